@@ -20,37 +20,33 @@ import type { Policy } from './checks/check.ts';
 import { createProofPaces } from './checks/proof-pace.ts';
 import { createStandings } from './checks/standing.service.ts';
 import { createEvidence } from './evidence/evidence.service.ts';
-import { registerGatewayRoutes } from './gateway/gateway.routes.ts';
-import { createGatewayAuth } from './gateway/gateway-auth.ts';
-import { createSocketRelay } from './gateway/socket-relay.ts';
+import { createSocketRelay, registerGatewayRoutes } from './gateway/gateway.routes.ts';
+import { createGatewayAuth } from './gateway/gateway.ts';
 import { createExecutorDirectory } from './inspection/executor-directory.ts';
 import { createHealthService } from './inspection/health.service.ts';
 import { createHealthDelivery } from './inspection/health-delivery.ts';
-import { createHostTurns } from './inspection/host-turns.ts';
-import { createInspections } from './inspection/inspections.ts';
+import { createHostLocks } from './inspection/host-locks.ts';
+import { createInspectionQueue } from './inspection/inspection-queue.ts';
 import { createLines } from './inspection/lines/line.service.ts';
 import type { LineSize } from './inspection/lines/measure-line.ts';
-import type { AgentTls } from './inspection/links/agent-link.ts';
 import { createAgentLinks } from './inspection/links/agent-links.ts';
-import type { ProofSize } from './inspection/proof/proof-facts.ts';
+import type { AgentTls } from './inspection/links/open-link.ts';
+import { createNetworkChecks } from './inspection/network-checks.ts';
+import type { ProofSize } from './inspection/proof/host-proof.ts';
+import { createProofRounds } from './inspection/proof/proof-round.ts';
 import { createVerifier } from './inspection/proof/verifier.ts';
-import { createProofRounds } from './inspection/proof-round.ts';
 import { createRentalProbes } from './inspection/rental-probe/rental-probe.service.ts';
 import { createSshLogin, readBanner } from './inspection/rental-probe/ssh-session.ts';
-import { createWayChecks } from './inspection/way-checks.ts';
 import type { TrustedHotkey } from './keys/trusted-hotkeys.ts';
-import { registerMetricsRoutes } from './metrics.routes.ts';
-import { createValidatorMetrics } from './metrics.ts';
-import { takeLease } from './store/lease.store.ts';
-import type { Ledger } from './store/ledger.tables.ts';
-import { isShared } from './store/ledger.ts';
-import { problemOfLedger } from './store/ledger-probe.ts';
-import { createOutbox } from './store/outbox/outbox.service.ts';
+import { createValidatorMetrics, registerMetricsRoutes } from './metrics.ts';
+import { isShared, probeStore } from './store/evidence-store.ts';
+import { acquireLease } from './store/lease.store.ts';
+import { createOutbox } from './store/outbox.service.ts';
+import type { EvidenceStore } from './store/tables.ts';
 import { createReadTag } from './updates/image-registry.ts';
 import { registerReleaseRoutes } from './updates/release.routes.ts';
 import { createReleases, type ReleaseSource } from './updates/release.service.ts';
-import { registerRewardEstimateRoutes } from './weights/reward-estimate.routes.ts';
-import { createRewardEstimates } from './weights/reward-estimate.service.ts';
+import { createRewardEstimates, registerRewardEstimateRoutes } from './weights/reward-estimate.ts';
 import { createWeights, type Weighing } from './weights/weights.ts';
 import { createWeightsDelivery } from './weights/weights-delivery.ts';
 
@@ -66,7 +62,7 @@ export type ValidatorOptions = {
   centralHotkey: Hotkey;
   policy: Policy;
   /** Stays the caller's to close. */
-  ledger: Ledger;
+  store: EvidenceStore;
   weighing: Weighing;
   /** What hosts have to prove; null for nothing. */
   proof: ProofSize | null;
@@ -106,43 +102,43 @@ const LINES_LEASE_MS = 300_000;
 
 /** `start` begins the health loop; `close` ends it and the listener. The caller listens on `server`. */
 export function createValidator(options: ValidatorOptions) {
-  const { clock, random, log, signer, ledger, weighing, listIntervalMs } = options;
+  const { clock, random, log, signer, store, weighing, listIntervalMs } = options;
   const holder = random.uuid();
   const central = createCentralClient({ baseUrl: options.centralUrl, signer, clock, random });
   const trusted = options.trusted ?? [{ hotkey: signer.hotkey }];
   const evidence = createEvidence({
-    ...{ ledger, signer, trusted, clock, log, policy: weighing.policy },
+    ...{ store, signer, trusted, clock, log, policy: weighing.policy },
   });
   const validator = signer.hotkey;
   const outbox = createOutbox({
-    ...{ ledger, clock, random, log },
+    ...{ store, clock, random, log },
     deliveries: {
-      'set-weights': createWeightsDelivery({ ledger, log, validator, central }),
+      'set-weights': createWeightsDelivery({ store, log, validator, central }),
       'health-report': createHealthDelivery(central),
     },
   });
   const weights = createWeights({
     ...weighing,
-    ...{ ledger, clock, log, signer, trusted, evidence, outbox },
+    ...{ store, clock, log, signer, trusted, evidence, outbox },
     isOurs() {
       const untilMs = clock.now() + listIntervalMs + WEIGHTS_LEASE_MS;
-      return takeLease(ledger, { name: 'weights', holder, untilMs }, clock.now());
+      return acquireLease(store, { name: 'weights', holder, untilMs }, clock.now());
     },
   });
   const metrics = createValidatorMetrics({
-    ...{ clock, ledger, hotkey: signer.hotkey },
+    ...{ clock, store, hotkey: signer.hotkey },
     signaturesWaiting: options.signaturesWaiting ?? (() => 0),
   });
-  const standings = createStandings({ ledger, clock });
-  const paces = createProofPaces({ ledger, clock });
+  const standings = createStandings({ store, clock });
+  const paces = createProofPaces({ store, clock });
   const verifier = createVerifier();
   const directory = createExecutorDirectory({ central, clock, log });
   const links = createAgentLinks({
-    ...{ ledger, signer, clock, random },
+    ...{ store, signer, clock, random },
     tls: options.agentTls ?? 'auto',
   });
   const releases = createReleases({
-    ...{ ledger, clock, log, signer, readTag: createReadTag(clock) },
+    ...{ store, clock, log, signer, readTag: createReadTag(clock) },
     source: options.releaseSource ?? null,
     graceMs: GRACE_CYCLES * options.checkIntervalMs,
   });
@@ -152,26 +148,26 @@ export function createValidator(options: ValidatorOptions) {
     weights: createTurns(clock),
     line: createTurns(clock),
   };
-  const hosts = createHostTurns({ ledger, clock, log, holder });
+  const hosts = createHostLocks({ store, clock, log, holder });
   const rentals = createRentalProbes({
-    ...{ ledger, clock, random, log },
+    ...{ store, clock, random, log },
     logIn: createSshLogin(clock),
   });
   const lines = createLines({
-    ...{ ledger, clock, random, log, connectTo },
+    ...{ store, clock, random, log, connectTo },
     ...{ size: options.line ?? null, intervalMs: LINE_INTERVAL_MS },
     noted: turns.line.noted,
     hosts,
     lowKbit: options.policy.checks.min_bandwidth_mbit * KBIT_PER_MBIT,
     isOurs: () => {
       const untilMs = clock.now() + LINES_LEASE_MS;
-      return takeLease(ledger, { name: 'lines', holder, untilMs }, clock.now());
+      return acquireLease(store, { name: 'lines', holder, untilMs }, clock.now());
     },
   });
-  const inspections = createInspections({
-    ...{ ledger, clock, holder, intervalMs: options.checkIntervalMs },
+  const inspections = createInspectionQueue({
+    ...{ store, clock, holder, intervalMs: options.checkIntervalMs },
     // Several processes see the same executor with each pass of theirs.
-    pauseMs: isShared(ledger) ? listIntervalMs / 2 : 0,
+    pauseMs: isShared(store) ? listIntervalMs / 2 : 0,
   });
   const health = createHealthService({
     ...{ hosts, rentals, readBanner },
@@ -189,7 +185,7 @@ export function createValidator(options: ValidatorOptions) {
       ...{ size: options.proof, intervalMs: options.checkIntervalMs },
     }),
     metrics,
-    ways: createWayChecks({
+    ways: createNetworkChecks({
       ...{ clock, random, intervalMs: options.checkIntervalMs },
       ...{ isOn: options.proof !== null, egressImage: options.policy.checks.egress_image },
       templateImages: options.policy.checks.template_images,
@@ -237,7 +233,7 @@ export function createValidator(options: ValidatorOptions) {
   const relaySocket = createSocketRelay(connectTo);
   registerGatewayRoutes(server, { directory, health, rentals, sendTo, relaySocket, clock });
   registerReleaseRoutes(server, releases);
-  registerRewardEstimateRoutes(server, createRewardEstimates({ ...weighing, ledger, validator }));
+  registerRewardEstimateRoutes(server, createRewardEstimates({ ...weighing, store, validator }));
 
   const startPasses = (what: string, run: () => Promise<void>): Loop =>
     startLoop({
@@ -272,7 +268,7 @@ export function createValidator(options: ValidatorOptions) {
     /** How the loops and the ledger are, once started. */
     vitals: async (): Promise<Vitals> => ({
       ...slowestOf(turns),
-      storeProblem: await problemOfLedger(ledger),
+      storeProblem: await probeStore(store),
       engine: 'unused',
     }),
     /** One pass of each kind, for tests that have no periodic work running. */

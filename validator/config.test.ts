@@ -15,17 +15,17 @@ it.each<[string, string, RegExp | null]>([
   ['DATABASE', 'postgres://me:hush@db.example:5432/podwright', null],
   ['DATABASE', 'postgres://me:hush@/podwright?host=/run/postgresql', null],
   ['DATABASE', 'mysql://me:hush@db.example/podwright', /mysql:\/\/ is not supported/],
-  ['DATABASE', ':memory:', /DATABASE: all would be gone when the process ends/],
+  ['DATABASE', ':memory:', /DATABASE: everything would be lost when the process ends/],
   ['DATABASE', 'file:x?mode=memory', /DATABASE: write the path of the file alone/],
   [
     'DATABASE',
     'postgres://me:hush@db.example:99999/podwright',
-    /no address of a PostgreSQL server/,
+    /not the address of a PostgreSQL server/,
   ],
   ['METRICS_LISTEN', '127.0.0.1:9101', null],
   ['METRICS_LISTEN', '127.0.0.2:8000', null],
   ['METRICS_LISTEN', '0.0.0.0:8000', /has port 8000, as .*_HOST and .*_PORT have/],
-])('a central API and a validator take %s=%s, or say why not: %s', (name, value, refusal) => {
+])('central API and validator accept or reject %s=%s alike: %s', (name, value, refusal) => {
   const port = '8000';
   const looks = [
     lookAtConfig(CENTRAL_CONFIG, { ...CENTRAL, CENTRAL_PORT: port, [`CENTRAL_${name}`]: value }),

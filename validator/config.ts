@@ -20,7 +20,7 @@ import {
   Permille,
   ROLLOUT_PARTS,
 } from '#shared/updates/update-manifest.ts';
-import { databaseProblems } from './database/target.ts';
+import { databaseProblems } from './database/open-database.ts';
 
 const DEFAULT_HOME = '/var/lib/podwright-validator';
 
@@ -142,18 +142,18 @@ export function keyConfigIn(environment: Environment): z.output<typeof KEY_CONFI
   return parseConfig(KEY_CONFIG, environment);
 }
 
-const LEDGER_CONFIG = {
+const STORE_CONFIG = {
   schema: Schema.pick({ VALIDATOR_HOME: true, VALIDATOR_DATABASE: true }),
   prefix: 'VALIDATOR_',
 };
 
 /** The ledger of whoever only looks into it: its address or file, whatever else is configured. */
-export function ledgerTargetIn(environment: Environment): string {
-  return ledgerTarget(parseConfig(LEDGER_CONFIG, environment));
+export function storeTargetIn(environment: Environment): string {
+  return storeTarget(parseConfig(STORE_CONFIG, environment));
 }
 
 /** `postgres://…`, or a file. */
-export function ledgerTarget(
+export function storeTarget(
   config: Pick<ValidatorConfig, 'VALIDATOR_HOME' | 'VALIDATOR_DATABASE'>,
 ): string {
   return config.VALIDATOR_DATABASE ?? join(config.VALIDATOR_HOME, 'ledger.db');

@@ -21,21 +21,21 @@ import { centralDatabaseIn } from './central/platform/database-place.ts';
 import { readKnownCheckPolicy } from './checks/known-check-policy.ts';
 import {
   keyConfigIn,
-  ledgerTargetIn,
   readValidatorConfig,
+  storeTargetIn,
   VALIDATOR_CONFIG,
   type ValidatorConfig,
 } from './config.ts';
 import { checkGatewayFiles } from './gateway/gateway-certificate.ts';
-import { keyProblem } from './keys/key-check.ts';
 import {
   encryptSeed,
   evidenceKeys,
-  ownKeyPlace,
+  ownKeyLocation,
   proveAccountOf,
   showHotkey,
   signKeySetFile,
 } from './keys/key-commands.ts';
+import { keyProblem } from './keys/own-key.ts';
 import { releaseLoginOf } from './updates/release-login.ts';
 import { fileMetagraph } from './weights/metagraph.ts';
 import { DEFAULT_POLICY_FILE, readWeightPolicy } from './weights/weight-policy.ts';
@@ -103,7 +103,7 @@ async function run(argv: readonly string[]): Promise<void> {
   if (command === 'ledger') return lookAtMoney(words, values);
   if (command === 'payout') return payOut(words, values.database ?? null);
   if (command === 'hotkey') {
-    const place = ownKeyPlace(keyConfigIn(process.env));
+    const place = ownKeyLocation(keyConfigIn(process.env));
     return print(await showHotkey(words, place, systemRandom));
   }
   if (command === 'encrypt-key') return print(await encryptSeed(words, systemRandom));
@@ -161,7 +161,7 @@ async function checkConfig(command: ConfigCommand): Promise<void> {
           () => releaseLoginOf(config),
         );
   const ofKey =
-    config === null ? null : await keyProblem(ownKeyPlace(config), config.VALIDATOR_KEY_SET);
+    config === null ? null : await keyProblem(ownKeyLocation(config), config.VALIDATOR_KEY_SET);
   if (ofKey !== null) further.push(ofKey);
   further.push(...problemsOf(() => wantsTracing(process.env)));
   process.exitCode = runConfigCommand(command, look, further, { out: print, error: complain });
@@ -205,13 +205,13 @@ async function lookUp(
 ): Promise<void> {
   const place =
     ledger === undefined
-      ? { address: ledgerTargetIn(process.env), variable: 'VALIDATOR_DATABASE' }
+      ? { address: storeTargetIn(process.env), variable: 'VALIDATOR_DATABASE' }
       : { address: ledger, variable: '--ledger' };
   const keys = () => evidenceKeys(hotkey, () => keyConfigIn(process.env));
-  const ask = { words, ledger: place, policyFile: policy ?? null, keys };
+  const ask = { words, store: place, policyFile: policy ?? null, keys };
   const { runReleaseCommand } = await import('./updates/release-command.ts');
-  const { runLedgerCommand } = await import('./evidence-commands.ts');
-  const run = words[0] === 'release' ? runReleaseCommand : runLedgerCommand;
+  const { runEvidenceCommand } = await import('./weights/evidence-commands.ts');
+  const run = words[0] === 'release' ? runReleaseCommand : runEvidenceCommand;
   const isWell = await withProgress('reading the ledger', TERMINAL, (output) => run(ask, output));
   if (!isWell) process.exitCode = 1;
 }
@@ -245,7 +245,7 @@ function weighingOf(config: ValidatorConfig): Weighing {
     embedded: false,
     cycleMs: config.VALIDATOR_CHECK_INTERVAL_S * 1000,
     epochMs: config.VALIDATOR_WEIGHTS_INTERVAL_S * 1000,
-    keptDays: config.VALIDATOR_EVIDENCE_DAYS,
+    retentionDays: config.VALIDATOR_EVIDENCE_DAYS,
   };
 }
 

@@ -9,25 +9,25 @@ import { goldenPolicy } from '../test/fixtures/cycle-set.ts';
 import { createValidator } from './app.ts';
 import { readCheckPolicy } from './checks/check-policy.ts';
 import { createValidatorMetrics, type ValidatorMetrics } from './metrics.ts';
-import type { Ledger } from './store/ledger.tables.ts';
-import { openLedger } from './store/ledger.ts';
-import { enqueue, parkLetter } from './store/outbox/outbox.store.ts';
+import { openEvidenceStore } from './store/evidence-store.ts';
+import { enqueue, parkMessage } from './store/outbox.store.ts';
+import type { EvidenceStore } from './store/tables.ts';
 
 const START_MS = 1_800_000_000_000;
 const HOUR_MS = 3_600_000;
 
 let clock: ManualClock;
-let ledger: Ledger;
+let store: EvidenceStore;
 let metrics: ValidatorMetrics;
 beforeEach(async () => {
   clock = createManualClock(START_MS);
-  ledger = await openLedger(':memory:');
+  store = await openEvidenceStore(':memory:');
   metrics = createValidatorMetrics({
-    ...{ clock, ledger, hotkey: testSigner(1).hotkey },
+    ...{ clock, store, hotkey: testSigner(1).hotkey },
     signaturesWaiting: () => 3,
   });
 });
-afterEach(() => ledger.destroy());
+afterEach(() => store.destroy());
 
 type Verdict = HealthReport['verdict'];
 
@@ -91,21 +91,21 @@ it('tells of outbox and weights what the ledger has', async () => {
     'weights_posted_timestamp_seconds 0',
   ]);
   for (const subject of ['1', '2', '3']) {
-    await enqueue(ledger, {
-      ...{ kind: 'set-weights', subject, lane: 'set-weights', rank: 0, body: '{}' },
+    await enqueue(store, {
+      ...{ kind: 'set-weights', subject, partitionKey: 'set-weights', rank: 0, body: '{}' },
       next_ms: START_MS + 20_000,
     });
   }
   const given = { parkedMs: START_MS, reason: 'refused' };
-  await parkLetter(ledger, { seq: 1, kind: 'set-weights', attempts: 1 }, given);
+  await parkMessage(store, { seq: 1, kind: 'set-weights', attempts: 1 }, given);
   const texts = { input_json: '', policy_json: '', input_hash: '', policy_hash: '' };
   const row = { ...texts, result_hash: '', payload_json: '', computed_ms: START_MS };
-  await ledger
+  await store
     .insertInto('epochs')
     .values({ ...row, number: 1, state: 'confirmed' })
     .execute();
   const later = { ...row, number: 2, state: 'queued' as const, computed_ms: START_MS + 20_000 };
-  await ledger.insertInto('epochs').values(later).execute();
+  await store.insertInto('epochs').values(later).execute();
   await clock.advance(60_000);
   expect((await shown(...names)).toSorted()).toEqual([
     'outbox_age_seconds 40',
@@ -119,13 +119,13 @@ it.each([false, true])(
   'are at a listener of their own where that is asked: %s',
   async (isSeparate) => {
     const validator = createValidator({
-      ...{ clock, ledger, random: systemRandom, signer: testSigner(1) },
+      ...{ clock, store, random: systemRandom, signer: testSigner(1) },
       log: createLog({ name: 'test', level: 'silent' }),
       ...{ centralUrl: 'http://127.0.0.1:9/api', centralHotkey: testSigner(5).hotkey, proof: null },
       policy: { acceptSimulated: false, checks: readCheckPolicy() },
       weighing: {
         ...{ policy: goldenPolicy(), metagraph: null, embedded: false },
-        ...{ cycleMs: HOUR_MS, epochMs: HOUR_MS, keptDays: 14 },
+        ...{ cycleMs: HOUR_MS, epochMs: HOUR_MS, retentionDays: 14 },
       },
       ...{ checkIntervalMs: HOUR_MS, listIntervalMs: HOUR_MS, separateMonitoring: isSeparate },
     });

@@ -1,19 +1,20 @@
 /** The validator's own metrics (validator reference 10). A scrape reads memory and a few figures of the ledger. */
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { CheckResult, HealthReport } from '#shared/api/central/validator-routes.ts';
+import type { HttpServer } from '#shared/http/server.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { VERSION } from '#shared/runtime/version.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import { CHECKS } from './checks/check-table.ts';
-import type { Ledger } from './store/ledger.tables.ts';
-import { countLetters, oldestLetterMs } from './store/outbox/outbox.store.ts';
+import { countMessages, oldestMessageMs } from './store/outbox.store.ts';
+import type { EvidenceStore } from './store/tables.ts';
 import { lastConfirmedMs } from './weights/epoch.store.ts';
 
 export type ValidatorMetrics = ReturnType<typeof createValidatorMetrics>;
 
 export type MetricsOptions = {
   clock: Clock;
-  ledger: Ledger;
+  store: EvidenceStore;
   hotkey: Hotkey;
   /** Signatures that were asked for and not given yet; 0 where the key is in this thread. */
   signaturesWaiting(): number;
@@ -31,7 +32,7 @@ const OUTDATED: ReadonlySet<string> = new Set(['AGENT_OUTDATED', 'AGENT_IMAGE_OU
 const REASONS = new Map(CHECKS.map(({ id, remedies }) => [id, new Set(Object.keys(remedies))]));
 
 /** One registry per validator, so that several fit into one process. */
-export function createValidatorMetrics({ clock, ledger, hotkey, ...options }: MetricsOptions) {
+export function createValidatorMetrics({ clock, store, hotkey, ...options }: MetricsOptions) {
   const registry = new Registry();
   const registers = [registry];
   /** The last verdict of each executor that is listed. */
@@ -92,7 +93,7 @@ export function createValidatorMetrics({ clock, ledger, hotkey, ...options }: Me
     help: 'How long the oldest message of the outbox has been waiting; 0 when none does.',
     registers,
     async collect() {
-      const since = await oldestLetterMs(ledger);
+      const since = await oldestMessageMs(store);
       this.set(since === null ? 0 : secondsSince(since));
     },
   });
@@ -102,7 +103,7 @@ export function createValidatorMetrics({ clock, ledger, hotkey, ...options }: Me
     labelNames: ['state'],
     registers,
     async collect() {
-      const { waiting, parked } = await countLetters(ledger);
+      const { waiting, parked } = await countMessages(store);
       this.set({ state: 'waiting' }, waiting);
       this.set({ state: 'parked' }, parked);
     },
@@ -112,7 +113,7 @@ export function createValidatorMetrics({ clock, ledger, hotkey, ...options }: Me
     help: 'When the newest weights that the central API shows were computed; 0 before the first.',
     registers,
     async collect() {
-      this.set(((await lastConfirmedMs(ledger)) ?? 0) / MS_PER_SECOND);
+      this.set(((await lastConfirmedMs(store)) ?? 0) / MS_PER_SECOND);
     },
   });
   new Gauge({
@@ -165,4 +166,14 @@ export function createValidatorMetrics({ clock, ledger, hotkey, ...options }: Me
 
 function countOf(verdicts: ReadonlyMap<string, string>, verdict: string): number {
   return [...verdicts.values()].filter((other) => other === verdict).length;
+}
+
+// MERGED validator/metrics.ts: GET /metrics, public: figures of the validator, none of a single executor.
+export function registerMetricsRoutes(
+  server: HttpServer,
+  { metrics }: { metrics: Pick<ValidatorMetrics, 'render' | 'contentType'> },
+): void {
+  server.get('/metrics', async (_request, reply) =>
+    reply.type(metrics.contentType).send(await metrics.render()),
+  );
 }

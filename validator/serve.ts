@@ -10,15 +10,15 @@ import { createServiceManager } from '#shared/runtime/service-manager.ts';
 import { startTracing } from '#shared/telemetry/tracing.ts';
 import { createValidator } from './app.ts';
 import type { CheckPolicy } from './checks/check-policy.ts';
-import { ledgerTarget, VALIDATOR_CONFIG, type ValidatorConfig } from './config.ts';
-import { haveAlone } from './database/alone.ts';
+import { storeTarget, VALIDATOR_CONFIG, type ValidatorConfig } from './config.ts';
+import { lockDatabaseFile } from './database/open-database.ts';
 import { gatewayCertificates } from './gateway/gateway-certificate.ts';
 import { FULL_LINE } from './inspection/lines/measure-line.ts';
-import { FULL_PROOF } from './inspection/proof/proof-facts.ts';
-import { ownKeyPlace } from './keys/key-commands.ts';
+import { FULL_PROOF } from './inspection/proof/host-proof.ts';
+import { ownKeyLocation } from './keys/key-commands.ts';
 import { createKeyThread } from './keys/key-thread.ts';
 import { trustedHotkeys } from './keys/trusted-hotkeys.ts';
-import { openLedger } from './store/ledger.ts';
+import { openEvidenceStore } from './store/evidence-store.ts';
 import type { ReleaseSource } from './updates/release.service.ts';
 import { releaseLoginOf } from './updates/release-login.ts';
 import type { Weighing } from './weights/weights.ts';
@@ -44,11 +44,11 @@ export async function serve(
   });
   requireFolder(config.VALIDATOR_HOME, 'VALIDATOR_HOME');
   const keys = createKeyThread();
-  const signer = await keys.open(ownKeyPlace(config));
-  const target = ledgerTarget(config);
+  const signer = await keys.open(ownKeyLocation(config));
+  const target = storeTarget(config);
   const variable = 'VALIDATOR_DATABASE';
-  const alone = await haveAlone({ address: target, variable, kind: 'ledger' });
-  const ledger = await openLedger(target);
+  const alone = await lockDatabaseFile({ address: target, variable, kind: 'evidence' });
+  const store = await openEvidenceStore(target);
   const validator = createValidator({
     clock: systemClock,
     random: systemRandom,
@@ -60,7 +60,7 @@ export async function serve(
     policy: { acceptSimulated: config.VALIDATOR_ACCEPT_SIMULATED, checks },
     proof: FULL_PROOF,
     line: FULL_LINE,
-    ledger,
+    store,
     weighing,
     checkIntervalMs: config.VALIDATOR_CHECK_INTERVAL_S * 1000,
     checksAtOnce: config.VALIDATOR_CHECKS_AT_ONCE,
@@ -74,7 +74,7 @@ export async function serve(
   const close = async () => {
     await serviceManager.stopping();
     await validator.close();
-    await ledger.destroy();
+    await store.destroy();
     alone.close();
     await keys.close();
     await tracing.close();

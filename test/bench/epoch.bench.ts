@@ -6,8 +6,8 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
-import type { Ledger } from '../../validator/store/ledger.tables.ts';
-import { openLedger } from '../../validator/store/ledger.ts';
+import { openEvidenceStore } from '../../validator/store/evidence-store.ts';
+import type { EvidenceStore } from '../../validator/store/tables.ts';
 import { insertCycle } from '../../validator/weights/cycle.store.ts';
 import type { CycleEntry } from '../../validator/weights/cycle-set.ts';
 import { createEpochs } from '../../validator/weights/epoch.service.ts';
@@ -32,15 +32,15 @@ const MAX_BLOCK_MS = 250;
 /** Two rows: memory and the longest stop. */
 export async function epochCosts(): Promise<Row[]> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-bench-'));
-  const ledger = await openLedger(join(folder, 'ledger.db'));
+  const store = await openEvidenceStore(join(folder, 'ledger.db'));
   try {
     const policy = goldenPolicy();
-    const textMib = await fill(ledger, policy.window_cycles);
+    const textMib = await fill(store, policy.window_cycles);
     const hotkeys = Array.from({ length: HOTKEYS }, (_, at) => hotkey(at + 1));
     const neurons = hotkeys.map((key, uid) => ({ uid, hotkey: key }));
     const epochs = createEpochs({
-      ...{ ledger, clock: systemClock, policy, embedded: false, epochMs: 0 },
-      ...{ keptDays: 14, trusted: [] },
+      ...{ store, clock: systemClock, policy, embedded: false, epochMs: 0 },
+      ...{ retentionDays: 14, trusted: [] },
       signer: { hotkey: BURN, sign: () => new Uint8Array(64) },
       log: createLog({ name: 'bench', level: 'silent' }),
       metagraph: { read: async () => ({ block: null, neurons }) },
@@ -64,13 +64,13 @@ export async function epochCosts(): Promise<Row[]> {
       valueAtMost(`an epoch over ${of}: longest stop`, 'ms', 'all of it', stop, MAX_BLOCK_MS),
     ];
   } finally {
-    await ledger.destroy();
+    await store.destroy();
     rmSync(folder, { recursive: true });
   }
 }
 
 /** How much text it wrote, in MiB. */
-async function fill(ledger: Ledger, cycles: number): Promise<number> {
+async function fill(store: EvidenceStore, cycles: number): Promise<number> {
   const keys = Array.from({ length: HOTKEYS }, (_, at) => hotkey(at + 1));
   let bytes = 0;
   for (let number = 1; number <= cycles; number += 1) {
@@ -85,7 +85,7 @@ async function fill(ledger: Ledger, cycles: number): Promise<number> {
         length_ms: CYCLE_MS,
       };
     });
-    await ledger
+    await store
       .transaction()
       .execute((tx) => insertCycle(tx, { number, ended_ms: number * CYCLE_MS }, rows));
   }

@@ -4,7 +4,7 @@ import { leafHash, merkleTree, pathOf, rootOf } from '#shared/proof-of-work/merk
 import { matrixRows, productRow, rowBytes } from '#shared/proof-of-work/product.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { faultInRows } from '../../validator/inspection/proof/verify-rows.ts';
+import { faultInRows } from '../../validator/inspection/proof/verify.tasks.ts';
 import { type Row, ratioAtMost } from '../measure/row.ts';
 
 const N = 4_096;

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
+import { keyringSigner } from '../../validator/keys/key-file.ts';
 import { createKeyThread } from '../../validator/keys/key-thread.ts';
-import { keyringSigner } from '../../validator/keys/signer.ts';
 import { type Row, ratioAtMost } from '../measure/row.ts';
 
 const SIGNATURES = 10_000;

@@ -16,15 +16,15 @@ import { type Signer, verifySr25519 } from '#shared/signing/sr25519.ts';
 import { createProofPaces } from '../../validator/checks/proof-pace.ts';
 import { createStandings } from '../../validator/checks/standing.service.ts';
 import { createEvidence } from '../../validator/evidence/evidence.service.ts';
-import { createGatewayAuth } from '../../validator/gateway/gateway-auth.ts';
+import { createGatewayAuth } from '../../validator/gateway/gateway.ts';
 import { createHealthService } from '../../validator/inspection/health.service.ts';
-import { createHostTurns } from '../../validator/inspection/host-turns.ts';
-import { createInspections } from '../../validator/inspection/inspections.ts';
+import { createHostLocks } from '../../validator/inspection/host-locks.ts';
+import { createInspectionQueue } from '../../validator/inspection/inspection-queue.ts';
+import { createNetworkChecks } from '../../validator/inspection/network-checks.ts';
+import { createProofRounds } from '../../validator/inspection/proof/proof-round.ts';
 import { createVerifier } from '../../validator/inspection/proof/verifier.ts';
-import { createProofRounds } from '../../validator/inspection/proof-round.ts';
-import { createWayChecks } from '../../validator/inspection/way-checks.ts';
-import type { Ledger } from '../../validator/store/ledger.tables.ts';
-import { openLedger } from '../../validator/store/ledger.ts';
+import { openEvidenceStore } from '../../validator/store/evidence-store.ts';
+import type { EvidenceStore } from '../../validator/store/tables.ts';
 import { computeWeights } from '../../validator/weights/compute-weights.ts';
 import { createCycles } from '../../validator/weights/cycle.service.ts';
 import type { CycleSet } from '../../validator/weights/cycle-set.ts';
@@ -57,13 +57,13 @@ const log = createLog({ name: 'bench', level: 'silent' });
 
 export async function validatorCosts(): Promise<Row[]> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-bench-'));
-  const ledger = await openLedger(join(folder, 'ledger.db'));
+  const store = await openEvidenceStore(join(folder, 'ledger.db'));
   try {
     // Memory first: what the others leave as garbage would be taken for none.
-    const rows = [await memory(ledger), ...(await epochCosts()), await closing(ledger)];
+    const rows = [await memory(store), ...(await epochCosts()), await closing(store)];
     return [...rows, await signatures(), await weighing()];
   } finally {
-    await ledger.destroy();
+    await store.destroy();
     rmSync(folder, { recursive: true });
   }
 }
@@ -149,10 +149,10 @@ async function weighing(): Promise<Row> {
 }
 
 /** A pass over the whole fleet, whose agents answer at once: what it has of memory at its worst moment. */
-async function memory(ledger: Ledger): Promise<Row> {
+async function memory(store: EvidenceStore): Promise<Row> {
   let most = 0;
   // Nothing waits for the world here: there is no other moment to look.
-  const health = healthOf(ledger, () => {
+  const health = healthOf(store, () => {
     most = Math.max(most, process.memoryUsage.rss());
   });
   collectGarbage();
@@ -172,7 +172,7 @@ async function memory(ledger: Ledger): Promise<Row> {
   );
 }
 
-function healthOf(ledger: Ledger, onLook: () => void) {
+function healthOf(store: EvidenceStore, onLook: () => void) {
   const clock = systemClock;
   const ids = new Set(Array.from({ length: FLEET }, (_, at) => executorId(at)));
   const { facts } = checkRun({ atMs: clock.now() });
@@ -181,14 +181,14 @@ function healthOf(ledger: Ledger, onLook: () => void) {
   const answer = async () => ({ ...structuredClone(inventory), collected_ms: clock.now() });
   // Signing costs time, and no memory.
   const signer: Signer = { hotkey: hotkey(1), sign: () => new Uint8Array(64) };
-  const standings = createStandings({ ledger, clock });
-  const paces = createProofPaces({ ledger, clock });
+  const standings = createStandings({ store, clock });
+  const paces = createProofPaces({ store, clock });
   return createHealthService({
     ...{ clock, log, policy: facts.policy, atOnce: AT_ONCE, standings, paces },
     metrics: { checked: () => undefined, passed: () => undefined },
     directory: {
       ids: async () => ids,
-      takeChanged: () => [],
+      drainChanged: () => [],
       find: async (id) => ({ ...facts.executor, id }),
     },
     clientOf: ({ id }) => ({
@@ -201,34 +201,34 @@ function healthOf(ledger: Ledger, onLook: () => void) {
       verify: async () => ({ ok: true, reason_code: null, steps: [], simulated: false }),
     }),
     identityOf: async () => ({ publicKey: 'ab'.repeat(32), enrolledUntilMs: 2 ** 43 }),
-    inspections: createInspections({
-      ...{ ledger, clock, holder: 'bench', intervalMs: THOUSAND * THOUSAND, pauseMs: 0 },
+    inspections: createInspectionQueue({
+      ...{ store, clock, holder: 'bench', intervalMs: THOUSAND * THOUSAND, pauseMs: 0 },
     }),
     proofs: createProofRounds({
       ...{ clock, random: systemRandom, size: null, intervalMs: 0 },
       ...{ paces, verifier: createVerifier(), onProven: () => undefined },
     }),
-    ways: createWayChecks({
+    ways: createNetworkChecks({
       ...{ clock, random: systemRandom, isOn: false, intervalMs: 0, egressImage: null },
       templateImages: [],
     }),
     lines: { facts: async () => null },
-    hosts: createHostTurns({ ledger, clock, log, holder: 'bench' }),
+    hosts: createHostLocks({ store, clock, log, holder: 'bench' }),
     rentals: { look: async () => null, clear: async () => true, podsAt: async () => [] },
     readBanner: async () => null,
     releases: async () => null,
     evidence: createEvidence({
-      ...{ ledger, signer, trusted: [signer], clock, log, policy: goldenPolicy() },
+      ...{ store, signer, trusted: [signer], clock, log, policy: goldenPolicy() },
     }),
     outbox: { runOnce: async () => undefined },
   });
 }
 
 /** The cycle with what that pass left: how long nothing else of the process gets a turn. */
-async function closing(ledger: Ledger): Promise<Row> {
+async function closing(store: EvidenceStore): Promise<Row> {
   const cycleMs = 86_400_000;
   const clock = { ...systemClock, now: () => systemClock.now() + 2 * cycleMs };
-  const cycles = createCycles({ ledger, clock, log, policy: goldenPolicy(), cycleMs });
+  const cycles = createCycles({ store, clock, log, policy: goldenPolicy(), cycleMs });
   const delay = monitorEventLoopDelay({ resolution: 1 });
   delay.enable();
   const seconds = await secondsOf(() => cycles.closeEnded());

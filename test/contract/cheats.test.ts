@@ -10,11 +10,11 @@ import { createValidator, type Validator } from '../../validator/app.ts';
 import { type CheckPolicy, readCheckPolicy } from '../../validator/checks/check-policy.ts';
 import { CHECKS } from '../../validator/checks/check-table.ts';
 import type { RentalFacts } from '../../validator/checks/measured.ts';
-import { EvidenceDocument } from '../../validator/evidence/evidence.document.ts';
+import { EvidenceDocument } from '../../validator/evidence/document.ts';
 import type { LineSize } from '../../validator/inspection/lines/measure-line.ts';
-import { SMALL_PROOF } from '../../validator/inspection/proof/proof-facts.ts';
-import type { Ledger } from '../../validator/store/ledger.tables.ts';
-import { openLedger } from '../../validator/store/ledger.ts';
+import { SMALL_PROOF } from '../../validator/inspection/proof/host-proof.ts';
+import { openEvidenceStore } from '../../validator/store/evidence-store.ts';
+import type { EvidenceStore } from '../../validator/store/tables.ts';
 import { releaseOf } from '../../validator/updates/release.state.ts';
 import { addRelease } from '../../validator/updates/release.store.ts';
 import { cycleEntryOf } from '../../validator/weights/cycle-entry.ts';
@@ -63,7 +63,7 @@ let folder: string;
 const nodes: ConductedAgent[] = [];
 let conduct: Conduct;
 let second: Conduct;
-let ledger: Ledger;
+let store: EvidenceStore;
 let validator: Validator;
 let centralUrl: string;
 
@@ -84,30 +84,30 @@ afterAll(async () => {
 beforeEach(async () => {
   // One clock serves both: it moves for the first one’s proofs alone.
   [conduct, second] = [HONEST, { ...HONEST, proofMs: 0, cardsMs: 0 }];
-  ledger = await openLedger(':memory:');
+  store = await openEvidenceStore(':memory:');
   const seen_ms = market.clock.now();
   const paces = PACES.map((pace) => ({ ...pace, seen_ms }));
-  await ledger.insertInto('proof_paces').values(paces).execute();
+  await store.insertInto('proof_paces').values(paces).execute();
   // The other one was measured: the validator's own line is known to be fast.
-  await ledger
+  await store
     .insertInto('lines')
     .values(fastLineOf(nodes[1]?.id ?? ''))
     .execute();
   // These agents take no pods: both were rented for a probe just before.
-  await ledger
+  await store
     .insertInto('rental_probes')
     .values(nodes.map(({ id }) => probeOf(id)))
     .execute();
   const known = { digest: AGENT_DIGEST, platforms: {} };
   const release = { version: 'stable', permille: 1_000, nowMs: market.clock.now() };
-  await addRelease(ledger, releaseOf(known, undefined, release));
+  await addRelease(store, releaseOf(known, undefined, release));
   validator = createValidator({
-    ...{ clock: market.clock, random: systemRandom, log, signer: market.validator, ledger },
+    ...{ clock: market.clock, random: systemRandom, log, signer: market.validator, store },
     ...{ centralUrl, centralHotkey: testSigner(5).hotkey, proof: SMALL_PROOF },
     policy: { acceptSimulated: false, checks: POLICY },
     weighing: {
       ...{ policy: goldenPolicy(), metagraph: null, embedded: false },
-      ...{ cycleMs: CYCLE_MS, epochMs: CYCLE_MS, keptDays: 14 },
+      ...{ cycleMs: CYCLE_MS, epochMs: CYCLE_MS, retentionDays: 14 },
     },
     ...{ checkIntervalMs: CYCLE_MS, listIntervalMs: CYCLE_MS, line: LINE },
     releaseSource: {
@@ -118,7 +118,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await validator.close();
-  await ledger.destroy();
+  await store.destroy();
 });
 
 function probeOf(executor_id: string) {
@@ -148,7 +148,7 @@ async function look(times: number, which = 0): Promise<EvidenceDocument> {
     await validator.runOnce();
     await market.clock.advance(CYCLE_MS + 1_000);
   }
-  const rows = ledger.selectFrom('evidence').select('document').orderBy('seq', 'desc');
+  const rows = store.selectFrom('evidence').select('document').orderBy('seq', 'desc');
   const row = await rows
     .where('executor_id', '=', nodes[which]?.id ?? '')
     .executeTakeFirstOrThrow();
@@ -222,7 +222,7 @@ describe('an honest executor', () => {
     expect(document.pow_gpu).toMatchObject({ device: 'gpu', ms: USUAL_MS });
     expect(document.pow_gpu?.cards.map(({ roots }) => roots.length)).toEqual([2, 2]);
     const wish = { executorId: null, keys: [market.validator] };
-    expect(await exportEvidence(ledger, wish, () => undefined)).toEqual([]);
+    expect(await exportEvidence(store, wish, () => undefined)).toEqual([]);
   });
 
   it('is not punished for what its kernel, driver or disk do not tell, nor for an engine away now and then', async () => {
@@ -264,13 +264,13 @@ describe('an honest executor', () => {
   });
 
   it('is too fast for nobody whose number makes no measure', async () => {
-    await ledger.deleteFrom('proof_paces').where('executor_id', '=', 'three').execute();
+    await store.deleteFrom('proof_paces').where('executor_id', '=', 'three').execute();
     conduct = { ...HONEST, proofMs: 100, cardsMs: 100 };
     expect(reasonsOf(await look(3))).toEqual([]);
   });
 
   it('is not judged by a line that may be the validator’s own', async () => {
-    await ledger.updateTable('lines').set({ last_down_kbit: 5_000, last_up_kbit: 5_000 }).execute();
+    await store.updateTable('lines').set({ last_down_kbit: 5_000, last_up_kbit: 5_000 }).execute();
     conduct = { ...HONEST, lineMs: 50 };
     const document = await look(2);
     expect([reasonsOf(document), document.verdict]).toEqual([[], 'ok']);
@@ -303,7 +303,7 @@ describe('on a rented host', () => {
     expect(asked.map(({ check_id }) => check_id)).toEqual(
       expect.arrayContaining(['gpu_drop', 'pod_alive']),
     );
-    const lines = ledger.selectFrom('lines').where('executor_id', '=', nodes[0]?.id ?? '');
+    const lines = store.selectFrom('lines').where('executor_id', '=', nodes[0]?.id ?? '');
     expect(await lines.selectAll().execute()).toEqual([]);
   });
 

@@ -20,7 +20,7 @@ import { createCardChallenges } from '../../agent/verify/challenges/card-challen
 import { registerChallengeRoutes } from '../../agent/verify/challenges/challenge.routes.ts';
 import { createChallengeService } from '../../agent/verify/challenges/challenge.service.ts';
 import { proofThreads } from '../../agent/verify/challenges/proof-threads.ts';
-import { type ProofPlan, prove } from '../../validator/inspection/proof/prove.ts';
+import { type ProofPlan, prove } from '../../validator/inspection/proof/host-proof.ts';
 import { createVerifier } from '../../validator/inspection/proof/verifier.ts';
 import { NO_CARDS } from '../fakes/host-cards.ts';
 import { command } from '../fakes/real-host.ts';

@@ -7,16 +7,16 @@ import { systemRandom } from '#shared/runtime/random.ts';
 import { LABELS } from '../../agent/containers/engine/engine.ts';
 import type { Facts } from '../../validator/checks/check.ts';
 import { judgeRentalProbe, judgeSshReach } from '../../validator/checks/rental.check.ts';
+import { sshReach } from '../../validator/inspection/inspect.ts';
 import { createRentalProbes } from '../../validator/inspection/rental-probe/rental-probe.service.ts';
 import {
   beginRentalProbe,
   findRentalProbe,
 } from '../../validator/inspection/rental-probe/rental-probe.store.ts';
-import { gaveWay } from '../../validator/inspection/rental-probe/rental-probe.ts';
+import { yieldedToRenter } from '../../validator/inspection/rental-probe/rental-probe.ts';
 import { createSshLogin, readBanner } from '../../validator/inspection/rental-probe/ssh-session.ts';
-import { sshReach } from '../../validator/inspection/ssh-reach.ts';
-import type { Ledger } from '../../validator/store/ledger.tables.ts';
-import { openLedger } from '../../validator/store/ledger.ts';
+import { openEvidenceStore } from '../../validator/store/evidence-store.ts';
+import type { EvidenceStore } from '../../validator/store/tables.ts';
 import { eventually } from '../fakes/eventually.ts';
 import { type SshHost, startSshHost } from '../fakes/ssh-host.ts';
 import { podSpec } from '../fakes/test-agent.ts';
@@ -25,7 +25,7 @@ import { checkRun } from '../fixtures/check-run.ts';
 const log = createLog({ name: 'test', level: 'silent' });
 
 let host: SshHost;
-let ledger: Ledger;
+let store: EvidenceStore;
 beforeAll(async () => {
   host = await startSshHost({
     AGENT_GPU: 'simulated',
@@ -34,14 +34,14 @@ beforeAll(async () => {
 });
 afterAll(() => host.stop());
 beforeEach(async () => {
-  ledger = await openLedger(':memory:');
+  store = await openEvidenceStore(':memory:');
 });
-afterEach(() => ledger.destroy());
+afterEach(() => store.destroy());
 
 /** Of a validator that was just started on the ledger. */
 const start = () =>
   createRentalProbes({
-    ...{ ledger, clock: systemClock, random: systemRandom, log },
+    ...{ store, clock: systemClock, random: systemRandom, log },
     logIn: createSshLogin(systemClock),
   });
 
@@ -104,10 +104,10 @@ it('gives way to whoever rents', async () => {
   // Whoever looks meanwhile knows it, and has no proof of the host beside it.
   expect(await probes.clear(id, host.client())).toBe(false);
   expect(await probes.podsAt(id, systemClock.now() + 3_600_000)).toEqual([]);
-  await probes.giveWay(id);
+  await probes.yieldTo(id);
   expect(await podsLeft()).toEqual([]);
   const rental = await looking;
-  expect([rental?.status, gaveWay(rental)]).toEqual(['not_run', true]);
+  expect([rental?.status, yieldedToRenter(rental)]).toEqual(['not_run', true]);
   expect(await probes.podsAt(id, systemClock.now() + 1)).toEqual([]);
   expect(await probes.clear(id, host.client())).toBe(true);
 });
@@ -117,12 +117,12 @@ it('removes what a validator left that was killed, before anything else', async 
   const podId = systemRandom.uuid();
   const spec: PodSpecInput = podSpec({ remove_after_seconds: 600 });
   const begun = { executor_id: facts.executor.id, pod_id: podId, started_ms: systemClock.now() };
-  await beginRentalProbe(ledger, begun);
+  await beginRentalProbe(store, begun);
   await host.client().putPod(podId, spec);
   const probes = start();
   await eventually('it is known to be gone', async () => {
     await probes.look(facts, host.client(), false);
-    return (await findRentalProbe(ledger, facts.executor.id))?.ended_ms !== null;
+    return (await findRentalProbe(store, facts.executor.id))?.ended_ms !== null;
   });
   expect(await podsLeft()).toEqual([]);
 });

@@ -15,8 +15,8 @@ import {
   signUpdate,
   type UpdateManifest,
 } from '#shared/updates/update-manifest.ts';
-import type { Ledger } from '../../validator/store/ledger.tables.ts';
-import { openLedger } from '../../validator/store/ledger.ts';
+import { openEvidenceStore } from '../../validator/store/evidence-store.ts';
+import type { EvidenceStore } from '../../validator/store/tables.ts';
 import { createReadTag } from '../../validator/updates/image-registry.ts';
 import { createReleases } from '../../validator/updates/release.service.ts';
 import { eventually } from '../fakes/eventually.ts';
@@ -35,7 +35,7 @@ const podName = `${name}-pod`;
 const home = mkdtempSync(join(tmpdir(), 'podwright-update-'));
 
 let registry: ImageRegistry;
-let ledger: Ledger;
+let store: EvidenceStore;
 let market: HttpServer;
 let origin: string;
 /** What becomes of the validator's answer on its way to the agent. */
@@ -54,7 +54,7 @@ const version = (number: number, command = [process.execPath, ...agentArguments(
 
 beforeAll(async () => {
   registry = await startImageRegistry();
-  ledger = await openLedger(':memory:');
+  store = await openEvidenceStore(':memory:');
   const image = `${registry.host}/${REPOSITORY}`;
   market = createHttpServer({
     log,
@@ -72,7 +72,7 @@ beforeAll(async () => {
   // A new one each time keeps no answer.
   market.get('/digest', async () => {
     const releases = createReleases({
-      ...{ ledger, clock: systemClock, log, signer, source, graceMs: 0 },
+      ...{ store, clock: systemClock, log, signer, source, graceMs: 0 },
       readTag: createReadTag(systemClock),
     });
     return tamper(await releases.current());
@@ -158,7 +158,7 @@ afterAll(async () => {
     await command('docker', 'rm', '--force', '--volumes', id);
   }
   await market?.close();
-  await ledger?.destroy();
+  await store?.destroy();
   await registry?.close();
   rmSync(home, { recursive: true, force: true });
 }, 60_000);

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
-import type { Ledger } from '../../validator/store/ledger.tables.ts';
-import { openLedger } from '../../validator/store/ledger.ts';
+import { openEvidenceStore } from '../../validator/store/evidence-store.ts';
+import type { EvidenceStore } from '../../validator/store/tables.ts';
 import { type AgentFleet, startAgentFleet } from '../fakes/agent-fleet.ts';
 import { createEmptyPostgresDatabase } from '../fakes/central-database.ts';
 import { eventually } from '../fakes/eventually.ts';
@@ -22,7 +22,7 @@ const TAKEN_OVER_WITHIN_MS = 40_000;
 const folder = mkdtempSync(join(tmpdir(), 'podwright-validators-'));
 let market: TestMarket;
 let fleet: AgentFleet;
-let ledger: Ledger;
+let store: EvidenceStore;
 let environment: Record<string, string>;
 const validators: ValidatorProcess[] = [];
 
@@ -34,7 +34,7 @@ beforeAll(async () => {
   const origin = await market.server.listen({ host: '127.0.0.1', port: 0 });
   fleet = await startAgentFleet(market, NODES);
   const database = await createEmptyPostgresDatabase();
-  ledger = await openLedger(database);
+  store = await openEvidenceStore(database);
   const seedFile = join(folder, 'hotkey.seed');
   writeFileSync(seedFile, '01'.repeat(32), { mode: 0o600 });
   environment = {
@@ -48,7 +48,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await Promise.all(validators.map((validator) => validator.end('SIGKILL')));
-  await ledger.destroy();
+  await store.destroy();
   await fleet.close();
   await market.close();
   rmSync(folder, { recursive: true });
@@ -64,11 +64,11 @@ async function start(home: string): Promise<ValidatorProcess> {
 }
 
 const evidenceOf = async () =>
-  (await ledger.selectFrom('evidence').select('executor_id').orderBy('executor_id').execute()).map(
+  (await store.selectFrom('evidence').select('executor_id').orderBy('executor_id').execute()).map(
     ({ executor_id }) => executor_id,
   );
 const holders = async () =>
-  (await ledger.selectFrom('inspections').select('holder').distinct().execute()).flatMap(
+  (await store.selectFrom('inspections').select('holder').distinct().execute()).flatMap(
     ({ holder }) => holder ?? [],
   );
 

@@ -7,7 +7,7 @@ import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createValidator } from '../../validator/app.ts';
 import { readCheckPolicy } from '../../validator/checks/check-policy.ts';
-import { openLedger } from '../../validator/store/ledger.ts';
+import { openEvidenceStore } from '../../validator/store/evidence-store.ts';
 import { localMetagraph } from '../../validator/weights/metagraph.ts';
 import { goldenPolicy } from '../fixtures/cycle-set.ts';
 import { testInventory } from '../fixtures/host-inventory.ts';
@@ -25,7 +25,7 @@ export type ValidatorScene = Awaited<ReturnType<typeof createValidatorScene>>;
 /** Close it with `close()`. `embedded`: simulated GPUs pass and score. */
 export async function createValidatorScene({ embedded = true } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-ledger-'));
-  const ledgerFile = join(folder, 'ledger.db');
+  const storeFile = join(folder, 'ledger.db');
   const market = await createTestMarket();
   const { clock, validator: signer } = market;
   const node = await market.addNode({ gpus: 2 });
@@ -43,25 +43,25 @@ export async function createValidatorScene({ embedded = true } = {}) {
   const agentPort = Number(new URL(await agent.listen(LISTEN)).port);
   await market.ports.db.updateTable('executors').set({ port: agentPort }).execute();
   const origin = await market.server.listen(LISTEN);
-  const ledger = await openLedger(ledgerFile);
+  const store = await openEvidenceStore(storeFile);
   const validator = createValidator({
-    ...{ clock, random: systemRandom, log, signer, ledger },
+    ...{ clock, random: systemRandom, log, signer, store },
     centralUrl: `${origin}/api`,
     centralHotkey: testSigner(5).hotkey,
     policy: { acceptSimulated: embedded, checks: readCheckPolicy() },
     proof: null,
     weighing: {
       policy: goldenPolicy(),
-      metagraph: localMetagraph(ledger, signer.hotkey),
+      metagraph: localMetagraph(store, signer.hotkey),
       embedded,
-      ...{ cycleMs: CYCLE_MS, epochMs: EPOCH_MS, keptDays: 14 },
+      ...{ cycleMs: CYCLE_MS, epochMs: EPOCH_MS, retentionDays: 14 },
     },
     checkIntervalMs: CYCLE_MS,
     listIntervalMs: CYCLE_MS,
   });
 
   return {
-    ...{ market, node, ledger, ledgerFile, validator },
+    ...{ market, node, store, storeFile, validator },
     /** Whether its probe containers run. */
     setSound(value: boolean): void {
       isSound = value;
@@ -74,7 +74,7 @@ export async function createValidatorScene({ embedded = true } = {}) {
     },
     async close(): Promise<void> {
       await validator.close();
-      await ledger.destroy();
+      await store.destroy();
       await agent.close();
       await market.close();
       rmSync(folder, { recursive: true });

@@ -15,7 +15,7 @@ import { systemRandom } from '#shared/runtime/random.ts';
 import { VERSION } from '#shared/runtime/version.ts';
 import { createSshKeyPair } from '#shared/signing/openssh-key.ts';
 import { UPDATE_DIGEST_PATH } from '#shared/updates/update-manifest.ts';
-import { openLedger } from '../../validator/store/ledger.ts';
+import { openEvidenceStore } from '../../validator/store/evidence-store.ts';
 import { createReadTag } from '../../validator/updates/image-registry.ts';
 import { registerReleaseRoutes } from '../../validator/updates/release.routes.ts';
 import { createReleases } from '../../validator/updates/release.service.ts';
@@ -52,7 +52,7 @@ type Scene = Awaited<ReturnType<typeof openScene>>;
 async function openScene() {
   const registry = await startImageRegistry();
   const host = await startSystemdHost();
-  const ledger = await openLedger(':memory:');
+  const store = await openEvidenceStore(':memory:');
   const log = createLog({ name: 'drill', level: 'silent' });
   const market = createHttpServer({
     ...{ log, clock: systemClock, random: systemRandom, bodyLimitBytes: 1_000 },
@@ -60,12 +60,12 @@ async function openScene() {
   const home = mkdtempSync(join(tmpdir(), 'podwright-drill-'));
   const { first: port } = await freePorts(1);
   return {
-    ...{ registry, host, ledger, log, market, home },
+    ...{ registry, host, store, log, market, home },
     place: { host: host.machine, port },
     image: `${registry.host}/${REPOSITORY}`,
     async close() {
       await market.close();
-      await ledger.destroy();
+      await store.destroy();
       await host.run(REMOVE);
       await host.remove();
       await registry.close();
@@ -123,12 +123,12 @@ const variablesFor = ({ place, image }: Scene) => [
 
 /** Builds the next release, pushes it, and has its digest signed for whoever asks. */
 async function giveOut(scene: Scene, { signer }: InstalledAgent) {
-  const { registry, ledger, log, market, image } = scene;
+  const { registry, store, log, market, image } = scene;
   const build = await timed(() => buildNextRelease(`${image}:${TAG}`));
   const push = await timed(() => registry.push(REPOSITORY, TAG));
   const source = { image, tag: TAG, keyId: signer.hotkey };
   const releases = createReleases({
-    ...{ ledger, clock: systemClock, log, signer, graceMs: 0 },
+    ...{ store, clock: systemClock, log, signer, graceMs: 0 },
     source: { ...source, firstPermille: 1_000, expiryMs: 3_600_000 },
     readTag: createReadTag(systemClock),
   });

@@ -6,7 +6,7 @@ import { type ConfigSpec, type Environment, parseConfig } from '#shared/runtime/
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { Pin } from '#shared/tls/peer.ts';
 import { isPrivateUrl } from '#shared/tls/tls-mode.ts';
-import { databaseProblems } from '../database/target.ts';
+import { databaseProblems } from '../database/open-database.ts';
 import { SURROUNDINGS, surroundingProblems } from './platform/adapters-config.ts';
 import { DatabasePlace } from './platform/database-place.ts';
 import { CorsVariables } from './platform/edge/config.ts';

@@ -17,7 +17,7 @@ import {
   type Transport,
   type Trust,
 } from '#shared/tls/transport.ts';
-import { haveAlone } from '../database/alone.ts';
+import { lockDatabaseFile } from '../database/open-database.ts';
 import { createKeyThread } from '../keys/key-thread.ts';
 import { createCentral } from './app.ts';
 import { CENTRAL_CONFIG, type CentralConfig, centralSeedFile } from './config.ts';
@@ -60,7 +60,7 @@ export async function serve(
   });
   const target = centralDatabaseOf(config);
   const variable = 'CENTRAL_DATABASE';
-  const alone = await haveAlone({ address: target, variable, kind: 'central' });
+  const alone = await lockDatabaseFile({ address: target, variable, kind: 'central' });
   const db = await openCentralDatabase(target);
   const notifier = openNotifier({ target, clock: systemClock, log });
   const closeStorage = async () => {

@@ -5,7 +5,7 @@ import type { Inventory } from '#shared/api/agent/inventory.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { factsOf, sourcesWith } from '../../test/fixtures/check-facts.ts';
 import { inventoryOf } from '../../test/fixtures/inventory.ts';
-import { ask } from '../inspection/question.ts';
+import { ask } from '../inspection/inspect.ts';
 import type { Unanswered } from './measured.ts';
 import { judgeAll } from './pipeline.ts';
 import { untoldIn } from './untold.ts';

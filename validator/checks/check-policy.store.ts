@@ -1,10 +1,10 @@
 /** Policies that evidence was judged by, by their hash. */
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
-import type { LedgerDb } from '../store/ledger.tables.ts';
+import type { StoreDb } from '../store/tables.ts';
 import { CheckPolicy, checkPolicyHashOf } from './check-policy.ts';
 
 /** Resolves with its hash. */
-export async function keepCheckPolicy(db: LedgerDb, policy: CheckPolicy): Promise<string> {
+export async function keepCheckPolicy(db: StoreDb, policy: CheckPolicy): Promise<string> {
   const hash = checkPolicyHashOf(policy);
   await db
     .insertInto('check_policies')
@@ -16,7 +16,7 @@ export async function keepCheckPolicy(db: LedgerDb, policy: CheckPolicy): Promis
 
 /** Null for one that is not known, and for null. */
 export async function findCheckPolicy(
-  db: LedgerDb,
+  db: StoreDb,
   hash: string | null,
 ): Promise<CheckPolicy | null> {
   if (hash === null) return null;

@@ -1,6 +1,6 @@
 /** Queries of how long proofs of work take executors. */
 import type { Insertable } from 'kysely';
-import type { LedgerDb, ProofPacesTable } from '../store/ledger.tables.ts';
+import type { ProofPacesTable, StoreDb } from '../store/tables.ts';
 
 export type Device = ProofPacesTable['device'];
 export type Pace = Pick<ProofPacesTable, 'mean_ms' | 'samples'>;
@@ -10,7 +10,7 @@ export type PaceOf = Pace & Pick<ProofPacesTable, 'executor_id'>;
 const MAX_COMPARED = 200;
 
 /** Of executors with this hardware. */
-export function pacesOfModel(db: LedgerDb, device: Device, model: string): Promise<PaceOf[]> {
+export function pacesOfModel(db: StoreDb, device: Device, model: string): Promise<PaceOf[]> {
   return db
     .selectFrom('proof_paces')
     .select(['executor_id', 'mean_ms', 'samples'])
@@ -23,7 +23,7 @@ export function pacesOfModel(db: LedgerDb, device: Device, model: string): Promi
 
 /** Of one executor; undefined before it proved anything with this hardware. */
 export function findPace(
-  db: LedgerDb,
+  db: StoreDb,
   executorId: string,
   { device, model }: { device: Device; model: string },
 ): Promise<Pace | undefined> {
@@ -37,7 +37,7 @@ export function findPace(
 }
 
 /** In the place of what was known of this executor, be it with other hardware. */
-export async function keepPace(db: LedgerDb, pace: Insertable<ProofPacesTable>): Promise<void> {
+export async function keepPace(db: StoreDb, pace: Insertable<ProofPacesTable>): Promise<void> {
   const { executor_id: _, device: __, ...values } = pace;
   await db
     .insertInto('proof_paces')
@@ -47,6 +47,6 @@ export async function keepPace(db: LedgerDb, pace: Insertable<ProofPacesTable>):
 }
 
 /** Forgets executors that proved nothing since `sinceMs`. */
-export async function forgetPaces(db: LedgerDb, sinceMs: number): Promise<void> {
+export async function forgetPaces(db: StoreDb, sinceMs: number): Promise<void> {
   await db.deleteFrom('proof_paces').where('seen_ms', '<', sinceMs).execute();
 }

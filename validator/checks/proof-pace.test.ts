@@ -3,9 +3,9 @@ import { createManualClock, type ManualClock } from '../../test/fakes/manual-clo
 import { checkRun } from '../../test/fixtures/check-run.ts';
 import { executorId } from '../../test/fixtures/cycle-set.ts';
 import { inventoryOf } from '../../test/fixtures/inventory.ts';
-import { deadlineFor } from '../inspection/proof/proof-timing.ts';
-import type { Ledger } from '../store/ledger.tables.ts';
-import { openLedger } from '../store/ledger.ts';
+import { deadlineFor } from '../inspection/proof/challenge.ts';
+import { openEvidenceStore } from '../store/evidence-store.ts';
+import type { EvidenceStore } from '../store/tables.ts';
 import type { Facts } from './check.ts';
 import type { GpuProofFacts, ProofFacts } from './measured.ts';
 import { baselineOf, createProofPaces, type ProofPaces } from './proof-pace.ts';
@@ -14,14 +14,14 @@ const START_MS = 1_800_000_000_000;
 const DAY_MS = 86_400_000;
 
 let clock: ManualClock;
-let ledger: Ledger;
+let store: EvidenceStore;
 let paces: ProofPaces;
 beforeEach(async () => {
   clock = createManualClock(START_MS);
-  ledger = await openLedger(':memory:');
-  paces = createProofPaces({ ledger, clock });
+  store = await openEvidenceStore(':memory:');
+  paces = createProofPaces({ store, clock });
 });
-afterEach(() => ledger.destroy());
+afterEach(() => store.destroy());
 
 const inventory = inventoryOf({ executorId: executorId(1), collectedMs: START_MS, gpuCount: 1 });
 
@@ -48,7 +48,7 @@ it('learns of each executor and of its model, and knows it after a restart', asy
   for (let time = 0; time < 4; time += 1) await paces.keep(facts(1, 1_000));
   expect(await expected(1)).toEqual({ modelMs: null, ownMs: 1_000, others: 0 });
   await paces.keep(facts(1, 1_100));
-  paces = createProofPaces({ ledger, clock });
+  paces = createProofPaces({ store, clock });
   for (const device of ['cpu', 'gpu'] as const) {
     expect(await expected(1, device)).toEqual({ modelMs: 1_030, ownMs: 1_030, others: 0 });
     expect(await expected(2, device)).toEqual({ modelMs: 1_030, ownMs: null, others: 1 });
@@ -97,9 +97,9 @@ it('begins anew with other hardware, and forgets executors that are gone', async
   expect(await paces.expected(executorId(1), other, 'cpu')).toMatchObject({ ownMs: 9_000 });
   await clock.advance(31 * DAY_MS);
   await paces.keep(facts(2, 1_000));
-  expect(await ledger.selectFrom('proof_paces').select('executor_id').distinct().execute()).toEqual(
-    [{ executor_id: executorId(2) }],
-  );
+  expect(await store.selectFrom('proof_paces').select('executor_id').distinct().execute()).toEqual([
+    { executor_id: executorId(2) },
+  ]);
 });
 
 it.each([

@@ -1,7 +1,7 @@
 /** What proofs of work took executors, and what they are to take: learned, durable (validator reference 6). */
 import type { Inventory } from '#shared/api/agent/inventory.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
-import type { Ledger } from '../store/ledger.tables.ts';
+import type { EvidenceStore } from '../store/tables.ts';
 import type { Facts } from './check.ts';
 import { ONE_THOUSAND } from './check-policy.ts';
 import {
@@ -33,7 +33,7 @@ export type Expected = {
 
 export type ProofPaces = ReturnType<typeof createProofPaces>;
 
-export function createProofPaces({ ledger, clock }: { ledger: Ledger; clock: Clock }) {
+export function createProofPaces({ store, clock }: { store: EvidenceStore; clock: Clock }) {
   async function keepTime(facts: Facts, device: Device): Promise<void> {
     const { executor, inventory, measured, policy } = facts;
     const proof = device === 'cpu' ? measured.proof : measured.gpu_proof;
@@ -41,7 +41,7 @@ export function createProofPaces({ ledger, clock }: { ledger: Ledger; clock: Clo
       return;
     }
     const model = modelOf(inventory, device);
-    const paces = await pacesOfModel(ledger, device, model);
+    const paces = await pacesOfModel(store, device, model);
     const usual = baselineOf(paces);
     const { pow_fastest_permille: fastest, pow_slowest_permille: slowest } = policy.checks;
     const permille = usual === null || usual === 0 ? null : (proof.ms / usual) * ONE_THOUSAND;
@@ -50,9 +50,9 @@ export function createProofPaces({ ledger, clock }: { ledger: Ledger; clock: Clo
     const isFast = permille !== null && permille < fastest;
     if (permille !== null && permille > slowest) return;
     if (isFast && othersIn(paces, executor.id) > 0) return;
-    const own = await findPace(ledger, executor.id, { device, model });
+    const own = await findPace(store, executor.id, { device, model });
     const mean = own?.mean_ms ?? proof.ms;
-    await keepPace(ledger, {
+    await keepPace(store, {
       ...{ executor_id: executor.id, device, model },
       mean_ms: Math.round(mean + (proof.ms - mean) * NEW_SHARE),
       samples: (own?.samples ?? 0) + 1,
@@ -63,8 +63,8 @@ export function createProofPaces({ ledger, clock }: { ledger: Ledger; clock: Clo
   return {
     async expected(executorId: string, inventory: Inventory, device: Device): Promise<Expected> {
       const model = modelOf(inventory, device);
-      const own = await findPace(ledger, executorId, { device, model });
-      const paces = await pacesOfModel(ledger, device, model);
+      const own = await findPace(store, executorId, { device, model });
+      const paces = await pacesOfModel(store, device, model);
       const others = othersIn(paces, executorId);
       return { modelMs: baselineOf(paces), ownMs: own?.mean_ms ?? null, others };
     },
@@ -72,7 +72,7 @@ export function createProofPaces({ ledger, clock }: { ledger: Ledger; clock: Clo
     /** Of a proof that is not one of the times before. */
     async keep(facts: Facts): Promise<void> {
       for (const device of ['cpu', 'gpu'] as const) await keepTime(facts, device);
-      await forgetPaces(ledger, clock.now() - KEPT_MS);
+      await forgetPaces(store, clock.now() - KEPT_MS);
     },
   };
 }

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
-import { createTestLedger } from '../../test/fakes/test-ledger.ts';
+import { createTestStore } from '../../test/fakes/test-evidence-store.ts';
 import { checkRun } from '../../test/fixtures/check-run.ts';
 import { executorId } from '../../test/fixtures/cycle-set.ts';
-import type { Ledger } from '../store/ledger.tables.ts';
+import type { EvidenceStore } from '../store/tables.ts';
 import type { Facts } from './check.ts';
 import { judgeAll } from './pipeline.ts';
 import { createStandings, type Standings } from './standing.service.ts';
@@ -12,15 +12,15 @@ const DAY_MS = 24 * 3_600_000;
 const [FIRST, LATER] = [1, 2];
 
 let clock: ManualClock;
-let ledger: Ledger;
+let store: EvidenceStore;
 let standings: Standings;
 let uuids: readonly string[];
 beforeEach(async () => {
-  [clock, ledger] = [createManualClock(), await createTestLedger()];
-  standings = createStandings({ ledger, clock });
+  [clock, store] = [createManualClock(), await createTestStore()];
+  standings = createStandings({ store, clock });
   uuids = checkRun({ atMs: clock.now() }).facts.inventory?.gpu.devices.map((d) => d.uuid) ?? [];
 });
-afterEach(() => ledger.destroy());
+afterEach(() => store.destroy());
 
 /** A check of an executor that shows the same card as all others; what of it counts, if it does. */
 async function check(number: number, publicKey = `key of ${number}`): Promise<string[]> {
@@ -37,7 +37,7 @@ async function check(number: number, publicKey = `key of ${number}`): Promise<st
   const known = await standings.before(shown);
   const judged: Facts = { ...shown, measured: { ...shown.measured, ...known } };
   const { report } = judgeAll(judged, 0);
-  await ledger.transaction().execute((tx) => standings.keep(tx, judged, report));
+  await store.transaction().execute((tx) => standings.keep(tx, judged, report));
   return report.checks.flatMap(({ reason_code: reason }) => reason ?? []);
 }
 
@@ -78,6 +78,6 @@ it('of two that pass with a card at once the same one is the first for both', as
     ...{ uuid: uuids[0] ?? '', executor_id: executorId(number), agent_key: `key of ${number}` },
     ...{ first_ms: clock.now(), seen_ms: clock.now() },
   }));
-  await ledger.insertInto('gpu_claims').values(both).execute();
+  await store.insertInto('gpu_claims').values(both).execute();
   expect([await check(FIRST), await check(LATER)]).toEqual([[], ['GPU_DUPLICATE']]);
 });

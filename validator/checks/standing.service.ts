@@ -2,7 +2,7 @@
 import type { Inventory } from '#shared/api/agent/inventory.ts';
 import type { ExecutorToCheck, HealthReport } from '#shared/api/central/validator-routes.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
-import type { Ledger, LedgerDb } from '../store/ledger.tables.ts';
+import type { EvidenceStore, StoreDb } from '../store/tables.ts';
 import type { AgentIdentity, Facts } from './check.ts';
 import type { Measured } from './measured.ts';
 import { specOf } from './standing.check.ts';
@@ -16,7 +16,7 @@ const FORGOTTEN_MS = 30 * 24 * 3_600_000;
 
 export type Standings = ReturnType<typeof createStandings>;
 
-export function createStandings({ ledger, clock }: { ledger: Ledger; clock: Clock }) {
+export function createStandings({ store, clock }: { store: EvidenceStore; clock: Clock }) {
   return {
     /** What the checks compare this inventory with. */
     async before({
@@ -26,9 +26,9 @@ export function createStandings({ ledger, clock }: { ledger: Ledger; clock: Cloc
     }: Facts): Promise<Pick<Measured, 'accepted' | 'taken'>> {
       if (inventory === null || identity === null) return { accepted: null, taken: [] };
       const claimant = claimantOf(executor, inventory, identity);
-      const claims = await claimsOn(ledger, claimant.uuids);
+      const claims = await claimsOn(store, claimant.uuids);
       return {
-        accepted: await findAccepted(ledger, executor.id, listedAs(executor)),
+        accepted: await findAccepted(store, executor.id, listedAs(executor)),
         taken: takenFrom(claimant, claims, clock.now() - CLAIM_MS),
       };
     },
@@ -37,7 +37,7 @@ export function createStandings({ ledger, clock }: { ledger: Ledger; clock: Cloc
      * In the transaction that records that it passed: its cards are its own, and it is what it is from now on. Nothing
      * of any other verdict.
      */
-    async keep(tx: LedgerDb, facts: Facts, { verdict }: HealthReport): Promise<void> {
+    async keep(tx: StoreDb, facts: Facts, { verdict }: HealthReport): Promise<void> {
       const { executor, inventory, identity } = facts;
       if (verdict !== 'verified' || inventory === null || identity === null) return;
       const nowMs = clock.now();
@@ -52,7 +52,7 @@ export function createStandings({ ledger, clock }: { ledger: Ledger; clock: Cloc
     },
 
     /** Of who has left nothing is kept: its cards may come back under another executor. */
-    forgetOthers: (executorIds: ReadonlySet<string>) => forgetOthers(ledger, executorIds),
+    forgetOthers: (executorIds: ReadonlySet<string>) => forgetOthers(store, executorIds),
   };
 }
 

@@ -1,5 +1,5 @@
 /** Whose a card is that several executors passed with: of the first, while it is there. Pure. */
-import type { GpuClaimRow as Claim } from '../store/ledger.tables.ts';
+import type { GpuClaimRow as Claim } from '../store/tables.ts';
 import type { Measured } from './measured.ts';
 
 /** An executor with the cards that it shows, and the key of its agent. */

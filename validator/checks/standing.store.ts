@@ -1,12 +1,12 @@
 /** Queries of what the ledger knows of executors beside their evidence. */
-import type { GpuClaimRow, LedgerDb } from '../store/ledger.tables.ts';
+import type { GpuClaimRow, StoreDb } from '../store/tables.ts';
 import { type Claimant, UNKNOWN_KEY } from './standing.state.ts';
 
 export type Accepted = { executorId: string; listed: string; spec: string; gpuUuids: string[] };
 
 /** Null before it passed under this record. */
 export async function findAccepted(
-  db: LedgerDb,
+  db: StoreDb,
   executorId: string,
   listed: string,
 ): Promise<{ spec: string; gpu_uuids: string[] } | null> {
@@ -22,7 +22,7 @@ export async function findAccepted(
 }
 
 /** Takes the place of what was accepted under another record; what stands under this one stays. */
-export async function accept(db: LedgerDb, accepted: Accepted): Promise<void> {
+export async function accept(db: StoreDb, accepted: Accepted): Promise<void> {
   const { executorId, listed, spec, gpuUuids } = accepted;
   const values = { listed, spec, gpu_uuids_json: JSON.stringify(gpuUuids) };
   await db
@@ -38,7 +38,7 @@ export async function accept(db: LedgerDb, accepted: Accepted): Promise<void> {
 }
 
 /** Everybody's claims on these cards. */
-export async function claimsOn(db: LedgerDb, uuids: readonly string[]): Promise<GpuClaimRow[]> {
+export async function claimsOn(db: StoreDb, uuids: readonly string[]): Promise<GpuClaimRow[]> {
   if (uuids.length === 0) return [];
   return db
     .selectFrom('gpu_claims')
@@ -50,7 +50,7 @@ export async function claimsOn(db: LedgerDb, uuids: readonly string[]): Promise<
 
 /** Of an executor that passed with these cards. Under another key than before its claims begin anew. */
 export async function claim(
-  db: LedgerDb,
+  db: StoreDb,
   { executorId, agentKey, uuids }: Claimant,
   { nowMs, forgetMs }: { nowMs: number; forgetMs: number },
 ): Promise<void> {
@@ -81,7 +81,7 @@ const TABLES = ['gpu_claims', 'accepted_specs', 'lines'] as const;
 const TOGETHER = 500;
 
 /** Forgets every executor but these. */
-export async function forgetOthers(db: LedgerDb, kept: ReadonlySet<string>): Promise<void> {
+export async function forgetOthers(db: StoreDb, kept: ReadonlySet<string>): Promise<void> {
   for (const table of TABLES) {
     const rows = await db.selectFrom(table).select('executor_id').distinct().execute();
     const gone = rows.map((row) => row.executor_id).filter((id) => !kept.has(id));

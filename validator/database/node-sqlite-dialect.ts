@@ -1,21 +1,20 @@
-/** Kysely's SQLite dialect over node:sqlite, for the central API and the validator's ledger (marketplace reference 5.3). */
+/** Kysely's SQLite dialect over node:sqlite, for the central API and the evidence store. */
 import { SqliteDialect, type SqliteStatement } from 'kysely';
 import { type DatabaseSync, openSqlite } from '#shared/runtime/sqlite.ts';
 
-/** Distinct statements of the product are some hundreds; beyond this the oldest is prepared anew. */
+/** The product has a few hundred distinct statements; beyond this bound the oldest is dropped. */
 const STATEMENT_CACHE_SIZE = 1_000;
 
-/** 16 MiB. A checkpoint copies each page once, however often it was written since the last: a rental writes twenty. */
+/** 16 MiB. A checkpoint copies each page once however often it was written, and one rental writes twenty pages. */
 const CHECKPOINT_PAGES = 4_000;
 
 type Parameters = readonly (string | number | bigint | null | Uint8Array)[];
 
-/** Opens `path` (or `:memory:`). */
 export function nodeSqliteDialect(path: string): SqliteDialect {
   return dialectOver(openSqlite(path));
 }
 
-/** Over an open database, which it closes. Transactions begin IMMEDIATE, so none fails half-way for want of the lock. */
+/** Wraps an open database and closes it at the end. Transactions begin IMMEDIATE, so none fails later to get the write lock. */
 export function dialectOver(database: DatabaseSync): SqliteDialect {
   database.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
   const cache = new Map<string, SqliteStatement>();

@@ -1,4 +1,4 @@
-/** Databases of something else stay as they are: on either engine, for either kind of ours. */
+/** Databases of other programs are left unchanged, on either engine and for either kind of ours. */
 import {
   copyFileSync,
   mkdirSync,
@@ -19,9 +19,8 @@ import {
   openCentralDatabase,
   readCentralDatabase,
 } from '../central/platform/database/database.ts';
-import { besideLedger, openLedger } from '../store/ledger.ts';
-import { lookIntoLedger } from '../store/ledger-look.ts';
-import { haveAlone } from './alone.ts';
+import { openEvidenceStore, summarizeStore, withStore } from '../store/evidence-store.ts';
+import { lockDatabaseFile } from './open-database.ts';
 import { tablesIn } from './ownership.ts';
 
 let folder: string;
@@ -34,8 +33,8 @@ afterEach(() => rmSync(folder, { recursive: true }));
 const newAddress = async (name: string) =>
   onPostgres() ? createEmptyPostgresDatabase() : join(folder, name);
 
-/** Runs statements as a program that is none of ours. */
-async function elsewhere(...statements: string[]): Promise<void> {
+/** Runs statements as another program would. */
+async function asOtherProgram(...statements: string[]): Promise<void> {
   if (onPostgres()) {
     const client = new Client({ connectionString: address });
     await client.connect();
@@ -50,12 +49,12 @@ async function elsewhere(...statements: string[]): Promise<void> {
 const closed = async (db: { destroy(): Promise<void> }) => db.destroy();
 const openings = {
   central: async () => closed(await openCentralDatabase(address)),
-  ledger: async () => closed(await openLedger(address)),
+  store: async () => closed(await openEvidenceStore(address)),
   readCentral: () =>
     readCentralDatabase({ address, variable: '--database' }, async () => undefined),
-  readLedger: () => besideLedger({ address, variable: '--ledger' }, 'read', async () => undefined),
+  readStore: () => withStore({ address, variable: '--ledger' }, 'read', async () => undefined),
   besideCentral: () => besideCentral({ address, variable: '--database' }, async () => undefined),
-  ledgerLook: async () => void (await lookIntoLedger(address)),
+  summarize: async () => void (await summarizeStore(address)),
 };
 const refusal = (message: string) => ({
   name: 'ConfigError',
@@ -63,89 +62,91 @@ const refusal = (message: string) => ({
 });
 const where = () => (onPostgres() ? `database ${new URL(address).pathname.slice(1)}` : address);
 
-it('changes nothing in a database of another program, and says what it found', async () => {
+it('leaves a database of another program unchanged and names its tables', async () => {
   address = await newAddress('orders.db');
-  await elsewhere(
+  await asOtherProgram(
     'create table meta (name text, value text)',
     "insert into meta values ('schema', '3')",
     'create table "Orders" (id text)',
     ...(onPostgres() ? [] : ['pragma user_version = 3', 'pragma journal_mode = delete']),
   );
   const before = onPostgres() ? null : readFileSync(address);
-  const found = `it holds tables or views of something else (Orders, meta). Nothing was written there.`;
+  const found = `it holds tables or views of another program (Orders, meta). Nothing was written there.`;
   for (const open of [openings.central, openings.besideCentral]) {
     await expect(open()).rejects.toMatchObject(
-      refusal(`${where()} is no database of a central API: ${found}`),
+      refusal(`${where()} is not the database of a central API: ${found}`),
     );
   }
-  for (const open of [openings.ledger, openings.ledgerLook]) {
+  for (const open of [openings.store, openings.summarize]) {
     await expect(open()).rejects.toMatchObject(
-      refusal(`${where()} is no ledger of a validator: ${found}`),
+      refusal(`${where()} is not the evidence store of a validator: ${found}`),
     );
   }
-  await expect(openings.ledger()).rejects.toThrow(
-    'Name an empty database, or the ledger of a validator itself, with VALIDATOR_DATABASE.',
+  await expect(openings.store()).rejects.toThrow(
+    'Name an empty database, or the evidence store of a validator itself, with VALIDATOR_DATABASE.',
   );
   expect(onPostgres() ? null : readFileSync(address)).toEqual(before);
-  await elsewhere('drop table "Orders"', 'drop table meta', 'create view seen as select 1');
-  await expect(openings.central()).rejects.toThrow('views of something else (seen)');
-  await elsewhere('drop view seen');
+  await asOtherProgram('drop table "Orders"', 'drop table meta', 'create view seen as select 1');
+  await expect(openings.central()).rejects.toThrow('views of another program (seen)');
+  await asOtherProgram('drop view seen');
   await openings.central();
 });
 
-it('takes each of its own kinds again, and never for the other', async () => {
+it('reopens each of its kinds and never opens one as the other', async () => {
   address = await newAddress('central.db');
   await openings.central();
   await openings.central();
   await openings.besideCentral();
-  await expect(openings.ledger()).rejects.toMatchObject(
+  await expect(openings.store()).rejects.toMatchObject(
     refusal('it holds the database of a central API'),
   );
   address = await newAddress('ledger.db');
-  await openings.ledger();
-  // What somebody else put beside it later takes nothing of it away.
-  await elsewhere('create table notes (id text)');
-  await openings.ledger();
-  await openings.ledgerLook();
+  await openings.store();
+  // A foreign table that was added later changes nothing.
+  await asOtherProgram('create table notes (id text)');
+  await openings.store();
+  await openings.summarize();
   await expect(openings.central()).rejects.toMatchObject(
-    refusal('it holds the ledger of a validator. '),
+    refusal('it holds the evidence store of a validator. '),
   );
 });
 
-it('refuses a file that is none of SQLite, and takes an empty one', async () => {
+it('rejects a file that is not SQLite and accepts an empty one', async () => {
   const file = join(folder, 'letter.txt');
   const text = 'Dear reader, this is no database. '.repeat(50);
   writeFileSync(file, text);
   await expect(openCentralDatabase(file)).rejects.toMatchObject(
-    refusal(`${file} cannot be read as a database of a central API: file is not a database`),
+    refusal(`${file} cannot be read as the database of a central API: file is not a database`),
   );
-  await expect(openLedger(file)).rejects.toMatchObject(
+  await expect(openEvidenceStore(file)).rejects.toMatchObject(
     refusal('file is not a database. Correct VALIDATOR_DATABASE.'),
   );
   expect(readFileSync(file, 'utf8')).toBe(text);
   writeFileSync(file, '');
-  const ledger = await openLedger(file);
-  expect(await tablesIn(ledger)).toContain('evidence');
-  await ledger.destroy();
+  const store = await openEvidenceStore(file);
+  expect(await tablesIn(store)).toContain('evidence');
+  await store.destroy();
 });
 
-it('has who looks from outside refuse what is empty, and leaves it empty', async () => {
+it('commands reject an empty database and leave it empty', async () => {
   address = await newAddress('empty.db');
   if (!onPostgres()) writeFileSync(address, '');
-  const what = (name: string) => `${where()} is empty: no ${name} is there.`;
+  const what = (name: string) => `${where()} is empty and has no ${name}.`;
   for (const open of [openings.readCentral, openings.besideCentral]) {
     await expect(open()).rejects.toMatchObject(refusal(what('database of a central API')));
     await expect(open()).rejects.toThrow('Name the database of a central API with --database.');
   }
-  await expect(openings.readLedger()).rejects.toMatchObject(refusal(what('ledger of a validator')));
-  await expect(openings.readLedger()).rejects.toThrow('with --ledger.');
-  await openings.ledgerLook();
+  await expect(openings.readStore()).rejects.toMatchObject(
+    refusal(what('evidence store of a validator')),
+  );
+  await expect(openings.readStore()).rejects.toThrow('with --ledger.');
+  await openings.summarize();
   if (onPostgres()) return;
   expect(readdirSync(folder)).toEqual(['empty.db']);
   expect(readFileSync(address)).toHaveLength(0);
 });
 
-it('reads a copy without changing a byte of it', async () => {
+it('reads a copy without changing a byte', async () => {
   const copyOf = (file: string) => {
     const original = openSqlite(file);
     address = `${file}.copy`;
@@ -154,11 +155,11 @@ it('reads a copy without changing a byte of it', async () => {
     return readFileSync(address);
   };
   address = join(folder, 'ledger.db');
-  await openings.ledger();
-  const ledger = copyOf(address);
-  await openings.readLedger();
-  await openings.ledgerLook();
-  expect(readFileSync(address)).toEqual(ledger);
+  await openings.store();
+  const store = copyOf(address);
+  await openings.readStore();
+  await openings.summarize();
+  expect(readFileSync(address)).toEqual(store);
   address = join(folder, 'central.db');
   await openings.central();
   const central = copyOf(address);
@@ -167,32 +168,36 @@ it('reads a copy without changing a byte of it', async () => {
   expect(readdirSync(folder).filter((name) => name.includes('.copy'))).toHaveLength(2);
 });
 
-it('refuses a folder, a part of a file, and what cannot be written, with the name that leads there', async () => {
+it('rejects a folder, a truncated file and an unwritable one, and names the variable or option', async () => {
   const as = (what: string, name: string) =>
-    refusal(`${address} cannot be read as a ledger of a validator: ${what}. Correct ${name}.`);
+    refusal(
+      `${address} cannot be read as the evidence store of a validator: ${what}. Correct ${name}.`,
+    );
   address = folder;
-  await expect(openings.ledger()).rejects.toMatchObject(as('it is no file', 'VALIDATOR_DATABASE'));
-  await expect(openings.readLedger()).rejects.toMatchObject(as('it is no file', '--ledger'));
+  await expect(openings.store()).rejects.toMatchObject(
+    as('it is not a file', 'VALIDATOR_DATABASE'),
+  );
+  await expect(openings.readStore()).rejects.toMatchObject(as('it is not a file', '--ledger'));
   await expect(openings.readCentral()).rejects.toMatchObject(refusal('Correct --database.'));
   const whole = join(folder, 'ledger.db');
-  await (await openLedger(whole)).destroy();
+  await (await openEvidenceStore(whole)).destroy();
   address = join(folder, 'part.db');
   writeFileSync(address, readFileSync(whole).subarray(0, 20_000));
   const malformed = 'database disk image is malformed';
-  await expect(openings.ledger()).rejects.toMatchObject(as(malformed, 'VALIDATOR_DATABASE'));
-  await expect(openings.readLedger()).rejects.toMatchObject(as(malformed, '--ledger'));
-  // Whoever runs the tests may write every file: a path below a file, and a journal that is none.
+  await expect(openings.store()).rejects.toMatchObject(as(malformed, 'VALIDATOR_DATABASE'));
+  await expect(openings.readStore()).rejects.toMatchObject(as(malformed, '--ledger'));
+  // The tests may run as root, which may write every file: use a path below a file, and a folder as journal.
   address = join(whole, 'x.db');
   await expect(openings.central()).rejects.toMatchObject(refusal('CENTRAL_DATABASE: the database'));
   address = join(folder, 'held.db');
   writeFileSync(address, readFileSync(whole));
   mkdirSync(`${address}-wal`);
-  await expect(openings.ledger()).rejects.toMatchObject(
+  await expect(openings.store()).rejects.toMatchObject(
     refusal('unable to open database file. Copy it into a folder that this user may write'),
   );
 });
 
-it('goes on from a file that its first start was killed in', async () => {
+it('opens a file whose first start was killed', async () => {
   if (onPostgres()) return;
   const file = openSqlite(join(folder, 'written.db'));
   file.exec(
@@ -200,16 +205,16 @@ it('goes on from a file that its first start was killed in', async () => {
   );
   file.exec(`create table begun as with recursive numbers (n) as
     (select 1 union all select n + 1 from numbers where n < 5000) select hex(randomblob(50)) from numbers`);
-  // As a kill leaves it: with a journal that has to be rolled back.
+  // A kill leaves a journal that has to be rolled back.
   address = join(folder, 'killed.db');
   for (const end of ['', '-journal']) {
     copyFileSync(join(folder, `written.db${end}`), `${address}${end}`);
   }
   file.close();
-  const alone = await haveAlone({ address, variable: 'CENTRAL_DATABASE', kind: 'central' });
+  const lock = await lockDatabaseFile({ address, variable: 'CENTRAL_DATABASE', kind: 'central' });
   await openings.central();
-  alone.close();
-  expect(await lookIntoLedger(address).catch(({ message }) => message)).toContain(
+  lock.close();
+  expect(await summarizeStore(address).catch(({ message }) => message)).toContain(
     'it holds the database of a central API',
   );
 });

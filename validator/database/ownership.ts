@@ -1,79 +1,79 @@
-/** Whether what an address names is ours and of the right kind: our tables never go beside those of something else. */
+/** Checks that a database is ours and of the expected kind, so that our tables never go beside foreign ones. */
 import { type Kysely, sql } from 'kysely';
 import { ConfigError } from '#shared/runtime/config.ts';
 import { isPostgres } from './engine.ts';
 
-/** Tables of a kind's first migration that none after it takes away: what has all of them is of that kind. */
+/** Tables that the first migration of a kind creates and no later one drops: they identify the kind. */
 export const KINDS = {
   central: {
     name: 'database of a central API',
     tables: ['meta', 'accounts', 'executors', 'gpu_slots', 'pods'],
   },
-  ledger: {
-    name: 'ledger of a validator',
+  evidence: {
+    name: 'evidence store of a validator',
     tables: ['evidence', 'cycles', 'cycle_entries', 'epochs', 'neurons'],
   },
 } as const;
 
 type DatabaseKind = keyof typeof KINDS;
 
-export type OwnPlace = {
+export type DatabaseLocation = {
   /** `postgres://…`, a SQLite file or `:memory:`. */
   address: string;
-  /** The variable or option where the address comes from, for people. */
+  /** The variable or option that set the address, for error messages. */
   variable: string;
   kind: DatabaseKind;
-  /** It has to be there already: an empty database is refused, too. */
-  isThere?: true;
+  /** Rejects an empty database too. */
+  mustExist?: true;
 };
 
-/** Any Kysely or transaction: what is asked here needs no types of tables. */
+/** Any Kysely or transaction, whatever its tables. */
 type AnyDb = Pick<Kysely<unknown>, 'getExecutor'>;
 
 /**
- * One for both kinds, and any constant that nobody else takes: processes that start together look and migrate one after
- * the other, so that two kinds that are given one empty database do not both find it empty.
+ * Advisory lock of both kinds; any constant that no other program uses. Processes that start together check and migrate
+ * one after the other, so two kinds that share one empty database cannot both find it empty.
  */
 const MIGRATION_LOCK = 7_306_913;
 const MAX_NAMED_TABLES = 3;
 
-/** The first step of a migration, in its transaction. Rejects with ConfigError as `refuseOthers` does. */
-export async function beginMigration(tx: AnyDb, place: OwnPlace): Promise<void> {
-  // SQLite has one writer at a time, and its transactions begin as writers.
+/** Starts a migration inside its transaction. Rejects as `requireOwnDatabase` does. */
+export async function beginMigration(tx: AnyDb, location: DatabaseLocation): Promise<void> {
+  // SQLite allows one writer at a time, and its transactions begin as writers.
   if (isPostgres(tx)) await sql`select pg_advisory_xact_lock(${MIGRATION_LOCK})`.execute(tx);
-  await refuseOthers(tx, place);
+  await requireOwnDatabase(tx, location);
 }
 
-/** Rejects with ConfigError unless the database is of that kind, or empty where that will do. Reads alone. */
-export async function refuseOthers(db: AnyDb, place: OwnPlace): Promise<void> {
+/** Rejects with ConfigError unless the database is of the kind, or empty where `mustExist` is not set. Only reads. */
+export async function requireOwnDatabase(db: AnyDb, location: DatabaseLocation): Promise<void> {
   const tables = await namesIn(db, 'tables and views');
-  const found = strangersIn(tables, place.kind);
-  const isThere = place.isThere === true;
-  if (found === null && (tables.length > 0 || !isThere)) return;
-  const where = isPostgres(db) ? await currentDatabase(db) : place.address;
-  const { name } = KINDS[place.kind];
+  const found = foreignContents(tables, location.kind);
+  const mustExist = location.mustExist === true;
+  if (found === null && (tables.length > 0 || !mustExist)) return;
+  const where = isPostgres(db) ? await currentDatabase(db) : location.address;
+  const { name } = KINDS[location.kind];
   const what =
-    found === null ? `is empty: no ${name} is there` : `is no ${name}: it holds ${found}`;
-  const remedy = isThere ? `Name the ${name}` : `Name an empty database, or the ${name} itself,`;
+    found === null ? `is empty and has no ${name}` : `is not the ${name}: it holds ${found}`;
+  const remedy = mustExist ? `Name the ${name}` : `Name an empty database, or the ${name} itself,`;
   throw new ConfigError(
-    `${where} ${what}. Nothing was written there. ${remedy} with ${place.variable}.`,
+    `${where} ${what}. Nothing was written there. ${remedy} with ${location.variable}.`,
   );
 }
 
-/** What is there instead, in words; null where it is of that kind, whatever lies beside it, or empty. */
-function strangersIn(tables: readonly string[], kind: DatabaseKind): string | null {
+/** Describes what the database holds instead; null if it is empty or of the kind, whatever else it holds. */
+function foreignContents(tables: readonly string[], kind: DatabaseKind): string | null {
   const isOf = (each: DatabaseKind) => KINDS[each].tables.every((table) => tables.includes(table));
   if (tables.length === 0 || isOf(kind)) return null;
-  const other = kind === 'central' ? 'ledger' : 'central';
+  const other = kind === 'central' ? 'evidence' : 'central';
   if (isOf(other)) return `the ${KINDS[other].name}`;
   const names = tables.slice(0, MAX_NAMED_TABLES).join(', ');
-  return `tables or views of something else (${names}${tables.length > MAX_NAMED_TABLES ? ', …' : ''})`;
+  return `tables or views of another program (${names}${tables.length > MAX_NAMED_TABLES ? ', …' : ''})`;
 }
 
-/** In the schema where our tables go, whoever owns them; without those that came with an extension. */
+/** Tables in the schema that we use, whoever owns them; tables of extensions are left out. */
 export const tablesIn = (db: AnyDb): Promise<string[]> => namesIn(db, 'tables');
 
-/** A view may be all that another program has there. */
+/** Views count as foreign tables: they may be all that another program has there. */
 const RELATIONS = {
   tables: { postgres: ['r', 'p', 'f'], sqlite: ['table'] },
   'tables and views': { postgres: ['r', 'p', 'f', 'v', 'm'], sqlite: ['table', 'view'] },

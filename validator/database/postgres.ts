@@ -1,30 +1,30 @@
-/** The way to a PostgreSQL server: loaded only when the configuration names one. */
+/** Connects to a PostgreSQL server. Loaded only when the configuration names one. */
 import { type Dialect, PostgresDialect } from 'kysely';
 import { Client, type ClientConfig, DatabaseError, Pool, types } from 'pg';
 import { ConfigError } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
-import type { DatabaseTarget } from './target.ts';
+import type { DatabaseTarget } from './open-database.ts';
 
-/** Per process; a server's own default is 100 in all. */
+/** Per process; a server accepts 100 in total by default. */
 const MAX_CONNECTIONS = 20;
 const CONNECT_TIMEOUT_MS = 5_000;
 const IDLE_CONNECTION_MS = 60_000;
-/** No query of ours takes long; one that does must not hold its locks for ever. */
+/** Our queries are short; a slow one must not hold its locks. */
 const STATEMENT_TIMEOUT_MS = 30_000;
 const LOCK_TIMEOUT_MS = 10_000;
-/** A process that hangs inside a transaction loses it, and with it the locks. */
+/** The server ends transactions of a process that hangs, and releases their locks. */
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000;
 
-/** Locks are chosen for this isolation (row-lock.ts); text of renters is Unicode. */
+/** Row locks (row-lock.ts) are chosen for this isolation level; renters' text is Unicode. */
 const REQUIRED_SETTINGS = [
   ['server_encoding', 'UTF8'],
   ['default_transaction_isolation', 'read committed'],
 ] as const;
 
-/** 64 bit integers, and what `sum` makes of them: as JavaScript numbers. */
+/** 64-bit integers and their sums, which are parsed as JavaScript numbers. */
 const WHOLE_NUMBER_TYPES: readonly number[] = [types.builtins.INT8, types.builtins.NUMERIC];
 
-/** Settings of every connection. `applicationName` shows in pg_stat_activity. */
+/** Settings of every connection. */
 function clientConfig(url: string, applicationName: string): ClientConfig {
   return {
     connectionString: url,
@@ -38,7 +38,10 @@ function clientConfig(url: string, applicationName: string): ClientConfig {
   };
 }
 
-/** Rejects, naming the server and never the password, when it cannot be used: with ConfigError unless waiting may help. */
+/**
+ * Checks the server and opens a pool. Rejects when the server cannot be used, with ConfigError unless waiting may help;
+ * the message names the server and never the password.
+ */
 export async function postgresDialect(target: DatabaseTarget): Promise<Dialect> {
   await checkServer(target);
   const pool = new Pool({
@@ -46,13 +49,13 @@ export async function postgresDialect(target: DatabaseTarget): Promise<Dialect> 
     max: MAX_CONNECTIONS,
     idleTimeoutMillis: IDLE_CONNECTION_MS,
   });
-  // Both are thrown when nobody listens. The query under way, or the next one, reports the loss.
+  // Without listeners Node would throw these. The current or next query reports the lost connection.
   pool.on('error', () => undefined);
   pool.on('connect', (client) => client.on('error', () => undefined));
   return new PostgresDialect({ pool });
 }
 
-/** A connection of its own, outside the pool; its loss arrives as the event `end`. */
+/** Opens a connection outside the pool; the event `end` reports its loss. */
 export async function connectClient(url: string, applicationName: string): Promise<Client> {
   const client = new Client(clientConfig(url, applicationName));
   client.on('error', () => undefined);
@@ -60,7 +63,7 @@ export async function connectClient(url: string, applicationName: string): Promi
   return client;
 }
 
-/** pg's own parsers but for whole numbers: one beyond the safe range is refused, not rounded. */
+/** pg's parsers, except that whole numbers beyond the safe range are rejected instead of rounded. */
 function parserOf(type: number, format?: 'text' | 'binary'): (text: string) => unknown {
   return WHOLE_NUMBER_TYPES.includes(type) ? safeInteger : types.getTypeParser(type, format);
 }
@@ -68,7 +71,7 @@ function parserOf(type: number, format?: 'text' | 'binary'): (text: string) => u
 function safeInteger(text: string): number {
   const value = Number(text);
   if (Number.isSafeInteger(value)) return value;
-  throw new RangeError(`the database holds ${text} where a safe whole number belongs`);
+  throw new RangeError(`the database holds ${text}, which is not a safe integer`);
 }
 
 async function checkServer(target: DatabaseTarget): Promise<void> {
@@ -87,7 +90,7 @@ async function checkServer(target: DatabaseTarget): Promise<void> {
     const what = `${target.variable}: PostgreSQL at ${placeOf(client)} cannot be used: ${reasonOf(cause)}`;
     const remedy =
       'start the server, or correct the address (postgres://user:password@host:port/database)';
-    throw isPassing(cause)
+    throw isTransient(cause)
       ? new Error(`${what}; ${remedy}`, { cause })
       : new ConfigError(`${what}; ${remedy}`, { cause });
   } finally {
@@ -95,8 +98,8 @@ async function checkServer(target: DatabaseTarget): Promise<void> {
   }
 }
 
-/** Nobody answers; or a server does that is starting, ending or full (SQLSTATE classes 08, 53 and 57). */
-function isPassing(error: unknown): boolean {
+/** Returns true if the server does not answer, or is starting, stopping or full (SQLSTATE classes 08, 53 and 57). */
+function isTransient(error: unknown): boolean {
   if (error instanceof DatabaseError) return /^(08|53|57)/.test(error.code ?? '');
   return !(error instanceof ConfigError);
 }
@@ -105,9 +108,9 @@ function clientFor({ address, variable, applicationName }: DatabaseTarget): Clie
   try {
     return new Client(clientConfig(address, `${applicationName}-start`));
   } catch {
-    // Its message would show the address, password included.
+    // The original message would contain the address, password included.
     throw new ConfigError(
-      `${variable} is no address of a PostgreSQL server: write postgres://user:password@host:port/database`,
+      `${variable} is not the address of a PostgreSQL server: write postgres://user:password@host:port/database`,
     );
   }
 }
@@ -117,7 +120,7 @@ function placeOf({ host, port, database }: Client): string {
   return `${place}, database ${database ?? '(none)'},`;
 }
 
-/** A refused connection to several addresses of one name has no message of its own. */
+/** Messages of an AggregateError, which a refused connection to several addresses of one name throws without a message. */
 function reasonOf(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(messageOf).join('; ');
   return messageOf(error);

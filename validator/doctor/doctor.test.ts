@@ -12,7 +12,7 @@ import { runCommand } from '#shared/runtime/run-command.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
 import { type CentralProcess, startCentralProcess } from '../../test/fakes/central-process.ts';
 import { freePorts } from '../../test/fakes/free-ports.ts';
-import { openLedger } from '../store/ledger.ts';
+import { openEvidenceStore } from '../store/evidence-store.ts';
 
 const MAIN = new URL('../main.ts', import.meta.url).pathname;
 const LIMITS = { timeoutMs: 60_000, maxOutputBytes: 1_000_000 };
@@ -45,7 +45,7 @@ beforeAll(async () => {
   chmodSync(folder, 0o700);
   writeFileSync(at('hotkey.seed'), SEED, { mode: 0o600 });
   writeFileSync(at('metagraph.json'), '{"block":null,"neurons":[]}');
-  await (await openLedger(at('ledger.db'))).destroy();
+  await (await openEvidenceStore(at('ledger.db'))).destroy();
   right = {
     VALIDATOR_HOME: folder,
     VALIDATOR_PORT: String(port),

@@ -15,11 +15,11 @@ import { servesTls } from '#shared/tls/tls-mode.ts';
 import { createSecureTransport, PLAIN_TRANSPORT } from '#shared/tls/transport.ts';
 import { createCentralClient } from '../central-client.ts';
 import { readKnownCheckPolicy } from '../checks/known-check-policy.ts';
-import { ledgerTarget, VALIDATOR_CONFIG, type ValidatorConfig } from '../config.ts';
-import { ownKeyPlace } from '../keys/key-commands.ts';
-import { openKey } from '../keys/key-place.ts';
+import { storeTarget, VALIDATOR_CONFIG, type ValidatorConfig } from '../config.ts';
+import { ownKeyLocation } from '../keys/key-commands.ts';
+import { openKey } from '../keys/key-file.ts';
 import { trustedHotkeys } from '../keys/trusted-hotkeys.ts';
-import { type LedgerLook, lookIntoLedger } from '../store/ledger-look.ts';
+import { type StoreSummary, summarizeStore } from '../store/evidence-store.ts';
 import { createReadTag } from '../updates/image-registry.ts';
 import { releaseLoginOf } from '../updates/release-login.ts';
 import { fileMetagraph } from '../weights/metagraph.ts';
@@ -41,7 +41,7 @@ export type ValidatorFacts = {
   key: Told<string>;
   /** Null: it is not there yet. */
   home: Told<{ mode: number; writable: boolean } | null>;
-  ledger: Told<LedgerLook | null>;
+  ledger: Told<StoreSummary | null>;
   policies: Told<string>;
   /** How many are registered. */
   metagraph: Told<number> | null;
@@ -81,7 +81,7 @@ export async function readFacts(
   const [home, ledger, policies, metagraph, central, centralHotkey, gateway, registry, time, disk] =
     await Promise.all([
       tell(clock, LOOK_MS, () => readHome(path)),
-      tell(clock, LOOK_MS, () => lookIntoLedger(ledgerTarget(config))),
+      tell(clock, LOOK_MS, () => summarizeStore(storeTarget(config))),
       tell(clock, LOOK_MS, async () => readPolicies(config)),
       metagraphFile === undefined
         ? null
@@ -106,7 +106,7 @@ export async function readFacts(
 
 /** As a start does, but that it makes none. */
 async function openOwnKey(config: ValidatorConfig): Promise<Signer> {
-  const signer = await openKey(ownKeyPlace(config), null);
+  const signer = await openKey(ownKeyLocation(config), null);
   trustedHotkeys(signer.hotkey, config.VALIDATOR_KEY_SET);
   return signer;
 }

@@ -13,9 +13,9 @@ import { textReport } from '#shared/check/report.ts';
 import { localPlaceOf } from '#shared/http/listen.ts';
 import { lookAtConfig, secretTexts, settingsText } from '#shared/runtime/config.ts';
 import { servesTls } from '#shared/tls/tls-mode.ts';
-import { ledgerTarget, VALIDATOR_CONFIG, type ValidatorConfig } from '../config.ts';
-import { ownKeyPlace } from '../keys/key-commands.ts';
-import { lookIntoLedger } from '../store/ledger-look.ts';
+import { storeTarget, VALIDATOR_CONFIG, type ValidatorConfig } from '../config.ts';
+import { ownKeyLocation } from '../keys/key-commands.ts';
+import { summarizeStore } from '../store/evidence-store.ts';
 import { examine } from './doctor-command.ts';
 import type { DoctorPorts } from './facts.ts';
 
@@ -52,7 +52,7 @@ function ledgerPart(config: ValidatorConfig): Part {
   return {
     name: 'ledger.txt',
     async collect() {
-      const look = await lookIntoLedger(ledgerTarget(config));
+      const look = await summarizeStore(storeTarget(config));
       if (look === null) return 'there is none yet\n';
       const lines = look.tables.map(({ name, rows }) => `${name}: ${rows} rows`);
       return `schema ${look.schema}, this version: ${look.known}\n${lines.join('\n')}\n`;
@@ -62,7 +62,7 @@ function ledgerPart(config: ValidatorConfig): Part {
 
 /** What its key files hold, where they can be read: what cannot be read here is in no text of this user's. */
 function keyTexts(config: ValidatorConfig): string[] {
-  const place = ownKeyPlace(config);
+  const place = ownKeyLocation(config);
   const paths = place.kind === 'seed' ? [place.path] : [place.path, place.passphraseFile];
   return paths.flatMap((path) => {
     try {

@@ -16,15 +16,12 @@ import type { Random } from '#shared/runtime/random.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import { openIdentity } from '#shared/signing/identity.ts';
 import type { LocalSigner } from '#shared/signing/sr25519.ts';
-import { createCappedFile } from './capped-file.ts';
-import { type SupervisedChild, superviseChild } from './child-process.ts';
-import type { DemoProvider } from './demo-provider.ts';
-import { agentNames, type Home, writePrivateFile } from './home.ts';
-import { withdrawLeftNodes } from './left-nodes.ts';
+import { createCappedFile, type SupervisedChild, superviseChild } from './child-process.ts';
+import { type DemoProvider, withdrawStaleNodes } from './demo-provider.ts';
+import { agentNames, type Home, shellVariables, writePrivateFile } from './home.ts';
 import type { LocalGpus } from './local-gpus.ts';
 import { POD_PORTS_PER_AGENT, type StartOptions } from './options.ts';
 import { schemeOf } from './services.ts';
-import { shellVariables } from './variables-file.ts';
 
 export type LocalAgent = {
   executorId: string;
@@ -53,7 +50,7 @@ export type StartAgentsOptions = {
 };
 
 /** What a child needs of our own environment. */
-const PASSED_ON: readonly string[] = ['PATH', 'HOME', 'DOCKER_HOST', 'TZ', 'LANG'];
+const INHERITED: readonly string[] = ['PATH', 'HOME', 'DOCKER_HOST', 'TZ', 'LANG'];
 /** And where spans go to. */
 const TRACING = 'OTEL_';
 
@@ -77,7 +74,7 @@ export async function startAgents(parts: StartAgentsOptions): Promise<LocalAgent
       gateway: startGateway(parts, executorId, index),
     });
   }
-  await withdrawLeftNodes(parts, new Set(agents.map((agent) => agent.executorId)));
+  await withdrawStaleNodes(parts, new Set(agents.map((agent) => agent.executorId)));
   return agents;
 }
 
@@ -125,7 +122,7 @@ function startAgent(
     log,
     output: createCappedFile(home.log(name)),
     onReady: parts.onRestart,
-    environment: { ...passedOn(parts), ...variables, AGENT_EXIT_WITH_PARENT: 'true' },
+    environment: { ...inheritedVariables(parts), ...variables, AGENT_EXIT_WITH_PARENT: 'true' },
   });
 }
 
@@ -146,7 +143,7 @@ function startGateway(
     output: createCappedFile(home.log(name)),
     onReady: parts.onRestart,
     environment: {
-      ...passedOn(parts),
+      ...inheritedVariables(parts),
       SSH_SNAPSHOT: join(home.agent(executorId), 'ssh', 'gateway.json'),
       ...(socket === undefined ? {} : { SSH_DOCKER_SOCKET: socket }),
       SSH_EXIT_WITH_PARENT: 'true',
@@ -154,8 +151,8 @@ function startGateway(
   });
 }
 
-function passedOn({ environment }: StartAgentsOptions): Record<string, string> {
-  const isPassedOn = (name: string) => PASSED_ON.includes(name) || name.startsWith(TRACING);
+function inheritedVariables({ environment }: StartAgentsOptions): Record<string, string> {
+  const isPassedOn = (name: string) => INHERITED.includes(name) || name.startsWith(TRACING);
   const passed = Object.entries(environment).flatMap(([name, value]) =>
     value === undefined || !isPassedOn(name) ? [] : [[name, value] as const],
   );

@@ -1,9 +1,11 @@
 /** An agent or a gateway as a supervised child of `npm start`: restarted when it dies, as systemd would. */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { appendFileSync, renameSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
 import type { Clock } from '#shared/runtime/clock.ts';
+import { makeFolder } from '#shared/runtime/files.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { COMPILE_CACHE } from '#shared/runtime/node-process.ts';
-import type { CappedFile } from './capped-file.ts';
 
 export type SupervisedChild = {
   /** The present process id; changes when it was restarted. */
@@ -99,4 +101,34 @@ export function superviseChild(options: ChildOptions): SupervisedChild {
       await killer;
     },
   };
+}
+
+// MERGED validator/embedded/child-process.ts: An append-only file that never grows beyond a bound: the older half lives on in `<path>.1`.
+export type CappedFile = { path: string; write(chunk: Uint8Array | string): void };
+
+const MAX_BYTES = 10 * 1024 * 1024;
+
+/** Together with `<path>.1` at most 20 MiB. A full disk loses log lines, not the process. */
+export function createCappedFile(path: string): CappedFile {
+  makeFolder(dirname(path));
+  let size = sizeOf(path);
+  return {
+    path,
+    write(chunk) {
+      try {
+        if (size > MAX_BYTES) {
+          renameSync(path, `${path}.1`);
+          size = 0;
+        }
+        appendFileSync(path, chunk, { mode: 0o600 });
+        size += chunk.length;
+      } catch {
+        size = sizeOf(path);
+      }
+    },
+  };
+}
+
+function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }

@@ -1,7 +1,11 @@
 /** The demo provider: its executors enter through the portal's own door, with a signed log-in. */
+
+import { existsSync } from 'node:fs';
 import { z } from 'zod';
 import type { Clock } from '#shared/runtime/clock.ts';
+import type { Log } from '#shared/runtime/log.ts';
 import { type Signer, toHex } from '#shared/signing/sr25519.ts';
+import type { Home } from './home.ts';
 import { callJson } from './json-call.ts';
 
 /** A node to offer: where its agent listens and what it has. */
@@ -68,4 +72,26 @@ export async function logInProvider(portalUrl: string, signer: Signer, clock: Cl
     },
     listNodes,
   };
+}
+
+// MERGED validator/embedded/demo-provider.ts: Nodes that earlier runs of `npm start` offered and no agent of this one serves: they are withdrawn.
+export type StaleNodesDeps = {
+  provider: Pick<DemoProvider, 'listNodes' | 'removeNode'>;
+  home: Pick<Home, 'agent'>;
+  log: Log;
+};
+
+/** Of the demo provider's other nodes, only those with an agent's folder in this home are ours: the rest a person has added. */
+export async function withdrawStaleNodes(
+  { provider, home, log }: StaleNodesDeps,
+  served: ReadonlySet<string>,
+): Promise<void> {
+  for (const { id } of await provider.listNodes()) {
+    if (served.has(id) || !existsSync(home.agent(id))) continue;
+    // A node with live pods stays: its pods are still somebody's.
+    await provider.removeNode(id).then(
+      () => log.info({ executor: id }, 'node of an earlier run withdrawn'),
+      (error: unknown) => log.warn({ executor: id, err: error }, 'old node kept'),
+    );
+  }
 }

@@ -9,13 +9,12 @@ import { systemRandom } from '#shared/runtime/random.ts';
 import { lockExclusively } from '#shared/runtime/sqlite.ts';
 import { startTracing, wantsTracing } from '#shared/telemetry/tracing.ts';
 import { CENTRAL_CONFIG } from '../central/config.ts';
-import { databaseTarget, refuseFreshOn } from './database-target.ts';
+import { databaseTarget, refuseFreshOn } from './central-settings.ts';
 import { readyText } from './demo-file.ts';
-import { startFresh } from './fresh.ts';
 import { type Home, homeAt, prepareHome } from './home.ts';
 import { startMarketplace } from './marketplace.ts';
-import { parseStartOptions, START_HELP } from './options.ts';
-import { requireFreePort } from './ports-free.ts';
+import { parseStartOptions, requireFreePort, START_HELP } from './options.ts';
+import { resetHome } from './remove-pods.ts';
 
 const STOPPED_BY_USER = 130;
 const SAME_SIGNAL_MS = 1_000;
@@ -52,7 +51,7 @@ async function run(): Promise<void> {
   rmSync(home.demoFile, { force: true });
   if (options.fresh) {
     await refuseFreshOn(databaseTarget(process.env, home));
-    await startFresh(home, process.env, progress.step);
+    await resetHome(home, process.env, progress.step);
   }
 
   const tracing = await startTracing('podwright', process.env, {

@@ -9,21 +9,20 @@ import { runCommand } from '#shared/runtime/run-command.ts';
 import { createSigner, type Signer } from '#shared/signing/sr25519.ts';
 import { readSurroundings } from '../central/platform/adapters-config.ts';
 import { openSurroundings } from '../central/platform/adapters-from-config.ts';
+import { readOrCreateSeedFile } from '../keys/key-file.ts';
 import { createKeyThread } from '../keys/key-thread.ts';
-import { readOrCreateSeedFile } from '../keys/seed-file.ts';
 import { type LocalAgent, startAgents } from './agents.ts';
-import { createCappedFile } from './capped-file.ts';
-import { databaseTarget } from './database-target.ts';
+import { databaseTarget } from './central-settings.ts';
+import { createCappedFile } from './child-process.ts';
 import { type DemoAccount, ensureDemoAccount } from './demo-account.ts';
 import { type DemoFile, writeDemoFile } from './demo-file.ts';
 import { logInProvider } from './demo-provider.ts';
-import { type Home, writePrivateFile } from './home.ts';
+import { type Home, shellVariables, writePrivateFile } from './home.ts';
 import { callJson } from './json-call.ts';
 import { planGpus } from './local-gpus.ts';
 import type { StartOptions } from './options.ts';
 import { removePods } from './remove-pods.ts';
 import { startServices, urlsOf } from './services.ts';
-import { shellVariables } from './variables-file.ts';
 
 export type Marketplace = {
   demo: DemoFile;
@@ -93,7 +92,7 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
     home.variables('validator'),
     shellVariables({
       VALIDATOR_HOME: home.validator,
-      VALIDATOR_DATABASE: home.validatorLedger,
+      VALIDATOR_DATABASE: home.validatorStore,
       VALIDATOR_SEED_FILE: home.validatorSeed,
       VALIDATOR_HOST: options.host,
       VALIDATOR_PORT: String(options['validator-port']),

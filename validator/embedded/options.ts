@@ -1,6 +1,9 @@
 /** Command line of `npm start` (design, Running it). */
+
+import { createServer } from 'node:net';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
+import { listenProblem } from '#shared/http/listen.ts';
 import { ConfigError } from '#shared/runtime/config.ts';
 
 export const START_HELP = `Runs the whole Podwright marketplace on this machine: central API, validator and agents on the real Docker engine.
@@ -70,7 +73,7 @@ export function parseStartOptions(argv: readonly string[]): StartOptions {
     throw new ConfigError(`${error instanceof Error ? error.message : error}\n\n${START_HELP}`);
   }
   const parsed = Schema.safeParse(values);
-  if (parsed.success) return withoutClash(parsed.data);
+  if (parsed.success) return requireDistinctPorts(parsed.data);
   const problems = parsed.error.issues.map((issue) => {
     const name = String(issue.path[0]);
     return `--${name} ${JSON.stringify(values[name])}: ${issue.message}`;
@@ -84,7 +87,7 @@ function between(min: number, max: number) {
 }
 
 /** Each port has one user. */
-function withoutClash(options: StartOptions): StartOptions {
+function requireDistinctPorts(options: StartOptions): StartOptions {
   const { port, 'validator-port': gateway, 'agent-port': agent, 'pod-ports': pods } = options;
   const taken = [
     { option: '--port', first: port, last: port },
@@ -110,4 +113,17 @@ function withoutClash(options: StartOptions): StartOptions {
 
 function overlaps(one: { first: number; last: number }, first: number, last: number): boolean {
   return one.first <= last && first <= one.last;
+}
+
+// MERGED validator/embedded/options.ts: Says early, and in words, that a port cannot be had: before anything was started.
+/** Rejects naming the option that chooses another port, or address. */
+export async function requireFreePort(host: string, port: number, option: string): Promise<void> {
+  const problem = await new Promise<string | null>((resolve) => {
+    const server = createServer();
+    server.once('error', (error) =>
+      resolve(listenProblem(error, { host, port }, { host: '--host', port: option })),
+    );
+    server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(null)));
+  });
+  if (problem !== null) throw new Error(problem);
 }

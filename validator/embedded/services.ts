@@ -21,19 +21,19 @@ import { openNotifier } from '../central/platform/database/notifier.ts';
 import { createCentralMetrics } from '../central/platform/metrics/central-metrics.ts';
 import { listenForScrapes } from '../central/platform/metrics/scrape-listener.ts';
 import { type CheckPolicy, readCheckPolicy } from '../checks/check-policy.ts';
-import { haveAlone } from '../database/alone.ts';
+import { lockDatabaseFile } from '../database/open-database.ts';
 import { gatewayCertificatesIn } from '../gateway/gateway-certificate.ts';
 import { SMALL_LINE } from '../inspection/lines/measure-line.ts';
-import { SMALL_PROOF } from '../inspection/proof/proof-facts.ts';
-import type { Ledger } from '../store/ledger.tables.ts';
-import { openLedger } from '../store/ledger.ts';
+import { SMALL_PROOF } from '../inspection/proof/host-proof.ts';
+import { openEvidenceStore } from '../store/evidence-store.ts';
+import type { EvidenceStore } from '../store/tables.ts';
 import { localMetagraph } from '../weights/metagraph.ts';
 import {
   DEFAULT_POLICY_FILE,
   readWeightPolicy,
   type WeightPolicy,
 } from '../weights/weight-policy.ts';
-import { centralOptionsFrom } from './central-options.ts';
+import { centralOptionsFrom } from './central-settings.ts';
 import type { Home } from './home.ts';
 import type { StartOptions } from './options.ts';
 
@@ -90,11 +90,11 @@ export function urlsOf(options: StartOptions) {
 
 /** Both listen and work when this resolves; what was opened is closed again when anything fails. */
 export async function startServices(parts: ServicesOptions): Promise<Services> {
-  const { centralDatabase, validatorLedger } = parts.home;
+  const { centralDatabase, validatorStore } = parts.home;
   const variable = parts.database === centralDatabase ? '--home' : 'CENTRAL_DATABASE';
   const alone = [
-    await haveAlone({ address: parts.database, variable, kind: 'central' }),
-    await haveAlone({ address: validatorLedger, variable: '--home', kind: 'ledger' }),
+    await lockDatabaseFile({ address: parts.database, variable, kind: 'central' }),
+    await lockDatabaseFile({ address: validatorStore, variable: '--home', kind: 'evidence' }),
   ];
   const db = await openCentralDatabase(parts.database, variable);
   const notifier = openNotifier({
@@ -102,16 +102,16 @@ export async function startServices(parts: ServicesOptions): Promise<Services> {
     clock: parts.clock,
     log: parts.log,
   });
-  let ledger: Ledger | null = null;
+  let store: EvidenceStore | null = null;
   const closeStorage = async () => {
     await notifier.close();
     await db.destroy();
-    await ledger?.destroy();
+    await store?.destroy();
     for (const each of alone) each.close();
   };
   try {
-    ledger = await openLedger(validatorLedger, '--home');
-    const services = await startOn({ db, notifier, ledger }, parts);
+    store = await openEvidenceStore(validatorStore, '--home');
+    const services = await startOn({ db, notifier, store }, parts);
     return {
       central: services.central,
       async close() {
@@ -125,7 +125,7 @@ export async function startServices(parts: ServicesOptions): Promise<Services> {
   }
 }
 
-type Storage = Required<Pick<CentralPorts, 'db' | 'notifier'>> & { ledger: Ledger };
+type Storage = Required<Pick<CentralPorts, 'db' | 'notifier'>> & { store: EvidenceStore };
 
 /** Central first: the validator's first pass asks it for the executors. */
 async function startOn(storage: Storage, parts: ServicesOptions): Promise<Services> {
@@ -148,14 +148,14 @@ async function startOn(storage: Storage, parts: ServicesOptions): Promise<Servic
     policy: { acceptSimulated: true, checks: { ...readCheckPolicy(), ...LOCAL_CHECKS } },
     proof: SMALL_PROOF,
     line: SMALL_LINE,
-    ledger: storage.ledger,
+    store: storage.store,
     weighing: {
       policy: { ...readWeightPolicy(DEFAULT_POLICY_FILE), ...LOCAL_WEIGHTS },
-      metagraph: localMetagraph(storage.ledger, signers.validator.hotkey),
+      metagraph: localMetagraph(storage.store, signers.validator.hotkey),
       embedded: true,
       cycleMs: CHECK_INTERVAL_MS,
       epochMs: EPOCH_MS,
-      keptDays: EVIDENCE_KEPT_DAYS,
+      retentionDays: EVIDENCE_KEPT_DAYS,
     },
     checkIntervalMs: CHECK_INTERVAL_MS,
     listIntervalMs: LIST_INTERVAL_MS,

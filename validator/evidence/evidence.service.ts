@@ -6,17 +6,19 @@ import { sha256Hex } from '#shared/signing/signed-request.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import { keepCheckPolicy } from '../checks/check-policy.store.ts';
 import type { TrustedHotkey } from '../keys/trusted-hotkeys.ts';
-import type { EvidenceHeadRow, Ledger, LedgerDb } from '../store/ledger.tables.ts';
-import { type CheckRun, documentOf, signDocument } from './evidence.document.ts';
+import type { EvidenceHeadRow, EvidenceStore, StoreDb } from '../store/tables.ts';
+import { type HeadClaim, isTrustedHead, signHead } from './chain-head.ts';
+import { type CheckRun, documentOf, signDocument } from './document.ts';
 import {
+  deletePrunedHeads,
   executorsWithEvidence,
-  forgetEvidence,
+  findHead,
   insertEvidence,
   lastEvidence,
   type Pruned,
+  pruneEvidence,
+  replaceHead,
 } from './evidence.store.ts';
-import { findHead, forgetHeads, putHead } from './evidence-head.store.ts';
-import { type HeadClaim, isHeadOf, signHead } from './evidence-head.ts';
 
 /** Of one executor, whatever its age: one that fails is looked at again and again. */
 const MAX_DOCUMENTS = 3_000;
@@ -26,7 +28,7 @@ const MAX_KNOWN_HEADS = 20_000;
 export type EvidenceService = ReturnType<typeof createEvidence>;
 
 export type EvidenceOptions = {
-  ledger: Ledger;
+  store: EvidenceStore;
   signer: Signer;
   /** Whose heads are gone on from. */
   trusted: readonly TrustedHotkey[];
@@ -40,34 +42,34 @@ export type EvidenceOptions = {
 type FoundHead = { row: EvidenceHeadRow | undefined; ours: EvidenceHeadRow | null };
 
 export function createEvidence(options: EvidenceOptions) {
-  const { ledger, signer, trusted, policy, clock, log } = options;
+  const { store, signer, trusted, policy, clock, log } = options;
   const policyHash = sha256Hex(canonicalJson(policy));
   const knownHeads = new Map<string, string>();
 
   function isOurs(row: EvidenceHeadRow): boolean {
     const text = sha256Hex(canonicalJson(row));
     if (knownHeads.get(row.executor_id) === text) return true;
-    if (!isHeadOf(row, trusted)) return false;
+    if (!isTrustedHead(row, trusted)) return false;
     if (knownHeads.size >= MAX_KNOWN_HEADS) knownHeads.clear();
     knownHeads.set(row.executor_id, text);
     return true;
   }
 
-  async function headOf(tx: LedgerDb, executorId: string): Promise<FoundHead> {
+  async function headOf(tx: StoreDb, executorId: string): Promise<FoundHead> {
     const row = await findHead(tx, executorId);
     return { row, ours: row !== undefined && isOurs(row) ? row : null };
   }
 
   async function advance(
-    tx: LedgerDb,
+    tx: StoreDb,
     row: EvidenceHeadRow | undefined,
     claim: HeadClaim,
   ): Promise<void> {
-    await putHead(tx, await signHead(claim, signer, clock.now()), row);
+    await replaceHead(tx, await signHead(claim, signer, clock.now()), row);
   }
 
   /** What the next document follows. A head that is gone, or not ours, or behind its rows, is begun anew, and shows it. */
-  async function endOf(tx: LedgerDb, executorId: string) {
+  async function endOf(tx: StoreDb, executorId: string) {
     const { row, ours } = await headOf(tx, executorId);
     const top = await lastEvidence(tx, executorId);
     const head = ours !== null && (top?.seq ?? 0) <= ours.last_seq ? ours : null;
@@ -78,19 +80,19 @@ export function createEvidence(options: EvidenceOptions) {
     return { row, head, last: top ?? null };
   }
 
-  async function prune(tx: LedgerDb, executorId: string, beforeMs: number): Promise<void> {
+  async function prune(tx: StoreDb, executorId: string, beforeMs: number): Promise<void> {
     const { row, ours } = await headOf(tx, executorId);
-    const pruned = await forgetEvidence(tx, executorId, { beforeMs, keep: MAX_DOCUMENTS });
+    const pruned = await pruneEvidence(tx, executorId, { beforeMs, keep: MAX_DOCUMENTS });
     // What is not ours, or behind its rows, stays as it is, for whoever looks.
     if (pruned !== null && ours !== null && pruned.seq <= ours.last_seq)
-      await advance(tx, row, claimWithout(ours, pruned));
+      await advance(tx, row, claimAfterPruning(ours, pruned));
   }
 
   return {
     /** Resolves with the document's id once it is on disk, and with it what `first` wrote before. */
-    async record(run: CheckRun, first?: (tx: LedgerDb) => Promise<void>): Promise<string> {
+    async record(run: CheckRun, first?: (tx: StoreDb) => Promise<void>): Promise<string> {
       const { id: executorId } = run.facts.executor;
-      return ledger.transaction().execute(async (tx) => {
+      return store.transaction().execute(async (tx) => {
         await first?.(tx);
         const checkPolicyHash = await keepCheckPolicy(tx, run.facts.policy.checks);
         const { row, head, last } = await endOf(tx, executorId);
@@ -125,17 +127,17 @@ export function createEvidence(options: EvidenceOptions) {
     /** Keeps the newest of what was finished at `beforeMs` or later, and the ends of chains whose last was at `endsBeforeMs`. */
     async forget(beforeMs: number, endsBeforeMs: number): Promise<void> {
       const breath = createBreath(clock);
-      for (const executorId of await executorsWithEvidence(ledger)) {
-        await ledger.transaction().execute((tx) => prune(tx, executorId, beforeMs));
+      for (const executorId of await executorsWithEvidence(store)) {
+        await store.transaction().execute((tx) => prune(tx, executorId, beforeMs));
         await breath();
       }
-      await forgetHeads(ledger, endsBeforeMs);
+      await deletePrunedHeads(store, endsBeforeMs);
     },
   };
 }
 
 /** Its beginning moves up; one that vouches for later documents only begins where it did. */
-function claimWithout(head: EvidenceHeadRow, pruned: Pruned): HeadClaim {
+function claimAfterPruning(head: EvidenceHeadRow, pruned: Pruned): HeadClaim {
   const { executor_id, last_seq, last_id } = head;
   const pruned_ms = Math.max(head.pruned_ms ?? 0, pruned.finishedMs);
   const begins =

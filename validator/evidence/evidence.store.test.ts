@@ -7,13 +7,13 @@ import { checkRun } from '../../test/fixtures/check-run.ts';
 import { executorId, goldenPolicy } from '../../test/fixtures/cycle-set.ts';
 import { readCheckPolicy } from '../checks/check-policy.ts';
 import type { TrustedHotkey } from '../keys/trusted-hotkeys.ts';
-import type { EvidenceHeadRow, Ledger } from '../store/ledger.tables.ts';
-import { openLedger } from '../store/ledger.ts';
+import { openEvidenceStore } from '../store/evidence-store.ts';
+import type { EvidenceHeadRow, EvidenceStore } from '../store/tables.ts';
 import { exportEvidence } from '../weights/evidence-export.ts';
 import { policyHashOf } from '../weights/weight-policy.ts';
-import { isJudgedRight, readDocument, signDocument } from './evidence.document.ts';
+import { signHead } from './chain-head.ts';
+import { readDocument, reproducesVerdict, signDocument } from './document.ts';
 import { createEvidence, type EvidenceService } from './evidence.service.ts';
-import { signHead } from './evidence-head.ts';
 
 const signer = createSigner(new Uint8Array(32).fill(1));
 const CHECKS = readCheckPolicy();
@@ -24,19 +24,19 @@ const log = createLog({ name: 'test', level: 'silent' });
 /** Of a validator with that key. */
 const evidenceOf = (own: LocalSigner, trusted: readonly TrustedHotkey[] = [own]) =>
   createEvidence({
-    ...{ ledger, signer: own, trusted, log },
+    ...{ store, signer: own, trusted, log },
     ...{ clock: systemClock, policy: goldenPolicy() },
   });
 
-let ledger: Ledger;
+let store: EvidenceStore;
 let evidence: EvidenceService;
 beforeEach(async () => {
-  ledger = await openLedger(':memory:');
+  store = await openEvidenceStore(':memory:');
   evidence = evidenceOf(signer);
 });
-afterEach(() => ledger.destroy());
+afterEach(() => store.destroy());
 
-const rows = () => ledger.selectFrom('evidence').selectAll().orderBy('seq').execute();
+const rows = () => store.selectFrom('evidence').selectAll().orderBy('seq').execute();
 
 async function firstDocument() {
   const [row] = await rows();
@@ -51,7 +51,7 @@ async function exported(
   keys: readonly TrustedHotkey[] = [signer],
 ) {
   const lines: string[] = [];
-  const problems = await exportEvidence(ledger, { executorId, keys }, (line) => lines.push(line));
+  const problems = await exportEvidence(store, { executorId, keys }, (line) => lines.push(line));
   return { lines, problems };
 }
 
@@ -59,18 +59,18 @@ const problemsNow = async (keys?: readonly TrustedHotkey[]) =>
   (await exported(null, keys)).problems.map(({ seq, problem }) => `${seq}: ${problem}`);
 
 const remove = (...seqs: number[]) =>
-  ledger
+  store
     .deleteFrom('evidence')
     .where('executor_id', '=', executorId(1))
     .where('seq', 'in', seqs)
     .execute();
 
-const heads = () => ledger.selectFrom('evidence_heads').selectAll();
+const heads = () => store.selectFrom('evidence_heads').selectAll();
 
 /** What nobody can do by the ledger's own means. */
 async function tamper(change: Partial<Awaited<ReturnType<typeof rows>>[number]>, seq = 2) {
-  await sql`drop trigger if exists evidence_stays_as_it_is`.execute(ledger);
-  await ledger.updateTable('evidence').set(change).where('seq', '=', seq).execute();
+  await sql`drop trigger if exists evidence_stays_as_it_is`.execute(store);
+  await store.updateTable('evidence').set(change).where('seq', '=', seq).execute();
 }
 
 describe('the document of a check run', () => {
@@ -100,11 +100,13 @@ describe('the document of a check run', () => {
     async (verdict) => {
       await evidence.record(checkRun({ atMs: 5_000, verdict }));
       const { document } = await firstDocument();
-      expect([document.verdict, isJudgedRight(document, CHECKS)]).toEqual([verdict, true]);
+      expect([document.verdict, reproducesVerdict(document, CHECKS)]).toEqual([verdict, true]);
       for (const other of ['ok', 'failed', 'withheld'] as const) {
-        expect(isJudgedRight({ ...document, verdict: other }, CHECKS)).toBe(other === verdict);
+        expect(reproducesVerdict({ ...document, verdict: other }, CHECKS)).toBe(other === verdict);
       }
-      expect(isJudgedRight({ ...document, checks: document.checks.slice(1) }, CHECKS)).toBe(false);
+      expect(reproducesVerdict({ ...document, checks: document.checks.slice(1) }, CHECKS)).toBe(
+        false,
+      );
     },
   );
 
@@ -142,7 +144,7 @@ describe('a chain', () => {
   });
 
   it('is never changed', async () => {
-    const change = ledger.updateTable('evidence').set({ verdict: 'ok' }).execute();
+    const change = store.updateTable('evidence').set({ verdict: 'ok' }).execute();
     await expect(change).rejects.toThrow(/never changed/);
   });
 
@@ -204,7 +206,7 @@ describe('the head of a chain', () => {
 
   it('that is gone is begun anew, and vouches for what comes after alone', async () => {
     await remove(3, 4);
-    await ledger.deleteFrom('evidence_heads').execute();
+    await store.deleteFrom('evidence_heads').execute();
     expect(await problemsNow()).toEqual([expect.stringMatching(HEADLESS)]);
     await evidence.record(checkRun({ atMs: 5_000 }));
     const older = 'the head of its chain was begun anew after it and does not vouch for it';
@@ -217,7 +219,7 @@ describe('the head of a chain', () => {
     const [own] = await heads().execute();
     if (own === undefined) throw new Error('no head');
     const shorter = { ...own, last_seq: 3, last_id: (await rows())[2]?.id ?? '' };
-    const put = (row: EvidenceHeadRow) => ledger.updateTable('evidence_heads').set(row).execute();
+    const put = (row: EvidenceHeadRow) => store.updateTable('evidence_heads').set(row).execute();
     await remove(4);
     for (const forged of [shorter, await signHead(shorter, stranger, 1)]) {
       await put(forged);
@@ -234,12 +236,12 @@ describe('the head of a chain', () => {
   });
 
   it('is not gone on from by a validator that it does not know', async () => {
-    await ledger.deleteFrom('evidence').where('seq', '>', 2).execute();
+    await store.deleteFrom('evidence').where('seq', '>', 2).execute();
     const [own] = await heads().execute();
     if (own === undefined) throw new Error('no head');
     const { signature: _, ...claim } = own;
     const end = { last_seq: 2, last_id: (await rows())[1]?.id ?? '' };
-    await ledger
+    await store
       .updateTable('evidence_heads')
       .set(await signHead({ ...claim, ...end }, stranger, 1))
       .execute();
@@ -248,8 +250,8 @@ describe('the head of a chain', () => {
   });
 
   it('is not believed with a chain that a stranger wrote anew', async () => {
-    await ledger.deleteFrom('evidence').execute();
-    await ledger.deleteFrom('evidence_heads').execute();
+    await store.deleteFrom('evidence').execute();
+    await store.deleteFrom('evidence_heads').execute();
     const theirs = evidenceOf(stranger);
     for (const at of [1, 2]) await theirs.record(checkRun({ atMs: at * 1_000 }));
     const signed = `signed by ${stranger.hotkey}, whose signature does not count then`;

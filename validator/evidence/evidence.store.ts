@@ -1,9 +1,9 @@
 /** Queries of the evidence table. */
-import type { EvidenceRow, LedgerDb } from '../store/ledger.tables.ts';
+import type { EvidenceHeadRow, EvidenceRow, StoreDb } from '../store/tables.ts';
 
 /** The end of an executor's chain. */
 export function lastEvidence(
-  db: LedgerDb,
+  db: StoreDb,
   executorId: string,
 ): Promise<Pick<EvidenceRow, 'id' | 'seq'> | undefined> {
   return db
@@ -15,17 +15,17 @@ export function lastEvidence(
     .executeTakeFirst();
 }
 
-export async function insertEvidence(db: LedgerDb, row: EvidenceRow): Promise<void> {
+export async function insertEvidence(db: StoreDb, row: EvidenceRow): Promise<void> {
   await db.insertInto('evidence').values(row).execute();
 }
 
-export function findEvidence(db: LedgerDb, id: string): Promise<EvidenceRow | undefined> {
+export function findEvidence(db: StoreDb, id: string): Promise<EvidenceRow | undefined> {
   return db.selectFrom('evidence').selectAll().where('id', '=', id).executeTakeFirst();
 }
 
 /** When the first document in [fromMs, toMs) was finished; null where there is none. */
 export async function firstEvidenceTime(
-  db: LedgerDb,
+  db: StoreDb,
   fromMs: number,
   toMs: number,
 ): Promise<number | null> {
@@ -42,7 +42,7 @@ export async function firstEvidenceTime(
 
 /** Of each executor the id of the last document in [fromMs, toMs) that says something, else of the last one; by executor id. */
 export async function decisiveEvidence(
-  db: LedgerDb,
+  db: StoreDb,
   fromMs: number,
   toMs: number,
 ): Promise<string[]> {
@@ -64,7 +64,7 @@ export async function decisiveEvidence(
 }
 
 /** Executors of which there is evidence, or was: by their heads, in the order of their ids. */
-export async function executorsWithEvidence(db: LedgerDb): Promise<string[]> {
+export async function executorsWithEvidence(db: StoreDb): Promise<string[]> {
   const rows = await db
     .selectFrom('evidence')
     .select('executor_id')
@@ -76,7 +76,7 @@ export async function executorsWithEvidence(db: LedgerDb): Promise<string[]> {
 
 /** The next `limit` documents of an executor after `seq`. */
 export function evidenceAfter(
-  db: LedgerDb,
+  db: StoreDb,
   executorId: string,
   seq: number,
   limit: number,
@@ -95,8 +95,8 @@ export function evidenceAfter(
 export type Pruned = { seq: number; id: string; finishedMs: number };
 
 /** Takes away the beginning of a chain: what is older than `beforeMs`, and all but the last `keep`. Null where all stays. */
-export async function forgetEvidence(
-  db: LedgerDb,
+export async function pruneEvidence(
+  db: StoreDb,
   executorId: string,
   { beforeMs, keep }: { beforeMs: number; keep: number },
 ): Promise<Pruned | null> {
@@ -120,4 +120,43 @@ export async function forgetEvidence(
     .where('seq', '<', first)
     .execute();
   return { ...end, finishedMs: latest?.ms ?? 0 };
+}
+
+// MERGED validator/evidence/evidence.store.ts: Queries of the heads of chains.
+export function findHead(db: StoreDb, executorId: string): Promise<EvidenceHeadRow | undefined> {
+  return db
+    .selectFrom('evidence_heads')
+    .selectAll()
+    .where('executor_id', '=', executorId)
+    .executeTakeFirst();
+}
+
+/** In place of `before`. Throws where another process has changed it meanwhile: what goes with it is not to be kept. */
+export async function replaceHead(
+  tx: StoreDb,
+  row: EvidenceHeadRow,
+  before: EvidenceHeadRow | undefined,
+): Promise<void> {
+  if (before === undefined) {
+    await tx.insertInto('evidence_heads').values(row).execute();
+    return;
+  }
+  const { numUpdatedRows } = await tx
+    .updateTable('evidence_heads')
+    .set(row)
+    .where('executor_id', '=', row.executor_id)
+    .where('signature', '=', before.signature)
+    .executeTakeFirst();
+  if (numUpdatedRows !== 1n) {
+    throw new Error(`another process has written evidence of ${row.executor_id} meanwhile`);
+  }
+}
+
+/** Of chains whose last document was taken away before `beforeMs`. */
+export async function deletePrunedHeads(db: StoreDb, beforeMs: number): Promise<void> {
+  await db
+    .deleteFrom('evidence_heads')
+    .where('pruned_ms', '<', beforeMs)
+    .whereRef('first_seq', '>', 'last_seq')
+    .execute();
 }

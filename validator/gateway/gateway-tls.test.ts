@@ -17,8 +17,8 @@ import { readCentralConfig } from '../central/config.ts';
 import { createGatewayAgents } from '../central/platform/adapters/gateway-agents.ts';
 import { readCheckPolicy } from '../checks/check-policy.ts';
 import { readValidatorConfig } from '../config.ts';
-import type { Ledger } from '../store/ledger.tables.ts';
-import { openLedger } from '../store/ledger.ts';
+import { openEvidenceStore } from '../store/evidence-store.ts';
+import type { EvidenceStore } from '../store/tables.ts';
 import { gatewayCertificates, gatewayCertificatesIn } from './gateway-certificate.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'podwright-gateway-'));
@@ -34,23 +34,23 @@ const ENVIRONMENT = {
   VALIDATOR_CENTRAL_HOTKEY: central.hotkey,
 };
 
-let ledger: Ledger;
+let store: EvidenceStore;
 const validators: Validator[] = [];
 const transports: Transport[] = [];
 beforeEach(async () => {
-  ledger = await openLedger(':memory:');
+  store = await openEvidenceStore(':memory:');
 });
 afterEach(async () => {
   for (const transport of transports.splice(0)) transport.close();
   await Promise.all(validators.splice(0).map((validator) => validator.close()));
-  await ledger.destroy();
+  await store.destroy();
 });
 
 /** Nobody has to be behind it: what gets through is told that the list of nodes cannot be read. */
 async function gatewayWith(shown: typeof certificates): Promise<string> {
-  const weighing = { policy: goldenPolicy(), metagraph: null, embedded: false, keptDays: 1 };
+  const weighing = { policy: goldenPolicy(), metagraph: null, embedded: false, retentionDays: 1 };
   const validator = createValidator({
-    ...{ ...ports, ledger, signer: own, certificates: shown, centralHotkey: central.hotkey },
+    ...{ ...ports, store, signer: own, certificates: shown, centralHotkey: central.hotkey },
     log: createLog({ name: 'test', level: 'silent' }),
     centralUrl: 'http://127.0.0.1:1/api',
     policy: { acceptSimulated: false, checks: readCheckPolicy() },

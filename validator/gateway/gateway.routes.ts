@@ -2,6 +2,7 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import type { SignedConnect } from '#shared/api/agent/connect.ts';
 import { AGENT_ROUTES, type AgentRoute } from '#shared/api/agent/routes.ts';
 import {
   CheckWish,
@@ -9,18 +10,20 @@ import {
   HealthReport,
 } from '#shared/api/central/validator-routes.ts';
 import type { HttpServer } from '#shared/http/server.ts';
+import { clientGone } from '#shared/http/upgrade.ts';
+import { joinWebSockets } from '#shared/http/websocket.ts';
 import { type Clock, withDeadline } from '#shared/runtime/clock.ts';
 import { ApiError, messageOf } from '#shared/runtime/errors.ts';
+import { createCounter } from '#shared/runtime/semaphore.ts';
 import type { SignedFetch } from '#shared/signing/signed-fetch.ts';
 import type { ExecutorDirectory } from '../inspection/executor-directory.ts';
 import type { HealthService } from '../inspection/health.service.ts';
 import type { RentalProbes } from '../inspection/rental-probe/rental-probe.service.ts';
-import type { SocketRelay } from './socket-relay.ts';
 
 export type GatewayOptions = {
   directory: ExecutorDirectory;
   health: HealthService;
-  rentals: Pick<RentalProbes, 'giveWay'>;
+  rentals: Pick<RentalProbes, 'yieldTo'>;
   sendTo(executor: ExecutorToCheck): SignedFetch;
   relaySocket: SocketRelay;
   clock: Clock;
@@ -29,7 +32,7 @@ export type GatewayOptions = {
 /** Below the deadline of every caller, so that they get our answer instead of a broken connection. */
 const RELAY_TIMEOUT_MS = 12_000;
 /** Together with it still below the callers’. */
-const GIVE_WAY_MS = 2_000;
+const YIELD_TIMEOUT_MS = 2_000;
 
 const Target = z.object({ executorId: z.uuid(), id: z.uuid().optional() });
 
@@ -66,7 +69,7 @@ async function relay(
   }
   // Whoever rents comes first; a launch that is too early nevertheless is sent again.
   if (request.method === 'PUT') {
-    await withDeadline(clock, GIVE_WAY_MS, rentals.giveWay(executorId)).catch(() => undefined);
+    await withDeadline(clock, YIELD_TIMEOUT_MS, rentals.yieldTo(executorId)).catch(() => undefined);
   }
   const gone = new AbortController();
   reply.raw.once('close', () => gone.abort());
@@ -94,4 +97,49 @@ async function relay(
   const type = answer.headers.get('content-type');
   if (type !== null) void reply.type(type);
   return reply.send(answer.body === null ? '' : Readable.fromWeb(answer.body));
+}
+
+// MERGED validator/gateway/gateway.routes.ts: Relays WebSockets to agents: signed anew, messages, backpressure and close codes passed on both ways.
+/** Sockets relayed at a time, to one executor and in all; each holds two connections. */
+export const MAX_SOCKETS_PER_EXECUTOR = 200;
+const MAX_SOCKETS = 1_000;
+/** The longest message of any route: a log line of 64 KiB as JSON. */
+const MAX_MESSAGE_BYTES = 1024 * 1024;
+const RETRY_AFTER_SECONDS = '5';
+
+export type SocketRelay = ReturnType<typeof createSocketRelay>;
+
+export function createSocketRelay(connectTo: (executor: ExecutorToCheck) => SignedConnect) {
+  const seats = createCounter(MAX_SOCKETS_PER_EXECUTOR, MAX_SOCKETS);
+
+  /** Resolves when both sides have closed. A refusal of the agent is thrown, and so answered as it came. */
+  return async (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    { executor, path }: { executor: ExecutorToCheck; path: string },
+  ): Promise<void> => {
+    if (request.upgrade === null) throw new Error('the request is no upgrade');
+    if (!seats.take(executor.id)) {
+      throw new ApiError('rate_limited', 'There are too many streams to this node', {
+        headers: { 'Retry-After': RETRY_AFTER_SECONDS },
+      });
+    }
+    const signal = clientGone(request, reply);
+    try {
+      const far = await connectTo(executor)({
+        path,
+        headers: { 'x-request-id': request.id },
+        maxMessageBytes: MAX_MESSAGE_BYTES,
+        signal,
+      });
+      const options = { maxMessageBytes: MAX_MESSAGE_BYTES };
+      const near = await request.upgrade.accept(reply, options).catch((error: unknown) => {
+        far.terminate();
+        throw error;
+      });
+      await joinWebSockets(near, far);
+    } finally {
+      seats.release(executor.id);
+    }
+  };
 }

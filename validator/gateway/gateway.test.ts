@@ -18,8 +18,8 @@ import { inventoryOf } from '../../test/fixtures/inventory.ts';
 import { createValidator, type Validator } from '../app.ts';
 import { createGatewayAgents } from '../central/platform/adapters/gateway-agents.ts';
 import { readCheckPolicy } from '../checks/check-policy.ts';
-import type { Ledger } from '../store/ledger.tables.ts';
-import { openLedger } from '../store/ledger.ts';
+import { openEvidenceStore } from '../store/evidence-store.ts';
+import type { EvidenceStore } from '../store/tables.ts';
 
 const EXECUTOR_ID = '11111111-1111-4111-8111-111111111111';
 const UNKNOWN_ID = '22222222-2222-4222-8222-222222222222';
@@ -31,7 +31,7 @@ const validatorKey = signerOf(2);
 let agent: HttpServer;
 let centralStub: HttpServer;
 let validator: Validator;
-let ledger: Ledger;
+let store: EvidenceStore;
 let gatewayUrl = '';
 /** What arrived at the agent with a good signature of the validator. */
 let arrived: string[] = [];
@@ -108,7 +108,7 @@ beforeEach(async () => {
     },
   ]);
   const centralPort = await listen(centralStub);
-  ledger = await openLedger(':memory:');
+  store = await openEvidenceStore(':memory:');
   validator = createValidator({
     ...ports,
     log,
@@ -117,14 +117,14 @@ beforeEach(async () => {
     centralHotkey: central.hotkey,
     policy: { acceptSimulated: false, checks: readCheckPolicy() },
     proof: null,
-    ledger,
+    store,
     weighing: {
       policy: goldenPolicy(),
       metagraph: null,
       embedded: false,
       cycleMs: 60_000,
       epochMs: 60_000,
-      keptDays: 1,
+      retentionDays: 1,
     },
     checkIntervalMs: 60_000,
     listIntervalMs: 60_000,
@@ -134,7 +134,7 @@ beforeEach(async () => {
 
 afterEach(async () => {
   await validator.close();
-  await ledger.destroy();
+  await store.destroy();
   await agent.close();
   await centralStub.close();
 });

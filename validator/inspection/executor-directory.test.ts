@@ -46,7 +46,7 @@ it('tells once who is listed as something else, and not who was merely rented', 
   ]) {
     listed = now;
     await directory.ids();
-    taken.push(directory.takeChanged());
+    taken.push(directory.drainChanged());
   }
-  expect([taken, directory.takeChanged()]).toEqual([[[], [], [executor.id]], []]);
+  expect([taken, directory.drainChanged()]).toEqual([[[], [], [executor.id]], []]);
 });

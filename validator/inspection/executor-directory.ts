@@ -64,7 +64,7 @@ export function createExecutorDirectory({
       return new Set(known.keys());
     },
     /** Those that were listed as something else before, since they were last taken. */
-    takeChanged(): string[] {
+    drainChanged(): string[] {
       const taken = [...changed];
       changed = new Set();
       return taken;

@@ -7,9 +7,8 @@ import type {
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { CentralClient } from '../central-client.ts';
 import type { Facts } from '../checks/check.ts';
-import type { Delivery } from '../store/outbox/outbox.service.ts';
-import { type Outcome, outcomeOf } from '../store/outbox/outbox.state.ts';
-import type { Letter } from '../store/outbox/outbox.store.ts';
+import { type Delivery, type Outcome, outcomeOf } from '../store/outbox.service.ts';
+import type { Message } from '../store/outbox.store.ts';
 
 /**
  * The central API keeps the last verdict of an executor; `withheld` is none, and changes nothing of it. So a newer
@@ -21,11 +20,11 @@ const OK = 200;
 const GONE = 404;
 
 /** The letter about one inspection, and what it replaces. */
-export function healthLetter(
+export function healthMessage(
   { executor }: Facts,
   report: HealthReport,
   nowMs: number,
-): { letter: Letter; replaces: number } {
+): { message: Message; replaces: number } {
   const request: z.input<typeof ExecutorHealthCheckRequest> = {
     miner_address: executor.executor_ip_address,
     miner_port: Number(executor.executor_ip_port),
@@ -37,15 +36,15 @@ export function healthLetter(
     report,
   };
   const rank = RANK[report.verdict];
-  const letter: Letter = {
+  const message: Message = {
     kind: 'health-report',
     subject: executor.id,
-    lane: `health-report ${executor.id}`,
+    partitionKey: `health-report ${executor.id}`,
     rank,
     body: JSON.stringify(request),
     next_ms: nowMs,
   };
-  return { letter, replaces: rank };
+  return { message, replaces: rank };
 }
 
 /** Tells the central API. An executor that it does not list any more is nobody's to be told of. */
@@ -53,7 +52,9 @@ export function createHealthDelivery(central: Pick<CentralClient, 'postHealth'>)
   async function send(body: string, key: string): Promise<Outcome> {
     const { status, text } = await central.postHealth(body, key);
     const isGone = status === GONE && text.includes('"node_not_found"');
-    return status === OK || isGone ? { state: 'taken' } : outcomeOf(status, `${status}: ${text}`);
+    return status === OK || isGone
+      ? { state: 'delivered' }
+      : outcomeOf(status, `${status}: ${text}`);
   }
 
   return {

@@ -15,22 +15,26 @@ import type { Measured } from '../checks/measured.ts';
 import { judgeAll } from '../checks/pipeline.ts';
 import type { ProofPaces } from '../checks/proof-pace.ts';
 import type { Standings } from '../checks/standing.service.ts';
-import type { CheckRun } from '../evidence/evidence.document.ts';
+import type { CheckRun } from '../evidence/document.ts';
 import type { EvidenceService } from '../evidence/evidence.service.ts';
 import type { ValidatorMetrics } from '../metrics.ts';
-import type { Outbox } from '../store/outbox/outbox.service.ts';
-import { enqueue } from '../store/outbox/outbox.store.ts';
+import type { Outbox } from '../store/outbox.service.ts';
+import { enqueue } from '../store/outbox.store.ts';
 import type { ExecutorDirectory } from './executor-directory.ts';
-import { healthLetter } from './health-delivery.ts';
-import { type HostTurns, LONGEST_WAIT_MS } from './host-turns.ts';
-import { lookAgain, readAgent, runProbe } from './inspect.ts';
-import { HOLD_MS, type Inspections, type Recalled, VerdictTooLate } from './inspections.ts';
-import { type ProofPlace, type ProofRounds, unprovenIn } from './proof-round.ts';
-import { NOT_ASKED } from './question.ts';
+import { healthMessage } from './health-delivery.ts';
+import { type HostLocks, LONGEST_WAIT_MS } from './host-locks.ts';
+import { NOT_QUERIED, readAgent, recheck, runProbe } from './inspect.ts';
+import {
+  CLAIM_MS,
+  type InspectionQueue,
+  type InspectionState,
+  StaleVerdict,
+} from './inspection-queue.ts';
+import type { NetworkChecks } from './network-checks.ts';
+import { type ProofPlace, type ProofRounds, unprovenIn } from './proof/proof-round.ts';
 import type { RentalProbes } from './rental-probe/rental-probe.service.ts';
-import { gaveWay } from './rental-probe/rental-probe.ts';
+import { yieldedToRenter } from './rental-probe/rental-probe.ts';
 import type { ReadBanner } from './rental-probe/ssh-session.ts';
-import type { WayChecks } from './way-checks.ts';
 
 export type HealthService = ReturnType<typeof createHealthService>;
 
@@ -39,23 +43,23 @@ const PARALLEL_INSPECTIONS = 32;
 const GROUP = 64;
 
 export type HealthOptions = {
-  directory: Pick<ExecutorDirectory, 'ids' | 'takeChanged' | 'find'>;
+  directory: Pick<ExecutorDirectory, 'ids' | 'drainChanged' | 'find'>;
   clientOf(executor: ExecutorToCheck): AgentClient;
   /** Of an agent that has just answered. */
   identityOf(executor: ExecutorToCheck): Promise<AgentIdentity>;
   clock: Clock;
   log: Log;
   policy: Policy;
-  inspections: Inspections;
+  inspections: InspectionQueue;
   standings: Standings;
   /** What is known of the image that an agent says it runs. */
   releases(running: string | null): Promise<Measured['releases']>;
   paces: ProofPaces;
   proofs: ProofRounds;
-  ways: WayChecks;
+  ways: NetworkChecks;
   /** How fast its line was; null: not measured, or not known. */
   lines: { facts(executorId: string): Promise<Measured['line']> };
-  hosts: Pick<HostTurns, 'run'>;
+  hosts: Pick<HostLocks, 'run'>;
   rentals: Pick<RentalProbes, 'look' | 'clear' | 'podsAt'>;
   readBanner: ReadBanner;
   evidence: Pick<EvidenceService, 'record'>;
@@ -91,7 +95,7 @@ export function createHealthService(options: HealthOptions) {
     const inspection = { ...options, client: options.clientOf(executor) };
     const first = await places.run(() => readAgent(executor, inspection));
     const tried = await tryOut(first, inspection.client, how);
-    const facts = await places.run(() => lookAgain(tried, inspection));
+    const facts = await places.run(() => recheck(tried, inspection));
     const own_pods = await options.rentals.podsAt(executor.id, facts.receivedMs);
     // Who asks often sees the same thing often: only the regular checks are in a row.
     const isAsked = how.wish !== null;
@@ -120,7 +124,9 @@ export function createHealthService(options: HealthOptions) {
     const known = await ways.look(facts, client, isFree);
     const rental = await rentals.look(facts, client, how.wish !== null);
     // Whoever rents it now is not disturbed.
-    const container = gaveWay(rental) ? NOT_ASKED : await runProbe(facts, client, how.wish);
+    const container = yieldedToRenter(rental)
+      ? NOT_QUERIED
+      : await runProbe(facts, client, how.wish);
     const unanswered = [...unprovenIn(proven), ...known.unanswered, ...container.unanswered];
     const measured = { ...facts.measured, ...known, ...proven, rental, unanswered };
     return { ...facts, probe: container.answer, measured };
@@ -149,7 +155,7 @@ export function createHealthService(options: HealthOptions) {
     try {
       await keep(run, memory, isClaimed);
     } catch (error) {
-      if (!(error instanceof VerdictTooLate)) throw error;
+      if (!(error instanceof StaleVerdict)) throw error;
       log.info({ executor: facts.executor.id }, 'check came too late to count');
       if (isClaimed) await inspections.release(facts.executor.id);
       return report;
@@ -160,16 +166,16 @@ export function createHealthService(options: HealthOptions) {
   }
 
   /** All of it or nothing: that it was looked at, what it stands by, the evidence, and the letter that tells of it. */
-  async function keep(run: CheckRun, memory: Recalled, isClaimed: boolean): Promise<void> {
+  async function keep(run: CheckRun, memory: InspectionState, isClaimed: boolean): Promise<void> {
     const { facts, report, finishedMs } = run;
     const { id: executorId } = facts.executor;
-    const { letter, replaces } = healthLetter(facts, report, finishedMs);
+    const { message, replaces } = healthMessage(facts, report, finishedMs);
     const { verdict, checked_at_ms: factsMs } = report;
     const ended = { ...memory, executorId, verdict, checkedMs: finishedMs, factsMs };
     await options.evidence.record(run, async (tx) => {
       await inspections.end(tx, ended, isClaimed);
       await standings.keep(tx, facts, report);
-      await enqueue(tx, letter, replaces);
+      await enqueue(tx, message, replaces);
     });
   }
 
@@ -194,7 +200,7 @@ export function createHealthService(options: HealthOptions) {
   const holdOn = () =>
     startLoop({
       clock,
-      intervalMs: HOLD_MS / 4,
+      intervalMs: CLAIM_MS / 4,
       run: inspections.hold,
       onError: (error) => log.error({ err: error }, 'executors could not be held'),
     });
@@ -223,7 +229,7 @@ export function createHealthService(options: HealthOptions) {
       const beganMs = clock.monotonicMs();
       const ids = await directory.ids();
       await inspections.follow(ids);
-      await inspections.changed(directory.takeChanged());
+      await inspections.changed(directory.drainChanged());
       proofs.keep(ids);
       options.ways.keep(ids);
       if (ids.symmetricDifference(remembered).size > 0) await standings.forgetOthers(ids);

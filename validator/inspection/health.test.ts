@@ -14,8 +14,8 @@ import { startTcpGate, type TcpGate } from '../../test/fakes/tcp-gate.ts';
 import { goldenPolicy } from '../../test/fixtures/cycle-set.ts';
 import { createValidator, type Validator } from '../app.ts';
 import { readCheckPolicy } from '../checks/check-policy.ts';
-import type { Ledger } from '../store/ledger.tables.ts';
-import { openLedger } from '../store/ledger.ts';
+import { openEvidenceStore } from '../store/evidence-store.ts';
+import type { EvidenceStore } from '../store/tables.ts';
 
 const NODES = 4;
 const CYCLE_MS = 900_000;
@@ -25,8 +25,8 @@ let folder: string;
 let market: TestMarket;
 let fleet: AgentFleet;
 let gate: TcpGate;
-let ledgerFile: string;
-let validators: { validator: Validator; ledger: Ledger }[] = [];
+let storeFile: string;
+let validators: { validator: Validator; store: EvidenceStore }[] = [];
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'podwright-health-'));
@@ -42,7 +42,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 beforeEach(async () => {
-  ledgerFile = join(folder, `${systemRandom.uuid()}.db`);
+  storeFile = join(folder, `${systemRandom.uuid()}.db`);
   const unknown = { state: 'queued', verdict_at: null } as const;
   await market.ports.db.updateTable('executors').set(unknown).execute();
   fleet.probed.length = 0;
@@ -52,44 +52,44 @@ beforeEach(async () => {
   gate.setOpen(true);
 });
 afterEach(async () => {
-  for (const { validator, ledger } of validators) {
+  for (const { validator, store } of validators) {
     await validator.close();
-    await ledger.destroy();
+    await store.destroy();
   }
   validators = [];
 });
 
 /** A validator that was just started on the ledger. */
 async function start() {
-  const ledger = await openLedger(ledgerFile);
+  const store = await openEvidenceStore(storeFile);
   const validator = createValidator({
-    ...{ clock: market.clock, random: systemRandom, log, signer: market.validator, ledger },
+    ...{ clock: market.clock, random: systemRandom, log, signer: market.validator, store },
     centralUrl: `http://127.0.0.1:${gate.port}/api`,
     centralHotkey: testSigner(5).hotkey,
     policy: { acceptSimulated: true, checks: readCheckPolicy() },
     proof: null,
     weighing: {
       ...{ policy: goldenPolicy(), metagraph: null, embedded: true },
-      ...{ cycleMs: CYCLE_MS, epochMs: CYCLE_MS, keptDays: 14 },
+      ...{ cycleMs: CYCLE_MS, epochMs: CYCLE_MS, retentionDays: 14 },
     },
     ...{ checkIntervalMs: CYCLE_MS, listIntervalMs: CYCLE_MS },
   });
-  validators.push({ validator, ledger });
-  return { validator, ledger };
+  validators.push({ validator, store });
+  return { validator, store };
 }
 
 const statesAtCentral = async () =>
   (await market.ports.db.selectFrom('executors').select('state').execute()).map(
     ({ state }) => state,
   );
-const waiting = (ledger: Ledger) => ledger.selectFrom('outbox').selectAll().execute();
-const evidenceOf = async (ledger: Ledger) =>
-  (await ledger.selectFrom('evidence').select('executor_id').execute()).map(
+const waiting = (store: EvidenceStore) => store.selectFrom('outbox').selectAll().execute();
+const evidenceOf = async (store: EvidenceStore) =>
+  (await store.selectFrom('evidence').select('executor_id').execute()).map(
     ({ executor_id }) => executor_id,
   );
 
 it('loses no verdict while the central API is away for an hour, and keeps no more than the last of each', async () => {
-  const { validator, ledger } = await start();
+  const { validator, store } = await start();
   await validator.runOnce();
   expect(await statesAtCentral()).toEqual(Array(NODES).fill('verified'));
   gate.setOpen(false);
@@ -98,23 +98,23 @@ it('loses no verdict while the central API is away for an hour, and keeps no mor
     await market.clock.advance(CYCLE_MS);
     await validator.runOnce();
   }
-  expect([await statesAtCentral(), (await waiting(ledger)).length]).toEqual([
+  expect([await statesAtCentral(), (await waiting(store)).length]).toEqual([
     Array(NODES).fill('verified'),
     NODES,
   ]);
-  const looks = await evidenceOf(ledger);
+  const looks = await evidenceOf(store);
   expect(looks.length).toBe(5 * NODES);
   gate.setOpen(true);
   await market.clock.advance(300_000);
   await validator.runOnce();
-  expect([await statesAtCentral(), await waiting(ledger)]).toEqual([
+  expect([await statesAtCentral(), await waiting(store)]).toEqual([
     Array(NODES).fill('failed'),
     [],
   ]);
 });
 
 it('does not let a verdict be replaced by one that was withheld', async () => {
-  const { validator, ledger } = await start();
+  const { validator, store } = await start();
   await validator.runOnce();
   gate.setOpen(false);
   fleet.setSound(false);
@@ -122,7 +122,7 @@ it('does not let a verdict be replaced by one that was withheld', async () => {
   await validator.runOnce();
   fleet.setAway(true);
   await validator.runOnce();
-  const verdicts = (await waiting(ledger)).map(({ body }) => JSON.parse(body).report.verdict);
+  const verdicts = (await waiting(store)).map(({ body }) => JSON.parse(body).report.verdict);
   expect(verdicts.toSorted()).toEqual([
     ...Array(NODES).fill('failed'),
     ...Array(NODES).fill('withheld'),
@@ -139,10 +139,10 @@ it('tells what was found before its end after the next start, without looking ag
   expect(await statesAtCentral()).toEqual(Array(NODES).fill('queued'));
   gate.setOpen(true);
   await market.clock.advance(5_000);
-  const { validator, ledger } = await start();
+  const { validator, store } = await start();
   await validator.runOnce();
   expect(await statesAtCentral()).toEqual(Array(NODES).fill('verified'));
-  expect([fleet.probed.length, await waiting(ledger)]).toEqual([NODES, []]);
+  expect([fleet.probed.length, await waiting(store)]).toEqual([NODES, []]);
 });
 
 it('goes on with a cycle that it was killed in, looks at nobody twice, and closes it whole', async () => {
@@ -154,7 +154,7 @@ it('goes on with a cycle that it was killed in, looks at nobody twice, and close
   });
   const pass = first.validator.runOnce();
   await eventually('the others were looked at', async () => {
-    return (await evidenceOf(first.ledger)).length === NODES - 1;
+    return (await evidenceOf(first.store)).length === NODES - 1;
   });
   // Another process on the same file, as after kill -9; the first one's answer comes too late.
   fleet.beforeProbe(async () => undefined);
@@ -163,11 +163,11 @@ it('goes on with a cycle that it was killed in, looks at nobody twice, and close
   end.resolve();
   await pass;
   expect(fleet.probed.toSorted()).toEqual([stuck, ...fleet.ids].toSorted());
-  expect((await evidenceOf(second.ledger)).toSorted()).toEqual(fleet.ids.toSorted());
+  expect((await evidenceOf(second.store)).toSorted()).toEqual(fleet.ids.toSorted());
   expect(await statesAtCentral()).toEqual(Array(NODES).fill('verified'));
   await market.clock.advance(CYCLE_MS + 5_000);
   await second.validator.runOnce();
-  const cycle = await second.ledger
+  const cycle = await second.store
     .selectFrom('cycle_entries')
     .select(['executor_id', 'verdict'])
     .where('cycle', '=', 1)
@@ -179,7 +179,7 @@ it('goes on with a cycle that it was killed in, looks at nobody twice, and close
 });
 
 it('asks of the host exactly what is wished, nothing of one that is being rented, and tells the central API too', async () => {
-  const { validator, ledger } = await start();
+  const { validator, store } = await start();
   const { clock, validator: signer } = market;
   const baseUrl = await validator.server.listen({ host: '127.0.0.1', port: 0 });
   const caller = { signer: testSigner(5), clock, random: systemRandom };
@@ -199,7 +199,7 @@ it('asks of the host exactly what is wished, nothing of one that is being rented
   ]);
   expect(await check({ ...wish, rental_in_progress: true })).toMatchObject({ verdict: 'verified' });
   expect(fleet.probed).toEqual([id]);
-  await eventually('both were told', async () => (await waiting(ledger)).length === 0);
-  expect(await evidenceOf(ledger)).toEqual([id, id]);
+  await eventually('both were told', async () => (await waiting(store)).length === 0);
+  expect(await evidenceOf(store)).toEqual([id, id]);
   expect((await statesAtCentral()).toSorted()).toEqual(['queued', 'queued', 'queued', 'verified']);
 });

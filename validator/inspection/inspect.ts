@@ -8,11 +8,9 @@ import { ApiError, messageOf } from '#shared/runtime/errors.ts';
 import { peerRefusalIn } from '#shared/tls/peer.ts';
 import type { AgentIdentity, Facts, Policy, Refusal } from '../checks/check.ts';
 import { loadOf } from '../checks/load.ts';
-import { nothingMeasured } from '../checks/measured.ts';
+import { type Measured, nothingMeasured, type Unanswered } from '../checks/measured.ts';
 import { untoldIn } from '../checks/untold.ts';
-import { type Asked, ask, NOT_ASKED } from './question.ts';
 import type { ReadBanner } from './rental-probe/ssh-session.ts';
-import { sshReach } from './ssh-reach.ts';
 
 const TRIES = 2;
 /** In the evidence. */
@@ -47,7 +45,7 @@ export async function readAgent(
  * What it is judged by: all of it as it is now, the pods included, but for what it was tried by, and for the load that
  * was on it before. `receivedMs` is of this reading. Never rejects.
  */
-export async function lookAgain(tried: Facts, inspection: Inspection): Promise<Facts> {
+export async function recheck(tried: Facts, inspection: Inspection): Promise<Facts> {
   const facts = await freshOf(tried, inspection);
   const { executor, measured } = facts;
   if (facts.inventory === null) return facts;
@@ -117,8 +115,8 @@ export async function runProbe(
   { executor, inventory }: Facts,
   client: AgentClient,
   wish: CheckWish | null,
-): Promise<Asked<VerifyResult>> {
-  if (inventory === null || executor.rented) return NOT_ASKED;
+): Promise<AgentAnswer<VerifyResult>> {
+  if (inventory === null || executor.rented) return NOT_QUERIED;
   const real = inventory.gpu.driver === 'nvidia';
   // A card that its agent keeps from pods would fail the host, whose other cards may be sound.
   const offered = real ? inventory.gpu.devices.filter(isRentable) : [];
@@ -126,4 +124,50 @@ export async function runProbe(
   const gpuUuids = wished.length > 0 ? wished : offered.map((device) => device.uuid);
   const cpuCores = wish?.cpu_count ?? inventory.cpu.cores;
   return ask('container', client.verify({ gpu_uuids: gpuUuids, cpu_cores: cpuCores }));
+}
+
+// MERGED validator/inspection/inspect.ts: One question to an agent that has shown itself: its answer, or that there was none, and why.
+export const MAX_PROBLEM_CHARS = 300;
+
+export type AgentAnswer<T> = { answer: T | null; unanswered: Unanswered[] };
+
+export const NOT_QUERIED: AgentAnswer<never> = { answer: null, unanswered: [] };
+
+/** Rejects only for what is our own fault. A refusal and silence are the same here: by either nothing is learnt. */
+export async function ask<T>(
+  question: Unanswered['question'],
+  asking: Promise<T>,
+): Promise<AgentAnswer<T>> {
+  try {
+    return { answer: await asking, unanswered: [] };
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    const problem = error.message.slice(0, MAX_PROBLEM_CHARS);
+    return { answer: null, unanswered: [{ question, problem, repeated: false }] };
+  }
+}
+
+// MERGED validator/inspection/inspect.ts: Whether pods of a rented host are reached: who listens at their SSH port says so by itself, and nothing is sent.
+/** A pod may take as long before its login works. */
+const FIRST_MS = 90_000;
+const BANNER_MS = 10_000;
+const MAX_SSH_PODS = 16;
+
+/** Null where it could not be tried. */
+export async function sshReach(
+  { readBanner, clock }: { readBanner: ReadBanner; clock: Clock },
+  executor: ExecutorToCheck,
+  pods: readonly PodView[],
+): Promise<Measured['ssh']> {
+  const old = pods.filter(
+    ({ phase, phase_since_ms: sinceMs }) =>
+      phase === 'running' && clock.now() - sinceMs >= FIRST_MS,
+  );
+  const signal = clock.deadline(BANNER_MS);
+  const host = executor.executor_ip_address;
+  const looks = old
+    .flatMap(({ id, ssh }) => (ssh === null ? [] : [{ id, port: ssh.port }]))
+    .slice(0, MAX_SSH_PODS)
+    .map(async ({ id, port }) => ({ pod: id, problem: await readBanner({ host, port }, signal) }));
+  return Promise.all(looks).catch(() => null);
 }

@@ -1,7 +1,7 @@
 /** Queries of what is remembered of executors between two inspections, and of who is at them. */
 import type { ExpressionBuilder } from 'kysely';
-import type { InspectionRow, Ledger, LedgerDb } from '../store/ledger.tables.ts';
-import { isShared } from '../store/ledger.ts';
+import { isShared } from '../store/evidence-store.ts';
+import type { EvidenceStore, InspectionRow, StoreDb } from '../store/tables.ts';
 
 /** Of one statement, whose number of variables is bounded. */
 const ROWS_AT_ONCE = 500;
@@ -18,8 +18,8 @@ export type Due = {
 };
 
 /** Executors that are listed from now on; all others are forgotten, unless somebody is at them. */
-export async function followInspections(
-  db: LedgerDb,
+export async function syncInspections(
+  db: StoreDb,
   executorIds: ReadonlySet<string>,
   freeMs: number,
 ): Promise<void> {
@@ -44,7 +44,7 @@ export async function followInspections(
 }
 
 /** Their pauses are over, and grow from the first again. */
-export async function endPauses(db: LedgerDb, executorIds: readonly string[]): Promise<void> {
+export async function resetPauses(db: StoreDb, executorIds: readonly string[]): Promise<void> {
   for (const ids of inParts(executorIds)) {
     await db
       .updateTable('inspections')
@@ -55,7 +55,7 @@ export async function endPauses(db: LedgerDb, executorIds: readonly string[]): P
 }
 
 /** Executors that are due and free, those longest not looked at first. */
-export async function dueInspections(db: LedgerDb, due: Due): Promise<string[]> {
+export async function dueInspections(db: StoreDb, due: Due): Promise<string[]> {
   const rows = await db
     .selectFrom('inspections')
     .select('executor_id')
@@ -68,11 +68,11 @@ export async function dueInspections(db: LedgerDb, due: Due): Promise<string[]> 
 
 /** Takes those of them that are due and free still; resolves with their ids. */
 export async function claimInspections(
-  ledger: Ledger,
+  store: EvidenceStore,
   executorIds: readonly string[],
   { due, holder, untilMs }: { due: Due; holder: string; untilMs: number },
 ): Promise<string[]> {
-  return ledger.transaction().execute(async (tx) => {
+  return store.transaction().execute(async (tx) => {
     const free = tx
       .selectFrom('inspections')
       .select('executor_id')
@@ -93,11 +93,7 @@ export async function claimInspections(
 }
 
 /** Holds on to all that this process is at. */
-export async function holdInspections(
-  db: LedgerDb,
-  holder: string,
-  untilMs: number,
-): Promise<void> {
+export async function extendClaims(db: StoreDb, holder: string, untilMs: number): Promise<void> {
   await db
     .updateTable('inspections')
     .set({ held_until_ms: untilMs })
@@ -107,7 +103,7 @@ export async function holdInspections(
 
 /** Lets go of one that came to nothing: it is due as before. */
 export async function releaseInspection(
-  db: LedgerDb,
+  db: StoreDb,
   executorId: string,
   holder: string,
 ): Promise<void> {
@@ -120,7 +116,7 @@ export async function releaseInspection(
 }
 
 export function findInspection(
-  db: LedgerDb,
+  db: StoreDb,
   executorId: string,
 ): Promise<InspectionRow | undefined> {
   return db
@@ -146,7 +142,7 @@ function isNotNewer({ facts_ms: factsMs }: InspectionResult, latestMs: number) {
 
 /** Whether it was still this holder's to end, and no verdict on newer facts is on record. */
 export async function endInspection(
-  tx: LedgerDb,
+  tx: StoreDb,
   result: InspectionResult,
   { holder, latestMs }: { holder: string; latestMs: number },
 ): Promise<boolean> {
@@ -164,8 +160,8 @@ export async function endInspection(
  * The result of an inspection that nobody took it for: whoever is at it goes on. False where a verdict on newer facts
  * is on record.
  */
-export async function noteInspection(
-  tx: LedgerDb,
+export async function recordUnclaimedInspection(
+  tx: StoreDb,
   result: InspectionResult,
   latestMs: number,
 ): Promise<boolean> {
@@ -213,7 +209,7 @@ function inParts(ids: readonly string[]): string[][] {
 }
 
 /** Executors that were reached when they were last looked at. */
-export async function answeringExecutors(db: LedgerDb): Promise<Set<string>> {
+export async function reachableExecutors(db: StoreDb): Promise<Set<string>> {
   const rows = await db
     .selectFrom('inspections')
     .select('executor_id')

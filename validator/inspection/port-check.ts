@@ -17,7 +17,7 @@ import type { Measured } from '../checks/measured.ts';
 const TIERS = [300, 50, 10] as const;
 /** Of its range at most every second one, so that a pod that comes meanwhile finds ports; of small ranges all. */
 const SMALL_RANGE = 20;
-const TOGETHER = 200;
+const MAX_PARALLEL = 200;
 const OPEN_MS = 20_000;
 /** Of one port, and of all of them. */
 const CONNECT_MS = 5_000;
@@ -88,7 +88,7 @@ async function tryPorts(
 ): Promise<Measured['ports']> {
   // An agent that names others than those asked for would choose its own sample.
   const ports = [...new Set(opened)].filter((port) => asked.ports.includes(port));
-  const places = createSemaphore(TOGETHER);
+  const places = createSemaphore(MAX_PARALLEL);
   const all = clock.deadline(ALL_MS);
   const answers = await Promise.allSettled(
     ports.map((port) =>

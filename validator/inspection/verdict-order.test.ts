@@ -8,20 +8,20 @@ import { systemRandom } from '#shared/runtime/random.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
-import { createTestLedger } from '../../test/fakes/test-ledger.ts';
+import { createTestStore } from '../../test/fakes/test-evidence-store.ts';
 import { checkRun } from '../../test/fixtures/check-run.ts';
 import { goldenPolicy } from '../../test/fixtures/cycle-set.ts';
 import { inventoryOf } from '../../test/fixtures/inventory.ts';
 import { createProofPaces } from '../checks/proof-pace.ts';
 import { createStandings } from '../checks/standing.service.ts';
 import { createEvidence } from '../evidence/evidence.service.ts';
-import type { Ledger } from '../store/ledger.tables.ts';
+import type { EvidenceStore } from '../store/tables.ts';
 import { createHealthService } from './health.service.ts';
-import { createHostTurns } from './host-turns.ts';
-import { createInspections } from './inspections.ts';
+import { createHostLocks } from './host-locks.ts';
+import { createInspectionQueue } from './inspection-queue.ts';
+import { createNetworkChecks } from './network-checks.ts';
+import { createProofRounds } from './proof/proof-round.ts';
 import { createVerifier } from './proof/verifier.ts';
-import { createProofRounds } from './proof-round.ts';
-import { createWayChecks } from './way-checks.ts';
 
 const CYCLE_MS = 900_000;
 /** A rental probe takes as long. */
@@ -36,13 +36,13 @@ let host: { cards: number; isSound: boolean; isAway: boolean; isRented: boolean 
 let onTrial: () => Promise<void>;
 let onPods: () => Promise<void>;
 let clock: ManualClock;
-let ledger: Ledger;
+let store: EvidenceStore;
 beforeEach(async () => {
   host = { cards: 1, isSound: true, isAway: false, isRented: false };
   onTrial = onPods = async () => undefined;
-  [clock, ledger] = [createManualClock(), await createTestLedger()];
+  [clock, store] = [createManualClock(), await createTestStore()];
 });
-afterEach(() => ledger.destroy());
+afterEach(() => store.destroy());
 
 const client: AgentClient = {
   ...({} as AgentClient),
@@ -60,7 +60,7 @@ const client: AgentClient = {
 
 /** Of a process that was just started on the ledger. */
 function start(holder = systemRandom.uuid()) {
-  const paces = createProofPaces({ ledger, clock });
+  const paces = createProofPaces({ store, clock });
   const nothing = async () => null;
   const signer = createSigner(new Uint8Array(32).fill(1));
   return createHealthService({
@@ -68,25 +68,25 @@ function start(holder = systemRandom.uuid()) {
     metrics: { checked: () => undefined, passed: () => undefined },
     directory: {
       ids: async () => new Set([executor.id]),
-      takeChanged: () => [],
+      drainChanged: () => [],
       find: async () => ({ ...executor, rented: host.isRented }),
     },
     clientOf: () => client,
     identityOf: async () => ({ publicKey: 'ab'.repeat(32), enrolledUntilMs: 2 ** 43 }),
-    standings: createStandings({ ledger, clock }),
-    inspections: createInspections({
-      ...{ ledger, clock, holder, intervalMs: CYCLE_MS, pauseMs: 0 },
+    standings: createStandings({ store, clock }),
+    inspections: createInspectionQueue({
+      ...{ store, clock, holder, intervalMs: CYCLE_MS, pauseMs: 0 },
     }),
     proofs: createProofRounds({
       ...{ clock, random: systemRandom, size: null, intervalMs: 0, paces },
       ...{ verifier: createVerifier(), onProven: () => undefined },
     }),
-    ways: createWayChecks({
+    ways: createNetworkChecks({
       ...{ clock, random: systemRandom, isOn: false, intervalMs: 0 },
       ...{ egressImage: null, templateImages: [] },
     }),
     lines: { facts: nothing },
-    hosts: createHostTurns({ ledger, clock, log, holder }),
+    hosts: createHostLocks({ store, clock, log, holder }),
     rentals: {
       async look(facts) {
         if (!facts.executor.rented) await onTrial();
@@ -96,7 +96,7 @@ function start(holder = systemRandom.uuid()) {
       podsAt: async () => [],
     },
     evidence: createEvidence({
-      ...{ ledger, signer, trusted: [signer], clock, log, policy: goldenPolicy() },
+      ...{ store, signer, trusted: [signer], clock, log, policy: goldenPolicy() },
     }),
     outbox: { runOnce: async () => undefined },
   });
@@ -104,9 +104,9 @@ function start(holder = systemRandom.uuid()) {
 
 /** Verdicts in the order in which they came on record, the one that is remembered, and the one that is to be told. */
 async function recorded() {
-  const evidence = await ledger.selectFrom('evidence').select('verdict').orderBy('seq').execute();
-  const remembered = await ledger.selectFrom('inspections').selectAll().executeTakeFirst();
-  const letters = await ledger.selectFrom('outbox').select('body').orderBy('seq').execute();
+  const evidence = await store.selectFrom('evidence').select('verdict').orderBy('seq').execute();
+  const remembered = await store.selectFrom('inspections').selectAll().executeTakeFirst();
+  const letters = await store.selectFrom('outbox').select('body').orderBy('seq').execute();
   return {
     evidence: evidence.map(({ verdict }) => verdict),
     remembered: remembered?.verdict,
@@ -150,7 +150,7 @@ it('a verdict on older facts takes the place of none on newer ones, and is on no
   await pass;
   const expected = { evidence: ['failed'], remembered: 'failed', holder: null, told: ['failed'] };
   expect(await recorded()).toEqual(expected);
-  const claims = await ledger.selectFrom('gpu_claims').select('uuid').execute();
+  const claims = await store.selectFrom('gpu_claims').select('uuid').execute();
   expect(claims).toEqual([]);
 });
 
@@ -172,7 +172,7 @@ it('a verdict is not out of date by one that was withheld, or by a clock that wa
   expect(await recorded()).toMatchObject({ remembered: 'failed', told: ['failed'] });
 
   const aheadMs = clock.now() + 3_600_000;
-  await ledger.updateTable('inspections').set({ facts_ms: aheadMs }).execute();
+  await store.updateTable('inspections').set({ facts_ms: aheadMs }).execute();
   Object.assign(host, { isAway: false, cards: 1 });
   expect((await health.checkNow(executor.id, RENTED_WISH)).verdict).toBe('verified');
   expect(await recorded()).toMatchObject({ remembered: 'verified', told: ['verified'] });
@@ -189,7 +189,7 @@ it('is in the order of facts after the process died that had read them, too', as
   await reached.promise;
   onPods = async () => undefined;
   // Held no longer, as after a kill; the other one reads later, and comes first.
-  await ledger.updateTable('inspections').set({ holder: null, held_until_ms: 0 }).execute();
+  await store.updateTable('inspections').set({ holder: null, held_until_ms: 0 }).execute();
   await clock.advance(1_000);
   host.cards = 0;
   await start('next').runOnce();

@@ -11,10 +11,13 @@ import { proveAccount } from '#shared/signing/account-proof.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { KeySet, signKeySet } from '#shared/signing/key-set.ts';
 import type { ValidatorConfig } from '../config.ts';
-import { writeKeyFile } from './key-file.ts';
-import { type KeyPlace, openKey } from './key-place.ts';
-import { readPrivateText } from './private-file.ts';
-import { readSeedFile } from './seed-file.ts';
+import {
+  type KeyLocation,
+  openKey,
+  readPrivateText,
+  readSeedFile,
+  writeKeyFile,
+} from './key-file.ts';
 import { type TrustedHotkey, trustedHotkeys } from './trusted-hotkeys.ts';
 
 type KeyConfig = Pick<
@@ -23,7 +26,7 @@ type KeyConfig = Pick<
 >;
 
 /** Where the validator's own key lies. */
-export function ownKeyPlace(config: KeyConfig): KeyPlace {
+export function ownKeyLocation(config: KeyConfig): KeyLocation {
   const { VALIDATOR_KEY_FILE: path, VALIDATOR_KEY_PASSPHRASE_FILE: passphraseFile } = config;
   if (path !== undefined && passphraseFile !== undefined) {
     return { kind: 'key-file', path, passphraseFile };
@@ -42,7 +45,7 @@ export async function evidenceKeys(
 ): Promise<TrustedHotkey[]> {
   if (named.length > 0) return named.map((text) => ({ hotkey: namedHotkey(text) }));
   const config = configOf();
-  const signer = await openKey(ownKeyPlace(config), null).catch((cause: unknown) => {
+  const signer = await openKey(ownKeyLocation(config), null).catch((cause: unknown) => {
     const why = `our own key, by whose signature evidence is believed, cannot be read: ${messageOf(cause)}`;
     throw new ConfigError(`${why}; name its ss58 with --hotkey, or set its variables`, { cause });
   });
@@ -70,7 +73,7 @@ export async function encryptSeed(words: readonly string[], random: Random): Pro
 /** `hotkey`: the ss58 of the key there, made where there is none, for others to name before its process first runs. */
 export async function showHotkey(
   words: readonly string[],
-  place: KeyPlace,
+  place: KeyLocation,
   random: Random,
 ): Promise<string> {
   if (words.length > 0) throw new ConfigError(`hotkey takes no ${words.join(' ')}; see --help`);
@@ -85,7 +88,7 @@ export async function signKeySetFile(words: readonly string[], config: KeyConfig
     throw new ConfigError('sign-key-set takes one FILE; see --help');
   }
   const keySet = parsedSet(path);
-  return `${JSON.stringify(signKeySet(keySet, await openKey(ownKeyPlace(config), null)), null, 2)}\n`;
+  return `${JSON.stringify(signKeySet(keySet, await openKey(ownKeyLocation(config), null)), null, 2)}\n`;
 }
 
 /** `prove-account ACCOUNT`: the `validator_proof` that PUT /users/me of that account takes within five minutes. */
@@ -98,7 +101,7 @@ export async function proveAccountOf(
   if (rest.length > 0 || !z.uuid().safeParse(accountId).success || accountId === undefined) {
     throw new ConfigError('prove-account takes the id of one account; see --help');
   }
-  const signer = await openKey(ownKeyPlace(config), null);
+  const signer = await openKey(ownKeyLocation(config), null);
   const proof = await proveAccount(signer, accountId, clock.now());
   return `${JSON.stringify({ validator_proof: proof })}\n`;
 }

@@ -9,17 +9,24 @@ import { type Hotkey, publicKeyOf } from '#shared/signing/hotkey.ts';
 import { KeySet, SignedKeySet, signKeySet, trustedBy } from '#shared/signing/key-set.ts';
 import { createSigner, type LocalSigner, verifySr25519 } from '#shared/signing/sr25519.ts';
 import { keyConfigIn, readValidatorConfig } from '../config.ts';
-import { keyProblem } from './key-check.ts';
 import {
   encryptSeed,
   evidenceKeys,
-  ownKeyPlace,
+  ownKeyLocation,
   proveAccountOf,
   showHotkey,
   signKeySetFile,
 } from './key-commands.ts';
-import { readKeyFile, writeKeyFile } from './key-file.ts';
-import { type KeyPlace, openKey } from './key-place.ts';
+import {
+  type KeyLocation,
+  keyringSigner,
+  openKey,
+  readKeyFile,
+  readOrCreateSeedFile,
+  readSeedFile,
+  writeKeyFile,
+} from './key-file.ts';
+import { keyProblem } from './own-key.ts';
 import { countsAt, trustedHotkeys } from './trusted-hotkeys.ts';
 
 const PASSPHRASE = 'correct horse battery';
@@ -66,7 +73,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 describe('an encrypted key file', () => {
   it('gives the signer back, and is its owner’s alone', async () => {
     const config = readValidatorConfig({ ...environment, ...keyFile });
-    const signer = await openKey(ownKeyPlace(config), null);
+    const signer = await openKey(ownKeyLocation(config), null);
     expect(signer.hotkey).toBe(OWN.hotkey);
     const message = new TextEncoder().encode('message');
     const publicKey = publicKeyOf(signer.hotkey) ?? new Uint8Array(32);
@@ -136,7 +143,7 @@ describe('an encrypted key file', () => {
 
 describe('before a start', () => {
   const seed = (path: string) => ({ kind: 'seed', path }) as const;
-  const asked = async (...[place, keySet]: [KeyPlace, string?]) => keyProblem(place, keySet);
+  const asked = async (...[place, keySet]: [KeyLocation, string?]) => keyProblem(place, keySet);
 
   it('what it would refuse is said', async () => {
     const open = put('other.seed', 'ab'.repeat(32));
@@ -196,7 +203,9 @@ describe('before a start', () => {
 describe('a validator', () => {
   it('signs with its seed where it has no key file', async () => {
     const seeded = { ...environment, VALIDATOR_SEED_FILE: at('hotkey.seed') };
-    expect((await openKey(ownKeyPlace(readValidatorConfig(seeded)), null)).hotkey).toBe(OWN.hotkey);
+    expect((await openKey(ownKeyLocation(readValidatorConfig(seeded)), null)).hotkey).toBe(
+      OWN.hotkey,
+    );
     await expect(encryptSeed([at('hotkey.seed')], systemRandom)).rejects.toThrow(/PASSPHRASE_FILE/);
     const absent = [at('none.seed'), at('new.json'), at('passphrase')];
     await expect(encryptSeed(absent, systemRandom)).rejects.toThrow(
@@ -236,7 +245,7 @@ describe('a validator', () => {
   });
 
   it('is known before anything else is configured, and made where there is none', async () => {
-    const place = ownKeyPlace(keyConfigIn({ VALIDATOR_HOME: at('fresh') }));
+    const place = ownKeyLocation(keyConfigIn({ VALIDATOR_HOME: at('fresh') }));
     const hotkey = await showHotkey([], place, systemRandom);
     expect(publicKeyOf(hotkey.trim())).not.toBeNull();
     expect(await showHotkey([], place, systemRandom)).toBe(hotkey);
@@ -260,4 +269,30 @@ describe('a validator', () => {
       await expect(proveAccountOf(words, config, { now: () => 0 })).rejects.toThrow(/one account/);
     }
   });
+});
+
+it('makes a private seed once and reads the same one ever after', () => {
+  const path = join(folder, 'deep', 'hotkey.seed');
+  const seed = readOrCreateSeedFile(path, systemRandom);
+  expect(statSync(path).mode & 0o777).toBe(0o600);
+  expect(readOrCreateSeedFile(path, systemRandom)).toEqual(seed);
+});
+
+it('refuses a file that others may read, or that holds no seed', () => {
+  const open = join(folder, 'open.seed');
+  writeFileSync(open, '00'.repeat(32));
+  chmodSync(open, 0o644);
+  expect(() => readSeedFile(open)).toThrow(/chmod 600/);
+  const bad = join(folder, 'bad.seed');
+  writeFileSync(bad, 'not a seed', { mode: 0o600 });
+  expect(() => readSeedFile(bad)).toThrow(/64 hex digits/);
+});
+
+it('signs through the chain library what our own verifier accepts', async () => {
+  const seed = systemRandom.bytes(32);
+  const signer = await keyringSigner(seed);
+  expect(signer.hotkey).toBe(createSigner(seed).hotkey);
+  const message = new TextEncoder().encode('message');
+  const publicKey = publicKeyOf(signer.hotkey) ?? new Uint8Array(32);
+  expect(verifySr25519(message, signer.sign(message), publicKey)).toBe(true);
 });

@@ -3,7 +3,7 @@ import { ConfigError } from '#shared/runtime/config.ts';
 import { createThreadCalls } from '#shared/runtime/thread-calls.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import type { KeyAnswer, KeyTask } from './key.tasks.ts';
-import type { KeyPlace } from './key-place.ts';
+import type { KeyLocation } from './key-file.ts';
 
 export type KeyThread = ReturnType<typeof createKeyThread>;
 
@@ -15,17 +15,17 @@ export function createKeyThread() {
   );
   return {
     /** Makes a seed where there is none. Rejects with ConfigError for a file that others may read or that holds something else. */
-    async open(place: KeyPlace): Promise<Signer> {
+    async open(place: KeyLocation): Promise<Signer> {
       const opened = await call({ kind: 'open', place });
       if ('refused' in opened) throw new ConfigError(opened.refused);
-      if (!('key' in opened)) return misunderstood();
+      if (!('key' in opened)) return unexpectedAnswer();
       const { key, hotkey } = opened;
       return {
         hotkey,
         async sign(message) {
           // A copy: of a piece of a pool the whole pool would be sent.
           const signed = await call({ kind: 'sign', key, message: new Uint8Array(message) });
-          return 'signature' in signed ? signed.signature : misunderstood();
+          return 'signature' in signed ? signed.signature : unexpectedAnswer();
         },
       };
     },
@@ -35,6 +35,6 @@ export function createKeyThread() {
   };
 }
 
-function misunderstood(): never {
+function unexpectedAnswer(): never {
   throw new Error('the key thread answered something else');
 }

@@ -3,11 +3,11 @@ import { ConfigError } from '#shared/runtime/config.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { LocalSigner } from '#shared/signing/sr25519.ts';
-import { type KeyPlace, openKey } from './key-place.ts';
+import { type KeyLocation, openKey } from './key-file.ts';
 
 export type KeyTask =
   /** Makes a seed where there is none. */
-  | { kind: 'open'; place: KeyPlace }
+  | { kind: 'open'; place: KeyLocation }
   /** `key` is what the opening was answered with. */
   | { kind: 'sign'; key: number; message: Uint8Array };
 export type KeyAnswer =
@@ -23,7 +23,7 @@ export function createKeyTasks() {
   const signers: LocalSigner[] = [];
 
   /** Only texts go from thread to thread: what kind of error it is would be lost. */
-  async function open(place: KeyPlace): Promise<KeyAnswer> {
+  async function open(place: KeyLocation): Promise<KeyAnswer> {
     try {
       const signer = await openKey(place, systemRandom);
       return { key: signers.push(signer) - 1, hotkey: signer.hotkey };

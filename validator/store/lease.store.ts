@@ -1,18 +1,17 @@
-/** Leases on work that one of several processes does for all of them. */
+/** Leases on work that one of several validator processes does for all of them. */
+import { isShared } from './evidence-store.ts';
+import type { EvidenceStore } from './tables.ts';
 
-import type { Ledger } from './ledger.tables.ts';
-import { isShared } from './ledger.ts';
-
-/** Takes the lease, or keeps it, unless another process holds it; tells whether it is ours until then. */
-export async function takeLease(
-  ledger: Ledger,
+/** Acquires or extends a lease. Returns false if another process holds it. */
+export async function acquireLease(
+  store: EvidenceStore,
   { name, holder, untilMs }: { name: string; holder: string; untilMs: number },
   nowMs: number,
 ): Promise<boolean> {
-  // Of a file there is one process, and what it was before does not count.
-  if (!isShared(ledger)) return true;
+  // One process runs on a file; a lease left by its predecessor does not count.
+  if (!isShared(store)) return true;
   const own = { holder, until_ms: untilMs };
-  const { numInsertedOrUpdatedRows: count = 0n } = await ledger
+  const { numInsertedOrUpdatedRows: count = 0n } = await store
     .insertInto('leases')
     .values({ name, ...own })
     .onConflict((conflict) =>
@@ -27,10 +26,10 @@ export async function takeLease(
   return count > 0n;
 }
 
-/** Gives it up, where it is still ours. */
-export async function dropLease(
-  ledger: Ledger,
+/** Releases a lease if this process still holds it. */
+export async function releaseLease(
+  store: EvidenceStore,
   { name, holder }: { name: string; holder: string },
 ): Promise<void> {
-  await ledger.deleteFrom('leases').where('name', '=', name).where('holder', '=', holder).execute();
+  await store.deleteFrom('leases').where('name', '=', name).where('holder', '=', holder).execute();
 }

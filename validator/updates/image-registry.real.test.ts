@@ -12,7 +12,7 @@ import {
   REGISTRY_LOGIN,
   startImageRegistry,
 } from '../../test/fakes/image-registry.ts';
-import { openLedger } from '../store/ledger.ts';
+import { openEvidenceStore } from '../store/evidence-store.ts';
 import { createReadTag } from './image-registry.ts';
 import { createReleases } from './release.service.ts';
 
@@ -37,9 +37,9 @@ async function answerWith(content: unknown, mode = 0o600) {
   writeFileSync(file, JSON.stringify(content));
   chmodSync(file, mode);
   const image = `${registry.host}/podwright/agent`;
-  const ledger = await openLedger(':memory:');
+  const store = await openEvidenceStore(':memory:');
   const releases = createReleases({
-    ...{ ledger, clock: systemClock, signer, graceMs: 0 },
+    ...{ store, clock: systemClock, signer, graceMs: 0 },
     log: createLog({ name: 'test', level: 'silent' }),
     readTag: createReadTag(systemClock),
     source: {
@@ -47,7 +47,7 @@ async function answerWith(content: unknown, mode = 0o600) {
       ...(content === null ? {} : { readLogin: () => readRegistryLogin(file, image, VARIABLE) }),
     },
   });
-  const answer = releases.current().finally(() => ledger.destroy());
+  const answer = releases.current().finally(() => store.destroy());
   return answer;
 }
 

@@ -2,8 +2,9 @@
 import { naiveUtc, systemClock } from '#shared/runtime/clock.ts';
 import { ConfigError } from '#shared/runtime/config.ts';
 import { Permille, VersionText } from '#shared/updates/update-manifest.ts';
-import { type LedgerAsk, type Output, withLedger } from '../evidence-commands.ts';
-import type { AgentReleaseRow, Ledger } from '../store/ledger.tables.ts';
+import { withStore } from '../store/evidence-store.ts';
+import type { AgentReleaseRow, EvidenceStore } from '../store/tables.ts';
+import type { EvidenceCommandOptions, Output } from '../weights/evidence-commands.ts';
 import { rollbackOf, targetOf } from './release.state.ts';
 import { addRelease, listReleases, newestRelease, setRelease } from './release.store.ts';
 
@@ -12,20 +13,22 @@ const MAX_TEXT_CHARS = 2_000;
 
 /** Whether there is something to show. Rejects with ConfigError for what is no command or no value of it. */
 export async function runReleaseCommand(
-  { words, ledger: place }: Pick<LedgerAsk, 'words' | 'ledger'>,
+  { words, store: place }: Pick<EvidenceCommandOptions, 'words' | 'store'>,
   output: Output,
 ): Promise<boolean> {
   const work = commandOf(words.slice(1));
-  return withLedger(place, words[1] === 'show' ? 'read' : 'write', async (ledger) => {
-    await work(ledger);
-    const rows = await listReleases(ledger, SHOWN);
+  return withStore(place, words[1] === 'show' ? 'read' : 'write', async (store) => {
+    await work(store);
+    const rows = await listReleases(store, SHOWN);
     if (rows.length === 0) output.complain('nothing was released yet\n');
     for (const row of rows) output.print(lineOf(row));
     return rows.length > 0;
   });
 }
 
-function commandOf([name, value, ...rest]: readonly string[]): (ledger: Ledger) => Promise<void> {
+function commandOf([name, value, ...rest]: readonly string[]): (
+  store: EvidenceStore,
+) => Promise<void> {
   if (rest.length > 0) throw new ConfigError('one value at most, in quotes; see --help');
   switch (name) {
     case 'show':
@@ -51,16 +54,16 @@ function commandOf([name, value, ...rest]: readonly string[]): (ledger: Ledger) 
   );
 }
 
-function change(values: Parameters<typeof setRelease>[2]): (ledger: Ledger) => Promise<void> {
-  return async (ledger) => {
-    const newest = await newestRelease(ledger);
-    if (newest !== undefined) await setRelease(ledger, newest.sequence, values);
+function change(values: Parameters<typeof setRelease>[2]): (store: EvidenceStore) => Promise<void> {
+  return async (store) => {
+    const newest = await newestRelease(store);
+    if (newest !== undefined) await setRelease(store, newest.sequence, values);
   };
 }
 
-function goBack(reason: string): (ledger: Ledger) => Promise<void> {
-  return (ledger) =>
-    ledger.transaction().execute(async (tx) => {
+function goBack(reason: string): (store: EvidenceStore) => Promise<void> {
+  return (store) =>
+    store.transaction().execute(async (tx) => {
       const newest = await newestRelease(tx);
       if (newest === undefined) return;
       const next = rollbackOf(newest, { reason, nowMs: systemClock.now() });

@@ -10,7 +10,7 @@ import {
   type UpdateManifest,
 } from '#shared/updates/update-manifest.ts';
 import type { Measured } from '../checks/measured.ts';
-import type { AgentReleaseRow, Ledger } from '../store/ledger.tables.ts';
+import type { AgentReleaseRow, EvidenceStore } from '../store/tables.ts';
 import type { ReadTag, TagContent } from './image-registry.ts';
 import { releaseOf, targetOf } from './release.state.ts';
 import { addRelease, newestRelease, wasReleased } from './release.store.ts';
@@ -30,7 +30,7 @@ export type ReleaseSource = {
 };
 
 export type ReleaseServiceOptions = {
-  ledger: Ledger;
+  store: EvidenceStore;
   clock: Clock;
   log: Log;
   signer: Signer;
@@ -48,7 +48,7 @@ const CACHE_MS = 300_000;
 const CHANNEL = 'stable';
 
 export function createReleases(options: ReleaseServiceOptions) {
-  const { ledger, clock, log, signer, source } = options;
+  const { store, clock, log, signer, source } = options;
   let cached: { atMs: number; answer: Promise<SignedDigest> } | null = null;
 
   const contentOf = async (from: ReleaseSource): Promise<TagContent> =>
@@ -65,7 +65,7 @@ export function createReleases(options: ReleaseServiceOptions) {
 
   /** Its sequence is on disk before anybody hears of it. */
   async function settle(found: TagContent, from: ReleaseSource): Promise<AgentReleaseRow> {
-    return ledger.transaction().execute(async (tx) => {
+    return store.transaction().execute(async (tx) => {
       const newest = await newestRelease(tx);
       const next = releaseOf(found, newest, {
         ...{ version: from.tag, permille: from.firstPermille, nowMs: clock.now() },
@@ -94,12 +94,12 @@ export function createReleases(options: ReleaseServiceOptions) {
 
     /** What checks compare the digest of an agent with; null where nothing was ever released. */
     async expected(running: string | null): Promise<Measured['releases']> {
-      const newest = source === null ? undefined : await newestRelease(ledger);
+      const newest = source === null ? undefined : await newestRelease(store);
       if (newest === undefined) return null;
       return {
         target: targetOf(newest),
         sequence: newest.sequence,
-        is_known: running !== null && (await wasReleased(ledger, running)),
+        is_known: running !== null && (await wasReleased(store, running)),
         rollout_permille: newest.rollout_permille,
         grace_until_ms: newest.since_ms + options.graceMs,
       };

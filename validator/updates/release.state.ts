@@ -1,5 +1,5 @@
 /** How one release follows another. Pure. */
-import type { AgentReleaseRow } from '../store/ledger.tables.ts';
+import type { AgentReleaseRow } from '../store/tables.ts';
 import type { TagContent } from './image-registry.ts';
 
 /** What agents are to run by a release. */

@@ -1,11 +1,11 @@
 /** Queries of the agent's releases. */
-import type { AgentReleaseRow, LedgerDb } from '../store/ledger.tables.ts';
+import type { AgentReleaseRow, StoreDb } from '../store/tables.ts';
 
 /** More are forgotten: whoever runs an older one runs none that is known. */
 const KEPT = 200;
 
 /** What agents are to run now. */
-export function newestRelease(db: LedgerDb): Promise<AgentReleaseRow | undefined> {
+export function newestRelease(db: StoreDb): Promise<AgentReleaseRow | undefined> {
   return db
     .selectFrom('agent_releases')
     .selectAll()
@@ -15,7 +15,7 @@ export function newestRelease(db: LedgerDb): Promise<AgentReleaseRow | undefined
 }
 
 /** The newest first. */
-export function listReleases(db: LedgerDb, limit: number): Promise<AgentReleaseRow[]> {
+export function listReleases(db: StoreDb, limit: number): Promise<AgentReleaseRow[]> {
   return db
     .selectFrom('agent_releases')
     .selectAll()
@@ -25,13 +25,13 @@ export function listReleases(db: LedgerDb, limit: number): Promise<AgentReleaseR
 }
 
 /** As a digest of the tag; going back leads to one of those, too. */
-export async function wasReleased(db: LedgerDb, digest: string): Promise<boolean> {
+export async function wasReleased(db: StoreDb, digest: string): Promise<boolean> {
   const found = db.selectFrom('agent_releases').select('sequence').where('digest', '=', digest);
   return (await found.limit(1).executeTakeFirst()) !== undefined;
 }
 
 /** Where the sequence is taken, by another process just now, nothing is added. */
-export async function addRelease(tx: LedgerDb, row: AgentReleaseRow): Promise<void> {
+export async function addRelease(tx: StoreDb, row: AgentReleaseRow): Promise<void> {
   await tx
     .insertInto('agent_releases')
     .values(row)
@@ -45,7 +45,7 @@ export async function addRelease(tx: LedgerDb, row: AgentReleaseRow): Promise<vo
 
 /** How a release is given out, the release itself staying what it is. */
 export async function setRelease(
-  tx: LedgerDb,
+  tx: StoreDb,
   sequence: number,
   change: Partial<
     Pick<AgentReleaseRow, 'rollout_permille' | 'since_ms' | 'min_sequence' | 'min_agent' | 'notes'>

@@ -19,7 +19,7 @@ import { goldenPolicy } from '../../test/fixtures/cycle-set.ts';
 import { createValidator } from '../app.ts';
 import { createGatewayAgents } from '../central/platform/adapters/gateway-agents.ts';
 import { readCheckPolicy } from '../checks/check-policy.ts';
-import { openLedger } from '../store/ledger.ts';
+import { openEvidenceStore } from '../store/evidence-store.ts';
 import { createReadTag } from './image-registry.ts';
 import { runReleaseCommand } from './release-command.ts';
 
@@ -96,23 +96,23 @@ function answer(response: ServerResponse, path: string): void {
 }
 
 /** Where an empty ledger will be, on either engine. */
-const newLedger = async () =>
+const newStoreFile = async () =>
   onPostgres() ? createEmptyPostgresDatabase() : join(folder, `${systemRandom.uuid()}.db`);
 
 /** A central API before a validator that signs for that registry's tag; its ledger is new, or one that is there. */
 async function createScene(present: string | null = null) {
-  const ledgerFile = present ?? (await newLedger());
+  const storeFile = present ?? (await newStoreFile());
   const clock = createManualClock();
   const { host } = await startRegistry();
-  const ledger = await openLedger(ledgerFile);
+  const store = await openEvidenceStore(storeFile);
   const image = `${host}/podwright/agent`;
   const validator = createValidator({
-    ...{ clock, random: systemRandom, log, signer: validatorKey, ledger },
+    ...{ clock, random: systemRandom, log, signer: validatorKey, store },
     ...{ centralUrl: 'http://127.0.0.1:9/api', centralHotkey: centralKey.hotkey, proof: null },
     policy: { acceptSimulated: false, checks: readCheckPolicy() },
     weighing: {
       ...{ policy: goldenPolicy(), metagraph: null, embedded: false },
-      ...{ cycleMs: 60_000, epochMs: 60_000, keptDays: 14 },
+      ...{ cycleMs: 60_000, epochMs: 60_000, retentionDays: 14 },
     },
     ...{ checkIntervalMs: 60_000, listIntervalMs: 60_000 },
     releaseSource: {
@@ -127,19 +127,19 @@ async function createScene(present: string | null = null) {
   onTestFinished(async () => {
     await central.close();
     await validator.close();
-    await ledger.destroy();
+    await store.destroy();
   });
   const ask = (path = '/updater/digest') => central.call('GET', path);
   return {
-    ...{ clock, image, ledgerFile, ask },
+    ...{ clock, image, storeFile, ask },
     signed: async () => SignedDigest.parse((await ask()).body),
     async release(...words: string[]) {
       let said = '';
       const print = (text: string) => {
         said += text;
       };
-      const ledger = { address: ledgerFile, variable: '--ledger' };
-      const asked = { words: ['release', ...words], ledger };
+      const store = { address: storeFile, variable: '--ledger' };
+      const asked = { words: ['release', ...words], store };
       await runReleaseCommand(asked, { print, complain: print });
       await clock.advance(CACHE_MS);
       return said;
@@ -217,7 +217,7 @@ describe('GET /updater/digest', () => {
     await first.signed();
     const before = digestOf(registry.index);
     registry.index = indexOf('second');
-    const second = await createScene(first.ledgerFile);
+    const second = await createScene(first.storeFile);
     expect((await second.signed()).manifest).toMatchObject({
       ...{ sequence: 2, digest: digestOf(registry.index), previousDigest: before },
     });
@@ -225,7 +225,7 @@ describe('GET /updater/digest', () => {
 
   it('gives one sequence to a digest that two processes see at once', async () => {
     const first = await createScene();
-    const scenes = [first, await createScene(first.ledgerFile)];
+    const scenes = [first, await createScene(first.storeFile)];
     for (const sequence of [1, 2]) {
       registry.index = indexOf(`at once ${sequence}`);
       await Promise.all(scenes.map(({ clock }) => clock.advance(CACHE_MS)));

@@ -2,10 +2,21 @@
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import { sha256Hex } from '#shared/signing/signed-request.ts';
-import type { Cycle, CycleEntry, CycleSet } from './cycle-set.ts';
-import { type CycleSetHead, createInputHash } from './input-hash.ts';
-import { FACTORS, type Factor } from './points.ts';
-import { createStandings, POOLS, type Pool, type Standing } from './standing.ts';
+import {
+  type Cycle,
+  type CycleEntry,
+  type CycleSet,
+  type CycleSetHead,
+  createInputHash,
+} from './cycle-set.ts';
+import {
+  createStandings,
+  FACTORS,
+  type Factor,
+  POOLS,
+  type Pool,
+  type Standing,
+} from './points.ts';
 import { type Share, toU16 } from './u16.ts';
 import { ONE_PPM, policyHashOf, type WeightPolicy } from './weight-policy.ts';
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { checkRun } from '../../test/fixtures/check-run.ts';
 import { BURN } from '../../test/fixtures/cycle-set.ts';
-import { documentOf } from '../evidence/evidence.document.ts';
+import { documentOf } from '../evidence/document.ts';
 import { cycleEntryOf } from './cycle-entry.ts';
 
 const HASH = '0'.repeat(64);

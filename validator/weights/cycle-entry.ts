@@ -3,7 +3,9 @@ import { z } from 'zod';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { lineSpeeds } from '../checks/line.check.ts';
 import { Measured } from '../checks/measured.ts';
-import type { EvidenceDocument } from '../evidence/evidence.document.ts';
+import type { EvidenceDocument } from '../evidence/document.ts';
+import type { CycleVerdict, StoreDb } from '../store/tables.ts';
+import { goodTimeBefore, lastEntryBefore } from './cycle.store.ts';
 import type { CycleEntry } from './cycle-set.ts';
 import { ONE_PPM, type WeightPolicy } from './weight-policy.ts';
 
@@ -14,7 +16,7 @@ const RUNTIME_CHECK = 'dind_runtime';
 const Devices = z.object({ gpu: z.object({ devices: z.array(z.object({ name: z.string() })) }) });
 
 /** What the cycles before say of an executor. */
-export type Past = { failurePpm: number; uptimeMinutes: number; runtimeProven: boolean };
+export type ExecutorHistory = { failurePpm: number; uptimeMinutes: number; runtimeProven: boolean };
 
 /** The check that says whether what was measured of a line is the line's own. */
 const LINE_CHECK = 'bandwidth';
@@ -23,7 +25,7 @@ const LINE_CHECK = 'bandwidth';
 export function cycleEntryOf(
   document: EvidenceDocument,
   evidenceId: string,
-  past: Past,
+  past: ExecutorHistory,
 ): CycleEntry | null {
   const { executor, verdict } = document;
   const hotkey = Hotkey.safeParse(executor.miner_hotkey);
@@ -48,7 +50,7 @@ export function cycleEntryOf(
 }
 
 /** Not tried on a host that is rented: there it is as it was before. */
-function runtimeProven({ checks, executor }: EvidenceDocument, past: Past): boolean {
+function runtimeProven({ checks, executor }: EvidenceDocument, past: ExecutorHistory): boolean {
   const check = checks.find(({ check_id: id }) => id === RUNTIME_CHECK);
   if (check?.mode !== 'enforce') return false;
   return executor.rented ? past.runtimeProven : check.passed && check.message === 'passed';
@@ -78,4 +80,36 @@ function gpusOf({ inputs, executor }: EvidenceDocument): { model: string; count:
   if (inputs.inventory === null) return { model: executor.gpu_type, count: executor.gpu_count };
   const { devices } = Devices.parse(JSON.parse(inputs.inventory)).gpu;
   return { model: devices[0]?.name ?? executor.gpu_type, count: devices.length };
+}
+
+// MERGED validator/weights/cycle-entry.ts: What the cycles before say of an executor: its uptime and its failure average, from the ledger alone.
+const MINUTE_MS = 60_000;
+
+/** One executor's verdict in one cycle of that many milliseconds. */
+export type Moment = {
+  executorId: string;
+  cycle: number;
+  verdict: CycleVerdict;
+  lengthMs: number;
+};
+
+/** With the verdict of the moment itself; `isFirst`: nothing is known of before. */
+export async function historyOf(
+  store: StoreDb,
+  { executorId, cycle, verdict, lengthMs }: Moment,
+  policy: WeightPolicy,
+): Promise<ExecutorHistory & { isFirst: boolean }> {
+  const windowCycles = Math.ceil((policy.uptime.full_minutes * MINUTE_MS) / lengthMs);
+  const before = await lastEntryBefore(store, executorId, cycle);
+  const others = verdict === 'withheld' ? windowCycles : windowCycles - 1;
+  const goodMs = await goodTimeBefore(store, { executorId, cycle, count: others });
+  const uptimeMs = goodMs + (verdict === 'ok' ? lengthMs : 0);
+  return {
+    failurePpm: nextFailurePpm(before?.failure_ppm ?? 0, verdict, policy),
+    uptimeMinutes: Math.floor(uptimeMs / MINUTE_MS),
+    // Written by us from a CycleEntry: its form is known.
+    runtimeProven:
+      before !== undefined && (JSON.parse(before.entry_json) as CycleEntry).runtime_proven,
+    isFirst: before === undefined,
+  };
 }

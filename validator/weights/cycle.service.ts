@@ -2,12 +2,11 @@
 import { type Clock, createBreath } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
-import { parseDocument } from '../evidence/evidence.document.ts';
+import { parseDocument } from '../evidence/document.ts';
 import { decisiveEvidence, findEvidence, firstEvidenceTime } from '../evidence/evidence.store.ts';
-import type { CycleEntriesTable, EvidenceRow, Ledger } from '../store/ledger.tables.ts';
-import { forgetCycles, insertCycle, lastCycle } from './cycle.store.ts';
-import { cycleEntryOf } from './cycle-entry.ts';
-import { pastOf } from './past.ts';
+import type { CycleEntriesTable, EvidenceRow, EvidenceStore } from '../store/tables.ts';
+import { deleteCyclesBefore, insertCycle, lastCycle } from './cycle.store.ts';
+import { cycleEntryOf, historyOf } from './cycle-entry.ts';
 import type { WeightPolicy } from './weight-policy.ts';
 
 /** After the end of a cycle, for what was just being written. */
@@ -18,7 +17,7 @@ const MAX_CYCLES_AT_ONCE = 100;
 export type Cycles = ReturnType<typeof createCycles>;
 
 export type CyclesOptions = {
-  ledger: Ledger;
+  store: EvidenceStore;
   clock: Clock;
   log: Log;
   policy: WeightPolicy;
@@ -26,7 +25,7 @@ export type CyclesOptions = {
   cycleMs: number;
 };
 
-export function createCycles({ ledger, clock, log, policy, cycleMs }: CyclesOptions) {
+export function createCycles({ store, clock, log, policy, cycleMs }: CyclesOptions) {
   async function rowOf(
     cycle: number,
     lengthMs: number,
@@ -38,7 +37,7 @@ export function createCycles({ ledger, clock, log, policy, cycleMs }: CyclesOpti
       return null;
     }
     const { verdict, executor_id: executorId } = read.document;
-    const past = await pastOf(ledger, { executorId, cycle, verdict, lengthMs }, policy);
+    const past = await historyOf(store, { executorId, cycle, verdict, lengthMs }, policy);
     const entry = cycleEntryOf(read.document, evidence.id, past);
     if (entry === null) return null;
     return {
@@ -54,24 +53,24 @@ export function createCycles({ ledger, clock, log, policy, cycleMs }: CyclesOpti
   async function close({ number, startMs, endMs }: Slice): Promise<void> {
     const entries: CycleEntriesTable[] = [];
     const breath = createBreath(clock);
-    for (const id of await decisiveEvidence(ledger, startMs, endMs)) {
+    for (const id of await decisiveEvidence(store, startMs, endMs)) {
       // One document at a time: those of a whole fleet are large.
-      const evidence = await findEvidence(ledger, id);
+      const evidence = await findEvidence(store, id);
       const row = evidence === undefined ? null : await rowOf(number, endMs - startMs, evidence);
       if (row !== null) entries.push(row);
       await breath();
     }
-    await ledger
+    await store
       .transaction()
       .execute((tx) => insertCycle(tx, { number, ended_ms: endMs }, entries));
   }
 
   /** The next slice with evidence that has ended; null where there is none. */
   async function nextSlice(): Promise<Slice | null> {
-    const last = await lastCycle(ledger);
+    const last = await lastCycle(store);
     const fromMs = last?.ended_ms ?? 0;
     const untilMs = sliceStart(clock.now() - GRACE_MS);
-    const firstMs = await firstEvidenceTime(ledger, fromMs, untilMs);
+    const firstMs = await firstEvidenceTime(store, fromMs, untilMs);
     if (firstMs === null) return null;
     // One that begins in the middle of a slice: cycles had another length before.
     const startMs = Math.max(fromMs, sliceStart(firstMs));
@@ -94,7 +93,7 @@ export function createCycles({ ledger, clock, log, policy, cycleMs }: CyclesOpti
       return MAX_CYCLES_AT_ONCE;
     },
 
-    forget: (beforeMs: number) => forgetCycles(ledger, beforeMs),
+    forget: (beforeMs: number) => deleteCyclesBefore(store, beforeMs),
   };
 }
 

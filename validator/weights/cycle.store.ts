@@ -1,23 +1,18 @@
 /** Queries of the cycles and what they came to. */
-import type {
-  CycleEntriesTable,
-  CycleEntryRow,
-  CyclesTable,
-  LedgerDb,
-} from '../store/ledger.tables.ts';
+import type { CycleEntriesTable, CycleEntryRow, CyclesTable, StoreDb } from '../store/tables.ts';
 import type { Cycle, CycleEntry } from './cycle-set.ts';
 
 /** Rows of one statement, whose number of variables is bounded. */
 const ROWS_AT_ONCE = 1_000;
 
 /** The newest cycle; undefined before the first. */
-export function lastCycle(db: LedgerDb): Promise<CyclesTable | undefined> {
+export function lastCycle(db: StoreDb): Promise<CyclesTable | undefined> {
   return db.selectFrom('cycles').selectAll().orderBy('number', 'desc').limit(1).executeTakeFirst();
 }
 
 /** Stores a cycle and what it came to for each executor. */
 export async function insertCycle(
-  tx: LedgerDb,
+  tx: StoreDb,
   cycle: { number: number; ended_ms: number },
   entries: readonly CycleEntriesTable[],
 ): Promise<void> {
@@ -30,7 +25,7 @@ export async function insertCycle(
 
 /** The row of an executor in the last cycle before `cycle`. */
 export function lastEntryBefore(
-  db: LedgerDb,
+  db: StoreDb,
   executorId: string,
   cycle: number,
 ): Promise<CycleEntryRow | undefined> {
@@ -46,7 +41,7 @@ export function lastEntryBefore(
 
 /** Milliseconds of good cycles among the last `count` before `cycle` in which the executor was measured. */
 export async function goodTimeBefore(
-  db: LedgerDb,
+  db: StoreDb,
   { executorId, cycle, count }: { executorId: string; cycle: number; count: number },
 ): Promise<number> {
   const row = await db
@@ -76,20 +71,20 @@ export type EntryInTime = {
 };
 
 /** Of each stored cycle, oldest first. */
-export function entriesOf(db: LedgerDb, executorId: string): Promise<EntryInTime[]> {
+export function entriesOf(db: StoreDb, executorId: string): Promise<EntryInTime[]> {
   return entriesInTime(db, executorId).orderBy('cycle_entries.cycle').execute();
 }
 
 /** Of one cycle; undefined where the executor was not in it. */
 export function entryOf(
-  db: LedgerDb,
+  db: StoreDb,
   executorId: string,
   cycle: number,
 ): Promise<EntryInTime | undefined> {
   return entriesInTime(db, executorId).where('cycle_entries.cycle', '=', cycle).executeTakeFirst();
 }
 
-function entriesInTime(db: LedgerDb, executorId: string) {
+function entriesInTime(db: StoreDb, executorId: string) {
   return db
     .selectFrom('cycle_entries')
     .innerJoin('cycles', 'cycles.number', 'cycle_entries.cycle')
@@ -103,13 +98,13 @@ function entriesInTime(db: LedgerDb, executorId: string) {
 }
 
 /** Executors that a stored cycle names. */
-export async function executorsInCycles(db: LedgerDb): Promise<string[]> {
+export async function executorsInCycles(db: StoreDb): Promise<string[]> {
   const rows = await db.selectFrom('cycle_entries').select('executor_id').distinct().execute();
   return rows.map((row) => row.executor_id);
 }
 
 /** Numbers of the newest `count` cycles, oldest first. */
-export async function newestCycles(db: LedgerDb, count: number): Promise<number[]> {
+export async function newestCycles(db: StoreDb, count: number): Promise<number[]> {
   const rows = await db
     .selectFrom('cycles')
     .select('number')
@@ -120,7 +115,7 @@ export async function newestCycles(db: LedgerDb, count: number): Promise<number[
 }
 
 /** One cycle as it was stored, its entries by executor; undefined once it was too old to be kept. */
-export async function readCycle(db: LedgerDb, number: number): Promise<Cycle | undefined> {
+export async function readCycle(db: StoreDb, number: number): Promise<Cycle | undefined> {
   const cycle = await db
     .selectFrom('cycles')
     .select('number')
@@ -138,7 +133,7 @@ export async function readCycle(db: LedgerDb, number: number): Promise<Cycle | u
 }
 
 /** Of these numbers those whose cycles are stored, in their order. */
-export async function keptCycles(db: LedgerDb, numbers: readonly number[]): Promise<number[]> {
+export async function existingCycles(db: StoreDb, numbers: readonly number[]): Promise<number[]> {
   if (numbers.length === 0) return [];
   const rows = await db
     .selectFrom('cycles')
@@ -150,7 +145,7 @@ export async function keptCycles(db: LedgerDb, numbers: readonly number[]): Prom
 }
 
 /** Stored cycles, one in memory at a time. Throws where one was forgotten since its number was read. */
-export async function* cyclesOf(db: LedgerDb, numbers: readonly number[]): AsyncGenerator<Cycle> {
+export async function* cyclesOf(db: StoreDb, numbers: readonly number[]): AsyncGenerator<Cycle> {
   for (const number of numbers) {
     const cycle = await readCycle(db, number);
     if (cycle === undefined) throw new Error(`cycle ${number} is not kept any more`);
@@ -159,6 +154,6 @@ export async function* cyclesOf(db: LedgerDb, numbers: readonly number[]): Async
 }
 
 /** Entries go with their cycles. */
-export async function forgetCycles(db: LedgerDb, beforeMs: number): Promise<void> {
+export async function deleteCyclesBefore(db: StoreDb, beforeMs: number): Promise<void> {
   await db.deleteFrom('cycles').where('ended_ms', '<', beforeMs).execute();
 }

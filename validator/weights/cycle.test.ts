@@ -5,8 +5,8 @@ import { createManualClock, type ManualClock } from '../../test/fakes/manual-clo
 import { checkRun, type RunWish } from '../../test/fixtures/check-run.ts';
 import { executorId, goldenPolicy, hotkey } from '../../test/fixtures/cycle-set.ts';
 import { createEvidence } from '../evidence/evidence.service.ts';
-import type { Ledger } from '../store/ledger.tables.ts';
-import { openLedger } from '../store/ledger.ts';
+import { openEvidenceStore } from '../store/evidence-store.ts';
+import type { EvidenceStore } from '../store/tables.ts';
 import { createCycles } from './cycle.service.ts';
 import { newestCycles, readCycle } from './cycle.store.ts';
 import type { CycleEntry } from './cycle-set.ts';
@@ -17,22 +17,22 @@ const CYCLE_MS = 600_000;
 /** The clock begins with a cycle. */
 const START_MS = 1_800_000_000_000;
 
-let ledger: Ledger;
+let store: EvidenceStore;
 let clock: ManualClock;
 beforeEach(async () => {
-  ledger = await openLedger(':memory:');
+  store = await openEvidenceStore(':memory:');
   clock = createManualClock(START_MS);
 });
-afterEach(() => ledger.destroy());
+afterEach(() => store.destroy());
 
 /** A check of executor 1 now, unless it says otherwise. */
 const check = (wish: Omit<RunWish, 'atMs'> = {}, policy = goldenPolicy()) =>
-  createEvidence({ ledger, signer, trusted: [signer], clock, log, policy }).record(
+  createEvidence({ store, signer, trusted: [signer], clock, log, policy }).record(
     checkRun({ atMs: clock.now(), ...wish }),
   );
 
 const cyclesOf = (policy = goldenPolicy(), cycleMs = CYCLE_MS) =>
-  createCycles({ ledger, clock, log, policy, cycleMs });
+  createCycles({ store, clock, log, policy, cycleMs });
 
 /** One check in each of as many cycles; then all of them are closed. */
 async function pass(verdicts: readonly RunWish['verdict'][], policy = goldenPolicy()) {
@@ -47,8 +47,8 @@ async function pass(verdicts: readonly RunWish['verdict'][], policy = goldenPoli
 
 async function entries(): Promise<CycleEntry[]> {
   const cycles = [];
-  for (const number of await newestCycles(ledger, 1_000)) {
-    cycles.push(await readCycle(ledger, number));
+  for (const number of await newestCycles(store, 1_000)) {
+    cycles.push(await readCycle(store, number));
   }
   return cycles.flatMap((cycle) => cycle?.entries ?? []);
 }
@@ -108,7 +108,7 @@ describe('a cycle', () => {
 
   it('in which nothing was looked at never was', async () => {
     await pass(['ok', undefined, undefined, 'ok']);
-    expect(await newestCycles(ledger, 10)).toEqual([1, 2]);
+    expect(await newestCycles(store, 10)).toEqual([1, 2]);
   });
 
   it('may get another length', async () => {
@@ -125,14 +125,14 @@ describe('a cycle', () => {
   it('leaves out what is damaged', async () => {
     await check();
     await check({ number: 2 });
-    const [row] = await ledger.selectFrom('evidence').selectAll().execute();
-    await ledger
+    const [row] = await store.selectFrom('evidence').selectAll().execute();
+    await store
       .deleteFrom('evidence')
       .where('seq', '=', 1)
       .where('executor_id', '=', executorId(1))
       .execute();
     if (row !== undefined) {
-      await ledger
+      await store
         .insertInto('evidence')
         .values({ ...row, document: '{}' })
         .execute();
@@ -170,8 +170,6 @@ it('averages failures, which fade with every check that passes', async () => {
 it('forgets old cycles with what they came to', async () => {
   await pass(['ok', 'ok', 'ok']);
   await cyclesOf().forget(START_MS + 2 * CYCLE_MS + 1);
-  expect(await newestCycles(ledger, 10)).toEqual([3]);
-  expect(await ledger.selectFrom('cycle_entries').select('cycle').execute()).toEqual([
-    { cycle: 3 },
-  ]);
+  expect(await newestCycles(store, 10)).toEqual([3]);
+  expect(await store.selectFrom('cycle_entries').select('cycle').execute()).toEqual([{ cycle: 3 }]);
 });

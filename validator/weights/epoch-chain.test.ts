@@ -3,36 +3,35 @@ import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { createLog } from '#shared/runtime/log.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
 import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
-import { createTestLedger } from '../../test/fakes/test-ledger.ts';
+import { createTestStore } from '../../test/fakes/test-evidence-store.ts';
 import { goldenPolicy } from '../../test/fixtures/cycle-set.ts';
-import type { EpochRow, Ledger } from '../store/ledger.tables.ts';
+import type { EpochRow, EvidenceStore } from '../store/tables.ts';
 import { createEpochs } from './epoch.service.ts';
 import { findEpoch } from './epoch.store.ts';
-import { epochChainProblems } from './epoch-chain.ts';
-import { signatureProblem, signEpoch } from './epoch-signature.ts';
+import { epochChainProblems, signatureProblem, signEpoch } from './epoch-chain.ts';
 
 const DAY_MS = 86_400_000;
 const log = createLog({ name: 'test', level: 'silent' });
 const signer = createSigner(new Uint8Array(32).fill(1));
 const other = createSigner(new Uint8Array(32).fill(2));
 let clock: ManualClock;
-let ledger: Ledger;
+let store: EvidenceStore;
 beforeAll(async () => {
-  ledger = await createTestLedger();
+  store = await createTestStore();
 });
-afterAll(() => ledger.destroy());
+afterAll(() => store.destroy());
 beforeEach(async () => {
   clock = createManualClock();
   for (const table of ['epochs', 'cycles', 'outbox'] as const) {
-    await ledger.deleteFrom(table).execute();
+    await store.deleteFrom(table).execute();
   }
 });
 
 /** A process of the validator; `whenAsked` goes on before it knows who is registered. */
 const processOf = (by = signer, trusted = [signer], whenAsked = async () => {}) =>
   createEpochs({
-    ...{ ledger, clock, log, signer: by, trusted, policy: goldenPolicy() },
-    ...{ embedded: false, epochMs: 0, keptDays: 14 },
+    ...{ store, clock, log, signer: by, trusted, policy: goldenPolicy() },
+    ...{ embedded: false, epochMs: 0, retentionDays: 14 },
     metagraph: {
       async read() {
         await whenAsked();
@@ -45,7 +44,7 @@ const processOf = (by = signer, trusted = [signer], whenAsked = async () => {}) 
 async function nextCycle(): Promise<void> {
   await clock.advance(60_000);
   const ended_ms = clock.now();
-  await ledger
+  await store
     .insertInto('cycles')
     .values({ number: ended_ms / 1_000, ended_ms })
     .execute();
@@ -57,26 +56,26 @@ async function compute(times: number, epochs = processOf()): Promise<void> {
   }
 }
 async function rowOf(number: number): Promise<EpochRow> {
-  const row = await findEpoch(ledger, number);
+  const row = await findEpoch(store, number);
   if (row === undefined) throw new Error(`no epoch ${number}`);
   return row;
 }
 const change = (number: number, values: Partial<EpochRow>) =>
-  ledger.updateTable('epochs').set(values).where('number', '=', number).execute();
+  store.updateTable('epochs').set(values).where('number', '=', number).execute();
 const remove = (...numbers: number[]) =>
-  ledger.deleteFrom('epochs').where('number', 'in', numbers).execute();
+  store.deleteFrom('epochs').where('number', 'in', numbers).execute();
 let whole: EpochRow[] = [];
 /** Five epochs, computed once for all tests. */
 async function wholeChain(): Promise<void> {
   if (whole.length > 0) {
-    await ledger.insertInto('epochs').values(whole).execute();
+    await store.insertInto('epochs').values(whole).execute();
     return;
   }
   await compute(5);
-  whole = await ledger.selectFrom('epochs').selectAll().execute();
+  whole = await store.selectFrom('epochs').selectAll().execute();
 }
 
-const problems = () => epochChainProblems(ledger, [signer]);
+const problems = () => epochChainProblems(store, [signer]);
 const unsigned = (number: number) =>
   `epoch ${number}: as it is, it is not signed with a key that counts at its time`;
 const HEADLESS = expect.stringMatching(/^epochs: the signed head of its chain is gone or does not/);
@@ -141,7 +140,7 @@ it('takes the oldest away as it grows, and hides nobody else’s work with it', 
   expect(await rowOf(6)).toMatchObject({ first_kept: 3 });
   await clock.advance(8 * DAY_MS);
   await compute(1);
-  const kept = await ledger.selectFrom('epochs').select('number').orderBy('number').execute();
+  const kept = await store.selectFrom('epochs').select('number').orderBy('number').execute();
   expect([kept.map(({ number }) => number), await problems()]).toEqual([[6, 7], []]);
   await clock.advance(30 * DAY_MS);
   await compute(2);
@@ -174,7 +173,7 @@ it('goes on from no epoch that was altered, and says so of all before', async ()
 it('goes on under a new key from what the old one signed, in its time', async () => {
   await compute(1);
   await compute(1, processOf(other, [signer, other]));
-  expect(await epochChainProblems(ledger, [signer, other])).toEqual([]);
+  expect(await epochChainProblems(store, [signer, other])).toEqual([]);
   expect(await rowOf(2)).toMatchObject({ first_kept: 1 });
   expect(await problems()).toEqual([HEADLESS]);
 });
@@ -192,7 +191,7 @@ it('takes one of two that two processes compute at once', async () => {
   const processes = [1, 2].map(() => processOf(signer, [signer], whenBoth).computeDue());
   const ended = await Promise.allSettled(processes);
   expect(ended.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
-  const letters = await ledger.selectFrom('outbox').select('subject').orderBy('subject').execute();
+  const letters = await store.selectFrom('outbox').select('subject').orderBy('subject').execute();
   expect(letters).toEqual([{ subject: '1' }, { subject: '2' }]);
   await compute(1);
   expect(await problems()).toEqual([]);

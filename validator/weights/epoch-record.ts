@@ -3,10 +3,10 @@ import { z } from 'zod';
 import { type LatestSetWeights, LatestSetWeightsRequest } from '#shared/api/central/set-weights.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { canonicalJson, parseCanonicalJson } from '#shared/signing/canonical-json.ts';
-import type { EpochRow } from '../store/ledger.tables.ts';
+import type { EpochRow } from '../store/tables.ts';
 import type { WeightResult } from './compute-weights.ts';
 import { CycleSet } from './cycle-set.ts';
-import type { EpochLink, UnsignedEpoch } from './epoch-signature.ts';
+import type { EpochLink, UnsignedEpoch } from './epoch-chain.ts';
 import { WeightPolicy } from './weight-policy.ts';
 
 /** The input with the numbers of its cycles, oldest first: they are stored once, and not again for each epoch. */

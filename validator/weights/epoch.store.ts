@@ -1,20 +1,20 @@
 /** Queries of the epochs: weights as they were computed. */
-import type { EpochRow, EpochState, LedgerDb } from '../store/ledger.tables.ts';
-import type { SignedEpoch } from './epoch-signature.ts';
+import type { EpochRow, EpochState, StoreDb } from '../store/tables.ts';
+import type { SignedEpoch } from './epoch-chain.ts';
 
 const PAGE = 100;
 
 /** The newest; undefined before the first. */
-export function lastEpoch(db: LedgerDb): Promise<EpochRow | undefined> {
+export function lastEpoch(db: StoreDb): Promise<EpochRow | undefined> {
   return db.selectFrom('epochs').selectAll().orderBy('number', 'desc').limit(1).executeTakeFirst();
 }
 
-export function findEpoch(db: LedgerDb, number: number): Promise<EpochRow | undefined> {
+export function findEpoch(db: StoreDb, number: number): Promise<EpochRow | undefined> {
   return db.selectFrom('epochs').selectAll().where('number', '=', number).executeTakeFirst();
 }
 
 /** When the newest weights that the central API has shown as ours were computed; null before the first. */
-export async function lastConfirmedMs(db: LedgerDb): Promise<number | null> {
+export async function lastConfirmedMs(db: StoreDb): Promise<number | null> {
   const row = await db
     .selectFrom('epochs')
     .select('computed_ms')
@@ -25,20 +25,16 @@ export async function lastConfirmedMs(db: LedgerDb): Promise<number | null> {
   return row?.computed_ms ?? null;
 }
 
-export async function insertEpoch(db: LedgerDb, row: EpochRow): Promise<void> {
+export async function insertEpoch(db: StoreDb, row: EpochRow): Promise<void> {
   await db.insertInto('epochs').values(row).execute();
 }
 
-export async function setEpochState(
-  db: LedgerDb,
-  number: number,
-  state: EpochState,
-): Promise<void> {
+export async function setEpochState(db: StoreDb, number: number, state: EpochState): Promise<void> {
   await db.updateTable('epochs').set({ state }).where('number', '=', number).execute();
 }
 
 /** The newest of those that are older than `beforeMs` and than all that are not; null where none is. */
-export async function newestBefore(db: LedgerDb, beforeMs: number): Promise<number | null> {
+export async function newestBefore(db: StoreDb, beforeMs: number): Promise<number | null> {
   const kept = await db
     .selectFrom('epochs')
     .select((eb) => eb.fn.min('number').as('number'))
@@ -52,12 +48,12 @@ export async function newestBefore(db: LedgerDb, beforeMs: number): Promise<numb
   return older?.number ?? null;
 }
 
-export async function forgetEpochs(db: LedgerDb, upTo: number): Promise<void> {
+export async function deleteEpochsUpTo(db: StoreDb, upTo: number): Promise<void> {
   await db.deleteFrom('epochs').where('number', '<=', upTo).execute();
 }
 
 /** What is signed of each, and the signature; oldest first, some in memory at a time. */
-export async function* epochsInOrder(db: LedgerDb): AsyncGenerator<SignedEpoch> {
+export async function* epochsInOrder(db: StoreDb): AsyncGenerator<SignedEpoch> {
   let page: SignedEpoch[];
   let after = 0;
   do {

@@ -7,10 +7,10 @@ import { createSeededRandom } from '../../test/fakes/seeded-random.ts';
 import { checkRun, type RunWish } from '../../test/fixtures/check-run.ts';
 import { goldenPolicy, hotkey } from '../../test/fixtures/cycle-set.ts';
 import { createEvidence } from '../evidence/evidence.service.ts';
-import type { Ledger } from '../store/ledger.tables.ts';
-import { openLedger } from '../store/ledger.ts';
-import { createOutbox } from '../store/outbox/outbox.service.ts';
-import { enqueue } from '../store/outbox/outbox.store.ts';
+import { openEvidenceStore } from '../store/evidence-store.ts';
+import { createOutbox } from '../store/outbox.service.ts';
+import { enqueue } from '../store/outbox.store.ts';
+import type { EvidenceStore } from '../store/tables.ts';
 import { versionKeyOf } from './epoch-record.ts';
 import { localMetagraph, type Metagraph } from './metagraph.ts';
 import { createWeights, type Weighing } from './weights.ts';
@@ -21,23 +21,23 @@ const signer = createSigner(new Uint8Array(32).fill(1));
 const CYCLE_MS = 60_000;
 const EPOCH_MS = 300_000;
 
-let ledger: Ledger;
+let store: EvidenceStore;
 let clock: ManualClock;
 /** What the central API was sent, and what it has to say to it: `shown` null, the last that it took. */
 let posted: LatestSetWeights[] = [];
 let central = { status: 200, isAway: false, shown: null as LatestSetWeights | null };
 beforeEach(async () => {
-  ledger = await openLedger(':memory:');
+  store = await openEvidenceStore(':memory:');
   clock = createManualClock();
   posted = [];
   central = { status: 200, isAway: false, shown: null };
 });
-afterEach(() => ledger.destroy());
+afterEach(() => store.destroy());
 
 /** A validator that was just started on the ledger. */
 function start(change: Partial<Weighing> = {}) {
   const policy = change.policy ?? goldenPolicy();
-  const evidence = createEvidence({ ledger, signer, trusted: [signer], clock, log, policy });
+  const evidence = createEvidence({ store, signer, trusted: [signer], clock, log, policy });
   const sending: WeightsDeliveryOptions['central'] = {
     async postWeights(payload) {
       if (central.isAway) throw new Error('the central API is away');
@@ -51,20 +51,20 @@ function start(change: Partial<Weighing> = {}) {
     },
   };
   const validator = signer.hotkey;
-  const weights = createWeightsDelivery({ ledger, log, validator, central: sending });
+  const weights = createWeightsDelivery({ store, log, validator, central: sending });
   const outbox = createOutbox({
-    ...{ ledger, clock, log, random: createSeededRandom(1) },
+    ...{ store, clock, log, random: createSeededRandom(1) },
     deliveries: { 'set-weights': weights, 'health-report': weights },
   });
   const job = createWeights({
     policy,
-    metagraph: localMetagraph(ledger, signer.hotkey),
+    metagraph: localMetagraph(store, signer.hotkey),
     embedded: false,
     cycleMs: CYCLE_MS,
     epochMs: EPOCH_MS,
-    keptDays: 14,
+    retentionDays: 14,
     ...change,
-    ...{ ledger, clock, log, signer, trusted: [signer], evidence, outbox },
+    ...{ store, clock, log, signer, trusted: [signer], evidence, outbox },
     isOurs: async () => true,
   });
   return {
@@ -78,7 +78,7 @@ function start(change: Partial<Weighing> = {}) {
   };
 }
 
-const epochs = () => ledger.selectFrom('epochs').selectAll().orderBy('number').execute();
+const epochs = () => store.selectFrom('epochs').selectAll().orderBy('number').execute();
 const states = async () => (await epochs()).map(({ number, state }) => [number, state]);
 
 describe('weights', () => {
@@ -197,15 +197,15 @@ describe('nothing is posted', () => {
   it('when the metagraph cannot be read, and the rest goes on', async () => {
     const metagraph: Metagraph = { read: () => Promise.reject(new Error('unreadable')) };
     await expect(start({ metagraph }).cycle({})).rejects.toThrow(AggregateError);
-    expect(await ledger.selectFrom('cycles').select('number').execute()).toHaveLength(1);
+    expect(await store.selectFrom('cycles').select('number').execute()).toHaveLength(1);
   });
 
   it('of empty weights, whoever wrote them', async () => {
     const validator = start();
     await validator.cycle({});
     const empty = { ...posted[0], uids: [], weights: [] };
-    await enqueue(ledger, {
-      ...{ kind: 'set-weights', lane: 'set-weights', subject: '1', rank: 0 },
+    await enqueue(store, {
+      ...{ kind: 'set-weights', partitionKey: 'set-weights', subject: '1', rank: 0 },
       ...{ body: JSON.stringify(empty), next_ms: clock.now() },
     });
     await validator.runOnce();
@@ -219,7 +219,7 @@ it('gives the whole to the burn recipient while nobody earns', async () => {
 });
 
 it('keeps uids in a marketplace on one machine, newcomers behind', async () => {
-  const metagraph = localMetagraph(ledger, signer.hotkey);
+  const metagraph = localMetagraph(store, signer.hotkey);
   await metagraph.read([hotkey(5), hotkey(4)]);
   expect((await metagraph.read([hotkey(6), hotkey(4)])).neurons).toEqual([
     { uid: 0, hotkey: signer.hotkey },
@@ -230,12 +230,12 @@ it('keeps uids in a marketplace on one machine, newcomers behind', async () => {
 });
 
 it('forgets once an hour what is older than it is to be kept', async () => {
-  const validator = start({ keptDays: 1 });
+  const validator = start({ retentionDays: 1 });
   await validator.cycle({});
   await clock.advance(3 * 86_400_000);
   await validator.cycle({});
   expect(await states()).toEqual([[2, 'confirmed']]);
-  expect(await ledger.selectFrom('evidence').select('seq').execute()).toEqual([{ seq: 2 }]);
+  expect(await store.selectFrom('evidence').select('seq').execute()).toEqual([{ seq: 2 }]);
 });
 
 it('writes the version as one number', () => {

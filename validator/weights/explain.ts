@@ -1,9 +1,27 @@
 /** Why an executor has the weight it has, and what would raise it, in words. Pure. */
 import { microToUsd } from '#shared/api/money.ts';
-import { type Posted, weightOf } from './epoch-record.ts';
-import type { CycleSetHead } from './input-hash.ts';
-import { FACTORS, type Factor, type Obstacle, pointsOf, type Score } from './points.ts';
-import { POOLS, type Pool, poolOf, type Standing } from './standing.ts';
+import { naiveUtc } from '#shared/runtime/clock.ts';
+import { trustedHead } from '../evidence/chain-head.ts';
+import { type EvidenceDocument, readDocument } from '../evidence/document.ts';
+import { findEvidence, lastEvidence } from '../evidence/evidence.store.ts';
+import { countsAt, type TrustedHotkey } from '../keys/trusted-hotkeys.ts';
+import type { EpochRow, EvidenceStore } from '../store/tables.ts';
+import type { CycleSetHead } from './cycle-set.ts';
+import { lastEpoch } from './epoch.store.ts';
+import { signatureProblem } from './epoch-chain.ts';
+import { type Posted, readPolicy, readPosted, weightOf } from './epoch-record.ts';
+import {
+  FACTORS,
+  type Factor,
+  type Obstacle,
+  POOLS,
+  type Pool,
+  pointsOf,
+  poolOf,
+  type Score,
+  type Standing,
+} from './points.ts';
+import { weighStoredEpoch } from './replay.ts';
 import { ONE_PPM, rateOf, type WeightPolicy } from './weight-policy.ts';
 
 export type Explained = {
@@ -101,7 +119,7 @@ const OBSTACLES: Readonly<Record<Obstacle, string>> = {
   banned: 'its hotkey is banned',
 };
 
-const CURES: Readonly<Record<Obstacle, string>> = {
+const REMEDIES: Readonly<Record<Obstacle, string>> = {
   failed: 'Pass the checks: the last one failed, and everything else counts only then.',
   simulated: 'Offer real GPUs: simulated ones earn nothing.',
   unknown_model: 'Ask for a rate for this GPU: the policy has none.',
@@ -114,7 +132,7 @@ function raises(score: Score, policy: WeightPolicy, cycles: number): string[] {
   const { entry, factors, obstacles } = score;
   const gain = (factor: Factor, best: number) => gainText(factors, factor, best);
   const lines: (string | false)[] = [
-    ...obstacles.map((obstacle) => CURES[obstacle]),
+    ...obstacles.map((obstacle) => REMEDIES[obstacle]),
     factors.uptime < ONE_PPM &&
       `Stay up: ${policy.uptime.full_minutes - entry.uptime_minutes} more good minutes${gain('uptime', ONE_PPM)}.`,
     !entry.collateral &&
@@ -140,4 +158,108 @@ function gainText(factors: Score['factors'], factor: Factor, best: number): stri
   if (now === 0n) return '';
   const then = pointsOf({ ...factors, [factor]: best });
   return ` (x ${(Number(then) / Number(now)).toFixed(2)})`;
+}
+
+// MERGED validator/weights/explain.ts: What the ledger has to say of an executor's score and its last check, for people.
+/** `problems`: why it is not to be believed, or not all there is. */
+export type Explanation = { lines: string[]; problems: string[] };
+
+/** By the last weights that were computed. `keys`: whose signatures count. */
+export async function explanationOf(
+  store: EvidenceStore,
+  executorId: string,
+  keys: readonly TrustedHotkey[],
+): Promise<Explanation> {
+  const ofScore = await scoreOf(store, executorId, keys);
+  const ofCheck = await lastCheckOf(store, executorId, keys);
+  return {
+    lines: [...ofScore.lines, ...ofCheck.lines],
+    problems: [...ofScore.problems, ...ofCheck.problems],
+  };
+}
+
+async function scoreOf(
+  store: EvidenceStore,
+  executorId: string,
+  keys: readonly TrustedHotkey[],
+): Promise<Explanation> {
+  const epoch = await lastEpoch(store);
+  if (epoch === undefined) return { lines: [NO_WEIGHTS], problems: [] };
+  const policy = readPolicy(epoch);
+  const { head, kept, weigher } = await weighStoredEpoch(store, epoch, policy);
+  const known = { standings: weigher.standings(), cycles: kept.length };
+  const lines = explainExecutor(executorId, { head, ...known, policy, posted: readPosted(epoch) });
+  const isWhole = weigher.result(head)?.inputHash === epoch.input_hash;
+  const none = `executor ${executorId} was measured in no cycle of epoch ${epoch.number}, the last one`;
+  const isOurs =
+    countsAt(keys, head.validator, epoch.computed_ms) &&
+    signatureProblem(epoch, head.validator) === null;
+  return {
+    lines: lines === null ? [none] : [titleOf(epoch), ...lines],
+    problems: [...(isWhole ? [] : [ALTERED]), ...(isOurs ? [] : [NOT_OURS])],
+  };
+}
+
+const NOT_OURS =
+  'The weights are not signed with a key that counts: see replay, and --hotkey for the ledger of somebody else';
+
+/** Of a ledger without epochs. */
+export const NO_WEIGHTS =
+  'no weights were computed yet: the first come once a cycle of checks has ended, where VALIDATOR_METAGRAPH says who is registered';
+
+const ALTERED = 'What the weights were computed from is not all there, or was altered: see replay';
+
+function titleOf({
+  number,
+  computed_ms: computedMs,
+  state,
+  policy_hash: policy,
+}: EpochRow): string {
+  return `Epoch ${number} of ${naiveUtc(computedMs)}Z, ${state}; policy ${policy}`;
+}
+
+async function lastCheckOf(
+  store: EvidenceStore,
+  executorId: string,
+  keys: readonly TrustedHotkey[],
+): Promise<Explanation> {
+  const last = await lastEvidence(store, executorId);
+  const head = await trustedHead(store, executorId, keys);
+  if (head !== null && head.last_seq > (last?.seq ?? 0)) {
+    return { lines: [], problems: [`Its last check (evidence ${head.last_id}) is missing`] };
+  }
+  const evidence = last === undefined ? undefined : await findEvidence(store, last.id);
+  if (evidence === undefined) {
+    const nothing = `no check of ${executorId} is on record: is it the id of an executor?`;
+    return { lines: [], problems: [nothing] };
+  }
+  const read = readDocument(evidence, keys);
+  if ('document' in read)
+    return { lines: ['', ...checkText(evidence.id, read.document)], problems: [] };
+  const problem = `Its last check (evidence ${evidence.id}) is not to be believed: ${read.problem}`;
+  return { lines: [], problems: [problem] };
+}
+
+function checkText(
+  id: string,
+  { verdict, finished_at: finishedMs, checks }: EvidenceDocument,
+): string[] {
+  const failed = checks.filter((check) => !check.passed);
+  const [counted, noted] = [true, false].map((isCounted) =>
+    failed.filter(({ mode }) => (mode === 'enforce') === isCounted),
+  );
+  return [
+    `Its last check, ${naiveUtc(finishedMs)}Z: ${verdict} (evidence ${id}); weights have it from its cycle on`,
+    ...checkLines('What failed, and counts:', counted ?? []),
+    ...checkLines('What failed, and is on record only:', noted ?? []),
+  ];
+}
+
+function checkLines(title: string, checks: EvidenceDocument['checks']): string[] {
+  const lines = checks.flatMap((check) => [
+    `  ${check.check_id} ${check.reason_code}: ${check.message}`,
+    `    measured ${check.measured}; required ${check.required}`,
+    `    ${check.remediation}`,
+  ]);
+  return lines.length === 0 ? [] : [title, ...lines];
 }

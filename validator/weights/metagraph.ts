@@ -2,9 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
-import type { Ledger } from '../store/ledger.tables.ts';
+import type { EvidenceStore, NeuronsTable, StoreDb } from '../store/tables.ts';
 import { type Neuron, Neurons } from './cycle-set.ts';
-import { addNeurons, listNeurons } from './neuron.store.ts';
 
 export type Registrations = {
   /** The chain's present block; null where there is no chain. */
@@ -33,11 +32,31 @@ export function fileMetagraph(path: string): Metagraph {
 }
 
 /** Of a marketplace on one's own machine: whoever is wanted is registered, the validator first. */
-export function localMetagraph(ledger: Ledger, validator: Hotkey): Metagraph {
+export function localMetagraph(store: EvidenceStore, validator: Hotkey): Metagraph {
   return {
     async read(wanted) {
-      await addNeurons(ledger, [validator, ...wanted]);
-      return { block: null, neurons: Neurons.parse(await listNeurons(ledger)) };
+      await addNeurons(store, [validator, ...wanted]);
+      return { block: null, neurons: Neurons.parse(await listNeurons(store)) };
     },
   };
+}
+
+// MERGED validator/weights/metagraph.ts: Queries of the neurons of a marketplace on one's own machine.
+/** Gives those who have none the next uids, from 0, in this order. */
+export async function addNeurons(store: StoreDb, hotkeys: readonly string[]): Promise<void> {
+  const present = await listNeurons(store);
+  const known = new Set(present.map(({ hotkey }) => hotkey));
+  const missing = [...new Set(hotkeys)].filter((hotkey) => !known.has(hotkey));
+  const first = (present.at(-1)?.uid ?? -1) + 1;
+  for (const [index, hotkey] of missing.entries()) {
+    await store
+      .insertInto('neurons')
+      .values({ uid: first + index, hotkey })
+      .execute();
+  }
+}
+
+/** By uid. */
+export function listNeurons(store: StoreDb): Promise<NeuronsTable[]> {
+  return store.selectFrom('neurons').selectAll().orderBy('uid').execute();
 }

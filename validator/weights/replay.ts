@@ -1,20 +1,17 @@
 /** Computes a stored epoch again from what is stored, down to the documents, and compares byte for byte (validator reference 7). */
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import { findCheckPolicy } from '../checks/check-policy.store.ts';
-import { isJudgedRight, readDocument } from '../evidence/evidence.document.ts';
+import { createHeadCache, mustExist } from '../evidence/chain-head.ts';
+import { readDocument, reproducesVerdict } from '../evidence/document.ts';
 import { findEvidence } from '../evidence/evidence.store.ts';
-import { createHeads, hasToBeKept } from '../evidence/evidence-kept.ts';
 import { countsAt, type TrustedHotkey } from '../keys/trusted-hotkeys.ts';
-import type { EpochRow, Ledger } from '../store/ledger.tables.ts';
+import type { EpochRow, EvidenceStore } from '../store/tables.ts';
 import { createWeigher, type Weigher } from './compute-weights.ts';
-import { cyclesOf, entryOf, keptCycles } from './cycle.store.ts';
-import { cycleEntryOf, type Past } from './cycle-entry.ts';
-import type { Cycle, CycleEntry } from './cycle-set.ts';
-import { epochChainProblems } from './epoch-chain.ts';
+import { cyclesOf, entryOf, existingCycles } from './cycle.store.ts';
+import { cycleEntryOf, type ExecutorHistory, historyOf } from './cycle-entry.ts';
+import type { Cycle, CycleEntry, CycleSetHead } from './cycle-set.ts';
+import { epochChainProblems, signatureProblem } from './epoch-chain.ts';
 import { epochRow, readInput, readPolicy, readPosted, uidsOf, weightOf } from './epoch-record.ts';
-import { signatureProblem } from './epoch-signature.ts';
-import type { CycleSetHead } from './input-hash.ts';
-import { pastOf } from './past.ts';
 import type { WeightPolicy } from './weight-policy.ts';
 
 export type Replay = {
@@ -32,17 +29,17 @@ export type Replay = {
 export type Weighing = { head: CycleSetHead; kept: number[]; missing: number[]; weigher: Weigher };
 
 /** `onCycle` sees each of the kept cycles, of which one is in memory at a time. Rejects for a row that was altered. */
-export async function weighStored(
-  ledger: Ledger,
+export async function weighStoredEpoch(
+  store: EvidenceStore,
   row: EpochRow,
   policy: WeightPolicy,
   onCycle: (cycle: Cycle) => Promise<void> = async () => undefined,
 ): Promise<Weighing> {
   const { cycles: numbers, ...head } = readInput(row);
-  const kept = await keptCycles(ledger, numbers);
+  const kept = await existingCycles(store, numbers);
   const missing = numbers.filter((number) => !kept.includes(number));
   const weigher = createWeigher(policy, { count: kept.length, embedded: head.embedded });
-  for await (const cycle of cyclesOf(ledger, kept)) {
+  for await (const cycle of cyclesOf(store, kept)) {
     weigher.add(cycle);
     await onCycle(cycle);
   }
@@ -51,29 +48,29 @@ export async function weighStored(
 
 /** `keys`: whose signatures count. */
 export async function replayEpoch(
-  ledger: Ledger,
+  store: EvidenceStore,
   stored: EpochRow,
   keys: readonly TrustedHotkey[],
 ): Promise<Replay> {
   const policy = readPolicy(stored);
   const under = { policy, policyHash: stored.policy_hash, keys };
   const judged = { documents: 0, forgotten: 0 };
-  const headOf = createHeads(ledger, keys);
+  const headOf = createHeadCache(store, keys);
   const ofDocuments: string[] = [];
-  const weighing = await weighStored(ledger, stored, policy, async ({ number, entries }) => {
+  const weighing = await weighStoredEpoch(store, stored, policy, async ({ number, entries }) => {
     for (const entry of entries) {
       const { executor_id: executor, evidence_id: id } = entry;
       const named = `cycle ${number}, executor ${executor}, evidence ${id}`;
-      const evidence = await findEvidence(ledger, id);
+      const evidence = await findEvidence(store, id);
       if (evidence === undefined) {
-        if (await isMissing(ledger, number, entry, headOf))
+        if (await isMissing(store, number, entry, headOf))
           ofDocuments.push(`${named}: it is missing`);
         else judged.forgotten += 1;
         continue;
       }
       judged.documents += 1;
-      const past = await pastAgain(ledger, number, entry, under);
-      const problem = await problemOf(ledger, entry, evidence, { ...past, keys });
+      const past = await recomputeHistory(store, number, entry, under);
+      const problem = await problemOf(store, entry, evidence, { ...past, keys });
       if (problem !== null) ofDocuments.push(`${named}: ${problem}`);
     }
   });
@@ -88,7 +85,7 @@ export async function replayEpoch(
   const row = missing.length > 0 ? null : recomputed(weighing, stored, policy);
   if (row !== null) problems.push(...differencesOf(row, stored));
   else if (missing.length === 0) problems.push('the burn recipient is not registered');
-  const ofChain = await epochChainProblems(ledger, keys);
+  const ofChain = await epochChainProblems(store, keys);
   return { row, ...judged, problems: [...problems, ...ofChain, ...ofDocuments] };
 }
 
@@ -97,13 +94,13 @@ type Under = { policy: WeightPolicy; policyHash: string; keys: readonly TrustedH
 
 /** Whether a document that is not there is not too old to be kept either. */
 async function isMissing(
-  ledger: Ledger,
+  store: EvidenceStore,
   cycle: number,
   { executor_id: executorId }: CycleEntry,
-  headOf: ReturnType<typeof createHeads>,
+  headOf: ReturnType<typeof createHeadCache>,
 ): Promise<boolean> {
-  const stored = await entryOf(ledger, executorId, cycle);
-  return stored === undefined || hasToBeKept(await headOf(executorId), stored.start_ms);
+  const stored = await entryOf(store, executorId, cycle);
+  return stored === undefined || mustExist(await headOf(executorId), stored.start_ms);
 }
 
 function recomputed(
@@ -158,43 +155,63 @@ function fieldDifferences(then: object, now: object): string[] {
 }
 
 /** As the cycles before give it under the epoch's policy; what its first cycle and other policies left is believed. */
-async function pastAgain(
-  ledger: Ledger,
+async function recomputeHistory(
+  store: EvidenceStore,
   cycle: number,
   entry: CycleEntry,
   under: Under,
-): Promise<PastUnder> {
+): Promise<HistoryUnderPolicy> {
   const { executor_id: executorId, verdict } = entry;
-  const stored = await entryOf(ledger, executorId, cycle);
+  const stored = await entryOf(store, executorId, cycle);
   if (stored === undefined) return { past: pastIn(entry), policyHash: null };
   const moment = { executorId, cycle, verdict, lengthMs: stored.length_ms };
-  const past = await pastOf(ledger, moment, under.policy);
+  const past = await historyOf(store, moment, under.policy);
   const policyHash = past.isFirst ? null : under.policyHash;
   return { past, policyHash };
 }
 
 /** It counts for documents of that policy only. */
-type PastUnder = { past: Past; policyHash: string | null };
+type HistoryUnderPolicy = { past: ExecutorHistory; policyHash: string | null };
 
-const pastIn = (entry: CycleEntry): Past => ({
+const pastIn = (entry: CycleEntry): ExecutorHistory => ({
   failurePpm: entry.failure_ppm,
   uptimeMinutes: entry.uptime_minutes,
   runtimeProven: entry.runtime_proven,
 });
 
 async function problemOf(
-  ledger: Ledger,
+  store: EvidenceStore,
   entry: CycleEntry,
   evidence: { id: string; document: string; signature: string },
-  { past, policyHash, keys }: PastUnder & { keys: readonly TrustedHotkey[] },
+  { past, policyHash, keys }: HistoryUnderPolicy & { keys: readonly TrustedHotkey[] },
 ): Promise<string | null> {
   const read = readDocument(evidence, keys);
   if ('problem' in read) return read.problem;
-  const checks = await findCheckPolicy(ledger, read.document.check_policy_hash);
-  if (!isJudgedRight(read.document, checks)) return 'its inputs give another verdict';
+  const checks = await findCheckPolicy(store, read.document.check_policy_hash);
+  if (!reproducesVerdict(read.document, checks)) return 'its inputs give another verdict';
   const counts = read.document.policy_hash === policyHash;
   const again = cycleEntryOf(read.document, evidence.id, counts ? past : pastIn(entry));
   if (canonicalJson(again) === canonicalJson(entry)) return null;
   const fields = again === null ? [] : fieldDifferences(entry, again);
   return `the cycle says something else: ${fields.join('; ')}`;
+}
+
+// MERGED validator/weights/replay.ts: What another policy would have made of stored cycles: a look at it before it counts (validator reference 8.1).
+/** One line for each uid, as posted and as it would have been; null without a registered burn recipient. */
+export async function weightsUnder(
+  store: EvidenceStore,
+  stored: EpochRow,
+  policy: WeightPolicy,
+): Promise<string[] | null> {
+  const { head, missing, weigher } = await weighStoredEpoch(store, stored, policy);
+  const result = weigher.result(head);
+  if (result === null) return null;
+  const posted = readPosted(stored);
+  return [
+    ...missing.map((number) => `without cycle ${number}, which is not kept any more`),
+    `policy ${stored.policy_hash} -> ${result.policyHash}`,
+    ...uidsOf(posted, result).map(
+      (uid) => `uid ${uid}: ${weightOf(posted, uid)} -> ${weightOf(result, uid)}`,
+    ),
+  ];
 }

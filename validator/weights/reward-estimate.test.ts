@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createTestLedger } from '../../test/fakes/test-ledger.ts';
+import { createTestStore } from '../../test/fakes/test-evidence-store.ts';
 import {
   BURN,
   entryOf,
@@ -12,13 +12,12 @@ import {
 import { computeWeights } from './compute-weights.ts';
 import { insertCycle } from './cycle.store.ts';
 import type { CycleEntry } from './cycle-set.ts';
-import { createRewardEstimates } from './reward-estimate.service.ts';
-import { estimateRewards, type PresentMarket } from './reward-estimate.ts';
+import { createRewardEstimates, estimateRewards, type MarketState } from './reward-estimate.ts';
 import type { WeightPolicy } from './weight-policy.ts';
 
 const QUESTION = { gpu_model: H100, gpu_count: 2, price_uusd: 2_000_000 };
 
-function marketOf(entries: CycleEntry[]): PresentMarket {
+function marketOf(entries: CycleEntry[]): MarketState {
   const { neurons, validator, embedded } = setOf([entries]);
   return { neurons, validator, embedded, cycle: { number: 3, entries } };
 }
@@ -79,13 +78,13 @@ it('has everybody registered where nobody knows who is, and others not where som
 });
 
 it('answers from the last closed cycle, and anew once there is another one', async () => {
-  const ledger = await createTestLedger();
+  const store = await createTestStore();
   const policy = goldenPolicy();
   const { estimate } = createRewardEstimates({
-    ...{ ledger, policy, validator: BURN, embedded: false, metagraph: null },
+    ...{ store, policy, validator: BURN, embedded: false, metagraph: null },
   });
   const close = (number: number, entry: CycleEntry) =>
-    insertCycle(ledger, { number, ended_ms: number }, [
+    insertCycle(store, { number, ended_ms: number }, [
       {
         ...{ cycle: number, executor_id: entry.executor_id, verdict: 'ok', length_ms: 60_000 },
         ...{ failure_ppm: 0, entry_json: JSON.stringify(entry) },
@@ -100,5 +99,5 @@ it('answers from the last closed cycle, and anew once there is another one', asy
   expect((await estimate({ ...QUESTION, price_uusd: 99_000_000 })).obstacles).toEqual(['price']);
   await close(2, entryOf(2, { rented: true, gpu_count: 1 }));
   expect((await estimate(QUESTION)).rented).toBeGreaterThan(after.rented);
-  await ledger.destroy();
+  await store.destroy();
 });

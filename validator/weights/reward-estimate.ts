@@ -1,8 +1,16 @@
 /** What the weights would give a node that is not there yet: the function of the weights, on the last cycle with it added. Pure. */
-import type { RewardQuestion, RewardShares } from '#shared/api/central/validator-routes.ts';
+import {
+  REWARD_ESTIMATE_PATH,
+  RewardQuestion,
+  RewardShares,
+} from '#shared/api/central/validator-routes.ts';
+import type { HttpServer } from '#shared/http/server.ts';
 import { type Hotkey, hotkeyOf } from '#shared/signing/hotkey.ts';
+import type { EvidenceStore } from '../store/tables.ts';
 import { computeWeights } from './compute-weights.ts';
+import { lastCycle, readCycle } from './cycle.store.ts';
 import type { Cycle, CycleEntry, Neuron } from './cycle-set.ts';
+import type { Metagraph } from './metagraph.ts';
 import { type Obstacle, scoresOf } from './points.ts';
 import type { WeightPolicy } from './weight-policy.ts';
 
@@ -13,7 +21,7 @@ const NEWCOMER_UID = 0;
 const NO_EVIDENCE = '0'.repeat(64);
 
 /** Who earns now. */
-export type PresentMarket = {
+export type MarketState = {
   validator: Hotkey;
   /** Whether simulated GPUs score. */
   embedded: boolean;
@@ -29,7 +37,7 @@ export type PresentMarket = {
  */
 export function estimateRewards(
   question: RewardQuestion,
-  market: PresentMarket,
+  market: MarketState,
   policy: WeightPolicy,
 ): RewardShares {
   return {
@@ -42,7 +50,7 @@ export function estimateRewards(
 /** Questions with one answer: a price makes no difference but for what it stands in the way of. */
 export function kindOf(
   question: RewardQuestion,
-  market: PresentMarket,
+  market: MarketState,
   policy: WeightPolicy,
 ): string {
   const { gpu_model: model, gpu_count: count } = question;
@@ -51,7 +59,7 @@ export function kindOf(
 
 function obstaclesOf(
   question: RewardQuestion,
-  { embedded }: PresentMarket,
+  { embedded }: MarketState,
   policy: WeightPolicy,
 ): readonly Obstacle[] {
   const entries = [newcomer(question, policy, false)];
@@ -76,7 +84,7 @@ function newcomer(question: RewardQuestion, policy: WeightPolicy, rented: boolea
 }
 
 /** Of the sum of all weights, 0 to 1. */
-function shareOf(entry: CycleEntry, market: PresentMarket, policy: WeightPolicy): number {
+function shareOf(entry: CycleEntry, market: MarketState, policy: WeightPolicy): number {
   const { validator, embedded, cycle } = market;
   const entries = [...(cycle?.entries ?? []), entry];
   const burn = policy.burn_hotkey ?? validator;
@@ -88,4 +96,65 @@ function shareOf(entry: CycleEntry, market: PresentMarket, policy: WeightPolicy)
   const { uids = [], weights = [] } = result ?? {};
   const total = weights.reduce((sum, weight) => sum + weight, 0);
   return total === 0 ? 0 : (weights[uids.indexOf(NEWCOMER_UID)] ?? 0) / total;
+}
+
+// MERGED validator/weights/reward-estimate.ts: Answers what a node would earn, from the last closed cycle of the ledger.
+/** Answers that are kept until the next cycle. */
+const MAX_KEPT = 5_000;
+
+export type RewardEstimatesOptions = {
+  store: EvidenceStore;
+  policy: WeightPolicy;
+  validator: Hotkey;
+  /** Whether simulated GPUs score. */
+  embedded: boolean;
+  /** Null: nobody knows who is registered. */
+  metagraph: Metagraph | null;
+};
+
+export type RewardEstimates = ReturnType<typeof createRewardEstimates>;
+
+export function createRewardEstimates(options: RewardEstimatesOptions) {
+  const { store, policy, validator, embedded, metagraph } = options;
+  /** Of a large fleet a cycle is long: read and reckoned with once for all who ask, until the next one is closed. */
+  let read: { number: number | null; market: Promise<MarketState> } | null = null;
+  const kept = new Map<string, RewardShares>();
+
+  async function marketAt(number: number | null): Promise<MarketState> {
+    const cycle: Cycle | null = number === null ? null : ((await readCycle(store, number)) ?? null);
+    const hotkeys = new Set(cycle?.entries.map(({ hotkey }) => hotkey));
+    const neurons = metagraph === null ? null : (await metagraph.read([...hotkeys])).neurons;
+    return { validator, embedded, neurons, cycle };
+  }
+
+  return {
+    async estimate(question: RewardQuestion): Promise<RewardShares> {
+      const number = (await lastCycle(store))?.number ?? null;
+      if (read === null || read.number !== number) {
+        const market = marketAt(number);
+        kept.clear();
+        read = { number, market };
+        // What failed once is asked for again.
+        market.catch(() => {
+          read = null;
+        });
+      }
+      const market = await read.market;
+      const kind = `${number} ${kindOf(question, market, policy)}`;
+      const known = kept.get(kind);
+      if (known !== undefined) return known;
+      const shares = estimateRewards(question, market, policy);
+      if (kept.size < MAX_KEPT) kept.set(kind, shares);
+      return shares;
+    },
+  };
+}
+
+// MERGED validator/weights/reward-estimate.ts: The gateway's route to the estimate of rewards: the central API shows it to providers.
+export function registerRewardEstimateRoutes(server: HttpServer, estimates: RewardEstimates): void {
+  server.get(
+    REWARD_ESTIMATE_PATH,
+    { schema: { querystring: RewardQuestion, response: { 200: RewardShares } } },
+    (request) => estimates.estimate(request.query),
+  );
 }

@@ -99,7 +99,7 @@ export function rateOf({ rates_uusd: rates }: WeightPolicy, model: string): numb
 }
 
 /** Wanted idle GPUs; null where there is no cap. */
-export function idleCapOf(policy: WeightPolicy, model: string, gpuCount: number): IdleCapLine {
+export function idleCapOf(policy: WeightPolicy, model: string, gpuCount: number): IdleCapMatch {
   const fits = policy.idle_caps
     .map((cap, line) => ({ ...cap, line }))
     .filter((cap) => cap.min_gpus <= gpuCount && gpuCount <= cap.max_gpus);
@@ -107,4 +107,4 @@ export function idleCapOf(policy: WeightPolicy, model: string, gpuCount: number)
 }
 
 /** The line of `idle_caps` that counts for a node. */
-export type IdleCapLine = (z.output<typeof IdleCap> & { line: number }) | null;
+export type IdleCapMatch = (z.output<typeof IdleCap> & { line: number }) | null;

@@ -5,26 +5,25 @@ import type { Log } from '#shared/runtime/log.ts';
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { CentralClient } from '../central-client.ts';
-import type { EpochState, Ledger, OutboxRow } from '../store/ledger.tables.ts';
-import type { Delivery } from '../store/outbox/outbox.service.ts';
-import { type Outcome, outcomeOf } from '../store/outbox/outbox.state.ts';
+import { type Delivery, type Outcome, outcomeOf } from '../store/outbox.service.ts';
+import type { EpochState, EvidenceStore, OutboxRow } from '../store/tables.ts';
 import { setEpochState } from './epoch.store.ts';
 
 export type WeightsDeliveryOptions = {
-  ledger: Ledger;
+  store: EvidenceStore;
   log: Log;
   validator: Hotkey;
   central: Pick<CentralClient, 'postWeights' | 'readWeights'>;
 };
 
 export function createWeightsDelivery({
-  ledger,
+  store,
   log,
   validator,
   central,
 }: WeightsDeliveryOptions): Delivery {
-  async function send(letter: OutboxRow): Promise<Outcome> {
-    const payload = LatestSetWeightsRequest.parse(JSON.parse(letter.body));
+  async function send(message: OutboxRow): Promise<Outcome> {
+    const payload = LatestSetWeightsRequest.parse(JSON.parse(message.body));
     // The last gate: whatever went wrong before, this is never said.
     if (payload.weights.every((weight) => weight === 0)) {
       return { state: 'refused', reason: 'the weights are empty' };
@@ -34,21 +33,21 @@ export function createWeightsDelivery({
     const shown = canonicalJson(await central.readWeights());
     const expected = canonicalJson({ ...payload, validator_key: validator });
     const state: EpochState = shown === expected ? 'confirmed' : 'differs';
-    await setEpochState(ledger, Number(letter.subject), state);
-    if (state === 'confirmed') log.info({ epoch: letter.subject }, 'weights posted');
-    else log.error({ epoch: letter.subject, shown }, 'the central API shows other weights');
-    return { state: 'taken' };
+    await setEpochState(store, Number(message.subject), state);
+    if (state === 'confirmed') log.info({ epoch: message.subject }, 'weights posted');
+    else log.error({ epoch: message.subject, shown }, 'the central API shows other weights');
+    return { state: 'delivered' };
   }
 
   return {
-    async deliver(letter: OutboxRow): Promise<Outcome> {
-      return send(letter).catch((error: unknown) => ({
+    async deliver(message: OutboxRow): Promise<Outcome> {
+      return send(message).catch((error: unknown) => ({
         state: 'unavailable',
         reason: messageOf(error),
       }));
     },
 
     /** They will never be posted. */
-    onParked: (letter: OutboxRow) => setEpochState(ledger, Number(letter.subject), 'refused'),
+    onParked: (message: OutboxRow) => setEpochState(store, Number(message.subject), 'refused'),
   };
 }

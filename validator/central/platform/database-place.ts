@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { ConfigError, type Environment, parseConfig, secret } from '#shared/runtime/config.ts';
-import { isPostgresAddress } from '../../database/target.ts';
+import { isPostgresAddress } from '../../database/open-database.ts';
 
 /** `npm start` reads it, too. */
 export const DatabaseVariable = z.object({ CENTRAL_DATABASE: secret(z.string().optional()) });

@@ -12,8 +12,7 @@ import { commandProgress } from '#shared/runtime/progress.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import { examine } from '../../doctor/doctor-command.ts';
-import { agentNames, type Home, homeAt } from '../home.ts';
-import { type Variables, variablesIn } from '../variables-file.ts';
+import { agentNames, type Home, homeAt, type Variables, variablesIn } from '../home.ts';
 import { marketFindings } from './market.findings.ts';
 
 const HELP = `Looks over this machine and the marketplace that npm start runs on it, and names what is wrong, with the remedy.

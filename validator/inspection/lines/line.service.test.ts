@@ -5,30 +5,30 @@ import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { eventually } from '../../../test/fakes/eventually.ts';
 import { createManualClock, type ManualClock } from '../../../test/fakes/manual-clock.ts';
-import { createTestLedger } from '../../../test/fakes/test-ledger.ts';
+import { createTestStore } from '../../../test/fakes/test-evidence-store.ts';
 import { checkRun } from '../../../test/fixtures/check-run.ts';
-import type { Ledger } from '../../store/ledger.tables.ts';
-import { createHostTurns } from '../host-turns.ts';
+import type { EvidenceStore } from '../../store/tables.ts';
+import { createHostLocks } from '../host-locks.ts';
 import { createLines } from './line.service.ts';
 import { unmeasuredLine } from './line.state.ts';
-import { keepLine, listLines } from './line.store.ts';
+import { listLines, saveLine } from './line.store.ts';
 import { FULL_LINE } from './measure-line.ts';
 
 const HOUR_MS = 3_600_000;
 const log = createLog({ name: 'test', level: 'silent' });
 
-let ledger: Ledger;
+let store: EvidenceStore;
 let clock: ManualClock;
 let stopping: AbortController;
 let isOurs: boolean;
 let turns: Turns;
 let waiting: { id: string; refuse(): void }[];
 beforeEach(async () => {
-  [ledger, clock, waiting] = [await createTestLedger(), createManualClock(), []];
+  [store, clock, waiting] = [await createTestStore(), createManualClock(), []];
   [stopping, isOurs] = [new AbortController(), true];
   turns = createTurns(clock);
 });
-afterEach(() => ledger.destroy());
+afterEach(() => store.destroy());
 
 const executor = (number: number, rented = false) =>
   checkRun({ number, atMs: 1_000, rented }).facts.executor;
@@ -36,10 +36,10 @@ const executor = (number: number, rented = false) =>
 /** Every agent waits, and then refuses. */
 function lines() {
   return createLines({
-    ...{ ledger, clock, random: systemRandom, size: FULL_LINE, intervalMs: HOUR_MS },
+    ...{ store, clock, random: systemRandom, size: FULL_LINE, intervalMs: HOUR_MS },
     log,
     lowKbit: 100_000,
-    hosts: createHostTurns({ ledger, clock, log, holder: 'this' }),
+    hosts: createHostLocks({ store, clock, log, holder: 'this' }),
     noted: turns.noted,
     isOurs: async () => isOurs,
     connectTo:
@@ -54,7 +54,7 @@ function lines() {
 
 it('measures two at a time, who waits longest first, and nobody who is rented', async () => {
   const [first, second, third] = [executor(1), executor(2), executor(3)];
-  await keepLine(ledger, { ...unmeasuredLine(first.id), tried_ms: clock.now() - HOUR_MS });
+  await saveLine(store, { ...unmeasuredLine(first.id), tried_ms: clock.now() - HOUR_MS });
   const pass = lines().runOnce([first, second, third, executor(4, true)], stopping.signal);
   await eventually('two', () => waiting.length === 2);
   // The two begin at once: which of them is at the agent first, the database says.
@@ -83,7 +83,7 @@ it('stops at once: who waits is not measured, and nothing is kept', async () => 
   stopping.abort();
   for (const { refuse } of waiting) refuse();
   await pass;
-  expect([waiting.length, (await listLines(ledger)).size]).toEqual([2, 0]);
+  expect([waiting.length, (await listLines(store)).size]).toEqual([2, 0]);
 });
 
 it('tells what was measured, beside the best of others of late, and whether it, or that nothing came of it, was told before', async () => {
@@ -91,15 +91,15 @@ it('tells what was measured, beside the best of others of late, and whether it, 
   const service = lines();
   expect(await service.facts(own.id)).toBeNull();
   const measured = { samples: 1, measured_ms: clock.now(), tried_ms: clock.now() };
-  await keepLine(ledger, { ...unmeasuredLine(own.id), ...measured, down_kbit: 5 });
-  await keepLine(ledger, { ...unmeasuredLine(other.id), ...measured, last_down_kbit: 700 });
+  await saveLine(store, { ...unmeasuredLine(own.id), ...measured, down_kbit: 5 });
+  await saveLine(store, { ...unmeasuredLine(other.id), ...measured, last_down_kbit: 700 });
   expect(await service.facts(own.id)).toMatchObject({
     ...{ down_kbit: 5, others_down_kbit: 700, others_up_kbit: 0, repeated: false },
   });
   expect(await service.facts(own.id)).toMatchObject({ repeated: true });
   for (const tried_ms of [clock.now(), clock.now() + 1]) {
-    const before = (await listLines(ledger)).get('broken') ?? unmeasuredLine('broken');
-    await keepLine(ledger, { ...before, tried_ms });
+    const before = (await listLines(store)).get('broken') ?? unmeasuredLine('broken');
+    await saveLine(store, { ...before, tried_ms });
     expect(await service.facts('broken')).toMatchObject({ samples: 0, repeated: false });
     expect(await service.facts('broken')).toMatchObject({ repeated: true });
   }

@@ -8,21 +8,21 @@ import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { createSemaphore } from '#shared/runtime/semaphore.ts';
 import type { LineFacts } from '../../checks/measured.ts';
-import type { Ledger } from '../../store/ledger.tables.ts';
-import type { HostTurns } from '../host-turns.ts';
-import { betterOf, isDue, isWorthRepeating, nextLine, unmeasuredLine } from './line.state.ts';
-import { fastestOfOthers, findLine, keepLine, listLines, noteTold } from './line.store.ts';
+import type { EvidenceStore } from '../../store/tables.ts';
+import type { HostLocks } from '../host-locks.ts';
+import { betterOf, isDue, needsSecondSample, nextLine, unmeasuredLine } from './line.state.ts';
+import { fastestOfOthers, findLine, listLines, markReported, saveLine } from './line.store.ts';
 import { type LineSample, type LineSize, measureLine } from './measure-line.ts';
 
 /** They share the validator's own line: more would measure that instead. */
-const TOGETHER = 2;
+const MAX_PARALLEL = 2;
 /** How long what others came to says what the validator's own line can do. */
 const PROVEN_MS = 24 * 3_600_000;
 
 export type Lines = ReturnType<typeof createLines>;
 
 export type LineOptions = {
-  ledger: Ledger;
+  store: EvidenceStore;
   clock: Clock;
   random: Random;
   log: Log;
@@ -30,7 +30,7 @@ export type LineOptions = {
   /** Whether lines are for this process to measure, of those that share the ledger. */
   isOurs(): Promise<boolean>;
   /** One that is being tried is measured another time: its agent would refuse. */
-  hosts: Pick<HostTurns, 'run'>;
+  hosts: Pick<HostLocks, 'run'>;
   /** Null: nothing is measured. */
   size: LineSize | null;
   /** From one measurement of an executor to the next. */
@@ -42,24 +42,24 @@ export type LineOptions = {
 };
 
 export function createLines(options: LineOptions) {
-  const { ledger, clock, random, log, size, lowKbit } = options;
-  const places = createSemaphore(TOGETHER);
+  const { store, clock, random, log, size, lowKbit } = options;
+  const places = createSemaphore(MAX_PARALLEL);
 
   async function measure(
     executor: ExecutorToCheck,
     asked: LineSize,
     signal: AbortSignal,
   ): Promise<void> {
-    const before = (await findLine(ledger, executor.id)) ?? unmeasuredLine(executor.id);
+    const before = (await findLine(store, executor.id)) ?? unmeasuredLine(executor.id);
     // Another process may have been faster.
     if (!isDue(before, clock.now(), options.intervalMs) || !(await options.isOurs())) return;
     const deps = { connect: options.connectTo(executor), clock, random, size: asked, signal };
     let sample: LineSample = await measureLine(deps, executor.id);
-    if (isWorthRepeating(before, sample, lowKbit)) {
+    if (needsSecondSample(before, sample, lowKbit)) {
       sample = betterOf(sample, await measureLine(deps, executor.id));
     }
     signal.throwIfAborted();
-    await keepLine(ledger, nextLine(before, sample, clock.now()));
+    await saveLine(store, nextLine(before, sample, clock.now()));
     log.info({ executor: executor.id, ...sample }, 'line measured');
   }
 
@@ -67,7 +67,7 @@ export function createLines(options: LineOptions) {
     /** Measures those that are due and not rented, some at a time, who waits longest first. */
     async runOnce(executors: readonly ExecutorToCheck[], stopping: AbortSignal): Promise<void> {
       if (size === null) return;
-      const known = await listLines(ledger);
+      const known = await listLines(store);
       const triedMs = ({ id }: ExecutorToCheck) => known.get(id)?.tried_ms ?? 0;
       const due = executors
         .filter(({ id, rented }) => {
@@ -90,14 +90,14 @@ export function createLines(options: LineOptions) {
 
     /** What a look at the executor goes by; null where it was never tried. */
     async facts(executorId: string): Promise<LineFacts | null> {
-      const line = await findLine(ledger, executorId);
+      const line = await findLine(store, executorId);
       if (line === undefined) return null;
-      const others = await fastestOfOthers(ledger, executorId, clock.now() - PROVEN_MS);
+      const others = await fastestOfOthers(store, executorId, clock.now() - PROVEN_MS);
       const { executor_id: _, tried_ms: triedMs, told_ms: toldMs, ...figures } = line;
       // Of a line that was never measured, when that was tried.
       const knownMs = line.measured_ms ?? triedMs;
       const isRepeated = toldMs === knownMs;
-      if (!isRepeated) await noteTold(ledger, executorId, knownMs);
+      if (!isRepeated) await markReported(store, executorId, knownMs);
       return {
         ...figures,
         ...{ others_down_kbit: others.down_kbit, others_up_kbit: others.up_kbit },

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { betterOf, isDue, isWorthRepeating, nextLine, unmeasuredLine } from './line.state.ts';
+import { betterOf, isDue, needsSecondSample, nextLine, unmeasuredLine } from './line.state.ts';
 import type { LineSample } from './measure-line.ts';
 
 const NOW_MS = 1_800_000_000_000;
@@ -35,10 +35,10 @@ it('moves no mean by what could not be measured or was no answer', () => {
 
 it('takes a low sample twice when it is the first, and the better of each way', () => {
   const fresh = unmeasuredLine('e');
-  expect(isWorthRepeating(fresh, sample(500_000, 5_000), 100_000)).toBe(true);
-  expect(isWorthRepeating(fresh, sample(500_000), 100_000)).toBe(false);
-  expect(isWorthRepeating(after(sample(1)), sample(5_000), 100_000)).toBe(false);
-  expect(isWorthRepeating(fresh, LOST, 100_000)).toBe(false);
+  expect(needsSecondSample(fresh, sample(500_000, 5_000), 100_000)).toBe(true);
+  expect(needsSecondSample(fresh, sample(500_000), 100_000)).toBe(false);
+  expect(needsSecondSample(after(sample(1)), sample(5_000), 100_000)).toBe(false);
+  expect(needsSecondSample(fresh, LOST, 100_000)).toBe(false);
   expect(betterOf(sample(5, 9), sample(7, 3))).toEqual(sample(7, 9));
   expect(betterOf(sample(5), LOST)).toEqual(sample(5));
 });

@@ -1,5 +1,5 @@
 /** What is known of an executor's line after one more measurement, and who is measured next. Pure. */
-import type { LineRow } from '../../store/ledger.tables.ts';
+import type { LineRow } from '../../store/tables.ts';
 import type { LineSample } from './measure-line.ts';
 
 /** What one more measurement makes of the average (validator reference 5). */
@@ -42,7 +42,7 @@ export function nextLine(before: LineRow, sample: LineSample, nowMs: number): Li
 }
 
 /** A first sample that is low may be the moment's: it is taken twice, and the better of each way counts. */
-export function isWorthRepeating(before: LineRow, sample: LineSample, lowKbit: number): boolean {
+export function needsSecondSample(before: LineRow, sample: LineSample, lowKbit: number): boolean {
   if (sample.status !== 'measured' || sample.falseStream !== null) return false;
   return before.samples === 0 && Math.min(sample.downKbit, sample.upKbit) < lowKbit;
 }

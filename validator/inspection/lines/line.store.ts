@@ -1,7 +1,7 @@
 /** Queries of what the ledger knows of executors' lines. */
-import type { LedgerDb, LineRow } from '../../store/ledger.tables.ts';
+import type { LineRow, StoreDb } from '../../store/tables.ts';
 
-export function findLine(db: LedgerDb, executorId: string): Promise<LineRow | undefined> {
+export function findLine(db: StoreDb, executorId: string): Promise<LineRow | undefined> {
   return db
     .selectFrom('lines')
     .selectAll()
@@ -10,12 +10,12 @@ export function findLine(db: LedgerDb, executorId: string): Promise<LineRow | un
 }
 
 /** All there are, by executor. */
-export async function listLines(db: LedgerDb): Promise<Map<string, LineRow>> {
+export async function listLines(db: StoreDb): Promise<Map<string, LineRow>> {
   const rows = await db.selectFrom('lines').selectAll().execute();
   return new Map(rows.map((row) => [row.executor_id, row]));
 }
 
-export async function keepLine(db: LedgerDb, row: LineRow): Promise<void> {
+export async function saveLine(db: StoreDb, row: LineRow): Promise<void> {
   const { executor_id: _, ...values } = row;
   await db
     .insertInto('lines')
@@ -25,7 +25,7 @@ export async function keepLine(db: LedgerDb, row: LineRow): Promise<void> {
 }
 
 /** The measurement that checks go by from now on. */
-export async function noteTold(db: LedgerDb, executorId: string, measuredMs: number) {
+export async function markReported(db: StoreDb, executorId: string, measuredMs: number) {
   await db
     .updateTable('lines')
     .set({ told_ms: measuredMs })
@@ -35,7 +35,7 @@ export async function noteTold(db: LedgerDb, executorId: string, measuredMs: num
 
 /** The fastest that others were seen to be since `sinceMs`, each way; 0 where there is nobody. */
 export async function fastestOfOthers(
-  db: LedgerDb,
+  db: StoreDb,
   executorId: string,
   sinceMs: number,
 ): Promise<{ down_kbit: number; up_kbit: number }> {

@@ -164,7 +164,7 @@ async function converse(
   const ended = new AbortController();
   const onMessage = (data: Buffer, isBinary: boolean) => {
     if (isBinary && onBytes(data, say)) return;
-    resolve(isBinary ? NOT_ASKED_FOR : (parsed(data) ?? NOT_ASKED_FOR));
+    resolve(isBinary ? UNEXPECTED_ANSWER : (parsed(data) ?? UNEXPECTED_ANSWER));
   };
   const onClose = () => reject(new ApiError('upstream_unavailable', 'The line broke'));
   socket.on('message', onMessage);
@@ -190,7 +190,7 @@ async function converse(
 }
 
 /** Stands for whatever is no answer to the question. */
-const NOT_ASKED_FOR: SpeedAnswer = { type: 'sent', bytes: 0 };
+const UNEXPECTED_ANSWER: SpeedAnswer = { type: 'sent', bytes: 0 };
 
 function parsed(data: Buffer): SpeedAnswer | null {
   try {

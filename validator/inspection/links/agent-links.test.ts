@@ -16,8 +16,8 @@ import { makeCertificate } from '#shared/tls/certificate.ts';
 import type { ListenerCertificate } from '#shared/tls/listener-certificate.ts';
 import { peerRefusalIn, pinOf } from '#shared/tls/peer.ts';
 import { identifyAs } from '../../../test/fakes/enrolled-agent.ts';
-import type { Ledger } from '../../store/ledger.tables.ts';
-import { openLedger } from '../../store/ledger.ts';
+import { openEvidenceStore } from '../../store/evidence-store.ts';
+import type { EvidenceStore } from '../../store/tables.ts';
 import { createAgentLinks } from './agent-links.ts';
 
 const ID = '11111111-1111-4111-8111-111111111111';
@@ -39,18 +39,18 @@ type Guise = {
 
 let guise: Guise;
 let arrived: string[];
-let ledger: Ledger;
+let store: EvidenceStore;
 let agent: HttpServer;
 
 beforeEach(async () => {
   arrived = [];
   const identity = identityOf(1);
   guise = { identity, enrolment: enrolled(identity), ...PLAIN };
-  ledger = await openLedger(':memory:');
+  store = await openEvidenceStore(':memory:');
 });
 afterEach(async () => {
   await agent.close();
-  await ledger.destroy();
+  await store.destroy();
 });
 
 const PLAIN = { shown: null, alter: null, signature: 'own' as const };
@@ -110,7 +110,7 @@ async function startAgent(tls: 'auto' | 'on' = 'auto') {
 }
 
 function callerOf(port: string, tls: 'auto' | 'on') {
-  const ports = { ledger, clock: systemClock, random: systemRandom, signer: signerOf(4) };
+  const ports = { store, clock: systemClock, random: systemRandom, signer: signerOf(4) };
   const links = createAgentLinks({ ...ports, tls });
   const executor: ExecutorToCheck = {
     ...{ id: ID, executor_ip_address: '127.0.0.1', executor_ip_port: port },

@@ -7,13 +7,12 @@ import type { Random } from '#shared/runtime/random.ts';
 import { createSignedFetch, type SignedFetch } from '#shared/signing/signed-fetch.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import { peerRefusalIn } from '#shared/tls/peer.ts';
-import type { Ledger } from '../../store/ledger.tables.ts';
-import { type AgentLink, type AgentTls, checkedAnswer, openLink } from './agent-link.ts';
+import type { AgentIdentitiesTable, EvidenceStore, StoreDb } from '../../store/tables.ts';
 import type { KnownIdentity } from './identity.state.ts';
-import { findIdentity, saveIdentity } from './identity.store.ts';
+import { type AgentLink, type AgentTls, checkedAnswer, openLink } from './open-link.ts';
 
 export type AgentLinksOptions = {
-  ledger: Ledger;
+  store: EvidenceStore;
   signer: Signer;
   clock: Clock;
   random: Random;
@@ -27,7 +26,7 @@ const MAX_LINKS = 10_000;
 
 type Kept = { address: string; opening: Promise<AgentLink> };
 
-export function createAgentLinks({ ledger, signer, clock, random, tls }: AgentLinksOptions) {
+export function createAgentLinks({ store, signer, clock, random, tls }: AgentLinksOptions) {
   const links = new Map<string, Kept>();
 
   /** At one time one opening per agent, shared by all who wait for it. */
@@ -45,11 +44,11 @@ export function createAgentLinks({ ledger, signer, clock, random, tls }: AgentLi
   }
 
   async function open(executor: ExecutorToCheck): Promise<AgentLink> {
-    const row = await findIdentity(ledger, executor.id);
+    const row = await findIdentity(store, executor.id);
     const known = row === null ? null : knownFrom(row);
     const link = await openLink(executor, known, { clock, tls });
     const { hotkey, publicKey, enrolledUntilMs } = link.identity;
-    await saveIdentity(ledger, {
+    await saveIdentity(store, {
       ...{ executor_id: executor.id, hotkey },
       ...{ public_key: publicKey, enrolled_until_ms: enrolledUntilMs },
     });
@@ -134,4 +133,22 @@ function addressOf(executor: ExecutorToCheck): string {
 function knownFrom(row: { hotkey: string; public_key: string; enrolled_until_ms: number }) {
   const { hotkey, public_key: publicKey, enrolled_until_ms: enrolledUntilMs } = row;
   return { hotkey, publicKey, enrolledUntilMs };
+}
+
+// MERGED validator/inspection/links/agent-links.ts: Queries of the keys that agents are known by.
+export async function findIdentity(
+  store: StoreDb,
+  executorId: string,
+): Promise<AgentIdentitiesTable | null> {
+  const query = store.selectFrom('agent_identities').selectAll();
+  return (await query.where('executor_id', '=', executorId).executeTakeFirst()) ?? null;
+}
+
+export async function saveIdentity(store: StoreDb, row: AgentIdentitiesTable): Promise<void> {
+  const { executor_id: _, ...changed } = row;
+  await store
+    .insertInto('agent_identities')
+    .values(row)
+    .onConflict((conflict) => conflict.column('executor_id').doUpdateSet(changed))
+    .execute();
 }

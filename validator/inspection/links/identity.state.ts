@@ -13,7 +13,7 @@ export type KnownIdentity = {
   enrolledUntilMs: number;
 };
 
-export type IdentityQuestion = {
+export type IdentityContext = {
   executor: Pick<ExecutorToCheck, 'id' | 'miner_hotkey'>;
   /** Of the certificate that came with the document; null over plain HTTP. */
   shown: Pin | null;
@@ -28,7 +28,7 @@ export type IdentityQuestion = {
  */
 export function judgeIdentity(
   document: IdentityDocument,
-  { executor, shown, known, nowMs }: IdentityQuestion,
+  { executor, shown, known, nowMs }: IdentityContext,
 ): KnownIdentity {
   const { executor_id: id, public_key: publicKey } = document;
   if (id !== executor.id) throw new PeerRefused('IDENTITY_CHANGED', `executor ${id} answers`);
@@ -53,7 +53,7 @@ export function judgeIdentity(
 /** 0 without a valid enrolment of this very key by this very provider. */
 function enrolledUntil(
   { enrolment, executor_id: id, public_key: publicKey }: IdentityDocument,
-  executor: IdentityQuestion['executor'],
+  executor: IdentityContext['executor'],
 ): number {
   const fits =
     enrolment !== null &&

@@ -4,12 +4,18 @@ import {
   type AskedWalk,
   type ChallengeRequest,
   type Commitment,
+  MAX_OPENED_ROWS,
   walkOf,
 } from '#shared/api/agent/challenges.ts';
+import { roundSeeds } from '#shared/proof-of-work/seed.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
+import { canonicalJson } from '#shared/signing/canonical-json.ts';
+import { sha256Hex } from '#shared/signing/signed-request.ts';
+import type { Expected } from '../../checks/proof-pace.ts';
 import type { Verifier } from './verifier.ts';
+import type { RowFault } from './verify.tasks.ts';
 
 export type ChallengeDeps = {
   client: Pick<AgentClient, 'challenge' | 'openChallenge'>;
@@ -56,9 +62,108 @@ export async function challenge<T>(
 }
 
 /** Whether a walk ended where it had to. */
-export async function walkedRight(
+export async function isWalkCorrect(
   { verifier }: Pick<ChallengeDeps, 'verifier'>,
   { seed, asked, digest }: { seed: Uint8Array; asked: AskedWalk; digest: string | undefined },
 ): Promise<boolean> {
   return digest !== undefined && (await verifier.walk({ seed, walk: walkOf(asked) })) === digest;
+}
+
+// MERGED validator/inspection/proof/challenge.ts: Has rows of a product opened that nobody could know of before its commitment, and verifies them.
+/** Half-done work escapes one time in 2^16. */
+const ROWS = 16;
+/**
+ * Rounds before the last of which one row is looked at, chosen by chance: a round that was skipped has none. Each
+ * costs as much to verify as the last.
+ */
+const EARLIER_ROUNDS = 1;
+
+export type ProductCheckDeps = {
+  client: Pick<AgentClient, 'openChallenge'>;
+  random: Random;
+  verifier: Pick<Verifier, 'rows'>;
+};
+
+export type CommittedProduct = {
+  challengeId: string;
+  /** UUID of the card that made it; null for the processor. */
+  card: string | null;
+  seed: Uint8Array;
+  n: number;
+  rounds: number;
+  /** Hex, as they were committed to. */
+  roots: readonly string[];
+};
+
+export type ProductCheck = { detail: string | null; openingsHash: string | null };
+
+/** What is wrong with the product, null for nothing, and the hash of what was opened of it. */
+export async function checkProduct(
+  { client, random, verifier }: ProductCheckDeps,
+  { challengeId, card, seed, n, rounds, roots: said }: CommittedProduct,
+): Promise<ProductCheck> {
+  if (said.length !== rounds) {
+    return { detail: 'The product has not the rounds asked for', openingsHash: null };
+  }
+  const roots = said.map((root) => Buffer.from(root, 'hex'));
+  const chosen = chooseRows({ n, rounds }, random);
+  const opening = await client.openChallenge(challengeId, {
+    card,
+    rows: chosen.flatMap(({ round, indices }) => indices.map((index) => ({ round, index }))),
+  });
+  const openingsHash = sha256Hex(canonicalJson(opening));
+  const seeds = roundSeeds(seed, roots);
+  for (const { round, indices: asked } of chosen) {
+    const [roundSeed, root] = [seeds[round], roots[round]];
+    if (roundSeed === undefined || root === undefined) throw new RangeError(`no round ${round}`);
+    const opened = opening.rows.filter((row) => row.round === round);
+    const fault = await verifier.rows({ committed: { seed: roundSeed, n, root }, asked, opened });
+    if (fault !== null) return { detail: `Round ${round}: ${ROW_FAULTS[fault]}`, openingsHash };
+  }
+  return { detail: null, openingsHash };
+}
+
+const ROW_FAULTS: Record<RowFault, string> = {
+  malformed: 'the rows opened are not those asked for',
+  not_committed: 'a row opened is not the one committed to',
+  wrong: 'a row is not that of the product',
+};
+
+/** By round, in order: rows of the last, and one of each of some before. */
+function chooseRows({ n, rounds }: { n: number; rounds: number }, random: Random) {
+  const earlier = distinct(Math.min(EARLIER_ROUNDS, rounds - 1), rounds - 1, random);
+  const last = Math.min(ROWS, n, MAX_OPENED_ROWS - earlier.length);
+  return [
+    ...earlier
+      .sort((one, other) => one - other)
+      .map((round) => ({ round, indices: distinct(1, n, random) })),
+    { round: rounds - 1, indices: distinct(last, n, random) },
+  ];
+}
+
+function distinct(count: number, below: number, random: Random): number[] {
+  const chosen = new Set<number>();
+  while (chosen.size < count) chosen.add(random.int(below));
+  return [...chosen];
+}
+
+// MERGED validator/inspection/proof/challenge.ts: What time a proof may take, and what of it counts.
+const FIRST_DEADLINE_MS = 300_000;
+const SHORTEST_DEADLINE_MS = 10_000;
+/** Above the slowest that is taken: what is late is to be seen as late, not as lost. */
+const DEADLINE_FACTOR = 4;
+/** A slow way takes no more of the time that is not counted. */
+const MAX_ROUND_TRIP_MS = 2_000;
+
+/** The deadline that is announced, whole milliseconds. */
+export function deadlineFor({ modelMs, ownMs }: Omit<Expected, 'others'>): number {
+  if (modelMs === null && ownMs === null) return FIRST_DEADLINE_MS;
+  const usual = Math.max(modelMs ?? 0, ownMs ?? 0);
+  const deadline = Math.max(SHORTEST_DEADLINE_MS, Math.ceil(usual * DEADLINE_FACTOR));
+  return Math.min(FIRST_DEADLINE_MS, deadline);
+}
+
+/** What a proof took, less what the way there and back takes. */
+export function msWithoutRoundTrip(wallMs: number, roundTripMs: number): number {
+  return Math.max(0, wallMs - Math.min(roundTripMs, MAX_ROUND_TRIP_MS));
 }

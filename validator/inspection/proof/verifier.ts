@@ -1,7 +1,6 @@
 /** Verifies rows and walks in a thread of its own, one after the other; it begins with the first proof. */
 import { createThreadCalls, type ThreadCalls } from '#shared/runtime/thread-calls.ts';
-import type { RowsTask, Verified, VerifyTask, WalkTask } from './verify.tasks.ts';
-import type { RowFault } from './verify-rows.ts';
+import type { RowFault, RowsTask, Verified, VerifyTask, WalkTask } from './verify.tasks.ts';
 
 export type Verifier = ReturnType<typeof createVerifier>;
 
@@ -17,17 +16,17 @@ export function createVerifier() {
     /** The first fault among opened rows; null when all are as they should be. */
     async rows(task: Omit<RowsTask, 'kind'>): Promise<RowFault | null> {
       const verified = await ask({ kind: 'rows', ...task });
-      return 'fault' in verified ? verified.fault : misunderstood();
+      return 'fault' in verified ? verified.fault : unexpectedAnswer();
     },
     /** Where a walk ends, hex. */
     async walk(task: Omit<WalkTask, 'kind'>): Promise<string> {
       const verified = await ask({ kind: 'walk', ...task });
-      return 'digest' in verified ? verified.digest : misunderstood();
+      return 'digest' in verified ? verified.digest : unexpectedAnswer();
     },
     close: async () => calls?.close(),
   };
 }
 
-function misunderstood(): never {
+function unexpectedAnswer(): never {
   throw new Error('the thread verified something else');
 }

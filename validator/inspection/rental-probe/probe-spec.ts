@@ -72,7 +72,7 @@ export function leastSpec(
 }
 
 /** Run inside: what the container has, one `name=value` a line, empty where it cannot be told; cgroups v2, then v1. */
-export const LOOK_AROUND: string = [
+export const INSPECT_SCRIPT: string = [
   'g=/sys/fs/cgroup',
   'echo "cards=$(ls -d /dev/nvidia[0-9]* 2>/dev/null | wc -l)"',
   'echo "seen=$(grep MemTotal: /proc/meminfo)"',
@@ -90,7 +90,7 @@ export function memorySeen(words: string): number | null {
 const LEAST_SHARE = 0.99;
 
 /** What is less than it should be, in words; null when nothing is. What cannot be read is nobody's fault. */
-export function lessThan(expected: Expected, words: string): string | null {
+export function shortfallIn(expected: Expected, words: string): string | null {
   const value = (name: string) => new RegExp(`^${name}=(.*)$`, 'm').exec(words)?.[1]?.trim() ?? '';
   const { cards, memoryBytes, cpuCores } = expected;
   const seen = Number(value('cards'));

@@ -6,15 +6,15 @@ import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { Facts } from '../../checks/check.ts';
 import { RentalFacts } from '../../checks/measured.ts';
-import type { Ledger, RentalProbeRow } from '../../store/ledger.tables.ts';
-import { isShared } from '../../store/ledger.ts';
+import { isShared } from '../../store/evidence-store.ts';
+import type { EvidenceStore, RentalProbeRow } from '../../store/tables.ts';
 import { LIFETIME_S } from './probe-spec.ts';
 import { beginRentalProbe, endRentalProbe, findRentalProbe } from './rental-probe.store.ts';
-import { inTheWay, isPresent, type ProbeEnd, rentOnce } from './rental-probe.ts';
+import { blockedByPods, isPresent, type ProbeEnd, rentOnce } from './rental-probe.ts';
 import type { SshLogin } from './ssh-session.ts';
 
 /** Beyond these the others wait for a later pass. */
-const TOGETHER = 16;
+const MAX_PARALLEL = 16;
 const HOUR_MS = 3_600_000;
 /** What did not pass is tried again sooner. */
 const AGAIN_MS = 600_000;
@@ -24,7 +24,7 @@ const REMOVAL_MS = 120_000;
 export type RentalProbes = ReturnType<typeof createRentalProbes>;
 
 export type RentalProbesOptions = {
-  ledger: Ledger;
+  store: EvidenceStore;
   clock: Clock;
   random: Random;
   log: Log;
@@ -34,13 +34,13 @@ export type RentalProbesOptions = {
 type Running = { stop: AbortController; ended: Promise<unknown> };
 
 export function createRentalProbes(options: RentalProbesOptions) {
-  const { ledger, clock, random, log } = options;
+  const { store, clock, random, log } = options;
   const running = new Map<string, Running>();
 
   /** True when nothing of the last one is on the host, as far as is known. */
   async function cleared(row: RentalProbeRow | undefined, client: AgentClient): Promise<boolean> {
     if (row === undefined || row.ended_ms !== null) return true;
-    const isLive = isShared(ledger) && clock.now() - row.started_ms < LIFETIME_S * 1_000;
+    const isLive = isShared(store) && clock.now() - row.started_ms < LIFETIME_S * 1_000;
     if (isLive || running.has(row.executor_id)) return false;
     const isGone = await client.deletePod(row.pod_id).then(
       (view) => !isPresent(view),
@@ -48,7 +48,7 @@ export function createRentalProbes(options: RentalProbesOptions) {
     );
     if (!isGone) return false;
     const { pod_id: podId, result_json: resultJson } = row;
-    await endRentalProbe(ledger, podId, { endedMs: clock.now(), resultJson });
+    await endRentalProbe(store, podId, { endedMs: clock.now(), resultJson });
     return true;
   }
 
@@ -70,7 +70,7 @@ export function createRentalProbes(options: RentalProbesOptions) {
   ): Promise<RentalFacts | null> {
     const podId = random.uuid();
     const begun = { executor_id: executor.id, pod_id: podId, started_ms: clock.now() };
-    if (!(await beginRentalProbe(ledger, begun))) return null;
+    if (!(await beginRentalProbe(store, begun))) return null;
     const stop = new AbortController();
     const startedMs = clock.monotonicMs();
     const image = policy.checks.rental_probe_image;
@@ -89,7 +89,7 @@ export function createRentalProbes(options: RentalProbesOptions) {
         (view) => !isPresent(view),
         (error: unknown) => error instanceof ApiError && error.code === 'pod_not_found',
       );
-      await endRentalProbe(ledger, podId, {
+      await endRentalProbe(store, podId, {
         endedMs: isOver ? clock.now() : null,
         resultJson: JSON.stringify(result),
       });
@@ -101,7 +101,7 @@ export function createRentalProbes(options: RentalProbesOptions) {
 
   /** Pods of ours that may have been on the host at `atMs`; one that its agent keeps beyond its time is none. */
   async function podsAt(executorId: string, atMs: number): Promise<string[]> {
-    const row = await findRentalProbe(ledger, executorId);
+    const row = await findRentalProbe(store, executorId);
     if (row === undefined) return [];
     const { pod_id: podId, started_ms: startedMs, ended_ms: endedMs } = row;
     const isOver = endedMs !== null && endedMs < atMs;
@@ -112,7 +112,7 @@ export function createRentalProbes(options: RentalProbesOptions) {
   return {
     /** Takes away what was left of one that was cut off; false while its agent has it still, within the pod's time. */
     async clear(executorId: string, client: AgentClient): Promise<boolean> {
-      if (await cleared(await findRentalProbe(ledger, executorId), client)) return true;
+      if (await cleared(await findRentalProbe(store, executorId), client)) return true;
       const ours = await podsAt(executorId, clock.now());
       const pods = ours.length === 0 ? [] : await client.listPods().catch(() => []);
       return !pods.some((pod) => isPresent(pod) && ours.includes(pod.id));
@@ -127,27 +127,27 @@ export function createRentalProbes(options: RentalProbesOptions) {
     async look(facts: Facts, client: AgentClient, isAsked: boolean): Promise<RentalFacts | null> {
       const { executor, inventory } = facts;
       if (inventory === null) return null;
-      const row = await findRentalProbe(ledger, executor.id);
+      const row = await findRentalProbe(store, executor.id);
       const isClear = await cleared(row, client);
       if (executor.rented) return null;
       const last = resultIn(row);
       if (last !== null && (!isClear || isFresh(last, facts, isAsked))) {
         return { ...last, repeated: true };
       }
-      if (!isClear || running.size >= TOGETHER || running.has(executor.id)) return last;
+      if (!isClear || running.size >= MAX_PARALLEL || running.has(executor.id)) return last;
       const pods = await client.listPods().catch(() => null);
       if (pods === null) return null;
       const present = pods.filter(isPresent);
       const result =
         present.length === 0
           ? await probe({ ...facts, inventory }, client)
-          : resultOf(inTheWay(present), { ms: 0, atMs: clock.now() });
+          : resultOf(blockedByPods(present), { ms: 0, atMs: clock.now() });
       // Who asks often sees the same thing often: only the regular checks are in a row.
       return result?.status === 'not_run' ? { ...result, repeated: isAsked } : result;
     },
 
     /** Somebody rents it now: what is under way ends, and resolves when nothing of it is left. */
-    async giveWay(executorId: string): Promise<void> {
+    async yieldTo(executorId: string): Promise<void> {
       const probing = running.get(executorId);
       probing?.stop.abort();
       await probing?.ended;

@@ -1,8 +1,8 @@
 /** Queries of rental probes: one row for each executor, written before its pod is asked for. */
-import type { LedgerDb, RentalProbeRow } from '../../store/ledger.tables.ts';
+import type { RentalProbeRow, StoreDb } from '../../store/tables.ts';
 
 export function findRentalProbe(
-  db: LedgerDb,
+  db: StoreDb,
   executorId: string,
 ): Promise<RentalProbeRow | undefined> {
   return db
@@ -14,7 +14,7 @@ export function findRentalProbe(
 
 /** Whether it may be launched: no other process has one under way there. */
 export async function beginRentalProbe(
-  db: LedgerDb,
+  db: StoreDb,
   begun: { executor_id: string; pod_id: string; started_ms: number },
 ): Promise<boolean> {
   const { executor_id: _, ...changed } = begun;
@@ -33,7 +33,7 @@ export async function beginRentalProbe(
 
 /** With null for `endedMs` something of its pod may be left. */
 export async function endRentalProbe(
-  db: LedgerDb,
+  db: StoreDb,
   podId: string,
   { endedMs, resultJson }: { endedMs: number | null; resultJson: string | null },
 ): Promise<void> {

@@ -10,11 +10,11 @@ import { createSshKeyPair } from '#shared/signing/openssh-key.ts';
 import type { RentalFacts, RentalStep } from '../../checks/measured.ts';
 import {
   type Expected,
-  LOOK_AROUND,
+  INSPECT_SCRIPT,
   leastSpec,
-  lessThan,
   memorySeen,
   probeSpec,
+  shortfallIn,
 } from './probe-spec.ts';
 import { isOwnFault, type SshLogin, type SshSession } from './ssh-session.ts';
 
@@ -26,7 +26,11 @@ const BYTES_PER_KIB = 1_024;
 const MAX_DETAIL_CHARS = 500;
 const MAX_PODS_NAMED = 16;
 /** What says nothing of the host, once: the way to it, an agent that is older than this. */
-const NOT_MEANT: readonly string[] = ['upstream_unavailable', 'validation_error', 'not_found'];
+const INCONCLUSIVE_CODES: readonly string[] = [
+  'upstream_unavailable',
+  'validation_error',
+  'not_found',
+];
 
 export type ProbeDeps = {
   client: Pick<AgentClient, 'listPods' | 'putPod' | 'getPod' | 'deletePod'>;
@@ -35,7 +39,7 @@ export type ProbeDeps = {
   logIn: SshLogin;
 };
 
-export type ProbeAsk = {
+export type ProbeRequest = {
   podId: string;
   host: string;
   inventory: Inventory;
@@ -56,18 +60,18 @@ export type ProbeEnd =
  */
 export type NotRun = { status: 'not_run'; detail: string; pods: string[]; refused: boolean };
 
-const GAVE_WAY = 'it gave way to a renter';
+const YIELDED = 'it gave way to a renter';
 
 /** Whether somebody rents the host since it was tried: our own gateway knows that, whatever the host says. */
-export const gaveWay = (rental: RentalFacts | null): boolean =>
-  rental?.status === 'not_run' && !rental.repeated && rental.detail.startsWith(GAVE_WAY);
+export const yieldedToRenter = (rental: RentalFacts | null): boolean =>
+  rental?.status === 'not_run' && !rental.repeated && rental.detail.startsWith(YIELDED);
 
 /** Whether a pod is on the host that is still to be reckoned with. */
 export const isPresent = ({ phase }: Pick<PodView, 'phase'>): boolean => phase !== 'removed';
 
 /** Never rejects. */
-export async function rentOnce(deps: ProbeDeps, ask: ProbeAsk): Promise<ProbeEnd> {
-  const end = await endOf(deps, ask, () => goThrough(deps, ask));
+export async function rentOnce(deps: ProbeDeps, ask: ProbeRequest): Promise<ProbeEnd> {
+  const end = await endOf(deps, ask, () => runSteps(deps, ask));
   const removal = await endOf(deps, ask, () => removed(deps, ask.podId));
   return removal.status === 'passed' || end.status !== 'passed' ? end : removal;
 }
@@ -80,7 +84,7 @@ class StepFailed extends Error {
   }
 }
 
-async function goThrough(deps: ProbeDeps, ask: ProbeAsk): Promise<RentalFacts['memory']> {
+async function runSteps(deps: ProbeDeps, ask: ProbeRequest): Promise<RentalFacts['memory']> {
   const { clock, random } = deps;
   const { podId, signal } = ask;
   // In memory alone, and good for this one pod.
@@ -101,7 +105,7 @@ async function goThrough(deps: ProbeDeps, ask: ProbeAsk): Promise<RentalFacts['m
 /** The whole host; where its provider lets no pod have as much, the least that anybody would rent. */
 async function launch(
   { client }: ProbeDeps,
-  { podId, image, inventory }: ProbeAsk,
+  { podId, image, inventory }: ProbeRequest,
   publicKey: string,
 ): Promise<Expected> {
   const whole = probeSpec(inventory, { image, publicKey });
@@ -109,7 +113,7 @@ async function launch(
     await client.putPod(podId, whole.spec);
     return whole.expected;
   } catch (error) {
-    if (!(error instanceof ApiError && isProvidersRule(error))) throw error;
+    if (!(error instanceof ApiError && isProviderPolicy(error))) throw error;
   }
   const least = leastSpec(inventory, { image, publicKey });
   await client.putPod(podId, least.spec);
@@ -152,8 +156,8 @@ async function runNonce(session: SshSession, nonce: string): Promise<void> {
 }
 
 async function lookInside(session: SshSession, expected: Expected): Promise<RentalFacts['memory']> {
-  const words = await session.run(LOOK_AROUND);
-  const less = lessThan(expected, words);
+  const words = await session.run(INSPECT_SCRIPT);
+  const less = shortfallIn(expected, words);
   if (less !== null) throw new Error(`inside there are ${less}`);
   const seen = memorySeen(words);
   const given = Math.floor(expected.memoryBytes / BYTES_PER_KIB);
@@ -179,7 +183,7 @@ async function removed({ client, clock }: ProbeDeps, podId: string): Promise<nul
 
 async function endOf(
   deps: ProbeDeps,
-  ask: ProbeAsk,
+  ask: ProbeRequest,
   work: () => Promise<RentalFacts['memory']>,
 ): Promise<ProbeEnd> {
   try {
@@ -187,7 +191,7 @@ async function endOf(
   } catch (error) {
     if (!(error instanceof StepFailed)) return notRun(messageOf(error));
     const detail = error.message.slice(0, MAX_DETAIL_CHARS);
-    const excuse = await excuseOf(deps, ask, error.cause);
+    const excuse = await inconclusiveReason(deps, ask, error.cause);
     if (excuse !== null) return { ...excuse, detail: `${excuse.detail}: ${detail}` };
     return { status: 'failed', step: error.step, detail };
   }
@@ -204,17 +208,18 @@ const notRun = (
 });
 
 /** What is there already, which may be a renter's: a probe has to wait. */
-export const inTheWay = (pods: readonly PodView[]): NotRun => notRun('a pod is there', { pods });
+export const blockedByPods = (pods: readonly PodView[]): NotRun =>
+  notRun('a pod is there', { pods });
 
 /** Why a failure says nothing of the host; null when it does. */
-async function excuseOf(
+async function inconclusiveReason(
   { client }: ProbeDeps,
-  { podId, signal }: ProbeAsk,
+  { podId, signal }: ProbeRequest,
   cause: unknown,
 ): Promise<NotRun | null> {
-  if (signal.aborted) return notRun(GAVE_WAY);
+  if (signal.aborted) return notRun(YIELDED);
   if (isOwnFault(cause)) return notRun('the validator could not');
-  if (cause instanceof ApiError && NOT_MEANT.includes(cause.code))
+  if (cause instanceof ApiError && INCONCLUSIVE_CODES.includes(cause.code))
     return notRun('the agent did not take it up', { refused: true });
   // The way to the host may be down as a whole, and a renter may have come first.
   const pods = await client.listPods().catch(() => null);
@@ -224,6 +229,6 @@ async function excuseOf(
 }
 
 /** Its own choice of what one pod may have, which renters see beforehand. */
-function isProvidersRule({ code, options }: ApiError): boolean {
+function isProviderPolicy({ code, options }: ApiError): boolean {
   return code === 'spec_refused' && (options.details?.['rule'] ?? 'host') !== 'host';
 }

@@ -6,22 +6,22 @@ import { ApiError } from '#shared/runtime/errors.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createManualClock } from '../../../test/fakes/manual-clock.ts';
-import { createTestLedger } from '../../../test/fakes/test-ledger.ts';
+import { createTestStore } from '../../../test/fakes/test-evidence-store.ts';
 import { factsOf, resultOf } from '../../../test/fixtures/check-facts.ts';
-import type { Ledger } from '../../store/ledger.tables.ts';
+import type { EvidenceStore } from '../../store/tables.ts';
 import { createRentalProbes } from './rental-probe.service.ts';
 
 const POD = '00000000-0000-4000-8000-0000000000aa';
 
-let ledger: Ledger;
+let store: EvidenceStore;
 beforeEach(async () => {
-  ledger = await createTestLedger();
+  store = await createTestStore();
 });
-afterEach(() => ledger.destroy());
+afterEach(() => store.destroy());
 
 const probes = () =>
   createRentalProbes({
-    ...{ ledger, clock: createManualClock(), random: systemRandom },
+    ...{ store, clock: createManualClock(), random: systemRandom },
     log: createLog({ name: 'test', level: 'silent' }),
     logIn: () => Promise.reject(new Error('no way to the pod')),
   });
@@ -62,7 +62,7 @@ it('asks a provider that gives no pod the whole host for the least, and no other
   expect(least?.limits).toMatchObject({ cpu_cores: 1, memory_bytes: 2 ** 30, disk_bytes: 2 ** 30 });
   expect(least?.gpu_uuids).toHaveLength(1);
   const host = refusing([byRule('host')]);
-  await ledger.deleteFrom('rental_probes').execute();
+  await store.deleteFrom('rental_probes').execute();
   expect(await probes().look(facts, host.agent, false)).toMatchObject({ status: 'failed' });
   expect(host.asked).toHaveLength(1);
 });

@@ -3,8 +3,12 @@ import { existsSync } from 'node:fs';
 import { sql } from 'kysely';
 import { ConfigError } from '#shared/runtime/config.ts';
 import { isPostgres } from '../../../database/engine.ts';
-import { beginMigration, type OwnPlace } from '../../../database/ownership.ts';
-import { type DatabaseTarget, isPostgresAddress, openDatabase } from '../../../database/target.ts';
+import {
+  type DatabaseTarget,
+  isPostgresAddress,
+  openDatabase,
+} from '../../../database/open-database.ts';
+import { beginMigration, type DatabaseLocation } from '../../../database/ownership.ts';
 import type { CentralPlace } from '../database-place.ts';
 import { foundation } from './migrations/0001-foundation.ts';
 import { notebooks } from './migrations/0002-notebooks.ts';
@@ -110,7 +114,7 @@ export async function openCentralDatabase(
   }
 }
 
-async function migrate(db: Database, place: OwnPlace): Promise<void> {
+async function migrate(db: Database, place: DatabaseLocation): Promise<void> {
   const words = isPostgres(db) ? POSTGRES_WORDS : SQLITE_WORDS;
   await db.transaction().execute(async (tx) => {
     await beginMigration(tx, place);
@@ -154,7 +158,7 @@ export function readCentralDatabase<T>(
   place: CentralPlace,
   work: (db: Db) => Promise<T>,
 ): Promise<T> {
-  return besideCentral({ ...place, onlyReads: true }, (db) =>
+  return besideCentral({ ...place, readOnly: true }, (db) =>
     db.connection().execute(async (reader) => {
       const begin = isPostgres(db)
         ? 'begin isolation level repeatable read read only'
@@ -167,7 +171,7 @@ export function readCentralDatabase<T>(
 
 /** Work on the database of a central API that may be running on it. Rejects as `readCentralDatabase` does. */
 export async function besideCentral<T>(
-  place: CentralPlace & Pick<DatabaseTarget, 'onlyReads'>,
+  place: CentralPlace & Pick<DatabaseTarget, 'readOnly'>,
   work: (db: Database) => Promise<T>,
 ): Promise<T> {
   const { address } = place;
@@ -176,7 +180,7 @@ export async function besideCentral<T>(
       `there is no database of a central API at ${address}: name it with --database FILE; that of npm start is central.db in its home`,
     );
   }
-  const db = await openDatabase<Tables>({ ...place, ...KNOWN_AS, isThere: true });
+  const db = await openDatabase<Tables>({ ...place, ...KNOWN_AS, mustExist: true });
   try {
     await requireSchema(db);
     return await work(db);

@@ -1,7 +1,7 @@
 /** Transactions that move money or change many rows, begun again where PostgreSQL ended them for another one's sake. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { lostToAnother } from '../../../database/engine.ts';
+import { isSerializationFailure } from '../../../database/engine.ts';
 import type { Database, Db } from './tables.ts';
 
 /** Whoever loses that often has met something that does not pass. */
@@ -23,7 +23,7 @@ export async function moneyTransaction<T>(
     try {
       return await db.transaction().execute(work);
     } catch (error) {
-      if (attempt >= MAX_ATTEMPTS || !lostToAnother(error)) throw error;
+      if (attempt >= MAX_ATTEMPTS || !isSerializationFailure(error)) throw error;
       if (attempt > 1) await clock.sleep(pauseMs(attempt, random));
     }
   }

@@ -7,7 +7,7 @@ import type { KyselyPlugin } from 'kysely';
 import type { Client } from 'pg';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
-import { isPostgresAddress } from '../../../database/target.ts';
+import { isPostgresAddress } from '../../../database/open-database.ts';
 import type { Database, Db } from './tables.ts';
 
 /**

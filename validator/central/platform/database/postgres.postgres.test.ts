@@ -9,7 +9,7 @@ import {
   postgresUrl,
 } from '../../../../test/fakes/central-database.ts';
 import { eventually } from '../../../../test/fakes/eventually.ts';
-import { openLedger } from '../../../store/ledger.ts';
+import { openEvidenceStore } from '../../../store/evidence-store.ts';
 import { openCentralDatabase } from './database.ts';
 import { openNotifier } from './notifier.ts';
 
@@ -35,7 +35,7 @@ it.each([
     'postgres://me:s3cret@nowhere.invalid/market',
     /nowhere\.invalid:5432.*ENOTFOUND|EAI_AGAIN/,
   ],
-  ['ConfigError', 'postgres://me:s3cret@[half/market', /no address of a PostgreSQL server/],
+  ['ConfigError', 'postgres://me:s3cret@[half/market', /not the address of a PostgreSQL server/],
   ['ConfigError', 'mysql://me:s3cret@127.0.0.1/market', /mysql:\/\/ is not supported/],
 ])('says by %s what is wrong with %s, and never its password', async (name, url, message) => {
   const error = await openCentralDatabase(url).catch((refusal: unknown) => refusal);
@@ -74,7 +74,7 @@ it('migrates once when several processes start at the same time', async () => {
 
 it('gives an empty database to one kind when both start on it at the same time', async () => {
   const url = await createEmptyPostgresDatabase();
-  const start = () => Promise.allSettled([openCentralDatabase(url), openLedger(url)]);
+  const start = () => Promise.allSettled([openCentralDatabase(url), openEvidenceStore(url)]);
   for (const turn of ['first', 'again']) {
     const started = await start();
     const taken = started.filter((each) => each.status === 'fulfilled');

@@ -1,11 +1,7 @@
 /** What of the central API's schema differs between the two engines beyond columns; migrations are written with these. */
-import {
-  type ColumnWords,
-  POSTGRES_COLUMNS,
-  SQLITE_COLUMNS,
-} from '../../../database/column-words.ts';
+import { type ColumnTypes, POSTGRES_COLUMNS, SQLITE_COLUMNS } from '../../../database/engine.ts';
 
-export type SqlWords = ColumnWords & {
+export type SqlWords = ColumnTypes & {
   /** A number at a path of a column of JSON text; null where there is none. */
   jsonInt(column: string, path: JsonPath): string;
   /** The same of a text. */

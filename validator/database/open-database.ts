@@ -1,0 +1,160 @@
+/** Opens the database at a configured address: a PostgreSQL server or a SQLite file, which one process at a time may lock. */
+import { existsSync, statSync } from 'node:fs';
+import { Kysely } from 'kysely';
+import { ConfigError, type ConfigProblem } from '#shared/runtime/config.ts';
+import { hasCode, messageOf } from '#shared/runtime/errors.ts';
+import {
+  isNoDatabase,
+  isNotOpened,
+  isToBeRolledBack,
+  lockExclusively,
+  openSqliteToRead,
+} from '#shared/runtime/sqlite.ts';
+import { dialectOver, nodeSqliteDialect } from './node-sqlite-dialect.ts';
+import { type DatabaseLocation, KINDS, requireOwnDatabase } from './ownership.ts';
+
+export type DatabaseTarget = DatabaseLocation & {
+  /** Visible in pg_stat_activity. */
+  applicationName: string;
+  /** Opens a file read-only, so that it can be read beside the process that writes it. */
+  readOnly?: true;
+};
+
+/** Error codes of a path that this user cannot create or write, now or after a restart. */
+const UNUSABLE_PATH = ['EACCES', 'EISDIR', 'ENOENT', 'ENOTDIR', 'EPERM', 'EROFS'];
+
+/** Code of every SQLite error: the lock file exists and is open by then. */
+const LOCKED = 'ERR_SQLITE_ERROR';
+
+/** Returns true if `address` names a PostgreSQL server, false for a file. */
+export function isPostgresAddress(address: string): boolean {
+  return /^postgres(?:ql)?:/i.test(address);
+}
+
+/**
+ * Opens the database; the caller closes it with `destroy()`. Rejects when a PostgreSQL server cannot be used, with
+ * ConfigError unless waiting may help; with ConfigError for a file that cannot be opened, and for a database of another
+ * kind, which is left unchanged. An empty database is accepted unless `mustExist` is set.
+ */
+export async function openDatabase<Tables>(target: DatabaseTarget): Promise<Kysely<Tables>> {
+  const { address, variable } = target;
+  const problem = addressProblem(address);
+  if (problem !== null) throw new ConfigError(`${variable}: ${problem}`);
+  if (!isPostgresAddress(address)) return openFile(target);
+  const { postgresDialect } = await import('./postgres.ts');
+  const db = new Kysely<Tables>({ dialect: await postgresDialect(target) });
+  return closedUnlessOwn(db, target);
+}
+
+async function openFile<Tables>(target: DatabaseTarget): Promise<Kysely<Tables>> {
+  const { address } = target;
+  if (target.readOnly === true) return openToRead(target);
+  // Opening a file for writing changes it: SQLite switches its journal mode. Check it read-only first.
+  if (address !== ':memory:') await checkFile(target);
+  try {
+    return new Kysely({ dialect: nodeSqliteDialect(address) });
+  } catch (error) {
+    const { cause } = error as Error;
+    if (!isNotOpened(cause) && !UNUSABLE_PATH.some((code) => hasCode(cause, code))) throw error;
+    throw new ConfigError(
+      `${target.variable}: ${messageOf(error)}. ` +
+        `Make the file and its folder writable for the user of this process, or name another place with ${target.variable}.`,
+      { cause },
+    );
+  }
+}
+
+/** Rejects as `openDatabase` does for an existing file that is not ours. */
+async function checkFile(location: DatabaseLocation): Promise<void> {
+  if (!existsSync(location.address)) return;
+  try {
+    await (await openToRead(location)).destroy();
+  } catch (error) {
+    // A first start that was killed leaves a journal to roll back. The next start may write, and its migration checks again.
+    if (!(error instanceof Error && isToBeRolledBack(error.cause))) throw error;
+  }
+}
+
+async function openToRead<Tables>(location: DatabaseLocation): Promise<Kysely<Tables>> {
+  const { address } = location;
+  try {
+    if (!statSync(address).isFile()) throw unreadable(location, 'it is not a file');
+    const db = new Kysely<Tables>({ dialect: dialectOver(openSqliteToRead(address)) });
+    return await closedUnlessOwn(db, location);
+  } catch (error) {
+    if (!isNoDatabase(error) && !isNotOpened(error)) throw error;
+    throw unreadable(location, messageOf(error), error);
+  }
+}
+
+function unreadable({ address, kind, variable }: DatabaseLocation, why: string, cause?: unknown) {
+  // SQLite creates files beside a database even to read it.
+  const remedy = isNotOpened(cause)
+    ? `Copy it into a folder that this user may write, and name that with ${variable}`
+    : `Correct ${variable}`;
+  const message = `${address} cannot be read as the ${KINDS[kind].name}: ${why}. ${remedy}.`;
+  return new ConfigError(message, { cause });
+}
+
+async function closedUnlessOwn<Tables>(
+  db: Kysely<Tables>,
+  location: DatabaseLocation,
+): Promise<Kysely<Tables>> {
+  try {
+    await requireOwnDatabase(db, location);
+    return db;
+  } catch (error) {
+    await db.destroy();
+    throw error;
+  }
+}
+
+/**
+ * Locks a database file for this process until `close()` or until the process ends; processes on a PostgreSQL server need
+ * no lock. Rejects when another process holds the lock, with ConfigError when no file can be created beside the database,
+ * and as `openDatabase` does for a database of another kind, beside which no lock file is left. Readers need no lock.
+ */
+export async function lockDatabaseFile(location: DatabaseLocation): Promise<{ close(): void }> {
+  const { address, variable, kind } = location;
+  // An address that is in memory or that `openDatabase` rejects names no file.
+  const isFile = databaseProblems(variable, address).length === 0 && !isPostgresAddress(address);
+  if (!isFile) return { close: () => undefined };
+  await checkFile(location);
+  try {
+    const lock = lockExclusively(`${address}.lock`);
+    return { close: () => lock.close() };
+  } catch (cause) {
+    if (!hasCode(cause, LOCKED)) {
+      throw new ConfigError(`${variable}: ${address} cannot be used: ${messageOf(cause)}`, {
+        cause,
+      });
+    }
+    const message = `another process runs on the ${KINDS[kind].name} in ${address}: stop it, or name another place with ${variable}`;
+    throw new Error(message, { cause });
+  }
+}
+
+/** Problems of the variable that holds a process's database address; for `rules` of its configuration. */
+export function databaseProblems(name: string, address: string | undefined): ConfigProblem[] {
+  if (address === undefined) return [];
+  const problem =
+    address === ':memory:'
+      ? 'everything would be lost when the process ends: name a file, or a PostgreSQL server'
+      : addressProblem(address);
+  return problem === null ? [] : [{ name, message: `${name}: ${problem}` }];
+}
+
+/** Describes what is wrong with an address; null if nothing. Never quotes it: a mistyped address may contain a password. */
+function addressProblem(address: string): string | null {
+  if (!isPostgresAddress(address)) {
+    const [scheme] = /^[a-z][a-z0-9+.-]*:(?=\/\/)/i.exec(address) ?? [];
+    if (scheme !== undefined) return `${scheme}// is not supported, postgres:// is`;
+    // SQLite parses `file:` as an address with options, such as one for a database in memory.
+    return /^file:/i.test(address) ? 'write the path of the file alone, without file:' : null;
+  }
+  // pg accepts an empty host after a user, with the socket's folder in the query; URL does not.
+  const readable = URL.canParse(address.replace('@/', '@host/'));
+  return readable
+    ? null
+    : 'not the address of a PostgreSQL server: write postgres://user:password@host:port/database';
+}

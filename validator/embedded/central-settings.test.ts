@@ -1,0 +1,26 @@
+import { expect, it } from 'vitest';
+import { centralOptionsFrom } from './central-settings.ts';
+
+it('leaves room for everybody behind one address, and lets no page in', () => {
+  const { rateLimits, corsOrigins } = centralOptionsFrom({ CENTRAL_DATABASE: 'x' });
+  expect(rateLimits?.address.quota).toBeGreaterThanOrEqual(60_000);
+  expect(corsOrigins).toEqual([]);
+});
+
+it('takes limits and origins from variables', () => {
+  const { rateLimits, corsOrigins } = centralOptionsFrom({
+    CENTRAL_RATE_LIMIT_ADDRESS: '5',
+    CENTRAL_CORS_ORIGINS: 'https://a.example.org, http://localhost:3000',
+  });
+  expect(rateLimits?.address).toEqual({ quota: 5, windowMs: 60_000 });
+  expect(corsOrigins).toEqual(['https://a.example.org', 'http://localhost:3000']);
+});
+
+it.each([
+  ['CENTRAL_RATE_LIMIT_ADDRESS', '0'],
+  ['CENTRAL_RATE_LIMIT_LOGIN', 'many'],
+  ['CENTRAL_CORS_ORIGINS', 'https://a.example.org/'],
+  ['CENTRAL_CORS_ORIGINS', 'example.org'],
+])('refuses %s=%s by its name', (name, value) => {
+  expect(() => centralOptionsFrom({ [name]: value })).toThrow(name);
+});

@@ -1,0 +1,55 @@
+/** What `npm start` reads of the central API's own variables. */
+
+import type { z } from 'zod';
+import { ConfigError, type Environment, parseConfig } from '#shared/runtime/config.ts';
+import type { CentralOptions } from '../central/platform/central-deps.ts';
+import { openCentralDatabase } from '../central/platform/database/database.ts';
+import { DatabaseVariable } from '../central/platform/database-place.ts';
+import { CorsVariables, corsOriginsFrom } from '../central/platform/edge/config.ts';
+import {
+  LOCAL_LIMITS,
+  RateLimitVariables,
+  rateLimitsFrom,
+} from '../central/platform/rate-limits/config.ts';
+import { databaseProblems, isPostgresAddress } from '../database/open-database.ts';
+import type { Home } from './home.ts';
+
+/** Throws ConfigError naming the wrong variable. */
+export function centralOptionsFrom(
+  environment: Record<string, string | undefined>,
+): Pick<CentralOptions, 'rateLimits' | 'corsOrigins'> {
+  const limits = parseConfig(
+    { schema: RateLimitVariables, prefix: 'CENTRAL_RATE_LIMIT_' },
+    environment,
+  );
+  const cors = parseConfig({ schema: CorsVariables, prefix: 'CENTRAL_CORS_' }, environment);
+  return { rateLimits: rateLimitsFrom(limits, LOCAL_LIMITS), corsOrigins: corsOriginsFrom(cors) };
+}
+
+// MERGED validator/embedded/central-settings.ts: Which database the central API of a marketplace on this machine uses.
+type DatabaseSetting = Partial<z.output<typeof DatabaseVariable>>;
+
+/** `CENTRAL_DATABASE`, or the file in the marketplace's folder. A variable: a password in argv could be read by others. */
+export function databaseTarget(environment: Environment, home: Home): string {
+  const spec = {
+    ...{ schema: DatabaseVariable, prefix: 'CENTRAL_' },
+    rules: (right: DatabaseSetting) => databaseProblems('CENTRAL_DATABASE', right.CENTRAL_DATABASE),
+  };
+  return parseConfig(spec, environment).CENTRAL_DATABASE ?? home.centralDatabase;
+}
+
+/** Throws ConfigError for a PostgreSQL database with nodes in it: `--fresh` empties a folder, never a server. */
+export async function refuseFreshOn(target: string): Promise<void> {
+  if (!isPostgresAddress(target)) return;
+  const db = await openCentralDatabase(target);
+  try {
+    const nodes = await db.selectFrom('executors').select('id').limit(1).execute();
+    if (nodes.length === 0) return;
+  } finally {
+    await db.destroy();
+  }
+  throw new ConfigError(
+    '--fresh does not empty the PostgreSQL database of CENTRAL_DATABASE: ' +
+      'drop and create it yourself (dropdb, createdb), then start again with --fresh',
+  );
+}

@@ -1,0 +1,33 @@
+import { mkdirSync } from 'node:fs';
+import { afterAll, expect, it } from 'vitest';
+import { createLog } from '#shared/runtime/log.ts';
+import { removeHome, temporaryHome } from '../../test/e2e/marketplace-process.ts';
+import { withdrawStaleNodes } from './demo-provider.ts';
+import { homeAt } from './home.ts';
+
+const home = homeAt(temporaryHome());
+afterAll(() => removeHome(home.root));
+
+const log = createLog({ name: 'test', level: 'silent' });
+const node = {
+  executor_ip_address: '127.0.0.1',
+  executor_ip_port: '1',
+  gpu_type: 'H200',
+  gpu_count: 1,
+  status: 'available',
+  blocking_reasons: [],
+};
+
+it('withdraws what an earlier run offered, and leaves what a person has added', async () => {
+  for (const id of ['served', 'earlier', 'rented']) mkdirSync(home.agent(id), { recursive: true });
+  const asked: string[] = [];
+  const provider = {
+    listNodes: async () => ['served', 'earlier', 'rented', 'added'].map((id) => ({ ...node, id })),
+    async removeNode(id: string) {
+      asked.push(id);
+      if (id === 'rented') throw new Error('the node has pods');
+    },
+  };
+  await withdrawStaleNodes({ provider, home, log }, new Set(['served']));
+  expect(asked).toEqual(['earlier', 'rented']);
+});

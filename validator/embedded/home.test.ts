@@ -1,0 +1,14 @@
+import { expect, it } from 'vitest';
+import { runCommand } from '#shared/runtime/run-command.ts';
+import { shellVariables, variablesIn } from './home.ts';
+
+it('is read as it was written, by us and by a shell', async () => {
+  const variables = { AGENT_HOME: "/home/o'neil/a b", AGENT_GPU: 'simulated', A: '$(id) "x" \\' };
+  const text = shellVariables(variables);
+  expect(variablesIn(text)).toEqual(variables);
+  expect(variablesIn(`# a note\n${text}\nnothing\n`)).toEqual(variables);
+  const bounds = { timeoutMs: 10_000, maxOutputBytes: 10_000, env: {} };
+  const said = `${text}printf '%s|%s|%s' "$AGENT_HOME" "$AGENT_GPU" "$A"`;
+  const { stdout } = await runCommand('/bin/sh', ['-c', said], bounds);
+  expect(stdout.split('|')).toEqual(Object.values(variables));
+});

@@ -1,0 +1,103 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { createLog } from '#shared/runtime/log.ts';
+import { onPostgres } from '../../test/fakes/central-database.ts';
+import { eventually } from '../../test/fakes/eventually.ts';
+import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
+import { createTestStore } from '../../test/fakes/test-evidence-store.ts';
+import type { EvidenceStore } from '../store/tables.ts';
+import { createHostLocks } from './host-locks.ts';
+import { CLAIM_MS } from './inspection-queue.ts';
+
+const log = createLog({ name: 'test', level: 'silent' });
+const WAIT_MS = 60_000;
+
+let store: EvidenceStore;
+let clock: ManualClock;
+let order: string[];
+beforeEach(async () => {
+  [store, clock, order] = [await createTestStore(), createManualClock(), []];
+});
+afterEach(() => store.destroy());
+
+const processOf = (holder: string) => createHostLocks({ store, clock, log, holder });
+
+/** Work that lasts until it is ended. */
+function work(name: string) {
+  const end = Promise.withResolvers<void>();
+  const begin = async () => {
+    order.push(name);
+    await end.promise;
+    return name;
+  };
+  return { begin, end: end.resolve };
+}
+
+it('gives each host to one at a time, in their order, and another host at once', async () => {
+  const hosts = processOf('one');
+  const [first, second, other] = [work('first'), work('second'), work('other')];
+  const turns = [
+    hosts.run('host', WAIT_MS, first.begin),
+    hosts.run('host', WAIT_MS, second.begin),
+    hosts.run('another', WAIT_MS, other.begin),
+  ];
+  await eventually('two have begun', () => order.length === 2);
+  expect(order.toSorted()).toEqual(['first', 'other']);
+  // Who would not wait does something else.
+  expect(await hosts.run('host', 0, async () => 'begun')).toBeNull();
+  for (const { end } of [first, second, other]) end();
+  expect(await Promise.all(turns)).toEqual(['first', 'second', 'other']);
+  expect(await hosts.run('host', 0, async () => 'free')).toBe('free');
+});
+
+it('waits no longer than it is told to, and tells what went wrong in the work', async () => {
+  const hosts = processOf('one');
+  const first = work('first');
+  const long = hosts.run('host', WAIT_MS, first.begin);
+  const waiting = hosts.run('host', WAIT_MS, async () => 'begun');
+  await eventually('it has begun', () => order.length === 1);
+  await clock.advance(WAIT_MS);
+  expect(await waiting).toBeNull();
+  first.end();
+  expect(await long).toBe('first');
+  const failing = hosts.run('host', WAIT_MS, async () => {
+    await clock.advance(2 * WAIT_MS);
+    throw new Error('of the work');
+  });
+  await expect(failing).rejects.toThrow('of the work');
+});
+
+async function heldUntil(): Promise<number> {
+  const lease = await store.selectFrom('leases').select('until_ms').executeTakeFirstOrThrow();
+  return lease.until_ms;
+}
+
+it('keeps other processes away for as long as it lives', async () => {
+  const [one, two] = [processOf('one'), processOf('two')];
+  const first = work('first');
+  const long = one.run('host', WAIT_MS, first.begin);
+  await eventually('it has begun', () => order.length === 1);
+  const isShared = onPostgres();
+  // Longer than it would be held if nobody kept it; in small steps, for who keeps it takes its time.
+  for (let step = 0; step < 64; step += 1) {
+    await eventually('it is kept', async () => {
+      await clock.advance(CLAIM_MS / 32);
+      return !isShared || (await heldUntil()) > clock.now() + CLAIM_MS / 2;
+    });
+  }
+  expect(await two.run('host', 0, async () => 'begun')).toBe(isShared ? null : 'begun');
+  first.end();
+  await long;
+  expect(await two.run('host', 0, async () => 'free')).toBe('free');
+  // One that was killed keeps it for a moment.
+  const lease = { name: 'host host', holder: 'killed', until_ms: clock.now() + CLAIM_MS };
+  await store.insertInto('leases').values(lease).execute();
+  const waiting = two.run('host', WAIT_MS, async () => {
+    order.push('taken over');
+    return 'taken over';
+  });
+  await eventually('its time is over', async () => {
+    await clock.advance(1_000);
+    return order.includes('taken over');
+  });
+  expect(await waiting).toBe('taken over');
+});

@@ -1,0 +1,151 @@
+/** Has all cards of one host prove their work at once, each for itself. */
+import {
+  type CardCommitment,
+  CardUuid,
+  type ChallengeRequest,
+} from '#shared/api/agent/challenges.ts';
+import type { Inventory } from '#shared/api/agent/inventory.ts';
+import { seedOf } from '#shared/proof-of-work/seed.ts';
+import type { CardProof, GpuProofFacts } from '../../checks/measured.ts';
+import type { Expected } from '../../checks/proof-pace.ts';
+import {
+  type ChallengeDeps,
+  type ChallengeFailure,
+  type Committing,
+  challenge,
+  checkProduct,
+  deadlineFor,
+  isWalkCorrect,
+  msWithoutRoundTrip,
+} from './challenge.ts';
+
+export type CardsPlan = NonNullable<ChallengeRequest['gpu']>;
+
+export type CardsProof =
+  | { status: 'answered'; wallMs: number; cards: CardProof[] }
+  /** The agent has no way to have a card prove anything. */
+  | { status: 'missing' }
+  | ChallengeFailure;
+
+/** Rejects only for what is our own fault. */
+export function proveCards(
+  deps: ChallengeDeps,
+  executorId: string,
+  { gpu, deadlineMs }: { gpu: CardsPlan; deadlineMs: number },
+): Promise<CardsProof> {
+  const nothing = { product: null, memory: null, disk: null };
+  const plan = { ...nothing, executor_id: executorId, deadline_ms: deadlineMs, gpu };
+  return challenge<CardsProof>(deps, plan, async (committing) => {
+    const { commitment, wallMs } = committing;
+    if (commitment.cards === null) return { status: 'missing' };
+    const cards: CardProof[] = [];
+    for (const asked of gpu.cards) cards.push(await checkCard(deps, committing, gpu, asked));
+    return { status: 'answered', wallMs, cards };
+  });
+}
+
+async function checkCard(
+  deps: ChallengeDeps,
+  { request, commitment }: Committing,
+  { product }: CardsPlan,
+  { uuid, memory }: CardsPlan['cards'][number],
+): Promise<CardProof> {
+  const said = commitment.cards?.find((card) => card.uuid === uuid);
+  const roots = said?.product?.roots ?? [];
+  const proof = { uuid, roots, openings_hash: null };
+  if (said === undefined) {
+    return { ...proof, reason: 'DEVICE_ABSENT', detail: 'Nothing was said of this card' };
+  }
+  if (said.fault !== null) return { ...proof, reason: said.fault.code, detail: said.fault.detail };
+  const { nonce, executor_id: executorId, challenge_id: challengeId } = request;
+  const seedFor = (purpose: 'product' | 'memory') =>
+    seedOf({ nonce, executorId, device: uuid, purpose });
+  const committed = { challengeId, card: uuid, seed: seedFor('product'), ...product, roots };
+  const { detail, openingsHash } = await checkProduct(deps, committed);
+  const opened = { ...proof, openings_hash: openingsHash };
+  if (detail !== null) return { ...opened, reason: 'POW_MISMATCH', detail };
+  if (await isCardWalkCorrect(deps, memory, said, seedFor('memory'))) {
+    return { ...opened, reason: null, detail: '' };
+  }
+  return { ...opened, reason: 'POW_MISMATCH', detail: 'The walk over its memory ended elsewhere' };
+}
+
+async function isCardWalkCorrect(
+  deps: ChallengeDeps,
+  asked: CardsPlan['cards'][number]['memory'],
+  said: CardCommitment,
+  seed: Uint8Array,
+): Promise<boolean> {
+  return asked === null || isWalkCorrect(deps, { seed, asked, digest: said.memory?.digest });
+}
+
+// MERGED validator/inspection/proof/gpu-proof.ts: Has the cards of an executor prove their work, and puts what came of it in the words of the checks.
+/** What each card is asked; how much of its memory is filled, in thousandths, and how often that is read. */
+export type GpuProofSize = CardsPlan['product'] & { fillPermille: number; steps: number };
+
+/** For hosts that earn money: 17.6 · 10^12 operations, and what a driver leaves free of the memory. */
+export const FULL_GPU_PROOF: GpuProofSize = {
+  ...{ n: 8_192, rounds: 16, fillPermille: 870, steps: 100_000 },
+};
+
+/** That it works at all. */
+export const SMALL_GPU_PROOF: GpuProofSize = { n: 64, rounds: 2, fillPermille: 1, steps: 64 };
+
+/** A card reads in such pieces. */
+const BLOCK_BYTES = 64;
+const BYTES_PER_MIB = 1024 ** 2;
+const ONE_THOUSAND = 1_000;
+
+export type GpuProofRequest = {
+  executorId: string;
+  size: GpuProofSize;
+  inventory: Inventory;
+  expected: Expected;
+  /** What a question takes there and back. */
+  roundTripMs: number;
+};
+
+/** Null where there is no real card that is whole. Rejects only for what is our own fault. */
+export async function gpuProofFacts(
+  deps: ChallengeDeps,
+  { executorId, size, inventory, expected, roundTripMs }: GpuProofRequest,
+): Promise<GpuProofFacts | null> {
+  const gpu = planFor(size, inventory);
+  if (gpu === null) return null;
+  const proof = await proveCards(deps, executorId, { gpu, deadlineMs: deadlineFor(expected) });
+  const base = {
+    ...({ device: 'gpu', reason: null, detail: '', ms: null, repeated: false } as const),
+    ...{ expected_ms: expected.modelMs, others: expected.others, wall_ms: null, cards: [] },
+  };
+  switch (proof.status) {
+    case 'missing':
+      return { ...base, status: 'missing', reason: 'GPU_PROOF_MISSING' };
+    case 'not_measured':
+      return { ...base, status: 'not_measured', detail: proof.detail };
+    case 'failed':
+      return { ...base, status: 'failed', reason: proof.fault, detail: proof.detail };
+    case 'answered': {
+      const { cards, wallMs: wall_ms } = proof;
+      const fault = cards.find(({ reason }) => reason !== null);
+      const ms = msWithoutRoundTrip(wall_ms, roundTripMs);
+      if (fault === undefined) return { ...base, status: 'proven', ms, wall_ms, cards };
+      const { reason, uuid, detail } = fault;
+      return { ...base, status: 'failed', reason, detail: `${uuid}: ${detail}`, cards };
+    }
+  }
+}
+
+function planFor(
+  { n, rounds, fillPermille, steps }: GpuProofSize,
+  { gpu }: Inventory,
+): CardsPlan | null {
+  if (gpu.driver !== 'nvidia') return null;
+  const cards = gpu.devices.flatMap(({ uuid, memory_total_mib: mib }) => {
+    // Parts of a split card have another form.
+    if (!CardUuid.safeParse(uuid).success) return [];
+    const bytes = (mib * BYTES_PER_MIB * fillPermille) / ONE_THOUSAND;
+    const blocks = Math.floor(bytes / BLOCK_BYTES);
+    return [{ uuid, memory: blocks === 0 ? null : { block_bytes: BLOCK_BYTES, blocks, steps } }];
+  });
+  return cards.length === 0 ? null : { product: { n, rounds }, cards };
+}

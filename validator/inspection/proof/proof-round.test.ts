@@ -1,0 +1,72 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import type { AgentClient } from '#shared/api/agent/agent-client.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { createManualClock } from '../../../test/fakes/manual-clock.ts';
+import { checkRun } from '../../../test/fixtures/check-run.ts';
+import { SMALL_PROOF } from './host-proof.ts';
+import { createBarrier, createProofRounds } from './proof-round.ts';
+import { createVerifier, type Verifier } from './verifier.ts';
+
+let verifier: Verifier;
+beforeEach(() => {
+  verifier = createVerifier();
+});
+afterEach(() => verifier.close());
+
+it('asks for no proof beside what this validator has on the host itself, and holds nobody up', async () => {
+  let asked = 0;
+  const client: AgentClient = {
+    ...({} as AgentClient),
+    listPods: async () => [],
+    async challenge() {
+      asked += 1;
+      throw new ApiError('conflict', 'A pod is on this host: nothing is proven beside it');
+    },
+  };
+  const rounds = createProofRounds({
+    ...{ clock: createManualClock(), random: systemRandom, size: SMALL_PROOF, intervalMs: 1_000 },
+    paces: { expected: async () => ({ modelMs: null, ownMs: null, others: 0 }) },
+    ...{ verifier, onProven: () => undefined },
+  });
+  const { facts } = checkRun({ atMs: 1_000 });
+  const round = rounds.begin(3);
+  const left = round.place();
+  left.leave();
+  left.leave();
+  const nothing = await round.place().prove(facts, client, false);
+  expect([nothing, asked]).toEqual([{ proof: null, gpu_proof: null }, 0]);
+  // The last of three: nobody is missing, and it begins at once.
+  const { proof } = await round.place().prove(facts, client, true);
+  expect([proof?.reason, asked > 0]).toEqual(['POW_REFUSED', true]);
+});
+
+/** How many have got through. */
+function waiters(count: number) {
+  const clock = createManualClock();
+  const barrier = createBarrier(clock, count, 1_000);
+  const passed: number[] = [];
+  const come = (who: number) => void barrier.arrive().then(() => passed.push(who));
+  return { clock, barrier, passed, come };
+}
+
+it('lets nobody through before all have come or left', async () => {
+  const { clock, barrier, passed, come } = waiters(3);
+  come(1);
+  come(2);
+  await clock.advance(500);
+  expect(passed).toEqual([]);
+  barrier.leave();
+  await clock.advance(0);
+  expect(passed).toEqual([1, 2]);
+});
+
+it('opens when the first has waited long enough, and for everybody who comes later', async () => {
+  const { clock, passed, come } = waiters(3);
+  come(1);
+  await clock.advance(1_000);
+  expect(passed).toEqual([1]);
+  come(2);
+  await clock.advance(0);
+  expect(passed).toEqual([1, 2]);
+});

@@ -1,0 +1,261 @@
+/** Schema of the evidence store as a list of migrations for both database engines. */
+import { type ColumnTypes, POSTGRES_COLUMNS, SQLITE_COLUMNS } from '../database/engine.ts';
+
+export type StoreDialect = ColumnTypes & {
+  /** Statements that make the database reject every update of the table's rows. */
+  refuseUpdates(table: string, trigger: string, why: string): string[];
+};
+
+export const SQLITE_DIALECT: StoreDialect = {
+  ...SQLITE_COLUMNS,
+  refuseUpdates: (table, trigger, why) => [
+    `create trigger ${trigger} before update on ${table} begin select raise(abort, '${why}'); end`,
+  ],
+};
+
+export const POSTGRES_DIALECT: StoreDialect = {
+  ...POSTGRES_COLUMNS,
+  refuseUpdates: (table, trigger, why) => [
+    `create function ${trigger}() returns trigger language plpgsql as $$
+      begin raise exception '${why}'; end $$`,
+    `create trigger ${trigger} before update on ${table}
+      for each row execute function ${trigger}()`,
+  ],
+};
+
+type Migration = (dialect: StoreDialect) => string[];
+
+const foundation: Migration = ({ int, serial, tableEnd, refuseUpdates }) => [
+  `create table evidence (
+    id text primary key,
+    executor_id text not null,
+    seq ${int} not null,
+    finished_ms ${int} not null,
+    verdict text not null check (verdict in ('ok', 'failed', 'withheld')),
+    document text not null,
+    signature text not null,
+    unique (executor_id, seq)
+  ) ${tableEnd}`,
+  'create index evidence_in_time on evidence (finished_ms)',
+  ...refuseUpdates('evidence', 'evidence_stays_as_it_is', 'evidence is never changed'),
+  `create table cycles (number ${int} primary key, ended_ms ${int} not null) ${tableEnd}`,
+  `create table cycle_entries (
+    cycle ${int} not null references cycles (number) on delete cascade,
+    executor_id text not null,
+    verdict text not null check (verdict in ('ok', 'failed', 'withheld')),
+    length_ms ${int} not null,
+    failure_ppm ${int} not null,
+    entry_json text not null,
+    primary key (cycle, executor_id)
+  ) ${tableEnd}`,
+  'create index cycle_entries_of_executor on cycle_entries (executor_id, cycle)',
+  `create table epochs (
+    number ${int} primary key,
+    computed_ms ${int} not null,
+    state text not null,
+    input_json text not null,
+    policy_json text not null,
+    input_hash text not null,
+    policy_hash text not null,
+    result_hash text not null,
+    payload_json text not null
+  ) ${tableEnd}`,
+  `create table outbox (
+    seq ${serial},
+    kind text not null,
+    subject ${int} not null,
+    body text not null,
+    attempts ${int} not null,
+    next_ms ${int} not null,
+    parked_ms ${int},
+    last_error text not null
+  ) ${tableEnd}`,
+  `create table neurons (uid ${int} primary key, hotkey text not null unique) ${tableEnd}`,
+];
+
+const agentIdentities: Migration = ({ int, tableEnd }) => [
+  `create table agent_identities (
+    executor_id text primary key,
+    hotkey text not null,
+    public_key text not null,
+    enrolled_until_ms ${int} not null
+  ) ${tableEnd}`,
+];
+
+const checks: Migration = ({ int, tableEnd }) => [
+  `create table check_policies (hash text primary key, policy_json text not null) ${tableEnd}`,
+  `create table accepted_specs (
+    executor_id text primary key,
+    listed text not null,
+    spec text not null,
+    gpu_uuids_json text not null
+  ) ${tableEnd}`,
+  `create table gpu_claims (
+    uuid text primary key,
+    executor_id text not null,
+    seen_ms ${int} not null
+  ) ${tableEnd}`,
+  `create table proof_times (
+    processor text primary key,
+    mean_ms ${int} not null,
+    samples ${int} not null
+  ) ${tableEnd}`,
+];
+
+/** State that outlives a process or is shared by several: inspections, outbox lanes, leases, rental probes. */
+const sharedWork: Migration = ({ int, serial, tableEnd }) => [
+  `create table inspections (
+    executor_id text primary key,
+    checked_ms ${int} not null,
+    verdict text check (verdict in ('verified', 'failed', 'withheld')),
+    transport_failures ${int} not null,
+    streaks_json text not null,
+    holder text,
+    held_until_ms ${int} not null
+  ) ${tableEnd}`,
+  `create table leases (
+    name text primary key,
+    holder text not null,
+    until_ms ${int} not null
+  ) ${tableEnd}`,
+  `create table letters (
+    seq ${serial},
+    kind text not null,
+    subject text not null,
+    lane text not null,
+    rank ${int} not null,
+    idempotency_key text not null,
+    body text not null,
+    attempts ${int} not null,
+    next_ms ${int} not null,
+    parked_ms ${int},
+    last_error text not null
+  ) ${tableEnd}`,
+  `insert into letters (seq, kind, subject, lane, rank, idempotency_key, body, attempts, next_ms, parked_ms, last_error)
+    select seq, kind, cast(subject as text), kind, 0, '', body, attempts, next_ms, parked_ms, last_error from outbox`,
+  'drop table outbox',
+  'alter table letters rename to outbox',
+  'create index outbox_lanes on outbox (lane, seq)',
+  'create index outbox_due on outbox (next_ms)',
+  `create table rental_probes (
+    executor_id text primary key,
+    pod_id text not null,
+    started_ms ${int} not null,
+    ended_ms ${int},
+    result_json text
+  ) ${tableEnd}`,
+];
+
+const lines: Migration = ({ int, tableEnd }) => [
+  `create table lines (
+    executor_id text primary key,
+    tried_ms ${int} not null,
+    measured_ms ${int},
+    told_ms ${int},
+    samples ${int} not null,
+    down_kbit ${int} not null,
+    up_kbit ${int} not null,
+    last_down_kbit ${int} not null,
+    last_up_kbit ${int} not null,
+    false_stream text check (false_stream in ('down', 'up')),
+    refusals ${int} not null
+  ) ${tableEnd}`,
+  'create index lines_down on lines (last_down_kbit)',
+  'create index lines_up on lines (last_up_kbit)',
+];
+
+/** Releases of the agent image. */
+const agentReleases: Migration = ({ int, tableEnd }) => [
+  `create table agent_releases (
+    sequence ${int} primary key,
+    digest text not null,
+    previous_digest text,
+    platforms_json text not null,
+    version text not null,
+    min_sequence ${int} not null,
+    min_agent text not null,
+    rollout_permille ${int} not null,
+    rollback_digest text,
+    rollback_reason text not null,
+    notes text not null,
+    since_ms ${int} not null
+  ) ${tableEnd}`,
+];
+
+/**
+ * Proof times per executor instead of per processor model, whose mean the busiest host dominated; the old times are
+ * dropped. Outbox messages get the time at which they were stored.
+ */
+const proofPaces: Migration = ({ int, tableEnd }) => [
+  'drop table proof_times',
+  `create table proof_paces (
+    executor_id text not null,
+    device text not null check (device in ('cpu', 'gpu')),
+    model text not null,
+    mean_ms ${int} not null,
+    samples ${int} not null,
+    seen_ms ${int} not null,
+    primary key (executor_id, device)
+  ) ${tableEnd}`,
+  'create index proof_paces_of_model on proof_paces (device, model, seen_ms)',
+  'create index proof_paces_in_time on proof_paces (seen_ms)',
+  `alter table outbox add column made_ms ${int} not null default 0`,
+  'update outbox set made_ms = next_ms',
+];
+
+/** Signed heads of evidence chains. Existing chains have none, so their completeness cannot be proven. */
+const evidenceHeads: Migration = ({ int, tableEnd }) => [
+  `create table evidence_heads (
+    executor_id text primary key,
+    validator text not null,
+    signed_ms ${int} not null,
+    first_seq ${int} not null,
+    first_previous text,
+    pruned_ms ${int},
+    last_seq ${int} not null,
+    last_id text not null,
+    signature text not null
+  ) ${tableEnd}`,
+];
+
+/** Orders verdicts by the time of their facts. Several executors may claim a card; the first claim counts. */
+const orderedVerdicts: Migration = ({ int, tableEnd }) => [
+  `alter table inspections add column facts_ms ${int} not null default 0`,
+  `create table card_claims (
+    uuid text not null,
+    executor_id text not null,
+    agent_key text not null,
+    first_ms ${int} not null,
+    seen_ms ${int} not null,
+    primary key (uuid, executor_id)
+  ) ${tableEnd}`,
+  `insert into card_claims (uuid, executor_id, agent_key, first_ms, seen_ms)
+    select uuid, gpu_claims.executor_id, coalesce(public_key, ''), seen_ms, seen_ms from gpu_claims
+    left join agent_identities on agent_identities.executor_id = gpu_claims.executor_id`,
+  'drop table gpu_claims',
+  'alter table card_claims rename to gpu_claims',
+  'create index gpu_claims_in_time on gpu_claims (seen_ms)',
+];
+
+/** A failure found by a trial counts until a later trial passes. */
+const foundFailures: Migration = () => [
+  `alter table inspections add column found_json text not null default '{}'`,
+];
+
+/** Existing epochs stay unsigned. */
+const signedEpochs: Migration = () => ['alter table epochs add column signature text'];
+
+/** Executors that did not pass are inspected again after a growing pause. */
+const lookPauses: Migration = ({ int }) => [`alter table inspections add column pause_ms ${int}`];
+
+/** The chain of epochs begins with the first epoch after this migration. */
+const chainedEpochs: Migration = ({ int }) => [
+  'alter table epochs add column previous text',
+  `alter table epochs add column first_kept ${int}`,
+];
+
+/** In order, forward only; the number of applied migrations is the schema number. */
+export const MIGRATIONS: readonly Migration[] = [
+  ...[foundation, agentIdentities, checks, sharedWork, lines, agentReleases, proofPaces],
+  ...[evidenceHeads, orderedVerdicts, foundFailures, signedEpochs, lookPauses, chainedEpochs],
+];

@@ -1,0 +1,142 @@
+/** Queries of the outbox. A partition key is stored in the column `lane`. */
+import { sha256Hex } from '#shared/signing/signed-request.ts';
+import type { MessageKind, OutboxRow, StoreDb } from './tables.ts';
+
+/** Messages waiting per partition; beyond this the oldest is deleted. */
+const MAX_WAITING = 100;
+/** Parked messages retained per kind. */
+const MAX_PARKED = 100;
+
+const NOT_ATTEMPTED = { attempts: 0, parked_ms: null, last_error: '' };
+
+export type Message = Pick<OutboxRow, 'kind' | 'subject' | 'rank' | 'body' | 'next_ms'> & {
+  /** Messages of one partition are delivered in order, partitions in parallel. */
+  partitionKey: string;
+};
+
+/**
+ * Stores a message in the transaction of the fact that it reports. Deletes waiting messages of the same partition whose
+ * rank is `replaces` or lower; none when `replaces` is left out.
+ */
+export async function enqueue(
+  tx: StoreDb,
+  { partitionKey: lane, ...message }: Message,
+  replaces?: number,
+): Promise<void> {
+  if (replaces !== undefined) {
+    await tx
+      .deleteFrom('outbox')
+      .where('lane', '=', lane)
+      .where('parked_ms', 'is', null)
+      .where('rank', '<=', replaces)
+      .execute();
+  }
+  const idempotency_key = sha256Hex(message.body);
+  await tx
+    .insertInto('outbox')
+    .values({ ...message, lane, made_ms: message.next_ms, idempotency_key, ...NOT_ATTEMPTED })
+    .execute();
+  const surplus = await surplusOf(tx, { lane, parked: false }, MAX_WAITING);
+  await removeMessages(tx, surplus);
+}
+
+/** First waiting message of each partition, if it is due or its time is beyond `latestMs`; the oldest `limit`. */
+export function dueMessages(
+  db: StoreDb,
+  { nowMs, latestMs }: { nowMs: number; latestMs: number },
+  limit: number,
+): Promise<OutboxRow[]> {
+  return db
+    .selectFrom('outbox as message')
+    .selectAll()
+    .where('parked_ms', 'is', null)
+    .where((eb) => eb.or([eb('next_ms', '<=', nowMs), eb('next_ms', '>', latestMs)]))
+    .where((eb) =>
+      eb.not(
+        eb.exists(
+          eb
+            .selectFrom('outbox as earlier')
+            .select('earlier.seq')
+            .whereRef('earlier.lane', '=', 'message.lane')
+            .whereRef('earlier.seq', '<', 'message.seq')
+            .where('earlier.parked_ms', 'is', null),
+        ),
+      ),
+    )
+    .orderBy('seq')
+    .limit(limit)
+    .execute();
+}
+
+export async function countMessages(db: StoreDb): Promise<{ waiting: number; parked: number }> {
+  const { total, parked } = await db
+    .selectFrom('outbox')
+    .select((eb) => [
+      eb.fn.countAll<number>().as('total'),
+      eb.fn.count<number>('parked_ms').as('parked'),
+    ])
+    .executeTakeFirstOrThrow();
+  return { waiting: total - parked, parked };
+}
+
+/** Time at which the oldest waiting message was stored; null when none waits. */
+export async function oldestMessageMs(db: StoreDb): Promise<number | null> {
+  const row = await db
+    .selectFrom('outbox')
+    .select('made_ms')
+    .where('parked_ms', 'is', null)
+    .orderBy('seq')
+    .limit(1)
+    .executeTakeFirst();
+  return row?.made_ms ?? null;
+}
+
+export async function removeMessage(db: StoreDb, seq: number): Promise<void> {
+  await removeMessages(db, [seq]);
+}
+
+export async function postponeMessage(
+  db: StoreDb,
+  { seq, attempts }: Pick<OutboxRow, 'seq' | 'attempts'>,
+  { nextMs, reason }: { nextMs: number; reason: string },
+): Promise<void> {
+  await db
+    .updateTable('outbox')
+    .set({ attempts, next_ms: nextMs, last_error: reason })
+    .where('seq', '=', seq)
+    .execute();
+}
+
+/** Parks a message, which then no longer delays its partition. */
+export async function parkMessage(
+  db: StoreDb,
+  { seq, kind, attempts }: Pick<OutboxRow, 'seq' | 'kind' | 'attempts'>,
+  { parkedMs, reason }: { parkedMs: number; reason: string },
+): Promise<void> {
+  await db
+    .updateTable('outbox')
+    .set({ attempts, parked_ms: parkedMs, last_error: reason })
+    .where('seq', '=', seq)
+    .execute();
+  await removeMessages(db, await surplusOf(db, { kind, parked: true }, MAX_PARKED));
+}
+
+type Group = { parked: false; lane: string } | { parked: true; kind: MessageKind };
+
+/** Sequence numbers of up to `keep` messages that are older than the newest `keep` of the group. */
+async function surplusOf(db: StoreDb, group: Group, keep: number): Promise<number[]> {
+  const all = db.selectFrom('outbox').select('seq');
+  const own = group.parked
+    ? all.where('kind', '=', group.kind).where('parked_ms', 'is not', null)
+    : all.where('lane', '=', group.lane).where('parked_ms', 'is', null);
+  const rows = await own.orderBy('seq', 'desc').limit(keep).offset(keep).execute();
+  return rows.map(({ seq }) => seq);
+}
+
+async function removeMessages(db: StoreDb, seqs: readonly number[]): Promise<void> {
+  if (seqs.length === 0) return;
+  await db
+    .deleteFrom('outbox')
+    .where('seq', 'in', [...seqs])
+    .execute();
+}

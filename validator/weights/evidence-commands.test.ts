@@ -1,0 +1,356 @@
+import { writeFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ConfigError } from '#shared/runtime/config.ts';
+import { createLog } from '#shared/runtime/log.ts';
+import { openSqlite } from '#shared/runtime/sqlite.ts';
+import { createSigner } from '#shared/signing/sr25519.ts';
+import {
+  createValidatorScene,
+  EPOCH_MS,
+  type ValidatorScene,
+} from '../../test/fakes/validator-scene.ts';
+import { goldenPolicy } from '../../test/fixtures/cycle-set.ts';
+import { openEvidenceStore } from '../store/evidence-store.ts';
+import { createEpochs } from './epoch.service.ts';
+import { runEvidenceCommand } from './evidence-commands.ts';
+
+const NOBODY = '00000000-0000-4000-8000-000000000000';
+
+let scene: ValidatorScene;
+/** Three epochs: in the last cycle of the last one the node failed. */
+beforeAll(async () => {
+  scene = await createValidatorScene();
+  await scene.cycle();
+  await scene.market.clock.advance(EPOCH_MS);
+  scene.setSound(false);
+  await scene.cycle();
+  await scene.market.clock.advance(EPOCH_MS);
+  await scene.cycle();
+});
+afterAll(() => scene.close());
+
+const ask = (words: readonly string[], storeFile = scene.storeFile) => ({
+  ...{ words, store: { address: storeFile, variable: '--ledger' } },
+  policyFile: null as string | null,
+  keys: async () => [scene.market.validator],
+});
+
+const run = (...words: string[]) => runAs(ask(words));
+
+async function runAs(asked: ReturnType<typeof ask>) {
+  const said = { out: '', err: '' };
+  const isWell = await runEvidenceCommand(asked, {
+    print: (text) => {
+      said.out += text;
+    },
+    complain: (text) => {
+      said.err += text;
+    },
+  });
+  return { isWell, ...said };
+}
+
+const shown = async () => (await scene.market.call('GET', '/latest-set-weights')).body;
+const epochs = () => scene.store.selectFrom('epochs').selectAll().orderBy('number').execute();
+
+describe('a validator', () => {
+  it('brings checks to weights that everybody reads at the central API', async () => {
+    const all = await epochs();
+    const [first] = all;
+    expect(all.map(({ state }) => state)).toEqual(Array(3).fill('confirmed'));
+    expect(JSON.parse(first?.payload_json ?? '')).toMatchObject({
+      uids: [0, 1],
+      // The burn recipient has the pool that nobody earned from.
+      weights: [52_428, 13_107],
+    });
+    const { validator_key: key, ...payload } = await shown();
+    expect(key).toBe(scene.market.validator.hotkey);
+    expect(payload).toEqual(JSON.parse(all[2]?.payload_json ?? ''));
+  });
+
+  it('gives simulated GPUs no weight elsewhere, even where they pass', async () => {
+    const other = await createValidatorScene({ embedded: false });
+    await other.cycle();
+    expect((await other.market.call('GET', '/latest-set-weights')).body).toMatchObject({
+      uids: [0],
+      weights: [65_535],
+    });
+    await other.close();
+  });
+});
+
+describe('explain', () => {
+  it('says why an executor scores what it scores, and what would raise it', async () => {
+    const { isWell, out } = await run('explain', scene.node.id);
+    expect(isWell).toBe(true);
+    for (const line of [
+      /^Epoch 3 of 2027-\S+Z, confirmed; policy [0-9a-f]{64}$/m,
+      /^uid 1 has weight \d+ in epoch 3, for 1 executor\.$/m,
+      /^ {2}unit +4 USD\/h {2}2 x NVIDIA H100 80GB HBM3 at 2$/m,
+      /^ {2}uptime +x 0\.05\d+ {2}2 of 7200 good minutes$/m,
+      /^ {2}while idle +\d+, 100\.00 % of a pool that has 20 % of all weight$/m,
+      /^ {2}eligible +x 0 +its checks failed$/m,
+      /^ {2}- Pass the checks/m,
+      /^ {2}- Deposit collateral/m,
+      /^ {2}- Stay up: 7198 more good minutes/m,
+      /^What failed, and counts:\n {2}container_start CONTAINER_START_FAILED: .+\n.+\n {4}Run `docker run/m,
+      /^What failed, and is on record only:\n {2}collateral /m,
+    ]) {
+      expect(out).toMatch(line);
+    }
+  });
+
+  it('of an executor that nobody knows is not well', async () => {
+    const { isWell, out, err } = await run('explain', NOBODY);
+    expect([isWell, out]).toEqual([
+      false,
+      `executor ${NOBODY} was measured in no cycle of epoch 3, the last one\n`,
+    ]);
+    expect(err).toMatch(/no check of .+ is on record/);
+  });
+});
+
+let copies = 0;
+
+/** Of the scene's, to be changed. */
+async function copyOfStore() {
+  copies += 1;
+  const storeFile = `${scene.storeFile}.${copies}`;
+  const original = openSqlite(scene.storeFile);
+  original.exec(`vacuum into '${storeFile}'`);
+  original.close();
+  return { storeFile, store: await openEvidenceStore(storeFile) };
+}
+
+/** Writes `after` where entries of cycles have `before`. */
+function inEntries(store: ValidatorScene['store'], before: string, after: string) {
+  return store
+    .updateTable('cycle_entries')
+    .set((eb) => ({
+      entry_json: eb.fn<string>('replace', ['entry_json', eb.val(before), eb.val(after)]),
+    }))
+    .execute();
+}
+
+/** By somebody who can write the ledger and has no key: the uids of two hotkeys are exchanged, all else fits. */
+async function computedAnew(store: ValidatorScene['store']): Promise<void> {
+  const { hotkey } = scene.market.validator;
+  const neurons = [
+    { uid: 1, hotkey },
+    { uid: 0, hotkey: scene.market.provider.hotkey },
+  ];
+  const stranger = createSigner(new Uint8Array(32).fill(9));
+  const epochs = createEpochs({
+    ...{ store, clock: scene.market.clock, policy: goldenPolicy(), embedded: true, epochMs: 0 },
+    ...{ retentionDays: 14, trusted: [{ hotkey }] },
+    log: createLog({ name: 'test', level: 'silent' }),
+    signer: { hotkey, sign: stranger.sign },
+    metagraph: { read: async () => ({ block: null, neurons }) },
+  });
+  await store
+    .insertInto('cycles')
+    .values({ number: 99, ended_ms: scene.market.clock.now() })
+    .execute();
+  expect(await epochs.computeDue()).toBe(true);
+}
+
+describe('replay', () => {
+  it('gives stored weights again byte for byte, the documents judged again', async () => {
+    for (const epoch of await epochs()) {
+      const { isWell, out, err } = await run('replay', String(epoch.number));
+      expect([isWell, err]).toEqual([true, '']);
+      expect(out.split('\n')[0]).toBe(epoch.payload_json);
+      expect(out).toContain(`result ${epoch.result_hash}\n`);
+      expect(out).toContain('the same, byte for byte; ');
+    }
+    expect((await run('replay', '9')).err).toBe('there is no epoch 9: the last is 3\n');
+    expect((await run('replay')).out).toBe((await run('replay', '3')).out);
+  });
+
+  it.each<[string, number, (store: ValidatorScene['store']) => Promise<unknown>, RegExp]>([
+    [
+      'other weights',
+      1,
+      (store) =>
+        store
+          .updateTable('epochs')
+          .set((eb) => ({
+            payload_json: eb.fn<string>('replace', [
+              'payload_json',
+              eb.val('13107'),
+              eb.val('13108'),
+            ]),
+          }))
+          .execute(),
+      /^uid 1 was posted 13108, and gets 13107$/m,
+    ],
+    [
+      'another verdict in a cycle',
+      2,
+      (store) => inEntries(store, '"ok"', '"failed"'),
+      /^input_hash was .+\n[\s\S]*^cycle 1, executor .+says something else: verdict was "failed", and is "ok"/m,
+    ],
+    [
+      'a longer uptime than the cycles before give',
+      3,
+      (store) => inEntries(store, '"uptime_minutes":2', '"uptime_minutes":9'),
+      /^input_hash was .+\n[\s\S]*the cycle says something else/m,
+    ],
+    [
+      'documents that are gone, and not too old',
+      1,
+      (store) => store.deleteFrom('evidence').execute(),
+      /^cycle 1, executor .+: it is missing$/m,
+    ],
+    [
+      'an input that was altered',
+      2,
+      (store) => store.updateTable('epochs').set({ input_json: '{}' }).execute(),
+      /^epoch 2: epochs\.input_json was altered .+ only a copy of the ledger from before has it/,
+    ],
+    [
+      'other cycles in the input',
+      2,
+      (store) =>
+        store
+          .updateTable('epochs')
+          .set((eb) => ({
+            input_json: eb.fn<string>('replace', [
+              'input_json',
+              eb.val('"cycles":[1,2]'),
+              eb.val('"cycles":[2]'),
+            ]),
+          }))
+          .execute(),
+      /^input_hash was .+: epochs\.input_json of this epoch, or a cycle that it names, was altered/m,
+    ],
+    [
+      'an epoch that nobody signed',
+      1,
+      (store) => store.updateTable('epochs').set({ signature: null }).execute(),
+      /^it is not signed/m,
+    ],
+    [
+      'an epoch of another time than was signed',
+      1,
+      (store) =>
+        store
+          .updateTable('epochs')
+          .set((eb) => ({ computed_ms: eb('computed_ms', '+', 60_000) }))
+          .execute(),
+      /^its signature is not that of 5/m,
+    ],
+    [
+      'weights that somebody else computed anew, all of them',
+      4,
+      computedAnew,
+      /^its signature is/m,
+    ],
+    [
+      'an epoch that is gone, whichever is asked for',
+      3,
+      (store) => store.deleteFrom('epochs').where('number', '=', 2).execute(),
+      /^epoch 2: it is missing$/m,
+    ],
+    [
+      'cycles that are gone',
+      1,
+      (store) => store.deleteFrom('cycles').execute(),
+      /^cycle 1 is not kept any more/m,
+    ],
+  ])('shows %s', async (_, epoch, change, complaint) => {
+    const { storeFile, store } = await copyOfStore();
+    await change(store);
+    await store.destroy();
+    const replayed = runAs(ask(['replay', String(epoch)], storeFile));
+    const said = await replayed.catch((error: Error) => ({ isWell: false, err: error.message }));
+    expect(said.isWell).toBe(false);
+    expect(said.err).toMatch(complaint);
+  });
+});
+
+it('explains no score without saying that its cycles were altered', async () => {
+  const { storeFile, store } = await copyOfStore();
+  await inEntries(store, '"gpu_count":2', '"gpu_count":8');
+  await store.destroy();
+  const { isWell, err } = await runAs(ask(['explain', scene.node.id], storeFile));
+  expect([isWell, err]).toEqual([false, expect.stringMatching(/^What the weights .* was altered/)]);
+});
+
+it('explains nothing by a check before the last', async () => {
+  const { storeFile, store } = await copyOfStore();
+  const own = store.deleteFrom('evidence').where('executor_id', '=', scene.node.id);
+  await own
+    .where('seq', '=', (eb) =>
+      eb
+        .selectFrom('evidence')
+        .select((of) => of.fn.max('seq').as('last'))
+        .where('executor_id', '=', scene.node.id),
+    )
+    .execute();
+  await store.destroy();
+  const { isWell, err } = await runAs(ask(['explain', scene.node.id], storeFile));
+  expect([isWell, err]).toEqual([false, expect.stringMatching(/^Its last check .+ is missing$/m)]);
+});
+
+it('shows what another policy would have given', async () => {
+  const policyFile = `${scene.storeFile}.policy.json`;
+  writeFileSync(policyFile, JSON.stringify(goldenPolicy({ rates_uusd: {} })));
+  const { isWell, out } = await runAs({ ...ask(['replay', '1']), policyFile });
+  expect([isWell, out.split('\n').slice(1)]).toEqual([
+    true,
+    ['uid 0: 52428 -> 65535', 'uid 1: 13107 -> 0', ''],
+  ]);
+  expect((await runAs({ ...ask(['replay', '9']), policyFile })).err).toMatch(/no epoch 9/);
+  await expect(runAs({ ...ask(['explain', NOBODY]), policyFile })).rejects.toThrow(/--policy/);
+});
+
+it('exports evidence as lines that hold for themselves', async () => {
+  const { isWell, out } = await run('evidence', 'export', scene.node.id);
+  const lines = out.trim().split('\n');
+  expect([isWell, lines.length > 1]).toEqual([true, true]);
+  expect(JSON.parse(JSON.parse(lines[0] ?? '').document).executor_id).toBe(scene.node.id);
+  expect((await run('evidence', 'export')).out).toBe(out);
+  const unknown = await run('evidence', 'export', NOBODY);
+  expect([unknown.isWell, unknown.out]).toEqual([false, '']);
+  expect(unknown.err).toMatch(/^evidence of 0{8}.+: there is none, and no cycle names it: is it/);
+});
+
+it('believes nobody whose key does not count', async () => {
+  const keys = async () => [createSigner(new Uint8Array(32).fill(9))];
+  const [exported, replayed, explained] = [
+    await runAs({ ...ask(['evidence', 'export']), keys }),
+    await runAs({ ...ask(['replay']), keys }),
+    await runAs({ ...ask(['explain', scene.node.id]), keys }),
+  ];
+  expect([exported.isWell, replayed.isWell, explained.isWell]).toEqual([false, false, false]);
+  const { hotkey } = scene.market.validator;
+  expect(exported.err).toContain(`signed by ${hotkey}, whose signature does not count then`);
+  expect(replayed.err).toContain(`it is of ${hotkey}, whose signature does not count`);
+  expect(explained.err).toMatch(
+    /^Its last check .+ is not to be believed: .+ does not count then$/m,
+  );
+});
+
+it.each<[string[], RegExp]>([
+  [['explain'], /^explain takes the id of one EXECUTOR/],
+  [['replay', 'abc'], /^replay takes one EPOCH, the number of a set of weights/],
+  [['replay', '1', '2'], /^replay takes one EPOCH/],
+  [['evidence'], /^evidence takes the word export/],
+  [['evidence', 'export', NOBODY, 'x'], /^evidence takes/],
+  [['nonsense'], /^unknown command nonsense; see --help/],
+  [['exlain', NOBODY], /^unknown command exlain .+; did you mean explain\? see --help/],
+])('says what %j lacks', async (words, usage) => {
+  await expect(run(...words)).rejects.toThrow(ConfigError);
+  await expect(run(...words)).rejects.toThrow(usage);
+});
+
+it('says where it looked for a ledger', async () => {
+  const output = { print: () => undefined, complain: () => undefined };
+  const looking = runEvidenceCommand(ask(['replay', '1'], '/nowhere/ledger.db'), output);
+  await expect(looking).rejects.toThrow('no ledger at /nowhere/ledger.db');
+  const otherwise = runAs(ask(['replay', '1'], import.meta.filename));
+  await expect(otherwise).rejects.toThrow(
+    /ledger-commands.test.ts cannot be read as the evidence store of a validator: /,
+  );
+});
