@@ -24,6 +24,7 @@ const ORDER: Record<string, readonly string[]> = {
   'validator/': [
     ...[
       'embedded',
+      'app.ts',
       'central',
       'doctor',
       'gateway',

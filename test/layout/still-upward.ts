@@ -111,6 +111,4 @@ export const STILL_UPWARD: readonly string[] = [
   'validator/central/platform/rate-limits/rate-limit.ts imports ../../accounts/auth/identity.ts',
   'validator/central/providers/portal.ts imports ../market/machine-requests/portal-request.routes.ts',
   'validator/central/providers/portal.ts imports ../market/notices/notice.routes.ts',
-  'validator/embedded/services.ts imports ../app.ts',
-  'validator/updates/release-command.ts imports ../evidence-commands.ts',
 ];

@@ -345,12 +345,12 @@ it.each<[string[], RegExp]>([
   await expect(run(...words)).rejects.toThrow(usage);
 });
 
-it('says where it looked for a ledger', async () => {
+it('names the address at which no evidence store was found', async () => {
   const output = { print: () => undefined, complain: () => undefined };
   const looking = runEvidenceCommand(ask(['replay', '1'], '/nowhere/ledger.db'), output);
-  await expect(looking).rejects.toThrow('no ledger at /nowhere/ledger.db');
+  await expect(looking).rejects.toThrow('no evidence store at /nowhere/ledger.db');
   const otherwise = runAs(ask(['replay', '1'], import.meta.filename));
   await expect(otherwise).rejects.toThrow(
-    /ledger-commands.test.ts cannot be read as the evidence store of a validator: /,
+    /evidence-commands.test.ts cannot be read as the evidence store of a validator: /,
   );
 });
