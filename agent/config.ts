@@ -17,7 +17,7 @@ import { servesTls, TLS_MODES, tlsProblems } from '#shared/tls/tls-mode.ts';
 import { ImageName } from '#shared/updates/update-manifest.ts';
 import { formatCidr, isPrivateRange, parseCidr, parsePool } from './containers/network/subnets.ts';
 import { GPU_MODES } from './gpu/choose-gpu-driver.ts';
-import { GPU_SPLITS } from './gpu/gpu-share.ts';
+import { GPU_SPLITS } from './gpu/gpu-lease.ts';
 import { KERNEL_LOG_PATH } from './gpu/kernel-log.ts';
 import { parseSimulatedGpus } from './gpu/simulated-gpus.ts';
 import { GPU_METRICS } from './metrics/gpu-metrics.ts';

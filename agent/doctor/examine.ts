@@ -9,7 +9,7 @@ import type { Random } from '#shared/runtime/random.ts';
 import type { RunCommand } from '#shared/runtime/run-command.ts';
 import { dockerSocketOf, isSecure } from '../config.ts';
 import { readEngineReport } from '../containers/engine/engine-report.ts';
-import { createNvidiaSmi } from '../gpu/nvidia-smi.ts';
+import { createNvidiaSmi } from '../gpu/nvidia/nvidia-smi.ts';
 import { probePort } from '../leases/port-probe.ts';
 import { type ConfigurationFacts, NOBODY, readConfiguration } from './configuration.facts.ts';
 import { configurationFindings } from './configuration.findings.ts';

@@ -5,7 +5,7 @@ import { type Told, tell } from '#shared/check/told.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { RunCommand } from '#shared/runtime/run-command.ts';
 import type { GpuMode } from '../gpu/choose-gpu-driver.ts';
-import type { NvidiaSmi, SmiOutput } from '../gpu/nvidia-smi.ts';
+import type { NvidiaSmi, SmiOutput } from '../gpu/nvidia/nvidia-smi.ts';
 
 export type GpuFacts = {
   mode: GpuMode;

@@ -6,7 +6,7 @@ import { systemClock } from '#shared/runtime/clock.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import { createFakeNvidiaSmi, type FakeNvidiaSmi } from '../../test/fakes/fake-nvidia-smi.ts';
 import type { GpuMode } from '../gpu/choose-gpu-driver.ts';
-import { createNvidiaSmi } from '../gpu/nvidia-smi.ts';
+import { createNvidiaSmi } from '../gpu/nvidia/nvidia-smi.ts';
 import { type GpuFacts, readGpuFacts } from './gpu.facts.ts';
 import { areLinked, gpuFindings, uuidsSeen } from './gpu.findings.ts';
 

@@ -5,7 +5,7 @@ import { createFakeNvidiaSmi } from '../../test/fakes/fake-nvidia-smi.ts';
 import { HOSTS } from '../../test/fixtures/nvidia-faults.ts';
 import { TWO_CARDS, xmlDocument } from '../../test/fixtures/nvidia-smi.ts';
 import { chooseGpuDriver } from './choose-gpu-driver.ts';
-import { createNvidiaSmi } from './nvidia-smi.ts';
+import { createNvidiaSmi } from './nvidia/nvidia-smi.ts';
 
 const fakes: { remove(): void }[] = [];
 afterEach(() => {

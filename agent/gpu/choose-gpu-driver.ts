@@ -1,8 +1,8 @@
 /** Which GPU driver a process uses, decided once at its start. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { GpuDriver } from './gpu-driver.ts';
-import { createNvidiaDriver } from './nvidia-driver.ts';
-import { type NvidiaSmi, PROGRAM_MISSING } from './nvidia-smi.ts';
+import { createNvidiaDriver } from './nvidia/driver.ts';
+import { type NvidiaSmi, PROGRAM_MISSING } from './nvidia/nvidia-smi.ts';
 import { createSimulatedDriver } from './simulated-gpus.ts';
 
 export const GPU_MODES = ['auto', 'nvidia', 'simulated', 'none'] as const;

@@ -1,6 +1,6 @@
 /** Where the agent's knowledge of GPUs comes from: the port. */
 import type { GPU_DRIVERS, GpuDevice, GpuTopology } from '#shared/api/agent/inventory.ts';
-import type { GpuFault } from './gpu-fault.ts';
+import type { GpuFault } from './nvidia/card-health.ts';
 
 /** One GPU or MIG device as measured; who holds it and whether it may be had is the leases' business. */
 export type GpuFigures = Omit<

@@ -4,7 +4,7 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { type DatabaseSync, inTransaction } from '#shared/runtime/sqlite.ts';
-import { planCordons } from './cordon.plan.ts';
+import { planCordons } from './cordons.ts';
 import type { GpuDriver } from './gpu-driver.ts';
 import type { GpuHealthStore } from './gpu-health.store.ts';
 import type { KernelLog } from './kernel-log.ts';

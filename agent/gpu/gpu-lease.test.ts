@@ -4,10 +4,9 @@ import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { fakeGpus } from '../../test/fakes/test-agent.ts';
 import { openDatabase } from '../database/database.ts';
 import { createLeaseStore } from '../leases/lease.store.ts';
-import { createGpuCordons } from './gpu-cordon.ts';
+import { createGpuCordons } from './cordons.ts';
 import { createGpuHealthStore } from './gpu-health.store.ts';
-import { createGpuLeases, type GpuSource } from './gpu-lease.ts';
-import { createGpuShare, type GpuShareRule } from './gpu-share.ts';
+import { createGpuLeases, type GpuSource, createGpuShare, type GpuShareRule } from './gpu-lease.ts';
 
 const OPEN: GpuShareRule = { split: 'any', minimum: 0 };
 

@@ -4,8 +4,8 @@ import type { ReasonCode } from '#shared/api/agent/pod.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError, messageOf } from '#shared/runtime/errors.ts';
 import type { Lease, LeaseStore } from '../leases/lease.store.ts';
-import type { GpuCordons, GpuIdentity } from './gpu-cordon.ts';
-import type { GpuShare } from './gpu-share.ts';
+import type { GpuCordons, GpuIdentity } from './cordons.ts';
+import type { GpuDriver } from './gpu-driver.ts';
 
 /** What leasing needs to know of the host's GPUs. */
 export type GpuSource = {
@@ -148,4 +148,47 @@ async function presentGpus(gpus: GpuSource): Promise<readonly GpuIdentity[]> {
 
 function unavailable(message: string, reason: ReasonCode = 'GpuUnavailable'): ApiError {
   return new ApiError('gpu_unavailable', message, { details: { reason } });
+}
+
+// MERGED agent/gpu/gpu-lease.ts: Which part of its GPUs a host rents out: the provider's rule, whoever signed the request. Pure.
+export const GPU_SPLITS = ['any', 'whole'] as const;
+
+export type GpuShareRule = {
+  /** `whole`: all GPUs of the host that can be had go to one pod. */
+  split: (typeof GPU_SPLITS)[number];
+  /** GPUs that a pod has at least; 0 takes pods without any too. */
+  minimum: number;
+};
+
+export type GpuShare = ReturnType<typeof createGpuShare>;
+
+export function createGpuShare({ split, minimum }: GpuShareRule) {
+  return {
+    /** Every count will do. */
+    isOpen: split === 'any' && minimum === 0,
+    /** `offered`: the GPUs that the pod could have. Throws gpu_split_not_allowed or gpu_count_invalid. */
+    check(count: number, offered: number): void {
+      if (split === 'whole' && count !== offered) {
+        const message = `This host is rented whole only: ${offered} GPUs, ${count} were named`;
+        throw new ApiError('gpu_split_not_allowed', message);
+      }
+      if (count < minimum) {
+        const message = `This host rents ${minimum} GPUs or more, ${count} were named`;
+        throw new ApiError('gpu_count_invalid', message);
+      }
+    },
+  };
+}
+
+// MERGED agent/gpu/gpu-lease.ts: What leasing needs of the GPUs, from the driver: which there are, and whether a process is left on one.
+export function createGpuSource(driver: GpuDriver): GpuSource {
+  return {
+    gpuMode: () => driver.kind,
+    async listGpus() {
+      const { devices, error } = await driver.read();
+      if (devices.length === 0 && error !== null) throw new Error(error);
+      return devices;
+    },
+    isFree: (uuid) => driver.isFree(uuid),
+  };
 }

@@ -1,9 +1,8 @@
 /** What the host has and how it is, put together: inventory, health, readiness. */
 import type { UpdateStatus } from '#shared/api/agent/update-status.ts';
-import { PROC } from '../access/exec/container-process.ts';
+import { PROC, countOutside } from '../access/exec/container-process.ts';
 import type { AgentPorts } from '../agent-ports.ts';
 import type { GpuDriver } from '../gpu/gpu-driver.ts';
-import { countOutside } from '../gpu/outside-processes.ts';
 import type { Listeners } from '../listeners.ts';
 import type { PodCore } from '../pod-core.ts';
 import { registerInventoryRoutes } from './inventory.routes.ts';

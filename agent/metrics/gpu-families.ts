@@ -1,8 +1,8 @@
 /** GPU metrics under the names of nvidia_gpu_exporter, which public dashboards ask for (agent reference 15, set A). */
 import type { Family, Sample } from '#shared/telemetry/family.ts';
 import type { GpuCard, GpuReading } from '../gpu/gpu-driver.ts';
-import { METRIC_FIELDS } from '../gpu/nvidia-fields.ts';
-import type { CountedXid } from '../gpu/xid-counts.ts';
+import { METRIC_FIELDS } from '../gpu/nvidia/csv.ts';
+import type { CountedXid } from '../gpu/xid.ts';
 import { inBaseUnits, type Unit } from './gpu-units.ts';
 
 const PREFIX = 'nvidia_smi_';

@@ -1,5 +1,5 @@
 /** Values as nvidia-smi prints them, in Prometheus' base units. Pure. */
-import { amountOf, numberOf } from '../gpu/nvidia-value.ts';
+import { amountOf, numberOf } from '../gpu/nvidia/values.ts';
 
 export type Unit = 'plain' | 'mib' | 'percent' | 'mhz' | 'word';
 

@@ -5,7 +5,7 @@ import { SAMPLE_INTERVAL_MS } from '#shared/api/agent/metrics.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Family } from '#shared/telemetry/family.ts';
 import type { OperationRow, OperationStore } from '../backups/operation.store.ts';
-import type { CountedXid } from '../gpu/xid-counts.ts';
+import type { CountedXid } from '../gpu/xid.ts';
 import type { LeaseStore } from '../leases/lease.store.ts';
 import { containerName, specOf } from '../pods/pod.record.ts';
 import type { PodRecords } from '../pods/pod.records.ts';

@@ -12,7 +12,7 @@ import { createTestAgent, NO_GATEWAY, podSpec } from '../../test/fakes/test-agen
 import type { AgentPorts } from '../agent-ports.ts';
 import type { Agent } from '../app.ts';
 import type { GpuReading } from '../gpu/gpu-driver.ts';
-import { createGpuSource } from '../gpu/gpu-source.ts';
+import { createGpuSource } from '../gpu/gpu-lease.ts';
 import { createSimulatedDriver } from '../gpu/simulated-gpus.ts';
 import { createMetrics } from './metrics.ts';
 

@@ -6,7 +6,7 @@ import { Registry } from 'prom-client';
 import { expect, it } from 'vitest';
 import { type Family, registerFamily } from '#shared/telemetry/family.ts';
 import type { GpuCard, GpuReading } from '../gpu/gpu-driver.ts';
-import { CSV_FIELDS, METRIC_FIELDS } from '../gpu/nvidia-fields.ts';
+import { CSV_FIELDS, METRIC_FIELDS } from '../gpu/nvidia/csv.ts';
 import { dcgmFamilies } from './dcgm-families.ts';
 import { type GpuFacts, gpuFamilies, gpuProcessFamilies } from './gpu-families.ts';
 import { podFamilies } from './pod-families.ts';

@@ -1,6 +1,6 @@
 /** What a pod with real GPUs is told of them: the condition GpuHealthy (agent reference 9). Pure. */
 import type { PodCondition } from '#shared/api/agent/pod.ts';
-import { cordonOf, type GpuIdentity } from '../gpu/gpu-cordon.ts';
+import { cordonOf, type GpuIdentity } from '../gpu/cordons.ts';
 import type { Cordon, XidRow } from '../gpu/gpu-health.store.ts';
 import { CORDONING_XIDS } from '../gpu/xid.ts';
 

@@ -3,20 +3,14 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
 import type { ContainerEngine } from '../containers/engine/engine.ts';
-import { createGpuCordons } from '../gpu/gpu-cordon.ts';
+import { createGpuCordons } from '../gpu/cordons.ts';
 import type { GpuDriver } from '../gpu/gpu-driver.ts';
-import {
-  createGpuHealthJob,
-  GPU_HEALTH_INTERVAL_MS,
-  KERNEL_LOG_INTERVAL_MS,
-} from '../gpu/gpu-health.job.ts';
+import { createGpuHealthJob, GPU_HEALTH_INTERVAL_MS, KERNEL_LOG_INTERVAL_MS } from '../gpu/gpu-health.job.ts';
 import { createGpuHealthStore } from '../gpu/gpu-health.store.ts';
-import { createGpuLeases, GPU_LEASE_INTERVAL_MS, type GpuSource } from '../gpu/gpu-lease.ts';
-import { createPlaceOf } from '../gpu/gpu-place.ts';
-import { createGpuShare, type GpuShareRule } from '../gpu/gpu-share.ts';
+import { createGpuLeases, GPU_LEASE_INTERVAL_MS, type GpuSource, createGpuShare, type GpuShareRule } from '../gpu/gpu-lease.ts';
+import { createPlaceOf, type NumaNode } from '../gpu/cpu-placement.ts';
 import type { KernelLog } from '../gpu/kernel-log.ts';
-import type { NumaNode } from '../gpu/numa.ts';
-import { countXids } from '../gpu/xid-counts.ts';
+import { countXids } from '../gpu/xid.ts';
 import type { LeaseStore } from '../leases/lease.store.ts';
 import type { PeriodicWork } from '../periodic-work.ts';
 import { createGpuProbe, GPU_PROBE_INTERVAL_MS, type RunInContainer } from './gpu-probe.job.ts';

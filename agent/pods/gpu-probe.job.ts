@@ -5,7 +5,7 @@ import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { createSemaphore } from '#shared/runtime/semaphore.ts';
 import type { GpuDriver } from '../gpu/gpu-driver.ts';
-import { LIST_ARGS, listedUuids } from '../gpu/gpu-list.ts';
+import { LIST_ARGS, listedUuids } from '../gpu/nvidia/mig.ts';
 import { specOf } from './pod.record.ts';
 import type { PodRecords } from './pod.records.ts';
 

@@ -2,7 +2,7 @@
 import type { PodCondition } from '#shared/api/agent/pod.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { type ContainerState, EngineError } from '../containers/engine/engine.ts';
-import type { GpuIdentity } from '../gpu/gpu-cordon.ts';
+import type { GpuIdentity } from '../gpu/cordons.ts';
 import type { GpuDriver } from '../gpu/gpu-driver.ts';
 import type { GpuHealthStore } from '../gpu/gpu-health.store.ts';
 import type { GpuLeases } from '../gpu/gpu-lease.ts';

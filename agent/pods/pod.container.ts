@@ -1,7 +1,7 @@
 /** The container of a pod: row, spec and leases -> what the engine is asked for (agent reference 7). Pure. */
 import type { PodSpec } from '#shared/api/agent/pod.ts';
 import { type ContainerSpec, LABELS, type VolumeMount } from '../containers/engine/engine.ts';
-import type { CpuPlace } from '../gpu/cpu-place.ts';
+import type { CpuPlace } from '../gpu/cpu-placement.ts';
 import { AUTHORIZED_KEYS_FILE } from './mount-point.ts';
 import { containerName, launchHash, type PortMapping } from './pod.record.ts';
 import type { PodRow } from './pod.store.ts';

@@ -12,7 +12,7 @@ import type { EndLeftoverTask } from '../containers/engine/leftover-task.ts';
 import type { PodImages } from '../containers/images/pod-images.ts';
 import type { PodNetworks } from '../containers/network/pod-network.ts';
 import type { GpuLeases } from '../gpu/gpu-lease.ts';
-import type { PlaceOf } from '../gpu/gpu-place.ts';
+import type { PlaceOf } from '../gpu/cpu-placement.ts';
 import type { PortService } from '../leases/port.service.ts';
 import type { DiskQuotaProbe } from './disk-quota.ts';
 import type { GpuMode } from './pod.container.ts';

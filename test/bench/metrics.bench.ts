@@ -2,9 +2,9 @@
 import Fastify from 'fastify';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { createNvidiaDriver } from '../../agent/gpu/nvidia-driver.ts';
-import type { NvidiaSmi } from '../../agent/gpu/nvidia-smi.ts';
-import { parseGpuXml } from '../../agent/gpu/nvidia-xml.ts';
+import { createNvidiaDriver } from '../../agent/gpu/nvidia/driver.ts';
+import type { NvidiaSmi } from '../../agent/gpu/nvidia/nvidia-smi.ts';
+import { parseGpuXml } from '../../agent/gpu/nvidia/xml.ts';
 import { createSimulatedDriver } from '../../agent/gpu/simulated-gpus.ts';
 import { eventually } from '../fakes/eventually.ts';
 import { createFakeEngine } from '../fakes/fake-engine.ts';

@@ -14,7 +14,7 @@ export const STILL_UPWARD: readonly string[] = [
   'agent/containers/volumes/volume.service.ts imports ../../backups/operation.store.ts',
   'agent/containers/volumes/volume.service.ts imports ../../pods/pod-data.ts',
   'agent/containers/volumes/volume.service.ts imports ../../pods/pod.failure.ts',
-  'agent/gpu/outside-processes.ts imports ../access/exec/container-process.ts',
+  'agent/access/exec/container-process.ts imports ../access/exec/container-process.ts',
   'agent/host/host-routes.ts imports ../agent-ports.ts',
   'agent/host/host-routes.ts imports ../listeners.ts',
   'agent/host/host-routes.ts imports ../pod-core.ts',

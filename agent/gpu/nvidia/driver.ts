@@ -1,18 +1,10 @@
 /** The GPUs of this host through nvidia-smi; remembers the last good figures for when it fails. */
 import type { Clock } from '#shared/runtime/clock.ts';
-import type {
-  GpuCard,
-  GpuDriver,
-  GpuFigures,
-  GpuReading,
-  HealthReading,
-  MigPart,
-} from './gpu-driver.ts';
-import { faultOf } from './gpu-fault.ts';
-import { parseGpuCsv } from './nvidia-csv.ts';
-import { createNvidiaDocuments, type NvidiaDocuments } from './nvidia-documents.ts';
-import { argsFor, createNvidiaFields } from './nvidia-fields.ts';
-import { isMigFree, migFigures, migParts } from './nvidia-mig.ts';
+import type { GpuCard, GpuDriver, GpuFigures, GpuReading, HealthReading, MigPart } from '../gpu-driver.ts';
+import { faultOf } from './card-health.ts';
+import { parseGpuCsv, argsFor, createNvidiaFields } from './csv.ts';
+import { createNvidiaDocuments, type NvidiaDocuments } from './documents.ts';
+import { isMigFree, migFigures, migParts } from './mig.ts';
 import type { NvidiaSmi, SmiOutput } from './nvidia-smi.ts';
 
 /** Older figures than this hide a fault rather than bridge it: then only the identity is shown. */

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import { csvRow, H100_A, H100_B, TWO_CARDS } from '../../test/fixtures/nvidia-smi.ts';
-import { parseGpuCsv } from './nvidia-csv.ts';
-import { MAX_VALUE_CHARS } from './nvidia-value.ts';
+import { csvRow, H100_A, H100_B, TWO_CARDS } from '../../../test/fixtures/nvidia-smi.ts';
+import { parseGpuCsv } from './csv.ts';
+import { MAX_VALUE_CHARS } from './values.ts';
 
 it('reads every column of every card', () => {
   const { devices, driverVersion, problems } = parseGpuCsv(TWO_CARDS);

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { CommandResult, RunCommand } from '#shared/runtime/run-command.ts';
-import { createManualClock } from '../../test/fakes/manual-clock.ts';
+import { createManualClock } from '../../../test/fakes/manual-clock.ts';
 import { createNvidiaSmi } from './nvidia-smi.ts';
 
 it('shares one run between callers and starts no second beside it', async () => {

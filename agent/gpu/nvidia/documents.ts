@@ -1,11 +1,11 @@
 /** The outputs of nvidia-smi that cost much or change seldom: kept for a while, read again when asked to. */
 import type { GpuTopology } from '#shared/api/agent/inventory.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
-import type { GpuCard, GpuProcess } from './gpu-driver.ts';
-import { LIST_ARGS, type ListedGpu, parseGpuList } from './gpu-list.ts';
+import type { GpuCard, GpuProcess } from '../gpu-driver.ts';
+import { LIST_ARGS, type ListedGpu, parseGpuList } from './mig.ts';
 import type { NvidiaSmi } from './nvidia-smi.ts';
-import { parseTopology, TOPOLOGY_ARGS } from './nvidia-topology.ts';
-import { parseGpuXml, XML_ARGS, type XmlInventory } from './nvidia-xml.ts';
+import { parseTopology, TOPOLOGY_ARGS } from './topology.ts';
+import { parseGpuXml, XML_ARGS, type XmlInventory } from './xml.ts';
 
 /** Parsing a document of eight cards keeps the event loop for 20 to 30 ms. */
 export const XML_FRESH_MS = 30_000;

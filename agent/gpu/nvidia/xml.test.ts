@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { H100_A, H100_B, xmlDocument } from '../../test/fixtures/nvidia-smi.ts';
-import { parseGpuXml } from './nvidia-xml.ts';
+import { H100_A, H100_B, xmlDocument } from '../../../test/fixtures/nvidia-smi.ts';
+import { parseGpuXml } from './xml.ts';
 
 it.each(['new', 'old'] as const)('reads a document with %s power readings', async (power) => {
   const inventory = await parseGpuXml(xmlDocument({ power }));

@@ -6,10 +6,10 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import nodeNvidiaSmi from 'node-nvidia-smi';
 import { afterAll, expect, it } from 'vitest';
-import { createFakeNvidiaSmi } from '../../test/fakes/fake-nvidia-smi.ts';
-import { H100_A, xmlDocument } from '../../test/fixtures/nvidia-smi.ts';
-import { amountOf, textOf } from './nvidia-value.ts';
-import { parseGpuXml } from './nvidia-xml.ts';
+import { createFakeNvidiaSmi } from '../../../test/fakes/fake-nvidia-smi.ts';
+import { H100_A, xmlDocument } from '../../../test/fixtures/nvidia-smi.ts';
+import { amountOf, textOf } from './values.ts';
+import { parseGpuXml } from './xml.ts';
 
 const OWN_DOCUMENTS: [string, string][] = [
   ['two cards, new driver', xmlDocument()],

@@ -1,9 +1,9 @@
 import { afterEach, expect, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
-import { createFakeNvidiaSmi } from '../../test/fakes/fake-nvidia-smi.ts';
-import { createManualClock } from '../../test/fakes/manual-clock.ts';
-import { EVERYTHING, FAULTS, HEALTHY, MAX_ERROR_CHARS } from '../../test/fixtures/nvidia-faults.ts';
+import { createFakeNvidiaSmi } from '../../../test/fakes/fake-nvidia-smi.ts';
+import { createManualClock } from '../../../test/fakes/manual-clock.ts';
+import { EVERYTHING, FAULTS, HEALTHY, MAX_ERROR_CHARS } from '../../../test/fixtures/nvidia-faults.ts';
 import {
   csvRow,
   H100_A,
@@ -15,9 +15,9 @@ import {
   MIG_LIST,
   TWO_CARDS,
   xmlDocument,
-} from '../../test/fixtures/nvidia-smi.ts';
-import { EIGHT_NVSWITCH } from '../../test/fixtures/nvidia-topology.ts';
-import { createNvidiaDriver } from './nvidia-driver.ts';
+} from '../../../test/fixtures/nvidia-smi.ts';
+import { EIGHT_NVSWITCH } from '../../../test/fixtures/nvidia-topology.ts';
+import { createNvidiaDriver } from './driver.ts';
 import { createNvidiaSmi } from './nvidia-smi.ts';
 
 const TIMEOUT_MS = 300;

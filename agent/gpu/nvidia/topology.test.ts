@@ -6,8 +6,8 @@ import {
   OLD_DRIVER,
   ONE_H100,
   TWO_PAIRS,
-} from '../../test/fixtures/nvidia-topology.ts';
-import { parseTopology } from './nvidia-topology.ts';
+} from '../../../test/fixtures/nvidia-topology.ts';
+import { parseTopology } from './topology.ts';
 
 const cards = (count: number) =>
   Array.from({ length: count }, (_, index) => ({ index, uuid: `GPU-${index}` }));

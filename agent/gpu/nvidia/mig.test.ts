@@ -1,8 +1,8 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { H100_A, H100_B, MIG_1G, MIG_3G, MIG_LIST } from '../../test/fixtures/nvidia-smi.ts';
-import { listedUuids, parseGpuList } from './gpu-list.ts';
+import { H100_A, H100_B, MIG_1G, MIG_3G, MIG_LIST } from '../../../test/fixtures/nvidia-smi.ts';
+import { listedUuids, parseGpuList } from './mig.ts';
 
 it('gives each card its MIG devices', () => {
   const text = `${MIG_LIST}GPU 1: NVIDIA H100 80GB HBM3 (UUID: ${H100_B})\n`;
