@@ -2,10 +2,10 @@
 import type { Enrolment } from '#shared/api/agent/identity.ts';
 import type { Identity } from '#shared/signing/identity.ts';
 import type { CertificateSource } from '#shared/tls/listener-certificate.ts';
+import type { GpuMetrics } from './config.ts';
 import type { HostProbe } from './host/host-probe.ts';
 import type { ReadHostSources } from './host/host-sources.ts';
 import type { Auth } from './identity/auth.ts';
-import type { GpuMetrics } from './metrics/gpu-metrics.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import type { PodCorePorts } from './pod-core.ts';
 import type { UpdatePorts } from './updates/update.service.ts';

@@ -12,13 +12,13 @@ import { createDiskPercent } from './host/disk-percent.ts';
 import { registerHostView } from './host/host-routes.ts';
 import { problemOfStore } from './host/store-probe.ts';
 import { createListeners } from './listeners.ts';
-import { createMeasuring } from './metrics/measurements.ts';
+import { createMeasurements } from './metrics/measurements.ts';
 import { startWork } from './periodic-work.ts';
 import { createPodCore } from './pod-core.ts';
 import { registerPodRoutes } from './pods/pod.routes.ts';
 import { createUpkeep } from './pods/reconcile-loops.ts';
 import { createSelfUpdate } from './updates/updates.ts';
-import { createExamination } from './verify/verification.ts';
+import { createVerification } from './verify/verification.ts';
 
 /** Sooner than a look at the process is given up: an engine that hangs is away, and no ailment of ours. */
 const PING_WITHIN_MS = 5_000;
@@ -43,11 +43,11 @@ export function createAgent(given: AgentPorts) {
   });
   const upkeep = createUpkeep(ports, core, stopping.signal);
   const access = createPodAccess(ports, core);
-  const examination = createExamination(ports, core, stopping.signal);
+  const examination = createVerification(ports, core, stopping.signal);
   const updates = createSelfUpdate(ports, core, examination);
   const { logFollowers } = access;
   const { status: updateStatus } = updates;
-  const measuring = createMeasuring(ports, core, { logFollowers, updateStatus });
+  const measuring = createMeasurements(ports, core, { logFollowers, updateStatus });
   const safekeeping = createSafekeeping(ports, core, (row) => {
     metrics.operationEnded(row);
     measuring.metricsJob.noteOperation(row);

@@ -1,5 +1,6 @@
 /** The agent's configuration: AGENT_* environment variables, parsed once and passed down as values. */
 import { z } from 'zod';
+import { BUILTIN_HOST } from '#shared/api/agent/images.ts';
 import { ListenAddress, portClash } from '#shared/http/listen.ts';
 import {
   allOrNone,
@@ -20,8 +21,13 @@ import { GPU_MODES } from './gpu/choose-gpu-driver.ts';
 import { GPU_SPLITS } from './gpu/gpu-lease.ts';
 import { KERNEL_LOG_PATH } from './gpu/kernel-log.ts';
 import { parseSimulatedGpus } from './gpu/simulated-gpus.ts';
-import { GPU_METRICS } from './metrics/gpu-metrics.ts';
-import { GPU_PROOF_REFERENCE } from './verify/challenges/gpu-proof.ts';
+
+/** Names of GPU metrics: those of nvidia_gpu_exporter, of NVIDIA's DCGM exporter, both or none. */
+const GPU_METRICS = ['nvidia', 'dcgm', 'both', 'none'] as const;
+export type GpuMetrics = (typeof GPU_METRICS)[number];
+
+/** The image of the GPU proof. The provider builds it from `agent/gpu-proof`; it is never pulled. */
+const GPU_PROOF_IMAGE = `${BUILTIN_HOST}gpu-proof:1`;
 
 const MAX_TRUSTED_KEYS = 100;
 const MAX_RANGES = 100;
@@ -122,7 +128,7 @@ const Schema = z.object({
   AGENT_GPU_SPLIT: z.enum(GPU_SPLITS).default('any'),
   AGENT_MIN_GPU_COUNT: z.coerce.number('Not a number').int().min(0).max(64).default(0),
   AGENT_NVIDIA_SMI: z.string().default('nvidia-smi'),
-  AGENT_GPU_PROOF_IMAGE: z.string().min(1).max(200).default(GPU_PROOF_REFERENCE),
+  AGENT_GPU_PROOF_IMAGE: z.string().min(1).max(200).default(GPU_PROOF_IMAGE),
   AGENT_BUSYBOX: z.string().default('/bin/busybox'),
   AGENT_DOCKER_SOCKET: z.string().optional(),
   AGENT_MEMORY_RESERVE_MIB: z.coerce.number('Not a number').int().min(0).default(1_024),

@@ -1,8 +1,7 @@
 /** Whether what a container uses can be read from the kernel's files, tried with one that sleeps. */
 import type { Random } from '#shared/runtime/random.ts';
 import { type ContainerEngine, LABELS } from '../containers/engine/engine.ts';
-import { createFileUsage } from '../metrics/usage/file-usage.ts';
-import { createKernelFiles } from '../metrics/usage/kernel-files.ts';
+import { createFileUsage, createKernelFiles } from '../metrics/usage/kernel-usage.ts';
 
 /** Longer than a look takes, and not for ever where the doctor is killed. */
 const SLEEP_SECONDS = '60';

@@ -1,8 +1,8 @@
 /** Whether a card is kept from new pods, and why. */
 import type { GpuDevice } from '#shared/api/agent/inventory.ts';
+import type { HealthReading } from './gpu-driver.ts';
 import type { Cordon, GpuHealthStore, SeenCard } from './gpu-health.store.ts';
 import { pciKey } from './xid.ts';
-import type { HealthReading } from './gpu-driver.ts';
 
 /** What identifies a GPU or MIG device. */
 export type GpuIdentity = {

@@ -1,10 +1,10 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpus, tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { EIGHT_NVSWITCH, OLD_DRIVER } from '../../test/fixtures/nvidia-topology.ts';
 import { countCpus, cpuPlace, type PlaceWish, readNumaNodes } from './cpu-placement.ts';
 import { parseTopology } from './nvidia/topology.ts';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { cpus, tmpdir } from 'node:os';
-import { join } from 'node:path';
 
 const GIB = 2 ** 30;
 const cards = Array.from({ length: 8 }, (_, index) => ({ index, uuid: `GPU-${index}` }));

@@ -1,7 +1,8 @@
 /** Which processors and memory lie beside a pod's GPUs (agent reference 9). Pure. */
-import type { GpuTopology } from '#shared/api/agent/inventory.ts';
+
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { GpuTopology } from '#shared/api/agent/inventory.ts';
 import type { PodSpec } from '#shared/api/agent/pod.ts';
 import type { GpuDriver } from './gpu-driver.ts';
 

@@ -6,7 +6,7 @@ import { openDatabase } from '../database/database.ts';
 import { createLeaseStore } from '../leases/lease.store.ts';
 import { createGpuCordons } from './cordons.ts';
 import { createGpuHealthStore } from './gpu-health.store.ts';
-import { createGpuLeases, type GpuSource, createGpuShare, type GpuShareRule } from './gpu-lease.ts';
+import { createGpuLeases, createGpuShare, type GpuShareRule, type GpuSource } from './gpu-lease.ts';
 
 const OPEN: GpuShareRule = { split: 'any', minimum: 0 };
 

@@ -1,6 +1,6 @@
 /** What the host has and how it is, put together: inventory, health, readiness. */
 import type { UpdateStatus } from '#shared/api/agent/update-status.ts';
-import { PROC, countOutside } from '../access/exec/container-process.ts';
+import { countOutside, PROC } from '../access/exec/container-process.ts';
 import type { AgentPorts } from '../agent-ports.ts';
 import type { GpuDriver } from '../gpu/gpu-driver.ts';
 import type { Listeners } from '../listeners.ts';

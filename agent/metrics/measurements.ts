@@ -1,25 +1,52 @@
-/** What is measured of the host and its pods, put together: samples, and the metrics made of them. */
+/** Composition of what is measured of the host and its pods: samples, and the metrics made of them. */
 import { SAMPLE_INTERVAL_MS } from '#shared/api/agent/metrics.ts';
 import type { UpdateStatus } from '#shared/api/agent/update-status.ts';
-import type { AgentPorts } from '../agent-ports.ts';
-import type { Listeners } from '../listeners.ts';
+import type { HttpServer } from '#shared/http/server.ts';
+import type { GatewayLink } from '../access/ssh/gateway-link.ts';
+import type { OperationStore } from '../backups/operation.store.ts';
+import type { ContainerEngine } from '../containers/engine/engine.ts';
+import type { GpuCordons } from '../gpu/cordons.ts';
+import type { CountedXid } from '../gpu/xid.ts';
+import type { LeaseStore } from '../leases/lease.store.ts';
+import type { PortRange } from '../leases/port.service.ts';
 import type { PeriodicWork } from '../periodic-work.ts';
-import type { PodCore } from '../pod-core.ts';
-import { createMetricsJob } from './metrics.job.ts';
-import { registerMetricsRoutes } from './metrics.routes.ts';
-import { registerSampleRoutes } from './sample.routes.ts';
-import { createSamples } from './samples.ts';
-import { createFileUsage } from './usage/file-usage.ts';
-import { createKernelFiles } from './usage/kernel-files.ts';
+import type { PodRecords } from '../pods/pod.records.ts';
+import { createMetricsJob, type MetricsJobPorts } from './metrics.job.ts';
+import { registerMetricsRoutes, registerSampleRoutes } from './metrics.routes.ts';
+import type { Metrics } from './metrics.ts';
+import { createSamples, type SamplesPorts } from './samples.ts';
+import { createFileUsage, createKernelFiles } from './usage/kernel-usage.ts';
 import { createPodUsage } from './usage/pod-usage.ts';
 
-/** What other parts of the agent know. */
-type Known = { logFollowers(): number; updateStatus(): UpdateStatus };
+export type MeasurementPorts = Omit<SamplesPorts, 'records' | 'podUsage'> &
+  Pick<MetricsJobPorts, 'gpuMetrics' | 'hostname'> & {
+    engine: ContainerEngine;
+    gatewayLink: GatewayLink;
+    metrics: Metrics;
+    portRange: PortRange;
+  };
 
-/** Nothing is measured before its work runs. */
-export function createMeasuring(ports: AgentPorts, core: PodCore, known: Known) {
+/** The parts of the pods module that are measured. */
+export type MeasuredPods = {
+  records: PodRecords;
+  leases: LeaseStore;
+  operations: OperationStore;
+  gpuCordons: GpuCordons;
+  gpuXids(): CountedXid[];
+  portLeases: { freeCount(): number };
+  diskWatch: { bytesOf: MetricsJobPorts['writtenBytes'] };
+  pulls: { presentOf: MetricsJobPorts['pullOf'] };
+  diskQuota: { found(): string };
+  firewall: { enforced(): boolean };
+};
+
+/** State of other modules that metrics show. */
+export type OtherState = { logFollowers(): number; updateStatus(): UpdateStatus };
+
+/** Measures nothing before `work` runs. */
+export function createMeasurements(ports: MeasurementPorts, pods: MeasuredPods, other: OtherState) {
   const { clock, metrics, portRange } = ports;
-  const { records, leases, operations } = core;
+  const { records, leases, operations } = pods;
   const files = createFileUsage(createKernelFiles());
   const samples = createSamples({
     ...ports,
@@ -27,22 +54,26 @@ export function createMeasuring(ports: AgentPorts, core: PodCore, known: Known) 
     podUsage: createPodUsage({ ...ports, files }),
   });
   const metricsJob = createMetricsJob({
-    ...{ ...ports, records, leases, samples, operations },
-    xids: core.gpuXids,
+    ...ports,
+    records,
+    leases,
+    samples,
+    operations,
+    xids: pods.gpuXids,
     cordonedUuids: () =>
       (samples.gpus()?.reading.devices ?? [])
-        .filter((device) => core.gpuCordons.of(device) !== null)
+        .filter((device) => pods.gpuCordons.of(device) !== null)
         .map(({ uuid }) => uuid),
-    writtenBytes: core.diskWatch.bytesOf,
-    pullOf: core.pulls.presentOf,
-    standing: () => ({
-      ports: { size: portRange.last - portRange.first + 1, free: core.portLeases.freeCount() },
-      logSubscribers: known.logFollowers(),
+    writtenBytes: pods.diskWatch.bytesOf,
+    pullOf: pods.pulls.presentOf,
+    currentState: () => ({
+      ports: { size: portRange.last - portRange.first + 1, free: pods.portLeases.freeCount() },
+      logSubscribers: other.logFollowers(),
       ssh: ports.gatewayLink.traffic(),
-      diskQuota: core.diskQuota.found(),
+      diskQuota: pods.diskQuota.found(),
       simulated: ports.gpuDriver.kind === 'simulated',
-      firewallEnforced: core.firewall.enforced(),
-      updateState: known.updateStatus().state,
+      firewallEnforced: pods.firewall.enforced(),
+      updateState: other.updateStatus().state,
     }),
   });
   const work: PeriodicWork[] = [
@@ -54,9 +85,14 @@ export function createMeasuring(ports: AgentPorts, core: PodCore, known: Known) 
     metricsJob,
     work,
 
-    register({ server, monitoring }: Listeners): void {
+    /** `monitoring` is the provider's separate listener; null if there is none. */
+    register({ server, monitoring }: { server: HttpServer; monitoring: HttpServer | null }): void {
       registerSampleRoutes(server, { samples });
-      registerMetricsRoutes(monitoring ?? server, { clock, metrics, isOwn: monitoring !== null });
+      registerMetricsRoutes(monitoring ?? server, {
+        clock,
+        metrics,
+        isSeparate: monitoring !== null,
+      });
     },
   };
 }

@@ -1,23 +1,26 @@
 /** Collects what metrics show, apart from the reconcile: a driver that hangs must not hold that up. */
-
 import type { PullProgress } from '#shared/api/agent/images.ts';
 import { SAMPLE_INTERVAL_MS } from '#shared/api/agent/metrics.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Family } from '#shared/telemetry/family.ts';
 import type { OperationRow, OperationStore } from '../backups/operation.store.ts';
+import type { GpuMetrics } from '../config.ts';
 import type { CountedXid } from '../gpu/xid.ts';
 import type { LeaseStore } from '../leases/lease.store.ts';
 import { containerName, specOf } from '../pods/pod.record.ts';
 import type { PodRecords } from '../pods/pod.records.ts';
 import type { PodRow } from '../pods/pod.store.ts';
+import {
+  type AgentState,
+  type GpuLeaseState,
+  hostFamilies,
+  stateFamilies,
+} from './agent-families.ts';
 import { dcgmFamilies } from './dcgm-families.ts';
 import { type GpuFacts, gpuFamilies, gpuProcessFamilies } from './gpu-families.ts';
-import type { GpuMetrics } from './gpu-metrics.ts';
-import { hostFamilies } from './host-families.ts';
 import type { Metrics } from './metrics.ts';
 import { type PodFacts, podFamilies, type WorkFacts } from './pod-families.ts';
 import type { Samples } from './samples.ts';
-import { type AgentState, type GpuLeaseState, stateFamilies } from './state-families.ts';
 
 /** Figures that no collection has renewed for so long are not shown: stale values hide faults. */
 const SHOWN_MS = 3 * SAMPLE_INTERVAL_MS;
@@ -41,8 +44,11 @@ export type MetricsJobPorts = {
   writtenBytes(podId: string): number | null;
   /** Of the image of a pod that is being pulled; null without a pull. */
   pullOf(podId: string): PullProgress | null;
-  /** What nothing has to be asked for. */
-  standing(): Omit<AgentState, 'phases' | 'gpuLeases' | 'cordonedUuids' | 'unfinishedOperations'>;
+  /** The parts of the agent's state that are in memory. */
+  currentState(): Omit<
+    AgentState,
+    'phases' | 'gpuLeases' | 'cordonedUuids' | 'unfinishedOperations'
+  >;
 };
 
 /** Everything of one moment, for scrapes to read. */
@@ -69,7 +75,7 @@ export function createMetricsJob(ports: MetricsJobPorts) {
     const unfinished = ports.operations.unfinished(MAX_OPERATIONS);
     return {
       state: {
-        ...ports.standing(),
+        ...ports.currentState(),
         phases: rows.map(({ phase }) => phase),
         gpuLeases: leaseStates(cards, ports.leases),
         cordonedUuids: ports.cordonedUuids(),

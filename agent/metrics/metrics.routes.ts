@@ -1,20 +1,38 @@
-/** GET /metrics: on the main listener without what tells of renters, on one of the provider's own with all. */
-
+/** GET /metrics, /v1/metrics/host and /v1/pods/{id}/metrics; all answer from memory. */
+import { z } from 'zod';
+import { HostMetrics, PodMetrics } from '#shared/api/agent/metrics.ts';
+import { PodId } from '#shared/api/agent/pod.ts';
 import { registerScrape } from '#shared/http/scrape.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Metrics } from './metrics.ts';
+import type { Samples } from './samples.ts';
 
+/** The main listener omits metrics that identify renters; the provider's separate listener serves all. */
 export function registerMetricsRoutes(
   server: HttpServer,
   deps: {
     clock: Clock;
     metrics: Pick<Metrics, 'render' | 'renderAll' | 'contentType'>;
-    /** Whether the listener is the provider's own. */
-    isOwn: boolean;
+    /** The listener is the provider's separate one. */
+    isSeparate: boolean;
   },
 ): void {
-  const { clock, metrics, isOwn } = deps;
+  const { clock, metrics, isSeparate } = deps;
   const { contentType, render, renderAll } = metrics;
-  registerScrape(server, { clock, contentType, render: isOwn ? renderAll : render });
+  registerScrape(server, { clock, contentType, render: isSeparate ? renderAll : render });
+}
+
+export function registerSampleRoutes(
+  server: HttpServer,
+  { samples }: { samples: Pick<Samples, 'host' | 'pod'> },
+): void {
+  server.get('/v1/metrics/host', { schema: { response: { 200: HostMetrics } } }, async () =>
+    samples.host(),
+  );
+  server.get(
+    '/v1/pods/:id/metrics',
+    { schema: { params: z.object({ id: PodId }), response: { 200: PodMetrics } } },
+    async ({ params }) => samples.pod(params.id),
+  );
 }

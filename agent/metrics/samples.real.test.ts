@@ -5,8 +5,7 @@ import { HostMetrics, PodMetrics } from '#shared/api/agent/metrics.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { createRealHost, type RealHost } from '../../test/fakes/real-host.ts';
 import type { ContainerUsage } from '../containers/engine/engine.ts';
-import { createFileUsage } from './usage/file-usage.ts';
-import { createKernelFiles } from './usage/kernel-files.ts';
+import { createFileUsage, createKernelFiles } from './usage/kernel-usage.ts';
 
 const MIB = 2 ** 20;
 /** A sleeper's processor time between two looks, on a busy host. */

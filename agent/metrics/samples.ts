@@ -24,8 +24,7 @@ const MAX_LOGGED_CHARS = 500;
 
 export type Samples = ReturnType<typeof createSamples>;
 
-/** In memory only: as much as running pods need, and freed with them. */
-export function createSamples(deps: {
+export type SamplesPorts = {
   clock: Clock;
   log: Log;
   engine: Pick<ContainerEngine, 'info'>;
@@ -34,7 +33,10 @@ export function createSamples(deps: {
   hostProbe: Pick<HostProbe, 'sample'>;
   records: Pick<PodRecords, 'get' | 'list'>;
   gatewayLink: Pick<GatewayLink, 'traffic'>;
-}) {
+};
+
+/** In memory only; the figures of a pod are dropped when it is removed. */
+export function createSamples(deps: SamplesPorts) {
   const { clock, log, engine, gpuDriver, records } = deps;
   const simulated = gpuDriver.kind === 'simulated';
   let host: { atMs: number; figures: HostSample } | null = null;

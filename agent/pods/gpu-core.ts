@@ -4,11 +4,21 @@ import type { Log } from '#shared/runtime/log.ts';
 import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
 import type { ContainerEngine } from '../containers/engine/engine.ts';
 import { createGpuCordons } from '../gpu/cordons.ts';
-import type { GpuDriver } from '../gpu/gpu-driver.ts';
-import { createGpuHealthJob, GPU_HEALTH_INTERVAL_MS, KERNEL_LOG_INTERVAL_MS } from '../gpu/gpu-health.job.ts';
-import { createGpuHealthStore } from '../gpu/gpu-health.store.ts';
-import { createGpuLeases, GPU_LEASE_INTERVAL_MS, type GpuSource, createGpuShare, type GpuShareRule } from '../gpu/gpu-lease.ts';
 import { createPlaceOf, type NumaNode } from '../gpu/cpu-placement.ts';
+import type { GpuDriver } from '../gpu/gpu-driver.ts';
+import {
+  createGpuHealthJob,
+  GPU_HEALTH_INTERVAL_MS,
+  KERNEL_LOG_INTERVAL_MS,
+} from '../gpu/gpu-health.job.ts';
+import { createGpuHealthStore } from '../gpu/gpu-health.store.ts';
+import {
+  createGpuLeases,
+  createGpuShare,
+  GPU_LEASE_INTERVAL_MS,
+  type GpuShareRule,
+  type GpuSource,
+} from '../gpu/gpu-lease.ts';
 import type { KernelLog } from '../gpu/kernel-log.ts';
 import { countXids } from '../gpu/xid.ts';
 import type { LeaseStore } from '../leases/lease.store.ts';

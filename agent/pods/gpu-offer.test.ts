@@ -5,7 +5,7 @@ import { systemRandom } from '#shared/runtime/random.ts';
 import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { createTestAgent, podSpec } from '../../test/fakes/test-agent.ts';
-import { type GpuShareRule, createGpuSource } from '../gpu/gpu-lease.ts';
+import { createGpuSource, type GpuShareRule } from '../gpu/gpu-lease.ts';
 import { createSimulatedDriver, parseSimulatedGpus } from '../gpu/simulated-gpus.ts';
 
 /** An agent with simulated GPUs after `AGENT_SIMULATED_GPUS`. */

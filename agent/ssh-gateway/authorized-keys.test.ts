@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import ssh2, { type PublicKeyAuthContext } from 'ssh2';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createSshKeyPair, sshFingerprint } from '#shared/signing/openssh-key.ts';
-import { hasSigned, keyMeant, parseAuthorizedKeys } from './authorized-keys.ts';
+import { createSecurityKey } from '../../test/fakes/security-key.ts';
+import { hasSigned, keyMeant, parseAuthorizedKeys, parseHardwareKey } from './authorized-keys.ts';
 
 const pair = createSshKeyPair(systemRandom, 'me');
 const other = createSshKeyPair(systemRandom, 'other');
@@ -41,4 +42,56 @@ it('believes a signature of this very session by this very key', () => {
   const forged = keyOf(other.privateKeyPem).sign(blob);
   expect(hasSigned(claim({ key, blob, signature: forged }), mine)).toBe(false);
   expect(hasSigned(claim({ key }), mine)).toBe(false);
+});
+
+const TYPES = ['sk-ssh-ed25519@openssh.com', 'sk-ecdsa-sha2-nistp256@openssh.com'] as const;
+const SESSION = Buffer.from('this very session');
+
+/** Without the type before it, as ssh2 hands a signature on. */
+function handedOn(signature: Buffer, type: string): Buffer {
+  return signature.subarray(4 + type.length + 4);
+}
+
+describe.each(TYPES)('a key of type %s', (type) => {
+  const device = createSecurityKey(type);
+  const key = parseHardwareKey(device.line);
+  const signature = () => handedOn(device.signatureOf(SESSION), type);
+
+  it('is believed for what it signed, every time', () => {
+    for (let round = 0; round < 50; round += 1)
+      expect(key?.verify(SESSION, signature())).toBe(true);
+  });
+
+  it('is not believed for anything else, or when another signed', () => {
+    expect(key?.verify(Buffer.from('another session'), signature())).toBe(false);
+    const other = createSecurityKey(type).signatureOf(SESSION);
+    expect(key?.verify(SESSION, handedOn(other, type))).toBe(false);
+    const untouched = parseHardwareKey(device.line);
+    const counted = signature();
+    counted.writeUInt8(0xff, counted.length - 1);
+    expect(untouched?.verify(SESSION, counted)).toBe(false);
+  });
+
+  it('is not believed when nobody touched it', () => {
+    const alone = createSecurityKey(type, false);
+    const parsed = parseHardwareKey(alone.line);
+    expect(parsed).not.toBeNull();
+    expect(parsed?.verify(SESSION, handedOn(alone.signatureOf(SESSION), type))).toBe(false);
+  });
+
+  it('bears rubbish', () => {
+    for (const bytes of [0, 1, 5, 69, 200]) {
+      expect(key?.verify(SESSION, Buffer.alloc(bytes, 0xff))).toBe(false);
+    }
+  });
+});
+
+it.each([
+  'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJJ/tAzpR9ZwrM6Ejqg2T6Vm1Z2sCfIHmPpRUSk/4sIW',
+  'sk-ssh-ed25519@openssh.com',
+  'sk-ssh-ed25519@openssh.com AAAA',
+  `sk-ssh-ed25519@openssh.com ${Buffer.alloc(90, 7).toString('base64')}`,
+  '',
+])('"%s" is no such key', (line) => {
+  expect(parseHardwareKey(line)).toBeNull();
 });

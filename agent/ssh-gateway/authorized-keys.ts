@@ -1,7 +1,7 @@
 /** The keys that a pod lets in, and whether a client has proved to hold one of them. Pure. */
-import { createHash } from 'node:crypto';
+
+import { createHash, createPublicKey, type KeyObject, verify } from 'node:crypto';
 import ssh2, { type PublicKeyAuthContext } from 'ssh2';
-import { parseHardwareKey } from './hardware-key.ts';
 
 const RSA_HASHES = ['sha256', 'sha512'];
 
@@ -52,4 +52,98 @@ function parseSoftwareKey(line: string): Omit<AuthorizedKey, 'fingerprint'> | nu
 
 function fingerprintOf(blob: Uint8Array): string {
   return `SHA256:${createHash('sha256').update(blob).digest('base64').replace(/=+$/, '')}`;
+}
+
+// MERGED agent/ssh-gateway/authorized-keys.ts: Keys kept in a security key (`sk-…`): what they sign is not the session itself but an assertion over it. Pure.
+/** Whether `signature`, as ssh2 hands it on, is this key's over `blob`. */
+export type VerifyHardware = (blob: Uint8Array, signature: Uint8Array) => boolean;
+
+const ED25519 = 'sk-ssh-ed25519@openssh.com';
+const ECDSA = 'sk-ecdsa-sha2-nistp256@openssh.com';
+const ED25519_BYTES = 32;
+const ED25519_SIGNATURE_BYTES = 64;
+const COORDINATE_BYTES = 32;
+/** Flags and counter, behind every signature. */
+const TRAILER_BYTES = 5;
+/** The flag that says that somebody touched the device; without it the login could be anybody's program. */
+const USER_PRESENT = 0x01;
+
+/** Null for anything that is no such public key (OpenSSH PROTOCOL.u2f). */
+export function parseHardwareKey(line: string): { blob: Buffer; verify: VerifyHardware } | null {
+  const [type = '', encoded = ''] = line.trim().split(/\s+/);
+  const blob = Buffer.from(encoded, 'base64');
+  const [name, ...parts] = readStrings(blob) ?? [];
+  if (name?.toString('latin1') !== type) return null;
+  const application = parts.at(-1);
+  const key = keyOf(type, parts);
+  if (key === null || application === undefined) return null;
+  const appHash = sha256(application);
+  return {
+    blob,
+    verify: (message, signature) => {
+      const signed = Buffer.from(signature);
+      const trailer = signed.subarray(-TRAILER_BYTES);
+      const raw = rawSignature(type, signed.subarray(0, -TRAILER_BYTES));
+      if (raw === null || trailer.length !== TRAILER_BYTES) return false;
+      if (((trailer[0] ?? 0) & USER_PRESENT) === 0) return false;
+      const assertion = Buffer.concat([appHash, trailer, sha256(message)]);
+      return type === ED25519
+        ? verify(null, assertion, key, raw)
+        : verify('sha256', assertion, { key, dsaEncoding: 'ieee-p1363' }, raw);
+    },
+  };
+}
+
+function keyOf(type: string, parts: readonly Buffer[]): KeyObject | null {
+  try {
+    if (type === ED25519 && parts.length === 2) {
+      const [x] = parts;
+      if (x?.length !== ED25519_BYTES) return null;
+      const jwk = { kty: 'OKP', crv: 'Ed25519', x: x.toString('base64url') };
+      return createPublicKey({ key: jwk, format: 'jwk' });
+    }
+    const [curve, point] = parts;
+    if (type !== ECDSA || parts.length !== 3 || curve?.toString('latin1') !== 'nistp256')
+      return null;
+    if (point?.length !== 1 + 2 * COORDINATE_BYTES || point[0] !== 4) return null;
+    const x = point.subarray(1, 1 + COORDINATE_BYTES).toString('base64url');
+    const y = point.subarray(1 + COORDINATE_BYTES).toString('base64url');
+    return createPublicKey({ key: { kty: 'EC', crv: 'P-256', x, y }, format: 'jwk' });
+  } catch {
+    // A point that is not on the curve.
+    return null;
+  }
+}
+
+/** As Node's verify takes it; null when it has not the type's form. */
+function rawSignature(type: string, signature: Buffer): Buffer | null {
+  if (type === ED25519) return signature.length === ED25519_SIGNATURE_BYTES ? signature : null;
+  const [r, s, ...rest] = readStrings(signature) ?? [];
+  if (r === undefined || s === undefined || rest.length > 0) return null;
+  const numbers = [r, s].map(fixedWidth);
+  return numbers.includes(null) ? null : Buffer.concat(numbers as Buffer[]);
+}
+
+/** An mpint as the coordinate's number of bytes; null when it is longer. */
+function fixedWidth(mpint: Buffer): Buffer | null {
+  const bytes = mpint[0] === 0 ? mpint.subarray(1) : mpint;
+  if (bytes.length > COORDINATE_BYTES) return null;
+  return Buffer.concat([Buffer.alloc(COORDINATE_BYTES - bytes.length), bytes]);
+}
+
+/** The length-prefixed strings that `bytes` consist of; null when they do not. */
+function readStrings(bytes: Buffer): Buffer[] | null {
+  const strings: Buffer[] = [];
+  for (let at = 0; at < bytes.length; ) {
+    if (at + 4 > bytes.length) return null;
+    const end = at + 4 + bytes.readUInt32BE(at);
+    if (end > bytes.length) return null;
+    strings.push(bytes.subarray(at + 4, end));
+    at = end;
+  }
+  return strings;
+}
+
+function sha256(bytes: Uint8Array): Buffer {
+  return createHash('sha256').update(bytes).digest();
 }

@@ -12,7 +12,7 @@ import { type SshHost, startSshHost } from '../../test/fakes/ssh-host.ts';
 import { GatewaySnapshot } from '../access/ssh/gateway-files.ts';
 import { createExecEngine } from '../containers/engine/exec.ts';
 import { startGateway } from './gateway.ts';
-import { BOUNDS } from './seats.ts';
+import { BOUNDS } from './limits.ts';
 
 const SMALL = { sessionsPerPod: 2, sessions: 3, idleMs: 600_000, idleCheckMs: 100 };
 

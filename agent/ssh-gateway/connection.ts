@@ -5,8 +5,8 @@ import type { ProcessPorts } from '../access/exec/run-process.ts';
 import type { GatewayPod } from '../access/ssh/gateway-files.ts';
 import type { AuthorizedKey } from './authorized-keys.ts';
 import { serveForward } from './forward.ts';
+import type { Bounds, Seats } from './limits.ts';
 import type { Meter } from './pump.ts';
-import type { Bounds, Seats } from './seats.ts';
 import { type SessionPod, serveSession } from './session.ts';
 
 /** Open channels of one connection: browsers behind a forwarded port open many. */

@@ -5,8 +5,7 @@ import { messageOf } from '#shared/runtime/errors.ts';
 import { createTurns, type Vitals } from '#shared/runtime/liveness.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { type Mark, SESSION_MARK } from '../access/exec/leftovers.ts';
-import { watchFile } from '../access/ssh/file-watch.ts';
+import { type Mark, SESSION_MARK } from '../access/exec/container-process.ts';
 import {
   type GatewayPod,
   type GatewayPodStatus,
@@ -14,14 +13,14 @@ import {
   type GatewayStatus,
   readWhole,
   statusPathOf,
+  watchFile,
   writeWhole,
 } from '../access/ssh/gateway-files.ts';
 import type { ExecEngine } from '../containers/engine/exec.ts';
 import { createFailureLimit } from '../identity/failure-limit.ts';
-import { createPodDoor, type DoorPorts, type PodDoor } from './pod-door.ts';
+import { BOUNDS, type Bounds, countTraffic, createSeats } from './limits.ts';
 import { createProbeKey, probeLogin } from './probe.ts';
-import { BOUNDS, type Bounds, createSeats } from './seats.ts';
-import { countTraffic } from './traffic.ts';
+import { createPodDoor, type DoorPorts, type PodDoor } from './ssh-listener.ts';
 
 export type GatewayPorts = {
   snapshotPath: string;

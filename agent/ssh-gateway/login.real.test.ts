@@ -9,7 +9,7 @@ import { eventually } from '../../test/fakes/eventually.ts';
 import { createSecurityKey, startSecurityKeyAgent } from '../../test/fakes/security-key.ts';
 import { runClient, type SshHost, startSshHost } from '../../test/fakes/ssh-host.ts';
 import { GatewayStatus, gatewayPaths, readWhole } from '../access/ssh/gateway-files.ts';
-import { BOUNDS } from './seats.ts';
+import { BOUNDS } from './limits.ts';
 
 let host: SshHost;
 let pod: PodView;

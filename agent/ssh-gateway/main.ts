@@ -18,16 +18,11 @@ import { systemRandom } from '#shared/runtime/random.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import { createServiceManager } from '#shared/runtime/service-manager.ts';
 import { VERSION } from '#shared/runtime/version.ts';
-import { hangUpLeftovers } from '../access/exec/leftovers.ts';
+import { hangUpLeftovers } from '../access/exec/container-process.ts';
 import { createExecEngine } from '../containers/engine/exec.ts';
 import { CONFIG_HELP, type GatewayConfig, readConfig, SSH_CONFIG } from './config.ts';
 import { startGateway } from './gateway.ts';
-import {
-  createSuccession,
-  createSuccessor,
-  createTrial,
-  SUCCESSION_LOOK_MS,
-} from './succession.ts';
+import { createSuccession, createSuccessor, createTrial, SUCCESSION_LOOK_MS } from './handover.ts';
 
 const HELP = `Usage: agent/ssh-gateway/main.ts [--help | --version | --check-config | --print-config]
 

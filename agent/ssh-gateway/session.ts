@@ -1,7 +1,6 @@
 /** One session channel of a client: environment, terminal, then a shell, a command or SFTP (RFC 4254 6). */
 import type { ServerChannel, Session } from 'ssh2';
-import { SIGNALS } from '../access/exec/container-process.ts';
-import { SESSION_MARK } from '../access/exec/leftovers.ts';
+import { SESSION_MARK, SIGNALS } from '../access/exec/container-process.ts';
 import { type ProcessPorts, type RunningProcess, runProcess } from '../access/exec/run-process.ts';
 import { commandArgv, shellArgv, type TerminalSize } from '../access/exec/shell.ts';
 import type { GatewayPod } from '../access/ssh/gateway-files.ts';

@@ -2,7 +2,7 @@
 import type { AgentPorts } from '../agent-ports.ts';
 import type { PeriodicWork } from '../periodic-work.ts';
 import type { PodCore } from '../pod-core.ts';
-import type { Examination } from '../verify/verification.ts';
+import type { Verification } from '../verify/verification.ts';
 import { probeProblem, runningPods, workUnderWay } from './host-work.ts';
 import {
   createUpdateService,
@@ -17,7 +17,7 @@ import { createUpdateStore } from './update.store.ts';
 export function createSelfUpdate(
   ports: AgentPorts,
   core: PodCore,
-  { verify }: Pick<Examination, 'verify'>,
+  { verify }: Pick<Verification, 'verify'>,
 ) {
   const updates = ports.updates && updateService(ports.updates, ports, core, verify);
   const pass = (service: UpdateService): PeriodicWork => ({
@@ -36,7 +36,7 @@ function updateService(
   updates: UpdatePorts,
   { clock, random, log, executorId, database, gpuDriver }: AgentPorts,
   { records, operations }: PodCore,
-  verify: Examination['verify'],
+  verify: Verification['verify'],
 ): UpdateService {
   return createUpdateService({
     ...{ ...updates, clock, random, log, executorId },

@@ -1,29 +1,67 @@
-/** What validators, and the provider's doctor, find out of this host put together: probe container, proof of work, ports, egress, images, speed. */
+/**
+ * Composition of what validators, and the provider's doctor, verify on this host: probe container, proof of work,
+ * ports, egress, images, speed.
+ */
 import type { HttpServer } from '#shared/http/server.ts';
-import type { AgentPorts } from '../agent-ports.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import type { ContainerEngine } from '../containers/engine/engine.ts';
+import type { ExecEngine } from '../containers/engine/exec.ts';
+import type { GpuDriver } from '../gpu/gpu-driver.ts';
+import type { PortRange } from '../leases/port.service.ts';
 import type { PeriodicWork } from '../periodic-work.ts';
-import type { PodCore } from '../pod-core.ts';
+import type { PodRecords } from '../pods/pod.records.ts';
 import { createCardChallenges } from './challenges/card-challenges.ts';
 import { registerChallengeRoutes } from './challenges/challenge.routes.ts';
 import { createChallengeService } from './challenges/challenge.service.ts';
 import { createGpuProof } from './challenges/gpu-proof.ts';
 import { proofThreads } from './challenges/proof-threads.ts';
-import { registerEgressCheckRoutes } from './egress-check.routes.ts';
 import { createEgressCheckService, tryConnection } from './egress-check.service.ts';
-import { registerImageCheckRoutes } from './image-check.routes.ts';
 import { createImageChecks } from './image-check.service.ts';
-import { registerPortCheckRoutes } from './port-check.routes.ts';
 import { createPortCheckService } from './port-check.service.ts';
-import { registerSpeedTestRoutes } from './speed-test.routes.ts';
 import { createSpeedTests } from './speed-test.service.ts';
-import { registerVerifyRoutes } from './verify.routes.ts';
+import {
+  registerEgressCheckRoutes,
+  registerImageCheckRoutes,
+  registerPortCheckRoutes,
+  registerSpeedTestRoutes,
+  registerVerifyRoutes,
+} from './verify.routes.ts';
 import { createVerifyService, GPU_RUNTIME_INTERVAL_MS } from './verify.service.ts';
 
-/** `stopping` ends what is under way. */
-export function createExamination(ports: AgentPorts, core: PodCore, stopping: AbortSignal) {
+export type VerificationPorts = {
+  clock: Clock;
+  random: Random;
+  executorId: string;
+  engine: ContainerEngine;
+  execEngine(): Promise<ExecEngine>;
+  gpuDriver: GpuDriver;
+  /** Name of the image of the GPU proof. */
+  gpuProofImage: string;
+  host: { cpuCores: number };
+  /** Folder for the file of the disk challenge. */
+  scratchFolder: string;
+  portRange: PortRange;
+};
+
+/** The parts of the pods module that verification needs. */
+export type VerifiedPods = {
+  records: Pick<PodRecords, 'list'>;
+  portLeases: { isLeased(port: number): boolean };
+  ensureBuiltinImage(): Promise<string>;
+};
+
+export type Verification = ReturnType<typeof createVerification>;
+
+/** `stopping` ends running checks. */
+export function createVerification(
+  ports: VerificationPorts,
+  pods: VerifiedPods,
+  stopping: AbortSignal,
+) {
   const { gpuDriver: gpu } = ports;
-  const isRented = () => core.records.list().some(({ phase }) => phase !== 'removed');
-  const { ensureBuiltinImage, portLeases } = core;
+  const isRented = () => pods.records.list().some(({ phase }) => phase !== 'removed');
+  const { ensureBuiltinImage, portLeases } = pods;
   const verify = createVerifyService({ ...ports, gpu, ensureBuiltinImage });
   const gpuProof = createGpuProof({ ...ports, gpu, image: ports.gpuProofImage });
   const challenges = createChallengeService({
@@ -48,7 +86,9 @@ export function createExamination(ports: AgentPorts, core: PodCore, stopping: Ab
       registerChallengeRoutes(server, { challenges, stopping });
       const portChecks = createPortCheckService({
         ...ports,
-        ...{ range: ports.portRange, isLeased: portLeases.isLeased, isRented },
+        range: ports.portRange,
+        isLeased: portLeases.isLeased,
+        isRented,
       });
       registerPortCheckRoutes(server, { portChecks, stopping });
       const egressChecks = createEgressCheckService({ ...ports, tryConnection });
@@ -58,14 +98,12 @@ export function createExamination(ports: AgentPorts, core: PodCore, stopping: Ab
       registerSpeedTestRoutes(server, { speedTests, stopping });
     },
 
-    /** Takes away the probe containers that an earlier run has left. */
+    /** Removes the probe containers that an earlier run of the agent left. */
     removeStaleProbes: verify.removeStaleProbes,
 
-    /** The same for its proofs of work. */
+    /** Removes the files and containers that proofs of an earlier run left. */
     async removeStaleProofs(): Promise<void> {
       await Promise.all([challenges.removeLeftovers(), gpuProof.removeLeftovers()]);
     },
   };
 }
-
-export type Examination = ReturnType<typeof createExamination>;

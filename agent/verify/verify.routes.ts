@@ -1,6 +1,23 @@
 /** POST /v1/verify. */
+
+import {
+  EgressCheckRequest,
+  EgressCheckResult,
+  ImageCheckRequest,
+  ImageCheckResult,
+  PortCheckOpened,
+  PortCheckRequest,
+  SPEED_MESSAGE_BYTES,
+  SPEED_TEST_PATH,
+  SpeedTestQuery,
+} from '#shared/api/agent/host-checks.ts';
 import { VerifyRequest, VerifyResult } from '#shared/api/agent/inventory.ts';
 import type { HttpServer } from '#shared/http/server.ts';
+import { upgradeRequired } from '#shared/http/upgrade.ts';
+import type { EgressCheckService } from './egress-check.service.ts';
+import type { ImageChecks } from './image-check.service.ts';
+import type { PortCheckService } from './port-check.service.ts';
+import type { SpeedTests } from './speed-test.service.ts';
 import type { VerifyService } from './verify.service.ts';
 
 export function registerVerifyRoutes(
@@ -9,4 +26,53 @@ export function registerVerifyRoutes(
 ): void {
   const schema = { body: VerifyRequest, response: { 200: VerifyResult } };
   server.post('/v1/verify', { schema }, (request) => verify.verify(request.body));
+}
+
+// MERGED agent/verify/verify.routes.ts: POST /v1/egress-checks.
+export function registerEgressCheckRoutes(
+  server: HttpServer,
+  { egressChecks }: { egressChecks: Pick<EgressCheckService, 'check'> },
+): void {
+  const schema = { body: EgressCheckRequest, response: { 200: EgressCheckResult } };
+  server.post('/v1/egress-checks', { schema }, (request) => egressChecks.check(request.body));
+}
+
+// MERGED agent/verify/verify.routes.ts: POST /v1/image-checks.
+export function registerImageCheckRoutes(
+  server: HttpServer,
+  { imageChecks }: { imageChecks: Pick<ImageChecks, 'check'> },
+): void {
+  const schema = { body: ImageCheckRequest, response: { 200: ImageCheckResult } };
+  server.post('/v1/image-checks', { schema }, (request) => imageChecks.check(request.body));
+}
+
+// MERGED agent/verify/verify.routes.ts: POST /v1/port-checks.
+/** Registers it; ports are closed when `stopping` aborts. */
+export function registerPortCheckRoutes(
+  server: HttpServer,
+  { portChecks, stopping }: { portChecks: PortCheckService; stopping: AbortSignal },
+): void {
+  const schema = { body: PortCheckRequest, response: { 200: PortCheckOpened } };
+  server.post('/v1/port-checks', { schema }, (request) => portChecks.open(request.body, stopping));
+}
+
+// MERGED agent/verify/verify.routes.ts: GET /v1/speed-test, as a WebSocket.
+/** Registers it; a test under way ends when `stopping` aborts. */
+export function registerSpeedTestRoutes(
+  server: HttpServer,
+  { speedTests, stopping }: { speedTests: SpeedTests; stopping: AbortSignal },
+): void {
+  const config = { websocket: true } as const;
+  const schema = { querystring: SpeedTestQuery };
+  server.get(SPEED_TEST_PATH, { config, schema }, async (request, reply) => {
+    if (request.upgrade === null) throw upgradeRequired();
+    const seat = speedTests.reserve(request.query.executor_id);
+    try {
+      const socket = await request.upgrade.accept(reply, { maxMessageBytes: SPEED_MESSAGE_BYTES });
+      await speedTests.serve(socket, stopping);
+    } finally {
+      seat.leave();
+    }
+    return reply;
+  });
 }

@@ -1,7 +1,6 @@
 /** The self-test: does this host start a container with what a pod would ask for? */
-
 import type { z } from 'zod';
-import type { VerifyRequest, VerifyResult } from '#shared/api/agent/inventory.ts';
+import type { VerifyRequest, VerifyResult, VerifyStep } from '#shared/api/agent/inventory.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -9,11 +8,11 @@ import {
   type ContainerEngine,
   type ContainerSpec,
   EngineError,
+  type EngineInfo,
   LABELS,
 } from '../containers/engine/engine.ts';
 import type { GpuDriver } from '../gpu/gpu-driver.ts';
-import { isNestedOffered, NESTED_STEP, nestedSpec } from './nested.ts';
-import { createSteps } from './verify.steps.ts';
+import { createSteps } from './verify-steps.ts';
 
 export type VerifyService = ReturnType<typeof createVerifyService>;
 
@@ -187,4 +186,32 @@ export function createVerifyService(options: VerifyServiceOptions) {
     /** Whether GPUs reached a container when that was last tried; null when it never was. */
     gpuRuntimeTried: (): boolean | null => gpuRuntime,
   };
+}
+
+// MERGED agent/verify/verify.service.ts: Whether containers can be run in containers here, found out by doing what an engine inside would do first.
+/** The runtime that pods with an engine of their own get. */
+export const NESTED_RUNTIME = 'sysbox-runc';
+export const NESTED_STEP: VerifyStep['name'] = 'docker_in_docker';
+
+/** Layers on layers, processes and devices of its own: what every inner container needs, and no common runtime gives. */
+const AS_AN_ENGINE = [
+  'set -e',
+  'mkdir -p /tmp/nested',
+  'busybox mount -t tmpfs tmpfs /tmp/nested',
+  'cd /tmp/nested',
+  'mkdir lower upper work merged',
+  'echo seen >lower/file',
+  'busybox mount -t overlay overlay -o lowerdir=lower,upperdir=upper,workdir=work merged',
+  '[ "$(cat merged/file)" = seen ]',
+  'busybox unshare -m -p -f true',
+].join('\n');
+
+/** Whether the engine says that it has the runtime. */
+export const isNestedOffered = ({ runtimes }: Pick<EngineInfo, 'runtimes'>): boolean =>
+  runtimes.includes(NESTED_RUNTIME);
+
+/** The probe that tries it. */
+export function nestedSpec(probe: ContainerSpec): ContainerSpec {
+  const command = ['/bin/sh', '-c', AS_AN_ENGINE];
+  return { ...probe, entrypoint: command, gpuUuids: [], runtime: NESTED_RUNTIME };
 }

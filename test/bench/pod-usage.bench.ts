@@ -5,8 +5,7 @@ import { systemRandom } from '#shared/runtime/random.ts';
 import { createDockerodeEngine } from '../../agent/containers/engine/dockerode-engine.ts';
 import { type ContainerSpec, LABELS } from '../../agent/containers/engine/engine.ts';
 import { ensureBuiltinImage } from '../../agent/containers/images/builtin-image.ts';
-import { createFileUsage } from '../../agent/metrics/usage/file-usage.ts';
-import { createKernelFiles } from '../../agent/metrics/usage/kernel-files.ts';
+import { createFileUsage, createKernelFiles } from '../../agent/metrics/usage/kernel-usage.ts';
 import { createPodUsage } from '../../agent/metrics/usage/pod-usage.ts';
 import { median, type Row, ratioAtMost } from '../measure/row.ts';
 

@@ -6,8 +6,8 @@ import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { registerSpeedTestRoutes } from '../../agent/verify/speed-test.routes.ts';
 import { createSpeedTests } from '../../agent/verify/speed-test.service.ts';
+import { registerSpeedTestRoutes } from '../../agent/verify/verify.routes.ts';
 import {
   type LineSample,
   type LineSize,

@@ -20,12 +20,14 @@ import { registerChallengeRoutes } from '../../agent/verify/challenges/challenge
 import { createChallengeService } from '../../agent/verify/challenges/challenge.service.ts';
 import { work } from '../../agent/verify/challenges/proof.tasks.ts';
 import type { RunProof } from '../../agent/verify/challenges/proof-threads.ts';
-import { registerEgressCheckRoutes } from '../../agent/verify/egress-check.routes.ts';
-import { registerImageCheckRoutes } from '../../agent/verify/image-check.routes.ts';
-import { registerPortCheckRoutes } from '../../agent/verify/port-check.routes.ts';
 import { createPortCheckService } from '../../agent/verify/port-check.service.ts';
-import { registerSpeedTestRoutes } from '../../agent/verify/speed-test.routes.ts';
 import { createSpeedTests } from '../../agent/verify/speed-test.service.ts';
+import {
+  registerEgressCheckRoutes,
+  registerImageCheckRoutes,
+  registerPortCheckRoutes,
+  registerSpeedTestRoutes,
+} from '../../agent/verify/verify.routes.ts';
 import { testInventory } from '../fixtures/host-inventory.ts';
 import { updateStatus } from '../fixtures/update-status.ts';
 import { enrolAgent } from './enrolled-agent.ts';

@@ -1,7 +1,15 @@
 import { expect, it } from 'vitest';
-import { isInContainer, membersOfSession, type ProcFiles, countOutside } from './container-process.ts';
+import {
+  countOutside,
+  isInContainer,
+  leftShells,
+  membersOfSession,
+  type ProcFiles,
+  TERMINAL_MARK,
+} from './container-process.ts';
 
-const OURS = 'a'.repeat(64);
+const POD = 'a'.repeat(64);
+const OURS = POD;
 const OTHER = 'b'.repeat(64);
 
 /** pid -> session and container. */
@@ -34,7 +42,6 @@ it('takes a pid that is gone, or somebody else by now, for no process of the con
   expect(isInContainer(files, 100, OTHER)).toBe(true);
 });
 
-const POD = 'a'.repeat(64);
 const GROUPS: Record<string, string> = {
   '10/cgroup': `0::/system.slice/docker-${POD}.scope\n`,
   '11/cgroup': `0::/system.slice/docker-${'b'.repeat(64)}.scope\n`,
@@ -57,4 +64,38 @@ it.each<[string, readonly number[] | null, string | null, number | null]>([
   ['a driver that does not tell', null, POD, null],
 ])('counts %s', (_, pids, containerId, expected) => {
   expect(countOutside(files, { pids, containerId })).toBe(expected);
+});
+
+const FOREIGN = 'b'.repeat(64);
+const US = '3f9f41a6-0001-4000-8000-000000000001';
+
+type Process = { parent: number; container: string; executor?: string };
+
+function leftAmong(table: Record<string, Process>) {
+  const files = {
+    list: () => [...Object.keys(table), 'self'],
+    read(path: string) {
+      const [pid = '', file] = path.split('/');
+      const entry = table[pid];
+      if (entry === undefined) throw new Error('ENOENT');
+      if (file === 'environ') return `A=1\0${TERMINAL_MARK}=${entry.executor ?? 'nobody'}\0`;
+      if (file === 'stat') return `${pid} (a b) c) S ${entry.parent} 1 1 0 -1`;
+      return `0::/docker/${entry.container}\n`;
+    },
+  };
+  return leftShells(files, [{ name: TERMINAL_MARK, value: US }], [POD]);
+}
+
+it('finds what the engine was asked to run for a terminal of ours, and nothing that was detached from it', () => {
+  const found = leftAmong({
+    50: { parent: 1, container: 'host' },
+    100: { parent: 50, container: POD, executor: US },
+    101: { parent: 100, container: POD, executor: US },
+    102: { parent: 200, container: POD, executor: US },
+    103: { parent: 50, container: POD },
+    200: { parent: 50, container: POD },
+    300: { parent: 50, container: FOREIGN, executor: US },
+    301: { parent: 50, container: POD, executor: 'another' },
+  });
+  expect(found).toEqual([{ pid: 100, containerId: POD }]);
 });

@@ -4,7 +4,7 @@ import { PodId } from '#shared/api/agent/pod.ts';
 import { MAX_TERMINAL_MESSAGE_BYTES, TerminalQuery } from '#shared/api/agent/terminal.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import { upgradeRequired } from '#shared/http/upgrade.ts';
-import type { TerminalHost } from './terminal-host.ts';
+import type { TerminalHost } from './terminals.ts';
 
 export function registerTerminalRoutes(server: HttpServer, host: TerminalHost): void {
   const schema = { params: z.object({ id: PodId }), querystring: TerminalQuery };

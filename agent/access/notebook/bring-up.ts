@@ -1,21 +1,24 @@
 /** From a pod as it is to a notebook server that answers: look, install, start, wait. */
 import type { NotebookReason } from '#shared/api/agent/notebook.ts';
+import { get } from '#shared/http/node-http.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { EngineError } from '../../containers/engine/engine.ts';
-import type { AskNotebook } from './answer.ts';
 import {
   type InstallWay,
   installArgv,
+  installFailure,
+  type Look,
   logArgv,
   lookArgv,
+  nextStep,
+  parseLook,
+  pathOf,
   startArgv,
   startEnvironment,
-} from './commands.ts';
-import { lastLines } from './last-lines.ts';
-import { installFailure, type Look, nextStep, parseLook, pathOf } from './look.ts';
+} from './jupyter.ts';
 import type { NotebookPatch } from './notebook.state.ts';
 import type { NotebookRow } from './notebook.store.ts';
-import type { PodPrograms } from './pod-programs.ts';
+import { lastLines, type PodPrograms } from './pod-programs.ts';
 
 /** A first start on a slow disk compiles a thousand modules. */
 const READY_WITHIN_MS = 120_000;
@@ -136,4 +139,49 @@ function busy(port: number): NotebookFailure {
     'NotebookPortBusy',
     `Another program in the pod listens on port ${port}; end it or choose another port`,
   );
+}
+
+// MERGED agent/access/notebook/bring-up.ts: Whether a notebook server answers as it should: to its token, and to nobody without it.
+const ANSWER_WITHIN_MS = 5_000;
+const LOOPBACK = '127.0.0.1';
+
+/** - `open`: it lets in whoever comes; such a server must not stay */
+export type Answer = 'good' | 'open' | 'none';
+
+export type AskNotebook = {
+  /** Whether its token opens it. */
+  answers(port: number, token: string): Promise<boolean>;
+  /** The same, and whether nothing else does; servers note such tries in their logs. */
+  judge(port: number, token: string): Promise<Answer>;
+};
+
+/** Asks at the host port that renters use. */
+export function createAskNotebook(clock: Clock): AskNotebook {
+  function statusOf(port: number, headers: Record<string, string>): Promise<number> {
+    const signal = clock.deadline(ANSWER_WITHIN_MS);
+    return new Promise((resolve) => {
+      const request = get(
+        { host: LOOPBACK, port, path: '/api/status', headers, agent: false, signal },
+        (response) => {
+          resolve(response.statusCode ?? 0);
+          response.destroy();
+        },
+      );
+      request.once('error', () => resolve(0));
+    });
+  }
+
+  async function answers(port: number, token: string): Promise<boolean> {
+    return (await statusOf(port, { authorization: `token ${token}` })) === 200;
+  }
+
+  return {
+    answers,
+    async judge(port, token) {
+      if (!(await answers(port, token))) return 'none';
+      const stranger = await statusOf(port, {});
+      if (stranger === 401 || stranger === 403) return 'good';
+      return stranger === 0 ? 'none' : 'open';
+    },
+  };
 }

@@ -8,7 +8,7 @@ import type { ExecEngine } from '../../containers/engine/exec.ts';
 import type { PortService } from '../../leases/port.service.ts';
 import { isGatewayPort, specOf } from '../../pods/pod.record.ts';
 import type { PodRecords } from '../../pods/pod.records.ts';
-import { createAskNotebook } from './answer.ts';
+import { createAskNotebook } from './bring-up.ts';
 import { notebookView, requestedRow } from './notebook.state.ts';
 import type { NotebookStore } from './notebook.store.ts';
 import type { NotebookWorker } from './notebook.worker.ts';

@@ -1,5 +1,4 @@
 /** One pod's notebook server: brought up, watched, started again; strictly one thing at a time. */
-
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
@@ -9,8 +8,7 @@ import type { ExecEngine } from '../../containers/engine/exec.ts';
 import type { PortService } from '../../leases/port.service.ts';
 import type { PodRecords } from '../../pods/pod.records.ts';
 import type { PodRow } from '../../pods/pod.store.ts';
-import type { AskNotebook } from './answer.ts';
-import { type BringUpPorts, bringUp, NotebookFailure } from './bring-up.ts';
+import { type AskNotebook, type BringUpPorts, bringUp, NotebookFailure } from './bring-up.ts';
 import { answering, ended, failed, type NotebookPatch, SETTLED_MS } from './notebook.state.ts';
 import type { NotebookRow, NotebookStore } from './notebook.store.ts';
 import { createPodPrograms } from './pod-programs.ts';

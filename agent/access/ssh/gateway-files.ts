@@ -1,8 +1,10 @@
 /** What agent and SSH gateway tell each other, by one file each: whole or not at all, so that either may restart. */
-import { readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { type FSWatcher, readFileSync, renameSync, watch, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { z } from 'zod';
+import type { Clock } from '#shared/runtime/clock.ts';
 import { makeFolder } from '#shared/runtime/files.ts';
+import { type Loop, startLoop } from '#shared/runtime/loop.ts';
 
 /** One pod as the gateway serves it. */
 export const GatewayPod = z.object({
@@ -88,6 +90,43 @@ export function writeWhole(path: string, content: unknown): void {
 export function readWhole<T>(path: string, schema: z.ZodType<T>): T | null {
   try {
     return schema.safeParse(JSON.parse(readFileSync(path, 'utf8'))).data ?? null;
+  } catch {
+    return null;
+  }
+}
+
+// MERGED agent/access/ssh/gateway-files.ts: Tells when a file may have changed: at once where the system says so, within a second anyway.
+/** The longest that a change goes unseen where watching does not work. */
+const POLL_MS = 1_000;
+
+/** Calls `look` at once and after every change, one at a time; the file may come and go. */
+export function watchFile(options: {
+  path: string;
+  clock: Clock;
+  look(): void | Promise<void>;
+  onError(error: unknown): void;
+}): { stop(): Promise<void> } {
+  const { path, clock, look, onError } = options;
+  const run = async () => look();
+  const loop: Loop = startLoop({ clock, intervalMs: POLL_MS, run, onError });
+  const watcher = watchFolder(path, () => loop.wake());
+  return {
+    async stop() {
+      watcher?.close();
+      await loop.stop();
+    },
+  };
+}
+
+/** The folder is watched, since a renamed file is another file. Null where it cannot be. */
+function watchFolder(path: string, onChange: () => void): FSWatcher | null {
+  try {
+    makeFolder(dirname(path));
+    const watcher = watch(dirname(path), { persistent: false }, (_, name) => {
+      if (name === null || name === basename(path)) onChange();
+    });
+    watcher.on('error', () => undefined);
+    return watcher;
   } catch {
     return null;
   }

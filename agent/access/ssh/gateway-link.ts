@@ -3,7 +3,6 @@ import { existsSync } from 'node:fs';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
-import { watchFile } from './file-watch.ts';
 import {
   type GatewayPodStatus,
   type GatewaySnapshot,
@@ -11,6 +10,7 @@ import {
   type GatewayTraffic,
   gatewayPaths,
   readWhole,
+  watchFile,
   writeWhole,
 } from './gateway-files.ts';
 

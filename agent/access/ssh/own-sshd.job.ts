@@ -1,4 +1,6 @@
 /** Pods that bring their own SSH server: whether it speaks, found by reading its banner (agent reference 12.2). */
+
+import { connect } from 'node:net';
 import type { PodCondition } from '#shared/api/agent/pod.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { createSemaphore } from '#shared/runtime/semaphore.ts';
@@ -6,7 +8,6 @@ import type { PortService } from '../../leases/port.service.ts';
 import { SSH_PORT, specOf } from '../../pods/pod.record.ts';
 import type { PodRecords } from '../../pods/pod.records.ts';
 import type { PodRow } from '../../pods/pod.store.ts';
-import type { ReadBanner } from './banner.ts';
 
 export const OWN_SSHD_INTERVAL_MS = 2_000;
 /** A server that has spoken is asked again this much later: it notes each of our visits. */
@@ -77,4 +78,35 @@ export function createOwnSshd(deps: {
 
 function runOf({ container_id, phase_since_ms }: PodRow): string {
   return `${container_id} ${phase_since_ms}`;
+}
+
+// MERGED agent/access/ssh/own-sshd.job.ts: Whether an SSH server speaks at a port: Docker's proxy takes connections even when nothing listens behind it.
+const BANNER_WITHIN_MS = 3_000;
+/** Servers may say something before it (RFC 4253 4.2). */
+const MAX_BYTES = 8_192;
+const BANNER = /^SSH-2\.0-/m;
+const LOOPBACK = '127.0.0.1';
+
+export type ReadBanner = (port: number) => Promise<boolean>;
+
+/** At a port of this host. */
+export function createReadBanner(clock: Clock): ReadBanner {
+  return (port) =>
+    new Promise((resolve) => {
+      const signal = clock.deadline(BANNER_WITHIN_MS);
+      const socket = connect({ host: LOOPBACK, port });
+      let heard = '';
+      const end = (found: boolean) => {
+        socket.destroy();
+        resolve(found);
+      };
+      signal.addEventListener('abort', () => end(false), { once: true });
+      socket.on('data', (data) => {
+        heard += data.toString('latin1');
+        if (BANNER.test(heard)) end(true);
+        else if (heard.length > MAX_BYTES) end(false);
+      });
+      socket.once('error', () => end(false));
+      socket.once('close', () => end(false));
+    });
 }

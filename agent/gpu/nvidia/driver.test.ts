@@ -3,7 +3,12 @@ import { systemClock } from '#shared/runtime/clock.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import { createFakeNvidiaSmi } from '../../../test/fakes/fake-nvidia-smi.ts';
 import { createManualClock } from '../../../test/fakes/manual-clock.ts';
-import { EVERYTHING, FAULTS, HEALTHY, MAX_ERROR_CHARS } from '../../../test/fixtures/nvidia-faults.ts';
+import {
+  EVERYTHING,
+  FAULTS,
+  HEALTHY,
+  MAX_ERROR_CHARS,
+} from '../../../test/fixtures/nvidia-faults.ts';
 import {
   csvRow,
   H100_A,

@@ -1,8 +1,15 @@
 /** The GPUs of this host through nvidia-smi; remembers the last good figures for when it fails. */
 import type { Clock } from '#shared/runtime/clock.ts';
-import type { GpuCard, GpuDriver, GpuFigures, GpuReading, HealthReading, MigPart } from '../gpu-driver.ts';
+import type {
+  GpuCard,
+  GpuDriver,
+  GpuFigures,
+  GpuReading,
+  HealthReading,
+  MigPart,
+} from '../gpu-driver.ts';
 import { faultOf } from './card-health.ts';
-import { parseGpuCsv, argsFor, createNvidiaFields } from './csv.ts';
+import { argsFor, createNvidiaFields, parseGpuCsv } from './csv.ts';
 import { createNvidiaDocuments, type NvidiaDocuments } from './documents.ts';
 import { isMigFree, migFigures, migParts } from './mig.ts';
 import type { NvidiaSmi, SmiOutput } from './nvidia-smi.ts';

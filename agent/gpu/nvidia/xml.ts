@@ -1,6 +1,6 @@
 /** Reads `nvidia-smi -q -x`: what the CSV does not hold (CUDA version, processes). For any driver. */
 import { type CardHealth, healthFrom } from './card-health.ts';
-import { countOf, textOf, amountOf } from './values.ts';
+import { amountOf, countOf, textOf } from './values.ts';
 
 export type XmlGpu = {
   uuid: string | null;

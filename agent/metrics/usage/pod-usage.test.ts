@@ -5,7 +5,7 @@ import { createFakeEngine } from '../../../test/fakes/fake-engine.ts';
 import { IDLE_USAGE } from '../../../test/fakes/fake-engine-containers.ts';
 import { createManualClock } from '../../../test/fakes/manual-clock.ts';
 import { type ContainerSpec, EngineError } from '../../containers/engine/engine.ts';
-import { createFileUsage } from './file-usage.ts';
+import { createFileUsage } from './kernel-usage.ts';
 import { createPodUsage, LOOK_AGAIN_MS } from './pod-usage.ts';
 
 const IMAGE = 'registry.example/one:1';

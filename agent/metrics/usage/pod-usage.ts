@@ -10,7 +10,7 @@ import {
   EngineError,
   type EngineErrorKind,
 } from '../../containers/engine/engine.ts';
-import type { FilePlace, FileUsage } from './file-usage.ts';
+import type { FilePlace, FileUsage } from './kernel-usage.ts';
 
 /** What concerns the engine; anything else one container alone. */
 const SILENCE: readonly EngineErrorKind[] = ['unavailable', 'deadline'];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { installFailure, nextStep, parseLook } from './look.ts';
+import { installFailure, nextStep, parseLook } from './jupyter.ts';
 
 const BARE = parseLook('');
 

@@ -1,15 +1,15 @@
 /** The SSH server of one pod: listens on its port with its host key, and lets in who has one of its keys. */
+
 import { createServer, type Server as NetServer, type Socket } from 'node:net';
-import ssh2, { type Connection } from 'ssh2';
+import ssh2, { type AuthContext, type Connection } from 'ssh2';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { GatewayPod } from '../access/ssh/gateway-files.ts';
 import type { ExecEngine } from '../containers/engine/exec.ts';
 import type { FailureLimit } from '../identity/failure-limit.ts';
-import { type AuthorizedKey, parseAuthorizedKeys } from './authorized-keys.ts';
+import { type AuthorizedKey, hasSigned, keyMeant, parseAuthorizedKeys } from './authorized-keys.ts';
 import { serveConnection } from './connection.ts';
-import { logIn } from './login.ts';
-import type { Bounds, Seats } from './seats.ts';
+import type { Bounds, Seats } from './limits.ts';
 
 export type DoorPorts = {
   engine: ExecEngine;
@@ -145,4 +145,47 @@ export function createPodDoor(ports: DoorPorts, first: GatewayPod) {
 
 function nameOf(address: string, port: number | undefined): string {
   return `${address} ${port}`;
+}
+
+// MERGED agent/ssh-gateway/ssh-listener.ts: Who may come in: public keys only, each proved by a signature, with a bound on tries.
+export const MAX_TRIES = 6;
+
+export type LoginPorts = {
+  /** The pod's keys as they are at this moment. */
+  keys(): readonly AuthorizedKey[];
+  /** Counts against the address. */
+  failed(): void;
+};
+
+/** Resolves with the key that was proved, or null when the client ran out of tries or left. */
+export function logIn(client: Connection, ports: LoginPorts): Promise<AuthorizedKey | null> {
+  let tries = 0;
+  let proved: AuthorizedKey | null = null;
+
+  function decide(context: AuthContext): void {
+    // Clients begin with it to learn what is offered.
+    if (context.method === 'none') {
+      context.reject(['publickey']);
+      return;
+    }
+    const key = context.method === 'publickey' ? keyMeant(context, ports.keys()) : null;
+    if (context.method === 'publickey' && key !== null) {
+      const isQuestion = context.signature === undefined;
+      if (!isQuestion && hasSigned(context, key)) proved = key;
+      if (isQuestion || proved === key) {
+        context.accept();
+        return;
+      }
+    }
+    ports.failed();
+    tries += 1;
+    context.reject(['publickey']);
+    if (tries >= MAX_TRIES) client.end();
+  }
+
+  return new Promise((resolve) => {
+    client.on('authentication', decide);
+    client.once('ready', () => resolve(proved));
+    client.once('close', () => resolve(null));
+  });
 }

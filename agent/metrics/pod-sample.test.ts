@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { type IdleBefore, idleSince, type Use } from './pod-idle.ts';
+import { type IdleBefore, idleSince, type Use } from './pod-sample.ts';
 
 const UNUSED: Use = {
   ...{ atMs: 20_000, usedCores: 0.1, gpuPercents: [3, 0], sessions: 0 },

@@ -1,15 +1,18 @@
 /** A container's figures from the kernel's own files: of its control groups, and of its first process. */
+
+import { closeSync, openSync, readSync } from 'node:fs';
 import type { ContainerUsage } from '../../containers/engine/engine.ts';
 import {
   type BlockIo,
   blockIoIn,
+  type CgroupMount,
   cpuNanosIn,
+  type GroupFolder,
   memoryPartsIn,
+  parseCgroupMounts,
+  placeOf,
   wholeNumber,
-} from './cgroup-figures.ts';
-import { type CgroupMount, type GroupFolder, parseCgroupMounts, placeOf } from './cgroup-place.ts';
-import { trafficIn } from './interface-traffic.ts';
-import type { KernelFiles } from './kernel-files.ts';
+} from './cgroup.ts';
 
 /** Far more than any of them has; what a pod could make longer is its list of interfaces. */
 const MAX_FILE_BYTES = 64 * 1024;
@@ -107,6 +110,69 @@ export function createFileUsage(files: KernelFiles) {
         cacheBytes: parts.cacheBytes,
         tasks: place.pids === null ? null : wholeNumber(read(place.pids)),
       };
+    },
+  };
+}
+
+/** What went through a network namespace's interfaces, of its `/proc/PID/net/dev`. Pure. */
+
+/** Bytes received and sent; null where the namespace has no interface of ours. */
+export type Traffic = { receivedBytes: number; sentBytes: number } | null;
+
+/** As the engine calls its ends in a container: a bridge of the pod's own would count everything twice. */
+const ENGINE_INTERFACE = /^eth\d+$/;
+/** Columns after the name: bytes received first, bytes sent ninth. */
+const SENT_COLUMN = 8;
+
+export function trafficIn(text: string): Traffic {
+  const interfaces = text.split('\n').flatMap((line) => {
+    const colon = line.indexOf(':');
+    if (colon === -1 || !ENGINE_INTERFACE.test(line.slice(0, colon).trim())) return [];
+    // Old kernels write no blank after the colon.
+    const columns = line
+      .slice(colon + 1)
+      .trim()
+      .split(/\s+/)
+      .map(Number);
+    const [received = Number.NaN, sent = Number.NaN] = [columns[0], columns[SENT_COLUMN]];
+    return Number.isFinite(received + sent) ? [{ received, sent }] : [];
+  });
+  if (interfaces.length === 0) return null;
+  return {
+    receivedBytes: interfaces.reduce((total, { received }) => total + received, 0),
+    sentBytes: interfaces.reduce((total, { sent }) => total + sent, 0),
+  };
+}
+
+// MERGED agent/metrics/usage/kernel-usage.ts: Files that the kernel makes while they are read: of /proc and of control groups.
+const CHUNK_BYTES = 64 * 1024;
+
+export type KernelFiles = {
+  /** The whole text. Throws the system's error, or that there are more than `maxBytes`. */
+  read(path: string, maxBytes: number): string;
+};
+
+/**
+ * This host's. At once and not through the thread pool: the kernel answers from memory, and a turn of the pool costs
+ * several times what such a file does.
+ */
+export function createKernelFiles(): KernelFiles {
+  const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
+  return {
+    read(path, maxBytes) {
+      const file = openSync(path, 'r');
+      try {
+        let text = '';
+        for (;;) {
+          const count = readSync(file, chunk);
+          if (count === 0) return text;
+          // What is looked for is ASCII, and no character is cut at the end of a chunk.
+          text += chunk.toString('latin1', 0, count);
+          if (text.length > maxBytes) throw new Error(`${path} has more than ${maxBytes} bytes`);
+        }
+      } finally {
+        closeSync(file);
+      }
     },
   };
 }

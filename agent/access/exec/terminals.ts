@@ -30,7 +30,7 @@ export function createTerminalHost(ports: TerminalPorts): TerminalHost {
 
   async function endLeftovers(containerIds: readonly string[]): Promise<void> {
     if (containerIds.length === 0) return;
-    const { hangUpLeftovers, TERMINAL_MARK } = await import('./leftovers.ts');
+    const { hangUpLeftovers, TERMINAL_MARK } = await import('./container-process.ts');
     const mark = { name: TERMINAL_MARK, value: ports.executorId } as const;
     const count = hangUpLeftovers([mark], containerIds);
     if (count > 0) ports.log.info({ count }, 'hung up on terminals of an agent that was killed');

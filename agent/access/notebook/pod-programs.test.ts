@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createTail, lastLines } from './last-lines.ts';
+import { createTail, lastLines } from './pod-programs.ts';
 
 it('keeps the end, without what a terminal would make of it', () => {
   const tail = createTail();

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { createLog } from '#shared/runtime/log.ts';
-import { createSuccession, createSuccessor } from './succession.ts';
+import { createSuccession, createSuccessor } from './handover.ts';
 
 const log = createLog({ name: 'test', level: 'silent' });
 
