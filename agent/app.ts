@@ -38,28 +38,28 @@ export function createAgent(given: AgentPorts) {
     onOrphans: metrics.setOrphans,
     onPulled: metrics.pulledBytes,
     onLaunchStep: metrics.launched,
-    onOom: (podId) => measuring.metricsJob.noteOom(podId),
+    onOom: (podId) => measurements.metricsJob.noteOom(podId),
     onReconciled: (tookMs, failure) => metrics.reconciled(tookMs, failure, clock.now()),
   });
   const upkeep = createUpkeep(ports, core, stopping.signal);
   const access = createPodAccess(ports, core);
-  const examination = createVerification(ports, core, stopping.signal);
-  const updates = createSelfUpdate(ports, core, examination);
+  const verification = createVerification(ports, core, stopping.signal);
+  const updates = createSelfUpdate(ports, core, verification);
   const { logFollowers } = access;
   const { status: updateStatus } = updates;
-  const measuring = createMeasurements(ports, core, { logFollowers, updateStatus });
+  const measurements = createMeasurements(ports, core, { logFollowers, updateStatus });
   const safekeeping = createSafekeeping(ports, core, (row) => {
     metrics.operationEnded(row);
-    measuring.metricsJob.noteOperation(row);
+    measurements.metricsJob.noteOperation(row);
   });
   const { operations } = safekeeping;
 
   const listeners = createListeners(ports);
   const { server, monitoring } = listeners;
   registerPodRoutes(server, core.service);
-  for (const part of [safekeeping, access, examination]) part.register(server);
-  measuring.register(listeners);
-  const { gpuRuntimeTried } = examination;
+  for (const part of [safekeeping, access, verification]) part.register(server);
+  measurements.register(listeners);
+  const { gpuRuntimeTried } = verification;
   registerHostView(listeners, ports, core, { gpuRuntimeTried, updateStatus });
 
   let loops: Loop[] = [];
@@ -71,8 +71,8 @@ export function createAgent(given: AgentPorts) {
     /** What the routes call, without HTTP: for tests. */
     pods: core.service,
     core,
-    samples: measuring.samples,
-    metricsJob: measuring.metricsJob,
+    samples: measurements.samples,
+    metricsJob: measurements.metricsJob,
     operations,
     /** How the reconcile loop, the store and the engine are, once started. */
     vitals: async (): Promise<Vitals> => ({
@@ -87,11 +87,11 @@ export function createAgent(given: AgentPorts) {
     start(): void {
       const warnOf = (what: string) => (error: unknown) =>
         log.warn({ detail: messageOf(error) }, `${what} of an earlier run may be left`);
-      examination.removeStaleProbes().catch(warnOf('probes'));
-      examination.removeStaleProofs().catch(warnOf('proofs'));
+      verification.removeStaleProbes().catch(warnOf('probes'));
+      verification.removeStaleProofs().catch(warnOf('proofs'));
       access.removeLeftovers().catch(warnOf('shells'));
       upkeep.start();
-      const work = [...examination.work, ...measuring.work, ...updates.work, ...listeners.work];
+      const work = [...verification.work, ...measurements.work, ...updates.work, ...listeners.work];
       loops = work.map((each) => startWork(each, { clock, log }));
       operations.start();
     },

@@ -1,6 +1,5 @@
 /** What a card's part of the document says of its faults, under the names of all drivers. Pure. */
-import { countOf, textOf } from './values.ts';
-import { child, rawAt, textAt } from './xml.ts';
+import { child, countOf, rawAt, textAt, textOf } from './values.ts';
 
 /** The driver's words on a card's faults; null where it has none. */
 export type CardHealth = {

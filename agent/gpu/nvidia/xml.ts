@@ -1,6 +1,6 @@
 /** Reads `nvidia-smi -q -x`: what the CSV does not hold (CUDA version, processes). For any driver. */
 import { type CardHealth, healthFrom } from './card-health.ts';
-import { amountOf, countOf, textOf } from './values.ts';
+import { child, countOf, firstAmount, listAt, rawAt, textAt, textOf } from './values.ts';
 
 export type XmlGpu = {
   uuid: string | null;
@@ -116,34 +116,4 @@ function processFrom(process: unknown): XmlGpu['processes'] {
   const computeInstance = countOf(rawAt(process, 'compute_instance_id'));
   const name = textAt(process, 'process_name');
   return [{ pid, name, memoryMib, gpuInstance, computeInstance }];
-}
-
-// MERGED agent/gpu/nvidia/xml.ts: Reads members of a parsed XML document that may be of any shape. Pure.
-/** The first of `names` with an amount. */
-export function firstAmount(parent: unknown, names: readonly string[]): number | null {
-  for (const name of names) {
-    const amount = amountOf(rawAt(parent, name));
-    if (amount !== null) return amount;
-  }
-  return null;
-}
-
-export function child(parent: unknown, name: string): unknown {
-  if (typeof parent !== 'object' || parent === null || !Object.hasOwn(parent, name))
-    return undefined;
-  return Reflect.get(parent, name);
-}
-
-export function rawAt(parent: unknown, name: string): string | undefined {
-  const value = child(parent, name);
-  return typeof value === 'string' ? value : undefined;
-}
-
-export function textAt(parent: unknown, name: string): string | null {
-  return textOf(rawAt(parent, name));
-}
-
-export function listAt(parent: unknown, name: string): unknown[] {
-  const value = child(parent, name);
-  return Array.isArray(value) ? value : [];
 }
