@@ -11,7 +11,7 @@ import { Client } from 'pg';
 import type { TestProject } from 'vitest/node';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { openCentralDatabase } from '../validator/central/platform/database/database.ts';
-import { postgresUrl, TEMPLATE_DATABASE } from './fakes/central-database.ts';
+import { postgresUrl, TEMPLATE_DATABASE } from './fakes/scenes/central-database.ts';
 
 const STARTS_WITHIN_MS = 30_000;
 const POLL_MS = 50;

@@ -3,7 +3,7 @@ import type { HealthReport } from '#shared/api/central/validator-routes.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createManualClock, type ManualClock } from '../test/fakes/manual-clock.ts';
-import { testSigner } from '../test/fakes/market-fixture.ts';
+import { testSigner } from '../test/fakes/scenes/market-fixture.ts';
 import { checkRun } from '../test/fixtures/check-run.ts';
 import { goldenPolicy } from '../test/fixtures/cycle-set.ts';
 import { createValidator } from './app.ts';

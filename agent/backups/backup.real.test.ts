@@ -15,12 +15,6 @@ import { afterEach, expect, it, vi } from 'vitest';
 import type { OperationView } from '#shared/api/agent/operations.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import {
-  type BackupScene,
-  createBackupScene,
-  PASSWORD,
-  type SceneOptions,
-} from '../../test/fakes/backup-scene.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import {
   allocatedBytes,
@@ -28,6 +22,12 @@ import {
   fingerprintOf,
   writeMixedTree,
 } from '../../test/fakes/mixed-tree.ts';
+import {
+  type BackupScene,
+  createBackupScene,
+  PASSWORD,
+  type SceneOptions,
+} from '../../test/fakes/scenes/backup-scene.ts';
 import type { OperationService } from './operation.service.ts';
 
 const MIB = 1024 * 1024;

@@ -3,15 +3,15 @@ import { randomBytes } from 'node:crypto';
 import { chmodSync, readdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, expect, it } from 'vitest';
+import { eventually } from '../../test/fakes/eventually.ts';
+import { fill, mountSmallDisk } from '../../test/fakes/faults/small-disk.ts';
+import { fingerprintOf } from '../../test/fakes/mixed-tree.ts';
 import {
   type BackupScene,
   createBackupScene,
   type SceneOptions,
-} from '../../test/fakes/backup-scene.ts';
-import { eventually } from '../../test/fakes/eventually.ts';
-import { type GatedScene, startGatedScene } from '../../test/fakes/gated-scene.ts';
-import { fingerprintOf } from '../../test/fakes/mixed-tree.ts';
-import { fill, mountSmallDisk } from '../../test/fakes/small-disk.ts';
+} from '../../test/fakes/scenes/backup-scene.ts';
+import { type GatedScene, startGatedScene } from '../../test/fakes/scenes/gated-scene.ts';
 import type { OperationService } from './operation.service.ts';
 
 const MIB = 1024 * 1024;

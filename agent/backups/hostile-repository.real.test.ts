@@ -2,10 +2,10 @@
 import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, it } from 'vitest';
-import { createBackupScene, PASSWORD } from '../../test/fakes/backup-scene.ts';
-import { rewriteFolders } from '../../test/fakes/hostile-repository.ts';
+import { rewriteFolders } from '../../test/fakes/external/hostile-repository.ts';
+import { writeQuickRepository } from '../../test/fakes/external/quick-repository.ts';
 import { fingerprintOf } from '../../test/fakes/mixed-tree.ts';
-import { writeQuickRepository } from '../../test/fakes/quick-repository.ts';
+import { createBackupScene, PASSWORD } from '../../test/fakes/scenes/backup-scene.ts';
 
 const NAME = 'name-of-a-file';
 

@@ -1,8 +1,16 @@
 /** kill -9 of the agent, of restic and of the central API, in the middle of backups and restores: nothing is lost. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createFaultMatrix, type FaultMatrix, VICTIMS } from '../../test/fakes/fault-matrix.ts';
-import { type FaultPod, type FaultScene, startFaultScene } from '../../test/fakes/fault-scene.ts';
+import {
+  createFaultMatrix,
+  type FaultMatrix,
+  VICTIMS,
+} from '../../test/fakes/faults/fault-matrix.ts';
 import { fingerprintOf } from '../../test/fakes/mixed-tree.ts';
+import {
+  type FaultPod,
+  type FaultScene,
+  startFaultScene,
+} from '../../test/fakes/scenes/fault-scene.ts';
 
 let scene: FaultScene;
 let matrix: FaultMatrix;

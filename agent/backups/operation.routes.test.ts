@@ -6,10 +6,10 @@ import { afterEach, expect, it } from 'vitest';
 import { OperationList, OperationView } from '#shared/api/agent/operations.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { PASSWORD } from '../../test/fakes/backup-scene.ts';
+import { createTestAgent, podSpec } from '../../test/fakes/agents/test-agent.ts';
+import { createFakeEngine } from '../../test/fakes/engine/fake-engine.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
-import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
-import { createTestAgent, podSpec } from '../../test/fakes/test-agent.ts';
+import { PASSWORD } from '../../test/fakes/scenes/backup-scene.ts';
 
 const IMAGE = 'registry.example/one:1';
 const DIGEST = `sha256:${'a1'.repeat(32)}`;

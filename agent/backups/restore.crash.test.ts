@@ -2,8 +2,8 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, it } from 'vitest';
-import { createBackupScene } from '../../test/fakes/backup-scene.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
+import { createBackupScene } from '../../test/fakes/scenes/backup-scene.ts';
 import { isFinal } from './operation.state.ts';
 import type { OperationRow, OperationStore } from './operation.store.ts';
 import type { Restic } from './restic.ts';

@@ -7,8 +7,8 @@ import type { OperationView } from '#shared/api/agent/operations.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
-import { type GatedScene, startGatedScene } from '../../test/fakes/gated-scene.ts';
 import { fingerprintOf } from '../../test/fakes/mixed-tree.ts';
+import { type GatedScene, startGatedScene } from '../../test/fakes/scenes/gated-scene.ts';
 import { median } from '../../test/measure/row.ts';
 import type { OperationService } from './operation.service.ts';
 

@@ -16,10 +16,10 @@ import {
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { OperationView } from '#shared/api/agent/operations.ts';
-import { createAgentHome } from '../../test/fakes/agent-process.ts';
-import { type BackupScene, createBackupScene } from '../../test/fakes/backup-scene.ts';
+import { createAgentHome } from '../../test/fakes/agents/agent-process.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { fingerprintOf } from '../../test/fakes/mixed-tree.ts';
+import { type BackupScene, createBackupScene } from '../../test/fakes/scenes/backup-scene.ts';
 import type { OperationService } from './operation.service.ts';
 
 const MIB = 1024 * 1024;

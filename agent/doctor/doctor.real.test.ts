@@ -10,10 +10,10 @@ import { z } from 'zod';
 import { FINDING_STATUSES } from '#shared/check/finding.ts';
 import { agentArguments } from '#shared/runtime/node-process.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { createAgentHome } from '../../test/fakes/agent-process.ts';
-import { createFakeNvidiaSmi } from '../../test/fakes/fake-nvidia-smi.ts';
+import { createAgentHome } from '../../test/fakes/agents/agent-process.ts';
+import { createFakeNvidiaSmi } from '../../test/fakes/agents/fake-nvidia-smi.ts';
+import { mustRun } from '../../test/fakes/agents/real-host.ts';
 import { freePorts } from '../../test/fakes/free-ports.ts';
-import { mustRun } from '../../test/fakes/real-host.ts';
 
 const KEY = '5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY=validator-control';
 const Report = z.array(

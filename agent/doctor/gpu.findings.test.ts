@@ -4,7 +4,10 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
-import { createFakeNvidiaSmi, type FakeNvidiaSmi } from '../../test/fakes/fake-nvidia-smi.ts';
+import {
+  createFakeNvidiaSmi,
+  type FakeNvidiaSmi,
+} from '../../test/fakes/agents/fake-nvidia-smi.ts';
 import type { GpuMode } from '../gpu/choose-gpu-driver.ts';
 import { createNvidiaSmi } from '../gpu/nvidia/nvidia-smi.ts';
 import { type GpuFacts, readGpuFacts } from './gpu.facts.ts';

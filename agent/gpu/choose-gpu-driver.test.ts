@@ -1,7 +1,7 @@
 import { afterEach, expect, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
-import { createFakeNvidiaSmi } from '../../test/fakes/fake-nvidia-smi.ts';
+import { createFakeNvidiaSmi } from '../../test/fakes/agents/fake-nvidia-smi.ts';
 import { HOSTS } from '../../test/fixtures/nvidia-faults.ts';
 import { TWO_CARDS, xmlDocument } from '../../test/fixtures/nvidia-smi.ts';
 import { chooseGpuDriver } from './choose-gpu-driver.ts';

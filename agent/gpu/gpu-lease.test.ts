@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { inTransaction } from '#shared/runtime/sqlite.ts';
+import { fakeGpus } from '../../test/fakes/agents/test-agent.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
-import { fakeGpus } from '../../test/fakes/test-agent.ts';
 import { openDatabase } from '../database/database.ts';
 import { createLeaseStore } from '../leases/lease.store.ts';
 import { createGpuCordons } from './cordons.ts';

@@ -11,9 +11,9 @@ import {
   sha256Hex,
 } from '#shared/signing/signed-request.ts';
 import { createSigner, toHex } from '#shared/signing/sr25519.ts';
-import { createGuardedServer, EXECUTOR_ID } from '../../test/fakes/guarded-server.ts';
+import { createGuardedServer, EXECUTOR_ID } from '../../test/fakes/agents/guarded-server.ts';
+import { partsToSign, signatureHeaders } from '../../test/fakes/agents/sign-request.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
-import { partsToSign, signatureHeaders } from '../../test/fakes/sign-request.ts';
 import { BURST, REFILL_MS } from './failure-limit.ts';
 
 const URL = '/v1/pods/3f9f41a6-0002-4000-8000-000000000002/reboot?a=1&b=2';

@@ -2,9 +2,9 @@ import { expect, it } from 'vitest';
 import { AGENT_ROUTES } from '#shared/api/agent/routes.ts';
 import { ROLES, type Role } from '#shared/signing/request-verifier.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
-import { createGuardedServer, EXECUTOR_ID } from '../../test/fakes/guarded-server.ts';
+import { createGuardedServer, EXECUTOR_ID } from '../../test/fakes/agents/guarded-server.ts';
+import { partsToSign, signatureHeaders } from '../../test/fakes/agents/sign-request.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
-import { partsToSign, signatureHeaders } from '../../test/fakes/sign-request.ts';
 import { PUBLIC_PATHS, rolesFor } from './route-roles.ts';
 
 const signer = createSigner(new Uint8Array(32).fill(1));

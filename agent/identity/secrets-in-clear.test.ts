@@ -8,10 +8,10 @@ import { systemRandom } from '#shared/runtime/random.ts';
 import { identityFrom } from '#shared/signing/identity.ts';
 import { ownCertificate } from '#shared/tls/listener-certificate.ts';
 import { createSecureTransport, PLAIN_TRANSPORT, type Transport } from '#shared/tls/transport.ts';
-import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
+import { createTestAgent, podSpec } from '../../test/fakes/agents/test-agent.ts';
+import { createFakeEngine } from '../../test/fakes/engine/fake-engine.ts';
 import { outsideAddress } from '../../test/fakes/outside-address.ts';
 import { upgrade } from '../../test/fakes/raw-upgrade.ts';
-import { createTestAgent, podSpec } from '../../test/fakes/test-agent.ts';
 import type { Agent } from '../app.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'podwright-clear-'));

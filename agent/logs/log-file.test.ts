@@ -7,7 +7,7 @@ import {
   type LogFolder,
   read,
   readFrames,
-} from '../../test/fakes/log-folder.ts';
+} from '../../test/fakes/agents/log-folder.ts';
 import { createSeededRandom } from '../../test/fakes/seeded-random.ts';
 import { openLogFile, POLL_MS } from './log-file.ts';
 import { startAtOldest } from './log-seek.ts';

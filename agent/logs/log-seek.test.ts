@@ -1,6 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { LogFrame } from '#shared/api/agent/pod.ts';
-import { createLogFolder, type LogFolder, read, readFrames } from '../../test/fakes/log-folder.ts';
+import {
+  createLogFolder,
+  type LogFolder,
+  read,
+  readFrames,
+} from '../../test/fakes/agents/log-folder.ts';
 import type { LogFile } from './log-file.ts';
 import { parseFrameId } from './log-frames.ts';
 import { startAfterFrame, startAtOldest, startAtTail, startAtTime } from './log-seek.ts';

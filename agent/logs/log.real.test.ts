@@ -4,7 +4,7 @@ import type { LiveFrames } from '#shared/http/keep-alive.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createSequenceCheck, openLog, startLogPod } from '../../test/bench/log-pod.ts';
-import { createAgentHome } from '../../test/fakes/agent-process.ts';
+import { createAgentHome } from '../../test/fakes/agents/agent-process.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { freePorts } from '../../test/fakes/free-ports.ts';
 import { createDockerodeEngine } from '../containers/engine/dockerode-engine.ts';

@@ -2,8 +2,8 @@
 import { existsSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { HostMetrics, PodMetrics } from '#shared/api/agent/metrics.ts';
+import { createRealHost, type RealHost } from '../../test/fakes/agents/real-host.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
-import { createRealHost, type RealHost } from '../../test/fakes/real-host.ts';
 import type { ContainerUsage } from '../containers/engine/engine.ts';
 import { createFileUsage, createKernelFiles } from './usage/kernel-usage.ts';
 

@@ -3,11 +3,11 @@ import { MAX_AGE_MS } from '#shared/api/agent/bounds.ts';
 import { HostMetrics, MAX_HISTORY, PodMetrics } from '#shared/api/agent/metrics.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
+import { createTestAgent, fakeGpus, podSpec } from '../../test/fakes/agents/test-agent.ts';
+import { createFakeEngine } from '../../test/fakes/engine/fake-engine.ts';
+import { IDLE_USAGE } from '../../test/fakes/engine/fake-engine-containers.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
-import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
-import { IDLE_USAGE } from '../../test/fakes/fake-engine-containers.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
-import { createTestAgent, fakeGpus, podSpec } from '../../test/fakes/test-agent.ts';
 import {
   type ContainerUsage,
   EngineError,

@@ -1,7 +1,7 @@
 import { afterEach, expect, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
-import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
-import { createTestAgent } from '../../test/fakes/test-agent.ts';
+import { createTestAgent } from '../../test/fakes/agents/test-agent.ts';
+import { createFakeEngine } from '../../test/fakes/engine/fake-engine.ts';
 import type { Agent } from '../app.ts';
 
 let agent: Agent;

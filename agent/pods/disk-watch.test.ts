@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
 import type { PodSpecInput } from '#shared/api/agent/pod.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
+import { createTestAgent, podSpec } from '../../test/fakes/agents/test-agent.ts';
+import { createFakeEngine } from '../../test/fakes/engine/fake-engine.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
-import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
-import { createTestAgent, podSpec } from '../../test/fakes/test-agent.ts';
 
 const LIMIT = 100 * 2 ** 20;
 const MINUTE_MS = 60_000;

@@ -3,9 +3,9 @@ import { expect, it } from 'vitest';
 import { PodSpec, type PodView } from '#shared/api/agent/pod.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
-import { createFakeEngine, type FakeEngine } from '../../test/fakes/fake-engine.ts';
+import { createTestAgent, podSpec, TEST_HOST } from '../../test/fakes/agents/test-agent.ts';
+import { createFakeEngine, type FakeEngine } from '../../test/fakes/engine/fake-engine.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
-import { createTestAgent, podSpec, TEST_HOST } from '../../test/fakes/test-agent.ts';
 import type { Agent } from '../app.ts';
 import { openDatabase } from '../database/database.ts';
 

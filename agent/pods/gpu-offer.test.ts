@@ -2,9 +2,9 @@
 import { expect, it } from 'vitest';
 import { Inventory } from '#shared/api/agent/inventory.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
+import { createTestAgent, podSpec } from '../../test/fakes/agents/test-agent.ts';
+import { createFakeEngine } from '../../test/fakes/engine/fake-engine.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
-import { createTestAgent, podSpec } from '../../test/fakes/test-agent.ts';
 import { createGpuSource, type GpuShareRule } from '../gpu/gpu-lease.ts';
 import { createSimulatedDriver, parseSimulatedGpus } from '../gpu/simulated-gpus.ts';
 

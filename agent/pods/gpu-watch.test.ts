@@ -1,8 +1,8 @@
 import { beforeEach, expect, it } from 'vitest';
 import { type PodCondition, PodSpec } from '#shared/api/agent/pod.ts';
 import { createLog } from '#shared/runtime/log.ts';
+import { podSpec } from '../../test/fakes/agents/test-agent.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
-import { podSpec } from '../../test/fakes/test-agent.ts';
 import { H100_A } from '../../test/fixtures/nvidia-smi.ts';
 import { openDatabase } from '../database/database.ts';
 import { createGpuHealthStore } from '../gpu/gpu-health.store.ts';

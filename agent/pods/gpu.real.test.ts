@@ -6,10 +6,10 @@ import { appendFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
+import { CARD_C, CARD_D, createGpuHost, type GpuHost } from '../../test/fakes/agents/gpu-host.ts';
+import { createStubGpuHook, LOSE_GPUS } from '../../test/fakes/agents/stub-gpu-hook.ts';
+import { type OwnEngine, startOwnEngine } from '../../test/fakes/engine/own-engine.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
-import { CARD_C, CARD_D, createGpuHost, type GpuHost } from '../../test/fakes/gpu-host.ts';
-import { type OwnEngine, startOwnEngine } from '../../test/fakes/own-engine.ts';
-import { createStubGpuHook, LOSE_GPUS } from '../../test/fakes/stub-gpu-hook.ts';
 import { kernelLine, XID_79 } from '../../test/fixtures/kernel-log.ts';
 import { H100_A, H100_B, MIG_1G, MIG_3G, xmlDocument } from '../../test/fixtures/nvidia-smi.ts';
 

@@ -5,8 +5,13 @@ import { basename, dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { PodView } from '#shared/api/agent/pod.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
+import {
+  command,
+  createRealHost,
+  mustRun,
+  type RealHost,
+} from '../../test/fakes/agents/real-host.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
-import { command, createRealHost, mustRun, type RealHost } from '../../test/fakes/real-host.ts';
 
 const MIB = 2 ** 20;
 const LIMITS = { cpu_cores: 0.5, memory_bytes: 48 * MIB, shm_bytes: 8 * MIB, pids: 48 };

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
+import { createTestAgent, podSpec } from '../../test/fakes/agents/test-agent.ts';
+import { createFakeEngine } from '../../test/fakes/engine/fake-engine.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
-import { createTestAgent, podSpec } from '../../test/fakes/test-agent.ts';
 import { createLifetimes } from './lifetime.job.ts';
 
 it('removes a pod when its time is over, asked by nobody, and no other', async () => {

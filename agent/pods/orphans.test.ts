@@ -2,9 +2,9 @@
 import { beforeEach, expect, it } from 'vitest';
 import { PodSpec } from '#shared/api/agent/pod.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { createFakeEngine, type FakeEngine } from '../../test/fakes/fake-engine.ts';
+import { createTestAgent, fakeGpus, podSpec } from '../../test/fakes/agents/test-agent.ts';
+import { createFakeEngine, type FakeEngine } from '../../test/fakes/engine/fake-engine.ts';
 import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
-import { createTestAgent, fakeGpus, podSpec } from '../../test/fakes/test-agent.ts';
 import type { Agent } from '../app.ts';
 import { LABELS } from '../containers/engine/engine.ts';
 import { openDatabase } from '../database/database.ts';

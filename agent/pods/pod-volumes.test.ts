@@ -5,7 +5,7 @@ import {
   createChangingPod,
   ID,
   PROVEN_MS,
-} from '../../test/fakes/changing-pod.ts';
+} from '../../test/fakes/agents/changing-pod.ts';
 import { LABELS } from '../containers/engine/engine.ts';
 import { specHash } from './pod.record.ts';
 import { volumeName } from './pod-volumes.ts';

@@ -8,7 +8,7 @@ import {
   MISSING,
   OTHER_IMAGE,
   PROVEN_MS,
-} from '../../test/fakes/changing-pod.ts';
+} from '../../test/fakes/agents/changing-pod.ts';
 import type { EngineError } from '../containers/engine/engine.ts';
 import { LOGIN_WAIT_MS } from './pod.trial.ts';
 

@@ -7,7 +7,7 @@ import {
   ID,
   OTHER_IMAGE,
   PROVEN_MS,
-} from '../../test/fakes/changing-pod.ts';
+} from '../../test/fakes/agents/changing-pod.ts';
 
 let pod: ChangingPod;
 beforeEach(() => {

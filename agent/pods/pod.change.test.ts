@@ -9,7 +9,7 @@ import {
   MISSING,
   OTHER_IMAGE,
   PROVEN_MS,
-} from '../../test/fakes/changing-pod.ts';
+} from '../../test/fakes/agents/changing-pod.ts';
 
 let pod: ChangingPod;
 beforeEach(() => {

@@ -3,10 +3,10 @@ import { expect, it } from 'vitest';
 import { PodSpec } from '#shared/api/agent/pod.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { createFakeEngine, type FakeEngine } from '../../test/fakes/fake-engine.ts';
+import { createTestAgent, fakeGpus, podSpec } from '../../test/fakes/agents/test-agent.ts';
+import { createFakeEngine, type FakeEngine } from '../../test/fakes/engine/fake-engine.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { createSeededRandom } from '../../test/fakes/seeded-random.ts';
-import { createTestAgent, fakeGpus, podSpec } from '../../test/fakes/test-agent.ts';
 import type { Agent } from '../app.ts';
 import { openDatabase } from '../database/database.ts';
 

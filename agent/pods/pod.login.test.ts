@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
+import { createTestAgent, podSpec } from '../../test/fakes/agents/test-agent.ts';
+import { createFakeEngine } from '../../test/fakes/engine/fake-engine.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
-import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
-import { createTestAgent, podSpec } from '../../test/fakes/test-agent.ts';
 import { EngineError } from '../containers/engine/engine.ts';
 import { openDatabase } from '../database/database.ts';
 

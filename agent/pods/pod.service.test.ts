@@ -1,10 +1,14 @@
 import { beforeEach, expect, it } from 'vitest';
 import { PodSpec, type PodSpecInput } from '#shared/api/agent/pod.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { breakEngine, holdEngine } from '../../test/fakes/engine-faults.ts';
-import { createFakeEngine, type FakeEngine } from '../../test/fakes/fake-engine.ts';
+import { createTestAgent, fakeGpus, podSpec } from '../../test/fakes/agents/test-agent.ts';
+import {
+  breakEngine,
+  createFakeEngine,
+  type FakeEngine,
+  holdEngine,
+} from '../../test/fakes/engine/fake-engine.ts';
 import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
-import { createTestAgent, fakeGpus, podSpec } from '../../test/fakes/test-agent.ts';
 import type { Agent } from '../app.ts';
 import type { EngineError } from '../containers/engine/engine.ts';
 import { TOMBSTONE_MS } from './reconcile.job.ts';

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { PodSpec, sshKeysHash } from '#shared/api/agent/pod.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
+import { createTestAgent, NO_GATEWAY, podSpec } from '../../test/fakes/agents/test-agent.ts';
+import { createFakeEngine } from '../../test/fakes/engine/fake-engine.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
-import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
 import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
-import { createTestAgent, NO_GATEWAY, podSpec } from '../../test/fakes/test-agent.ts';
 import type { GatewayPodStatus, GatewaySnapshot } from '../access/ssh/gateway-files.ts';
 import { LEAVE_WITHIN_MS } from '../access/ssh/ssh.service.ts';
 import type { Agent } from '../app.ts';

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { PodSpec } from '#shared/api/agent/pod.ts';
-import { podSpec } from '../../test/fakes/test-agent.ts';
+import { podSpec } from '../../test/fakes/agents/test-agent.ts';
 import { type ContainerState, LABELS } from '../containers/engine/engine.ts';
 import type { PlanFacts } from './pod.containers.ts';
 import { planPod } from './pod.plan.ts';

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { PodSpec } from '#shared/api/agent/pod.ts';
-import { podSpec } from '../../test/fakes/test-agent.ts';
+import { podSpec } from '../../test/fakes/agents/test-agent.ts';
 import { checkPolicy, type HostLimits } from './policy.ts';
 import { NO_POLICY } from './policy-file.ts';
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { PodSpec, type PodSpecInput } from '#shared/api/agent/pod.ts';
-import { podSpec } from '../../test/fakes/test-agent.ts';
+import { podSpec } from '../../test/fakes/agents/test-agent.ts';
 import { NO_POLICY, ProviderPolicy } from './policy-file.ts';
 import { providerRefusals } from './provider-rules.ts';
 

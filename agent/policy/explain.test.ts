@@ -1,9 +1,9 @@
 import { beforeEach, expect, it } from 'vitest';
 import { PodVerdict } from '#shared/api/agent/pod.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { createFakeEngine } from '../../test/fakes/fake-engine.ts';
+import { createTestAgent, podSpec } from '../../test/fakes/agents/test-agent.ts';
+import { createFakeEngine } from '../../test/fakes/engine/fake-engine.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
-import { createTestAgent, podSpec } from '../../test/fakes/test-agent.ts';
 import type { Agent } from '../app.ts';
 import { ProviderPolicy } from '../pods/policy-file.ts';
 

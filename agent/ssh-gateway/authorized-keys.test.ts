@@ -3,7 +3,7 @@ import ssh2, { type PublicKeyAuthContext } from 'ssh2';
 import { describe, expect, it } from 'vitest';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createSshKeyPair, sshFingerprint } from '#shared/signing/openssh-key.ts';
-import { createSecurityKey } from '../../test/fakes/security-key.ts';
+import { createSecurityKey } from '../../test/fakes/external/security-key.ts';
 import { hasSigned, keyMeant, parseAuthorizedKeys, parseHardwareKey } from './authorized-keys.ts';
 
 const pair = createSshKeyPair(systemRandom, 'me');

@@ -5,9 +5,12 @@ import ssh2 from 'ssh2';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PodView } from '#shared/api/agent/pod.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
+import { runClient, type SshHost, startSshHost } from '../../test/fakes/agents/ssh-host.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
-import { createSecurityKey, startSecurityKeyAgent } from '../../test/fakes/security-key.ts';
-import { runClient, type SshHost, startSshHost } from '../../test/fakes/ssh-host.ts';
+import {
+  createSecurityKey,
+  startSecurityKeyAgent,
+} from '../../test/fakes/external/security-key.ts';
 import { GatewayStatus, gatewayPaths, readWhole } from '../access/ssh/gateway-files.ts';
 import { BOUNDS } from './limits.ts';
 

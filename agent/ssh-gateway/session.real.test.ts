@@ -4,9 +4,9 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PodView } from '#shared/api/agent/pod.ts';
+import { runClient, type SshHost, startSshHost } from '../../test/fakes/agents/ssh-host.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { freePorts } from '../../test/fakes/free-ports.ts';
-import { runClient, type SshHost, startSshHost } from '../../test/fakes/ssh-host.ts';
 
 const BIG_BYTES = 50 * 1024 * 1024;
 

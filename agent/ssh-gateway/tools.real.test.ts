@@ -3,10 +3,10 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PodView } from '#shared/api/agent/pod.ts';
+import { runClient, type SshHost, startSshHost } from '../../test/fakes/agents/ssh-host.ts';
+import { copyPrograms } from '../../test/fakes/engine/host-programs.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { freePorts } from '../../test/fakes/free-ports.ts';
-import { copyPrograms } from '../../test/fakes/host-programs.ts';
-import { runClient, type SshHost, startSshHost } from '../../test/fakes/ssh-host.ts';
 
 const BIG_BYTES = 10 * 1024 * 1024;
 

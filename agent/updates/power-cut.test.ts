@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { readPrivateFile, replacePrivateFile, syncFolder } from '#shared/runtime/files.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { openSqlite } from '#shared/runtime/sqlite.ts';
-import { type CutDisk, mountCutDisk } from '../../test/fakes/cut-disk.ts';
+import { type CutDisk, mountCutDisk } from '../../test/fakes/faults/cut-disk.ts';
 import { digestOf, NOW_MS } from '../../test/fixtures/update-manifest.ts';
 import { openDatabase, SCHEMA, STORE_FILE, schemaOf } from '../database/database.ts';
 import { createReleaseTree, releaseNameOf } from './release-tree.ts';

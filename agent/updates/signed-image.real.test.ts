@@ -2,12 +2,12 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { RegistryAuth } from '#shared/api/agent/images.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
+import { mustRun } from '../../test/fakes/agents/real-host.ts';
 import {
   type ImageRegistry,
   REGISTRY_LOGIN,
   startImageRegistry,
-} from '../../test/fakes/image-registry.ts';
-import { mustRun } from '../../test/fakes/real-host.ts';
+} from '../../test/fakes/external/image-registry.ts';
 import { createDockerodeEngine } from '../containers/engine/dockerode-engine.ts';
 import { createSignedImage } from './signed-image.ts';
 

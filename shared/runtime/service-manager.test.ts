@@ -4,8 +4,8 @@ import { systemClock } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
+import { type NotifySocket, openNotifySocket } from '../../test/fakes/external/notify-socket.ts';
 import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
-import { type NotifySocket, openNotifySocket } from '../../test/fakes/notify-socket.ts';
 import type { Vitals } from './liveness.ts';
 import {
   createServiceManager,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { partsToSign, signatureHeaders } from '../../test/fakes/agents/sign-request.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
-import { partsToSign, signatureHeaders } from '../../test/fakes/sign-request.ts';
 import { KeySet, signKeySet, trustedBy } from './key-set.ts';
 import {
   type AuthFailure,

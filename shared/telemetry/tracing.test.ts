@@ -1,7 +1,7 @@
 /** Spans of a request and its hops, as a collector gets them by OTLP. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type OtlpReceiver, startOtlpReceiver } from '../../test/fakes/external/otlp-receiver.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
-import { type OtlpReceiver, startOtlpReceiver } from '../../test/fakes/otlp-receiver.ts';
 import { createHttpServer, type HttpServer } from '../http/server.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { ApiError } from '../runtime/errors.ts';

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { systemClock } from '#shared/runtime/clock.ts';
-import type { AgentProcess } from '../fakes/agent-process.ts';
+import type { AgentProcess } from '../fakes/agents/agent-process.ts';
 import { type Row, valueAtMost } from '../measure/row.ts';
 
 const CEILING_MB = 110;

@@ -12,8 +12,8 @@ import type { OperationService } from '../../agent/backups/operation.service.ts'
 import { createRestic } from '../../agent/backups/restic.ts';
 import { createResticCgroup, type ResticCgroup } from '../../agent/backups/restic-cgroup.ts';
 import { resticCommand } from '../../agent/backups/restic-command.ts';
-import { type GatedScene, startGatedScene } from '../fakes/gated-scene.ts';
 import { ONE_GIB, writeMixedTree } from '../fakes/mixed-tree.ts';
+import { type GatedScene, startGatedScene } from '../fakes/scenes/gated-scene.ts';
 import { median, type Row, ratioAtMost } from '../measure/row.ts';
 
 const run = promisify(execFile);

@@ -11,8 +11,8 @@ import type { UserIdentity } from '../../validator/central/accounts/auth/identit
 import { rentIn } from '../../validator/central/market/rentals/rental.service.ts';
 import { openCentralDatabase } from '../../validator/central/platform/database/database.ts';
 import type { Database } from '../../validator/central/platform/database/tables.ts';
-import { createTestCentral, type TestCentral } from '../fakes/central-fixture.ts';
-import { DEFAULT_TEMPLATE, PUBLIC_KEY } from '../fakes/market-fixture.ts';
+import { createTestCentral, type TestCentral } from '../fakes/scenes/central-fixture.ts';
+import { DEFAULT_TEMPLATE, PUBLIC_KEY } from '../fakes/scenes/market-fixture.ts';
 import { median, type Row, ratioAtLeast, valueAtLeast } from '../measure/row.ts';
 import type { Load } from './http-load.ts';
 import { seedMarket } from './market-seed.ts';

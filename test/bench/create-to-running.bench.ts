@@ -5,7 +5,7 @@ import type { PodSpecInput } from '#shared/api/agent/pod.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { CAPABILITIES } from '../../agent/containers/engine/container-options.ts';
-import type { AgentProcess } from '../fakes/agent-process.ts';
+import type { AgentProcess } from '../fakes/agents/agent-process.ts';
 import { median, type Row, ratioAtMost } from '../measure/row.ts';
 
 const run = promisify(execFile);

@@ -9,7 +9,7 @@ import { postGroup, postGroups } from '../../validator/central/money/ledger/ledg
 import { paidAccount, walletOf } from '../../validator/central/money/ledger/wallet.service.ts';
 import { openCentralDatabase } from '../../validator/central/platform/database/database.ts';
 import type { Database } from '../../validator/central/platform/database/tables.ts';
-import { testCause } from '../fakes/wallet.ts';
+import { testCause } from '../fakes/scenes/wallet.ts';
 import { median, type Row, ratioAtMost, valueAtLeast } from '../measure/row.ts';
 
 /** Short turns, many of them: what else the machine does falls on both sides alike. */

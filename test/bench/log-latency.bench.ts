@@ -1,7 +1,7 @@
 /** From the engine's time of a line to each of fifty followers, who are one process beside the agent. */
 import { spawn } from 'node:child_process';
 import { parseIsoTime, systemClock } from '#shared/runtime/clock.ts';
-import type { AgentProcess } from '../fakes/agent-process.ts';
+import type { AgentProcess } from '../fakes/agents/agent-process.ts';
 import { type Row, valueAtMost } from '../measure/row.ts';
 import { openLog, removeLogPod, startLogPod } from './log-pod.ts';
 

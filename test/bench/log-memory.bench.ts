@@ -1,6 +1,6 @@
 /** What one follower that stops reading costs the agent while its pod writes without end. */
 import { systemClock } from '#shared/runtime/clock.ts';
-import type { AgentProcess } from '../fakes/agent-process.ts';
+import type { AgentProcess } from '../fakes/agents/agent-process.ts';
 import { type Row, valueAtMost } from '../measure/row.ts';
 import { residentMb } from './agent-memory.bench.ts';
 import { openLog, removeLogPod, startLogPod } from './log-pod.ts';

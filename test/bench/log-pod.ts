@@ -2,7 +2,7 @@
 import type { PodView } from '#shared/api/agent/pod.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import type { AgentProcess } from '../fakes/agent-process.ts';
+import type { AgentProcess } from '../fakes/agents/agent-process.ts';
 
 const IMAGE = 'podwright.local/base:1';
 const MEMORY_BYTES = 256 * 1024 * 1024;

@@ -1,7 +1,7 @@
 /** A million lines: followed while they are written at full speed, then read again beside `docker logs`. */
 import { spawn } from 'node:child_process';
 import { systemClock } from '#shared/runtime/clock.ts';
-import type { AgentProcess } from '../fakes/agent-process.ts';
+import type { AgentProcess } from '../fakes/agents/agent-process.ts';
 import { median, type Row, ratioAtMost } from '../measure/row.ts';
 import { createSequenceCheck, openLog, removeLogPod, startLogPod } from './log-pod.ts';
 

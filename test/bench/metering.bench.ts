@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type DatabaseSync, openSqlite } from '#shared/runtime/sqlite.ts';
 import { openCentralDatabase } from '../../validator/central/platform/database/database.ts';
-import { createTestCentral } from '../fakes/central-fixture.ts';
 import { createManualClock } from '../fakes/manual-clock.ts';
+import { createTestCentral } from '../fakes/scenes/central-fixture.ts';
 import { median, type Row, valueAtMost } from '../measure/row.ts';
 import { seedMarket } from './market-seed.ts';
 

@@ -9,7 +9,7 @@ import { systemClock } from '#shared/runtime/clock.ts';
 import { COMPILE_CACHE, gatewayArguments } from '#shared/runtime/node-process.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createSshKeyPair } from '#shared/signing/openssh-key.ts';
-import type { AgentProcess } from '../fakes/agent-process.ts';
+import type { AgentProcess } from '../fakes/agents/agent-process.ts';
 import { median, type Row, ratioAtMost } from '../measure/row.ts';
 
 const run = promisify(execFile);

@@ -28,7 +28,7 @@ import type { EvidenceStore } from '../../validator/store/tables.ts';
 import { computeWeights } from '../../validator/weights/compute-weights.ts';
 import { createCycles } from '../../validator/weights/cycle.service.ts';
 import type { CycleSet } from '../../validator/weights/cycle-set.ts';
-import { testSigner } from '../fakes/market-fixture.ts';
+import { testSigner } from '../fakes/scenes/market-fixture.ts';
 import { checkRun } from '../fixtures/check-run.ts';
 import { entryOf, executorId, goldenPolicy, hotkey, setOf } from '../fixtures/cycle-set.ts';
 import { median, type Row, ratioAtLeast, valueAtMost } from '../measure/row.ts';

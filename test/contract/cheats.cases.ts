@@ -1,7 +1,7 @@
 /** What dishonest agents do, and the check that catches each: how it is called, what it gives, how many looks that takes. */
 import type { CARD_FAULTS, Commitment } from '#shared/api/agent/challenges.ts';
 import type { Inventory } from '#shared/api/agent/inventory.ts';
-import { type Conduct, USUAL_MS } from '../fakes/conducted-agent.ts';
+import { type Conduct, USUAL_MS } from '../fakes/agents/conducted-agent.ts';
 
 type Gpu = Inventory['gpu'];
 export const withGpu = (change: (gpu: Gpu) => Partial<Gpu>): Partial<Conduct> => ({

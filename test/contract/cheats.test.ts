@@ -28,8 +28,8 @@ import {
   HONEST,
   LISTEN,
   USUAL_MS,
-} from '../fakes/conducted-agent.ts';
-import { createTestMarket, type TestMarket, testSigner } from '../fakes/market-fixture.ts';
+} from '../fakes/agents/conducted-agent.ts';
+import { createTestMarket, type TestMarket, testSigner } from '../fakes/scenes/market-fixture.ts';
 import { goldenPolicy } from '../fixtures/cycle-set.ts';
 import { testInventory } from '../fixtures/host-inventory.ts';
 import { CHEATS, everyCard, withGpu, withSources } from './cheats.cases.ts';

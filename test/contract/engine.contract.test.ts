@@ -2,7 +2,7 @@ import { inject } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createDockerodeEngine } from '../../agent/containers/engine/dockerode-engine.ts';
 import { ensureBuiltinImage } from '../../agent/containers/images/builtin-image.ts';
-import { createFakeEngine } from '../fakes/fake-engine.ts';
+import { createFakeEngine } from '../fakes/engine/fake-engine.ts';
 import { freePorts } from '../fakes/free-ports.ts';
 import { describeEngine } from './engine.contract.ts';
 

@@ -15,7 +15,7 @@ import {
 } from '../../validator/inspection/lines/measure-line.ts';
 import { eventually } from '../fakes/eventually.ts';
 import { createManualClock } from '../fakes/manual-clock.ts';
-import { testSigner } from '../fakes/market-fixture.ts';
+import { testSigner } from '../fakes/scenes/market-fixture.ts';
 
 const EXECUTOR = '3f9f41a6-0001-4000-8000-000000000001';
 const KIB = 1024;

@@ -22,8 +22,8 @@ import { createChallengeService } from '../../agent/verify/challenges/challenge.
 import { proofThreads } from '../../agent/verify/challenges/proof-threads.ts';
 import { type ProofPlan, prove } from '../../validator/inspection/proof/host-proof.ts';
 import { createVerifier } from '../../validator/inspection/proof/verifier.ts';
-import { NO_CARDS } from '../fakes/host-cards.ts';
-import { command } from '../fakes/real-host.ts';
+import { NO_CARDS } from '../fakes/agents/host-cards.ts';
+import { command } from '../fakes/agents/real-host.ts';
 
 const EXECUTOR = '3f9f41a6-0001-4000-8000-000000000001';
 const WALK = { block_bytes: 4_096, blocks: 200, steps: 500 };

@@ -17,9 +17,9 @@ import { yieldedToRenter } from '../../validator/inspection/rental-probe/rental-
 import { createSshLogin, readBanner } from '../../validator/inspection/rental-probe/ssh-session.ts';
 import { openEvidenceStore } from '../../validator/store/evidence-store.ts';
 import type { EvidenceStore } from '../../validator/store/tables.ts';
+import { type SshHost, startSshHost } from '../fakes/agents/ssh-host.ts';
+import { podSpec } from '../fakes/agents/test-agent.ts';
 import { eventually } from '../fakes/eventually.ts';
-import { type SshHost, startSshHost } from '../fakes/ssh-host.ts';
-import { podSpec } from '../fakes/test-agent.ts';
 import { checkRun } from '../fixtures/check-run.ts';
 
 const log = createLog({ name: 'test', level: 'silent' });

@@ -6,9 +6,9 @@ import { VersionInfo } from '#shared/api/agent/inventory.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import { VERSION } from '#shared/runtime/version.ts';
+import { command, mustRun } from '../fakes/agents/real-host.ts';
+import { importImageBase } from '../fakes/engine/image-base.ts';
 import { eventually } from '../fakes/eventually.ts';
-import { importImageBase } from '../fakes/image-base.ts';
-import { command, mustRun } from '../fakes/real-host.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const RUN_LABEL = `io.podwright.test-run=${inject('testRun')}`;

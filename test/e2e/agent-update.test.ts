@@ -19,10 +19,10 @@ import { openEvidenceStore } from '../../validator/store/evidence-store.ts';
 import type { EvidenceStore } from '../../validator/store/tables.ts';
 import { createReadTag } from '../../validator/updates/image-registry.ts';
 import { createReleases } from '../../validator/updates/release.service.ts';
+import { command, mustRun } from '../fakes/agents/real-host.ts';
 import { eventually } from '../fakes/eventually.ts';
+import { type ImageRegistry, startImageRegistry } from '../fakes/external/image-registry.ts';
 import { freePorts } from '../fakes/free-ports.ts';
-import { type ImageRegistry, startImageRegistry } from '../fakes/image-registry.ts';
-import { command, mustRun } from '../fakes/real-host.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const REPOSITORY = 'podwright/agent';

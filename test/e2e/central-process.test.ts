@@ -10,18 +10,22 @@ import { readSse } from '#shared/http/event-stream.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { openCentralDatabase } from '../../validator/central/platform/database/database.ts';
 import type { Database } from '../../validator/central/platform/database/tables.ts';
-import type { TestAccount } from '../fakes/central-fixture.ts';
+import { type FakeGateway, startFakeGateway } from '../fakes/agents/fake-gateway.ts';
+import { eventually } from '../fakes/eventually.ts';
+import { createManualClock } from '../fakes/manual-clock.ts';
+import type { TestAccount } from '../fakes/scenes/central-fixture.ts';
 import {
   type CentralAnswer,
   type CentralProcess,
   startCentralProcess,
-} from '../fakes/central-process.ts';
-import { eventually } from '../fakes/eventually.ts';
-import { type FakeGateway, startFakeGateway } from '../fakes/fake-gateway.ts';
-import { createManualClock } from '../fakes/manual-clock.ts';
-import { type AddedNode, createTestMarket, DEFAULT_TEMPLATE } from '../fakes/market-fixture.ts';
+} from '../fakes/scenes/central-process.ts';
+import {
+  type AddedNode,
+  createTestMarket,
+  DEFAULT_TEMPLATE,
+} from '../fakes/scenes/market-fixture.ts';
+import { openHolds, setAvailable } from '../fakes/scenes/wallet.ts';
 import { createSeededRandom } from '../fakes/seeded-random.ts';
-import { openHolds, setAvailable } from '../fakes/wallet.ts';
 
 const AT_ONCE = 50;
 const KILLS = 5;

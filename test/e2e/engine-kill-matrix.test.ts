@@ -7,14 +7,18 @@ import { systemRandom } from '#shared/runtime/random.ts';
 import { createDockerodeEngine } from '../../agent/containers/engine/dockerode-engine.ts';
 import { type ContainerEngine, LABELS } from '../../agent/containers/engine/engine.ts';
 import { createRunInContainer } from '../../agent/containers/engine/run-in-container.ts';
-import { type AgentHome, type AgentProcess, createAgentHome } from '../fakes/agent-process.ts';
-import { type CallGate, createCallGate } from '../fakes/call-gate.ts';
-import { type EngineProxy, startEngineProxy } from '../fakes/engine-proxy.ts';
+import {
+  type AgentHome,
+  type AgentProcess,
+  createAgentHome,
+} from '../fakes/agents/agent-process.ts';
+import { podSpec } from '../fakes/agents/test-agent.ts';
+import { type OwnEngine, startOwnEngine } from '../fakes/engine/own-engine.ts';
 import { eventually } from '../fakes/eventually.ts';
+import { type CallGate, createCallGate } from '../fakes/faults/call-gate.ts';
+import { type EngineProxy, startEngineProxy } from '../fakes/faults/engine-proxy.ts';
+import { momentsOf } from '../fakes/faults/kill-moments.ts';
 import { freePorts } from '../fakes/free-ports.ts';
-import { momentsOf } from '../fakes/kill-moments.ts';
-import { type OwnEngine, startOwnEngine } from '../fakes/own-engine.ts';
-import { podSpec } from '../fakes/test-agent.ts';
 import { median } from '../measure/row.ts';
 
 /** From the return of whoever was killed to the state that was asked for: in most rounds, and on a busy machine too. */

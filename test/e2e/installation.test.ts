@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
-import { type SystemdHost, startSystemdHost } from '../fakes/systemd-host.ts';
+import { type SystemdHost, startSystemdHost } from '../fakes/external/systemd-host.ts';
 
 const INSTALL = 'sh /src/systemd/install.sh --probation 0';
 const UNINSTALL = 'sh /opt/podwright/current/systemd/uninstall.sh';

@@ -1,8 +1,8 @@
 /** kill -9 of the agent before and after every change that an edit makes in the engine, whether it succeeds or rolls back. */
 import { afterAll, beforeAll, inject, it } from 'vitest';
 import type { PodSpecInput } from '#shared/api/agent/pod.ts';
-import { type Operation, startKillMatrix } from '../fakes/kill-matrix.ts';
-import { podSpec } from '../fakes/test-agent.ts';
+import { podSpec } from '../fakes/agents/test-agent.ts';
+import { type Operation, startKillMatrix } from '../fakes/faults/kill-matrix.ts';
 
 const spec = podSpec({
   environment: { TEST_RUN: inject('testRun') },

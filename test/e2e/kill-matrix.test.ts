@@ -1,7 +1,7 @@
 /** kill -9 of the agent before and after every change that launch, reboot and removal make in the engine. */
 import { afterAll, beforeAll, inject, it } from 'vitest';
-import { type Operation, startKillMatrix } from '../fakes/kill-matrix.ts';
-import { podSpec } from '../fakes/test-agent.ts';
+import { podSpec } from '../fakes/agents/test-agent.ts';
+import { type Operation, startKillMatrix } from '../fakes/faults/kill-matrix.ts';
 
 const spec = podSpec({
   environment: { TEST_RUN: inject('testRun') },

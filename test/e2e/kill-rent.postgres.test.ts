@@ -7,15 +7,23 @@ import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { openCentralDatabase } from '../../validator/central/platform/database/database.ts';
 import type { Database } from '../../validator/central/platform/database/tables.ts';
-import { createPostgresDatabase } from '../fakes/central-database.ts';
-import type { TestAccount } from '../fakes/central-fixture.ts';
-import { type CentralProcess, startCentralProcess } from '../fakes/central-process.ts';
+import { type FakeGateway, startFakeGateway } from '../fakes/agents/fake-gateway.ts';
 import { eventually } from '../fakes/eventually.ts';
-import { type FakeGateway, startFakeGateway } from '../fakes/fake-gateway.ts';
+import {
+  type Moment,
+  type PostgresProxy,
+  startPostgresProxy,
+} from '../fakes/faults/postgres-proxy.ts';
 import { createManualClock } from '../fakes/manual-clock.ts';
-import { type AddedNode, createTestMarket, DEFAULT_TEMPLATE } from '../fakes/market-fixture.ts';
-import { type Moment, type PostgresProxy, startPostgresProxy } from '../fakes/postgres-proxy.ts';
-import { openHolds, setAvailable } from '../fakes/wallet.ts';
+import { createPostgresDatabase } from '../fakes/scenes/central-database.ts';
+import type { TestAccount } from '../fakes/scenes/central-fixture.ts';
+import { type CentralProcess, startCentralProcess } from '../fakes/scenes/central-process.ts';
+import {
+  type AddedNode,
+  createTestMarket,
+  DEFAULT_TEMPLATE,
+} from '../fakes/scenes/market-fixture.ts';
+import { openHolds, setAvailable } from '../fakes/scenes/wallet.ts';
 
 /** The claim of a dead process is free after ten seconds. */
 const ANSWERED_WITHIN_MS = 30_000;

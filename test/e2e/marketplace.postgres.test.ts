@@ -5,8 +5,8 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createDockerodeEngine } from '../../agent/containers/engine/dockerode-engine.ts';
 import { LABELS } from '../../agent/containers/engine/engine.ts';
-import { createPostgresDatabase } from '../fakes/central-database.ts';
 import { eventually } from '../fakes/eventually.ts';
+import { createPostgresDatabase } from '../fakes/scenes/central-database.ts';
 import { api } from './api.ts';
 import {
   freePortFlags,

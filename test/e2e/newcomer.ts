@@ -10,7 +10,7 @@ import {
   takePaid,
 } from '../../validator/central/money/metering/settled-first.ts';
 import { openCentralDatabase } from '../../validator/central/platform/database/database.ts';
-import { testCause } from '../fakes/wallet.ts';
+import { testCause } from '../fakes/scenes/wallet.ts';
 import { type ApiAnswer, api } from './api.ts';
 import type { MarketplaceProcess } from './marketplace-process.ts';
 

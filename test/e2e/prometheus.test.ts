@@ -6,15 +6,19 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { z } from 'zod';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
-import { type AgentHome, type AgentProcess, createAgentHome } from '../fakes/agent-process.ts';
-import { type CentralProcess, startCentralProcess } from '../fakes/central-process.ts';
+import {
+  type AgentHome,
+  type AgentProcess,
+  createAgentHome,
+} from '../fakes/agents/agent-process.ts';
+import { type FakeGateway, startFakeGateway } from '../fakes/agents/fake-gateway.ts';
+import { podSpec } from '../fakes/agents/test-agent.ts';
 import { eventually } from '../fakes/eventually.ts';
-import { type FakeGateway, startFakeGateway } from '../fakes/fake-gateway.ts';
+import { type Prometheus, startPrometheus } from '../fakes/external/prometheus.ts';
 import { freePorts } from '../fakes/free-ports.ts';
-import { testSigner } from '../fakes/market-fixture.ts';
-import { type Prometheus, startPrometheus } from '../fakes/prometheus.ts';
-import { podSpec } from '../fakes/test-agent.ts';
-import { startValidatorProcess, type ValidatorProcess } from '../fakes/validator-process.ts';
+import { type CentralProcess, startCentralProcess } from '../fakes/scenes/central-process.ts';
+import { testSigner } from '../fakes/scenes/market-fixture.ts';
+import { startValidatorProcess, type ValidatorProcess } from '../fakes/scenes/validator-process.ts';
 
 const DASHBOARDS = new URL('../../systemd/grafana/', import.meta.url).pathname;
 const RULE_TEST = new URL('../../systemd/prometheus/podwright.rules.test.yml', import.meta.url)

@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { UpdateStatus } from '#shared/api/agent/update-status.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { command, mustRun } from '../fakes/real-host.ts';
-import { type SystemdHost, startSystemdHost } from '../fakes/systemd-host.ts';
-import { ENDS, startTreeUpdates, type TreeUpdates, WORKS } from '../fakes/tree-updates.ts';
+import { command, mustRun } from '../fakes/agents/real-host.ts';
+import { ENDS, startTreeUpdates, type TreeUpdates, WORKS } from '../fakes/agents/tree-updates.ts';
+import { type SystemdHost, startSystemdHost } from '../fakes/external/systemd-host.ts';
 
 const EXECUTOR = systemRandom.uuid();
 const POD = `podwright-test-pod-${EXECUTOR}`;

@@ -1,8 +1,8 @@
 /** Upgrades, ways back and removal of an installation under a real systemd, with small trees in place of the real one. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { command, mustRun } from '../fakes/real-host.ts';
-import { type SystemdHost, startSystemdHost } from '../fakes/systemd-host.ts';
+import { command, mustRun } from '../fakes/agents/real-host.ts';
+import { type SystemdHost, startSystemdHost } from '../fakes/external/systemd-host.ts';
 
 const INSTALL = 'systemd/install.sh --probation 0';
 const UNINSTALL = 'sh /opt/podwright/current/systemd/uninstall.sh';

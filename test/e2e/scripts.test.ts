@@ -2,8 +2,8 @@ import { globSync, mkdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { runCommand } from '#shared/runtime/run-command.ts';
-import { mountCutDisk } from '../fakes/cut-disk.ts';
-import { mustRun } from '../fakes/real-host.ts';
+import { mustRun } from '../fakes/agents/real-host.ts';
+import { mountCutDisk } from '../fakes/faults/cut-disk.ts';
 
 it('has shell scripts that shellcheck finds nothing in', async () => {
   const bounds = { timeoutMs: 30_000, maxOutputBytes: 1024 * 1024 };

@@ -6,19 +6,23 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { openCentralDatabase } from '../../validator/central/platform/database/database.ts';
 import type { Database } from '../../validator/central/platform/database/tables.ts';
-import { createPostgresDatabase } from '../fakes/central-database.ts';
-import type { TestAccount } from '../fakes/central-fixture.ts';
+import { type FakeGateway, startFakeGateway } from '../fakes/agents/fake-gateway.ts';
+import { eventually } from '../fakes/eventually.ts';
+import { createManualClock } from '../fakes/manual-clock.ts';
+import { createPostgresDatabase } from '../fakes/scenes/central-database.ts';
+import type { TestAccount } from '../fakes/scenes/central-fixture.ts';
 import {
   type CentralAnswer,
   type CentralProcess,
   startCentralProcess,
-} from '../fakes/central-process.ts';
-import { framesOf } from '../fakes/event-follower.ts';
-import { eventually } from '../fakes/eventually.ts';
-import { type FakeGateway, startFakeGateway } from '../fakes/fake-gateway.ts';
-import { createManualClock } from '../fakes/manual-clock.ts';
-import { type AddedNode, createTestMarket, DEFAULT_TEMPLATE } from '../fakes/market-fixture.ts';
-import { setAvailable } from '../fakes/wallet.ts';
+} from '../fakes/scenes/central-process.ts';
+import { framesOf } from '../fakes/scenes/event-follower.ts';
+import {
+  type AddedNode,
+  createTestMarket,
+  DEFAULT_TEMPLATE,
+} from '../fakes/scenes/market-fixture.ts';
+import { setAvailable } from '../fakes/scenes/wallet.ts';
 
 const GPUS = 20;
 /** Enough for the holds of all of them. */

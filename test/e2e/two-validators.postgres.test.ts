@@ -6,12 +6,12 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { openEvidenceStore } from '../../validator/store/evidence-store.ts';
 import type { EvidenceStore } from '../../validator/store/tables.ts';
-import { type AgentFleet, startAgentFleet } from '../fakes/agent-fleet.ts';
-import { createEmptyPostgresDatabase } from '../fakes/central-database.ts';
+import { type AgentFleet, startAgentFleet } from '../fakes/agents/agent-fleet.ts';
 import { eventually } from '../fakes/eventually.ts';
 import { createManualClock } from '../fakes/manual-clock.ts';
-import { createTestMarket, type TestMarket, testSigner } from '../fakes/market-fixture.ts';
-import { startValidatorProcess, type ValidatorProcess } from '../fakes/validator-process.ts';
+import { createEmptyPostgresDatabase } from '../fakes/scenes/central-database.ts';
+import { createTestMarket, type TestMarket, testSigner } from '../fakes/scenes/market-fixture.ts';
+import { startValidatorProcess, type ValidatorProcess } from '../fakes/scenes/validator-process.ts';
 
 const NODES = 20;
 const AT_ONCE = 4;

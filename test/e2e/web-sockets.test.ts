@@ -6,9 +6,13 @@ import { createDockerodeEngine } from '../../agent/containers/engine/dockerode-e
 import { LABELS } from '../../agent/containers/engine/engine.ts';
 import { MAX_FOLLOWERS } from '../../agent/logs/log.service.ts';
 import { eventually } from '../fakes/eventually.ts';
-import { type OtlpReceiver, type ReceivedSpan, startOtlpReceiver } from '../fakes/otlp-receiver.ts';
+import {
+  type OtlpReceiver,
+  type ReceivedSpan,
+  startOtlpReceiver,
+} from '../fakes/external/otlp-receiver.ts';
 import { upgrade } from '../fakes/raw-upgrade.ts';
-import { createTerminalClient } from '../fakes/terminal-client.ts';
+import { createTerminalClient } from '../fakes/scenes/terminal-client.ts';
 import { api } from './api.ts';
 import {
   freePortFlags,

@@ -1,7 +1,7 @@
 /** A network namespace joined to the host by a pair of interfaces: the machines that are not this host, for tests. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { command, getScript, mustRun } from './real-host.ts';
+import { command, getScript, mustRun } from './agents/real-host.ts';
 
 export type Neighbour = Awaited<ReturnType<typeof createNeighbour>>;
 

@@ -22,7 +22,7 @@ const KEEPS_STATE = [
   'shared/telemetry/tracing.ts',
   'test/bench/http-load.ts',
   'test/contract/cheats.cases.ts',
-  'test/fakes/central-database.ts',
+  'test/fakes/scenes/central-database.ts',
   'validator/central/platform/database/prepared.ts',
 ];
 
@@ -79,7 +79,7 @@ export const RULES: readonly Rule[] = [
         'validator/central/platform/database/',
         'validator/store/',
       ) ||
-      path === 'test/fakes/central-database.ts' ||
+      path === 'test/fakes/scenes/central-database.ts' ||
       /\.store(?:\.test)?\.ts$/.test(path),
   ),
   home(

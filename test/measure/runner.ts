@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { parseArgs } from 'node:util';
-import { type AgentProcess, createAgentHome } from '../fakes/agent-process.ts';
+import { type AgentProcess, createAgentHome } from '../fakes/agents/agent-process.ts';
 import type { Row } from './row.ts';
 
 /** Measures one part and passes each row on as soon as it is complete. */

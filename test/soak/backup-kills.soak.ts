@@ -1,8 +1,8 @@
 /** Kills of agent, restic and central at requests of backups and restores, taken by chance, for as long as there is time. */
 import { systemClock } from '#shared/runtime/clock.ts';
-import { createFaultMatrix, VICTIMS } from '../fakes/fault-matrix.ts';
-import { startFaultScene } from '../fakes/fault-scene.ts';
+import { createFaultMatrix, VICTIMS } from '../fakes/faults/fault-matrix.ts';
 import { fingerprintOf } from '../fakes/mixed-tree.ts';
+import { startFaultScene } from '../fakes/scenes/fault-scene.ts';
 import { createSeededRandom } from '../fakes/seeded-random.ts';
 import { figureAtMost, type Row } from '../measure/row.ts';
 

@@ -7,10 +7,10 @@ import { systemClock } from '#shared/runtime/clock.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createDockerodeEngine } from '../../agent/containers/engine/dockerode-engine.ts';
 import { LABELS } from '../../agent/containers/engine/engine.ts';
-import { type AgentProcess, createAgentHome } from '../fakes/agent-process.ts';
-import { PASSWORD } from '../fakes/backup-scene.ts';
-import { startBackupServer } from '../fakes/backup-server.ts';
+import { type AgentProcess, createAgentHome } from '../fakes/agents/agent-process.ts';
+import { podSpec } from '../fakes/agents/test-agent.ts';
 import { eventually } from '../fakes/eventually.ts';
+import { startBackupServer } from '../fakes/external/backup-server.ts';
 import {
   allocatedBytes,
   changeMixedTree,
@@ -18,7 +18,7 @@ import {
   ONE_GIB,
   writeMixedTree,
 } from '../fakes/mixed-tree.ts';
-import { podSpec } from '../fakes/test-agent.ts';
+import { PASSWORD } from '../fakes/scenes/backup-scene.ts';
 import { figureAtMost, type Row } from '../measure/row.ts';
 
 const PORTS = ['28200-28299', '28300-28399'] as const;

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { residentMb } from '../bench/agent-memory.bench.ts';
-import { type CentralProcess, startCentralProcess } from '../fakes/central-process.ts';
-import { createFuzz, FUZZ_STATUSES, type FuzzRequest, isEndless } from '../fakes/fuzz.ts';
+import { createFuzz, FUZZ_STATUSES, type FuzzRequest, isEndless } from '../fakes/faults/fuzz.ts';
+import { type CentralProcess, startCentralProcess } from '../fakes/scenes/central-process.ts';
 import { createSeededRandom } from '../fakes/seeded-random.ts';
 import { figureAtMost, median, type Row } from '../measure/row.ts';
 

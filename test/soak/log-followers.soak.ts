@@ -4,7 +4,7 @@ import { systemClock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { residentMb } from '../bench/agent-memory.bench.ts';
 import { openLog, removeLogPod, startLogPod } from '../bench/log-pod.ts';
-import type { AgentProcess } from '../fakes/agent-process.ts';
+import type { AgentProcess } from '../fakes/agents/agent-process.ts';
 import { figureAtMost, finding, growth, median, type Row, type Sample } from '../measure/row.ts';
 
 const PODS = 8;

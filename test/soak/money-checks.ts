@@ -9,7 +9,7 @@ import { burningOf } from '../../validator/central/money/metering/settlement.ts'
 import { spentBy } from '../../validator/central/money/metering/spent.ts';
 import type { SegmentRow } from '../../validator/central/money/metering/usage.store.ts';
 import type { Database } from '../../validator/central/platform/database/tables.ts';
-import { openHolds } from '../fakes/wallet.ts';
+import { openHolds } from '../fakes/scenes/wallet.ts';
 
 /** Wall clock time that was lived through once more, because the clock went back. */
 export type Repeated = { fromMs: number; toMs: number };

@@ -5,13 +5,13 @@ import { paidAccount, standingOfOne } from '../../validator/central/money/ledger
 import { providerAccount } from '../../validator/central/money/metering/settlement.ts';
 import { createPayouts } from '../../validator/central/money/payouts/payout.service.ts';
 import type { PayoutProcessor } from '../../validator/central/platform/ports.ts';
-import type { TestAccount } from '../fakes/central-fixture.ts';
+import type { TestAccount } from '../fakes/scenes/central-fixture.ts';
 import {
   type AddedNode,
   createTestMarket,
   type TestMarketOverrides,
-} from '../fakes/market-fixture.ts';
-import { testCause } from '../fakes/wallet.ts';
+} from '../fakes/scenes/market-fixture.ts';
+import { testCause } from '../fakes/scenes/wallet.ts';
 import { checkMoney, checkUsed, type Repeated, usedUntilNow } from './money-checks.ts';
 
 const MINUTE_MS = 60_000;

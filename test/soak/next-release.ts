@@ -6,8 +6,8 @@ import { fileURLToPath } from 'node:url';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import { VERSION } from '#shared/runtime/version.ts';
-import { importImageBase } from '../fakes/image-base.ts';
-import { command } from '../fakes/real-host.ts';
+import { command } from '../fakes/agents/real-host.ts';
+import { importImageBase } from '../fakes/engine/image-base.ts';
 
 export const NEXT_VERSION = '0.1.1';
 

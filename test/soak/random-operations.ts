@@ -1,7 +1,7 @@
 /** What a run of random operations does to an agent and its engine, one at a time. */
 import { ApiError } from '#shared/runtime/errors.ts';
 import { createSshKeyPair } from '#shared/signing/openssh-key.ts';
-import { podSpec } from '../fakes/test-agent.ts';
+import { podSpec } from '../fakes/agents/test-agent.ts';
 import type { World } from './random-world.ts';
 
 type Operation = (world: World) => Promise<unknown>;

@@ -3,10 +3,10 @@ import { PodList, type PodView } from '#shared/api/agent/pod.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { type CommandResult, runCommand } from '#shared/runtime/run-command.ts';
 import { LABELS } from '../../agent/containers/engine/engine.ts';
-import { type AgentProcess, createAgentHome } from '../fakes/agent-process.ts';
+import { type AgentProcess, createAgentHome } from '../fakes/agents/agent-process.ts';
+import { startOwnEngine } from '../fakes/engine/own-engine.ts';
 import { eventually } from '../fakes/eventually.ts';
 import { freePorts } from '../fakes/free-ports.ts';
-import { startOwnEngine } from '../fakes/own-engine.ts';
 
 const PODS = 4;
 const GPUS = 3;

@@ -19,13 +19,13 @@ import { openEvidenceStore } from '../../validator/store/evidence-store.ts';
 import { createReadTag } from '../../validator/updates/image-registry.ts';
 import { registerReleaseRoutes } from '../../validator/updates/release.routes.ts';
 import { createReleases } from '../../validator/updates/release.service.ts';
+import { type InstalledAgent, installAgent } from '../fakes/agents/installed-agent.ts';
+import { mustRun } from '../fakes/agents/real-host.ts';
+import { podSpec } from '../fakes/agents/test-agent.ts';
 import { eventually } from '../fakes/eventually.ts';
+import { startImageRegistry } from '../fakes/external/image-registry.ts';
+import { type SystemdHost, startSystemdHost } from '../fakes/external/systemd-host.ts';
 import { freePorts } from '../fakes/free-ports.ts';
-import { startImageRegistry } from '../fakes/image-registry.ts';
-import { type InstalledAgent, installAgent } from '../fakes/installed-agent.ts';
-import { mustRun } from '../fakes/real-host.ts';
-import { type SystemdHost, startSystemdHost } from '../fakes/systemd-host.ts';
-import { podSpec } from '../fakes/test-agent.ts';
 import { figureAtMost, type Row } from '../measure/row.ts';
 import { buildNextRelease, NEXT_VERSION } from './next-release.ts';
 

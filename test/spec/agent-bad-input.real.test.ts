@@ -5,8 +5,8 @@ import { z } from 'zod';
 import { ERROR_TABLE } from '#shared/runtime/errors.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { LABELS } from '../../agent/containers/engine/engine.ts';
-import { createRealHost, mustRun, type RealHost } from '../fakes/real-host.ts';
-import { podSpec } from '../fakes/test-agent.ts';
+import { createRealHost, mustRun, type RealHost } from '../fakes/agents/real-host.ts';
+import { podSpec } from '../fakes/agents/test-agent.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 const KEY = `ssh-ed25519 ${'A'.repeat(64)} me`;

@@ -1,7 +1,11 @@
 /** Every route of the running app against every kind of bad request: the envelope, a known code, a hint, no leak. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createTestCentral, type TestAccount, type TestCentral } from '../fakes/central-fixture.ts';
-import { isEndless } from '../fakes/fuzz.ts';
+import { isEndless } from '../fakes/faults/fuzz.ts';
+import {
+  createTestCentral,
+  type TestAccount,
+  type TestCentral,
+} from '../fakes/scenes/central-fixture.ts';
 import { expectRefusal, HOSTILE } from './refusal.ts';
 
 type Parameter = { in: string; name: string };

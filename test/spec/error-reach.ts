@@ -4,10 +4,10 @@ import { type RentRequest, rentIn } from '../../validator/central/market/rentals
 import { postGroup } from '../../validator/central/money/ledger/ledger.service.ts';
 import { paidAccount } from '../../validator/central/money/ledger/wallet.service.ts';
 import type { Database } from '../../validator/central/platform/database/tables.ts';
-import type { TestAccount } from '../fakes/central-fixture.ts';
 import { eventually } from '../fakes/eventually.ts';
-import { DEFAULT_TEMPLATE, type TestMarket } from '../fakes/market-fixture.ts';
-import { setAvailable, testCause } from '../fakes/wallet.ts';
+import type { TestAccount } from '../fakes/scenes/central-fixture.ts';
+import { DEFAULT_TEMPLATE, type TestMarket } from '../fakes/scenes/market-fixture.ts';
+import { setAvailable, testCause } from '../fakes/scenes/wallet.ts';
 import { testInventory } from '../fixtures/host-inventory.ts';
 
 type Answer = {

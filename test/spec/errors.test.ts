@@ -2,9 +2,9 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { ERROR_TABLE } from '#shared/runtime/errors.ts';
 import { DEFAULT_LIMITS } from '../../validator/central/platform/rate-limits/policies.ts';
-import { onPostgres } from '../fakes/central-database.ts';
-import { createFakeBackupStorage } from '../fakes/fake-backup-storage.ts';
-import { createTestMarket } from '../fakes/market-fixture.ts';
+import { createFakeBackupStorage } from '../fakes/external/fake-backup-storage.ts';
+import { onPostgres } from '../fakes/scenes/central-database.ts';
+import { createTestMarket } from '../fakes/scenes/market-fixture.ts';
 import { REACH, REACH_IN_PARALLEL, type Scene } from './error-reach.ts';
 import { ERRORS } from './errors.ts';
 import { CODES_NOT_YET } from './not-yet.ts';

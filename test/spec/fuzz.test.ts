@@ -1,8 +1,8 @@
 /** Generated bad requests on every route: only statuses that the specification has, never 500, never without an end. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
-import { createFuzz, FUZZ_STATUSES, type FuzzRequest, isEndless } from '../fakes/fuzz.ts';
-import { createTestMarket, type TestMarket } from '../fakes/market-fixture.ts';
+import { createFuzz, FUZZ_STATUSES, type FuzzRequest, isEndless } from '../fakes/faults/fuzz.ts';
+import { createTestMarket, type TestMarket } from '../fakes/scenes/market-fixture.ts';
 import { createSeededRandom } from '../fakes/seeded-random.ts';
 
 const REQUESTS = 2_000;

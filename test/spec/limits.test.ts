@@ -1,8 +1,8 @@
 /** The limits of the specification, each at its edges. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { TestAccount } from '../fakes/central-fixture.ts';
-import { createTestMarket, type TestMarket } from '../fakes/market-fixture.ts';
-import { setAvailable } from '../fakes/wallet.ts';
+import type { TestAccount } from '../fakes/scenes/central-fixture.ts';
+import { createTestMarket, type TestMarket } from '../fakes/scenes/market-fixture.ts';
+import { setAvailable } from '../fakes/scenes/wallet.ts';
 import { Description } from './described.ts';
 
 const NOWHERE = '00000000-0000-4000-8000-000000000000';

@@ -1,7 +1,7 @@
 /** Every operation of the portal against every credential, and against bad requests. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { TestAccount } from '../fakes/central-fixture.ts';
-import { createTestMarket, type TestMarket, testSigner } from '../fakes/market-fixture.ts';
+import type { TestAccount } from '../fakes/scenes/central-fixture.ts';
+import { createTestMarket, type TestMarket, testSigner } from '../fakes/scenes/market-fixture.ts';
 import { expectRefusal, HOSTILE } from './refusal.ts';
 import { PORTAL_OPERATIONS } from './routes.ts';
 

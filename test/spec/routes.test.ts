@@ -1,6 +1,6 @@
 /** The specification's routes against the description that the running app gives of itself. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createTestCentral, type TestCentral } from '../fakes/central-fixture.ts';
+import { createTestCentral, type TestCentral } from '../fakes/scenes/central-fixture.ts';
 import { additions, Description, differences, missingInPortal } from './described.ts';
 import { OWN_ROUTES, ROUTES_NOT_YET } from './not-yet.ts';
 import { ROUTES } from './routes.ts';

@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream';
 import { expect, it } from 'vitest';
 import { createLog } from '#shared/runtime/log.ts';
-import { createTestCentral } from '../../test/fakes/central-fixture.ts';
+import { createTestCentral } from '../../test/fakes/scenes/central-fixture.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 

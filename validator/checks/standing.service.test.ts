@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
-import { createTestStore } from '../../test/fakes/test-evidence-store.ts';
+import { createTestStore } from '../../test/fakes/scenes/test-evidence-store.ts';
 import { checkRun } from '../../test/fixtures/check-run.ts';
 import { executorId } from '../../test/fixtures/cycle-set.ts';
 import type { EvidenceStore } from '../store/tables.ts';

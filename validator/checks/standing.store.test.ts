@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { createTestStore } from '../../test/fakes/test-evidence-store.ts';
+import { createTestStore } from '../../test/fakes/scenes/test-evidence-store.ts';
 import { unmeasuredLine } from '../inspection/lines/line.state.ts';
 import { findLine, saveLine } from '../inspection/lines/line.store.ts';
 import type { EvidenceStore } from '../store/tables.ts';

@@ -13,7 +13,10 @@ import { join } from 'node:path';
 import { Client } from 'pg';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { openSqlite } from '#shared/runtime/sqlite.ts';
-import { createEmptyPostgresDatabase, onPostgres } from '../../test/fakes/central-database.ts';
+import {
+  createEmptyPostgresDatabase,
+  onPostgres,
+} from '../../test/fakes/scenes/central-database.ts';
 import {
   besideCentral,
   openCentralDatabase,

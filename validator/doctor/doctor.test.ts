@@ -10,8 +10,11 @@ import { FINDING_STATUSES } from '#shared/check/finding.ts';
 import { COMPILE_CACHE } from '#shared/runtime/node-process.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
-import { type CentralProcess, startCentralProcess } from '../../test/fakes/central-process.ts';
 import { freePorts } from '../../test/fakes/free-ports.ts';
+import {
+  type CentralProcess,
+  startCentralProcess,
+} from '../../test/fakes/scenes/central-process.ts';
 import { openEvidenceStore } from '../store/evidence-store.ts';
 
 const MAIN = new URL('../main.ts', import.meta.url).pathname;

@@ -11,7 +11,7 @@ import { systemRandom } from '#shared/runtime/random.ts';
 import { createReplayCache, createRequestVerifier } from '#shared/signing/request-verifier.ts';
 import { createSignedFetch } from '#shared/signing/signed-fetch.ts';
 import { createSigner, type LocalSigner, verifySr25519 } from '#shared/signing/sr25519.ts';
-import { enrolAgent } from '../../test/fakes/enrolled-agent.ts';
+import { enrolAgent } from '../../test/fakes/agents/enrolled-agent.ts';
 import { upgrade } from '../../test/fakes/raw-upgrade.ts';
 import { goldenPolicy, H100 } from '../../test/fixtures/cycle-set.ts';
 import { inventoryOf } from '../../test/fixtures/inventory.ts';

@@ -7,10 +7,14 @@ import { type CheckWish, HealthReport } from '#shared/api/central/validator-rout
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createSignedFetch } from '#shared/signing/signed-fetch.ts';
-import { type AgentFleet, startAgentFleet } from '../../test/fakes/agent-fleet.ts';
+import { type AgentFleet, startAgentFleet } from '../../test/fakes/agents/agent-fleet.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
-import { createTestMarket, type TestMarket, testSigner } from '../../test/fakes/market-fixture.ts';
-import { startTcpGate, type TcpGate } from '../../test/fakes/tcp-gate.ts';
+import { startTcpGate, type TcpGate } from '../../test/fakes/faults/tcp-gate.ts';
+import {
+  createTestMarket,
+  type TestMarket,
+  testSigner,
+} from '../../test/fakes/scenes/market-fixture.ts';
 import { goldenPolicy } from '../../test/fixtures/cycle-set.ts';
 import { createValidator, type Validator } from '../app.ts';
 import { readCheckPolicy } from '../checks/check-policy.ts';

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createLog } from '#shared/runtime/log.ts';
-import { onPostgres } from '../../test/fakes/central-database.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
-import { createTestStore } from '../../test/fakes/test-evidence-store.ts';
+import { onPostgres } from '../../test/fakes/scenes/central-database.ts';
+import { createTestStore } from '../../test/fakes/scenes/test-evidence-store.ts';
 import type { EvidenceStore } from '../store/tables.ts';
 import { createHostLocks } from './host-locks.ts';
 import { CLAIM_MS } from './inspection-queue.ts';

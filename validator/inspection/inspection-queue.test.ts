@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { HealthReport } from '#shared/api/central/validator-routes.ts';
 import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
-import { createTestStore } from '../../test/fakes/test-evidence-store.ts';
+import { createTestStore } from '../../test/fakes/scenes/test-evidence-store.ts';
 import type { EvidenceStore } from '../store/tables.ts';
 import { createInspectionQueue, pauseAfter } from './inspection-queue.ts';
 

@@ -8,7 +8,7 @@ import { systemRandom } from '#shared/runtime/random.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
-import { createTestStore } from '../../test/fakes/test-evidence-store.ts';
+import { createTestStore } from '../../test/fakes/scenes/test-evidence-store.ts';
 import { checkRun } from '../../test/fixtures/check-run.ts';
 import { goldenPolicy } from '../../test/fixtures/cycle-set.ts';
 import { inventoryOf } from '../../test/fixtures/inventory.ts';

@@ -4,8 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { openSqlite } from '#shared/runtime/sqlite.ts';
-import { createEmptyPostgresDatabase, onPostgres } from '../../test/fakes/central-database.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
+import {
+  createEmptyPostgresDatabase,
+  onPostgres,
+} from '../../test/fakes/scenes/central-database.ts';
 import { CLAIM_MS, createInspectionQueue } from '../inspection/inspection-queue.ts';
 import {
   isShared,

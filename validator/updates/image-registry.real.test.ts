@@ -11,7 +11,7 @@ import {
   type ImageRegistry,
   REGISTRY_LOGIN,
   startImageRegistry,
-} from '../../test/fakes/image-registry.ts';
+} from '../../test/fakes/external/image-registry.ts';
 import { openEvidenceStore } from '../store/evidence-store.ts';
 import { createReadTag } from './image-registry.ts';
 import { createReleases } from './release.service.ts';

@@ -11,10 +11,13 @@ import { systemRandom } from '#shared/runtime/random.ts';
 import { publicKeyOf } from '#shared/signing/hotkey.ts';
 import { signatureFromHex, verifySr25519 } from '#shared/signing/sr25519.ts';
 import { isSignatureGood, SignedDigest } from '#shared/updates/update-manifest.ts';
-import { createEmptyPostgresDatabase, onPostgres } from '../../test/fakes/central-database.ts';
-import { createTestCentral } from '../../test/fakes/central-fixture.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
-import { testSigner } from '../../test/fakes/market-fixture.ts';
+import {
+  createEmptyPostgresDatabase,
+  onPostgres,
+} from '../../test/fakes/scenes/central-database.ts';
+import { createTestCentral } from '../../test/fakes/scenes/central-fixture.ts';
+import { testSigner } from '../../test/fakes/scenes/market-fixture.ts';
 import { goldenPolicy } from '../../test/fixtures/cycle-set.ts';
 import { createValidator } from '../app.ts';
 import { createGatewayAgents } from '../central/platform/adapters/gateway-agents.ts';

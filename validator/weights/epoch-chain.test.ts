@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { createLog } from '#shared/runtime/log.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
 import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
-import { createTestStore } from '../../test/fakes/test-evidence-store.ts';
+import { createTestStore } from '../../test/fakes/scenes/test-evidence-store.ts';
 import { goldenPolicy } from '../../test/fixtures/cycle-set.ts';
 import type { EpochRow, EvidenceStore } from '../store/tables.ts';
 import { createEpochs } from './epoch.service.ts';

@@ -8,7 +8,7 @@ import {
   createValidatorScene,
   EPOCH_MS,
   type ValidatorScene,
-} from '../../test/fakes/validator-scene.ts';
+} from '../../test/fakes/scenes/validator-scene.ts';
 import { goldenPolicy } from '../../test/fixtures/cycle-set.ts';
 import { openEvidenceStore } from '../store/evidence-store.ts';
 import { createEpochs } from './epoch.service.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createTestStore } from '../../test/fakes/test-evidence-store.ts';
+import { createTestStore } from '../../test/fakes/scenes/test-evidence-store.ts';
 import {
   BURN,
   entryOf,

@@ -3,12 +3,15 @@ import type { PodView } from '#shared/api/agent/pod.ts';
 import { MAX_TERMINAL_MESSAGE_BYTES } from '#shared/api/agent/terminal.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { removeLogPod, startLogPod } from '../../../test/bench/log-pod.ts';
-import { type AgentProcess, createAgentHome } from '../../../test/fakes/agent-process.ts';
+import { type AgentProcess, createAgentHome } from '../../../test/fakes/agents/agent-process.ts';
+import { mustRun } from '../../../test/fakes/agents/real-host.ts';
 import { eventually } from '../../../test/fakes/eventually.ts';
 import { freePorts } from '../../../test/fakes/free-ports.ts';
 import { upgrade } from '../../../test/fakes/raw-upgrade.ts';
-import { mustRun } from '../../../test/fakes/real-host.ts';
-import { createTerminalClient, type TerminalClient } from '../../../test/fakes/terminal-client.ts';
+import {
+  createTerminalClient,
+  type TerminalClient,
+} from '../../../test/fakes/scenes/terminal-client.ts';
 import { createDockerodeEngine } from '../../containers/engine/dockerode-engine.ts';
 import { LABELS } from '../../containers/engine/engine.ts';
 import { MAX_TERMINALS_PER_POD } from './terminal.service.ts';

@@ -2,10 +2,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { NotebookView } from '#shared/api/agent/notebook.ts';
 import type { PodView } from '#shared/api/agent/pod.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
+import { mustRun } from '../../../test/fakes/agents/real-host.ts';
+import { type SshHost, startSshHost } from '../../../test/fakes/agents/ssh-host.ts';
 import { eventually } from '../../../test/fakes/eventually.ts';
-import { mustRun } from '../../../test/fakes/real-host.ts';
-import { type SshHost, startSshHost } from '../../../test/fakes/ssh-host.ts';
-import { PIP_INSTALLS, WITH_JUPYTER, withPython } from '../../../test/fakes/stand-in-jupyter.ts';
+import {
+  PIP_INSTALLS,
+  WITH_JUPYTER,
+  withPython,
+} from '../../../test/fakes/external/stand-in-jupyter.ts';
 
 const PORT = 8888;
 const TOKEN = Buffer.from(systemRandom.bytes(16)).toString('hex');

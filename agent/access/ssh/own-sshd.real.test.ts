@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PodView } from '#shared/api/agent/pod.ts';
+import { mustRun } from '../../../test/fakes/agents/real-host.ts';
+import { type SshHost, startSshHost } from '../../../test/fakes/agents/ssh-host.ts';
+import { copyPrograms } from '../../../test/fakes/engine/host-programs.ts';
 import { eventually } from '../../../test/fakes/eventually.ts';
-import { copyPrograms } from '../../../test/fakes/host-programs.ts';
-import { mustRun } from '../../../test/fakes/real-host.ts';
-import { type SshHost, startSshHost } from '../../../test/fakes/ssh-host.ts';
 
 /** As such a template would: its server takes keys from where the variable points to. */
 const SERVER = `until [ -e /go ]; do sleep 0.1; done

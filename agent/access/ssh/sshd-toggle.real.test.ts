@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { PodView } from '#shared/api/agent/pod.ts';
-import { type SshHost, startSshHost } from '../../../test/fakes/ssh-host.ts';
-import { podSpec } from '../../../test/fakes/test-agent.ts';
+import { type SshHost, startSshHost } from '../../../test/fakes/agents/ssh-host.ts';
+import { podSpec } from '../../../test/fakes/agents/test-agent.ts';
 
 let host: SshHost;
 beforeAll(async () => {

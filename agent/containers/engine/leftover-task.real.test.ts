@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
+import { startOwnEngine } from '../../../test/fakes/engine/own-engine.ts';
 import { eventually } from '../../../test/fakes/eventually.ts';
-import { startOwnEngine } from '../../../test/fakes/own-engine.ts';
 import { builtinTar } from '../images/builtin-image.ts';
 import { createDockerodeEngine } from './dockerode-engine.ts';
 import { endLeftoverTask } from './leftover-task.ts';

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
-import { command, mustRun } from '../../../test/fakes/real-host.ts';
+import { command, mustRun } from '../../../test/fakes/agents/real-host.ts';
 import { createOwnContainers } from './own-containers.ts';
 
 const name = `podwright-own-${systemRandom.uuid().slice(0, 8)}`;

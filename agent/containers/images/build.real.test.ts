@@ -6,9 +6,12 @@ import type { PodSpec } from '#shared/api/agent/pod.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
+import { command } from '../../../test/fakes/agents/real-host.ts';
 import { eventually } from '../../../test/fakes/eventually.ts';
-import { type FakeRegistry, startFakeRegistry } from '../../../test/fakes/fake-registry.ts';
-import { command } from '../../../test/fakes/real-host.ts';
+import {
+  type FakeRegistry,
+  startFakeRegistry,
+} from '../../../test/fakes/external/fake-registry.ts';
 import { openDatabase } from '../../database/database.ts';
 import { createDockerodeEngine } from '../engine/dockerode-engine.ts';
 import { buildLabels, builtReference } from './build-text.ts';

@@ -2,8 +2,11 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { type FakeRegistry, startFakeRegistry } from '../../../test/fakes/fake-registry.ts';
-import { type SmallEngine, startSmallEngine } from '../../../test/fakes/small-engine.ts';
+import { type SmallEngine, startSmallEngine } from '../../../test/fakes/engine/small-engine.ts';
+import {
+  type FakeRegistry,
+  startFakeRegistry,
+} from '../../../test/fakes/external/fake-registry.ts';
 import { openDatabase } from '../../database/database.ts';
 import { createDiskPercent } from '../../host/disk-percent.ts';
 import { createDockerodeEngine } from '../engine/dockerode-engine.ts';

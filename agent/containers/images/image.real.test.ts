@@ -4,7 +4,10 @@ import type { PullProgress } from '#shared/api/agent/images.ts';
 import { type Clock, systemClock } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { type FakeRegistry, startFakeRegistry } from '../../../test/fakes/fake-registry.ts';
+import {
+  type FakeRegistry,
+  startFakeRegistry,
+} from '../../../test/fakes/external/fake-registry.ts';
 import { openDatabase } from '../../database/database.ts';
 import { createDockerodeEngine } from '../engine/dockerode-engine.ts';
 import { PULL_IDLE_MS } from '../engine/pull.ts';

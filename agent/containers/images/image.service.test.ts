@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { expect, it } from 'vitest';
-import { createFakeEngine } from '../../../test/fakes/fake-engine.ts';
+import { createFakeEngine } from '../../../test/fakes/engine/fake-engine.ts';
 import { createManualClock } from '../../../test/fakes/manual-clock.ts';
 import { openDatabase } from '../../database/database.ts';
 import { BUILTIN_REFERENCE, builtinTar } from './builtin-image.ts';

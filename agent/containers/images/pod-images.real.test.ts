@@ -8,12 +8,15 @@ import {
   type AgentHome,
   type AgentProcess,
   createAgentHome,
-} from '../../../test/fakes/agent-process.ts';
+} from '../../../test/fakes/agents/agent-process.ts';
+import { mustRun } from '../../../test/fakes/agents/real-host.ts';
+import { podSpec } from '../../../test/fakes/agents/test-agent.ts';
 import { eventually } from '../../../test/fakes/eventually.ts';
-import { type FakeRegistry, startFakeRegistry } from '../../../test/fakes/fake-registry.ts';
+import {
+  type FakeRegistry,
+  startFakeRegistry,
+} from '../../../test/fakes/external/fake-registry.ts';
 import { freePorts } from '../../../test/fakes/free-ports.ts';
-import { mustRun } from '../../../test/fakes/real-host.ts';
-import { podSpec } from '../../../test/fakes/test-agent.ts';
 
 const NEVER = new AbortController().signal;
 const BASE = 'FROM podwright.local/base:1';

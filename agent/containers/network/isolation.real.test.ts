@@ -2,9 +2,9 @@
 import { networkInterfaces } from 'node:os';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { PodView } from '#shared/api/agent/pod.ts';
+import { createRealHost, mustRun, type RealHost } from '../../../test/fakes/agents/real-host.ts';
 import { eventually } from '../../../test/fakes/eventually.ts';
 import { createNeighbour, type Neighbour } from '../../../test/fakes/neighbour-network.ts';
-import { createRealHost, mustRun, type RealHost } from '../../../test/fakes/real-host.ts';
 
 const HTTP = 8000;
 const DNS = 53;

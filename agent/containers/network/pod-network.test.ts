@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { createFakeEngine, type FakeEngine } from '../../../test/fakes/fake-engine.ts';
+import { createFakeEngine, type FakeEngine } from '../../../test/fakes/engine/fake-engine.ts';
 import { createManualClock } from '../../../test/fakes/manual-clock.ts';
 import { openDatabase } from '../../database/database.ts';
 import { createLeaseStore } from '../../leases/lease.store.ts';

@@ -5,12 +5,17 @@ import { join } from 'node:path';
 import { afterAll, expect, it, vi } from 'vitest';
 import { OperationView } from '#shared/api/agent/operations.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { type AgentHome, createAgentHome } from '../../../test/fakes/agent-process.ts';
-import { PASSWORD } from '../../../test/fakes/backup-scene.ts';
+import { type AgentHome, createAgentHome } from '../../../test/fakes/agents/agent-process.ts';
+import {
+  command,
+  createRealHost,
+  mustRun,
+  type RealHost,
+} from '../../../test/fakes/agents/real-host.ts';
 import { eventually } from '../../../test/fakes/eventually.ts';
 import { attributeAt, writeWithAttribute } from '../../../test/fakes/extended-attributes.ts';
 import { fingerprintOf } from '../../../test/fakes/mixed-tree.ts';
-import { command, createRealHost, mustRun, type RealHost } from '../../../test/fakes/real-host.ts';
+import { PASSWORD } from '../../../test/fakes/scenes/backup-scene.ts';
 import { volumeCopyName } from './volume.service.ts';
 
 // restic runs at the lowest priority.

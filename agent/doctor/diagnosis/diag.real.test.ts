@@ -9,7 +9,7 @@ import { systemRandom } from '#shared/runtime/random.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import { createSshKeyPair } from '#shared/signing/openssh-key.ts';
 import { createSealing } from '#shared/signing/sealing.ts';
-import { podSpec } from '../../../test/fakes/test-agent.ts';
+import { podSpec } from '../../../test/fakes/agents/test-agent.ts';
 import { gatewayPaths } from '../../access/ssh/gateway-files.ts';
 import { placeOfRepository } from '../../backups/operation.run.ts';
 import { placeOfLogin } from '../../containers/images/registry-logins.ts';

@@ -6,7 +6,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import nodeNvidiaSmi from 'node-nvidia-smi';
 import { afterAll, expect, it } from 'vitest';
-import { createFakeNvidiaSmi } from '../../../test/fakes/fake-nvidia-smi.ts';
+import { createFakeNvidiaSmi } from '../../../test/fakes/agents/fake-nvidia-smi.ts';
 import { H100_A, xmlDocument } from '../../../test/fixtures/nvidia-smi.ts';
 import { amountOf, textOf } from './values.ts';
 import { parseGpuXml } from './xml.ts';

@@ -1,7 +1,7 @@
 import { afterEach, expect, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
-import { createFakeNvidiaSmi } from '../../../test/fakes/fake-nvidia-smi.ts';
+import { createFakeNvidiaSmi } from '../../../test/fakes/agents/fake-nvidia-smi.ts';
 import { createManualClock } from '../../../test/fakes/manual-clock.ts';
 import {
   EVERYTHING,

@@ -1,8 +1,8 @@
 /** Which way the figures of containers come: from files that appear and vanish, or from the engine. */
 import { beforeEach, expect, it } from 'vitest';
 import { createLog } from '#shared/runtime/log.ts';
-import { createFakeEngine } from '../../../test/fakes/fake-engine.ts';
-import { IDLE_USAGE } from '../../../test/fakes/fake-engine-containers.ts';
+import { createFakeEngine } from '../../../test/fakes/engine/fake-engine.ts';
+import { IDLE_USAGE } from '../../../test/fakes/engine/fake-engine-containers.ts';
 import { createManualClock } from '../../../test/fakes/manual-clock.ts';
 import { type ContainerSpec, EngineError } from '../../containers/engine/engine.ts';
 import { createFileUsage } from './kernel-usage.ts';

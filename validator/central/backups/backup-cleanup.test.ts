@@ -1,7 +1,10 @@
 /** What becomes of backups that are deleted or kept for long enough (marketplace reference 1.17). */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { naiveUtc } from '#shared/runtime/clock.ts';
-import { type BackupScene, createBackupScene } from '../../../test/fakes/central-backup-scene.ts';
+import {
+  type BackupScene,
+  createBackupScene,
+} from '../../../test/fakes/scenes/central-backup-scene.ts';
 
 const DAY_MS = 86_400_000;
 

@@ -1,7 +1,10 @@
 /** Schedules of backups (contract 9.1), and what falls due by time alone. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { naiveUtc, parseIsoTime } from '#shared/runtime/clock.ts';
-import { type BackupScene, createBackupScene } from '../../../test/fakes/central-backup-scene.ts';
+import {
+  type BackupScene,
+  createBackupScene,
+} from '../../../test/fakes/scenes/central-backup-scene.ts';
 
 const NOWHERE = '00000000-0000-4000-8000-000000000000';
 const HOUR_MS = 3_600_000;

@@ -1,8 +1,11 @@
 /** Backups with two central APIs on one PostgreSQL database, in one process and on one clock. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { type BackupScene, createBackupScene } from '../../../test/fakes/central-backup-scene.ts';
-import { createPostgresDatabase } from '../../../test/fakes/central-database.ts';
-import { createTestMarket, type TestMarket } from '../../../test/fakes/market-fixture.ts';
+import {
+  type BackupScene,
+  createBackupScene,
+} from '../../../test/fakes/scenes/central-backup-scene.ts';
+import { createPostgresDatabase } from '../../../test/fakes/scenes/central-database.ts';
+import { createTestMarket, type TestMarket } from '../../../test/fakes/scenes/market-fixture.ts';
 import { openCentralDatabase } from '../platform/database/database.ts';
 
 let scene: BackupScene;

@@ -2,7 +2,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
-import { type BackupScene, createBackupScene } from '../../../test/fakes/central-backup-scene.ts';
+import {
+  type BackupScene,
+  createBackupScene,
+} from '../../../test/fakes/scenes/central-backup-scene.ts';
 
 const NOWHERE = '00000000-0000-4000-8000-000000000000';
 const MINUTE_MS = 60_000;

@@ -1,6 +1,9 @@
 /** Backups and restores over lost answers, silence, restarts and lost nodes: none is doubled, none is lost. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { type BackupScene, createBackupScene } from '../../../test/fakes/central-backup-scene.ts';
+import {
+  type BackupScene,
+  createBackupScene,
+} from '../../../test/fakes/scenes/central-backup-scene.ts';
 import { createCentral } from '../app.ts';
 
 let scene: BackupScene;

@@ -1,7 +1,10 @@
 /** Restores as their renter sees them (contract 9.1), into a pod that runs and with a rental. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type BackupScene, createBackupScene } from '../../../test/fakes/central-backup-scene.ts';
-import { DEFAULT_TEMPLATE } from '../../../test/fakes/market-fixture.ts';
+import {
+  type BackupScene,
+  createBackupScene,
+} from '../../../test/fakes/scenes/central-backup-scene.ts';
+import { DEFAULT_TEMPLATE } from '../../../test/fakes/scenes/market-fixture.ts';
 
 const NOWHERE = '00000000-0000-4000-8000-000000000000';
 

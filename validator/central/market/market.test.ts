@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { createTestMarket, type TestMarket } from '../../../test/fakes/market-fixture.ts';
+import { createTestMarket, type TestMarket } from '../../../test/fakes/scenes/market-fixture.ts';
 
 let market: TestMarket;
 

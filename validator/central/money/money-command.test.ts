@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ConfigError } from '#shared/runtime/config.ts';
-import { createPostgresDatabase, onPostgres } from '../../../test/fakes/central-database.ts';
-import { createPodScene, type PodScene } from '../../../test/fakes/pod-scene.ts';
+import { createPostgresDatabase, onPostgres } from '../../../test/fakes/scenes/central-database.ts';
+import { createPodScene, type PodScene } from '../../../test/fakes/scenes/pod-scene.ts';
 import { openCentralDatabase } from '../platform/database/database.ts';
 import { runMoneyCommand } from './money-command.ts';
 

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
-import { createTestMarket, type TestMarket } from '../../../test/fakes/market-fixture.ts';
+import { createTestMarket, type TestMarket } from '../../../test/fakes/scenes/market-fixture.ts';
 import { createHttpCentralMiner } from '../platform/adapters/http-central-miner.ts';
 
 const H100 = 'NVIDIA H100 80GB HBM3';

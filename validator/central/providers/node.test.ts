@@ -3,7 +3,7 @@ import {
   createTestMarket,
   type TestMarket,
   testSigner,
-} from '../../../test/fakes/market-fixture.ts';
+} from '../../../test/fakes/scenes/market-fixture.ts';
 import { testInventory } from '../../../test/fixtures/host-inventory.ts';
 
 const H100 = 'NVIDIA H100 80GB HBM3';

@@ -4,7 +4,7 @@ import {
   createTestMarket,
   type TestMarket,
   testSigner,
-} from '../../../test/fakes/market-fixture.ts';
+} from '../../../test/fakes/scenes/market-fixture.ts';
 import { MACHINE_CATALOGUE } from '../market/executors/machine-catalogue.ts';
 
 let market: TestMarket;

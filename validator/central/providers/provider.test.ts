@@ -2,13 +2,16 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { toHex } from '#shared/signing/sr25519.ts';
+import {
+  type OAuthProvider,
+  startOAuthProvider,
+} from '../../../test/fakes/external/oauth-provider.ts';
 import { createManualClock } from '../../../test/fakes/manual-clock.ts';
 import {
   createTestMarket,
   type TestMarket,
   testSigner,
-} from '../../../test/fakes/market-fixture.ts';
-import { type OAuthProvider, startOAuthProvider } from '../../../test/fakes/oauth-provider.ts';
+} from '../../../test/fakes/scenes/market-fixture.ts';
 import { createOAuthChat } from '../platform/adapters/oauth-chat.ts';
 
 const DAY_MS = 86_400_000;

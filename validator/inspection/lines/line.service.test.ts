@@ -5,7 +5,7 @@ import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { eventually } from '../../../test/fakes/eventually.ts';
 import { createManualClock, type ManualClock } from '../../../test/fakes/manual-clock.ts';
-import { createTestStore } from '../../../test/fakes/test-evidence-store.ts';
+import { createTestStore } from '../../../test/fakes/scenes/test-evidence-store.ts';
 import { checkRun } from '../../../test/fixtures/check-run.ts';
 import type { EvidenceStore } from '../../store/tables.ts';
 import { createHostLocks } from '../host-locks.ts';

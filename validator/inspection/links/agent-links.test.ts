@@ -15,7 +15,7 @@ import { createSigner } from '#shared/signing/sr25519.ts';
 import { makeCertificate } from '#shared/tls/certificate.ts';
 import type { ListenerCertificate } from '#shared/tls/listener-certificate.ts';
 import { peerRefusalIn, pinOf } from '#shared/tls/peer.ts';
-import { identifyAs } from '../../../test/fakes/enrolled-agent.ts';
+import { identifyAs } from '../../../test/fakes/agents/enrolled-agent.ts';
 import { openEvidenceStore } from '../../store/evidence-store.ts';
 import type { EvidenceStore } from '../../store/tables.ts';
 import { createAgentLinks } from './agent-links.ts';

@@ -6,7 +6,7 @@ import { ApiError } from '#shared/runtime/errors.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createManualClock } from '../../../test/fakes/manual-clock.ts';
-import { createTestStore } from '../../../test/fakes/test-evidence-store.ts';
+import { createTestStore } from '../../../test/fakes/scenes/test-evidence-store.ts';
 import { factsOf, resultOf } from '../../../test/fixtures/check-facts.ts';
 import type { EvidenceStore } from '../../store/tables.ts';
 import { createRentalProbes } from './rental-probe.service.ts';

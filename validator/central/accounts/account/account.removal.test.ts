@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import type { TestAccount } from '../../../../test/fakes/central-fixture.ts';
+import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.ts';
 import {
   createTestMarket,
   PUBLIC_KEY,
   type TestMarket,
-} from '../../../../test/fakes/market-fixture.ts';
+} from '../../../../test/fakes/scenes/market-fixture.ts';
 import { moveMachineRequest } from '../../market/machine-requests/machine-request.store.ts';
 import { CreateTemplate } from '../../market/templates/template.schemas.ts';
 import { createTemplates } from '../../market/templates/template.service.ts';

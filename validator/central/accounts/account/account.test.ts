@@ -1,6 +1,9 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { createTestCentral, type TestCentral } from '../../../../test/fakes/central-fixture.ts';
-import { createTestMarket } from '../../../../test/fakes/market-fixture.ts';
+import {
+  createTestCentral,
+  type TestCentral,
+} from '../../../../test/fakes/scenes/central-fixture.ts';
+import { createTestMarket } from '../../../../test/fakes/scenes/market-fixture.ts';
 
 const OFFICIAL_ID = '1948937e-5049-47ad-8e26-bcf1a4549d70';
 const BODY = { email: 'Ada@Example.com', password: 'correct horse' };

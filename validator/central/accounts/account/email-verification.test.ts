@@ -1,7 +1,10 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { createTestCentral, type TestCentral } from '../../../../test/fakes/central-fixture.ts';
-import { createTestMarket } from '../../../../test/fakes/market-fixture.ts';
-import { mailedToken, mailsTo } from '../../../../test/fakes/outbox.ts';
+import {
+  createTestCentral,
+  type TestCentral,
+} from '../../../../test/fakes/scenes/central-fixture.ts';
+import { createTestMarket } from '../../../../test/fakes/scenes/market-fixture.ts';
+import { mailedToken, mailsTo } from '../../../../test/fakes/scenes/outbox.ts';
 
 const BODY = { email: 'Ada@example.com', password: 'correct horse' };
 const KIND = 'verify-email';

@@ -3,7 +3,7 @@ import {
   createTestCentral,
   type TestAccount,
   type TestCentral,
-} from '../../../../test/fakes/central-fixture.ts';
+} from '../../../../test/fakes/scenes/central-fixture.ts';
 import { createPasswords } from '../auth/password.ts';
 import { createSessions } from '../auth/session.ts';
 import { createLogIn } from './log-in.ts';

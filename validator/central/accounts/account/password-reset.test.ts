@@ -3,8 +3,8 @@ import {
   createTestCentral,
   type TestAccount,
   type TestCentral,
-} from '../../../../test/fakes/central-fixture.ts';
-import { mailedToken, mailsTo } from '../../../../test/fakes/outbox.ts';
+} from '../../../../test/fakes/scenes/central-fixture.ts';
+import { mailedToken, mailsTo } from '../../../../test/fakes/scenes/outbox.ts';
 
 const NEW = 'a new password';
 

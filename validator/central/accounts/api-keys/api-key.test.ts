@@ -3,7 +3,7 @@ import {
   createTestCentral,
   type TestAccount,
   type TestCentral,
-} from '../../../../test/fakes/central-fixture.ts';
+} from '../../../../test/fakes/scenes/central-fixture.ts';
 
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
 

@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createLog } from '#shared/runtime/log.ts';
-import { createTestDatabase } from '../../../../test/fakes/central-database.ts';
+import { eventually } from '../../../../test/fakes/eventually.ts';
+import { createTestDatabase } from '../../../../test/fakes/scenes/central-database.ts';
 import {
   createTestCentral,
   type TestAccount,
   type TestCentral,
-} from '../../../../test/fakes/central-fixture.ts';
-import { eventually } from '../../../../test/fakes/eventually.ts';
-import { watchDatabase } from '../../../../test/fakes/watched-database.ts';
+} from '../../../../test/fakes/scenes/central-fixture.ts';
+import { watchDatabase } from '../../../../test/fakes/scenes/watched-database.ts';
 import { createApiKeys } from '../api-keys/api-key.service.ts';
 import { createApiKeySecrets } from './api-key-secret.ts';
 import { createCredentialWatch } from './credential-watch.ts';

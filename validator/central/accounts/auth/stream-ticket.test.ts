@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import type { TestAccount } from '../../../../test/fakes/central-fixture.ts';
-import { createTestMarket, type TestMarket } from '../../../../test/fakes/market-fixture.ts';
 import { upgrade } from '../../../../test/fakes/raw-upgrade.ts';
+import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.ts';
+import { createTestMarket, type TestMarket } from '../../../../test/fakes/scenes/market-fixture.ts';
 import { TICKET_LIFETIME_MS } from './stream-ticket.ts';
 
 let market: TestMarket;

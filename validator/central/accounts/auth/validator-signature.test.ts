@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { toHex } from '#shared/signing/sr25519.ts';
-import { createTestMarket } from '../../../../test/fakes/market-fixture.ts';
+import { createTestMarket } from '../../../../test/fakes/scenes/market-fixture.ts';
 
 const text = (nowMs: number) => String(Math.floor(nowMs / 1_000));
 

@@ -1,11 +1,14 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import {
+  type OAuthProvider,
+  startOAuthProvider,
+} from '../../../../test/fakes/external/oauth-provider.ts';
+import { createManualClock } from '../../../../test/fakes/manual-clock.ts';
+import {
   createTestCentral,
   type TestAccount,
   type TestCentral,
-} from '../../../../test/fakes/central-fixture.ts';
-import { createManualClock } from '../../../../test/fakes/manual-clock.ts';
-import { type OAuthProvider, startOAuthProvider } from '../../../../test/fakes/oauth-provider.ts';
+} from '../../../../test/fakes/scenes/central-fixture.ts';
 import { createOAuthChat } from '../../platform/adapters/oauth-chat.ts';
 
 let provider: OAuthProvider;

@@ -3,7 +3,7 @@ import {
   createTestCentral,
   type TestAccount,
   type TestCentral,
-} from '../../../../test/fakes/central-fixture.ts';
+} from '../../../../test/fakes/scenes/central-fixture.ts';
 import { wants } from './notification-setting.service.ts';
 
 const ON = {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { PodPutInput } from '#shared/api/agent/pod.ts';
-import type { TestAccount } from '../../../../test/fakes/central-fixture.ts';
-import { createTestMarket, type TestMarket } from '../../../../test/fakes/market-fixture.ts';
+import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.ts';
+import { createTestMarket, type TestMarket } from '../../../../test/fakes/scenes/market-fixture.ts';
 
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
 const PASSWORD = 'dckr_pat_S3CRET';

@@ -1,5 +1,8 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { createTestCentral, type TestCentral } from '../../../../test/fakes/central-fixture.ts';
+import {
+  createTestCentral,
+  type TestCentral,
+} from '../../../../test/fakes/scenes/central-fixture.ts';
 
 const ED25519 = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDRKgu/qxYhH5a4JzthEsnCwLpUH5FQQijuGcrzMZPkc';
 const RSA =

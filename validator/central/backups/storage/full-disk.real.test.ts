@@ -4,8 +4,8 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { sha256, startBackupServer } from '../../../../test/fakes/backup-server.ts';
-import { fill, mountSmallDisk } from '../../../../test/fakes/small-disk.ts';
+import { sha256, startBackupServer } from '../../../../test/fakes/external/backup-server.ts';
+import { fill, mountSmallDisk } from '../../../../test/fakes/faults/small-disk.ts';
 import { makeRepository } from './repository-folder.ts';
 
 const MIB = 1024 * 1024;

@@ -14,14 +14,14 @@ import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { eventually } from '../../../../test/fakes/eventually.ts';
 import {
   type BackupServer,
   type RestRequest,
   sha256,
   startBackupServer,
   userOf,
-} from '../../../../test/fakes/backup-server.ts';
-import { eventually } from '../../../../test/fakes/eventually.ts';
+} from '../../../../test/fakes/external/backup-server.ts';
 import type { RepositoryPlace } from '../../platform/ports.ts';
 
 const PACK = Buffer.alloc(100_000, 'pack');

@@ -6,12 +6,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { repositoryVariables } from '#shared/api/agent/operations.ts';
+import { eventually } from '../../../../test/fakes/eventually.ts';
+import { freePorts } from '../../../../test/fakes/free-ports.ts';
 import {
   type CentralProcess,
   startCentralProcess,
-} from '../../../../test/fakes/central-process.ts';
-import { eventually } from '../../../../test/fakes/eventually.ts';
-import { freePorts } from '../../../../test/fakes/free-ports.ts';
+} from '../../../../test/fakes/scenes/central-process.ts';
 import { createRepositoryCredentials, type Rights } from './repository-credentials.ts';
 
 const MIB = 1024 * 1024;

@@ -2,7 +2,10 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { createTestCentral, type TestCentral } from '../../../../test/fakes/central-fixture.ts';
+import {
+  createTestCentral,
+  type TestCentral,
+} from '../../../../test/fakes/scenes/central-fixture.ts';
 import { SYSTEM_ACTOR } from '../../accounts/auth/identity.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { recordEvent } from './event.service.ts';

@@ -3,7 +3,7 @@ import {
   createTestCentral,
   type TestAccount,
   type TestCentral,
-} from '../../../../test/fakes/central-fixture.ts';
+} from '../../../../test/fakes/scenes/central-fixture.ts';
 import { SYSTEM_ACTOR } from '../../accounts/auth/identity.ts';
 import { listPodEvents, type RecordedEvent, recordEvent } from './event.service.ts';
 

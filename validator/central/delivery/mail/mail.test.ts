@@ -1,10 +1,13 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { createTestCentral, type TestCentral } from '../../../../test/fakes/central-fixture.ts';
 import {
   type SmtpMailbox,
   startSilentServer,
   startSmtpMailbox,
-} from '../../../../test/fakes/smtp-mailbox.ts';
+} from '../../../../test/fakes/external/smtp-mailbox.ts';
+import {
+  createTestCentral,
+  type TestCentral,
+} from '../../../../test/fakes/scenes/central-fixture.ts';
 import { createSmtpMailer } from '../../platform/adapters/smtp-mailer.ts';
 import { emailChangedMail, verificationMail } from './mail.text.ts';
 

@@ -2,7 +2,10 @@ import { generateKeyPairSync } from 'node:crypto';
 import { afterEach, expect, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { makeCertificate } from '#shared/tls/certificate.ts';
-import { type SmtpMailbox, startSmtpMailbox } from '../../../../test/fakes/smtp-mailbox.ts';
+import {
+  type SmtpMailbox,
+  startSmtpMailbox,
+} from '../../../../test/fakes/external/smtp-mailbox.ts';
 import { createSmtpMailer } from '../../platform/adapters/smtp-mailer.ts';
 import type { Mailer } from '../../platform/ports.ts';
 

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import type { TestAccount } from '../../../../test/fakes/central-fixture.ts';
-import { type Frame, framesIn, framesOf } from '../../../../test/fakes/event-follower.ts';
-import { createTestMarket, type TestMarket } from '../../../../test/fakes/market-fixture.ts';
+import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.ts';
+import { type Frame, framesIn, framesOf } from '../../../../test/fakes/scenes/event-follower.ts';
+import { createTestMarket, type TestMarket } from '../../../../test/fakes/scenes/market-fixture.ts';
+import { watchDatabase } from '../../../../test/fakes/scenes/watched-database.ts';
 import { createSeededRandom } from '../../../../test/fakes/seeded-random.ts';
-import { watchDatabase } from '../../../../test/fakes/watched-database.ts';
 import { SYSTEM_ACTOR } from '../../accounts/auth/identity.ts';
 import { createNotifier, withNotifier } from '../../platform/database/notifier.ts';
 import type { Db } from '../../platform/database/tables.ts';

@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { createTestDatabase } from '../../../../test/fakes/central-database.ts';
+import type { FakeHost } from '../../../../test/fakes/agents/fake-agents.ts';
 import { eventually } from '../../../../test/fakes/eventually.ts';
-import type { FakeHost } from '../../../../test/fakes/fake-agents.ts';
-import { createPodScene, type PodScene } from '../../../../test/fakes/pod-scene.ts';
-import { watchDatabase } from '../../../../test/fakes/watched-database.ts';
+import { createTestDatabase } from '../../../../test/fakes/scenes/central-database.ts';
+import { createPodScene, type PodScene } from '../../../../test/fakes/scenes/pod-scene.ts';
+import { watchDatabase } from '../../../../test/fakes/scenes/watched-database.ts';
 
 const EVENTS = 'GET /api/users/me/events/stream';
 /** As many followers of its events as an account may have. */

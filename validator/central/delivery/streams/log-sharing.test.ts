@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
-import type { TestAccount } from '../../../../test/fakes/central-fixture.ts';
+import type { FakeHost } from '../../../../test/fakes/agents/fake-agents.ts';
+import { fakeLine } from '../../../../test/fakes/agents/fake-log.ts';
 import { eventually } from '../../../../test/fakes/eventually.ts';
-import type { FakeHost } from '../../../../test/fakes/fake-agents.ts';
-import { fakeLine } from '../../../../test/fakes/fake-log.ts';
-import { createTestMarket, type TestMarket } from '../../../../test/fakes/market-fixture.ts';
+import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.ts';
+import { createTestMarket, type TestMarket } from '../../../../test/fakes/scenes/market-fixture.ts';
 import { createPodLogs } from './pod-logs.ts';
 import type { StreamLimits } from './stream-seats.ts';
 

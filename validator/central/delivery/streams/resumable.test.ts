@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import type { TestAccount } from '../../../../test/fakes/central-fixture.ts';
+import type { FakeHost } from '../../../../test/fakes/agents/fake-agents.ts';
+import { fakeLine as line } from '../../../../test/fakes/agents/fake-log.ts';
 import { eventually } from '../../../../test/fakes/eventually.ts';
-import type { FakeHost } from '../../../../test/fakes/fake-agents.ts';
-import { fakeLine as line } from '../../../../test/fakes/fake-log.ts';
-import { createTestMarket, type TestMarket } from '../../../../test/fakes/market-fixture.ts';
+import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.ts';
+import { createTestMarket, type TestMarket } from '../../../../test/fakes/scenes/market-fixture.ts';
 import { eventFrame, resumableLog, wantsResumable } from './resumable.ts';
 
 let market: TestMarket;

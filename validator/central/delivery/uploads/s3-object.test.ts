@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
+import { type S3Server, startS3Server } from '../../../../test/fakes/external/s3-server.ts';
 import {
   createTestCentral,
   type TestAccount,
   type TestCentral,
-} from '../../../../test/fakes/central-fixture.ts';
-import { type S3Server, startS3Server } from '../../../../test/fakes/s3-server.ts';
+} from '../../../../test/fakes/scenes/central-fixture.ts';
 import { createS3Objects } from '../../platform/adapters/s3-objects.ts';
 
 const FILE = Buffer.alloc(2_000, 'x');

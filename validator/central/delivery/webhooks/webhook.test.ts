@@ -1,17 +1,17 @@
 import { Webhook as Verifier } from 'standardwebhooks';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { naiveUtc, parseIsoTime, systemClock } from '#shared/runtime/clock.ts';
+import { eventually } from '../../../../test/fakes/eventually.ts';
+import {
+  startWebhookReceiver,
+  type WebhookReceiver,
+} from '../../../../test/fakes/external/webhook-receiver.ts';
+import { createManualClock } from '../../../../test/fakes/manual-clock.ts';
 import {
   createTestCentral,
   type TestAccount,
   type TestCentral,
-} from '../../../../test/fakes/central-fixture.ts';
-import { eventually } from '../../../../test/fakes/eventually.ts';
-import { createManualClock } from '../../../../test/fakes/manual-clock.ts';
-import {
-  startWebhookReceiver,
-  type WebhookReceiver,
-} from '../../../../test/fakes/webhook-receiver.ts';
+} from '../../../../test/fakes/scenes/central-fixture.ts';
 import { SYSTEM_ACTOR } from '../../accounts/auth/identity.ts';
 import { RETRY_PAUSES_MS } from '../../platform/retry-pauses.ts';
 import type { EventType } from '../events/event.schemas.ts';

@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { MAX_WAIT_MS } from '#shared/api/agent/bounds.ts';
 import { type FinishedPull, NO_PROGRESS } from '#shared/api/agent/images.ts';
-import type { TestAccount } from '../../../../test/fakes/central-fixture.ts';
+import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.ts';
 import {
   type AddedNode,
   createTestMarket,
   DEFAULT_TEMPLATE,
   type TestMarket,
-} from '../../../../test/fakes/market-fixture.ts';
+} from '../../../../test/fakes/scenes/market-fixture.ts';
 import { launchEstimate, slownessWarning } from './launch-estimate.ts';
 import { averagedSpeed, createPullMeasures, forgetOldImages } from './pull-measures.ts';
 import { findImageSize, findPullSpeed } from './pull-speed.store.ts';

@@ -4,7 +4,7 @@ import {
   createTestMarket,
   DEFAULT_TEMPLATE,
   type TestMarket,
-} from '../../../../test/fakes/market-fixture.ts';
+} from '../../../../test/fakes/scenes/market-fixture.ts';
 
 let market: TestMarket;
 let uuids: string[];

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { seedMarket } from '../../../../test/bench/market-seed.ts';
-import { createPostgresDatabase } from '../../../../test/fakes/central-database.ts';
+import { createPostgresDatabase } from '../../../../test/fakes/scenes/central-database.ts';
 import { openCentralDatabase } from '../../platform/database/database.ts';
 import type { Database } from '../../platform/database/tables.ts';
 import { forgetForeignRevisions } from './market.store.ts';

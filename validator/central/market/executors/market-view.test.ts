@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { seedMarket } from '../../../../test/bench/market-seed.ts';
-import { createTestDatabase } from '../../../../test/fakes/central-database.ts';
+import { createTestDatabase } from '../../../../test/fakes/scenes/central-database.ts';
 import { createSeededRandom } from '../../../../test/fakes/seeded-random.ts';
 import type { Database } from '../../platform/database/tables.ts';
 import { freeSlotsOf, takeSlots } from './gpu-slot.store.ts';

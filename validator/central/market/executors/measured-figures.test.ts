@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { GpuTopology } from '#shared/api/agent/inventory.ts';
-import { createTestMarket, type TestMarket } from '../../../../test/fakes/market-fixture.ts';
+import { createTestMarket, type TestMarket } from '../../../../test/fakes/scenes/market-fixture.ts';
 import { testInventory } from '../../../../test/fixtures/host-inventory.ts';
 import { isPostgres } from '../../../database/engine.ts';
 import { marketFigures } from '../../platform/database/migrations/0007-market-figures.ts';

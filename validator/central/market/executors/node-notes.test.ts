@@ -1,12 +1,12 @@
 /** Bookmarks and machine requests in lists of nodes and pods (contract 3.1). */
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import type { TestAccount } from '../../../../test/fakes/central-fixture.ts';
+import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.ts';
 import {
   type AddedNode,
   createTestMarket,
   DEFAULT_TEMPLATE,
   type TestMarket,
-} from '../../../../test/fakes/market-fixture.ts';
+} from '../../../../test/fakes/scenes/market-fixture.ts';
 import { moveMachineRequest } from '../machine-requests/machine-request.store.ts';
 
 const L40S = { gpuType: 'NVIDIA L40S', name: 'NVIDIA L40S' };

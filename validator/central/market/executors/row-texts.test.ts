@@ -1,7 +1,7 @@
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { seedMarket } from '../../../../test/bench/market-seed.ts';
-import { createTestDatabase } from '../../../../test/fakes/central-database.ts';
+import { createTestDatabase } from '../../../../test/fakes/scenes/central-database.ts';
 import type { Database } from '../../platform/database/tables.ts';
 import { executorRow, type RowOptions } from './executor.row.ts';
 import { type ExecutorDetailResponse, MAX_PAGE_SIZE } from './executor.schemas.ts';

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import type { TestAccount } from '../../../../test/fakes/central-fixture.ts';
-import { createPodScene, type PodScene } from '../../../../test/fakes/pod-scene.ts';
+import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.ts';
+import { createPodScene, type PodScene } from '../../../../test/fakes/scenes/pod-scene.ts';
 
 const NOWHERE = '00000000-0000-4000-8000-000000000000';
 const TEXT = 'what it said';

@@ -1,13 +1,13 @@
 /** Machine requests as providers see and answer them, through HTTP. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { TestAccount } from '../../../../test/fakes/central-fixture.ts';
+import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.ts';
 import {
   type AddedNode,
   createTestMarket,
   type TestMarket,
   testSigner,
-} from '../../../../test/fakes/market-fixture.ts';
-import { mailsTo } from '../../../../test/fakes/outbox.ts';
+} from '../../../../test/fakes/scenes/market-fixture.ts';
+import { mailsTo } from '../../../../test/fakes/scenes/outbox.ts';
 
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
 const WISH = { gpu_class: 'H100', gpu_count: 2, hourly_budget: 5, notes: 'soon' };

@@ -2,12 +2,12 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { startCentralProcess } from '../../../../test/fakes/central-process.ts';
+import { startFakeGateway } from '../../../../test/fakes/agents/fake-gateway.ts';
 import { eventually } from '../../../../test/fakes/eventually.ts';
-import { startFakeGateway } from '../../../../test/fakes/fake-gateway.ts';
-import { testSigner } from '../../../../test/fakes/market-fixture.ts';
-import { startProgram } from '../../../../test/fakes/program-process.ts';
-import { startSmtpMailbox } from '../../../../test/fakes/smtp-mailbox.ts';
+import { startSmtpMailbox } from '../../../../test/fakes/external/smtp-mailbox.ts';
+import { startCentralProcess } from '../../../../test/fakes/scenes/central-process.ts';
+import { testSigner } from '../../../../test/fakes/scenes/market-fixture.ts';
+import { startProgram } from '../../../../test/fakes/scenes/program-process.ts';
 import { openCentralDatabase } from '../../platform/database/database.ts';
 
 it('mails a notice once when the process is killed between the notice and its mail', async () => {
@@ -16,7 +16,9 @@ it('mails a notice once when the process is killed between the notice and its ma
   const [gateway, mailbox] = [await startFakeGateway(), await startSmtpMailbox()];
   const stops = [gateway.close, mailbox.close];
   try {
-    const writer = await startProgram('test/fakes/notice-writer.ts', ']\n', { NOTICE_FILE: file });
+    const writer = await startProgram('test/fakes/faults/notice-writer.ts', ']\n', {
+      NOTICE_FILE: file,
+    });
     await writer.end('SIGKILL');
     const [rented, announced, email] = JSON.parse(writer.output());
     expect([rented, announced]).toEqual([200, 200]);

@@ -1,10 +1,10 @@
 /** Notice periods through HTTP: what a provider says, what renters hear, what happens at its time. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { naiveUtc } from '#shared/runtime/clock.ts';
-import { createBackupScene } from '../../../../test/fakes/central-backup-scene.ts';
-import type { TestAccount } from '../../../../test/fakes/central-fixture.ts';
-import { testSigner } from '../../../../test/fakes/market-fixture.ts';
-import { mailsTo } from '../../../../test/fakes/outbox.ts';
+import { createBackupScene } from '../../../../test/fakes/scenes/central-backup-scene.ts';
+import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.ts';
+import { testSigner } from '../../../../test/fakes/scenes/market-fixture.ts';
+import { mailsTo } from '../../../../test/fakes/scenes/outbox.ts';
 import { CONTACT_WAIT_MS } from '../pods/pod-contact.ts';
 import { maintenanceAt } from './maintenance.ts';
 

@@ -3,12 +3,12 @@ import { MAX_AGE_MS, MAX_BYTES, MAX_FIGURE, MAX_WAIT_SECONDS } from '#shared/api
 import { type FinishedPull, NO_PROGRESS } from '#shared/api/agent/images.ts';
 import type { HostMetrics } from '#shared/api/agent/metrics.ts';
 import type { PodView } from '#shared/api/agent/pod.ts';
-import type { TestAccount } from '../../../../test/fakes/central-fixture.ts';
+import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.ts';
 import {
   type AddedNode,
   createTestMarket,
   type TestMarket,
-} from '../../../../test/fakes/market-fixture.ts';
+} from '../../../../test/fakes/scenes/market-fixture.ts';
 import { findPullSpeed } from '../executors/pull-speed.store.ts';
 import { findPod } from './pod.store.ts';
 import { setRemovalDue } from './pod-dues.ts';

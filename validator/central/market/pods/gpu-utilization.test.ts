@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { naiveUtc } from '#shared/runtime/clock.ts';
-import { createTestMarket, type TestMarket } from '../../../../test/fakes/market-fixture.ts';
+import { createTestMarket, type TestMarket } from '../../../../test/fakes/scenes/market-fixture.ts';
 import { createAgentLooks, MAX_REMEMBERED } from '../executors/agent-looks.ts';
 import { FAILED_LISTED_MS } from './pod-dues.ts';
 

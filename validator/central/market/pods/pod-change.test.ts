@@ -1,7 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ApiError } from '#shared/runtime/errors.ts';
-import { DEFAULT_TEMPLATE } from '../../../../test/fakes/market-fixture.ts';
-import { changing, createPodScene, type PodScene } from '../../../../test/fakes/pod-scene.ts';
+import { DEFAULT_TEMPLATE } from '../../../../test/fakes/scenes/market-fixture.ts';
+import {
+  changing,
+  createPodScene,
+  type PodScene,
+} from '../../../../test/fakes/scenes/pod-scene.ts';
 
 let scene: PodScene;
 let market: PodScene['market'];

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { DEFAULT_TEMPLATE } from '../../../../test/fakes/market-fixture.ts';
-import { createPodScene, type PodScene } from '../../../../test/fakes/pod-scene.ts';
+import { DEFAULT_TEMPLATE } from '../../../../test/fakes/scenes/market-fixture.ts';
+import { createPodScene, type PodScene } from '../../../../test/fakes/scenes/pod-scene.ts';
 
 const NOWHERE = '00000000-0000-4000-8000-000000000000';
 

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { onPostgres } from '../../../../test/fakes/central-database.ts';
-import type { TestAccount } from '../../../../test/fakes/central-fixture.ts';
+import { onPostgres } from '../../../../test/fakes/scenes/central-database.ts';
+import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.ts';
 import {
   type AddedNode,
   createTestMarket,
   type TestMarket,
-} from '../../../../test/fakes/market-fixture.ts';
-import { openHolds } from '../../../../test/fakes/wallet.ts';
+} from '../../../../test/fakes/scenes/market-fixture.ts';
+import { openHolds } from '../../../../test/fakes/scenes/wallet.ts';
 
 const STEPS = 120;
 /** What a seed finds does not depend on the engine, and PostgreSQL takes four times as long. */

@@ -2,9 +2,9 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { sshKeysHash } from '#shared/api/agent/pod.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createSshKeyPair } from '#shared/signing/openssh-key.ts';
-import type { TestAccount } from '../../../../test/fakes/central-fixture.ts';
-import type { FakeHost } from '../../../../test/fakes/fake-agents.ts';
-import { createTestMarket, type TestMarket } from '../../../../test/fakes/market-fixture.ts';
+import type { FakeHost } from '../../../../test/fakes/agents/fake-agents.ts';
+import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.ts';
+import { createTestMarket, type TestMarket } from '../../../../test/fakes/scenes/market-fixture.ts';
 import type { PodSshKey } from './pod.schemas.ts';
 import { mergeKeys } from './pod-keys.ts';
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ApiError } from '#shared/runtime/errors.ts';
-import { createPodScene, type PodScene } from '../../../../test/fakes/pod-scene.ts';
+import { createPodScene, type PodScene } from '../../../../test/fakes/scenes/pod-scene.ts';
 
 let scene: PodScene;
 let market: PodScene['market'];

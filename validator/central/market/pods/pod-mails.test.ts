@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { ApiError } from '#shared/runtime/errors.ts';
-import { createPodScene, type PodScene } from '../../../../test/fakes/pod-scene.ts';
+import { createPodScene, type PodScene } from '../../../../test/fakes/scenes/pod-scene.ts';
 
 const HOUR_MS = 3_600_000;
 

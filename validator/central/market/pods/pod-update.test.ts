@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { naiveUtc } from '#shared/runtime/clock.ts';
-import { createPodScene, type PodScene } from '../../../../test/fakes/pod-scene.ts';
+import { createPodScene, type PodScene } from '../../../../test/fakes/scenes/pod-scene.ts';
 
 const HOUR_MS = 3_600_000;
 

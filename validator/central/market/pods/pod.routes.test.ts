@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { TestAccount } from '../../../../test/fakes/central-fixture.ts';
+import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.ts';
 import {
   createTestMarket,
   DEFAULT_TEMPLATE,
   type TestMarket,
-} from '../../../../test/fakes/market-fixture.ts';
+} from '../../../../test/fakes/scenes/market-fixture.ts';
 
 const NOWHERE = '00000000-0000-4000-8000-000000000000';
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { createTestMarket, type TestMarket } from '../../../../test/fakes/market-fixture.ts';
+import { createTestMarket, type TestMarket } from '../../../../test/fakes/scenes/market-fixture.ts';
 import { mayMove, POD_STATES, type PodState } from './pod.state.ts';
 import { changePod, findPod, movePod, type PodMove } from './pod.store.ts';
 

@@ -1,13 +1,13 @@
 /** Two central APIs on one PostgreSQL database, in one process and on one clock. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { createPostgresDatabase } from '../../../../test/fakes/central-database.ts';
-import type { TestAccount } from '../../../../test/fakes/central-fixture.ts';
+import { createPostgresDatabase } from '../../../../test/fakes/scenes/central-database.ts';
+import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.ts';
 import {
   type AddedNode,
   createTestMarket,
   type TestMarket,
-} from '../../../../test/fakes/market-fixture.ts';
-import { openHolds, setAvailable } from '../../../../test/fakes/wallet.ts';
+} from '../../../../test/fakes/scenes/market-fixture.ts';
+import { openHolds, setAvailable } from '../../../../test/fakes/scenes/wallet.ts';
 import { walletOf } from '../../money/ledger/wallet.service.ts';
 import { openCentralDatabase } from '../../platform/database/database.ts';
 import { LEASE_MS } from '../../platform/processes/process.service.ts';

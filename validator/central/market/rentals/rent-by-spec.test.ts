@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { TestAccount } from '../../../../test/fakes/central-fixture.ts';
+import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.ts';
 import {
   createTestMarket,
   DEFAULT_TEMPLATE,
   type TestMarket,
-} from '../../../../test/fakes/market-fixture.ts';
-import { setAvailable } from '../../../../test/fakes/wallet.ts';
+} from '../../../../test/fakes/scenes/market-fixture.ts';
+import { setAvailable } from '../../../../test/fakes/scenes/wallet.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { createMarketView } from '../executors/market-view.ts';
 import { candidatesFor, rentFirstOf } from './rent-by-spec.service.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { PUBLIC_KEY } from '../../../../test/fakes/market-fixture.ts';
+import { PUBLIC_KEY } from '../../../../test/fakes/scenes/market-fixture.ts';
 import { parsePublicKey } from '../../accounts/ssh-keys/public-key.ts';
 import { chosenKeys } from './rental-keys.ts';
 

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { TestAccount } from '../../../../test/fakes/central-fixture.ts';
-import { DEFAULT_TEMPLATE, PUBLIC_KEY } from '../../../../test/fakes/market-fixture.ts';
-import { createPodScene, type PodScene } from '../../../../test/fakes/pod-scene.ts';
-import { payIn, setAvailable } from '../../../../test/fakes/wallet.ts';
+import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.ts';
+import { DEFAULT_TEMPLATE, PUBLIC_KEY } from '../../../../test/fakes/scenes/market-fixture.ts';
+import { createPodScene, type PodScene } from '../../../../test/fakes/scenes/pod-scene.ts';
+import { payIn, setAvailable } from '../../../../test/fakes/scenes/wallet.ts';
 
 const PRIVATE_KEY =
   '-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk\n-----END OPENSSH PRIVATE KEY-----';

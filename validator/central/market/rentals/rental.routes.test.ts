@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { DEFAULT_TEMPLATE, PUBLIC_KEY } from '../../../../test/fakes/market-fixture.ts';
-import { createPodScene, type PodScene } from '../../../../test/fakes/pod-scene.ts';
+import { DEFAULT_TEMPLATE, PUBLIC_KEY } from '../../../../test/fakes/scenes/market-fixture.ts';
+import { createPodScene, type PodScene } from '../../../../test/fakes/scenes/pod-scene.ts';
 
 let scene: PodScene;
 let market: PodScene['market'];

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import type { TestAccount } from '../../../../test/fakes/central-fixture.ts';
-import { createTestMarket, type TestMarket } from '../../../../test/fakes/market-fixture.ts';
+import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.ts';
+import { createTestMarket, type TestMarket } from '../../../../test/fakes/scenes/market-fixture.ts';
 import { checkTemplatePlaces } from './template.rules.ts';
 
 let market: TestMarket;

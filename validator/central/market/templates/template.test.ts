@@ -1,5 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createTestCentral, type TestCentral } from '../../../../test/fakes/central-fixture.ts';
+import {
+  createTestCentral,
+  type TestCentral,
+} from '../../../../test/fakes/scenes/central-fixture.ts';
 import { ensureOfficialTemplates } from './official-templates.ts';
 import { markTemplateRented, retireTemplate, templateForRent } from './template-use.service.ts';
 

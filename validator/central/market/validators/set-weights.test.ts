@@ -7,7 +7,7 @@ import {
   createTestMarket,
   type TestMarket,
   testSigner,
-} from '../../../../test/fakes/market-fixture.ts';
+} from '../../../../test/fakes/scenes/market-fixture.ts';
 
 const OTHER = testSigner(8);
 

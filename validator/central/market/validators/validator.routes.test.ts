@@ -2,14 +2,14 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { CheckResult } from '#shared/api/central/validator-routes.ts';
 import { proveAccount } from '#shared/signing/account-proof.ts';
 import { toHex } from '#shared/signing/sr25519.ts';
-import type { TestAccount } from '../../../../test/fakes/central-fixture.ts';
+import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.ts';
 import {
   type AddedNode,
   createTestMarket,
   type TestMarket,
   testSigner,
-} from '../../../../test/fakes/market-fixture.ts';
-import { watchDatabase } from '../../../../test/fakes/watched-database.ts';
+} from '../../../../test/fakes/scenes/market-fixture.ts';
+import { watchDatabase } from '../../../../test/fakes/scenes/watched-database.ts';
 import { testInventory } from '../../../../test/fixtures/host-inventory.ts';
 import { createValidators } from './validator.service.ts';
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { ApiError } from '#shared/runtime/errors.ts';
-import { createVolumeScene, type VolumeScene } from '../../../../test/fakes/volume-scene.ts';
+import { createVolumeScene, type VolumeScene } from '../../../../test/fakes/scenes/volume-scene.ts';
 
 const DAY_MS = 24 * 3_600_000;
 

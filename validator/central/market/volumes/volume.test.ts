@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { flatRefusal } from '../../../../test/fakes/market-fixture.ts';
-import { createVolumeScene, type VolumeScene } from '../../../../test/fakes/volume-scene.ts';
+import { flatRefusal } from '../../../../test/fakes/scenes/market-fixture.ts';
+import { createVolumeScene, type VolumeScene } from '../../../../test/fakes/scenes/volume-scene.ts';
 
 const NOWHERE = '00000000-0000-4000-8000-000000000000';
 

@@ -4,8 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { createLog } from '#shared/runtime/log.ts';
-import { createTestCentral, type TestCentral } from '../../../../test/fakes/central-fixture.ts';
 import { createManualClock } from '../../../../test/fakes/manual-clock.ts';
+import {
+  createTestCentral,
+  type TestCentral,
+} from '../../../../test/fakes/scenes/central-fixture.ts';
 import { createFileAlphaRates, createHttpAlphaRates } from '../../platform/adapters/alpha-rates.ts';
 
 const RATES = [

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { createTestDatabase, onPostgres } from '../../../../test/fakes/central-database.ts';
-import { replayJournal } from '../../../../test/fakes/journal-replay.ts';
+import { createTestDatabase, onPostgres } from '../../../../test/fakes/scenes/central-database.ts';
+import { replayJournal } from '../../../../test/fakes/scenes/journal-replay.ts';
+import { testCause } from '../../../../test/fakes/scenes/wallet.ts';
 import { createSeededRandom } from '../../../../test/fakes/seeded-random.ts';
-import { testCause } from '../../../../test/fakes/wallet.ts';
 import { createLedgerWorld } from '../../../../test/soak/ledger-world.ts';
 import type { Database } from '../../platform/database/tables.ts';
 import { auditLedger } from './audit.service.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createPodScene, type PodScene } from '../../../../test/fakes/pod-scene.ts';
-import { testCause } from '../../../../test/fakes/wallet.ts';
+import { createPodScene, type PodScene } from '../../../../test/fakes/scenes/pod-scene.ts';
+import { testCause } from '../../../../test/fakes/scenes/wallet.ts';
 import { settleHold } from './hold.service.ts';
 import { postGroup } from './ledger.service.ts';
 import type { LedgerAccount } from './ledger-account.ts';

@@ -2,9 +2,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { createPostgresDatabase, onPostgres } from '../../../../test/fakes/central-database.ts';
 import { eventually } from '../../../../test/fakes/eventually.ts';
-import { startProgram } from '../../../../test/fakes/program-process.ts';
+import {
+  createPostgresDatabase,
+  onPostgres,
+} from '../../../../test/fakes/scenes/central-database.ts';
+import { startProgram } from '../../../../test/fakes/scenes/program-process.ts';
 import { openCentralDatabase } from '../../platform/database/database.ts';
 import { auditLedger } from './audit.service.ts';
 import { lockAccounts } from './ledger.store.ts';
@@ -13,7 +16,7 @@ it('keeps what was committed and every rule when a process is killed while it po
   const folder = mkdtempSync(join(tmpdir(), 'podwright-ledger-'));
   const target = onPostgres() ? await createPostgresDatabase() : join(folder, 'central.db');
   try {
-    const writer = await startProgram('test/fakes/ledger-writer.ts', 'ready', {
+    const writer = await startProgram('test/fakes/faults/ledger-writer.ts', 'ready', {
       LEDGER_DATABASE: target,
     });
     const said = () => writer.output().split('\n').slice(1, -1);

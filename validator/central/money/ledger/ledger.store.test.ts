@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createTestDatabase, onPostgres } from '../../../../test/fakes/central-database.ts';
-import { openHolds, testCause } from '../../../../test/fakes/wallet.ts';
+import { createTestDatabase, onPostgres } from '../../../../test/fakes/scenes/central-database.ts';
+import { openHolds, testCause } from '../../../../test/fakes/scenes/wallet.ts';
 import type { Database, Db } from '../../platform/database/tables.ts';
 import { placeHold, settleHold, voidHold } from './hold.service.ts';
 import { CauseTaken, postGroup, postGroups } from './ledger.service.ts';

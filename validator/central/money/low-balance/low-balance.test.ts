@@ -3,8 +3,8 @@ import {
   createTestCentral,
   type TestAccount,
   type TestCentral,
-} from '../../../../test/fakes/central-fixture.ts';
-import { createPodScene } from '../../../../test/fakes/pod-scene.ts';
+} from '../../../../test/fakes/scenes/central-fixture.ts';
+import { createPodScene } from '../../../../test/fakes/scenes/pod-scene.ts';
 import { createMails } from '../../delivery/mail/mail.service.ts';
 import { createLowBalance, rearmLowBalance } from './low-balance.service.ts';
 

@@ -1,7 +1,10 @@
 /** The end of the money, to the millisecond and the micro-dollar. */
 import { afterEach, expect, it } from 'vitest';
-import { createMeteringScene, type MeteringScene } from '../../../../test/fakes/metering-scene.ts';
-import { payIn, setAvailable } from '../../../../test/fakes/wallet.ts';
+import {
+  createMeteringScene,
+  type MeteringScene,
+} from '../../../../test/fakes/scenes/metering-scene.ts';
+import { payIn, setAvailable } from '../../../../test/fakes/scenes/wallet.ts';
 import { payIn as notePayment } from '../top-ups/paid-credit.ts';
 
 /** 1,000 seconds of one pod, of which a rental asks for 900. */

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import {
   type BackupScene,
   createBackupScene,
-} from '../../../../test/fakes/central-backup-scene.ts';
+} from '../../../../test/fakes/scenes/central-backup-scene.ts';
 
 const MINUTE_MS = 60_000;
 const TOLD_EVERY_MINUTES = 1.5;

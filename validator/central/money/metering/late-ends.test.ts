@@ -1,6 +1,9 @@
 /** A pod's time ends at its own instant, whatever else happens to it before somebody notes that instant. */
 import { afterEach, expect, it } from 'vitest';
-import { createMeteringScene, type MeteringScene } from '../../../../test/fakes/metering-scene.ts';
+import {
+  createMeteringScene,
+  type MeteringScene,
+} from '../../../../test/fakes/scenes/metering-scene.ts';
 import { CONTACT_WAIT_MS } from '../../market/pods/pod-contact.ts';
 
 /** What the renter has lasts 1,000 seconds of one pod. */

@@ -1,6 +1,6 @@
 /** After every step of random lives of pods the money adds up; `npm run soak -- --only money` takes more of them. */
 import { expect, it } from 'vitest';
-import { createTestDatabase } from '../../../../test/fakes/central-database.ts';
+import { createTestDatabase } from '../../../../test/fakes/scenes/central-database.ts';
 import { createSeededRandom } from '../../../../test/fakes/seeded-random.ts';
 import { createMoneyWorld } from '../../../../test/soak/money-world.ts';
 

@@ -1,7 +1,10 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { parseIsoTime } from '#shared/runtime/clock.ts';
-import { testSigner } from '../../../../test/fakes/market-fixture.ts';
-import { createMeteringScene, type MeteringScene } from '../../../../test/fakes/metering-scene.ts';
+import { testSigner } from '../../../../test/fakes/scenes/market-fixture.ts';
+import {
+  createMeteringScene,
+  type MeteringScene,
+} from '../../../../test/fakes/scenes/metering-scene.ts';
 import { CONTACT_WAIT_MS } from '../../market/pods/pod-contact.ts';
 import { fundsAdded } from '../cut-off/cut-off.ts';
 import { postGroup } from '../ledger/ledger.service.ts';

@@ -1,7 +1,7 @@
 /** A month of pods whose earnings are paid out: everything is accounted for, and the journal alone gives it all again. */
 import { expect, it } from 'vitest';
-import { createTestDatabase } from '../../../../test/fakes/central-database.ts';
-import { replayJournal } from '../../../../test/fakes/journal-replay.ts';
+import { createTestDatabase } from '../../../../test/fakes/scenes/central-database.ts';
+import { replayJournal } from '../../../../test/fakes/scenes/journal-replay.ts';
 import { createSeededRandom } from '../../../../test/fakes/seeded-random.ts';
 import { createMoneyWorld } from '../../../../test/soak/money-world.ts';
 import { auditLedger } from '../ledger/audit.service.ts';

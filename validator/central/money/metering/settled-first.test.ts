@@ -1,7 +1,10 @@
 /** A limit or balance that is lowered never makes free what was used before. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { createMeteringScene, type MeteringScene } from '../../../../test/fakes/metering-scene.ts';
-import { payIn } from '../../../../test/fakes/wallet.ts';
+import {
+  createMeteringScene,
+  type MeteringScene,
+} from '../../../../test/fakes/scenes/metering-scene.ts';
+import { payIn } from '../../../../test/fakes/scenes/wallet.ts';
 
 /** A dollar lasts 1,000 seconds, 15 minutes cost 0.90. */
 const USD = 1_000_000;

@@ -2,7 +2,10 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { CheckResult } from '#shared/api/central/validator-routes.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
-import { createMeteringScene, type MeteringScene } from '../../../../test/fakes/metering-scene.ts';
+import {
+  createMeteringScene,
+  type MeteringScene,
+} from '../../../../test/fakes/scenes/metering-scene.ts';
 import { CONTACT_WAIT_MS } from '../../market/pods/pod-contact.ts';
 
 const MINUTE_MS = 60_000;

@@ -4,10 +4,13 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { createPostgresDatabase, onPostgres } from '../../../../test/fakes/central-database.ts';
 import { createManualClock } from '../../../../test/fakes/manual-clock.ts';
-import { earn } from '../../../../test/fakes/payout-scene.ts';
-import { startProgram } from '../../../../test/fakes/program-process.ts';
+import {
+  createPostgresDatabase,
+  onPostgres,
+} from '../../../../test/fakes/scenes/central-database.ts';
+import { earn } from '../../../../test/fakes/scenes/payout-scene.ts';
+import { startProgram } from '../../../../test/fakes/scenes/program-process.ts';
 import { openCentralDatabase } from '../../platform/database/database.ts';
 import type { Database } from '../../platform/database/tables.ts';
 import { auditLedger } from '../ledger/audit.service.ts';
@@ -77,7 +80,7 @@ it('changes nothing in a database of another schema', async () => {
 
 it('pays once what a process asked for that was killed before the answer', async () => {
   await earn(db, { kind: 'provider', id: 'north' }, 12 * USD);
-  const asker = await startProgram('test/fakes/payout-asker.ts', 'sent', {
+  const asker = await startProgram('test/fakes/faults/payout-asker.ts', 'sent', {
     ...{ PAYOUT_DATABASE: target, PAYOUT_PARTY: 'north' },
   });
   await asker.end('SIGKILL');

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createPayoutScene, type PayoutScene } from '../../../../test/fakes/payout-scene.ts';
-import { setAvailable, testCause } from '../../../../test/fakes/wallet.ts';
+import { createPayoutScene, type PayoutScene } from '../../../../test/fakes/scenes/payout-scene.ts';
+import { setAvailable, testCause } from '../../../../test/fakes/scenes/wallet.ts';
 import { placePayout } from '../ledger/hold.service.ts';
 import { postGroup } from '../ledger/ledger.service.ts';
 import { walletOf } from '../ledger/wallet.service.ts';

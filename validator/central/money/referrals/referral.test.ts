@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { createPodScene, type PodScene } from '../../../../test/fakes/pod-scene.ts';
-import { setAvailable, testCause } from '../../../../test/fakes/wallet.ts';
+import { createPodScene, type PodScene } from '../../../../test/fakes/scenes/pod-scene.ts';
+import { setAvailable, testCause } from '../../../../test/fakes/scenes/wallet.ts';
 import { auditLedger } from '../ledger/audit.service.ts';
 import { postGroup } from '../ledger/ledger.service.ts';
 import { referralShare } from '../ledger/shares.ts';

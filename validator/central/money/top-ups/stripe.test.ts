@@ -1,15 +1,15 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import {
-  createTestCentral,
-  type TestAccount,
-  type TestCentral,
-} from '../../../../test/fakes/central-fixture.ts';
-import { createManualClock } from '../../../../test/fakes/manual-clock.ts';
-import {
   type StripeServer,
   startStripeServer,
   stripeCallback,
-} from '../../../../test/fakes/stripe-server.ts';
+} from '../../../../test/fakes/external/stripe-server.ts';
+import { createManualClock } from '../../../../test/fakes/manual-clock.ts';
+import {
+  createTestCentral,
+  type TestAccount,
+  type TestCentral,
+} from '../../../../test/fakes/scenes/central-fixture.ts';
 import { createStripePayments } from '../../platform/adapters/stripe-payments.ts';
 import type { Payments } from '../../platform/ports.ts';
 import { walletOf } from '../ledger/wallet.service.ts';

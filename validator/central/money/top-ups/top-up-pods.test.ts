@@ -1,7 +1,10 @@
 /** Auto top-ups and the pods that they pay for. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { createMeteringScene, type MeteringScene } from '../../../../test/fakes/metering-scene.ts';
-import { setAvailable } from '../../../../test/fakes/wallet.ts';
+import {
+  createMeteringScene,
+  type MeteringScene,
+} from '../../../../test/fakes/scenes/metering-scene.ts';
+import { setAvailable } from '../../../../test/fakes/scenes/wallet.ts';
 
 const USD = 1_000_000;
 const DAY_MS = 86_400_000;

@@ -3,9 +3,9 @@ import {
   createTestCentral,
   type TestAccount,
   type TestCentral,
-} from '../../../../test/fakes/central-fixture.ts';
-import { createMeteringScene } from '../../../../test/fakes/metering-scene.ts';
-import { setAvailable, testCause } from '../../../../test/fakes/wallet.ts';
+} from '../../../../test/fakes/scenes/central-fixture.ts';
+import { createMeteringScene } from '../../../../test/fakes/scenes/metering-scene.ts';
+import { setAvailable, testCause } from '../../../../test/fakes/scenes/wallet.ts';
 import type { ChargeAnswer, PaymentNews, Payments } from '../../platform/ports.ts';
 import { placeHold } from '../ledger/hold.service.ts';
 import { walletOf } from '../ledger/wallet.service.ts';

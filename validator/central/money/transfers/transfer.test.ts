@@ -3,8 +3,8 @@ import {
   createTestCentral,
   type TestAccount,
   type TestCentral,
-} from '../../../../test/fakes/central-fixture.ts';
-import { payIn, testCause } from '../../../../test/fakes/wallet.ts';
+} from '../../../../test/fakes/scenes/central-fixture.ts';
+import { payIn, testCause } from '../../../../test/fakes/scenes/wallet.ts';
 import { placeHold } from '../ledger/hold.service.ts';
 import { walletOf } from '../ledger/wallet.service.ts';
 

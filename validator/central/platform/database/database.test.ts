@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createTestDatabase } from '../../../../test/fakes/central-database.ts';
+import { createTestDatabase } from '../../../../test/fakes/scenes/central-database.ts';
 import { isUniqueViolation } from '../../../database/engine.ts';
 
 it('creates every table once and keeps what a rolled-back transaction would have changed', async () => {

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { expect, it } from 'vitest';
-import { createPodScene } from '../../../../test/fakes/pod-scene.ts';
-import { openHolds, setAvailable } from '../../../../test/fakes/wallet.ts';
+import { createPodScene } from '../../../../test/fakes/scenes/pod-scene.ts';
+import { openHolds, setAvailable } from '../../../../test/fakes/scenes/wallet.ts';
 import { isPostgres } from '../../../database/engine.ts';
 import { walletOf } from '../../money/ledger/wallet.service.ts';
 import { ledger } from './migrations/0022-ledger.ts';

@@ -1,16 +1,16 @@
 /** Requests that change many rows, each of them lost to another one once: done all the same, and done once. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { naiveUtc } from '#shared/runtime/clock.ts';
-import { createTestDatabase } from '../../../../test/fakes/central-database.ts';
-import type { TestAccount } from '../../../../test/fakes/central-fixture.ts';
-import { createFakeBackupStorage } from '../../../../test/fakes/fake-backup-storage.ts';
+import { createFakeBackupStorage } from '../../../../test/fakes/external/fake-backup-storage.ts';
+import { createTestDatabase } from '../../../../test/fakes/scenes/central-database.ts';
+import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.ts';
 import {
   type AddedNode,
   createTestMarket,
   type TestMarket,
-} from '../../../../test/fakes/market-fixture.ts';
-import { mailsTo } from '../../../../test/fakes/outbox.ts';
-import { watchDatabase } from '../../../../test/fakes/watched-database.ts';
+} from '../../../../test/fakes/scenes/market-fixture.ts';
+import { mailsTo } from '../../../../test/fakes/scenes/outbox.ts';
+import { watchDatabase } from '../../../../test/fakes/scenes/watched-database.ts';
 import type { MinerNode } from '../ports.ts';
 
 const PLACE = { host: 'miner.example', port: 443 };

@@ -1,9 +1,12 @@
 import { expect, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { createPostgresDatabase, onPostgres } from '../../../../test/fakes/central-database.ts';
+import {
+  createPostgresDatabase,
+  onPostgres,
+} from '../../../../test/fakes/scenes/central-database.ts';
+import { testCause } from '../../../../test/fakes/scenes/wallet.ts';
 import { createSeededRandom } from '../../../../test/fakes/seeded-random.ts';
-import { testCause } from '../../../../test/fakes/wallet.ts';
 import { auditLedger } from '../../money/ledger/audit.service.ts';
 import { postGroup } from '../../money/ledger/ledger.service.ts';
 import type { LedgerAccount } from '../../money/ledger/ledger-account.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createTestDatabase } from '../../../../test/fakes/central-database.ts';
+import { createTestDatabase } from '../../../../test/fakes/scenes/central-database.ts';
 
 it('gives whole numbers as numbers, sums and counts too, and refuses one beyond the safe range', async () => {
   const db = await createTestDatabase();

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { expect, it } from 'vitest';
-import { createTestMarket } from '../../../../test/fakes/market-fixture.ts';
+import { createTestMarket } from '../../../../test/fakes/scenes/market-fixture.ts';
 import { isPostgres } from '../../../database/engine.ts';
 import { podImages } from './migrations/0014-pod-images.ts';
 import { POSTGRES_WORDS, SQLITE_WORDS } from './sql-words.ts';

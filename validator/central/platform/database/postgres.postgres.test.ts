@@ -3,12 +3,12 @@ import { Client } from 'pg';
 import { expect, inject, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';
+import { eventually } from '../../../../test/fakes/eventually.ts';
 import {
   createEmptyPostgresDatabase,
   createPostgresDatabase,
   postgresUrl,
-} from '../../../../test/fakes/central-database.ts';
-import { eventually } from '../../../../test/fakes/eventually.ts';
+} from '../../../../test/fakes/scenes/central-database.ts';
 import { openEvidenceStore } from '../../../store/evidence-store.ts';
 import { openCentralDatabase } from './database.ts';
 import { openNotifier } from './notifier.ts';

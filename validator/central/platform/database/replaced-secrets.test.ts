@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { expect, it } from 'vitest';
-import { createTestCentral } from '../../../../test/fakes/central-fixture.ts';
+import { createTestCentral } from '../../../../test/fakes/scenes/central-fixture.ts';
 import { isPostgres } from '../../../database/engine.ts';
 import { signingSecrets } from '../../delivery/webhooks/webhook.rotation.ts';
 import { replacedSecrets } from './migrations/0035-replaced-secrets.ts';

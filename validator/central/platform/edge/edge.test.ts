@@ -4,7 +4,7 @@ import {
   createTestCentral,
   type TestCentral,
   type TestCentralOverrides,
-} from '../../../../test/fakes/central-fixture.ts';
+} from '../../../../test/fakes/scenes/central-fixture.ts';
 
 let central: TestCentral;
 afterEach(() => central.close());

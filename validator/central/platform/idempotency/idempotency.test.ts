@@ -3,15 +3,15 @@ import { type AddressInfo, createConnection } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ApiError } from '#shared/runtime/errors.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import type { TestAccount } from '../../../../test/fakes/central-fixture.ts';
 import { eventually } from '../../../../test/fakes/eventually.ts';
+import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.ts';
 import {
   type AddedNode,
   createTestMarket,
   DEFAULT_TEMPLATE,
   type TestMarket,
-} from '../../../../test/fakes/market-fixture.ts';
-import { setAvailable } from '../../../../test/fakes/wallet.ts';
+} from '../../../../test/fakes/scenes/market-fixture.ts';
+import { setAvailable } from '../../../../test/fakes/scenes/wallet.ts';
 import { LEASE_MS } from '../processes/process.service.ts';
 import { createIdempotency, WINDOW_MS } from './idempotency.ts';
 

@@ -4,7 +4,7 @@ import {
   createTestMarket,
   type TestMarket,
   testSigner,
-} from '../../../../test/fakes/market-fixture.ts';
+} from '../../../../test/fakes/scenes/market-fixture.ts';
 
 let market: TestMarket;
 let token: string;

@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createManualClock } from '../../../../test/fakes/manual-clock.ts';
-import { createTestMarket } from '../../../../test/fakes/market-fixture.ts';
+import { createTestMarket } from '../../../../test/fakes/scenes/market-fixture.ts';
 import { readBacklog } from './backlog.job.ts';
 import { createCentralMetrics } from './central-metrics.ts';
 

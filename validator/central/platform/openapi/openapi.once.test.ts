@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createTestMarket, type TestMarket } from '../../../../test/fakes/market-fixture.ts';
+import { createTestMarket, type TestMarket } from '../../../../test/fakes/scenes/market-fixture.ts';
 
 type Operation = {
   parameters?: { name: string; in: string; required?: boolean; schema: object }[];

@@ -1,5 +1,8 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { createTestCentral, type TestCentral } from '../../../../test/fakes/central-fixture.ts';
+import {
+  createTestCentral,
+  type TestCentral,
+} from '../../../../test/fakes/scenes/central-fixture.ts';
 import { plainModels } from './openapi.models.ts';
 
 type Operation = {

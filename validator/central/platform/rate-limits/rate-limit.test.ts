@@ -3,7 +3,7 @@ import {
   createTestCentral,
   type TestCentral,
   type TestCentralOverrides,
-} from '../../../../test/fakes/central-fixture.ts';
+} from '../../../../test/fakes/scenes/central-fixture.ts';
 import { rateLimitsFrom } from './config.ts';
 import { DEFAULT_LIMITS } from './policies.ts';
 

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { createTestDatabase } from '../../../../test/fakes/central-database.ts';
 import { eventually } from '../../../../test/fakes/eventually.ts';
 import { createManualClock, type ManualClock } from '../../../../test/fakes/manual-clock.ts';
+import { createTestDatabase } from '../../../../test/fakes/scenes/central-database.ts';
 import { createNotifier } from '../database/notifier.ts';
 import type { Database, Db } from '../database/tables.ts';
 import { createRetention } from './retention.ts';

@@ -1,7 +1,10 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { createTestCentral, type TestCentral } from '../../../../test/fakes/central-fixture.ts';
 import { eventually } from '../../../../test/fakes/eventually.ts';
 import { createManualClock } from '../../../../test/fakes/manual-clock.ts';
+import {
+  createTestCentral,
+  type TestCentral,
+} from '../../../../test/fakes/scenes/central-fixture.ts';
 
 let central: TestCentral;
 /** Sleeps begun. */

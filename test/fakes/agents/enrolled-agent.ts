@@ -1,0 +1,35 @@
+/** Makes a stand-in for an agent one that validators accept: enrolled by its provider, its answers signed. */
+
+import { signEnrolment } from '#shared/api/agent/identity.ts';
+import type { HttpServer } from '#shared/http/server.ts';
+import { type Identity, identityFrom } from '#shared/signing/identity.ts';
+import type { LocalSigner } from '#shared/signing/sr25519.ts';
+import { signAnswers } from '../../../agent/identity/answer-signing.ts';
+import {
+  type IdentityPorts,
+  registerIdentityRoutes,
+} from '../../../agent/identity/identity.routes.ts';
+
+/** In the year 2248: no test's clock comes there. */
+const ENROLLED_UNTIL_MS = 2 ** 43;
+
+/** Call before any other route is registered. */
+export function enrolAgent(
+  server: HttpServer,
+  executorId: string,
+  provider: LocalSigner,
+): Identity {
+  const identity = identityFrom(new Uint8Array(32).fill(9));
+  const { publicKey: public_key } = identity;
+  const request = { executor_id: executorId, public_key, expires_ms: ENROLLED_UNTIL_MS };
+  const enrolment = signEnrolment(request, provider);
+  const readEnrolment = () => enrolment;
+  identifyAs(server, { executorId, identity, shown: () => null, readEnrolment });
+  return identity;
+}
+
+/** What of an agent's server has to do with its identity. */
+export function identifyAs(server: HttpServer, ports: IdentityPorts): void {
+  signAnswers(server, ports.identity, ports.executorId);
+  registerIdentityRoutes(server, ports);
+}

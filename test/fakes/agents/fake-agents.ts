@@ -1,0 +1,383 @@
+/** Agents in memory behind the port of the central API: they take pods, lose them, fall silent, as told. */
+import type { z } from 'zod';
+import type { AgentClient } from '#shared/api/agent/agent-client.ts';
+import { Inventory } from '#shared/api/agent/inventory.ts';
+import { HostMetrics, PodMetrics } from '#shared/api/agent/metrics.ts';
+import {
+  type LogFrame,
+  PodList,
+  type PodPhase,
+  type PodSpecInput,
+  type PodView,
+  sshKeysHash,
+} from '#shared/api/agent/pod.ts';
+import { VolumeList } from '#shared/api/agent/volumes.ts';
+import type {
+  CheckWish,
+  HealthReport,
+  RewardQuestion,
+  RewardShares,
+} from '#shared/api/central/validator-routes.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { Agents } from '../../../validator/central/platform/ports.ts';
+import { hotkey } from '../../fixtures/cycle-set.ts';
+import { testInventory } from '../../fixtures/host-inventory.ts';
+import { createFakeLog, type FakeLog } from './fake-log.ts';
+import { createFakeOperations, type FakeOperations } from './fake-operations.ts';
+import { createFakeVolumes, type FakeVolumes } from './fake-volumes.ts';
+
+const FIRST_PORT = 31_000;
+const NO_REBOOTS = { reboots_requested: 0, reboots_done: 0 };
+
+export type FakeHost = {
+  /** False: no call is answered. */
+  up: boolean;
+  /** Where a new pod stands right after it was taken. */
+  arrives: PodPhase;
+  /** True: a call takes effect, yet its answer is lost. */
+  losesAnswers: boolean;
+  /** Thrown instead of taking a pod. */
+  refusal: ApiError | null;
+  /** False: a removed pod stays in `removing`. */
+  removesAtOnce: boolean;
+  pods: Map<string, PodView>;
+  specs: Map<string, PodSpecInput>;
+  /** `put <id>`, `delete <id>`, `reboot <id> <n>`, in order. */
+  calls: string[];
+  inventory: Inventory;
+  /** Null: an agent that does not know the route yet. */
+  metrics: HostMetrics | null;
+  /** By pod; a pod without has not been measured. */
+  podMetrics: Map<string, PodMetrics>;
+  /** How often either was asked for. */
+  metricsAsked: number;
+  /** The token of each notebook server asked for, by pod. */
+  notebookTokens: Map<string, string>;
+  /** Thrown instead of taking a notebook server. */
+  notebookRefusal: ApiError | null;
+  /** Backups and restores. */
+  operations: FakeOperations;
+  /** Copies of volumes. */
+  volumes: FakeVolumes;
+  /** What a check asked for now finds; null: it cannot be had. */
+  report: HealthReport | null;
+  /** Of every pod. */
+  log: FakeLog;
+  /** What takes the place of the log for the next request. */
+  logFault: LogSource | null;
+  /** Changes a pod's view. */
+  change(podId: string, change: Partial<PodView>): void;
+};
+
+export type LogSource = () => AsyncGenerator<LogFrame>;
+
+export type FakeAgents = Agents & {
+  host(executorId: string): FakeHost;
+  /** How often pods were listed so far, on whichever host. */
+  listings(): number;
+  /** Of checks that were asked for by hand, oldest first. */
+  wishes: CheckWish[];
+  /** About rewards, oldest first. */
+  questions: RewardQuestion[];
+  /** What the answer is; null: there is none. */
+  rewards: { shares: RewardShares | null };
+};
+
+/** Every executor has a host that is up and empty until the test says otherwise. */
+export function createFakeAgents(): FakeAgents & { useClock(clock: Clock): void } {
+  const hosts = new Map<string, FakeHost>();
+  let clock: Clock | null = null;
+  let listings = 0;
+  const wishes: CheckWish[] = [];
+  const questions: RewardQuestion[] = [];
+  const rewards: FakeAgents['rewards'] = { shares: null };
+
+  function host(executorId: string): FakeHost {
+    const known = hosts.get(executorId) ?? createHost(executorId);
+    hosts.set(executorId, known);
+    return known;
+  }
+
+  return {
+    hotkey: hotkey(5),
+    host,
+    useClock(given) {
+      clock = given;
+    },
+    listings: () => listings,
+    ...{ wishes, questions, rewards },
+    clientOf(executorId) {
+      const client = clientOf(host(executorId), executorId, () => clock?.now() ?? 0);
+      return {
+        ...client,
+        listPods() {
+          listings += 1;
+          return client.listPods();
+        },
+      };
+    },
+    async terminalOf() {
+      throw new ApiError('upstream_unavailable', 'the fake agent has no terminals');
+    },
+    async checkNow(executorId, wish) {
+      wishes.push(wish);
+      const { report } = host(executorId);
+      if (report === null) throw new ApiError('upstream_unavailable', 'the validator is silent');
+      return report;
+    },
+    async signedDigest() {
+      throw new ApiError('upstream_unavailable', 'the fake validator signs nothing');
+    },
+    async rewardShares(question) {
+      questions.push(question);
+      if (rewards.shares !== null) return rewards.shares;
+      throw new ApiError('upstream_unavailable', 'the fake validator is silent');
+    },
+  };
+}
+
+function createHost(executorId: string): FakeHost {
+  const pods = new Map<string, PodView>();
+  return {
+    up: true,
+    arrives: 'running',
+    losesAnswers: false,
+    refusal: null,
+    removesAtOnce: true,
+    pods,
+    specs: new Map(),
+    calls: [],
+    inventory: testInventory(executorId),
+    metrics: null,
+    podMetrics: new Map(),
+    metricsAsked: 0,
+    notebookTokens: new Map(),
+    notebookRefusal: null,
+    operations: createFakeOperations(),
+    volumes: createFakeVolumes(),
+    report: null,
+    log: createFakeLog(),
+    logFault: null,
+    change(podId, change) {
+      const view = pods.get(podId);
+      if (view === undefined) throw new Error(`the fake host has no pod ${podId}`);
+      pods.set(podId, { ...view, ...change });
+    },
+  };
+}
+
+function clientOf(host: FakeHost, executorId: string, nowMs: () => number): AgentClient {
+  /** Runs `effect` as a real agent would, then answers or loses the answer. */
+  async function reach<T>(effect: () => T): Promise<T> {
+    if (!host.up) throw silent();
+    const answer = effect();
+    if (host.losesAnswers) throw silent();
+    return answer;
+  }
+
+  function known(podId: string): PodView {
+    const view = host.pods.get(podId);
+    if (view === undefined) throw new ApiError('pod_not_found', `no pod ${podId}`);
+    return view;
+  }
+
+  return {
+    inventory: () => reach(() => wired(Inventory, host.inventory)),
+    hostMetrics: () => {
+      host.metricsAsked += 1;
+      return reach(() => {
+        if (host.metrics === null) throw new ApiError('not_found', 'no such route');
+        return wired(HostMetrics, host.metrics);
+      });
+    },
+    podMetrics: (id) => {
+      host.metricsAsked += 1;
+      return reach(() => wired(PodMetrics, host.podMetrics.get(id) ?? unmeasured(known(id))));
+    },
+    async listPods() {
+      // A listing has no effect to lose the answer of.
+      if (!host.up) throw silent();
+      return wired(PodList, { pods: [...host.pods.values()] }).pods;
+    },
+    getPod: (id) => reach(() => known(id)),
+    putPod: (id, spec) =>
+      reach(() => {
+        host.calls.push(`put ${id}`);
+        if (host.refusal !== null) throw host.refusal;
+        const present = host.pods.get(id);
+        if (present !== undefined && present.generation >= spec.generation) return present;
+        const { reboots_requested, reboots_done } = present ?? NO_REBOOTS;
+        const view = {
+          ...newView(id, executorId, spec, host.arrives, nowMs()),
+          ...{ reboots_requested, reboots_done },
+        };
+        host.pods.set(id, view);
+        host.specs.set(id, spec);
+        return view;
+      }),
+    deletePod: (id) =>
+      reach(() => {
+        host.calls.push(`delete ${id}`);
+        known(id);
+        host.change(id, {
+          desired: 'removed',
+          phase: host.removesAtOnce ? 'removed' : 'removing',
+        });
+        const view = known(id);
+        if (host.removesAtOnce) host.pods.delete(id);
+        return view;
+      }),
+    rebootPod: (id, reboot) =>
+      reach(() => {
+        host.calls.push(`reboot ${id} ${reboot}`);
+        if (known(id).reboots_requested < reboot) {
+          host.change(id, { reboots_requested: reboot, phase: 'rebooting' });
+        }
+        return known(id);
+      }),
+    putSshKeys: (id, keys) =>
+      reach(() => {
+        host.calls.push(`ssh-keys ${id}`);
+        known(id);
+        host.change(id, { ssh_keys_hash: sshKeysHash(keys) });
+        return known(id);
+      }),
+    putStanding: (id, stopped) =>
+      reach(() => {
+        host.calls.push(`${stopped ? 'stop' : 'start'} ${id}`);
+        known(id);
+        host.change(id, { stopped });
+        return known(id);
+      }),
+    postNotebook: (id, { request, internal_port, token }) =>
+      reach(() => {
+        if (host.notebookRefusal !== null) throw host.notebookRefusal;
+        host.notebookTokens.set(id, token);
+        host.calls.push(`notebook ${id} ${internal_port} ${request}`);
+        const resting = { step: null, reason: null, message: '', path: null, since_ms: nowMs() };
+        host.change(id, {
+          notebook: { request, internal_port, status: 'installing', ...resting },
+        });
+        return known(id);
+      }),
+    postBackup: (id, request) =>
+      reach(() => {
+        known(id);
+        return host.operations.begin('backup', id, request, nowMs());
+      }),
+    postRestore: (id, request) =>
+      reach(() => {
+        known(id);
+        return host.operations.begin('restore', id, request, nowMs());
+      }),
+    restoreTarget: (id, path) =>
+      reach(() => {
+        known(id);
+        return { state: host.operations.occupied.has(path) ? 'occupied' : 'absent' };
+      }),
+    postVerify: (id, request) => reach(() => host.operations.begin('verify', id, request, nowMs())),
+    async listVolumes() {
+      if (!host.up) throw silent();
+      return wired(VolumeList, { volumes: [...host.volumes.views.values()] }).volumes;
+    },
+    putVolume: (id, request) => reach(() => host.volumes.put(id, request)),
+    deleteVolume: (id) => reach(() => host.volumes.remove(id)),
+    postVolumeBackup: (id, request) =>
+      reach(() => {
+        host.volumes.get(id);
+        return host.operations.begin('backup', id, request, nowMs());
+      }),
+    postVolumeRestore: (id, request) =>
+      reach(() => {
+        host.volumes.get(id);
+        return host.operations.begin('restore', id, request, nowMs());
+      }),
+    getOperation: (id) => reach(() => host.operations.get(id)),
+    cancelOperation: (id) => reach(() => host.operations.cancel(id, nowMs())),
+    verify: () => Promise.reject(new Error('the fake agent verifies nothing')),
+    checkPorts: () => Promise.reject(new Error('the fake agent opens no ports')),
+    checkImages: () => Promise.reject(new Error('the fake agent has no images')),
+    checkEgress: () => Promise.reject(new Error('the fake agent asks no registry')),
+    challenge: () => Promise.reject(new Error('the fake agent proves nothing')),
+    openChallenge: () => Promise.reject(new Error('the fake agent proves nothing')),
+    async podLogs(id, query, signal) {
+      host.log.queries.push(query);
+      if (!host.up) throw silent();
+      known(id);
+      if (!isPlace(query.since)) throw new ApiError('validation_error', 'no place in a log');
+      const fault = host.logFault;
+      host.logFault = null;
+      return fault === null ? host.log.open(query, signal) : fault();
+    },
+  };
+}
+
+/** As it comes through the wire: what is not of its form is no answer. */
+function wired<T>(schema: z.ZodType<T>, answer: T): T {
+  const parsed = schema.safeParse(answer);
+  if (!parsed.success) throw silent();
+  return parsed.data;
+}
+
+/** A time or what looks like a frame's id. */
+function isPlace(since: string | undefined): boolean {
+  return since === undefined || /^(?:\d{1,15}|\w+\.\d+\.\d+)$/.test(since);
+}
+
+function unmeasured({ simulated }: PodView): PodMetrics {
+  return {
+    ...{ simulated, age_ms: null, interval_seconds: 10, gpus: [], history: [] },
+    idle_ms: null,
+    cpu: { used_cores: null, limit_cores: 1 },
+    memory: { used_bytes: null, limit_bytes: 2 ** 30 },
+  };
+}
+
+function silent(): ApiError {
+  return new ApiError('upstream_unavailable', 'the fake agent is silent');
+}
+
+function newView(
+  id: string,
+  executorId: string,
+  spec: PodSpecInput,
+  phase: PodPhase,
+  nowMs: number,
+): PodView {
+  const ports = (spec.internal_ports ?? []).map((port, index) => [port, FIRST_PORT + index]);
+  return {
+    id,
+    executor_id: executorId,
+    desired: 'running',
+    stopped: false,
+    phase,
+    phase_since_ms: nowMs,
+    generation: spec.generation,
+    observed_generation: spec.generation,
+    change: null,
+    reboots_requested: 0,
+    reboots_done: 0,
+    reason: null,
+    message: '',
+    conditions: [],
+    container_id: null,
+    image:
+      'dockerfile' in spec.image
+        ? { reference: 'dockerfile', digest: null }
+        : { reference: spec.image.reference, digest: spec.image.digest ?? null },
+    pull: null,
+    last_pull: null,
+    ports: Object.fromEntries(ports),
+    ssh: null,
+    ssh_keys_hash: sshKeysHash(spec.ssh_public_keys ?? []),
+    notebook: null,
+    gpu_uuids: spec.gpu_uuids ?? [],
+    simulated: true,
+    restart_count: 0,
+    next_retry_ms: null,
+    last_exit: null,
+    created_ms: nowMs,
+    updated_ms: nowMs,
+  };
+}

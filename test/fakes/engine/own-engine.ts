@@ -1,0 +1,150 @@
+/**
+ * A second Docker engine, that a test may kill and start again at will: own data, and network, process and
+ * mount namespaces of its own, so that whatever it leaves behind ends with them. Needs root.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type CommandResult, runCommand } from '#shared/runtime/run-command.ts';
+import { eventually } from '../eventually.ts';
+
+export type OwnEngine = {
+  socketPath: string;
+  /** Starts the engine again after `kill` or `stop`; resolves when it answers. */
+  start(): Promise<void>;
+  /** SIGKILL; resolves when the process is gone. Containers end with it only where live restore is off. */
+  kill(): Promise<void>;
+  /** SIGTERM: the engine stops its containers first. */
+  stop(): Promise<void>;
+  /** Runs a program in the engine's namespaces, where its pods' ports and bridges are. */
+  inside(file: string, ...args: string[]): Promise<CommandResult>;
+  /** What the engine has written, for the message of a failed test. */
+  log(): string;
+  /** Ends every process of it and deletes its data. */
+  remove(): Promise<void>;
+};
+
+export type OwnEngineOptions = {
+  /** A folder before all others in the engine's PATH: hooks and runtimes are looked up there. */
+  programs?: string;
+  /** More arguments for dockerd, such as `--live-restore`. */
+  daemonArguments?: readonly string[];
+};
+
+const ANSWERS_WITHIN_MS = 30_000;
+const STOPS_WITHIN_MS = 30_000;
+const COMMAND_BOUNDS = { timeoutMs: 20_000, maxOutputBytes: 4 * 1024 * 1024 };
+/** The first process of the namespaces: it reaps what others leave, and all end with it. */
+const REAPER =
+  'mount -t proc proc /proc && ip link set lo up && while :; do sleep 3600 & wait; done';
+const NAMESPACES = ['--net', '--mount', '--pid'] as const;
+
+/** Starts one; resolves when it answers. */
+export async function startOwnEngine(options: OwnEngineOptions = {}): Promise<OwnEngine> {
+  const folder = mkdtempSync(join(tmpdir(), 'podwright-dockerd-'));
+  const socketPath = join(folder, 'docker.sock');
+  const logFile = join(folder, 'dockerd.log');
+  const holder = spawn(
+    'unshare',
+    [...NAMESPACES, '--fork', '--kill-child', '--propagation', 'private', 'sh', '-c', REAPER],
+    { stdio: 'ignore' },
+  );
+  const first = await eventually('the namespaces', () => childOf(holder));
+  const enter = ['--target', String(first), ...NAMESPACES, '--'];
+  let daemon: ChildProcess | null = null;
+
+  function inside(file: string, ...args: string[]): Promise<CommandResult> {
+    return runCommand('nsenter', [...enter, file, ...args], COMMAND_BOUNDS);
+  }
+
+  async function start(): Promise<void> {
+    const path = [options.programs, process.env['PATH'], '/usr/sbin', '/sbin'];
+    const script = `exec dockerd "$@" >>${logFile} 2>&1`;
+    daemon = spawn(
+      'nsenter',
+      [
+        ...enter,
+        'sh',
+        '-c',
+        script,
+        'sh',
+        ...daemonArguments(folder, socketPath),
+        ...(options.daemonArguments ?? []),
+      ],
+      { stdio: 'ignore', env: { ...process.env, PATH: path.filter(Boolean).join(':') } },
+    );
+    const answers = async () => {
+      if (daemon?.exitCode !== null) throw new Error(`dockerd ended: ${log()}`);
+      const ping = ['-H', `unix://${socketPath}`, 'version', '--format', '{{.Server.Version}}'];
+      return (await runCommand('docker', ping, COMMAND_BOUNDS)).exitCode === 0;
+    };
+    await eventually('an answer of the second engine', answers, ANSWERS_WITHIN_MS);
+  }
+
+  async function end(signal: 'KILL' | 'TERM'): Promise<void> {
+    const ending = daemon;
+    if (ending === null) return;
+    const pid = readFileSync(join(folder, 'dockerd.pid'), 'utf8').trim();
+    await inside('kill', `-${signal}`, pid);
+    const isGone = () => ending.exitCode !== null || ending.signalCode !== null;
+    await eventually('the end of the second engine', isGone, STOPS_WITHIN_MS);
+    daemon = null;
+  }
+
+  function log(): string {
+    return readFileSync(logFile, 'utf8');
+  }
+
+  /** Containers first, for their cgroups are the one thing that no namespace takes along. */
+  async function removeContainers(): Promise<void> {
+    const docker = (...args: string[]) =>
+      runCommand('docker', ['-H', `unix://${socketPath}`, ...args], COMMAND_BOUNDS);
+    const ids = (await docker('ps', '--all', '--quiet')).stdout.split('\n').filter(Boolean);
+    if (ids.length > 0) await docker('rm', '--force', ...ids);
+  }
+
+  async function remove(): Promise<void> {
+    if (daemon !== null) await removeContainers();
+    // The holder's child is the first process of a process namespace: the kernel ends all others with it.
+    process.kill(first, 'SIGKILL');
+    await eventually(
+      'the end of the namespaces',
+      () => holder.exitCode !== null || holder.signalCode !== null,
+    );
+    rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 });
+  }
+
+  try {
+    await start();
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+  return {
+    socketPath,
+    start,
+    kill: () => end('KILL'),
+    stop: () => end('TERM'),
+    inside,
+    log,
+    remove,
+  };
+}
+
+function daemonArguments(folder: string, socketPath: string): string[] {
+  return [
+    `--data-root=${join(folder, 'data')}`,
+    `--exec-root=${join(folder, 'exec')}`,
+    `--pidfile=${join(folder, 'dockerd.pid')}`,
+    `--host=unix://${socketPath}`,
+    // It has no interface but its own bridges, so a DNS server of the host would never answer.
+    '--dns=127.0.0.1',
+  ];
+}
+
+/** The process that `unshare --fork` has made. */
+function childOf({ pid }: ChildProcess): number | false {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
+  return children === '' ? false : Number(children.split(' ')[0]);
+}

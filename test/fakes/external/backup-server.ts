@@ -1,0 +1,111 @@
+/** The embedded storage of backups behind a real listener, without the rest of the central API. */
+import { createHash } from 'node:crypto';
+import { request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createHttpServer } from '#shared/http/server.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { createLog } from '#shared/runtime/log.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import {
+  type BackupFolder,
+  openEmbeddedBackups,
+} from '../../../validator/central/backups/storage/backup-storage.ts';
+import type { RepositoryPlace } from '../../../validator/central/platform/ports.ts';
+
+export type RestAnswer = {
+  status: number;
+  reason: string;
+  headers: Record<string, string | string[] | undefined>;
+  body: Buffer;
+};
+
+export type RestRequest = {
+  place: RepositoryPlace | null;
+  headers?: Record<string, string>;
+  body?: Uint8Array | undefined;
+  /** False: without a Content-Length. */
+  stated?: boolean;
+};
+
+export const sha256 = (content: Uint8Array): string =>
+  createHash('sha256').update(content).digest('hex');
+
+/** `user:password` of a place, as curl takes them. */
+export function userOf({ environment }: RepositoryPlace): string {
+  return `${environment['RESTIC_REST_USERNAME']}:${environment['RESTIC_REST_PASSWORD']}`;
+}
+
+export type BackupServer = Awaited<ReturnType<typeof startBackupServer>>;
+
+/** On a folder of the caller's. Requests have to arrive within 200 ms where the routes do not say otherwise. */
+export async function startBackupServer(given: Partial<BackupFolder> & { folder: string }) {
+  let lateRequests = 0;
+  const log = createLog({ name: 'test', level: 'silent' });
+  const stopping = new AbortController();
+  const server = createHttpServer({
+    ...{ log, clock: systemClock, random: systemRandom, bodyLimitBytes: 1_000 },
+    requestTimeoutMs: 200,
+  });
+  const backups = await openEmbeddedBackups({
+    place: { bytesPerAccount: 1024 ** 3, ...given },
+    secret: new Uint8Array(32).fill(7),
+    ...{ clock: systemClock, random: systemRandom, log, stopping: stopping.signal },
+    isAlone: true,
+    origin: () => `http://127.0.0.1:${(server.server.address() as AddressInfo).port}`,
+  });
+  await backups.register(server);
+  server.server.on('clientError', () => {
+    lateRequests += 1;
+  });
+  await server.listen({ host: '127.0.0.1', port: 0 });
+
+  /** `path` is sent as it stands, dots included; below the repository of the place when relative. */
+  function send(
+    method: string,
+    path: string,
+    { place, headers = {}, body, stated = true }: RestRequest,
+  ) {
+    const port = (server.server.address() as AddressInfo).port;
+    const base = place === null ? '' : new URL(place.location.slice('rest:'.length)).pathname;
+    return new Promise<RestAnswer>((resolve, reject) => {
+      const sent = request(
+        {
+          ...{ method, port, host: '127.0.0.1', path: path.startsWith('/') ? path : base + path },
+          headers: {
+            ...(body !== undefined && stated ? { 'content-length': body.length } : {}),
+            ...headers,
+          },
+          ...(place === null ? {} : { auth: userOf(place) }),
+        },
+        (response) => {
+          const chunks: Buffer[] = [];
+          response.on('data', (chunk: Buffer) => chunks.push(chunk));
+          response.on('error', reject);
+          response.on('end', () =>
+            resolve({
+              status: response.statusCode ?? 0,
+              reason: response.statusMessage ?? '',
+              headers: response.headers,
+              body: Buffer.concat(chunks),
+            }),
+          );
+        },
+      );
+      sent.on('error', reject);
+      sent.end(body);
+    });
+  }
+
+  return {
+    /** How many requests were not here in time; unhurried ones go on. */
+    lateRequests: () => lateRequests,
+    storage: backups.storage,
+    fill: backups.fill,
+    send,
+    startJobs: backups.startJobs,
+    async close(): Promise<void> {
+      stopping.abort();
+      await server.close();
+    },
+  };
+}

@@ -1,0 +1,39 @@
+/** A place for backups in memory, and a pruner of what lies in it. */
+import type { BackupStorage, PruneRepository } from '../../../validator/central/platform/ports.ts';
+
+export type FakeBackupStorage = ReturnType<typeof createFakeBackupStorage>;
+
+export function createFakeBackupStorage() {
+  /** Repositories that were removed, in order. */
+  const removed: string[] = [];
+  /** What each prune was to keep. */
+  const pruned: string[][] = [];
+  const state = {
+    /** False: nothing is answered. */
+    isUp: true,
+    /** What the pruner comes to; it waits for it. */
+    pruning: Promise.resolve(true),
+  };
+  const storage: BackupStorage = {
+    async place(repository: { id: string; accountId: string }, rights: 'append' | 'full') {
+      if (!state.isUp) throw new Error('the fake storage is down');
+      const environment = {
+        RESTIC_REST_USERNAME: rights,
+        RESTIC_REST_PASSWORD: repository.accountId,
+      };
+      return { location: `rest:http://storage.test/${repository.id}/`, environment };
+    },
+    async bytesOf() {
+      return null;
+    },
+    async remove(repositoryId: string) {
+      if (!state.isUp) throw new Error('the fake storage is down');
+      removed.push(repositoryId);
+    },
+  };
+  const prune: PruneRepository = (_access, kept) => {
+    pruned.push(kept.toSorted());
+    return state.pruning;
+  };
+  return Object.assign(state, storage, { removed, pruned, prune });
+}

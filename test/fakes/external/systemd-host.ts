@@ -1,0 +1,117 @@
+/**
+ * A host with systemd: a container whose programs are this machine's, and whose /etc, /opt and /var are its own. Needs root,
+ * and systemd installed (not running) here. What it does to files, services and its network ends with it.
+ */
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { type CommandResult, runCommand } from '#shared/runtime/run-command.ts';
+
+export type SystemdHost = {
+  /** Runs a shell script as root; this checkout is at /src, read-only. */
+  run(script: string): Promise<CommandResult>;
+  /** The same; rejects with what it wrote unless it succeeds, else resolves with its standard output. */
+  mustRun(script: string): Promise<string>;
+  /** Looks inside, until a shell condition holds: a program from outside for each look would keep a processor busy. */
+  until(condition: string): Promise<void>;
+  /** Where this machine reaches its listeners. */
+  address: string;
+  /** Where it reaches listeners of this machine that are open to containers. */
+  machine: string;
+  remove(): Promise<void>;
+};
+
+const CHECKOUT = fileURLToPath(new URL('../../..', import.meta.url));
+const BOUNDS = { timeoutMs: 110_000, maxOutputBytes: 4 * 1024 * 1024 };
+/** Less than `BOUNDS` give. */
+const UNTIL_S = 90;
+const FOLDERS = ['usr', 'etc', 'var/lib', 'var/log', 'tmp', 'proc', 'sys', 'dev', 'root', 'opt'];
+const USERS = ['root:x:0:0:root:/root:/bin/sh', 'messagebus:x:100:107::/:/bin/false'];
+const GROUPS = ['root:x:0:', 'messagebus:x:107:', 'tty:x:5:', 'docker:x:998:', 'utmp:x:43:'];
+/** The engine is the machine's: no other is started. */
+const MASKED = ['docker.service', 'docker.socket', 'containerd.service'];
+/** What systemd needs of a container: its own mounts, and groups below the container's. */
+const CAPABILITIES = 'SYS_ADMIN NET_ADMIN SYS_PTRACE SYS_NICE SYSLOG DAC_READ_SEARCH'.split(' ');
+const SHARED = ['/usr', '/etc/alternatives', '/etc/ssl'];
+const OPTIONS = [
+  ...['--label', 'io.podwright.test=systemd', '--env', 'container=docker', '--cgroupns=private'],
+  ...CAPABILITIES.flatMap((capability) => ['--cap-add', capability]),
+  ...['--security-opt', 'seccomp=unconfined', '--security-opt', 'apparmor=unconfined'],
+  ...['--tmpfs', '/run', '--tmpfs', '/tmp:exec', '--tmpfs', '/opt:exec', '--device', '/dev/kmsg'],
+  ...SHARED.flatMap((path) => ['--volume', `${path}:${path}:ro`]),
+  ...['--volume', `${CHECKOUT}:/src:ro`, '--volume', '/var/run/docker.sock:/run/docker.sock'],
+];
+const ADDRESSES = '{{range .NetworkSettings.Networks}}{{.IPAddress}} {{.Gateway}}{{end}}';
+const INIT = `mount --make-rshared / &&
+for at in $(awk '$2 ~ "^/sys/fs/cgroup" { print $2 }' /proc/mounts); do mount -o remount,rw "$at"; done
+exec /lib/systemd/systemd --unit=multi-user.target`;
+
+/** With the machine's own Docker engine in reach. */
+export async function startSystemdHost(): Promise<SystemdHost> {
+  const name = `podwright-test-systemd-${systemRandom.uuid()}`;
+  const run = (script: string) =>
+    runCommand('docker', ['exec', name, '/bin/sh', '-c', script], BOUNDS);
+  const mustRun = async (script: string) => {
+    const { exitCode, stdout, stderr } = await run(script);
+    if (exitCode !== 0) throw new Error(`${script}\nended with ${exitCode}:\n${stdout}${stderr}`);
+    return stdout;
+  };
+  const until = async (condition: string) => {
+    const giveUp = `[ "$(date +%s)" -lt $end ] || { echo 'not within ${UNTIL_S} s'; exit 1; }`;
+    await mustRun(`end=$(($(date +%s) + ${UNTIL_S}))
+      until ${condition}; do ${giveUp}; sleep 0.1; done`);
+  };
+  const remove = async () => {
+    await runCommand('docker', ['rm', '--force', '--volumes', name], BOUNDS);
+    await docker('rmi', name);
+  };
+  await makeImage(name);
+  const place = { address: '', machine: '' };
+  try {
+    await docker('run', '--detach', '--name', name, ...OPTIONS, name, '/bin/sh', '-c', INIT);
+    await until('systemctl is-active --quiet multi-user.target 2>/dev/null');
+    const { stdout } = await docker('inspect', '--format', ADDRESSES, name);
+    [place.address = '', place.machine = ''] = stdout.trim().split(' ');
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+  return {
+    ...place,
+    run,
+    mustRun,
+    until,
+    remove,
+  };
+}
+
+/** A root of links and empty folders. */
+async function makeImage(name: string): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'podwright-systemd-'));
+  try {
+    const root = join(folder, 'root');
+    for (const path of FOLDERS) mkdirSync(join(root, path), { recursive: true });
+    for (const path of ['bin', 'sbin', 'lib', 'lib64'])
+      symlinkSync(`usr/${path}`, join(root, path));
+    symlinkSync('../run', join(root, 'var/run'));
+    writeFileSync(join(root, 'etc/passwd'), `${USERS.join('\n')}\n`);
+    writeFileSync(join(root, 'etc/group'), `${GROUPS.join('\n')}\n`);
+    writeFileSync(join(root, 'etc/machine-id'), '');
+    const masked = join(root, 'etc/systemd/system');
+    mkdirSync(masked, { recursive: true });
+    for (const unit of MASKED) symlinkSync('/dev/null', join(masked, unit));
+    const archive = join(folder, 'root.tar');
+    await runCommand('tar', ['-C', root, '-cf', archive, '.'], BOUNDS);
+    await docker('import', archive, name);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+async function docker(...args: string[]): Promise<CommandResult> {
+  const result = await runCommand('docker', args, BOUNDS);
+  if (result.exitCode === 0) return result;
+  throw new Error(`docker ${args.join(' ')}: ${result.stderr}`);
+}

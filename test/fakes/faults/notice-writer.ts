@@ -1,0 +1,25 @@
+/** A central API on the database in NOTICE_FILE that saves a notice period for a node with a pod, sends no mail, and waits to be killed. */
+import { naiveUtc, systemClock } from '#shared/runtime/clock.ts';
+import { openCentralDatabase } from '../../../validator/central/platform/database/database.ts';
+import { createManualClock } from '../manual-clock.ts';
+import { createTestMarket } from '../scenes/market-fixture.ts';
+
+const DAY_MS = 86_400_000;
+
+const market = await createTestMarket({
+  db: await openCentralDatabase(process.env['NOTICE_FILE'] ?? ''),
+  clock: createManualClock(systemClock.now()),
+  // It counts on being able to send; its jobs never run.
+  mailer: { send: () => Promise.reject(new Error('not here')), close: async () => undefined },
+});
+const node = await market.verifiedNode({ gpus: 1 });
+const renter = await market.renter();
+const rented = await market.rent(renter, node.id);
+const starting_at = `${naiveUtc(market.clock.now() + 2 * DAY_MS)}Z`;
+const announced = await market.portal('POST', `/executors/${node.id}/notice-period`, {
+  token: await market.logIn(),
+  body: { starting_at, period_in_minute: 30 },
+});
+process.stdout.write(`${JSON.stringify([rented.status, announced.status, renter.email])}\n`);
+// Only a kill ends it.
+await systemClock.sleep(DAY_MS);

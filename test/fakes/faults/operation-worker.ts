@@ -1,0 +1,49 @@
+/**
+ * One agent's operations as a process of their own, to be killed. Its argument says on which scene, what is asked for
+ * and where it is to stand still; what it did until then lies in the scene's folder. It never ends by itself.
+ */
+import { writeFileSync } from 'node:fs';
+import { z } from 'zod';
+import { BackupRequest, RestoreRequest } from '#shared/api/agent/operations.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
+import type { OperationStore } from '../../../agent/backups/operation.store.ts';
+import { createBackupScene } from '../scenes/backup-scene.ts';
+
+const Order = z.object({
+  scene: z.object({ folder: z.string(), podId: z.string(), location: z.string() }),
+  asked: z.discriminatedUnion('kind', [
+    z.object({ kind: z.literal('backup'), request: BackupRequest }),
+    z.object({ kind: z.literal('restore'), request: RestoreRequest }),
+  ]),
+  /** Stands still before or after the row comes to this stage. */
+  haltAt: z.object({ stage: z.string(), when: z.enum(['before', 'after']) }).nullable(),
+  haltedFile: z.string(),
+  /** Instead of restic. */
+  program: z.string(),
+});
+export type Order = z.input<typeof Order>;
+
+const order = Order.parse(JSON.parse(process.argv[2] ?? ''));
+const { scene: given, asked, haltAt, haltedFile, program } = order;
+const scene = createBackupScene({ ...given, made: false, repository: asked.request.repository });
+
+function halting(store: OperationStore): OperationStore {
+  const halt = () => {
+    writeFileSync(haltedFile, '');
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+  };
+  return {
+    ...store,
+    put(row) {
+      const isThere = haltAt?.stage === row.stage;
+      if (isThere && haltAt?.when === 'before') halt();
+      store.put(row);
+      if (isThere) halt();
+    },
+  };
+}
+
+const service = scene.open({ store: halting(scene.store), program });
+if (asked.kind === 'backup') service.beginBackup(given.podId, asked.request);
+else service.beginRestore(given.podId, asked.request);
+await systemClock.sleep(600_000);

@@ -1,0 +1,27 @@
+/** A process that requests the payout of PAYOUT_PARTY and asks a processor, whose answer it never gets. */
+import { systemClock } from '#shared/runtime/clock.ts';
+import { createLog } from '#shared/runtime/log.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { createPayoutJob } from '../../../validator/central/money/payouts/payout.job.ts';
+import { createPayouts } from '../../../validator/central/money/payouts/payout.service.ts';
+import { createSimulatedPayouts } from '../../../validator/central/money/payouts/simulated-payouts.ts';
+import { openCentralDatabase } from '../../../validator/central/platform/database/database.ts';
+
+const { PAYOUT_DATABASE: target = '', PAYOUT_PARTY: id = '' } = process.env;
+const db = await openCentralDatabase(target);
+const ports = { db, clock: systemClock, random: systemRandom };
+const payouts = createPayouts(ports);
+const simulated = createSimulatedPayouts(ports);
+const processor = {
+  name: simulated.name,
+  async send(order: Parameters<typeof simulated.send>[0]) {
+    await simulated.send(order);
+    process.stdout.write('sent\n');
+    return new Promise<never>(() => undefined);
+  },
+};
+await payouts.request({ kind: 'provider', id });
+const log = createLog({ name: 'asker', level: 'silent' });
+// Kept alive until it is killed: nothing else is open once the processor was asked.
+setInterval(() => undefined, 1_000_000);
+await createPayoutJob({ ...ports, log, processor, payouts }).runOnce();

@@ -1,0 +1,76 @@
+/** A renter with a pod that runs, a place for backups, and what tests of them do. */
+import { createFakeBackupStorage } from '../external/fake-backup-storage.ts';
+import type { TestMarketOverrides } from './market-fixture.ts';
+import { createPodScene } from './pod-scene.ts';
+
+/** Backups are a matter of days and months, and the pods live through them. */
+const MONTHS_OF_CREDIT_UUSD = 100_000_000_000;
+
+export type BackupScene = Awaited<ReturnType<typeof createBackupScene>>;
+
+/** Close it with `close()`. */
+export async function createBackupScene(overrides: TestMarketOverrides = {}) {
+  const storage = createFakeBackupStorage();
+  const scene = await createPodScene({
+    backupStorage: storage,
+    pruneBackups: storage.prune,
+    signupCreditUusd: MONTHS_OF_CREDIT_UUSD,
+    ...overrides,
+  });
+  const { market, host } = scene;
+  const podId = await scene.running();
+
+  /** Asked for, and the node has heard of it. */
+  async function backUp(body: object = {}, id = podId): Promise<string> {
+    const { status, body: answer } = await scene.call('POST', `/pods/${id}/backup`, body);
+    if (status !== 200) throw new Error(JSON.stringify(answer));
+    await market.sync();
+    return answer.backup_log_id;
+  }
+
+  async function restore(body: object, id = podId): Promise<string> {
+    const sent = { restore_path: '/workspace', ...body };
+    const { status, body: answer } = await scene.call('POST', `/pods/${id}/restore`, sent);
+    if (status !== 200) throw new Error(JSON.stringify(answer));
+    await market.sync();
+    return answer.restore_log_id;
+  }
+
+  return {
+    ...scene,
+    podId,
+    storage,
+    operations: host.operations,
+    backUp,
+    restore,
+    /** The same, and it is over. */
+    async backedUp(digit = 'a', id = podId): Promise<string> {
+      const logId = await backUp({}, id);
+      host.operations.finish(logId, digit);
+      await scene.later(2_000);
+      return logId;
+    },
+    /** Asks for a drill of it. */
+    verify: (id: string) => scene.call('POST', `/backup-logs/${id}/verify`),
+    /** The id of the drill that the node heard of last. */
+    drill(): string {
+      const call = host.operations.calls.findLast((text) => text.startsWith('verify '));
+      return call?.slice('verify '.length) ?? '';
+    },
+    log: async (id: string) => (await scene.call('GET', `/backup-logs/${id}`)).body,
+    restores: async (id = podId) =>
+      (await scene.call('GET', `/pods/${id}/restore-logs`)).body.items,
+    /** Lets `ms` go by, and does what falls due by time alone. */
+    async tend(ms = 1_000): Promise<void> {
+      await market.clock.advance(ms);
+      await market.central.tendBackups();
+    },
+    /** The pod's events of one kind, without their `backup.`. */
+    async told(kind: 'backup' | 'restore', id = podId): Promise<string[]> {
+      const events: { event_type: string; sub_event_type: string }[] = await scene.events(id);
+      return events
+        .filter(({ event_type }) => event_type === kind)
+        .map(({ sub_event_type }) => sub_event_type.slice(kind.length + 1));
+    },
+  };
+}

@@ -1,0 +1,167 @@
+/** A central API on an empty database and a manual clock, for tests that inject requests. */
+import type { InjectOptions } from 'fastify';
+import { ApiError } from '#shared/runtime/errors.ts';
+import { createLog } from '#shared/runtime/log.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { createCentral } from '../../../validator/central/app.ts';
+import type {
+  CentralOptions,
+  CentralPorts,
+} from '../../../validator/central/platform/central-deps.ts';
+import type { Agents } from '../../../validator/central/platform/ports.ts';
+import { hotkey } from '../../fixtures/cycle-set.ts';
+import { createManualClock, type ManualClock } from '../manual-clock.ts';
+import { createTestDatabase } from './central-database.ts';
+
+/** What lies outside the central API, where a test has it; a database of its own when absent. */
+type Outside = Partial<
+  Pick<
+    CentralPorts,
+    | 'agents'
+    | 'log'
+    | 'mailer'
+    | 'objects'
+    | 'chat'
+    | 'centralMiner'
+    | 'channels'
+    | 'db'
+    | 'backupStorage'
+    | 'pruneBackups'
+    | 'metrics'
+    | 'alphaRates'
+    | 'payments'
+    | 'payoutProcessor'
+  >
+>;
+
+export type TestCentralOverrides = Partial<CentralOptions> & Outside & { clock?: ManualClock };
+
+/** An account that signed up and logged in. */
+export type TestAccount = {
+  id: string;
+  email: string;
+  password: string;
+  apiKey: string;
+  token: string;
+  /** Headers of its API key, and of its session. */
+  key: { 'x-api-key': string };
+  session: { authorization: string };
+};
+
+const PASSWORD = 'correct horse battery';
+const CREDIT_UUSD = 10_000_000;
+
+/** Tests send more in no time at all than a renter does in a minute. */
+const RATE = { quota: 1_000_000, windowMs: 60_000 };
+const NO_LIMITS = { address: RATE, credential: RATE, login: RATE, search: RATE };
+
+/** Every scene signs up and logs in, and is about something else; password.test.ts has the real cost. */
+const CHEAP_PASSWORDS = { memory: 64, passes: 1, parallelism: 1 };
+
+const noAgents: Agents = {
+  hotkey: hotkey(5),
+  clientOf: (executorId) => {
+    throw new Error(`no agent ${executorId} in this test`);
+  },
+  terminalOf: (executorId) => {
+    throw new Error(`no agent ${executorId} in this test`);
+  },
+  checkNow: (executorId) => {
+    throw new Error(`no agent ${executorId} in this test`);
+  },
+  signedDigest: async () => {
+    throw new ApiError('upstream_unavailable', 'no validator in this test');
+  },
+  rewardShares: async () => {
+    throw new ApiError('upstream_unavailable', 'no validator in this test');
+  },
+};
+
+export type TestCentral = Awaited<ReturnType<typeof createTestCentral>>;
+
+/** Close it with `close()`, which ends the database too. */
+export async function createTestCentral(overrides: TestCentralOverrides = {}) {
+  const { agents = noAgents, log, mailer, objects, chat, channels, ...rest } = overrides;
+  const {
+    backupStorage = null,
+    pruneBackups = null,
+    metrics = null,
+    alphaRates = null,
+    centralMiner = null,
+    payments = null,
+    payoutProcessor = null,
+    ...others
+  } = rest;
+  const { clock = createManualClock(), db = await createTestDatabase(), ...options } = others;
+  const ports: CentralPorts = {
+    db,
+    clock,
+    random: systemRandom,
+    log: log ?? createLog({ name: 'test', level: 'silent' }),
+    secret: new Uint8Array(32).fill(7),
+    agents,
+    ...{ mailer: mailer ?? null, objects: objects ?? null, chat: chat ?? null },
+    channels: channels ?? null,
+    ...{
+      backupStorage,
+      pruneBackups,
+      metrics,
+      alphaRates,
+      centralMiner,
+      payments,
+      payoutProcessor,
+    },
+  };
+  const central = await createCentral(ports, {
+    validators: [],
+    signupCreditUusd: CREDIT_UUSD,
+    verifyEmailAtSignup: true,
+    trustedProxies: [],
+    rateLimits: NO_LIMITS,
+    passwordCost: CHEAP_PASSWORDS,
+    nodePlaces: 'private',
+    ...options,
+  });
+  const { server } = central;
+  let accounts = 0;
+
+  /** Sends a request below /api; a body makes it JSON. */
+  async function call(
+    method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE',
+    path: string,
+    sent: { headers?: Record<string, string>; body?: InjectOptions['payload'] } = {},
+  ) {
+    const { headers = {}, body } = sent;
+    const response = await server.inject({
+      method,
+      url: `/api${path}`,
+      headers,
+      ...(body === undefined ? {} : { payload: body }),
+    });
+    return { status: response.statusCode, headers: response.headers, body: response.json() };
+  }
+
+  async function signUp(): Promise<TestAccount> {
+    accounts += 1;
+    const email = `user${accounts}@example.com`;
+    const body = { email, password: PASSWORD };
+    const { api_key: apiKey, user } = (await call('POST', '/users', { body })).body;
+    const { token } = (await call('POST', '/users/login', { body })).body;
+    return {
+      id: user.id,
+      email,
+      password: PASSWORD,
+      apiKey,
+      token,
+      key: { 'x-api-key': apiKey },
+      session: { authorization: `Bearer ${token}` },
+    };
+  }
+
+  async function close(): Promise<void> {
+    await central.close();
+    await db.destroy();
+  }
+
+  return { central, server, ports, clock, call, signUp, close };
+}

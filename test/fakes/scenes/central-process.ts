@@ -1,0 +1,64 @@
+/** `npm run central`'s program as a real process on a free port. */
+import type { ChildProcess } from 'node:child_process';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { freePorts } from '../free-ports.ts';
+import { startProgram } from './program-process.ts';
+
+const ANSWER_WITHIN_MS = 30_000;
+
+/** Tests ask again and again until something has become true. */
+const NO_LIMITS = {
+  CENTRAL_RATE_LIMIT_ADDRESS: '10000000',
+  CENTRAL_RATE_LIMIT_CREDENTIAL: '10000000',
+  CENTRAL_RATE_LIMIT_LOGIN: '10000000',
+  CENTRAL_RATE_LIMIT_SEARCH: '10000000',
+};
+
+export type CentralAnswer = { status: number; headers: Headers; body: Record<string, unknown> };
+
+export type CentralProcess = {
+  child: ChildProcess;
+  /** Scheme, host and port. */
+  origin: string;
+  /** Below /api. Rejects when the process does not answer. */
+  call(
+    method: string,
+    path: string,
+    sent?: { headers?: Record<string, string>; body?: unknown },
+  ): Promise<CentralAnswer>;
+  /** Sends the signal and resolves with the exit code; null after one that kills. */
+  end(signal?: NodeJS.Signals): Promise<number | null>;
+};
+
+/** Resolves once it serves; rejects with its output when it ends before. */
+export async function startCentralProcess(
+  environment: Record<string, string>,
+): Promise<CentralProcess> {
+  const { first: port } = await freePorts(1);
+  const { child, end } = await startProgram('validator/central/main.ts', 'central API ready', {
+    CENTRAL_PORT: String(port),
+    CENTRAL_VERIFY_EMAIL: 'false',
+    CENTRAL_NODE_PLACES: 'private',
+    ...NO_LIMITS,
+    ...environment,
+  });
+  const origin = `http://127.0.0.1:${port}`;
+  return {
+    child,
+    origin,
+    async call(method, path, { headers = {}, body } = {}) {
+      const response = await fetch(`${origin}/api${path}`, {
+        method,
+        headers: {
+          ...headers,
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        signal: systemClock.deadline(ANSWER_WITHIN_MS),
+      });
+      const answer = (await response.json()) as Record<string, unknown>;
+      return { status: response.status, headers: response.headers, body: answer };
+    },
+    end,
+  };
+}

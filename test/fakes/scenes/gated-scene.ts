@@ -1,0 +1,47 @@
+/** One pod whose backups lie at the embedded storage of this process, behind a gate, on a disk as full as the test says. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { makeRepository } from '../../../validator/central/backups/storage/repository-folder.ts';
+import { startBackupServer } from '../external/backup-server.ts';
+import { writeQuickRepository } from '../external/quick-repository.ts';
+import { startStorageGate } from '../faults/storage-gate.ts';
+import { createBackupScene, PASSWORD, type SceneOptions } from './backup-scene.ts';
+
+const TIB = 1024 ** 4;
+
+export type GatedScene = Awaited<ReturnType<typeof startGatedScene>>;
+
+/** `isQuick: false`: there is no repository yet. */
+export async function startGatedScene(
+  options: SceneOptions & { isQuick?: boolean; password?: string } = {},
+) {
+  const { isQuick = true, password = PASSWORD } = options;
+  const root = mkdtempSync(join(tmpdir(), 'podwright-storage-'));
+  const disk = { freeBytes: TIB, totalBytes: TIB };
+  const server = await startBackupServer({ folder: root, spaceOf: async () => ({ ...disk }) });
+  const ids = { id: systemRandom.uuid(), accountId: systemRandom.uuid() };
+  const place = await server.storage.place(ids, 'append');
+  const { port } = new URL(place.location.slice('rest:'.length));
+  const gate = await startStorageGate(() => Number(port));
+  const location = join(root, ids.id);
+  await makeRepository(location, ids.accountId);
+  if (isQuick) writeQuickRepository(location, password);
+  const repository = { ...place, location: `${gate.origin}${ids.id}/`, password };
+  const scene = createBackupScene({ made: false, location, repository, ...options });
+  return {
+    scene,
+    gate,
+    /** The storage past the gate. */
+    direct: { ...place, password },
+    /** What the storage is told of its disk. */
+    disk,
+    async close(): Promise<void> {
+      scene.close();
+      await gate.close();
+      await server.close();
+      rmSync(root, { recursive: true });
+    },
+  };
+}

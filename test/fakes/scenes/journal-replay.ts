@@ -1,0 +1,32 @@
+/** The journal of one ledger posted again into an empty one. */
+
+import { allTransfers } from '../../../validator/central/money/ledger/audit.store.ts';
+import type { Entry } from '../../../validator/central/money/ledger/ledger.entries.ts';
+import { postOne } from '../../../validator/central/money/ledger/ledger.service.ts';
+import { pendingOf } from '../../../validator/central/money/ledger/ledger.store.ts';
+import type { LedgerAccount } from '../../../validator/central/money/ledger/ledger-account.ts';
+import type { Database } from '../../../validator/central/platform/database/tables.ts';
+import { testCause } from './wallet.ts';
+
+/** Posts the same groups to an empty database, in order. */
+export async function replayJournal(from: Database, to: Database): Promise<void> {
+  const groups = Map.groupBy(await Array.fromAsync(allTransfers(from)), (row) => row.group_id);
+  const now = new Map<number, { seq: number; amountUusd: number }>();
+  for (const rows of groups.values()) {
+    const entries = rows.map(
+      (row): Entry => ({
+        debit: row.debit_id as LedgerAccount,
+        credit: row.credit_id as LedgerAccount,
+        amountUusd: row.amount_uusd,
+        kind: row.kind,
+        pending: now.get(row.pending_seq ?? 0) ?? null,
+      }),
+    );
+    const id = await to.transaction().execute((tx) => postOne(tx, { entries, cause: testCause() }));
+    const pending = await pendingOf(to, Number(id));
+    for (const [index, row] of rows.filter(({ kind }) => kind === 'pending').entries()) {
+      const made = pending[index];
+      if (made !== undefined) now.set(row.seq, made);
+    }
+  }
+}

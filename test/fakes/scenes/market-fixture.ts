@@ -1,0 +1,185 @@
+/** A market in memory: the real central API, fake agents, a provider, a validator and verified nodes. */
+import type { InjectOptions } from 'fastify';
+import type { HealthReport } from '#shared/api/central/validator-routes.ts';
+import { createSigner, toHex } from '#shared/signing/sr25519.ts';
+import { type InventoryWish, testInventory } from '../../fixtures/host-inventory.ts';
+import { createFakeAgents } from '../agents/fake-agents.ts';
+import {
+  createTestCentral,
+  type TestAccount,
+  type TestCentralOverrides,
+} from './central-fixture.ts';
+
+/** The body of a refusal where clients of the reference expect no code. */
+export const flatRefusal = (message: unknown) => ({ success: false, message });
+
+/** A seed of one repeated byte. */
+export function testSigner(byte: number) {
+  return createSigner(new Uint8Array(32).fill(byte));
+}
+
+export type AddedNode = { id: string; port: number };
+export type NodeWish = InventoryWish & { minimum?: number; price?: number; gpuType?: string };
+
+/** A public key that the interface takes. */
+export const PUBLIC_KEY =
+  'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJJ/tAzpR9ZwrM6Ejqg2T6Vm1Z2sCfIHmPpRUSk/4sIW me@here';
+export const DEFAULT_TEMPLATE = '1948937e-5049-47ad-8e26-bcf1a4549d70';
+
+export type TestMarketOverrides = Omit<TestCentralOverrides, 'agents'> & {
+  /** Those of another market, whose database this one shares. */
+  agents?: ReturnType<typeof createFakeAgents>;
+};
+
+export type TestMarket = Awaited<ReturnType<typeof createTestMarket>>;
+
+/** Close it with `close()`. */
+export async function createTestMarket(overrides: TestMarketOverrides = {}) {
+  const validator = testSigner(1);
+  const provider = testSigner(2);
+  const { agents = createFakeAgents(), ...options } = overrides;
+  const central = await createTestCentral({
+    agents,
+    validators: [validator.hotkey],
+    ...options,
+  });
+  const { clock, server, ports } = central;
+  agents.useClock(clock);
+  let nextPort = 8_080;
+
+  /** A request below /portal. */
+  async function portal(
+    method: 'GET' | 'POST' | 'DELETE',
+    path: string,
+    sent: { token?: string; body?: InjectOptions['payload'] } = {},
+  ) {
+    const { token, body } = sent;
+    const response = await server.inject({
+      method,
+      url: `/portal${path}`,
+      headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+      ...(body === undefined ? {} : { payload: body }),
+    });
+    return { status: response.statusCode, body: response.json() };
+  }
+
+  /** A log-in signed now. A second in the same second is refused, so time moves on by one. */
+  async function logIn(signer = provider): Promise<string> {
+    await clock.advance(1_000);
+    const message = String(Math.floor(clock.now() / 1_000));
+    const signature = toHex(signer.sign(new TextEncoder().encode(message)));
+    const body = { miner_hotkey: signer.hotkey, message, signature };
+    return (await portal('POST', '/auth/login-flexible', { body })).body.data.token;
+  }
+
+  /** A request that the validator signs. */
+  function asValidator(path: string, body: InjectOptions['payload'], signer = validator) {
+    const timestamp = String(Math.floor(clock.now() / 1_000));
+    const signature = toHex(signer.sign(new TextEncoder().encode(timestamp)));
+    const headers = { hotkey: signer.hotkey, timestamp, signature };
+    return central.call('POST', `/validator/${signer.hotkey}${path}`, { headers, body });
+  }
+
+  /** Queued, not yet checked. */
+  async function addNode(wish: NodeWish = {}): Promise<AddedNode> {
+    const port = nextPort;
+    nextPort += 1;
+    const { gpus = 2, gpuType = 'NVIDIA H100 80GB HBM3', price } = wish;
+    const node = { gpu_type: gpuType, ip_address: '127.0.0.1', port, gpu_count: gpus };
+    const body = price === undefined ? node : { ...node, price_per_gpu: price };
+    const added = await portal('POST', '/executors', { token: await logIn(), body });
+    if (added.status !== 200) throw new Error(JSON.stringify(added.body));
+    const { id } = added.body.data;
+    if (wish.minimum !== undefined) {
+      await ports.db
+        .updateTable('executors')
+        .set({ min_gpu_count: wish.minimum })
+        .where('id', '=', id)
+        .execute();
+    }
+    return { id, port };
+  }
+
+  /** Has the validator report on a node. */
+  function report(node: AddedNode, change: Partial<HealthReport> = {}, wish: NodeWish = {}) {
+    const verdict: HealthReport = {
+      verdict: 'verified',
+      checked_at_ms: clock.now(),
+      checks: [],
+      inventory: testInventory(node.id, { collectedMs: clock.now(), ...wish }),
+      ...change,
+    };
+    return asValidator('/executor-health-check', { ...healthCheck(node), report: verdict });
+  }
+
+  /** What a health check says beside its report. */
+  function healthCheck(node: AddedNode) {
+    return {
+      miner_address: '127.0.0.1',
+      miner_port: node.port,
+      miner_hotkey: provider.hotkey,
+      container_port: node.port,
+      rental_in_progress: false,
+      gpu_uuids: [],
+      executor_id: node.id,
+    };
+  }
+
+  /** Added, checked and free. */
+  async function verifiedNode(wish: NodeWish = {}): Promise<AddedNode> {
+    const node = await addNode(wish);
+    await report(node, {}, wish);
+    return node;
+  }
+
+  /** An account with an SSH key. */
+  async function renter(): Promise<TestAccount> {
+    const account = await central.signUp();
+    const body = { name: 'mine', public_key: PUBLIC_KEY };
+    await central.call('POST', '/ssh-keys', { headers: account.key, body });
+    return account;
+  }
+
+  /** Requests of an account to one group of routes. */
+  function below(prefix: string, account: TestAccount) {
+    return (
+      method: 'GET' | 'POST' | 'DELETE',
+      path = '',
+      body?: object,
+      headers: Record<string, string> = account.key,
+    ) => {
+      const sent = body === undefined ? { headers } : { headers, body };
+      return central.call(method, `${prefix}${path}`, sent);
+    };
+  }
+
+  function rent(
+    account: TestAccount,
+    nodeId: string,
+    body: Record<string, unknown> = {},
+    headers: Record<string, string> = {},
+  ) {
+    return central.call('POST', `/executors/${nodeId}/rent`, {
+      headers: { ...account.key, ...headers },
+      body: { pod_name: 'mine', template_id: DEFAULT_TEMPLATE, ...body },
+    });
+  }
+
+  return {
+    ...central,
+    agents,
+    validator,
+    provider,
+    portal,
+    logIn,
+    asValidator,
+    addNode,
+    report,
+    healthCheck,
+    verifiedNode,
+    renter,
+    below,
+    rent,
+    sync: central.central.syncPods,
+  };
+}

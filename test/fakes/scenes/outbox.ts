@@ -1,0 +1,22 @@
+/** What a marketplace without SMTP would have mailed, as a person at this machine reads it. */
+import type { OutboxMail } from '../../../validator/central/delivery/mail/mail.schemas.ts';
+import type { TestCentral } from './central-fixture.ts';
+
+/** Newest first, for one recipient. */
+export async function mailsTo(central: TestCentral, address: string): Promise<OutboxMail[]> {
+  const { status, body } = await central.call('GET', '/_local/outbox');
+  if (status !== 200) throw new Error(JSON.stringify(body));
+  return body.filter((mail: OutboxMail) => mail.to === address);
+}
+
+/** The token in the newest mail of this kind; throws without one. */
+export async function mailedToken(
+  central: TestCentral,
+  address: string,
+  kind: string,
+): Promise<string> {
+  const mail = (await mailsTo(central, address)).find((candidate) => candidate.kind === kind);
+  const token = /^[A-Za-z0-9_-]{43}$/m.exec(mail?.text ?? '')?.[0];
+  if (token === undefined) throw new Error(`no ${kind} mail for ${address}`);
+  return token;
+}

@@ -1,0 +1,63 @@
+/** A provider and an account with earnings, and a processor of payouts that does what a test says. */
+import { systemRandom } from '#shared/runtime/random.ts';
+import { auditLedger } from '../../../validator/central/money/ledger/audit.service.ts';
+import { postGroup } from '../../../validator/central/money/ledger/ledger.service.ts';
+import { standingOfOne } from '../../../validator/central/money/ledger/wallet.service.ts';
+import {
+  accountOfParty,
+  type Party,
+} from '../../../validator/central/money/payouts/payout.party.ts';
+import { createPayouts } from '../../../validator/central/money/payouts/payout.service.ts';
+import {
+  createSimulatedPayouts,
+  type SIMULATED_NETWORKS,
+} from '../../../validator/central/money/payouts/simulated-payouts.ts';
+import type { Database } from '../../../validator/central/platform/database/tables.ts';
+import type { PayoutProcessor } from '../../../validator/central/platform/ports.ts';
+import { createManualClock } from '../manual-clock.ts';
+import { createTestDatabase } from './central-database.ts';
+import { createPodScene } from './pod-scene.ts';
+import { testCause } from './wallet.ts';
+
+export type PayoutScene = Awaited<ReturnType<typeof createPayoutScene>>;
+
+/** Earnings out of nowhere but the ledger's own books. */
+export async function earn(db: Database, party: Party, amountUusd: number): Promise<void> {
+  const leg = { debit: 'platform:absorbed', credit: accountOfParty(party), amountUusd } as const;
+  await db.transaction().execute((tx) => postGroup(tx, [leg], testCause()));
+}
+
+/** Close it with `close()`. */
+export async function createPayoutScene() {
+  const db = await createTestDatabase();
+  const clock = createManualClock();
+  const simulated = createSimulatedPayouts({ db, clock, random: systemRandom });
+  let network: keyof typeof SIMULATED_NETWORKS | null = null;
+  const processor: PayoutProcessor = {
+    name: simulated.name,
+    send: (order) => simulated.send({ ...order, network: network ?? order.network }),
+  };
+  const pods = await createPodScene({ db, clock, payoutProcessor: processor });
+  const { id } = await db.selectFrom('providers').select('id').executeTakeFirstOrThrow();
+  const provider: Party = { kind: 'provider', id };
+  const payouts = createPayouts({ db, clock, random: systemRandom });
+  return {
+    ...pods,
+    db,
+    provider,
+    referrer: { kind: 'referral', id: pods.account.id } satisfies Party,
+    payouts,
+    processor,
+    earn: (party: Party, uusd: number) => earn(db, party, uusd),
+    /** From now on every payout goes as by this network. */
+    behave(as: keyof typeof SIMULATED_NETWORKS): void {
+      network = as;
+    },
+    payOut: pods.market.central.payOut,
+    rows: () => db.selectFrom('payouts').selectAll().orderBy('created_at').execute(),
+    books: () => db.selectFrom('simulated_payouts').selectAll().execute(),
+    balance: (party: Party) => standingOfOne(db, accountOfParty(party)),
+    paidToWorld: async () => (await standingOfOne(db, 'external:payout')).posted,
+    findings: async () => (await db.transaction().execute(auditLedger)).findings,
+  };
+}

@@ -1,0 +1,51 @@
+/** A program of this project as a real process, until it says that it is ready. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { COMPILE_CACHE } from '#shared/runtime/node-process.ts';
+import { eventually } from '../eventually.ts';
+
+const READY_WITHIN_MS = 30_000;
+
+export type ProgramProcess = {
+  child: ChildProcess;
+  /** What it has written so far. */
+  output(): string;
+  /** Sends the signal and resolves with the exit code; null after one that kills. */
+  end(signal?: NodeJS.Signals): Promise<number | null>;
+};
+
+/** `program`: its file, from the root of the checkout. Rejects with its output when it ends before it writes `ready`. */
+export async function startProgram(
+  program: string,
+  ready: string,
+  environment: Record<string, string>,
+): Promise<ProgramProcess> {
+  const main = new URL(`../../../${program}`, import.meta.url).pathname;
+  const { PATH = '' } = process.env;
+  const child = spawn(process.execPath, [main], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { PATH, NODE_COMPILE_CACHE: COMPILE_CACHE, ...environment },
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk: Buffer) => {
+      output += chunk.toString('utf8');
+    });
+  }
+  const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
+  await eventually(
+    ready,
+    () => {
+      if (child.exitCode !== null) throw new Error(`ended early:\n${output}`);
+      return output.includes(ready);
+    },
+    READY_WITHIN_MS,
+  );
+  return {
+    child,
+    output: () => output,
+    async end(signal = 'SIGTERM') {
+      if (child.exitCode === null && child.signalCode === null) child.kill(signal);
+      return exited;
+    },
+  };
+}

@@ -1,0 +1,40 @@
+/** Somebody at a terminal's WebSocket: types, looks at what is shown, notes how it ends. */
+
+import type { WebSocket } from 'ws';
+import { TerminalExit } from '#shared/api/agent/terminal.ts';
+import { eventually } from '../eventually.ts';
+
+export type TerminalClient = ReturnType<typeof createTerminalClient>;
+
+/** Takes over a socket that is paused or just opened. */
+export function createTerminalClient(socket: WebSocket) {
+  let screen = '';
+  let bytes = 0;
+  let exit: number | null = null;
+  const closed = Promise.withResolvers<{ code: number; reason: string }>();
+  socket.on('message', (data: Buffer, isBinary: boolean) => {
+    if (!isBinary) {
+      exit = TerminalExit.parse(JSON.parse(data.toString())).code;
+      return;
+    }
+    bytes += data.length;
+    screen = (screen + data.toString()).slice(-100_000);
+  });
+  socket.on('error', () => undefined);
+  socket.once('close', (code, reason) => closed.resolve({ code, reason: String(reason) }));
+  socket.resume();
+
+  return {
+    socket,
+    type: (text: string) => socket.send(Buffer.from(text)),
+    say: (note: unknown) => socket.send(JSON.stringify(note)),
+    /** Whether `text` is on the screen now. */
+    hasShown: (text: string) => screen.includes(text),
+    /** Waits until `text` is on the screen. */
+    shows: (text: string) => eventually(`"${text}" on the screen`, () => screen.includes(text)),
+    bytes: () => bytes,
+    /** The exit status, null when none was told. */
+    exit: () => exit,
+    closed: closed.promise,
+  };
+}

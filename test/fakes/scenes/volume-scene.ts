@@ -1,0 +1,80 @@
+/** A renter with two nodes and a place for volumes, and what tests of those do. */
+import { createFakeBackupStorage } from '../external/fake-backup-storage.ts';
+import type { TestMarketOverrides } from './market-fixture.ts';
+import { createPodScene } from './pod-scene.ts';
+
+export type VolumeScene = Awaited<ReturnType<typeof createVolumeScene>>;
+
+/** Close it with `close()`. */
+export async function createVolumeScene(overrides: TestMarketOverrides = {}) {
+  const storage = createFakeBackupStorage();
+  const scene = await createPodScene({
+    ...{ backupStorage: storage, pruneBackups: storage.prune },
+    ...overrides,
+  });
+  const { market, account, node } = scene;
+  const other = await market.verifiedNode({ gpus: 2, minimum: 1 });
+  const volumes = market.below('/volumes', account);
+
+  async function make(name = 'data'): Promise<string> {
+    const { status, body } = await volumes('POST', '', { name });
+    if (status !== 200) throw new Error(JSON.stringify(body));
+    return body.id;
+  }
+
+  const rentOn = (nodeId: string, volumeId: string, who = account) =>
+    market.rent(who, nodeId, { gpu_count: 1, volume_id: volumeId });
+
+  /** Rented and taken by its node. */
+  async function runOn(nodeId: string, volumeId: string): Promise<string> {
+    const { status, body } = await rentOn(nodeId, volumeId);
+    if (status !== 200) throw new Error(JSON.stringify(body));
+    await market.sync();
+    return body.id;
+  }
+
+  /** The copy that the node has; of several the last. */
+  const copyOn = (nodeId: string) =>
+    [...market.agents.host(nodeId).volumes.views.values()].at(-1)?.id ?? '';
+
+  /** The latest operation of a node, begun or over. */
+  const operationOn = (nodeId: string) =>
+    [...market.agents.host(nodeId).operations.views.values()].at(-1);
+
+  return {
+    ...scene,
+    other,
+    storage,
+    volumes,
+    make,
+    rentOn,
+    runOn,
+    copyOn,
+    operationOn,
+    volume: async (id: string) => (await volumes('GET', `/${id}`)).body,
+    /** Its pod on the node is gone, and what it left is saved under the digit. */
+    async savedFrom(nodeId: string, podId: string, digit = 'a'): Promise<void> {
+      await scene.remove(podId);
+      await scene.later();
+      await scene.later(2_000);
+      market.agents.host(nodeId).operations.finish(operationOn(nodeId)?.id ?? '', digit);
+      await scene.later(2_000);
+      await scene.later(2_000);
+    },
+    /** The volume is in a pod on the first node, and saved from there. */
+    async saved(digit = 'a'): Promise<string> {
+      const id = await make();
+      const podId = await runOn(node.id, id);
+      await this.savedFrom(node.id, podId, digit);
+      return id;
+    },
+    /** Sub types and details of the pod's events that are about its volume. */
+    async told(podId: string): Promise<string[]> {
+      const events: { sub_event_type: string; detail: string; event: { volume_id?: string } }[] =
+        await scene.events(podId);
+      return events
+        .filter(({ event }) => event.volume_id !== undefined)
+        .map(({ sub_event_type, detail }) => `${sub_event_type} ${detail}`);
+    },
+  };
+}

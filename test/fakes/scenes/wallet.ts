@@ -1,0 +1,63 @@
+/** What accounts have, set by transfers like any other, and what is held of it. */
+import { systemRandom } from '#shared/runtime/random.ts';
+import { postGroup } from '../../../validator/central/money/ledger/ledger.service.ts';
+import type {
+  Cause,
+  LedgerAccount,
+} from '../../../validator/central/money/ledger/ledger-account.ts';
+import {
+  grantedAccount,
+  paidAccount,
+  walletOf,
+} from '../../../validator/central/money/ledger/wallet.service.ts';
+import type { Database, Db } from '../../../validator/central/platform/database/tables.ts';
+
+/** A cause like no other. */
+export function testCause(change: Partial<Cause> = {}): Cause {
+  const id = systemRandom.uuid();
+  return { type: 'test', id, actor: 'system', requestId: null, atMs: 0, ...change };
+}
+
+/** Gives or takes granted credit until every account, or the one named, has `amountUusd` beside what is held. */
+export async function setAvailable(
+  db: Database,
+  amountUusd: number,
+  accountId?: string,
+): Promise<void> {
+  const accounts = await db.selectFrom('accounts').select('id').execute();
+  await db.transaction().execute(async (tx) => {
+    for (const { id } of accounts) {
+      if (accountId === undefined || id === accountId) await setOne(tx, id, amountUusd);
+    }
+  });
+}
+
+/** Gives paid credit. */
+export async function payIn(db: Database, accountId: string, amountUusd: number): Promise<void> {
+  const leg = { debit: 'external:topup', credit: paidAccount(accountId), amountUusd } as const;
+  await db.transaction().execute((tx) => postGroup(tx, [leg], testCause()));
+}
+
+async function setOne(tx: Db, accountId: string, amountUusd: number): Promise<void> {
+  const more = amountUusd - (await walletOf(tx, accountId)).available;
+  const own = grantedAccount(accountId);
+  const source: LedgerAccount = 'platform:credits_granted';
+  const leg = more > 0 ? { debit: source, credit: own } : { debit: own, credit: source };
+  if (more !== 0) await postGroup(tx, [{ ...leg, amountUusd: Math.abs(more) }], testCause());
+}
+
+/** Micro-dollars that each hold keeps that has not ended, by its id. */
+export async function openHolds(db: Db): Promise<Map<string, number>> {
+  const pending = await db
+    .selectFrom('transfers')
+    .leftJoin('transfers as ending', 'ending.pending_seq', 'transfers.seq')
+    .select(['transfers.group_id', 'transfers.amount_uusd'])
+    .where('transfers.kind', '=', 'pending')
+    .where('ending.seq', 'is', null)
+    .execute();
+  const holds = new Map<string, number>();
+  for (const { group_id, amount_uusd } of pending) {
+    holds.set(String(group_id), (holds.get(String(group_id)) ?? 0) + amount_uusd);
+  }
+  return holds;
+}
