@@ -1,107 +1,187 @@
-/** Composition root of the agent: ports in, one listening-ready server and its loops out. */
+/** Composition root of the agent: takes ports, returns a server and the loops that keep pods running. */
 
 import { withDeadline } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Vitals } from '#shared/runtime/liveness.ts';
 import type { Loop } from '#shared/runtime/loop.ts';
-import { createPodAccess } from './access/access.ts';
-import type { AgentPorts } from './agent-ports.ts';
-import { createSafekeeping } from './backups/backups.ts';
-import { timedEngine } from './containers/engine/timed-engine.ts';
-import { createDiskPercent } from './host/disk-percent.ts';
-import { registerHostView } from './host/host-routes.ts';
-import { problemOfStore } from './host/store-probe.ts';
-import { createListeners } from './listeners.ts';
-import { createMeasurements } from './metrics/measurements.ts';
+import { type AccessPorts, createAccess } from './access/access.ts';
+import { type BackupsPorts, createBackups, volumeOperationsOf } from './backups/backups.ts';
+import { holdsPod } from './backups/operation.state.ts';
+import { createOperationStore } from './backups/operation.store.ts';
+import { type ContainersPorts, createContainers } from './containers/containers.ts';
+import { observedEngine } from './containers/engine/engine-health.ts';
+import { createGpus, type GpusPorts } from './gpu/gpus.ts';
+import { createDiskPercent } from './host/disk-space.ts';
+import { type HostPorts, registerHostRoutes } from './host/host.ts';
+import { storeProblem } from './host/readiness.ts';
+import { createLeaseStore } from './leases/lease.store.ts';
+import { createPortService, type PortProbe } from './leases/port.service.ts';
+import { createListeners, type ListenersPorts } from './listeners.ts';
+import { createMeasurements, type MeasurementPorts } from './metrics/measurements.ts';
 import { startWork } from './periodic-work.ts';
-import { createPodCore } from './pod-core.ts';
-import { registerPodRoutes } from './pods/pod.routes.ts';
-import { createUpkeep } from './pods/reconcile-loops.ts';
-import { createSelfUpdate } from './updates/updates.ts';
-import { createVerification } from './verify/verification.ts';
+import { podUsageOf } from './pods/pod-generations.ts';
+import { createPodRecords } from './pods/pod-records.ts';
+import { createPods, type PodsPorts } from './pods/pods.ts';
+import { createSelfUpdate, type SelfUpdatePorts } from './updates/updates.ts';
+import { createVerification, type VerificationPorts } from './verify/verification.ts';
 
-/** Sooner than a look at the process is given up: an engine that hangs is away, and no ailment of ours. */
-const PING_WITHIN_MS = 5_000;
+/** An engine that does not answer a ping in this time counts as away. */
+const PING_DEADLINE_MS = 5_000;
+
+/** Ports of every module. The modules' callbacks are connected here. */
+export type AgentPorts = Omit<
+  AccessPorts &
+    BackupsPorts &
+    ContainersPorts &
+    GpusPorts &
+    HostPorts &
+    ListenersPorts &
+    MeasurementPorts &
+    PodsPorts &
+    SelfUpdatePorts &
+    VerificationPorts,
+  `on${Capitalize<string>}` | 'diskPercent'
+> & { probePort: PortProbe };
 
 export type Agent = ReturnType<typeof createAgent>;
 
-/** Two agents may live in one process: nothing here is shared between calls. */
-export function createAgent(given: AgentPorts) {
-  const { clock, log, metrics } = given;
-  const ports = { ...given, engine: timedEngine(given.engine, clock, metrics.engineCalled) };
+/** Several agents may run in one process: calls share no state. */
+export function createAgent(options: AgentPorts) {
+  const { clock, log, metrics, database } = options;
+  const engine = observedEngine(options.engine, clock, metrics.engineCalled);
   const stopping = new AbortController();
-  const core = createPodCore({
-    ...ports,
+  const ports = {
+    ...options,
+    engine,
+    diskPercent: createDiskPercent(clock, engine),
     onFirewallDrift: metrics.firewallDrifted,
     onImageRemoved: metrics.removedImage,
-    diskPercent: createDiskPercent(clock, ports.engine),
+    onLogFrames: metrics.logged,
     onOrphans: metrics.setOrphans,
     onPulled: metrics.pulledBytes,
     onLaunchStep: metrics.launched,
-    onOom: (podId) => measurements.metricsJob.noteOom(podId),
-    onReconciled: (tookMs, failure) => metrics.reconciled(tookMs, failure, clock.now()),
+    onEventsReopened: metrics.eventsReopened,
+    onOom: (podId: string) => measurements.metricsJob.noteOom(podId),
+    onReconciled: (tookMs: number, failure: 'engine_away' | 'internal' | null) =>
+      metrics.reconciled(tookMs, failure, clock.now()),
+    onOperationEnded(row: Parameters<BackupsPorts['onOperationEnded']>[0]) {
+      metrics.operationEnded(row);
+      measurements.metricsJob.noteOperation(row);
+    },
+  };
+
+  const leases = createLeaseStore(database);
+  const portLeases = createPortService({
+    leases,
+    probe: ports.probePort,
+    clock,
+    range: ports.portRange,
   });
-  const upkeep = createUpkeep(ports, core, stopping.signal);
-  const access = createPodAccess(ports, core);
-  const verification = createVerification(ports, core, stopping.signal);
-  const updates = createSelfUpdate(ports, core, verification);
+  const operationStore = createOperationStore(database);
+  const records = createPodRecords({ database, clock, onWrite: () => access.ssh.publishSoon() });
+  const gpus = createGpus(ports, leases);
+  const containers = createContainers(ports, {
+    leases,
+    podUsage: podUsageOf(records),
+    volumeOperations: volumeOperationsOf(operationStore),
+  });
+  const { images, firewall } = containers;
+  const access = createAccess(ports, { records, portLeases, images });
+  const pods = createPods(ports, {
+    records,
+    portLeases,
+    gpus,
+    containers,
+    ssh: access.ssh,
+    notebookOf: access.notebookOf,
+    isPaused: (podId) => holdsPod(operationStore.activeOf(podId)),
+  });
+  const { operations, ...backups } = createBackups(ports, {
+    store: operationStore,
+    pods,
+    volumes: containers.persistentVolumes,
+  });
+  const { ensureBuiltinImage } = containers;
+  const verification = createVerification(
+    ports,
+    { records, portLeases, ensureBuiltinImage },
+    stopping.signal,
+  );
+  const updates = createSelfUpdate(ports, {
+    records,
+    operations: operationStore,
+    verify: verification.verify,
+  });
   const { logFollowers } = access;
   const { status: updateStatus } = updates;
-  const measurements = createMeasurements(ports, core, { logFollowers, updateStatus });
-  const safekeeping = createSafekeeping(ports, core, (row) => {
-    metrics.operationEnded(row);
-    measurements.metricsJob.noteOperation(row);
-  });
-  const { operations } = safekeeping;
+  const measurements = createMeasurements(
+    ports,
+    { ...gpus, ...pods, firewall, leases, portLeases, operations: operationStore },
+    { logFollowers, updateStatus },
+  );
 
   const listeners = createListeners(ports);
   const { server, monitoring } = listeners;
-  registerPodRoutes(server, core.service);
-  for (const part of [safekeeping, access, verification]) part.register(server);
+  pods.register(server);
+  backups.register(server);
+  access.register(server, pods.service);
+  verification.register(server);
   measurements.register(listeners);
-  const { gpuRuntimeTried } = verification;
-  registerHostView(listeners, ports, core, { gpuRuntimeTried, updateStatus });
-
+  registerHostRoutes(listeners, ports, {
+    pods,
+    gpus,
+    firewall,
+    portLeases,
+    gpuRuntimeTried: verification.gpuRuntimeTried,
+    updateStatus,
+  });
   let loops: Loop[] = [];
 
   return {
     server,
-    /** Metrics and health, where they are separate. Listening is the caller's. */
+    /** Separate listener for metrics and health; null if there is none. The caller starts to listen. */
     monitoring,
-    /** What the routes call, without HTTP: for tests. */
-    pods: core.service,
-    core,
+    /** The pod service without HTTP, for tests. */
+    pods: pods.service,
+    /** The composed services, for tests. */
+    core: { leases, portLeases, ssh: access.ssh, ...gpus, ...containers, ...pods },
     samples: measurements.samples,
     metricsJob: measurements.metricsJob,
     operations,
-    /** How the reconcile loop, the store and the engine are, once started. */
+
+    /** Health of the engine, the store and the reconcile loop, for the service manager. */
     vitals: async (): Promise<Vitals> => ({
-      engine: await withDeadline(clock, PING_WITHIN_MS, ports.engine.ping()).then(
+      engine: await withDeadline(clock, PING_DEADLINE_MS, engine.ping()).then(
         () => 'answers',
         () => 'away',
       ),
-      storeProblem: problemOfStore(ports.database, clock.now()),
-      sinceTurnMs: upkeep.sinceTurnMs(),
+      storeProblem: storeProblem(database, clock.now()),
+      sinceTurnMs: pods.sinceReconcileMs(),
     }),
-    /** Starts the loops; never waits for the engine. Listening is the caller's. */
+
+    /** Starts the loops. Never waits for the engine. The caller starts to listen. */
     start(): void {
       const warnOf = (what: string) => (error: unknown) =>
-        log.warn({ detail: messageOf(error) }, `${what} of an earlier run may be left`);
+        log.warn({ detail: messageOf(error) }, `${what} of an earlier run could not be removed`);
       verification.removeStaleProbes().catch(warnOf('probes'));
       verification.removeStaleProofs().catch(warnOf('proofs'));
       access.removeLeftovers().catch(warnOf('shells'));
-      upkeep.start();
-      const work = [...verification.work, ...measurements.work, ...updates.work, ...listeners.work];
-      loops = work.map((each) => startWork(each, { clock, log }));
+      // Containers first: their work sets the firewall rules before any pod is reconciled.
+      const modules = [containers, gpus, access, verification, measurements, updates, listeners];
+      loops = modules.flatMap(({ work }) => work.map((each) => startWork(each, { clock, log })));
+      pods.start();
+      access.start();
       operations.start();
     },
-    /** Ends requests, loops and workers; pods keep running. */
+
+    /** Ends requests, loops and workers. Pods keep running. */
     async stop(): Promise<void> {
       stopping.abort();
-      await access.close();
+      await access.closeStreams();
       await listeners.close();
       await operations.stop();
-      await Promise.all([upkeep.stop(), ...loops.map((each) => each.stop())]);
+      await Promise.all([pods.stop(), ...loops.map((each) => each.stop())]);
+      await access.stop();
       metrics.close();
       ports.kernelLog.close();
     },

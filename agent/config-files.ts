@@ -10,8 +10,8 @@ import type { TrustedKey } from '#shared/signing/request-verifier.ts';
 import { wantsTracing } from '#shared/telemetry/tracing.ts';
 import { certificateFiles } from '#shared/tls/listener-certificate.ts';
 import { AGENT_CONFIG, type AgentConfig, engineProblems, isSecure } from './config.ts';
-import { trustedKeysFrom } from './identity/key-set-file.ts';
-import { NO_POLICY, type ProviderPolicy, readPolicyFile } from './pods/policy-file.ts';
+import { trustedKeysFrom } from './identity/trusted-keys.ts';
+import { NO_POLICY, type ProviderPolicy, readPolicyFile } from './pods/provider-policy.ts';
 import { updateLoginOf } from './updates/update-login.ts';
 
 /** Throws PolicyError. */

@@ -1,24 +1,49 @@
-/** What the agent listens with: the main server with its rules, and one for metrics and health where they are separate. */
+/** Creates the agent's HTTP servers: the main one with its access rules, and one for metrics and health if they are separate. */
+
+import type { Enrolment } from '#shared/api/agent/identity.ts';
 import { refuseSecretsInClear } from '#shared/api/agent/secrets.ts';
 import { createHttpServer } from '#shared/http/server.ts';
-import { CERTIFICATE_INTERVAL_MS, createCertificateJob } from '#shared/tls/listener-certificate.ts';
-import type { AgentPorts } from './agent-ports.ts';
-import { signAnswers } from './identity/answer-signing.ts';
-import { registerAuth } from './identity/auth.ts';
-import { registerIdentityRoutes } from './identity/identity.routes.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import type { Identity } from '#shared/signing/identity.ts';
+import {
+  CERTIFICATE_INTERVAL_MS,
+  type CertificateSource,
+  createCertificateJob,
+} from '#shared/tls/listener-certificate.ts';
+import { type Auth, registerAuth } from './identity/auth.ts';
+import { registerIdentityRoutes, signResponses } from './identity/identity.routes.ts';
 import type { PeriodicWork } from './periodic-work.ts';
 
 const BODY_LIMIT_BYTES = 1024 * 1024;
-/** Nothing there takes a body. */
+/** No route of the monitoring listener accepts a body. */
 const MONITORING_BODY_LIMIT_BYTES = 1_024;
 
-/** Nothing listens yet, and no route is there but the identity's. */
-export function createListeners(ports: AgentPorts) {
+export type ListenersPorts = {
+  executorId: string;
+  clock: Clock;
+  random: Random;
+  log: Log;
+  auth: Auth;
+  identity: Identity;
+  /** Null until the provider has enrolled the identity's key. */
+  readEnrolment(): Enrolment | null;
+  /** Null: the listener is plain HTTP. */
+  certificates: CertificateSource | null;
+  /** True: metrics and health are on a separate plain listener, and the main one has no /metrics. */
+  separateMonitoring: boolean;
+};
+
+/** Registers only the identity route and does not listen yet. */
+export function createListeners(ports: ListenersPorts) {
   const { log, clock, random, auth, identity, executorId, certificates } = ports;
   const certificate = certificates === null ? null : createCertificateJob(certificates, log);
   const shown = () => certificate?.shown() ?? null;
   const server = createHttpServer({
-    ...{ log, clock, random },
+    log,
+    clock,
+    random,
     bodyLimitBytes: BODY_LIMIT_BYTES,
     believesTraces: true,
     verifyBody: auth.verifyBody,
@@ -26,7 +51,7 @@ export function createListeners(ports: AgentPorts) {
   });
   registerAuth(server, auth);
   refuseSecretsInClear(server);
-  signAnswers(server, identity, executorId);
+  signResponses(server, identity, executorId);
   registerIdentityRoutes(server, { ...ports, shown });
   const monitoring = ports.separateMonitoring
     ? createHttpServer({ log, clock, random, bodyLimitBytes: MONITORING_BODY_LIMIT_BYTES })
@@ -39,15 +64,13 @@ export function createListeners(ports: AgentPorts) {
 
   return {
     server,
-    /** Null: metrics and health are on the main one. */
+    /** Null: metrics and health are on the main listener. */
     monitoring,
     work: certificate === null ? [] : [renewal(certificate)],
 
-    /** Requests under way come to their end. */
+    /** Waits for requests in progress. */
     async close(): Promise<void> {
       await Promise.all([server.close(), monitoring?.close()]);
     },
   };
 }
-
-export type Listeners = ReturnType<typeof createListeners>;

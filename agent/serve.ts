@@ -31,15 +31,15 @@ import { readNumaNodes } from './gpu/cpu-placement.ts';
 import { createGpuSource } from './gpu/gpu-lease.ts';
 import { createKernelLog } from './gpu/kernel-log.ts';
 import { createNvidiaSmi } from './gpu/nvidia/nvidia-smi.ts';
+import { createSideDisk } from './host/disk-space.ts';
 import { createHostProbe, readBootId } from './host/host-probe.ts';
 import { createHostSources } from './host/host-sources.ts';
 import { openSecretKey } from './host/secret-key.ts';
-import { createSideDisk } from './host/side-disk.ts';
 import { certificatesOf, firewallOf, sftpFolderIn, updatesOf } from './host-adapters.ts';
 import { createAuth } from './identity/auth.ts';
-import { probePort } from './leases/port-probe.ts';
+import { probePort } from './leases/port.service.ts';
 import { createMetrics } from './metrics/metrics.ts';
-import { createFolderBytes, createFolderEntries } from './pods/folder-bytes.ts';
+import { createFolderBytes, createFolderEntries } from './pods/folder-size.ts';
 
 const BYTES_PER_MIB = 1024 * 1024;
 const MS_PER_SECOND = 1_000;

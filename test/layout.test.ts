@@ -13,9 +13,10 @@ const ROOT = join(import.meta.dirname, '..');
 /** Modules of each side in the order of their imports: a module imports only modules below it. */
 const ORDER: Record<string, readonly string[]> = {
   'agent/': [
-    ...['commands', 'doctor', 'ssh-gateway', 'updates', 'verify', 'metrics', 'host', 'backups'],
-    ...['access', 'pods', 'logs', 'config.ts', 'containers', 'gpu', 'leases', 'identity'],
-    ...['periodic-work.ts', 'database', 'import-without.ts'],
+    ...['main.ts', 'commands', 'serve.ts', 'app.ts', 'listeners.ts', 'host-adapters.ts'],
+    ...['config-files.ts', 'doctor', 'ssh-gateway', 'updates', 'verify', 'metrics', 'host'],
+    ...['backups', 'access', 'pods', 'logs', 'config.ts', 'containers', 'gpu', 'leases'],
+    ...['identity', 'periodic-work.ts', 'database', 'import-without.ts'],
   ],
   'shared/': [
     ...['updates', 'check', 'api', 'signing', 'tls', 'http', 'telemetry'],

@@ -1,29 +1,46 @@
-/** What keeps renters' data put together: backups, restores, drills, and the volumes that outlive pods. */
+/** Composes backups, restores and restore drills of pods and persistent volumes. */
 import type { HttpServer } from '#shared/http/server.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import type { Random } from '#shared/runtime/random.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
-import type { AgentPorts } from '../agent-ports.ts';
 import { registerVolumeRoutes } from '../containers/volumes/volume.routes.ts';
-import type { PodCore } from '../pod-core.ts';
-import { SETTLING_MS } from '../pods/pod.trial.ts';
-import type { PodHold } from '../pods/pod-hold.ts';
+import type { VolumeOperations, VolumeService } from '../containers/volumes/volume.service.ts';
+import type { PodPause } from '../pods/pod-pause.ts';
+import type { Pods } from '../pods/pods.ts';
+import { SETTLING_MS } from '../pods/trial.plan.ts';
 import { createRunChild } from './bounded-child.ts';
 import { registerOperationRoutes } from './operation.routes.ts';
 import { createOperationService } from './operation.service.ts';
-import type { OperationRow } from './operation.store.ts';
+import type { OperationRow, OperationStore } from './operation.store.ts';
 import { createRestic } from './restic.ts';
 import { createResticCgroup } from './restic-cgroup.ts';
 
-/** Nothing runs until `operations` are started. `onEnded` hears of each that is over. */
-export function createSafekeeping(
-  ports: AgentPorts,
-  core: PodCore,
-  onEnded: (row: OperationRow) => void,
+export type BackupsPorts = {
+  executorId: string;
+  clock: Clock;
+  random: Random;
+  log: Log;
+  /** 32-byte key that seals secrets at rest. */
+  secret: Uint8Array;
+  /** Folder for restores of drills; created when needed. */
+  scratchFolder: string;
+  /** Called when an operation has ended. */
+  onOperationEnded(row: OperationRow): void;
+};
+
+type Subjects = { pods: Pods; volumes: VolumeService };
+
+/** Runs nothing before `operations.start`. */
+export function createBackups(
+  ports: BackupsPorts,
+  { store, ...subjects }: Subjects & { store: OperationStore },
 ) {
   const { clock, log, executorId } = ports;
   const operations = createOperationService({
     ...ports,
-    store: core.operations,
-    ...subjectsOf(core),
+    store,
+    ...subjectsOf(subjects),
     restic: createRestic({
       clock,
       runChild: createRunChild(clock),
@@ -33,7 +50,7 @@ export function createSafekeeping(
     }),
     runCommand,
     settlingMs: SETTLING_MS,
-    onEnded,
+    onEnded: ports.onOperationEnded,
   });
 
   return {
@@ -41,21 +58,33 @@ export function createSafekeeping(
 
     register(server: HttpServer): void {
       registerOperationRoutes(server, operations);
-      registerVolumeRoutes(server, { volumes: core.lastingVolumes, operations });
+      registerVolumeRoutes(server, { volumes: subjects.volumes, operations });
     },
   };
 }
 
-/** What backups and restores are about: a pod, or a volume's copy, in which nothing runs. */
-function subjectsOf({ records, lastingVolumes, hold, dataRootsOf }: PodCore) {
-  const { knows } = lastingVolumes;
+/** What the volume service needs to know about operations on volumes. */
+export function volumeOperationsOf(store: OperationStore): VolumeOperations {
   return {
-    hold: {
-      wake: (id: string) => (knows(id) ? undefined : hold.wake(id)),
-      standingOf: async (id: string) => (knows(id) ? 'stopped' : hold.standingOf(id)),
-    } satisfies PodHold,
-    dataRootsOf: (id: string) => (knows(id) ? lastingVolumes.rootsOf(id) : dataRootsOf(id)),
+    activeKind: (id) => store.activeOf(id)?.kind ?? null,
+    restoredBytes(id) {
+      const last = store.lastOf(id);
+      return (last?.kind === 'restore' ? last.progress.processed_bytes : null) ?? 0;
+    },
+  };
+}
+
+/** Operations are about a pod, or about a persistent volume, in which no process runs. */
+function subjectsOf({ pods, volumes }: Subjects) {
+  const { records, pause, dataRootsOf } = pods;
+  const { knows } = volumes;
+  return {
+    pause: {
+      wake: (id: string) => (knows(id) ? undefined : pause.wake(id)),
+      runStateOf: async (id: string) => (knows(id) ? 'stopped' : pause.runStateOf(id)),
+    } satisfies PodPause,
+    dataRootsOf: (id: string) => (knows(id) ? volumes.rootsOf(id) : dataRootsOf(id)),
     isGone: (id: string) =>
-      knows(id) ? lastingVolumes.isGone(id) : records.get(id)?.desired !== 'running',
+      knows(id) ? volumes.isGone(id) : records.get(id)?.desired !== 'running',
   };
 }

@@ -2,7 +2,7 @@
 import type { Stats } from 'node:fs';
 import { lstat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import type { DataRoot } from '../pods/pod-data.ts';
+import type { DataRoot } from '../containers/volumes/pod-volumes.ts';
 import { OperationFailure } from './operation-failure.ts';
 
 export type DataPlace = {

@@ -119,7 +119,7 @@ export async function runOperation(
   function end(outcome: Parameters<typeof finished>[1]): void {
     note({});
     note(finished(row(), outcome, clock.now()));
-    if (row().kind !== 'verify') ports.hold.wake(row().pod_id);
+    if (row().kind !== 'verify') ports.pause.wake(row().pod_id);
   }
 
   async function run(): Promise<void> {

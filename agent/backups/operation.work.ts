@@ -3,8 +3,8 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { RunCommand } from '#shared/runtime/run-command.ts';
 import type { Sealing } from '#shared/signing/sealing.ts';
-import type { DataRoot } from '../pods/pod-data.ts';
-import type { PodHold } from '../pods/pod-hold.ts';
+import type { DataRoot } from '../containers/volumes/pod-volumes.ts';
+import type { PodPause } from '../pods/pod-pause.ts';
 import type { Stage } from './operation.state.ts';
 import type { OperationRow, OperationStore, Progress } from './operation.store.ts';
 import type { Restic, Talk } from './restic.ts';
@@ -24,7 +24,7 @@ export type RunPorts = {
   store: OperationStore;
   sealing: Sealing;
   restic: Restic;
-  hold: PodHold;
+  pause: PodPause;
   dataRootsOf(podId: string): Promise<readonly DataRoot[]>;
   /** It is removed, or being removed. */
   isGone(podId: string): boolean;

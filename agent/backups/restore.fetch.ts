@@ -67,7 +67,7 @@ export async function fetchSnapshot(
   await unlessAborted(work.signal, () => digHoles(sparse, { ...ports, folder }));
   await unlessAborted(work.signal, () => putOnDisk(target, ports));
   await syncFolder(dirname(folder));
-  const was_running = (await ports.hold.standingOf(podId)) === 'running';
+  const was_running = (await ports.pause.runStateOf(podId)) === 'running';
   return { ...begun, staged, was_running, step: 'staged' };
 }
 

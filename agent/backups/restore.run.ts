@@ -44,7 +44,7 @@ async function prepare(work: Working<RestoreRow>, ports: RunPorts): Promise<void
   await dropStaging(work, ports);
   const journal = await fetchSnapshot(work, ports);
   work.move('stopping', { journal });
-  ports.hold.wake(podId);
+  ports.pause.wake(podId);
   const untilMs = ports.clock.monotonicMs() + STOP_DEADLINE_MS;
   await untilStopped(work, ports, { signal: work.signal, untilMs });
   // It may be another place by now; and from here on nothing in the pod can change it.
@@ -62,12 +62,12 @@ async function prepare(work: Working<RestoreRow>, ports: RunPorts): Promise<void
 /** Gives up at `untilMs`, monotonic: once trees are moved only the end of it all is left to wait for. */
 async function untilStopped(
   work: Working<RestoreRow>,
-  { clock, hold }: RunPorts,
+  { clock, pause }: RunPorts,
   { signal, untilMs }: { signal: AbortSignal; untilMs: number },
 ): Promise<void> {
   const { pod_id: podId } = work.row();
   for (;;) {
-    const standing = await hold.standingOf(podId);
+    const standing = await pause.runStateOf(podId);
     // Trees that are moved are put in place for whoever has them next: nothing of the pod was running.
     if (standing === 'gone' && isCancellable(work.row())) throw podGone();
     if (standing === 'stopped' || standing === 'failed' || standing === 'gone') return;
@@ -110,7 +110,7 @@ async function exchange(work: Working<RestoreRow>, journal: RestoreJournal): Pro
 }
 
 /** The old tree back; the restored one lies in the staging folder until that is removed. */
-async function undo(work: Working<RestoreRow>, { hold }: RunPorts): Promise<never> {
+async function undo(work: Working<RestoreRow>, { pause }: RunPorts): Promise<never> {
   const journal = journalOf(work);
   const old = join(journal.folder, 'old');
   const hasOld = await exists(old);
@@ -120,20 +120,20 @@ async function undo(work: Working<RestoreRow>, { hold }: RunPorts): Promise<neve
   if (await exists(old)) throw new Error('the old tree cannot be put back');
   work.note({ journal: { ...journal, step: 'undone' } });
   await rm(journal.folder, { recursive: true, force: true });
-  if ((await hold.standingOf(work.row().pod_id)) === 'gone') throw podGone();
+  if ((await pause.runStateOf(work.row().pod_id)) === 'gone') throw podGone();
   throw new OperationFailure('RolledBack', ROLLED_BACK);
 }
 
 /** The pod runs again, or the tree goes back. */
 async function start(work: Working<RestoreRow>, ports: RunPorts): Promise<void> {
-  const { clock, hold } = ports;
+  const { clock, pause } = ports;
   const { pod_id: podId } = work.row();
   const journal = journalOf(work);
-  hold.wake(podId);
+  pause.wake(podId);
   let untilMs = clock.monotonicMs() + START_DEADLINE_MS;
   let runningSinceMs: number | null = null;
   while (journal.was_running) {
-    const standing = await hold.standingOf(podId);
+    const standing = await pause.runStateOf(podId);
     if (standing === 'gone') break;
     const nowMs = clock.monotonicMs();
     // An engine that is away says nothing about the pod.
@@ -142,7 +142,7 @@ async function start(work: Working<RestoreRow>, ports: RunPorts): Promise<void> 
     if (runningSinceMs !== null && nowMs - runningSinceMs >= ports.settlingMs) break;
     if (standing === 'failed' || nowMs > untilMs) {
       beginUndo(work, NOT_RUNNING);
-      hold.wake(podId);
+      pause.wake(podId);
       return;
     }
     await clock.sleep(POLL_MS, work.stopping);
@@ -165,7 +165,7 @@ function codeOf(error: unknown): string {
 
 async function dropStaging(work: Working<RestoreRow>, ports: RunPorts): Promise<void> {
   const { pod_id: podId, journal } = work.row();
-  ports.hold.wake(podId);
+  ports.pause.wake(podId);
   if (journal !== null) await rm(journal.folder, { recursive: true, force: true, maxRetries: 5 });
 }
 

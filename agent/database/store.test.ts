@@ -10,8 +10,8 @@ import { inTransaction, openSqlite } from '#shared/runtime/sqlite.ts';
 import { podSpec } from '../../test/fakes/agents/test-agent.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { createLeaseStore } from '../leases/lease.store.ts';
-import { newPodRow } from '../pods/pod.record.ts';
 import { createPodStore, type PodRow } from '../pods/pod.store.ts';
+import { newPodRow } from '../pods/pod-row.ts';
 import { openDatabase, openHome } from './database.ts';
 
 function row(id: string, change: Partial<PodRow> = {}): PodRow {

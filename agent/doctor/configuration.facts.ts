@@ -3,7 +3,7 @@
 import { ConfigError, lookAtConfig, parseConfig } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { AGENT_CONFIG, type AgentConfig, readConfig } from '../config.ts';
-import { readPolicyFile } from '../pods/policy-file.ts';
+import { readPolicyFile } from '../pods/provider-policy.ts';
 
 export type ConfigurationFacts = {
   /** What is used for the other checks: wrong variables have their defaults. */

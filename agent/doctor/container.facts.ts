@@ -35,7 +35,7 @@ export async function tryContainers(options: {
     import('../containers/engine/dockerode-engine.ts'),
     import('../containers/images/builtin-image.ts'),
     import('../verify/verify.service.ts'),
-    import('../pods/disk-quota.ts'),
+    import('../pods/disk-limit.ts'),
   ]);
   const engine = createDockerodeEngine({ socketPath: options.socketPath, clock });
   const common = {

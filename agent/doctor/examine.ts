@@ -10,7 +10,7 @@ import type { RunCommand } from '#shared/runtime/run-command.ts';
 import { dockerSocketOf, isSecure } from '../config.ts';
 import { readEngineReport } from '../containers/engine/engine-report.ts';
 import { createNvidiaSmi } from '../gpu/nvidia/nvidia-smi.ts';
-import { probePort } from '../leases/port-probe.ts';
+import { probePort } from '../leases/port.service.ts';
 import { type ConfigurationFacts, NOBODY, readConfiguration } from './configuration.facts.ts';
 import { configurationFindings } from './configuration.findings.ts';
 import { notTried, tryContainers } from './container.facts.ts';

@@ -6,8 +6,7 @@ import { type Told, tell } from '#shared/check/told.ts';
 import { localHostOf, placeOf } from '#shared/http/listen.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { createSecureTransport, PLAIN_TRANSPORT } from '#shared/tls/transport.ts';
-import type { PortRange } from '../leases/port.service.ts';
-import type { PortProbe } from '../leases/port-probe.ts';
+import type { PortProbe, PortRange } from '../leases/port.service.ts';
 
 export type PortFacts = {
   agentHost: string;

@@ -4,7 +4,7 @@ import { isIP } from 'node:net';
 import { type Finding, fail, ok, unknown, warn } from '#shared/check/finding.ts';
 import { isPublicAddress } from '#shared/http/addresses.ts';
 import { placeOf } from '#shared/http/listen.ts';
-import { isLocalRegistry as isLocalName } from '../containers/images/registry-host.ts';
+import { isLocalRegistry as isLocalName } from '../containers/images/image-name.ts';
 import type { PortFacts } from './ports.facts.ts';
 
 /** More than this share in use, and pods begin to get no ports. */

@@ -8,7 +8,7 @@ import { KERNEL_SOURCES } from '../../test/fixtures/host-inventory.ts';
 import { EngineError } from '../containers/engine/engine.ts';
 import { createSimulatedDriver } from '../gpu/simulated-gpus.ts';
 import { noUpdates } from '../updates/update.status.ts';
-import { registerInventoryRoutes } from './inventory.routes.ts';
+import { registerInventoryRoutes } from './host.routes.ts';
 import { createInventoryService } from './inventory.service.ts';
 
 const EXECUTOR_ID = '3f9f41a6-0001-4000-8000-000000000001';

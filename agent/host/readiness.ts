@@ -3,6 +3,7 @@ import type { z } from 'zod';
 import type { Readiness } from '#shared/api/agent/inventory.ts';
 import { type Clock, withDeadline } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
+import { type DatabaseSync, isDiskFull } from '#shared/runtime/sqlite.ts';
 
 export type ReadinessProbe = {
   /** Resolves with a few words on what was found; rejects when the component is not usable. */
@@ -44,5 +45,28 @@ async function outcome(clock: Clock, probe: ReadinessProbe) {
     return { ok: true, message: await withDeadline(clock, PROBE_DEADLINE_MS, probe.check()) };
   } catch (error) {
     return { ok: false, message: messageOf(error) };
+  }
+}
+
+// MERGED agent/host/readiness.ts: Whether the agent's store still takes and gives.
+const NAME = 'probed_ms';
+
+/**
+ * Writes a row and reads it back; why that did not work, in words. Null for a full disk too: the agent lives with that,
+ * and a restart frees nothing.
+ */
+export function storeProblem(database: DatabaseSync, nowMs: number): string | null {
+  const written = String(nowMs);
+  try {
+    database
+      .prepare(
+        `INSERT INTO meta (name, value) VALUES (:name, :written)
+         ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
+      )
+      .run({ name: NAME, written });
+    const found = database.prepare('SELECT value FROM meta WHERE name = :name').get({ name: NAME });
+    return found?.['value'] === written ? null : 'it does not keep what is written';
+  } catch (error) {
+    return isDiskFull(error) ? null : messageOf(error);
   }
 }

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { openDatabase } from '../database/database.ts';
-import { problemOfStore } from './store-probe.ts';
+import { storeProblem } from './readiness.ts';
 
 it('finds a store that takes and gives, lives with a full one, and says what is wrong with any other', () => {
   const database = openDatabase(':memory:');
@@ -13,11 +13,11 @@ it('finds a store that takes and gives, lives with a full one, and says what is 
   };
   expect(fillUp).toThrow(/full/);
   const full = rows();
-  expect(problemOfStore(database, 1)).toBeNull();
+  expect(storeProblem(database, 1)).toBeNull();
   expect(rows()).toBe(full);
   database.exec('DELETE FROM meta');
-  expect(problemOfStore(database, 2)).toBeNull();
+  expect(storeProblem(database, 2)).toBeNull();
   expect(rows()).toBe(1);
   database.close();
-  expect(problemOfStore(database, 3)).toMatch(/not open/);
+  expect(storeProblem(database, 3)).toMatch(/not open/);
 });

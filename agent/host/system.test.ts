@@ -6,8 +6,8 @@ import { systemRandom } from '#shared/runtime/random.ts';
 import { VERSION } from '#shared/runtime/version.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { noUpdates } from '../updates/update.status.ts';
+import { registerSystemRoutes } from './host.routes.ts';
 import { createReadiness, type ReadinessProbe } from './readiness.ts';
-import { registerSystemRoutes } from './system.routes.ts';
 
 const EXECUTOR_ID = '3f9f41a6-0001-4000-8000-000000000001';
 const fine = async () => 'fine';

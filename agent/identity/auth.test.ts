@@ -2,8 +2,10 @@ import { request as httpRequest } from 'node:http';
 import { ed25519PairFromSeed, ed25519Sign } from '@polkadot/util-crypto';
 import { afterEach, expect, it } from 'vitest';
 import { z } from 'zod';
+import { AGENT_ROUTES } from '#shared/api/agent/routes.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import { hotkeyOf } from '#shared/signing/hotkey.ts';
+import { ROLES, type Role } from '#shared/signing/request-verifier.ts';
 import {
   type CanonicalParts,
   canonicalRequest,
@@ -14,7 +16,7 @@ import { createSigner, toHex } from '#shared/signing/sr25519.ts';
 import { createGuardedServer, EXECUTOR_ID } from '../../test/fakes/agents/guarded-server.ts';
 import { partsToSign, signatureHeaders } from '../../test/fakes/agents/sign-request.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
-import { BURST, REFILL_MS } from './failure-limit.ts';
+import { BURST, createFailureLimit, PUBLIC_PATHS, REFILL_MS, rolesFor } from './auth.ts';
 
 const URL = '/v1/pods/3f9f41a6-0002-4000-8000-000000000002/reboot?a=1&b=2';
 const BODY = '{"reboot":1}';
@@ -292,3 +294,77 @@ function rawPost(url: string, headers: string[]): Promise<number> {
     sent.end(BODY);
   });
 }
+
+function setUp(maxAddresses?: number) {
+  const clock = createManualClock();
+  const limit = createFailureLimit(clock, maxAddresses);
+  const exhaust = (address: string) => {
+    for (let n = 0; n < BURST; n += 1) limit.failed(address);
+  };
+  return { clock, limit, exhaust };
+}
+
+it('forgives one failure at a time, and all of them after a while', async () => {
+  const { clock, limit, exhaust } = setUp();
+  exhaust('192.0.2.1');
+  limit.failed('192.0.2.1');
+  expect(limit.allows('192.0.2.1')).toBe(false);
+  await clock.advance(REFILL_MS);
+  expect(limit.allows('192.0.2.1')).toBe(true);
+  limit.failed('192.0.2.1');
+  expect(limit.allows('192.0.2.1')).toBe(false);
+  await clock.advance(100 * BURST * REFILL_MS);
+  for (let n = 0; n < BURST; n += 1) {
+    expect(limit.allows('192.0.2.1')).toBe(true);
+    limit.failed('192.0.2.1');
+  }
+  expect(limit.allows('192.0.2.1')).toBe(false);
+});
+
+it('counts the addresses of one IPv6 network as one, and IPv4 ones each', () => {
+  const { limit, exhaust } = setUp();
+  exhaust('2001:db8:1:2::1');
+  expect(limit.allows('2001:db8:1:2:ffff::9')).toBe(false);
+  expect(limit.allows('2001:db8:1:3::1')).toBe(true);
+  // Written short: its groups of zeros are no part of the host.
+  exhaust('2001:db8::5:6:7:8');
+  expect(limit.allows('2001:db8::9:6:7:8')).toBe(false);
+  exhaust('::ffff:192.0.2.1');
+  expect(limit.allows('::ffff:192.0.2.2')).toBe(true);
+});
+
+it('remembers so many addresses, and forgets the one that failed longest ago', () => {
+  const { limit, exhaust } = setUp(2);
+  exhaust('192.0.2.1');
+  exhaust('192.0.2.2');
+  limit.failed('192.0.2.1');
+  exhaust('192.0.2.3');
+  const allowed = ['192.0.2.1', '192.0.2.2', '192.0.2.3'].map(limit.allows);
+  expect(allowed).toEqual([false, true, false]);
+});
+
+const signer = createSigner(new Uint8Array(32).fill(1));
+const cases = AGENT_ROUTES.flatMap((route) =>
+  ROLES.map((role) => ({ ...route, roles: route.roles as readonly Role[], role })),
+);
+
+it.each(cases)('$method $path admits $role as listed', async ({ method, path, roles, role }) => {
+  const clock = createManualClock();
+  const { server } = createGuardedServer(clock, [{ hotkey: signer.hotkey, roles: [role] }]);
+  server.route({ method, url: path, handler: async () => ({}) });
+  const url = path.replace(':id', 'x');
+  const request = { method, url, audience: EXECUTOR_ID, timestampMs: clock.now() };
+  const headers = signatureHeaders(signer, partsToSign(signer, request));
+  const response = await server.inject({ method, url, headers });
+  expect(response.statusCode).toBe(roles.includes(role) ? 200 : 403);
+});
+
+it('opens the public paths for reading only, and nothing that is on no list', () => {
+  for (const path of PUBLIC_PATHS) {
+    expect([rolesFor('GET', path), rolesFor('HEAD', path)]).toEqual(['public', 'public']);
+    expect(rolesFor('POST', path)).toBeNull();
+  }
+  expect(rolesFor('GET', '/v1/pods/:id/files')).toBeNull();
+  expect(rolesFor('HEAD', '/v1/inventory')).toBeNull();
+  expect(rolesFor('GET', '')).toBeNull();
+});

@@ -3,6 +3,9 @@
  * in neither list is refused, so a route that somebody forgets to list is closed, not open.
  */
 import type { FastifyRequest } from 'fastify';
+import { IDENTITY_PATH } from '#shared/api/agent/identity.ts';
+import { AGENT_ROUTES } from '#shared/api/agent/routes.ts';
+import { addressKeyOf } from '#shared/http/addresses.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -14,11 +17,10 @@ import {
   createRequestVerifier,
   MAX_SKEW_MS,
   type PendingRequest,
+  type Role,
   type TrustedKey,
 } from '#shared/signing/request-verifier.ts';
 import { type Verify, verifySr25519 } from '#shared/signing/sr25519.ts';
-import { createFailureLimit } from './failure-limit.ts';
-import { rolesFor } from './route-roles.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -104,4 +106,67 @@ export function registerAuth(server: HttpServer, auth: Auth): void {
 function rolesOf(request: FastifyRequest) {
   if (request.is404) return 'public';
   return rolesFor(request.method, request.routeOptions.url ?? '');
+}
+
+// MERGED agent/identity/auth.ts: Which roles a route admits: the listed routes of the agent, the public ones, and nothing else. Pure.
+/** Routes that need no signature: they tell nothing of pods or keys. */
+export const PUBLIC_PATHS = [
+  '/healthz',
+  '/readyz',
+  '/version',
+  '/metrics',
+  '/update-status',
+  IDENTITY_PATH,
+];
+
+const PUBLIC = new Set(PUBLIC_PATHS);
+const ROLES_OF = new Map<string, readonly Role[]>(
+  AGENT_ROUTES.map((route) => [`${route.method} ${route.path}`, route.roles]),
+);
+
+/** `pattern` is the route as it was registered, so no spelling of a path can reach another entry. */
+export function rolesFor(method: string, pattern: string): 'public' | readonly Role[] | null {
+  if (PUBLIC.has(pattern)) return method === 'GET' || method === 'HEAD' ? 'public' : null;
+  return ROLES_OF.get(`${method} ${pattern}`) ?? null;
+}
+
+// MERGED agent/identity/auth.ts: Slows down whoever makes us check signatures in vain: a token bucket per address (validator reference 2.2).
+export type FailureLimit = {
+  /** False while the address has spent its failures. */
+  allows(address: string): boolean;
+  /** Takes one token. */
+  failed(address: string): void;
+};
+
+/** Failures in a row before an address has to wait. */
+export const BURST = 30;
+/** One failure is forgiven in this time. */
+export const REFILL_MS = 1_000;
+/** Addresses remembered; the one that failed longest ago is forgotten first. */
+const MAX_ADDRESSES = 10_000;
+
+type Bucket = { tokens: number; atMs: number };
+
+/** `maxAddresses` is for tests. */
+export function createFailureLimit(clock: Clock, maxAddresses = MAX_ADDRESSES): FailureLimit {
+  const buckets = new Map<string, Bucket>();
+
+  function tokensOf(network: string): number {
+    const bucket = buckets.get(network);
+    if (bucket === undefined) return BURST;
+    return Math.min(BURST, bucket.tokens + (clock.monotonicMs() - bucket.atMs) / REFILL_MS);
+  }
+
+  return {
+    allows: (address) => tokensOf(addressKeyOf(address)) >= 1,
+    failed(address) {
+      const network = addressKeyOf(address);
+      const tokens = Math.max(0, tokensOf(network) - 1);
+      // Deleted first, so that the map's order is the order of the last failures.
+      buckets.delete(network);
+      const [oldest] = buckets.keys();
+      if (oldest !== undefined && buckets.size >= maxAddresses) buckets.delete(oldest);
+      buckets.set(network, { tokens, atMs: clock.monotonicMs() });
+    },
+  };
 }

@@ -5,8 +5,12 @@ import { freePorts } from '../../test/fakes/free-ports.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { openDatabase } from '../database/database.ts';
 import { createLeaseStore } from './lease.store.ts';
-import { createPortService, PORT_COOLING_MS, PortPoolExhausted } from './port.service.ts';
-import { probePort } from './port-probe.ts';
+import {
+  createPortService,
+  PORT_COOLING_MS,
+  PortPoolExhausted,
+  probePort,
+} from './port.service.ts';
 
 function createPorts(busy: readonly number[] = []) {
   const clock = createManualClock();

@@ -1,7 +1,9 @@
 /** Host ports of pods: leases from the configured range, stable until the pod's removal (agent reference 8). */
+
+import { createSocket } from 'node:dgram';
+import { createServer } from 'node:net';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Lease, LeaseStore } from './lease.store.ts';
-import type { PortProbe } from './port-probe.ts';
 
 export type PortRange = { first: number; last: number };
 export type PortService = ReturnType<typeof createPortService>;
@@ -91,4 +93,46 @@ export function createPortService(ports: {
     /** How many ports could be leased now. */
     freeCount: () => range.last - range.first + 1 - leases.list('port').length,
   };
+}
+
+// MERGED agent/leases/port.service.ts: Whether a host port can be listened on, found by trying.
+/** True when TCP and UDP on all IPv4 and IPv6 addresses can be bound right now. */
+export type PortProbe = (port: number) => Promise<boolean>;
+
+/** Errors that mean that the host has no such address family at all, not that the port is taken. */
+const NO_SUCH_FAMILY = new Set(['EAFNOSUPPORT', 'EADDRNOTAVAIL']);
+
+export const probePort: PortProbe = async (port) => {
+  const answers = await Promise.all([
+    canListen(port, '0.0.0.0'),
+    canListen(port, '::'),
+    canBindUdp(port, 'udp4'),
+    canBindUdp(port, 'udp6'),
+  ]);
+  return answers.every((free) => free);
+};
+
+function canListen(port: number, host: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', (error) => resolve(hasNoFamily(error)));
+    server.listen({ port, host, ipv6Only: host === '::' }, () => {
+      server.close(() => resolve(true));
+    });
+  });
+}
+
+function canBindUdp(port: number, type: 'udp4' | 'udp6'): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = createSocket({ type, ipv6Only: type === 'udp6' });
+    socket.once('error', (error) => {
+      socket.close();
+      resolve(hasNoFamily(error));
+    });
+    socket.bind(port, () => socket.close(() => resolve(true)));
+  });
+}
+
+function hasNoFamily(error: Error): boolean {
+  return 'code' in error && NO_SUCH_FAMILY.has(String(error.code));
 }

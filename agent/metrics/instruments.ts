@@ -2,7 +2,7 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { OperationRow } from '../backups/operation.store.ts';
 import type { FrameCounts } from '../logs/log-frames.ts';
-import type { LaunchStage } from '../pods/timed-steps.ts';
+import type { LaunchStage } from '../pods/step-ports.ts';
 
 export const AGENT_PREFIX = 'podwright_agent_';
 const MS_PER_SECOND = 1_000;

@@ -10,7 +10,7 @@ import type { CountedXid } from '../gpu/xid.ts';
 import type { LeaseStore } from '../leases/lease.store.ts';
 import type { PortRange } from '../leases/port.service.ts';
 import type { PeriodicWork } from '../periodic-work.ts';
-import type { PodRecords } from '../pods/pod.records.ts';
+import type { PodRecords } from '../pods/pod-records.ts';
 import { createMetricsJob, type MetricsJobPorts } from './metrics.job.ts';
 import { registerMetricsRoutes, registerSampleRoutes } from './metrics.routes.ts';
 import type { Metrics } from './metrics.ts';

@@ -7,9 +7,9 @@ import type { OperationRow, OperationStore } from '../backups/operation.store.ts
 import type { GpuMetrics } from '../config.ts';
 import type { CountedXid } from '../gpu/xid.ts';
 import type { LeaseStore } from '../leases/lease.store.ts';
-import { containerName, specOf } from '../pods/pod.record.ts';
-import type { PodRecords } from '../pods/pod.records.ts';
 import type { PodRow } from '../pods/pod.store.ts';
+import type { PodRecords } from '../pods/pod-records.ts';
+import { containerName, specOf } from '../pods/pod-row.ts';
 import {
   type AgentState,
   type GpuLeaseState,

@@ -9,8 +9,7 @@ import { createTestAgent, NO_GATEWAY, podSpec } from '../../test/fakes/agents/te
 import { createFakeEngine } from '../../test/fakes/engine/fake-engine.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
-import type { AgentPorts } from '../agent-ports.ts';
-import type { Agent } from '../app.ts';
+import type { Agent, AgentPorts } from '../app.ts';
 import type { GpuReading } from '../gpu/gpu-driver.ts';
 import { createGpuSource } from '../gpu/gpu-lease.ts';
 import { createSimulatedDriver } from '../gpu/simulated-gpus.ts';

@@ -12,9 +12,9 @@ import type { GatewayLink } from '../access/ssh/gateway-link.ts';
 import type { ContainerEngine, ContainerUsage } from '../containers/engine/engine.ts';
 import type { GpuDriver, GpuReading } from '../gpu/gpu-driver.ts';
 import type { HostProbe, HostSample } from '../host/host-probe.ts';
-import { specOf } from '../pods/pod.record.ts';
-import type { PodRecords } from '../pods/pod.records.ts';
 import type { PodRow } from '../pods/pod.store.ts';
+import type { PodRecords } from '../pods/pod-records.ts';
+import { specOf } from '../pods/pod-row.ts';
 import { nextSample, type PodSample } from './pod-sample.ts';
 import type { PodUsage } from './usage/pod-usage.ts';
 

@@ -3,13 +3,12 @@ import type { PodCondition } from '#shared/api/agent/pod.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { type ContainerEngine, EngineError } from '../containers/engine/engine.ts';
-import type { DiskQuotaProbe } from './disk-quota.ts';
-import type { DiskStop } from './disk-stop.ts';
-import type { FolderBytes } from './folder-bytes.ts';
-import { specOf } from './pod.record.ts';
-import type { PodRecords } from './pod.records.ts';
+import type { PodVolumes } from '../containers/volumes/pod-volumes.ts';
+import type { DiskQuotaProbe, DiskStop } from './disk-limit.ts';
+import type { FolderBytes } from './folder-size.ts';
 import type { PodRow } from './pod.store.ts';
-import type { PodVolumes } from './pod-volumes.ts';
+import type { PodRecords } from './pod-records.ts';
+import { specOf } from './pod-row.ts';
 
 /** The engine walks all files of a container to answer. */
 export const DISK_INTERVAL_MS = 60_000;

@@ -6,8 +6,8 @@ import type { Log } from '#shared/runtime/log.ts';
 import { createSemaphore } from '#shared/runtime/semaphore.ts';
 import type { GpuDriver } from '../gpu/gpu-driver.ts';
 import { LIST_ARGS, listedUuids } from '../gpu/nvidia/mig.ts';
-import { specOf } from './pod.record.ts';
-import type { PodRecords } from './pod.records.ts';
+import type { PodRecords } from './pod-records.ts';
+import { specOf } from './pod-row.ts';
 
 export const GPU_PROBE_INTERVAL_MS = 60_000;
 /** Looks in a row without a GPU until it counts as lost. */

@@ -8,9 +8,9 @@ import { openDatabase } from '../database/database.ts';
 import { createGpuHealthStore } from '../gpu/gpu-health.store.ts';
 import { createGpuProbe, GPU_PROBE_INTERVAL_MS } from './gpu-probe.job.ts';
 import { createGpuWatch } from './gpu-watch.job.ts';
-import { newPodRow } from './pod.record.ts';
-import { createPodRecords } from './pod.records.ts';
 import { createPodStore } from './pod.store.ts';
+import { createPodRecords } from './pod-records.ts';
+import { newPodRow } from './pod-row.ts';
 
 const PCI = '00000000:1B:00.0';
 const SEEN = `GPU 0: NVIDIA H100 (UUID: ${H100_A})\n`;
@@ -28,7 +28,7 @@ function setUp() {
     spec_hash: 'hash',
   };
   pods.put({ ...newPodRow('pod', 1, content, startedMs), phase: 'running', container_id: 'c' });
-  const records = createPodRecords({ database, pods, clock, onWrite: () => undefined });
+  const records = createPodRecords({ database, clock, onWrite: () => undefined });
   const state = {
     answer: async (): Promise<{ exitCode: number; stdout: string } | null> => ({
       exitCode: 0,

@@ -1,9 +1,9 @@
 /** Removes pods whose time is over, as their spec says: nobody has to be there to ask for it. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
-import { specOf } from './pod.record.ts';
-import type { PodRecords } from './pod.records.ts';
 import type { PodService } from './pod.service.ts';
+import type { PodRecords } from './pod-records.ts';
+import { specOf } from './pod-row.ts';
 
 export const LIFETIME_INTERVAL_MS = 10_000;
 const SECOND_MS = 1_000;

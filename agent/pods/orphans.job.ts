@@ -9,7 +9,7 @@ import {
   type NetworkState,
   type VolumeState,
 } from '../containers/engine/engine.ts';
-import type { PodRecords } from './pod.records.ts';
+import type { PodRecords } from './pod-records.ts';
 
 export const ORPHANS_INTERVAL_MS = 5 * 60_000;
 /** A younger object may belong to work under way. */

@@ -7,8 +7,8 @@ import { createFakeEngine, type FakeEngine } from '../../test/fakes/engine/fake-
 import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
 import type { Agent } from '../app.ts';
 import { LABELS } from '../containers/engine/engine.ts';
+import { volumeName } from '../containers/volumes/pod-volumes.ts';
 import { openDatabase } from '../database/database.ts';
-import { volumeName } from './pod-volumes.ts';
 
 const IMAGE = 'registry.example/one:1';
 const ID = '00000000-0000-4000-8000-000000000001';

@@ -1,6 +1,6 @@
 /** What pods need of whoever lets people log in to them. */
 import type { PodView } from '#shared/api/agent/pod.ts';
-import type { LoginState } from './pod.containers.ts';
+import type { LoginState } from './plan-facts.ts';
 import type { PodRow } from './pod.store.ts';
 
 /** The parts of a pod's view that are about logging in. */
@@ -18,6 +18,15 @@ export type PodSsh = {
   publish(): void;
   loginOf(row: PodRow): LoginState;
   viewOf(row: PodRow): SshView;
+  /** Read-only mounts with the keys of a pod that runs its own SSH server. */
+  keyMounts(row: PodRow): { source: string; target: string }[];
   /** Before a container that publishes the pod's SSH port itself. Rejects with PortNotLeft. */
   portLeft(row: PodRow): Promise<void>;
 };
+
+/** Where every pod finds what the agent mounts. */
+export const MOUNT_POINT = '/.podwright';
+/** Where a pod with an SSH server of its own finds its folder of keys. */
+export const KEYS_MOUNT_POINT = `${MOUNT_POINT}/ssh`;
+/** One key per line, replaced whole whenever the keys change. */
+export const AUTHORIZED_KEYS_FILE = `${KEYS_MOUNT_POINT}/authorized_keys`;

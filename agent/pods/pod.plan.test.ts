@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
 import { type ContainerState, LABELS } from '../containers/engine/engine.ts';
-import type { PlanFacts } from './pod.containers.ts';
+import type { PlanFacts } from './plan-facts.ts';
 import { planPod } from './pod.plan.ts';
-import { newPodRow } from './pod.record.ts';
 import type { PodRow } from './pod.store.ts';
+import { newPodRow } from './pod-row.ts';
 
 const FACTS: PlanFacts = {
   nowMs: 1_000_000,
@@ -13,7 +13,7 @@ const FACTS: PlanFacts = {
   launchHash: 'hash',
   login: { kind: 'none' },
   surplusLeases: false,
-  held: false,
+  paused: false,
 };
 
 function row(change: Partial<PodRow> = {}): PodRow {
@@ -170,9 +170,9 @@ it.each<[string, Partial<PodRow>, ContainerState[], object]>([
 });
 
 it('has a held pod stand still, whatever else is wanted of it but its removal', () => {
-  const held = { ...FACTS, held: true };
+  const held = { ...FACTS, paused: true };
   const running = container();
-  const stop = { kind: 'stop_for_hold', container: running };
+  const stop = { kind: 'stop_for_pause', container: running };
   expect(planPod(row(), [running], held)).toEqual(stop);
   expect(planPod(row(rebooting), [running], held)).toEqual(stop);
   expect(planPod(row({ phase: 'pending' }), [exited], held)).toEqual({

@@ -1,6 +1,5 @@
 /** What to do next for a pod, given its row and its containers (agent reference 5). Pure. */
 import type { ContainerState } from '../containers/engine/engine.ts';
-import { type Cause, fallbackOf, stagedOf } from './pod.change.ts';
 import {
   causeOfExit,
   type ExitCause,
@@ -11,11 +10,12 @@ import {
   type PlanFacts,
   REMOVING_POLL_MS,
   retryIsAhead,
-} from './pod.containers.ts';
-import { lastExitOf } from './pod.record.ts';
+} from './plan-facts.ts';
 import { RESTING_PHASES } from './pod.state.ts';
 import type { PodRow } from './pod.store.ts';
-import { planTrial } from './pod.trial.ts';
+import { type Cause, fallbackOf, stagedOf } from './pod-generations.ts';
+import { lastExitOf } from './pod-row.ts';
+import { planTrial } from './trial.plan.ts';
 
 export type Step =
   /** Nothing to do before `untilMs`; null: until something happens. */
@@ -33,7 +33,7 @@ export type Step =
   | { kind: 'begin_reboot'; container: ContainerState }
   | { kind: 'stop_for_reboot'; container: ContainerState }
   /** It is to stand still, or a restore is about to exchange its tree. */
-  | { kind: 'stop_for_hold'; container: ContainerState }
+  | { kind: 'stop_for_pause'; container: ContainerState }
   | { kind: 'finish_reboot'; container: ContainerState }
   | { kind: 'remove_containers'; containers: readonly ContainerState[] }
   /** Give up ports and GPUs that no generation asks for. */
@@ -56,7 +56,7 @@ export function planPod(
   facts: PlanFacts,
 ): Step {
   if (row.desired === 'removed') return planRemoval(row, containers, facts.nowMs);
-  if (facts.held) return planHold(containers);
+  if (facts.paused) return planPause(containers);
   if (stagedOf(row)?.image_id != null) return { kind: 'switch' };
   const fallback = fallbackOf(row);
   if (fallback !== null) return planTrial(row, fallback, containers, facts);
@@ -71,9 +71,9 @@ export function planPod(
 }
 
 /** Whatever else is wanted waits until it may run again. */
-function planHold(containers: readonly ContainerState[]): Step {
+function planPause(containers: readonly ContainerState[]): Step {
   const container = containers.find(isAlive);
-  return container === undefined ? FOREVER : { kind: 'stop_for_hold', container };
+  return container === undefined ? FOREVER : { kind: 'stop_for_pause', container };
 }
 
 function planRemoval(row: PodRow, containers: readonly ContainerState[], nowMs: number): Step {

@@ -12,7 +12,7 @@ import type { Agent } from '../app.ts';
 import { createDockerodeEngine } from '../containers/engine/dockerode-engine.ts';
 import { LABELS } from '../containers/engine/engine.ts';
 import { openDatabase } from '../database/database.ts';
-import { probePort } from '../leases/port-probe.ts';
+import { probePort } from '../leases/port.service.ts';
 
 const PORTS_PER_AGENT = 10;
 const engine = createDockerodeEngine({ socketPath: '/var/run/docker.sock', clock: systemClock });

@@ -8,19 +8,19 @@ import { ApiError } from '#shared/runtime/errors.ts';
 import type { RegistryLogins } from '../containers/images/registry-logins.ts';
 import type { GpuLeases } from '../gpu/gpu-lease.ts';
 import { PortPoolExhausted, type PortService } from '../leases/port.service.ts';
-import { mustStage, newestOf, stagePatch } from './pod.change.ts';
-import type { GpuMode } from './pod.container.ts';
-import type { LostPods } from './pod.lost.ts';
-import { newPodRow, type PodContent, specHash } from './pod.record.ts';
-import type { PodPatch, PodRecords } from './pod.records.ts';
+import { checkLogin, checkPolicy, type HostLimits, refusalsOf, specRefused } from './admission.ts';
+import type { GpuMode } from './container-spec.ts';
+import type { LostPods } from './lost-pods.ts';
 import { REBOOTABLE_PHASES } from './pod.state.ts';
 import type { PodRow } from './pod.store.ts';
-import type { PodSupervisor } from './pod.supervisor.ts';
-import { podView } from './pod.view.ts';
+import { mustStage, newestOf, stagePatch } from './pod-generations.ts';
 import type { PodPulls } from './pod-pulls.ts';
+import type { PodPatch, PodRecords } from './pod-records.ts';
+import { newPodRow, type PodContent, specHash } from './pod-row.ts';
 import type { PodSsh } from './pod-ssh.ts';
-import { checkLogin, checkPolicy, type HostLimits, refusalsOf, specRefused } from './policy.ts';
-import type { Refusal } from './provider-rules.ts';
+import { podView } from './pod-view.ts';
+import type { PodSupervisor } from './pod-worker.ts';
+import type { Refusal } from './provider-policy.ts';
 
 export type PodService = ReturnType<typeof createPodService>;
 

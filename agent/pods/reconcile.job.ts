@@ -10,13 +10,13 @@ import {
   LABELS,
 } from '../containers/engine/engine.ts';
 import type { EngineHealth } from '../containers/engine/engine-health.ts';
+import { podLabels } from '../containers/engine/labels.ts';
 import type { PortService } from '../leases/port.service.ts';
-import { executorLabels } from './pod.container.ts';
-import type { FactsOf } from './pod.facts.ts';
+import type { FactsOf } from './plan-facts.ts';
 import { planPod } from './pod.plan.ts';
-import type { PodRecords } from './pod.records.ts';
 import type { PodRow } from './pod.store.ts';
-import type { PodSupervisor } from './pod.supervisor.ts';
+import type { PodRecords } from './pod-records.ts';
+import type { PodSupervisor } from './pod-worker.ts';
 
 export const RECONCILE_INTERVAL_MS = 10_000;
 /** Removed pods are remembered this long, so that a repeated DELETE is answered alike. */
@@ -42,7 +42,7 @@ export function createReconcile(deps: {
   onRun(tookMs: number, failure: 'engine_away' | 'internal' | null): void;
 }) {
   const { engine, health, records, ports, supervisor, clock, log } = deps;
-  const labels = executorLabels(deps.executorId);
+  const labels = podLabels(deps.executorId);
   const corrupt = new Set<string>();
 
   async function observe(): Promise<Map<string, ContainerState[]> | null> {

@@ -1,8 +1,8 @@
 /** Takes everything of one executor off the engine: for a host that leaves the market, or a fresh start. */
 import { messageOf } from '#shared/runtime/errors.ts';
 import { type ContainerEngine, LABELS } from '../containers/engine/engine.ts';
+import { buildLabels } from '../containers/images/build-context.ts';
 import { removeBuilt } from '../containers/images/build-sweep.ts';
-import { buildLabels } from '../containers/images/build-text.ts';
 import type { Firewall } from '../containers/network/firewall.ts';
 
 /** For all pods at a time, whatever theirs is: somebody waits for the end. */

@@ -6,10 +6,10 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { EngineError } from '../containers/engine/engine.ts';
 import type { VolumeService } from '../containers/volumes/volume.service.ts';
-import type { DiskStop } from './disk-stop.ts';
-import type { FolderBytes, FolderEntries } from './folder-bytes.ts';
-import { specOf } from './pod.record.ts';
-import type { PodRecords } from './pod.records.ts';
+import type { DiskStop } from './disk-limit.ts';
+import type { FolderBytes, FolderEntries } from './folder-size.ts';
+import type { PodRecords } from './pod-records.ts';
+import { specOf } from './pod-row.ts';
 
 export const VOLUME_WATCH_INTERVAL_MS = 60_000;
 /** Who is above the limit has so long to tidy up: what it holds may have been saved above it. */
@@ -32,7 +32,7 @@ export function createVolumeWatch(deps: {
   records: PodRecords;
   folderBytes: FolderBytes;
   folderEntries: FolderEntries;
-  stop: DiskStop;
+  diskStop: DiskStop;
   clock: Clock;
   log: Log;
 }) {
@@ -48,7 +48,7 @@ export function createVolumeWatch(deps: {
     const { id, sizeBytes: limit, hostPath } = volume;
     const pod = holderOf(id);
     // The agent may have been killed between the decision and the stop.
-    if (pod !== undefined) await deps.stop.again(pod);
+    if (pod !== undefined) await deps.diskStop.again(pod);
     const last = looks.get(id);
     const beganMs = clock.monotonicMs();
     if (last !== undefined && last.podId === (pod?.id ?? null) && beganMs < last.nextMs) return;
@@ -75,7 +75,7 @@ export function createVolumeWatch(deps: {
     if (!isFar && endedMs - look.overSinceMs < GRACE_MS) return;
     const message = `The volume at /mnt holds ${bytes} bytes, of ${limit} that it may`;
     log.warn({ pod_id: pod.id, copy_id: id, bytes, limit }, 'a volume is above its limit');
-    await deps.stop.begin(pod, message);
+    await deps.diskStop.begin(pod, message);
   }
 
   return {

@@ -1,6 +1,6 @@
 /** What is run in a container for each request that is no shell's: fixed scripts, as in exec/shell.ts. Pure. */
 import { script } from '../access/exec/shell.ts';
-import { MOUNT_POINT } from '../pods/mount-point.ts';
+import { MOUNT_POINT } from '../pods/pod-ssh.ts';
 
 /** sftp-server asks for its user's name, which an image without /etc/passwd cannot tell. */
 const SFTP_SCRIPT = `cd 2>/dev/null

@@ -17,7 +17,7 @@ import {
   writeWhole,
 } from '../access/ssh/gateway-files.ts';
 import type { ExecEngine } from '../containers/engine/exec.ts';
-import { createFailureLimit } from '../identity/failure-limit.ts';
+import { createFailureLimit } from '../identity/auth.ts';
 import { BOUNDS, type Bounds, countTraffic, createSeats } from './limits.ts';
 import { createProbeKey, probeLogin } from './probe.ts';
 import { createPodDoor, type DoorPorts, type PodDoor } from './ssh-listener.ts';

@@ -1,7 +1,7 @@
 /** How much room there is: connections that have not logged in, sessions per pod and in all. */
 import { type Counter, createCounter } from '#shared/runtime/semaphore.ts';
 import type { GatewayTraffic } from '../access/ssh/gateway-files.ts';
-import type { FailureLimit } from '../identity/failure-limit.ts';
+import type { FailureLimit } from '../identity/auth.ts';
 
 export type Seats = { waiting: Counter; sessions: Counter };
 

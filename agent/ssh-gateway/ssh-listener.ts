@@ -6,7 +6,7 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { GatewayPod } from '../access/ssh/gateway-files.ts';
 import type { ExecEngine } from '../containers/engine/exec.ts';
-import type { FailureLimit } from '../identity/failure-limit.ts';
+import type { FailureLimit } from '../identity/auth.ts';
 import { type AuthorizedKey, hasSigned, keyMeant, parseAuthorizedKeys } from './authorized-keys.ts';
 import { serveConnection } from './connection.ts';
 import type { Bounds, Seats } from './limits.ts';

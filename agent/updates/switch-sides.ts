@@ -6,7 +6,7 @@ import { definedIn } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import { VERSION } from '#shared/runtime/version.ts';
-import { trustedKeysFrom } from '../identity/key-set-file.ts';
+import { trustedKeysFrom } from '../identity/trusted-keys.ts';
 import { createAgentUnit } from './agent-unit.ts';
 import { createContainerInstallation } from './container-installation.ts';
 import type { Replacement } from './installation.ts';

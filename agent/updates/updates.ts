@@ -1,7 +1,13 @@
-/** How the agent updates itself, put together; where it is not to, what it then says. */
-import type { AgentPorts } from '../agent-ports.ts';
+/** Composes the agent's own updates; without a configured source, reports that updates are off. */
+
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
+import type { OperationStore } from '../backups/operation.store.ts';
+import type { GpuDriver } from '../gpu/gpu-driver.ts';
 import type { PeriodicWork } from '../periodic-work.ts';
-import type { PodCore } from '../pod-core.ts';
+import type { PodRecords } from '../pods/pod-records.ts';
 import type { Verification } from '../verify/verification.ts';
 import { probeProblem, runningPods, workUnderWay } from './host-work.ts';
 import {
@@ -13,13 +19,26 @@ import {
 import { noUpdates } from './update.status.ts';
 import { createUpdateStore } from './update.store.ts';
 
-/** Nothing is looked for before its work runs. */
-export function createSelfUpdate(
-  ports: AgentPorts,
-  core: PodCore,
-  { verify }: Pick<Verification, 'verify'>,
-) {
-  const updates = ports.updates && updateService(ports.updates, ports, core, verify);
+export type SelfUpdatePorts = {
+  executorId: string;
+  clock: Clock;
+  random: Random;
+  log: Log;
+  database: DatabaseSync;
+  gpuDriver: GpuDriver;
+  /** Null: the agent does not update itself. */
+  updates: UpdatePorts | null;
+};
+
+type Parts = {
+  records: PodRecords;
+  operations: OperationStore;
+  verify: Verification['verify'];
+};
+
+/** Looks for no update before the caller runs `work`. */
+export function createSelfUpdate(ports: SelfUpdatePorts, parts: Parts) {
+  const updates = ports.updates && updateService(ports.updates, ports, parts);
   const pass = (service: UpdateService): PeriodicWork => ({
     name: 'update',
     intervalMs: UPDATE_PASS_MS,
@@ -34,9 +53,8 @@ export function createSelfUpdate(
 
 function updateService(
   updates: UpdatePorts,
-  { clock, random, log, executorId, database, gpuDriver }: AgentPorts,
-  { records, operations }: PodCore,
-  verify: Verification['verify'],
+  { clock, random, log, executorId, database, gpuDriver }: SelfUpdatePorts,
+  { records, operations, verify }: Parts,
 ): UpdateService {
   return createUpdateService({
     ...{ ...updates, clock, random, log, executorId },

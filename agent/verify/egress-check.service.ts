@@ -8,7 +8,7 @@ import {
   EngineError,
   type EngineErrorKind,
 } from '../containers/engine/engine.ts';
-import { isLocalRegistry, registryHostOf } from '../containers/images/registry-host.ts';
+import { isLocalRegistry, registryHostOf } from '../containers/images/image-name.ts';
 
 /** Together below what a caller waits for. */
 const ANSWER_MS = 10_000;

@@ -11,7 +11,7 @@ import {
   EngineError,
   type EngineErrorKind,
 } from '../containers/engine/engine.ts';
-import { isLocalRegistry, registryHostOf } from '../containers/images/registry-host.ts';
+import { isLocalRegistry, registryHostOf } from '../containers/images/image-name.ts';
 
 /** For all of them together. */
 const ANSWER_MS = 10_000;

@@ -10,7 +10,7 @@ import type { ExecEngine } from '../containers/engine/exec.ts';
 import type { GpuDriver } from '../gpu/gpu-driver.ts';
 import type { PortRange } from '../leases/port.service.ts';
 import type { PeriodicWork } from '../periodic-work.ts';
-import type { PodRecords } from '../pods/pod.records.ts';
+import type { PodRecords } from '../pods/pod-records.ts';
 import { createCardChallenges } from './challenges/card-challenges.ts';
 import { registerChallengeRoutes } from './challenges/challenge.routes.ts';
 import { createChallengeService } from './challenges/challenge.service.ts';

@@ -1,8 +1,7 @@
 /** What a validator asks of a host whose provider lets no pod have the whole, held against the agent's own rules. */
 import { expect, it } from 'vitest';
 import { PodPut } from '#shared/api/agent/pod.ts';
-import { NO_POLICY } from '../../agent/pods/policy-file.ts';
-import { providerRefusals } from '../../agent/pods/provider-rules.ts';
+import { NO_POLICY, providerRefusals } from '../../agent/pods/provider-policy.ts';
 import { leastSpec, probeSpec } from '../../validator/inspection/rental-probe/probe-spec.ts';
 import { testInventory } from '../fixtures/host-inventory.ts';
 

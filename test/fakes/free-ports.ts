@@ -1,6 +1,6 @@
 /** Host ports for tests: a row of neighbours that nothing listens on, apart for each test process. */
 import { systemRandom } from '#shared/runtime/random.ts';
-import { probePort } from '../../agent/leases/port-probe.ts';
+import { probePort } from '../../agent/leases/port.service.ts';
 
 const LOWEST = 21_000;
 /** Below the ports that the kernel hands to outgoing connections. */

@@ -5,9 +5,9 @@ import type { PodCondition } from '#shared/api/agent/pod.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { createSemaphore } from '#shared/runtime/semaphore.ts';
 import type { PortService } from '../../leases/port.service.ts';
-import { SSH_PORT, specOf } from '../../pods/pod.record.ts';
-import type { PodRecords } from '../../pods/pod.records.ts';
 import type { PodRow } from '../../pods/pod.store.ts';
+import type { PodRecords } from '../../pods/pod-records.ts';
+import { SSH_PORT, specOf } from '../../pods/pod-row.ts';
 
 export const OWN_SSHD_INTERVAL_MS = 2_000;
 /** A server that has spoken is asked again this much later: it notes each of our visits. */

@@ -2,7 +2,7 @@
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, renameSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { RunCommand } from '#shared/runtime/run-command.ts';
-import { KEYS_MOUNT_POINT } from '../../pods/mount-point.ts';
+import { KEYS_MOUNT_POINT } from '../../pods/pod-ssh.ts';
 
 /** Where distributions keep it. */
 export const SFTP_PROGRAMS = [

@@ -1,32 +1,38 @@
 /** ContainerEngine over dockerode, which is known to nothing outside this folder. */
 import { z } from 'zod';
-import { Agent } from '#shared/http/node-http.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { containerOptions } from './container-options.ts';
+import { createDockerClient, type Docker } from './docker-client.ts';
 import { type ContainerEngine, type ContainerState, EngineError } from './engine.ts';
 import {
   Anything,
   ContainerAnswer,
   ContainerListAnswer,
   ContainerSizeAnswer,
+  ContainerUsageAnswer,
   CreatedAnswer,
   DiskAnswer,
   EventAnswer,
   InfoAnswer,
   NetworkAnswer,
+  VolumeAnswer,
+  VolumeListAnswer,
   WaitAnswer,
 } from './engine-answers.ts';
-import { createEngineCall, DEADLINES_MS, labelFilter, orAborted, unless } from './engine-call.ts';
+import {
+  createEngineCall,
+  DEADLINES_MS,
+  type EngineCall,
+  labelFilter,
+  orAborted,
+  unless,
+} from './engine-call.ts';
 import { toEngineError } from './engine-errors.ts';
 import { createEngineImages } from './engine-images.ts';
 import { bytesOf, jsonLines, logFrames } from './engine-stream.ts';
-import { createEngineVolumes } from './engine-volumes.ts';
-import { loadDockerode } from './load-dockerode.ts';
-import { ContainerUsageAnswer } from './usage-answer.ts';
 
 const MS_PER_SECOND = 1_000;
 const DEFAULT_NETWORK = 'bridge';
-const Dockerode = await loadDockerode();
 
 /** Talks to the engine behind a Unix socket; connects on the first call. */
 export function createDockerodeEngine(options: {
@@ -35,14 +41,7 @@ export function createDockerodeEngine(options: {
 }): ContainerEngine {
   const { clock } = options;
   const call = createEngineCall(clock);
-  const connection = {
-    socketPath: options.socketPath,
-    // A DOCKER_HOST in the environment would win over the socket otherwise.
-    host: undefined,
-    // New connections cost more than the small calls themselves.
-    agent: new Agent({ keepAlive: true }),
-  };
-  const docker = new Dockerode(connection);
+  const docker = createDockerClient(options.socketPath);
 
   const inspectContainer = (idOrName: string): Promise<ContainerState | null> =>
     unless(
@@ -235,4 +234,40 @@ async function unlessUnchanged(work: Promise<unknown>): Promise<unknown> {
     if (error instanceof Error && 'statusCode' in error && error.statusCode === 304) return null;
     throw error;
   }
+}
+
+// MERGED agent/containers/engine/dockerode-engine.ts: The engine's named volumes over dockerode.
+type VolumeMethods = 'createVolume' | 'listVolumes' | 'removeVolume';
+
+/** `call` is the one that the other methods use too. */
+export function createEngineVolumes(
+  docker: Docker,
+  call: EngineCall,
+): Pick<ContainerEngine, VolumeMethods> {
+  return {
+    async createVolume(name, labels) {
+      await call(DEADLINES_MS.volume, Anything, (abortSignal) => {
+        const body = { Name: name, Driver: 'local', Labels: labels };
+        // Without these two, dockerode would send the whole request in the query string as well.
+        const request = { _query: {}, _body: body, abortSignal };
+        return docker.createVolume(request);
+      });
+      // The engine answers with whatever has the name already, whoever made it.
+      const made = await call(DEADLINES_MS.volume, VolumeAnswer, (abortSignal) =>
+        docker.getVolume(name).inspect({ abortSignal }),
+      );
+      const isOurs = Object.entries(labels).every(([label, value]) => made.labels[label] === value);
+      if (!isOurs) throw new EngineError('conflict', `the volume ${name} belongs to somebody else`);
+    },
+    listVolumes: (labels) =>
+      call(DEADLINES_MS.volume, VolumeListAnswer, (abortSignal) =>
+        docker.listVolumes({ filters: labelFilter(labels), abortSignal }),
+      ),
+    async removeVolume(name) {
+      const removed = call(DEADLINES_MS.removeVolume, Anything, (abortSignal) =>
+        docker.getVolume(name).remove({ abortSignal }),
+      );
+      await unless(['not_found'], undefined, removed);
+    },
+  };
 }

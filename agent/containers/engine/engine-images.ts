@@ -1,15 +1,15 @@
 /** The engine's images over dockerode: pulling, building, naming, removing. */
 import { Readable } from 'node:stream';
-import type Dockerode from 'dockerode';
 import { DOCKER_HUB, type RegistryAuth } from '#shared/api/agent/images.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
-import { BuildRecord, buildFailure, followBuild } from './build.ts';
+import { BuildRecord, buildFailure, followBuild } from './build-stream.ts';
+import type { Docker } from './docker-client.ts';
 import { type ContainerEngine, EngineError } from './engine.ts';
 import { Anything, DistributionAnswer, ImageAnswer, ImageListAnswer } from './engine-answers.ts';
 import { DEADLINES_MS, type EngineCall, orAborted, unless } from './engine-call.ts';
 import { toEngineError, toPullError } from './engine-errors.ts';
 import { bytesOf, jsonLines } from './engine-stream.ts';
-import { failOn, followPull, PullRecord } from './pull.ts';
+import { failOn, followPull, PullRecord } from './pull-stream.ts';
 
 const CPU_PERIOD_US = 100_000;
 /** What Docker Hub is called in a login. */
@@ -26,7 +26,7 @@ type ImageMethods =
 
 /** `call` is the one that the other methods use too. */
 export function createEngineImages(
-  docker: Dockerode,
+  docker: Docker,
   call: EngineCall,
   clock: Clock,
 ): Pick<ContainerEngine, ImageMethods> {

@@ -2,12 +2,11 @@
 
 import type { Duplex } from 'node:stream';
 import { z } from 'zod';
-import { Agent } from '#shared/http/node-http.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
+import { createDockerClient, type Docker } from './docker-client.ts';
 import { EngineError } from './engine.ts';
 import { createEngineCall, DEADLINES_MS, unless } from './engine-call.ts';
 import { logFrames } from './engine-stream.ts';
-import { loadDockerode } from './load-dockerode.ts';
 
 export type ExecRequest = {
   containerId: string;
@@ -40,8 +39,6 @@ export type DetachedRequest = Omit<ExecRequest, 'tty'>;
 export type ExecState = z.output<typeof ExecAnswer>;
 export type ExecEngine = ReturnType<typeof createExecEngine>;
 
-const Dockerode = await loadDockerode();
-
 const ExecAnswer = z
   .object({ Running: z.boolean(), ExitCode: z.int().nullable(), Pid: z.int() })
   .transform(({ Running, ExitCode, Pid }) => ({
@@ -67,10 +64,7 @@ const AddressesAnswer = z
 /** Every method rejects with EngineError. */
 export function createExecEngine(options: { socketPath: string; clock: Clock }) {
   const call = createEngineCall(options.clock);
-  // A DOCKER_HOST in the environment would win over the socket if `host` were left out.
-  const { socketPath } = options;
-  const connection = { socketPath, host: undefined, agent: new Agent({ keepAlive: true }) };
-  const docker = new Dockerode(connection);
+  const docker = createDockerClient(options.socketPath);
 
   return {
     async start({ containerId, tty, onCreated, ...request }: ExecRequest): Promise<ExecProcess> {
@@ -148,9 +142,7 @@ function execOptions({
   return { Cmd: [...argv], Env, User: user };
 }
 
-type DockerExec = Awaited<
-  ReturnType<ReturnType<InstanceType<typeof Dockerode>['getContainer']>['exec']>
->;
+type DockerExec = Awaited<ReturnType<ReturnType<Docker['getContainer']>['exec']>>;
 const Created = z.object({ exec: z.custom<DockerExec>() });
 const Started = z.object({ socket: z.custom<Duplex>() });
 

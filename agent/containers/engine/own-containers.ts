@@ -1,12 +1,11 @@
 /** Containers of the agent itself: read whole, made anew with the same settings, renamed. Only for updates. */
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import { Agent } from '#shared/http/node-http.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
+import { createDockerClient } from './docker-client.ts';
 import { EngineError } from './engine.ts';
 import { Anything, CreatedAnswer } from './engine-answers.ts';
 import { createEngineCall, DEADLINES_MS, unless } from './engine-call.ts';
-import { loadDockerode } from './load-dockerode.ts';
 
 const Texts = z
   .array(z.string())
@@ -49,7 +48,6 @@ const Archive = z.custom<AsyncIterable<unknown>>(
   (value) => value instanceof Object && Symbol.asyncIterator in value,
 );
 
-const Dockerode = await loadDockerode();
 /** Short ids are what containers are called inside where nobody said otherwise. */
 const SHORT_ID_CHARS = 12;
 
@@ -59,9 +57,7 @@ export type OwnContainers = ReturnType<typeof createOwnContainers>;
 export function createOwnContainers(options: { socketPath: string; clock: Clock }) {
   const { socketPath, clock } = options;
   const call = createEngineCall(clock);
-  // A DOCKER_HOST in the environment would win over the socket if `host` were left out.
-  const connection = { socketPath, host: undefined, agent: new Agent({ keepAlive: true }) };
-  const docker = new Dockerode(connection);
+  const docker = createDockerClient(socketPath);
 
   /** Its id, whether it was made now or before under the same name. */
   async function create(name: string, body: Record<string, unknown>): Promise<string> {

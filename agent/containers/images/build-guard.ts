@@ -4,7 +4,7 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { ContainerEngine } from '../engine/engine.ts';
-import { BuildFailure } from './build-failure.ts';
+import { BuildFailure } from './build-output.ts';
 
 /** How often the disk use of the step under way is measured. */
 export const BUILD_LOOK_MS = 5_000;

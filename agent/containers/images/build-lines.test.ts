@@ -3,8 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { createManualClock } from '../../../test/fakes/manual-clock.ts';
-import { createBuildLines, MAX_PART_CHARS } from './build-lines.ts';
-import { createBuildLogs } from './build-log.ts';
+import { createBuildLines, createBuildLogs, MAX_PART_CHARS } from './build-log.ts';
 
 it('joins and splits output into lines', () => {
   const lines = createBuildLines(() => 7);

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import { parseDockerfile } from '#shared/api/agent/dockerfile.ts';
-import { createBuildLines } from './build-lines.ts';
+import { buildText } from './build-context.ts';
+import { createBuildLines } from './build-log.ts';
 import { createBuildOutput } from './build-output.ts';
-import { buildText } from './build-text.ts';
 
 const LABELS = { 'io.podwright.managed': '1' };
 const TEXT = '# mine\nFROM a AS one\n\nRUN x && \\\n  y\nFROM b\nRUN z';

@@ -1,6 +1,7 @@
 /** What the engine says of a build, in the terms of the renter's own text: without our lines in it. */
-import type { BuildLine } from './build-lines.ts';
-import type { BuildText } from './build-text.ts';
+
+import type { BuildText } from './build-context.ts';
+import type { BuildLine } from './build-log.ts';
 
 /** Of a failure's message: the engine's own words, and the failing step's last lines. */
 const MAX_WORDS = 500;
@@ -57,4 +58,9 @@ function lastLines(lines: readonly BuildLine[]): string {
 function shortened(words: string): string {
   if (words.length <= MAX_WORDS) return words;
   return `${words.slice(0, MAX_WORDS / 2)} … ${words.slice(-MAX_WORDS / 2)}`;
+}
+
+/** A Dockerfile that cannot be built; its message is for the renter and ends with the log's last lines. */
+export class BuildFailure extends Error {
+  override name = 'BuildFailure';
 }

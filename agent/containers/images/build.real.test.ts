@@ -14,8 +14,8 @@ import {
 } from '../../../test/fakes/external/fake-registry.ts';
 import { openDatabase } from '../../database/database.ts';
 import { createDockerodeEngine } from '../engine/dockerode-engine.ts';
-import { buildLabels, builtReference } from './build-text.ts';
-import { createImageCore, type ImageCore } from './image-core.ts';
+import { buildLabels, builtReference } from './build-context.ts';
+import { createImages, type Images } from './images.ts';
 
 const NEVER = new AbortController().signal;
 const ignore = () => undefined;
@@ -27,7 +27,7 @@ const network = `podwright-test-${executorId.slice(0, 8)}`;
 const limits: PodSpec['limits'] = { cpu_cores: 1, memory_bytes: 2 ** 27, shm_bytes: 0, pids: 64 };
 const BASE = 'FROM podwright.local/base:1';
 
-let core: ImageCore;
+let core: Images;
 let registry: FakeRegistry;
 
 beforeAll(async () => {
@@ -36,7 +36,7 @@ beforeAll(async () => {
   const bridgeName = `pb${executorId.slice(0, 8)}`;
   const subnet = `10.203.${systemRandom.int(256)}.${16 * systemRandom.int(16)}/28`;
   await engine.ensureNetwork(network, mark, { subnet, bridgeName });
-  core = createImageCore({
+  core = createImages({
     ...{ executorId, engine, buildsFolder, clock: systemClock, random: systemRandom },
     log: createLog({ name: 'test', level: 'silent' }),
     database: openDatabase(':memory:'),

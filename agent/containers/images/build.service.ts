@@ -1,21 +1,28 @@
 /** Builds images from Dockerfiles, each once, in the network of the pod that wants it (contract 4.1). */
 import { type BaseImage, parseDockerfile } from '#shared/api/agent/dockerfile.ts';
-import type { PullProgress, RegistryAuth } from '#shared/api/agent/images.ts';
+import {
+  type PullProgress,
+  type RegistryAuth,
+  registryAddressOf,
+} from '#shared/api/agent/images.ts';
 import type { PodSpec } from '#shared/api/agent/pod.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { createSemaphore } from '#shared/runtime/semaphore.ts';
 import { type ContainerEngine, EngineError } from '../engine/engine.ts';
-import { fetchBases } from './build-bases.ts';
-import { buildContext } from './build-context.ts';
-import { BuildFailure } from './build-failure.ts';
+import {
+  buildContext,
+  buildKey,
+  buildLabels,
+  buildText,
+  builtReference,
+  imageName,
+} from './build-context.ts';
 import { guardBuild } from './build-guard.ts';
-import type { BuildLines } from './build-lines.ts';
-import type { BuildLogs } from './build-log.ts';
-import { type BuildOutput, createBuildOutput } from './build-output.ts';
+import type { BuildLines, BuildLogs } from './build-log.ts';
+import { BuildFailure, type BuildOutput, createBuildOutput } from './build-output.ts';
 import { sweepBuild } from './build-sweep.ts';
-import { buildKey, buildLabels, buildText, builtReference, imageName } from './build-text.ts';
 import type { ImageReady, ImageService } from './image.service.ts';
 import type { ImageStore } from './image.store.ts';
 import type { RegistryLogins } from './registry-logins.ts';
@@ -198,4 +205,36 @@ function failureOf(error: unknown, output: BuildOutput | null, lines: BuildLines
 
 function tooLong(): string {
   return `The build is not done after ${BUILD_TIMEOUT_MS / 60_000} minutes`;
+}
+
+// MERGED agent/containers/images/build.service.ts: Fetches what a Dockerfile builds on, before the build begins: the engine itself then asks no registry.
+type Ports = {
+  images: Pick<ImageService, 'ensure'>;
+  engine: Pick<ContainerEngine, 'inspectImage'>;
+};
+
+/** Ids by `imageName`. Rejects as `images.ensure` does, and with BuildFailure for a base that is refused. */
+export async function fetchBases(
+  ports: Ports,
+  bases: readonly BaseImage[],
+  auth: RegistryAuth | undefined,
+  onProgress: (progress: PullProgress) => void,
+  signal: AbortSignal,
+): Promise<Map<string, string>> {
+  const ids = new Map<string, string>();
+  for (const image of bases) {
+    // The login goes only where it belongs.
+    const isFor = auth !== undefined && auth.host === registryAddressOf(image.reference);
+    const wanted = { ...image, auth: isFor ? auth : undefined };
+    const { imageId } = await ports.images.ensure(wanted, onProgress, signal);
+    // They would run in the build without having been read.
+    const triggers = (await ports.engine.inspectImage(imageId))?.onBuild ?? [];
+    if (triggers.length > 0) {
+      throw new BuildFailure(
+        `${image.reference} has ONBUILD instructions, which are not supported`,
+      );
+    }
+    ids.set(imageName(image), imageId);
+  }
+  return ids;
 }

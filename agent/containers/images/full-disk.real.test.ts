@@ -8,10 +8,10 @@ import {
   startFakeRegistry,
 } from '../../../test/fakes/external/fake-registry.ts';
 import { openDatabase } from '../../database/database.ts';
-import { createDiskPercent } from '../../host/disk-percent.ts';
+import { createDiskPercent } from '../../host/disk-space.ts';
 import { createDockerodeEngine } from '../engine/dockerode-engine.ts';
-import { createImageCore } from './image-core.ts';
-import { MIN_UNUSED_MS } from './image-gc.plan.ts';
+import { MIN_UNUSED_MS } from './image-gc.job.ts';
+import { createImages } from './images.ts';
 
 const NEVER = new AbortController().signal;
 const MIB = 2 ** 20;
@@ -35,7 +35,7 @@ it('tells a full disk, and makes room by removing the longest unused image', asy
   const clock = { ...systemClock, now: () => systemClock.now() + later };
   const freed: number[] = [];
   const used: string[] = [];
-  const core = createImageCore({
+  const core = createImages({
     ...{ executorId: systemRandom.uuid(), engine, clock, random: systemRandom },
     log: createLog({ name: 'test', level: 'silent' }),
     database: openDatabase(':memory:'),

@@ -1,5 +1,4 @@
 /** Keeps the disk from filling up with images: removes those that this agent has put there and no pod needs. */
-
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
@@ -8,13 +7,6 @@ import type { BuildService } from './build.service.ts';
 import type { BuildLogs } from './build-log.ts';
 import { removeUnlessUsed } from './build-sweep.ts';
 import type { ImageRow, ImageStore } from './image.store.ts';
-import {
-  type DiskMarks,
-  type InUse,
-  isAbandoned,
-  isUsed,
-  removableImages,
-} from './image-gc.plan.ts';
 
 export const IMAGE_GC_INTERVAL_MS = 60_000;
 /** Why a build failed can be read this long after its pod is gone. */
@@ -106,4 +98,38 @@ export function createImageGc(deps: {
       });
     },
   };
+}
+
+// MERGED agent/containers/images/image-gc.job.ts: Which images may go when the disk fills up (agent reference 6). Pure.
+/** Percent of the disk in use at which removing begins, and at which it ends. */
+export type DiskMarks = { start: number; stop: number };
+
+/** What must stay, by the engine's id or by name. */
+export type InUse = ReadonlySet<string>;
+
+/** An image just fetched has its pod before long. */
+export const MIN_UNUSED_MS = 600_000;
+/** A row of an image that was on its way; far beyond any pull. */
+export const ABANDONED_MS = 24 * 3_600_000;
+
+/** Longest unused first. */
+export function removableImages(
+  rows: readonly ImageRow[],
+  inUse: InUse,
+  nowMs: number,
+): ImageRow[] {
+  return rows
+    .filter((row) => row.image_id !== null && !isUsed(row, inUse))
+    .filter((row) => nowMs - row.last_used_ms >= MIN_UNUSED_MS)
+    .toSorted((a, b) => a.last_used_ms - b.last_used_ms);
+}
+
+export function isUsed({ image_id, reference }: ImageRow, inUse: InUse): boolean {
+  return inUse.has(reference) || (image_id !== null && inUse.has(image_id));
+}
+
+/** Begun and never finished: by an agent that was killed, or by a pull that failed long ago. */
+export function isAbandoned(row: ImageRow, startedMs: number, nowMs: number): boolean {
+  const isOfEarlierLife = row.last_used_ms < startedMs;
+  return row.image_id === null && (isOfEarlierLife || nowMs - row.last_used_ms >= ABANDONED_MS);
 }

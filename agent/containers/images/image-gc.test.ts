@@ -4,10 +4,10 @@ import { systemRandom } from '#shared/runtime/random.ts';
 import { createFakeEngine } from '../../../test/fakes/engine/fake-engine.ts';
 import { createManualClock } from '../../../test/fakes/manual-clock.ts';
 import { openDatabase } from '../../database/database.ts';
-import { builtReference } from './build-text.ts';
+import { builtReference } from './build-context.ts';
 import type { ImageRow } from './image.store.ts';
-import { createImageCore } from './image-core.ts';
-import { isAbandoned, MIN_UNUSED_MS, removableImages } from './image-gc.plan.ts';
+import { isAbandoned, MIN_UNUSED_MS, removableImages } from './image-gc.job.ts';
+import { createImages } from './images.ts';
 
 const NEVER = new AbortController().signal;
 const ignore = () => undefined;
@@ -34,7 +34,7 @@ function createHost() {
     buildKeysOfPods: () => [],
     onRemoved: (bytes: number) => void freed.push(bytes),
   };
-  const core = createImageCore(options);
+  const core = createImages(options);
 
   async function pull(name: string): Promise<string> {
     const reference = `registry.example/${name}:1`;
@@ -47,7 +47,7 @@ function createHost() {
     engine,
     core,
     executorId: options.executorId,
-    restart: () => createImageCore(options),
+    restart: () => createImages(options),
     used,
     freed,
     percents,

@@ -10,11 +10,10 @@ import {
 } from '../../../test/fakes/external/fake-registry.ts';
 import { openDatabase } from '../../database/database.ts';
 import { createDockerodeEngine } from '../engine/dockerode-engine.ts';
-import { PULL_IDLE_MS } from '../engine/pull.ts';
+import { PULL_IDLE_MS } from '../engine/pull-stream.ts';
 import { createImageService } from './image.service.ts';
 import { createImageStore } from './image.store.ts';
-import { createRegistryAuthStore } from './registry-auth.store.ts';
-import { createRegistryLogins } from './registry-logins.ts';
+import { createRegistryAuthStore, createRegistryLogins } from './registry-logins.ts';
 
 const SOCKET = '/var/run/docker.sock';
 const NEVER = new AbortController().signal;

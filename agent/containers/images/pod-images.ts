@@ -2,7 +2,6 @@
 
 import { registryAddressOf } from '#shared/api/agent/images.ts';
 import { PodSpec } from '#shared/api/agent/pod.ts';
-import type { PodRow } from '../../pods/pod.store.ts';
 import type { BuildProgress, BuildService } from './build.service.ts';
 import type { ImageReady, ImageService } from './image.service.ts';
 import { pinnedName } from './image-name.ts';
@@ -16,8 +15,13 @@ export type PodImageWanted = {
   digest: string | null;
 };
 
-/** What a pod's row says of one generation of it. */
-type Generation = Pick<PodRow, 'generation' | 'spec_json' | 'image_id' | 'image_digest'>;
+/** The columns of a pod's row that describe one of its generations. */
+export type PodGeneration = {
+  generation: number;
+  spec_json: string;
+  image_id: string | null;
+  image_digest: string | null;
+};
 
 export type PodImages = ReturnType<typeof createPodImages>;
 
@@ -55,14 +59,14 @@ export function createPodImages(ports: {
       );
     },
     /** What must stay for a generation to run or to start again: the engine's id, and the name that is pinned. */
-    usedBy({ spec_json, image_id: imageId, image_digest: digest }: Generation): string[] {
+    usedBy({ spec_json, image_id: imageId, image_digest: digest }: PodGeneration): string[] {
       const { image } = PodSpec.parse(JSON.parse(spec_json));
       const isPinned = 'reference' in image && digest !== null;
       const pinned = isPinned ? [pinnedName(image.reference, digest)] : [];
       return imageId === null ? pinned : [imageId, ...pinned];
     },
     /** By what the log of its build goes; null for an image that is not built here. */
-    buildKeyOf(podId: string, { generation, spec_json }: Generation): string | null {
+    buildKeyOf(podId: string, { generation, spec_json }: PodGeneration): string | null {
       const { image } = PodSpec.parse(JSON.parse(spec_json));
       return 'dockerfile' in image
         ? builds.keyOf(image.dockerfile, logins.of(podId, generation))

@@ -4,8 +4,8 @@ import { RegistryAuth } from '#shared/api/agent/images.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
+import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
 import { createSealing } from '#shared/signing/sealing.ts';
-import type { RegistryAuthStore } from './registry-auth.store.ts';
 
 /** What a sealed login is bound to. */
 export const placeOfLogin = (podId: string, generation: number) =>
@@ -52,6 +52,44 @@ export function createRegistryLogins(deps: {
       const { host, username, password } = auth;
       const text = JSON.stringify(['registry scope', host, username, password]);
       return createHmac('sha256', secret).update(text).digest('hex');
+    },
+  };
+}
+
+// MERGED agent/containers/images/registry-logins.ts: All queries on the table pod_registry_auth: sealed logins of pods, by generation.
+/** A generation that failed goes back to the one that ran, which may lie several changes behind. */
+const GENERATIONS_KEPT = 8;
+
+export type RegistryAuthStore = ReturnType<typeof createRegistryAuthStore>;
+
+/** A row can be there only with its pod's, and goes with it. */
+export function createRegistryAuthStore(database: DatabaseSync) {
+  const select = database.prepare(
+    'SELECT sealed FROM pod_registry_auth WHERE pod_id = :pod_id AND generation = :generation',
+  );
+  const put = database.prepare(
+    `INSERT INTO pod_registry_auth (pod_id, generation, sealed)
+     VALUES (:pod_id, :generation, :sealed)
+     ON CONFLICT (pod_id, generation) DO UPDATE SET sealed = excluded.sealed`,
+  );
+  const dropOld = database.prepare(
+    `DELETE FROM pod_registry_auth WHERE pod_id = :pod_id AND generation NOT IN (
+       SELECT generation FROM pod_registry_auth WHERE pod_id = :pod_id
+       ORDER BY generation DESC LIMIT :keep)`,
+  );
+  const drop = database.prepare('DELETE FROM pod_registry_auth WHERE pod_id = :pod_id');
+
+  return {
+    get(podId: string, generation: number): string | null {
+      const sealed = select.get({ pod_id: podId, generation })?.['sealed'];
+      return typeof sealed === 'string' ? sealed : null;
+    },
+    put(podId: string, generation: number, sealed: string): void {
+      put.run({ pod_id: podId, generation, sealed });
+      dropOld.run({ pod_id: podId, keep: GENERATIONS_KEPT });
+    },
+    drop(podId: string): void {
+      drop.run({ pod_id: podId });
     },
   };
 }

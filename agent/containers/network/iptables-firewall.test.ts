@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { CommandResult, RunCommand } from '#shared/runtime/run-command.ts';
 import { FirewallUnavailable } from './firewall.ts';
-import { createIptablesFirewall } from './iptables-firewall.ts';
+import { createIptablesFirewall, resolversIn } from './iptables-firewall.ts';
 
 const done = (change: Partial<CommandResult> = {}): CommandResult => ({
   ...{ exitCode: 0, stdout: '', stderr: '', ended: null },
@@ -71,4 +71,17 @@ it('says why it cannot be had', async () => {
   await expect(missing.assert()).rejects.toThrow('iptables cannot be run (spawn iptables ENOENT)');
   const denied = firewallOf(async () => done({ exitCode: 4, stderr: 'you must be root' }));
   await expect(denied.assert()).rejects.toThrow('iptables: you must be root');
+});
+
+it('takes the name servers that are not the host’s own loopback', () => {
+  const text = `# made by hand
+search example
+nameserver 127.0.0.53
+nameserver 10.0.0.2
+ nameserver 192.168.1.1 
+nameserver fd00::1
+nameserver 10.0.0.2
+options edns0`;
+  expect(resolversIn(text)).toEqual(['10.0.0.2', '192.168.1.1']);
+  expect(resolversIn('')).toEqual([]);
 });

@@ -1,4 +1,6 @@
 /** Firewall over iptables and ip6tables, whichever of their variants the host has. */
+
+import { readFile } from 'node:fs/promises';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { RunCommand } from '#shared/runtime/run-command.ts';
 import { type Firewall, FirewallUnavailable } from './firewall.ts';
@@ -131,4 +133,23 @@ function driftBetween(before: Listing, now: Listing): number {
   };
   const lostJumps = now.jumps.filter((jump) => !jump.inFront).length;
   return changed(before.input, now.input) + changed(before.forward, now.forward) + lostJumps;
+}
+
+// MERGED agent/containers/network/iptables-firewall.ts: The name servers that the engine asks on behalf of pods: those of the host, unless they are its loopback.
+/** The second is where systemd-resolved names the real ones; Docker reads the same two. */
+const FILES = ['/etc/resolv.conf', '/run/systemd/resolve/resolv.conf'];
+const MAX_RESOLVERS = 8;
+
+/** IPv4 addresses outside the host's loopback; a loopback resolver is asked by the engine itself. */
+export async function hostResolvers(): Promise<string[]> {
+  const texts = await Promise.all(FILES.map((file) => readFile(file, 'utf8').catch(() => '')));
+  return resolversIn(texts.join('\n'));
+}
+
+export function resolversIn(text: string): string[] {
+  const found = [...text.matchAll(/^\s*nameserver\s+(\d{1,3}(?:\.\d{1,3}){3})\s*$/gm)];
+  const addresses = found.flatMap(([, address = '']) =>
+    address.startsWith('127.') ? [] : [address],
+  );
+  return [...new Set(addresses)].sort().slice(0, MAX_RESOLVERS);
 }

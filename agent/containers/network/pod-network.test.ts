@@ -6,8 +6,7 @@ import { createManualClock } from '../../../test/fakes/manual-clock.ts';
 import { openDatabase } from '../../database/database.ts';
 import { createLeaseStore } from '../../leases/lease.store.ts';
 import { removeAll } from '../../pods/remove-all.ts';
-import { createFirewallGuard } from './firewall.job.ts';
-import { FirewallUnavailable } from './firewall.ts';
+import { createFirewallGuard, FirewallUnavailable } from './firewall.ts';
 import { createPodNetworks, networkName } from './pod-network.ts';
 import { parsePool } from './subnets.ts';
 

@@ -1,9 +1,7 @@
 /** The bridge of a pod: one per pod, so that pods reach neither each other nor anything by name (agent reference 10). */
-
 import type { LeaseStore } from '../../leases/lease.store.ts';
 import { type ContainerEngine, EngineError, LABELS } from '../engine/engine.ts';
-import type { FirewallGuard } from './firewall.job.ts';
-import { NetworkUnavailable } from './network-unavailable.ts';
+import { type FirewallGuard, NetworkUnavailable } from './firewall.ts';
 import { type Cidr, chooseSubnet } from './subnets.ts';
 
 export type PodNetworks = ReturnType<typeof createPodNetworks>;

@@ -109,7 +109,7 @@ it('carries what a pod wrote to a pod on another host', async () => {
   const saved = await done(from, operation);
   expect(saved).toMatchObject({ stage: 'done', quality: 'full', pod_id: first });
   await from.agent.core.volumeWatch.runOnce();
-  const [measured] = await from.agent.core.lastingVolumes.list();
+  const [measured] = await from.agent.core.persistentVolumes.list();
   // Neither the folder itself, nor what is linked twice a second time.
   expect(measured?.files).toBe(before.length - 2);
   expect((await call(from, 'DELETE', `/v1/volumes/${first}`)).body.state).toBe('removed');

@@ -3,8 +3,13 @@ import { z } from 'zod';
 import { BackupRequest, OperationView, RestoreRequest } from '#shared/api/agent/operations.ts';
 import { VolumeCopyId, VolumeList, VolumePut, VolumeView } from '#shared/api/agent/volumes.ts';
 import type { HttpServer } from '#shared/http/server.ts';
-import type { OperationService } from '../../backups/operation.service.ts';
 import type { VolumeService } from './volume.service.ts';
+
+/** Begins operations on a volume; both throw ApiError. */
+type VolumeBackups = {
+  beginBackup(id: string, request: BackupRequest): OperationView;
+  beginRestore(id: string, request: RestoreRequest): OperationView;
+};
 
 const params = z.object({ id: VolumeCopyId });
 const ofVolume = { params, response: { 200: VolumeView } };
@@ -13,7 +18,7 @@ const ofOperation = { params, response: { 200: OperationView } };
 /** Signatures and roles are checked by the server's hooks before any of these runs. */
 export function registerVolumeRoutes(
   server: HttpServer,
-  { volumes, operations }: { volumes: VolumeService; operations: OperationService },
+  { volumes, operations }: { volumes: VolumeService; operations: VolumeBackups },
 ): void {
   server.get('/v1/volumes', { schema: { response: { 200: VolumeList } } }, async () => ({
     volumes: await volumes.list(),

@@ -4,6 +4,7 @@
  */
 import { access, constants } from 'node:fs/promises';
 import { MAX_AGE_MS } from '#shared/api/agent/bounds.ts';
+import type { OperationView } from '#shared/api/agent/operations.ts';
 import {
   VOLUME_MOUNT_PATH,
   VolumeCopyId,
@@ -13,9 +14,6 @@ import {
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
-import type { OperationRow } from '../../backups/operation.store.ts';
-import { VolumeMissing } from '../../pods/pod.failure.ts';
-import type { DataRoot } from '../../pods/pod-data.ts';
 import {
   type ContainerEngine,
   EngineError,
@@ -23,13 +21,28 @@ import {
   type VolumeMount,
   type VolumeState,
 } from '../engine/engine.ts';
+import { executorLabels } from '../engine/labels.ts';
+import type { DataRoot } from './pod-volumes.ts';
 import type { VolumeCopyRow, VolumeStore } from './volume.store.ts';
 
 const NAME_PREFIX = 'podwright-volume-';
 const UNREADABLE =
   "Volumes need an agent that runs as root, on its engine's host: this one could never save them";
 
-/** What lies in a copy, and when that was found. */
+/** The volume that a pod should mount is not on this host, or cannot be mounted now. */
+export class VolumeMissing extends Error {
+  override name = 'VolumeMissing';
+}
+
+/** What the backup module does with volumes. */
+export type VolumeOperations = {
+  /** Kind of the unfinished operation on the volume; null if there is none. */
+  activeKind(id: string): OperationView['kind'] | null;
+  /** Bytes of the last restore if that was the volume's last operation, otherwise 0. */
+  restoredBytes(id: string): number;
+};
+
+/** Measured content of a volume. */
 export type Measure = { bytes: number; files: number; atMs: number };
 
 /** The engine's name of a copy. */
@@ -45,18 +58,12 @@ export function createVolumeService(deps: {
   store: VolumeStore;
   /** Pods that are not removed and that have it, or are to get it, oldest first. */
   podsWith(id: string): readonly string[];
-  /** The kind of the operation that works on it; null: none does. */
-  workOn(id: string): OperationRow['kind'] | null;
-  /** What was restored into it, where that is what was done with it last; else 0. */
-  restoredBytes(id: string): number;
+  operations: VolumeOperations;
   clock: Clock;
   log: Log;
 }) {
   const { engine, store, clock, log } = deps;
-  const owner = {
-    ...{ [LABELS.managed]: '1', [LABELS.executor]: deps.executorId },
-    [LABELS.kind]: 'volume',
-  };
+  const labels = { ...executorLabels(deps.executorId), [LABELS.kind]: 'volume' };
   const measures = new Map<string, Measure>();
 
   function viewOf(row: VolumeCopyRow, state?: VolumeView['state']): VolumeView {
@@ -74,7 +81,7 @@ export function createVolumeService(deps: {
   async function present(): Promise<Map<string, VolumeState>> {
     const before = store.list();
     const states = new Map<string, VolumeState>();
-    for (const state of await engine.listVolumes(owner)) {
+    for (const state of await engine.listVolumes(labels)) {
       const id = idOf(state);
       if (id !== null) states.set(id, state);
     }
@@ -88,9 +95,9 @@ export function createVolumeService(deps: {
   }
 
   /** The store was lost, or the agent killed before it was written. */
-  function adopt(id: string, { labels }: VolumeState): void {
-    const volume_id = labels[LABELS.volume] ?? '';
-    const size_bytes = Number(labels[LABELS.volumeLimit]);
+  function adopt(id: string, found: VolumeState): void {
+    const volume_id = found.labels[LABELS.volume] ?? '';
+    const size_bytes = Number(found.labels[LABELS.volumeLimit]);
     if (!VolumeCopyId.safeParse(volume_id).success || !(size_bytes > 0)) return;
     store.put({ id, volume_id, size_bytes, removing: false });
   }
@@ -110,7 +117,7 @@ export function createVolumeService(deps: {
 
   /** Null while something still has it. */
   async function removeNow(row: VolumeCopyRow): Promise<VolumeView | null> {
-    if (deps.workOn(row.id) !== null) return null;
+    if (deps.operations.activeKind(row.id) !== null) return null;
     try {
       await engine.removeVolume(volumeCopyName(row.id));
     } catch (error) {
@@ -140,7 +147,7 @@ export function createVolumeService(deps: {
       try {
         const there = (await present()).get(id);
         if (there === undefined) {
-          await engine.createVolume(volumeCopyName(id), { ...owner, ...limit });
+          await engine.createVolume(volumeCopyName(id), { ...labels, ...limit });
           measures.set(id, { bytes: 0, files: 0, atMs: clock.now() });
         }
         const made = (await present()).get(id);
@@ -197,7 +204,7 @@ export function createVolumeService(deps: {
       if (deps.podsWith(id)[0] !== podId) {
         throw new VolumeMissing('Another pod has the volume');
       }
-      if (deps.workOn(id) === 'restore') {
+      if (deps.operations.activeKind(id) === 'restore') {
         throw new VolumeMissing('The volume of the pod is being restored');
       }
       // Without labels: were it to vanish now, what the engine makes in its place is not taken for it.
@@ -218,7 +225,9 @@ export function createVolumeService(deps: {
     /** What lay in it when it was last looked at or filled; null: this agent never did. */
     lastKnownBytes(id: string): number | null {
       const measure = measures.get(id);
-      return measure === undefined ? null : Math.max(measure.bytes, deps.restoredBytes(id));
+      return measure === undefined
+        ? null
+        : Math.max(measure.bytes, deps.operations.restoredBytes(id));
     },
   };
 }

@@ -3,7 +3,7 @@ import { PodSpec, type PodSpecInput } from '#shared/api/agent/pod.ts';
 import type { GatewayPodStatus, GatewaySnapshot } from '../../../agent/access/ssh/gateway-files.ts';
 import type { EngineError } from '../../../agent/containers/engine/engine.ts';
 import { openDatabase } from '../../../agent/database/database.ts';
-import { SETTLING_MS } from '../../../agent/pods/pod.trial.ts';
+import { SETTLING_MS } from '../../../agent/pods/trial.plan.ts';
 import { breakEngine, createFakeEngine, holdEngine } from '../engine/fake-engine.ts';
 import { createManualClock } from '../manual-clock.ts';
 import { createSeededRandom } from '../seeded-random.ts';

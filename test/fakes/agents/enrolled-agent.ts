@@ -1,13 +1,12 @@
 /** Makes a stand-in for an agent one that validators accept: enrolled by its provider, its answers signed. */
-
 import { signEnrolment } from '#shared/api/agent/identity.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import { type Identity, identityFrom } from '#shared/signing/identity.ts';
 import type { LocalSigner } from '#shared/signing/sr25519.ts';
-import { signAnswers } from '../../../agent/identity/answer-signing.ts';
 import {
   type IdentityPorts,
   registerIdentityRoutes,
+  signResponses,
 } from '../../../agent/identity/identity.routes.ts';
 
 /** In the year 2248: no test's clock comes there. */
@@ -30,6 +29,6 @@ export function enrolAgent(
 
 /** What of an agent's server has to do with its identity. */
 export function identifyAs(server: HttpServer, ports: IdentityPorts): void {
-  signAnswers(server, ports.identity, ports.executorId);
+  signResponses(server, ports.identity, ports.executorId);
   registerIdentityRoutes(server, ports);
 }

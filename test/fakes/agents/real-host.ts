@@ -10,7 +10,7 @@ import { createDockerodeEngine } from '../../../agent/containers/engine/dockerod
 import { LABELS } from '../../../agent/containers/engine/engine.ts';
 import type { RuleNames } from '../../../agent/containers/network/firewall-rules.ts';
 import { createIptablesFirewall } from '../../../agent/containers/network/iptables-firewall.ts';
-import { probePort } from '../../../agent/leases/port-probe.ts';
+import { probePort } from '../../../agent/leases/port.service.ts';
 import { eventually } from '../eventually.ts';
 import { freePorts } from '../free-ports.ts';
 import { createTestAgent, NO_GATEWAY, podSpec } from './test-agent.ts';

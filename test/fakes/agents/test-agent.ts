@@ -8,8 +8,7 @@ import { runCommand } from '#shared/runtime/run-command.ts';
 import { identityFrom } from '#shared/signing/identity.ts';
 import type { GatewayLink } from '../../../agent/access/ssh/gateway-link.ts';
 import type { KeyFolders } from '../../../agent/access/ssh/key-folders.ts';
-import type { AgentPorts } from '../../../agent/agent-ports.ts';
-import { type Agent, createAgent } from '../../../agent/app.ts';
+import { type Agent, type AgentPorts, createAgent } from '../../../agent/app.ts';
 import { createExecEngine } from '../../../agent/containers/engine/exec.ts';
 import type { Firewall } from '../../../agent/containers/network/firewall.ts';
 import { openDatabase } from '../../../agent/database/database.ts';
@@ -17,8 +16,8 @@ import type { GpuSource } from '../../../agent/gpu/gpu-lease.ts';
 import { createSimulatedDriver } from '../../../agent/gpu/simulated-gpus.ts';
 import { createHostProbe } from '../../../agent/host/host-probe.ts';
 import { createMetrics } from '../../../agent/metrics/metrics.ts';
-import { createFolderBytes, createFolderEntries } from '../../../agent/pods/folder-bytes.ts';
-import { NO_POLICY } from '../../../agent/pods/policy-file.ts';
+import { createFolderBytes, createFolderEntries } from '../../../agent/pods/folder-size.ts';
+import { NO_POLICY } from '../../../agent/pods/provider-policy.ts';
 import { KERNEL_SOURCES } from '../../fixtures/host-inventory.ts';
 
 /** 10.204.0.0: apart from the pools of agents and of other tests. */

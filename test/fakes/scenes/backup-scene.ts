@@ -26,7 +26,7 @@ import {
 } from '../../../agent/backups/operation.store.ts';
 import { createRestic, type Restic } from '../../../agent/backups/restic.ts';
 import { openDatabase } from '../../../agent/database/database.ts';
-import type { PodStanding } from '../../../agent/pods/pod-hold.ts';
+import type { PodRunState } from '../../../agent/pods/pod-pause.ts';
 import { eventually } from '../eventually.ts';
 import { writeQuickRepository } from '../external/quick-repository.ts';
 
@@ -80,7 +80,7 @@ export function createBackupScene(options: SceneOptions = {}) {
   const store = createOperationStore(database);
   const pod = {
     /** What it is while nothing holds it. */
-    standing: (): PodStanding => 'running',
+    standing: (): PodRunState => 'running',
     /** Whether it stops when it is held. */
     stops: true,
   };
@@ -94,9 +94,9 @@ export function createBackupScene(options: SceneOptions = {}) {
       secret: new Uint8Array(32).fill(7),
       random: systemRandom,
       restic: options.restic ?? realRestic(program, patienceMs),
-      hold: {
+      pause: {
         wake: () => undefined,
-        async standingOf(id) {
+        async runStateOf(id) {
           const standing = pod.standing();
           const isHeld = standing !== 'gone' && pod.stops && holdsPod(store.activeOf(id));
           return isHeld ? 'stopped' : standing;

@@ -1,0 +1,152 @@
+import { expect, it } from 'vitest';
+import { MAX_BYTES, MAX_WAIT_SECONDS } from '#shared/api/agent/bounds.ts';
+import { PullProgress } from '#shared/api/agent/images.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { createManualClock } from '../../../test/fakes/manual-clock.ts';
+import { jsonLines, withIdleLimit } from './engine-stream.ts';
+import { followPull, PULL_BASE_MS, PULL_IDLE_MS, PullRecord, pullBudgetMs } from './pull-stream.ts';
+
+async function* recordsOf(...records: PullRecord[]): AsyncGenerator<PullRecord> {
+  yield* records;
+}
+
+const layer = (id: string, status: string, current?: number, total?: number): PullRecord => ({
+  id,
+  status,
+  ...(total === undefined ? {} : { progressDetail: { current, total } }),
+});
+
+const done = { status: 'Status: Downloaded newer image' };
+
+/** Records with a pause before each. */
+async function* slowly(clock: Clock, ms: number, records: PullRecord[]) {
+  for (const record of records) {
+    await clock.sleep(ms);
+    yield record;
+  }
+}
+
+it('follows each layer, and sums them', async () => {
+  const seen: PullProgress[] = [];
+  const records = recordsOf(
+    { id: 'latest', status: 'Pulling from library/x' },
+    layer('a', 'Pulling fs layer'),
+    layer('b', 'Already exists'),
+    layer('a', 'Downloading', 40, 100),
+    layer('a', 'Download complete'),
+    layer('a', 'Extracting', 10, 100),
+    layer('a', 'Pull complete'),
+    done,
+  );
+  await followPull(records, createManualClock(), (progress) => seen.push(progress));
+  const numbers = seen.map((p) => [
+    ...[p.layers_done, p.layers_total, p.bytes_done, p.bytes_total, p.bytes_extracted],
+    p.layers.map(({ state }) => state).join(' '),
+  ]);
+  expect(numbers).toEqual([
+    [0, 1, 0, 0, 0, 'waiting'],
+    [1, 2, 0, 0, 0, 'waiting done'],
+    [1, 2, 40, 100, 0, 'downloading done'],
+    [1, 2, 100, 100, 0, 'downloaded done'],
+    [1, 2, 100, 100, 10, 'extracting done'],
+    [2, 2, 100, 100, 100, 'done done'],
+  ]);
+});
+
+it('stays within what an answer may hold, whatever a registry says of sizes', async () => {
+  const clock = createManualClock();
+  const seen: PullProgress[] = [];
+  const huge = (id: string, bytes: number) => layer(id, 'Downloading', bytes, 1e300);
+  const parts = [huge('a', 1), huge('b', 1), huge('a', 2), layer('b', 'Download complete')];
+  const records = slowly(clock, 1_000, [...parts, layer('a', 'Download complete'), done]);
+  const following = followPull(records, clock, (progress) => seen.push(progress));
+  await clock.advance(10_000);
+  await following;
+  expect(seen.map((progress) => PullProgress.parse(progress))).toHaveLength(5);
+  expect(seen.map((p) => p.eta_seconds)).toContain(MAX_WAIT_SECONDS);
+  expect(seen.at(-1)).toMatchObject({ bytes_done: MAX_BYTES, bytes_total: MAX_BYTES });
+});
+
+it('tells speed and remaining time by the last seconds', async () => {
+  const clock = createManualClock();
+  const seen: PullProgress[] = [];
+  const parts = [100, 200, 300, 400, 450].map((bytes) => layer('a', 'Downloading', bytes, 1_000));
+  const records = slowly(clock, 1_000, [...parts, layer('a', 'Download complete'), done]);
+  const following = followPull(records, clock, (progress) => seen.push(progress));
+  await clock.advance(10_000);
+  await following;
+  expect(seen.map((p) => [p.bytes_per_second, p.eta_seconds])).toEqual([
+    [0, null],
+    [100, 8],
+    [100, 7],
+    [100, 6],
+    [88, 7],
+    [180, null],
+  ]);
+});
+
+it('takes a countdown before a retry, or the same bytes again, for no life sign', async () => {
+  const clock = createManualClock();
+  const retry = layer('a', 'Retrying in 5 seconds');
+  const again = layer('a', 'Downloading', 40, 100);
+  const records = [again, ...Array.from({ length: 9 }, () => [retry, again]).flat()];
+  const following = followPull(slowly(clock, 20_000, records), clock, () => undefined);
+  const outcome = expect(following).rejects.toMatchObject({ kind: 'image_stalled' });
+  await clock.advance(200_000);
+  await outcome;
+});
+
+it('gives up a pull that moves, but will never end', async () => {
+  const clock = createManualClock();
+  const parts = Array.from({ length: 40 }, (_, n) => layer('a', 'Downloading', n + 1, 1_000));
+  const following = followPull(slowly(clock, 60_000, parts), clock, () => undefined);
+  const outcome = expect(following).rejects.toMatchObject({ kind: 'deadline' });
+  await clock.advance(PULL_BASE_MS + 120_000);
+  await outcome;
+  expect(pullBudgetMs(20 * 1024 ** 3)).toBe(PULL_BASE_MS + 20 * 1024 * 1_000);
+});
+
+it('finds the error in a stream that began well', async () => {
+  const records = recordsOf(layer('a', 'Pulling fs layer'), {
+    error: 'short',
+    errorDetail: { message: 'unauthorized: authentication required' },
+  });
+  const following = followPull(records, createManualClock(), () => undefined);
+  await expect(following).rejects.toMatchObject({ kind: 'image_auth' });
+});
+
+it('takes no stream for success that ends before the engine says so', async () => {
+  const records = recordsOf(layer('a', 'Pull complete'));
+  const following = followPull(records, createManualClock(), () => undefined);
+  await expect(following).rejects.toMatchObject({ kind: 'image_unreachable' });
+});
+
+it('reads lines that arrive in pieces and leaves out what is no record', async () => {
+  const text = '{"status":"ä1"}\nnonsense\n{"status":"2"}\n{"status":"unfinished"';
+  const bytes = new TextEncoder().encode(text);
+  async function* pieces() {
+    for (let at = 0; at < bytes.length; at += 3) yield bytes.subarray(at, at + 3);
+  }
+  const found = await Array.fromAsync(jsonLines(pieces(), PullRecord));
+  expect(found.map((record) => record.status)).toEqual(['ä1', '2']);
+});
+
+it('gives up a stream that has gone silent, however long it ran before', async () => {
+  const clock = createManualClock();
+  async function* stalls() {
+    for (let count = 0; count < 3; count += 1) {
+      await clock.sleep(PULL_IDLE_MS - 1);
+      yield count;
+    }
+    await new Promise(() => undefined);
+  }
+  const seen: number[] = [];
+  const reading = (async () => {
+    for await (const value of withIdleLimit(stalls(), clock, PULL_IDLE_MS)) seen.push(value);
+  })();
+  const outcome = expect(reading).rejects.toMatchObject({ kind: 'image_stalled' });
+  await clock.advance(3 * PULL_IDLE_MS);
+  expect(seen).toEqual([0, 1, 2]);
+  await clock.advance(PULL_IDLE_MS);
+  await outcome;
+});

@@ -1,0 +1,208 @@
+/** Reads the progress stream of a pull: follows each layer, and finds the errors that hide in it. */
+import { z } from 'zod';
+import { MAX_BYTES, MAX_WAIT_SECONDS } from '#shared/api/agent/bounds.ts';
+import { type LayerProgress, MAX_LAYERS, type PullProgress } from '#shared/api/agent/images.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { EngineError } from './engine.ts';
+import { toPullError } from './engine-errors.ts';
+import { withIdleLimit } from './engine-stream.ts';
+
+/** A pull that gets no further for this long has stalled. */
+export const PULL_IDLE_MS = 120_000;
+/** What a pull may take: a base, and time for its bytes at the slowest line that is worth waiting for. */
+export const PULL_BASE_MS = 600_000;
+const SLOWEST_BYTES_PER_SECOND = 1024 * 1024;
+const MS_PER_SECOND = 1_000;
+
+/** One record of the engine's stream; a failed pull is a 200 whose last record holds the error. */
+export const PullRecord = z.object({
+  id: z.string().optional(),
+  status: z.string().optional(),
+  error: z.string().optional(),
+  errorDetail: z.object({ message: z.string().default('') }).optional(),
+  progressDetail: z
+    .object({ current: z.number().optional(), total: z.number().optional() })
+    .optional(),
+});
+export type PullRecord = z.output<typeof PullRecord>;
+
+const STATES: readonly [RegExp, LayerProgress['state']][] = [
+  [/^(Pulling fs layer|Waiting)$/, 'waiting'],
+  [/^Downloading$/, 'downloading'],
+  [/^(Verifying Checksum|Download complete)$/, 'downloaded'],
+  [/^Extracting$/, 'extracting'],
+  [/^(Pull complete|Already exists)$/, 'done'],
+];
+/** Only the last record of a pull that succeeded begins so. */
+const SUCCESS = /^Status: /;
+
+/** What `bytes` may take to come. */
+export function pullBudgetMs(bytes: number): number {
+  return PULL_BASE_MS + (bytes / SLOWEST_BYTES_PER_SECOND) * MS_PER_SECOND;
+}
+
+/**
+ * Feeds `onProgress` with every step forward until the engine says that the image is there. Throws on an
+ * error record, `image_stalled` when there is none for a while, `deadline` when it all takes too long.
+ */
+export async function followPull(
+  records: AsyncIterable<PullRecord>,
+  clock: Clock,
+  onProgress: (progress: PullProgress) => void,
+): Promise<void> {
+  const startedMs = clock.monotonicMs();
+  const steps = withIdleLimit(stepsForward(records, clock), clock, PULL_IDLE_MS);
+  for await (const progress of steps) {
+    onProgress(progress);
+    const tookMs = clock.monotonicMs() - startedMs;
+    if (tookMs <= pullBudgetMs(progress.bytes_total)) continue;
+    const minutes = Math.round(tookMs / 60_000);
+    throw new EngineError('deadline', `the pull is not done after ${minutes} minutes`);
+  }
+}
+
+/** Records that tell nothing new, such as a retry's countdown, are no life sign and are left out. */
+async function* stepsForward(
+  records: AsyncIterable<PullRecord>,
+  clock: Clock,
+): AsyncGenerator<PullProgress> {
+  const layers = new Map<string, LayerProgress>();
+  const speed = createSpeed(clock);
+  for await (const record of records) {
+    failOn(record);
+    if (SUCCESS.test(record.status ?? '')) return;
+    if (!applyRecord(layers, record)) continue;
+    const all = [...layers.values()];
+    yield { ...sumOf(all), ...speed.of(all), layers: all.map((layer) => ({ ...layer })) };
+  }
+  throw new EngineError('image_unreachable', 'the pull ended without a result');
+}
+
+/** Throws the error that a record holds, if it does. */
+export function failOn(record: PullRecord): void {
+  const failure = record.errorDetail?.message ?? record.error;
+  if (failure !== undefined) throw toPullError(failure);
+}
+
+/** True when the layer has got further. */
+function applyRecord(layers: Map<string, LayerProgress>, record: PullRecord): boolean {
+  const { id, status = '', progressDetail } = record;
+  const state = STATES.find(([pattern]) => pattern.test(status))?.[1];
+  if (id === undefined || state === undefined) return false;
+  if (!layers.has(id) && layers.size >= MAX_LAYERS) return false;
+  const before = layers.get(id);
+  const layer = moved(before ?? freshLayer(id), state, progressDetail);
+  layers.set(id, layer);
+  return (
+    before === undefined ||
+    before.state !== layer.state ||
+    before.bytes_done < layer.bytes_done ||
+    before.bytes_extracted < layer.bytes_extracted
+  );
+}
+
+function freshLayer(id: string): LayerProgress {
+  return { id, state: 'waiting', bytes_done: 0, bytes_total: 0, bytes_extracted: 0 };
+}
+
+/**
+ * Bytes never go back: a download that begins again has not got further until it passes the first. How large a
+ * layer is, its registry says, which may be anybody's.
+ */
+function moved(
+  layer: LayerProgress,
+  state: LayerProgress['state'],
+  detail: PullRecord['progressDetail'],
+): LayerProgress {
+  const current = Math.floor(detail?.current ?? 0);
+  const total = Math.max(layer.bytes_total, Math.min(MAX_BYTES, Math.floor(detail?.total ?? 0)));
+  const next = { ...layer, bytes_total: total, state };
+  switch (state) {
+    case 'waiting':
+      return next;
+    case 'downloading':
+      return { ...next, bytes_done: Math.max(layer.bytes_done, Math.min(current, total)) };
+    case 'downloaded':
+      return { ...next, bytes_done: total };
+    case 'extracting': {
+      const extracted = Math.max(layer.bytes_extracted, Math.min(current, total));
+      return { ...next, bytes_done: total, bytes_extracted: extracted };
+    }
+    case 'done':
+      return { ...next, bytes_done: total, bytes_extracted: total };
+  }
+}
+
+function sumOf(layers: readonly LayerProgress[]) {
+  const sum = (bytesOf: (layer: LayerProgress) => number) =>
+    Math.min(
+      MAX_BYTES,
+      layers.reduce((bytes, layer) => bytes + bytesOf(layer), 0),
+    );
+  return {
+    layers_done: layers.filter((layer) => layer.state === 'done').length,
+    layers_total: layers.length,
+    bytes_done: sum((layer) => layer.bytes_done),
+    bytes_total: sum((layer) => layer.bytes_total),
+    bytes_extracted: sum((layer) => layer.bytes_extracted),
+  };
+}
+
+// MERGED agent/containers/engine/pull-stream.ts: How fast a pull is and how long it will take, from what the last seconds brought.
+const WINDOW_MS = 10_000;
+/** Over less than this no speed can be told. */
+const SHORTEST_SECONDS = 1;
+/** Between two samples; it bounds how many are kept. */
+const SAMPLE_MS = 250;
+
+type Sample = { atMs: number; downloaded: number; extracted: number };
+
+/** Asked with every step forward; keeps what it needs of the past. */
+export function createSpeed(clock: Clock) {
+  const samples: Sample[] = [];
+
+  function note(now: Sample): Sample {
+    const last = samples.at(-1);
+    if (last === undefined || now.atMs - last.atMs >= SAMPLE_MS) samples.push(now);
+    while (samples.length > 1 && now.atMs - (samples[0]?.atMs ?? 0) > WINDOW_MS) samples.shift();
+    return samples[0] ?? now;
+  }
+
+  return {
+    of(layers: readonly LayerProgress[]): Pick<PullProgress, 'bytes_per_second' | 'eta_seconds'> {
+      const now: Sample = { atMs: clock.monotonicMs(), downloaded: 0, extracted: 0 };
+      let total = 0;
+      for (const layer of layers) {
+        now.downloaded += layer.bytes_done;
+        now.extracted += layer.bytes_extracted;
+        total += layer.bytes_total;
+      }
+      const from = note(now);
+      const seconds = (now.atMs - from.atMs) / MS_PER_SECOND;
+      const rate = (bytes: number) =>
+        seconds >= SHORTEST_SECONDS ? Math.min(MAX_BYTES, Math.round(bytes / seconds)) : 0;
+      const downloading = rate(now.downloaded - from.downloaded);
+      const extracting = rate(now.extracted - from.extracted);
+      return {
+        bytes_per_second: downloading,
+        eta_seconds: etaOf(total, now, { downloading, extracting }),
+      };
+    },
+  };
+}
+
+/** Downloading and extracting overlap, so the slower of the two counts. Null when it does not move. */
+function etaOf(
+  total: number,
+  { downloaded, extracted }: Sample,
+  rates: { downloading: number; extracting: number },
+): number | null {
+  const toDownload = total - downloaded;
+  const toExtract = total - extracted;
+  if (toDownload > 0 && rates.downloading === 0) return null;
+  // Before the first extraction its speed is unknown: the download is what can be told.
+  if (toDownload === 0 && toExtract > 0 && rates.extracting === 0) return null;
+  const download = toDownload > 0 ? toDownload / rates.downloading : 0;
+  const extract = toExtract > 0 && rates.extracting > 0 ? toExtract / rates.extracting : 0;
+  return Math.min(MAX_WAIT_SECONDS, Math.ceil(Math.max(download, extract)));
+}

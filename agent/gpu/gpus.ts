@@ -1,0 +1,89 @@
+/** Composes the GPU module: leases, health, cordons and placement. */
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
+import type { LeaseStore } from '../leases/lease.store.ts';
+import type { PeriodicWork } from '../periodic-work.ts';
+import { createGpuCordons } from './cordons.ts';
+import { createPlaceOf, type NumaNode } from './cpu-placement.ts';
+import type { GpuDriver } from './gpu-driver.ts';
+import {
+  createGpuHealthJob,
+  GPU_HEALTH_INTERVAL_MS,
+  KERNEL_LOG_INTERVAL_MS,
+} from './gpu-health.job.ts';
+import { createGpuHealthStore } from './gpu-health.store.ts';
+import {
+  createGpuLeases,
+  createGpuShare,
+  GPU_LEASE_INTERVAL_MS,
+  type GpuShareRule,
+  type GpuSource,
+} from './gpu-lease.ts';
+import type { KernelLog } from './kernel-log.ts';
+import { countXids } from './xid.ts';
+
+export type GpusPorts = {
+  clock: Clock;
+  log: Log;
+  database: DatabaseSync;
+  gpus: GpuSource;
+  gpuDriver: GpuDriver;
+  /** How many GPUs one pod may or must rent. */
+  gpuShare: GpuShareRule;
+  kernelLog: KernelLog;
+  numaNodes(): Promise<NumaNode[]>;
+  host: { bootMs: number; bootId: string };
+};
+
+export type Gpus = ReturnType<typeof createGpus>;
+
+/** Starts nothing: the caller runs `work`. */
+export function createGpus(ports: GpusPorts, leases: LeaseStore) {
+  const { clock, log, database, gpus, gpuDriver: driver, kernelLog, host } = ports;
+  const store = createGpuHealthStore(database);
+  const gpuCordons = createGpuCordons(store);
+  const share = createGpuShare(ports.gpuShare);
+  const gpuLeases = createGpuLeases({ leases, gpus, cordons: gpuCordons, share, clock });
+  const gpuHealth = createGpuHealthJob({
+    driver,
+    database,
+    clock,
+    log,
+    store,
+    kernelLog,
+    bootId: host.bootId,
+    bootMs: () => host.bootMs,
+    leasedUuids: gpuLeases.leasedUuids,
+    holderOf: gpuLeases.holderOf,
+    onReboot: gpuLeases.dropDirty,
+  });
+  const healthWork: PeriodicWork[] = [
+    { name: 'gpu health', intervalMs: GPU_HEALTH_INTERVAL_MS, run: () => gpuHealth.runOnce() },
+    {
+      name: 'kernel log',
+      intervalMs: KERNEL_LOG_INTERVAL_MS,
+      run: async () => gpuHealth.readKernelLog(),
+    },
+  ];
+  const work: PeriodicWork[] = [
+    { name: 'gpu leases', intervalMs: GPU_LEASE_INTERVAL_MS, run: () => gpuLeases.recheckDirty() },
+    ...(driver.kind === 'nvidia' ? healthWork : []),
+  ];
+
+  return {
+    /** Xid errors from the kernel log, by card and code. */
+    gpuXids: () => {
+      const cards = store.cards();
+      const rows = cards.flatMap(({ pci }) => store.xids(pci, 0, Number.MAX_SAFE_INTEGER));
+      return countXids(rows, cards);
+    },
+    gpuHealthStore: store,
+    gpuLeases,
+    gpuCordons,
+    gpuHealth,
+    gpuMode: gpus.gpuMode,
+    placeOf: createPlaceOf(driver, ports.numaNodes),
+    work,
+  };
+}

@@ -1,0 +1,26 @@
+import { statfsSync } from 'node:fs';
+import { expect, it } from 'vitest';
+import { eventually } from '../../test/fakes/eventually.ts';
+import { createManualClock } from '../../test/fakes/manual-clock.ts';
+import { createSideDisk } from './disk-space.ts';
+
+it('tells what others than the engine use, once it is known, and asks once an hour', async () => {
+  const clock = createManualClock();
+  const answers = [Promise.resolve(0), Promise.resolve(2 ** 60), Promise.reject(new Error('away'))];
+  for (const answer of answers) answer.catch(() => undefined);
+  let asked = 0;
+  const engineBytes = () => answers[asked++] ?? Promise.resolve(0);
+  const sideDisk = createSideDisk({ clock, engineBytes });
+  expect(sideDisk('/')).toBeNull();
+  await eventually('it is known', () => sideDisk('/') !== null);
+  const { bsize, blocks, bfree } = statfsSync('/');
+  const usedKib = ((blocks - bfree) * bsize) / 1_024;
+  // Others use the same disk at the same time.
+  expect(Math.abs((sideDisk('/') ?? 0) - usedKib)).toBeLessThan(0.2 * usedKib);
+  expect(asked).toBe(1);
+  await clock.advance(3_600_000);
+  await eventually('nothing is beside the engine', () => sideDisk('/') === 0);
+  await clock.advance(3_600_000);
+  await eventually('an engine that is away tells nothing', () => sideDisk('/') === null);
+  expect(asked).toBe(3);
+});

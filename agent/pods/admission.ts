@@ -1,0 +1,164 @@
+/** What this host allows in a pod's spec, whoever signed it (agent reference 7). Pure. */
+import { parseDockerfile } from '#shared/api/agent/dockerfile.ts';
+import { BUILTIN_HOST, type RegistryAuth, registryAddressOf } from '#shared/api/agent/images.ts';
+import { isPlainKey, type PodSpec, reservedVariable } from '#shared/api/agent/pod.ts';
+import { VOLUME_MOUNT_PATH, volumesProblem } from '#shared/api/agent/volumes.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import { isLocalRegistry, referencesOf, registryHostOf } from '../containers/images/image-name.ts';
+import { type ProviderPolicy, providerRefusals, type Refusal } from './provider-policy.ts';
+
+export type HostLimits = {
+  memoryBytes: number;
+  /** Kept for the host itself: a starved host goes dark. */
+  memoryReserveBytes: number;
+  cpuCores: number;
+  /** Whether images may come from registries at private addresses. */
+  localRegistries: boolean;
+  /** What the provider refuses beyond that. */
+  policy: ProviderPolicy;
+};
+
+const MAX_PIDS = 65_536;
+const MAX_VARIABLES = 512;
+const MAX_ENVIRONMENT_CHARS = 262_144;
+/** Stricter than the schema, which has to read every spec that was ever stored. */
+const IMAGE_HOST =
+  /^[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*(?::\d{1,5})?$/;
+
+type Rule = { field: string; broken(spec: PodSpec, host: HostLimits): string | false };
+
+const RULES: readonly Rule[] = [
+  {
+    field: 'image.reference',
+    broken: (spec, host) => 'reference' in spec.image && againstReferences(spec, host),
+  },
+  {
+    field: 'image.dockerfile',
+    broken: (spec, host) => {
+      if (!('dockerfile' in spec.image)) return false;
+      const parsed = parseDockerfile(spec.image.dockerfile);
+      return 'problem' in parsed ? parsed.problem : againstReferences(spec, host);
+    },
+  },
+  {
+    field: 'ssh_public_keys',
+    broken: ({ ssh_public_keys }) =>
+      !ssh_public_keys.every(isPlainKey) && 'each has to be "type base64 comment", without options',
+  },
+  ...(['entrypoint', 'command', 'environment'] as const).map(
+    (field): Rule => ({
+      field,
+      // Half a character would reach the container as another one.
+      broken: (spec) => !areWellFormed(spec[field]) && 'holds half a character (a lone surrogate)',
+    }),
+  ),
+  {
+    field: 'limits.memory_bytes',
+    broken: ({ limits }, host) =>
+      limits.memory_bytes > memoryFor(host) && `at most ${memoryFor(host)} on this host`,
+  },
+  {
+    field: 'limits.cpu_cores',
+    broken: ({ limits }, host) =>
+      limits.cpu_cores > host.cpuCores && `at most ${host.cpuCores} on this host`,
+  },
+  {
+    field: 'limits.shm_bytes',
+    broken: ({ limits }) =>
+      limits.shm_bytes > limits.memory_bytes && 'at most limits.memory_bytes, which it is part of',
+  },
+  {
+    field: 'limits.pids',
+    broken: ({ limits }) => limits.pids > MAX_PIDS && `at most ${MAX_PIDS}`,
+  },
+  {
+    field: 'internal_ports',
+    broken: ({ internal_ports }) => hasRepeats(internal_ports) && 'each port once',
+  },
+  {
+    field: 'volumes',
+    broken: ({ volumes, volume }) => {
+      const lasting = volume === undefined ? [] : [VOLUME_MOUNT_PATH];
+      return volumesProblem([...lasting, ...volumes]) ?? false;
+    },
+  },
+  { field: 'gpu_uuids', broken: ({ gpu_uuids }) => hasRepeats(gpu_uuids) && 'each GPU once' },
+  {
+    field: 'environment',
+    broken: ({ environment }) => {
+      const entries = Object.entries(environment);
+      const chars = entries.reduce((sum, [name, value]) => sum + name.length + value.length, 0);
+      const tooMuch = entries.length > MAX_VARIABLES || chars > MAX_ENVIRONMENT_CHARS;
+      return tooMuch && `at most ${MAX_VARIABLES} variables of ${MAX_ENVIRONMENT_CHARS} characters`;
+    },
+  },
+  {
+    field: 'environment',
+    broken: ({ environment }) => {
+      const reserved = reservedVariable(environment);
+      return reserved !== null && `the name ${reserved} is reserved`;
+    },
+  },
+];
+
+/** Everything against a spec: by the host's own limits first, then by the provider's policy. */
+export function refusalsOf(spec: PodSpec, host: HostLimits): Refusal[] {
+  const byHost = RULES.flatMap(({ field, broken }) => {
+    const message = broken(spec, host);
+    return message === false ? [] : [{ field, rule: 'host', message }];
+  });
+  return [...byHost, ...providerRefusals(spec, host.policy)];
+}
+
+/** Throws spec_refused naming the first field that breaks a rule. */
+export function checkPolicy(spec: PodSpec, host: HostLimits): void {
+  const [first] = refusalsOf(spec, host);
+  if (first !== undefined) throw specRefused(first);
+}
+
+/** The refusal that the caller gets. */
+export function specRefused({ field, rule, message }: Refusal): ApiError {
+  const whose = rule === 'host' ? '' : ` by the provider (${rule})`;
+  const details = { field, rule };
+  return new ApiError('spec_refused', `${field} is refused${whose}: ${message}`, { details });
+}
+
+function areWellFormed(texts: readonly string[] | Readonly<Record<string, string>>): boolean {
+  return Object.values(texts).every((text) => text.isWellFormed());
+}
+
+/** Throws spec_refused for a login at a registry that no image of the pod comes from. */
+export function checkLogin(spec: PodSpec, auth: RegistryAuth): void {
+  const addresses = referencesOf(spec).map(registryAddressOf);
+  if (addresses.includes(auth.host)) return;
+  const field = 'registry_auth.host';
+  throw new ApiError('spec_refused', `${field} is refused: no image of the pod comes from there`, {
+    details: { field },
+  });
+}
+
+function againstReferences(spec: PodSpec, host: HostLimits): string | false {
+  const references = referencesOf(spec);
+  // What looks like an option or a path would be the engine's to judge, after a row and leases were made.
+  const isNoHost = (reference: string) => {
+    const [first = '', ...rest] = reference.split('/');
+    return rest.length > 0 && !IMAGE_HOST.test(first);
+  };
+  if (references.some(isNoHost)) return 'its registry is no host name';
+  // Else a renter could have this host knock at its neighbours, and read in the error what answers.
+  const isRefused = !host.localRegistries && references.some(isFromSurroundings);
+  return isRefused && 'registries at private addresses are not allowed';
+}
+
+function isFromSurroundings(reference: string): boolean {
+  const registry = registryHostOf(reference);
+  return registry !== null && isLocalRegistry(registry) && !reference.startsWith(BUILTIN_HOST);
+}
+
+function memoryFor(host: HostLimits): number {
+  return Math.max(0, host.memoryBytes - host.memoryReserveBytes);
+}
+
+function hasRepeats(values: readonly unknown[]): boolean {
+  return new Set(values).size < values.length;
+}

@@ -1,0 +1,110 @@
+/** When to try a pod again: 1 s doubling to 5 min with full jitter (agent reference 5). Pure. */
+import type { ReasonCode } from '#shared/api/agent/pod.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import type { ContainerState } from '../containers/engine/engine.ts';
+import { type ExitCause, LONGEST_BACKOFF_MS } from './plan-facts.ts';
+import type { PodRow } from './pod.store.ts';
+import type { PodPatch } from './pod-records.ts';
+import type { LastExit } from './pod-row.ts';
+
+const FIRST_BACKOFF_MS = 1_000;
+/** A container that ran this long was healthy: its exit begins a new row of failures. */
+const HEALTHY_MS = 10 * 60_000;
+/** Ends by itself in a row, from which on the pod is said to be in a crash loop. */
+const CRASH_LOOP_ATTEMPTS = 3;
+/** After a reboot of the host pods come back spread over this time. */
+const REBOOT_STAGGER_MS = 3_000;
+const CAUSE_REASONS = { host_reboot: 'HostReboot', engine_restart: 'DockerUnavailable' } as const;
+/** 2^9 s passes the longest backoff; a larger exponent would only lose precision. */
+const MAX_DOUBLINGS = 9;
+
+/** A random wait up to the bound of this attempt, so that pods that failed together do not come back together. */
+export function backoffMs(attempts: number, random: Random): number {
+  const doublings = Math.min(Math.max(attempts - 1, 0), MAX_DOUBLINGS);
+  return random.int(Math.min(FIRST_BACKOFF_MS * 2 ** doublings, LONGEST_BACKOFF_MS) + 1);
+}
+
+/** The row's changes after one more failure. A pod being removed stays in that phase. */
+export function afterFailure(
+  row: PodRow,
+  failure: { reason: ReasonCode; message: string },
+  at: { nowMs: number; random: Random },
+): PodPatch {
+  const attempts = row.attempts + 1;
+  return {
+    phase: row.desired === 'removed' ? row.phase : 'backoff',
+    reason: failure.reason,
+    message: failure.message,
+    attempts,
+    next_retry_ms: at.nowMs + backoffMs(attempts, at.random),
+    // A reboot that got this far goes on as an ordinary restart.
+    ...(row.phase === 'rebooting' ? { reboots_done: row.reboot_target } : {}),
+  };
+}
+
+/** The row's changes after the container has ended. A reboot of the host or the engine is nobody's failure: no backoff. */
+export function afterExit(
+  row: PodRow,
+  container: ContainerState,
+  at: { nowMs: number; random: Random; cause: ExitCause },
+): PodPatch {
+  const exit = exitOf(container, at.cause);
+  const ranMs = container.finishedMs - container.startedMs;
+  const before = ranMs >= HEALTHY_MS ? 0 : row.attempts;
+  const ended = { phase: 'backoff', last_exit_json: JSON.stringify(exit) } as const;
+  if (at.cause !== 'itself') {
+    const waitMs = at.cause === 'host_reboot' ? at.random.int(REBOOT_STAGGER_MS) : 0;
+    return {
+      ...ended,
+      reason: exit.reason,
+      message: messageOfExit(exit),
+      attempts: before,
+      next_retry_ms: at.nowMs + waitMs,
+    };
+  }
+  const attempts = before + 1;
+  const looping = attempts >= CRASH_LOOP_ATTEMPTS;
+  const message = messageOfExit(exit);
+  return {
+    ...ended,
+    reason: looping ? 'CrashLoopBackOff' : exit.reason,
+    message: looping ? `${message}, ${attempts} times in a row` : message,
+    attempts,
+    next_retry_ms: at.nowMs + backoffMs(attempts, at.random),
+  };
+}
+
+/** Whether the end was the host's or the engine's doing: such a restart is none of the pod's. */
+export function isInfrastructure(reason: ReasonCode): boolean {
+  return reason === 'HostReboot' || reason === 'DockerUnavailable';
+}
+
+/** How a container that is not running any more has ended. */
+export function exitOf(container: ContainerState, cause: ExitCause): LastExit {
+  return {
+    exit_code: container.exitCode,
+    oom_killed: container.oomKilled,
+    finished_ms: container.finishedMs,
+    reason: cause === 'itself' ? reasonOf(container) : CAUSE_REASONS[cause],
+  };
+}
+
+/** The exit code is no witness of an out-of-memory kill: 137 is neither necessary nor sufficient for it. */
+function reasonOf(container: ContainerState): ReasonCode {
+  if (container.oomKilled) return 'OOMKilled';
+  return container.exitCode === 0 ? 'ExitedZero' : 'ExitedNonZero';
+}
+
+/** The same in words. */
+export function messageOfExit(exit: LastExit): string {
+  switch (exit.reason) {
+    case 'HostReboot':
+      return 'The host was rebooted; the pod is being started again';
+    case 'DockerUnavailable':
+      return 'The Docker engine was restarted; the pod is being started again';
+    case 'OOMKilled':
+      return `The pod ran out of its memory (exit code ${exit.exit_code})`;
+    default:
+      return `The pod's process ended with exit code ${exit.exit_code}`;
+  }
+}

@@ -1,0 +1,224 @@
+/** One pod's worker: looks, plans, does one step, and again until there is nothing left to do. Strictly serial. */
+import type { ContainerState } from '../containers/engine/engine.ts';
+import { podLabels } from '../containers/engine/labels.ts';
+import type { PortService } from '../leases/port.service.ts';
+import { afterFailure } from './backoff.ts';
+import type { FactsOf } from './plan-facts.ts';
+import { planPod } from './pod.plan.ts';
+import type { PodRow } from './pod.store.ts';
+import type { PodPatch } from './pod-records.ts';
+import type { PodSteps } from './pod-steps.ts';
+import { createPreparation, type PreparationPorts } from './staged-image.ts';
+import { type Failure, failureOf, type StepKind } from './step-failure.ts';
+
+export type WorkerPorts = PreparationPorts & {
+  executorId: string;
+  ports: PortService;
+  steps: PodSteps;
+  factsOf: FactsOf;
+};
+
+export type PodWorker = ReturnType<typeof createPodWorker>;
+
+/** No pod needs more steps in a row; one that does waits for the next wake, so it cannot spin. */
+const MAX_STEPS_PER_RUN = 32;
+const LOOK_AGAIN_MS = 500;
+/** Host ports found taken in a row before the pod backs off. */
+const MAX_PORT_CONFLICTS = 5;
+
+/** Sleeps until woken; wakes itself when a retry falls due. */
+export function createPodWorker(podId: string, deps: WorkerPorts) {
+  const { health, records, ports, steps, clock, log } = deps;
+  let woken = false;
+  let stopping = false;
+  let running: Promise<void> | null = null;
+  let timer = new AbortController();
+  let interruption = new AbortController();
+  const preparation = createPreparation(podId, deps, wake);
+
+  function wake(): void {
+    woken = true;
+    timer.abort();
+    if (!stopping) running ??= drain();
+  }
+
+  function wakeAt(untilMs: number): void {
+    timer.abort();
+    timer = new AbortController();
+    const waitMs = Math.max(0, untilMs - clock.now());
+    clock.sleep(waitMs, timer.signal).then(wake, () => undefined);
+  }
+
+  async function drain(): Promise<void> {
+    while (woken && !stopping) {
+      woken = false;
+      try {
+        await runSteps();
+      } catch (error) {
+        log.error({ err: error, pod_id: podId }, 'pod worker failed');
+        wakeAt(clock.now() + LOOK_AGAIN_MS);
+      }
+    }
+    running = null;
+  }
+
+  async function runSteps(): Promise<void> {
+    let observed: readonly ContainerState[] | null = null;
+    for (let count = 0; count < MAX_STEPS_PER_RUN && !stopping; count += 1) {
+      const { signal } = interruption;
+      let doing: StepKind = 'wait';
+      try {
+        observed ??= await health.listContainers(podLabels(deps.executorId, podId));
+        const row = records.get(podId);
+        if (row === null) return;
+        if (!stopping) preparation.follow(row);
+        const step = planPod(row, observed, deps.factsOf(row));
+        if (step.kind === 'wait') {
+          if (step.untilMs !== null) wakeAt(step.untilMs);
+          return;
+        }
+        doing = step.kind;
+        const outcome = await steps.run(step, row, signal);
+        if (outcome === 'settled') return;
+        observed = outcome.observed;
+      } catch (error) {
+        observed = null;
+        // An interrupted step has not failed: something newer is wanted.
+        if (signal.aborted) continue;
+        const goOn = handle(failureOf(doing, error), doing);
+        if (!goOn) return;
+      }
+    }
+  }
+
+  /** Books a failure; true when the worker may go on at once. */
+  function handle(failure: Failure, step: StepKind): boolean {
+    log.warn(
+      { pod_id: podId, step, failure: failure.kind, detail: failure.message },
+      'step failed',
+    );
+    switch (failure.kind) {
+      case 'engine_away':
+        health.lost(failure.message);
+        return false;
+      case 'look_again':
+        wakeAt(clock.now() + LOOK_AGAIN_MS);
+        return false;
+      case 'name_taken':
+        records.change(podId, (row) => rest(row, 'quarantined', 'NameTaken', failure.message));
+        return true;
+      case 'port_busy':
+        return exchangePort(failure.message);
+      case 'permanent':
+        records.change(podId, (row) => rest(row, 'failed', failure.reason, failure.message));
+        return true;
+      case 'retry':
+        records.change(podId, (row) => retry(row, failure, step));
+        return true;
+    }
+  }
+
+  function retry(
+    row: PodRow,
+    failure: Extract<Failure, { kind: 'retry' }>,
+    step: StepKind,
+  ): PodPatch {
+    const repeated = row.reason === failure.reason ? row.attempts + 1 : 1;
+    if (repeated >= failure.maxAttempts && row.desired === 'running') {
+      return rest(row, 'failed', failure.reason, failure.message);
+    }
+    const patch = afterFailure(row, failure, { nowMs: clock.now(), random: deps.random });
+    // Not found at create: the image has been removed, so it has to be looked for again.
+    return failure.reason === 'ImageNotFound' && step === 'create'
+      ? { ...patch, image_id: null }
+      : patch;
+  }
+
+  function rest(
+    row: PodRow,
+    phase: 'failed' | 'quarantined',
+    reason: PodRow['reason'],
+    message: string,
+  ): PodPatch {
+    if (row.desired === 'removed') return { reason, message };
+    return { phase, reason, message, next_retry_ms: null, reboots_done: row.reboots_requested };
+  }
+
+  function exchangePort(message: string): boolean {
+    const conflicts = records.get(podId)?.port_conflicts ?? 0;
+    if (conflicts >= MAX_PORT_CONFLICTS) {
+      const reason = 'PortConflict';
+      const failure: Failure = { kind: 'retry', reason, message, maxAttempts: Infinity };
+      records.change(podId, (row) => ({ ...retry(row, failure, 'start'), port_conflicts: 0 }));
+      return true;
+    }
+    try {
+      records.transaction(() => {
+        ports.replace(podId, message);
+        records.apply(podId, (row) => ({
+          phase: row.desired === 'running' ? 'creating' : row.phase,
+          port_conflicts: conflicts + 1,
+          container_id: null,
+        }));
+      });
+      return true;
+    } catch (error) {
+      return handle(failureOf('start', error), 'start');
+    }
+  }
+
+  return {
+    wake,
+    /** Ends a pull under way and looks again: something newer is wanted of this pod. */
+    interrupt(): void {
+      interruption.abort();
+      interruption = new AbortController();
+      wake();
+    },
+    isIdle: () => running === null,
+    /** Ends a pull, lets any other step finish, and does nothing more. */
+    async stop(): Promise<void> {
+      stopping = true;
+      timer.abort();
+      interruption.abort();
+      await Promise.all([running, preparation.stop()]);
+    },
+  };
+}
+
+// MERGED agent/pods/pod-worker.ts: The workers of all pods: one per pod that is not gone, made when it is first needed.
+export type PodSupervisor = ReturnType<typeof createPodSupervisor>;
+
+/** After `stop` every wake is ignored. */
+export function createPodSupervisor(ports: WorkerPorts) {
+  const workers = new Map<string, PodWorker>();
+  let stopped = false;
+
+  function workerOf(podId: string): PodWorker {
+    const worker = workers.get(podId) ?? createPodWorker(podId, ports);
+    workers.set(podId, worker);
+    return worker;
+  }
+
+  return {
+    /** Looks at the pod soon. */
+    wake(podId: string): void {
+      if (!stopped) workerOf(podId).wake();
+    },
+    /** The same, ending a pull under way first. */
+    interrupt(podId: string): void {
+      if (!stopped) workerOf(podId).interrupt();
+    },
+    isIdle: (podId: string) => workers.get(podId)?.isIdle() ?? true,
+    /** Drops the workers of pods that are gone. */
+    retain(podIds: ReadonlySet<string>): void {
+      for (const [podId, worker] of workers) {
+        if (!podIds.has(podId) && worker.isIdle()) workers.delete(podId);
+      }
+    },
+    async stop(): Promise<void> {
+      stopped = true;
+      await Promise.all([...workers.values()].map((worker) => worker.stop()));
+    },
+  };
+}
