@@ -12,9 +12,8 @@ import {
 } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { stopOnSignal } from '#shared/runtime/node-process.ts';
-import { commandProgress, withProgress } from '#shared/runtime/progress.ts';
+import { withProgress } from '#shared/runtime/progress.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { runCommand } from '#shared/runtime/run-command.ts';
 import { VERSION } from '#shared/runtime/version.ts';
 import { wantsTracing } from '#shared/telemetry/tracing.ts';
 import { centralDatabaseIn } from './central/platform/database-place.ts';
@@ -47,8 +46,8 @@ Checks the executors that a central API lists, reports verdicts, computes and po
 commands to agents.
 
   npm run validator                            run (configured by VALIDATOR_* variables, see README)
-  npm run validator -- doctor                  what is wrong with key, ledger, central API, gateway, clock …, and the remedy
-  npm run validator -- diag                    write that and more into one archive, for whoever is to help
+  npm run validator -- doctor                  check key, evidence store, central API, gateway, clock …, with remedies
+  npm run validator -- diag                    write that report and more to an archive for support
   npm run validator -- explain EXECUTOR        why an executor scores what it scores, and what would raise it
   npm run validator -- replay [EPOCH]          compute stored weights again, byte for byte, from the stored evidence;
                                                the last ones unless EPOCH says otherwise
@@ -94,8 +93,7 @@ const TERMINAL = { clock: systemClock, stdout: process.stdout, stderr: process.s
 
 async function run(argv: readonly string[]): Promise<void> {
   const [first, ...rest] = argv;
-  if (first === 'doctor') return examineSurroundings(rest);
-  if (first === 'diag') return writeDiagnosis(rest);
+  if (first === 'doctor' || first === 'diag') return runDoctorCommand(first, rest);
   const { values, positionals } = readArguments(argv);
   if (values.help === true) return print(HELP);
   if (values.version === true) return print(`${VERSION}\n`);
@@ -121,31 +119,22 @@ async function run(argv: readonly string[]): Promise<void> {
   );
 }
 
-/** Loaded only here, as below: a running validator has no use for it. */
-async function examineSurroundings(args: readonly string[]): Promise<never> {
-  const { runDoctor } = await import('./doctor/doctor-command.ts');
-  const colours = process.stdout.isTTY === true && !process.env['NO_COLOR'];
-  // A question that nobody answers would keep the process.
-  const progress = commandProgress(systemClock, process.stderr);
-  const terminal = { out: print, error: complain, colours, progress };
-  process.exit(await runDoctor(args, lookPorts(), terminal));
-}
-
-async function writeDiagnosis(args: readonly string[]): Promise<never> {
-  const { diagnoseValidator } = await import('./doctor/validator-diagnosis.ts');
-  const { runDiag } = await import('#shared/check/diagnosis/diag-command.ts');
-  const ports = lookPorts();
-  const status = await runDiag({
-    ...{ ...ports, program: 'validator', args, print },
-    progress: commandProgress(systemClock, process.stderr),
-    complain: (text) => complain(`podwright validator: ${text}`),
-    collect: (logs) => diagnoseValidator(ports, logs),
-  });
+async function runDoctorCommand(
+  command: 'doctor' | 'diag',
+  args: readonly string[],
+): Promise<never> {
+  const { validatorDoctor } = await import('./doctor/doctor.ts');
+  const { doctorTerminal, runDiag, runDoctor, systemDoctorPorts } = await import(
+    '#shared/check/doctor.ts'
+  );
+  const doctor = validatorDoctor(systemDoctorPorts(process.env));
+  const terminal = doctorTerminal(process.env);
+  const status =
+    command === 'doctor'
+      ? await runDoctor(doctor, args, terminal)
+      : await runDiag('validator', doctor, args, terminal);
+  // Requests that were never answered would keep the process alive.
   process.exit(status);
-}
-
-function lookPorts() {
-  return { clock: systemClock, random: systemRandom, runCommand, environment: process.env };
 }
 
 async function checkConfig(command: ConfigCommand): Promise<void> {

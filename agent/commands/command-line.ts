@@ -1,4 +1,5 @@
-/** The agent's commands: each is loaded when asked for, that which runs the agent too. */
+/** The agent's command line. The code of a command is loaded when it runs, so that each process loads only its own. */
+import { systemClock } from '#shared/runtime/clock.ts';
 import {
   CONFIG_COMMANDS_HELP,
   ConfigError,
@@ -6,17 +7,17 @@ import {
   exitStatusOf,
 } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import { VERSION } from '#shared/runtime/version.ts';
 import { CONFIG_HELP, readConfig } from '../config.ts';
 import { showConfiguration } from '../config-files.ts';
 
 const HELP = `Usage: agent/main.ts [doctor | diag | enrol | remove-all | --help | --version | --check-config | --print-config]
 
-The Podwright agent. Without an argument it runs; doctor looks over this host and says what to mend
-(doctor --help); diag writes that and more into one archive, for whoever is to help (diag --help); enrol
-has the provider vouch for this agent's key (enrol --help); remove-all removes every pod of this executor
-from the Docker engine, while the agent is stopped (remove-all --help). It is configured by environment
-variables:
+The Podwright agent. Without an argument it runs. doctor checks this host and reports what to correct
+(doctor --help); diag writes the report and more to an archive for support (diag --help); enrol has the
+provider sign this agent's key (enrol --help); remove-all removes every pod of this executor from the
+Docker engine while the agent is stopped (remove-all --help). It is configured by environment variables:
 
 ${CONFIG_HELP}
 
@@ -24,26 +25,23 @@ ${CONFIG_COMMANDS_HELP}
 `;
 
 /**
- * Runs what the words after `agent/main.ts` ask for; the process ends with a sentence and an exit status where that fails.
- * `environment` loses what systemd has put there.
+ * Runs the command in `args`. If it fails, prints one line and exits the process with the error's status.
+ * Removes systemd's own variables from `environment`.
  */
 export async function runCommandLine(
-  words: readonly string[],
+  args: readonly string[],
   environment: Environment,
 ): Promise<void> {
   try {
-    await run(words, environment);
+    await run(args, environment);
   } catch (error) {
     process.stderr.write(`podwright-agent: ${messageOf(error)}\n`);
-    // What was opened until then would keep it.
+    // Open handles would keep the process alive.
     process.exit(exitStatusOf(error));
   }
 }
 
-async function run(
-  [command, ...words]: readonly string[],
-  environment: Environment,
-): Promise<void> {
+async function run([command, ...args]: readonly string[], environment: Environment): Promise<void> {
   switch (command) {
     case undefined: {
       const config = readConfig(environment);
@@ -51,38 +49,69 @@ async function run(
       break;
     }
     case 'remove-all':
-      await (await import('./remove-all.ts')).runRemoveAll(words, environment);
+      await (await import('./remove-all.ts')).runRemoveAll(args, environment);
       break;
     case 'doctor':
-      await (await import('./doctor.ts')).examineHost(words, environment);
-      break;
     case 'diag':
-      await (await import('./diag.ts')).writeDiagnosis(words, environment);
+      await runDoctorCommand(command, args, environment);
       break;
     case 'enrol':
-      await (await import('./enrol.ts')).enrol(words, environment);
+      await enrol(args, environment);
       break;
     case '--version':
-      alone(command, words);
-      // All that runs: whoever asks before a start has the compile cache filled by it.
+      requireNoArguments(command, args);
+      // Loads everything that the agent runs: a call before the first start fills the compile cache.
       await import('../serve.ts');
       process.stdout.write(`${VERSION}\n`);
       break;
     case '--check-config':
     case '--print-config':
-      alone(command, words);
+      requireNoArguments(command, args);
       showConfiguration(command, environment);
       break;
     case '--help':
       process.stdout.write(HELP);
       break;
     default:
-      process.stderr.write(`podwright-agent: there is no command ${command}\n\n${HELP}`);
+      process.stderr.write(`podwright-agent: unknown command ${command}\n\n${HELP}`);
       process.exitCode = 2;
   }
 }
 
-/** What follows a command that takes nothing was meant for another one. */
-function alone(command: string, words: readonly string[]): void {
-  if (words.length > 0) throw new ConfigError(`${command} takes no more words: ${words.join(' ')}`);
+async function runDoctorCommand(
+  command: 'doctor' | 'diag',
+  args: readonly string[],
+  environment: Environment,
+): Promise<never> {
+  const { agentDoctor } = await import('../doctor/doctor.ts');
+  const { doctorTerminal, runDiag, runDoctor, systemDoctorPorts } = await import(
+    '#shared/check/doctor.ts'
+  );
+  const doctor = agentDoctor(systemDoctorPorts(environment));
+  const terminal = doctorTerminal(environment);
+  const status =
+    command === 'doctor'
+      ? await runDoctor(doctor, args, terminal)
+      : await runDiag('agent', doctor, args, terminal);
+  // Requests that were never answered would keep the process alive.
+  process.exit(status);
+}
+
+async function enrol(args: readonly string[], environment: Environment): Promise<void> {
+  const { EnrolError, runEnrol } = await import('../identity/enrol-command.ts');
+  const host = () => {
+    const { AGENT_HOME: home, AGENT_EXECUTOR_ID: executorId } = readConfig(environment);
+    return { home, executorId };
+  };
+  try {
+    process.stdout.write(runEnrol(args, { clock: systemClock, random: systemRandom, host }));
+  } catch (error) {
+    if (!(error instanceof EnrolError)) throw error;
+    process.stderr.write(`podwright-agent: ${error.message}\n`);
+    process.exitCode = 2;
+  }
+}
+
+function requireNoArguments(command: string, args: readonly string[]): void {
+  if (args.length > 0) throw new ConfigError(`${command} takes no arguments: ${args.join(' ')}`);
 }

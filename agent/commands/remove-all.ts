@@ -12,14 +12,14 @@ import { removeAll } from '../pods/remove-all.ts';
 
 const REMOVE_ALL_HELP = `Usage: npm run agent -- remove-all
 
-Removes every pod of this executor from the Docker engine, with its networks, its data volumes and
-the images built here, and with what of lasting volumes lies here, saved or not: for a host that
-leaves the market or a fresh start. Images from registries stay.
-It is refused while the agent runs, and asks nothing first. It takes the variables of the agent:
-AGENT_EXECUTOR_ID says whose pods, AGENT_HOME where the agent keeps its state.
+Removes every pod of this executor from the Docker engine, with its networks, its data volumes, the images
+built on this host and the local data of persistent volumes, saved or not. For a host that leaves the market,
+or for a fresh start. Images from registries stay.
+Refused while the agent runs. Does not ask for confirmation. Reads the agent's variables: AGENT_EXECUTOR_ID
+names the executor, AGENT_HOME the agent's state.
 `;
 
-/** Anything that is not understood removes nothing. */
+/** Removes nothing if there are arguments. */
 export async function runRemoveAll(
   args: readonly string[],
   environment: Environment,
@@ -30,7 +30,7 @@ export async function runRemoveAll(
   process.exitCode = isHelp ? 0 : 2;
 }
 
-/** Refused while the agent runs: it would start its pods again. */
+/** Takes the home's lock, which fails while the agent runs: it would start its pods again. */
 async function removeEverything(config: AgentConfig, environment: Environment): Promise<void> {
   const home = openHome(config.AGENT_HOME);
   const socketPath = dockerSocketOf(config, environment['DOCKER_HOST']);
@@ -43,16 +43,16 @@ async function removeEverything(config: AgentConfig, environment: Environment): 
     firewall: firewallOf(config),
   })
     .catch((cause: unknown) => {
-      const what = `the engine at ${socketPath} does not do it: ${messageOf(cause)}`;
-      throw new Error(`${what}; what is left goes when this is run again`, { cause });
+      const what = `the engine at ${socketPath} failed: ${messageOf(cause)}`;
+      throw new Error(`${what}; run this again to remove the rest`, { cause });
     })
     .finally(progress.end);
   home.close();
   const objects = `${containers} containers, ${networks} networks, ${volumes} data volumes`;
-  process.stdout.write(`removed ${objects} and ${images} images built here\n`);
+  process.stdout.write(`removed ${objects} and ${images} images built on this host\n`);
   if (firewallProblem !== null) {
     process.stderr.write(`firewall rules may be left: ${firewallProblem}\n`);
   }
-  // The engine's idle connections would keep the process for a while.
+  // Idle connections to the engine would keep the process alive for a while.
   process.exit(0);
 }

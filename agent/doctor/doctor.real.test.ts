@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { z } from 'zod';
-import { FINDING_STATUSES } from '#shared/check/finding.ts';
+import { CHECK_STATUSES } from '#shared/check/check.ts';
 import { agentArguments } from '#shared/runtime/node-process.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createAgentHome } from '../../test/fakes/agents/agent-process.ts';
@@ -19,7 +19,7 @@ const KEY = '5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY=validator-control'
 const Report = z.array(
   z.strictObject({
     id: z.string(),
-    status: z.enum(FINDING_STATUSES),
+    status: z.enum(CHECK_STATUSES),
     finding: z.string().min(1),
     remedy: z.string().min(1).nullable(),
   }),
@@ -68,17 +68,17 @@ async function findings(environment: Record<string, string>, ...args: string[]) 
   };
 }
 
-/** Ids of what is left of an executor in the engine, a line each. */
+/** Ids of the executor's containers that are left in the engine, one per line. */
 const containersOf = (executorId: string) =>
   mustRun('docker', 'ps', '-aq', '--filter', `label=io.podwright.executor=${executorId}`);
 
-/** Variables of an agent at these ports, whose last one is for the agent itself. */
+/** Variables of an agent with these ports. The last one is the agent's own. */
 const agentAt = (range: { first: number; last: number }) => ({
   AGENT_PORT: String(range.last),
   AGENT_PORT_RANGE: `${range.first}-${range.last - 1}`,
 });
 
-it('finds this host fit, having started a container that is gone again', async () => {
+it('finds no fault with this host, and removes the container that it started', async () => {
   const range = await freePorts(20);
   const executorId = systemRandom.uuid();
   const find = await findings({
@@ -106,7 +106,7 @@ it('finds this host fit, having started a container that is gone again', async (
   expect(await containersOf(executorId)).toBe('');
 });
 
-it('checks the host without a configuration, an engine or a program that answers', async () => {
+it('checks the host without a valid configuration, an engine or a responsive nvidia-smi', async () => {
   smi.become('sleep 60');
   const began = performance.now();
   const find = await findings({
@@ -138,7 +138,7 @@ it('checks the host without a configuration, an engine or a program that answers
   expect(find('kernel').status).toBe('ok');
 });
 
-it('finds by trying that GPUs do not reach containers', async () => {
+it('finds with a probe container that GPUs are not passed to containers', async () => {
   const uuid = 'GPU-51a2b3c4-0001-4aaa-8bbb-00000000000a';
   smi.become(`echo '${uuid}, NVIDIA H100, 560.35.03, 00000000:3B:00.0, Enabled'`);
   const executorId = systemRandom.uuid();
@@ -162,7 +162,7 @@ it('finds by trying that GPUs do not reach containers', async () => {
   expect(await containersOf(executorId)).toBe('');
 });
 
-it('does not wait for an engine that accepts and never answers', async () => {
+it('does not wait for an engine that accepts connections and never answers', async () => {
   const socket = join(folder, 'hung.sock');
   const server = createNetServer(() => undefined);
   await new Promise<void>((resolve) => server.listen(socket, resolve));
@@ -174,7 +174,7 @@ it('does not wait for an engine that accepts and never answers', async () => {
   server.close();
 });
 
-it('names a broken policy, taken ports and a clock that is wrong', async () => {
+it('reports an invalid policy, taken ports and a wrong clock', async () => {
   const policy = join(folder, 'policy.json');
   writeFileSync(policy, '{"max_pod":1}');
   const central = createServer((_request, response) => {
@@ -193,7 +193,9 @@ it('names a broken policy, taken ports and a clock that is wrong', async () => {
       AGENT_PORT: String(port),
       AGENT_PORT_RANGE: `${range.first}-${range.last}`,
     },
-    ...['--no-container', '--time-from', `http://127.0.0.1:${port}/`],
+    '--no-container',
+    '--time-from',
+    `http://127.0.0.1:${port}/`,
   );
   expect(find('policy')).toMatchObject({
     status: 'fail',
@@ -214,7 +216,7 @@ it('names a broken policy, taken ports and a clock that is wrong', async () => {
   central.close();
 });
 
-it('sees an agent at work and leaves it alone', async () => {
+it('detects a running agent and does not disturb it', async () => {
   const range = await freePorts(21);
   const home = createAgentHome({ ...agentAt(range), AGENT_TLS: 'on' });
   const agent = await home.start();
@@ -227,14 +229,15 @@ it('sees an agent at work and leaves it alone', async () => {
       AGENT_HOME: agent.home,
       ...agentAt(range),
     },
-    ...['--address', '127.0.0.1'],
+    '--address',
+    '127.0.0.1',
   );
   expect(find('agent')).toMatchObject({
     status: 'ok',
     finding: `runs as process ${agent.child.pid}`,
   });
   expect(find('agent-port').status).toBe('ok');
-  expect(find('reachability').finding).toContain('cannot be known from inside');
+  expect(find('reachability').finding).toContain('cannot find out');
   expect(find('ssh-gateway').status).toBe('fail');
   expect(find('container').status).toBe('ok');
   expect(await agent.client.listPods()).toEqual([]);
@@ -243,7 +246,7 @@ it('sees an agent at work and leaves it alone', async () => {
   home.remove();
 });
 
-it('prints lines for people, without colours to a pipe, and refuses options that it does not know', async () => {
+it('prints lines without colours to a pipe, and rejects unknown options', async () => {
   const { out, status } = await doctor({ AGENT_GPU: 'none' }, '--no-container');
   expect(status).toBe(1);
   expect(out).toMatch(/^fail +executor-id +AGENT_EXECUTOR_ID is not set/m);

@@ -103,7 +103,7 @@ export const RULES: readonly Rule[] = [
   home(
     'tar-stream',
     (path) =>
-      isUnder(path, 'agent/containers/images/', 'agent/updates/', 'shared/check/diagnosis/') ||
+      isUnder(path, 'agent/containers/images/', 'agent/updates/', 'shared/check/archive/') ||
       isTest(path),
   ),
   home('node:timers', (path) => path === 'shared/runtime/clock.ts' || isTest(path)),

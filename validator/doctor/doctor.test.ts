@@ -1,4 +1,4 @@
-/** The validator's doctor and diagnosis as processes, beside a real central API. */
+/** The validator's doctor as a process, with a real central API. */
 import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { z } from 'zod';
-import { FINDING_STATUSES } from '#shared/check/finding.ts';
+import { CHECK_STATUSES } from '#shared/check/check.ts';
 import { COMPILE_CACHE } from '#shared/runtime/node-process.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
@@ -22,7 +22,7 @@ const LIMITS = { timeoutMs: 60_000, maxOutputBytes: 1_000_000 };
 const Report = z.array(
   z.strictObject({
     id: z.string(),
-    status: z.enum(FINDING_STATUSES),
+    status: z.enum(CHECK_STATUSES),
     finding: z.string().min(1),
     remedy: z.string().min(1).nullable(),
   }),
@@ -79,25 +79,23 @@ async function findings(environment: Record<string, string>) {
   return Object.fromEntries(list.map(({ id, status, finding }) => [id, `${status}: ${finding}`]));
 }
 
-it('finds nothing wrong where nothing is', async () => {
+it('finds no fault with a good setup', async () => {
   expect(await findings(right)).toMatchObject({
-    configuration: 'ok: every VALIDATOR_* variable is understood',
+    configuration: 'ok: every VALIDATOR_* variable is valid',
     key: `ok: ${hotkey} can sign`,
     'state-folder': expect.stringMatching(/^ok: .*, mode 0700$/),
     ledger: expect.stringMatching(/^ok: schema (\d+) of \1, \d+ rows$/),
     policies: expect.stringMatching(/^ok: /),
     metagraph: 'ok: 0 registered',
-    central: expect.stringMatching(/^ok: .* takes our signature and lists 0 executors$/),
-    'central-hotkey': expect.stringMatching(
-      /^ok: .* commands with the key of VALIDATOR_CENTRAL_HO/,
-    ),
+    central: expect.stringMatching(/^ok: .* accepts our signature and lists 0 executors$/),
+    'central-hotkey': expect.stringMatching(/^ok: .* signs with VALIDATOR_CENTRAL_HOTKEY$/),
     gateway: expect.stringMatching(/^ok: answers at /),
-    registry: 'ok: no image of the agent is signed for',
+    registry: 'ok: VALIDATOR_AGENT_IMAGE is not set: no image is signed for',
     'clock-skew': expect.stringMatching(/^ok: /),
   });
 });
 
-it('names each thing that is wrong', async () => {
+it('reports each fault', async () => {
   writeFileSync(at('open.seed'), SEED, { mode: 0o644 });
   writeFileSync(at('other.seed'), '09'.repeat(32), { mode: 0o600 });
   writeFileSync(at('broken.json'), '{}');
@@ -124,22 +122,22 @@ it('names each thing that is wrong', async () => {
     policies: expect.stringMatching(/^fail: .*broken.json/),
     metagraph: expect.stringMatching(/^fail: /),
     central: expect.stringMatching(/^unknown: /),
-    gateway: expect.stringMatching(/^warn: nobody of ours answers/),
+    gateway: expect.stringMatching(/^warn: no validator answers/),
     registry: expect.stringMatching(/^fail: 127.0.0.1:\d+\/agent:latest: /),
   });
   expect(JSON.stringify(wrong)).not.toContain('hush');
   expect(stranger).toMatchObject({
     configuration: expect.stringMatching(/^warn: VALIDATOR_PROT.*VALIDATOR_PORT meant/),
-    central: expect.stringMatching(/^fail: .* refuses our signature/),
+    central: expect.stringMatching(/^fail: .* rejects our signature/),
     'central-hotkey': expect.stringMatching(
-      new RegExp(`^fail: .* commands with 5\\w+, VALIDATOR_CENTRAL_HOTKEY is ${hotkey}: `),
+      new RegExp(`^fail: .* signs with 5\\w+, VALIDATOR_CENTRAL_HOTKEY is ${hotkey}: `),
     ),
     gateway: expect.stringMatching(/^fail: another validator answers/),
   });
   expect(Object.keys(refused)).toEqual(['configuration']);
 });
 
-it('neither starts nor is accepted with a key that others may read', async () => {
+it('rejects a key that other users can read, at the start and with --check-config', async () => {
   writeFileSync(at('shown.seed'), SEED, { mode: 0o644 });
   const environment = { ...right, VALIDATOR_SEED_FILE: at('shown.seed') };
   const runs = [run([], environment), run(['--check-config'], environment)];
@@ -149,7 +147,7 @@ it('neither starts nor is accepted with a key that others may read', async () =>
   }
 });
 
-it('ends with a sentence and another status where the next start may do better', async () => {
+it('exits with one line and status 1 if the next start may succeed', async () => {
   const [own, nobody] = [await freePorts(1), await freePorts(1)];
   const free = { ...right, VALIDATOR_PORT: String(own.first) };
   const taken = `127.0.0.1:${right['VALIDATOR_PORT']}`;
@@ -165,7 +163,7 @@ it('ends with a sentence and another status where the next start may do better',
   }
 });
 
-it('names a policy that is not there once', async () => {
+it('reports a missing policy once', async () => {
   const absent = { ...right, VALIDATOR_CHECK_POLICY: at('none.json') };
   const { exitCode, stderr } = await run(['--check-config'], absent);
   expect([exitCode, stderr]).toEqual([
@@ -174,13 +172,13 @@ it('names a policy that is not there once', async () => {
   ]);
 });
 
-it('puts it all into one archive without secrets', async () => {
+it('writes an archive without secrets', async () => {
   const out = at('diag.tar.gz');
   writeFileSync(at('validator.log'), `the seed is ${SEED}\nAuthorization: hush\nthe last line\n`);
   const diag = ['diag', '--out', out, '--log', at('validator.log'), '--log', at('none.log')];
-  const said = await run(diag, { ...right, VALIDATOR_CHECK_POLICY: at('broken.json') });
+  const written = await run(diag, { ...right, VALIDATOR_CHECK_POLICY: at('broken.json') });
   const without = `podwright validator: --log: there is no file ${at('none.log')}\n`;
-  expect(said).toMatchObject({ exitCode: 0, stderr: without });
+  expect(written).toMatchObject({ exitCode: 0, stderr: without });
   expect(statSync(out).mode & 0o777).toBe(0o600);
   const archive = gunzipSync(readFileSync(out)).toString('utf8');
   for (const words of [

@@ -1,0 +1,32 @@
+import { expect, it } from 'vitest';
+import { findingsOf } from '#shared/check/doctor.ts';
+import { CONTAINER_CHECKS, type ContainerFacts } from './container.check.ts';
+
+const RAN: ContainerFacts['verified'] = {
+  value: { ok: true, reason_code: null, simulated: false, steps: [] },
+};
+const figures = (facts: Partial<ContainerFacts>) =>
+  findingsOf(CONTAINER_CHECKS, {
+    verified: RAN,
+    gpuCount: 0,
+    quota: { value: 'poll' },
+    usage: { value: 2 },
+    ...facts,
+  }).find(({ id }) => id === 'pod-figures');
+
+it('names the control groups that pods’ usage is read from', () => {
+  expect(figures({})).toMatchObject({
+    status: 'ok',
+    finding: expect.stringContaining('version 2'),
+  });
+});
+
+it('warns if the engine is queried for each pod, and reports unknown if no container runs', () => {
+  const usage = { problem: 'process 12 is another one here' };
+  expect(figures({ usage })).toMatchObject({
+    status: 'warn',
+    finding: expect.stringContaining('another one'),
+    remedy: expect.stringContaining('--pid=host'),
+  });
+  expect(figures({ usage, verified: usage })?.status).toBe('unknown');
+});

@@ -1,0 +1,246 @@
+/** `npm run agent -- doctor`: collects facts about the host concurrently, each with a deadline, then runs the checks. */
+
+import { parseArgs } from 'node:util';
+import type { CheckDefinition } from '#shared/check/check.ts';
+import { CLOCK_CHECKS, readClockFacts } from '#shared/check/clock.check.ts';
+import {
+  ARCHIVE_OPTIONS,
+  DOCTOR_OPTIONS,
+  type Doctor,
+  type DoctorOptions,
+  type DoctorPorts,
+  type Finding,
+  findingsOf,
+} from '#shared/check/doctor.ts';
+import { observe, valueOrNull } from '#shared/check/observe.ts';
+import { dockerSocketOf, isSecure } from '../config.ts';
+import { readEngineReport } from '../containers/engine/engine-report.ts';
+import { createNvidiaSmi } from '../gpu/nvidia/nvidia-smi.ts';
+import { probePort } from '../leases/port.service.ts';
+import {
+  CONFIGURATION_CHECKS,
+  type ConfigurationFacts,
+  NO_EXECUTOR,
+  readConfiguration,
+} from './configuration.check.ts';
+import { CONTAINER_CHECKS, notTried, tryContainers } from './container.check.ts';
+import { ENGINE_CHECKS } from './engine.check.ts';
+import { ENROLMENT_CHECKS, readEnrolmentFacts } from './enrolment.check.ts';
+import { areLinked, GPU_CHECKS, uuidsIn } from './gpu.check.ts';
+import { readGpuFacts } from './gpu-facts.ts';
+import { HOME_CHECKS, readHomeFacts } from './home.check.ts';
+import {
+  DISK_CHECKS,
+  HOST_CHECKS,
+  hasSystemd,
+  readDiskFacts,
+  readHostFacts,
+} from './host.check.ts';
+import { NETWORK_CHECKS, readNetworkFacts } from './network.check.ts';
+import { PORT_CHECKS, readPortFacts } from './ports.check.ts';
+
+export type AgentDoctorOptions = DoctorOptions & {
+  /** Start containers for the checks by trial. */
+  container: boolean;
+  /** The host's outside address; null for the address of the default route. */
+  address: string | null;
+  /** URL whose clock the host's is compared with; null for none. */
+  timeFrom: string | null;
+};
+
+/** Every check of the agent's doctor, in the order of the report. */
+export const AGENT_CHECKS: readonly CheckDefinition[] = [
+  ...CONFIGURATION_CHECKS,
+  ...ENROLMENT_CHECKS,
+  ...HOST_CHECKS,
+  ...ENGINE_CHECKS,
+  ...GPU_CHECKS,
+  ...CONTAINER_CHECKS,
+  ...NETWORK_CHECKS,
+  ...PORT_CHECKS,
+  ...DISK_CHECKS,
+  ...CLOCK_CHECKS,
+  ...HOME_CHECKS,
+];
+
+const HELP = `Usage: npm run agent -- doctor [options]
+
+Checks this host and reports what would prevent it from being rented, each with a remedy. Run it with the
+variables and as the user of the agent, which may run meanwhile. Exit status: 0 no check fails, 1 at least
+one does, 2 wrong usage.
+
+  --json            print [{"id","status","finding","remedy"}] instead of lines
+  --no-container    start no container (otherwise the validator's probe is run once)
+  --address HOST    name or address at which others reach this host
+  --time-from URL   compare the clock with the Date header of this URL, such as the central API
+  --archive FILE    write this report and more (versions, configuration, journal, metrics, a summary of the
+                    store; no secrets) to FILE, a tar.gz for support, instead of printing it
+  --log FILE        add the end of this log to the archive; may be repeated
+  --help            print this
+
+Statuses: ok, warn (works now, will cause trouble), fail (pods will not run or be unreachable), unknown (cannot
+be checked from here).
+`;
+
+const HOST = /^[A-Za-z0-9.:-]{1,253}$/;
+const ENGINE_MS = 5_000;
+const NO_CONTAINER = { container: false, address: null, timeFrom: null };
+const BYTES_PER_MIB = 2 ** 20;
+
+export function agentDoctor(ports: DoctorPorts): Doctor<AgentDoctorOptions> {
+  return {
+    program: 'podwright-agent',
+    help: HELP,
+    readOptions,
+    step: 'checking this host',
+    examine: (options) => examine(ports, options),
+    async archive(logs) {
+      const { archiveAgent } = await import('./archive.ts');
+      return archiveAgent(ports, logs, () => examine(ports, NO_CONTAINER));
+    },
+  };
+}
+
+/** Throws what is wrong with the arguments. */
+export function readOptions(args: readonly string[]): AgentDoctorOptions {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      ...DOCTOR_OPTIONS,
+      ...ARCHIVE_OPTIONS,
+      'no-container': { type: 'boolean', default: false },
+      address: { type: 'string' },
+      'time-from': { type: 'string' },
+    },
+  });
+  const { 'time-from': timeFrom = null } = values;
+  // Accepts the brackets of an IPv6 address in a URL.
+  const address = values.address?.replace(/^\[(.*:.*)\]$/, '$1') ?? null;
+  if (address !== null && !HOST.test(address)) {
+    throw new Error(`--address ${address}: not a host name`);
+  }
+  if (timeFrom !== null && !isHttp(timeFrom)) {
+    throw new Error(`--time-from ${timeFrom}: not an http(s) URL`);
+  }
+  return { ...values, container: !values['no-container'], address, timeFrom };
+}
+
+function isHttp(text: string): boolean {
+  return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
+}
+
+/** Leaves nothing on the host except the built-in image. */
+export async function examine(
+  ports: DoctorPorts,
+  options: Pick<AgentDoctorOptions, 'container' | 'address' | 'timeFrom'>,
+): Promise<Finding[]> {
+  const configuration = readConfiguration(ports.environment);
+  const first = await readIndependentFacts(ports, options.timeFrom, configuration);
+  const second = await readDependentFacts(ports, options, configuration, first);
+  return judge(configuration, { ...first, ...second });
+}
+
+type IndependentFacts = Awaited<ReturnType<typeof readIndependentFacts>>;
+type DependentFacts = Awaited<ReturnType<typeof readDependentFacts>>;
+
+/** Facts that need nothing but the configuration. */
+async function readIndependentFacts(
+  { clock, runCommand, environment }: DoctorPorts,
+  timeFrom: string | null,
+  { config, executorId }: ConfigurationFacts,
+) {
+  const socketPath = dockerSocketOf(config, environment['DOCKER_HOST']);
+  const [report, gpu, network, time, home, enrolment] = await Promise.all([
+    observe(clock, ENGINE_MS, () => readEngineReport(socketPath, clock.deadline(ENGINE_MS))),
+    readGpuFacts({
+      clock,
+      mode: config.AGENT_GPU,
+      smi: createNvidiaSmi({ clock, runCommand, program: config.AGENT_NVIDIA_SMI }),
+      runCommand,
+      path: environment['PATH'] ?? '',
+      root: '/',
+    }),
+    readNetworkFacts({ clock, runCommand, pool: config.AGENT_POD_SUBNETS }),
+    readClockFacts({ clock, runCommand, timeFrom }),
+    readHomeFacts({ clock, home: config.AGENT_HOME, busybox: config.AGENT_BUSYBOX }),
+    readEnrolmentFacts(clock, config.AGENT_HOME, executorId),
+  ]);
+  return { socketPath, report, gpu, network, time, home, enrolment };
+}
+
+/** Facts that need the engine's report, or whether the agent runs. */
+async function readDependentFacts(
+  { clock, random, runCommand }: DoctorPorts,
+  options: Pick<AgentDoctorOptions, 'container' | 'address'>,
+  { config, executorId }: ConfigurationFacts,
+  { socketPath, report, gpu, home }: IndependentFacts,
+) {
+  const agentRuns = (valueOrNull(home.holder) ?? null) !== null;
+  const [ports, disk, container] = await Promise.all([
+    readPortFacts({
+      clock,
+      agentHost: config.AGENT_HOST,
+      agentPort: config.AGENT_PORT,
+      secure: isSecure(config),
+      range: config.AGENT_PORT_RANGE,
+      executorId,
+      agentMayRun: agentRuns || 'problem' in home.holder,
+      address: options.address,
+      probePort,
+    }),
+    readDiskFacts({
+      clock,
+      runCommand,
+      engineRoot: valueOrNull(report)?.rootDir ?? null,
+      home: config.AGENT_HOME,
+    }),
+    tryIfPossible(),
+  ]);
+  return { agentRuns, ports, disk, container };
+
+  async function tryIfPossible() {
+    if (!options.container) return notTried('--no-container');
+    if ('problem' in report) return notTried('the engine does not answer');
+    return tryContainers({
+      clock,
+      random,
+      socketPath,
+      busybox: config.AGENT_BUSYBOX,
+      executorId: executorId ?? NO_EXECUTOR,
+      gpuUuids: uuidsIn(gpu),
+    });
+  }
+}
+
+function judge(
+  configuration: ConfigurationFacts,
+  facts: IndependentFacts & DependentFacts,
+): Finding[] {
+  const { config, executorId } = configuration;
+  const { socketPath, report, gpu, network, agentRuns, ports, container } = facts;
+  const answers = executorId !== null && ports.answers.executorId === executorId;
+  const { quota } = container;
+  return [
+    ...findingsOf(CONFIGURATION_CHECKS, configuration),
+    ...findingsOf(ENROLMENT_CHECKS, facts.enrolment),
+    ...findingsOf(HOST_CHECKS, readHostFacts(config.AGENT_MEMORY_RESERVE_MIB * BYTES_PER_MIB)),
+    ...findingsOf(ENGINE_CHECKS, {
+      socketPath,
+      report,
+      systemd: hasSystemd(),
+      quota,
+      gpuLinks: areLinked(gpu),
+    }),
+    ...findingsOf(GPU_CHECKS, { ...gpu, engine: valueOrNull(report) }),
+    ...findingsOf(CONTAINER_CHECKS, container),
+    ...findingsOf(NETWORK_CHECKS, {
+      ...network,
+      agentRuns,
+      required: config.AGENT_REQUIRE_FIREWALL,
+    }),
+    ...findingsOf(PORT_CHECKS, ports),
+    ...findingsOf(DISK_CHECKS, facts.disk),
+    ...findingsOf(CLOCK_CHECKS, facts.time),
+    ...findingsOf(HOME_CHECKS, { ...facts.home, answers }),
+  ];
+}

@@ -1,0 +1,161 @@
+/** The diagnosis archive: texts about a process in one tar.gz, bounded, without secrets, mode 0600. */
+import { existsSync } from 'node:fs';
+import { access, constants } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { parseArgs } from 'node:util';
+import { createGzip } from 'node:zlib';
+import { type Clock, naiveUtc, systemClock, withDeadline } from '../../runtime/clock.ts';
+import { messageOf } from '../../runtime/errors.ts';
+import { fileProblem, replacePrivateFile, requireFolder } from '../../runtime/files.ts';
+import type { Progress } from '../../runtime/progress.ts';
+import { type Random, systemRandom } from '../../runtime/random.ts';
+import type { Redact } from './redact.ts';
+
+/** One file of an archive. If `collect` fails or times out, the file contains the reason. */
+export type Part = { name: string; collect(): Promise<string> };
+
+/** Returns the parts of an archive. `logs`: log files named by the user. */
+export type ArchiveSource = (
+  logs: readonly string[],
+) => Promise<{ parts: readonly Part[]; redact: Redact }>;
+
+export type ArchivePorts = {
+  clock: Clock;
+  random: Random;
+  redact: Redact;
+  progress: Pick<Progress, 'step'>;
+};
+
+export type WrittenArchive = {
+  bytes: number;
+  parts: readonly { name: string; chars: number }[];
+};
+
+const PART_WITHIN_MS = 40_000;
+/** Pending parts are named in the progress line once there are this few. */
+const NAMED_PARTS = 3;
+/** Longer parts lose their beginning. */
+const MAX_PART_CHARS = 2 * 1024 * 1024;
+
+/** Rejects if `path` exists or its folder does not; `option` is the option that named it. */
+export async function writeArchive(
+  { path, option }: { path: string; option: string },
+  parts: readonly Part[],
+  { clock, random, redact, progress }: ArchivePorts,
+): Promise<WrittenArchive> {
+  if (existsSync(path)) {
+    throw new Error(`${path} exists already: name another file with ${option}`);
+  }
+  // Checked before minutes are spent on collecting.
+  requireFolder(dirname(path), `${option}: the folder`);
+  const pending = new Set(parts.map(({ name }) => name));
+  progress.step(`collecting ${parts.length} parts`);
+  const files = await Promise.all(
+    parts.map(async ({ name, collect }) => {
+      const text = lastOf(redact(await textOf(collect, clock)));
+      pending.delete(name);
+      const isNamed = pending.size > 0 && pending.size <= NAMED_PARTS;
+      if (isNamed) progress.step(`waiting for ${[...pending].join(', ')}`);
+      return { name, text };
+    }),
+  );
+  const bytes = await packed(files);
+  replacePrivateFile(path, bytes, random);
+  return {
+    bytes: bytes.length,
+    parts: files.map(({ name, text }) => ({ name, chars: text.length })),
+  };
+}
+
+/** Never rejects. */
+async function textOf(collect: Part['collect'], clock: Clock): Promise<string> {
+  try {
+    return await withDeadline(clock, PART_WITHIN_MS, collect());
+  } catch (error) {
+    return `not available: ${messageOf(error)}\n`;
+  }
+}
+
+/** Whole lines from the end. */
+function lastOf(text: string): string {
+  if (text.length <= MAX_PART_CHARS) return text;
+  const end = text.slice(-MAX_PART_CHARS);
+  return `(the beginning was cut off)\n${end.slice(end.indexOf('\n') + 1)}`;
+}
+
+async function packed(files: readonly { name: string; text: string }[]): Promise<Uint8Array> {
+  const { pack } = await import('tar-stream');
+  const archive = pack();
+  for (const { name, text } of files) archive.entry({ name, mode: 0o600 }, text);
+  archive.finalize();
+  const chunks: Buffer[] = [];
+  for await (const chunk of archive.pipe(createGzip())) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+/** Writes the archive and prints its parts. Returns the exit status: 0 if it was written, 1 if not. */
+export async function writeArchiveFile(
+  target: { program: string; path: string; option: string; logs: readonly string[] },
+  source: ArchiveSource,
+  terminal: { out(text: string): void; error(text: string): void; progress: Progress },
+): Promise<number> {
+  const { program, path, logs } = target;
+  const { out, progress } = terminal;
+  const complain = (text: string) => terminal.error(`${program}: ${text}\n`);
+  for (const log of logs) {
+    const problem = await problemOfLog(log);
+    if (problem !== null) complain(`--log: ${problem}`);
+  }
+  try {
+    const { parts, redact } = await source(logs);
+    const ports = { clock: systemClock, random: systemRandom, redact, progress };
+    const archive = await writeArchive(target, parts, ports).finally(progress.end);
+    for (const { name, chars } of archive.parts) out(`  ${name}, ${chars} characters\n`);
+    out(`${path}, ${archive.bytes} bytes\n`);
+    return 0;
+  } catch (error) {
+    complain(messageOf(error));
+    return 1;
+  }
+}
+
+/** An unreadable log does not prevent the archive. Returns null for a log that can be read. */
+function problemOfLog(path: string): Promise<string | null> {
+  return access(path, constants.R_OK).then(
+    () => null,
+    (error: unknown) => fileProblem(path, error),
+  );
+}
+
+function diagHelp(name: string): string {
+  return `Usage: npm run ${name} -- diag [--out FILE] [--log FILE]…
+
+Writes one archive (tar.gz, mode 0600) for support: versions, configuration, findings of the doctor, journal, a
+summary of the store, metrics. Secrets are left out or hidden; read the archive before you send it. Works while
+the ${name} runs or not, with the ${name}'s variables. Same as: npm run ${name} -- doctor --archive FILE
+
+  --out FILE   output file (default podwright-${name}-diag-<time>.tar.gz in the current folder)
+  --log FILE   adds the end of this log, for a ${name} that does not log to the journal; may be repeated
+  --help       print this
+`;
+}
+
+/** Parses the options of `diag`. `problem` is a usage error with the help. */
+export function readArchiveOptions(
+  name: string,
+  args: readonly string[],
+): { path: string; logs: readonly string[] } | { help: string } | { problem: string } {
+  const text = { type: 'string' } as const;
+  try {
+    const { values } = parseArgs({
+      args: [...args],
+      options: { out: text, log: { ...text, multiple: true }, help: { type: 'boolean' } },
+    });
+    if (values.help === true) return { help: diagHelp(name) };
+    const time = naiveUtc(systemClock.now()).replaceAll(/[:.]/g, '-');
+    const path = values.out ?? `podwright-${name}-diag-${time}.tar.gz`;
+    return { path, logs: values.log ?? [] };
+  } catch (error) {
+    return { problem: `${messageOf(error)}\n\n${diagHelp(name).trimEnd()}` };
+  }
+}

@@ -1,0 +1,52 @@
+/**
+ * The one shape of a check, used by the doctors and by the validator: what it detects, what has to hold, what was
+ * measured and what to do about it.
+ */
+
+/** Public: scripts compare these words. */
+export const CHECK_STATUSES = ['ok', 'warn', 'fail', 'unknown'] as const;
+export type CheckStatus = (typeof CHECK_STATUSES)[number];
+
+/** The constant part of a check. Tables of checks are generated from it. */
+export type CheckDefinition = {
+  /** Stable: scripts, policies and stored evidence refer to it. */
+  id: string;
+  /** The fault, as a noun phrase. */
+  detects: string;
+  /** What has to hold, as a noun phrase. */
+  required: string;
+};
+
+/** An outcome with status `S`. */
+export type Outcome<S extends CheckStatus = CheckStatus> = {
+  status: S;
+  /** What was found: figures, names, the message of another program. */
+  measured: string;
+  /** What to do, commands included. Absent where nothing is to be done or the check's standard remedy applies. */
+  remedy?: string;
+};
+
+/** A pure rule over facts that were collected before. */
+export type Check<Facts, Result extends Outcome = Outcome> = CheckDefinition & {
+  judge(facts: Facts): Result;
+};
+
+/** The requirement holds. */
+export function ok(measured: string): Outcome<'ok'> {
+  return { status: 'ok', measured };
+}
+
+/** The requirement holds now, but renters are affected or it will fail later. */
+export function warn(measured: string, remedy: string): Outcome<'warn'> {
+  return { status: 'warn', measured, remedy };
+}
+
+/** The requirement does not hold. */
+export function fail(measured: string, remedy: string): Outcome<'fail'> {
+  return { status: 'fail', measured, remedy };
+}
+
+/** The facts are missing, so there is no verdict either way. */
+export function unknown(measured: string, remedy?: string): Outcome<'unknown'> {
+  return { status: 'unknown', measured, ...(remedy === undefined ? {} : { remedy }) };
+}

@@ -1,0 +1,32 @@
+import { expect, it } from 'vitest';
+import { parseHttpDate } from '../runtime/clock.ts';
+import { CLOCK_CHECKS, type ClockFacts } from './clock.check.ts';
+import { findingsOf } from './doctor.ts';
+
+const clockFindings = (facts: ClockFacts) => findingsOf(CLOCK_CHECKS, facts);
+const URL = 'https://central.example/';
+const statusOf = (ms: number, withinMs = 600) =>
+  clockFindings({
+    synchronised: { value: true },
+    skew: { url: URL, observed: { value: { ms, withinMs } } },
+  })[1]?.status;
+
+it('judges the smallest skew that the measurement allows, by the limit for requests', () => {
+  expect([0, 5_000, -5_000].map((ms) => statusOf(ms))).toEqual(['ok', 'ok', 'ok']);
+  expect([7_000, -7_000, 30_500].map((ms) => statusOf(ms))).toEqual(['warn', 'warn', 'warn']);
+  expect([31_000, -86_400_000].map((ms) => statusOf(ms))).toEqual(['fail', 'fail']);
+});
+
+it('reports unknown without an answer', () => {
+  const findings = clockFindings({ synchronised: { problem: 'nobody answers' }, skew: null });
+  expect(findings.map(({ status }) => status)).toEqual(['unknown', 'unknown']);
+  expect(findings[1]?.remedy).toContain('--time-from');
+  const [kept] = clockFindings({ synchronised: { value: false }, skew: null });
+  expect(kept).toMatchObject({ status: 'warn', remedy: expect.stringContaining('set-ntp') });
+});
+
+it('parses HTTP dates and rejects other formats', () => {
+  expect(parseHttpDate('Thu, 01 Jan 1970 00:00:10 GMT')).toBe(10_000);
+  expect(parseHttpDate('1970-01-01T00:00:10Z')).toBeNull();
+  expect(parseHttpDate('')).toBeNull();
+});

@@ -1,0 +1,101 @@
+/** Checks of the host's clock: signed requests with a wrong time are rejected. */
+import { type Clock, parseHttpDate } from '../runtime/clock.ts';
+import type { RunCommand } from '../runtime/run-command.ts';
+import { MAX_SKEW_MS } from '../signing/request-verifier.ts';
+import { fail, ok, unknown, warn } from './check.ts';
+import type { DoctorCheck } from './doctor.ts';
+import { type Observed, observe } from './observe.ts';
+
+export type ClockFacts = {
+  synchronised: Observed<boolean>;
+  /** This clock minus the other one in milliseconds, exact to `withinMs`; null if no other clock was named. */
+  skew: { url: string; observed: Observed<{ ms: number; withinMs: number }> } | null;
+};
+
+const COMMAND = { timeoutMs: 3_000, maxOutputBytes: 20_000 };
+const DEADLINE_MS = 4_000;
+const HTTP_MS = 5_000;
+/** The Date header has whole seconds. */
+const HEADER_STEP_MS = 1_000;
+const WARN_SKEW_MS = MAX_SKEW_MS / 6;
+const MS_PER_SECOND = 1_000;
+const REMEDY = 'apt install systemd-timesyncd; timedatectl set-ntp true';
+
+export async function readClockFacts(options: {
+  clock: Clock;
+  runCommand: RunCommand;
+  /** URL whose Date header the clock is compared with. */
+  timeFrom: string | null;
+}): Promise<ClockFacts> {
+  const { clock, runCommand, timeFrom } = options;
+  const [synchronised, observed] = await Promise.all([
+    observe(clock, DEADLINE_MS, () => isSynchronised(runCommand)),
+    timeFrom === null ? null : observe(clock, HTTP_MS, () => skewTo(clock, timeFrom)),
+  ]);
+  const skew = observed === null || timeFrom === null ? null : { url: timeFrom, observed };
+  return { synchronised, skew };
+}
+
+/** timedatectl reports the kernel's flag whichever program sets the clock; chronyc is for hosts without systemd. */
+async function isSynchronised(runCommand: RunCommand): Promise<boolean> {
+  const run = (program: string, ...args: string[]) =>
+    runCommand(program, args, COMMAND).catch(() => null);
+  const systemd = await run('timedatectl', 'show', '-p', 'NTPSynchronized', '--value');
+  const answer = systemd?.stdout.trim();
+  if (answer === 'yes' || answer === 'no') return answer === 'yes';
+  const chrony = await run('chronyc', '-n', 'tracking');
+  const leap = /^Leap status\s*:\s*(.+)$/m.exec(chrony?.stdout ?? '')?.[1];
+  if (leap !== undefined) return leap !== 'Not synchronised';
+  throw new Error('neither timedatectl nor chronyc answers');
+}
+
+async function skewTo(clock: Clock, url: string): Promise<{ ms: number; withinMs: number }> {
+  const beganMs = clock.now();
+  const signal = clock.deadline(HTTP_MS);
+  const response = await fetch(url, { method: 'HEAD', signal });
+  const tookMs = clock.now() - beganMs;
+  const theirs = parseHttpDate(response.headers.get('date') ?? '');
+  if (theirs === null) throw new Error('the answer has no Date header');
+  const middle = beganMs + tookMs / 2;
+  return { ms: middle - (theirs + HEADER_STEP_MS / 2), withinMs: (tookMs + HEADER_STEP_MS) / 2 };
+}
+
+export const CLOCK_CHECKS: readonly DoctorCheck<ClockFacts>[] = [
+  {
+    id: 'clock-sync',
+    detects: 'a clock that NTP does not synchronise',
+    required: 'NTP synchronises the clock',
+    judge({ synchronised, skew }) {
+      if ('problem' in synchronised) {
+        const measured = `NTP synchronisation cannot be read: ${synchronised.problem}`;
+        // With another clock at hand, clock-skew shows what matters.
+        return skew === null
+          ? unknown(measured, 'compare with another clock: doctor --time-from https://CENTRAL-API/')
+          : unknown(measured);
+      }
+      if (synchronised.value) return ok('NTP synchronises the clock');
+      return warn(
+        'NTP does not synchronise the clock: once it has drifted, every command is rejected',
+        REMEDY,
+      );
+    },
+  },
+  {
+    id: 'clock-skew',
+    detects: 'a clock that differs from the marketplace’s',
+    required: `at most ${MAX_SKEW_MS / MS_PER_SECOND} s from the clock of the central API`,
+    judge({ skew }) {
+      if (skew === null) {
+        return unknown('no other clock to compare with', 'doctor --time-from https://CENTRAL-API/');
+      }
+      const { url, observed } = skew;
+      if ('problem' in observed) return unknown(`${url} did not answer: ${observed.problem}`);
+      const { ms, withinMs } = observed.value;
+      const seconds = (value: number) => (value / MS_PER_SECOND).toFixed(1);
+      const measured = `the clock is ${seconds(ms)} s (± ${seconds(withinMs)} s) ahead of ${url}`;
+      const atLeastMs = Math.max(0, Math.abs(ms) - withinMs);
+      if (atLeastMs > MAX_SKEW_MS) return fail(`${measured}: every command is rejected`, REMEDY);
+      return atLeastMs > WARN_SKEW_MS ? warn(measured, REMEDY) : ok(measured);
+    },
+  },
+];

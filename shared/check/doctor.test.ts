@@ -1,0 +1,145 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { systemClock } from '../runtime/clock.ts';
+import { commandProgress } from '../runtime/progress.ts';
+import { fail, ok, warn } from './check.ts';
+import {
+  type Doctor,
+  type DoctorOptions,
+  type Finding,
+  findingOf,
+  findingsOf,
+  jsonReport,
+  runDiag,
+  runDoctor,
+  textReport,
+  UsageError,
+} from './doctor.ts';
+
+const FINDINGS = [
+  findingOf('docker', ok('Docker 27')),
+  findingOf('nvidia-driver', fail('said \u001b[2Jthis\nand \u202ethat', 'reboot')),
+];
+
+it('prints a line for each finding with its remedy below, without control characters', () => {
+  expect(textReport(FINDINGS, false)).toBe(
+    [
+      'ok       docker         Docker 27',
+      'fail     nvidia-driver  said  [2Jthis and  that',
+      '         → reboot',
+      '',
+      '1 ok, 0 warn, 1 fail, 0 unknown',
+      '',
+    ].join('\n'),
+  );
+});
+
+it('colours only the status, and only on request', () => {
+  expect(textReport(FINDINGS, true)).toContain('\u001b[31mfail   \u001b[0m  nvidia-driver');
+});
+
+it('prints findings unchanged as JSON', () => {
+  expect(JSON.parse(jsonReport(FINDINGS))).toEqual(FINDINGS);
+});
+
+it('leaves out checks that do not apply', () => {
+  const definition = { detects: 'x', required: 'y', judge: (n: number) => ok(String(n)) };
+  const checks = [
+    { ...definition, id: 'always' },
+    { ...definition, id: 'odd', applies: (n: number) => n % 2 === 1 },
+  ];
+  expect(findingsOf(checks, 1).map(({ id }) => id)).toEqual(['always', 'odd']);
+  expect(findingsOf(checks, 2)).toEqual([
+    { id: 'always', status: 'ok', finding: '2', remedy: null },
+  ]);
+});
+
+describe('a doctor', () => {
+  const run = async (
+    args: readonly string[],
+    { findings = [], ...change }: Partial<Doctor> & { findings?: Finding[] } = {},
+  ) => {
+    let [out, error] = ['', ''];
+    const doctor: Doctor = {
+      program: 'prog',
+      help: 'the help\n',
+      readOptions: () => ({ json: false, help: false }),
+      step: 'checking',
+      examine: async () => findings,
+      archive: null,
+      ...change,
+    };
+    const terminal = {
+      out(text: string) {
+        out += text;
+      },
+      error(text: string) {
+        error += text;
+      },
+      progress: commandProgress(systemClock, { write: () => true }),
+      colours: false,
+    };
+    const status = await (args[0] === 'diag'
+      ? runDiag('agent', doctor, args.slice(1), terminal)
+      : runDoctor(doctor, args, terminal));
+    return { status, out, error };
+  };
+  const options = (change: Partial<DoctorOptions>) => ({
+    readOptions: () => ({ json: false, help: false, ...change }),
+  });
+
+  it('exits with 1 only if a check fails', async () => {
+    const warned = [findingOf('a', warn('slow', 'wait'))];
+    const failed = [...warned, findingOf('b', fail('broken', 'mend it'))];
+    expect(await run([], { findings: warned })).toMatchObject({ status: 0 });
+    expect(await run([], { findings: failed, ...options({ json: true }) })).toEqual({
+      status: 1,
+      out: jsonReport(failed),
+      error: '',
+    });
+  });
+
+  it('exits with 2 for wrong usage, with the help only for wrong options', async () => {
+    const wrong = () => {
+      throw new Error('no such option');
+    };
+    expect(await run([], { readOptions: wrong })).toEqual({
+      status: 2,
+      out: '',
+      error: 'prog: no such option\n\nthe help\n',
+    });
+    const examine = () => Promise.reject(new UsageError('nothing to examine'));
+    expect(await run([], { examine })).toMatchObject({
+      status: 2,
+      error: 'prog: nothing to examine\n',
+    });
+    expect(await run([], options({ log: ['x'] }))).toMatchObject({ status: 2 });
+    expect(await run([], options({ help: true }))).toEqual({
+      status: 0,
+      out: 'the help\n',
+      error: '',
+    });
+  });
+
+  it('writes the same archive with --archive and as diag', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'podwright-doctor-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const archive = async (logs: readonly string[]) => ({
+      redact: (text: string) => text,
+      parts: [{ name: 'logs.txt', collect: async () => logs.join() }],
+    });
+    const [one, other] = [join(folder, 'one'), join(folder, 'other')];
+    const log = join(folder, 'none.log');
+    const asOption = await run([], { archive, ...options({ archive: one, log: [log] }) });
+    const asCommand = await run(['diag', '--out', other, '--log', log], { archive });
+    expect(asOption).toEqual({ ...asCommand, out: asCommand.out.replace(other, one) });
+    expect(asOption.out).toMatch(/^ {2}logs.txt, \d+ characters\n.*one, \d+ bytes\n$/);
+    expect(asOption.error).toBe(`prog: --log: there is no file ${log}\n`);
+    const again = await run([], { archive, ...options({ archive: one }) });
+    expect(again).toMatchObject({ status: 1, error: expect.stringContaining('--archive') });
+    expect(await run(['diag', '--nope'], { archive })).toMatchObject({ status: 2 });
+    expect((await run(['diag', '--help'], { archive })).out).toContain('npm run agent -- diag');
+  });
+});

@@ -1,0 +1,200 @@
+/**
+ * The engine of every doctor (agent, validator, marketplace): parses options, collects facts, runs the checks, prints
+ * the report and returns the exit status. With `--archive FILE` it writes the diagnosis archive instead.
+ */
+import type { ParseArgsOptionsConfig } from 'node:util';
+import { type Clock, systemClock } from '../runtime/clock.ts';
+import type { Environment } from '../runtime/config.ts';
+import { messageOf } from '../runtime/errors.ts';
+import { commandProgress, type Progress } from '../runtime/progress.ts';
+import { type Random, systemRandom } from '../runtime/random.ts';
+import { type RunCommand, runCommand } from '../runtime/run-command.ts';
+import { type ArchiveSource, readArchiveOptions, writeArchiveFile } from './archive/archive.ts';
+import { CHECK_STATUSES, type Check, type CheckStatus, type Outcome } from './check.ts';
+
+/** A check of a doctor. */
+export type DoctorCheck<Facts> = Check<Facts> & {
+  /** Returns false if the report leaves the check out. It is always listed by default. */
+  applies?(facts: Facts): boolean;
+};
+
+/** One line of a report, and one object of its JSON. */
+export type Finding = {
+  id: string;
+  status: CheckStatus;
+  /** What was measured. */
+  finding: string;
+  remedy: string | null;
+};
+
+export function findingOf(id: string, { status, measured, remedy }: Outcome): Finding {
+  return { id, status, finding: measured, remedy: remedy ?? null };
+}
+
+/** Runs the checks that apply, in their order. */
+export function findingsOf<Facts>(checks: readonly DoctorCheck<Facts>[], facts: Facts): Finding[] {
+  return checks
+    .filter(({ applies }) => applies?.(facts) ?? true)
+    .map(({ id, judge }) => findingOf(id, judge(facts)));
+}
+
+/** What the facts are collected with. */
+export type DoctorPorts = {
+  clock: Clock;
+  random: Random;
+  runCommand: RunCommand;
+  /** Variables of the process that is examined. */
+  environment: Environment;
+};
+
+export function systemDoctorPorts(environment: Environment): DoctorPorts {
+  return { clock: systemClock, random: systemRandom, runCommand, environment };
+}
+
+/** Options of every doctor, for `parseArgs`. */
+export const DOCTOR_OPTIONS = {
+  json: { type: 'boolean', default: false },
+  help: { type: 'boolean', default: false },
+} as const satisfies ParseArgsOptionsConfig;
+
+/** Options of a doctor that can write an archive. */
+export const ARCHIVE_OPTIONS = {
+  archive: { type: 'string' },
+  log: { type: 'string', multiple: true },
+} as const satisfies ParseArgsOptionsConfig;
+
+export type DoctorOptions = {
+  json: boolean;
+  help: boolean;
+  archive?: string | undefined;
+  /** Log files whose end is added to the archive. */
+  log?: string[] | undefined;
+};
+
+export type Doctor<Options extends DoctorOptions = DoctorOptions> = {
+  /** Prefix of error messages. */
+  program: string;
+  help: string;
+  /** Throws what is wrong with the arguments; the message is printed above the help. */
+  readOptions(args: readonly string[]): Options;
+  /** Shown while the facts are collected. */
+  step: string;
+  /** Throws UsageError where there is nothing to examine. */
+  examine(options: Options): Promise<readonly Finding[]>;
+  /** Null where the doctor writes no archive. */
+  archive: ArchiveSource | null;
+};
+
+/** A command that cannot run as typed. The message is printed without the help. */
+export class UsageError extends Error {}
+
+export type DoctorTerminal = {
+  out(text: string): void;
+  error(text: string): void;
+  progress: Progress;
+  /** The output is a terminal that shows colours. */
+  colours: boolean;
+};
+
+export function doctorTerminal({ NO_COLOR }: Environment): DoctorTerminal {
+  const { stdout, stderr } = process;
+  return {
+    out: (text) => void stdout.write(text),
+    error: (text) => void stderr.write(text),
+    progress: commandProgress(systemClock, stderr),
+    colours: stdout.isTTY === true && !NO_COLOR,
+  };
+}
+
+const WRONG_USAGE = 2;
+
+/** Returns the exit status: 0 if no check fails, 1 if one does or the archive cannot be written, 2 for wrong usage. */
+export async function runDoctor<Options extends DoctorOptions>(
+  doctor: Doctor<Options>,
+  args: readonly string[],
+  terminal: DoctorTerminal,
+): Promise<number> {
+  const { program, help, archive } = doctor;
+  const refuse = (message: string) => {
+    terminal.error(`${program}: ${message}\n`);
+    return WRONG_USAGE;
+  };
+  let options: Options;
+  try {
+    options = doctor.readOptions(args);
+  } catch (error) {
+    return refuse(`${messageOf(error)}\n\n${help.trimEnd()}`);
+  }
+  if (options.help) {
+    terminal.out(help);
+    return 0;
+  }
+  const { archive: path, log: logs = [] } = options;
+  if (path === undefined && logs.length > 0) return refuse('--log needs --archive');
+  if (path !== undefined && archive !== null) {
+    return writeArchiveFile({ program, path, option: '--archive', logs }, archive, terminal);
+  }
+  terminal.progress.step(doctor.step);
+  try {
+    const findings = await doctor.examine(options);
+    terminal.progress.end();
+    terminal.out(options.json ? jsonReport(findings) : textReport(findings, terminal.colours));
+    return findings.some(({ status }) => status === 'fail') ? 1 : 0;
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    return refuse(error.message);
+  } finally {
+    terminal.progress.end();
+  }
+}
+
+/**
+ * Runs `diag`, the older name of `doctor --archive FILE`. `name` is the process in `npm run NAME -- diag`.
+ * Returns the exit status: 0 if the archive was written, 1 if not, 2 for wrong usage.
+ */
+export async function runDiag(
+  name: string,
+  { program, archive }: Pick<Doctor, 'program' | 'archive'>,
+  args: readonly string[],
+  terminal: DoctorTerminal,
+): Promise<number> {
+  if (archive === null) throw new TypeError(`${name} writes no archive`);
+  const options = readArchiveOptions(name, args);
+  if ('problem' in options) {
+    terminal.error(`${program}: ${options.problem}\n`);
+    return WRONG_USAGE;
+  }
+  if ('help' in options) {
+    terminal.out(options.help);
+    return 0;
+  }
+  return writeArchiveFile({ program, option: '--out', ...options }, archive, terminal);
+}
+
+const COLOURS: Record<CheckStatus, number> = { ok: 32, warn: 33, fail: 31, unknown: 36 };
+const STATUS_WIDTH = 'unknown'.length;
+const MAX_CHARS = 500;
+
+/** A line for each finding, one for its remedy, and a line with totals. */
+export function textReport(findings: readonly Finding[], colours: boolean): string {
+  const width = Math.max(...findings.map(({ id }) => id.length));
+  const lines = findings.flatMap(({ id, status, finding, remedy }) => {
+    const padded = status.padEnd(STATUS_WIDTH);
+    const shown = colours ? `\u001b[${COLOURS[status]}m${padded}\u001b[0m` : padded;
+    const first = `${shown}  ${id.padEnd(width)}  ${plain(finding)}`;
+    return remedy === null ? [first] : [first, `${' '.repeat(STATUS_WIDTH)}  → ${plain(remedy)}`];
+  });
+  const totals = CHECK_STATUSES.map(
+    (status) => `${findings.filter((finding) => finding.status === status).length} ${status}`,
+  );
+  return `${[...lines, '', totals.join(', ')].join('\n')}\n`;
+}
+
+export function jsonReport(findings: readonly Finding[]): string {
+  return `${JSON.stringify(findings, null, 2)}\n`;
+}
+
+/** Findings quote other programs: one line without control characters, truncated. */
+function plain(text: string): string {
+  return text.replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]+/gu, ' ').slice(0, MAX_CHARS);
+}

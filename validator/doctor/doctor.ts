@@ -1,0 +1,72 @@
+/** `npm run validator -- doctor`. */
+import { parseArgs } from 'node:util';
+import type { CheckDefinition } from '#shared/check/check.ts';
+import { CLOCK_CHECKS } from '#shared/check/clock.check.ts';
+import {
+  ARCHIVE_OPTIONS,
+  DOCTOR_OPTIONS,
+  type Doctor,
+  type DoctorPorts,
+  type Finding,
+  findingsOf,
+} from '#shared/check/doctor.ts';
+import {
+  CONFIGURATION_CHECKS,
+  VALIDATOR_DISK_CHECKS,
+  VALIDATOR_SERVICE_CHECKS,
+} from './validator.check.ts';
+import { readConfigurationFacts, readFacts } from './validator-facts.ts';
+
+/** Every check of the validator's doctor, in the order of the report. */
+export const VALIDATOR_DOCTOR_CHECKS: readonly CheckDefinition[] = [
+  ...CONFIGURATION_CHECKS,
+  ...VALIDATOR_SERVICE_CHECKS,
+  ...CLOCK_CHECKS,
+  ...VALIDATOR_DISK_CHECKS,
+];
+
+const HELP = `Usage: npm run validator -- doctor [options]
+
+Checks what this validator depends on and reports what is wrong, with remedies: configuration, key, evidence store,
+policies, the central API and whether it accepts our signature, gateway, registry, clock, disk. Run it with the
+variables and as the user of the validator, which may run meanwhile. Exit status: 0 no check fails, 1 at least one
+does, 2 wrong usage.
+
+  --json           print [{"id","status","finding","remedy"}] instead of lines
+  --archive FILE   write this report and more (versions, configuration, journal, metrics, a summary of the store;
+                   no secrets) to FILE, a tar.gz for support, instead of printing it
+  --log FILE       add the end of this log to the archive; may be repeated
+  --help           print this
+
+Statuses: ok, warn (works now, will cause trouble), fail (no verdicts, weights or commands), unknown (cannot be
+checked from here).
+`;
+
+export function validatorDoctor(ports: DoctorPorts): Doctor {
+  return {
+    program: 'podwright validator',
+    help: HELP,
+    readOptions: (args) =>
+      parseArgs({ args: [...args], options: { ...DOCTOR_OPTIONS, ...ARCHIVE_OPTIONS } }).values,
+    step: 'checking what this validator depends on',
+    examine: () => examine(ports),
+    async archive(logs) {
+      const { archiveValidator } = await import('./archive.ts');
+      return archiveValidator(ports, logs, () => examine(ports));
+    },
+  };
+}
+
+/** With an invalid configuration only that is reported. Changes nothing. */
+export async function examine(ports: DoctorPorts): Promise<Finding[]> {
+  const { config, facts } = readConfigurationFacts(ports.environment);
+  const configuration = findingsOf(CONFIGURATION_CHECKS, facts);
+  if (config === null) return configuration;
+  const found = await readFacts(ports, config);
+  return [
+    ...configuration,
+    ...findingsOf(VALIDATOR_SERVICE_CHECKS, found),
+    ...findingsOf(CLOCK_CHECKS, found.time),
+    ...findingsOf(VALIDATOR_DISK_CHECKS, found.disk),
+  ];
+}

@@ -1,0 +1,187 @@
+/** Facts for the validator's doctor, collected concurrently, each with a deadline. */
+import { access, constants, stat } from 'node:fs/promises';
+import { z } from 'zod';
+import { type ClockFacts, readClockFacts } from '#shared/check/clock.check.ts';
+import { type DiskUse, nearestFolder, readDiskUse } from '#shared/check/disk.check.ts';
+import type { DoctorPorts } from '#shared/check/doctor.ts';
+import { type Observed, observe } from '#shared/check/observe.ts';
+import { boundedText } from '#shared/http/bounded-text.ts';
+import { localPlaceOf } from '#shared/http/listen.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { type Environment, lookAtConfig } from '#shared/runtime/config.ts';
+import type { Signer } from '#shared/signing/sr25519.ts';
+import { servesTls } from '#shared/tls/tls-mode.ts';
+import { createSecureTransport, PLAIN_TRANSPORT } from '#shared/tls/transport.ts';
+import { createCentralClient } from '../central-client.ts';
+import { readKnownCheckPolicy } from '../checks/known-check-policy.ts';
+import { storeTarget, VALIDATOR_CONFIG, type ValidatorConfig } from '../config.ts';
+import { ownKeyLocation } from '../keys/key-commands.ts';
+import { openKey } from '../keys/key-file.ts';
+import { trustedHotkeys } from '../keys/trusted-hotkeys.ts';
+import { type StoreSummary, summarizeStore } from '../store/evidence-store.ts';
+import { createReadTag } from '../updates/image-registry.ts';
+import { releaseLoginOf } from '../updates/release-login.ts';
+import { fileMetagraph } from '../weights/metagraph.ts';
+import { DEFAULT_POLICY_FILE, readWeightPolicy } from '../weights/weight-policy.ts';
+
+export type ConfigurationFacts = { problems: readonly string[]; unknown: readonly string[] };
+
+/** Null instead of an observation: nothing is configured that could be queried. */
+export type ValidatorFacts = {
+  config: ValidatorConfig;
+  /** ss58 of the validator's key. */
+  key: Observed<string>;
+  /** Null before the validator created it. */
+  home: Observed<{ mode: number; writable: boolean } | null>;
+  ledger: Observed<StoreSummary | null>;
+  policies: Observed<string>;
+  /** Number of registered neurons. */
+  metagraph: Observed<number> | null;
+  /** Number of executors that the central API lists for us; null without a key to sign with. */
+  central: Observed<number> | null;
+  /** ss58 that the central API reports as its own. */
+  centralHotkey: Observed<string>;
+  /** ss58 that the listener at our own address reports. */
+  gateway: Observed<string>;
+  /** Digest of the agent's tag. */
+  registry: Observed<string> | null;
+  time: ClockFacts;
+  disk: Observed<DiskUse>;
+};
+
+const KEY_MS = 15_000;
+const READ_MS = 10_000;
+const CENTRAL_MS = 26_000;
+const GATEWAY_MS = 5_000;
+const MAX_VERSION_BYTES = 16_384;
+const PERMISSION_BITS = 0o777;
+const VersionAnswer = z.object({ hotkey: z.string() });
+
+export function readConfigurationFacts(environment: Environment) {
+  const { config, problems, warnings } = lookAtConfig(VALIDATOR_CONFIG, environment);
+  const messages = (list: typeof problems) => list.map(({ message }) => message);
+  return { config, facts: { problems: messages(problems), unknown: messages(warnings) } };
+}
+
+export async function readFacts(
+  ports: DoctorPorts,
+  config: ValidatorConfig,
+): Promise<ValidatorFacts> {
+  const { clock, runCommand } = ports;
+  const key = await observe(clock, KEY_MS, () => openOwnKey(config));
+  const { VALIDATOR_METAGRAPH: metagraphFile, VALIDATOR_HOME: path } = config;
+  const [home, ledger, policies, metagraph, central, centralHotkey, gateway, registry, time, disk] =
+    await Promise.all([
+      observe(clock, READ_MS, () => readHome(path)),
+      observe(clock, READ_MS, () => summarizeStore(storeTarget(config))),
+      observe(clock, READ_MS, async () => readPolicies(config)),
+      metagraphFile === undefined
+        ? null
+        : observe(
+            clock,
+            READ_MS,
+            async () => (await fileMetagraph(metagraphFile).read([])).neurons.length,
+          ),
+      'problem' in key ? null : listExecutors(ports, config, key.value),
+      observe(clock, READ_MS, () => readCentralHotkey(clock, config)),
+      observe(clock, GATEWAY_MS, () => readGatewayHotkey(clock, config)),
+      readImageDigest(clock, config),
+      readClockFacts({ clock, runCommand, timeFrom: config.VALIDATOR_CENTRAL_URL }),
+      readDiskUse({ clock, runCommand, path: nearestFolder(path) }),
+    ]);
+  return {
+    config,
+    home,
+    ledger,
+    policies,
+    metagraph,
+    central,
+    centralHotkey,
+    gateway,
+    registry,
+    time,
+    disk,
+    key: 'problem' in key ? key : { value: key.value.hotkey },
+  };
+}
+
+/** Opens the key as a start does, but creates none. */
+async function openOwnKey(config: ValidatorConfig): Promise<Signer> {
+  const signer = await openKey(ownKeyLocation(config), null);
+  trustedHotkeys(signer.hotkey, config.VALIDATOR_KEY_SET);
+  return signer;
+}
+
+async function readHome(path: string) {
+  const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null;
+    throw error;
+  });
+  if (found === null) return null;
+  const writable = await access(path, constants.W_OK).then(
+    () => true,
+    () => false,
+  );
+  return { mode: found.mode & PERMISSION_BITS, writable };
+}
+
+/** Describes both policies. Throws if a file is invalid. */
+function readPolicies({
+  VALIDATOR_WEIGHT_POLICY,
+  VALIDATOR_CHECK_POLICY,
+}: ValidatorConfig): string {
+  const weights = readWeightPolicy(VALIDATOR_WEIGHT_POLICY ?? DEFAULT_POLICY_FILE);
+  readKnownCheckPolicy(VALIDATOR_CHECK_POLICY);
+  return `weights by ${VALIDATOR_WEIGHT_POLICY ?? 'the built-in policy'} (version ${weights.version}), checks by ${
+    VALIDATOR_CHECK_POLICY ?? 'the built-in policy'
+  }`;
+}
+
+/** The signed request that begins every pass. */
+function listExecutors({ clock, random }: DoctorPorts, config: ValidatorConfig, signer: Signer) {
+  const baseUrl = config.VALIDATOR_CENTRAL_URL.replace(/\/+$/, '');
+  const central = createCentralClient({ baseUrl, signer, clock, random });
+  return observe(clock, CENTRAL_MS, async () => (await central.listExecutors()).length);
+}
+
+/** From the public route `/version`. Older versions of the central API do not report their hotkey. */
+async function readCentralHotkey(clock: Clock, config: ValidatorConfig): Promise<string> {
+  const url = `${config.VALIDATOR_CENTRAL_URL.replace(/\/+$/, '')}/version`;
+  const answer = await fetch(url, { signal: clock.deadline(READ_MS), redirect: 'error' });
+  const text = await boundedText(answer, MAX_VERSION_BYTES);
+  const parsed = VersionAnswer.safeParse(parseJson(text));
+  if (!parsed.success) throw new Error(`/version answered with status ${answer.status}, no hotkey`);
+  return parsed.data.hotkey;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+async function readGatewayHotkey(clock: Clock, config: ValidatorConfig): Promise<string> {
+  const { VALIDATOR_HOST: host, VALIDATOR_PORT: port, VALIDATOR_TLS: mode } = config;
+  const secure = servesTls(mode, host);
+  const transport = secure ? createSecureTransport({ trust: 'anybody', clock }) : PLAIN_TRANSPORT;
+  try {
+    const answer = await transport.fetch(
+      new URL(`${secure ? 'https' : 'http'}://${localPlaceOf(host, port)}/version`),
+      { method: 'GET', headers: {}, signal: clock.deadline(GATEWAY_MS) },
+    );
+    return VersionAnswer.parse(await answer.json()).hotkey;
+  } finally {
+    transport.close();
+  }
+}
+
+function readImageDigest(clock: Clock, config: ValidatorConfig): Promise<Observed<string> | null> {
+  const { VALIDATOR_AGENT_IMAGE: image, VALIDATOR_AGENT_TAG: tag } = config;
+  if (image === undefined) return Promise.resolve(null);
+  return observe(clock, READ_MS, async () => {
+    const { digest } = await createReadTag(clock)(image, tag, releaseLoginOf(config));
+    return digest;
+  });
+}

@@ -1,0 +1,193 @@
+/** Checks of what the validator depends on: key, evidence store, policies, central API, gateway, registry. */
+import { fail, type Outcome, ok, unknown, warn } from '#shared/check/check.ts';
+import { DISK_REQUIRED, type DiskUse, judgeDisk } from '#shared/check/disk.check.ts';
+import type { DoctorCheck } from '#shared/check/doctor.ts';
+import type { Observed } from '#shared/check/observe.ts';
+import { placeOf } from '#shared/http/listen.ts';
+import type { ConfigurationFacts, ValidatorFacts } from './validator-facts.ts';
+
+const OTHERS = 0o077;
+
+export const CONFIGURATION_CHECKS: readonly DoctorCheck<ConfigurationFacts>[] = [
+  {
+    id: 'configuration',
+    detects: 'variables that are invalid or misspelt',
+    required: 'every VALIDATOR_* variable is known and valid',
+    judge({ problems, unknown: unread }) {
+      const remedy = 'correct them; the README lists all variables';
+      if (problems.length > 0) return fail([...problems, ...unread].join('; '), remedy);
+      if (unread.length > 0) return warn(unread.join('; '), remedy);
+      return ok('every VALIDATOR_* variable is valid');
+    },
+  },
+];
+
+export const VALIDATOR_SERVICE_CHECKS: readonly DoctorCheck<ValidatorFacts>[] = [
+  {
+    id: 'key',
+    detects: 'a key that is missing or that other users can read',
+    required: 'a key that can sign and that only its owner can read',
+    judge: key,
+  },
+  {
+    id: 'state-folder',
+    detects: 'a home that other users can read or the validator cannot write',
+    required: 'VALIDATOR_HOME is writable and has mode 0700',
+    judge: home,
+  },
+  {
+    id: 'ledger',
+    detects: 'an evidence store that cannot be opened',
+    required: 'the database of VALIDATOR_DATABASE, with a schema that this version can read',
+    judge: evidenceStore,
+  },
+  {
+    id: 'policies',
+    detects: 'policy files that prevent the validator’s start',
+    required: 'valid policies for weights and checks',
+    judge({ policies }) {
+      if ('value' in policies) return ok(policies.value);
+      return fail(policies.problem, 'correct the file: the validator does not start with it');
+    },
+  },
+  {
+    id: 'metagraph',
+    detects: 'a validator that computes no weights',
+    required: 'a metagraph file that can be read',
+    judge({ metagraph }) {
+      if (metagraph === null) {
+        return warn('no file is named: no weights are computed', 'set VALIDATOR_METAGRAPH');
+      }
+      if ('value' in metagraph) return ok(`${metagraph.value} registered`);
+      return fail(metagraph.problem, 'correct the file: no weights are computed without it');
+    },
+  },
+  {
+    id: 'central',
+    detects: 'a central API that is unreachable or rejects our signature',
+    required: 'the central API lists the executors to check',
+    judge: central,
+  },
+  {
+    id: 'central-hotkey',
+    detects: 'a central API whose commands the validator would reject',
+    required: 'the central API signs with VALIDATOR_CENTRAL_HOTKEY',
+    judge: centralHotkey,
+  },
+  {
+    id: 'gateway',
+    detects: 'a gateway that does not run, or another validator at its port',
+    required: 'this validator answers at VALIDATOR_PORT',
+    judge: gateway,
+  },
+  {
+    id: 'registry',
+    detects: 'an agent image that cannot be signed for',
+    required: 'the registry returns the digest of VALIDATOR_AGENT_IMAGE',
+    judge: registry,
+  },
+];
+
+export const VALIDATOR_DISK_CHECKS: readonly DoctorCheck<Observed<DiskUse>>[] = [
+  {
+    id: 'home-disk',
+    detects: 'a full disk below VALIDATOR_HOME',
+    required: DISK_REQUIRED,
+    judge: (disk) => judgeDisk(disk, 'du -xsh /var/* | sort -h; or move VALIDATOR_HOME'),
+  },
+];
+
+function key({ key: observed, config }: ValidatorFacts): Outcome {
+  if ('value' in observed) return ok(`${observed.value} can sign`);
+  const isMissing =
+    observed.problem.startsWith('there is no file') && config.VALIDATOR_KEY_FILE === undefined;
+  if (!isMissing) {
+    return fail(
+      observed.problem,
+      'only the owner may read the file: chmod 600; see encrypt-key in --help',
+    );
+  }
+  const remedy = 'name the key that the subnet knows: VALIDATOR_SEED_FILE or VALIDATOR_KEY_FILE';
+  return warn(`no key yet, the first start creates one: ${observed.problem}`, remedy);
+}
+
+function home({ home: observed, config: { VALIDATOR_HOME: path } }: ValidatorFacts): Outcome {
+  const remedy = 'run the doctor as the validator’s user';
+  if ('problem' in observed) return unknown(`${path} cannot be read: ${observed.problem}`, remedy);
+  if (observed.value === null) return ok(`${path} does not exist yet: the validator creates it`);
+  const { mode, writable } = observed.value;
+  const measured = `${path}, mode 0${mode.toString(8)}`;
+  if (!writable) return fail(`${measured}: not writable by this user`, `chown it, or ${remedy}`);
+  if ((mode & OTHERS) !== 0) {
+    return warn(`${measured}: other users can read it`, `chmod 0700 ${path}`);
+  }
+  return ok(measured);
+}
+
+function evidenceStore({ ledger: observed }: ValidatorFacts): Outcome {
+  if ('problem' in observed) {
+    return fail(
+      observed.problem,
+      'check that the server of VALIDATOR_DATABASE runs and accepts this user; restore a database file',
+    );
+  }
+  if (observed.value === null) return ok('does not exist yet: the validator creates it');
+  const { schema, known, tables } = observed.value;
+  const rows = tables.reduce((sum, table) => sum + table.rows, 0);
+  const measured = `schema ${schema} of ${known}, ${rows} rows`;
+  if (schema <= known) return ok(measured);
+  return fail(`${measured}: a newer version wrote it`, 'install that version again');
+}
+
+function central({ central: observed, config }: ValidatorFacts): Outcome {
+  const url = config.VALIDATOR_CENTRAL_URL;
+  if (observed === null) return unknown(`${url} was not queried: there is no key to sign with`);
+  if ('value' in observed) {
+    return ok(`${url} accepts our signature and lists ${observed.value} executors`);
+  }
+  if (/status 40[13]\b/.test(observed.problem)) {
+    const remedy =
+      'have the ss58 of this validator added to CENTRAL_VALIDATORS there; check the clocks of both';
+    return fail(`${url} rejects our signature: ${observed.problem}`, remedy);
+  }
+  const remedy = `curl -sS ${url}/openapi.json; VALIDATOR_CENTRAL_URL ends in /api`;
+  return fail(`${url}: ${observed.problem}`, remedy);
+}
+
+function centralHotkey({ centralHotkey: observed, config }: ValidatorFacts): Outcome {
+  const { VALIDATOR_CENTRAL_URL: url, VALIDATOR_CENTRAL_HOTKEY: expected } = config;
+  if ('problem' in observed) {
+    const remedy = `curl -sS ${url}/version: its hotkey has to be ${expected}`;
+    return unknown(`${url} does not report the key it signs with: ${observed.problem}`, remedy);
+  }
+  if (observed.value === expected) return ok(`${url} signs with VALIDATOR_CENTRAL_HOTKEY`);
+  return fail(
+    `${url} signs with ${observed.value}, VALIDATOR_CENTRAL_HOTKEY is ${expected}: its commands are rejected`,
+    `set VALIDATOR_CENTRAL_HOTKEY=${observed.value}, if this validator belongs to that central API`,
+  );
+}
+
+function gateway({ gateway: observed, key: own, config }: ValidatorFacts): Outcome {
+  const place = placeOf(config.VALIDATOR_HOST, config.VALIDATOR_PORT);
+  if ('problem' in observed) {
+    const remedy =
+      'npm run validator, with the same variables; or find what uses the port: ss -ltnp';
+    return warn(`no validator answers at ${place}: ${observed.problem}`, remedy);
+  }
+  if ('value' in own && own.value !== observed.value) {
+    const remedy =
+      'choose another VALIDATOR_PORT, or run the doctor with that validator’s variables';
+    return fail(`another validator answers at ${place}: ${observed.value}`, remedy);
+  }
+  return ok(`answers at ${place} as ${observed.value}`);
+}
+
+function registry({ registry: observed, config }: ValidatorFacts): Outcome {
+  const image = `${config.VALIDATOR_AGENT_IMAGE}:${config.VALIDATOR_AGENT_TAG}`;
+  if (observed === null) return ok('VALIDATOR_AGENT_IMAGE is not set: no image is signed for');
+  if ('value' in observed) return ok(`${image} is ${observed.value}`);
+  return fail(
+    `${image}: ${observed.problem}`,
+    'make it readable at that name, publicly or with the login in VALIDATOR_AGENT_LOGIN_FILE',
+  );
+}

@@ -1,0 +1,102 @@
+/** Combines the reports of the agents' and the validator's doctors for a marketplace on one machine. Pure. */
+import { warn } from '#shared/check/check.ts';
+import { type Finding, findingOf } from '#shared/check/doctor.ts';
+
+export type Reports = {
+  /** The first agent has simulated GPUs. */
+  simulated: boolean;
+  /** In order. The first agent's report contains the checks of the machine. */
+  agents: readonly (readonly [name: string, findings: readonly Finding[]])[];
+  validator: readonly Finding[];
+};
+
+/** Checks that are reported for each agent. All others concern the machine and are the same for every agent. */
+const PER_AGENT: ReadonlySet<string> = new Set([
+  'configuration',
+  'executor-id',
+  'trusted-keys',
+  'policy',
+  'enrolment',
+  'agent-port',
+  'pod-ports-ephemeral',
+  'pod-ports-free',
+  'home-disk',
+  'state-folder',
+  'agent',
+  'ssh-gateway',
+]);
+/** Left out: all processes share one machine with one clock, and nothing outside has to reach it. */
+const NOT_ON_ONE_MACHINE: ReadonlySet<string> = new Set([
+  'reachability',
+  'clock-sync',
+  'clock-skew',
+]);
+/** Left out with simulated GPUs, which `npm start` uses because it found no real ones. */
+const OF_REAL_GPUS = 'nvidia-driver';
+/** Left out: the metagraph is made up, no image is signed for, and the rest is reported for the agents. */
+const NOT_OF_VALIDATOR: ReadonlySet<string> = new Set([
+  'metagraph',
+  'registry',
+  'clock-sync',
+  'clock-skew',
+  'home-disk',
+  'state-folder',
+]);
+/** Processes of an agent, which `npm start` restarts. */
+const CHILDREN: ReadonlySet<string> = new Set(['agent', 'ssh-gateway']);
+/** Checks that need running processes. */
+const NEEDS_PROCESSES: ReadonlySet<string> = new Set([
+  'central',
+  'central-hotkey',
+  'gateway',
+  ...CHILDREN,
+]);
+
+/** The machine first, then `agent-1/…` and `validator/…`. `start`: the command that starts the marketplace. */
+export function marketFindings(
+  { simulated, agents, validator }: Reports,
+  start: string,
+): Finding[] {
+  const [, first = []] = agents[0] ?? [];
+  const machine = first.filter(
+    ({ id }) =>
+      !PER_AGENT.has(id) && !NOT_ON_ONE_MACHINE.has(id) && !(simulated && id === OF_REAL_GPUS),
+  );
+  const runs = validator.some(({ id, status }) => NEEDS_PROCESSES.has(id) && status === 'ok');
+  const applies = ({ id }: Finding) => runs || !NEEDS_PROCESSES.has(id);
+  const ofAgents = agents.flatMap(([name, findings]) =>
+    findings
+      .filter((each) => PER_AGENT.has(each.id) && applies(each))
+      .map((each) => named(name, withStartOptions(each))),
+  );
+  const ofValidator = validator.filter((each) => !NOT_OF_VALIDATOR.has(each.id) && applies(each));
+  const stopped = warn('it does not run: checks that need its processes are left out', start);
+  return [
+    ...(runs ? [] : [findingOf('marketplace', stopped)]),
+    ...machine,
+    ...ofAgents,
+    ...ofValidator.map((each) => named('validator', each)),
+  ];
+}
+
+function named(name: string, finding: Finding): Finding {
+  return { ...finding, id: `${name}/${finding.id}` };
+}
+
+/** Rewrites remedies: a user of `npm start` sets options instead of variables and starts no process alone. */
+function withStartOptions(finding: Finding): Finding {
+  const { id, remedy } = finding;
+  if (remedy === null) return finding;
+  if (CHILDREN.has(id)) {
+    return {
+      ...finding,
+      remedy: 'npm start restarts it; logs/ of the home has the reason why it ended',
+    };
+  }
+  return {
+    ...finding,
+    remedy: remedy
+      .replaceAll('AGENT_PORT_RANGE', '--pod-ports of npm start')
+      .replaceAll('AGENT_PORT', '--agent-port of npm start'),
+  };
+}
