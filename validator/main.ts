@@ -16,7 +16,7 @@ import { withProgress } from '#shared/runtime/progress.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { VERSION } from '#shared/runtime/version.ts';
 import { wantsTracing } from '#shared/telemetry/tracing.ts';
-import { centralDatabaseIn } from './central/platform/database-place.ts';
+import { centralDatabaseIn } from './central/platform/central-home.ts';
 import { readKnownCheckPolicy } from './checks/known-check-policy.ts';
 import {
   keyConfigIn,

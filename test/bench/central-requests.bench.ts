@@ -7,7 +7,6 @@ import Fastify from 'fastify';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { openSqlite } from '#shared/runtime/sqlite.ts';
-import type { UserIdentity } from '../../validator/central/accounts/auth/identity.ts';
 import { rentIn } from '../../validator/central/market/rentals/rental.service.ts';
 import { openCentralDatabase } from '../../validator/central/platform/database/database.ts';
 import type { Database } from '../../validator/central/platform/database/tables.ts';

@@ -8,10 +8,7 @@ export type Rule = {
 };
 
 /** What of the central database services may use as it is. */
-const MEANT_FOR_SERVICES = [
-  'validator/central/platform/database/row-lock.ts',
-  'validator/central/platform/database/money-transaction.ts',
-];
+const MEANT_FOR_SERVICES = ['validator/central/platform/database/transactions.ts'];
 
 /** Who takes money from accounts: the ledger itself, and what asks for a settled account. */
 const TAKES_MONEY =

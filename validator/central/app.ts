@@ -34,16 +34,18 @@ import { createAroundBalance } from './money/billing.ts';
 import { registerLedgerRoutes } from './money/ledger/ledger.routes.ts';
 import type { CentralOptions, CentralPorts } from './platform/central-deps.ts';
 import { createNotifier, withNotifier } from './platform/database/notifier.ts';
-import { installBodyLimits } from './platform/edge/body-limits.ts';
 import { installCors } from './platform/edge/cors.ts';
 import { errorProfileOf } from './platform/edge/error-profiles.ts';
-import { installSecurityHeaders } from './platform/edge/security-headers.ts';
+import {
+  installBodyLimits,
+  installSecurityHeaders,
+  refuseUnstorable,
+} from './platform/edge/request-hooks.ts';
 import { createIdempotency } from './platform/idempotency/idempotency.ts';
 import { installKeyGate } from './platform/idempotency/once.ts';
 import { startBacklog } from './platform/metrics/backlog.job.ts';
 import { describeInterface } from './platform/openapi/openapi.ts';
-import { refuseUnstorable } from './platform/plain-text.ts';
-import { createProcesses } from './platform/processes/process.service.ts';
+import { createProcesses } from './platform/processes.ts';
 import { DEFAULT_LIMITS } from './platform/rate-limits/policies.ts';
 import { createRateLimits } from './platform/rate-limits/rate-limit.ts';
 import { createRetention } from './platform/schedule/retention.ts';

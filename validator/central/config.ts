@@ -7,10 +7,10 @@ import { Hotkey } from '#shared/signing/hotkey.ts';
 import { Pin } from '#shared/tls/peer.ts';
 import { isPrivateUrl } from '#shared/tls/tls-mode.ts';
 import { databaseProblems } from '../database/open-database.ts';
-import { SURROUNDINGS, surroundingProblems } from './platform/adapters-config.ts';
-import { DatabasePlace } from './platform/database-place.ts';
-import { CorsVariables } from './platform/edge/config.ts';
-import { RateLimitVariables } from './platform/rate-limits/config.ts';
+import { SURROUNDINGS, surroundingProblems } from './adapters-config.ts';
+import { DatabasePlace } from './platform/central-home.ts';
+import { CorsVariables } from './platform/edge/cors.ts';
+import { RateLimitVariables } from './platform/rate-limits/policies.ts';
 
 const HotkeyList = z
   .string()

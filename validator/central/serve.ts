@@ -19,19 +19,17 @@ import {
 } from '#shared/tls/transport.ts';
 import { lockDatabaseFile } from '../database/open-database.ts';
 import { createKeyThread } from '../keys/key-thread.ts';
+import { openSurroundings, type Surroundings } from './adapters-from-config.ts';
 import { createCentral } from './app.ts';
 import { CENTRAL_CONFIG, type CentralConfig, centralSeedFile } from './config.ts';
 import { createGatewayAgents } from './platform/adapters/gateway-agents.ts';
-import { openSurroundings, type Surroundings } from './platform/adapters-from-config.ts';
 import type { CentralOptions } from './platform/central-deps.ts';
-import { centralSecret } from './platform/central-secret.ts';
+import { centralDatabaseOf, centralSecret } from './platform/central-home.ts';
 import { openCentralDatabase } from './platform/database/database.ts';
 import { openNotifier } from './platform/database/notifier.ts';
-import { centralDatabaseOf } from './platform/database-place.ts';
-import { corsOriginsFrom } from './platform/edge/config.ts';
-import { createCentralMetrics } from './platform/metrics/central-metrics.ts';
-import { listenForScrapes } from './platform/metrics/scrape-listener.ts';
-import { rateLimitsFrom } from './platform/rate-limits/config.ts';
+import { corsOriginsFrom } from './platform/edge/cors.ts';
+import { createCentralMetrics, listenForScrapes } from './platform/metrics/central-metrics.ts';
+import { rateLimitsFrom } from './platform/rate-limits/policies.ts';
 
 /** The pod sync looks several times a second, as long as its database answers. */
 const LOOK_WITHIN_MS = 60_000;

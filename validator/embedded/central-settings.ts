@@ -3,14 +3,14 @@
 import type { z } from 'zod';
 import { ConfigError, type Environment, parseConfig } from '#shared/runtime/config.ts';
 import type { CentralOptions } from '../central/platform/central-deps.ts';
+import { DatabaseVariable } from '../central/platform/central-home.ts';
 import { openCentralDatabase } from '../central/platform/database/database.ts';
-import { DatabaseVariable } from '../central/platform/database-place.ts';
-import { CorsVariables, corsOriginsFrom } from '../central/platform/edge/config.ts';
+import { CorsVariables, corsOriginsFrom } from '../central/platform/edge/cors.ts';
 import {
   LOCAL_LIMITS,
   RateLimitVariables,
   rateLimitsFrom,
-} from '../central/platform/rate-limits/config.ts';
+} from '../central/platform/rate-limits/policies.ts';
 import { databaseProblems, isPostgresAddress } from '../database/open-database.ts';
 import type { Home } from './home.ts';
 

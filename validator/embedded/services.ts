@@ -1,5 +1,4 @@
 /** The central API and the validator of a local marketplace: one process, talking over loopback all the same. */
-
 import { placeOf } from '#shared/http/listen.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { parseConfig } from '#shared/runtime/config.ts';
@@ -10,16 +9,18 @@ import type { CertificateSource } from '#shared/tls/listener-certificate.ts';
 import { servesTls } from '#shared/tls/tls-mode.ts';
 import { createSecureTransport, PLAIN_TRANSPORT, type Transport } from '#shared/tls/transport.ts';
 import { createValidator } from '../app.ts';
+import type { Surroundings } from '../central/adapters-from-config.ts';
 import { type Central, createCentral } from '../central/app.ts';
 import { MetricsVariable } from '../central/config.ts';
 import { createGatewayAgents } from '../central/platform/adapters/gateway-agents.ts';
-import type { Surroundings } from '../central/platform/adapters-from-config.ts';
 import type { CentralPorts } from '../central/platform/central-deps.ts';
-import { centralSecret } from '../central/platform/central-secret.ts';
+import { centralSecret } from '../central/platform/central-home.ts';
 import { openCentralDatabase } from '../central/platform/database/database.ts';
 import { openNotifier } from '../central/platform/database/notifier.ts';
-import { createCentralMetrics } from '../central/platform/metrics/central-metrics.ts';
-import { listenForScrapes } from '../central/platform/metrics/scrape-listener.ts';
+import {
+  createCentralMetrics,
+  listenForScrapes,
+} from '../central/platform/metrics/central-metrics.ts';
 import { type CheckPolicy, readCheckPolicy } from '../checks/check-policy.ts';
 import { lockDatabaseFile } from '../database/open-database.ts';
 import { gatewayCertificatesIn } from '../gateway/gateway-certificate.ts';

@@ -1,5 +1,5 @@
 /** What a marketplace without SMTP would have mailed, as a person at this machine reads it. */
-import type { OutboxMail } from '../../../validator/central/delivery/mail/mail.schemas.ts';
+import type { OutboxMail } from '../../../validator/central/delivery/mail/mail.service.ts';
 import type { TestCentral } from './central-fixture.ts';
 
 /** Newest first, for one recipient. */

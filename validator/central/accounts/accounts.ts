@@ -7,6 +7,7 @@ import { registerOutboxRoute } from '../delivery/mail/mail.routes.ts';
 import { registerObjectRoutes, registerUploadRoute } from '../delivery/uploads/object.routes.ts';
 import { createObjects } from '../delivery/uploads/object.service.ts';
 import { forgetWebhooks } from '../delivery/webhooks/webhook.service.ts';
+import { createWebhookPost } from '../delivery/webhooks/webhook-post.ts';
 import { createWebhookParts } from '../delivery/webhooks/webhooks.ts';
 import { forgetBookmarks } from '../market/bookmarks/bookmark.service.ts';
 import { forgetFeedback } from '../market/feedback/feedback.service.ts';
@@ -18,7 +19,6 @@ import {
   type ValidatorAccounts,
 } from '../market/validators/validator-account.service.ts';
 import { forgetVolumes } from '../market/volumes/volume.service.ts';
-import { createWebhookPost } from '../platform/adapters/webhook-post.ts';
 import type { CentralDeps } from '../platform/central-deps.ts';
 import type { Db } from '../platform/database/tables.ts';
 import type { Idempotency } from '../platform/idempotency/idempotency.ts';

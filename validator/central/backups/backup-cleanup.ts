@@ -6,7 +6,7 @@ import type { Log } from '#shared/runtime/log.ts';
 import { findAnyPod } from '../market/pods/pod-access.ts';
 import type { BackupRepository, Database } from '../platform/database/tables.ts';
 import type { BackupStorage, PruneRepository } from '../platform/ports.ts';
-import type { Processes } from '../platform/processes/process.service.ts';
+import type { Processes } from '../platform/processes.ts';
 import { type BackupRepositories, holdRepository } from './backup-repository.service.ts';
 import {
   listKept,

@@ -3,10 +3,10 @@
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import type { UserIdentity } from '../accounts/auth/identity.ts';
 import { podStateOf, REMOVAL_STATES } from '../market/pods/pod.state.ts';
 import { findAnyPod, requireAnyOwnPod, requireOwnPod } from '../market/pods/pod-access.ts';
 import type { BackupConfig, Database, Db, Pod } from '../platform/database/tables.ts';
+import type { UserIdentity } from '../platform/identity.ts';
 import { configRow } from './backup.row.ts';
 import type { BackupConfigCreate, BackupConfigResponse } from './backup.schemas.ts';
 import { findConfig, findConfigOf, listConfigs, putConfig, setNextRun } from './backup.store.ts';

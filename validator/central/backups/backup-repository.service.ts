@@ -5,8 +5,8 @@ import { ApiError } from '#shared/runtime/errors.ts';
 import { type Random, randomToken } from '#shared/runtime/random.ts';
 import { createSealing } from '#shared/signing/sealing.ts';
 import { deriveKey } from '../accounts/auth/derived-key.ts';
-import { lockRow } from '../platform/database/row-lock.ts';
 import type { BackupRepository, Database, Db } from '../platform/database/tables.ts';
+import { lockRow } from '../platform/database/transactions.ts';
 import type { BackupStorage } from '../platform/ports.ts';
 import { findRepository, findRepositoryOf, insertRepository } from './backup-repository.store.ts';
 

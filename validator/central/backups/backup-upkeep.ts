@@ -3,8 +3,8 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { podStateOf, REMOVAL_STATES } from '../market/pods/pod.state.ts';
 import { findAnyPod } from '../market/pods/pod-access.ts';
-import { lockRow } from '../platform/database/row-lock.ts';
 import type { Database, Db, Pod } from '../platform/database/tables.ts';
+import { lockRow } from '../platform/database/transactions.ts';
 import { beginScheduled } from './backup.begin.ts';
 import {
   discardBackup,

@@ -3,7 +3,7 @@ import type { HttpServer } from '#shared/http/server.ts';
 import type { CentralDeps } from '../platform/central-deps.ts';
 import type { Db } from '../platform/database/tables.ts';
 import type { OnceDeps } from '../platform/idempotency/once.ts';
-import type { Processes } from '../platform/processes/process.service.ts';
+import type { Processes } from '../platform/processes.ts';
 import { createBackupJob } from './backup.job.ts';
 import { registerBackupRoutes } from './backup.routes.ts';
 import { createBackups } from './backup.service.ts';

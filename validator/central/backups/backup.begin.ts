@@ -3,7 +3,6 @@
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { type Actor, SYSTEM_ACTOR } from '../accounts/auth/identity.ts';
 import type { OperationColumns } from '../platform/database/tables/backups.ts';
 import type {
   BackupConfig,
@@ -12,6 +11,7 @@ import type {
   Db,
   Pod,
 } from '../platform/database/tables.ts';
+import { type Actor, SYSTEM_ACTOR } from '../platform/identity.ts';
 import { insertBackup } from './backup.store.ts';
 import { type Busy, busyWith, requireState } from './backup-gate.ts';
 import type { BackupRepositories } from './backup-repository.service.ts';

@@ -1,10 +1,10 @@
 /** Backups, restores and their schedules (contract 9.1). */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
-import { userOf } from '../accounts/auth/identity.ts';
 import { callerOf } from '../market/pods/caller.ts';
 import type { Db } from '../platform/database/tables.ts';
 import { answerOnce, type OnceDeps } from '../platform/idempotency/once.ts';
+import { userOf } from '../platform/identity.ts';
 import { IdParams } from '../platform/wire.ts';
 import {
   BackupConfig,

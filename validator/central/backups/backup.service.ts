@@ -3,10 +3,10 @@
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import type { UserIdentity } from '../accounts/auth/identity.ts';
 import type { Caller } from '../market/pods/caller.ts';
 import { requireAnyOwnPod, requireOwnPod } from '../market/pods/pod-access.ts';
 import type { BackupLog, Database, Db } from '../platform/database/tables.ts';
+import type { UserIdentity } from '../platform/identity.ts';
 import { beginBackup } from './backup.begin.ts';
 import { backupRow, pageFacts } from './backup.row.ts';
 import type {

@@ -1,10 +1,10 @@
 /** Scheduled drills: each schedule's newest backup is read back once in an interval, one at a time on a node. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { SYSTEM_ACTOR } from '../accounts/auth/identity.ts';
 import { findAnyPod } from '../market/pods/pod-access.ts';
-import { lockRow } from '../platform/database/row-lock.ts';
 import type { Database } from '../platform/database/tables.ts';
+import { lockRow } from '../platform/database/transactions.ts';
+import { SYSTEM_ACTOR } from '../platform/identity.ts';
 import { findConfig } from './backup.store.ts';
 import { nextRunAt } from './backup-schedule.ts';
 import { beginDrill } from './drill.begin.ts';

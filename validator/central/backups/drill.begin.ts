@@ -1,8 +1,8 @@
 /** How drills begin, whoever wants them: as a row that the sync brings to a node. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import type { Actor } from '../accounts/auth/identity.ts';
 import type { BackupDrill, BackupLog, Db } from '../platform/database/tables.ts';
+import type { Actor } from '../platform/identity.ts';
 import { newOperation } from './backup.begin.ts';
 import { findBackup } from './backup.store.ts';
 import { type Busy, busyWith } from './backup-gate.ts';

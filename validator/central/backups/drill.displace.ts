@@ -1,8 +1,8 @@
 /** Drills give way to backups and restores of their pod. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { SYSTEM_ACTOR } from '../accounts/auth/identity.ts';
 import type { Db } from '../platform/database/tables.ts';
+import { SYSTEM_ACTOR } from '../platform/identity.ts';
 import { findOpenDrill, setNextDrill } from './drill.store.ts';
 import { cancelOperation } from './operation.cancel.ts';
 

@@ -1,8 +1,8 @@
 /** Writes how a drill stands into the log of its backup, and tells its account. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import type { Actor } from '../accounts/auth/identity.ts';
 import type { BackupDrill, Db } from '../platform/database/tables.ts';
+import type { Actor } from '../platform/identity.ts';
 import type { VerifyStatus } from './drill.state.ts';
 import { noteVerification } from './drill.store.ts';
 import { tellOperation } from './operation.events.ts';

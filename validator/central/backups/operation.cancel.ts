@@ -3,8 +3,8 @@
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import type { Actor } from '../accounts/auth/identity.ts';
 import type { Db } from '../platform/database/tables.ts';
+import type { Actor } from '../platform/identity.ts';
 import { GAVE_WAY, noteDrill } from './drill.record.ts';
 import { tellOperation } from './operation.events.ts';
 import { cancelUnsent, changeOpen, type Operation } from './operation.store.ts';

@@ -1,11 +1,11 @@
 /** The events of backups and restores (contract 5.2, event row). */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import type { Actor } from '../accounts/auth/identity.ts';
 import type { EVENT_OUTCOMES } from '../delivery/events/event.schemas.ts';
 import { recordEvent } from '../delivery/events/event.service.ts';
 import { findAnyPod } from '../market/pods/pod-access.ts';
 import type { Db } from '../platform/database/tables.ts';
+import type { Actor } from '../platform/identity.ts';
 
 export type Told = {
   table: 'backup_logs' | 'restore_logs';

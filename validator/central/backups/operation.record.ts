@@ -2,8 +2,8 @@
 import type { OperationView } from '#shared/api/agent/operations.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { SYSTEM_ACTOR } from '../accounts/auth/identity.ts';
 import type { BackupDrill, BackupLog, Database, Db } from '../platform/database/tables.ts';
+import { SYSTEM_ACTOR } from '../platform/identity.ts';
 import { noteLog, noteSnapshot } from './backup.store.ts';
 import { noteMade } from './backup-repository.store.ts';
 import { type DrillNews, GAVE_WAY, noteDrill } from './drill.record.ts';

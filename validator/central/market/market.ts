@@ -5,7 +5,7 @@ import { idleHandlers } from '../money/cut-off/idle-shutdown.ts';
 import type { CentralDeps } from '../platform/central-deps.ts';
 import type { Db, Pod } from '../platform/database/tables.ts';
 import type { Idempotency } from '../platform/idempotency/idempotency.ts';
-import type { Processes } from '../platform/processes/process.service.ts';
+import type { Processes } from '../platform/processes.ts';
 import type { Sweeps } from '../platform/schedule/retention.ts';
 import type { DueHandlers } from '../platform/schedule/schedule.ts';
 import { notesOf } from './annotations.ts';

@@ -4,13 +4,9 @@ import { usdToMicro } from '#shared/api/money.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { ConfigError } from '#shared/runtime/config.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
+import { type CentralPlace, type NamedDatabase, namedDatabase } from '../platform/central-home.ts';
 import { besideCentral, readCentralDatabase } from '../platform/database/database.ts';
-import { moneyTransaction } from '../platform/database/money-transaction.ts';
-import {
-  type CentralPlace,
-  type NamedDatabase,
-  namedDatabase,
-} from '../platform/database-place.ts';
+import { moneyTransaction } from '../platform/database/transactions.ts';
 import { auditLedger } from './ledger/audit.service.ts';
 import { EXPORT_FORMATS, exportLedger } from './ledger/ledger-export.ts';
 import { type PayIn, payIn } from './top-ups/paid-credit.ts';

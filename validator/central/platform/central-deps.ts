@@ -9,7 +9,7 @@ import type { Sessions } from '../accounts/auth/session.ts';
 import type { StreamTickets } from '../accounts/auth/stream-ticket.ts';
 import type { BackupFolder } from '../backups/storage/backup-storage.ts';
 import type { Mails } from '../delivery/mail/mail.service.ts';
-import type { Targets } from '../delivery/webhooks/target-address.ts';
+import type { Targets } from '../delivery/webhooks/webhook-post.ts';
 import type { NodePlaces } from '../providers/node-address.ts';
 import type { ProviderTokens } from '../providers/provider-token.service.ts';
 import type { Notifier } from './database/notifier.ts';

@@ -1,6 +1,6 @@
 /** The portal's synchronisation with the central miner server (contract 10). */
 import type { HttpServer } from '#shared/http/server.ts';
-import { providerOf } from '../accounts/auth/identity.ts';
+import { providerOf } from '../platform/identity.ts';
 import type { CentralMinerSync } from './central-miner.service.ts';
 import type { PortalAnswers } from './portal-answer.ts';
 import { portalAnswer, SyncAnswer } from './provider.schemas.ts';

@@ -1,18 +1,16 @@
 /** A provider's nodes here and at the central miner server, made the same: from there or to there (contract 10). */
-
 import { microToUsd } from '#shared/api/money.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import type { PortalIdentity } from '../accounts/auth/identity.ts';
 import {
   type ExecutorEntry,
   listOfProvider,
   requireExecutor,
 } from '../market/executors/executor.service.ts';
-import { moneyTransaction } from '../platform/database/money-transaction.ts';
-import { lockRow } from '../platform/database/row-lock.ts';
 import type { Database, Db } from '../platform/database/tables.ts';
+import { lockRow, moneyTransaction } from '../platform/database/transactions.ts';
+import type { PortalIdentity } from '../platform/identity.ts';
 import type { CentralMiner, MinerNode } from '../platform/ports.ts';
 import { type NodePlaces, nodeAddress } from './node-address.ts';
 import {

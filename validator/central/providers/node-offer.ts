@@ -15,8 +15,8 @@ import {
 } from '../market/executors/executor.service.ts';
 import { UNMEASURED } from '../market/executors/measured-figures.ts';
 import { hasUnsaved } from '../market/volumes/volume.attach.ts';
-import { lockRow } from '../platform/database/row-lock.ts';
 import type { Db, NewExecutor } from '../platform/database/tables.ts';
+import { lockRow } from '../platform/database/transactions.ts';
 import type { AddNode } from './node.schemas.ts';
 import { type NodePlaces, nodeAddress } from './node-address.ts';
 import { nodePriceUusd, priceWithin, requireKnownType, requireTypeName } from './node-price.ts';

@@ -1,8 +1,8 @@
 /** The portal's routes of nodes (contract 10). */
 import type { HttpServer } from '#shared/http/server.ts';
-import { providerOf } from '../accounts/auth/identity.ts';
 import type { Db } from '../platform/database/tables.ts';
 import { answerOnce, type OnceDeps } from '../platform/idempotency/once.ts';
+import { providerOf } from '../platform/identity.ts';
 import {
   AddNode,
   NodeListQuery,

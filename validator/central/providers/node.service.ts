@@ -1,9 +1,7 @@
 /** A provider's nodes: adding, listing, changing, removing (specification, Provider portal operations). */
-
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import type { PortalIdentity } from '../accounts/auth/identity.ts';
 import {
   type ExecutorEntry,
   pageOfProvider,
@@ -11,9 +9,9 @@ import {
   updateExecutor,
 } from '../market/executors/executor.service.ts';
 import { listAliveOn } from '../market/pods/pod.service.ts';
-import { moneyTransaction } from '../platform/database/money-transaction.ts';
-import { lockRow } from '../platform/database/row-lock.ts';
 import type { Database, Db } from '../platform/database/tables.ts';
+import { lockRow, moneyTransaction } from '../platform/database/transactions.ts';
+import type { PortalIdentity } from '../platform/identity.ts';
 import { requireMinimum, requireNoPart } from './minimum-rule.ts';
 import { nodeRow, verificationOf } from './node.row.ts';
 import type {

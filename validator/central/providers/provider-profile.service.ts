@@ -3,14 +3,14 @@
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import { isUniqueViolation } from '../../database/engine.ts';
-import type { PortalIdentity } from '../accounts/auth/identity.ts';
 import type {
   ChatCallbackQuery,
   ChatOAuthCallbackResponse,
 } from '../accounts/chat/chat.schemas.ts';
 import type { ChatHandshake } from '../accounts/chat/chat-handshake.ts';
-import { lockRow } from '../platform/database/row-lock.ts';
 import type { Database, Db, Provider } from '../platform/database/tables.ts';
+import { lockRow } from '../platform/database/transactions.ts';
+import type { PortalIdentity } from '../platform/identity.ts';
 import type { CentralMiner } from '../platform/ports.ts';
 import { requireTypeName } from './node-price.ts';
 import type { OptInAnswer, ProviderProfile } from './provider.schemas.ts';

@@ -1,12 +1,12 @@
 /** The portal's routes of providers themselves: log-in, profile, tokens, chat account (contract 10). */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
-import { providerOf } from '../accounts/auth/identity.ts';
 import {
   ChatCallbackQuery,
   ChatOAuthAuthorizationUrlResponse,
   ChatOAuthCallbackResponse,
 } from '../accounts/chat/chat.schemas.ts';
+import { providerOf } from '../platform/identity.ts';
 import type { PortalAnswers } from './portal-answer.ts';
 import {
   CreateProviderToken,

@@ -3,7 +3,7 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { recordEvent } from '../../delivery/events/event.service.ts';
 import type { Db } from '../../platform/database/tables.ts';
-import type { Actor } from '../auth/identity.ts';
+import type { Actor } from '../../platform/identity.ts';
 
 /** Appends an event of the type `account`; `detail` is one phrase for people, without addresses. */
 export function recordAccountEvent(

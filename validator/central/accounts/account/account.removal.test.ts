@@ -8,9 +8,9 @@ import {
 import { moveMachineRequest } from '../../market/machine-requests/machine-request.store.ts';
 import { CreateTemplate } from '../../market/templates/template.schemas.ts';
 import { createTemplates } from '../../market/templates/template.service.ts';
+import type { UserIdentity } from '../../platform/identity.ts';
 import { createApiKeys } from '../api-keys/api-key.service.ts';
 import { createApiKeySecrets } from '../auth/api-key-secret.ts';
-import type { UserIdentity } from '../auth/identity.ts';
 import { createDockerCredentials } from '../registry-logins/docker-credential.service.ts';
 import { CreateSshKey } from '../ssh-keys/ssh-key.schemas.ts';
 import { createSshKeys } from '../ssh-keys/ssh-key.service.ts';

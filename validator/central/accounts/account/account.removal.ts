@@ -1,14 +1,12 @@
 /** DELETE /users/me: credentials end, personal data goes, events and money stay under the id (marketplace reference 1.16). */
-
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { listLiveOf } from '../../market/pods/pod.service.ts';
-import { moneyTransaction } from '../../platform/database/money-transaction.ts';
-import { lockRow } from '../../platform/database/row-lock.ts';
 import type { Account, Database, Db } from '../../platform/database/tables.ts';
+import { lockRow, moneyTransaction } from '../../platform/database/transactions.ts';
+import type { Actor } from '../../platform/identity.ts';
 import type { ApiKeys } from '../api-keys/api-key.service.ts';
-import type { Actor } from '../auth/identity.ts';
 import type { Sessions } from '../auth/session.ts';
 import { updateAccount } from './account.store.ts';
 import { recordAccountEvent } from './account-event.ts';

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { AccountProof } from '#shared/signing/account-proof.ts';
 import { TemplateResponse } from '../../market/templates/template.schemas.ts';
+import { SOURCES } from '../../platform/identity.ts';
 import {
   displayName,
   EmailAddress,
@@ -11,7 +12,6 @@ import {
   Usd,
   Uuid,
 } from '../../platform/wire.ts';
-import { SOURCES } from '../auth/identity.ts';
 
 /** What is offered for comparison is hashed, hence bounded. */
 const MAX_PASSWORD_CHARS = 128;

@@ -12,12 +12,12 @@ import {
   noteReferral,
   referrerOf,
 } from '../../money/referrals/referral.service.ts';
-import { moneyTransaction } from '../../platform/database/money-transaction.ts';
 import type { Account, Database, Db } from '../../platform/database/tables.ts';
+import { moneyTransaction } from '../../platform/database/transactions.ts';
+import { SOURCES, type Source, type UserIdentity } from '../../platform/identity.ts';
 import type { ChatUser } from '../../platform/ports.ts';
 import type { ApiKeys } from '../api-keys/api-key.service.ts';
 import { accountById, accountOf } from '../auth/account-access.ts';
-import { SOURCES, type Source, type UserIdentity } from '../auth/identity.ts';
 import type { Passwords } from '../auth/password.ts';
 import type { Sessions } from '../auth/session.ts';
 import type { CreateUserDto, LoginUserDto, User, UserPreference } from './account.schemas.ts';

@@ -1,14 +1,14 @@
 /** PUT /users/me: profile and preferences, and with the password e-mail and password (contract 9.2). */
 import { ApiError, refusedField } from '#shared/runtime/errors.ts';
-import { emailChangedMail } from '../../delivery/mail/mail.text.ts';
+import { emailChangedMail } from '../../delivery/mail/mail-text.ts';
 import { requireHours } from '../../market/pods/removal-time.ts';
 import { visibleTemplate } from '../../market/templates/template.service.ts';
 import { balanceOf } from '../../money/balance/balance.service.ts';
 import { earnedByReferrals } from '../../money/referrals/referral.service.ts';
-import { moneyTransaction } from '../../platform/database/money-transaction.ts';
 import type { Account, Db } from '../../platform/database/tables.ts';
+import { moneyTransaction } from '../../platform/database/transactions.ts';
+import type { Actor, UserIdentity } from '../../platform/identity.ts';
 import { accountOf, holdAccount } from '../auth/account-access.ts';
-import type { Actor, UserIdentity } from '../auth/identity.ts';
 import type { UpdateUserDto, User } from './account.schemas.ts';
 import {
   type AccountsDeps,

@@ -2,11 +2,11 @@
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { Mails } from '../../delivery/mail/mail.service.ts';
-import { verificationMail } from '../../delivery/mail/mail.text.ts';
+import { verificationMail } from '../../delivery/mail/mail-text.ts';
 import { grantSignupCredit } from '../../money/balance/balance.service.ts';
-import { moneyTransaction } from '../../platform/database/money-transaction.ts';
 import type { Account, Database, Db } from '../../platform/database/tables.ts';
-import { type Actor, SYSTEM_ACTOR } from '../auth/identity.ts';
+import { moneyTransaction } from '../../platform/database/transactions.ts';
+import { type Actor, SYSTEM_ACTOR } from '../../platform/identity.ts';
 import type { MessageResponse } from './account.schemas.ts';
 import { findAccountByEmail, markEmailVerified } from './account.store.ts';
 import { recordAccountEvent } from './account-event.ts';

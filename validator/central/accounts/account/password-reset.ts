@@ -2,10 +2,10 @@
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { Mails } from '../../delivery/mail/mail.service.ts';
-import { passwordChangedMail, passwordResetMail } from '../../delivery/mail/mail.text.ts';
+import { passwordChangedMail, passwordResetMail } from '../../delivery/mail/mail-text.ts';
 import type { Account, Database, Db } from '../../platform/database/tables.ts';
+import type { Actor } from '../../platform/identity.ts';
 import { accountById } from '../auth/account-access.ts';
-import type { Actor } from '../auth/identity.ts';
 import type { Passwords } from '../auth/password.ts';
 import type { Sessions } from '../auth/session.ts';
 import type { MessageResponse, ResetPasswordDto } from './account.schemas.ts';

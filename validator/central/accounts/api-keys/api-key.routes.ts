@@ -1,8 +1,8 @@
 /** /keys (contract 9.3). */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
+import { userOf } from '../../platform/identity.ts';
 import { IdParams } from '../../platform/wire.ts';
-import { userOf } from '../auth/identity.ts';
 import {
   ApiKey,
   ApiKeyRefusals,

@@ -3,11 +3,11 @@
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { lockRow } from '../../platform/database/row-lock.ts';
 import type { ApiKey, Database, Db } from '../../platform/database/tables.ts';
+import { lockRow } from '../../platform/database/transactions.ts';
+import type { UserIdentity } from '../../platform/identity.ts';
 import { holdAccount } from '../auth/account-access.ts';
 import { API_KEY_PREFIX, type ApiKeySecrets, apiKeyHash } from '../auth/api-key-secret.ts';
-import type { UserIdentity } from '../auth/identity.ts';
 import type { ApiKeyResponse, CreateApiKey, UpdateApiKey } from './api-key.schemas.ts';
 import {
   countPodsByKey,

@@ -1,9 +1,9 @@
 /** The account that a request is of, or that something is done for: it may have been deleted meanwhile. */
 import { ApiError } from '#shared/runtime/errors.ts';
-import { lockRow } from '../../platform/database/row-lock.ts';
 import type { Account, Db } from '../../platform/database/tables.ts';
+import { lockRow } from '../../platform/database/transactions.ts';
+import type { UserIdentity } from '../../platform/identity.ts';
 import { findAccount } from './account-access.store.ts';
-import type { UserIdentity } from './identity.ts';
 
 type Caller = Pick<UserIdentity, 'accountId'>;
 

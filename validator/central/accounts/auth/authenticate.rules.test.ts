@@ -8,11 +8,11 @@ import { createSigner, type LocalSigner, toHex } from '#shared/signing/sr25519.t
 import { createManualClock, type ManualClock } from '../../../../test/fakes/manual-clock.ts';
 import { createTestDatabase } from '../../../../test/fakes/scenes/central-database.ts';
 import type { Database } from '../../platform/database/tables.ts';
+import { actorOf, providerOf, userIfAny, userOf, validatorOf } from '../../platform/identity.ts';
 import { createProviderTokens } from '../../providers/provider-token.service.ts';
 import { type ApiKeys, createApiKeys } from '../api-keys/api-key.service.ts';
 import { createApiKeySecrets } from './api-key-secret.ts';
 import { installAuthentication } from './authenticate.ts';
-import { actorOf, providerOf, userIfAny, userOf, validatorOf } from './identity.ts';
 import { createSessions, type Sessions } from './session.ts';
 import { createStreamTickets } from './stream-ticket.ts';
 import { createUserCredentials } from './user-credentials.ts';

@@ -10,7 +10,7 @@ import type {
   PortalIdentity,
   UserIdentity,
   ValidatorIdentity,
-} from './identity.ts';
+} from '../../platform/identity.ts';
 import { PROVIDER_TOKEN_PREFIX, type ProviderTokenCheck } from './provider-token.ts';
 import { findProviderHotkey } from './session.store.ts';
 import type { Sessions } from './session.ts';

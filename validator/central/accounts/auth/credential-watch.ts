@@ -5,7 +5,7 @@
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Database } from '../../platform/database/tables.ts';
-import type { UserIdentity } from './identity.ts';
+import type { UserIdentity } from '../../platform/identity.ts';
 import type { Sessions } from './session.ts';
 
 type Credential = UserIdentity['credential'];

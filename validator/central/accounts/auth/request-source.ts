@@ -1,6 +1,6 @@
 /** Where a request comes from: X-Source and X-Lium-Client-Version (specification, Authentication 9). Pure. */
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Source, UserIdentity } from './identity.ts';
+import type { Source, UserIdentity } from '../../platform/identity.ts';
 
 const STATED_SOURCES = ['ui', 'cli', 'sdk', 'mcp'] as const satisfies readonly Source[];
 /** The pattern that semver.org recommends, without capture groups. */

@@ -11,8 +11,8 @@ import { ApiError } from '#shared/runtime/errors.ts';
 import { type Random, randomToken } from '#shared/runtime/random.ts';
 import { createSealing } from '#shared/signing/sealing.ts';
 import { sha256Hex } from '#shared/signing/signed-request.ts';
-import { lockRow } from '../../platform/database/row-lock.ts';
 import type { Database, Db } from '../../platform/database/tables.ts';
+import { lockRow } from '../../platform/database/transactions.ts';
 import { deriveKey } from './derived-key.ts';
 import {
   countTickets,

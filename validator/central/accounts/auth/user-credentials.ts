@@ -2,8 +2,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { ApiKey, Database } from '../../platform/database/tables.ts';
+import type { UserIdentity } from '../../platform/identity.ts';
 import { API_KEY_PREFIX } from './api-key-secret.ts';
-import type { UserIdentity } from './identity.ts';
 import { clientVersionOf, sourceOf } from './request-source.ts';
 import type { Sessions } from './session.ts';
 

@@ -14,7 +14,7 @@ import {
 import { SIGNATURE_HEADERS } from '#shared/signing/signed-request.ts';
 import { signatureFromHex, toHex, verifySr25519 } from '#shared/signing/sr25519.ts';
 import type { Database, Db } from '../../platform/database/tables.ts';
-import type { ValidatorIdentity } from './identity.ts';
+import type { ValidatorIdentity } from '../../platform/identity.ts';
 import { spendSignature } from './used-once.service.ts';
 import { deleteUsedBefore } from './used-once.store.ts';
 

@@ -1,6 +1,6 @@
 /** /users/me/chat (contract 9.2). */
 import type { HttpServer } from '#shared/http/server.ts';
-import { actorOf, userOf } from '../auth/identity.ts';
+import { actorOf, userOf } from '../../platform/identity.ts';
 import {
   ChatCallbackQuery,
   ChatOAuthAuthorizationUrlResponse,

@@ -1,6 +1,6 @@
 /** /users/me/notification (contract 9.2). */
 import type { HttpServer } from '#shared/http/server.ts';
-import { userOf } from '../auth/identity.ts';
+import { userOf } from '../../platform/identity.ts';
 import {
   EffectiveNotificationSettingDto,
   NotificationSetting,

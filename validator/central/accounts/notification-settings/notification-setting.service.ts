@@ -4,7 +4,7 @@ import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { Flag } from '../../platform/database/tables/platform.ts';
 import type { Database, Db, NotificationSettingRow } from '../../platform/database/tables.ts';
-import type { UserIdentity } from '../auth/identity.ts';
+import type { UserIdentity } from '../../platform/identity.ts';
 import type {
   EffectiveNotificationSettingDto,
   NotificationFlag,

@@ -4,11 +4,11 @@ import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { createSealing, type Sealing } from '#shared/signing/sealing.ts';
-import { lockRow } from '../../platform/database/row-lock.ts';
 import type { Database, Db, DockerCredential } from '../../platform/database/tables.ts';
+import { lockRow } from '../../platform/database/transactions.ts';
+import type { UserIdentity } from '../../platform/identity.ts';
 import { holdAccount } from '../auth/account-access.ts';
 import { deriveKey } from '../auth/derived-key.ts';
-import type { UserIdentity } from '../auth/identity.ts';
 import type {
   CreateDockerCredential,
   DockerCredentialResponse,

@@ -1,8 +1,8 @@
 /** /ssh-keys (specification, General and account routes). */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
+import { userOf } from '../../platform/identity.ts';
 import { IdParams } from '../../platform/wire.ts';
-import { userOf } from '../auth/identity.ts';
 import { CreateSshKey, SshKey } from './ssh-key.schemas.ts';
 import type { SshKeys } from './ssh-key.service.ts';
 

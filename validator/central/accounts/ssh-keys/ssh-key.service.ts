@@ -3,10 +3,10 @@
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { lockRow } from '../../platform/database/row-lock.ts';
 import type { Database, Db, SshKey } from '../../platform/database/tables.ts';
+import { lockRow } from '../../platform/database/transactions.ts';
+import type { UserIdentity } from '../../platform/identity.ts';
 import { holdAccount } from '../auth/account-access.ts';
-import type { UserIdentity } from '../auth/identity.ts';
 import type { CreateSshKey, SshKeyResponse } from './ssh-key.schemas.ts';
 import {
   deleteSshKey,

@@ -6,8 +6,8 @@ import {
   createTestCentral,
   type TestCentral,
 } from '../../../../test/fakes/scenes/central-fixture.ts';
-import { SYSTEM_ACTOR } from '../../accounts/auth/identity.ts';
 import type { Db } from '../../platform/database/tables.ts';
+import { SYSTEM_ACTOR } from '../../platform/identity.ts';
 import { recordEvent } from './event.service.ts';
 import { placeEvents, readFeed } from './event-feed.store.ts';
 

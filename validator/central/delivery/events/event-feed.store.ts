@@ -7,8 +7,9 @@
  * reader at a time: what is numbered was there, and what comes later gets a higher number, whenever it began.
  * Nobody who records an event waits for that, and no transaction that takes long holds up the others' events.
  */
-import { lockRow } from '../../platform/database/row-lock.ts';
+
 import type { Database, Db, EventRow } from '../../platform/database/tables.ts';
+import { lockRow } from '../../platform/database/transactions.ts';
 import { type StoredEvent, withKeyName } from './event.store.ts';
 
 export type FeedEvent = StoredEvent & { feed_no: number };

@@ -1,8 +1,8 @@
 /** The event log of accounts and pods: written in the transaction of what happened, never changed (specification, Events). */
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import type { Actor } from '../../accounts/auth/identity.ts';
 import type { Db } from '../../platform/database/tables.ts';
+import type { Actor } from '../../platform/identity.ts';
 import {
   AccountEvent,
   EventPayload,

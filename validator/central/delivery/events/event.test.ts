@@ -4,7 +4,7 @@ import {
   type TestAccount,
   type TestCentral,
 } from '../../../../test/fakes/scenes/central-fixture.ts';
-import { SYSTEM_ACTOR } from '../../accounts/auth/identity.ts';
+import { SYSTEM_ACTOR } from '../../platform/identity.ts';
 import { listPodEvents, type RecordedEvent, recordEvent } from './event.service.ts';
 
 const POD = '11111111-1111-4111-8111-111111111111';

@@ -1,13 +1,11 @@
 /** Sends the mails that are due. A crash between sending and noting it sends one twice, under the same Message-ID. */
-
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
-import { createAttempts } from '../../platform/attempts.ts';
 import type { Database, MailRow } from '../../platform/database/tables.ts';
 import { type Mailer, MailRefused } from '../../platform/ports.ts';
+import { createAttempts, RETRY_PAUSES_MS } from '../../platform/retries.ts';
 import type { Mails } from './mail.service.ts';
-import { afterAttempt, type SendOutcome } from './mail.state.ts';
 import { updateMail, waitingMails } from './mail.store.ts';
 
 const MAX_ERROR_CHARS = 300;
@@ -55,4 +53,18 @@ export function createMailJob({ db, clock, log, mails, mailer }: MailJobDeps) {
     ...{ db, clock, log, rows: waitingMails, attempt },
     failure: 'sending mails failed',
   });
+}
+
+// MERGED validator/central/delivery/mail/mail.job.ts: What becomes of a mail after an attempt to send it. Pure.
+/** `permanent`: the server will never take it. `transient`: it may, later. */
+export type SendOutcome = 'sent' | 'permanent' | 'transient';
+
+export type MailMove = Pick<MailRow, 'state' | 'due_at'>;
+
+/** `attempts` counts the present one. */
+export function afterAttempt(outcome: SendOutcome, attempts: number, nowMs: number): MailMove {
+  if (outcome === 'sent') return { state: 'sent', due_at: nowMs };
+  const pauseMs = RETRY_PAUSES_MS[attempts - 1];
+  if (outcome === 'permanent' || pauseMs === undefined) return { state: 'failed', due_at: nowMs };
+  return { state: 'waiting', due_at: nowMs + pauseMs };
 }

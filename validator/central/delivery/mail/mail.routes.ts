@@ -6,8 +6,7 @@ import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
-import { OutboxMail } from './mail.schemas.ts';
-import type { Mails } from './mail.service.ts';
+import { type Mails, OutboxMail } from './mail.service.ts';
 
 const LOOPBACK_ADDRESS = /^(?:::ffff:)?127\.\d{1,3}\.\d{1,3}\.\d{1,3}$|^::1$/;
 const LOOPBACK_HOST = /^(?:localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])(?::\d{1,5})?$/i;

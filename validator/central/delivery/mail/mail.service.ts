@@ -1,10 +1,12 @@
 /** Mails: written in the transaction of what they tell of, sent later by mail.job.ts or read in the outbox. */
+
+import { z } from 'zod';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { createSealing } from '#shared/signing/sealing.ts';
 import { deriveKey } from '../../accounts/auth/derived-key.ts';
 import type { Database, Db, MailRow } from '../../platform/database/tables.ts';
-import type { OutboxMail } from './mail.schemas.ts';
+import { NaiveTime } from '../../platform/wire.ts';
 import {
   countMailsSince,
   deleteMailsOf,
@@ -12,7 +14,7 @@ import {
   insertMail,
   listKeptMails,
 } from './mail.store.ts';
-import type { MailContent, MailKind } from './mail.text.ts';
+import type { MailContent, MailKind } from './mail-text.ts';
 
 /** Whose mail it is. */
 export type MailOwner = { accountId: string } | { providerId: string };
@@ -102,3 +104,17 @@ export function createMails({ db, clock, random, secret, isSent }: MailsDeps) {
     forget: (tx: Db, accountId: string) => deleteMailsOf(tx, accountId),
   };
 }
+
+// MERGED validator/central/delivery/mail/mail.service.ts: The outbox of a marketplace without SMTP, as JSON. An addition of ours to the interface.
+export const OutboxMail = z
+  .object({
+    id: z.uuid(),
+    to: z.string(),
+    kind: z.string(),
+    created_at: NaiveTime,
+    subject: z.string(),
+    text: z.string(),
+    html: z.string(),
+  })
+  .meta({ id: 'OutboxMail' });
+export type OutboxMail = z.output<typeof OutboxMail>;

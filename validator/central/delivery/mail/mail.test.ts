@@ -9,7 +9,7 @@ import {
   type TestCentral,
 } from '../../../../test/fakes/scenes/central-fixture.ts';
 import { createSmtpMailer } from '../../platform/adapters/smtp-mailer.ts';
-import { emailChangedMail, verificationMail } from './mail.text.ts';
+import { emailChangedMail, verificationMail } from './mail-text.ts';
 
 const BODY = { email: 'ada@example.com', password: 'correct horse', name: 'Ada' };
 const FROM = 'Podwright <no-reply@podwright.example>';

@@ -6,7 +6,7 @@ import { eventually } from '../../../../test/fakes/eventually.ts';
 import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.ts';
 import { createTestMarket, type TestMarket } from '../../../../test/fakes/scenes/market-fixture.ts';
 import { createPodLogs } from './pod-logs.ts';
-import type { StreamLimits } from './stream-seats.ts';
+import type { StreamLimits } from './stream-limits.ts';
 
 const FOLLOWERS = 100;
 /** 4 MB in all: four times what a hub keeps. */

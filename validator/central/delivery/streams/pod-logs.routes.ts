@@ -4,7 +4,7 @@ import { sendStream } from '#shared/http/event-stream.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import { clientGone } from '#shared/http/upgrade.ts';
 import type { CredentialWatch } from '../../accounts/auth/credential-watch.ts';
-import { userOf } from '../../accounts/auth/identity.ts';
+import { userOf } from '../../platform/identity.ts';
 import type { PodLogs } from './pod-logs.ts';
 import { lastEventIdOf, resumableLog, wantsResumable } from './resumable.ts';
 import { PodLogParams, PodLogsQuery } from './stream.schemas.ts';

@@ -11,9 +11,8 @@ import { followHub } from './log-follower.ts';
 import { createLogHubs } from './log-hub.ts';
 import { type LogPosition, MAX_TAIL, podLogsFrom } from './log-page.ts';
 import type { PodLogsQuery } from './stream.schemas.ts';
-import { createStreamGuard } from './stream-guard.ts';
-import { createStreamSeats, LOG_LIMITS, type StreamLimits } from './stream-seats.ts';
-import { leaving, type WatchOptions, watched } from './watched.ts';
+import { createStreamGuard, leaving, type WatchOptions, watched } from './stream-guard.ts';
+import { createStreamSeats, LOG_LIMITS, type StreamLimits } from './stream-limits.ts';
 
 export type PodLogsDeps = {
   db: Database;

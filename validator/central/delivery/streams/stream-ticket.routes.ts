@@ -2,8 +2,8 @@
 import type { FastifyRequest } from 'fastify';
 import type { HttpServer } from '#shared/http/server.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
-import { userOf } from '../../accounts/auth/identity.ts';
 import { type StreamTickets, TICKET_LIFETIME_MS } from '../../accounts/auth/stream-ticket.ts';
+import { userOf } from '../../platform/identity.ts';
 import { PodStreamParams, StreamTicketResponse } from './stream.schemas.ts';
 
 export type StreamTicketRoutesDeps = {

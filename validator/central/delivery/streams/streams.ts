@@ -2,8 +2,8 @@
 import type { HttpServer } from '#shared/http/server.ts';
 import { requireOwnPod } from '../../market/pods/pod-access.ts';
 import type { CentralDeps } from '../../platform/central-deps.ts';
-import { registerEventStreamRoutes } from './event-stream.routes.ts';
-import { createEventStreams } from './event-stream.ts';
+import { registerEventStreamRoutes } from '../events/event.routes.ts';
+import { createEventStreams } from '../events/event-stream.ts';
 import { registerPodLogRoutes } from './pod-logs.routes.ts';
 import { createPodLogs } from './pod-logs.ts';
 import { registerStreamTicketRoutes } from './stream-ticket.routes.ts';

@@ -3,7 +3,7 @@ import { MAX_TERMINAL_MESSAGE_BYTES } from '#shared/api/agent/terminal.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import { clientGone, upgradeRequired } from '#shared/http/upgrade.ts';
 import type { CredentialWatch } from '../../accounts/auth/credential-watch.ts';
-import { userOf } from '../../accounts/auth/identity.ts';
+import { userOf } from '../../platform/identity.ts';
 import { PodStreamParams, PodTerminalQuery } from './stream.schemas.ts';
 import type { Terminals } from './terminal.service.ts';
 

@@ -5,12 +5,12 @@ import { CLOSE, joinWebSockets } from '#shared/http/websocket.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
-import type { UserIdentity } from '../../accounts/auth/identity.ts';
 import { requireOwnPod } from '../../market/pods/pod-access.ts';
 import type { Database } from '../../platform/database/tables.ts';
+import type { UserIdentity } from '../../platform/identity.ts';
 import type { Agents } from '../../platform/ports.ts';
 import { CHECK_INTERVAL_MS, createStreamGuard, type Guarded } from './stream-guard.ts';
-import { createStreamSeats, TERMINAL_LIMITS } from './stream-seats.ts';
+import { createStreamSeats, TERMINAL_LIMITS } from './stream-limits.ts';
 
 export type TerminalRequest = {
   identity: UserIdentity;

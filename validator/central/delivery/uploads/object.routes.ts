@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import type { HttpServer } from '#shared/http/server.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
-import { userOf } from '../../accounts/auth/identity.ts';
+import { userOf } from '../../platform/identity.ts';
 import {
   FileInput,
   ObjectParams,

@@ -6,6 +6,7 @@ import type { Random } from '#shared/runtime/random.ts';
 import { holdAccount } from '../../accounts/auth/account-access.ts';
 import type { Database, Db, Upload } from '../../platform/database/tables.ts';
 import type { ObjectStore, RemoteObjects } from '../../platform/ports.ts';
+import { createObjectAddresses, createObjectFiles, requireSize } from './embedded-objects.ts';
 import { type FileInput, type PresignedUpload, UPLOAD_TYPES } from './object.schemas.ts';
 import {
   countUploads,
@@ -17,8 +18,6 @@ import {
   type UploadQuery,
   uploadedBy,
 } from './object.store.ts';
-import { createObjectAddresses } from './object-address.ts';
-import { createObjectFiles, requireSize } from './object-files.ts';
 
 const ADDRESS_LIFETIME_S = 900;
 const MAX_BYTES_PER_ACCOUNT = 200 * 1024 * 1024;

@@ -3,15 +3,15 @@
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import { createSemaphore } from '#shared/runtime/semaphore.ts';
-import type { UserIdentity } from '../../accounts/auth/identity.ts';
 import type { Database, WebhookDelivery as DeliveryRow } from '../../platform/database/tables.ts';
+import type { UserIdentity } from '../../platform/identity.ts';
 import type { PostWebhook } from '../../platform/ports.ts';
 import { findAccountEvent } from '../events/event.service.ts';
-import { findDelivery, listDeliveries, noteAttempt } from './delivery.store.ts';
-import type { WebhookSecrets } from './webhook.message.ts';
 import type { DeliveriesQuery, WebhookDelivery } from './webhook.schemas.ts';
 import { requireWebhook } from './webhook.service.ts';
 import { isDelivered } from './webhook.state.ts';
+import { findDelivery, listDeliveries, noteAttempt } from './webhook.store.ts';
+import type { WebhookSecrets } from './webhook-message.ts';
 
 /** Sent by hand at a time, by everybody together: the others wait. */
 const CONCURRENCY = 8;

@@ -11,18 +11,18 @@ import type { Database, Db, Webhook } from '../../platform/database/tables.ts';
 import type { PostWebhook } from '../../platform/ports.ts';
 import type { AccountEvent } from '../events/event.schemas.ts';
 import { eventsAfter } from '../events/event-feed.ts';
-import { deleteOldDeliveries, noteAttempt } from './delivery.store.ts';
-import { createTurns } from './turns.ts';
-import type { WebhookSecrets } from './webhook.message.ts';
-import { type Attempt, afterAttempt, type Outcome } from './webhook.state.ts';
+import { createTurns } from './round-robin.ts';
+import { type Attempt, afterAttempt, type Outcome, wantsEvent } from './webhook.state.ts';
 import {
+  deleteOldDeliveries,
   type Lease,
   leaseWebhook,
   listReadyWebhooks,
+  noteAttempt,
   releaseWebhook,
   updateLeased,
 } from './webhook.store.ts';
-import { wantsEvent } from './webhook.wish.ts';
+import type { WebhookSecrets } from './webhook-message.ts';
 
 const INTERVAL_MS = 1_000;
 /** Webhooks looked at in one pass, how many are sent to at a time, and how many of one account. */

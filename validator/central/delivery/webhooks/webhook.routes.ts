@@ -1,8 +1,8 @@
 /** /webhooks (marketplace reference 1.14; beyond the specification). */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
-import { userOf } from '../../accounts/auth/identity.ts';
 import { answerOnce, type OnceDeps } from '../../platform/idempotency/once.ts';
+import { userOf } from '../../platform/identity.ts';
 import { IdParams } from '../../platform/wire.ts';
 import type { Deliveries } from './delivery.service.ts';
 import {

@@ -1,16 +1,12 @@
 /** Webhooks of an account: who is told of its events, and what was sent (marketplace reference 1.14). */
-
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError, refusedField } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { holdAccount } from '../../accounts/auth/account-access.ts';
-import type { UserIdentity } from '../../accounts/auth/identity.ts';
-import { lockRow } from '../../platform/database/row-lock.ts';
 import type { Database, Db, Webhook as WebhookRow } from '../../platform/database/tables.ts';
+import { lockRow } from '../../platform/database/transactions.ts';
+import type { UserIdentity } from '../../platform/identity.ts';
 import { feedEnd, placeOfTime } from '../events/event-feed.ts';
-import { type Targets, targetProblem } from './target-address.ts';
-import type { WebhookSecrets } from './webhook.message.ts';
-import { rotated } from './webhook.rotation.ts';
 import type {
   CreateWebhook,
   ReplayWebhook,
@@ -18,8 +14,7 @@ import type {
   Webhook,
   WebhookWithSecret,
 } from './webhook.schemas.ts';
-import { makeSecret } from './webhook.signature.ts';
-import { fresh } from './webhook.state.ts';
+import { fresh, wishesOf } from './webhook.state.ts';
 import {
   deleteWebhooks,
   findWebhook,
@@ -27,7 +22,8 @@ import {
   listWebhooks,
   updateWebhook,
 } from './webhook.store.ts';
-import { wishesOf } from './webhook.wish.ts';
+import { makeSecret, rotated, type WebhookSecrets } from './webhook-message.ts';
+import { type Targets, targetProblem } from './webhook-post.ts';
 
 const MAX_PER_ACCOUNT = 10;
 

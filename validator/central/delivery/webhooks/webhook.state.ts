@@ -1,6 +1,10 @@
 /** What becomes of a webhook and of an event after an attempt to deliver it (marketplace reference 1.14). Pure. */
+
+import { z } from 'zod';
 import type { WebhooksTable } from '../../platform/database/tables/delivery.ts';
-import { RETRY_PAUSES_MS } from '../../platform/retry-pauses.ts';
+import type { Webhook } from '../../platform/database/tables.ts';
+import { RETRY_PAUSES_MS } from '../../platform/retries.ts';
+import type { AccountEvent } from '../events/event.schemas.ts';
 
 /** A webhook that took nothing for so long is disabled when an event is given up. */
 const HOPELESS_MS = 5 * 24 * 60 * 60 * 1000;
@@ -49,4 +53,23 @@ export function afterAttempt(
 /** Nothing has gone wrong. */
 export function fresh(nowMs: number): Progress {
   return { attempts: 0, retry_at: nowMs, failing_since: null };
+}
+
+// MERGED validator/central/delivery/webhooks/webhook.state.ts: Which events a webhook is told of. Pure.
+const Names = z.array(z.string());
+
+/** The types that its owner named; none: all. */
+export function wishesOf({ events_json: json }: Pick<Webhook, 'events_json'>): string[] {
+  return Names.parse(JSON.parse(json));
+}
+
+export function wantsEvent(
+  webhook: Pick<Webhook, 'events_json'>,
+  {
+    event_type: type,
+    sub_event_type: subType,
+  }: Pick<AccountEvent, 'event_type' | 'sub_event_type'>,
+): boolean {
+  const wishes = wishesOf(webhook);
+  return wishes.length === 0 || wishes.includes(type) || wishes.includes(subType);
 }

@@ -12,8 +12,8 @@ import {
   type TestAccount,
   type TestCentral,
 } from '../../../../test/fakes/scenes/central-fixture.ts';
-import { SYSTEM_ACTOR } from '../../accounts/auth/identity.ts';
-import { RETRY_PAUSES_MS } from '../../platform/retry-pauses.ts';
+import { SYSTEM_ACTOR } from '../../platform/identity.ts';
+import { RETRY_PAUSES_MS } from '../../platform/retries.ts';
 import type { EventType } from '../events/event.schemas.ts';
 import { recordEvent } from '../events/event.service.ts';
 

@@ -5,19 +5,19 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { accountOf } from '../../accounts/auth/account-access.ts';
-import { SYSTEM_ACTOR } from '../../accounts/auth/identity.ts';
 import type { Database, Db, Webhook } from '../../platform/database/tables.ts';
 import type { Idempotency } from '../../platform/idempotency/idempotency.ts';
+import { SYSTEM_ACTOR } from '../../platform/identity.ts';
 import type { PostWebhook } from '../../platform/ports.ts';
 import { recordEvent } from '../events/event.service.ts';
 import type { Mails } from '../mail/mail.service.ts';
-import { webhookDisabledMail } from '../mail/mail.text.ts';
+import { webhookDisabledMail } from '../mail/mail-text.ts';
 import { createDeliveries } from './delivery.service.ts';
-import type { Targets } from './target-address.ts';
 import { createWebhookJob } from './webhook.job.ts';
-import { createWebhookSecrets } from './webhook.message.ts';
 import { registerWebhookRoutes } from './webhook.routes.ts';
 import { createWebhooks } from './webhook.service.ts';
+import { createWebhookSecrets } from './webhook-message.ts';
+import type { Targets } from './webhook-post.ts';
 
 const NOTICE_USEFUL_MS = 7 * 24 * 60 * 60 * 1000;
 

@@ -1,9 +1,9 @@
 /** /bookmark, also named /bookmarks (contract 8). Its refusals are flat (contract 2.3). */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
-import { userOf } from '../../accounts/auth/identity.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { answerOnce, type OnceDeps } from '../../platform/idempotency/once.ts';
+import { userOf } from '../../platform/identity.ts';
 import { Bookmark, BookmarkAnswer, BookmarkParams, BookmarkRequest } from './bookmark.schemas.ts';
 import type { Bookmarks } from './bookmark.service.ts';
 

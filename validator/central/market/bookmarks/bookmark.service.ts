@@ -4,8 +4,8 @@ import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { holdAccount } from '../../accounts/auth/account-access.ts';
-import type { UserIdentity } from '../../accounts/auth/identity.ts';
 import type { Database, Db } from '../../platform/database/tables.ts';
+import type { UserIdentity } from '../../platform/identity.ts';
 import { executorRow } from '../executors/executor.row.ts';
 import type { ExecutorDetailResponse } from '../executors/executor.schemas.ts';
 import {

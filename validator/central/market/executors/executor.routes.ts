@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
-import { userIfAny, userOf } from '../../accounts/auth/identity.ts';
+import { userIfAny, userOf } from '../../platform/identity.ts';
 import {
   DeploymentEstimateQuery,
   DeploymentEstimateResponse,

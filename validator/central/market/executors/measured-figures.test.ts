@@ -4,7 +4,7 @@ import { createTestMarket, type TestMarket } from '../../../../test/fakes/scenes
 import { testInventory } from '../../../../test/fixtures/host-inventory.ts';
 import { isPostgres } from '../../../database/engine.ts';
 import { marketFigures } from '../../platform/database/migrations/0007-market-figures.ts';
-import { POSTGRES_WORDS, SQLITE_WORDS } from '../../platform/database/sql-words.ts';
+import { POSTGRES_WORDS, SQLITE_WORDS } from '../../platform/database/sql-dialects.ts';
 import { figuresOf, UNMEASURED } from './measured-figures.ts';
 
 let market: TestMarket;

@@ -1,7 +1,7 @@
 /** POST /pods/{pod_id}/feedback (contract 5.2). */
 import type { HttpServer } from '#shared/http/server.ts';
-import { userOf } from '../../accounts/auth/identity.ts';
 import { answerOnce, type OnceDeps } from '../../platform/idempotency/once.ts';
+import { userOf } from '../../platform/identity.ts';
 import { FeedbackParams, FeedbackRequest, FeedbackResponse } from './feedback.schemas.ts';
 import { type FeedbackDeps, giveFeedback } from './feedback.service.ts';
 

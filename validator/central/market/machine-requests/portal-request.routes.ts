@@ -1,7 +1,7 @@
 /** Machine requests below /portal (contract 10). */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
-import { actorOf, providerOf } from '../../accounts/auth/identity.ts';
+import { actorOf, providerOf } from '../../platform/identity.ts';
 import { NodeParams } from '../../providers/node.schemas.ts';
 import type { PortalAnswers } from '../../providers/portal-answer.ts';
 import { PageQuery, portalAnswer, portalList } from '../../providers/provider.schemas.ts';

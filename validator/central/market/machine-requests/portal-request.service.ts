@@ -2,9 +2,9 @@
 
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
-import type { Actor, PortalIdentity } from '../../accounts/auth/identity.ts';
-import { lockRow } from '../../platform/database/row-lock.ts';
 import type { Database, Db, MachineRequest } from '../../platform/database/tables.ts';
+import { lockRow } from '../../platform/database/transactions.ts';
+import type { Actor, PortalIdentity } from '../../platform/identity.ts';
 import { requireOwnNode } from '../../providers/node.service.ts';
 import { pageOf } from '../../providers/portal-answer.ts';
 import type { PageQuery } from '../../providers/provider.schemas.ts';

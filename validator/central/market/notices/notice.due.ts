@@ -1,7 +1,8 @@
 /** What happens when a notice period begins and ends; late, it counts from its own time all the same. */
-import { SYSTEM_ACTOR } from '../../accounts/auth/identity.ts';
-import { lockRow, lockRows } from '../../platform/database/row-lock.ts';
+
 import type { Db, Notice, Pod } from '../../platform/database/tables.ts';
+import { lockRow, lockRows } from '../../platform/database/transactions.ts';
+import { SYSTEM_ACTOR } from '../../platform/identity.ts';
 import { setDue } from '../../platform/schedule/due.ts';
 import type { DueHandlers } from '../../platform/schedule/schedule.ts';
 import { retireExecutor, updateExecutor } from '../executors/executor.service.ts';

@@ -1,6 +1,6 @@
 /** /portal/executors/{id}/notice-period (contract 10). */
 import type { HttpServer } from '#shared/http/server.ts';
-import { actorOf, providerOf } from '../../accounts/auth/identity.ts';
+import { actorOf, providerOf } from '../../platform/identity.ts';
 import { NodeParams } from '../../providers/node.schemas.ts';
 import type { PortalAnswers } from '../../providers/portal-answer.ts';
 import { portalAnswer } from '../../providers/provider.schemas.ts';

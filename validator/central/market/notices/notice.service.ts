@@ -1,9 +1,8 @@
 /** Announcing and taking back a notice period of a node (marketplace reference 1.7). */
 import { ApiError } from '#shared/runtime/errors.ts';
-import type { Actor, PortalIdentity } from '../../accounts/auth/identity.ts';
-import { moneyTransaction } from '../../platform/database/money-transaction.ts';
-import { lockRow } from '../../platform/database/row-lock.ts';
 import type { Database, Db, Notice } from '../../platform/database/tables.ts';
+import { lockRow, moneyTransaction } from '../../platform/database/transactions.ts';
+import type { Actor, PortalIdentity } from '../../platform/identity.ts';
 import { clearDue, setDue } from '../../platform/schedule/due.ts';
 import { requireOwnNode } from '../../providers/node.service.ts';
 import { updateExecutor } from '../executors/executor.service.ts';

@@ -2,11 +2,11 @@
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { accountOf } from '../../accounts/auth/account-access.ts';
-import type { Actor } from '../../accounts/auth/identity.ts';
 import { wants } from '../../accounts/notification-settings/notification-setting.service.ts';
 import type { Mails } from '../../delivery/mail/mail.service.ts';
-import { noticeCancelledMail, noticeSetMail } from '../../delivery/mail/mail.text.ts';
+import { noticeCancelledMail, noticeSetMail } from '../../delivery/mail/mail-text.ts';
 import type { Db, Notice, Pod } from '../../platform/database/tables.ts';
+import type { Actor } from '../../platform/identity.ts';
 import { huidOf } from '../executors/huid.ts';
 import { listStayingOn } from '../pods/pod.service.ts';
 import { recordPodEvent } from '../pods/pod-event.ts';

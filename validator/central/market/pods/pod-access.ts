@@ -2,8 +2,8 @@
 
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
-import { lockRow } from '../../platform/database/row-lock.ts';
 import type { Db, Pod } from '../../platform/database/tables.ts';
+import { lockRow } from '../../platform/database/transactions.ts';
 import { podStateOf } from './pod.state.ts';
 import { findPod } from './pod.store.ts';
 import { FAILED_LISTED_MS } from './pod-dues.ts';

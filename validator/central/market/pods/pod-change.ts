@@ -9,8 +9,8 @@ import type { PodSpecInput, PodView } from '#shared/api/agent/pod.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import type { Actor } from '../../accounts/auth/identity.ts';
 import type { Db, Pod, Template } from '../../platform/database/tables.ts';
+import type { Actor } from '../../platform/identity.ts';
 import { TemplateResponse } from '../templates/template.schemas.ts';
 import { toTemplateRow } from '../templates/template.service.ts';
 import {

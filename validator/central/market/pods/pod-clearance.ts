@@ -3,9 +3,9 @@
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { SYSTEM_ACTOR } from '../../accounts/auth/identity.ts';
-import { moneyTransaction } from '../../platform/database/money-transaction.ts';
 import type { Database } from '../../platform/database/tables.ts';
+import { moneyTransaction } from '../../platform/database/transactions.ts';
+import { SYSTEM_ACTOR } from '../../platform/identity.ts';
 import { listUnended } from './pod.store.ts';
 import { beginRemoval } from './pod-removal.ts';
 

@@ -1,9 +1,9 @@
 /** Events of pods: each under the pod's name and node, and with the status that it had. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { SYSTEM_ACTOR } from '../../accounts/auth/identity.ts';
 import { type RecordedEvent, recordEvent } from '../../delivery/events/event.service.ts';
 import type { Db, Pod } from '../../platform/database/tables.ts';
+import { SYSTEM_ACTOR } from '../../platform/identity.ts';
 import { statusOf } from './pod.row.ts';
 import type { WireStatus } from './pod.state.ts';
 

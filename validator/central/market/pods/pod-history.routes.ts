@@ -1,6 +1,6 @@
 /** GET /pods/history (contract 5.2). */
 import type { HttpServer } from '#shared/http/server.ts';
-import { userOf } from '../../accounts/auth/identity.ts';
+import { userOf } from '../../platform/identity.ts';
 import { PodHistoryQuery, PodHistoryResponse } from './pod-history.schemas.ts';
 import type { PodHistory } from './pod-history.service.ts';
 

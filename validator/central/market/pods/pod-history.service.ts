@@ -1,8 +1,8 @@
 /** What is left of an account's pods that have ended (contract 5.2). */
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
-import type { UserIdentity } from '../../accounts/auth/identity.ts';
 import { spentOf } from '../../money/metering/spent.ts';
 import type { Database } from '../../platform/database/tables.ts';
+import type { UserIdentity } from '../../platform/identity.ts';
 import { findExecutors } from '../executors/executor.service.ts';
 import { podRow } from './pod.row.ts';
 import type { PodHistoryQuery, PodHistoryResponse } from './pod-history.schemas.ts';

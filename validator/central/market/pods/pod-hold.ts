@@ -1,9 +1,10 @@
 /** The money held for a pod from its rental on, until its meter settles it or it goes without having been metered. */
-import type { Actor } from '../../accounts/auth/identity.ts';
+
 import { placeHold, voidHold } from '../../money/ledger/hold.service.ts';
 import { causedBy } from '../../money/ledger/ledger-account.ts';
 import type { Settled } from '../../money/metering/settled-first.ts';
 import type { Db, Pod } from '../../platform/database/tables.ts';
+import type { Actor } from '../../platform/identity.ts';
 
 type By = { actor: Actor; nowMs: number };
 

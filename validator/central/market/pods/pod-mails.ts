@@ -10,7 +10,7 @@ import {
   type MailKind,
   podFailedMail,
   scheduledRemovalMail,
-} from '../../delivery/mail/mail.text.ts';
+} from '../../delivery/mail/mail-text.ts';
 import type { Db, Pod } from '../../platform/database/tables.ts';
 
 const DAY_MS = 86_400_000;

@@ -3,8 +3,8 @@
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import type { Actor } from '../../accounts/auth/identity.ts';
 import type { Db, Pod } from '../../platform/database/tables.ts';
+import type { Actor } from '../../platform/identity.ts';
 import { statusOf } from './pod.row.ts';
 import { POD_STATES, REMOVAL_STATES, wirePhase } from './pod.state.ts';
 import { changePod, movePod, type PodChange } from './pod.store.ts';

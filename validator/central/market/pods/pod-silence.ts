@@ -1,10 +1,8 @@
 /** Writes into the rows of pods that their node does not answer: they go on, unpaid, until the loss is certain (marketplace reference 1.15, 2.3.9). */
-
 import { refundFault } from '../../money/metering/provider-fault.ts';
 import { followPod } from '../../money/metering/usage.service.ts';
-import { moneyTransaction } from '../../platform/database/money-transaction.ts';
-import { lockRow } from '../../platform/database/row-lock.ts';
 import type { Database, Pod } from '../../platform/database/tables.ts';
+import { lockRow, moneyTransaction } from '../../platform/database/transactions.ts';
 import { findExecutor } from '../executors/executor.service.ts';
 import { mayMove, podStateOf, wirePhase } from './pod.state.ts';
 import { changePod, findPod, isBeingCreated, movePod } from './pod.store.ts';

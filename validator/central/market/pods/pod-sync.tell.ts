@@ -1,11 +1,11 @@
 /** The event, and the mail where one is due, of a state that the sync has a pod come to. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { SYSTEM_ACTOR } from '../../accounts/auth/identity.ts';
 import type { EventReason } from '../../delivery/events/event.schemas.ts';
 import { lastRequestId } from '../../delivery/events/event.service.ts';
 import type { Mails } from '../../delivery/mail/mail.service.ts';
 import type { Db, Pod } from '../../platform/database/tables.ts';
+import { SYSTEM_ACTOR } from '../../platform/identity.ts';
 import { type PodState, podStateOf, wirePhase, wireStatus } from './pod.state.ts';
 import { recordPodEvent } from './pod-event.ts';
 import { mailPodFailed } from './pod-mails.ts';

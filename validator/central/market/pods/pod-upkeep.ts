@@ -1,10 +1,10 @@
 /** What is done when time has come for a pod: its scheduled removal, warnings of it, the end of a failed creation. */
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { SYSTEM_ACTOR } from '../../accounts/auth/identity.ts';
 import type { Mails } from '../../delivery/mail/mail.service.ts';
-import { lockRow } from '../../platform/database/row-lock.ts';
 import type { Db, Pod } from '../../platform/database/tables.ts';
+import { lockRow } from '../../platform/database/transactions.ts';
+import { SYSTEM_ACTOR } from '../../platform/identity.ts';
 import type { DueHandlers } from '../../platform/schedule/schedule.ts';
 import { dueWarning, minutesLeft, nextWarningAt } from '../../platform/schedule/warnings.ts';
 import { endPod, findPod } from './pod.store.ts';

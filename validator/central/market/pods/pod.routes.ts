@@ -1,8 +1,8 @@
 /** /pods (contract 5.2); the log stream is in pod-logs.routes.ts. */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
-import { userOf } from '../../accounts/auth/identity.ts';
 import { AccountEvent, EventsQuery } from '../../delivery/events/event.schemas.ts';
+import { userOf } from '../../platform/identity.ts';
 import { callerOf } from './caller.ts';
 import {
   AddSshKeysRequest,

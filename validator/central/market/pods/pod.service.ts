@@ -3,12 +3,12 @@
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import type { UserIdentity } from '../../accounts/auth/identity.ts';
 import type { AccountEvent, EventsQuery } from '../../delivery/events/event.schemas.ts';
 import { lastPodEvent, listPodEvents } from '../../delivery/events/event.service.ts';
 import { spentOf, spentOn } from '../../money/metering/spent.ts';
-import { moneyTransaction } from '../../platform/database/money-transaction.ts';
 import type { Database, Db, Pod } from '../../platform/database/tables.ts';
+import { moneyTransaction } from '../../platform/database/transactions.ts';
+import type { UserIdentity } from '../../platform/identity.ts';
 import {
   assertPlace,
   type FilterSubject,

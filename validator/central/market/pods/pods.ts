@@ -5,7 +5,7 @@ import { isPostgres } from '../../../database/engine.ts';
 import { createDockerLogins } from '../../accounts/registry-logins/docker-credential.service.ts';
 import type { CentralDeps } from '../../platform/central-deps.ts';
 import type { Db } from '../../platform/database/tables.ts';
-import type { Processes } from '../../platform/processes/process.service.ts';
+import type { Processes } from '../../platform/processes.ts';
 import type { NotesOf } from '../executors/node-notes.ts';
 import { registerGpuUtilization } from './gpu-utilization.routes.ts';
 import { createGpuUtilizations } from './gpu-utilization.ts';

@@ -10,7 +10,7 @@ import {
 import { openHolds, setAvailable } from '../../../../test/fakes/scenes/wallet.ts';
 import { walletOf } from '../../money/ledger/wallet.service.ts';
 import { openCentralDatabase } from '../../platform/database/database.ts';
-import { LEASE_MS } from '../../platform/processes/process.service.ts';
+import { LEASE_MS } from '../../platform/processes.ts';
 
 const CALM_INTERVAL_MS = 10_000;
 

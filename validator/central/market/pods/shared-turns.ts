@@ -1,7 +1,7 @@
 /** Turns that several processes on one database share: a row per executor with pods. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Database } from '../../platform/database/tables.ts';
-import type { Processes } from '../../platform/processes/process.service.ts';
+import type { Processes } from '../../platform/processes.ts';
 import {
   addTurns,
   dropIdleTurns,

@@ -2,8 +2,8 @@
 
 import { microToUsd } from '#shared/api/money.ts';
 import { ApiError, type ErrorCode } from '#shared/runtime/errors.ts';
-import { inSavepoint, lockRow, rehearse } from '../../platform/database/row-lock.ts';
 import type { Db } from '../../platform/database/tables.ts';
+import { inSavepoint, lockRow, rehearse } from '../../platform/database/transactions.ts';
 import { executorRow, gpuTotalOf, locationOf, machineNameOf } from '../executors/executor.row.ts';
 import {
   countPresent,

@@ -1,6 +1,6 @@
 /** POST /pods/{id}/chat-channel (contract 5.2). */
 import type { HttpServer } from '#shared/http/server.ts';
-import { userOf } from '../../accounts/auth/identity.ts';
+import { userOf } from '../../platform/identity.ts';
 import { IdParams } from '../../platform/wire.ts';
 import { PodChatChannelRequest, PodChatChannelResponse } from './support-channel.schemas.ts';
 import type { PodChannels } from './support-channel.service.ts';

@@ -3,8 +3,8 @@
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import { accountOf } from '../../accounts/auth/account-access.ts';
-import type { UserIdentity } from '../../accounts/auth/identity.ts';
 import type { Database, Db, Pod } from '../../platform/database/tables.ts';
+import type { UserIdentity } from '../../platform/identity.ts';
 import type { SupportChannels } from '../../platform/ports.ts';
 import { findAnyPod, goneAtOf } from '../pods/pod-access.ts';
 import type { PodChatChannelRequest, PodChatChannelResponse } from './support-channel.schemas.ts';

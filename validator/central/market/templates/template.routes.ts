@@ -1,7 +1,7 @@
 /** /templates (contract 8). */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
-import { userIfAny, userOf } from '../../accounts/auth/identity.ts';
+import { userIfAny, userOf } from '../../platform/identity.ts';
 import { IdParams } from '../../platform/wire.ts';
 import { CreateTemplate, TemplateResponse, UpdateTemplate } from './template.schemas.ts';
 import type { Templates } from './template.service.ts';

@@ -11,7 +11,7 @@ import {
   ExecutorsToCheck,
 } from '#shared/api/central/validator-routes.ts';
 import type { HttpServer } from '#shared/http/server.ts';
-import { validatorOf } from '../../accounts/auth/identity.ts';
+import { validatorOf } from '../../platform/identity.ts';
 import type { SetWeights } from './set-weights.service.ts';
 import type { Validators } from './validator.service.ts';
 

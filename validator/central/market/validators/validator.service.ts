@@ -9,9 +9,9 @@ import {
 } from '#shared/api/central/validator-routes.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
-import type { ValidatorIdentity } from '../../accounts/auth/identity.ts';
-import { lockRow } from '../../platform/database/row-lock.ts';
 import type { Database } from '../../platform/database/tables.ts';
+import { lockRow } from '../../platform/database/transactions.ts';
+import type { ValidatorIdentity } from '../../platform/identity.ts';
 import type { Agents } from '../../platform/ports.ts';
 import { uptimeMinutesOf } from '../executors/executor.row.ts';
 import {

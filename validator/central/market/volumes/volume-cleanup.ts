@@ -5,7 +5,7 @@ import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Database, Volume } from '../../platform/database/tables.ts';
 import type { BackupStorage, PruneRepository } from '../../platform/ports.ts';
-import type { Processes } from '../../platform/processes/process.service.ts';
+import type { Processes } from '../../platform/processes.ts';
 import { GIVE_UP_MS } from './volume.state.ts';
 import {
   deleteVolumeRow,

@@ -5,7 +5,7 @@ import { messageOf } from '#shared/runtime/errors.ts';
 import { startLoop } from '#shared/runtime/loop.ts';
 import type { CentralDeps } from '../../platform/central-deps.ts';
 import type { OnceDeps } from '../../platform/idempotency/once.ts';
-import type { Processes } from '../../platform/processes/process.service.ts';
+import type { Processes } from '../../platform/processes.ts';
 import { registerVolumeRoutes } from './volume.routes.ts';
 import { createVolumes } from './volume.service.ts';
 import { createVolumeCleanup } from './volume-cleanup.ts';

@@ -1,10 +1,10 @@
 /** The events of volumes: of the pod that has one, or had it last (contract 5.2, event row). */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import type { Actor } from '../../accounts/auth/identity.ts';
 import type { SubEventType } from '../../delivery/events/event.schemas.ts';
 import { recordEvent } from '../../delivery/events/event.service.ts';
 import type { Db, VolumeCopy } from '../../platform/database/tables.ts';
+import type { Actor } from '../../platform/identity.ts';
 import { findAnyPod } from '../pods/pod-access.ts';
 
 type Told = {

@@ -1,9 +1,9 @@
 /** /volumes (contract 8). Refusals are flat but for those of current-stats and release (contract 2.3). */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
-import { userOf } from '../../accounts/auth/identity.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { answerOnce, type OnceDeps } from '../../platform/idempotency/once.ts';
+import { userOf } from '../../platform/identity.ts';
 import { IdParams } from '../../platform/wire.ts';
 import { callerOf } from '../pods/caller.ts';
 import { Volume, VolumeParams, VolumeRequest, VolumeStats } from './volume.schemas.ts';

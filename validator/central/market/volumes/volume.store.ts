@@ -2,9 +2,9 @@
 
 import type { Updateable } from 'kysely';
 import { prepared, type Slots } from '../../platform/database/prepared.ts';
-import { lockRow } from '../../platform/database/row-lock.ts';
 import type { VolumeCopiesTable, VolumesTable } from '../../platform/database/tables/backups.ts';
 import type { Db, Volume, VolumeCopy } from '../../platform/database/tables.ts';
+import { lockRow } from '../../platform/database/transactions.ts';
 import { type CopyState, sourcesOf } from './volume.state.ts';
 
 type CopyChange = Omit<Updateable<VolumeCopiesTable>, 'state'> & { state?: never };

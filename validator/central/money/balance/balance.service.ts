@@ -2,8 +2,8 @@
 
 import { costMicroCeil, formatUsdCeil, formatUsdFloor } from '#shared/api/money.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
-import { SYSTEM_ACTOR } from '../../accounts/auth/identity.ts';
 import type { Db } from '../../platform/database/tables.ts';
+import { SYSTEM_ACTOR } from '../../platform/identity.ts';
 import { postGroup } from '../ledger/ledger.service.ts';
 import { causedBy } from '../ledger/ledger-account.ts';
 import { grantedAccount, walletOf } from '../ledger/wallet.service.ts';

@@ -2,7 +2,6 @@
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { accountOf } from '../../accounts/auth/account-access.ts';
-import { SYSTEM_ACTOR } from '../../accounts/auth/identity.ts';
 import { wants } from '../../accounts/notification-settings/notification-setting.service.ts';
 import { recordEvent } from '../../delivery/events/event.service.ts';
 import type { Mails } from '../../delivery/mail/mail.service.ts';
@@ -11,8 +10,9 @@ import {
   balanceRunningOutMail,
   type MailContent,
   type MailKind,
-} from '../../delivery/mail/mail.text.ts';
+} from '../../delivery/mail/mail-text.ts';
 import type { Db, Pod } from '../../platform/database/tables.ts';
+import { SYSTEM_ACTOR } from '../../platform/identity.ts';
 import { minutesLeft } from '../../platform/schedule/warnings.ts';
 
 /** What such a mail says is old after this. */

@@ -2,15 +2,16 @@
  * What happens when money runs out: warnings, the stop at the computed instant, the grace, the end (marketplace
  * reference 2.3.7). Late, everything counts from its own time all the same.
  */
-import { SYSTEM_ACTOR } from '../../accounts/auth/identity.ts';
+
 import { listLiveOf } from '../../market/pods/pod.service.ts';
 import { BILLABLE_STATES } from '../../market/pods/pod.state.ts';
 import { findAnyPod } from '../../market/pods/pod-access.ts';
 import { waitForContact } from '../../market/pods/pod-contact.ts';
 import { beginRemoval, REMOVAL_REASONS } from '../../market/pods/pod-removal.ts';
 import { resumePod, type StopReason, stopPod } from '../../market/pods/pod-stop.ts';
-import { lockRow, lockRows } from '../../platform/database/row-lock.ts';
 import type { Db, Pod } from '../../platform/database/tables.ts';
+import { lockRow, lockRows } from '../../platform/database/transactions.ts';
+import { SYSTEM_ACTOR } from '../../platform/identity.ts';
 import type { DueHandlers } from '../../platform/schedule/schedule.ts';
 import { dueWarning, nextWarningAt } from '../../platform/schedule/warnings.ts';
 import { walletOf } from '../ledger/wallet.service.ts';

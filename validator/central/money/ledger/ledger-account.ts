@@ -1,5 +1,5 @@
 /** The chart of accounts and what is posted between them (README, "Money"). Pure. */
-import type { Actor } from '../../accounts/auth/identity.ts';
+import type { Actor } from '../../platform/identity.ts';
 
 /** `user:` paid and `granted:` given credit of an account; `provider:` what a provider has earned and not been paid, `referral:` what an account has earned with those it brought. */
 export type LedgerAccount =

@@ -1,8 +1,8 @@
 /** GET /users/me/ledger: an addition of ours to the interface. */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
-import { userOf } from '../../accounts/auth/identity.ts';
 import type { Database } from '../../platform/database/tables.ts';
+import { userOf } from '../../platform/identity.ts';
 import { journalPage } from './journal.service.ts';
 import { LedgerLine, LedgerPage, LedgerQuery } from './ledger.schemas.ts';
 import { csvValue } from './ledger-export.ts';

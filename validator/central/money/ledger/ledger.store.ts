@@ -1,8 +1,7 @@
 /** Writes the ledger: groups, transfers and what accounts come to, in few statements however many there are. */
 import { sql } from 'kysely';
 import { isPostgres } from '../../../database/engine.ts';
-import { jsonRows } from '../../platform/database/json-rows.ts';
-import { prepared, type Slots } from '../../platform/database/prepared.ts';
+import { jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { AccountChange, Entry } from './ledger.entries.ts';
 import type { Cause, LedgerAccount, Leg } from './ledger-account.ts';

@@ -1,6 +1,6 @@
 /** /users/me/low-balance-threshold (contract 9.2). */
 import type { HttpServer } from '#shared/http/server.ts';
-import { userOf } from '../../accounts/auth/identity.ts';
+import { userOf } from '../../platform/identity.ts';
 import {
   EffectiveLowBalanceConfigDto,
   LowBalanceThreshold,

@@ -3,13 +3,13 @@
 import { formatUsdFloor, microOrNull, microToUsd } from '#shared/api/money.ts';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { SYSTEM_ACTOR, type UserIdentity } from '../../accounts/auth/identity.ts';
 import { wants } from '../../accounts/notification-settings/notification-setting.service.ts';
 import { recordEvent } from '../../delivery/events/event.service.ts';
 import type { Mails } from '../../delivery/mail/mail.service.ts';
-import { lowBalanceMail } from '../../delivery/mail/mail.text.ts';
+import { lowBalanceMail } from '../../delivery/mail/mail-text.ts';
 import type { Flag } from '../../platform/database/tables/platform.ts';
 import type { Database, Db, LowBalanceThresholdRow } from '../../platform/database/tables.ts';
+import { SYSTEM_ACTOR, type UserIdentity } from '../../platform/identity.ts';
 import {
   DEFAULT_THRESHOLDS,
   type Funds,

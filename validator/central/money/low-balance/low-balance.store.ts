@@ -1,7 +1,5 @@
 /** Queries of the low-balance tables: thresholds of accounts, and what each was told of. */
-
-import { jsonRows } from '../../platform/database/json-rows.ts';
-import { prepared, type Slots } from '../../platform/database/prepared.ts';
+import { jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
 import type {
   Db,
   LowBalanceMarks,

@@ -1,8 +1,6 @@
 /** Queries of what was charged: settlements of pods, days of providers, refunds. Many rows go in one statement. */
-
 import { type Selectable, sql } from 'kysely';
-import { jsonRows } from '../../platform/database/json-rows.ts';
-import { prepared, type Slots } from '../../platform/database/prepared.ts';
+import { jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
 import type {
   BillingPeriodsTable,
   BillingTicksTable,

@@ -3,9 +3,9 @@
 import { microToUsd } from '#shared/api/money.ts';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { SYSTEM_ACTOR } from '../../accounts/auth/identity.ts';
 import { recordEvent } from '../../delivery/events/event.service.ts';
 import type { Db, Pod } from '../../platform/database/tables.ts';
+import { SYSTEM_ACTOR } from '../../platform/identity.ts';
 import { postGroups } from '../ledger/ledger.service.ts';
 import { causedBy, type Leg } from '../ledger/ledger-account.ts';
 import { providerShare } from '../ledger/shares.ts';

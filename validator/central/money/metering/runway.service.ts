@@ -1,6 +1,7 @@
 /** Keeps the schedule true to what an account has and what its pods cost: when it runs out, and when to warn of it. */
-import { lockRow } from '../../platform/database/row-lock.ts';
+
 import type { Db } from '../../platform/database/tables.ts';
+import { lockRow } from '../../platform/database/transactions.ts';
 import { clearDue, setDue } from '../../platform/schedule/due.ts';
 import { nextWarningAt } from '../../platform/schedule/warnings.ts';
 import { walletOf } from '../ledger/wallet.service.ts';

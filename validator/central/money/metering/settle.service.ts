@@ -1,6 +1,7 @@
 /** Settles meters: what they have used since the last time moves in the ledger, in the caller's transaction. */
-import { SYSTEM_ACTOR } from '../../accounts/auth/identity.ts';
+
 import type { Db } from '../../platform/database/tables.ts';
+import { SYSTEM_ACTOR } from '../../platform/identity.ts';
 import { heldBy, settleHold } from '../ledger/hold.service.ts';
 import { postGroups } from '../ledger/ledger.service.ts';
 import { type Cause, causedBy, type Leg } from '../ledger/ledger-account.ts';

@@ -3,8 +3,9 @@
  * paid out of what was there, and the time until now is theirs, whatever the change is. Without it a new limit would
  * end a pod in the past, and what it used until now would be nobody's.
  */
-import { lockRow } from '../../platform/database/row-lock.ts';
+
 import type { Db } from '../../platform/database/tables.ts';
+import { lockRow } from '../../platform/database/transactions.ts';
 import { heldBy } from '../ledger/hold.service.ts';
 import type { LedgerAccount, Leg } from '../ledger/ledger-account.ts';
 import { paidAccount, type Wallet, walletOf } from '../ledger/wallet.service.ts';

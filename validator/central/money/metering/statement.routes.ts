@@ -2,7 +2,7 @@
 
 import type { HttpServer } from '#shared/http/server.ts';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
-import { providerOf, userOf } from '../../accounts/auth/identity.ts';
+import { providerOf, userOf } from '../../platform/identity.ts';
 import { portalList } from '../../providers/provider.schemas.ts';
 import {
   BillingParams,

@@ -3,8 +3,8 @@
 import { microToUsd } from '#shared/api/money.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
-import type { PortalIdentity, UserIdentity } from '../../accounts/auth/identity.ts';
 import type { Database, Db } from '../../platform/database/tables.ts';
+import type { PortalIdentity, UserIdentity } from '../../platform/identity.ts';
 import { findRefund, listPeriods, type Period, type Refund } from './billing.store.ts';
 import { addTime, NO_COST } from './meter.ts';
 import { providerAccount, rateOf } from './settlement.ts';

@@ -1,8 +1,9 @@
 /** Follows the states of pods: every move of a pod comes by here, in its own transaction (pods/pod.store.ts). */
-import { SYSTEM_ACTOR } from '../../accounts/auth/identity.ts';
+
 import { BILLABLE_STATES, type PodState } from '../../market/pods/pod.state.ts';
-import { lockRow } from '../../platform/database/row-lock.ts';
 import type { Db } from '../../platform/database/tables.ts';
+import { lockRow } from '../../platform/database/transactions.ts';
+import { SYSTEM_ACTOR } from '../../platform/identity.ts';
 import { voidHold } from '../ledger/hold.service.ts';
 import { causedBy } from '../ledger/ledger-account.ts';
 import { runwayChanged } from './runway.service.ts';

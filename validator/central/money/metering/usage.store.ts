@@ -1,11 +1,9 @@
 /** All queries on segments of use and on meters. */
-
 import type { Selectable } from 'kysely';
 import { isPostgres } from '../../../database/engine.ts';
 import { STANDING_STATES } from '../../market/notices/notice.state.ts';
 import { CREATION_STATES } from '../../market/pods/pod.state.ts';
-import { jsonRows } from '../../platform/database/json-rows.ts';
-import { insertOne, prepared, type Slots } from '../../platform/database/prepared.ts';
+import { insertOne, jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
 import type {
   UsageMetersTable,
   UsageSegmentsTable,

@@ -1,12 +1,10 @@
 /** Asks the processor about payouts that are open. A crash anywhere asks again, under the same key. */
-
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
-import { createAttempts } from '../../platform/attempts.ts';
 import type { Database, PayoutRow } from '../../platform/database/tables.ts';
 import type { PayoutAnswer, PayoutProcessor } from '../../platform/ports.ts';
-import { nextAskAt } from '../../platform/retry-pauses.ts';
+import { createAttempts, nextAskAt } from '../../platform/retries.ts';
 import type { PayoutRequests } from './payout.service.ts';
 import { changePayout, openPayouts } from './payout.store.ts';
 

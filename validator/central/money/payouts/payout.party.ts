@@ -1,7 +1,7 @@
 /** Who is paid out, and where to: providers at their own keys, accounts as they chose. */
 import { referralDestination } from '../../accounts/account/referral-payout.ts';
-import { lockRow } from '../../platform/database/row-lock.ts';
 import type { Db } from '../../platform/database/tables.ts';
+import { lockRow } from '../../platform/database/transactions.ts';
 import { payoutKeyOf } from '../../providers/provider.service.ts';
 import { lockWithPods } from '../cut-off/cut-off.ts';
 import type { LedgerAccount } from '../ledger/ledger-account.ts';

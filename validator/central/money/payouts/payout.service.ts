@@ -3,10 +3,10 @@
 import { formatUsdFloor } from '#shared/api/money.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { SYSTEM_ACTOR } from '../../accounts/auth/identity.ts';
 import { recordEvent } from '../../delivery/events/event.service.ts';
-import { moneyTransaction } from '../../platform/database/money-transaction.ts';
 import type { Database, Db, PayoutRow } from '../../platform/database/tables.ts';
+import { moneyTransaction } from '../../platform/database/transactions.ts';
+import { SYSTEM_ACTOR } from '../../platform/identity.ts';
 import type { PayoutAnswer } from '../../platform/ports.ts';
 import { fundsAdded } from '../cut-off/cut-off.ts';
 import { placePayout, settleHold, voidHold } from '../ledger/hold.service.ts';

@@ -4,8 +4,8 @@
  */
 
 import { ApiError } from '#shared/runtime/errors.ts';
-import { SYSTEM_ACTOR } from '../../accounts/auth/identity.ts';
 import type { Db, ReferralRow } from '../../platform/database/tables.ts';
+import { SYSTEM_ACTOR } from '../../platform/identity.ts';
 import { type Cause, causedBy, type LedgerAccount, type Leg } from '../ledger/ledger-account.ts';
 import { referralShare } from '../ledger/shares.ts';
 import { standingOfOne } from '../ledger/wallet.service.ts';

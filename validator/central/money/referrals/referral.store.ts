@@ -1,7 +1,5 @@
 /** Queries of the referrals table. */
-
-import { jsonRows } from '../../platform/database/json-rows.ts';
-import { prepared, type Slots } from '../../platform/database/prepared.ts';
+import { jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
 import type { Db, ReferralRow } from '../../platform/database/tables.ts';
 
 /** The account whose code this is; null for nobody's. */

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { nextAskAt } from '../../platform/retry-pauses.ts';
+import { nextAskAt } from '../../platform/retries.ts';
 import { afterCharge, type ChargeFacts, shouldCharge } from './auto-top-up.state.ts';
 import { isGivenUp } from './top-up.state.ts';
 

@@ -1,8 +1,6 @@
 /** Queries of the auto_topups table, and what the top-ups of a month come to. */
-
 import { sql, type Updateable } from 'kysely';
-import { jsonRows } from '../../platform/database/json-rows.ts';
-import { prepared, type Slots } from '../../platform/database/prepared.ts';
+import { jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
 import type { AutoTopUpsTable } from '../../platform/database/tables/money.ts';
 import type { AutoTopUpRow, Db } from '../../platform/database/tables.ts';
 

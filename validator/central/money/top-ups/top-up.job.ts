@@ -1,13 +1,11 @@
 /** Asks the payment processor about charges that are in flight. A crash anywhere asks again, under the same key. */
-
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { paymentCustomerOf } from '../../accounts/account/account.service.ts';
-import { createAttempts } from '../../platform/attempts.ts';
 import type { Database, TopUpRow } from '../../platform/database/tables.ts';
 import type { ChargeAnswer, Payments } from '../../platform/ports.ts';
-import { nextAskAt } from '../../platform/retry-pauses.ts';
+import { createAttempts, nextAskAt } from '../../platform/retries.ts';
 import type { TopUps } from './top-up.service.ts';
 import { isGivenUp } from './top-up.state.ts';
 import { changeTopUp, topUpsInFlight } from './top-up.store.ts';

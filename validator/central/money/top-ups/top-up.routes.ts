@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
-import { userOf } from '../../accounts/auth/identity.ts';
+import { userOf } from '../../platform/identity.ts';
 import type { PaymentNews, Payments } from '../../platform/ports.ts';
 import { AutoTopUp, AutoTopUpUpdateDto } from './auto-top-up.schemas.ts';
 import type { AutoTopUps } from './auto-top-up.service.ts';

@@ -1,17 +1,15 @@
 /** What becomes of a charge: credited once, tried again, or taken back (marketplace reference 1.6, 2.3.10, I14). */
-
 import { formatUsdFloor } from '#shared/api/money.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { addressOf } from '../../accounts/auth/account-access.ts';
-import { SYSTEM_ACTOR } from '../../accounts/auth/identity.ts';
 import { recordEvent } from '../../delivery/events/event.service.ts';
 import type { Mails } from '../../delivery/mail/mail.service.ts';
-import { topUpsSuspendedMail } from '../../delivery/mail/mail.text.ts';
-import { moneyTransaction } from '../../platform/database/money-transaction.ts';
-import { lockRow } from '../../platform/database/row-lock.ts';
+import { topUpsSuspendedMail } from '../../delivery/mail/mail-text.ts';
 import type { Database, Db, TopUpRow } from '../../platform/database/tables.ts';
+import { lockRow, moneyTransaction } from '../../platform/database/transactions.ts';
+import { SYSTEM_ACTOR } from '../../platform/identity.ts';
 import type { ChargeAnswer, PaymentNews } from '../../platform/ports.ts';
 import { setDue } from '../../platform/schedule/due.ts';
 import { lockWithPods } from '../cut-off/cut-off.ts';

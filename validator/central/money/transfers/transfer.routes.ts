@@ -1,9 +1,9 @@
 /** Transfers below /users/me (contract 9.2). */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
-import { actorOf, userOf } from '../../accounts/auth/identity.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { answerOnce, type OnceDeps } from '../../platform/idempotency/once.ts';
+import { actorOf, userOf } from '../../platform/identity.ts';
 import { TransferCreditsDto, TransferHistoryDto, TransferResponse } from './transfer.schemas.ts';
 import type { Transfers } from './transfer.service.ts';
 

@@ -9,7 +9,7 @@ import {
   openDatabase,
 } from '../../../database/open-database.ts';
 import { beginMigration, type DatabaseLocation } from '../../../database/ownership.ts';
-import type { CentralPlace } from '../database-place.ts';
+import type { CentralPlace } from '../central-home.ts';
 import { foundation } from './migrations/0001-foundation.ts';
 import { notebooks } from './migrations/0002-notebooks.ts';
 import { podChanges } from './migrations/0003-pod-changes.ts';
@@ -45,7 +45,7 @@ import { podIdle } from './migrations/0032-pod-idle.ts';
 import { changedLimits } from './migrations/0034-changed-limits.ts';
 import { replacedSecrets } from './migrations/0035-replaced-secrets.ts';
 import { notedSegments } from './migrations/0036-noted-segments.ts';
-import { POSTGRES_WORDS, SQLITE_WORDS, type SqlWords } from './sql-words.ts';
+import { POSTGRES_WORDS, SQLITE_WORDS, type SqlWords } from './sql-dialects.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
 /** In order; the position counts as the schema's number. Forward only. */

@@ -5,7 +5,7 @@ import { openHolds, setAvailable } from '../../../../test/fakes/scenes/wallet.ts
 import { isPostgres } from '../../../database/engine.ts';
 import { walletOf } from '../../money/ledger/wallet.service.ts';
 import { ledger } from './migrations/0022-ledger.ts';
-import { POSTGRES_WORDS, SQLITE_WORDS } from './sql-words.ts';
+import { POSTGRES_WORDS, SQLITE_WORDS } from './sql-dialects.ts';
 import type { Database } from './tables.ts';
 
 const HELD_UUSD = 550_000;

@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { eventually } from '../../../../test/fakes/eventually.ts';
 import { createPodScene, type PodScene } from '../../../../test/fakes/scenes/pod-scene.ts';
-import { lockRow, lockRows } from './row-lock.ts';
+import { lockRow, lockRows } from './transactions.ts';
 
 let scene: PodScene;
 beforeEach(async () => {

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { createTestMarket } from '../../../../test/fakes/scenes/market-fixture.ts';
 import { isPostgres } from '../../../database/engine.ts';
 import { podImages } from './migrations/0014-pod-images.ts';
-import { POSTGRES_WORDS, SQLITE_WORDS } from './sql-words.ts';
+import { POSTGRES_WORDS, SQLITE_WORDS } from './sql-dialects.ts';
 
 it('finds the image of pods that were rented before it was kept', async () => {
   const market = await createTestMarket();

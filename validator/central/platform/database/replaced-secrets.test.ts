@@ -2,9 +2,9 @@ import { sql } from 'kysely';
 import { expect, it } from 'vitest';
 import { createTestCentral } from '../../../../test/fakes/scenes/central-fixture.ts';
 import { isPostgres } from '../../../database/engine.ts';
-import { signingSecrets } from '../../delivery/webhooks/webhook.rotation.ts';
+import { signingSecrets } from '../../delivery/webhooks/webhook-message.ts';
 import { replacedSecrets } from './migrations/0035-replaced-secrets.ts';
-import { POSTGRES_WORDS, SQLITE_WORDS } from './sql-words.ts';
+import { POSTGRES_WORDS, SQLITE_WORDS } from './sql-dialects.ts';
 
 const HOUR_MS = 3_600_000;
 

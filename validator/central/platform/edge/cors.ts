@@ -1,5 +1,6 @@
 /** CORS: which web pages of other origins may call us. Credentials travel in headers, never in cookies. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
 
 /** Pages that may call: origins as browsers send them (`https://console.example.org`), or `*` for all. */
@@ -60,4 +61,27 @@ function answerPreflight(reply: FastifyReply): FastifyReply {
     })
     .type('application/json; charset=utf-8')
     .send('{}');
+}
+
+// MERGED validator/central/platform/edge/cors.ts: CENTRAL_CORS_ORIGINS: the web pages that may call.
+/** An origin as browsers write it: no path, no slash at the end. */
+const Origin = z.union([
+  z.literal('*'),
+  z
+    .string()
+    .regex(/^https?:\/\/[a-z0-9.-]+(?::\d{1,5})?$/, 'origins look like https://a.example.org'),
+]);
+
+/** For the schema of a process's configuration. */
+export const CorsVariables = z.object({
+  CENTRAL_CORS_ORIGINS: z
+    .string()
+    .transform((text) => text.split(',').map((origin) => origin.trim()))
+    .pipe(z.array(Origin))
+    .optional(),
+});
+
+/** Nobody when it is not set. */
+export function corsOriginsFrom(variables: z.output<typeof CorsVariables>): AllowedOrigins {
+  return variables.CENTRAL_CORS_ORIGINS ?? [];
 }

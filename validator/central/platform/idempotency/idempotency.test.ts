@@ -12,7 +12,7 @@ import {
   type TestMarket,
 } from '../../../../test/fakes/scenes/market-fixture.ts';
 import { setAvailable } from '../../../../test/fakes/scenes/wallet.ts';
-import { LEASE_MS } from '../processes/process.service.ts';
+import { LEASE_MS } from '../processes.ts';
 import { createIdempotency, WINDOW_MS } from './idempotency.ts';
 
 let market: TestMarket;

@@ -7,8 +7,14 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import type { ApiError } from '#shared/runtime/errors.ts';
 import type { Db } from '../database/tables.ts';
 import { errorProfileOf } from '../edge/error-profiles.ts';
-import { fingerprintOf, idempotencyKeyOf } from './fingerprint.ts';
-import type { Answer, AtRest, Idempotency, Outcome } from './idempotency.ts';
+import {
+  type Answer,
+  type AtRest,
+  fingerprintOf,
+  type Idempotency,
+  idempotencyKeyOf,
+  type Outcome,
+} from './idempotency.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {

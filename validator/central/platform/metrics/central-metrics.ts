@@ -2,12 +2,20 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { toApiError } from '#shared/http/error-body.ts';
-import type { HttpServer } from '#shared/http/server.ts';
+import { listenOn, type PlainAddress } from '#shared/http/listen.ts';
+import { registerScrape } from '#shared/http/scrape.ts';
+import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import type { Random } from '#shared/runtime/random.ts';
 import { VERSION } from '#shared/runtime/version.ts';
 import { registerFamily } from '#shared/telemetry/family.ts';
-import { BACKLOG_INTERVAL_MS, type Backlog } from './backlog.job.ts';
-import { backlogFamilies, CENTRAL_PREFIX } from './backlog-families.ts';
+import {
+  BACKLOG_INTERVAL_MS,
+  type Backlog,
+  backlogFamilies,
+  CENTRAL_PREFIX,
+} from './backlog.job.ts';
 
 const MS_PER_SECOND = 1_000;
 const SECONDS = [0.005, 0.025, 0.1, 0.5, 2.5, 10, 30];
@@ -94,4 +102,22 @@ export function createCentralMetrics(clock: Clock) {
 /** The template, never the path: paths hold ids. */
 function routeOf(request: FastifyRequest): string {
   return request.is404 ? NO_ROUTE : (request.routeOptions.url ?? NO_ROUTE);
+}
+
+// MERGED validator/central/platform/metrics/central-metrics.ts: A plain listener for scrapes of the central API, and nothing else.
+/** Nothing there takes a body. */
+const BODY_LIMIT_BYTES = 1_024;
+
+/** Null where nobody is to scrape. */
+export async function listenForScrapes(
+  address: PlainAddress | undefined,
+  ports: { metrics: CentralMetrics; log: Log; clock: Clock; random: Random },
+): Promise<HttpServer | null> {
+  if (address === undefined) return null;
+  const { metrics, ...listening } = ports;
+  const server = createHttpServer({ ...listening, bodyLimitBytes: BODY_LIMIT_BYTES });
+  registerScrape(server, { ...metrics, clock: ports.clock });
+  const name = 'CENTRAL_METRICS_LISTEN';
+  await listenOn(server, address, { host: name, port: name });
+  return server;
 }

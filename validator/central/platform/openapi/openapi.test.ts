@@ -3,7 +3,7 @@ import {
   createTestCentral,
   type TestCentral,
 } from '../../../../test/fakes/scenes/central-fixture.ts';
-import { plainModels } from './openapi.models.ts';
+import { plainModels } from './openapi-models.ts';
 
 type Operation = {
   tags?: string[];

@@ -3,9 +3,8 @@ import swagger from '@fastify/swagger';
 import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
-import type { AuthRule } from '../../accounts/auth/identity.ts';
-import { plainModels } from './openapi.models.ts';
-import { ONCE_HEADERS } from './openapi.once.ts';
+import type { AuthRule } from '../identity.ts';
+import { ONCE_HEADERS, plainModels } from './openapi-models.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {

@@ -4,8 +4,7 @@ import {
   type TestCentral,
   type TestCentralOverrides,
 } from '../../../../test/fakes/scenes/central-fixture.ts';
-import { rateLimitsFrom } from './config.ts';
-import { DEFAULT_LIMITS } from './policies.ts';
+import { DEFAULT_LIMITS, rateLimitsFrom } from './policies.ts';
 
 let central: TestCentral;
 afterEach(() => central.close());

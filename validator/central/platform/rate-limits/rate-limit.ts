@@ -4,7 +4,7 @@ import { addressKeyOf } from '#shared/http/addresses.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
-import type { Identity } from '../../accounts/auth/identity.ts';
+import type { Identity } from '../identity.ts';
 import { NAMED_LIMITS, type RateLimits } from './policies.ts';
 import { createTokenBuckets, type Rate, type Reading, type TokenBuckets } from './token-bucket.ts';
 

@@ -9,9 +9,9 @@ import { createTurns } from '#shared/runtime/liveness.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { type Loop, startLoop } from '#shared/runtime/loop.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { moneyTransaction } from '../database/money-transaction.ts';
 import type { Notifier } from '../database/notifier.ts';
 import type { Database, Db, DueWork } from '../database/tables.ts';
+import { moneyTransaction } from '../database/transactions.ts';
 import type { DueKind } from './due.ts';
 import { createPace } from './pace.ts';
 import {

@@ -1,16 +1,11 @@
 /** GET /openapi.json of the portal; GET /, /version, /sleep/{seconds} and /openapi.json: open to everybody. */
 import type { FastifyReply } from 'fastify';
+import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { VERSION } from '#shared/runtime/version.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
-import {
-  Health,
-  OpenApiDocument,
-  SleepParams,
-  SleepResponse,
-  VersionResponse,
-} from './system.schemas.ts';
+import { NaiveTime, queryNumber } from '../wire.ts';
 
 const tags = ['System'];
 const open = { auth: 'none' } as const;
@@ -76,3 +71,28 @@ function goneOf(reply: FastifyReply): AbortSignal {
   reply.raw.once('close', () => gone.abort());
   return gone.signal;
 }
+
+// MERGED validator/central/platform/system/system.routes.ts: Health, version and the like on the wire (contract 9.2, 3.2).
+/** Longest answer of GET /sleep (contract 12.25). */
+const MAX_SLEEP_S = 30;
+
+export const Health = z
+  .object({ status: z.literal('ok'), name: z.string(), version: z.string() })
+  .meta({ id: 'Health' });
+
+export const VersionResponse = z
+  .object({
+    started_at: NaiveTime,
+    uptime_seconds: z.number(),
+    /** Clients use what is listed here and nothing else. */
+    features: z.array(z.string()),
+    version: z.string(),
+    /** What its commands to gateways are signed with: VALIDATOR_CENTRAL_HOTKEY of a validator. */
+    hotkey: z.string(),
+  })
+  .meta({ id: 'VersionResponse' });
+
+export const SleepParams = z.object({ seconds: queryNumber(z.number().min(0).max(MAX_SLEEP_S)) });
+export const SleepResponse = z.object({ slept: z.number() }).meta({ id: 'SleepResponse' });
+
+export const OpenApiDocument = z.looseObject({ openapi: z.string() });

@@ -1,5 +1,5 @@
 /** The first tables; column meanings are in ../tables.ts. Never edited once released: a change is a new migration. */
-import type { SqlWords } from '../sql-words.ts';
+import type { SqlWords } from '../sql-dialects.ts';
 
 export const foundation = ({ int, real, serial, tableEnd }: SqlWords): string[] => [
   `create table accounts (

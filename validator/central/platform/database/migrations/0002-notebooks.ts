@@ -1,5 +1,5 @@
 /** Schema 2: what pods know of their notebook server. */
-import type { SqlWords } from '../sql-words.ts';
+import type { SqlWords } from '../sql-dialects.ts';
 
 /** Statements, in order. */
 export const notebooks = ({ int }: SqlWords): string[] => [

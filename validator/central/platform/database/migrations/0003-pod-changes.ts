@@ -1,5 +1,5 @@
 /** Changing a pod in place, and the limits that its renter sets later. */
-import type { SqlWords } from '../sql-words.ts';
+import type { SqlWords } from '../sql-dialects.ts';
 
 export const podChanges = ({ int }: SqlWords): string[] => [
   'alter table pods add column previous_json text',

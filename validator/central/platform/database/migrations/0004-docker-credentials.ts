@@ -1,5 +1,5 @@
 /** Logins for registries, and which template and pod uses which. */
-import type { SqlWords } from '../sql-words.ts';
+import type { SqlWords } from '../sql-dialects.ts';
 
 export const dockerCredentials = ({ int, tableEnd }: SqlWords): string[] => [
   `create table docker_credentials (

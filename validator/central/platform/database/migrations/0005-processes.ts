@@ -1,5 +1,5 @@
 /** Processes of the central API beside each other, and which of them asks which executor. */
-import type { SqlWords } from '../sql-words.ts';
+import type { SqlWords } from '../sql-dialects.ts';
 
 export const processes = ({ int, tableEnd }: SqlWords): string[] => [
   `create table central_processes (

@@ -1,5 +1,5 @@
 /** Schema 6: profiles, mails, single-use tokens, uploads and links to a chat platform. */
-import type { SqlWords } from '../sql-words.ts';
+import type { SqlWords } from '../sql-dialects.ts';
 
 /** Statements, in order. */
 export const accountsWhole = ({ int, tableEnd }: SqlWords): string[] => [

@@ -1,5 +1,5 @@
 /** What nodes are looked for by, out of their inventories and into columns; and the order of the market. */
-import type { SqlWords } from '../sql-words.ts';
+import type { SqlWords } from '../sql-dialects.ts';
 
 export const marketFigures = ({ int, jsonInt, jsonFlag }: SqlWords): string[] => [
   `alter table executors add column gpu_memory_mib ${int}`,

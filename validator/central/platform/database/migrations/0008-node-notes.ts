@@ -1,5 +1,5 @@
 /** What renters note about nodes: bookmarks, and requests for machines that nobody offers yet. */
-import type { SqlWords } from '../sql-words.ts';
+import type { SqlWords } from '../sql-dialects.ts';
 
 export const nodeNotes = ({ int, real, tableEnd }: SqlWords): string[] => [
   `create table bookmarks (

@@ -1,5 +1,5 @@
 /** A number on every executor that moves with whatever the market shows of it, for those who keep a copy. */
-import type { SqlWords } from '../sql-words.ts';
+import type { SqlWords } from '../sql-dialects.ts';
 
 /** What the market shows or goes by; `last_seen_at` alone changes with every answer of an agent, and is neither. */
 const SHOWN = [

@@ -1,5 +1,5 @@
 /** What is told of a pod: warnings before its removal, its end, feedback on it, its support channel. */
-import type { SqlWords } from '../sql-words.ts';
+import type { SqlWords } from '../sql-dialects.ts';
 
 /** Statements, in order. */
 export const podStory = ({ int, tableEnd }: SqlWords): string[] => [

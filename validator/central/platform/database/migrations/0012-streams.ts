@@ -1,5 +1,5 @@
 /** The order of events in their account's feed, and tickets for streams that any process can redeem. */
-import type { SqlWords } from '../sql-words.ts';
+import type { SqlWords } from '../sql-dialects.ts';
 
 export const streams = ({ int, tableEnd }: SqlWords): string[] => [
   `alter table events add column feed_no ${int}`,

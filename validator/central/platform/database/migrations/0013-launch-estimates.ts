@@ -1,5 +1,5 @@
 /** What launches took: how fast images come to nodes, how large images are, when a pod is expected to be ready. */
-import type { SqlWords } from '../sql-words.ts';
+import type { SqlWords } from '../sql-dialects.ts';
 
 export const launchEstimates = ({ int, tableEnd }: SqlWords): string[] => [
   `create table pull_speeds (

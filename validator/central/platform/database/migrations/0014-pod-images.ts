@@ -1,5 +1,5 @@
 /** By what a pod's image is known, so that past launches are looked through without their specs. */
-import type { SqlWords } from '../sql-words.ts';
+import type { SqlWords } from '../sql-dialects.ts';
 
 export const podImages = ({ jsonText }: SqlWords): string[] => [
   'alter table pods add column image_key text',

@@ -1,5 +1,5 @@
 /** Backups of pods: their schedules, the repositories they lie in, and the operations on nodes that make and restore them. */
-import type { SqlWords } from '../sql-words.ts';
+import type { SqlWords } from '../sql-dialects.ts';
 
 /** The columns that operations on nodes have in common. */
 export const operation = ({ int, real }: SqlWords): string => `

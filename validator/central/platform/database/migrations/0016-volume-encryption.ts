@@ -1,5 +1,5 @@
 /** Whether a rental asked for an encrypted volume. */
-import type { SqlWords } from '../sql-words.ts';
+import type { SqlWords } from '../sql-dialects.ts';
 
 export const volumeEncryption = ({ int }: SqlWords): string[] => [
   `alter table pods add column enable_volume_encryption ${int} not null default 0

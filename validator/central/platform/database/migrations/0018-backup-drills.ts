@@ -1,5 +1,5 @@
 /** Drills: backups that are read back, when that is due, and what came of the last one. */
-import type { SqlWords } from '../sql-words.ts';
+import type { SqlWords } from '../sql-dialects.ts';
 import { operation, operationIndexes } from './0015-backups.ts';
 
 export const backupDrills = (words: SqlWords): string[] => {

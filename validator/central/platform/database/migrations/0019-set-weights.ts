@@ -1,5 +1,5 @@
 /** The weights that each validator set last. */
-import type { SqlWords } from '../sql-words.ts';
+import type { SqlWords } from '../sql-dialects.ts';
 
 export const setWeights = ({ int, tableEnd }: SqlWords): string[] => [
   `create table set_weights (

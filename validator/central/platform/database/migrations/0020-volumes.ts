@@ -1,5 +1,5 @@
 /** Volumes of accounts, which outlive pods: what was saved of each, and the copies of it that lie on nodes. */
-import type { SqlWords } from '../sql-words.ts';
+import type { SqlWords } from '../sql-dialects.ts';
 
 export const volumes = ({ int, real, tableEnd }: SqlWords): string[] => [
   `create table volumes (

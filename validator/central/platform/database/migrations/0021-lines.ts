@@ -1,5 +1,5 @@
 /** How fast the line of a node is. It comes with verdicts, whose columns already move the node's `revision`. */
-import type { SqlWords } from '../sql-words.ts';
+import type { SqlWords } from '../sql-dialects.ts';
 
 export const lines = ({ int }: SqlWords): string[] => [
   `alter table executors add column download_mbps ${int}`,

@@ -2,7 +2,7 @@
  * The money ledger by double entry (chart and rules: README, "Money"). Accounts' balances and pods'
  * holds move into it: what an account had counts as granted, for nobody had paid.
  */
-import type { SqlWords } from '../sql-words.ts';
+import type { SqlWords } from '../sql-dialects.ts';
 
 /** The safe range of JavaScript's whole numbers. */
 const SAFE = '9007199254740991';

@@ -1,5 +1,5 @@
 /** The meter (README, "Money"): segments of use, running figures, settlements, days of providers, refunds. */
-import type { SqlWords } from '../sql-words.ts';
+import type { SqlWords } from '../sql-dialects.ts';
 
 export const metering = ({ int, tableEnd, forbidChanges }: SqlWords): string[] => [
   // A segment refers to the end of the one before it by its own beginning: there is no gap and no overlap to write.

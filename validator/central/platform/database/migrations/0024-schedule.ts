@@ -1,5 +1,5 @@
 /** What is to happen at a time, one row for each thing that is still to happen. */
-import type { SqlWords } from '../sql-words.ts';
+import type { SqlWords } from '../sql-dialects.ts';
 
 export const schedule = ({ int, tableEnd }: SqlWords): string[] => [
   `create table due_work (

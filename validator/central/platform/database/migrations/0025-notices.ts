@@ -1,5 +1,5 @@
 /** Notice periods of nodes; mails to providers beside those to accounts. */
-import type { SqlWords } from '../sql-words.ts';
+import type { SqlWords } from '../sql-dialects.ts';
 
 export const notices = ({ int, tableEnd, stampOneMore }: SqlWords): string[] => [
   `create table notices (

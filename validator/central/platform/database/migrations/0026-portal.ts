@@ -1,5 +1,5 @@
 /** The provider portal: passwords, chat links and tokens of providers, what they want to hear of, changed offers. */
-import type { SqlWords } from '../sql-words.ts';
+import type { SqlWords } from '../sql-dialects.ts';
 
 export const portal = ({ int, tableEnd }: SqlWords): string[] => [
   'alter table providers add column password_hash text',

@@ -1,5 +1,5 @@
 /** What surrounds a balance: who is told of what, top-ups, transfers between accounts, how referrals are paid. */
-import type { SqlWords } from '../sql-words.ts';
+import type { SqlWords } from '../sql-dialects.ts';
 
 export const aroundBalance = ({ int, serial, tableEnd }: SqlWords): string[] => [
   `alter table accounts add column referral_payout_method text not null default 'balance'`,

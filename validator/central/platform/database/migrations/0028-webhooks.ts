@@ -1,5 +1,5 @@
 /** Webhooks and the log of their deliveries (marketplace reference 1.14). */
-import type { SqlWords } from '../sql-words.ts';
+import type { SqlWords } from '../sql-dialects.ts';
 
 export const webhooks = ({ int, tableEnd }: SqlWords): string[] => [
   `create table webhooks (

@@ -1,5 +1,5 @@
 /** Which accounts speak for which validators. */
-import type { SqlWords } from '../sql-words.ts';
+import type { SqlWords } from '../sql-dialects.ts';
 
 export const validatorAccounts = ({ int, tableEnd }: SqlWords): string[] => [
   `create table validator_accounts (

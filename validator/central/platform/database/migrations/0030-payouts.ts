@@ -1,5 +1,5 @@
 /** What leaves the ledger: payouts to providers and for referrals, and the books of the processor that only acts as if. */
-import type { SqlWords } from '../sql-words.ts';
+import type { SqlWords } from '../sql-dialects.ts';
 
 export const payouts = ({ int, tableEnd }: SqlWords): string[] => [
   `create table payouts (

@@ -1,5 +1,5 @@
 /** Which account brought which, and what was put aside for it of the fees that the one it brought paid. */
-import type { SqlWords } from '../sql-words.ts';
+import type { SqlWords } from '../sql-dialects.ts';
 
 export const referrals = ({ int, tableEnd }: SqlWords): string[] => [
   `create table referrals (

@@ -1,5 +1,5 @@
 /** Every secret of a webhook that was replaced in the last day, where there was room for one. */
-import type { SqlWords } from '../sql-words.ts';
+import type { SqlWords } from '../sql-dialects.ts';
 
 export const replacedSecrets = (_: SqlWords): string[] => [
   "alter table webhooks add column replaced_json text not null default '[]'",

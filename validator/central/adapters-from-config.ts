@@ -1,0 +1,172 @@
+/** What the central API reaches beyond this machine, opened: mail, payments, object store, chat platform, proxies. */
+import type { Clock } from '#shared/runtime/clock.ts';
+import { runCommand } from '#shared/runtime/run-command.ts';
+import {
+  CHAT_MEMBERS,
+  S3_KEYS,
+  STRIPE_SECRETS,
+  type SurroundingsConfig,
+  wholeGroup,
+} from './adapters-config.ts';
+import { createFileAlphaRates, createHttpAlphaRates } from './platform/adapters/alpha-rates.ts';
+import { createHttpCentralMiner } from './platform/adapters/http-central-miner.ts';
+import { createOAuthChat } from './platform/adapters/oauth-chat.ts';
+import { createResticLocation, createResticPrune } from './platform/adapters/restic.ts';
+import { createS3Objects } from './platform/adapters/s3-objects.ts';
+import { createSmtpMailer } from './platform/adapters/smtp-mailer.ts';
+import { createStripePayments } from './platform/adapters/stripe-payments.ts';
+import type { CentralOptions, CentralPorts } from './platform/central-deps.ts';
+
+const GIB = 1024 ** 3;
+
+export type Surroundings = {
+  ports: Pick<
+    CentralPorts,
+    | 'mailer'
+    | 'objects'
+    | 'chat'
+    | 'centralMiner'
+    | 'backupStorage'
+    | 'backupFolder'
+    | 'pruneBackups'
+    | 'alphaRates'
+    | 'payments'
+    | 'payoutProcessor'
+  >;
+  options: Pick<
+    CentralOptions,
+    | 'trustedProxies'
+    | 'apiKeysRetrievable'
+    | 'consoleUrl'
+    | 'publicOrigin'
+    | 'channelUrl'
+    | 'docsUrl'
+    | 'backupDrillHours'
+    | 'meterTickMs'
+    | 'topUpWaitMs'
+    | 'volumeLimitBytes'
+    | 'webhookTargets'
+    | 'nodePlaces'
+  >;
+};
+
+/** What lies on this machine where no other place is named: uploads, backups. */
+export type SurroundingFolders = { objectFolder: string; backupFolder: string };
+
+/** Nothing is connected or loaded before it is used. */
+export function openSurroundings(
+  config: SurroundingsConfig,
+  { clock, objectFolder, backupFolder }: SurroundingFolders & { clock: Clock },
+): Surroundings {
+  return {
+    ports: {
+      mailer: mailerOf(config),
+      objects: objectsOf(config) ?? { folder: objectFolder },
+      chat: chatOf(config, clock),
+      centralMiner: centralMinerOf(config, clock),
+      ...backupsOf(config, backupFolder),
+      pruneBackups: createResticPrune(runCommand),
+      alphaRates: alphaRatesOf(config, clock),
+      payments: paymentsOf(config, clock),
+      payoutProcessor: config.CENTRAL_PAYOUTS === 'simulated' ? 'simulated' : null,
+    },
+    options: {
+      trustedProxies: config.CENTRAL_TRUSTED_PROXIES,
+      apiKeysRetrievable: config.CENTRAL_API_KEYS_RETRIEVABLE,
+      consoleUrl: config.CENTRAL_CONSOLE_URL ?? null,
+      channelUrl: config.CENTRAL_CHAT_CHANNEL_URL ?? null,
+      docsUrl: config.CENTRAL_DOCS_URL ?? null,
+      backupDrillHours: config.CENTRAL_BACKUP_DRILL_HOURS,
+      meterTickMs: config.CENTRAL_METER_TICK_SECONDS * 1_000,
+      topUpWaitMs: config.CENTRAL_TOP_UP_WAIT_HOURS * 3_600_000,
+      volumeLimitBytes: Math.floor(config.CENTRAL_VOLUME_GIB * GIB),
+      webhookTargets: config.CENTRAL_WEBHOOK_TARGETS,
+      nodePlaces: config.CENTRAL_NODE_PLACES,
+      publicOrigin:
+        config.CENTRAL_PUBLIC_ORIGIN === undefined
+          ? null
+          : new URL(config.CENTRAL_PUBLIC_ORIGIN).origin,
+    },
+  };
+}
+
+function centralMinerOf(config: SurroundingsConfig, clock: Clock) {
+  const { CENTRAL_MINER_URL: baseUrl, CENTRAL_MINER_TOKEN: token = null } = config;
+  return baseUrl === undefined ? null : createHttpCentralMiner({ baseUrl, token }, clock);
+}
+
+function mailerOf({ CENTRAL_SMTP_URL: url, CENTRAL_MAIL_FROM: from }: SurroundingsConfig) {
+  return url === undefined ? null : createSmtpMailer({ url, from });
+}
+
+function objectsOf(config: SurroundingsConfig) {
+  if (config.CENTRAL_S3_BUCKET === undefined) return null;
+  const pair = wholeGroup(config, S3_KEYS);
+  return createS3Objects({
+    bucket: config.CENTRAL_S3_BUCKET,
+    region: config.CENTRAL_S3_REGION,
+    endpoint: config.CENTRAL_S3_ENDPOINT ?? null,
+    credentials:
+      pair === null
+        ? null
+        : {
+            accessKeyId: pair.CENTRAL_S3_ACCESS_KEY_ID,
+            secretAccessKey: pair.CENTRAL_S3_SECRET_ACCESS_KEY,
+          },
+    publicUrl: config.CENTRAL_S3_PUBLIC_URL ?? null,
+  });
+}
+
+function alphaRatesOf({ CENTRAL_ALPHA_RATES: place }: SurroundingsConfig, clock: Clock) {
+  if (place === undefined) return null;
+  if (!/^https?:/.test(place)) return createFileAlphaRates(place);
+  return createHttpAlphaRates({ url: place, clock });
+}
+
+function paymentsOf(config: SurroundingsConfig, clock: Clock) {
+  const secrets = wholeGroup(config, STRIPE_SECRETS);
+  if (config.CENTRAL_PAYMENTS !== 'stripe' || secrets === null) {
+    return config.CENTRAL_PAYMENTS === 'simulated' ? 'simulated' : null;
+  }
+  return createStripePayments({
+    secretKey: secrets.CENTRAL_STRIPE_SECRET_KEY,
+    callbackSecret: secrets.CENTRAL_STRIPE_CALLBACK_SECRET,
+    clock,
+  });
+}
+
+function backupsOf(config: SurroundingsConfig, folder: string) {
+  const environment = backupVariables(config);
+  if (config.CENTRAL_BACKUP_REPOSITORY === undefined) {
+    const bytesPerAccount = Math.floor(config.CENTRAL_BACKUP_GIB * GIB);
+    return { backupStorage: null, backupFolder: { folder, bytesPerAccount } };
+  }
+  const prefix = config.CENTRAL_BACKUP_REPOSITORY;
+  return { backupStorage: createResticLocation({ prefix, environment }), backupFolder: null };
+}
+
+function backupVariables(config: SurroundingsConfig): Record<string, string> {
+  const prefix = 'CENTRAL_BACKUP_';
+  return Object.fromEntries(
+    Object.entries(config)
+      .filter(([name]) => /^CENTRAL_BACKUP_(?:AWS|RESTIC_REST)_/.test(name))
+      .flatMap(([name, value]) =>
+        typeof value === 'string' ? [[name.slice(prefix.length), value]] : [],
+      ),
+  );
+}
+
+function chatOf(config: SurroundingsConfig, clock: Clock) {
+  const chat = wholeGroup(config, CHAT_MEMBERS);
+  if (chat === null) return null;
+  const options = {
+    authorizeUrl: chat.CENTRAL_CHAT_AUTHORIZE_URL,
+    tokenUrl: chat.CENTRAL_CHAT_TOKEN_URL,
+    userUrl: chat.CENTRAL_CHAT_USER_URL,
+    clientId: chat.CENTRAL_CHAT_CLIENT_ID,
+    clientSecret: chat.CENTRAL_CHAT_CLIENT_SECRET,
+    redirectUrl: chat.CENTRAL_CHAT_REDIRECT_URL,
+    scope: config.CENTRAL_CHAT_SCOPE,
+  };
+  return createOAuthChat(options, clock);
+}

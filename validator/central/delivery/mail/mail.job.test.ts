@@ -1,0 +1,24 @@
+import { expect, it } from 'vitest';
+import { afterAttempt } from './mail.job.ts';
+
+const HOUR_MS = 3_600_000;
+
+it('tries eight times within 32 hours, then gives up', () => {
+  let nowMs = 0;
+  let attempts = 0;
+  let state = 'waiting';
+  while (state === 'waiting') {
+    attempts += 1;
+    const move = afterAttempt('transient', attempts, nowMs);
+    ({ state } = move);
+    nowMs = move.due_at;
+  }
+  expect([state, attempts]).toEqual(['failed', 8]);
+  expect(nowMs).toBeGreaterThan(31 * HOUR_MS);
+  expect(nowMs).toBeLessThan(32 * HOUR_MS);
+});
+
+it('stops at once when sent or refused for good', () => {
+  expect(afterAttempt('sent', 1, 5)).toEqual({ state: 'sent', due_at: 5 });
+  expect(afterAttempt('permanent', 1, 5)).toEqual({ state: 'failed', due_at: 5 });
+});

@@ -1,0 +1,66 @@
+import { createServer } from 'node:net';
+import { expect, it } from 'vitest';
+import { systemClock } from '#shared/runtime/clock.ts';
+import { createWebhookPost, isAllowedAddress, targetProblem } from './webhook-post.ts';
+
+it.each([
+  ...['0.0.0.0', '10.1.2.3', '100.64.0.1', '127.0.0.1', '169.254.169.254', '172.31.255.255'],
+  ...['192.0.2.1', '192.168.1.1', '198.19.0.1', '224.0.0.1', '255.255.255.255'],
+  ...['::', '::1', '::ffff:10.0.0.1', '::ffff:8.8.8.8', 'fc00::1', 'fe80::1', 'ff02::1'],
+  ...['2001:db8::1', '2002:7f00:1::', '64:ff9b::a00:1', 'nonsense'],
+])('sends nothing to %s', (address) => {
+  expect(isAllowedAddress(address, 'public')).toBe(false);
+});
+
+it.each(['8.8.8.8', '172.32.0.1', '2606:4700:4700::1111'])('sends to %s', (address) => {
+  expect(isAllowedAddress(address, 'public')).toBe(true);
+  expect(isAllowedAddress(address, 'loopback')).toBe(false);
+});
+
+it.each([
+  ['https://example.com/hook', null],
+  ['https://8.8.8.8:8443/hook', null],
+  ['http://example.com/hook', 'does not begin with https://'],
+  ['https://user:secret@example.com/', 'holds a user name or password'],
+  ['https://10.0.0.1/', 'leads to a private or reserved address'],
+  // Other ways to write 127.0.0.1 and ::1.
+  ['https://2130706433/', 'leads to a private or reserved address'],
+  ['https://0x7f.1/', 'leads to a private or reserved address'],
+  ['https://[::ffff:127.0.0.1]/', 'leads to a private or reserved address'],
+  ['https://[::1]/', 'leads to a private or reserved address'],
+  ['file:///etc/passwd', 'does not begin with https://'],
+  ['hook', 'is not a URL'],
+])('judges %s', (url, problem) => {
+  expect(targetProblem(url, 'public')).toBe(problem);
+});
+
+it('stays on this machine where it is told to', () => {
+  expect(targetProblem('http://localhost:1234/hook', 'loopback')).toBeNull();
+  expect(targetProblem('https://example.com/', 'loopback')).toMatch(/away from this machine/);
+  expect(targetProblem('ftp://localhost/', 'loopback')).toMatch(/neither/);
+});
+
+it('judges what a name resolves to when it connects, and connects to nothing else', async () => {
+  let connections = 0;
+  const server = createServer((socket) => {
+    connections += 1;
+    socket.destroy();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  try {
+    const { port } = server.address() as { port: number };
+    const post = createWebhookPost({ clock: systemClock, targets: 'public' });
+    const { signal } = new AbortController();
+    for (const host of ['localhost', '127.0.0.1']) {
+      const url = `https://${host}:${port}/`;
+      const { status, error } = await post({ url, headers: {}, body: '{}' }, signal);
+      expect([status, error]).toEqual([
+        null,
+        `${host} leads to an address that webhooks are not sent to`,
+      ]);
+    }
+    expect(connections).toBe(0);
+  } finally {
+    server.close();
+  }
+});

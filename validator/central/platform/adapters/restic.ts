@@ -1,0 +1,93 @@
+/** Repositories of backups where the operator says: any location that restic knows, with the credentials it needs there. */
+import { mkdir, rename, rm } from 'node:fs/promises';
+import { isAbsolute, join } from 'node:path';
+import { z } from 'zod';
+import { repositoryVariables } from '#shared/api/agent/operations.ts';
+import type { RunCommand } from '#shared/runtime/run-command.ts';
+import type { BackupStorage, PruneRepository } from '../ports.ts';
+
+export type ResticLocationOptions = {
+  /** A path, `sftp:…`, `s3:…`, `rest:…` and so on; the repository's id is added to it. */
+  prefix: string;
+  /** Variables of restic's back end: they reach every node that runs a backup, whatever its rights. */
+  environment: Record<string, string>;
+};
+
+/** Beside the repositories, for what is being deleted. */
+const REMOVED = 'removed';
+const ID = /^[0-9a-f-]{36}$/;
+
+/**
+ * The back end has one set of credentials: rights cannot be told apart here, nor sizes known. Only a path can be
+ * removed from here; elsewhere `remove` rejects, and the operator has to.
+ */
+export function createResticLocation({
+  prefix,
+  environment,
+}: ResticLocationOptions): BackupStorage {
+  const base = prefix.replace(/\/+$/, '');
+  return {
+    place: async ({ id }) => ({ location: `${base}/${id}`, environment: { ...environment } }),
+    bytesOf: async () => null,
+    async remove(id) {
+      if (!isAbsolute(base) || !ID.test(id)) {
+        throw new Error(`the backups in ${base}/${id} have to be removed by the operator`);
+      }
+      await mkdir(join(base, REMOVED), { recursive: true, mode: 0o700 });
+      const away = join(base, REMOVED, id);
+      // Of an earlier attempt that was cut off.
+      await rm(away, { recursive: true, force: true });
+      await rename(join(base, id), away).catch((error: unknown) => {
+        if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+      });
+      await rm(away, { recursive: true, force: true });
+    },
+  };
+}
+
+// MERGED validator/central/platform/adapters/restic.ts: Takes snapshots out of repositories with restic, run here as a bounded child; secrets go by its environment alone.
+const TIMEOUT_MS = 600_000;
+const MAX_OUTPUT_BYTES = 8 * 1024 * 1024;
+/** Ids in one command line; the rest goes with the next prune. */
+const MAX_IDS = 10_000;
+const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+/** Of restic's own words in an error. */
+const MAX_SHOWN_CHARS = 300;
+
+const Snapshots = z.array(z.object({ id: z.string().regex(/^[0-9a-f]{64}$/) })).nullable();
+
+export function createResticPrune(run: RunCommand): PruneRepository {
+  return async ({ password, ...address }, keepSnapshots) => {
+    const secrets = { ...repositoryVariables(address), RESTIC_PASSWORD: password };
+    const env = { ...secrets, PATH, GOMAXPROCS: '1' };
+
+    async function restic(...args: string[]): Promise<string> {
+      const options = { timeoutMs: TIMEOUT_MS, maxOutputBytes: MAX_OUTPUT_BYTES, env };
+      const result = await run('restic', ['--no-cache', '--quiet', ...args], options);
+      if (result.exitCode === 0) return result.stdout;
+      const cause = result.ended ?? result.stderr.trim().slice(0, MAX_SHOWN_CHARS);
+      throw new Error(`restic ${args[0]}: ${cause}`);
+    }
+
+    try {
+      // Of children that were killed, here or on nodes: others' that live stay.
+      await restic('unlock');
+    } catch (error) {
+      if (isAbsent(error)) return false;
+      throw error;
+    }
+    const kept = new Set(keepSnapshots);
+    const present = Snapshots.parse(JSON.parse(await restic('snapshots', '--json'))) ?? [];
+    if (kept.size > 0 && !present.some(({ id }) => kept.has(id))) {
+      // Whatever the reason: the others may be all that there is.
+      throw new Error('none of the snapshots to keep is in the repository');
+    }
+    const waste = present.map(({ id }) => id).filter((id) => !kept.has(id));
+    if (waste.length > 0) await restic('forget', '--prune', ...waste.slice(0, MAX_IDS));
+    return true;
+  };
+}
+
+function isAbsent(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ENOENT';
+}

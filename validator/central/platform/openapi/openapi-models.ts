@@ -1,0 +1,236 @@
+/** Puts the generated description in order: plain model names, only models in use, errors on every operation. Pure. */
+import { errorProfileOf } from '../edge/error-profiles.ts';
+import { WELL_FORMED, WINDOW_MS } from '../idempotency/idempotency.ts';
+
+type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+type JsonObject = { [key: string]: Json };
+
+const MODELS = '#/components/schemas/';
+/** What the generator appends to the copy of a model that is used in requests. */
+const REQUEST_SUFFIX = 'Input';
+
+const ERROR_MODEL = 'ErrorResponse';
+const FLAT_MODEL = 'FlatErrorResponse';
+/** Any that is refused for what was sent, and the one that is not. */
+const CLIENT_ERROR = 422;
+const INTERNAL_ERROR = 500;
+const text = { type: 'string' };
+const ErrorResponse: JsonObject = {
+  type: 'object',
+  required: ['success', 'error', 'message', 'status_code', 'request_id', 'timestamp'],
+  properties: {
+    success: { const: false },
+    error: {
+      type: 'object',
+      required: ['code', 'message', 'hint', 'request_id'],
+      properties: { code: text, message: text, hint: text, request_id: text },
+    },
+    message: text,
+    status_code: { type: 'integer' },
+    error_id: { type: ['string', 'null'] },
+    request_id: text,
+    timestamp: text,
+    api_context: { type: 'null' },
+    validation_errors: {
+      type: 'array',
+      items: { type: 'object', properties: { field: text, message: text, type: text } },
+    },
+    details: { type: ['object', 'null'] },
+  },
+};
+
+/** What the older route groups answer instead (contract 2.3). */
+const FlatErrorResponse: JsonObject = {
+  type: 'object',
+  required: ['success', 'message'],
+  properties: { success: { const: false }, message: text },
+};
+
+/**
+ * A model used in requests and responses is described once; where the two differ in more than whether they
+ * are closed, it throws: such a model needs two names. `prefix` is what the paths lie below.
+ */
+export function plainModels<Document extends object>(document: Document, prefix = ''): Document {
+  const source = JSON.parse(JSON.stringify(document)) as JsonObject;
+  const components = objectAt(source, 'components');
+  const all = objectAt(components, 'schemas');
+  const paths = objectAt(source, 'paths');
+  const plainOf = (name: string) => plainName(name, all);
+
+  const models: JsonObject = {};
+  for (const name of namesInUse(paths, all)) {
+    const model = renamed(all[name] ?? {}, plainOf);
+    const plain = plainOf(name);
+    const present = models[plain];
+    if (present !== undefined && !equal(present, model)) {
+      throw new Error(`the model ${plain} differs between requests and responses`);
+    }
+    models[plain] = model;
+  }
+  const described = describedPaths(renamed(paths, plainOf) as JsonObject, prefix);
+  models[ERROR_MODEL] = ErrorResponse;
+  if (namesInUse(described, {}).has(FLAT_MODEL)) models[FLAT_MODEL] = FlatErrorResponse;
+  const sorted = Object.entries(models).sort(([a], [b]) => (a < b ? -1 : 1));
+  const ordered = {
+    ...source,
+    paths: described,
+    components: { ...components, schemas: Object.fromEntries(sorted) },
+  };
+  return ordered as unknown as Document;
+}
+
+/** `X` for `XInput` where there is an `X`; a model really named so keeps its name. */
+function plainName(name: string, all: JsonObject): string {
+  const base = name.slice(0, -REQUEST_SUFFIX.length);
+  return name.endsWith(REQUEST_SUFFIX) && Object.hasOwn(all, base) ? base : name;
+}
+
+/** Names that the paths refer to, directly or through other models. */
+function namesInUse(paths: JsonObject, all: JsonObject): Set<string> {
+  const found = new Set<string>();
+  const visit = (value: Json): void => {
+    if (Array.isArray(value)) value.forEach(visit);
+    else if (value !== null && typeof value === 'object') {
+      for (const [key, child] of Object.entries(value)) {
+        const name = key === '$ref' ? modelOf(child) : null;
+        if (name === null) visit(child);
+        else if (!found.has(name)) {
+          found.add(name);
+          visit(all[name] ?? {});
+        }
+      }
+    }
+  };
+  visit(paths);
+  return found;
+}
+
+/** A deep copy with plain references; open objects throughout, for members may be added at any time. */
+function renamed(value: Json, plainOf: (name: string) => string): Json {
+  if (Array.isArray(value)) return value.map((child) => renamed(child, plainOf));
+  if (value === null || typeof value !== 'object') return value;
+  const result: JsonObject = {};
+  for (const [key, child] of Object.entries(value)) {
+    if (key === 'additionalProperties' && child === false) continue;
+    const name = key === '$ref' ? modelOf(child) : null;
+    result[key] = name === null ? renamed(child, plainOf) : `${MODELS}${plainOf(name)}`;
+  }
+  return result;
+}
+
+/** Adds the error answers; the base address itself is `/`. */
+function describedPaths(paths: JsonObject, prefix: string): JsonObject {
+  const result: JsonObject = {};
+  for (const [path, item] of Object.entries(paths)) {
+    const operations = Object.entries(item as JsonObject).map(([method, operation]) => [
+      method,
+      withErrors(operation as JsonObject, `${prefix}${path}`),
+    ]);
+    result[path === '' ? '/' : path] = Object.fromEntries(operations);
+  }
+  return result;
+}
+
+function withErrors(operation: JsonObject, path: string): JsonObject {
+  const takesInput = 'parameters' in operation || 'requestBody' in operation;
+  const isGuarded = needsCredential(operation['security'] ?? []);
+  const error = (description: string, schema: JsonObject): JsonObject => ({
+    description,
+    content: { 'application/json': { schema } },
+  });
+  const refusal = errorSchema(path, CLIENT_ERROR);
+  const failure = errorSchema(path, INTERNAL_ERROR);
+  const either = equal(refusal, failure) ? refusal : { anyOf: [refusal, failure] };
+  const isOnce = takesKey(operation['parameters']);
+  const answers = objectAt(operation, 'responses');
+  return {
+    ...operation,
+    responses: {
+      ...(isOnce ? replayable(answers) : answers),
+      ...(isGuarded ? { 401: error('No valid credential', refusal) } : {}),
+      ...(isOnce ? { 409: error(IN_PROGRESS, refusal) } : {}),
+      ...(takesInput
+        ? { 422: error(isOnce ? KEY_REFUSED : 'A field failed validation', refusal) }
+        : {}),
+      default: error('Any other error', either),
+    },
+  };
+}
+
+function replayable(answers: JsonObject): JsonObject {
+  const entries = Object.keys(answers).map((status) => [
+    status,
+    { ...objectAt(answers, status), headers: REPLAY_HEADERS },
+  ]);
+  return Object.fromEntries(entries);
+}
+
+function errorSchema(path: string, status: number): JsonObject {
+  const isFlat = errorProfileOf(path, status) === 'flat';
+  return { $ref: `${MODELS}${isFlat ? FLAT_MODEL : ERROR_MODEL}` };
+}
+
+/** One empty requirement among others means that none is needed. */
+function needsCredential(security: Json): boolean {
+  if (!Array.isArray(security) || security.length === 0) return false;
+  return security.every((entry) => Object.keys(entry ?? {}).length > 0);
+}
+
+function modelOf(reference: Json): string | null {
+  const isModel = typeof reference === 'string' && reference.startsWith(MODELS);
+  return isModel ? reference.slice(MODELS.length) : null;
+}
+
+function equal(a: Json, b: Json): boolean {
+  return canonical(a) === canonical(b);
+}
+
+function canonical(value: Json): string {
+  return JSON.stringify(value, (_, child: Json) => {
+    if (child === null || typeof child !== 'object' || Array.isArray(child)) return child;
+    return Object.fromEntries(Object.entries(child).sort(([a], [b]) => (a < b ? -1 : 1)));
+  });
+}
+
+function objectAt(parent: JsonObject, key: string): JsonObject {
+  const value = parent[key];
+  return value !== null && typeof value === 'object' && !Array.isArray(value) ? value : {};
+}
+
+// MERGED validator/central/platform/openapi/openapi-models.ts: How the description shows routes that run once per Idempotency-Key: from `config.once`, by which they do. Pure.
+const KEY_HEADER = 'Idempotency-Key';
+const HOURS = WINDOW_MS / 3_600_000;
+
+/** The headers that such a route takes, as JSON schema. */
+export const ONCE_HEADERS = {
+  type: 'object',
+  properties: {
+    [KEY_HEADER]: {
+      type: 'string',
+      pattern: WELL_FORMED.source,
+      description: `Runs once per key: for ${HOURS} hours the same request with the same key gets the first answer again, marked by the header Idempotent-Replayed.`,
+    },
+  },
+};
+
+/** Of an answer that may be a stored one. */
+export const REPLAY_HEADERS = {
+  'Idempotent-Replayed': {
+    schema: { type: 'string', const: 'true' },
+    description: 'Only on an answer that was stored under the Idempotency-Key before.',
+  },
+};
+
+export const IN_PROGRESS =
+  'The first request with this Idempotency-Key is still running (idempotency_in_progress, Retry-After says when to ask again), or another conflict';
+export const KEY_REFUSED = `A field failed validation, the Idempotency-Key is malformed (idempotency_key_invalid), or it was used for another request within ${HOURS} hours (idempotency_key_reused)`;
+
+/** Whether an operation of the generated description has that header. */
+export function takesKey(parameters: unknown): boolean {
+  return (
+    Array.isArray(parameters) &&
+    parameters.some((entry: { name?: unknown; in?: unknown } | null) => {
+      return entry?.in === 'header' && entry.name === KEY_HEADER;
+    })
+  );
+}
