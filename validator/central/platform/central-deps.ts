@@ -9,7 +9,6 @@ import type { Sessions } from '../accounts/auth/session.ts';
 import type { StreamTickets } from '../accounts/auth/stream-ticket.ts';
 import type { BackupFolder } from '../backups/storage/backup-storage.ts';
 import type { Mails } from '../delivery/mail/mail.service.ts';
-import type { Targets } from '../delivery/webhooks/webhook-post.ts';
 import type { NodePlaces } from '../providers/node-address.ts';
 import type { ProviderTokens } from '../providers/provider-token.service.ts';
 import type { Notifier } from './database/notifier.ts';
@@ -98,7 +97,7 @@ export type CentralOptions = {
   /** Where people read what checks are about; null or absent: nowhere. */
   docsUrl?: string | null;
   /** Where webhooks may lead; `public` when absent. */
-  webhookTargets?: Targets;
+  webhookTargets?: 'public' | 'loopback';
   /** Where nodes may be; `public` when absent. */
   nodePlaces?: NodePlaces;
   /** What hashing a password costs; 19 MiB and two passes when absent. */

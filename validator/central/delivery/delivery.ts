@@ -1,14 +1,14 @@
 /** What outlasts its request: logs and terminals of pods, events of accounts, put together. */
 import type { HttpServer } from '#shared/http/server.ts';
-import { requireOwnPod } from '../../market/pods/pod-access.ts';
-import type { CentralDeps } from '../../platform/central-deps.ts';
-import { registerEventStreamRoutes } from '../events/event.routes.ts';
-import { createEventStreams } from '../events/event-stream.ts';
-import { registerPodLogRoutes } from './pod-logs.routes.ts';
-import { createPodLogs } from './pod-logs.ts';
-import { registerStreamTicketRoutes } from './stream-ticket.routes.ts';
-import { registerTerminalRoutes } from './terminal.routes.ts';
-import { createTerminals } from './terminal.service.ts';
+import { requireOwnPod } from '../market/pods/pod-access.ts';
+import type { CentralDeps } from '../platform/central-deps.ts';
+import { registerEventStreamRoutes } from './events/event.routes.ts';
+import { createEventStreams } from './events/event-stream.ts';
+import { registerPodLogRoutes } from './streams/pod-logs.routes.ts';
+import { createPodLogs } from './streams/pod-logs.ts';
+import { registerStreamTicketRoutes } from './streams/stream-ticket.routes.ts';
+import { registerTerminalRoutes } from './streams/terminal.routes.ts';
+import { createTerminals } from './streams/terminal.service.ts';
 
 /** Registers their routes below /api. */
 export function registerStreams(api: HttpServer, deps: CentralDeps): void {
