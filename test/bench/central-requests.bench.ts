@@ -1,4 +1,5 @@
 /** What the central API's own work costs: a small authenticated read over HTTP, and the transaction of a rental. */
+
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,6 +11,7 @@ import { openSqlite } from '#shared/runtime/sqlite.ts';
 import { rentIn } from '../../validator/central/market/rentals/rental.service.ts';
 import { openCentralDatabase } from '../../validator/central/platform/database/database.ts';
 import type { Database } from '../../validator/central/platform/database/tables.ts';
+import type { UserIdentity } from '../../validator/central/platform/identity.ts';
 import { createTestCentral, type TestCentral } from '../fakes/scenes/central-fixture.ts';
 import { DEFAULT_TEMPLATE, PUBLIC_KEY } from '../fakes/scenes/market-fixture.ts';
 import { median, type Row, ratioAtLeast, valueAtLeast } from '../measure/row.ts';
