@@ -1,30 +1,24 @@
-/**
- * Before the tests: a Docker engine must answer, or the run fails with one sentence. After them:
- * whatever they left in it is removed, and named as a failure, for such a test does not clean up.
- */
+/** Requires a Docker engine that answers, before any test runs, and gives the tests the id of their run. */
 import { request } from 'node:http';
 import type { TestProject } from 'vitest/node';
 import { systemRandom } from '#shared/runtime/random.ts';
+import { RUN_VARIABLE } from './run/leftovers.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** This run's id; tests label what they create in Docker `io.podwright.test-run=<id>`. */
+    /** Id of this run. Tests label what they create in Docker `io.podwright.test-run=<id>`. */
     testRun: string;
   }
 }
 
 type Answer = { status: number; body: string };
-type LeftOver = { kind: string; name: string; path: string };
 
 const DEFAULT_HOST = 'unix:///var/run/docker.sock';
 const ANSWER_TIMEOUT_MS = 4_000;
 
-/** Checks the engine and gives this run its id; the function returned is the teardown. */
-export async function setup(project: TestProject): Promise<() => Promise<void>> {
+export async function setup(project: TestProject): Promise<void> {
   await checkEngine();
-  const runId = systemRandom.uuid();
-  project.provide('testRun', runId);
-  return () => removeLeftOvers(`io.podwright.test-run=${runId}`);
+  project.provide('testRun', process.env[RUN_VARIABLE] ?? systemRandom.uuid());
 }
 
 async function checkEngine(): Promise<void> {
@@ -34,54 +28,12 @@ async function checkEngine(): Promise<void> {
   );
   if (problem === null) return;
   throw new Error(
-    `The tests need a Docker engine, and ${engineHost()} gave none (${problem}): ` +
+    `The tests need a Docker engine, and ${engineHost()} did not answer (${problem}): ` +
       'run "sudo sh systemd/prerequisites.sh", or set DOCKER_HOST.',
   );
 }
 
-async function removeLeftOvers(label: string): Promise<void> {
-  const found = await listLeftOvers(label);
-  if (found.length === 0) return;
-  // Set now: vitest ends a teardown that takes too long, with the exit status of the moment.
-  process.exitCode = 1;
-  // A network or volume can go only when no container uses it.
-  for (const kind of ['container', 'network', 'volume']) {
-    const ofKind = found.filter((object) => object.kind === kind);
-    await Promise.all(ofKind.map(({ path }) => ask('DELETE', path)));
-  }
-  const names = found.map(({ kind, name }) => `${kind} ${name}`).join(', ');
-  throw new Error(`Tests left these in Docker, where they are removed now: ${names}`);
-}
-
-async function listLeftOvers(label: string): Promise<LeftOver[]> {
-  const filters = encodeURIComponent(JSON.stringify({ label: [label] }));
-  const [containers, networks, volumes] = await Promise.all([
-    list<{ Id: string; Names: string[] }[]>(`/containers/json?all=true&filters=${filters}`),
-    list<{ Id: string; Name: string }[]>(`/networks?filters=${filters}`),
-    list<{ Volumes: { Name: string }[] | null }>(`/volumes?filters=${filters}`),
-  ]);
-  return [
-    ...containers.map(({ Id, Names }) => ({
-      kind: 'container',
-      name: Names[0]?.slice(1) ?? Id,
-      path: `/containers/${Id}?force=true&v=true`,
-    })),
-    ...networks.map(({ Id, Name }) => ({ kind: 'network', name: Name, path: `/networks/${Id}` })),
-    ...(volumes.Volumes ?? []).map(({ Name }) => ({
-      kind: 'volume',
-      name: Name,
-      path: `/volumes/${encodeURIComponent(Name)}?force=true`,
-    })),
-  ];
-}
-
-async function list<T>(path: string): Promise<T> {
-  const { status, body } = await ask('GET', path);
-  if (status !== 200) throw new Error(`Docker answered ${status} to GET ${path}: ${body}`);
-  return JSON.parse(body);
-}
-
-/** One request to the engine, without dockerode, which has its one home in agent/docker. */
+/** One request to the engine, without dockerode, which only agent/containers/engine imports. */
 function ask(method: string, path: string): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const options = { ...engineAddress(), method, path, timeout: ANSWER_TIMEOUT_MS };

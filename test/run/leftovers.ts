@@ -1,0 +1,230 @@
+/**
+ * Finds and removes what a test run leaves on the host: processes, Docker objects, network namespaces, firewall
+ * chains and mounts. Only objects with our labels that appeared during the run are touched, and none that belongs to an
+ * agent outside the run.
+ */
+import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+
+/** Environment variable that marks the processes of a run; its value is the run's id. */
+export const RUN_VARIABLE = 'PODWRIGHT_TEST_RUN';
+
+/** Label of Docker objects that a test creates directly; its value is the run's id. */
+const RUN_LABEL = 'io.podwright.test-run';
+const EXECUTOR_LABEL = 'io.podwright.executor';
+const LABEL_PREFIX = 'io.podwright.';
+
+export type Run = {
+  id: string;
+  /** Temporary folder of the run. */
+  folder: string;
+  /** Session of the test process and of its children. */
+  session: number;
+};
+
+/** State of the host before the run. */
+export type Before = {
+  objects: ReadonlySet<string>;
+  namespaces: ReadonlySet<string>;
+  chains: ReadonlySet<string>;
+};
+
+type DockerObject = {
+  kind: 'container' | 'network' | 'volume' | 'image';
+  id: string;
+  name: string;
+  labels: Record<string, string>;
+};
+
+/** Containers first: the others cannot be removed while a container uses them. */
+const KINDS = ['container', 'network', 'volume', 'image'] as const;
+
+export function hostState(): Before {
+  return {
+    objects: new Set(dockerObjects().map(({ id }) => id)),
+    namespaces: new Set(networkNamespaces()),
+    chains: new Set(firewallChains()),
+  };
+}
+
+/** Kills the processes of the run and returns their command lines. */
+export function killProcesses({ id, folder, session }: Run): string[] {
+  const killed: string[] = [];
+  for (const pid of processIds()) {
+    const found = processOf(pid);
+    if (found === null || pid === process.pid) continue;
+    const isOurs =
+      found.session === session ||
+      found.environment.includes(`${RUN_VARIABLE}=${id}`) ||
+      found.command.includes(folder);
+    // A process inside a container ends with its container.
+    if (!isOurs || found.isContained) continue;
+    try {
+      process.kill(pid, 'SIGKILL');
+      killed.push(found.command);
+    } catch {
+      // It has ended meanwhile.
+    }
+  }
+  return killed;
+}
+
+/**
+ * Removes the run's Docker objects and returns their kinds and names. Agents inside a test process cannot label what
+ * they create with the run, so while other tests run on this host only labelled objects are removed.
+ */
+export function removeObjects({ id }: Run, before: Before): string[] {
+  const claimed = executorsOfLiveAgents(id);
+  const isShared = otherTestsRun();
+  const left = dockerObjects().filter(
+    (object) =>
+      object.labels[RUN_LABEL] === id ||
+      (object.labels[RUN_LABEL] === undefined &&
+        !isShared &&
+        !before.objects.has(object.id) &&
+        !claimed.has(object.labels[EXECUTOR_LABEL] ?? '')),
+  );
+  for (const kind of KINDS) {
+    for (const object of left.filter((each) => each.kind === kind)) {
+      const force = kind === 'network' ? [] : ['--force'];
+      command('docker', kind, 'rm', ...force, ...(kind === 'container' ? ['-v'] : []), object.id);
+    }
+  }
+  return left.map(({ kind, name }) => `${kind} ${name}`);
+}
+
+/** Removes the network namespaces, firewall chains and mounts that the run added; returns what it found. */
+export function removeHostChanges({ folder }: Run, before: Before): string[] {
+  const namespaces = networkNamespaces().filter((name) => !before.namespaces.has(name));
+  for (const name of namespaces) command('ip', 'netns', 'del', name);
+  const chains = firewallChains().filter((chain) => !before.chains.has(chain));
+  removeChains(chains);
+  const mounts = mountsBelow(folder);
+  for (const path of mounts) command('umount', '--lazy', path);
+  return [
+    ...namespaces.map((name) => `network namespace ${name}`),
+    ...chains.map((name) => `firewall chain ${name}`),
+    ...mounts.map((path) => `mount ${path}`),
+  ];
+}
+
+function dockerObjects(): DockerObject[] {
+  return KINDS.flatMap((kind) => {
+    const all = kind === 'container' || kind === 'image' ? ['--all'] : [];
+    const filter = ['--filter', 'label=io.podwright.managed'];
+    const ids = [
+      ...lines(command('docker', kind, 'ls', '--quiet', ...all, ...filter)),
+      ...lines(command('docker', kind, 'ls', '--quiet', ...all, '--filter', `label=${RUN_LABEL}`)),
+      ...lines(
+        command('docker', kind, 'ls', '--quiet', ...all, '--filter', 'label=io.podwright.test'),
+      ),
+    ];
+    if (ids.length === 0) return [];
+    return inspect(kind, [...new Set(ids)]);
+  });
+}
+
+function inspect(kind: DockerObject['kind'], ids: readonly string[]): DockerObject[] {
+  type Inspected = {
+    Id?: string;
+    Name?: string;
+    RepoTags?: string[];
+    Labels?: Record<string, string> | null;
+    Config?: { Labels?: Record<string, string> | null };
+  };
+  const text = command('docker', kind, 'inspect', ...ids);
+  const found = (text === '' ? [] : JSON.parse(text)) as Inspected[];
+  return found.map((object) => {
+    const id = object.Id ?? object.Name ?? '';
+    const labels = object.Config?.Labels ?? object.Labels ?? {};
+    const ours = Object.entries(labels).filter(([name]) => name.startsWith(LABEL_PREFIX));
+    const name = object.Name?.replace(/^\//, '') || object.RepoTags?.[0] || id;
+    return { kind, id, name, labels: Object.fromEntries(ours) };
+  });
+}
+
+/** Executors whose agents run outside of this test run, such as those of an `npm start` beside it. */
+function executorsOfLiveAgents(runId: string): Set<string> {
+  const claimed = processIds().flatMap((pid) => {
+    const environment = processOf(pid)?.environment ?? [];
+    if (environment.includes(`${RUN_VARIABLE}=${runId}`)) return [];
+    return environment
+      .filter((entry) => entry.startsWith('AGENT_EXECUTOR_ID='))
+      .map((entry) => entry.slice('AGENT_EXECUTOR_ID='.length));
+  });
+  return new Set(claimed);
+}
+
+/** True while a vitest process is alive, which this run's are not any more. */
+function otherTestsRun(): boolean {
+  return processIds().some((pid) => processOf(pid)?.command.includes('vitest.mjs') === true);
+}
+
+type Process = { command: string; environment: string[]; session: number; isContained: boolean };
+
+/** Null for a process that has ended or that we may not read. */
+function processOf(pid: number): Process | null {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    // The fields after the command's closing bracket: state, parent, process group, session.
+    const session = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[3]);
+    return {
+      command: readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim(),
+      environment: readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0'),
+      session,
+      isContained: readlinkSync(`/proc/${pid}/ns/pid`) !== readlinkSync('/proc/self/ns/pid'),
+    };
+  } catch {
+    return null;
+  }
+}
+
+function processIds(): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number);
+}
+
+function networkNamespaces(): string[] {
+  return lines(command('ip', 'netns', 'list')).map((line) => line.split(' ')[0] ?? '');
+}
+
+function firewallChains(): string[] {
+  return lines(command('iptables', '-S'))
+    .filter((line) => line.startsWith('-N PODWRIGHT'))
+    .map((line) => line.slice('-N '.length));
+}
+
+/** Jumps to a chain are deleted first: a chain that is in use cannot be removed. */
+function removeChains(chains: readonly string[]): void {
+  for (const rule of lines(command('iptables', '-S'))) {
+    const words = rule.split(' ');
+    if (rule.startsWith('-A ') && chains.includes(words.at(-1) ?? '')) {
+      command('iptables', '-D', ...words.slice(1));
+    }
+  }
+  for (const chain of chains) command('iptables', '-F', chain);
+  for (const chain of chains) command('iptables', '-X', chain);
+}
+
+/** Deepest first. */
+function mountsBelow(folder: string): string[] {
+  return readFileSync('/proc/self/mounts', 'utf8')
+    .split('\n')
+    .map((line) => line.split(' ')[1] ?? '')
+    .filter((path) => path.startsWith(`${folder}/`))
+    .toReversed();
+}
+
+/** Output of a program; empty where the program is missing or fails. */
+function command(program: string, ...args: string[]): string {
+  try {
+    return execFileSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+  } catch {
+    return '';
+  }
+}
+
+function lines(text: string): string[] {
+  return text.split('\n').filter((line) => line !== '');
+}
