@@ -47,7 +47,7 @@ import { createReadTag } from './updates/image-registry.ts';
 import { registerReleaseRoutes } from './updates/release.routes.ts';
 import { createReleases, type ReleaseSource } from './updates/release.service.ts';
 import { createRewardEstimates, registerRewardEstimateRoutes } from './weights/reward-estimate.ts';
-import { createWeights, type Weighing } from './weights/weights.ts';
+import { createWeights, type WeightSettings } from './weights/weights.ts';
 import { createWeightsDelivery } from './weights/weights-delivery.ts';
 
 export type ValidatorOptions = {
@@ -63,7 +63,7 @@ export type ValidatorOptions = {
   policy: Policy;
   /** Stays the caller's to close. */
   store: EvidenceStore;
-  weighing: Weighing;
+  weightSettings: WeightSettings;
   /** What hosts have to prove; null for nothing. */
   proof: ProofSize | null;
   /** How lines are measured; null or absent: they are not. */
@@ -102,12 +102,12 @@ const LINES_LEASE_MS = 300_000;
 
 /** `start` begins the health loop; `close` ends it and the listener. The caller listens on `server`. */
 export function createValidator(options: ValidatorOptions) {
-  const { clock, random, log, signer, store, weighing, listIntervalMs } = options;
+  const { clock, random, log, signer, store, weightSettings, listIntervalMs } = options;
   const holder = random.uuid();
   const central = createCentralClient({ baseUrl: options.centralUrl, signer, clock, random });
   const trusted = options.trusted ?? [{ hotkey: signer.hotkey }];
   const evidence = createEvidence({
-    ...{ store, signer, trusted, clock, log, policy: weighing.policy },
+    ...{ store, signer, trusted, clock, log, policy: weightSettings.policy },
   });
   const validator = signer.hotkey;
   const outbox = createOutbox({
@@ -118,9 +118,9 @@ export function createValidator(options: ValidatorOptions) {
     },
   });
   const weights = createWeights({
-    ...weighing,
+    ...weightSettings,
     ...{ store, clock, log, signer, trusted, evidence, outbox },
-    isOurs() {
+    holdsLease() {
       const untilMs = clock.now() + listIntervalMs + WEIGHTS_LEASE_MS;
       return acquireLease(store, { name: 'weights', holder, untilMs }, clock.now());
     },
@@ -159,7 +159,7 @@ export function createValidator(options: ValidatorOptions) {
     noted: turns.line.noted,
     hosts,
     lowKbit: options.policy.checks.min_bandwidth_mbit * KBIT_PER_MBIT,
-    isOurs: () => {
+    holdsLease: () => {
       const untilMs = clock.now() + LINES_LEASE_MS;
       return acquireLease(store, { name: 'lines', holder, untilMs }, clock.now());
     },
@@ -233,7 +233,10 @@ export function createValidator(options: ValidatorOptions) {
   const relaySocket = createSocketRelay(connectTo);
   registerGatewayRoutes(server, { directory, health, rentals, sendTo, relaySocket, clock });
   registerReleaseRoutes(server, releases);
-  registerRewardEstimateRoutes(server, createRewardEstimates({ ...weighing, store, validator }));
+  registerRewardEstimateRoutes(
+    server,
+    createRewardEstimates({ ...weightSettings, store, validator }),
+  );
 
   const startPasses = (what: string, run: () => Promise<void>): Loop =>
     startLoop({

@@ -38,7 +38,7 @@ import { keyProblem } from './keys/own-key.ts';
 import { releaseLoginOf } from './updates/release-login.ts';
 import { fileMetagraph } from './weights/metagraph.ts';
 import { DEFAULT_POLICY_FILE, readWeightPolicy } from './weights/weight-policy.ts';
-import type { Weighing } from './weights/weights.ts';
+import type { WeightSettings } from './weights/weights.ts';
 
 const HELP = `podwright validator ${VERSION}
 
@@ -114,7 +114,7 @@ async function run(argv: readonly string[]): Promise<void> {
   if (command === 'prove-account') return print(await proveAccountOf(words, config, systemClock));
   const checks = readKnownCheckPolicy(config.VALIDATOR_CHECK_POLICY);
   const { serve } = await import('./serve.ts');
-  await serve(config, { weighing: weighingOf(config), checks }, process.env, (stop) =>
+  await serve(config, { weightSettings: weightSettingsOf(config), checks }, process.env, (stop) =>
     stopOnSignal(stop, fail),
   );
 }
@@ -144,7 +144,7 @@ async function checkConfig(command: ConfigCommand): Promise<void> {
     config === null
       ? []
       : problemsOf(
-          () => weighingOf(config),
+          () => weightSettingsOf(config),
           () => readKnownCheckPolicy(config.VALIDATOR_CHECK_POLICY),
           () => checkGatewayFiles(config),
           () => releaseLoginOf(config),
@@ -226,7 +226,7 @@ async function payOut(words: readonly string[], databaseFile: string | null): Pr
   await runPayoutCommand({ ...place, words, isPaid: paysOut(process.env) }, ports);
 }
 
-function weighingOf(config: ValidatorConfig): Weighing {
+function weightSettingsOf(config: ValidatorConfig): WeightSettings {
   const { VALIDATOR_METAGRAPH: metagraph } = config;
   return {
     policy: readWeightPolicy(config.VALIDATOR_WEIGHT_POLICY ?? DEFAULT_POLICY_FILE),

@@ -39,7 +39,7 @@ function reportOf(verdict: Verdict, reason: string | null = null): HealthReport 
   return { ...report, verdict, checks };
 }
 
-/** Of lines without the prefix; histograms by their sums. */
+/** Lines without the prefix; histograms as their sums. */
 async function shown(...names: string[]): Promise<string[]> {
   const lines = (await metrics.render())
     .split('\n')
@@ -47,10 +47,10 @@ async function shown(...names: string[]): Promise<string[]> {
   return lines.filter((line) => names.some((name) => line.startsWith(name)));
 }
 
-it('counts checks, verdicts, passes and proofs, with no label that an agent chooses', async () => {
+it('counts checks, verdicts, passes and proofs without labels that an agent chooses', async () => {
   metrics.checked('one', reportOf('verified'));
   metrics.checked('two', reportOf('failed', 'AGENT_OUTDATED'));
-  metrics.checked('three', reportOf('withheld', 'something that an agent said'));
+  metrics.checked('three', reportOf('withheld', 'text chosen by an agent'));
   metrics.checked('gone', reportOf('withheld'));
   metrics.passed(4_000, new Set(['one', 'two', 'three']));
   metrics.proven('cpu', 2_000);
@@ -81,7 +81,7 @@ it('counts checks, verdicts, passes and proofs, with no label that an agent choo
   expect(await shown('executor_update_lag_seconds')).toEqual(['executor_update_lag_seconds 0']);
 });
 
-it('tells of outbox and weights what the ledger has', async () => {
+it('reports outbox and weights from the evidence store', async () => {
   const names = ['outbox_', 'weights_posted_timestamp_seconds'];
   const empty = await shown(...names);
   expect(empty.toSorted()).toEqual([
@@ -116,14 +116,14 @@ it('tells of outbox and weights what the ledger has', async () => {
 });
 
 it.each([false, true])(
-  'are at a listener of their own where that is asked: %s',
+  'are served on a separate listener if configured: %s',
   async (isSeparate) => {
     const validator = createValidator({
       ...{ clock, store, random: systemRandom, signer: testSigner(1) },
       log: createLog({ name: 'test', level: 'silent' }),
       ...{ centralUrl: 'http://127.0.0.1:9/api', centralHotkey: testSigner(5).hotkey, proof: null },
       policy: { acceptSimulated: false, checks: readCheckPolicy() },
-      weighing: {
+      weightSettings: {
         ...{ policy: goldenPolicy(), metagraph: null, embedded: false },
         ...{ cycleMs: HOUR_MS, epochMs: HOUR_MS, retentionDays: 14 },
       },

@@ -21,7 +21,7 @@ import { trustedHotkeys } from './keys/trusted-hotkeys.ts';
 import { openEvidenceStore } from './store/evidence-store.ts';
 import type { ReleaseSource } from './updates/release.service.ts';
 import { releaseLoginOf } from './updates/release-login.ts';
-import type { Weighing } from './weights/weights.ts';
+import type { WeightSettings } from './weights/weights.ts';
 
 /** Executors that do not answer, many of them, are what a pass waits for longest. */
 const TURN_WITHIN_MS = 3_600_000;
@@ -29,7 +29,7 @@ const TURN_WITHIN_MS = 3_600_000;
 /** Resolves when it serves. `stopOnSignal` gets what ends it; `environment` loses what systemd has put there. */
 export async function serve(
   config: ValidatorConfig,
-  { weighing, checks }: { weighing: Weighing; checks: CheckPolicy },
+  { weightSettings, checks }: { weightSettings: WeightSettings; checks: CheckPolicy },
   environment: Environment,
   stopOnSignal: (stop: () => Promise<void>) => void,
 ): Promise<void> {
@@ -61,7 +61,7 @@ export async function serve(
     proof: FULL_PROOF,
     line: FULL_LINE,
     store,
-    weighing,
+    weightSettings,
     checkIntervalMs: config.VALIDATOR_CHECK_INTERVAL_S * 1000,
     checksAtOnce: config.VALIDATOR_CHECKS_AT_ONCE,
     listIntervalMs: config.VALIDATOR_LIST_INTERVAL_S * 1000,
@@ -88,7 +88,7 @@ export async function serve(
   }
   validator.start();
   log.info({ host: config.VALIDATOR_HOST, port: config.VALIDATOR_PORT }, 'validator ready');
-  if (weighing.metagraph === null) log.warn('VALIDATOR_METAGRAPH is not set: no weights');
+  if (weightSettings.metagraph === null) log.warn('VALIDATOR_METAGRAPH is not set: no weights');
   stopOnSignal(close);
   const bounds = { turnWithinMs: TURN_WITHIN_MS };
   await serviceManager.ready({ look: validator.vitals, bounds });

@@ -61,7 +61,7 @@ export async function validatorCosts(): Promise<Row[]> {
   try {
     // Memory first: what the others leave as garbage would be taken for none.
     const rows = [await memory(store), ...(await epochCosts()), await closing(store)];
-    return [...rows, await signatures(), await weighing()];
+    return [...rows, await signatures(), await weightSettings()];
   } finally {
     await store.destroy();
     rmSync(folder, { recursive: true });
@@ -126,7 +126,7 @@ function sendFromElsewhere(load: RequestLoad): Promise<void> {
 }
 
 /** The pure function, on one cycle. */
-async function weighing(): Promise<Row> {
+async function weightSettings(): Promise<Row> {
   const hotkeys = Array.from({ length: HOTKEYS }, (_, at) => hotkey((at % 250) + 2));
   const entries = Array.from({ length: FLEET }, (_, at) =>
     entryOf(at, { hotkey: hotkeys[at % HOTKEYS] ?? hotkey(2), rented: at % 3 === 0 }),

@@ -105,7 +105,7 @@ beforeEach(async () => {
     ...{ clock: market.clock, random: systemRandom, log, signer: market.validator, store },
     ...{ centralUrl, centralHotkey: testSigner(5).hotkey, proof: SMALL_PROOF },
     policy: { acceptSimulated: false, checks: POLICY },
-    weighing: {
+    weightSettings: {
       ...{ policy: goldenPolicy(), metagraph: null, embedded: false },
       ...{ cycleMs: CYCLE_MS, epochMs: CYCLE_MS, retentionDays: 14 },
     },

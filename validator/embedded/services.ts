@@ -150,7 +150,7 @@ async function startOn(storage: Storage, parts: ServicesOptions): Promise<Servic
     proof: SMALL_PROOF,
     line: SMALL_LINE,
     store: storage.store,
-    weighing: {
+    weightSettings: {
       policy: { ...readWeightPolicy(DEFAULT_POLICY_FILE), ...LOCAL_WEIGHTS },
       metagraph: localMetagraph(storage.store, signers.validator.hotkey),
       embedded: true,

@@ -1,18 +1,18 @@
-/** Whether documents or epochs, one after the other, are a chain from where its head says that it begins to where it ends. Pure. */
+/** Verifies that documents or epochs form an unbroken chain between the ends that a signed head states. Pure. */
 import type { EvidenceHeadRow } from '../store/tables.ts';
 
-/** What is wrong with a chain, at one document or, where `seq` is null, as a whole. */
+/** Problem at one document, or of the whole chain if `seq` is null. */
 export type ChainProblem = { seq: number | null; problem: string };
 
-/** One document; `previous` is undefined where its text cannot be read. */
+/** One document; `previous` is undefined if its text cannot be read. */
 export type Link = { id: string; seq: number; previous: string | null | undefined };
 
-/** Where a chain begins and ends, by somebody who vouches for it. */
+/** First and last document of a chain, as signed. */
 export type Head = Pick<EvidenceHeadRow, 'first_seq' | 'first_previous' | 'last_seq' | 'last_id'>;
 
 type Gap = { from: number; to: number };
 
-/** `head`: as it counted before the documents were read; null where nobody can say whether all of them are there. */
+/** `head` is the trusted head before the documents were read; null if there is none. */
 export function createChainCheck(head: Head | null) {
   const problems: ChainProblem[] = [];
   const gaps: Gap[] = [];
@@ -34,13 +34,13 @@ export function createChainCheck(head: Head | null) {
   }
 
   return {
-    /** In the order of their numbers. */
+    /** Call in the order of `seq`. */
     add(link: Link): void {
       compare(link);
       last = link;
     },
 
-    /** What is wrong; `after`: the head as it counts now, for a validator may have written and forgotten meanwhile. */
+    /** All problems. `after` is the trusted head now: a running validator may have written and pruned meanwhile. */
     end(after: Head | null): ChainProblem[] {
       if (head === null || after === null) return [...problems, { seq: null, problem: HEADLESS }];
       const follows = next?.seq ?? head.first_seq;
@@ -55,12 +55,12 @@ export function createChainCheck(head: Head | null) {
 }
 
 const HEADLESS =
-  'the signed head of its chain is gone or does not count: nothing says whether it is whole';
-const OLDER = 'the head of its chain was begun anew after it and does not vouch for it';
-const BEYOND = 'it lies behind the end that the head of its chain names';
+  'the signed head of its chain is missing or not trusted: the chain may be incomplete';
+const OLDER = 'the head of its chain was begun anew after it and does not cover it';
+const BEYOND = 'it is newer than the last document that the head of its chain names';
 const OTHER_END = 'the head of its chain names another document in its place';
 
 function problemOf({ from, to }: Gap): ChainProblem {
-  const problem = from === to ? 'it is missing' : `all from it to ${to} are missing`;
+  const problem = from === to ? 'it is missing' : `all up to ${to} are missing`;
   return { seq: from, problem };
 }

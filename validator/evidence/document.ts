@@ -1,4 +1,4 @@
-/** One check run as a document that stands for itself: inputs, outcome, policy, times; signed and chained (validator reference 7). */
+/** The evidence document of a check run: inputs, checks, verdict, policies and times. Signed and chained; see README.md. */
 import { z } from 'zod';
 import { PublicKeyHex } from '#shared/api/agent/identity.ts';
 import { Inventory, VerifyResult } from '#shared/api/agent/inventory.ts';
@@ -17,31 +17,31 @@ import { type Facts, REFUSALS } from '../checks/check.ts';
 import type { CheckPolicy } from '../checks/check-policy.ts';
 import { Measured } from '../checks/measured.ts';
 import { judge } from '../checks/pipeline.ts';
-import { countsAt, type TrustedHotkey } from '../keys/trusted-hotkeys.ts';
+import { isTrustedAt, type TrustedHotkey } from '../keys/trusted-hotkeys.ts';
 import { CYCLE_VERDICTS, type CycleVerdict } from '../store/tables.ts';
 
-/** So that a signature can mean nothing else. */
+/** Domain separation: the signature is valid for nothing else. */
 const SIGNED_AS = 'podwright-evidence-v1\n';
 /** A SHA-256 in hex. */
 export const Sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 const EpochMs = z.int().min(0);
-/** Agents' answers hold fractions, which canonical JSON has none of: they are kept as texts. */
+/** Answers of agents contain fractions, which canonical JSON does not allow, so they are stored as text. */
 const JsonText = z.string().max(4_000_000);
 
 export const EvidenceDocument = z.strictObject({
   v: z.literal(1),
   executor_id: z.uuid(),
-  /** Counts the executor's documents from 1. */
+  /** Number in the executor's chain, from 1. */
   seq: z.int().min(1),
-  /** Id of the one before; null for the first. */
+  /** Id of the previous document; null for the first. */
   previous: Sha256.nullable(),
   validator: Hotkey,
-  /** Of the program that judged: another one may judge otherwise. */
+  /** Version of the program that judged; another version may judge differently. */
   program: z.string(),
-  /** That the agent's answers were signed with; null when none was believed. */
+  /** Key that signed the agent's answers; null if none was accepted. */
   agent_key: PublicKeyHex.nullable(),
   intent_hash: z.null(),
-  /** Null where no work was proven. */
+  /** Proof of work of the processor; null if none succeeded. */
   pow: z
     .strictObject({
       device: z.literal('cpu').optional(),
@@ -50,7 +50,7 @@ export const EvidenceDocument = z.strictObject({
       ms: z.int().min(0),
     })
     .nullable(),
-  /** The same of cards, each by its UUID; documents of older programs have none. */
+  /** Proofs of work of the cards by UUID; absent in documents of older versions. */
   pow_gpu: z
     .strictObject({
       device: z.literal('gpu'),
@@ -67,7 +67,7 @@ export const EvidenceDocument = z.strictObject({
     .default(null),
   policy_version: z.int(),
   policy_hash: Sha256,
-  /** Of what the checks went by; documents of older programs have none. */
+  /** Check policy; absent in documents of older versions. */
   check_policy_version: z.int().nullable().default(null),
   check_policy_hash: Sha256.nullable().default(null),
   started_at: EpochMs,
@@ -80,13 +80,13 @@ export const EvidenceDocument = z.strictObject({
     probe: JsonText.nullable(),
     transport_error: z.string().nullable(),
     refusal: z.enum(REFUSALS).nullable(),
-    /** Until when the provider's enrolment of `agent_key` counts. */
+    /** End of the provider's enrolment of `agent_key`. */
     enrolled_until: EpochMs.nullable(),
-    /** Unreachable inspections just before this one. */
+    /** Consecutive unreachable inspections before this one. */
     transport_failures: z.int().min(0),
     received_at: EpochMs,
     accept_simulated: z.boolean(),
-    /** `Measured` as text; documents of older programs have none. */
+    /** `Measured` as text; absent in documents of older versions. */
     measured: JsonText.nullable().default(null),
   }),
   checks: z.array(CheckResult),
@@ -95,7 +95,7 @@ export const EvidenceDocument = z.strictObject({
 });
 export type EvidenceDocument = z.output<typeof EvidenceDocument>;
 
-/** A check run, and what came of it. */
+/** A check run and its report. */
 export type CheckRun = {
   facts: Facts;
   transportFailures: number;
@@ -104,8 +104,8 @@ export type CheckRun = {
   finishedMs: number;
 };
 
-/** Where a document stands in its executor's chain, and who answers for it. */
-export type Place = {
+/** Position of a document in its executor's chain, its signer and its policies. */
+export type ChainPosition = {
   seq: number;
   previous: string | null;
   validator: Hotkey;
@@ -116,8 +116,7 @@ export type Place = {
 
 export type SignedDocument = { id: string; document: string; signature: string };
 
-/** The document of a run. */
-export function documentOf(run: CheckRun, place: Place): EvidenceDocument {
+export function documentOf(run: CheckRun, place: ChainPosition): EvidenceDocument {
   const { executor, inventory, probe, measured, policy, transportError, receivedMs } = run.facts;
   const { identity, refusal } = run.facts;
   const text = (value: unknown) => (value === null ? null : JSON.stringify(value));
@@ -171,7 +170,7 @@ function gpuPowOf({ measured: { gpu_proof: proof } }: Facts): EvidenceDocument['
   return { device: 'gpu', cards, ms: Math.round(proof.ms ?? 0) };
 }
 
-/** Its canonical text, the hash of that, and the signature over it. */
+/** Canonical text, its SHA-256 as id, and the signature over it. */
 export async function signDocument(
   document: EvidenceDocument,
   signer: Signer,
@@ -183,40 +182,40 @@ export async function signDocument(
 
 export type ReadDocument = { document: EvidenceDocument } | { problem: string };
 
-/** What it says, if it is what its id is of, and signed with one of `keys` in that key's time. */
+/** Parses a document and verifies its id and that it is signed with one of `keys` within that key's validity. */
 export function readDocument(signed: SignedDocument, keys: readonly TrustedHotkey[]): ReadDocument {
   const read = parseDocument(signed);
   if ('problem' in read) return read;
   const { validator, finished_at: finishedMs } = read.document;
-  if (!countsAt(keys, validator, finishedMs)) {
+  if (!isTrustedAt(keys, validator, finishedMs)) {
     return {
-      problem: `it is of ${naiveUtc(finishedMs)}Z and signed by ${validator}, whose signature does not count then`,
+      problem: `it is signed by ${validator}, which is not trusted at ${naiveUtc(finishedMs)}Z`,
     };
   }
   const key = publicKeyOf(validator);
   const bytes = signatureFromHex(signed.signature);
   const message = new TextEncoder().encode(SIGNED_AS + signed.document);
   if (key === null || bytes === null || !verifySr25519(message, bytes, key)) {
-    return { problem: 'its signature is not its validator’s' };
+    return { problem: 'its signature is not valid' };
   }
   return read;
 }
 
-/** The same without its signature, which costs milliseconds: for what we wrote ourselves. */
+/** Parses a document that this process wrote, without verifying the signature, which takes milliseconds. */
 export function parseDocument({
   id,
   document: text,
 }: Pick<SignedDocument, 'id' | 'document'>): ReadDocument {
-  if (sha256Hex(text) !== id) return { problem: 'its hash is another' };
+  if (sha256Hex(text) !== id) return { problem: 'its hash does not match' };
   const read = parseCanonicalJson(text);
   const parsed = EvidenceDocument.safeParse(read?.value);
-  if (!parsed.success) return { problem: 'it is not of a known form' };
+  if (!parsed.success) return { problem: 'it has an unknown format' };
   return { document: parsed.data };
 }
 
 /**
- * Whether judging the same inputs again gives the checks and the verdict that it states. What another version of
- * this program judged is believed, and what was judged by a policy that is not known (null).
+ * Returns true if judging the inputs again gives the stated checks and verdict. Documents of another program version or
+ * of an unknown policy (null) are accepted as they are.
  */
 export function reproducesVerdict(document: EvidenceDocument, checks: CheckPolicy | null): boolean {
   const { inputs, executor } = document;

@@ -1,4 +1,4 @@
-/** Writes every check run into the executor's chain, and takes away what is too old (validator reference 7). */
+/** Appends every check run to its executor's chain and prunes old documents. */
 import { type Clock, createBreath } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
@@ -20,44 +20,44 @@ import {
   replaceHead,
 } from './evidence.store.ts';
 
-/** Of one executor, whatever its age: one that fails is looked at again and again. */
+/** Per executor, whatever their age: a failing executor is inspected often. */
 const MAX_DOCUMENTS = 3_000;
-/** Heads that are remembered as good, so that their signatures cost nothing a second time. */
-const MAX_KNOWN_HEADS = 20_000;
+/** Heads whose signature was already verified. */
+const MAX_VERIFIED_HEADS = 20_000;
 
 export type EvidenceService = ReturnType<typeof createEvidence>;
 
 export type EvidenceOptions = {
   store: EvidenceStore;
   signer: Signer;
-  /** Whose heads are gone on from. */
+  /** Keys whose chains are continued. */
   trusted: readonly TrustedHotkey[];
-  /** What weights are made of: documents name it by version and hash. */
+  /** Weight policy, which documents name by version and hash. */
   policy: { readonly version: number };
   clock: Pick<Clock, 'monotonicMs' | 'now'>;
   log: Pick<Log, 'error'>;
 };
 
-/** The head as it lies there, and whether it is ours to go on from. */
+/** Stored head, and the same head if its signature is trusted. */
 type FoundHead = { row: EvidenceHeadRow | undefined; ours: EvidenceHeadRow | null };
 
 export function createEvidence(options: EvidenceOptions) {
   const { store, signer, trusted, policy, clock, log } = options;
   const policyHash = sha256Hex(canonicalJson(policy));
-  const knownHeads = new Map<string, string>();
+  const verifiedHeads = new Map<string, string>();
 
-  function isOurs(row: EvidenceHeadRow): boolean {
+  function holdsLease(row: EvidenceHeadRow): boolean {
     const text = sha256Hex(canonicalJson(row));
-    if (knownHeads.get(row.executor_id) === text) return true;
+    if (verifiedHeads.get(row.executor_id) === text) return true;
     if (!isTrustedHead(row, trusted)) return false;
-    if (knownHeads.size >= MAX_KNOWN_HEADS) knownHeads.clear();
-    knownHeads.set(row.executor_id, text);
+    if (verifiedHeads.size >= MAX_VERIFIED_HEADS) verifiedHeads.clear();
+    verifiedHeads.set(row.executor_id, text);
     return true;
   }
 
   async function headOf(tx: StoreDb, executorId: string): Promise<FoundHead> {
     const row = await findHead(tx, executorId);
-    return { row, ours: row !== undefined && isOurs(row) ? row : null };
+    return { row, ours: row !== undefined && holdsLease(row) ? row : null };
   }
 
   async function advance(
@@ -68,28 +68,28 @@ export function createEvidence(options: EvidenceOptions) {
     await replaceHead(tx, await signHead(claim, signer, clock.now()), row);
   }
 
-  /** What the next document follows. A head that is gone, or not ours, or behind its rows, is begun anew, and shows it. */
+  /** Last document of a chain. A head that is missing, not trusted or behind its rows is begun anew, which verification detects. */
   async function endOf(tx: StoreDb, executorId: string) {
     const { row, ours } = await headOf(tx, executorId);
     const top = await lastEvidence(tx, executorId);
     const head = ours !== null && (top?.seq ?? 0) <= ours.last_seq ? ours : null;
     if (head !== null) return { row, head, last: { seq: head.last_seq, id: head.last_id } };
     if (row !== undefined || top !== undefined) {
-      log.error({ executor: executorId }, 'the head of its evidence is gone or not ours');
+      log.error({ executor: executorId }, 'head of evidence chain is missing or not trusted');
     }
     return { row, head, last: top ?? null };
   }
 
-  async function prune(tx: StoreDb, executorId: string, beforeMs: number): Promise<void> {
+  async function pruneChain(tx: StoreDb, executorId: string, beforeMs: number): Promise<void> {
     const { row, ours } = await headOf(tx, executorId);
     const pruned = await pruneEvidence(tx, executorId, { beforeMs, keep: MAX_DOCUMENTS });
-    // What is not ours, or behind its rows, stays as it is, for whoever looks.
+    // A head that is not trusted or behind its rows is left for the operator to examine.
     if (pruned !== null && ours !== null && pruned.seq <= ours.last_seq)
       await advance(tx, row, claimAfterPruning(ours, pruned));
   }
 
   return {
-    /** Resolves with the document's id once it is on disk, and with it what `first` wrote before. */
+    /** Stores a document in one transaction with what `first` writes before it. Resolves with its id. */
     async record(run: CheckRun, first?: (tx: StoreDb) => Promise<void>): Promise<string> {
       const { id: executorId } = run.facts.executor;
       return store.transaction().execute(async (tx) => {
@@ -124,11 +124,11 @@ export function createEvidence(options: EvidenceOptions) {
       });
     },
 
-    /** Keeps the newest of what was finished at `beforeMs` or later, and the ends of chains whose last was at `endsBeforeMs`. */
-    async forget(beforeMs: number, endsBeforeMs: number): Promise<void> {
+    /** Deletes documents finished before `beforeMs`, and heads of empty chains whose last document was pruned before `endsBeforeMs`. */
+    async prune(beforeMs: number, endsBeforeMs: number): Promise<void> {
       const breath = createBreath(clock);
       for (const executorId of await executorsWithEvidence(store)) {
-        await store.transaction().execute((tx) => prune(tx, executorId, beforeMs));
+        await store.transaction().execute((tx) => pruneChain(tx, executorId, beforeMs));
         await breath();
       }
       await deletePrunedHeads(store, endsBeforeMs);
@@ -136,7 +136,7 @@ export function createEvidence(options: EvidenceOptions) {
   };
 }
 
-/** Its beginning moves up; one that vouches for later documents only begins where it did. */
+/** Moves the beginning of the chain behind the pruned documents, unless it already begins later. */
 function claimAfterPruning(head: EvidenceHeadRow, pruned: Pruned): HeadClaim {
   const { executor_id, last_seq, last_id } = head;
   const pruned_ms = Math.max(head.pruned_ms ?? 0, pruned.finishedMs);

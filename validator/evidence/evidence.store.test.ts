@@ -21,7 +21,7 @@ const stranger = createSigner(new Uint8Array(32).fill(2));
 
 const log = createLog({ name: 'test', level: 'silent' });
 
-/** Of a validator with that key. */
+/** Evidence service of a validator with the given key. */
 const evidenceOf = (own: LocalSigner, trusted: readonly TrustedHotkey[] = [own]) =>
   createEvidence({
     ...{ store, signer: own, trusted, log },
@@ -67,7 +67,7 @@ const remove = (...seqs: number[]) =>
 
 const heads = () => store.selectFrom('evidence_heads').selectAll();
 
-/** What nobody can do by the ledger's own means. */
+/** Bypasses the trigger that rejects updates. */
 async function tamper(change: Partial<Awaited<ReturnType<typeof rows>>[number]>, seq = 2) {
   await sql`drop trigger if exists evidence_stays_as_it_is`.execute(store);
   await store.updateTable('evidence').set(change).where('seq', '=', seq).execute();
@@ -110,28 +110,28 @@ describe('the document of a check run', () => {
     },
   );
 
-  it('is nobody else’s, and no other text', async () => {
+  it('rejects another signer and another text', async () => {
     await evidence.record(checkRun({ atMs: 5_000 }));
     const { row, document } = await firstDocument();
     const forged = { ...(await signDocument(document, stranger)), id: row.id };
     expect(readDocument(forged, [signer])).toEqual({
-      problem: 'its signature is not its validator’s',
+      problem: 'its signature is not valid',
     });
     const spaced = { ...row, document: `${row.document} ` };
-    expect(readDocument(spaced, [signer])).toEqual({ problem: 'its hash is another' });
+    expect(readDocument(spaced, [signer])).toEqual({ problem: 'its hash does not match' });
     const bare = await signDocument({ ...document, v: 2 as 1 }, signer);
-    expect(readDocument(bare, [signer])).toEqual({ problem: 'it is not of a known form' });
+    expect(readDocument(bare, [signer])).toEqual({ problem: 'it has an unknown format' });
   });
 });
 
 describe('a chain', () => {
   beforeEach(async () => {
-    // Together, as the health service does: each executor's documents still follow each other.
+    // Concurrently, as the health service does: each executor's documents still follow each other.
     await Promise.all([1, 2, 3, 4].map((at) => evidence.record(checkRun({ atMs: at * 1_000 }))));
     await evidence.record(checkRun({ number: 2, atMs: 9_000, verdict: 'failed' }));
   });
 
-  it('is exported whole, each executor its own', async () => {
+  it('is exported completely, one chain per executor', async () => {
     const { lines, problems } = await exported();
     expect([lines.length, problems]).toEqual([5, []]);
     const documents = lines.map((line) => JSON.parse(line));
@@ -143,34 +143,34 @@ describe('a chain', () => {
     expect((await exported(executorId(2))).lines).toEqual([lines[4]]);
   });
 
-  it('is never changed', async () => {
+  it('rejects updates', async () => {
     const change = store.updateTable('evidence').set({ verdict: 'ok' }).execute();
     await expect(change).rejects.toThrow(/never changed/);
   });
 
   it.each<[string, () => Promise<unknown>, string]>([
-    ['text', () => tamper({ document: '{}' }), 'its hash is another'],
+    ['text', () => tamper({ document: '{}' }), 'its hash does not match'],
     [
       'signature',
       () => tamper({ signature: `0x${'00'.repeat(64)}` }),
-      'its signature is not its validator’s',
+      'its signature is not valid',
     ],
     [
       'executor',
       () => tamper({ executor_id: executorId(2), seq: 2 }),
-      'it belongs to another place',
+      'it belongs to another executor or position',
     ],
-    ['gap', () => remove(2, 3), 'all from it to 3 are missing'],
+    ['gap', () => remove(2, 3), 'all up to 3 are missing'],
     ['beginning', () => remove(1), 'it is missing'],
-    ['end', () => remove(3, 4), 'all from it to 4 are missing'],
+    ['end', () => remove(3, 4), 'all up to 4 are missing'],
   ])('shows a changed %s', async (_, change, problem) => {
     await change();
     const { problems } = await exported();
     expect(problems.map((found) => found.problem)).toContain(problem);
   });
 
-  it('loses its beginning, and goes on', async () => {
-    await evidence.forget(3_000, 0);
+  it('continues after its beginning was pruned', async () => {
+    await evidence.prune(3_000, 0);
     expect((await rows()).map((row) => [row.executor_id, row.seq])).toEqual([
       [executorId(2), 1],
       [executorId(1), 3],
@@ -178,12 +178,12 @@ describe('a chain', () => {
     ]);
     await evidence.record(checkRun({ atMs: 10_000 }));
     expect(await problemsNow()).toEqual([]);
-    await evidence.forget(20_000, 0);
+    await evidence.prune(20_000, 0);
     expect([await rows(), await problemsNow()]).toEqual([[], []]);
     await evidence.record(checkRun({ atMs: 30_000 }));
     expect([(await rows()).map(({ seq }) => seq), await problemsNow()]).toEqual([[6], []]);
-    // What has ended long ago leaves nothing.
-    await evidence.forget(40_000, 40_000);
+    // A chain that ended long ago leaves no head.
+    await evidence.prune(40_000, 40_000);
     expect(await heads().execute()).toEqual([]);
   });
 });
@@ -193,29 +193,29 @@ describe('the head of a chain', () => {
     for (const at of [1, 2, 3, 4]) await evidence.record(checkRun({ atMs: at * 1_000 }));
   });
 
-  const HEADLESS = /^null: the signed head of its chain is gone or does not count/;
+  const HEADLESS = /^null: the signed head of its chain is missing or not trusted/;
 
-  it('shows what was taken away, however much is written after it', async () => {
+  it('reveals removed documents, however many are written later', async () => {
     await remove(4);
     await evidence.record(checkRun({ atMs: 5_000 }));
     expect((await rows()).map(({ seq }) => seq)).toEqual([1, 2, 3, 5]);
     await remove(1);
-    await evidence.forget(1_500, 0);
+    await evidence.prune(1_500, 0);
     expect(await problemsNow()).toEqual(['1: it is missing', '4: it is missing']);
   });
 
-  it('that is gone is begun anew, and vouches for what comes after alone', async () => {
+  it('is begun anew when missing, and covers only later documents', async () => {
     await remove(3, 4);
     await store.deleteFrom('evidence_heads').execute();
     expect(await problemsNow()).toEqual([expect.stringMatching(HEADLESS)]);
     await evidence.record(checkRun({ atMs: 5_000 }));
-    const older = 'the head of its chain was begun anew after it and does not vouch for it';
+    const older = 'the head of its chain was begun anew after it and does not cover it';
     expect(await problemsNow()).toEqual([`1: ${older}`, `2: ${older}`]);
-    await evidence.forget(2_500, 0);
+    await evidence.prune(2_500, 0);
     expect(await problemsNow()).toEqual([]);
   });
 
-  it('is no other, whoever signed it', async () => {
+  it('rejects a replaced head, whoever signed it', async () => {
     const [own] = await heads().execute();
     if (own === undefined) throw new Error('no head');
     const shorter = { ...own, last_seq: 3, last_id: (await rows())[2]?.id ?? '' };
@@ -225,17 +225,17 @@ describe('the head of a chain', () => {
       await put(forged);
       expect(await problemsNow()).toEqual([expect.stringMatching(HEADLESS)]);
     }
-    // An older one of ours, with the rows that are behind it.
+    // An older head of ours, with newer rows.
     await put(own);
     await evidence.record(checkRun({ atMs: 5_000 }));
     await put(own);
     expect(await problemsNow()).toEqual([
-      '5: it lies behind the end that the head of its chain names',
+      '5: it is newer than the last document that the head of its chain names',
       '4: it is missing',
     ]);
   });
 
-  it('is not gone on from by a validator that it does not know', async () => {
+  it('is not extended by a validator that does not trust it', async () => {
     await store.deleteFrom('evidence').where('seq', '>', 2).execute();
     const [own] = await heads().execute();
     if (own === undefined) throw new Error('no head');
@@ -249,28 +249,28 @@ describe('the head of a chain', () => {
     expect((await problemsNow()).map((problem) => problem.slice(0, 2))).toEqual(['1:', '2:']);
   });
 
-  it('is not believed with a chain that a stranger wrote anew', async () => {
+  it('is not trusted with a chain that another key rewrote', async () => {
     await store.deleteFrom('evidence').execute();
     await store.deleteFrom('evidence_heads').execute();
     const theirs = evidenceOf(stranger);
     for (const at of [1, 2]) await theirs.record(checkRun({ atMs: at * 1_000 }));
-    const signed = `signed by ${stranger.hotkey}, whose signature does not count then`;
+    const signed = `signed by ${stranger.hotkey}, which is not trusted at`;
     expect(await problemsNow()).toEqual([
-      expect.stringMatching(new RegExp(`^1: it is of 1970-01-01T00:00:01.+ ${signed}$`)),
-      expect.stringMatching(new RegExp(`^2: .+ ${signed}$`)),
+      expect.stringMatching(new RegExp(`^1: it is ${signed} 1970-01-01T00:00:01`)),
+      expect.stringMatching(new RegExp(`^2: it is ${signed} `)),
       expect.stringMatching(HEADLESS),
     ]);
     expect(await problemsNow([stranger])).toEqual([]);
   });
 
-  it('goes over to a new key in the time of both', async () => {
+  it('passes to a new key while both are valid', async () => {
     const next = createSigner(new Uint8Array(32).fill(3));
     const keys = [{ hotkey: signer.hotkey, notAfterMs: systemClock.now() + 60_000 }, next];
     await evidenceOf(next, keys).record(checkRun({ atMs: 5_000 }));
     expect(await problemsNow(keys)).toEqual([]);
     const late = [{ hotkey: signer.hotkey, notAfterMs: 3_500 }, next];
     expect(await problemsNow(late)).toEqual([
-      expect.stringMatching(/^4: it is of 1970-01-01T00:00:04/),
+      expect.stringMatching(/^4: it is signed by .+ not trusted at 1970-01-01T00:00:04/),
     ]);
     expect((await problemsNow([next])).length).toBe(4);
   });

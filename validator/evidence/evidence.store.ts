@@ -1,7 +1,7 @@
-/** Queries of the evidence table. */
+/** Queries of evidence documents and of the heads of their chains. */
 import type { EvidenceHeadRow, EvidenceRow, StoreDb } from '../store/tables.ts';
 
-/** The end of an executor's chain. */
+/** Newest document of an executor. */
 export function lastEvidence(
   db: StoreDb,
   executorId: string,
@@ -23,7 +23,7 @@ export function findEvidence(db: StoreDb, id: string): Promise<EvidenceRow | und
   return db.selectFrom('evidence').selectAll().where('id', '=', id).executeTakeFirst();
 }
 
-/** When the first document in [fromMs, toMs) was finished; null where there is none. */
+/** Finish time of the first document in [fromMs, toMs); null if there is none. */
 export async function firstEvidenceTime(
   db: StoreDb,
   fromMs: number,
@@ -40,7 +40,7 @@ export async function firstEvidenceTime(
   return row?.finished_ms ?? null;
 }
 
-/** Of each executor the id of the last document in [fromMs, toMs) that says something, else of the last one; by executor id. */
+/** Id of each executor's last document in [fromMs, toMs) that is not withheld, else of its last one; in the order of executor ids. */
 export async function decisiveEvidence(
   db: StoreDb,
   fromMs: number,
@@ -57,13 +57,13 @@ export async function decisiveEvidence(
   const decisive = new Map<string, (typeof rows)[number]>();
   for (const row of rows) {
     const before = decisive.get(row.executor_id);
-    const says = row.verdict !== 'withheld' || (before?.verdict ?? 'withheld') === 'withheld';
-    if (says) decisive.set(row.executor_id, row);
+    const isDecisive = row.verdict !== 'withheld' || (before?.verdict ?? 'withheld') === 'withheld';
+    if (isDecisive) decisive.set(row.executor_id, row);
   }
   return [...decisive.values()].map(({ id }) => id);
 }
 
-/** Executors of which there is evidence, or was: by their heads, in the order of their ids. */
+/** Ids of executors with documents or with a head, in order. */
 export async function executorsWithEvidence(db: StoreDb): Promise<string[]> {
   const rows = await db
     .selectFrom('evidence')
@@ -74,7 +74,7 @@ export async function executorsWithEvidence(db: StoreDb): Promise<string[]> {
   return rows.map((row) => row.executor_id);
 }
 
-/** The next `limit` documents of an executor after `seq`. */
+/** Next `limit` documents of an executor after `seq`. */
 export function evidenceAfter(
   db: StoreDb,
   executorId: string,
@@ -91,10 +91,10 @@ export function evidenceAfter(
     .execute();
 }
 
-/** The last of the documents that are taken away, and when the latest of them was finished. */
+/** Last pruned document, and the finish time of the latest one. */
 export type Pruned = { seq: number; id: string; finishedMs: number };
 
-/** Takes away the beginning of a chain: what is older than `beforeMs`, and all but the last `keep`. Null where all stays. */
+/** Deletes the beginning of a chain: documents older than `beforeMs`, and all but the last `keep`. Null if none was deleted. */
 export async function pruneEvidence(
   db: StoreDb,
   executorId: string,
@@ -122,7 +122,6 @@ export async function pruneEvidence(
   return { ...end, finishedMs: latest?.ms ?? 0 };
 }
 
-// MERGED validator/evidence/evidence.store.ts: Queries of the heads of chains.
 export function findHead(db: StoreDb, executorId: string): Promise<EvidenceHeadRow | undefined> {
   return db
     .selectFrom('evidence_heads')
@@ -131,7 +130,7 @@ export function findHead(db: StoreDb, executorId: string): Promise<EvidenceHeadR
     .executeTakeFirst();
 }
 
-/** In place of `before`. Throws where another process has changed it meanwhile: what goes with it is not to be kept. */
+/** Replaces head `before`. Throws if another process changed it meanwhile, which rolls back the caller's transaction. */
 export async function replaceHead(
   tx: StoreDb,
   row: EvidenceHeadRow,
@@ -148,11 +147,11 @@ export async function replaceHead(
     .where('signature', '=', before.signature)
     .executeTakeFirst();
   if (numUpdatedRows !== 1n) {
-    throw new Error(`another process has written evidence of ${row.executor_id} meanwhile`);
+    throw new Error(`another process wrote evidence of ${row.executor_id} meanwhile`);
   }
 }
 
-/** Of chains whose last document was taken away before `beforeMs`. */
+/** Deletes heads of empty chains whose last document was pruned before `beforeMs`. */
 export async function deletePrunedHeads(db: StoreDb, beforeMs: number): Promise<void> {
   await db
     .deleteFrom('evidence_heads')

@@ -48,14 +48,19 @@ afterEach(async () => {
 
 /** Nobody has to be behind it: what gets through is told that the list of nodes cannot be read. */
 async function gatewayWith(shown: typeof certificates): Promise<string> {
-  const weighing = { policy: goldenPolicy(), metagraph: null, embedded: false, retentionDays: 1 };
+  const weightSettings = {
+    policy: goldenPolicy(),
+    metagraph: null,
+    embedded: false,
+    retentionDays: 1,
+  };
   const validator = createValidator({
     ...{ ...ports, store, signer: own, certificates: shown, centralHotkey: central.hotkey },
     log: createLog({ name: 'test', level: 'silent' }),
     centralUrl: 'http://127.0.0.1:1/api',
     policy: { acceptSimulated: false, checks: readCheckPolicy() },
     proof: null,
-    weighing: { ...weighing, cycleMs: 60_000, epochMs: 60_000 },
+    weightSettings: { ...weightSettings, cycleMs: 60_000, epochMs: 60_000 },
     ...{ checkIntervalMs: 60_000, listIntervalMs: 60_000 },
   });
   validators.push(validator);

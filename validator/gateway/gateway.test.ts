@@ -118,7 +118,7 @@ beforeEach(async () => {
     policy: { acceptSimulated: false, checks: readCheckPolicy() },
     proof: null,
     store,
-    weighing: {
+    weightSettings: {
       policy: goldenPolicy(),
       metagraph: null,
       embedded: false,

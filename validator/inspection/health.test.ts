@@ -72,7 +72,7 @@ async function start() {
     centralHotkey: testSigner(5).hotkey,
     policy: { acceptSimulated: true, checks: readCheckPolicy() },
     proof: null,
-    weighing: {
+    weightSettings: {
       ...{ policy: goldenPolicy(), metagraph: null, embedded: true },
       ...{ cycleMs: CYCLE_MS, epochMs: CYCLE_MS, retentionDays: 14 },
     },

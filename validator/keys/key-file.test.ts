@@ -27,7 +27,7 @@ import {
   writeKeyFile,
 } from './key-file.ts';
 import { keyProblem } from './own-key.ts';
-import { countsAt, trustedHotkeys } from './trusted-hotkeys.ts';
+import { isTrustedAt, trustedHotkeys } from './trusted-hotkeys.ts';
 
 const PASSPHRASE = 'correct horse battery';
 const SEED = new Uint8Array(32).fill(7);
@@ -178,7 +178,7 @@ describe('before a start', () => {
       const set = file('ours.json', setOf(OWN.hotkey, next.hotkey), signer);
       expect(await asked(own, set)).toBeNull();
       const keys = trustedHotkeys(OWN.hotkey, set);
-      const counts = (hotkey: Hotkey, atMs: number) => countsAt(keys, hotkey, atMs);
+      const counts = (hotkey: Hotkey, atMs: number) => isTrustedAt(keys, hotkey, atMs);
       expect([counts(next.hotkey, 9), counts(next.hotkey, 10)]).toEqual([true, false]);
       expect(counts(createSigner(new Uint8Array(32).fill(9)).hotkey, 5)).toBe(false);
     }

@@ -9,7 +9,7 @@ import { isInWindow, type TrustedKey } from '#shared/signing/request-verifier.ts
 export type TrustedHotkey = Pick<TrustedKey, 'hotkey' | 'notBeforeMs' | 'notAfterMs'>;
 
 /** Whether a signature of that key and time counts. */
-export function countsAt(keys: readonly TrustedHotkey[], hotkey: Hotkey, atMs: number): boolean {
+export function isTrustedAt(keys: readonly TrustedHotkey[], hotkey: Hotkey, atMs: number): boolean {
   return keys.some((key) => key.hotkey === hotkey && isInWindow(key, atMs));
 }
 
@@ -21,8 +21,8 @@ export function trustedHotkeys(own: Hotkey, keySetFile: string | undefined): Tru
   if (keySetFile === undefined) return [{ hotkey: own }];
   try {
     const signed = readSignedKeySet(keySetFile);
-    const isOurs = signed.ss58 === own || signed.key_set.keys.some(({ ss58 }) => ss58 === own);
-    if (!isOurs) throw new Error(`it neither names our key ${own} nor is signed with it`);
+    const holdsLease = signed.ss58 === own || signed.key_set.keys.some(({ ss58 }) => ss58 === own);
+    if (!holdsLease) throw new Error(`it neither names our key ${own} nor is signed with it`);
     const roots = [...new Set([own, signed.ss58])];
     return trustedBy(
       roots.map((hotkey) => ({ hotkey, roles: ['validator-control'] })),

@@ -113,7 +113,7 @@ async function createScene(present: string | null = null) {
     ...{ clock, random: systemRandom, log, signer: validatorKey, store },
     ...{ centralUrl: 'http://127.0.0.1:9/api', centralHotkey: centralKey.hotkey, proof: null },
     policy: { acceptSimulated: false, checks: readCheckPolicy() },
-    weighing: {
+    weightSettings: {
       ...{ policy: goldenPolicy(), metagraph: null, embedded: false },
       ...{ cycleMs: 60_000, epochMs: 60_000, retentionDays: 14 },
     },

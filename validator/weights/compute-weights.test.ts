@@ -33,7 +33,7 @@ function computed(input: CycleSet, policy = goldenPolicy()) {
   return result;
 }
 
-/** By hotkey; 0 where none is posted. */
+/** Weight by hotkey; 0 if none is posted. */
 function weightsOf(input: CycleSet, policy: WeightPolicy = goldenPolicy()) {
   const { uids, weights } = computed(input, policy);
   const uidOf = new Map(input.neurons.map((neuron) => [neuron.hotkey, neuron.uid]));
@@ -47,14 +47,14 @@ const sum = (weights: readonly number[]) => weights.reduce((total, weight) => to
 const points = (entries: CycleEntry[], policy = goldenPolicy()) =>
   scoresOf({ number: 1, entries }, policy, false).map((score) => Number(score.points));
 
-it('hashes its input a cycle at a time to what the whole text gives', () => {
+it('hashes the input incrementally to the same value as the whole text', () => {
   for (const cycles of [[], [[]], [GOLDEN], [GOLDEN.slice(0, 2), [], GOLDEN]]) {
     const set = setOf(cycles);
     expect(computed(set).inputHash).toBe(sha256Hex(canonicalJson(set)));
   }
 });
 
-it('weighs the newest cycles of the window alone', () => {
+it('uses only the newest cycles of the window', () => {
   const failed = GOLDEN.map((entry) => ({ ...entry, verdict: 'failed' as const }));
   const policy = goldenPolicy({ window_cycles: 2 });
   const weights = (cycles: CycleEntry[][]) => computed(setOf(cycles), policy).weights;
@@ -63,7 +63,7 @@ it('weighs the newest cycles of the window alone', () => {
 });
 
 describe('the golden vector', () => {
-  it('has its points and its weights', () => {
+  it('gives the expected points and weights', () => {
     expect(points(GOLDEN)).toEqual([19_200_000, 183_750, 2_000_000, 350_000]);
     const { uids, weights } = computed(setOf([GOLDEN]));
     expect({ uids, weights }).toEqual({
@@ -72,7 +72,7 @@ describe('the golden vector', () => {
     });
   });
 
-  it('has its hashes, which are those of every later version', () => {
+  it('gives the same hashes in every version', () => {
     const { inputHash, policyHash, resultHash } = computed(setOf([GOLDEN]));
     expect([inputHash, policyHash, resultHash].map((hash) => hash.slice(0, 16))).toEqual([
       '796001e0a12238be',
@@ -92,7 +92,7 @@ describe('the golden vector', () => {
     });
   });
 
-  it('scaled to the largest has 65,535 there', () => {
+  it('gives the largest share 65,535 when scaled to the largest', () => {
     const weights = weightsOf(setOf([GOLDEN]), goldenPolicy({ conversion: 'max65535' }));
     expect(weights(A)).toBe(MAX_WEIGHT);
     expect(weights(BURN)).toBe(Math.floor((6_553.5 / 45_439.66) * MAX_WEIGHT));
@@ -103,15 +103,15 @@ describe('an executor earns nothing', () => {
   it.each<[string, Partial<CycleEntry>, string]>([
     ['that failed', { verdict: 'failed' }, 'failed'],
     ['whose GPUs are simulated', { simulated: true }, 'simulated'],
-    ['of a model without a rate', { gpu_model: 'NVIDIA Unheard' }, 'unknown_model'],
-    ['that asks for more than the policy lets it', { price_uusd: 8_000_001 }, 'price'],
+    ['for a model without a rate', { gpu_model: 'NVIDIA Unheard' }, 'unknown_model'],
+    ['with a price above the policy', { price_uusd: 8_000_001 }, 'price'],
     ['with a slow line', { bandwidth_mbit: 99 }, 'bandwidth'],
   ])('%s', (_, change, obstacle) => {
     const [score] = scoresOf({ number: 1, entries: [entryOf(1, change)] }, goldenPolicy(), false);
     expect(score).toMatchObject({ points: 0n, obstacles: [obstacle] });
   });
 
-  it('of a banned hotkey; one at the very limits earns', () => {
+  it('for a banned hotkey; an executor exactly at the limits earns', () => {
     const policy = goldenPolicy({ banned_hotkeys: [A] });
     expect(points([entryOf(1, { hotkey: A }), entryOf(2)], policy)).toEqual([0, 2_000_000]);
     expect(points([entryOf(1, { price_uusd: 8_000_000, bandwidth_mbit: 100 })])).toEqual([
@@ -119,14 +119,14 @@ describe('an executor earns nothing', () => {
     ]);
   });
 
-  it('simulated, except in a marketplace on one machine', () => {
+  it('if simulated, except in a local marketplace', () => {
     const cycles = [[entryOf(1, { hotkey: A, simulated: true })]];
     expect(weightsOf(setOf(cycles))(A)).toBe(0);
     expect(weightsOf(setOf(cycles, { embedded: true }))(A)).toBeGreaterThan(0);
   });
 });
 
-it('prices a MIG device by its part of the card', () => {
+it('rates a MIG device by its part of the card', () => {
   expect(points([entryOf(1, { gpu_model: `${H100} MIG 3g.40gb`, gpu_count: 2 })])).toEqual([
     2 * Math.floor((2_000_000 * 3) / 7),
   ]);
@@ -136,7 +136,7 @@ describe('idle GPUs beyond the cap', () => {
   const cap = { model: null, min_gpus: 1, max_gpus: 2, cap_gpus: 2 };
   const policy = goldenPolicy({ idle_caps: [cap] });
 
-  it('share the points of those that are wanted, hosts of another size or model and rented ones apart', () => {
+  it('share the capped points per model and host size; rented ones are not capped', () => {
     const entries = [
       entryOf(1),
       entryOf(2),
@@ -150,13 +150,13 @@ describe('idle GPUs beyond the cap', () => {
     ]);
   });
 
-  it('are worth as much on divided hosts as on whole ones', () => {
+  it('earn the same on divided hosts as on whole ones', () => {
     const whole = points([entryOf(1, { gpu_count: 2 }), entryOf(2, { gpu_count: 2 })], policy);
     const divided = points([entryOf(1), entryOf(2), entryOf(3, { gpu_count: 2 })], policy);
     expect(sum(divided)).toBe(sum(whole));
   });
 
-  it('count while they cannot be measured, and not once they failed', () => {
+  it('count while withheld, but not once failed', () => {
     const others = (verdict: CycleEntry['verdict']) =>
       points([entryOf(1, { gpu_count: 2 }), entryOf(2, { gpu_count: 2, verdict })], policy)[0];
     expect([others('ok'), others('withheld'), others('failed')]).toEqual([2e6, 2e6, 4e6]);
@@ -170,13 +170,13 @@ describe('the window', () => {
   const steady = entryOf(2, { hotkey: B });
   const of = (...own: CycleEntry[]) => weightsOf(setOf(own.map((entry) => [entry, steady])));
 
-  it('takes the mean of the cycles in which it was measured', () => {
+  it('averages the cycles in which an executor was measured', () => {
     const half = of(ok, failed);
     expect(half(A) * 2).toBeCloseTo(half(B), -1);
     expect(of(ok, ok)(A)).toBe(of(ok)(A));
   });
 
-  it('is not changed by cycles that were withheld', () => {
+  it('ignores withheld cycles', () => {
     for (const cycles of [
       [ok, failed, withheld],
       [withheld, ok, withheld, failed],
@@ -194,36 +194,36 @@ describe('the window', () => {
     expect([gaps(A), gaps(B), gaps(BURN)]).toEqual([plain(A), plain(B), plain(BURN)]);
   });
 
-  it('carries the last value of who is not measured any more for one cycle, then nothing', () => {
+  it('carries the last value of an unmeasured executor for one cycle, then gives nothing', () => {
     const dark = (cycles: number) => of(ok, failed, ok, ...Array(cycles).fill(withheld));
     expect(dark(3)(A)).toBe(of(ok, failed, ok)(A));
     expect(dark(4)(A)).toBe(of(ok)(A));
     expect(dark(5)(A)).toBe(0);
   });
 
-  it('has an end', () => {
+  it('ignores older cycles', () => {
     const policy = goldenPolicy({ window_cycles: 5 });
     const cycles = [failed, ok, ok, ok, ok, ok].map((entry) => [entry, steady]);
     const weights = weightsOf(setOf(cycles), policy);
     expect(weights(A)).toBe(of(ok)(A));
   });
 
-  it('counts rented and idle cycles to their pools', () => {
+  it('assigns rented and idle cycles to their pools', () => {
     const rented = entryOf(1, { hotkey: A, rented: true });
     const mixed = of(rented, ok);
-    // The whole pool of the rented, and a third of that of the idle.
+    // The whole mining pool and a third of the idle pool.
     expect(mixed(A)).toBe(Math.round((0.7 + 0.2 / 3) * MAX_WEIGHT));
   });
 });
 
 describe('the burn recipient', () => {
-  it('gets what nobody earned, all of it from an empty market', () => {
+  it('gets unearned shares, which is all weight in an empty market', () => {
     expect(computed(setOf([]))).toMatchObject({ uids: [0], weights: [MAX_WEIGHT] });
     const idle = weightsOf(setOf([[entryOf(2)]]));
     expect(idle(BURN)).toBe(Math.round(0.8 * MAX_WEIGHT));
   });
 
-  it('that is not registered stops everything', () => {
+  it('prevents any result when not registered', () => {
     const set = setOf([GOLDEN], { neurons: [{ uid: 0, hotkey: A }] });
     expect(computeWeights(set, goldenPolicy())).toBeNull();
     const policy = goldenPolicy({ burn_hotkey: hotkey(99) });
@@ -236,7 +236,7 @@ describe('the floor', () => {
   const poor = entryOf(2, { hotkey: B, gpu_model: 'poor' });
   const rates = { [H100]: 1_000_000_000, poor: 1 };
 
-  it('gives 1 to the smallest share, out of the largest weight', () => {
+  it('gives 1 to the smallest share, taken from the largest weight', () => {
     const { uids, weights } = computed(setOf([[rich, poor]]), goldenPolicy({ rates_uusd: rates }));
     expect([uids, weights]).toEqual([
       [0, 1, 2],
@@ -244,7 +244,7 @@ describe('the floor', () => {
     ]);
   });
 
-  it('gives 1 to live hotkeys without points where the policy says so', () => {
+  it('gives 1 to live hotkeys without points if the policy says so', () => {
     const worthless = entryOf(3, { hotkey: C, gpu_model: 'NVIDIA Unheard' });
     const failed = entryOf(4, { hotkey: hotkey(13), verdict: 'failed' });
     const set = setOf([[rich, worthless, failed]]);
@@ -254,7 +254,7 @@ describe('the floor', () => {
   });
 });
 
-it('gives nothing to hotkeys that are not registered, and their part to the others', () => {
+it('gives unregistered hotkeys nothing and their part to the others', () => {
   const entries = [entryOf(1, { hotkey: A }), entryOf(2, { hotkey: B })];
   const neurons = [BURN, A].map((key, uid) => ({ uid, hotkey: key }));
   const { uids, weights } = computed(setOf([entries], { neurons }));
@@ -295,7 +295,7 @@ describe('for random markets', () => {
       .map((value) => ({ value, at: random.int(1_000_000) }))
       .sort((a, b) => a.at - b.at)
       .map(({ value }) => value);
-  /** With one executor changed in every cycle. */
+  /** Changes one executor in every cycle. */
   const changed = (set: CycleSet, id: string, change: (entry: CycleEntry) => CycleEntry) => ({
     ...set,
     cycles: set.cycles.map(({ number, entries }) => ({
@@ -311,7 +311,7 @@ describe('for random markets', () => {
     }
   });
 
-  it('the order of executors and neurons changes nothing, hashes included', () => {
+  it('the order of executors and neurons does not matter, even for the hashes', () => {
     for (const set of markets) {
       const cycles = set.cycles.map(({ number, entries }) => ({
         number,
@@ -345,7 +345,7 @@ describe('for random markets', () => {
     }
   });
 
-  it('a hotkey that divides its executors among two gains no more than what is rounded', () => {
+  it('dividing executors among two hotkeys gains no more than rounding', () => {
     for (const set of markets) {
       const one = hotkey(20);
       const two = hotkey(61);

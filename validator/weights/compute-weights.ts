@@ -1,4 +1,7 @@
-/** Stored cycles and a policy in, weights out: no clock, network, fraction or order of maps in it (validator reference 8). Pure. */
+/**
+ * Computes weights from stored cycles and a policy. Pure, in integers only: no clock, network, fractions or dependence on
+ * the order of maps. README.md has the formula.
+ */
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import { sha256Hex } from '#shared/signing/signed-request.ts';
@@ -10,17 +13,17 @@ import {
   createInputHash,
 } from './cycle-set.ts';
 import {
-  createStandings,
+  createMeanPoints,
   FACTORS,
   type Factor,
+  type MeanPoints,
   POOLS,
   type Pool,
-  type Standing,
 } from './points.ts';
 import { type Share, toU16 } from './u16.ts';
 import { ONE_PPM, policyHashOf, type WeightPolicy } from './weight-policy.ts';
 
-/** One factor of one executor, and the document that it is read from. */
+/** One factor of one executor and the document that it comes from. */
 export type Explanation = {
   executor: string;
   factor: Factor;
@@ -35,43 +38,40 @@ export type WeightResult = {
   explain: Explanation[];
   inputHash: string;
   policyHash: string;
-  /** Over uids, weights and the two other hashes. */
+  /** SHA-256 over uids, weights and both other hashes. */
   resultHash: string;
 };
 
 export type Weigher = ReturnType<typeof createWeigher>;
 
-/**
- * Takes `count` cycles one after the other, oldest first: no more than one of them has to be in memory, whatever
- * the window is. `result` is asked for once, after the last.
- */
+/** Accumulates `count` cycles one at a time, oldest first, so that one cycle is in memory. Call `result` once, after the last. */
 export function createWeigher(
   policy: WeightPolicy,
   { count, embedded }: { count: number; embedded: boolean },
 ) {
-  const standings = createStandings(policy, { count, embedded });
+  const meanPoints = createMeanPoints(policy, { count, embedded });
   const hash = createInputHash();
   const hotkeys = new Set<Hotkey>();
   let last: readonly CycleEntry[] = [];
 
   return {
     add(cycle: Cycle): void {
-      standings.add(cycle);
+      meanPoints.add(cycle);
       hash.add(cycle);
       for (const { hotkey } of cycle.entries) hotkeys.add(hotkey);
       last = cycle.entries;
     },
 
-    /** Whoever had an executor in any of the cycles. */
+    /** Hotkeys with an executor in any of the cycles. */
     hotkeys: (): ReadonlySet<Hotkey> => hotkeys,
 
-    standings: (): Standing[] => standings.all(),
+    meanPoints: (): MeanPoints[] => meanPoints.all(),
 
-    /** Null: the burn recipient is not registered, so nothing may be posted. */
+    /** Null if the burn recipient is not registered, which means that nothing may be posted. */
     result(head: CycleSetHead): WeightResult | null {
       const burn = policy.burn_hotkey ?? head.validator;
       if (!head.neurons.some(({ hotkey }) => hotkey === burn)) return null;
-      const all = standings.all();
+      const all = meanPoints.all();
       const { uids, weights } = weightsOf(all, { head, policy, burn, live: liveHotkeys(last) });
       const hashes = { inputHash: hash.end(head), policyHash: policyHashOf(policy) };
       const result = { uids, weights, ...hashes };
@@ -81,7 +81,7 @@ export function createWeigher(
   };
 }
 
-/** The same of cycles that are all there. */
+/** Computes weights from a set with all cycles in memory. */
 export function computeWeights(input: CycleSet, policy: WeightPolicy): WeightResult | null {
   const { cycles, ...head } = input;
   const weigher = createWeigher(policy, { count: cycles.length, embedded: input.embedded });
@@ -93,19 +93,19 @@ type Weighed = {
   head: CycleSetHead;
   policy: WeightPolicy;
   burn: Hotkey;
-  /** With a node that passed in the last cycle. */
+  /** Hotkeys with a node that passed in the last cycle. */
   live: ReadonlySet<Hotkey>;
 };
 
-/** Uids ascending, each with its positive weight beside. */
-function weightsOf(standings: readonly Standing[], { head, policy, burn, live }: Weighed) {
+/** Uids in ascending order and their positive weights. */
+function weightsOf(meanPoints: readonly MeanPoints[], { head, policy, burn, live }: Weighed) {
   const uidOf = new Map(head.neurons.map(({ uid, hotkey }) => [hotkey, uid]));
-  const registered = standings.filter(({ latest }) => uidOf.has(latest.entry.hotkey));
+  const registered = meanPoints.filter(({ latest }) => uidOf.has(latest.entry.hotkey));
   const { shares, denominator } = sharesOf(registered, policy, burn);
   const weights = toU16(shares, {
     denominator,
     mode: policy.conversion,
-    isFloored: ({ hotkey, part }) =>
+    needsFloor: ({ hotkey, part }) =>
       hotkey !== burn && (part > 0n || (policy.live_floor && live.has(hotkey))),
   });
   const posted = [...weights]
@@ -116,17 +116,21 @@ function weightsOf(standings: readonly Standing[], { head, policy, burn, live }:
 }
 
 /**
- * Exact shares over a common denominator: each hotkey's part of both pools; the burn recipient has its own share,
- * and those of pools that nobody earned from. Hotkeys without points are there with none.
+ * Exact shares over a common denominator: each hotkey's part of both pools. The burn recipient gets its own share and
+ * that of every pool without points. Hotkeys without points have a share of 0.
  */
-function sharesOf(standings: readonly Standing[], { pools_ppm: ppm }: WeightPolicy, burn: Hotkey) {
-  const totals = { mining: totalOf(standings, 'mining'), idle: totalOf(standings, 'idle') };
+function sharesOf(
+  meanPoints: readonly MeanPoints[],
+  { pools_ppm: ppm }: WeightPolicy,
+  burn: Hotkey,
+) {
+  const totals = { mining: totalOf(meanPoints, 'mining'), idle: totalOf(meanPoints, 'idle') };
   const divisors = { mining: totals.mining || 1n, idle: totals.idle || 1n };
   const both = divisors.mining * divisors.idle;
   const empty = POOLS.filter((pool) => totals[pool] === 0n);
   const burned = empty.reduce((sum, pool) => sum + ppm[pool], ppm.burn);
   const parts = new Map<Hotkey, bigint>([[burn, BigInt(burned) * both]]);
-  for (const { latest, points } of standings) {
+  for (const { latest, points } of meanPoints) {
     const { hotkey } = latest.entry;
     const part = POOLS.reduce(
       (sum, pool) => sum + (BigInt(ppm[pool]) * points[pool] * both) / divisors[pool],
@@ -138,15 +142,15 @@ function sharesOf(standings: readonly Standing[], { pools_ppm: ppm }: WeightPoli
   return { shares, denominator: BigInt(ONE_PPM) * both };
 }
 
-function totalOf(standings: readonly Standing[], pool: Pool): bigint {
-  return standings.reduce((sum, { points }) => sum + points[pool], 0n);
+function totalOf(meanPoints: readonly MeanPoints[], pool: Pool): bigint {
+  return meanPoints.reduce((sum, { points }) => sum + points[pool], 0n);
 }
 
 function liveHotkeys(entries: readonly CycleEntry[]): Set<Hotkey> {
   return new Set(entries.filter(({ verdict }) => verdict === 'ok').map(({ hotkey }) => hotkey));
 }
 
-function explained({ executorId, latest }: Standing): Explanation[] {
+function explained({ executorId, latest }: MeanPoints): Explanation[] {
   return FACTORS.map((factor) => ({
     executor: executorId,
     factor,

@@ -12,7 +12,7 @@ const PLACE = {
 
 type Wish = { mode: 'shadow' | 'enforce'; message: string; rented?: boolean; before?: boolean };
 
-/** Whether containers in containers count as proven, by what their check says and what was known before. */
+/** `runtime_proven` of an entry, given the check result and the history. */
 function isProven({ mode, message, rented = false, before = false }: Wish): boolean | undefined {
   const document = documentOf(checkRun({ atMs: 1_800_000_000_000, rented }), PLACE);
   const checks = document.checks.map((check) =>
@@ -24,7 +24,7 @@ function isProven({ mode, message, rented = false, before = false }: Wish): bool
   return cycleEntryOf({ ...document, checks }, HASH, past)?.runtime_proven;
 }
 
-it('gives the bonus for containers in containers once the check counts, and keeps it while rented', () => {
+it('gives the runtime bonus once the check is enforced, and retains it while rented', () => {
   expect(isProven({ mode: 'enforce', message: 'passed' })).toBe(true);
   expect(isProven({ mode: 'shadow', message: 'passed' })).toBe(false);
   expect(isProven({ mode: 'enforce', message: 'unknown', before: true })).toBe(false);

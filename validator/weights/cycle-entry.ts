@@ -1,4 +1,4 @@
-/** What a document says of its executor's cycle. Pure: whoever has the documents gets the same entries. */
+/** The entry of an executor in a cycle, derived from its document and from the cycles before. */
 import { z } from 'zod';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { lineSpeeds } from '../checks/line.check.ts';
@@ -9,19 +9,19 @@ import { goodTimeBefore, lastEntryBefore } from './cycle.store.ts';
 import type { CycleEntry } from './cycle-set.ts';
 import { ONE_PPM, type WeightPolicy } from './weight-policy.ts';
 
-/** A check that proves what it names once it passes; while it does not count nobody has the bonus. */
+/** Proves containers in containers. Unless the check is enforced, no executor gets the bonus. */
 const RUNTIME_CHECK = 'dind_runtime';
 
-/** Of an inventory, which was parsed whole before it came into the document. */
+/** The part of an inventory that is needed; all of it was parsed when the document was written. */
 const Devices = z.object({ gpu: z.object({ devices: z.array(z.object({ name: z.string() })) }) });
 
-/** What the cycles before say of an executor. */
+/** State of an executor that depends on earlier cycles. */
 export type ExecutorHistory = { failurePpm: number; uptimeMinutes: number; runtimeProven: boolean };
 
-/** The check that says whether what was measured of a line is the line's own. */
+/** Reports whether a bandwidth measurement reached the limit of the executor's line, and not of the validator's. */
 const LINE_CHECK = 'bandwidth';
 
-/** Null for an executor whose hotkey is none: nobody could be given its weight. */
+/** Pure. Null for an executor with an invalid hotkey, to which no weight can be assigned. */
 export function cycleEntryOf(
   document: EvidenceDocument,
   evidenceId: string,
@@ -49,14 +49,14 @@ export function cycleEntryOf(
   };
 }
 
-/** Not tried on a host that is rented: there it is as it was before. */
+/** The runtime is not tested on a rented host, which keeps its last result. */
 function runtimeProven({ checks, executor }: EvidenceDocument, past: ExecutorHistory): boolean {
   const check = checks.find(({ check_id: id }) => id === RUNTIME_CHECK);
   if (check?.mode !== 'enforce') return false;
   return executor.rented ? past.runtimeProven : check.passed && check.message === 'passed';
 }
 
-/** The failure average after one more verdict; what could not be measured leaves it as it is. */
+/** Moving average of failures after one more verdict; a withheld verdict does not change it. */
 export function nextFailurePpm(
   before: number,
   verdict: CycleEntry['verdict'],
@@ -67,7 +67,7 @@ export function nextFailurePpm(
   return verdict === 'failed' ? kept + ONE_PPM - keep : kept;
 }
 
-/** Null where the line was not measured, or could not be told from the validator's own. */
+/** Null if the line was not measured, or if the validator's own line was the limit. */
 function bandwidthOf({ checks, inputs }: EvidenceDocument): number | null {
   const check = checks.find(({ check_id: id }) => id === LINE_CHECK);
   if (check === undefined || check.message === 'unknown' || inputs.measured === null) return null;
@@ -75,28 +75,27 @@ function bandwidthOf({ checks, inputs }: EvidenceDocument): number | null {
   return speeds === null ? null : Math.min(speeds.download_mbps, speeds.upload_mbps);
 }
 
-/** As measured; where the agent did not answer, as the central API lists it. */
+/** GPUs as measured; as listed by the central API if the agent did not answer. */
 function gpusOf({ inputs, executor }: EvidenceDocument): { model: string; count: number } {
   if (inputs.inventory === null) return { model: executor.gpu_type, count: executor.gpu_count };
   const { devices } = Devices.parse(JSON.parse(inputs.inventory)).gpu;
   return { model: devices[0]?.name ?? executor.gpu_type, count: devices.length };
 }
 
-// MERGED validator/weights/cycle-entry.ts: What the cycles before say of an executor: its uptime and its failure average, from the ledger alone.
 const MINUTE_MS = 60_000;
 
-/** One executor's verdict in one cycle of that many milliseconds. */
-export type Moment = {
+/** Verdict of one executor in one cycle of `lengthMs`. */
+export type MeasuredCycle = {
   executorId: string;
   cycle: number;
   verdict: CycleVerdict;
   lengthMs: number;
 };
 
-/** With the verdict of the moment itself; `isFirst`: nothing is known of before. */
+/** History up to and including the given cycle. `isFirst`: no earlier cycle is stored. */
 export async function historyOf(
   store: StoreDb,
-  { executorId, cycle, verdict, lengthMs }: Moment,
+  { executorId, cycle, verdict, lengthMs }: MeasuredCycle,
   policy: WeightPolicy,
 ): Promise<ExecutorHistory & { isFirst: boolean }> {
   const windowCycles = Math.ceil((policy.uptime.full_minutes * MINUTE_MS) / lengthMs);
@@ -107,7 +106,7 @@ export async function historyOf(
   return {
     failurePpm: nextFailurePpm(before?.failure_ppm ?? 0, verdict, policy),
     uptimeMinutes: Math.floor(uptimeMs / MINUTE_MS),
-    // Written by us from a CycleEntry: its form is known.
+    // We wrote this text from a CycleEntry.
     runtimeProven:
       before !== undefined && (JSON.parse(before.entry_json) as CycleEntry).runtime_proven,
     isFirst: before === undefined,

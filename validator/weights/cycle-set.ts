@@ -1,4 +1,4 @@
-/** What weights are computed from: the stored cycles, and who is registered (validator reference 8). */
+/** Input of the weight computation: stored cycles and registered neurons, and the hash over both. */
 
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
@@ -12,27 +12,27 @@ const MAX_EXECUTORS = 100_000;
 const MAX_CYCLES = 1_000;
 const MAX_UID = 65_535;
 
-/** One executor in one cycle, as its evidence says. */
+/** One executor in one cycle, derived from its evidence. */
 export const CycleEntry = z.strictObject({
   executor_id: z.uuid(),
   hotkey: Hotkey,
-  /** The document that all of this is read from. */
+  /** Document that the entry is derived from. */
   evidence_id: Sha256,
   verdict: z.enum(CYCLE_VERDICTS),
   simulated: z.boolean(),
   gpu_model: z.string().max(200),
   gpu_count: z.int().min(0).max(1_024),
   rented: z.boolean(),
-  /** Minutes of good cycles in the window that the policy states. */
+  /** Minutes of good cycles in the policy's uptime window. */
   uptime_minutes: z.int().min(0),
-  /** Whether containers in containers were seen to run. */
+  /** True if a container in a container was started. */
   runtime_proven: z.boolean(),
   collateral: z.boolean(),
-  /** Exponential average of its failures, this cycle's included. */
+  /** Exponential moving average of failures, including this cycle. */
   failure_ppm: z.int().min(0).max(ONE_PPM),
-  /** Micro-USD per GPU and hour that its provider asks for; null where it is not known. */
+  /** The provider's price in micro-USD per GPU and hour; null if unknown. */
   price_uusd: z.int().min(0).nullable(),
-  /** Null where it was not measured. */
+  /** Null if not measured. */
   bandwidth_mbit: z.int().min(0).nullable(),
 });
 export type CycleEntry = z.output<typeof CycleEntry>;
@@ -46,7 +46,7 @@ export type Cycle = z.output<typeof Cycle>;
 export const Neuron = z.strictObject({ uid: z.int().min(0).max(MAX_UID), hotkey: Hotkey });
 export type Neuron = z.output<typeof Neuron>;
 
-/** Who is registered, each once. */
+/** Registered neurons; uids and hotkeys are unique. */
 export const Neurons = z
   .array(Neuron)
   .max(MAX_UID + 1)
@@ -54,13 +54,13 @@ export const Neurons = z
     (neurons) =>
       new Set(neurons.map(({ uid }) => uid)).size === neurons.length &&
       new Set(neurons.map(({ hotkey }) => hotkey)).size === neurons.length,
-    'A uid or a hotkey stands there twice',
+    'A uid or a hotkey is listed twice',
   );
 
 export const CycleSet = z.strictObject({
   epoch: z.int().min(0),
   validator: Hotkey,
-  /** Whether simulated GPUs score: in a marketplace on one's own machine only. */
+  /** True if simulated GPUs earn points; only in a local marketplace. */
   embedded: z.boolean(),
   neurons: Neurons,
   /** Oldest first. */
@@ -68,13 +68,12 @@ export const CycleSet = z.strictObject({
 });
 export type CycleSet = z.output<typeof CycleSet>;
 
-// MERGED validator/weights/cycle-set.ts: The hash over what weights are computed from, taken a cycle at a time. Pure.
-/** Of a set what is no cycle. */
+/** A CycleSet without its cycles. */
 export type CycleSetHead = Omit<CycleSet, 'cycles'>;
 
 /**
- * SHA-256 of the canonical JSON of a CycleSet, hex: the same whatever order executors and neurons come in, for the
- * order of cycles alone has a meaning. `cycles` is the first of its keys, so the rest may come last.
+ * SHA-256 of the canonical JSON of a CycleSet, hex, computed one cycle at a time. Executors and neurons are sorted first;
+ * only the order of cycles matters. `cycles` is the first key in canonical order, so the head is hashed last.
  */
 export function createInputHash() {
   const hash = createHash('sha256').update('{"cycles":[');
@@ -91,7 +90,7 @@ export function createInputHash() {
       isFirst = false;
     },
 
-    /** Once, after the last cycle. */
+    /** Call once, after the last cycle. */
     end(head: CycleSetHead): string {
       const neurons = head.neurons.toSorted((a, b) => a.uid - b.uid);
       const rest = canonicalJson({ ...head, neurons });

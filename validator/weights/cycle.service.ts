@@ -1,4 +1,4 @@
-/** Closes cycles: equal slices of time, each with one verdict for every executor that was looked at in it (validator reference 10). */
+/** Closes cycles: equal slices of time with one entry per executor that was inspected in them. */
 import { type Clock, createBreath } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
@@ -9,9 +9,9 @@ import { deleteCyclesBefore, insertCycle, lastCycle } from './cycle.store.ts';
 import { cycleEntryOf, historyOf } from './cycle-entry.ts';
 import type { WeightPolicy } from './weight-policy.ts';
 
-/** After the end of a cycle, for what was just being written. */
+/** Waited after the end of a slice for evidence that was being written. */
 const GRACE_MS = 5_000;
-/** Of one pass: the next pass goes on. */
+/** Per pass; the next pass continues. */
 const MAX_CYCLES_AT_ONCE = 100;
 
 export type Cycles = ReturnType<typeof createCycles>;
@@ -33,7 +33,7 @@ export function createCycles({ store, clock, log, policy, cycleMs }: CyclesOptio
   ): Promise<CycleEntriesTable | null> {
     const read = parseDocument(evidence);
     if ('problem' in read) {
-      log.error({ evidence: evidence.id, problem: read.problem }, 'evidence is damaged');
+      log.error({ evidence: evidence.id, problem: read.problem }, 'evidence document is damaged');
       return null;
     }
     const { verdict, executor_id: executorId } = read.document;
@@ -54,7 +54,7 @@ export function createCycles({ store, clock, log, policy, cycleMs }: CyclesOptio
     const entries: CycleEntriesTable[] = [];
     const breath = createBreath(clock);
     for (const id of await decisiveEvidence(store, startMs, endMs)) {
-      // One document at a time: those of a whole fleet are large.
+      // The documents of a whole fleet do not fit in memory.
       const evidence = await findEvidence(store, id);
       const row = evidence === undefined ? null : await rowOf(number, endMs - startMs, evidence);
       if (row !== null) entries.push(row);
@@ -65,14 +65,14 @@ export function createCycles({ store, clock, log, policy, cycleMs }: CyclesOptio
       .execute((tx) => insertCycle(tx, { number, ended_ms: endMs }, entries));
   }
 
-  /** The next slice with evidence that has ended; null where there is none. */
+  /** Next ended slice that contains evidence; null if there is none. */
   async function nextSlice(): Promise<Slice | null> {
     const last = await lastCycle(store);
     const fromMs = last?.ended_ms ?? 0;
     const untilMs = sliceStart(clock.now() - GRACE_MS);
     const firstMs = await firstEvidenceTime(store, fromMs, untilMs);
     if (firstMs === null) return null;
-    // One that begins in the middle of a slice: cycles had another length before.
+    // The last cycle ends inside this slice if cycles had another length before.
     const startMs = Math.max(fromMs, sliceStart(firstMs));
     return { number: (last?.number ?? 0) + 1, startMs, endMs: sliceStart(firstMs) + cycleMs };
   }
@@ -80,10 +80,7 @@ export function createCycles({ store, clock, log, policy, cycleMs }: CyclesOptio
   const sliceStart = (ms: number): number => Math.floor(ms / cycleMs) * cycleMs;
 
   return {
-    /**
-     * Closes every cycle that has ended and has evidence; one in which nothing was looked at never was, so that a
-     * validator's downtime costs nobody anything. Resolves with how many it closed.
-     */
+    /** Closes every ended slice that contains evidence, skips slices without any, and returns the number of closed cycles. */
     async closeEnded(): Promise<number> {
       for (let closed = 0; closed < MAX_CYCLES_AT_ONCE; closed += 1) {
         const slice = await nextSlice();
@@ -93,9 +90,9 @@ export function createCycles({ store, clock, log, policy, cycleMs }: CyclesOptio
       return MAX_CYCLES_AT_ONCE;
     },
 
-    forget: (beforeMs: number) => deleteCyclesBefore(store, beforeMs),
+    deleteBefore: (beforeMs: number) => deleteCyclesBefore(store, beforeMs),
   };
 }
 
-/** Cycles are counted from 1, without gaps. */
+/** Cycles are numbered from 1 without gaps. */
 type Slice = { number: number; startMs: number; endMs: number };

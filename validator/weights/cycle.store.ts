@@ -1,16 +1,15 @@
-/** Queries of the cycles and what they came to. */
+/** Queries of cycles and their entries. */
 import type { CycleEntriesTable, CycleEntryRow, CyclesTable, StoreDb } from '../store/tables.ts';
 import type { Cycle, CycleEntry } from './cycle-set.ts';
 
-/** Rows of one statement, whose number of variables is bounded. */
+/** Rows per statement; the number of variables of a statement is limited. */
 const ROWS_AT_ONCE = 1_000;
 
-/** The newest cycle; undefined before the first. */
+/** Newest cycle; undefined before the first. */
 export function lastCycle(db: StoreDb): Promise<CyclesTable | undefined> {
   return db.selectFrom('cycles').selectAll().orderBy('number', 'desc').limit(1).executeTakeFirst();
 }
 
-/** Stores a cycle and what it came to for each executor. */
 export async function insertCycle(
   tx: StoreDb,
   cycle: { number: number; ended_ms: number },
@@ -23,7 +22,7 @@ export async function insertCycle(
   }
 }
 
-/** The row of an executor in the last cycle before `cycle`. */
+/** Entry of an executor in the latest cycle before `cycle`. */
 export function lastEntryBefore(
   db: StoreDb,
   executorId: string,
@@ -39,7 +38,7 @@ export function lastEntryBefore(
     .executeTakeFirst();
 }
 
-/** Milliseconds of good cycles among the last `count` before `cycle` in which the executor was measured. */
+/** Total length of good cycles, in milliseconds, among the last `count` before `cycle` in which the executor was measured. */
 export async function goodTimeBefore(
   db: StoreDb,
   { executorId, cycle, count }: { executorId: string; cycle: number; count: number },
@@ -62,7 +61,7 @@ export async function goodTimeBefore(
   return row?.ms ?? 0;
 }
 
-/** What a cycle says of an executor; `start_ms`: when the cycle began. */
+/** Entry with the start and length of its cycle. */
 export type EntryInTime = {
   cycle: number;
   entry_json: string;
@@ -70,12 +69,12 @@ export type EntryInTime = {
   start_ms: number;
 };
 
-/** Of each stored cycle, oldest first. */
+/** Entries of an executor in all stored cycles, oldest first. */
 export function entriesOf(db: StoreDb, executorId: string): Promise<EntryInTime[]> {
   return entriesInTime(db, executorId).orderBy('cycle_entries.cycle').execute();
 }
 
-/** Of one cycle; undefined where the executor was not in it. */
+/** Entry of an executor in one cycle; undefined if it has none. */
 export function entryOf(
   db: StoreDb,
   executorId: string,
@@ -97,7 +96,7 @@ function entriesInTime(db: StoreDb, executorId: string) {
     .where('cycle_entries.executor_id', '=', executorId);
 }
 
-/** Executors that a stored cycle names. */
+/** Executors with an entry in any stored cycle. */
 export async function executorsInCycles(db: StoreDb): Promise<string[]> {
   const rows = await db.selectFrom('cycle_entries').select('executor_id').distinct().execute();
   return rows.map((row) => row.executor_id);
@@ -114,7 +113,7 @@ export async function newestCycles(db: StoreDb, count: number): Promise<number[]
   return rows.map(({ number }) => number).reverse();
 }
 
-/** One cycle as it was stored, its entries by executor; undefined once it was too old to be kept. */
+/** A cycle with its entries in the order of executor ids; undefined if it was deleted. */
 export async function readCycle(db: StoreDb, number: number): Promise<Cycle | undefined> {
   const cycle = await db
     .selectFrom('cycles')
@@ -128,11 +127,11 @@ export async function readCycle(db: StoreDb, number: number): Promise<Cycle | un
     .where('cycle', '=', number)
     .orderBy('executor_id')
     .execute();
-  // Written by us from a CycleEntry: its form is known.
+  // We wrote this text from a CycleEntry.
   return { number, entries: rows.map((row) => JSON.parse(row.entry_json) as CycleEntry) };
 }
 
-/** Of these numbers those whose cycles are stored, in their order. */
+/** The given numbers whose cycles are stored, in the same order. */
 export async function existingCycles(db: StoreDb, numbers: readonly number[]): Promise<number[]> {
   if (numbers.length === 0) return [];
   const rows = await db
@@ -144,16 +143,16 @@ export async function existingCycles(db: StoreDb, numbers: readonly number[]): P
   return numbers.filter((number) => kept.has(number));
 }
 
-/** Stored cycles, one in memory at a time. Throws where one was forgotten since its number was read. */
+/** Streams stored cycles, one in memory at a time. Throws if one was deleted since its number was read. */
 export async function* cyclesOf(db: StoreDb, numbers: readonly number[]): AsyncGenerator<Cycle> {
   for (const number of numbers) {
     const cycle = await readCycle(db, number);
-    if (cycle === undefined) throw new Error(`cycle ${number} is not kept any more`);
+    if (cycle === undefined) throw new Error(`cycle ${number} was deleted meanwhile`);
     yield cycle;
   }
 }
 
-/** Entries go with their cycles. */
+/** Deletes cycles and, by cascade, their entries. */
 export async function deleteCyclesBefore(db: StoreDb, beforeMs: number): Promise<void> {
   await db.deleteFrom('cycles').where('ended_ms', '<', beforeMs).execute();
 }

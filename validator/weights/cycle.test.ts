@@ -14,7 +14,7 @@ import type { CycleEntry } from './cycle-set.ts';
 const log = createLog({ name: 'test', level: 'silent' });
 const signer = createSigner(new Uint8Array(32).fill(1));
 const CYCLE_MS = 600_000;
-/** The clock begins with a cycle. */
+/** The clock starts at the beginning of a cycle. */
 const START_MS = 1_800_000_000_000;
 
 let store: EvidenceStore;
@@ -25,7 +25,7 @@ beforeEach(async () => {
 });
 afterEach(() => store.destroy());
 
-/** A check of executor 1 now, unless it says otherwise. */
+/** Records a check now, of executor 1 by default. */
 const check = (wish: Omit<RunWish, 'atMs'> = {}, policy = goldenPolicy()) =>
   createEvidence({ store, signer, trusted: [signer], clock, log, policy }).record(
     checkRun({ atMs: clock.now(), ...wish }),
@@ -34,7 +34,7 @@ const check = (wish: Omit<RunWish, 'atMs'> = {}, policy = goldenPolicy()) =>
 const cyclesOf = (policy = goldenPolicy(), cycleMs = CYCLE_MS) =>
   createCycles({ store, clock, log, policy, cycleMs });
 
-/** One check in each of as many cycles; then all of them are closed. */
+/** Records one check per cycle, then closes all cycles. */
 async function pass(verdicts: readonly RunWish['verdict'][], policy = goldenPolicy()) {
   for (const verdict of verdicts) {
     if (verdict !== undefined) await check({ verdict }, policy);
@@ -54,7 +54,7 @@ async function entries(): Promise<CycleEntry[]> {
 }
 
 describe('a cycle', () => {
-  it('is closed once it has ended, and a moment later', async () => {
+  it('is closed a moment after it ended', async () => {
     await check();
     await clock.advance(CYCLE_MS + 4_999);
     expect(await cyclesOf().closeEnded()).toBe(0);
@@ -62,7 +62,7 @@ describe('a cycle', () => {
     expect([await cyclesOf().closeEnded(), await cyclesOf().closeEnded()]).toEqual([1, 0]);
   });
 
-  it('says of each executor what its last check said that said something', async () => {
+  it('takes each executor’s last verdict that is not withheld', async () => {
     for (const [number, verdicts] of [
       ['failed', 'ok'],
       ['ok', 'failed', 'withheld'],
@@ -83,7 +83,7 @@ describe('a cycle', () => {
     ]);
   });
 
-  it('takes everything else from the document that it cites', async () => {
+  it('takes all other fields from the document that it cites', async () => {
     const id = await check({ owner: 5, rented: true, gpus: 4, collateral: false });
     await pass([undefined]);
     expect(await entries()).toEqual([
@@ -106,12 +106,12 @@ describe('a cycle', () => {
     ]);
   });
 
-  it('in which nothing was looked at never was', async () => {
+  it('is skipped if nothing was inspected', async () => {
     await pass(['ok', undefined, undefined, 'ok']);
     expect(await newestCycles(store, 10)).toEqual([1, 2]);
   });
 
-  it('may get another length', async () => {
+  it('may change its length', async () => {
     await pass(['ok']);
     await check();
     await clock.advance(3 * CYCLE_MS);
@@ -122,7 +122,7 @@ describe('a cycle', () => {
     ]);
   });
 
-  it('leaves out what is damaged', async () => {
+  it('leaves out damaged documents', async () => {
     await check();
     await check({ number: 2 });
     const [row] = await store.selectFrom('evidence').selectAll().execute();
@@ -146,12 +146,12 @@ describe('uptime', () => {
   const policy = goldenPolicy({ uptime: { floor_ppm: 50_000, full_minutes: 40 } });
   const minutes = async () => (await entries()).map((entry) => entry.uptime_minutes);
 
-  it('is the good time among the last cycles that could be measured', async () => {
+  it('is the good time among the last measured cycles', async () => {
     await pass(['ok', 'failed', 'ok', 'withheld', 'ok', 'ok', 'ok', 'failed'], policy);
     expect(await minutes()).toEqual([10, 10, 20, 20, 30, 30, 40, 30]);
   });
 
-  it('is not lost by a restart of the validator, however long', async () => {
+  it('survives a restart of the validator, however long', async () => {
     await pass(['ok', 'ok', 'ok'], policy);
     await clock.advance(100 * CYCLE_MS);
     await pass(['ok'], policy);
@@ -159,7 +159,7 @@ describe('uptime', () => {
   });
 });
 
-it('averages failures, which fade with every check that passes', async () => {
+it('averages failures, which fade with every passed check', async () => {
   const policy = goldenPolicy({ failure_keep_ppm: 500_000 });
   await pass(['ok', 'failed', 'withheld', 'failed', 'ok', 'ok'], policy);
   expect((await entries()).map((entry) => entry.failure_ppm)).toEqual([
@@ -167,9 +167,9 @@ it('averages failures, which fade with every check that passes', async () => {
   ]);
 });
 
-it('forgets old cycles with what they came to', async () => {
+it('deletes old cycles with their entries', async () => {
   await pass(['ok', 'ok', 'ok']);
-  await cyclesOf().forget(START_MS + 2 * CYCLE_MS + 1);
+  await cyclesOf().deleteBefore(START_MS + 2 * CYCLE_MS + 1);
   expect(await newestCycles(store, 10)).toEqual([3]);
   expect(await store.selectFrom('cycle_entries').select('cycle').execute()).toEqual([{ cycle: 3 }]);
 });

@@ -1,4 +1,4 @@
-/** The chain of epochs, on either database: what is missing or altered is named, what is old goes without a word. */
+/** The chain of epochs on both engines: missing and altered epochs are reported, pruned ones are not. */
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { createLog } from '#shared/runtime/log.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
@@ -27,7 +27,7 @@ beforeEach(async () => {
   }
 });
 
-/** A process of the validator; `whenAsked` goes on before it knows who is registered. */
+/** A validator process; `whenAsked` runs before registrations are known. */
 const processOf = (by = signer, trusted = [signer], whenAsked = async () => {}) =>
   createEpochs({
     ...{ store, clock, log, signer: by, trusted, policy: goldenPolicy() },
@@ -40,7 +40,7 @@ const processOf = (by = signer, trusted = [signer], whenAsked = async () => {}) 
     },
   });
 
-/** The end of another cycle, so that an epoch is due. */
+/** Ends another cycle, so that an epoch is due. */
 async function nextCycle(): Promise<void> {
   await clock.advance(60_000);
   const ended_ms = clock.now();
@@ -65,7 +65,7 @@ const change = (number: number, values: Partial<EpochRow>) =>
 const remove = (...numbers: number[]) =>
   store.deleteFrom('epochs').where('number', 'in', numbers).execute();
 let whole: EpochRow[] = [];
-/** Five epochs, computed once for all tests. */
+/** Computes five epochs once for all tests. */
 async function wholeChain(): Promise<void> {
   if (whole.length > 0) {
     await store.insertInto('epochs').values(whole).execute();
@@ -77,16 +77,16 @@ async function wholeChain(): Promise<void> {
 
 const problems = () => epochChainProblems(store, [signer]);
 const unsigned = (number: number) =>
-  `epoch ${number}: as it is, it is not signed with a key that counts at its time`;
-const HEADLESS = expect.stringMatching(/^epochs: the signed head of its chain is gone or does not/);
+  `epoch ${number}: it is not signed with a key that is trusted at its time`;
+const HEADLESS = expect.stringMatching(/^epochs: the signed head of its chain is missing or not/);
 
 it.each<[string, () => Promise<unknown>, unknown[]]>([
   ['nothing', async () => undefined, []],
   ['one of the middle', () => remove(3), ['epoch 3: it is missing']],
-  ['several', () => remove(2, 3, 4), ['epoch 2: all from it to 4 are missing']],
+  ['several', () => remove(2, 3, 4), ['epoch 2: all up to 4 are missing']],
   ['the first', () => remove(1), ['epoch 1: it is missing']],
   [
-    'other weights, under a signature of somebody else’s',
+    'other weights under another signature',
     async () => change(2, await signEpoch({ ...(await rowOf(2)), payload_json: '{}' }, other)),
     [unsigned(2), 'epoch 3: it does not follow the one before'],
   ],
@@ -118,18 +118,18 @@ it.each<[string, () => Promise<unknown>, unknown[]]>([
       ...['epoch 3', 'epoch 4'].map((named) => `${named}: it does not follow the one before`),
     ],
   ],
-  ['one without its signature', () => change(4, { signature: null }), [unsigned(4)]],
-  ['a beginning that was put off', () => change(5, { first_kept: 5 }), [HEADLESS]],
-  ['a last one that nobody signed', () => change(5, { signature: null }), [HEADLESS]],
-  // Those before vouch for themselves: only what was posted shows it.
-  ['those at the end that are gone', () => remove(4, 5), []],
-])('shows %s', async (_, alter, expected) => {
+  ['an epoch without its signature', () => change(4, { signature: null }), [unsigned(4)]],
+  ['a beginning that was moved', () => change(5, { first_kept: 5 }), [HEADLESS]],
+  ['an unsigned last epoch', () => change(5, { signature: null }), [HEADLESS]],
+  // Removing the newest epochs cannot be detected from the remaining ones.
+  ['removed epochs at the end', () => remove(4, 5), []],
+])('reports %s', async (_, alter, expected) => {
   await wholeChain();
   await alter();
   expect(await problems()).toEqual(expected);
 });
 
-it('takes the oldest away as it grows, and hides nobody else’s work with it', async () => {
+it('prunes the oldest epochs without hiding other changes', async () => {
   await compute(2);
   await clock.advance(8 * DAY_MS);
   await compute(3);
@@ -147,7 +147,7 @@ it('takes the oldest away as it grows, and hides nobody else’s work with it', 
   expect([await rowOf(9), await problems()]).toMatchObject([{ first_kept: 8 }, []]);
 });
 
-it('lets epochs of older programs be, and begins with the next one', async () => {
+it('leaves epochs of older versions unchanged and begins with the next one', async () => {
   await compute(2);
   for (const number of [1, 2]) {
     const older = { ...(await rowOf(number)), previous: null, first_kept: null };
@@ -162,15 +162,15 @@ it('lets epochs of older programs be, and begins with the next one', async () =>
   expect(await problems()).toEqual(['epoch 3: it is missing']);
 });
 
-it('goes on from no epoch that was altered, and says so of all before', async () => {
+it('does not extend an altered epoch, and reports all epochs before it', async () => {
   await compute(2);
   await change(2, { payload_json: '{}' });
   await compute(2);
-  const before = 'the head of its chain was begun anew after it and does not vouch for it';
+  const before = 'the head of its chain was begun anew after it and does not cover it';
   expect(await problems()).toEqual([`epoch 1: ${before}`, `epoch 2: ${before}`]);
 });
 
-it('goes on under a new key from what the old one signed, in its time', async () => {
+it('extends epochs that an old key signed within its validity', async () => {
   await compute(1);
   await compute(1, processOf(other, [signer, other]));
   expect(await epochChainProblems(store, [signer, other])).toEqual([]);
@@ -178,7 +178,7 @@ it('goes on under a new key from what the old one signed, in its time', async ()
   expect(await problems()).toEqual([HEADLESS]);
 });
 
-it('takes one of two that two processes compute at once', async () => {
+it('stores one of two epochs that two processes compute at once', async () => {
   await compute(1);
   await nextCycle();
   let asked = 0;

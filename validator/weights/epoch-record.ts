@@ -1,4 +1,4 @@
-/** Weights as they are stored and posted, and the way back from what is stored to what they were computed from. Pure. */
+/** Conversion between computed weights, the stored epoch row and the posted payload. Pure. */
 import { z } from 'zod';
 import { type LatestSetWeights, LatestSetWeightsRequest } from '#shared/api/central/set-weights.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
@@ -9,41 +9,38 @@ import { CycleSet } from './cycle-set.ts';
 import type { EpochLink, UnsignedEpoch } from './epoch-chain.ts';
 import { WeightPolicy } from './weight-policy.ts';
 
-/** The input with the numbers of its cycles, oldest first: they are stored once, and not again for each epoch. */
+/** A CycleSet with cycle numbers, oldest first, instead of the cycles, which are stored once. */
 export const StoredInput = z.strictObject({
   ...CycleSet.shape,
   cycles: z.array(z.int()),
 });
 export type StoredInput = z.output<typeof StoredInput>;
 
-/**
- * What a stored epoch was computed from. Throws Error that names the epoch where the row says nothing any more that
- * this program could have written.
- */
+/** Input of a stored epoch. Throws an error that names the epoch if the row was altered or damaged. */
 export function readInput({ number, input_json: text }: EpochRow): StoredInput {
   const input = StoredInput.safeParse(parseCanonicalJson(text)?.value).data;
   if (input?.epoch === number) return input;
-  throw damaged(number, 'input_json');
+  throw damagedEpoch(number, 'input_json');
 }
 
-/** The policy that it was computed by. Throws Error as above. */
+/** Policy of a stored epoch. Throws as `readInput` does. */
 export function readPolicy({ number, policy_json: text }: EpochRow): WeightPolicy {
   const policy = WeightPolicy.safeParse(parseCanonicalJson(text)?.value).data;
   if (policy !== undefined) return policy;
-  throw damaged(number, 'policy_json');
+  throw damagedEpoch(number, 'policy_json');
 }
 
-/** What was to be posted of it. Throws Error as above. */
-export function readPosted({ number, payload_json: text }: EpochRow): LatestSetWeights {
+/** Payload of a stored epoch. Throws as `readInput` does. */
+export function readPayload({ number, payload_json: text }: EpochRow): LatestSetWeights {
   const payload = LatestSetWeightsRequest.safeParse(parseCanonicalJson(text)?.value).data;
   if (payload !== undefined) return payload;
-  throw damaged(number, 'payload_json');
+  throw damagedEpoch(number, 'payload_json');
 }
 
-function damaged(number: number, column: string): Error {
+function damagedEpoch(number: number, column: string): Error {
   return new Error(
-    `epoch ${number}: epochs.${column} was altered or damaged, so that nothing can be computed from it; ` +
-      `only a copy of the ledger from before has it. Other epochs are not concerned`,
+    `epoch ${number}: epochs.${column} was altered or damaged and cannot be recomputed; ` +
+      `restore it from a backup of the evidence store. Other epochs are not affected`,
   );
 }
 
@@ -54,10 +51,10 @@ export type ComputedEpoch = {
   posted: Posting;
 };
 
-/** What a payload says beside its weights: of the chain, the time and the program. */
+/** Payload fields beside the weights. */
 export type Posting = { block: number | null; computedMs: number; versionKey: number };
 
-/** After the one that `link` names. Canonical, so that whoever computes it again can compare byte for byte. */
+/** Row of a computed epoch that follows `link`. All JSON is canonical, so a replay compares byte for byte. */
 export function epochRow(
   { input, policy, result, posted }: ComputedEpoch,
   link: EpochLink,
@@ -77,7 +74,7 @@ export function epochRow(
   };
 }
 
-/** What is posted of a result (validator reference 8.3). */
+/** Payload that is posted to the central API. */
 export function payloadOf(
   { netuid }: WeightPolicy,
   { uids, weights }: Pick<WeightResult, 'uids' | 'weights'>,
@@ -95,18 +92,18 @@ export function payloadOf(
   };
 }
 
-/** What was posted: uids and weights side by side. */
-export type Posted = { uids: readonly number[]; weights: readonly number[] };
+/** Uids and weights at the same index. */
+export type PostedWeights = { uids: readonly number[]; weights: readonly number[] };
 
-/** 0 for a uid that is not in it. */
-export const weightOf = ({ uids, weights }: Posted, uid: number): number =>
+/** Weight of a uid; 0 if it has none. */
+export const weightOf = ({ uids, weights }: PostedWeights, uid: number): number =>
   weights[uids.indexOf(uid)] ?? 0;
 
-/** The uids of either, ascending. */
-export const uidsOf = (...posted: readonly Posted[]): number[] =>
+/** Union of the uids, ascending. */
+export const uidsOf = (...posted: readonly PostedWeights[]): number[] =>
   [...new Set(posted.flatMap(({ uids }) => uids))].sort((a, b) => a - b);
 
-/** `1.2.3` is 1203. */
+/** `1.2.3` becomes 1203. */
 export function versionKeyOf(version: string): number {
   const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number);
   return major * 1_000 + minor * 100 + patch;

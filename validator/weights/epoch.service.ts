@@ -1,4 +1,4 @@
-/** Computes weights once per epoch and stores them, and what is to be posted, before anything is sent (validator reference 8.3). */
+/** Computes weights once per epoch and stores them together with the outbox message that posts them. */
 import { type Clock, createBreath } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
@@ -23,14 +23,14 @@ export type EpochsOptions = {
   log: Log;
   policy: WeightPolicy;
   signer: Signer;
-  /** Whose epochs are gone on from. */
+  /** Keys whose epochs the chain continues. */
   trusted: readonly TrustedHotkey[];
-  /** Whether simulated GPUs score: in a marketplace on one's own machine only. */
+  /** True if simulated GPUs earn points; only in a local marketplace. */
   embedded: boolean;
   metagraph: Metagraph;
-  /** Milliseconds from one set of weights to the next. */
+  /** Milliseconds between two epochs. */
   epochMs: number;
-  /** What is older goes when another one comes, which says so. */
+  /** Older epochs are deleted when a new one is stored; the new one records that. */
   retentionDays: number;
 };
 
@@ -39,10 +39,10 @@ const DAY_MS = 86_400_000;
 export function createEpochs(options: EpochsOptions) {
   const { store, clock, log, policy, signer, embedded, trusted } = options;
   const validator = signer.hotkey;
-  /** So that what cannot be posted is said once for each cycle, not in every pass. */
+  /** Newest cycle for which no weights could be posted, so that it is logged once and not in every pass. */
   let refusedCycle: number | null = null;
 
-  /** A cycle at a time: those of a whole window are large. */
+  /** Loads one cycle at a time: a whole window does not fit in memory. */
   async function weigh(numbers: readonly number[]): Promise<Weigher> {
     const weigher = createWeigher(policy, { count: numbers.length, embedded });
     const breath = createBreath(clock);
@@ -63,47 +63,47 @@ export function createEpochs(options: EpochsOptions) {
     const head = { epoch, validator, embedded, neurons: involved };
     const result = weigher.result(head);
     if (result === null) {
-      log.error({ epoch }, 'the burn recipient is not registered: no weights are posted');
+      log.error({ epoch }, 'burn recipient is not registered, no weights are posted');
       return false;
     }
     const input = { ...head, cycles: numbers };
     const posted = { block, computedMs: clock.now(), versionKey: versionKeyOf(VERSION) };
     const pruned = await newestBefore(store, clock.now() - options.retentionDays * DAY_MS);
     const link = nextLink(last, pruned, trusted);
-    if (link.previous === null && epoch > 1) log.warn({ epoch }, 'the chain of epochs begins anew');
+    if (link.previous === null && epoch > 1) log.warn({ epoch }, 'chain of epochs begins anew');
     const row = await signEpoch(epochRow({ input, policy, result, posted }, link), signer);
     await store.transaction().execute(async (tx) => {
-      // Of two processes that come to the same number one is refused, with all that it did.
+      // If two processes compute the same number, the second insert fails and rolls back.
       await insertEpoch(tx, row);
       if (pruned !== null) await deleteEpochsUpTo(tx, pruned);
       const { payload_json: body, computed_ms: next_ms } = row;
-      const told = {
+      const message = {
         kind: 'set-weights',
         partitionKey: 'set-weights',
         subject: String(epoch),
       } as const;
-      await enqueue(tx, { ...told, rank: 0, body, next_ms });
+      await enqueue(tx, { ...message, rank: 0, body, next_ms });
     });
     log.info({ epoch, result: result.resultHash, uids: result.uids.length }, 'weights computed');
     return true;
   }
 
-  /** Undefined, too, for a row that was altered: it is to keep nobody from the next weights. */
+  /** Newest cycle of an epoch. Undefined for a damaged row, which must not block the next epoch. */
   function newestIn(epoch: EpochRow): number | undefined {
     try {
       return readInput(epoch).cycles.at(-1);
     } catch (error) {
-      log.error({ epoch: epoch.number, error: messageOf(error) }, 'the last weights are damaged');
+      log.error({ epoch: epoch.number, error: messageOf(error) }, 'last epoch is damaged');
       return undefined;
     }
   }
 
   return {
-    /** When the last one is old enough and a cycle was closed since. Resolves with whether there are new weights. */
+    /** Computes an epoch if the last one is old enough and a cycle was closed since. Returns true if it stored one. */
     async computeDue(): Promise<boolean> {
       const last = await lastEpoch(store);
       const ageMs = clock.now() - (last?.computed_ms ?? Number.NEGATIVE_INFINITY);
-      // One of the future is no reason to wait: the clock was set back.
+      // A negative age means that the clock was set back; do not wait.
       if (ageMs >= 0 && ageMs < options.epochMs) return false;
       const numbers = await newestCycles(store, policy.window_cycles);
       const newest = numbers.at(-1);

@@ -1,10 +1,10 @@
-/** Queries of the epochs: weights as they were computed. */
+/** Queries of epochs. */
 import type { EpochRow, EpochState, StoreDb } from '../store/tables.ts';
 import type { SignedEpoch } from './epoch-chain.ts';
 
 const PAGE = 100;
 
-/** The newest; undefined before the first. */
+/** Newest epoch; undefined before the first. */
 export function lastEpoch(db: StoreDb): Promise<EpochRow | undefined> {
   return db.selectFrom('epochs').selectAll().orderBy('number', 'desc').limit(1).executeTakeFirst();
 }
@@ -13,7 +13,7 @@ export function findEpoch(db: StoreDb, number: number): Promise<EpochRow | undef
   return db.selectFrom('epochs').selectAll().where('number', '=', number).executeTakeFirst();
 }
 
-/** When the newest weights that the central API has shown as ours were computed; null before the first. */
+/** Time at which the newest confirmed weights were computed; null before the first. */
 export async function lastConfirmedMs(db: StoreDb): Promise<number | null> {
   const row = await db
     .selectFrom('epochs')
@@ -33,7 +33,7 @@ export async function setEpochState(db: StoreDb, number: number, state: EpochSta
   await db.updateTable('epochs').set({ state }).where('number', '=', number).execute();
 }
 
-/** The newest of those that are older than `beforeMs` and than all that are not; null where none is. */
+/** Newest epoch that is older than `beforeMs` and precedes every epoch that is not; null if there is none. */
 export async function newestBefore(db: StoreDb, beforeMs: number): Promise<number | null> {
   const kept = await db
     .selectFrom('epochs')
@@ -52,7 +52,7 @@ export async function deleteEpochsUpTo(db: StoreDb, upTo: number): Promise<void>
   await db.deleteFrom('epochs').where('number', '<=', upTo).execute();
 }
 
-/** What is signed of each, and the signature; oldest first, some in memory at a time. */
+/** Streams the signed columns and signature of each epoch, oldest first, a page at a time. */
 export async function* epochsInOrder(db: StoreDb): AsyncGenerator<SignedEpoch> {
   let page: SignedEpoch[];
   let after = 0;

@@ -13,7 +13,7 @@ import { enqueue } from '../store/outbox.store.ts';
 import type { EvidenceStore } from '../store/tables.ts';
 import { versionKeyOf } from './epoch-record.ts';
 import { localMetagraph, type Metagraph } from './metagraph.ts';
-import { createWeights, type Weighing } from './weights.ts';
+import { createWeights, type WeightSettings } from './weights.ts';
 import { createWeightsDelivery, type WeightsDeliveryOptions } from './weights-delivery.ts';
 
 const log = createLog({ name: 'test', level: 'silent' });
@@ -23,7 +23,7 @@ const EPOCH_MS = 300_000;
 
 let store: EvidenceStore;
 let clock: ManualClock;
-/** What the central API was sent, and what it has to say to it: `shown` null, the last that it took. */
+/** Requests to the central API and its answers; with `shown` null it publishes the last accepted weights. */
 let posted: LatestSetWeights[] = [];
 let central = { status: 200, isAway: false, shown: null as LatestSetWeights | null };
 beforeEach(async () => {
@@ -34,8 +34,8 @@ beforeEach(async () => {
 });
 afterEach(() => store.destroy());
 
-/** A validator that was just started on the ledger. */
-function start(change: Partial<Weighing> = {}) {
+/** Starts a validator on the store. */
+function start(change: Partial<WeightSettings> = {}) {
   const policy = change.policy ?? goldenPolicy();
   const evidence = createEvidence({ store, signer, trusted: [signer], clock, log, policy });
   const sending: WeightsDeliveryOptions['central'] = {
@@ -65,11 +65,11 @@ function start(change: Partial<Weighing> = {}) {
     retentionDays: 14,
     ...change,
     ...{ store, clock, log, signer, trusted: [signer], evidence, outbox },
-    isOurs: async () => true,
+    holdsLease: async () => true,
   });
   return {
     runOnce: job.runOnce,
-    /** A check now, and the end of its cycle. */
+    /** Records a check and ends its cycle. */
     async cycle(...wishes: Omit<RunWish, 'atMs'>[]) {
       for (const wish of wishes) await evidence.record(checkRun({ atMs: clock.now(), ...wish }));
       await clock.advance(CYCLE_MS + 5_000);
@@ -82,7 +82,7 @@ const epochs = () => store.selectFrom('epochs').selectAll().orderBy('number').ex
 const states = async () => (await epochs()).map(({ number, state }) => [number, state]);
 
 describe('weights', () => {
-  it('are stored, posted exactly, read back', async () => {
+  it('are stored, posted unchanged and read back', async () => {
     const validator = start();
     await validator.cycle({ number: 3, rented: true }, { number: 2 });
     expect(posted).toEqual([
@@ -101,7 +101,7 @@ describe('weights', () => {
     expect(JSON.parse((await epochs())[0]?.payload_json ?? '')).toEqual(posted[0]);
   });
 
-  it('are computed once per epoch, and only after another cycle', async () => {
+  it('are computed once per epoch and only after another cycle', async () => {
     const validator = start();
     await validator.cycle({});
     await validator.cycle({});
@@ -120,7 +120,7 @@ describe('weights', () => {
     ]);
   });
 
-  it('are stored before they are sent, and sent after a crash between the two', async () => {
+  it('are stored before they are sent, and sent after a crash in between', async () => {
     central.isAway = true;
     await start().cycle({});
     expect([posted, await states()]).toEqual([[], [[1, 'queued']]]);
@@ -132,7 +132,7 @@ describe('weights', () => {
     expect(await states()).toEqual([[1, 'confirmed']]);
   });
 
-  it('are sent in order once a central API is back that was away for long', async () => {
+  it('are sent in order after a long outage of the central API', async () => {
     central.isAway = true;
     const validator = start();
     for (let epoch = 0; epoch < 3; epoch += 1) {
@@ -145,7 +145,7 @@ describe('weights', () => {
     expect([times.length, times.toSorted()]).toEqual([3, times]);
   });
 
-  it('that are refused are not sent again', async () => {
+  it('are not sent again after a refusal', async () => {
     central.status = 422;
     const validator = start();
     await validator.cycle({});
@@ -154,7 +154,7 @@ describe('weights', () => {
     expect([posted.length, await states()]).toEqual([1, [[1, 'refused']]]);
   });
 
-  it('that the central API shows otherwise are told apart', async () => {
+  it('are marked if the central API publishes other ones', async () => {
     const validator = start();
     await validator.cycle({});
     const [first] = posted;
@@ -169,12 +169,12 @@ describe('weights', () => {
 });
 
 describe('nothing is posted', () => {
-  it('where nobody knows who is registered', async () => {
+  it('without a metagraph', async () => {
     await start({ metagraph: null }).cycle({});
     expect([posted, await epochs()]).toEqual([[], []]);
   });
 
-  it('while the burn recipient is not registered, until it is', async () => {
+  it('while the burn recipient is not registered', async () => {
     let isRegistered = false;
     const metagraph: Metagraph = {
       read: async () => ({
@@ -194,13 +194,13 @@ describe('nothing is posted', () => {
     expect(posted).toMatchObject([{ uids: [4, 9], current_block: 77 }]);
   });
 
-  it('when the metagraph cannot be read, and the rest goes on', async () => {
+  it('when the metagraph cannot be read, while cycles are still closed', async () => {
     const metagraph: Metagraph = { read: () => Promise.reject(new Error('unreadable')) };
     await expect(start({ metagraph }).cycle({})).rejects.toThrow(AggregateError);
     expect(await store.selectFrom('cycles').select('number').execute()).toHaveLength(1);
   });
 
-  it('of empty weights, whoever wrote them', async () => {
+  it('for empty weights', async () => {
     const validator = start();
     await validator.cycle({});
     const empty = { ...posted[0], uids: [], weights: [] };
@@ -213,12 +213,12 @@ describe('nothing is posted', () => {
   });
 });
 
-it('gives the whole to the burn recipient while nobody earns', async () => {
+it('gives all weight to the burn recipient while no executor earns', async () => {
   await start().cycle({ verdict: 'failed' });
   expect(posted).toMatchObject([{ uids: [0], weights: [65_535] }]);
 });
 
-it('keeps uids in a marketplace on one machine, newcomers behind', async () => {
+it('retains uids in a local marketplace and appends new ones', async () => {
   const metagraph = localMetagraph(store, signer.hotkey);
   await metagraph.read([hotkey(5), hotkey(4)]);
   expect((await metagraph.read([hotkey(6), hotkey(4)])).neurons).toEqual([
@@ -229,7 +229,7 @@ it('keeps uids in a marketplace on one machine, newcomers behind', async () => {
   ]);
 });
 
-it('forgets once an hour what is older than it is to be kept', async () => {
+it('deletes expired rows once an hour', async () => {
   const validator = start({ retentionDays: 1 });
   await validator.cycle({});
   await clock.advance(3 * 86_400_000);
@@ -238,6 +238,6 @@ it('forgets once an hour what is older than it is to be kept', async () => {
   expect(await store.selectFrom('evidence').select('seq').execute()).toEqual([{ seq: 2 }]);
 });
 
-it('writes the version as one number', () => {
+it('encodes the version as one number', () => {
   expect(['0.1.0', '1.2.3', '3.10.1'].map(versionKeyOf)).toEqual([100, 1_203, 4_001]);
 });

@@ -14,10 +14,10 @@ import { openEvidenceStore } from '../store/evidence-store.ts';
 import { createEpochs } from './epoch.service.ts';
 import { runEvidenceCommand } from './evidence-commands.ts';
 
-const NOBODY = '00000000-0000-4000-8000-000000000000';
+const UNKNOWN = '00000000-0000-4000-8000-000000000000';
 
 let scene: ValidatorScene;
-/** Three epochs: in the last cycle of the last one the node failed. */
+/** Computes three epochs; the node fails in the last cycle of the last one. */
 beforeAll(async () => {
   scene = await createValidatorScene();
   await scene.cycle();
@@ -54,13 +54,13 @@ const shown = async () => (await scene.market.call('GET', '/latest-set-weights')
 const epochs = () => scene.store.selectFrom('epochs').selectAll().orderBy('number').execute();
 
 describe('a validator', () => {
-  it('brings checks to weights that everybody reads at the central API', async () => {
+  it('turns checks into weights that the central API publishes', async () => {
     const all = await epochs();
     const [first] = all;
     expect(all.map(({ state }) => state)).toEqual(Array(3).fill('confirmed'));
     expect(JSON.parse(first?.payload_json ?? '')).toMatchObject({
       uids: [0, 1],
-      // The burn recipient has the pool that nobody earned from.
+      // The burn recipient gets the pool without points.
       weights: [52_428, 13_107],
     });
     const { validator_key: key, ...payload } = await shown();
@@ -68,7 +68,7 @@ describe('a validator', () => {
     expect(payload).toEqual(JSON.parse(all[2]?.payload_json ?? ''));
   });
 
-  it('gives simulated GPUs no weight elsewhere, even where they pass', async () => {
+  it('gives simulated GPUs no weight outside a local marketplace, even if they pass', async () => {
     const other = await createValidatorScene({ embedded: false });
     await other.cycle();
     expect((await other.market.call('GET', '/latest-set-weights')).body).toMatchObject({
@@ -80,7 +80,7 @@ describe('a validator', () => {
 });
 
 describe('explain', () => {
-  it('says why an executor scores what it scores, and what would raise it', async () => {
+  it('explains an executor’s score and what would raise it', async () => {
     const { isWell, out } = await run('explain', scene.node.id);
     expect(isWell).toBe(true);
     for (const line of [
@@ -88,23 +88,23 @@ describe('explain', () => {
       /^uid 1 has weight \d+ in epoch 3, for 1 executor\.$/m,
       /^ {2}unit +4 USD\/h {2}2 x NVIDIA H100 80GB HBM3 at 2$/m,
       /^ {2}uptime +x 0\.05\d+ {2}2 of 7200 good minutes$/m,
-      /^ {2}while idle +\d+, 100\.00 % of a pool that has 20 % of all weight$/m,
+      /^ {2}while idle +\d+, 100\.00 % of a pool with 20 % of all weight$/m,
       /^ {2}eligible +x 0 +its checks failed$/m,
       /^ {2}- Pass the checks/m,
       /^ {2}- Deposit collateral/m,
       /^ {2}- Stay up: 7198 more good minutes/m,
-      /^What failed, and counts:\n {2}container_start CONTAINER_START_FAILED: .+\n.+\n {4}Run `docker run/m,
-      /^What failed, and is on record only:\n {2}collateral /m,
+      /^Failed checks that count:\n {2}container_start CONTAINER_START_FAILED: .+\n.+\n {4}Run `docker run/m,
+      /^Failed checks that are only recorded:\n {2}collateral /m,
     ]) {
       expect(out).toMatch(line);
     }
   });
 
-  it('of an executor that nobody knows is not well', async () => {
-    const { isWell, out, err } = await run('explain', NOBODY);
+  it('fails for an unknown executor', async () => {
+    const { isWell, out, err } = await run('explain', UNKNOWN);
     expect([isWell, out]).toEqual([
       false,
-      `executor ${NOBODY} was measured in no cycle of epoch 3, the last one\n`,
+      `executor ${UNKNOWN} was measured in no cycle of epoch 3, the last one\n`,
     ]);
     expect(err).toMatch(/no check of .+ is on record/);
   });
@@ -112,7 +112,7 @@ describe('explain', () => {
 
 let copies = 0;
 
-/** Of the scene's, to be changed. */
+/** Copies the scene's store so that a test can change it. */
 async function copyOfStore() {
   copies += 1;
   const storeFile = `${scene.storeFile}.${copies}`;
@@ -122,7 +122,7 @@ async function copyOfStore() {
   return { storeFile, store: await openEvidenceStore(storeFile) };
 }
 
-/** Writes `after` where entries of cycles have `before`. */
+/** Replaces `before` by `after` in all cycle entries. */
 function inEntries(store: ValidatorScene['store'], before: string, after: string) {
   return store
     .updateTable('cycle_entries')
@@ -132,7 +132,7 @@ function inEntries(store: ValidatorScene['store'], before: string, after: string
     .execute();
 }
 
-/** By somebody who can write the ledger and has no key: the uids of two hotkeys are exchanged, all else fits. */
+/** Recomputes the epoch with the uids of two hotkeys exchanged, as an attacker with write access but without the key would. */
 async function computedAnew(store: ValidatorScene['store']): Promise<void> {
   const { hotkey } = scene.market.validator;
   const neurons = [
@@ -155,13 +155,13 @@ async function computedAnew(store: ValidatorScene['store']): Promise<void> {
 }
 
 describe('replay', () => {
-  it('gives stored weights again byte for byte, the documents judged again', async () => {
+  it('recomputes stored weights byte for byte and judges the documents again', async () => {
     for (const epoch of await epochs()) {
       const { isWell, out, err } = await run('replay', String(epoch.number));
       expect([isWell, err]).toEqual([true, '']);
       expect(out.split('\n')[0]).toBe(epoch.payload_json);
       expect(out).toContain(`result ${epoch.result_hash}\n`);
-      expect(out).toContain('the same, byte for byte; ');
+      expect(out).toContain('identical, byte for byte; ');
     }
     expect((await run('replay', '9')).err).toBe('there is no epoch 9: the last is 3\n');
     expect((await run('replay')).out).toBe((await run('replay', '3')).out);
@@ -182,31 +182,31 @@ describe('replay', () => {
             ]),
           }))
           .execute(),
-      /^uid 1 was posted 13108, and gets 13107$/m,
+      /^uid 1 was posted with weight 13108, recomputed 13107$/m,
     ],
     [
       'another verdict in a cycle',
       2,
       (store) => inEntries(store, '"ok"', '"failed"'),
-      /^input_hash was .+\n[\s\S]*^cycle 1, executor .+says something else: verdict was "failed", and is "ok"/m,
+      /^input_hash was .+\n[\s\S]*^cycle 1, executor .+the cycle entry differs: verdict was "failed", recomputed "ok"/m,
     ],
     [
-      'a longer uptime than the cycles before give',
+      'a longer uptime than the earlier cycles give',
       3,
       (store) => inEntries(store, '"uptime_minutes":2', '"uptime_minutes":9'),
-      /^input_hash was .+\n[\s\S]*the cycle says something else/m,
+      /^input_hash was .+\n[\s\S]*the cycle entry differs/m,
     ],
     [
-      'documents that are gone, and not too old',
+      'missing documents that were not pruned',
       1,
       (store) => store.deleteFrom('evidence').execute(),
-      /^cycle 1, executor .+: it is missing$/m,
+      /^cycle 1, executor .+: the document is missing$/m,
     ],
     [
       'an input that was altered',
       2,
       (store) => store.updateTable('epochs').set({ input_json: '{}' }).execute(),
-      /^epoch 2: epochs\.input_json was altered .+ only a copy of the ledger from before has it/,
+      /^epoch 2: epochs\.input_json was altered .+cannot be recomputed/,
     ],
     [
       'other cycles in the input',
@@ -225,13 +225,13 @@ describe('replay', () => {
       /^input_hash was .+: epochs\.input_json of this epoch, or a cycle that it names, was altered/m,
     ],
     [
-      'an epoch that nobody signed',
+      'an unsigned epoch',
       1,
       (store) => store.updateTable('epochs').set({ signature: null }).execute(),
       /^it is not signed/m,
     ],
     [
-      'an epoch of another time than was signed',
+      'an epoch with another time than was signed',
       1,
       (store) =>
         store
@@ -240,14 +240,9 @@ describe('replay', () => {
           .execute(),
       /^its signature is not that of 5/m,
     ],
+    ['completely recomputed weights of another program', 4, computedAnew, /^its signature is/m],
     [
-      'weights that somebody else computed anew, all of them',
-      4,
-      computedAnew,
-      /^its signature is/m,
-    ],
-    [
-      'an epoch that is gone, whichever is asked for',
+      'a missing epoch, whichever epoch is replayed',
       3,
       (store) => store.deleteFrom('epochs').where('number', '=', 2).execute(),
       /^epoch 2: it is missing$/m,
@@ -256,7 +251,7 @@ describe('replay', () => {
       'cycles that are gone',
       1,
       (store) => store.deleteFrom('cycles').execute(),
-      /^cycle 1 is not kept any more/m,
+      /^cycle 1 was deleted/m,
     ],
   ])('shows %s', async (_, epoch, change, complaint) => {
     const { storeFile, store } = await copyOfStore();
@@ -269,15 +264,18 @@ describe('replay', () => {
   });
 });
 
-it('explains no score without saying that its cycles were altered', async () => {
+it('reports altered cycles beside the explanation', async () => {
   const { storeFile, store } = await copyOfStore();
   await inEntries(store, '"gpu_count":2', '"gpu_count":8');
   await store.destroy();
   const { isWell, err } = await runAs(ask(['explain', scene.node.id], storeFile));
-  expect([isWell, err]).toEqual([false, expect.stringMatching(/^What the weights .* was altered/)]);
+  expect([isWell, err]).toEqual([
+    false,
+    expect.stringMatching(/^The input of the weights was altered/),
+  ]);
 });
 
-it('explains nothing by a check before the last', async () => {
+it('reports a missing last check instead of an earlier one', async () => {
   const { storeFile, store } = await copyOfStore();
   const own = store.deleteFrom('evidence').where('executor_id', '=', scene.node.id);
   await own
@@ -293,7 +291,7 @@ it('explains nothing by a check before the last', async () => {
   expect([isWell, err]).toEqual([false, expect.stringMatching(/^Its last check .+ is missing$/m)]);
 });
 
-it('shows what another policy would have given', async () => {
+it('shows the weights under another policy', async () => {
   const policyFile = `${scene.storeFile}.policy.json`;
   writeFileSync(policyFile, JSON.stringify(goldenPolicy({ rates_uusd: {} })));
   const { isWell, out } = await runAs({ ...ask(['replay', '1']), policyFile });
@@ -302,21 +300,21 @@ it('shows what another policy would have given', async () => {
     ['uid 0: 52428 -> 65535', 'uid 1: 13107 -> 0', ''],
   ]);
   expect((await runAs({ ...ask(['replay', '9']), policyFile })).err).toMatch(/no epoch 9/);
-  await expect(runAs({ ...ask(['explain', NOBODY]), policyFile })).rejects.toThrow(/--policy/);
+  await expect(runAs({ ...ask(['explain', UNKNOWN]), policyFile })).rejects.toThrow(/--policy/);
 });
 
-it('exports evidence as lines that hold for themselves', async () => {
+it('exports evidence as self-contained lines', async () => {
   const { isWell, out } = await run('evidence', 'export', scene.node.id);
   const lines = out.trim().split('\n');
   expect([isWell, lines.length > 1]).toEqual([true, true]);
   expect(JSON.parse(JSON.parse(lines[0] ?? '').document).executor_id).toBe(scene.node.id);
   expect((await run('evidence', 'export')).out).toBe(out);
-  const unknown = await run('evidence', 'export', NOBODY);
+  const unknown = await run('evidence', 'export', UNKNOWN);
   expect([unknown.isWell, unknown.out]).toEqual([false, '']);
-  expect(unknown.err).toMatch(/^evidence of 0{8}.+: there is none, and no cycle names it: is it/);
+  expect(unknown.err).toMatch(/^evidence of 0{8}.+: no evidence and no cycle names this executor/);
 });
 
-it('believes nobody whose key does not count', async () => {
+it('rejects signatures of keys that are not trusted', async () => {
   const keys = async () => [createSigner(new Uint8Array(32).fill(9))];
   const [exported, replayed, explained] = [
     await runAs({ ...ask(['evidence', 'export']), keys }),
@@ -325,22 +323,22 @@ it('believes nobody whose key does not count', async () => {
   ];
   expect([exported.isWell, replayed.isWell, explained.isWell]).toEqual([false, false, false]);
   const { hotkey } = scene.market.validator;
-  expect(exported.err).toContain(`signed by ${hotkey}, whose signature does not count then`);
-  expect(replayed.err).toContain(`it is of ${hotkey}, whose signature does not count`);
+  expect(exported.err).toContain(`signed by ${hotkey}, which is not trusted at`);
+  expect(replayed.err).toContain(`it is signed by ${hotkey}, which is not trusted`);
   expect(explained.err).toMatch(
-    /^Its last check .+ is not to be believed: .+ does not count then$/m,
+    /^Its last check .+ is not trustworthy: .+ is not trusted at \S+$/m,
   );
 });
 
 it.each<[string[], RegExp]>([
   [['explain'], /^explain takes the id of one EXECUTOR/],
-  [['replay', 'abc'], /^replay takes one EPOCH, the number of a set of weights/],
+  [['replay', 'abc'], /^replay takes one EPOCH, a number from 1/],
   [['replay', '1', '2'], /^replay takes one EPOCH/],
-  [['evidence'], /^evidence takes the word export/],
-  [['evidence', 'export', NOBODY, 'x'], /^evidence takes/],
+  [['evidence'], /^evidence takes export/],
+  [['evidence', 'export', UNKNOWN, 'x'], /^evidence takes/],
   [['nonsense'], /^unknown command nonsense; see --help/],
-  [['exlain', NOBODY], /^unknown command exlain .+; did you mean explain\? see --help/],
-])('says what %j lacks', async (words, usage) => {
+  [['exlain', UNKNOWN], /^unknown command exlain .+; did you mean explain\? see --help/],
+])('rejects the arguments %j', async (words, usage) => {
   await expect(run(...words)).rejects.toThrow(ConfigError);
   await expect(run(...words)).rejects.toThrow(usage);
 });

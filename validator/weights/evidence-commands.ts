@@ -1,5 +1,4 @@
-/** What `npm run validator` says of the ledger: explain, replay, evidence export. */
-
+/** The commands explain, replay and evidence export of `npm run validator`, which read the evidence store. */
 import { ConfigError } from '#shared/runtime/config.ts';
 import { nearestName } from '#shared/runtime/nearest-name.ts';
 import type { TrustedHotkey } from '../keys/trusted-hotkeys.ts';
@@ -15,16 +14,16 @@ import { readWeightPolicy, type WeightPolicy } from './weight-policy.ts';
 export type EvidenceCommandOptions = {
   words: readonly string[];
   store: StoreLocation;
-  /** The policy to compute by instead of the stored one. */
+  /** Policy to use instead of the stored one. */
   policyFile: string | null;
-  /** Whose signatures count. Rejects with ConfigError where that cannot be known. */
+  /** Trusted signers. Rejects with ConfigError if they cannot be determined. */
   keys(): Promise<readonly TrustedHotkey[]>;
 };
 
-/** Where the answer goes: what was asked for, and what is wrong with it. */
+/** Standard output and standard error of a command. */
 export type Output = { print(text: string): void; complain(text: string): void };
 
-/** Whether all is well. Rejects with ConfigError for words that are no command. */
+/** Resolves with false if a problem was found. Rejects with ConfigError for invalid arguments. */
 export async function runEvidenceCommand(
   ask: EvidenceCommandOptions,
   output: Output,
@@ -33,7 +32,7 @@ export async function runEvidenceCommand(
   return withStore(ask.store, 'read', (store) => work(store, output));
 }
 
-/** Shown of those that a replay found. */
+/** Problems printed per replay. */
 const MAX_PROBLEMS = 100;
 
 type Command = (store: EvidenceStore, output: Output) => Promise<boolean>;
@@ -41,9 +40,8 @@ type Command = (store: EvidenceStore, output: Output) => Promise<boolean>;
 const COMMANDS = ['explain', 'replay', 'evidence'] as const;
 const USAGE: Readonly<Record<(typeof COMMANDS)[number], string>> = {
   explain: 'explain takes the id of one EXECUTOR, as the portal and GET /executors show it',
-  replay:
-    'replay takes one EPOCH, the number of a set of weights, counted from 1; without one it takes the last',
-  evidence: 'evidence takes the word export, and the id of one EXECUTOR or none',
+  replay: 'replay takes one EPOCH, a number from 1; the last epoch by default',
+  evidence: 'evidence takes export and optionally the id of one EXECUTOR',
 };
 
 function commandOf(ask: EvidenceCommandOptions): Command {
@@ -62,7 +60,7 @@ function commandOf(ask: EvidenceCommandOptions): Command {
   return command;
 }
 
-/** Null for words that do not go with it. */
+/** Null for arguments that do not fit the command. */
 function commandIn(name: keyof typeof USAGE, ask: EvidenceCommandOptions): Command | null {
   const [, argument, third, ...rest] = ask.words;
   if (rest.length > 0 || (third !== undefined && name !== 'evidence')) return null;
@@ -119,15 +117,15 @@ async function replay(
   for (const problem of problems.slice(0, MAX_PROBLEMS)) output.complain(`${problem}\n`);
   const more = problems.length - MAX_PROBLEMS;
   if (more > 0) output.complain(`and ${more} more\n`);
-  const kept = forgotten === 0 ? '' : `, ${forgotten} too old to be kept`;
+  const pruned = forgotten === 0 ? '' : `, ${forgotten} pruned`;
   output.print(
-    `epoch ${stored.number}: ${problems.length === 0 ? 'the same, byte for byte' : 'DIFFERS'};` +
-      ` ${documents} ${documents === 1 ? 'document' : 'documents'} judged again${kept}\n`,
+    `epoch ${stored.number}: ${problems.length === 0 ? 'identical, byte for byte' : 'DIFFERS'};` +
+      ` ${documents} ${documents === 1 ? 'document' : 'documents'} judged again${pruned}\n`,
   );
   return problems.length === 0;
 }
 
-/** The one of that number, else the last; says so where there is none. */
+/** The epoch of that number, or the last for null. Reports on `output` if there is none. */
 async function epochOf(
   store: EvidenceStore,
   number: number | null,
@@ -153,7 +151,7 @@ async function tryPolicy(
   const lines = await weightsUnder(store, stored, policy);
   if (lines === null) {
     output.complain(
-      'the burn recipient of that policy is not registered: nothing would be posted\n',
+      'the burn recipient of that policy is not registered: no weights would be posted\n',
     );
     return false;
   }
@@ -163,10 +161,10 @@ async function tryPolicy(
 
 async function exportAll(
   store: EvidenceStore,
-  wish: ExportOptions,
+  options: ExportOptions,
   output: Output,
 ): Promise<boolean> {
-  const problems = await exportEvidence(store, wish, output.print);
+  const problems = await exportEvidence(store, options, output.print);
   for (const { executorId, seq, problem } of problems) {
     output.complain(`evidence ${seq === null ? '' : `${seq} `}of ${executorId}: ${problem}\n`);
   }

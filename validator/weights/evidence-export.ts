@@ -1,4 +1,4 @@
-/** The evidence of one executor or of all, checked on its way out: one JSON line for each document (validator reference 7). */
+/** Exports and verifies the evidence of one executor or of all, one JSON line per document. */
 import { findCheckPolicy } from '../checks/check-policy.store.ts';
 import { type ChainProblem, createChainCheck, type Link } from '../evidence/chain.ts';
 import { mustExist, trustedHead } from '../evidence/chain-head.ts';
@@ -11,15 +11,15 @@ import type { CycleEntry } from './cycle-set.ts';
 
 const PAGE = 100;
 
-/** `executorId` null: of all. `keys`: whose signatures count. */
+/** `executorId` null exports all executors; `keys` are the trusted signers. */
 export type ExportOptions = { executorId: string | null; keys: readonly TrustedHotkey[] };
 
 export type EvidenceProblem = ChainProblem & { executorId: string };
 
 /**
- * Hands every document to `write` as `{"id","signature","document"}`, the document being the very text that is
- * hashed and signed. Resolves with what is wrong: a hash, a signature or whose it is, a document that is missing by
- * its chain, the chain's head or the cycles that name it, a verdict that its inputs do not give.
+ * Writes every document as `{"id","signature","document"}`, where `document` is the text that is hashed and signed.
+ * Resolves with the problems found: a wrong hash, signature or signer, a document that is missing according to the chain,
+ * its head or a cycle, or a verdict that the inputs do not reproduce.
  */
 export async function exportEvidence(
   store: EvidenceStore,
@@ -28,7 +28,7 @@ export async function exportEvidence(
 ): Promise<EvidenceProblem[]> {
   const known = await executorsOf(store);
   if (executorId !== null && !known.includes(executorId)) {
-    return [{ executorId, seq: null, problem: UNKNOWN }];
+    return [{ executorId, seq: null, problem: UNKNOWN_EXECUTOR }];
   }
   const executors = executorId === null ? known : [executorId];
   const problems: EvidenceProblem[] = [];
@@ -39,10 +39,10 @@ export async function exportEvidence(
   return problems;
 }
 
-const UNKNOWN =
-  'there is none, and no cycle names it: is it the id of an executor, as the portal shows it?';
+const UNKNOWN_EXECUTOR =
+  'no evidence and no cycle names this executor: pass the id of an executor as the portal shows it';
 
-/** Of those whose evidence is gone, too: by the cycles that name it. */
+/** Executors with evidence, and executors whose evidence is gone but that a cycle names. */
 async function executorsOf(store: EvidenceStore): Promise<string[]> {
   const known = [...(await executorsWithEvidence(store)), ...(await executorsInCycles(store))];
   return [...new Set(known)];
@@ -60,7 +60,7 @@ async function exportChain(chain: Chain, write: (line: string) => void): Promise
   do {
     page = await evidenceAfter(store, executorId, seq, PAGE);
     for (const row of page) {
-      const { problem, previous } = await lookAt(store, row, keys);
+      const { problem, previous } = await verifyRow(store, row, keys);
       if (problem !== null) problems.push({ seq: row.seq, problem });
       check.add({ id: row.id, seq: row.seq, previous });
       const { id, signature, document } = row;
@@ -74,30 +74,32 @@ async function exportChain(chain: Chain, write: (line: string) => void): Promise
   return [...problems, ...check.end(head), ...gone];
 }
 
-type Look = { problem: string | null; previous: Link['previous'] };
+type VerifiedRow = { problem: string | null; previous: Link['previous'] };
 
-async function lookAt(
+async function verifyRow(
   store: EvidenceStore,
   row: EvidenceRow,
   keys: readonly TrustedHotkey[],
-): Promise<Look> {
+): Promise<VerifiedRow> {
   const read = readDocument(row, keys);
   if ('problem' in read) return { problem: read.problem, previous: undefined };
   const { document } = read;
   const { previous } = document;
   if (document.executor_id !== row.executor_id || document.seq !== row.seq) {
-    return { problem: 'it belongs to another place', previous };
+    return { problem: 'it belongs to another executor or position', previous };
   }
-  // What weights are computed from has to be what was signed.
+  // Weights are computed from these columns: they must match the signed document.
   if (row.verdict !== document.verdict || row.finished_ms !== document.finished_at) {
-    return { problem: 'its row tells another verdict or time than the document', previous };
+    return { problem: 'its row has another verdict or time than the document', previous };
   }
   const checks = await findCheckPolicy(store, document.check_policy_hash);
-  const problem = reproducesVerdict(document, checks) ? null : 'its inputs give another verdict';
+  const problem = reproducesVerdict(document, checks)
+    ? null
+    : 'its inputs reproduce another verdict';
   return { problem, previous };
 }
 
-/** What the cycles, from which weights are computed, know of the executor beyond `ids`. */
+/** Documents that a cycle names but that are neither among `ids` nor stored. */
 async function missingDocuments(
   { store, executorId }: Chain,
   head: EvidenceHeadRow | null,
@@ -105,13 +107,13 @@ async function missingDocuments(
 ): Promise<ChainProblem[]> {
   const gone: string[] = [];
   for (const { cycle, entry_json, start_ms } of await entriesOf(store, executorId)) {
-    // Written by us from a CycleEntry: its form is known.
+    // We wrote this text from a CycleEntry.
     const { evidence_id: id } = JSON.parse(entry_json) as CycleEntry;
     if (ids.has(id) || !mustExist(head, start_ms)) continue;
     if ((await findEvidence(store, id)) === undefined) gone.push(`${id} of cycle ${cycle}`);
   }
   const [first] = gone;
   if (first === undefined) return [];
-  const problem = `of the documents that cycles name ${gone.length} are missing, the first ${first}`;
+  const problem = `${gone.length} documents that cycles name are missing, the first ${first}`;
   return [{ seq: null, problem }];
 }

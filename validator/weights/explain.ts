@@ -1,66 +1,66 @@
-/** Why an executor has the weight it has, and what would raise it, in words. Pure. */
+/** Explains an executor's weight, its last check, and what would raise the weight. */
 import { microToUsd } from '#shared/api/money.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { trustedHead } from '../evidence/chain-head.ts';
 import { type EvidenceDocument, readDocument } from '../evidence/document.ts';
 import { findEvidence, lastEvidence } from '../evidence/evidence.store.ts';
-import { countsAt, type TrustedHotkey } from '../keys/trusted-hotkeys.ts';
+import { isTrustedAt, type TrustedHotkey } from '../keys/trusted-hotkeys.ts';
 import type { EpochRow, EvidenceStore } from '../store/tables.ts';
 import type { CycleSetHead } from './cycle-set.ts';
 import { lastEpoch } from './epoch.store.ts';
 import { signatureProblem } from './epoch-chain.ts';
-import { type Posted, readPolicy, readPosted, weightOf } from './epoch-record.ts';
+import { type PostedWeights, readPayload, readPolicy, weightOf } from './epoch-record.ts';
 import {
   FACTORS,
   type Factor,
+  type MeanPoints,
   type Obstacle,
   POOLS,
   type Pool,
   pointsOf,
   poolOf,
   type Score,
-  type Standing,
 } from './points.ts';
 import { weighStoredEpoch } from './replay.ts';
 import { ONE_PPM, rateOf, type WeightPolicy } from './weight-policy.ts';
 
 export type Explained = {
   head: CycleSetHead;
-  /** Of everybody, over so many cycles. */
-  standings: readonly Standing[];
+  /** Means of all executors over `cycles` cycles. */
+  meanPoints: readonly MeanPoints[];
   cycles: number;
   policy: WeightPolicy;
-  posted: Posted;
+  posted: PostedWeights;
 };
 
-/** Lines for people; null for an executor that was measured in none of the cycles. */
+/** Pure. Null for an executor that was measured in none of the cycles. */
 export function explainExecutor(executorId: string, explained: Explained): string[] | null {
   const { policy, cycles } = explained;
-  const standing = explained.standings.find((one) => one.executorId === executorId);
-  if (standing === undefined) return null;
-  const { latest } = standing;
+  const mean = explained.meanPoints.find((one) => one.executorId === executorId);
+  if (mean === undefined) return null;
+  const { latest } = mean;
   return [
-    ...weightLines(standing, explained),
+    ...weightLines(mean, explained),
     '',
     'What its points are made of:',
     ...FACTORS.map((factor) => `  ${factor.padEnd(12)}${factorText(factor, latest, policy)}`),
     `  evidence    ${latest.entry.evidence_id}`,
     '',
     'What would raise it:',
-    ...raises(latest, policy, cycles).map((line) => `  - ${line}`),
+    ...improvements(latest, policy, cycles).map((line) => `  - ${line}`),
   ];
 }
 
-function weightLines(standing: Standing, explained: Explained): string[] {
-  const { head, standings, cycles, policy, posted } = explained;
-  const { latest, points, measured, age } = standing;
+function weightLines(mean: MeanPoints, explained: Explained): string[] {
+  const { head, meanPoints, cycles, policy, posted } = explained;
+  const { latest, points, measured, age } = mean;
   const { hotkey } = latest.entry;
   const uid = head.neurons.find((neuron) => neuron.hotkey === hotkey)?.uid;
   const weight = uid === undefined ? 0 : weightOf(posted, uid);
-  const own = standings.filter((one) => one.latest.entry.hotkey === hotkey).length;
+  const own = meanPoints.filter((one) => one.latest.entry.hotkey === hotkey).length;
   const window = Math.min(cycles, policy.window_cycles);
   return [
-    `executor ${standing.executorId} of ${hotkey}`,
+    `executor ${mean.executorId} of ${hotkey}`,
     uid === undefined
       ? 'Its hotkey is not registered: it gets no weight.'
       : `uid ${uid} has weight ${weight} in epoch ${head.epoch}, for ${own} executor${own === 1 ? '' : 's'}.`,
@@ -77,15 +77,15 @@ function weightLines(standing: Standing, explained: Explained): string[] {
 const POOL_NAMES: Readonly<Record<Pool, string>> = { mining: 'while rented', idle: 'while idle' };
 const PERCENT = 100;
 
-/** What a pool gives for them: of everybody's in it, and of all weight. */
-function poolText(own: bigint, pool: Pool, { head, standings, policy }: Explained): string {
+/** An executor's points in a pool, its share of the pool, and the pool's share of all weight. */
+function poolText(own: bigint, pool: Pool, { head, meanPoints, policy }: Explained): string {
   const registered = new Set(head.neurons.map(({ hotkey }) => hotkey));
-  const counted = standings.filter(({ latest }) => registered.has(latest.entry.hotkey));
+  const counted = meanPoints.filter(({ latest }) => registered.has(latest.entry.hotkey));
   const all = counted.reduce((sum, { points }) => sum + points[pool], 0n);
   const share = all === 0n ? 0 : Number((own * BigInt(ONE_PPM)) / all) / ONE_PPM;
   const percent = `${(share * PERCENT).toFixed(2)} %`;
   const ofAll = `${(policy.pools_ppm[pool] / ONE_PPM) * PERCENT} % of all weight`;
-  return `${own}, ${percent} of a pool that has ${ofAll}`;
+  return `${own}, ${percent} of a pool with ${ofAll}`;
 }
 
 function factorText(factor: Factor, score: Score, policy: WeightPolicy): string {
@@ -106,7 +106,7 @@ function factorText(factor: Factor, score: Score, policy: WeightPolicy): string 
     case 'stability':
       return `${of}failure average ${(entry.failure_ppm / ONE_PPM).toFixed(6)}`;
     case 'eligible':
-      return `x ${value}         ${score.obstacles.map((each) => OBSTACLES[each]).join(', ') || 'nothing stands against it'}`;
+      return `x ${value}         ${score.obstacles.map((each) => OBSTACLES[each]).join(', ') || 'no obstacle'}`;
   }
 }
 
@@ -114,21 +114,21 @@ const OBSTACLES: Readonly<Record<Obstacle, string>> = {
   failed: 'its checks failed',
   simulated: 'its GPUs are simulated',
   unknown_model: 'the policy has no rate for its GPU',
-  price: 'it asks for more than the policy lets it',
+  price: 'its price is above the limit of the policy',
   bandwidth: 'its line is too slow',
   banned: 'its hotkey is banned',
 };
 
 const REMEDIES: Readonly<Record<Obstacle, string>> = {
-  failed: 'Pass the checks: the last one failed, and everything else counts only then.',
+  failed: 'Pass the checks: the last run failed, and nothing is earned without them.',
   simulated: 'Offer real GPUs: simulated ones earn nothing.',
-  unknown_model: 'Ask for a rate for this GPU: the policy has none.',
-  price: 'Ask for less: the price is above what the policy lets a node of this kind ask for.',
-  bandwidth: 'Get a faster line: it is below the least that the policy demands.',
+  unknown_model: 'Ask the validator for a rate for this GPU: the policy has none.',
+  price: 'Lower the price: it is above the limit of the policy for this GPU.',
+  bandwidth: 'Get a faster line: it is below the minimum of the policy.',
   banned: 'Contact the validator: the hotkey is banned.',
 };
 
-function raises(score: Score, policy: WeightPolicy, cycles: number): string[] {
+function improvements(score: Score, policy: WeightPolicy, cycles: number): string[] {
   const { entry, factors, obstacles } = score;
   const gain = (factor: Factor, best: number) => gainText(factors, factor, best);
   const lines: (string | false)[] = [
@@ -140,19 +140,19 @@ function raises(score: Score, policy: WeightPolicy, cycles: number): string[] {
       `Deposit collateral${gain('collateral', ONE_PPM)}.`,
     !entry.runtime_proven &&
       policy.runtime_bonus_ppm > 0 &&
-      `Offer the runtime for containers in containers, once it is checked${gain('runtime', ONE_PPM + policy.runtime_bonus_ppm)}.`,
+      `Offer the runtime for containers in containers; it counts once checked${gain('runtime', ONE_PPM + policy.runtime_bonus_ppm)}.`,
     entry.failure_ppm > 0 &&
-      `Fail no more checks: the failure average falls with every one that passes${gain('stability', ONE_PPM)}.`,
+      `Pass every check: the failure average falls with each pass${gain('stability', ONE_PPM)}.`,
     factors.dilution < ONE_PPM &&
-      `Be rented, or offer what fewer leave idle: there are more idle GPUs of this kind than are wanted${gain('dilution', ONE_PPM)}.`,
-    poolOf(score) === 'idle' && 'Be rented: the pool of rented nodes is another one.',
-    cycles < policy.window_cycles && 'Wait: the mean is still of few cycles.',
+      `Get rented, or offer a scarcer GPU: more GPUs of this kind are idle than the policy rewards${gain('dilution', ONE_PPM)}.`,
+    poolOf(score) === 'idle' && 'Get rented: rented nodes share a separate pool.',
+    cycles < policy.window_cycles && 'Wait: the mean covers few cycles so far.',
   ];
   const found = lines.filter((line) => line !== false);
-  return found.length === 0 ? ['Nothing but more or better GPUs.'] : found;
+  return found.length === 0 ? ['Only more or better GPUs.'] : found;
 }
 
-/** ` (x 1.5)`; nothing where it earns nothing either way. */
+/** Gain from the best value of a factor, as ` (x 1.50)`; empty if the points are 0 now. */
 function gainText(factors: Score['factors'], factor: Factor, best: number): string {
   const now = pointsOf(factors);
   if (now === 0n) return '';
@@ -160,25 +160,24 @@ function gainText(factors: Score['factors'], factor: Factor, best: number): stri
   return ` (x ${(Number(then) / Number(now)).toFixed(2)})`;
 }
 
-// MERGED validator/weights/explain.ts: What the ledger has to say of an executor's score and its last check, for people.
-/** `problems`: why it is not to be believed, or not all there is. */
+/** `problems` are reasons why the lines are incomplete or not trustworthy. */
 export type Explanation = { lines: string[]; problems: string[] };
 
-/** By the last weights that were computed. `keys`: whose signatures count. */
+/** Explains by the last computed weights. `keys` are the trusted signers. */
 export async function explanationOf(
   store: EvidenceStore,
   executorId: string,
   keys: readonly TrustedHotkey[],
 ): Promise<Explanation> {
-  const ofScore = await scoreOf(store, executorId, keys);
-  const ofCheck = await lastCheckOf(store, executorId, keys);
+  const score = await explainScore(store, executorId, keys);
+  const check = await explainLastCheck(store, executorId, keys);
   return {
-    lines: [...ofScore.lines, ...ofCheck.lines],
-    problems: [...ofScore.problems, ...ofCheck.problems],
+    lines: [...score.lines, ...check.lines],
+    problems: [...score.problems, ...check.problems],
   };
 }
 
-async function scoreOf(
+async function explainScore(
   store: EvidenceStore,
   executorId: string,
   keys: readonly TrustedHotkey[],
@@ -187,27 +186,26 @@ async function scoreOf(
   if (epoch === undefined) return { lines: [NO_WEIGHTS], problems: [] };
   const policy = readPolicy(epoch);
   const { head, kept, weigher } = await weighStoredEpoch(store, epoch, policy);
-  const known = { standings: weigher.standings(), cycles: kept.length };
-  const lines = explainExecutor(executorId, { head, ...known, policy, posted: readPosted(epoch) });
+  const known = { meanPoints: weigher.meanPoints(), cycles: kept.length };
+  const lines = explainExecutor(executorId, { head, ...known, policy, posted: readPayload(epoch) });
   const isWhole = weigher.result(head)?.inputHash === epoch.input_hash;
   const none = `executor ${executorId} was measured in no cycle of epoch ${epoch.number}, the last one`;
-  const isOurs =
-    countsAt(keys, head.validator, epoch.computed_ms) &&
+  const holdsLease =
+    isTrustedAt(keys, head.validator, epoch.computed_ms) &&
     signatureProblem(epoch, head.validator) === null;
   return {
     lines: lines === null ? [none] : [titleOf(epoch), ...lines],
-    problems: [...(isWhole ? [] : [ALTERED]), ...(isOurs ? [] : [NOT_OURS])],
+    problems: [...(isWhole ? [] : [ALTERED]), ...(holdsLease ? [] : [NOT_OURS])],
   };
 }
 
 const NOT_OURS =
-  'The weights are not signed with a key that counts: see replay, and --hotkey for the ledger of somebody else';
+  'The weights are not signed with a trusted key: run replay; for the store of another validator pass --hotkey';
 
-/** Of a ledger without epochs. */
 export const NO_WEIGHTS =
-  'no weights were computed yet: the first come once a cycle of checks has ended, where VALIDATOR_METAGRAPH says who is registered';
+  'no weights were computed yet: the first follow once a cycle of checks has ended, if VALIDATOR_METAGRAPH is set';
 
-const ALTERED = 'What the weights were computed from is not all there, or was altered: see replay';
+const ALTERED = 'The input of the weights was altered or is incomplete: run replay';
 
 function titleOf({
   number,
@@ -218,7 +216,7 @@ function titleOf({
   return `Epoch ${number} of ${naiveUtc(computedMs)}Z, ${state}; policy ${policy}`;
 }
 
-async function lastCheckOf(
+async function explainLastCheck(
   store: EvidenceStore,
   executorId: string,
   keys: readonly TrustedHotkey[],
@@ -230,13 +228,13 @@ async function lastCheckOf(
   }
   const evidence = last === undefined ? undefined : await findEvidence(store, last.id);
   if (evidence === undefined) {
-    const nothing = `no check of ${executorId} is on record: is it the id of an executor?`;
+    const nothing = `no check of ${executorId} is on record: pass the id of an executor`;
     return { lines: [], problems: [nothing] };
   }
   const read = readDocument(evidence, keys);
   if ('document' in read)
     return { lines: ['', ...checkText(evidence.id, read.document)], problems: [] };
-  const problem = `Its last check (evidence ${evidence.id}) is not to be believed: ${read.problem}`;
+  const problem = `Its last check (evidence ${evidence.id}) is not trustworthy: ${read.problem}`;
   return { lines: [], problems: [problem] };
 }
 
@@ -249,9 +247,9 @@ function checkText(
     failed.filter(({ mode }) => (mode === 'enforce') === isCounted),
   );
   return [
-    `Its last check, ${naiveUtc(finishedMs)}Z: ${verdict} (evidence ${id}); weights have it from its cycle on`,
-    ...checkLines('What failed, and counts:', counted ?? []),
-    ...checkLines('What failed, and is on record only:', noted ?? []),
+    `Its last check, ${naiveUtc(finishedMs)}Z: ${verdict} (evidence ${id}); it counts for weights from its cycle on`,
+    ...checkLines('Failed checks that count:', counted ?? []),
+    ...checkLines('Failed checks that are only recorded:', noted ?? []),
   ];
 }
 

@@ -1,4 +1,4 @@
-/** Who is registered, and with which uid: the port to the chain, and what stands in for it (validator reference 8.1). */
+/** Registered hotkeys and their uids: the port to the chain and its two local substitutes. */
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
@@ -6,13 +6,13 @@ import type { EvidenceStore, NeuronsTable, StoreDb } from '../store/tables.ts';
 import { type Neuron, Neurons } from './cycle-set.ts';
 
 export type Registrations = {
-  /** The chain's present block; null where there is no chain. */
+  /** Current block of the chain; null without a chain. */
   block: number | null;
   neurons: Neuron[];
 };
 
 export type Metagraph = {
-  /** `wanted` are those that weights are to be given to, in an order that does not change. Rejects when it cannot be read. */
+  /** `wanted` are the hotkeys that earn weight, in a stable order. Rejects when the source cannot be read. */
   read(wanted: readonly Hotkey[]): Promise<Registrations>;
 };
 
@@ -20,7 +20,7 @@ const MAX_FILE_BYTES = 16 * 1024 * 1024;
 
 const MetagraphFile = z.strictObject({ block: z.int().min(0).nullable(), neurons: Neurons });
 
-/** A file that somebody keeps up to date, `{"block", "neurons": [{"uid", "hotkey"}]}`, read anew each time. */
+/** Reads `{"block", "neurons": [{"uid", "hotkey"}]}` from a file that the operator maintains, each time anew. */
 export function fileMetagraph(path: string): Metagraph {
   return {
     async read() {
@@ -31,7 +31,7 @@ export function fileMetagraph(path: string): Metagraph {
   };
 }
 
-/** Of a marketplace on one's own machine: whoever is wanted is registered, the validator first. */
+/** Registers every wanted hotkey of a local marketplace, the validator first. */
 export function localMetagraph(store: EvidenceStore, validator: Hotkey): Metagraph {
   return {
     async read(wanted) {
@@ -41,8 +41,7 @@ export function localMetagraph(store: EvidenceStore, validator: Hotkey): Metagra
   };
 }
 
-// MERGED validator/weights/metagraph.ts: Queries of the neurons of a marketplace on one's own machine.
-/** Gives those who have none the next uids, from 0, in this order. */
+/** Assigns the next uids, from 0, to hotkeys that have none. */
 export async function addNeurons(store: StoreDb, hotkeys: readonly string[]): Promise<void> {
   const present = await listNeurons(store);
   const known = new Set(present.map(({ hotkey }) => hotkey));
@@ -56,7 +55,7 @@ export async function addNeurons(store: StoreDb, hotkeys: readonly string[]): Pr
   }
 }
 
-/** By uid. */
+/** In the order of uids. */
 export function listNeurons(store: StoreDb): Promise<NeuronsTable[]> {
   return store.selectFrom('neurons').selectAll().orderBy('uid').execute();
 }

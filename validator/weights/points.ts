@@ -1,8 +1,8 @@
-/** What one executor earns in one cycle: integer factors in ppm, one division at the end (validator reference 8.1). Pure. */
+/** Points of an executor: per cycle, from integer factors with one division at the end, and as a mean over the window. Pure. */
 import type { Cycle, CycleEntry } from './cycle-set.ts';
 import { CARRY_CYCLES, idleCapOf, ONE_PPM, rateOf, type WeightPolicy } from './weight-policy.ts';
 
-/** In the order in which they are multiplied. */
+/** In the order of multiplication. */
 export const FACTORS = [
   'unit',
   'uptime',
@@ -14,12 +14,12 @@ export const FACTORS = [
 ] as const;
 export type Factor = (typeof FACTORS)[number];
 
-/** Why an executor earns nothing, whatever its other factors are. */
+/** Reasons for which an executor earns nothing. */
 export type Obstacle = 'failed' | 'simulated' | 'unknown_model' | 'price' | 'bandwidth' | 'banned';
 
 export type Score = {
   entry: CycleEntry;
-  /** ppm, but for `unit` (micro-USD per hour) and `eligible` (0 or 1). */
+  /** In ppm, except `unit` (micro-USD per hour) and `eligible` (0 or 1). */
   factors: Readonly<Record<Factor, number>>;
   obstacles: readonly Obstacle[];
   points: bigint;
@@ -29,7 +29,7 @@ const ONE = BigInt(ONE_PPM);
 /** uptime, runtime, collateral, dilution and stability are in ppm. */
 const PPM_FACTORS = 5n;
 
-/** Of the executors that could be measured; the others have no score in this cycle. */
+/** Scores of the executors that could be measured; withheld ones have none in this cycle. */
 export function scoresOf(cycle: Cycle, policy: WeightPolicy, embedded: boolean): Score[] {
   const idle = idleGpus(cycle, policy);
   return cycle.entries
@@ -49,7 +49,7 @@ export function scoresOf(cycle: Cycle, policy: WeightPolicy, embedded: boolean):
     });
 }
 
-/** Micro-USD per hour of an executor as it is worth to the market. */
+/** Product of all factors in micro-USD per hour. */
 export function pointsOf(factors: Readonly<Record<Factor, number>>): bigint {
   const product = FACTORS.reduce((before, factor) => before * BigInt(factors[factor]), 1n);
   return product / ONE ** PPM_FACTORS;
@@ -73,15 +73,15 @@ function obstaclesOf(entry: CycleEntry, policy: WeightPolicy, embedded: boolean)
     ['bandwidth', bandwidth !== null && bandwidth < policy.min_bandwidth_mbit],
     ['banned', policy.banned_hotkeys.includes(entry.hotkey)],
   ];
-  return all.filter(([, stands]) => stands).map(([obstacle]) => obstacle);
+  return all.filter(([, applies]) => applies).map(([obstacle]) => obstacle);
 }
 
-/** By model and size of hosts. GPUs are counted, not hosts, so that dividing a host gains nothing. */
+/** Idle GPUs by model and line of `idle_caps`. Counts GPUs instead of hosts, so dividing a host gains nothing. */
 type IdleGpus = ReadonlyMap<string, number>;
 
 const poolKey = (model: string, line: number) => `${line} ${model}`;
 
-/** Those that could not be measured count too: what is not known of one must not raise the others. */
+/** Withheld executors count too: an unknown state must not raise the others. */
 function idleGpus({ entries }: Cycle, policy: WeightPolicy): IdleGpus {
   const counts = new Map<string, number>();
   for (const { rented, verdict, gpu_model: model, gpu_count: gpus } of entries) {
@@ -101,29 +101,28 @@ function dilutionPpm(entry: CycleEntry, policy: WeightPolicy, idle: IdleGpus): n
   return Math.floor((cap.cap_gpus * ONE_PPM) / count);
 }
 
-// MERGED validator/weights/points.ts: What an executor is worth over the stored cycles: the mean of its points, by pool (validator reference 8.1). Pure.
 /** Rented nodes share one pool, idle ones another. */
 export const POOLS = ['mining', 'idle'] as const;
 export type Pool = (typeof POOLS)[number];
 
-export type Standing = {
+export type MeanPoints = {
   executorId: string;
-  /** Its latest score: whose it is now, and why it is worth what it is. */
+  /** Latest score, with the present owner and factors. */
   latest: Score;
-  /** How many stored cycles ago that was. */
+  /** Age of the latest score in stored cycles. */
   age: number;
-  /** Cycles that count: it was measured in them. */
+  /** Number of cycles in which it was measured. */
   measured: number;
   points: Readonly<Record<Pool, bigint>>;
 };
 
-/** What is kept of an executor's cycles so far. */
+/** Running sums of an executor. */
 type Tally = { latest: Score; index: number; measured: number; sums: Record<Pool, bigint> };
 
-export type Standings = ReturnType<typeof createStandings>;
+export type MeanPointsTally = ReturnType<typeof createMeanPoints>;
 
-/** Takes `count` cycles one after the other, oldest first, and keeps of them what it needs per executor. */
-export function createStandings(
+/** Accumulates `count` cycles one at a time, oldest first. */
+export function createMeanPoints(
   policy: WeightPolicy,
   { count, embedded }: { count: number; embedded: boolean },
 ) {
@@ -139,10 +138,10 @@ export function createStandings(
       index += 1;
     },
 
-    /** One for each executor that was measured in any cycle of the window, in the order of their ids. */
-    all: (): Standing[] =>
+    /** Means of all executors that were measured in the window, in the order of their ids. */
+    all: (): MeanPoints[] =>
       [...tallies]
-        .map(([executorId, tally]) => standingOf(executorId, tally, count))
+        .map(([executorId, tally]) => meanOf(executorId, tally, count))
         .sort((a, b) => (a.executorId < b.executorId ? -1 : 1)),
   };
 }
@@ -158,8 +157,8 @@ function addScore(tallies: Map<string, Tally>, index: number, score: Score): voi
 
 const noPoints = (): Record<Pool, bigint> => ({ mining: 0n, idle: 0n });
 
-/** Not measured for a while it has its last value once more, then none. */
-function standingOf(executorId: string, tally: Tally, count: number): Standing {
+/** An executor that was not measured for more than CARRY_CYCLES has its last value for one cycle, then none. */
+function meanOf(executorId: string, tally: Tally, count: number): MeanPoints {
   const { latest, index, measured, sums } = tally;
   const age = count - 1 - index;
   const known = { executorId, latest, age, measured };

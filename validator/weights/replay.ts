@@ -1,40 +1,45 @@
-/** Computes a stored epoch again from what is stored, down to the documents, and compares byte for byte (validator reference 7). */
+/** Recomputes a stored epoch, judges its documents again and compares byte for byte. */
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import { findCheckPolicy } from '../checks/check-policy.store.ts';
 import { createHeadCache, mustExist } from '../evidence/chain-head.ts';
 import { readDocument, reproducesVerdict } from '../evidence/document.ts';
 import { findEvidence } from '../evidence/evidence.store.ts';
-import { countsAt, type TrustedHotkey } from '../keys/trusted-hotkeys.ts';
+import { isTrustedAt, type TrustedHotkey } from '../keys/trusted-hotkeys.ts';
 import type { EpochRow, EvidenceStore } from '../store/tables.ts';
 import { createWeigher, type Weigher } from './compute-weights.ts';
 import { cyclesOf, entryOf, existingCycles } from './cycle.store.ts';
 import { cycleEntryOf, type ExecutorHistory, historyOf } from './cycle-entry.ts';
 import type { Cycle, CycleEntry, CycleSetHead } from './cycle-set.ts';
 import { epochChainProblems, signatureProblem } from './epoch-chain.ts';
-import { epochRow, readInput, readPolicy, readPosted, uidsOf, weightOf } from './epoch-record.ts';
+import { epochRow, readInput, readPayload, readPolicy, uidsOf, weightOf } from './epoch-record.ts';
 import type { WeightPolicy } from './weight-policy.ts';
 
 export type Replay = {
-  /** The row as it comes out now; null where its input is not whole any more. */
+  /** Recomputed row; null if part of its input was deleted. */
   row: EpochRow | null;
-  /** Documents that say what the cycles do, judged again. */
+  /** Number of documents that were judged again. */
   documents: number;
-  /** Documents that were too old to be kept. */
+  /** Number of documents that were pruned because of their age. */
   forgotten: number;
-  /** What differs, in words; empty when nothing does. */
+  /** Descriptions of the differences. */
   problems: string[];
 };
 
-/** A stored epoch weighed again under some policy; `missing`: the numbers of cycles that are not kept any more. */
-export type Weighing = { head: CycleSetHead; kept: number[]; missing: number[]; weigher: Weigher };
+/** A stored epoch weighed again under some policy; `missing` are the numbers of deleted cycles. */
+export type StoredWeighing = {
+  head: CycleSetHead;
+  kept: number[];
+  missing: number[];
+  weigher: Weigher;
+};
 
-/** `onCycle` sees each of the kept cycles, of which one is in memory at a time. Rejects for a row that was altered. */
+/** Calls `onCycle` for each stored cycle, one in memory at a time. Rejects if the row was altered. */
 export async function weighStoredEpoch(
   store: EvidenceStore,
   row: EpochRow,
   policy: WeightPolicy,
   onCycle: (cycle: Cycle) => Promise<void> = async () => undefined,
-): Promise<Weighing> {
+): Promise<StoredWeighing> {
   const { cycles: numbers, ...head } = readInput(row);
   const kept = await existingCycles(store, numbers);
   const missing = numbers.filter((number) => !kept.includes(number));
@@ -46,7 +51,7 @@ export async function weighStoredEpoch(
   return { head, kept, missing, weigher };
 }
 
-/** `keys`: whose signatures count. */
+/** `keys` are the trusted signers. */
 export async function replayEpoch(
   store: EvidenceStore,
   stored: EpochRow,
@@ -64,7 +69,7 @@ export async function replayEpoch(
       const evidence = await findEvidence(store, id);
       if (evidence === undefined) {
         if (await isMissing(store, number, entry, headOf))
-          ofDocuments.push(`${named}: it is missing`);
+          ofDocuments.push(`${named}: the document is missing`);
         else judged.forgotten += 1;
         continue;
       }
@@ -75,10 +80,10 @@ export async function replayEpoch(
     }
   });
   const { missing } = weighing;
-  const problems = missing.map((number) => `cycle ${number} is not kept any more`);
+  const problems = missing.map((number) => `cycle ${number} was deleted`);
   const { validator } = weighing.head;
-  if (!countsAt(keys, validator, stored.computed_ms)) {
-    problems.push(`it is of ${validator}, whose signature does not count at its time`);
+  if (!isTrustedAt(keys, validator, stored.computed_ms)) {
+    problems.push(`it is signed by ${validator}, which is not trusted at its time`);
   }
   const unsigned = signatureProblem(stored, validator);
   if (unsigned !== null) problems.push(unsigned);
@@ -89,10 +94,10 @@ export async function replayEpoch(
   return { row, ...judged, problems: [...problems, ...ofChain, ...ofDocuments] };
 }
 
-/** How an epoch is judged again. */
-type Under = { policy: WeightPolicy; policyHash: string; keys: readonly TrustedHotkey[] };
+/** Policy and trusted keys of a replay. */
+type ReplayContext = { policy: WeightPolicy; policyHash: string; keys: readonly TrustedHotkey[] };
 
-/** Whether a document that is not there is not too old to be kept either. */
+/** Returns true if an absent document should still be retained. */
 async function isMissing(
   store: EvidenceStore,
   cycle: number,
@@ -104,13 +109,13 @@ async function isMissing(
 }
 
 function recomputed(
-  { head, kept, weigher }: Weighing,
+  { head, kept, weigher }: StoredWeighing,
   stored: EpochRow,
   policy: WeightPolicy,
 ): EpochRow | null {
   const result = weigher.result(head);
   if (result === null) return null;
-  const { current_block, version_key } = readPosted(stored);
+  const { current_block, version_key } = readPayload(stored);
   const posted = {
     block: current_block ?? null,
     computedMs: stored.computed_ms,
@@ -128,38 +133,41 @@ function differencesOf(row: EpochRow, stored: EpochRow): string[] {
     .filter((name) => row[name] !== stored[name])
     .flatMap((name) => {
       if (name === 'payload_json') return payloadDifferences(row, stored);
-      const difference = `${name} was ${stored[name]}, and is ${row[name]}`;
+      const difference = `${name} was ${stored[name]}, recomputed ${row[name]}`;
       return name === 'input_hash' ? `${difference}: ${OTHER_INPUT}` : difference;
     });
 }
 
-/** The weights uid by uid, and whatever else is another. */
+/** Differences per uid, then of the other fields. */
 function payloadDifferences(row: EpochRow, stored: EpochRow): string[] {
-  const [now, then] = [readPosted(row), readPosted(stored)];
+  const [now, then] = [readPayload(row), readPayload(stored)];
   const found = [
     ...uidsOf(then, now)
       .filter((uid) => weightOf(then, uid) !== weightOf(now, uid))
-      .map((uid) => `uid ${uid} was posted ${weightOf(then, uid)}, and gets ${weightOf(now, uid)}`),
+      .map(
+        (uid) =>
+          `uid ${uid} was posted with weight ${weightOf(then, uid)}, recomputed ${weightOf(now, uid)}`,
+      ),
     ...fieldDifferences({ ...then, uids: [], weights: [] }, { ...now, uids: [], weights: [] }),
   ];
-  return found.length > 0 ? found : ['payload_json is written otherwise'];
+  return found.length > 0 ? found : ['payload_json has another encoding'];
 }
 
-/** `name was x, and is y` for each field that two objects of one form have otherwise. */
+/** Describes each field in which two objects of the same shape differ. */
 function fieldDifferences(then: object, now: object): string[] {
   const [before, after] = [Object.entries(then), new Map(Object.entries(now))];
   return before
     .map(([name, value]) => [name, JSON.stringify(value), JSON.stringify(after.get(name))])
     .filter(([, was, is]) => was !== is)
-    .map(([name, was, is]) => `${name} was ${was}, and is ${is}`);
+    .map(([name, was, is]) => `${name} was ${was}, recomputed ${is}`);
 }
 
-/** As the cycles before give it under the epoch's policy; what its first cycle and other policies left is believed. */
+/** Recomputes an executor's history under the epoch's policy; the stored values count for its first cycle and under other policies. */
 async function recomputeHistory(
   store: EvidenceStore,
   cycle: number,
   entry: CycleEntry,
-  under: Under,
+  under: ReplayContext,
 ): Promise<HistoryUnderPolicy> {
   const { executor_id: executorId, verdict } = entry;
   const stored = await entryOf(store, executorId, cycle);
@@ -170,7 +178,7 @@ async function recomputeHistory(
   return { past, policyHash };
 }
 
-/** It counts for documents of that policy only. */
+/** A history that applies to documents of one policy. */
 type HistoryUnderPolicy = { past: ExecutorHistory; policyHash: string | null };
 
 const pastIn = (entry: CycleEntry): ExecutorHistory => ({
@@ -188,16 +196,15 @@ async function problemOf(
   const read = readDocument(evidence, keys);
   if ('problem' in read) return read.problem;
   const checks = await findCheckPolicy(store, read.document.check_policy_hash);
-  if (!reproducesVerdict(read.document, checks)) return 'its inputs give another verdict';
+  if (!reproducesVerdict(read.document, checks)) return 'its inputs reproduce another verdict';
   const counts = read.document.policy_hash === policyHash;
   const again = cycleEntryOf(read.document, evidence.id, counts ? past : pastIn(entry));
   if (canonicalJson(again) === canonicalJson(entry)) return null;
   const fields = again === null ? [] : fieldDifferences(entry, again);
-  return `the cycle says something else: ${fields.join('; ')}`;
+  return `the cycle entry differs: ${fields.join('; ')}`;
 }
 
-// MERGED validator/weights/replay.ts: What another policy would have made of stored cycles: a look at it before it counts (validator reference 8.1).
-/** One line for each uid, as posted and as it would have been; null without a registered burn recipient. */
+/** One line per uid with the posted weight and the weight under another policy; null without a registered burn recipient. */
 export async function weightsUnder(
   store: EvidenceStore,
   stored: EpochRow,
@@ -206,9 +213,9 @@ export async function weightsUnder(
   const { head, missing, weigher } = await weighStoredEpoch(store, stored, policy);
   const result = weigher.result(head);
   if (result === null) return null;
-  const posted = readPosted(stored);
+  const posted = readPayload(stored);
   return [
-    ...missing.map((number) => `without cycle ${number}, which is not kept any more`),
+    ...missing.map((number) => `without cycle ${number}, which was deleted`),
     `policy ${stored.policy_hash} -> ${result.policyHash}`,
     ...uidsOf(posted, result).map(
       (uid) => `uid ${uid}: ${weightOf(posted, uid)} -> ${weightOf(result, uid)}`,

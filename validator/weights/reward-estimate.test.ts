@@ -30,9 +30,9 @@ function estimate(
   return estimateRewards(question, marketOf(entries), policy);
 }
 
-it('tells the very weight that the node gets once it is there', () => {
+it('estimates exactly the weight that the node gets later', () => {
   const others = [entryOf(2, { rented: true }), entryOf(3)];
-  // Three GPUs: where two hotkeys have equal remainders, the order of keys decides about one part in 65,535.
+  // Three GPUs: with equal remainders of two hotkeys, the order of keys would decide about one part in 65,535.
   const own = { hotkey: hotkey(9), gpu_count: 3, collateral: false, price_uusd: 2_000_000 };
   const shares = estimate({ ...QUESTION, gpu_count: 3 });
   for (const rented of [true, false]) {
@@ -45,14 +45,14 @@ it('tells the very weight that the node gets once it is there', () => {
   }
 });
 
-it('gives less the more there are who earn, and all of a pool to the only one', () => {
+it('gives less the more executors earn, and a whole pool to the only one', () => {
   expect(estimate(QUESTION, []).rented).toBeCloseTo(0.7, 4);
   expect(estimate(QUESTION, []).idle).toBeCloseTo(0.2, 4);
   const many = Array.from({ length: 9 }, (_, index) => entryOf(index + 2, { rented: true }));
   expect(estimate(QUESTION, many).rented).toBeLessThan(estimate().rented);
 });
 
-it('counts idle GPUs beyond what is wanted as the weights do', () => {
+it('applies the idle cap as the weights do', () => {
   const caps = [{ model: H100, min_gpus: 1, max_gpus: 8, cap_gpus: 1 }];
   const wanted = estimate(QUESTION, [entryOf(2, { gpu_model: RTX4090 })]);
   const policy = goldenPolicy({ idle_caps: caps });
@@ -64,11 +64,11 @@ it('counts idle GPUs beyond what is wanted as the weights do', () => {
 it.each([
   ['an unknown model', { ...QUESTION, gpu_model: 'Voodoo 2' }, ['unknown_model', 'price']],
   ['a price above the policy', { ...QUESTION, price_uusd: 8_000_001 }, ['price']],
-])('says why there is nothing for %s', (_, question, obstacles) => {
+])('names the obstacle for %s', (_, question, obstacles) => {
   expect(estimate(question)).toEqual({ rented: 0, idle: 0, obstacles });
 });
 
-it('has everybody registered where nobody knows who is, and others not where somebody does', () => {
+it('treats every hotkey as registered without a metagraph, and only registered ones with it', () => {
   const entries = [entryOf(2, { rented: true })];
   const market = marketOf(entries);
   const registered = estimateRewards(QUESTION, { ...market, neurons: null }, goldenPolicy());
@@ -77,7 +77,7 @@ it('has everybody registered where nobody knows who is, and others not where som
   expect(estimateRewards(QUESTION, alone, goldenPolicy()).rented).toBeCloseTo(0.7, 4);
 });
 
-it('answers from the last closed cycle, and anew once there is another one', async () => {
+it('answers from the last closed cycle and reloads after the next', async () => {
   const store = await createTestStore();
   const policy = goldenPolicy();
   const { estimate } = createRewardEstimates({

@@ -1,4 +1,4 @@
-/** What the weights would give a node that is not there yet: the function of the weights, on the last cycle with it added. Pure. */
+/** Estimates the rewards of a node that does not exist yet: computes weights for the last cycle with the node added. */
 import {
   REWARD_ESTIMATE_PATH,
   RewardQuestion,
@@ -14,26 +14,25 @@ import type { Metagraph } from './metagraph.ts';
 import { type Obstacle, scoresOf } from './points.ts';
 import type { WeightPolicy } from './weight-policy.ts';
 
-/** Neither is anybody's: no such key is registered, no such executor is stored. */
-const NEWCOMER = hotkeyOf(new Uint8Array(32));
-const NEWCOMER_ID = 'ffffffff-ffff-4fff-8fff-ffffffffffff';
-const NEWCOMER_UID = 0;
+/** Placeholder key and id: no such key is registered, no such executor is stored. */
+const CANDIDATE = hotkeyOf(new Uint8Array(32));
+const CANDIDATE_ID = 'ffffffff-ffff-4fff-8fff-ffffffffffff';
+const CANDIDATE_UID = 0;
 const NO_EVIDENCE = '0'.repeat(64);
 
-/** Who earns now. */
 export type MarketState = {
   validator: Hotkey;
-  /** Whether simulated GPUs score. */
+  /** True if simulated GPUs earn points. */
   embedded: boolean;
-  /** Those that are registered; null where nobody knows, and everybody counts as such. */
+  /** Registered neurons; null if unknown, in which case every hotkey counts as registered. */
   neurons: readonly Neuron[] | null;
-  /** The last one; null before the first. */
+  /** The last cycle; null before the first. */
   cycle: Cycle | null;
 };
 
 /**
- * Of a node with full uptime and no failures, without deposit and without the bonus of its runtime, whose hotkey has
- * no other; in a cycle where it is rented whole, and in one where it idles.
+ * Shares of all weight, rented and idle, of a node with full uptime and no failures, without collateral or runtime bonus,
+ * whose hotkey has no other node. Pure.
  */
 export function estimateRewards(
   question: RewardQuestion,
@@ -41,14 +40,14 @@ export function estimateRewards(
   policy: WeightPolicy,
 ): RewardShares {
   return {
-    rented: shareOf(newcomer(question, policy, true), market, policy),
-    idle: shareOf(newcomer(question, policy, false), market, policy),
+    rented: shareOf(candidate(question, policy, true), market, policy),
+    idle: shareOf(candidate(question, policy, false), market, policy),
     obstacles: [...obstaclesOf(question, market, policy)],
   };
 }
 
-/** Questions with one answer: a price makes no difference but for what it stands in the way of. */
-export function kindOf(
+/** Key of questions with the same answer: the price matters only through its obstacles. */
+export function cacheKeyOf(
   question: RewardQuestion,
   market: MarketState,
   policy: WeightPolicy,
@@ -62,14 +61,14 @@ function obstaclesOf(
   { embedded }: MarketState,
   policy: WeightPolicy,
 ): readonly Obstacle[] {
-  const entries = [newcomer(question, policy, false)];
+  const entries = [candidate(question, policy, false)];
   return scoresOf({ number: 0, entries }, policy, embedded)[0]?.obstacles ?? [];
 }
 
-function newcomer(question: RewardQuestion, policy: WeightPolicy, rented: boolean): CycleEntry {
+function candidate(question: RewardQuestion, policy: WeightPolicy, rented: boolean): CycleEntry {
   return {
-    executor_id: NEWCOMER_ID,
-    hotkey: NEWCOMER,
+    executor_id: CANDIDATE_ID,
+    hotkey: CANDIDATE,
     evidence_id: NO_EVIDENCE,
     verdict: 'ok',
     simulated: false,
@@ -83,7 +82,7 @@ function newcomer(question: RewardQuestion, policy: WeightPolicy, rented: boolea
   };
 }
 
-/** Of the sum of all weights, 0 to 1. */
+/** Share of the sum of all weights, 0 to 1. */
 function shareOf(entry: CycleEntry, market: MarketState, policy: WeightPolicy): number {
   const { validator, embedded, cycle } = market;
   const entries = [...(cycle?.entries ?? []), entry];
@@ -95,20 +94,19 @@ function shareOf(entry: CycleEntry, market: MarketState, policy: WeightPolicy): 
   const result = computeWeights({ epoch: 0, validator, embedded, neurons, cycles }, policy);
   const { uids = [], weights = [] } = result ?? {};
   const total = weights.reduce((sum, weight) => sum + weight, 0);
-  return total === 0 ? 0 : (weights[uids.indexOf(NEWCOMER_UID)] ?? 0) / total;
+  return total === 0 ? 0 : (weights[uids.indexOf(CANDIDATE_UID)] ?? 0) / total;
 }
 
-// MERGED validator/weights/reward-estimate.ts: Answers what a node would earn, from the last closed cycle of the ledger.
-/** Answers that are kept until the next cycle. */
-const MAX_KEPT = 5_000;
+/** Cached answers; the cache is cleared with the next cycle. */
+const MAX_CACHED = 5_000;
 
 export type RewardEstimatesOptions = {
   store: EvidenceStore;
   policy: WeightPolicy;
   validator: Hotkey;
-  /** Whether simulated GPUs score. */
+  /** True if simulated GPUs earn points. */
   embedded: boolean;
-  /** Null: nobody knows who is registered. */
+  /** Null if registrations are unknown. */
   metagraph: Metagraph | null;
 };
 
@@ -116,9 +114,9 @@ export type RewardEstimates = ReturnType<typeof createRewardEstimates>;
 
 export function createRewardEstimates(options: RewardEstimatesOptions) {
   const { store, policy, validator, embedded, metagraph } = options;
-  /** Of a large fleet a cycle is long: read and reckoned with once for all who ask, until the next one is closed. */
-  let read: { number: number | null; market: Promise<MarketState> } | null = null;
-  const kept = new Map<string, RewardShares>();
+  /** Market of the last cycle, loaded once per cycle and shared by all callers. */
+  let loaded: { number: number | null; market: Promise<MarketState> } | null = null;
+  const cache = new Map<string, RewardShares>();
 
   async function marketAt(number: number | null): Promise<MarketState> {
     const cycle: Cycle | null = number === null ? null : ((await readCycle(store, number)) ?? null);
@@ -130,27 +128,27 @@ export function createRewardEstimates(options: RewardEstimatesOptions) {
   return {
     async estimate(question: RewardQuestion): Promise<RewardShares> {
       const number = (await lastCycle(store))?.number ?? null;
-      if (read === null || read.number !== number) {
+      if (loaded === null || loaded.number !== number) {
         const market = marketAt(number);
-        kept.clear();
-        read = { number, market };
-        // What failed once is asked for again.
+        cache.clear();
+        loaded = { number, market };
+        // A failed load is tried again by the next call.
         market.catch(() => {
-          read = null;
+          loaded = null;
         });
       }
-      const market = await read.market;
-      const kind = `${number} ${kindOf(question, market, policy)}`;
-      const known = kept.get(kind);
+      const market = await loaded.market;
+      const kind = `${number} ${cacheKeyOf(question, market, policy)}`;
+      const known = cache.get(kind);
       if (known !== undefined) return known;
       const shares = estimateRewards(question, market, policy);
-      if (kept.size < MAX_KEPT) kept.set(kind, shares);
+      if (cache.size < MAX_CACHED) cache.set(kind, shares);
       return shares;
     },
   };
 }
 
-// MERGED validator/weights/reward-estimate.ts: The gateway's route to the estimate of rewards: the central API shows it to providers.
+/** Gateway route with which the central API shows estimates to providers. */
 export function registerRewardEstimateRoutes(server: HttpServer, estimates: RewardEstimates): void {
   server.get(
     REWARD_ESTIMATE_PATH,

@@ -1,20 +1,20 @@
-/** Exact shares made 16-bit weights: largest remainder, ties by the keys' bytes, a floor of 1 (validator reference 8.1). Pure. */
+/** Converts exact shares to 16-bit weights: largest remainder, ties by public key, a floor of 1. Pure. */
 import { type Hotkey, publicKeyOf } from '#shared/signing/hotkey.ts';
 
 export const MAX_WEIGHT = 65_535;
 const MAX = BigInt(MAX_WEIGHT);
 
-/** `part` over the common denominator. */
+/** `part` is the numerator over the common denominator. */
 export type Share = { hotkey: Hotkey; part: bigint };
 
 export type Conversion = {
   denominator: bigint;
   mode: 'sum65535' | 'max65535';
-  /** Whether a hotkey has to have at least 1. */
-  isFloored(share: Share): boolean;
+  /** Returns true if a hotkey gets at least 1. */
+  needsFloor(share: Share): boolean;
 };
 
-/** A weight for each hotkey; their sum, or the largest of them, is 65,535. Some share is positive. */
+/** A weight per hotkey; their sum, or the largest of them, is 65,535. At least one share must be positive. */
 export function toU16(shares: readonly Share[], conversion: Conversion): Map<Hotkey, number> {
   const ordered = inOrderOfKeys(shares);
   const weights =
@@ -23,8 +23,8 @@ export function toU16(shares: readonly Share[], conversion: Conversion): Map<Hot
       : scaledToLargest(ordered);
   const isSum = conversion.mode === 'sum65535';
   for (const share of ordered) {
-    if ((weights.get(share.hotkey) ?? 0) > 0 || !conversion.isFloored(share)) continue;
-    if (isSum && !takeOne(ordered, weights)) break;
+    if ((weights.get(share.hotkey) ?? 0) > 0 || !conversion.needsFloor(share)) continue;
+    if (isSum && !takeOneFromLargest(ordered, weights)) break;
     weights.set(share.hotkey, 1);
   }
   return weights;
@@ -37,7 +37,7 @@ function largestRemainder(ordered: readonly Share[], denominator: bigint): Map<H
     rest: (part * MAX) % denominator,
   }));
   const left = MAX_WEIGHT - quotas.reduce((sum, { whole }) => sum + whole, 0);
-  // The sort is stable: equal remainders stay in the order of the keys.
+  // The sort is stable: equal remainders keep the order of the public keys.
   const raised = new Set(
     quotas
       .toSorted((a, b) => (a.rest === b.rest ? 0 : a.rest > b.rest ? -1 : 1))
@@ -54,8 +54,8 @@ function scaledToLargest(ordered: readonly Share[]): Map<Hotkey, number> {
   return new Map(ordered.map(({ hotkey, part }) => [hotkey, Number((part * MAX) / largest)]));
 }
 
-/** From the largest weight, the first of equal ones; false when nobody has one to spare. */
-function takeOne(ordered: readonly Share[], weights: Map<Hotkey, number>): boolean {
+/** Takes 1 from the largest weight, the first of equal ones. Returns false if no weight exceeds 1. */
+function takeOneFromLargest(ordered: readonly Share[], weights: Map<Hotkey, number>): boolean {
   let richest: Hotkey | null = null;
   let most = 1;
   for (const { hotkey } of ordered) {
@@ -67,7 +67,7 @@ function takeOne(ordered: readonly Share[], weights: Map<Hotkey, number>): boole
   return true;
 }
 
-/** Each address is decoded once: that takes longer than all the rest. */
+/** Decodes each address once, which dominates the cost. */
 function inOrderOfKeys(shares: readonly Share[]): Share[] {
   return shares
     .map((share) => ({ share, key: publicKeyOf(share.hotkey) ?? new Uint8Array(0) }))

@@ -22,7 +22,7 @@ it('ships with a policy that rates every card of the market', () => {
   expect(unrated).toEqual([]);
 });
 
-it('has one hash, whatever the order and white space of its file', () => {
+it('has one hash whatever the order and white space of its file', () => {
   const policy = goldenPolicy();
   const turned = Object.fromEntries(Object.entries(policy).reverse());
   expect(policyHashOf(readWeightPolicy(fileOf(turned)))).toBe(policyHashOf(policy));
@@ -32,15 +32,15 @@ it('has one hash, whatever the order and white space of its file', () => {
 it.each<[string, unknown, RegExp]>([
   ['no JSON', '{', /policy\.json: /],
   [
-    'pools that are not the whole',
+    'pools that do not add up',
     { ...goldenPolicy(), pools_ppm: { burn: 1, mining: 1, idle: 1 } },
     /do not add up/,
   ],
   ['a fraction', { ...goldenPolicy(), rates_uusd: { [H100]: 0.5 } }, /rates_uusd\.NVIDIA H100/],
   ['an unknown field', { ...goldenPolicy(), bonus: 1 }, /bonus/],
   ['a field too few', { ...goldenPolicy(), live_floor: undefined }, /live_floor/],
-  ['a window that forgets too soon', { ...goldenPolicy(), window_cycles: 4 }, /window_cycles/],
-])('refuses %s, and says where', (_, content, message) => {
+  ['too short a window', { ...goldenPolicy(), window_cycles: 4 }, /window_cycles/],
+])('rejects %s and names the field', (_, content, message) => {
   const reading = () => readWeightPolicy(fileOf(content));
   expect(reading).toThrow(ConfigError);
   expect(reading).toThrow(message);

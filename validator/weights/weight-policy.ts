@@ -1,4 +1,4 @@
-/** The policy that weights are computed by: a versioned file, hashed, so that anybody can recompute them (validator reference 8). */
+/** The weight policy: a versioned file whose hash is stored with each epoch, so that anyone can recompute it. */
 import { join } from 'node:path';
 import { z } from 'zod';
 import { migSlicesOf } from '#shared/api/gpu-type.ts';
@@ -9,14 +9,14 @@ import { readPolicyFile } from '../checks/policy-file.ts';
 
 /** Parts per million: a factor of 1. */
 export const ONE_PPM = 1_000_000;
-/** A verdict older than this many cycles counts once more with its last value, then nothing. */
+/** An executor not measured for more than this many cycles keeps its last value for one more cycle, then has none. */
 export const CARRY_CYCLES = 3;
-/** No card costs a million dollars an hour: products of factors stay small, and integers safe. */
+/** One million USD per hour: bounds products of factors to safe integers. */
 const MAX_RATE_UUSD = 1_000_000_000_000;
 const MAX_MODELS = 1_000;
 const MAX_WINDOW_CYCLES = 1_000;
 const MAX_POLICY_BYTES = 1_000_000;
-/** Cycles are kept for longer (weights.job.ts). */
+/** Cycles are retained longer than this (weights.ts). */
 const MAX_UPTIME_MINUTES = 14 * 24 * 60;
 
 const Ppm = z.int().min(0).max(ONE_PPM);
@@ -24,11 +24,11 @@ const Model = z.string().min(1).max(200);
 const GpuCount = z.int().min(1).max(1_024);
 
 const IdleCap = z.strictObject({
-  /** Full GPU name; null for every model that no other line names. */
+  /** Full GPU name; null for every model without a line of its own. */
   model: Model.nullable(),
   min_gpus: GpuCount,
   max_gpus: GpuCount,
-  /** Idle GPUs of the model, on hosts of this size, that are wanted; more of them share the same points. */
+  /** Idle GPUs of the model on hosts of this size that earn full points; more GPUs share them. */
   cap_gpus: z.int().min(0).max(1_000_000_000),
 });
 
@@ -36,34 +36,34 @@ export const WeightPolicy = z
   .strictObject({
     version: z.int().min(1).max(1_000_000),
     netuid: z.int().min(0).max(65_535),
-    /** Who gets the share that nobody earned; null: the validator itself. */
+    /** Recipient of unearned shares; null for the validator itself. */
     burn_hotkey: Hotkey.nullable(),
     pools_ppm: z.strictObject({ burn: Ppm, mining: Ppm, idle: Ppm }),
-    /** Micro-USD per GPU and hour by full GPU name; others earn nothing. */
+    /** Micro-USD per GPU and hour by full GPU name; other models earn nothing. */
     rates_uusd: z.record(Model, z.int().min(0).max(MAX_RATE_UUSD)),
-    /** A node that asks for more than this multiple of the rate earns nothing. */
+    /** A node priced above this multiple of the rate earns nothing. */
     max_price_rate_ppm: z.int().min(0).max(1_000_000_000),
-    /** A node begins with `floor_ppm` and has all after `full_minutes` of good verdicts. */
+    /** The uptime factor rises from `floor_ppm` to 1,000,000 ppm within `full_minutes` of good verdicts. */
     uptime: z.strictObject({
       floor_ppm: Ppm,
       full_minutes: z.int().min(1).max(MAX_UPTIME_MINUTES),
     }),
     runtime_bonus_ppm: Ppm,
     no_collateral_ppm: Ppm,
-    /** The first line that fits counts; without one there is no cap. */
+    /** The first matching line applies; without one there is no cap. */
     idle_caps: z.array(IdleCap).max(MAX_MODELS),
-    /** How much of the past a node's failure average keeps at each verdict. */
+    /** Part of the failure average that remains after each verdict. */
     failure_keep_ppm: Ppm,
-    /** Of how many cycles the mean is taken. */
+    /** Number of cycles in the mean. */
     window_cycles: z
       .int()
       .min(CARRY_CYCLES + 2)
       .max(MAX_WINDOW_CYCLES),
     min_bandwidth_mbit: z.int().min(0).max(1_000_000),
     banned_hotkeys: z.array(Hotkey).max(100_000),
-    /** The weights' sum is 65,535, or the largest of them. */
+    /** Makes the sum of all weights 65,535, or the largest of them. */
     conversion: z.enum(['sum65535', 'max65535']),
-    /** Whether a hotkey with a live node gets 1 for no points. */
+    /** Gives a hotkey with a live node but no points a weight of 1. */
     live_floor: z.boolean(),
   })
   .refine(
@@ -76,20 +76,19 @@ export const WeightPolicy = z
   );
 export type WeightPolicy = z.output<typeof WeightPolicy>;
 
-/** The policy that comes with this version. */
 export const DEFAULT_POLICY_FILE: string = join(import.meta.dirname, 'default-policy.json');
 
-/** Throws ConfigError that names the file and every wrong field. */
+/** Throws ConfigError with the file and every wrong field. */
 export function readWeightPolicy(path: string): WeightPolicy {
   return readPolicyFile(WeightPolicy, path, { what: 'weights', maxBytes: MAX_POLICY_BYTES });
 }
 
-/** SHA-256 over its canonical JSON, hex: two policies with one hash are one policy. */
+/** SHA-256 of the canonical JSON, hex. */
 export function policyHashOf(policy: WeightPolicy): string {
   return sha256Hex(canonicalJson(policy));
 }
 
-/** Micro-USD per GPU and hour; a MIG device has its card's part, an unknown model 0. */
+/** Micro-USD per GPU and hour; a MIG device gets its part of the card's rate, an unknown model 0. */
 export function rateOf({ rates_uusd: rates }: WeightPolicy, model: string): number {
   const own = rates[model];
   if (own !== undefined) return own;
@@ -98,7 +97,7 @@ export function rateOf({ rates_uusd: rates }: WeightPolicy, model: string): numb
   return Math.floor(((rates[part.card] ?? 0) * part.slices) / part.of);
 }
 
-/** Wanted idle GPUs; null where there is no cap. */
+/** Cap that applies to a node; null if none does. */
 export function idleCapOf(policy: WeightPolicy, model: string, gpuCount: number): IdleCapMatch {
   const fits = policy.idle_caps
     .map((cap, line) => ({ ...cap, line }))
@@ -106,5 +105,5 @@ export function idleCapOf(policy: WeightPolicy, model: string, gpuCount: number)
   return fits.find((cap) => cap.model === model) ?? fits.find((cap) => cap.model === null) ?? null;
 }
 
-/** The line of `idle_caps` that counts for a node. */
+/** A line of `idle_caps` with its position. */
 export type IdleCapMatch = (z.output<typeof IdleCap> & { line: number }) | null;

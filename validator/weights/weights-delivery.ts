@@ -1,4 +1,4 @@
-/** Posts the weights of an epoch, reads them back and compares (validator reference 8.3). */
+/** Posts the weights of an epoch, reads them back and compares. */
 import { LatestSetWeightsRequest } from '#shared/api/central/set-weights.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
@@ -24,7 +24,7 @@ export function createWeightsDelivery({
 }: WeightsDeliveryOptions): Delivery {
   async function send(message: OutboxRow): Promise<Outcome> {
     const payload = LatestSetWeightsRequest.parse(JSON.parse(message.body));
-    // The last gate: whatever went wrong before, this is never said.
+    // Last check before sending: empty weights are never posted.
     if (payload.weights.every((weight) => weight === 0)) {
       return { state: 'refused', reason: 'the weights are empty' };
     }
@@ -35,7 +35,7 @@ export function createWeightsDelivery({
     const state: EpochState = shown === expected ? 'confirmed' : 'differs';
     await setEpochState(store, Number(message.subject), state);
     if (state === 'confirmed') log.info({ epoch: message.subject }, 'weights posted');
-    else log.error({ epoch: message.subject, shown }, 'the central API shows other weights');
+    else log.error({ epoch: message.subject, shown }, 'central API publishes other weights');
     return { state: 'delivered' };
   }
 
@@ -47,7 +47,6 @@ export function createWeightsDelivery({
       }));
     },
 
-    /** They will never be posted. */
     onParked: (message: OutboxRow) => setEpochState(store, Number(message.subject), 'refused'),
   };
 }

@@ -50,7 +50,7 @@ export async function createValidatorScene({ embedded = true } = {}) {
     centralHotkey: testSigner(5).hotkey,
     policy: { acceptSimulated: embedded, checks: readCheckPolicy() },
     proof: null,
-    weighing: {
+    weightSettings: {
       policy: goldenPolicy(),
       metagraph: localMetagraph(store, signer.hotkey),
       embedded,

@@ -20,12 +20,12 @@ const log = createLog({ name: 'test', level: 'silent' });
 let store: EvidenceStore;
 let clock: ManualClock;
 let stopping: AbortController;
-let isOurs: boolean;
+let holdsLease: boolean;
 let turns: Turns;
 let waiting: { id: string; refuse(): void }[];
 beforeEach(async () => {
   [store, clock, waiting] = [await createTestStore(), createManualClock(), []];
-  [stopping, isOurs] = [new AbortController(), true];
+  [stopping, holdsLease] = [new AbortController(), true];
   turns = createTurns(clock);
 });
 afterEach(() => store.destroy());
@@ -41,7 +41,7 @@ function lines() {
     lowKbit: 100_000,
     hosts: createHostLocks({ store, clock, log, holder: 'this' }),
     noted: turns.noted,
-    isOurs: async () => isOurs,
+    holdsLease: async () => holdsLease,
     connectTo:
       ({ id }) =>
       () =>
@@ -68,9 +68,9 @@ it('measures two at a time, who waits longest first, and nobody who is rented', 
   for (const { refuse } of waiting) refuse();
   await pass;
   expect(waiting.map(({ id }) => id).slice(2)).toEqual([first.id]);
-  isOurs = false;
+  holdsLease = false;
   await lines().runOnce([executor(5)], stopping.signal);
-  isOurs = true;
+  holdsLease = true;
   // Nobody is due now.
   await lines().runOnce([first, second, third], stopping.signal);
   expect(waiting).toHaveLength(3);

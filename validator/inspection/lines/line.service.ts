@@ -28,7 +28,7 @@ export type LineOptions = {
   log: Log;
   connectTo(executor: ExecutorToCheck): SignedConnect;
   /** Whether lines are for this process to measure, of those that share the ledger. */
-  isOurs(): Promise<boolean>;
+  holdsLease(): Promise<boolean>;
   /** One that is being tried is measured another time: its agent would refuse. */
   hosts: Pick<HostLocks, 'run'>;
   /** Null: nothing is measured. */
@@ -52,7 +52,7 @@ export function createLines(options: LineOptions) {
   ): Promise<void> {
     const before = (await findLine(store, executor.id)) ?? unmeasuredLine(executor.id);
     // Another process may have been faster.
-    if (!isDue(before, clock.now(), options.intervalMs) || !(await options.isOurs())) return;
+    if (!isDue(before, clock.now(), options.intervalMs) || !(await options.holdsLease())) return;
     const deps = { connect: options.connectTo(executor), clock, random, size: asked, signal };
     let sample: LineSample = await measureLine(deps, executor.id);
     if (needsSecondSample(before, sample, lowKbit)) {
