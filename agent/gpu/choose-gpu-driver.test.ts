@@ -12,7 +12,7 @@ afterEach(() => {
   for (const fake of fakes.splice(0)) fake.remove();
 });
 
-it.each(HOSTS)('chooses by itself on a host with %s', async (_, script, kind) => {
+it.each(HOSTS)('detects the driver on a host with %s', async (_, script, kind) => {
   const fake = createFakeNvidiaSmi();
   fakes.push(fake);
   const smi = createNvidiaSmi({ clock: systemClock, runCommand, env: fake.env });

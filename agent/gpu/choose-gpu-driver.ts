@@ -1,4 +1,4 @@
-/** Which GPU driver a process uses, decided once at its start. */
+/** Chooses the GPU driver of a process, once at its start. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { GpuDriver } from './gpu-driver.ts';
 import { createNvidiaDriver } from './nvidia/driver.ts';
@@ -9,16 +9,15 @@ export const GPU_MODES = ['auto', 'nvidia', 'simulated', 'none'] as const;
 export type GpuMode = (typeof GPU_MODES)[number];
 
 export type GpuDriverOptions = {
-  /** `auto` never gives simulated GPUs: those are for whoever asks for them. */
+  /** `auto` never chooses simulated GPUs; they must be requested. */
   mode: GpuMode;
-  /** Names for `simulated`, from `parseSimulatedGpus`. */
+  /** Cards for `simulated`, from `parseSimulatedGpus`. */
   simulatedGpus: readonly string[];
   executorId: string;
   smi: NvidiaSmi;
   clock: Clock;
 };
 
-/** The driver for `mode`, kept for the life of the process. */
 export async function chooseGpuDriver(options: GpuDriverOptions): Promise<GpuDriver> {
   const { mode, smi, clock, executorId, simulatedGpus } = options;
   if (mode === 'none') return noGpus;
@@ -27,10 +26,10 @@ export async function chooseGpuDriver(options: GpuDriverOptions): Promise<GpuDri
   return mode === 'nvidia' || (await hasNvidia(nvidia)) ? nvidia : noGpus;
 }
 
-/** What nvidia-smi says on a host that has the program but no driver or no card. */
+/** Messages of nvidia-smi on a host without driver or card. */
 const NO_GPU = /no devices were found|couldn't communicate with the nvidia driver/i;
 
-/** A driver that hangs or mismatches is a fault to be shown, not an absence of GPUs. */
+/** A driver that hangs or mismatches counts as present, so that the fault is reported. */
 async function hasNvidia(nvidia: GpuDriver): Promise<boolean> {
   const { devices, error } = await nvidia.read();
   if (devices.length > 0) return true;

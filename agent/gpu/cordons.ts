@@ -1,20 +1,20 @@
-/** Whether a card is kept from new pods, and why. */
+/** Cordons: faults that keep new pods from a card. */
 import type { GpuDevice } from '#shared/api/agent/inventory.ts';
 import type { HealthReading } from './gpu-driver.ts';
-import type { Cordon, GpuHealthStore, SeenCard } from './gpu-health.store.ts';
+import type { Cordon, GpuHealthStore, ObservedCard } from './gpu-health.store.ts';
 import { pciKey } from './xid.ts';
 
-/** What identifies a GPU or MIG device. */
+/** Identity of a GPU or MIG device. */
 export type GpuIdentity = {
   uuid: string;
   pci_bus_id: string | null;
   mig: { parent_uuid: string } | null;
 };
 
-/** The gravest come first. */
+/** By severity, most severe first. */
 const SOURCES: readonly Cordon['source'][] = ['presence', 'xid', 'inventory'];
 
-/** The cordon of a device or of the card that it is part of; null for a sound one. Pure. */
+/** Returns the cordon of a device or of its parent card; null if there is none. Pure. */
 export function cordonOf(device: GpuIdentity, cordons: readonly Cordon[]): Cordon | null {
   const subjects = new Set([device.uuid, device.mig?.parent_uuid, pciKey(device.pci_bus_id)]);
   const own = cordons.filter(({ subject }) => subject !== '' && subjects.has(subject));
@@ -27,8 +27,8 @@ export function createGpuCordons(store: Pick<GpuHealthStore, 'cordons'>) {
   const of = (device: GpuIdentity): Cordon | null => cordonOf(device, store.cordons());
   return {
     of,
-    /** As the inventory shows it. */
-    shown(device: GpuIdentity): GpuDevice['cordoned'] {
+    /** Returns the cordon in the form of the inventory. */
+    viewOf(device: GpuIdentity): GpuDevice['cordoned'] {
       const cordon = of(device);
       if (cordon === null) return null;
       return { reason: `${cordon.reason}: ${cordon.message}`, since_ms: cordon.since_ms };
@@ -36,23 +36,22 @@ export function createGpuCordons(store: Pick<GpuHealthStore, 'cordons'>) {
   };
 }
 
-// MERGED agent/gpu/cordons.ts: Which cordons follow from what the cards say now (agent reference 9). Pure.
 export type CordonPlan = {
-  seen: SeenCard[];
+  seen: ObservedCard[];
   put: Cordon[];
   drop: Pick<Cordon, 'subject' | 'source'>[];
 };
 
 export type CordonFacts = {
   nowMs: number;
-  /** Seen since the host booted. */
-  cards: readonly SeenCard[];
-  /** UUIDs that pods hold, MIG devices among them. */
+  /** Cards observed since the host booted. */
+  cards: readonly ObservedCard[];
+  /** UUIDs that pods hold, including MIG devices. */
   leased: readonly string[];
   cordons: readonly Cordon[];
 };
 
-/** A fault that lasts keeps its beginning; one that is gone takes its cordon along. */
+/** Plans the changes of cordons. A lasting fault retains its start time; a fault that is gone drops its cordon. */
 export function planCordons(reading: HealthReading, facts: CordonFacts): CordonPlan {
   const seen = reading.cards.map(({ uuid, pciBusId }) => ({ uuid, pci: pciKey(pciBusId) }));
   const present = new Set([...seen.map(({ uuid }) => uuid), ...reading.migUuids]);
@@ -63,8 +62,10 @@ export function planCordons(reading: HealthReading, facts: CordonFacts): CordonP
       fault === null ? [] : [{ subject: uuid, source: 'inventory' as const, ...fault }],
     ),
     ...lost.map((subject) => ({
-      ...{ subject, source: 'presence' as const },
-      ...{ reason: 'Lost', message: 'the driver does not list it any more' },
+      subject,
+      source: 'presence' as const,
+      reason: 'Lost',
+      message: 'the driver no longer lists it',
     })),
   ];
   const isSame = (a: Pick<Cordon, 'subject' | 'source'>, b: typeof a) =>
@@ -76,7 +77,7 @@ export function planCordons(reading: HealthReading, facts: CordonFacts): CordonP
     return [{ ...cordon, since_ms }];
   });
   const drop = facts.cordons.filter(
-    // What a card that does not answer had said last still stands.
+    // The last finding of a card that does not answer remains valid.
     (old) =>
       old.source !== 'xid' &&
       !(old.source === 'inventory' && !present.has(old.subject)) &&

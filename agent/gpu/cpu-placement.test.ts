@@ -3,7 +3,7 @@ import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { EIGHT_NVSWITCH, OLD_DRIVER } from '../../test/fixtures/nvidia-topology.ts';
-import { countCpus, cpuPlace, type PlaceWish, readNumaNodes } from './cpu-placement.ts';
+import { countCpus, cpuPlacement, type PlacementRequest, readNumaNodes } from './cpu-placement.ts';
 import { parseTopology } from './nvidia/topology.ts';
 
 const GIB = 2 ** 30;
@@ -13,35 +13,41 @@ const nodes = [
   { id: 0, cpus: '0-31,64-95', memoryBytes: 512 * GIB },
   { id: 1, cpus: '32-63,96-127', memoryBytes: 512 * GIB },
 ];
-const wish = (change: Partial<PlaceWish>): PlaceWish => ({
+const wish = (change: Partial<PlacementRequest>): PlacementRequest => ({
   ...{ cardUuids: ['GPU-4', 'GPU-5'], cpuCores: 32, memoryBytes: 100 * GIB, ...change },
 });
 
-it('holds a pod to the node of its cards', () => {
-  expect(cpuPlace(wish({}), topology, nodes)).toEqual({ cpus: '32-63,96-127', memoryNodes: '1' });
-  expect(cpuPlace(wish({ cardUuids: ['GPU-0'] }), topology, nodes)).toEqual({
+it('binds a pod to the NUMA node of its cards', () => {
+  expect(cpuPlacement(wish({}), topology, nodes)).toEqual({
+    cpus: '32-63,96-127',
+    memoryNodes: '1',
+  });
+  expect(cpuPlacement(wish({ cardUuids: ['GPU-0'] }), topology, nodes)).toEqual({
     cpus: '0-31,64-95',
     memoryNodes: '0',
   });
 });
 
-it.each<[string, ReturnType<typeof cpuPlace>]>([
-  ['cards on two nodes', cpuPlace(wish({ cardUuids: ['GPU-3', 'GPU-4'] }), topology, nodes)],
-  ['a card that is not known', cpuPlace(wish({ cardUuids: ['GPU-9'] }), topology, nodes)],
-  ['no cards', cpuPlace(wish({ cardUuids: [] }), topology, nodes)],
-  ['no topology', cpuPlace(wish({}), null, nodes)],
+it.each<[string, ReturnType<typeof cpuPlacement>]>([
+  ['cards on two nodes', cpuPlacement(wish({ cardUuids: ['GPU-3', 'GPU-4'] }), topology, nodes)],
+  ['a card that is not known', cpuPlacement(wish({ cardUuids: ['GPU-9'] }), topology, nodes)],
+  ['no cards', cpuPlacement(wish({ cardUuids: [] }), topology, nodes)],
+  ['no topology', cpuPlacement(wish({}), null, nodes)],
   [
     'a driver that names no node',
-    cpuPlace(wish({ cardUuids: ['GPU-0'] }), parseTopology(OLD_DRIVER, cards), nodes),
+    cpuPlacement(wish({ cardUuids: ['GPU-0'] }), parseTopology(OLD_DRIVER, cards), nodes),
   ],
-  ['a host with one node', cpuPlace(wish({ cardUuids: ['GPU-0'] }), topology, nodes.slice(0, 1))],
-  ['more cores than the node has', cpuPlace(wish({ cpuCores: 65 }), topology, nodes)],
-])('leaves a pod free with %s', (_, place) => {
+  [
+    'a host with one node',
+    cpuPlacement(wish({ cardUuids: ['GPU-0'] }), topology, nodes.slice(0, 1)),
+  ],
+  ['more cores than the node has', cpuPlacement(wish({ cpuCores: 65 }), topology, nodes)],
+])('does not bind a pod with %s', (_, place) => {
   expect(place).toBeNull();
 });
 
-it('leaves the memory free where the node has too little', () => {
-  const place = cpuPlace(wish({ memoryBytes: 500 * GIB }), topology, nodes);
+it('does not bind the memory if the node has too little', () => {
+  const place = cpuPlacement(wish({ memoryBytes: 500 * GIB }), topology, nodes);
   expect(place).toEqual({ cpus: '32-63,96-127', memoryNodes: null });
 });
 
@@ -54,7 +60,7 @@ it.each([
   expect(countCpus(list)).toBe(count);
 });
 
-it('reads the nodes in the order of their numbers', async () => {
+it('reads the nodes in numeric order', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-numa-'));
   for (const [node, list] of [
     ['node10', '4-7'],
@@ -73,7 +79,7 @@ it('reads the nodes in the order of their numbers', async () => {
   expect(await readNumaNodes(folder)).toEqual([]);
 });
 
-it('finds every processor of this host, where the kernel has nodes', async () => {
+it('finds every processor of this host if the kernel lists nodes', async () => {
   const nodes = await readNumaNodes();
   const count = nodes.reduce((sum, node) => sum + countCpus(node.cpus), 0);
   expect([0, cpus().length]).toContain(count);

@@ -1,4 +1,4 @@
-/** Which processors and memory lie beside a pod's GPUs (agent reference 9). Pure. */
+/** Chooses the processors and memory close to a pod's GPUs (NUMA). */
 
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -6,40 +6,40 @@ import type { GpuTopology } from '#shared/api/agent/inventory.ts';
 import type { PodSpec } from '#shared/api/agent/pod.ts';
 import type { GpuDriver } from './gpu-driver.ts';
 
-/** `memoryNodes` is null where the node has too little memory for the pod. */
-export type CpuPlace = { cpus: string; memoryNodes: string | null };
+/** `memoryNodes` is null if the NUMA node has too little memory for the pod. */
+export type CpuPlacement = { cpus: string; memoryNodes: string | null };
 
-export type PlaceWish = {
-  /** The cards, those of MIG devices among them. */
+export type PlacementRequest = {
+  /** Cards of the pod, including the parents of MIG devices. */
   cardUuids: readonly string[];
   cpuCores: number;
   memoryBytes: number;
 };
 
-/** The kernel and everybody else need some of each node too. */
+/** Share of a node's memory that a pod may be bound to; the kernel and other processes need the rest. */
 const MEMORY_SHARE = 0.9;
 
 /**
- * The node that all cards lie on, where the host has several and that one can carry the pod; null otherwise:
- * a pod that crosses nodes, or needs more than one has, is not held to any.
+ * Returns the NUMA node of all cards if the host has several nodes and this one is large enough; otherwise null,
+ * and the pod is not bound to a node. Pure.
  */
-export function cpuPlace(
-  wish: PlaceWish,
+export function cpuPlacement(
+  request: PlacementRequest,
   topology: GpuTopology | null,
   nodes: readonly NumaNode[],
-): CpuPlace | null {
+): CpuPlacement | null {
   const numaNodes = new Set(
-    wish.cardUuids.map((uuid) => topology?.gpus.find((gpu) => gpu.uuid === uuid)?.numa_node),
+    request.cardUuids.map((uuid) => topology?.gpus.find((gpu) => gpu.uuid === uuid)?.numa_node),
   );
   const [id] = numaNodes;
   const node = nodes.find((other) => other.id === id);
   if (numaNodes.size !== 1 || node === undefined || nodes.length < 2) return null;
-  if (countCpus(node.cpus) < wish.cpuCores) return null;
-  const fits = wish.memoryBytes <= node.memoryBytes * MEMORY_SHARE;
+  if (countCpus(node.cpus) < request.cpuCores) return null;
+  const fits = request.memoryBytes <= node.memoryBytes * MEMORY_SHARE;
   return { cpus: node.cpus, memoryNodes: fits ? String(node.id) : null };
 }
 
-/** `0-3,8` -> 5; 0 for what is no such list. */
+/** `0-3,8` -> 5; 0 if the text is not such a list. */
 export function countCpus(list: string): number {
   if (!/^\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*$/.test(list)) return 0;
   return list.split(',').reduce((sum, range) => {
@@ -48,7 +48,6 @@ export function countCpus(list: string): number {
   }, 0);
 }
 
-// MERGED agent/gpu/cpu-placement.ts: The memory nodes of this host: which processors and how much memory each has.
 export type NumaNode = {
   id: number;
   /** `0-19,40-59` */
@@ -60,7 +59,7 @@ const NODES = '/sys/devices/system/node';
 const MAX_NODES = 64;
 const BYTES_PER_KIB = 1_024;
 
-/** By number; empty where the kernel does not tell. */
+/** Reads the NUMA nodes of this host, by number; empty if the kernel does not list them. */
 export async function readNumaNodes(folder: string = NODES): Promise<NumaNode[]> {
   const names = await readdir(folder).catch(() => []);
   const ids = names.flatMap((name) => /^node(\d{1,4})$/.exec(name)?.[1] ?? []).map(Number);
@@ -77,9 +76,8 @@ export async function readNumaNodes(folder: string = NODES): Promise<NumaNode[]>
   return Promise.all(nodes);
 }
 
-// MERGED agent/gpu/cpu-placement.ts: Where a pod's GPUs lie on this host, asked when its container is made.
-/** Null when nothing is to be said of its processors: no real GPUs, one node only, or no knowledge. */
-export type PlaceOf = (spec: Pick<PodSpec, 'gpu_uuids' | 'limits'>) => Promise<CpuPlace | null>;
+/** Returns null without real GPUs, with a single NUMA node, or if the topology is unknown. */
+export type PlaceOf = (spec: Pick<PodSpec, 'gpu_uuids' | 'limits'>) => Promise<CpuPlacement | null>;
 
 export function createPlaceOf(driver: GpuDriver, numaNodes: () => Promise<NumaNode[]>): PlaceOf {
   return async ({ gpu_uuids: uuids, limits }) => {
@@ -91,6 +89,6 @@ export function createPlaceOf(driver: GpuDriver, numaNodes: () => Promise<NumaNo
       (uuid) => devices.find((device) => device.uuid === uuid)?.mig?.parent_uuid ?? uuid,
     );
     const { cpu_cores: cpuCores, memory_bytes: memoryBytes } = limits;
-    return cpuPlace({ cardUuids, cpuCores, memoryBytes }, topology, nodes);
+    return cpuPlacement({ cardUuids, cpuCores, memoryBytes }, topology, nodes);
   };
 }

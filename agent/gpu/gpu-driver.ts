@@ -1,35 +1,47 @@
-/** Where the agent's knowledge of GPUs comes from: the port. */
+/** Port to the GPUs of the host. */
 import type { GPU_DRIVERS, GpuDevice, GpuTopology } from '#shared/api/agent/inventory.ts';
-import type { GpuFault } from './nvidia/card-health.ts';
 
-/** One GPU or MIG device as measured; who holds it and whether it may be had is the leases' business. */
+/** Stable codes for findings that keep new pods from a card; the message contains the measured value. */
+export const FAULT_REASONS = [
+  'UncorrectableEcc',
+  'SramThresholdExceeded',
+  'RowRemapFailure',
+  'RowRemapPending',
+  'RecoveryActionNeeded',
+  'Xid',
+  'Lost',
+] as const;
+export type FaultReason = (typeof FAULT_REASONS)[number];
+export type GpuFault = { reason: FaultReason; message: string };
+
+/** One GPU or MIG device as measured. Lease and health are added by the inventory. */
 export type GpuFigures = Omit<
   GpuDevice,
   'leased_by' | 'lease_state' | 'cordoned' | 'outside_processes'
 >;
 
-/** What all cards of the host say of their health. */
+/** Health of all cards of the host. */
 export type HealthReading = {
-  /** Those that answered; one that fell off the bus does not. */
+  /** Cards that answered; a card that fell off the bus does not. */
   cards: readonly { uuid: string; pciBusId: string | null; fault: GpuFault | null }[];
-  /** The devices of split cards that there are. */
+  /** MIG devices that exist. */
   migUuids: readonly string[];
 };
 
-/** A card that answered, whole or split by MIG, with all that was read of it: by nvidia-smi's names of fields. */
+/** A card that answered, whole or split by MIG. */
 export type GpuCard = {
   index: number;
   uuid: string;
   name: string;
   pciBusId: string | null;
-  /** As printed, without units; what the driver has no value for is absent. */
+  /** By nvidia-smi's field names, as printed, without units. Fields without a value are absent. */
   values: ReadonlyMap<string, string>;
 };
 
-/** A process that computes on a whole card, as the driver names it. */
+/** A compute process on a whole card. */
 export type GpuProcess = { uuid: string; pid: number; memoryMib: number | null };
 
-/** A part of a card that is split by MIG. */
+/** A MIG device. */
 export type MigPart = {
   uuid: string;
   parentUuid: string;
@@ -42,29 +54,29 @@ export type MigPart = {
 export type GpuReading = {
   driverVersion: string | null;
   cudaVersion: string | null;
-  /** What can be leased. */
+  /** Devices that can be leased: whole cards and MIG devices. */
   devices: readonly GpuFigures[];
-  /** What is there; in their order of index. */
+  /** All cards, by index. */
   cards: readonly GpuCard[];
   parts: readonly MigPart[];
-  /** As of the last document; null without a recent one. */
+  /** As of the last XML document; null without a recent one. */
   processes: readonly GpuProcess[] | null;
-  /** Null where it is not known. */
+  /** Null if unknown. */
   topology: GpuTopology | null;
-  /** Why some or all GPUs could not be read, in words; null when they could. */
+  /** Message for the operator if some or all GPUs could not be read; otherwise null. */
   error: string | null;
-  /** Age of `devices`: above 0 when the present attempt failed and these are the last good figures. */
+  /** Age of `devices` in milliseconds: above 0 if this attempt failed and these are the last good values. */
   ageMs: number;
-  /** Of the present attempt; null where no program ended by itself. */
+  /** Exit status of this attempt; null if no program ran or it was killed. */
   exitCode: number | null;
 };
 
 export type GpuDriver = {
   kind: (typeof GPU_DRIVERS)[number];
-  /** Never rejects; nvidia-smi that hangs costs at most its own deadline. */
+  /** Never rejects; takes at most nvidia-smi's deadline. */
   read(): Promise<GpuReading>;
-  /** Null when the driver did not answer in full: then nothing is known, and nothing has changed. */
+  /** Null if the driver did not answer completely. */
   health(): Promise<HealthReading | null>;
-  /** Whether no process computes on it. Rejects when that cannot be seen. */
+  /** Returns true if no process computes on the device. Rejects if that cannot be determined. */
   isFree(uuid: string): Promise<boolean>;
 };

@@ -1,4 +1,4 @@
-/** Keeps faulty cards from new pods: asks the driver, reads the kernel's log, remembers both (agent reference 9). */
+/** Cordons faulty cards: queries the driver, reads the kernel log, and stores the findings of both. */
 
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
@@ -10,7 +10,7 @@ import type { GpuHealthStore } from './gpu-health.store.ts';
 import type { KernelLog } from './kernel-log.ts';
 import { CORDONING_XIDS, type Xid, xidOf } from './xid.ts';
 
-/** The driver's document is large, and faults of this kind stay. */
+/** The driver's XML document is large, and such faults persist. */
 export const GPU_HEALTH_INTERVAL_MS = 30_000;
 export const KERNEL_LOG_INTERVAL_MS = 5_000;
 
@@ -21,14 +21,14 @@ export type GpuHealthPorts = {
   kernelLog: KernelLog;
   clock: Clock;
   log: Log;
-  /** Of this boot of the host; empty when it is not known. */
+  /** Id of this boot of the host; empty if unknown. */
   bootId: string;
-  /** When the host booted, by its present clock, milliseconds since the epoch. */
+  /** Time of the boot by the host's current clock, milliseconds since the epoch. */
   bootMs(): number;
   leasedUuids(): string[];
-  /** The host has booted since the last run: no process of before is left. Inside a transaction. */
+  /** Called if the host booted since the last run, so that no earlier process is left. Inside a transaction. */
   onReboot(): void;
-  /** The pod that has a card, or a part of it. */
+  /** Returns the pod that holds a card. */
   holderOf(uuid: string): string | null;
 };
 
@@ -36,10 +36,10 @@ export type GpuHealthJob = ReturnType<typeof createGpuHealthJob>;
 
 export function createGpuHealthJob(ports: GpuHealthPorts) {
   const { driver, store, database, kernelLog, clock, log, bootId } = ports;
-  let unreadable = false;
+  let isUnreadable = false;
 
-  /** Once per boot: cards may have been taken out, and a reboot is what Xids ask for. */
-  function followBoot(): void {
+  /** Resets findings once per boot: cards may have been removed, and a reboot clears Xids. */
+  function resetAfterBoot(): void {
     const cursor = store.cursor();
     if (cursor?.boot_id === bootId) return;
     inTransaction(database, () => {
@@ -51,26 +51,26 @@ export function createGpuHealthJob(ports: GpuHealthPorts) {
     });
   }
 
-  function keep({ sequence, uptimeMs, pci, code }: Xid): void {
+  function recordXid({ sequence, uptimeMs, pci, code }: Xid): void {
     const at_ms = Math.round(ports.bootMs() + uptimeMs);
     const card = store.cards().find((other) => other.pci === pci);
     const pod_id = card === undefined ? null : ports.holderOf(card.uuid);
     store.addXid({ boot_id: bootId, sequence, at_ms, pci, code, pod_id });
-    log.warn({ pci, xid: code, pod_id, gpu: card?.uuid }, 'the driver reports an error of a GPU');
+    log.warn({ pci, xid: code, pod_id, gpu: card?.uuid }, 'driver reported an Xid');
     if (!CORDONING_XIDS.has(code)) return;
     const known = store
       .cordons()
       .some(({ subject, source }) => subject === pci && source === 'xid');
-    // The first one says since when.
+    // The first Xid determines the start time.
     if (known) return;
-    const message = `Xid ${code} in the kernel's log`;
+    const message = `Xid ${code} in the kernel log`;
     store.putCordon({ subject: pci, source: 'xid', reason: 'Xid', message, since_ms: at_ms });
   }
 
   return {
-    /** The driver's findings. Nothing changes while the driver does not answer. */
+    /** Updates cordons from the driver's findings; changes nothing while the driver does not answer. */
     async runOnce(): Promise<void> {
-      followBoot();
+      resetAfterBoot();
       const reading = await driver.health();
       if (reading === null) return;
       inTransaction(database, () => {
@@ -82,13 +82,13 @@ export function createGpuHealthJob(ports: GpuHealthPorts) {
         for (const cordon of plan.drop) store.dropCordon(cordon);
         for (const cordon of plan.put) {
           store.putCordon(cordon);
-          log.error({ gpu: cordon.subject, ...cordon }, 'a GPU is kept from new pods');
+          log.error({ gpu: cordon.subject, ...cordon }, 'GPU cordoned');
         }
       });
     },
-    /** What was read and how far is written together: a record counts once, whenever the agent is killed. */
+    /** Stores records and cursor in one transaction, so that a kill of the agent neither loses nor repeats one. */
     readKernelLog(): void {
-      followBoot();
+      resetAfterBoot();
       try {
         const records = kernelLog.read();
         const last = store.cursor()?.sequence ?? -1;
@@ -97,16 +97,16 @@ export function createGpuHealthJob(ports: GpuHealthPorts) {
         inTransaction(database, () => {
           for (const record of fresh) {
             const xid = xidOf(record);
-            if (xid !== null) keep(xid);
+            if (xid !== null) recordXid(xid);
           }
           const sequence = Math.max(...fresh.map((record) => record.sequence));
           store.setCursor({ boot_id: bootId, sequence });
         });
-        unreadable = false;
+        isUnreadable = false;
       } catch (error) {
-        if (!unreadable) log.warn({ detail: messageOf(error) }, 'the kernel log cannot be read');
-        unreadable = true;
-        // What was read and not kept is read again.
+        if (!isUnreadable) log.warn({ detail: messageOf(error) }, 'kernel log cannot be read');
+        isUnreadable = true;
+        // Records that were read but not stored are read again.
         kernelLog.close();
       }
     },

@@ -1,4 +1,4 @@
-/** All queries on what is known of the health of GPUs: cards seen, cordons, Xids, and how far the kernel's log was read. */
+/** Queries on the health of GPUs: observed cards, cordons, Xids, and the cursor into the kernel log. */
 import { z } from 'zod';
 import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
 
@@ -26,13 +26,13 @@ export const XidRow = z.object({
 export type XidRow = z.output<typeof XidRow>;
 
 const Card = z.object({ uuid: z.string(), pci: z.string() });
-export type SeenCard = z.output<typeof Card>;
+export type ObservedCard = z.output<typeof Card>;
 
-/** `sequence`: the last record of the kernel's log that was read; -1 before the first. */
+/** `sequence`: the last record read from the kernel log; -1 before the first. */
 const Cursor = z.object({ boot_id: z.string(), sequence: z.int() });
 export type KernelLogCursor = z.output<typeof Cursor>;
 
-/** A wedged card repeats itself; older ones than these are forgotten. */
+/** Rows retained; a wedged card logs the same Xid repeatedly. */
 const MAX_XIDS = 1_000;
 const CURSOR = 'kernel_log';
 
@@ -75,9 +75,9 @@ export function createGpuHealthStore(database: DatabaseSync) {
   );
 
   return {
-    cards: (): SeenCard[] => selectCards.all().map((row) => Card.parse(row)),
-    putCard: (card: SeenCard): void => void putCard.run(card),
-    /** What was seen before the host booted: cards may have been taken out since. */
+    cards: (): ObservedCard[] => selectCards.all().map((row) => Card.parse(row)),
+    putCard: (card: ObservedCard): void => void putCard.run(card),
+    /** Deletes findings from before the boot: cards may have been removed since. */
     forgetBoot(): void {
       dropCards.run();
       dropCordons.run({ source: 'presence' });
@@ -87,17 +87,17 @@ export function createGpuHealthStore(database: DatabaseSync) {
     putCordon: (cordon: Cordon): void => void putCordon.run(cordon),
     dropCordon: ({ subject, source }: Pick<Cordon, 'subject' | 'source'>): void =>
       void dropCordon.run({ subject, source }),
-    /** Once per record of a boot, however often it is read. */
+    /** Ignores a record of the same boot and sequence that is already stored. */
     addXid(row: XidRow): void {
       putXid.run(row);
       trimXids.run();
     },
-    /** Of the card at `pci`, oldest first; both ends count. */
+    /** Xids of the card at `pci`, oldest first; both bounds are inclusive. */
     xids: (pci: string, fromMs: number, toMs: number): XidRow[] =>
       selectXids
         .all({ pci, from_ms: Math.floor(fromMs), to_ms: Math.ceil(toMs) })
         .map((row) => XidRow.parse(row)),
-    /** Null before the log was ever read. */
+    /** Null before the first read. */
     cursor(): KernelLogCursor | null {
       const value = getMeta.get({ name: CURSOR })?.['value'];
       return typeof value === 'string' ? Cursor.parse(JSON.parse(value)) : null;

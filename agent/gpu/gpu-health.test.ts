@@ -26,7 +26,7 @@ function reading(fault: GpuFault | null = null): HealthReading {
   return { cards: [{ uuid: 'GPU-a', pciBusId: CARD.pci_bus_id, fault }, other], migUuids: [] };
 }
 
-/** Everything but the store dies with the agent. */
+/** Restarts the agent: only the store survives. */
 function setUp(database = openDatabase(':memory:'), bootId = 'boot-1') {
   const clock = createManualClock();
   const store = createGpuHealthStore(database);
@@ -78,7 +78,7 @@ it.each<[Partial<CardHealth>, string | null]>([
   expect(faultOf({ ...SOUND, ...change })?.reason ?? null).toBe(reason);
 });
 
-it('cordons a card while the driver finds a fault, from when it was found first', async () => {
+it('cordons a card while the driver reports a fault, since its first report', async () => {
   const { job, state, clock, cordon } = setUp();
   await job.runOnce();
   expect(cordon()).toBeNull();
@@ -98,7 +98,7 @@ it('cordons a card while the driver finds a fault, from when it was found first'
   expect(cordon()).toBeNull();
 });
 
-it('calls a card lost that answered in this boot, and a leased MIG device', async () => {
+it('reports a card lost that answered since the boot, and a leased MIG device', async () => {
   const { job, state, cordon, database } = setUp();
   await job.runOnce();
   state.leased = ['MIG-1'];
@@ -106,7 +106,7 @@ it('calls a card lost that answered in this boot, and a leased MIG device', asyn
   await job.runOnce();
   expect(cordon()).toMatchObject({ reason: 'Lost' });
   expect(cordon({ ...CARD, uuid: 'MIG-1', pci_bus_id: '' })).toMatchObject({ reason: 'Lost' });
-  // It stays so for a new agent, and ends with its return or a reboot after which it is gone.
+  // The cordon survives a restart of the agent; it ends when the card returns or the host reboots without it.
   const restarted = setUp(database);
   restarted.state.health = state.health;
   await restarted.job.runOnce();
@@ -138,7 +138,7 @@ it('cordons a card by its Xid until the host is rebooted', async () => {
   expect([restarted.state.reboots, rebooted.state.reboots]).toEqual([0, 1]);
 });
 
-it('reads each record once, whatever is read again after a restart', async () => {
+it('records each Xid once, even if it is read again after a restart', async () => {
   const { job, state, store, database } = setUp();
   state.lines = [kernelLine(5, XID_13)];
   job.readKernelLog();
@@ -147,14 +147,14 @@ it('reads each record once, whatever is read again after a restart', async () =>
   restarted.job.readKernelLog();
   const sequences = store.xids('0000:1b:00', 0, Infinity).map(({ sequence }) => sequence);
   expect(sequences).toEqual([5, 6]);
-  // After a reboot the kernel counts from the start.
+  // After a reboot the kernel's sequence restarts at 0.
   const rebooted = setUp(database, 'boot-2');
   rebooted.state.lines = [kernelLine(1, XID_79)];
   rebooted.job.readKernelLog();
   expect(rebooted.cordon()).toMatchObject({ reason: 'Xid' });
 });
 
-it('keeps no card from pods for a fault of a program, and bounds what it remembers', () => {
+it('does not cordon a card for the Xid of a program, and bounds the stored rows', () => {
   const { job, state, cordon, store } = setUp();
   state.lines = Array.from({ length: 1_200 }, (_, index) => kernelLine(index, XID_13));
   job.readKernelLog();

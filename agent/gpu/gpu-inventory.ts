@@ -1,37 +1,39 @@
-/** What the agent says of its GPUs: the reading joined with the leases. Pure. */
-
+/** GPU inventory of the agent: the reading joined with leases and cordons. Pure. */
 import type { z } from 'zod';
 import { MAX_TEXT_CHARS } from '#shared/api/agent/bounds.ts';
 import type { GpuDevice, GpuInventory } from '#shared/api/agent/inventory.ts';
 import type { GpuDriver, GpuFigures, GpuReading } from './gpu-driver.ts';
 
-/** What is known of a GPU beside what the driver says. */
-export type GpuStanding = Pick<
+/** Lease and health of a GPU. */
+export type GpuAvailability = Pick<
   GpuDevice,
   'leased_by' | 'lease_state' | 'cordoned' | 'outside_processes'
 >;
 
-/** Of a device, given the processes on it; null where these are not known. */
-export type StandingOf = (device: GpuFigures, pids: readonly number[] | null) => GpuStanding;
+/** `pids`: compute processes on the device; null if unknown. */
+export type AvailabilityOf = (
+  device: GpuFigures,
+  pids: readonly number[] | null,
+) => GpuAvailability;
 
 export function gpuInventory(
   kind: GpuDriver['kind'],
   reading: GpuReading,
-  standingOf: StandingOf,
+  availabilityOf: AvailabilityOf,
 ): z.output<typeof GpuInventory> {
   return {
     driver: kind,
     driver_version: reading.driverVersion,
     cuda_version: reading.cudaVersion,
     devices: reading.devices.map(
-      (device): GpuDevice => ({ ...device, ...standingOf(device, pidsOn(device, reading)) }),
+      (device): GpuDevice => ({ ...device, ...availabilityOf(device, pidsOn(device, reading)) }),
     ),
     topology: reading.topology,
     error: errorOf(reading),
   };
 }
 
-/** The driver lists processes by card, not by its parts. */
+/** The driver lists processes by card, not by MIG device. */
 function pidsOn({ uuid, mig }: GpuFigures, { processes }: GpuReading): readonly number[] | null {
   if (processes === null || mig !== null) return null;
   return processes.filter((each) => each.uuid === uuid).map(({ pid }) => pid);

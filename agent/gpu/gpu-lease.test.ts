@@ -31,7 +31,7 @@ function createLeases(
   return { database, busy, clock, store, gpuLeases };
 }
 
-it('gives all that is asked for or nothing', () => {
+it('leases all requested GPUs or none', () => {
   const { database, gpuLeases } = createLeases();
   gpuLeases.lease('a', ['G1']);
   const both = () => inTransaction(database, () => gpuLeases.lease('b', ['G2', 'G1']));
@@ -42,7 +42,7 @@ it('gives all that is asked for or nothing', () => {
   expect(gpuLeases.holderOf('G2')).toBe('a');
 });
 
-it('refuses a GPU that the host does not have, and all when they cannot be read', async () => {
+it('rejects a GPU that is not present, and all GPUs if they cannot be read', async () => {
   const { gpuLeases } = createLeases();
   await expect(gpuLeases.checkAdmissible('a', ['G1', 'G9'])).rejects.toThrow('no GPU G9');
   const source = { listGpus: () => Promise.reject(new Error('driver hangs')) };
@@ -52,7 +52,7 @@ it('refuses a GPU that the host does not have, and all when they cannot be read'
   await blind.checkAdmissible('a', []);
 });
 
-it('keeps new pods from a cordoned card and from its parts, and leaves its holder alone', async () => {
+it('rejects new pods on a cordoned card and its MIG devices, but not its holder', async () => {
   const card = { uuid: 'G1', pci_bus_id: '00000000:1B:00.0', mig: null };
   const part = { uuid: 'M1', pci_bus_id: '00000000:43:00.0', mig: { parent_uuid: 'G3' } };
   const listGpus = async () => [card, part];
@@ -72,7 +72,7 @@ it('keeps new pods from a cordoned card and from its parts, and leaves its holde
   await gpuLeases.checkAdmissible('b', ['M1']);
 });
 
-it('keeps a GPU with processes from everybody until two looks have found none', async () => {
+it('frees a GPU with processes only after two consecutive clean polls', async () => {
   const { busy, gpuLeases } = createLeases({ busy: new Set(['G1']) });
   gpuLeases.lease('a', ['G1', 'G2']);
   await gpuLeases.release('a', () => false);
@@ -92,7 +92,7 @@ it('keeps a GPU with processes from everybody until two looks have found none', 
   gpuLeases.lease('b', ['G1']);
 });
 
-it('looks twice before a real GPU goes back', async () => {
+it('polls a real GPU twice before it is released', async () => {
   const looks: string[] = [];
   const answers = [true, false];
   const isFree = async (uuid: string) => {
@@ -102,7 +102,7 @@ it('looks twice before a real GPU goes back', async () => {
   const { gpuLeases, clock } = createLeases({ source: { isFree, gpuMode: () => 'nvidia' } });
   gpuLeases.lease('a', ['G1']);
   const released = gpuLeases.release('a', () => false);
-  // An agent that dies between the looks finds the lease held, and its removal unfinished.
+  // An agent killed between the polls finds the lease held and the removal unfinished.
   await clock.advance(100);
   expect(gpuLeases.stateOf('G1')).toBe('held');
   await clock.advance(1_000);
@@ -111,7 +111,7 @@ it('looks twice before a real GPU goes back', async () => {
   expect(gpuLeases.stateOf('G1')).toBe('dirty');
 });
 
-it('remembers over a restart that a GPU is dirty, and looks twice again', async () => {
+it('keeps a GPU dirty over a restart, and polls twice again', async () => {
   const { database, busy, gpuLeases } = createLeases({ busy: new Set(['G1']) });
   gpuLeases.lease('a', ['G1']);
   await gpuLeases.release('a', () => false);
@@ -124,7 +124,7 @@ it('remembers over a restart that a GPU is dirty, and looks twice again', async 
   expect(restarted.stateOf('G1')).toBe('free');
 });
 
-it('needs no look after a reboot of the host', async () => {
+it('frees dirty GPUs without polling after a reboot of the host', async () => {
   const { gpuLeases } = createLeases({ busy: new Set(['G1']) });
   gpuLeases.lease('a', ['G1', 'G2']);
   await gpuLeases.release('a', (uuid) => uuid === 'G2');
@@ -132,7 +132,7 @@ it('needs no look after a reboot of the host', async () => {
   expect([gpuLeases.stateOf('G1'), gpuLeases.stateOf('G2')]).toEqual(['free', 'held']);
 });
 
-it('keeps a GPU that is asked for again while its processes are looked for', async () => {
+it('keeps a GPU that is requested again while its processes are polled', async () => {
   const { gpuLeases } = createLeases();
   gpuLeases.lease('a', ['G1']);
   let wanted = false;
@@ -151,14 +151,14 @@ it.each<[GpuShareRule, number, string | null]>([
   [{ split: 'any', minimum: 2 }, 2, null],
   [{ split: 'any', minimum: 2 }, 1, 'gpu_count_invalid'],
   [{ split: 'any', minimum: 1 }, 0, 'gpu_count_invalid'],
-])('with %j takes %i of two GPUs: %s', async (rule, count, code) => {
+])('rule %j with %i of two GPUs: %s', async (rule, count, code) => {
   const { gpuLeases } = createLeases({ rule });
   const asked = gpuLeases.checkAdmissible('a', ['G1', 'G2'].slice(0, count));
   if (code === null) await asked;
   else await expect(asked).rejects.toMatchObject({ code });
 });
 
-it('counts as whole what can be had: without cordoned and dirty cards', async () => {
+it('excludes cordoned and dirty cards from a whole host', async () => {
   const { gpuLeases, store } = createLeases({ rule: { split: 'whole', minimum: 0 } });
   store.putCordon({
     ...{ subject: 'G2', source: 'inventory', reason: 'RowRemapFailure', message: '', since_ms: 1 },

@@ -9,7 +9,7 @@ import { createKernelLog, KERNEL_LOG_PATH } from './kernel-log.ts';
 const folder = mkdtempSync(join(tmpdir(), 'podwright-kmsg-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-it('reads on where it stopped, whole records only', () => {
+it('continues where it stopped, with whole records only', () => {
   const path = join(folder, 'kmsg');
   writeFileSync(path, `${kernelLine(1, 'a')}\n SUBSYSTEM=x\n${kernelLine(2, 'b')}\n`);
   const log = createKernelLog(path);
@@ -22,7 +22,7 @@ it('reads on where it stopped, whole records only', () => {
   log.close();
 });
 
-it('reads a pipe without waiting, whoever writes to it or does not', () => {
+it('reads a pipe without blocking, with and without a writer', () => {
   const path = join(folder, 'pipe');
   execFileSync('mkfifo', [path]);
   const log = createKernelLog(path);
@@ -35,7 +35,7 @@ it('reads a pipe without waiting, whoever writes to it or does not', () => {
   log.close();
 });
 
-it('bounds a helping and a line, and reads the rest later', () => {
+it('bounds a batch and a line, and reads the rest in the next call', () => {
   const path = join(folder, 'large');
   const lines = Array.from({ length: 1_500 }, (_, index) => kernelLine(index, 'x'.repeat(800)));
   writeFileSync(path, `${'y'.repeat(100_000)}\n${lines.join('\n')}\n`);
@@ -46,19 +46,19 @@ it('bounds a helping and a line, and reads the rest later', () => {
   log.close();
 });
 
-it('says so when there is no log', () => {
+it('throws if there is no log', () => {
   expect(() => createKernelLog(join(folder, 'none')).read()).toThrow(/ENOENT/);
 });
 
-/** Where the kernel's own log can be read, as by root on most machines, it is. */
-it('reads the log of this kernel without waiting', () => {
+/** Reads the real kernel log where that is permitted. */
+it('reads the log of this kernel without blocking', () => {
   const log = createKernelLog(KERNEL_LOG_PATH);
   const startedMs = performance.now();
   try {
     const records = log.read();
     expect(records.every((record) => Number.isInteger(record.sequence))).toBe(true);
   } catch (error) {
-    // No such device, or not for us: the agent warns once and goes on.
+    // No such device, or no permission: the agent warns once and continues.
     expect(String(error)).toMatch(/ENOENT|EACCES|EPERM/);
   }
   expect(performance.now() - startedMs).toBeLessThan(2_000);

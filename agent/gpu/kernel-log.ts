@@ -1,28 +1,28 @@
-/** The kernel's log as records, oldest first, read in bounded helpings that never wait. */
+/** Reads the kernel log as records, oldest first, in bounded batches and without blocking. */
 import { closeSync, constants, openSync, readSync } from 'node:fs';
 import { type KernelRecord, parseKernelRecord } from './xid.ts';
 
 export type KernelLog = {
-  /** The records since the last call; empty when there are none now. Throws when the log cannot be read. */
+  /** Returns the records since the last call. Throws if the log cannot be read. */
   read(): KernelRecord[];
   close(): void;
 };
 
 export const KERNEL_LOG_PATH = '/dev/kmsg';
-/** The kernel gives one record per read and none longer than this. */
+/** The kernel returns one record per read, none longer than this. */
 const CHUNK_BYTES = 8_192;
-/** A log that is written without end is read on in the next call. */
+/** Bounds one call; the next call continues. */
 const MAX_READS = 5_000;
-/** A line that does not end is no record. */
+/** Longer lines are cut. */
 const MAX_LINE_CHARS = 16_384;
 
-/** Opened at the first read. A pipe is read as far as it is filled, whether or not anybody writes. A plain file is read to its end, and on from there as it grows. */
+/** Opens the file at the first read. Pipes and plain files are read to their current end and continued from there. */
 export function createKernelLog(path: string): KernelLog {
   const buffer = Buffer.alloc(CHUNK_BYTES);
   let descriptor: number | null = null;
-  let begun = '';
+  let partialLine = '';
 
-  /** Null when there is nothing more now. */
+  /** Returns null at the current end of the log. */
   function nextChunk(): string | null {
     descriptor ??= openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
@@ -31,7 +31,7 @@ export function createKernelLog(path: string): KernelLog {
     } catch (error) {
       const code = error instanceof Error && 'code' in error ? error.code : '';
       if (code === 'EAGAIN') return null;
-      // The next record was overwritten before it was read: the log goes on with the oldest that is left.
+      // The next record was overwritten before it was read: continues with the oldest that is left.
       if (code === 'EPIPE') return '';
       throw error;
     }
@@ -43,8 +43,8 @@ export function createKernelLog(path: string): KernelLog {
       for (let count = 0; count < MAX_READS; count += 1) {
         const chunk = nextChunk();
         if (chunk === null) break;
-        const lines = (begun + chunk).split('\n');
-        begun = (lines.pop() ?? '').slice(0, MAX_LINE_CHARS);
+        const lines = (partialLine + chunk).split('\n');
+        partialLine = (lines.pop() ?? '').slice(0, MAX_LINE_CHARS);
         records.push(...lines.map(parseKernelRecord).filter((record) => record !== null));
       }
       return records;

@@ -8,7 +8,7 @@ it.each([
   ['NVIDIA H100 80GB HBM3*2,NVIDIA GeForce RTX 4090*1', 3],
   [' NVIDIA L4 , NVIDIA L4 * 3 ', 4],
   ['NVIDIA H200*64', 64],
-])('reads %j', (text, count) => {
+])('parses %j', (text, count) => {
   expect(parseSimulatedGpus(text)).toHaveLength(count);
 });
 
@@ -28,7 +28,7 @@ it.each([
   expect(new Set(devices.map(({ uuid }) => GpuUuid.parse(uuid))).size).toBe(count);
   const parts = devices.filter(({ mig }) => mig !== null);
   expect(parts.every(({ uuid }) => uuid.startsWith('MIG-'))).toBe(true);
-  // The whole card cannot be had beside its parts.
+  // A split card is not offered as a whole.
   const parents = parts.map(({ mig }) => mig?.parent_uuid);
   expect(devices.some(({ uuid }) => parents.includes(uuid))).toBe(false);
 });
@@ -40,7 +40,7 @@ it.each(['X[3g]', 'X[3g.40gb', 'X[]', 'X[1g.10gb*8]', 'X[1g.10gb*7+1g.10gb]', '[
   },
 );
 
-it('gives an executor the same cards at every start, and another one others', async () => {
+it('returns the same cards for an executor at every start, and others for another executor', async () => {
   const uuids = async (executorId: string) => {
     const { devices } = await createSimulatedDriver(executorId, ['NVIDIA H200', 'New Card']).read();
     return devices.map((device) => GpuUuid.parse(device.uuid));

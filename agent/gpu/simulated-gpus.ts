@@ -1,4 +1,4 @@
-/** GPUs that do not exist, for a marketplace on a machine without any. Labelled as such everywhere. */
+/** Simulated GPUs, for a marketplace on a host without real ones. Every view labels them as simulated. */
 import { createHash } from 'node:crypto';
 import type { GpuCard, GpuDriver, GpuFigures, MigPart } from './gpu-driver.ts';
 
@@ -8,7 +8,7 @@ const MAX_NAME_CHARS = 100;
 /** A card's name and, for one that is split by MIG, the profiles of its devices: `NVIDIA H100[3g.40gb+1g.10gb*2]`. */
 const CARD = /^([^*[\]]+?)\s*(?:\[([0-9a-z.+*\s]+)\])?$/;
 const PROFILE = /^\s*(\d{1,2}g\.\d{1,4}gb)\s*(?:\*\s*([1-7])\s*)?$/;
-/** No card splits into more. */
+/** NVIDIA's limit per card. */
 const MAX_MIG_DEVICES = 7;
 
 /** `NVIDIA H100 80GB HBM3*2,NVIDIA H100[3g.40gb+1g.10gb*4]` -> three cards, or null if malformed. */
@@ -25,7 +25,7 @@ export function parseSimulatedGpus(text: string): string[] | null {
   return cards.length <= MAX_GPUS ? cards : null;
 }
 
-/** `profiles` is null when they are malformed, empty for a whole card. */
+/** `profiles` is null if malformed, empty for a whole card. */
 function cardOf(card: string): { name: string; profiles: string[] | null } {
   const [, name = '', list] = CARD.exec(card) ?? [];
   if (list === undefined) return { name, profiles: [] };
@@ -38,7 +38,7 @@ function cardOf(card: string): { name: string; profiles: string[] | null } {
   return { name, profiles: malformed ? null : known };
 }
 
-/** `cards` as `parseSimulatedGpus` gives them. The same executor id gives the same UUIDs, so leases survive a restart. */
+/** Takes the cards of `parseSimulatedGpus`. UUIDs depend only on executor id and position, so leases survive restarts. */
 export function createSimulatedDriver(executorId: string, cards: readonly string[]): GpuDriver {
   const split = cards.map((card, index) => {
     const { name, profiles } = cardOf(card);
@@ -47,22 +47,26 @@ export function createSimulatedDriver(executorId: string, cards: readonly string
     return { gpu, parts };
   });
   const reading = {
-    ...{ driverVersion: null, cudaVersion: null, topology: null, processes: [] },
+    driverVersion: null,
+    cudaVersion: null,
+    topology: null,
+    processes: [],
     devices: split.flatMap(({ gpu, parts }) => (parts.length === 0 ? [gpu] : parts)),
     cards: split.map(({ gpu, parts }) => cardFrom(gpu, parts.length > 0)),
     parts: split.flatMap(({ parts }) => parts.flatMap(placeOf)),
-    ...{ error: null, ageMs: 0, exitCode: null },
+    error: null,
+    ageMs: 0,
+    exitCode: null,
   };
   return {
     kind: 'simulated',
     read: () => Promise.resolve(reading),
-    // Nothing computes on them, and nothing breaks.
     health: () => Promise.resolve(null),
     isFree: () => Promise.resolve(true),
   };
 }
 
-/** What nvidia-smi would print of it. */
+/** Returns the values that nvidia-smi would print. */
 function cardFrom({ index, uuid, name, ...gpu }: GpuFigures, isSplit: boolean): GpuCard {
   const figures = {
     index,
@@ -116,7 +120,7 @@ function migPart(executorId: string, card: GpuFigures, profile: string, part: nu
   };
 }
 
-/** Memory in MiB and power limit in watts, as the cards themselves report them. First match counts. */
+/** Name pattern, memory in MiB, power limit in watts, as real cards report them. The first match counts. */
 const MODELS: readonly (readonly [RegExp, number, number])[] = [
   [/B200/, 183_359, 1000],
   [/H200/, 143_771, 700],
@@ -135,7 +139,7 @@ const DEFAULT_MODEL = [/(?:)/, 24_576, 300] as const;
 
 const IDLE_TEMPERATURE_C = 30;
 const IDLE_POWER_SHARE = 0.1;
-/** Where most cards rest. */
+/** Idle clocks of most cards. */
 const IDLE_GRAPHICS_MHZ = 210;
 const IDLE_MEMORY_MHZ = 405;
 
@@ -152,7 +156,6 @@ function idleGpu(executorId: string, name: string, index: number): GpuFigures {
     power_draw_w: limitW * IDLE_POWER_SHARE,
     power_limit_w: limitW,
     power_default_limit_w: limitW,
-    // No bus has it.
     pci_bus_id: null,
     pcie_link: null,
     graphics_clock_mhz: IDLE_GRAPHICS_MHZ,

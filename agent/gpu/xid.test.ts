@@ -7,7 +7,7 @@ const read = (line: string) => {
   return record === null ? null : xidOf(record);
 };
 
-it('reads the records of the driver, old and new', () => {
+it('parses the records of old and new drivers', () => {
   expect(read(kernelLine(7, XID_79, 12_345_678))).toEqual({
     sequence: 7,
     uptimeMs: 12_345.678,
@@ -27,7 +27,7 @@ it.each([
   ['an address that is none', kernelLine(1, 'NVRM: Xid (PCI:zz): 79, x')],
   ['a record without time', '4,1,x,-;NVRM: Xid (PCI:0000:1b:00): 79'],
   ['nothing', ''],
-])('takes %s for no Xid', (_, line) => {
+])('finds no Xid in %s', (_, line) => {
   expect(read(line)).toBeNull();
 });
 
@@ -38,6 +38,6 @@ it.each([
   ['00010000:81:00.0', '10000:81:00'],
   [null, ''],
   ['N/A', ''],
-])('knows %j as %j', (address, key) => {
+])('normalizes %j to %j', (address, key) => {
   expect(pciKey(address)).toBe(key);
 });

@@ -1,24 +1,24 @@
-import type { SeenCard, XidRow } from './gpu-health.store.ts';
+import type { ObservedCard, XidRow } from './gpu-health.store.ts';
 
-/** Xids, the errors that NVIDIA's driver writes to the kernel's log (agent reference 9). Pure. */
+/** Xids: the errors that NVIDIA's driver writes to the kernel log. Pure. */
 
 export type KernelRecord = {
   sequence: number;
-  /** Since the host booted. */
+  /** Milliseconds since the host booted. */
   uptimeMs: number;
   text: string;
 };
 export type Xid = { sequence: number; uptimeMs: number; pci: string; code: number };
 
-/** Those after which a card does not work on, or not to be trusted, until the host is rebooted. */
+/** Xids after which a card is unusable or unreliable until the host is rebooted. */
 export const CORDONING_XIDS: ReadonlySet<number> = new Set([48, 62, 64, 74, 79, 95, 119, 120]);
 
 const MICROSECONDS_PER_MS = 1_000;
-/** `prefix,sequence,microseconds,flags[,…];text`; a prefix of one digit is the kernel's own, others are programs'. */
+/** `prefix,sequence,microseconds,flags[,…];text`; only records of the kernel itself have a prefix of one digit. */
 const RECORD = /^[0-7],(\d{1,15}),(\d{1,18}),[^;]*;(.*)$/;
 const XID = /NVRM: Xid \(PCI:([0-9a-fA-F:.]{7,20})(?: [^)]{0,40})?\): (\d{1,5})\b/;
 
-/** A record that the kernel itself wrote, from its line of /dev/kmsg; null for any other line. */
+/** Parses a line of /dev/kmsg; null unless the kernel itself wrote it. */
 export function parseKernelRecord(line: string): KernelRecord | null {
   const [, sequence, microseconds, text] = RECORD.exec(line) ?? [];
   if (sequence === undefined || microseconds === undefined || text === undefined) return null;
@@ -26,7 +26,7 @@ export function parseKernelRecord(line: string): KernelRecord | null {
   return { sequence: Number(sequence), uptimeMs, text };
 }
 
-/** Null for a record of something else. */
+/** Returns null for a record without an Xid. */
 export function xidOf({ sequence, uptimeMs, text }: KernelRecord): Xid | null {
   const [, address, code] = XID.exec(text) ?? [];
   const pci = pciKey(address ?? null);
@@ -34,8 +34,8 @@ export function xidOf({ sequence, uptimeMs, text }: KernelRecord): Xid | null {
 }
 
 /**
- * `00000000:1B:00.0` as nvidia-smi writes it and `0000:1b:00` as the kernel does -> `0000:1b:00`.
- * Empty for what is no address.
+ * Normalizes a PCI address: `00000000:1B:00.0` (nvidia-smi) and `0000:1b:00` (kernel) -> `0000:1b:00`.
+ * Empty if the text is not an address.
  */
 export function pciKey(address: string | null): string {
   const match = /^(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}):([0-9a-f]{2})(?:\.[0-7])?$/i.exec(
@@ -47,11 +47,10 @@ export function pciKey(address: string | null): string {
   return `${number}:${bus}:${device}`.toLowerCase();
 }
 
-// MERGED agent/gpu/xid.ts: Xids by card and code, out of the store's rows. Pure.
 export type CountedXid = { uuid: string; code: number; count: number; lastMs: number };
 
-/** Those of cards that were seen on this host; a row names a card by its place on the bus. */
-export function countXids(rows: readonly XidRow[], cards: readonly SeenCard[]): CountedXid[] {
+/** Counts Xids by card and code. Rows name a card by PCI address; unknown addresses are skipped. */
+export function countXids(rows: readonly XidRow[], cards: readonly ObservedCard[]): CountedXid[] {
   const uuids = new Map(cards.map(({ pci, uuid }) => [pci, uuid]));
   const counted = new Map<string, CountedXid>();
   for (const { pci, code, at_ms: atMs } of rows) {
@@ -60,7 +59,8 @@ export function countXids(rows: readonly XidRow[], cards: readonly SeenCard[]): 
     const key = `${uuid} ${code}`;
     const before = counted.get(key);
     counted.set(key, {
-      ...{ uuid, code },
+      uuid,
+      code,
       count: (before?.count ?? 0) + 1,
       lastMs: Math.max(before?.lastMs ?? 0, atMs),
     });

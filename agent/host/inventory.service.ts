@@ -6,7 +6,7 @@ import { ApiError } from '#shared/runtime/errors.ts';
 import { VERSION } from '#shared/runtime/version.ts';
 import type { ContainerEngine, EngineInfo } from '../containers/engine/engine.ts';
 import type { GpuDriver } from '../gpu/gpu-driver.ts';
-import { gpuInventory, type StandingOf } from '../gpu/gpu-inventory.ts';
+import { gpuInventory, type AvailabilityOf } from '../gpu/gpu-inventory.ts';
 import type { HostProbe } from './host-probe.ts';
 import type { ReadHostSources } from './host-sources.ts';
 
@@ -21,7 +21,7 @@ export type InventoryServiceOptions = {
   /** What is compared with it. */
   hostSources: ReadHostSources;
   /** Who holds a GPU, and whether it may be had. */
-  gpuStanding: StandingOf;
+  gpuStanding: AvailabilityOf;
   /** The range of host ports for pods and how many of them are free. */
   ports(): Inventory['ports'];
   /** What fences pods in, but for what the engine tells itself. */

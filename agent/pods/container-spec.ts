@@ -2,7 +2,7 @@
 import type { PodSpec } from '#shared/api/agent/pod.ts';
 import { type ContainerSpec, LABELS, type VolumeMount } from '../containers/engine/engine.ts';
 import { podLabels } from '../containers/engine/labels.ts';
-import type { CpuPlace } from '../gpu/cpu-placement.ts';
+import type { CpuPlacement } from '../gpu/cpu-placement.ts';
 import type { PodRow } from './pod.store.ts';
 import { containerName, launchHash, type PortMapping } from './pod-row.ts';
 import { AUTHORIZED_KEYS_FILE } from './pod-ssh.ts';
@@ -29,7 +29,7 @@ export function podContainer(options: {
   /** Whether the host gives containers the driver's display capability. */
   display: boolean;
   /** The processors and memory beside its GPUs; null leaves it all of the host's. */
-  place: CpuPlace | null;
+  place: CpuPlacement | null;
   /** The engine takes a limit of the root file system. */
   limitsDisk: boolean;
 }): ContainerSpec {

@@ -75,7 +75,7 @@ function theirProcesses(processes: TheirProcesses): number[] {
   return [processes.process_info ?? []].flat().map((process) => Number(process['pid']));
 }
 
-/** The package finds nvidia-smi on the PATH of this process. */
+/** The package runs nvidia-smi from the PATH of this process. */
 function oracle(xml: string): Promise<TheirLog> {
   fake.become('cat "$HERE/xml"', { xml });
   process.env['PATH'] = fake.env.PATH;
@@ -87,7 +87,7 @@ function oracle(xml: string): Promise<TheirLog> {
   });
 }
 
-/** Nothing is skipped in silence: without captures our own documents alone are compared, and that is said. */
+/** Without captures only our own documents are compared; the title states that. */
 function capturedDocuments(): [string, string][] {
   const folder = process.env['PODWRIGHT_CAPTURES'] ?? '';
   if (folder === '' || !existsSync(folder)) {

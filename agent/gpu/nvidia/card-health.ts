@@ -1,17 +1,18 @@
-/** What a card's part of the document says of its faults, under the names of all drivers. Pure. */
+/** Health of a card, as nvidia-smi's XML reports it under the names of all driver versions. Pure. */
+import type { FaultReason, GpuFault } from '../gpu-driver.ts';
 import { child, countOf, rawAt, textAt, textOf } from './values.ts';
 
-/** The driver's words on a card's faults; null where it has none. */
+/** Health values as printed; null where the driver has no value. */
 export type CardHealth = {
-  /** Errors that ECC could not correct since the driver was loaded. */
+  /** Errors that ECC could not correct, counted since the driver was loaded. */
   uncorrectableErrors: number | null;
-  /** The lifetime count of such errors in SRAM is beyond what NVIDIA accepts. */
+  /** The lifetime count of such errors in SRAM exceeds NVIDIA's threshold. */
   sramThresholdExceeded: string | null;
   rowRemapPending: string | null;
   rowRemapFailure: string | null;
-  /** Page retirement is what older cards have for row remapping. */
+  /** Page retirement: the predecessor of row remapping on older cards. */
   retirementPending: string | null;
-  /** `None`, or what has to be done to the card: `Reset`, `Reboot`, `Drain P2P`, … */
+  /** `None`, or the action that the card needs: `Reset`, `Reboot`, `Drain P2P`, … */
   recoveryAction: string | null;
 };
 
@@ -28,7 +29,7 @@ export function healthFrom(gpu: unknown): CardHealth {
   };
 }
 
-/** Named by kind of memory since Ampere, as double-bit errors with a sum before. */
+/** Since Ampere counted per kind of memory, before that as a total of double-bit errors. */
 function uncorrectableIn(counters: unknown): number | null {
   const names = ['sram_uncorrectable', 'dram_uncorrectable'];
   const kinds = ['sram_uncorrectable_parity', 'sram_uncorrectable_secded', ...names];
@@ -39,26 +40,12 @@ function uncorrectableIn(counters: unknown): number | null {
   return amounts.length === 0 ? null : amounts.reduce((sum, amount) => sum + amount, 0);
 }
 
-// MERGED agent/gpu/nvidia/card-health.ts: Which findings on a card keep new pods from it (agent reference 9, health gates). Pure.
-/** Stable codes; the message says what was read. */
-export const FAULT_REASONS = [
-  'UncorrectableEcc',
-  'SramThresholdExceeded',
-  'RowRemapFailure',
-  'RowRemapPending',
-  'RecoveryActionNeeded',
-  'Xid',
-  'Lost',
-] as const;
-export type FaultReason = (typeof FAULT_REASONS)[number];
-export type GpuFault = { reason: FaultReason; message: string };
-
-/** What a card says when nothing has to be done to it; some versions give the number. */
+/** Values of a card that needs no action; some driver versions print the number. */
 const NO_ACTION = /^(?:none|0)$/i;
 
 /**
- * The worst fault of a card, or null. Errors that the driver could not correct count since it was loaded:
- * the lifetime counters never go back, and the rows behind them have long been remapped. Of those only the
+ * Returns the worst fault of a card, or null. Uncorrectable errors count since the driver was loaded: lifetime
+ * counters never decrease, although the affected rows have long been remapped. Of the lifetime counters only the
  * driver's own verdict on SRAM counts.
  */
 export function faultOf(health: CardHealth): GpuFault | null {
@@ -66,17 +53,20 @@ export function faultOf(health: CardHealth): GpuFault | null {
   const errors = health.uncorrectableErrors ?? 0;
   if (isYes(health.rowRemapFailure)) return fault('RowRemapFailure', 'a row could not be remapped');
   if (isYes(health.sramThresholdExceeded)) {
-    return fault('SramThresholdExceeded', 'too many uncorrectable errors in SRAM over its life');
+    return fault(
+      'SramThresholdExceeded',
+      'too many uncorrectable errors in SRAM over the life of the card',
+    );
   }
   if (errors > 0) return fault('UncorrectableEcc', `${errors} uncorrectable memory errors`);
   if (isYes(health.rowRemapPending)) {
-    return fault('RowRemapPending', 'rows wait to be remapped by a reset');
+    return fault('RowRemapPending', 'rows are waiting for a GPU reset to be remapped');
   }
   if (isYes(health.retirementPending)) {
-    return fault('RowRemapPending', 'memory pages wait to be retired by a reboot');
+    return fault('RowRemapPending', 'memory pages are waiting for a reboot to be retired');
   }
   if (action !== null && !NO_ACTION.test(action)) {
-    return fault('RecoveryActionNeeded', `the driver asks for: ${action}`);
+    return fault('RecoveryActionNeeded', `the driver requests: ${action}`);
   }
   return null;
 }

@@ -3,7 +3,7 @@ import { csvRow, H100_A, H100_B, TWO_CARDS } from '../../../test/fixtures/nvidia
 import { parseGpuCsv } from './csv.ts';
 import { MAX_VALUE_CHARS } from './values.ts';
 
-it('reads every column of every card', () => {
+it('parses every column of every card', () => {
   const { devices, driverVersion, problems } = parseGpuCsv(TWO_CARDS);
   expect(devices.map((device) => device.uuid)).toEqual([H100_A, H100_B]);
   expect(devices[0]).toEqual({
@@ -42,7 +42,7 @@ it.each([
   'ERR!',
   'nan',
   '',
-])('takes %j for an absent figure, not for 0', (nothing) => {
+])('treats %j as absent, not as 0', (nothing) => {
   const row = csvRow({
     'memory.used': nothing,
     'utilization.gpu': nothing,
@@ -70,7 +70,7 @@ it.each([
   });
 });
 
-it('keeps zero as zero and drops negative amounts', () => {
+it('preserves zero and drops negative amounts', () => {
   const row = csvRow({ 'utilization.gpu': '0', 'memory.used': '0', 'power.limit': '-1.00' });
   expect(parseGpuCsv(row).devices[0]).toMatchObject({
     utilization_percent: 0,
@@ -79,12 +79,12 @@ it('keeps zero as zero and drops negative amounts', () => {
   });
 });
 
-it('keeps a row that breaks off after its identity', () => {
+it('accepts a row truncated after its identity', () => {
   const row = csvRow().split(', ').slice(0, 5).join(', ');
   expect(parseGpuCsv(row).devices[0]).toMatchObject({ uuid: H100_A, utilization_percent: null });
 });
 
-it('leaves the last line out when the run was cut off in it', () => {
+it('ignores an incomplete last line', () => {
   const cut = TWO_CARDS.slice(0, -20);
   expect(parseGpuCsv(cut, false).devices.map((device) => device.uuid)).toEqual([H100_A]);
 });
@@ -95,13 +95,13 @@ it.each([
   ['a card without values', csvRow({ uuid: H100_B, name: '[GPU is lost]', 'memory.total': 'N/A' })],
   ['a row without UUID', csvRow({ uuid: '[Unknown Error]' })],
   ['garbage', '\u0000\u0001%%%,,,,,,,,,,,,'],
-])('names %s and keeps the healthy card beside it', (_, line) => {
+])('reports %s and returns the healthy card beside it', (_, line) => {
   const { devices, problems } = parseGpuCsv(`${line}\n${csvRow()}\n`);
   expect(devices.map((device) => device.uuid)).toEqual([H100_A]);
   expect(problems).toHaveLength(1);
 });
 
-it('tells a card that is split by MIG from whole ones', () => {
+it('separates cards split by MIG from whole ones', () => {
   const split = csvRow({ index: '1', uuid: H100_B, 'mig.mode.current': 'Enabled' });
   const { devices, cards, splitCards, problems } = parseGpuCsv(`${csvRow()}\n${split}\n`);
   expect(devices.map(({ uuid }) => uuid)).toEqual([H100_A]);
@@ -110,7 +110,7 @@ it('tells a card that is split by MIG from whole ones', () => {
   expect(problems).toEqual([]);
 });
 
-it('bounds what it keeps of endless nonsense', () => {
+it('bounds the problems of endless invalid output', () => {
   const { devices, problems } = parseGpuCsv(`${'x'.repeat(5000)}\n`.repeat(1000));
   expect(devices).toEqual([]);
   expect(problems.join('').length).toBeLessThan(2000);
@@ -120,7 +120,7 @@ it('counts a card once', () => {
   expect(parseGpuCsv(`${csvRow()}\n${csvRow()}\n`).devices).toHaveLength(1);
 });
 
-it('cuts a name without end', () => {
+it('truncates an endless name', () => {
   const { devices } = parseGpuCsv(csvRow({ name: 'H'.repeat(MAX_VALUE_CHARS + 1) }));
   expect(devices[0]?.name).toBe('H'.repeat(MAX_VALUE_CHARS));
 });

@@ -1,9 +1,8 @@
+/** Queries and parses `nvidia-smi --query-gpu=… --format=csv,noheader,nounits`. Pure; accepts any text. */
 import type { GpuCard, GpuFigures } from '../gpu-driver.ts';
 import { amountOf, countOf, numberOf, textOf } from './values.ts';
 
-/** Which fields nvidia-smi is asked for, and how that gets less with a driver that does not know them all. */
-
-/** The column order. Identity comes first: a row that breaks off keeps what a lease needs. */
+/** Columns in order. Identity comes first, so that a truncated row still has what a lease needs. */
 export const CSV_FIELDS = [
   'index',
   'uuid',
@@ -24,7 +23,7 @@ export const CSV_FIELDS = [
   'ecc.errors.uncorrected.volatile.total',
 ] as const;
 
-/** Without the figures that are only shown. */
+/** Fields needed for leases, without those that are only displayed. */
 export const NEEDED_FIELDS: readonly string[] = CSV_FIELDS.slice(
   0,
   CSV_FIELDS.indexOf('mig.mode.current') + 1,
@@ -42,10 +41,10 @@ const REASONS = [
   'sync_boost',
 ] as const;
 const EVENT_REASONS = 'clocks_event_reasons';
-/** What drivers before 535 call them. */
+/** Their name in drivers before 535. */
 const THROTTLE_REASONS = 'clocks_throttle_reasons';
 
-/** For metrics alone. */
+/** Fields used only for metrics. */
 export const METRIC_FIELDS: readonly string[] = [
   ...['count', 'vbios_version', 'compute_cap', 'driver_model.current', 'driver_model.pending'],
   ...['pstate', 'compute_mode', 'fan.speed', 'temperature.memory', 'gpu_recovery_action'],
@@ -60,23 +59,26 @@ export const METRIC_FIELDS: readonly string[] = [
 ];
 const ALL_FIELDS: readonly string[] = [...CSV_FIELDS, ...METRIC_FIELDS];
 
-/** Known to a driver together, or not at all. */
+/** Prefixes of fields that a driver supports together or not at all. */
 const GROUPS = [EVENT_REASONS, THROTTLE_REASONS, 'remapped_rows', 'driver_model'];
 const UNKNOWN_FIELD = /(?:field "([\w.]{1,80})" )?is not a valid field to query/i;
-/** Runs with ever fewer fields; then it is done with those that are needed. */
-const MAX_REFUSALS = 12;
+/** Retries with fewer fields before only the needed fields are queried. */
+const MAX_REJECTIONS = 12;
 
 export const argsFor = (fields: readonly string[]) =>
   [`--query-gpu=${fields.join(',')}`, '--format=csv,noheader,nounits'] as const;
 
 export type NvidiaFields = ReturnType<typeof createNvidiaFields>;
 
-/** A driver that does not know one field of a query refuses it whole. */
+/**
+ * Determines the fields to query. A driver rejects a query with one unknown field as a whole; the field and its
+ * group are then removed.
+ */
 export function createNvidiaFields() {
   let fields = ALL_FIELDS;
-  let refusals = 0;
-  /** Of the driver that refused a field; null while that is not known. */
-  let refusedBy: string | null = null;
+  let rejections = 0;
+  /** Version of the driver that rejected a field; null while unknown. */
+  let rejectedBy: string | null = null;
 
   function without(unknown: string | undefined): readonly string[] {
     const group = GROUPS.find((name) => unknown?.startsWith(`${name}.`));
@@ -84,47 +86,47 @@ export function createNvidiaFields() {
       group === undefined ? field !== unknown : !field.startsWith(`${group}.`),
     );
     const isNeeded = unknown === undefined || NEEDED_FIELDS.includes(unknown);
-    if (isNeeded || left.length === fields.length || refusals > MAX_REFUSALS) return NEEDED_FIELDS;
+    if (isNeeded || left.length === fields.length || rejections > MAX_REJECTIONS)
+      return NEEDED_FIELDS;
     const others = REASONS.map((reason) => `${THROTTLE_REASONS}.${reason}`);
     return group === EVENT_REASONS ? [...left, ...others] : left;
   }
 
   return {
-    /** To be asked for now. */
-    wanted: () => fields,
-    /** Whether the words of a run that asked for `asked` refuse a field, and there is a shorter query to try. */
-    isRefused(words: string, asked: readonly string[]): boolean {
-      const match = UNKNOWN_FIELD.exec(words);
-      if (match === null || asked === NEEDED_FIELDS) return false;
-      // Another reader of the same run has seen to it.
-      if (asked !== fields) return true;
-      refusals += 1;
+    /** Fields for the next query. */
+    current: () => fields,
+    /** Returns true if the output of a query for `queried` rejects a field and a shorter query is left to try. */
+    isRejected(output: string, queried: readonly string[]): boolean {
+      const match = UNKNOWN_FIELD.exec(output);
+      if (match === null || queried === NEEDED_FIELDS) return false;
+      // A concurrent reader of the same run has already removed the field.
+      if (queried !== fields) return true;
+      rejections += 1;
       fields = without(match[1]);
       return true;
     },
-    /** After an update the driver is asked for every field again, from the next reading on. */
-    noteVersion(driverVersion: string | null): void {
+    /** Resets to all fields when the driver version changes. */
+    recordVersion(driverVersion: string | null): void {
       if (fields === ALL_FIELDS || driverVersion === null) return;
-      const isOther = refusedBy !== null && refusedBy !== driverVersion;
-      refusedBy = isOther ? null : driverVersion;
+      const isOther = rejectedBy !== null && rejectedBy !== driverVersion;
+      rejectedBy = isOther ? null : driverVersion;
       if (!isOther) return;
       fields = ALL_FIELDS;
-      refusals = 0;
+      rejections = 0;
     },
   };
 }
 
-// MERGED agent/gpu/nvidia/csv.ts: Reads `nvidia-smi --query-gpu=… --format=csv,noheader,nounits`. Pure, and tolerant of any text.
 export type CsvReading = {
-  /** The whole cards. */
+  /** Whole cards. */
   devices: GpuFigures[];
-  /** All that answered; those in `splitCards` are offered in parts only. */
+  /** All cards that answered; those in `splitCards` are offered only as MIG devices. */
   cards: GpuCard[];
   splitCards: GpuCard[];
   driverVersion: string | null;
-  /** Rows that were GPUs, usable or not: above 0, the driver did answer. */
+  /** Number of rows with a GPU, usable or not; above 0 if the driver answered. */
   rows: number;
-  /** Lines that are no usable GPU, in words: messages, lost GPUs, rows without identity. */
+  /** Lines without a usable GPU: messages, lost GPUs, rows without identity. */
   problems: string[];
 };
 
@@ -133,8 +135,7 @@ const MAX_PROBLEMS = 8;
 const MAX_PROBLEM_CHARS = 200;
 
 /**
- * `complete` false: the last line may be cut anywhere and does not count unless it ended. `fields` are those that
- * were asked for, in their order.
+ * If `complete` is false, a last line without newline is ignored. `fields` are the queried fields in order.
  */
 export function parseGpuCsv(
   stdout: string,
@@ -144,8 +145,12 @@ export function parseGpuCsv(
   const end = complete ? stdout.length : stdout.lastIndexOf('\n') + 1;
   const lines = stdout.slice(0, end).split('\n');
   const reading: CsvReading = {
-    ...{ devices: [], cards: [], splitCards: [] },
-    ...{ driverVersion: null, rows: 0, problems: [] },
+    devices: [],
+    cards: [],
+    splitCards: [],
+    driverVersion: null,
+    rows: 0,
+    problems: [],
   };
   for (const line of lines) {
     const text = line.trim();
@@ -170,7 +175,7 @@ export function parseGpuCsv(
 type Row = {
   uuid: string | null;
   driverVersion: string | null;
-  /** Null, with a problem, when the line is no GPU that can be given to a pod. */
+  /** Null, with a problem, if the line is not a usable GPU. */
   card: GpuCard | null;
   /** Null for a card that is split by MIG. */
   device: GpuFigures | null;
@@ -189,9 +194,9 @@ function parseRow(line: string, fields: readonly string[]): Row {
   const driverVersion = textOf(cell('driver_version'));
   const name = textOf(cell('name'));
   const memory = countOf(cell('memory.total'));
-  // A card that fell off the bus still has a row, with no values in it. It must not be rented out.
+  // A card that fell off the bus still has a row, but without values. It must not be rented out.
   if (name === null || memory === null) {
-    const problem = `${uuid} gives neither name nor memory size`;
+    const problem = `${uuid} reports neither name nor memory size`;
     return { uuid, driverVersion, card: null, device: null, problem };
   }
   const pciBusId = textOf(cell('pci.bus_id'));
@@ -217,7 +222,7 @@ function parseRow(line: string, fields: readonly string[]): Row {
       countOf(cell('pcie.link.width.current')),
     ),
     ecc_errors: countOf(cell('ecc.errors.uncorrected.volatile.total')),
-    // Told by another query.
+    // Set from the XML document.
     processes: null,
     power_default_limit_w: null,
     mig: null,
@@ -225,7 +230,7 @@ function parseRow(line: string, fields: readonly string[]): Row {
   return { uuid, driverVersion, card, device, problem: null };
 }
 
-/** Those that the driver has a value for. */
+/** Returns the fields that have a value. */
 function valuesOf(fields: readonly string[], cells: readonly string[]): Map<string, string> {
   const values = new Map<string, string>();
   for (const [place, field] of fields.entries()) {

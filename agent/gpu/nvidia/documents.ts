@@ -1,4 +1,4 @@
-/** The outputs of nvidia-smi that cost much or change seldom: kept for a while, read again when asked to. */
+/** Caches the outputs of nvidia-smi that are expensive or change rarely. */
 import type { GpuTopology } from '#shared/api/agent/inventory.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { GpuCard, GpuProcess } from '../gpu-driver.ts';
@@ -7,12 +7,12 @@ import type { NvidiaSmi } from './nvidia-smi.ts';
 import { parseTopology, TOPOLOGY_ARGS } from './topology.ts';
 import { parseGpuXml, XML_ARGS, type XmlInventory } from './xml.ts';
 
-/** Parsing a document of eight cards keeps the event loop for 20 to 30 ms. */
+/** Parsing a document of eight cards blocks the event loop for 20 to 30 ms. */
 export const XML_FRESH_MS = 30_000;
-/** Links fail, and then come up again, while a host runs. */
+/** Links may fail and recover while a host runs. */
 const TOPOLOGY_FRESH_MS = 600_000;
 const TOPOLOGY_RETRY_MS = 60_000;
-/** The health of cards is read from the document twice a minute. */
+/** Maximum age for process lists; the health job reads the document twice a minute. */
 const PROCESSES_USEFUL_MS = 90_000;
 
 export type NvidiaDocuments = ReturnType<typeof createNvidiaDocuments>;
@@ -21,7 +21,7 @@ export function createNvidiaDocuments({ smi, clock }: { smi: NvidiaSmi; clock: C
   let lastXml: { atMs: number; xml: XmlInventory } | null = null;
   let lastTopology: { untilMs: number; cards: string; topology: GpuTopology | null } | null = null;
 
-  /** Null when the run failed or printed no whole document. */
+  /** Returns null if the run failed or printed an incomplete document. */
   async function readXml(): Promise<XmlInventory | null> {
     const { stdout, complete } = await smi.run(XML_ARGS);
     const xml = complete ? await parseGpuXml(stdout) : null;
@@ -29,39 +29,39 @@ export function createNvidiaDocuments({ smi, clock }: { smi: NvidiaSmi; clock: C
     return xml;
   }
 
-  function recentXmlOnly(): XmlInventory | null {
+  function cachedXml(): XmlInventory | null {
     if (lastXml === null || clock.monotonicMs() - lastXml.atMs > PROCESSES_USEFUL_MS) return null;
     return lastXml.xml;
   }
 
   return {
     readXml,
-    /** The document that was read last, or a new one when that is older than `XML_FRESH_MS`. */
+    /** Returns the cached document, or a new one if it is older than `XML_FRESH_MS`. */
     async recentXml(): Promise<XmlInventory | null> {
       const fresh = lastXml !== null && clock.monotonicMs() - lastXml.atMs < XML_FRESH_MS;
       return fresh ? (lastXml?.xml ?? null) : readXml();
     },
-    /** How many processes the last document shows on a whole card; null without a recent one. Runs nothing. */
+    /** Number of processes on a whole card in the cached document; null without a recent one. */
     processesOn(uuid: string): number | null {
-      return recentXmlOnly()?.gpus.find((gpu) => gpu.uuid === uuid)?.processes.length ?? null;
+      return cachedXml()?.gpus.find((gpu) => gpu.uuid === uuid)?.processes.length ?? null;
     },
-    /** The processes of all cards in the last document; null without a recent one. Runs nothing. */
+    /** Processes of all cards in the cached document; null without a recent one. */
     processes(): GpuProcess[] | null {
-      const xml = recentXmlOnly();
+      const xml = cachedXml();
       if (xml === null) return null;
       return xml.gpus.flatMap(({ uuid, processes }) =>
         uuid === null ? [] : processes.map(({ pid, memoryMib }) => ({ uuid, pid, memoryMib })),
       );
     },
-    /** The power limit that a whole card has by default, in the last document; null without one. Runs nothing. */
+    /** Default power limit of a whole card in watts, from the cached document; null without one. */
     defaultLimitOf(uuid: string): number | null {
       return lastXml?.xml.gpus.find((gpu) => gpu.uuid === uuid)?.powerDefaultLimitW ?? null;
     },
-    /** Cards and their MIG devices, now. */
+    /** Lists cards and MIG devices; not cached. */
     async list(): Promise<ListedGpu[]> {
       return parseGpuList((await smi.run(LIST_ARGS)).stdout);
     },
-    /** Of these cards; read anew when they are others than the last time, and now and then. */
+    /** Returns the topology of these cards, cached for ten minutes or until the cards change. */
     async topology(cards: readonly Pick<GpuCard, 'index' | 'uuid'>[]): Promise<GpuTopology | null> {
       if (cards.length === 0) return null;
       const key = cards.map(({ index, uuid }) => `${index} ${uuid}`).join();

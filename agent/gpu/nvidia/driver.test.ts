@@ -56,7 +56,7 @@ it('reads cards, driver and CUDA version', async () => {
   });
 });
 
-it.each(FAULTS)('reads what there is beside $name', async ({ script, csv, uuids, error }) => {
+it.each(FAULTS)('reads the remaining cards beside $name', async ({ script, csv, uuids, error }) => {
   const { fake, driver } = setUp();
   fake.become(script, csv === undefined ? TEXTS : { ...TEXTS, csv });
   const reading = await driver.read();
@@ -66,7 +66,7 @@ it.each(FAULTS)('reads what there is beside $name', async ({ script, csv, uuids,
   expect(reading.error?.length ?? 0).toBeLessThan(MAX_ERROR_CHARS);
 });
 
-it('kills a run that hangs, and bridges with the last good figures', async () => {
+it('kills a run that hangs, and returns the last good values', async () => {
   const { fake, driver } = setUp(TIMEOUT_MS);
   fake.become(HEALTHY, TEXTS);
   await driver.read();
@@ -80,7 +80,7 @@ it('kills a run that hangs, and bridges with the last good figures', async () =>
   expect(reading).toMatchObject({ driverVersion: '590.48.01', cudaVersion: '13.1' });
 });
 
-it('tells a missing program from a card that is gone', async () => {
+it('distinguishes a missing program from a missing card', async () => {
   const { fake, driver } = setUp();
   expect((await driver.read()).error).toMatch(/^nvidia-smi could not be started/);
   fake.become(HEALTHY, TEXTS);
@@ -93,7 +93,7 @@ it('tells a missing program from a card that is gone', async () => {
   });
 });
 
-it('counts processes from the document that is read for the health of cards', async () => {
+it('counts processes from the XML document of the health check', async () => {
   const { fake, driver } = setUp();
   const processes = [{ pid: 7 }, { pid: 8 }];
   fake.become(EVERYTHING, { ...TEXTS, xml: xmlDocument({ processes }), topo: '' });
@@ -101,7 +101,7 @@ it('counts processes from the document that is read for the health of cards', as
   expect((await driver.read()).devices[0]).toMatchObject({ uuid: H100_A, processes: 2 });
 });
 
-it('does without the figures that a driver does not know by name', async () => {
+it('omits values whose fields a driver does not support', async () => {
   const { fake, driver } = setUp();
   const refusal = `echo 'Field "clocks.current.graphics" is not a valid field to query.'; exit 2`;
   const known = csvRow().split(', ').slice(0, 12).join(', ');
@@ -113,7 +113,7 @@ it('does without the figures that a driver does not know by name', async () => {
   ]);
 });
 
-it('asks for every figure again once the driver has been updated', async () => {
+it('queries every field again after a driver update', async () => {
   const { fake, driver } = setUp();
   const refusal = `echo 'Field "clocks.current.graphics" is not a valid field to query.'; exit 2`;
   const readings = [];
@@ -122,13 +122,13 @@ it('asks for every figure again once the driver has been updated', async () => {
   fake.become(answer(refusal), { csv: csvRow() });
   readings.push(await driver.read(), await driver.read());
   fake.become(answer('cat "$HERE/csv"'), { csv: csvRow({ driver_version: '600.1' }) });
-  // By the short query: its answer tells of the update.
+  // Still the short query; its answer contains the new version.
   readings.push(await driver.read(), await driver.read());
   const clocks = readings.map(({ devices }) => devices[0]?.graphics_clock_mhz);
   expect(clocks).toEqual([null, null, null, 1_980]);
 });
 
-it('offers no card any more that was split by MIG or lost since the last reading', async () => {
+it('stops offering a card that was split by MIG or lost since the last reading', async () => {
   const { fake, driver } = setUp();
   fake.become(HEALTHY, TEXTS);
   await driver.read();
@@ -142,7 +142,7 @@ it('offers no card any more that was split by MIG or lost since the last reading
   expect(reading.error).toMatch(/neither name nor memory.*in MIG mode and has no MIG devices/);
 });
 
-it('offers the parts of a card in MIG mode, never the card', async () => {
+it('offers the MIG devices of a split card, never the card', async () => {
   const { fake, driver } = setUp();
   const csv = `${csvRow({ 'mig.mode.current': 'Enabled' })}\n${csvRow({ index: '1', uuid: H100_B })}\n`;
   const xml = xmlDocument({ mig: [H100_A] });
@@ -172,7 +172,7 @@ it('offers the parts of a card in MIG mode, never the card', async () => {
   expect(reading.topology?.gpus.map(({ uuid }) => uuid)).toEqual([H100_A, H100_B]);
 });
 
-it('finds a MIG device busy by its instances, though the process list names the card', async () => {
+it('finds a MIG device busy by its instances, although the process list names the card', async () => {
   const { fake, driver } = setUp();
   const texts = { csv: csvRow({ 'mig.mode.current': 'Enabled' }), list: MIG_LIST, topo: '' };
   const processes = [{ pid: 77, gpuInstance: 3 }];
@@ -182,13 +182,15 @@ it('finds a MIG device busy by its instances, though the process list names the 
   });
   expect(await driver.isFree(MIG_2G)).toBe(false);
   expect(await driver.isFree(MIG_3G)).toBe(true);
-  // A device that is not listed has not been seen free.
-  await expect(driver.isFree('MIG-51a2b3c4-9999-4aaa-8bbb-000000000000')).rejects.toThrow(/tell/);
+  // A device that is not listed does not count as free.
+  await expect(driver.isFree('MIG-51a2b3c4-9999-4aaa-8bbb-000000000000')).rejects.toThrow(
+    /does not list/,
+  );
   fake.become(EVERYTHING, { ...texts, xml: 'NVIDIA-SMI has failed' });
-  await expect(driver.isFree(MIG_3G)).rejects.toThrow(/tell/);
+  await expect(driver.isFree(MIG_3G)).rejects.toThrow(/does not list/);
 });
 
-it('tells the faults of each card, and nothing while the driver does not answer', async () => {
+it('reports the faults of each card, and null while the driver does not answer', async () => {
   const { fake, driver } = setUp();
   const health = { [H100_B]: { remapPending: 'Yes' } };
   fake.become(EVERYTHING, { ...TEXTS, xml: xmlDocument({ health }) });
@@ -202,7 +204,7 @@ it('tells the faults of each card, and nothing while the driver does not answer'
   }
 });
 
-it('shows old figures for a minute and then the identity alone', async () => {
+it('returns old values for a minute, then only the identity', async () => {
   const clock = createManualClock();
   let stdout = TWO_CARDS;
   const smi = {
@@ -228,7 +230,7 @@ it('shows old figures for a minute and then the identity alone', async () => {
   });
 });
 
-it('drops the field that a driver refuses, and takes the older name where there is one', async () => {
+it('drops a field that the driver rejects, and uses its older name if there is one', async () => {
   const asked: string[][] = [];
   const unknown = ['gpu_recovery_action', 'clocks_event_reasons.active', 'driver_version.later'];
   const smi = {
@@ -249,7 +251,7 @@ it('drops the field that a driver refuses, and takes the older name where there 
     },
   };
   const driver = createNvidiaDriver({ smi, clock: createManualClock() });
-  // At the same time, as launches and collections are.
+  // Concurrently, like launches and collections.
   const [reading] = await Promise.all([driver.read(), driver.read()]);
   const values = reading?.cards[0]?.values;
   expect(values?.get('clocks_throttle_reasons.active')).toBe('0x0000000000000004');
@@ -258,7 +260,7 @@ it('drops the field that a driver refuses, and takes the older name where there 
   expect(asked.at(-1)).not.toContain('gpu_recovery_action');
 });
 
-it('reads sixteen cards with all their figures', async () => {
+it('reads sixteen cards with all their values', async () => {
   const { fake, driver } = setUp();
   const uuidOf = (index: number) => `GPU-51a2b3c4-00${index + 10}-4aaa-8bbb-00000000000a`;
   const rows = Array.from({ length: 16 }, (_, index) =>

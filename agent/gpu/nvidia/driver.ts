@@ -1,4 +1,4 @@
-/** The GPUs of this host through nvidia-smi; remembers the last good figures for when it fails. */
+/** GPU driver over nvidia-smi. While nvidia-smi fails it returns the last good values, with their age. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type {
   GpuCard,
@@ -14,34 +14,34 @@ import { createNvidiaDocuments, type NvidiaDocuments } from './documents.ts';
 import { isMigFree, migFigures, migParts } from './mig.ts';
 import type { NvidiaSmi, SmiOutput } from './nvidia-smi.ts';
 
-/** Older figures than this hide a fault rather than bridge it: then only the identity is shown. */
+/** Values older than this would hide a fault; then only the identity of the cards is returned. */
 const FIGURES_USEFUL_MS = 60_000;
-/** How soon a CUDA version that could not be read is tried again. */
+/** Retry interval after the CUDA version could not be read. */
 const CUDA_RETRY_MS = 60_000;
 const PROCESS_ARGS = ['--query-compute-apps=gpu_uuid,pid', '--format=csv,noheader'];
 
-type Good = Omit<GpuReading, 'error' | 'ageMs' | 'exitCode'> & { atMs: number };
+type LastReading = Omit<GpuReading, 'error' | 'ageMs' | 'exitCode'> & { atMs: number };
 
 export function createNvidiaDriver({ smi, clock }: { smi: NvidiaSmi; clock: Clock }): GpuDriver {
   const documents = createNvidiaDocuments({ smi, clock });
   const cudaVersionFor = createCudaVersion(documents, clock);
-  let lastGood: Good | null = null;
+  let lastGood: LastReading | null = null;
   const fields = createNvidiaFields();
 
-  /** With the fields that the driver knows. */
-  async function readCsv(): Promise<{ run: SmiOutput; asked: readonly string[] }> {
+  /** Queries the fields that the driver supports. */
+  async function readCsv(): Promise<{ run: SmiOutput; queried: readonly string[] }> {
     for (;;) {
-      const asked = fields.wanted();
-      const run = await smi.run(argsFor(asked));
-      if (!fields.isRefused(`${run.stdout} ${run.problem}`, asked)) return { run, asked };
+      const queried = fields.current();
+      const run = await smi.run(argsFor(queried));
+      if (!fields.isRejected(`${run.stdout} ${run.problem}`, queried)) return { run, queried };
     }
   }
 
   async function read(): Promise<GpuReading> {
-    const { run, asked } = await readCsv();
-    const parsed = parseGpuCsv(run.stdout, run.complete, asked);
+    const { run, queried } = await readCsv();
+    const parsed = parseGpuCsv(run.stdout, run.complete, queried);
     const { driverVersion, rows, cards, problems } = parsed;
-    fields.noteVersion(driverVersion);
+    fields.recordVersion(driverVersion);
     const noDevices = /no devices were found/i.test(run.stdout);
     const atMs = clock.monotonicMs();
     if (run.complete && (rows > 0 || noDevices)) {
@@ -53,25 +53,27 @@ export function createNvidiaDriver({ smi, clock }: { smi: NvidiaSmi; clock: Cloc
         power_default_limit_w: documents.defaultLimitOf(device.uuid),
       }));
       const good = {
-        ...{ driverVersion, cudaVersion, cards },
+        driverVersion,
+        cudaVersion,
+        cards,
         devices: [...whole, ...parts.devices],
         parts: parts.places,
         processes: documents.processes(),
         topology: await documents.topology(cards),
       };
       lastGood = { atMs, ...good };
-      const error = wordsOf([...problems, ...parts.problems]);
+      const error = joinProblems([...problems, ...parts.problems]);
       return { ...good, error, ageMs: 0, exitCode: run.exitCode };
     }
-    const words = [...problems, ...(run.problem === null ? [] : [run.problem])];
+    const failures = [...problems, ...(run.problem === null ? [] : [run.problem])];
     const { devices } = parsed;
     const unknown = { cudaVersion: null, topology: null, parts: [], processes: null };
     const partial = { ...unknown, atMs, driverVersion, devices, cards };
-    return bridge(lastGood ?? partial, wordsOf(words) ?? SILENT, run.exitCode);
+    return bridge(lastGood ?? partial, joinProblems(failures) ?? NO_OUTPUT, run.exitCode);
   }
 
   function bridge(
-    { atMs, ...good }: Good,
+    { atMs, ...good }: LastReading,
     error: string,
     exitCode: SmiOutput['exitCode'],
   ): GpuReading {
@@ -82,7 +84,7 @@ export function createNvidiaDriver({ smi, clock }: { smi: NvidiaSmi; clock: Cloc
 
   async function health(): Promise<HealthReading | null> {
     const xml = await documents.readXml();
-    // A document that lists no card at all says nothing of any: the driver is away, not every card lost.
+    // A document without any card means that the driver is unavailable, not that all cards are lost.
     if (xml === null || xml.gpus.length === 0) return null;
     const isSplit = xml.gpus.some(({ migDevices }) => migDevices.length > 0);
     const list = isSplit ? await documents.list() : [];
@@ -98,11 +100,11 @@ export function createNvidiaDriver({ smi, clock }: { smi: NvidiaSmi; clock: Cloc
     if (uuid.startsWith('MIG-')) {
       const xml = await documents.readXml();
       const free = xml === null ? null : isMigFree(uuid, await documents.list(), xml);
-      if (free === null) throw new Error(`nvidia-smi does not tell what runs on ${uuid}`);
+      if (free === null) throw new Error(`nvidia-smi does not list the processes on ${uuid}`);
       return free;
     }
     const { stdout, complete, problem } = await smi.run(PROCESS_ARGS);
-    // A run that failed lists no process either: it has not seen the GPU free.
+    // A failed run lists no processes either, so it does not show that the GPU is free.
     if (!complete || problem !== null) throw new Error(problem ?? 'nvidia-smi was cut off');
     return !stdout.includes(uuid);
   }
@@ -110,7 +112,7 @@ export function createNvidiaDriver({ smi, clock }: { smi: NvidiaSmi; clock: Cloc
   return { kind: 'nvidia', read, health, isFree };
 }
 
-const SILENT = 'nvidia-smi printed nothing';
+const NO_OUTPUT = 'nvidia-smi printed nothing';
 
 async function partsOf(
   documents: NvidiaDocuments,
@@ -129,7 +131,7 @@ async function partsOf(
   };
 }
 
-/** CUDA's version is in the XML alone, which costs much; it changes with the driver only. */
+/** Caches the CUDA version, which only the expensive XML document contains; it changes only with the driver. */
 function createCudaVersion(documents: NvidiaDocuments, clock: Clock) {
   let known: { driverVersion: string | null; cudaVersion: string | null } | null = null;
   let retryAtMs = 0;
@@ -159,6 +161,6 @@ function withoutFigures(device: GpuFigures): GpuFigures {
   };
 }
 
-function wordsOf(problems: readonly string[]): string | null {
+function joinProblems(problems: readonly string[]): string | null {
   return problems.length === 0 ? null : problems.join('; ');
 }

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { H100_A, H100_B, MIG_1G, MIG_3G, MIG_LIST } from '../../../test/fixtures/nvidia-smi.ts';
 import { listedUuids, parseGpuList } from './mig.ts';
 
-it('gives each card its MIG devices', () => {
+it('returns each card with its MIG devices', () => {
   const text = `${MIG_LIST}GPU 1: NVIDIA H100 80GB HBM3 (UUID: ${H100_B})\n`;
   const [split, whole] = parseGpuList(text);
   expect(split?.uuid).toBe(H100_A);
@@ -16,7 +16,7 @@ it('gives each card its MIG devices', () => {
   expect(listedUuids(text).size).toBe(6);
 });
 
-it('reads profiles with media engines and compute slices', () => {
+it('parses profiles with media engines and compute slices', () => {
   const line = (profile: string) => `  MIG ${profile} Device  0: (UUID: ${MIG_1G})`;
   for (const profile of ['1g.10gb+me', '1c.3g.40gb', '7g.80gb']) {
     const [gpu] = parseGpuList(`GPU 0: X (UUID: ${H100_A})\n${line(profile)}\n`);
@@ -34,12 +34,12 @@ it.each([
   expect(listedUuids(text)).toEqual(new Set());
 });
 
-it('gives the devices of a card that is not understood to nobody', () => {
+it('ignores the devices of a malformed card', () => {
   const text = `GPU 0: X (UUID: ${H100_A})\nGPU 1: X (UUID: GPU is lost)\n  MIG 3g.40gb Device  0: (UUID: ${MIG_3G})\n`;
   expect(parseGpuList(text)).toEqual([{ uuid: H100_A, migDevices: [] }]);
 });
 
-/** Where PODWRIGHT_CAPTURES names a folder of captures of real drivers, their lists are read too. */
+/** Also reads captures of real drivers, from the folder in PODWRIGHT_CAPTURES. */
 it('reads the list of every captured driver', () => {
   const folder = process.env['PODWRIGHT_CAPTURES'] ?? '';
   const names = existsSync(folder) ? readdirSync(folder).filter((name) => /\.txt$/.test(name)) : [];

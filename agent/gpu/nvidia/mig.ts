@@ -1,7 +1,9 @@
+/**
+ * MIG devices, joined from two outputs of nvidia-smi: the list (`-L`), the only one with their UUIDs, and the XML
+ * document, which has everything else. Pure; accepts any text.
+ */
 import type { GpuCard, GpuFigures, MigPart } from '../gpu-driver.ts';
 import type { XmlGpu, XmlInventory, XmlMigDevice } from './xml.ts';
-
-/** Reads `nvidia-smi -L`, the one place that names the UUIDs of MIG devices. Pure, and tolerant of any text. */
 
 export type MigDevice = { profile: string; index: number; uuid: string };
 export type ListedGpu = { uuid: string; migDevices: MigDevice[] };
@@ -9,21 +11,21 @@ export type ListedGpu = { uuid: string; migDevices: MigDevice[] };
 export const LIST_ARGS = ['-L'] as const;
 
 const MAX_GPUS = 64;
-/** No card splits into more. */
+/** NVIDIA's limit per card. */
 const MAX_MIG_DEVICES = 16;
 
 const GPU_LINE = /^GPU +\d{1,4}: .*\(UUID: (GPU-[0-9a-fA-F-]{36})\)\s*$/;
 const MIG_LINE =
   /^\s+MIG +([0-9a-z.+]{1,32}) +Device +(\d{1,3}): +\(UUID: (MIG-[0-9a-fA-F-]{36})\)\s*$/;
 
-/** Lines that are neither cards nor devices of the card before them are skipped. */
+/** Parses `nvidia-smi -L`. Skips lines that are neither cards nor devices of the preceding card. */
 export function parseGpuList(stdout: string): ListedGpu[] {
   const gpus: ListedGpu[] = [];
   let skipping = true;
   for (const line of stdout.split('\n')) {
     const card = GPU_LINE.exec(line)?.[1];
     if (card !== undefined && gpus.length < MAX_GPUS) gpus.push({ uuid: card, migDevices: [] });
-    // The devices of a card that is not understood must not go to the card before it.
+    // Devices of a malformed card must not be attributed to the card before it.
     if (/^GPU\b/.test(line)) skipping = card === undefined;
     const device = migDeviceOf(line);
     const last = gpus.at(-1);
@@ -33,7 +35,7 @@ export function parseGpuList(stdout: string): ListedGpu[] {
   return gpus;
 }
 
-/** Every UUID that is listed, of cards and of their parts: what a program sees in a container. */
+/** Returns all listed UUIDs of cards and MIG devices: those that a program in a container can use. */
 export function listedUuids(stdout: string): Set<string> {
   return new Set(
     parseGpuList(stdout).flatMap(({ uuid, migDevices }) => [
@@ -49,11 +51,10 @@ function migDeviceOf(line: string): MigDevice | null {
   return { profile, index: Number(index), uuid };
 }
 
-// MERGED agent/gpu/nvidia/mig.ts: MIG devices put together from the list, which has their UUIDs, and the document, which has the rest. Pure.
 const MIB_PER_GB = 1024;
 
-/** Told of the whole card only. */
-const UNKNOWN_OF_PARTS = {
+/** Values that are only known for whole cards. */
+const WHOLE_CARD_ONLY = {
   power_default_limit_w: null,
   graphics_clock_mhz: null,
   memory_clock_mhz: null,
@@ -62,7 +63,7 @@ const UNKNOWN_OF_PARTS = {
   processes: null,
 };
 
-/** The devices of split cards as they are offered. Utilization and power are known of whole cards only. */
+/** Returns the devices of split cards as they are offered. Utilization and power are only known for whole cards. */
 export function migFigures(
   cards: readonly GpuCard[],
   list: readonly ListedGpu[],
@@ -83,14 +84,14 @@ export function migFigures(
         power_draw_w: null,
         power_limit_w: null,
         pci_bus_id: card.pciBusId,
-        ...UNKNOWN_OF_PARTS,
+        ...WHOLE_CARD_ONLY,
         mig: { profile, parent_uuid: card.uuid },
       };
     });
   });
 }
 
-/** The same devices by their places in the card, for whoever follows them there. */
+/** Returns the same devices with their instance ids, for metrics. */
 export function migParts(
   cards: readonly GpuCard[],
   list: readonly ListedGpu[],
@@ -108,8 +109,8 @@ export function migParts(
 }
 
 /**
- * Whether no process is in the device's instances. Null when that cannot be told: nvidia-smi names the card,
- * never the device, where it lists processes.
+ * Returns true if no process runs in the device's instances; null if unknown. In its process lists nvidia-smi
+ * names the card and the instance, never the device.
  */
 export function isMigFree(
   uuid: string,
@@ -123,7 +124,7 @@ export function isMigFree(
   if (card === undefined || device === undefined || device.gpuInstance === null) return null;
   return !card.processes.some(
     ({ gpuInstance, computeInstance }) =>
-      // A process without an instance may be in any.
+      // A process without an instance id may run in any instance.
       gpuInstance === null ||
       (gpuInstance === device.gpuInstance &&
         (computeInstance === null || computeInstance === device.computeInstance)),
@@ -138,7 +139,7 @@ function deviceAt(card: XmlGpu | undefined, index: number): XmlMigDevice | undef
   return card?.migDevices.find((device) => device.index === index);
 }
 
-/** `3g.40gb` -> 40 GiB; profiles are named after the memory that they have at most. */
+/** `3g.40gb` -> 40 GiB in MiB: the profile's name contains its maximum of memory. */
 function memoryOf(profile: string): number {
   return Number(/\.(\d{1,4})gb/.exec(profile)?.[1] ?? 0) * MIB_PER_GB;
 }

@@ -3,7 +3,7 @@ import type { CommandResult, RunCommand } from '#shared/runtime/run-command.ts';
 import { createManualClock } from '../../../test/fakes/manual-clock.ts';
 import { createNvidiaSmi } from './nvidia-smi.ts';
 
-it('shares one run between callers and starts no second beside it', async () => {
+it('shares one run between callers and runs one at a time', async () => {
   const clock = createManualClock();
   const open: (() => void)[] = [];
   const run: RunCommand = () =>
@@ -38,15 +38,15 @@ it('starts no run while one that cannot be killed hangs in the driver', async ()
   expect(starts).toHaveLength(1);
   starts[0]?.();
   await clock.advance(0);
-  // It has ended, and is still left alone for a while.
-  expect((await smi.run(['-L'])).problem).toMatch(/left alone/);
+  // The run has ended, but the pause after a hang still applies.
+  expect((await smi.run(['-L'])).problem).toMatch(/paused/);
   await clock.advance(10_000);
   void smi.run(['-L']);
   await clock.advance(0);
   expect(starts).toHaveLength(2);
 });
 
-it('leaves a driver that hangs alone for ever longer, up to five minutes, and no longer once it answers', async () => {
+it('doubles the pause after each hang up to five minutes, and resets it after an answer', async () => {
   const clock = createManualClock();
   let hangs = 0;
   let starts = 0;
@@ -63,7 +63,7 @@ it('leaves a driver that hangs alone for ever longer, up to five minutes, and no
   for (const [count, pauseMs] of pauses.entries()) {
     expect((await smi.run(['-L'])).problem).toMatch(/did not end within 10000 ms$/);
     await clock.advance(pauseMs - 1);
-    expect((await smi.run(['-L'])).problem).toMatch(/left alone for now/);
+    expect((await smi.run(['-L'])).problem).toMatch(/is paused for now/);
     expect([starts, hangs]).toEqual([count + 1, count + 1]);
     await clock.advance(1);
   }

@@ -1,102 +1,104 @@
-/** Runs nvidia-smi so that a wedged driver can neither block the agent nor pile up processes. */
-import { type Clock, withDeadline } from '#shared/runtime/clock.ts';
+/** Runs nvidia-smi so that a hanging driver can neither block the agent nor accumulate processes. */ import {
+  type Clock,
+  withDeadline,
+} from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { CommandResult, RunCommand } from '#shared/runtime/run-command.ts';
 
 export type SmiOutput = {
-  /** Whatever was printed, also by a run that failed: data beside a warning is still data. */
+  /** Output, also of a failed run: it may contain data beside a warning. */
   stdout: string;
-  /** The run ended by itself, so nothing is missing at the end of `stdout`. */
+  /** The run exited by itself, so that `stdout` is complete. */
   complete: boolean;
-  /** What went wrong, in words; null after exit status 0. */
+  /** Error message; null after exit status 0. */
   problem: string | null;
-  /** Null for a run that did not begin, or did not end by itself. */
+  /** Null for a run that did not start or was killed. */
   exitCode: number | null;
 };
 
 export type NvidiaSmi = {
-  /** Never rejects. One run at a time; callers with the same arguments share a run. */
+  /** Never rejects. Runs are serialized; concurrent callers with the same arguments share a run. */
   run(args: readonly string[]): Promise<SmiOutput>;
 };
 
 export type NvidiaSmiOptions = {
   clock: Clock;
   runCommand: RunCommand;
-  /** Name on PATH, or path; `nvidia-smi` when absent. */
+  /** Name on PATH, or path. Default: `nvidia-smi`. */
   program?: string;
-  /** The process's own environment when absent. */
+  /** Default: the environment of this process. */
   env?: Record<string, string>;
-  /** For tests. */
+  /** Default: 10 s. */
   timeoutMs?: number;
-  /** Called for each run that had to be killed. */
+  /** Called for each run that was killed after its timeout. */
   onHang?(): void;
 };
 
 const PROGRAM = 'nvidia-smi';
 const TIMEOUT_MS = 10_000;
-/** From SIGKILL until we stop waiting: a process stuck inside the driver does not even die of that. */
+/** Wait after SIGKILL: a process stuck inside the driver survives even that. */
 const KILL_GRACE_MS = 1_000;
-/** After a run that hung none begins for so long; twice as long after each further one in a row, up to the longest. */
+/** Pause after a run that hung; doubled after each further one in a row, up to the maximum. */
 const FIRST_PAUSE_MS = 10_000;
-const LONGEST_PAUSE_MS = 300_000;
+const MAX_PAUSE_MS = 300_000;
 const MAX_OUTPUT_BYTES = 16 * 1024 * 1024;
 const MAX_PROBLEM_CHARS = 300;
 
-/** How the problem begins when there is no such program. */
+/** Start of `problem` if the program does not exist. */
 export const PROGRAM_MISSING = 'nvidia-smi could not be started';
 
 export function createNvidiaSmi(options: NvidiaSmiOptions): NvidiaSmi {
   const { clock, runCommand, program = PROGRAM, timeoutMs = TIMEOUT_MS } = options;
-  const underWay = new Map<string, Promise<SmiOutput>>();
+  const running = new Map<string, Promise<SmiOutput>>();
   let queue: Promise<unknown> = Promise.resolve();
   let unkillable = false;
   let pauseMs = 0;
   let pausedUntilMs = 0;
 
-  function noteHang(): void {
-    pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs === 0 ? FIRST_PAUSE_MS : 2 * pauseMs);
+  function recordHang(): void {
+    pauseMs = Math.min(MAX_PAUSE_MS, pauseMs === 0 ? FIRST_PAUSE_MS : 2 * pauseMs);
     pausedUntilMs = clock.monotonicMs() + pauseMs;
     options.onHang?.();
   }
 
   async function runOnce(args: readonly string[]): Promise<SmiOutput> {
-    if (unkillable) return nothing('an earlier nvidia-smi run still hangs in the driver');
+    if (unkillable) return failedRun('an earlier nvidia-smi run still hangs in the driver');
     if (clock.monotonicMs() < pausedUntilMs) {
-      return nothing(`nvidia-smi did not end within ${timeoutMs} ms, and is left alone for now`);
+      return failedRun(`nvidia-smi did not end within ${timeoutMs} ms, and is paused for now`);
     }
     const env = options.env === undefined ? {} : { env: options.env };
     const limits = { timeoutMs, maxOutputBytes: MAX_OUTPUT_BYTES, ...env };
     const finished = runCommand(program, args, limits)
       .then((result) => {
         if (result.ended !== 'timeout') pauseMs = 0;
-        else if (!unkillable) noteHang();
+        else if (!unkillable) recordHang();
         return outputOf(result, timeoutMs);
       })
-      .catch((error: unknown) => nothing(`${PROGRAM_MISSING}: ${messageOf(error)}`));
+      .catch((error: unknown) => failedRun(`${PROGRAM_MISSING}: ${messageOf(error)}`));
     return withDeadline(clock, timeoutMs + KILL_GRACE_MS, finished).catch(() => {
       unkillable = true;
-      noteHang();
+      recordHang();
       void finished.then(() => {
         unkillable = false;
       });
-      return nothing(`nvidia-smi did not end within ${timeoutMs} ms and cannot be killed`);
+      return failedRun(`nvidia-smi did not end within ${timeoutMs} ms and cannot be killed`);
     });
   }
 
   return {
     run(args) {
       const key = args.join(' ');
-      const shared = underWay.get(key);
+      const shared = running.get(key);
       if (shared !== undefined) return shared;
-      const output = queue.then(() => runOnce(args)).finally(() => underWay.delete(key));
-      underWay.set(key, output);
+      const output = queue.then(() => runOnce(args)).finally(() => running.delete(key));
+      running.set(key, output);
       queue = output;
       return output;
     },
   };
 }
 
-function nothing(problem: string): SmiOutput {
+function failedRun(problem: string): SmiOutput {
   return { stdout: '', complete: false, problem, exitCode: null };
 }
 

@@ -13,34 +13,34 @@ const cards = (count: number) =>
   Array.from({ length: count }, (_, index) => ({ index, uuid: `GPU-${index}` }));
 const read = (text: string, count: number) => GpuTopology.parse(parseTopology(text, cards(count)));
 
-it('reads the matrix of a single card', () => {
+it('parses the matrix of a single card', () => {
   expect(read(ONE_H100, 1).gpus).toEqual([
     { uuid: 'GPU-0', numa_node: 0, cpus: '0-19', links: ['X'] },
   ]);
 });
 
-it('reads eight cards beside network cards and legends', () => {
+it('parses eight cards beside network cards and legends', () => {
   const { gpus } = read(EIGHT_NVSWITCH, 8);
   expect(gpus.map((gpu) => gpu.numa_node)).toEqual([0, 0, 0, 0, 1, 1, 1, 1]);
   expect(gpus[5]).toMatchObject({ cpus: '32-63', uuid: 'GPU-5' });
   expect(gpus[5]?.links).toEqual(['NV18', 'NV18', 'NV18', 'NV18', 'NV18', 'X', 'NV18', 'NV18']);
 });
 
-it('reads PCIe links and NVLink pairs', () => {
+it('parses PCIe links and NVLink pairs', () => {
   expect(read(EIGHT_PCIE, 8).gpus[2]?.links).toEqual([
     ...['NODE', 'NODE', 'X', 'PIX', 'SYS', 'SYS', 'SYS', 'SYS'],
   ]);
   expect(read(TWO_PAIRS, 4).gpus[3]?.links).toEqual(['SYS', 'SYS', 'NV4', 'X']);
 });
 
-it('reads an old driver without NUMA columns', () => {
+it('parses the matrix of an old driver without NUMA columns', () => {
   expect(read(OLD_DRIVER, 2).gpus).toEqual([
     { uuid: 'GPU-0', numa_node: null, cpus: '0-15', links: ['X', 'NV1'] },
     { uuid: 'GPU-1', numa_node: null, cpus: '0-15', links: ['NV1', 'X'] },
   ]);
 });
 
-it('leaves out what is not in the matrix, and numbers by index', () => {
+it('omits cards that are not in the matrix, and matches by index', () => {
   const some = [
     { index: 3, uuid: 'GPU-d' },
     { index: 9, uuid: 'GPU-x' },
@@ -60,7 +60,7 @@ it.each(['', 'Failed to initialize NVML', '\tGPU0\n', 'GPU0\t X \n', '\u0000\t\t
   },
 );
 
-it('takes cells of another form for unknown', () => {
+it('treats unexpected cells as unknown', () => {
   const text =
     '\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tXGMI\tall of them\t0-1\nGPU1\n';
   expect(read(text, 2).gpus).toEqual([

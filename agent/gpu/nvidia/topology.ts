@@ -1,4 +1,4 @@
-/** Reads `nvidia-smi topo -m`: how the cards are joined and where they lie. Pure, and tolerant of any text. */
+/** Parses `nvidia-smi topo -m`: links between cards, and their CPU and NUMA affinity. Pure; accepts any text. */
 import type { GpuTopology } from '#shared/api/agent/inventory.ts';
 
 export const TOPOLOGY_ARGS = ['topo', '-m'] as const;
@@ -6,10 +6,10 @@ export const TOPOLOGY_ARGS = ['topo', '-m'] as const;
 const MAX_CARDS = 64;
 const LINK = /^(?:X|NV\d{1,3}|PIX|PXB|PHB|NODE|SYS)$/;
 const CPU_LIST = /^\d{1,5}(?:-\d{1,5})?(?:,\d{1,5}(?:-\d{1,5})?){0,80}$/;
-/** The header is underlined on every terminal, and off them too. */
+/** nvidia-smi underlines the header, even without a terminal. */
 const STYLES = new RegExp(`${String.fromCharCode(27)}\\[[0-9;]*m`, 'g');
 
-/** Cards in the order of their index, as nvidia-smi numbers them. Null when the text has no matrix of them. */
+/** Returns the cards in order of their index; null if the text has no matrix. */
 export function parseTopology(
   stdout: string,
   cards: readonly { index: number; uuid: string }[],
@@ -29,7 +29,7 @@ export function parseTopology(
   return {
     gpus: known.map(({ uuid, index }) => {
       const row = rows.get(`GPU${index}`) ?? [];
-      // Columns stand under their names up to the affinities; what follows is aligned by eye.
+      // Columns match the header up to the affinities; the alignment after them is unreliable.
       const cell = (name: string) => row[header.indexOf(name)] ?? '';
       const [cpus, numa] = [cell('CPU Affinity'), cell('NUMA Affinity')];
       return {
@@ -46,7 +46,7 @@ function linkOf(cell: string): string {
   return LINK.test(cell) ? cell : '';
 }
 
-/** The first cell is the row's name, empty in the header. */
+/** Splits a line into cells. The first is the row's name, empty in the header. */
 function cellsOf(line: string): string[] {
   const cells = line.includes('\t') ? line.split('\t') : line.split(/\s{2,}/);
   return cells.map((cell) => cell.trim());

@@ -1,37 +1,37 @@
-/** Single values as nvidia-smi prints them. What is not known is null, never 0. Pure. */
+/** Readers for the values that nvidia-smi prints. Unknown values are null, never 0. Pure. */
 
-/** Every driver has its own words for "no value", and new ones appear. */
+/** Texts for "no value" of the various drivers. */
 const NO_VALUE =
   /^(?:|none|err!|\[.*\]|(?:n\/a|not (?:supported|available)|unknown error|gpu is lost|insufficient permissions|requested functionality has been deprecated)\.?)$/i;
 
-/** No driver's word is as long; it goes into our store, answers and metrics. */
+/** Values are stored, returned and exported as metrics; real ones are shorter. */
 export const MAX_VALUE_CHARS = 256;
 
-/** The text, cut at MAX_VALUE_CHARS, or null where the driver gives none. */
+/** Returns the text, cut at MAX_VALUE_CHARS, or null if there is no value. */
 export function textOf(printed: string | undefined): string | null {
   const text = printed?.trim().slice(0, MAX_VALUE_CHARS) ?? '';
   return text === '' || NO_VALUE.test(text) ? null : text;
 }
 
-/** A number with or without its unit (`81559 MiB`); null for anything else. */
+/** Parses a number with or without unit (`81559 MiB`); null for anything else. */
 export function numberOf(printed: string | undefined): number | null {
   const digits = /^(-?\d{1,12}(?:\.\d{1,9})?)(?: ?(?:MiB|W|C|%|MHz))?$/.exec(printed?.trim() ?? '');
   return digits?.[1] === undefined ? null : Number(digits[1]);
 }
 
-/** As `numberOf`, for what cannot be below 0: some drivers print negative limits. */
+/** Like `numberOf`, but null for negative numbers: some drivers print negative limits. */
 export function amountOf(printed: string | undefined): number | null {
   const number = numberOf(printed);
   return number === null || number < 0 ? null : number;
 }
 
-/** As `amountOf`, whole. */
+/** Like `amountOf`, rounded to an integer. */
 export function countOf(printed: string | undefined): number | null {
   const number = amountOf(printed);
   return number === null ? null : Math.round(number);
 }
 
-/** The first of `names` with an amount. */
+/** Returns the first amount among `names`. */
 export function firstAmount(parent: unknown, names: readonly string[]): number | null {
   for (const name of names) {
     const amount = amountOf(rawAt(parent, name));

@@ -26,13 +26,13 @@ it.each(['new', 'old'] as const)('reads a document with %s power readings', asyn
   });
 });
 
-it('lists a single card as a list, whatever the driver counts', async () => {
+it('returns a single card as a list', async () => {
   const inventory = await parseGpuXml(xmlDocument({ uuids: [H100_A], attached: 4 }));
   expect(inventory?.attachedGpus).toBe(4);
   expect(inventory?.gpus).toHaveLength(1);
 });
 
-it('bears a document without versions or cards', async () => {
+it('accepts a document without versions or cards', async () => {
   expect(await parseGpuXml(xmlDocument({ uuids: [], head: '' }))).toEqual({
     driverVersion: null,
     cudaVersion: null,

@@ -1,4 +1,4 @@
-/** Reads `nvidia-smi -q -x`: what the CSV does not hold (CUDA version, processes). For any driver. */
+/** Parses `nvidia-smi -q -x` of any driver version: what the CSV lacks (CUDA version, processes, health, MIG). */
 import { type CardHealth, healthFrom } from './card-health.ts';
 import { child, countOf, firstAmount, listAt, rawAt, textAt, textOf } from './values.ts';
 
@@ -20,7 +20,7 @@ export type XmlProcess = {
   pid: number;
   name: string | null;
   memoryMib: number | null;
-  /** The MIG instances that it runs in; null on a whole card. */
+  /** MIG instances of the process; null on a whole card. */
   gpuInstance: number | null;
   computeInstance: number | null;
 };
@@ -36,7 +36,7 @@ export type XmlMigDevice = {
 export type XmlInventory = {
   driverVersion: string | null;
   cudaVersion: string | null;
-  /** What the driver counts; may differ from the GPUs it lists. */
+  /** The driver's count; may differ from the number of listed GPUs. */
   attachedGpus: number | null;
   gpus: XmlGpu[];
 };
@@ -47,9 +47,9 @@ const MAX_PROCESSES = 1_000;
 const MAX_MIG_DEVICES = 16;
 const LISTS = new Set(['gpu', 'process_info', 'mig_device']);
 
-/** Null when the text is no nvidia-smi document. */
+/** Returns null if the text is not an nvidia-smi document. */
 export async function parseGpuXml(xml: string): Promise<XmlInventory | null> {
-  // Loaded on first use: most runs of the agent never parse XML twice.
+  // Loaded on first use, to save memory where no GPU is present.
   const { XMLParser } = await import('fast-xml-parser');
   const parser = new XMLParser({
     ignoreAttributes: false,
@@ -76,7 +76,7 @@ export async function parseGpuXml(xml: string): Promise<XmlInventory | null> {
 
 function gpuFrom(gpu: unknown): XmlGpu {
   const memory = child(gpu, 'fb_memory_usage');
-  // Drivers from 535 on renamed the section, split the draw, and call the limit "current".
+  // Driver 535 renamed the section, split the power draw, and renamed the limit to "current".
   const power = child(gpu, 'gpu_power_readings') ?? child(gpu, 'power_readings');
   return {
     uuid: textAt(gpu, 'uuid'),
