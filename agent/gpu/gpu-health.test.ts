@@ -4,10 +4,10 @@ import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { kernelLine, XID_13, XID_79 } from '../../test/fixtures/kernel-log.ts';
 import { openDatabase } from '../database/database.ts';
 import { cordonOf } from './cordons.ts';
-import type { GpuDriver, HealthReading } from './gpu-driver.ts';
+import type { GpuDriver, GpuFault, HealthReading } from './gpu-driver.ts';
 import { createGpuHealthJob } from './gpu-health.job.ts';
 import { createGpuHealthStore } from './gpu-health.store.ts';
-import { type CardHealth, faultOf, type GpuFault } from './nvidia/card-health.ts';
+import { type CardHealth, faultOf } from './nvidia/card-health.ts';
 import { type KernelRecord, parseKernelRecord } from './xid.ts';
 
 const BOOT_MS = 1_000_000;

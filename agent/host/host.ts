@@ -69,7 +69,7 @@ function inventoryOf(ports: HostPorts, parts: Parts) {
       return {
         leased_by: holder,
         lease_state: gpus.gpuLeases.stateOf(device.uuid),
-        cordoned: gpus.gpuCordons.shown(device),
+        cordoned: gpus.gpuCordons.viewOf(device),
         outside_processes: countOutside(PROC, {
           pids,
           containerId: holder === null ? null : (pods.records.get(holder)?.container_id ?? null),

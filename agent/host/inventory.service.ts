@@ -6,7 +6,7 @@ import { ApiError } from '#shared/runtime/errors.ts';
 import { VERSION } from '#shared/runtime/version.ts';
 import type { ContainerEngine, EngineInfo } from '../containers/engine/engine.ts';
 import type { GpuDriver } from '../gpu/gpu-driver.ts';
-import { gpuInventory, type AvailabilityOf } from '../gpu/gpu-inventory.ts';
+import { type AvailabilityOf, gpuInventory } from '../gpu/gpu-inventory.ts';
 import type { HostProbe } from './host-probe.ts';
 import type { ReadHostSources } from './host-sources.ts';
 
