@@ -2,7 +2,7 @@
 
 import { withDeadline } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
-import type { Vitals } from '#shared/runtime/liveness.ts';
+import type { Liveness } from '#shared/runtime/liveness.ts';
 import type { Loop } from '#shared/runtime/loop.ts';
 import { type AccessPorts, createAccess } from './access/access.ts';
 import { type BackupsPorts, createBackups, volumeOperationsOf } from './backups/backups.ts';
@@ -150,13 +150,13 @@ export function createAgent(options: AgentPorts) {
     operations,
 
     /** Health of the engine, the store and the reconcile loop, for the service manager. */
-    vitals: async (): Promise<Vitals> => ({
+    vitals: async (): Promise<Liveness> => ({
       engine: await withDeadline(clock, PING_DEADLINE_MS, engine.ping()).then(
         () => 'answers',
         () => 'away',
       ),
       storeProblem: storeProblem(database, clock.now()),
-      sinceTurnMs: pods.sinceReconcileMs(),
+      heartbeatAgeMs: pods.sinceReconcileMs(),
     }),
 
     /** Starts the loops. Never waits for the engine. The caller starts to listen. */

@@ -2,13 +2,13 @@
 import {
   type ConfigCommand,
   type Environment,
-  lookAtConfig,
-  problemsOf,
+  errorMessages,
+  inspectConfig,
   runConfigCommand,
 } from '#shared/runtime/config.ts';
 import type { TrustedKey } from '#shared/signing/request-verifier.ts';
-import { wantsTracing } from '#shared/telemetry/tracing.ts';
-import { certificateFiles } from '#shared/tls/listener-certificate.ts';
+import { isTracingConfigured } from '#shared/telemetry/tracing.ts';
+import { certificateFromFiles } from '#shared/tls/listener-certificate.ts';
 import { AGENT_CONFIG, type AgentConfig, engineProblems, isSecure } from './config.ts';
 import { trustedKeysFrom } from './identity/trusted-keys.ts';
 import { NO_POLICY, type ProviderPolicy, readPolicyFile } from './pods/provider-policy.ts';
@@ -26,10 +26,10 @@ export function trustedKeysOf(config: AgentConfig): readonly TrustedKey[] {
 
 /** `--check-config` and `--print-config`, with the files that the variables name. */
 export function showConfiguration(command: ConfigCommand, environment: Environment): void {
-  const look = lookAtConfig(AGENT_CONFIG, environment);
+  const look = inspectConfig(AGENT_CONFIG, environment);
   const { config } = look;
   const ofFiles = config === null ? [] : furtherOf(config, environment);
-  const further = [...ofFiles, ...problemsOf(() => wantsTracing(environment))];
+  const further = [...ofFiles, ...errorMessages(() => isTracingConfigured(environment))];
   process.exitCode = runConfigCommand(command, look, further, {
     out: (text) => void process.stdout.write(text),
     error: (text) => void process.stderr.write(text),
@@ -38,7 +38,7 @@ export function showConfiguration(command: ConfigCommand, environment: Environme
 
 function furtherOf(config: AgentConfig, environment: Environment): string[] {
   const ofEngine = engineProblems(config, environment['DOCKER_HOST']);
-  return [...ofEngine.map(({ message }) => message), ...problemsOf(...filesOf(config))];
+  return [...ofEngine.map(({ message }) => message), ...errorMessages(...filesOf(config))];
 }
 
 function filesOf(config: AgentConfig) {
@@ -54,5 +54,5 @@ function filesOf(config: AgentConfig) {
 export function checkTlsFiles(config: AgentConfig): void {
   const { AGENT_TLS_CERT: cert, AGENT_TLS_KEY: key } = config;
   if (cert === undefined || key === undefined || !isSecure(config)) return;
-  certificateFiles(cert, key, 'AGENT')();
+  certificateFromFiles(cert, key, 'AGENT')();
 }

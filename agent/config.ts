@@ -1,15 +1,15 @@
 /** The agent's configuration: AGENT_* environment variables, parsed once and passed down as values. */
 import { z } from 'zod';
 import { BUILTIN_HOST } from '#shared/api/agent/images.ts';
-import { ListenAddress, portClash } from '#shared/http/listen.ts';
+import { ListenAddress, portConflict } from '#shared/http/listen.ts';
 import {
   allOrNone,
   type ConfigProblem,
   type ConfigSpec,
+  configError,
   type Environment,
-  type IsGiven,
+  type IsSet,
   parseConfig,
-  refusedFor,
 } from '#shared/runtime/config.ts';
 import { withoutUrlSecrets } from '#shared/runtime/secrets.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
@@ -174,7 +174,7 @@ function portProblems(right: Partial<AgentConfig>): ConfigProblem[] {
   const { AGENT_HOST: host, AGENT_PORT: port, AGENT_PORT_RANGE: range } = right;
   const metrics = right.AGENT_METRICS_LISTEN;
   const main = { host, port, names: 'AGENT_HOST and AGENT_PORT' };
-  const problems = portClash('AGENT_METRICS_LISTEN', metrics, main);
+  const problems = portConflict('AGENT_METRICS_LISTEN', metrics, main);
   const ofPods = (other: number | undefined) =>
     range !== undefined && other !== undefined && range.first <= other && other <= range.last;
   const inRange = [
@@ -187,7 +187,7 @@ function portProblems(right: Partial<AgentConfig>): ConfigProblem[] {
 }
 
 /** An agent in a container says which; of one that is a service the service has said where its releases lie, updated or not. */
-function updateProblems(isGiven: IsGiven): ConfigProblem[] {
+function updateProblems(isGiven: IsSet): ConfigProblem[] {
   const source = ['AGENT_UPDATE_URL', 'AGENT_UPDATE_IMAGE'];
   const tree = 'AGENT_UPDATE_TREE';
   const container = 'AGENT_UPDATE_CONTAINER';
@@ -200,7 +200,7 @@ function updateProblems(isGiven: IsGiven): ConfigProblem[] {
 export function readConfig(environment: Environment): AgentConfig {
   const config = parseConfig(AGENT_CONFIG, environment);
   const problems = engineProblems(config, environment['DOCKER_HOST']);
-  if (problems.length > 0) throw refusedFor(problems);
+  if (problems.length > 0) throw configError(problems);
   return config;
 }
 

@@ -9,7 +9,10 @@ import type { Log } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import type { TrustedKey } from '#shared/signing/request-verifier.ts';
-import { type CertificateSource, certificatesFor } from '#shared/tls/listener-certificate.ts';
+import {
+  type CertificateSource,
+  chooseCertificateSource,
+} from '#shared/tls/listener-certificate.ts';
 import { gatewayPaths } from './access/ssh/gateway-files.ts';
 import { prepareSftpFolder } from './access/ssh/sftp-folder.ts';
 import { type AgentConfig, isSecure, updateOf } from './config.ts';
@@ -72,7 +75,7 @@ export function certificatesOf(
   const { AGENT_TLS_CERT: certFile, AGENT_TLS_KEY: keyFile, AGENT_EXECUTOR_ID: name } = config;
   const file = join(config.AGENT_HOME, 'tls.crt');
   const own = { file, privateKey, name, clock: systemClock, random: systemRandom };
-  return certificatesFor(isSecure(config), { certFile, keyFile, prefix: 'AGENT' }, own);
+  return chooseCertificateSource(isSecure(config), { certFile, keyFile, prefix: 'AGENT' }, own);
 }
 
 export function firewallOf(config: AgentConfig): Firewall {

@@ -1,7 +1,7 @@
 /** Creates the agent's HTTP servers: the main one with its access rules, and one for metrics and health if they are separate. */
 
 import type { Enrolment } from '#shared/api/agent/identity.ts';
-import { refuseSecretsInClear } from '#shared/api/agent/secrets.ts';
+import { rejectSecretsOverHttp } from '#shared/api/agent/secrets.ts';
 import { createHttpServer } from '#shared/http/server.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
@@ -45,12 +45,12 @@ export function createListeners(ports: ListenersPorts) {
     clock,
     random,
     bodyLimitBytes: BODY_LIMIT_BYTES,
-    believesTraces: true,
+    acceptTraceparent: true,
     verifyBody: auth.verifyBody,
     tls: shown(),
   });
   registerAuth(server, auth);
-  refuseSecretsInClear(server);
+  rejectSecretsOverHttp(server);
   signResponses(server, identity, executorId);
   registerIdentityRoutes(server, { ...ports, shown });
   const monitoring = ports.separateMonitoring

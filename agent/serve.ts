@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { readEnrolment } from '#shared/api/agent/identity.ts';
 import { listenOn } from '#shared/http/listen.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
-import { type Environment, lookAtConfig, warnOfUnknown } from '#shared/runtime/config.ts';
+import { type Environment, inspectConfig, logConfigWarnings } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { createLog, type Log } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
@@ -60,7 +60,7 @@ export async function serve(config: AgentConfig, environment: Environment): Prom
   checkTlsFiles(config);
   const clock = systemClock;
   const log = createLog({ name: 'podwright-agent', level: config.AGENT_LOG_LEVEL });
-  warnOfUnknown(lookAtConfig(AGENT_CONFIG, environment).warnings, log);
+  logConfigWarnings(inspectConfig(AGENT_CONFIG, environment).warnings, log);
   const tracing = await startTracing('podwright-agent', environment, { clock, log });
   const serviceManager = createServiceManager({
     ...{ environment, pid: process.pid, runCommand, clock, log },
@@ -158,8 +158,8 @@ export async function serve(config: AgentConfig, environment: Environment): Prom
   const port = typeof address === 'object' ? address?.port : undefined;
   log.info({ port, version: VERSION, executor_id: config.AGENT_EXECUTOR_ID }, 'listening');
   process.send?.({ ready: true, port });
-  const bounds = { turnWithinMs: RECONCILED_WITHIN_MS };
-  await serviceManager.ready({ look: agent.vitals, bounds });
+  const limits = { maxHeartbeatAgeMs: RECONCILED_WITHIN_MS };
+  await serviceManager.ready({ check: agent.vitals, limits });
 }
 
 async function listen({ server, monitoring }: Agent, config: AgentConfig): Promise<void> {

@@ -1,9 +1,9 @@
 /** The validator's composition root: health loop, weights and gateway over the ports given. */
 import { createAgentClient } from '#shared/api/agent/agent-client.ts';
-import { refuseSecretsInClear } from '#shared/api/agent/secrets.ts';
+import { rejectSecretsOverHttp } from '#shared/api/agent/secrets.ts';
 import { createHttpServer } from '#shared/http/server.ts';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
-import { createTurns, slowestOf, type Vitals } from '#shared/runtime/liveness.ts';
+import { createHeartbeat, type Liveness, oldestHeartbeat } from '#shared/runtime/liveness.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { type Loop, startLoop } from '#shared/runtime/loop.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -144,9 +144,9 @@ export function createValidator(options: ValidatorOptions) {
   });
   const { sendTo, connectTo } = links;
   const turns = {
-    check: createTurns(clock),
-    weights: createTurns(clock),
-    line: createTurns(clock),
+    check: createHeartbeat(clock),
+    weights: createHeartbeat(clock),
+    line: createHeartbeat(clock),
   };
   const hosts = createHostLocks({ store, clock, log, holder });
   const rentals = createRentalProbes({
@@ -156,7 +156,7 @@ export function createValidator(options: ValidatorOptions) {
   const lines = createLines({
     ...{ store, clock, random, log, connectTo },
     ...{ size: options.line ?? null, intervalMs: LINE_INTERVAL_MS },
-    noted: turns.line.noted,
+    beatAfter: turns.line.beatAfter,
     hosts,
     lowKbit: options.policy.checks.min_bandwidth_mbit * KBIT_PER_MBIT,
     holdsLease: () => {
@@ -193,7 +193,7 @@ export function createValidator(options: ValidatorOptions) {
     lines,
     inspections,
     // A pass over many executors is long: each that is judged shows that it goes on.
-    evidence: { record: (...run) => turns.check.noted(() => evidence.record(...run)) },
+    evidence: { record: (...run) => turns.check.beatAfter(() => evidence.record(...run)) },
     ...{ outbox, atOnce: options.checksAtOnce ?? CHECKS_AT_ONCE },
   });
 
@@ -210,12 +210,12 @@ export function createValidator(options: ValidatorOptions) {
     clock,
     random,
     bodyLimitBytes: BODY_LIMIT_BYTES,
-    believesTraces: true,
+    acceptTraceparent: true,
     verifyBody: auth.verifyBody,
     tls: certificate?.shown() ?? null,
   });
   auth.install(server);
-  refuseSecretsInClear(server);
+  rejectSecretsOverHttp(server);
   const monitoring =
     options.separateMonitoring === true
       ? createHttpServer({ log, clock, random, bodyLimitBytes: MONITORING_BODY_LIMIT_BYTES })
@@ -259,9 +259,9 @@ export function createValidator(options: ValidatorOptions) {
     start(): void {
       if (loops.length > 0) return;
       loops = [
-        startPasses('check', () => turns.check.noted(health.runOnce)),
-        startPasses('weights', () => turns.weights.noted(weights.runOnce)),
-        startPasses('line', () => turns.line.noted(measureLines)),
+        startPasses('check', () => turns.check.beatAfter(health.runOnce)),
+        startPasses('weights', () => turns.weights.beatAfter(weights.runOnce)),
+        startPasses('line', () => turns.line.beatAfter(measureLines)),
       ];
       if (certificate === null) return;
       loops.push(certificate.renewEvery(CERTIFICATE_INTERVAL_MS, server, clock));
@@ -269,8 +269,8 @@ export function createValidator(options: ValidatorOptions) {
     /** Looks at due executors now instead of at the next pass. */
     wake: () => loops[0]?.wake(),
     /** How the loops and the ledger are, once started. */
-    vitals: async (): Promise<Vitals> => ({
-      ...slowestOf(turns),
+    vitals: async (): Promise<Liveness> => ({
+      ...oldestHeartbeat(turns),
       storeProblem: await probeStore(store),
       engine: 'unused',
     }),

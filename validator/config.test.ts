@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { lookAtConfig } from '#shared/runtime/config.ts';
+import { inspectConfig } from '#shared/runtime/config.ts';
 import { CENTRAL_CONFIG } from './central/config.ts';
 import { VALIDATOR_CONFIG } from './config.ts';
 
@@ -28,8 +28,8 @@ it.each<[string, string, RegExp | null]>([
 ])('central API and validator accept or reject %s=%s alike: %s', (name, value, refusal) => {
   const port = '8000';
   const looks = [
-    lookAtConfig(CENTRAL_CONFIG, { ...CENTRAL, CENTRAL_PORT: port, [`CENTRAL_${name}`]: value }),
-    lookAtConfig(VALIDATOR_CONFIG, {
+    inspectConfig(CENTRAL_CONFIG, { ...CENTRAL, CENTRAL_PORT: port, [`CENTRAL_${name}`]: value }),
+    inspectConfig(VALIDATOR_CONFIG, {
       ...{ ...VALIDATOR, VALIDATOR_PORT: port, [`VALIDATOR_${name}`]: value },
     }),
   ];

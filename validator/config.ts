@@ -1,18 +1,18 @@
 /** The validator's configuration: VALIDATOR_* variables. */
 import { join } from 'node:path';
 import { z } from 'zod';
-import { ListenAddress, portClash } from '#shared/http/listen.ts';
+import { ListenAddress, portConflict } from '#shared/http/listen.ts';
 import {
   allOrNone,
   type ConfigProblem,
   type ConfigSpec,
   type Environment,
-  type IsGiven,
+  type IsSet,
   parseConfig,
   secret,
 } from '#shared/runtime/config.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
-import { isPrivateUrl, TLS_MODES, tlsProblems } from '#shared/tls/tls-mode.ts';
+import { isSecureUrl, TLS_MODES, tlsProblems } from '#shared/tls/tls-mode.ts';
 import {
   ImageName,
   ImageTag,
@@ -52,7 +52,7 @@ const Schema = z.object({
   /** Base address of the central API, `/api` included. */
   VALIDATOR_CENTRAL_URL: z
     .url({ protocol: /^https?$/ })
-    .refine(isPrivateUrl, 'https:// away from this machine, for it carries signatures'),
+    .refine(isSecureUrl, 'https:// away from this machine, for it carries signatures'),
   /** The central API's key: the only one that the gateway relays for. */
   VALIDATOR_CENTRAL_HOTKEY: Hotkey,
   /** Seconds between two checks of one executor. */
@@ -96,7 +96,7 @@ export const VALIDATOR_CONFIG: ConfigSpec<typeof Schema.shape> = {
   rules: (right, isGiven) => [
     ...keyProblems(isGiven),
     ...databaseProblems('VALIDATOR_DATABASE', right.VALIDATOR_DATABASE),
-    ...portClash('VALIDATOR_METRICS_LISTEN', right.VALIDATOR_METRICS_LISTEN, {
+    ...portConflict('VALIDATOR_METRICS_LISTEN', right.VALIDATOR_METRICS_LISTEN, {
       host: right.VALIDATOR_HOST,
       port: right.VALIDATOR_PORT,
       names: 'VALIDATOR_HOST and VALIDATOR_PORT',
@@ -121,7 +121,7 @@ export function readValidatorConfig(environment: Environment): ValidatorConfig {
   return parseConfig(VALIDATOR_CONFIG, environment);
 }
 
-function keyProblems(isGiven: IsGiven): ConfigProblem[] {
+function keyProblems(isGiven: IsSet): ConfigProblem[] {
   return [
     ...allOrNone(['VALIDATOR_KEY_FILE', 'VALIDATOR_KEY_PASSPHRASE_FILE'], isGiven),
     ...(isGiven('VALIDATOR_KEY_FILE') && isGiven('VALIDATOR_SEED_FILE') ? [TWO_KEYS] : []),
@@ -134,7 +134,7 @@ const KEY_CONFIG = {
     ...{ VALIDATOR_KEY_FILE: true, VALIDATOR_KEY_PASSPHRASE_FILE: true },
   }),
   prefix: 'VALIDATOR_',
-  rules: (_right: unknown, isGiven: IsGiven) => keyProblems(isGiven),
+  rules: (_right: unknown, isGiven: IsSet) => keyProblems(isGiven),
 };
 
 /** Where the own key and its key set lie, for whoever only looks: whatever else is configured. */

@@ -5,9 +5,9 @@ import {
   CONFIG_COMMANDS_HELP,
   type ConfigCommand,
   ConfigError,
+  errorMessages,
   exitStatusOf,
-  lookAtConfig,
-  problemsOf,
+  inspectConfig,
   runConfigCommand,
 } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
@@ -15,7 +15,7 @@ import { stopOnSignal } from '#shared/runtime/node-process.ts';
 import { withProgress } from '#shared/runtime/progress.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { VERSION } from '#shared/runtime/version.ts';
-import { wantsTracing } from '#shared/telemetry/tracing.ts';
+import { isTracingConfigured } from '#shared/telemetry/tracing.ts';
 import { centralDatabaseIn } from './central/platform/central-home.ts';
 import { readKnownCheckPolicy } from './checks/known-check-policy.ts';
 import {
@@ -138,12 +138,12 @@ async function runDoctorCommand(
 }
 
 async function checkConfig(command: ConfigCommand): Promise<void> {
-  const look = lookAtConfig(VALIDATOR_CONFIG, process.env);
+  const look = inspectConfig(VALIDATOR_CONFIG, process.env);
   const { config } = look;
   const further =
     config === null
       ? []
-      : problemsOf(
+      : errorMessages(
           () => weightSettingsOf(config),
           () => readKnownCheckPolicy(config.VALIDATOR_CHECK_POLICY),
           () => checkGatewayFiles(config),
@@ -152,7 +152,7 @@ async function checkConfig(command: ConfigCommand): Promise<void> {
   const ofKey =
     config === null ? null : await keyProblem(ownKeyLocation(config), config.VALIDATOR_KEY_SET);
   if (ofKey !== null) further.push(ofKey);
-  further.push(...problemsOf(() => wantsTracing(process.env)));
+  further.push(...errorMessages(() => isTracingConfigured(process.env)));
   process.exitCode = runConfigCommand(command, look, further, { out: print, error: complain });
 }
 

@@ -1,8 +1,8 @@
 /** The validator that runs, from its configuration to its end. Loaded only to run: its other commands do without. */
 import { listenOn } from '#shared/http/listen.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
-import { type Environment, lookAtConfig, warnOfUnknown } from '#shared/runtime/config.ts';
-import { requireFolder } from '#shared/runtime/files.ts';
+import { type Environment, inspectConfig, logConfigWarnings } from '#shared/runtime/config.ts';
+import { requireWritableFolder } from '#shared/runtime/files.ts';
 import { createLog, type Log } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
@@ -34,7 +34,7 @@ export async function serve(
   stopOnSignal: (stop: () => Promise<void>) => void,
 ): Promise<void> {
   const log: Log = createLog({ name: 'validator', level: config.VALIDATOR_LOG_LEVEL });
-  warnOfUnknown(lookAtConfig(VALIDATOR_CONFIG, environment).warnings, log);
+  logConfigWarnings(inspectConfig(VALIDATOR_CONFIG, environment).warnings, log);
   const tracing = await startTracing('podwright-validator', environment, {
     clock: systemClock,
     log,
@@ -42,7 +42,7 @@ export async function serve(
   const serviceManager = createServiceManager({
     ...{ environment, pid: process.pid, runCommand, clock: systemClock, log },
   });
-  requireFolder(config.VALIDATOR_HOME, 'VALIDATOR_HOME');
+  requireWritableFolder(config.VALIDATOR_HOME, 'VALIDATOR_HOME');
   const keys = createKeyThread();
   const signer = await keys.open(ownKeyLocation(config));
   const target = storeTarget(config);
@@ -90,8 +90,8 @@ export async function serve(
   log.info({ host: config.VALIDATOR_HOST, port: config.VALIDATOR_PORT }, 'validator ready');
   if (weightSettings.metagraph === null) log.warn('VALIDATOR_METAGRAPH is not set: no weights');
   stopOnSignal(close);
-  const bounds = { turnWithinMs: TURN_WITHIN_MS };
-  await serviceManager.ready({ look: validator.vitals, bounds });
+  const limits = { maxHeartbeatAgeMs: TURN_WITHIN_MS };
+  await serviceManager.ready({ check: validator.vitals, limits });
 }
 
 function releaseSourceOf(config: ValidatorConfig, hotkey: string): ReleaseSource | null {

@@ -2,13 +2,13 @@
 import { z } from 'zod';
 import {
   BackupRequest,
+  DrillRequest,
   OperationId,
   OperationList,
   OperationView,
   PodPath,
   RestoreRequest,
   TargetView,
-  VerifyRequest,
 } from '#shared/api/agent/operations.ts';
 import { PodId } from '#shared/api/agent/pod.ts';
 import type { HttpServer } from '#shared/http/server.ts';
@@ -39,7 +39,7 @@ export function registerOperationRoutes(server: HttpServer, operations: Operatio
   );
   server.post(
     '/v1/pods/:id/verifications',
-    { schema: { ...ofPod, body: VerifyRequest } },
+    { schema: { ...ofPod, body: DrillRequest } },
     async ({ params, body }) => operations.beginVerify(params.id, body),
   );
   server.get(

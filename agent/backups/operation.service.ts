@@ -2,11 +2,11 @@
 import { createHmac } from 'node:crypto';
 import type {
   BackupRequest,
+  DrillRequest,
   OperationView,
   RepositoryAccess,
   RestoreRequest,
   TargetState,
-  VerifyRequest,
 } from '#shared/api/agent/operations.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -43,7 +43,7 @@ const isOver = (row: OperationRow | null) => row === null || isFinal(row.stage);
 type Wanted =
   | { kind: 'backup'; request: Omit<BackupRequest, 'repository'> }
   | { kind: 'restore'; request: Omit<RestoreRequest, 'repository'> }
-  | { kind: 'verify'; request: Omit<VerifyRequest, 'repository'> };
+  | { kind: 'verify'; request: Omit<DrillRequest, 'repository'> };
 
 /** Nothing runs before `start`. */
 export function createOperationService(
@@ -178,7 +178,7 @@ export function createOperationService(
     beginRestore: (podId: string, { repository, ...request }: RestoreRequest): OperationView =>
       begin(podId, { kind: 'restore', request }, repository),
     /** The same; the pod may be gone. */
-    beginVerify: (podId: string, { repository, ...request }: VerifyRequest): OperationView =>
+    beginVerify: (podId: string, { repository, ...request }: DrillRequest): OperationView =>
       begin(podId, { kind: 'verify', request }, repository),
     /** What a restore would find at a path of the pod. Throws `bad_request` for one where nothing can be restored. */
     async lookAt(podId: string, path: string): Promise<{ state: TargetState }> {

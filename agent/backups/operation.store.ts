@@ -2,11 +2,11 @@
 import { z } from 'zod';
 import {
   BackupRequest,
+  DrillRequest,
   OPERATION_ERRORS,
   OperationView,
   QUALITIES,
   RestoreRequest,
-  VerifyRequest,
 } from '#shared/api/agent/operations.ts';
 import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
 
@@ -72,7 +72,7 @@ export const OperationRow = z.discriminatedUnion('kind', [
   }),
   Common.extend({
     kind: z.literal('verify'),
-    request: VerifyRequest.omit({ repository: true }),
+    request: DrillRequest.omit({ repository: true }),
     journal: VerifyJournal.nullable(),
   }),
 ]);

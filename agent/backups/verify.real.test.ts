@@ -140,7 +140,7 @@ it('leaves no scratch after a kill of its agent in the middle, whose successor e
   const home = createAgentHome({});
   const first = await home.start();
   const drills = join(first.home, 'scratch');
-  await first.client.postVerify(scene.podId, request);
+  await first.client.postDrill(scene.podId, request);
   const folder = join(drills, `.podwright-drill-${request.operation_id}`);
   await eventually('the scratch', () => existsSync(folder), 60_000);
   await first.kill();

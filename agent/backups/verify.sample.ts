@@ -1,6 +1,6 @@
 /** Which files of a snapshot a drill reads back: by chance, within bounds, and the same for the same seed. Pure. */
 import { createHash } from 'node:crypto';
-import type { VerifyRequest } from '#shared/api/agent/operations.ts';
+import type { DrillRequest } from '#shared/api/agent/operations.ts';
 import type { ListedNode } from './restic-output.ts';
 
 export type SampledFile = Pick<ListedNode, 'path' | 'size' | 'mode' | 'mtime'>;
@@ -9,7 +9,7 @@ export type SampledFile = Pick<ListedNode, 'path' | 'size' | 'mode' | 'mtime'>;
 const NO_TEXT = '\u{fffd}';
 
 /** Keeps as many files as are asked for, however many it is told of. */
-export function createSampler({ seed, max_files, max_bytes }: VerifyRequest['sample']) {
+export function createSampler({ seed, max_files, max_bytes }: DrillRequest['sample']) {
   const ranked: { rank: string; file: SampledFile }[] = [];
   let largest: SampledFile | null = null;
   let seen = 0;

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ConfigError } from '#shared/runtime/config.ts';
 import { hasCode, messageOf } from '#shared/runtime/errors.ts';
-import { requireFolder } from '#shared/runtime/files.ts';
+import { requireWritableFolder } from '#shared/runtime/files.ts';
 import {
   type DatabaseSync,
   inTransaction,
@@ -61,7 +61,7 @@ export function openHome(home: string): { database: DatabaseSync; close(): void 
 }
 
 function lockHome(home: string): DatabaseSync {
-  requireFolder(home, 'AGENT_HOME');
+  requireWritableFolder(home, 'AGENT_HOME');
   try {
     return lockExclusively(join(home, 'agent.lock'));
   } catch (cause) {

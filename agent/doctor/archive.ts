@@ -13,9 +13,9 @@ import {
 import { createRedact, type Redact } from '#shared/check/archive/redact.ts';
 import { type DoctorPorts, type Finding, textReport } from '#shared/check/doctor.ts';
 import { observe, valueOrNull } from '#shared/check/observe.ts';
-import { localPlaceOf } from '#shared/http/listen.ts';
-import { lookAtConfig, settingsText } from '#shared/runtime/config.ts';
-import { openSqliteToRead } from '#shared/runtime/sqlite.ts';
+import { localHostAndPort } from '#shared/http/listen.ts';
+import { inspectConfig, settingsText } from '#shared/runtime/config.ts';
+import { openSqliteReadOnly } from '#shared/runtime/sqlite.ts';
 import { AGENT_CONFIG, type AgentConfig, dockerSocketOf, isSecure } from '../config.ts';
 import { createDockerodeEngine } from '../containers/engine/dockerode-engine.ts';
 import { LABELS } from '../containers/engine/engine.ts';
@@ -72,7 +72,7 @@ function configurationPart({ environment }: DoctorPorts): Part {
   return {
     name: 'configuration.txt',
     async collect() {
-      const { settings, problems, warnings } = lookAtConfig(AGENT_CONFIG, environment);
+      const { settings, problems, warnings } = inspectConfig(AGENT_CONFIG, environment);
       const lines = [...problems, ...warnings].map(({ message }) => `${message}\n`);
       return settingsText(settings) + lines.join('');
     },
@@ -95,9 +95,9 @@ function secretsOf(config: AgentConfig): string[] {
 
 function withStore<T>(
   config: AgentConfig,
-  work: (database: ReturnType<typeof openSqliteToRead>) => T,
+  work: (database: ReturnType<typeof openSqliteReadOnly>) => T,
 ): T {
-  const database = openSqliteToRead(storeIn(config));
+  const database = openSqliteReadOnly(storeIn(config));
   try {
     return work(database);
   } finally {
@@ -130,6 +130,6 @@ function engineParts({ clock, environment }: DoctorPorts, config: AgentConfig): 
 
 function metricsUrl(config: AgentConfig): string {
   const { AGENT_METRICS_LISTEN: listen, AGENT_HOST: host, AGENT_PORT: port } = config;
-  if (listen !== undefined) return `http://${localPlaceOf(listen.host, listen.port)}/metrics`;
-  return `${isSecure(config) ? 'https' : 'http'}://${localPlaceOf(host, port)}/metrics`;
+  if (listen !== undefined) return `http://${localHostAndPort(listen.host, listen.port)}/metrics`;
+  return `${isSecure(config) ? 'https' : 'http'}://${localHostAndPort(host, port)}/metrics`;
 }

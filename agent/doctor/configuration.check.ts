@@ -5,7 +5,7 @@ import type { DoctorCheck } from '#shared/check/doctor.ts';
 import {
   ConfigError,
   type Environment,
-  lookAtConfig,
+  inspectConfig,
   parseConfig,
 } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
@@ -31,7 +31,7 @@ export const NO_EXECUTOR = '00000000-0000-0000-0000-000000000000';
 export function readConfiguration(environment: Environment): ConfigurationFacts {
   const { config, problems, names } = readValidPart(environment);
   const executorId = names.has('AGENT_EXECUTOR_ID') ? null : config.AGENT_EXECUTOR_ID;
-  const unknown = lookAtConfig(AGENT_CONFIG, environment).warnings.map(({ message }) => message);
+  const unknown = inspectConfig(AGENT_CONFIG, environment).warnings.map(({ message }) => message);
   return { config, executorId, problems, unknown, policy: readPolicy(config) };
 }
 

@@ -1,6 +1,6 @@
 /** The check of the agent's enrolment: its key, signed by the provider's hotkey. Reads files, writes none. */
 
-import { type Enrolment, isGenuine, readEnrolment } from '#shared/api/agent/identity.ts';
+import { type Enrolment, isEnrolmentSigned, readEnrolment } from '#shared/api/agent/identity.ts';
 import { fail, ok, unknown, warn } from '#shared/check/check.ts';
 import type { DoctorCheck } from '#shared/check/doctor.ts';
 import { type Observed, observe } from '#shared/check/observe.ts';
@@ -36,7 +36,7 @@ export async function readEnrolmentFacts(
     const enrolment = readEnrolment(home);
     return {
       publicKey: readIdentity(home)?.publicKey ?? null,
-      enrolment: enrolment && { ...enrolment, genuine: isGenuine(enrolment) },
+      enrolment: enrolment && { ...enrolment, genuine: isEnrolmentSigned(enrolment) },
       nowMs: clock.now(),
     };
   });

@@ -7,7 +7,7 @@ import { fail, type Outcome, ok, unknown, warn } from '#shared/check/check.ts';
 import type { DoctorCheck } from '#shared/check/doctor.ts';
 import { type Observed, observe } from '#shared/check/observe.ts';
 import { isPublicAddress } from '#shared/http/addresses.ts';
-import { localHostOf, placeOf } from '#shared/http/listen.ts';
+import { hostAndPort, localHost } from '#shared/http/listen.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { createSecureTransport, PLAIN_TRANSPORT } from '#shared/tls/transport.ts';
 import { isLocalRegistry as isLocalName } from '../containers/images/image-name.ts';
@@ -65,7 +65,7 @@ export async function readPortFacts(options: {
     observe(clock, READ_MS, async () => rangeIn(await readFile(EPHEMERAL, 'utf8'))),
     observe(clock, READ_MS, readListening),
     Promise.all(sample.map(options.probePort)),
-    agentAt(options, localHostOf(agentHost)),
+    agentAt(options, localHost(agentHost)),
     address === null ? null : agentAt(options, address),
   ]);
   const inRange = (port: number) => port >= range.first && port <= range.last;
@@ -90,7 +90,7 @@ type Listener = { clock: Clock; agentPort: number; secure: boolean };
 /** Returns the executor id of the agent at `host`. Accepts any certificate: validators check the key. */
 function agentAt({ clock, agentPort, secure }: Listener, host: string): Promise<Observed<string>> {
   return observe(clock, DIAL_MS, async () => {
-    const url = new URL(`${secure ? 'https' : 'http'}://${placeOf(host, agentPort)}/version`);
+    const url = new URL(`${secure ? 'https' : 'http'}://${hostAndPort(host, agentPort)}/version`);
     const transport = secure ? createSecureTransport({ trust: 'anybody', clock }) : PLAIN_TRANSPORT;
     try {
       const init = { method: 'GET', headers: {}, signal: clock.deadline(DIAL_MS) };
@@ -238,7 +238,7 @@ function reachability(facts: PortFacts): Outcome {
   if (answers.executorId !== executorId || executorId === null) {
     return unknown('the agent does not run, so nothing was dialled', 'start it, then run again');
   }
-  const place = placeOf(outside.address, port);
+  const place = hostAndPort(outside.address, port);
   const { answered } = outside;
   if ('problem' in answered) {
     const remedy = `allow TCP ${port} and the ports of pods in this host’s firewall, to ${outside.address}`;

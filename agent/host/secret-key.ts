@@ -1,7 +1,7 @@
 /** The key that the agent seals secrets with: 32 random bytes in a file of its home, made once. */
 import { join } from 'node:path';
 import { ConfigError } from '#shared/runtime/config.ts';
-import { readOrMakePrivateFile } from '#shared/runtime/files.ts';
+import { readOrCreatePrivateFile } from '#shared/runtime/files.ts';
 import type { Random } from '#shared/runtime/random.ts';
 
 const KEY_FILE = 'secret.key';
@@ -13,7 +13,7 @@ const KEY_BYTES = 32;
  */
 export function openSecretKey(home: string, random: Random): Uint8Array {
   const path = join(home, KEY_FILE);
-  const key = readOrMakePrivateFile(path, () => random.bytes(KEY_BYTES), random);
+  const key = readOrCreatePrivateFile(path, () => random.bytes(KEY_BYTES), random);
   if (key.length === KEY_BYTES) return key;
   throw new ConfigError(
     `${path} does not hold a key of ${KEY_BYTES} bytes: put back the one it had`,

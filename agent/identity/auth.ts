@@ -5,7 +5,7 @@
 import type { FastifyRequest } from 'fastify';
 import { IDENTITY_PATH } from '#shared/api/agent/identity.ts';
 import { AGENT_ROUTES } from '#shared/api/agent/routes.ts';
-import { addressKeyOf } from '#shared/http/addresses.ts';
+import { clientAddressKey } from '#shared/http/addresses.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -158,9 +158,9 @@ export function createFailureLimit(clock: Clock, maxAddresses = MAX_ADDRESSES): 
   }
 
   return {
-    allows: (address) => tokensOf(addressKeyOf(address)) >= 1,
+    allows: (address) => tokensOf(clientAddressKey(address)) >= 1,
     failed(address) {
-      const network = addressKeyOf(address);
+      const network = clientAddressKey(address);
       const tokens = Math.max(0, tokensOf(network) - 1);
       // Deleted first, so that the map's order is the order of the last failures.
       buckets.delete(network);

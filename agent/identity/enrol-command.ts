@@ -6,9 +6,9 @@ import {
   ENROLMENT_DAYS,
   Enrolment,
   EnrolmentRequest,
+  enrolmentExpiry,
   enrolmentText,
-  expiryIn,
-  isGenuine,
+  isEnrolmentSigned,
   MAX_ENROLMENT_DAYS,
   readEnrolment,
   signEnrolment,
@@ -93,7 +93,7 @@ function request({ clock, random, host }: EnrolPorts, days = String(ENROLMENT_DA
     throw new EnrolError(`--days ${days}: 1 to ${MAX_ENROLMENT_DAYS}`);
   }
   const { publicKey } = openIdentity(home, random);
-  const expires_ms = expiryIn(count, clock.now());
+  const expires_ms = enrolmentExpiry(count, clock.now());
   return { executor_id: executorId, public_key: publicKey, expires_ms };
 }
 
@@ -102,7 +102,8 @@ function accept(enrolment: Enrolment, { clock, random, host }: EnrolPorts): stri
   const { publicKey } = openIdentity(home, random);
   if (enrolment.executor_id !== executorId) throw new EnrolError('it is of another executor');
   if (enrolment.public_key !== publicKey) throw new EnrolError('it is of another key');
-  if (!isGenuine(enrolment)) throw new EnrolError(`it is not signed by ${enrolment.hotkey}`);
+  if (!isEnrolmentSigned(enrolment))
+    throw new EnrolError(`it is not signed by ${enrolment.hotkey}`);
   if (enrolment.expires_ms <= clock.now()) throw new EnrolError('it has ended already');
   writeEnrolment(home, enrolment, random);
   return `enrolled by ${enrolment.hotkey}\n`;

@@ -1,13 +1,17 @@
 /** GET /identity, public: nothing in it is secret, and all that matters in it is signed. */
 
 import {
-  certificateNote,
   type Enrolment,
+  endorseCertificate,
   IDENTITY_PATH,
   IdentityDocument,
 } from '#shared/api/agent/identity.ts';
 import type { HttpServer } from '#shared/http/server.ts';
-import { type Identity, RESPONSE_SIGNATURE_HEADER, signAnswer } from '#shared/signing/identity.ts';
+import {
+  type Identity,
+  RESPONSE_SIGNATURE_HEADER,
+  signResponse,
+} from '#shared/signing/identity.ts';
 import { SIGNATURE_HEADERS } from '#shared/signing/signed-request.ts';
 import type { ListenerCertificate } from '#shared/tls/listener-certificate.ts';
 
@@ -26,7 +30,7 @@ export function registerIdentityRoutes(server: HttpServer, ports: IdentityPorts)
     executor_id: executorId,
     public_key: identity.publicKey,
     enrolment: ports.readEnrolment(),
-    certificate: certificateNote(identity, executorId, ports.shown()),
+    certificate: endorseCertificate(identity, executorId, ports.shown()),
   }));
 }
 
@@ -41,7 +45,7 @@ export function signResponses(server: HttpServer, identity: Identity, executorId
     const body = payload ?? '';
     if (typeof body !== 'string' && !(body instanceof Uint8Array)) return payload;
     const parts = { status: reply.statusCode, body, nonce, executorId };
-    void reply.header(RESPONSE_SIGNATURE_HEADER, signAnswer(identity, parts));
+    void reply.header(RESPONSE_SIGNATURE_HEADER, signResponse(identity, parts));
     return payload;
   });
 }

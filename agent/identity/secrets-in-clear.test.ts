@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { identityFrom } from '#shared/signing/identity.ts';
-import { ownCertificate } from '#shared/tls/listener-certificate.ts';
+import { selfSignedCertificate } from '#shared/tls/listener-certificate.ts';
 import { createSecureTransport, PLAIN_TRANSPORT, type Transport } from '#shared/tls/transport.ts';
 import { createTestAgent, podSpec } from '../../test/fakes/agents/test-agent.ts';
 import { createFakeEngine } from '../../test/fakes/engine/fake-engine.ts';
@@ -25,7 +25,7 @@ beforeAll(async () => {
   const file = join(folder, 'tls.crt');
   const options = { file, privateKey: identity.privateKey, name: 'x', random: systemRandom };
   plain = await listening(null);
-  encrypted = await listening(ownCertificate({ ...options, clock: systemClock }));
+  encrypted = await listening(selfSignedCertificate({ ...options, clock: systemClock }));
 });
 afterAll(async () => {
   secure.close();
@@ -33,7 +33,9 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-async function listening(certificates: ReturnType<typeof ownCertificate> | null): Promise<Agent> {
+async function listening(
+  certificates: ReturnType<typeof selfSignedCertificate> | null,
+): Promise<Agent> {
   const engine = createFakeEngine(systemClock);
   const agent = createTestAgent({ engine, clock: systemClock, identity, certificates });
   await agent.server.listen({ host: '0.0.0.0', port: 0 });

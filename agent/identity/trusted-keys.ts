@@ -1,7 +1,7 @@
 /** The key set that a provider was given by its validator: a JSON file, read once at the agent's start. */
 import { ConfigError } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
-import { readSignedKeySet, trustedBy } from '#shared/signing/key-set.ts';
+import { readSignedKeySet, trustedKeys } from '#shared/signing/key-set.ts';
 import type { TrustedKey } from '#shared/signing/request-verifier.ts';
 
 /** Who may command: `roots`, changed by the set in `path` where there is one. Throws ConfigError that says what is wrong. */
@@ -11,7 +11,7 @@ export function trustedKeysFrom(
 ): readonly TrustedKey[] {
   if (path === undefined) return roots;
   try {
-    return trustedBy(roots, readSignedKeySet(path));
+    return trustedKeys(roots, readSignedKeySet(path));
   } catch (cause) {
     throw new ConfigError(`AGENT_KEY_SET ${path}: ${messageOf(cause)}`, { cause });
   }

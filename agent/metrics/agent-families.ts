@@ -1,7 +1,7 @@
 /** How the agent and what it lends out stand (agent reference 15, set E): what is set anew by each collection. */
 import { POD_PHASES, type PodPhase } from '#shared/api/agent/pod.ts';
 import type { UpdateState } from '#shared/api/agent/update-status.ts';
-import { type Family, single } from '#shared/telemetry/family.ts';
+import { type Family, unlabelled } from '#shared/telemetry/family.ts';
 import type { GatewayTraffic } from '../access/ssh/gateway-files.ts';
 import type { HostSample } from '../host/host-probe.ts';
 import { AGENT_PREFIX } from './instruments.ts';
@@ -66,32 +66,32 @@ export function stateFamilies(state: () => AgentState | null): Family[] {
     ]),
     gauge('gpus_simulated', '1 where the GPUs are simulated: nothing computes on them.', [
       [],
-      ({ simulated }) => single(simulated ? 1 : 0),
+      ({ simulated }) => unlabelled(simulated ? 1 : 0),
     ]),
-    gauge('port_pool_size', 'Host ports for pods.', [[], ({ ports }) => single(ports.size)]),
+    gauge('port_pool_size', 'Host ports for pods.', [[], ({ ports }) => unlabelled(ports.size)]),
     gauge('port_pool_free', 'Those that could be leased now.', [
       [],
-      ({ ports }) => single(ports.free),
+      ({ ports }) => unlabelled(ports.free),
     ]),
     gauge('log_subscribers', 'Log streams that follow a pod.', [
       [],
-      (now) => single(now.logSubscribers),
+      (now) => unlabelled(now.logSubscribers),
     ]),
     gauge('ssh_sessions', 'Sessions of the SSH gateway.', [
       [],
-      ({ ssh }) => (ssh === null ? [] : single(ssh.sessions)),
+      ({ ssh }) => (ssh === null ? [] : unlabelled(ssh.sessions)),
     ]),
     {
       ...gauge('ssh_sessions_total', 'Sessions since the start of the SSH gateway.', [
         [],
-        ({ ssh }) => (ssh === null ? [] : single(ssh.sessions_total)),
+        ({ ssh }) => (ssh === null ? [] : unlabelled(ssh.sessions_total)),
       ]),
       type: 'counter',
     },
     {
       ...gauge('ssh_auth_failures_total', 'Tries to log in by SSH that proved no key of the pod.', [
         [],
-        ({ ssh }) => (ssh === null ? [] : single(ssh.login_failures_total)),
+        ({ ssh }) => (ssh === null ? [] : unlabelled(ssh.login_failures_total)),
       ]),
       type: 'counter',
     },
@@ -102,7 +102,7 @@ export function stateFamilies(state: () => AgentState | null): Family[] {
     gauge(
       'firewall_enforced',
       "1 where the pods' firewall rules were last found or put in place.",
-      [[], (now) => single(now.firewallEnforced ? 1 : 0)],
+      [[], (now) => unlabelled(now.firewallEnforced ? 1 : 0)],
     ),
     gauge('update_state', "1 for the state of the agent's own update.", [
       ['state'],
@@ -110,7 +110,7 @@ export function stateFamilies(state: () => AgentState | null): Family[] {
     ]),
     gauge('operations_unfinished', 'Backups, restores and drills that wait or run.', [
       [],
-      (now) => single(now.unfinishedOperations),
+      (now) => unlabelled(now.unfinishedOperations),
     ]),
   ];
 }
@@ -161,7 +161,7 @@ export function hostFamilies(host: () => HostSample | null): Family[] {
     labels: [],
     samples() {
       const now = host();
-      return now === null ? [] : single(figureOf(now));
+      return now === null ? [] : unlabelled(figureOf(now));
     },
   }));
 }

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { HostMetrics, PodMetrics } from '#shared/api/agent/metrics.ts';
 import { PodId } from '#shared/api/agent/pod.ts';
-import { registerScrape } from '#shared/http/scrape.ts';
+import { registerMetricsRoute } from '#shared/http/scrape.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Metrics } from './metrics.ts';
@@ -20,7 +20,7 @@ export function registerMetricsRoutes(
 ): void {
   const { clock, metrics, isSeparate } = deps;
   const { contentType, render, renderAll } = metrics;
-  registerScrape(server, { clock, contentType, render: isSeparate ? renderAll : render });
+  registerMetricsRoute(server, { clock, contentType, render: isSeparate ? renderAll : render });
 }
 
 export function registerSampleRoutes(

@@ -1,7 +1,7 @@
 /** What /metrics tells of an agent with a pod, on the fake engine; every name as promtool wants it. */
 import { execFileSync } from 'node:child_process';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { MAX_SCRAPES, registerScrape } from '#shared/http/scrape.ts';
+import { MAX_SCRAPES, registerMetricsRoute } from '#shared/http/scrape.ts';
 import { createHttpServer } from '#shared/http/server.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
@@ -234,7 +234,7 @@ it('refuses a scrape beyond the bound, and one that the scraper has given up', a
   });
   const { promise, resolve } = Promise.withResolvers<string>();
   let begun = 0;
-  registerScrape(server, {
+  registerMetricsRoute(server, {
     ...{ clock, contentType: 'text/plain' },
     render() {
       begun += 1;

@@ -9,7 +9,7 @@ import {
   PodView,
   RebootRequest,
   SshKeysRequest,
-  StandRequest,
+  StopRequest,
 } from '#shared/api/agent/pod.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { PodService } from './pod.service.ts';
@@ -50,7 +50,7 @@ export function registerPodRoutes(server: HttpServer, pods: PodService): void {
   );
   server.put(
     '/v1/pods/:id/standing',
-    { schema: { params, body: StandRequest, response } },
-    async ({ params, body }) => pods.putStanding(params.id, body.stopped),
+    { schema: { params, body: StopRequest, response } },
+    async ({ params, body }) => pods.setStopped(params.id, body.stopped),
   );
 }

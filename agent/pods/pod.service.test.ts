@@ -281,22 +281,22 @@ it('takes another container where the runtime keeps something of the first, but 
 
 it('has a pod stand still with everything it has, over a kill of the agent, and go on', async () => {
   const before = await putAndSettle();
-  expect(agent.pods.putStanding(ID, true)).toMatchObject({ stopped: true });
+  expect(agent.pods.setStopped(ID, true)).toMatchObject({ stopped: true });
   await settle();
   expect(onlyContainer()).toMatchObject({ id: before.container_id, status: 'exited' });
   await pass(LONGEST_BACKOFF_MS);
   expect(onlyContainer()).toMatchObject({ id: before.container_id, status: 'exited' });
   expect(agent.pods.get(ID)).toMatchObject({ stopped: true, ports: before.ports, reason: null });
-  agent.pods.putStanding(ID, true);
-  agent.pods.putStanding(ID, false);
+  agent.pods.setStopped(ID, true);
+  agent.pods.setStopped(ID, false);
   await settle();
   expect(agent.pods.get(ID)).toMatchObject({
     ...{ stopped: false, phase: 'running', container_id: before.container_id },
     restart_count: before.restart_count,
   });
-  agent.pods.putStanding(ID, true);
+  agent.pods.setStopped(ID, true);
   await agent.pods.remove(ID);
   await settle();
   expect(agent.pods.get(ID).phase).toBe('removed');
-  expect(() => agent.pods.putStanding(ID, false)).toThrow('being removed');
+  expect(() => agent.pods.setStopped(ID, false)).toThrow('being removed');
 });

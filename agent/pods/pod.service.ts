@@ -188,7 +188,7 @@ export function createPodService(deps: {
       return viewOf(row);
     },
     /** Stops the container and keeps it with all its data, or starts it again; repeating it is harmless. */
-    putStanding(id: string, stopped: boolean): PodView {
+    setStopped(id: string, stopped: boolean): PodView {
       const row = find(id);
       if (row.desired === 'removed') {
         throw new ApiError('pod_state_conflict', 'This pod is being removed');

@@ -1,7 +1,7 @@
 /** Composes the pods: service, workers, reconcile loop and periodic checks. README.md in this folder explains the design. */
 import type { NotebookView } from '#shared/api/agent/notebook.ts';
 import type { HttpServer } from '#shared/http/server.ts';
-import { createTurns } from '#shared/runtime/liveness.ts';
+import { createHeartbeat } from '#shared/runtime/liveness.ts';
 import type { Loop } from '#shared/runtime/loop.ts';
 import type { Containers } from '../containers/containers.ts';
 import type { EndLeftoverTask } from '../containers/engine/leftover-task.ts';
@@ -133,11 +133,11 @@ export function createPods(ports: PodsPorts, deps: PodsDeps) {
     notebookOf: deps.notebookOf,
   });
   const lifetimes = createLifetimes({ records, service, clock, log });
-  const turns = createTurns(clock);
+  const turns = createHeartbeat(clock);
   const reconcileWork: PeriodicWork = {
     name: 'reconcile',
     intervalMs: RECONCILE_INTERVAL_MS,
-    run: () => turns.noted(reconcile.runOnce),
+    run: () => turns.beatAfter(reconcile.runOnce),
   };
   const work: PeriodicWork[] = [
     { name: 'lifetimes', intervalMs: LIFETIME_INTERVAL_MS, run: () => lifetimes.runOnce() },
@@ -180,7 +180,7 @@ export function createPods(ports: PodsPorts, deps: PodsDeps) {
     },
 
     /** Milliseconds since the last reconcile pass ended. */
-    sinceReconcileMs: turns.sinceMs,
+    sinceReconcileMs: turns.ageMs,
 
     /** Ends loops and workers. Pods keep running. */
     async stop(): Promise<void> {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { lookAtConfig } from '#shared/runtime/config.ts';
+import { inspectConfig } from '#shared/runtime/config.ts';
 import { readConfig, SSH_CONFIG } from './config.ts';
 
 it('has defaults for all, and names what is wrong', () => {
@@ -11,7 +11,7 @@ it('has defaults for all, and names what is wrong', () => {
 });
 
 it('may itself be started from within an SSH session', () => {
-  const { warnings } = lookAtConfig(SSH_CONFIG, {
+  const { warnings } = inspectConfig(SSH_CONFIG, {
     SSH_CONNECTION: '1 2 3 4',
     SSH_TTY: '/dev/pts/0',
   });

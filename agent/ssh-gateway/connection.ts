@@ -24,7 +24,7 @@ export function serveConnection(
   const { clock, log, seats, bounds } = ports;
   const podId = pod().id;
   const address = socket.remoteAddress ?? '';
-  if (!isProbe && !seats.sessions.take(podId)) {
+  if (!isProbe && !seats.sessions.tryAcquire(podId)) {
     log.warn({ address, fingerprint: key.fingerprint }, 'session refused: too many');
     client.end();
     return;

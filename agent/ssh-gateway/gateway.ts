@@ -1,8 +1,8 @@
 /** The gateway: a door per pod of the agent's snapshot, and how each was found, for the agent to read. */
-import { localHostOf } from '#shared/http/listen.ts';
+import { localHost } from '#shared/http/listen.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
-import { createTurns, type Vitals } from '#shared/runtime/liveness.ts';
+import { createHeartbeat, type Liveness } from '#shared/runtime/liveness.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { type Mark, SESSION_MARK } from '../access/exec/container-process.ts';
@@ -66,7 +66,7 @@ export function startGateway(ports: GatewayPorts) {
     probeKey: probeKey.authorized,
   };
   const served = new Map<string, Served>();
-  const looks = createTurns(clock);
+  const looks = createHeartbeat(clock);
   const running = new Set<Promise<unknown>>();
   let isLeaving = false;
 
@@ -130,7 +130,7 @@ export function startGateway(ports: GatewayPorts) {
       return { message: messageOf(error), port_taken: taken };
     }
     if (containerId === null) return { message: NOT_RUNNING, port_taken: false };
-    const host = localHostOf(ports.host);
+    const host = localHost(ports.host);
     const message = await probeLogin(probeKey, { host, port: entry.door.port, clock });
     return message === null ? null : { message, port_taken: false };
   }
@@ -183,14 +183,14 @@ export function startGateway(ports: GatewayPorts) {
   const watching = watchFile({
     path: snapshotPath,
     clock,
-    look: () => looks.noted(async () => look()),
+    look: () => looks.beatAfter(async () => look()),
     onError: (error) => log.error({ err: error }, 'the snapshot could not be followed'),
   });
 
   return {
     /** How following the snapshot goes. */
-    vitals: (): Vitals => ({
-      ...{ sinceTurnMs: looks.sinceMs(), storeProblem: null, engine: 'unused' },
+    vitals: (): Liveness => ({
+      ...{ heartbeatAgeMs: looks.ageMs(), storeProblem: null, engine: 'unused' },
     }),
     /** Lets nobody in any more and answers true, unless somebody is logged in. */
     closeIfFree(): boolean {

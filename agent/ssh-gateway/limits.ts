@@ -1,9 +1,9 @@
 /** How much room there is: connections that have not logged in, sessions per pod and in all. */
-import { type Counter, createCounter } from '#shared/runtime/semaphore.ts';
+import { createPerOwnerLimit, type PerOwnerLimit } from '#shared/runtime/semaphore.ts';
 import type { GatewayTraffic } from '../access/ssh/gateway-files.ts';
 import type { FailureLimit } from '../identity/auth.ts';
 
-export type Seats = { waiting: Counter; sessions: Counter };
+export type Seats = { waiting: PerOwnerLimit; sessions: PerOwnerLimit };
 
 /** Connections of one address, and of all, that have not logged in yet. */
 export const MAX_WAITING_PER_ADDRESS = 30;
@@ -30,8 +30,8 @@ export const BOUNDS: Bounds = {
 /** All empty. */
 export function createSeats({ sessionsPerPod, sessions }: Bounds): Seats {
   return {
-    waiting: createCounter(MAX_WAITING_PER_ADDRESS, MAX_WAITING),
-    sessions: createCounter(sessionsPerPod, sessions),
+    waiting: createPerOwnerLimit(MAX_WAITING_PER_ADDRESS, MAX_WAITING),
+    sessions: createPerOwnerLimit(sessionsPerPod, sessions),
   };
 }
 
@@ -57,8 +57,8 @@ export function countTraffic(ports: { limit: FailureLimit; seats: Seats }) {
     seats: {
       waiting: seats.waiting,
       sessions: {
-        take(podId: string) {
-          const isTaken = seats.sessions.take(podId);
+        tryAcquire(podId: string) {
+          const isTaken = seats.sessions.tryAcquire(podId);
           if (isTaken) {
             traffic.sessions += 1;
             traffic.sessions_total += 1;

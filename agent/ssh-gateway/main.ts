@@ -4,14 +4,14 @@ import { fileURLToPath } from 'node:url';
 import { systemClock } from '#shared/runtime/clock.ts';
 import {
   CONFIG_COMMANDS_HELP,
-  definedIn,
+  definedVariables,
   exitStatusOf,
-  lookAtConfig,
+  inspectConfig,
+  logConfigWarnings,
   runConfigCommand,
-  warnOfUnknown,
 } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
-import { requireFolder } from '#shared/runtime/files.ts';
+import { requireWritableFolder } from '#shared/runtime/files.ts';
 import { createLog, type Log } from '#shared/runtime/log.ts';
 import { startLoop } from '#shared/runtime/loop.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
@@ -40,8 +40,8 @@ const LOOK_WITHIN_MS = 60_000;
 async function run(config: GatewayConfig): Promise<void> {
   const log = createLog({ name: 'podwright-ssh', level: config.SSH_LOG_LEVEL });
   const clock = systemClock;
-  warnOfUnknown(lookAtConfig(SSH_CONFIG, process.env).warnings, log);
-  requireFolder(dirname(config.SSH_SNAPSHOT), 'SSH_SNAPSHOT: its folder');
+  logConfigWarnings(inspectConfig(SSH_CONFIG, process.env).warnings, log);
+  requireWritableFolder(dirname(config.SSH_SNAPSHOT), 'SSH_SNAPSHOT: its folder');
   const serviceManager = createServiceManager({
     ...{ environment: process.env, pid: process.pid, runCommand, clock, log },
   });
@@ -71,8 +71,8 @@ async function run(config: GatewayConfig): Promise<void> {
   log.info({ version: VERSION, snapshot: config.SSH_SNAPSHOT }, 'serving');
   process.send?.({ ready: true });
   await serviceManager.ready({
-    look: async () => gateway.vitals(),
-    bounds: { turnWithinMs: LOOK_WITHIN_MS },
+    check: async () => gateway.vitals(),
+    limits: { maxHeartbeatAgeMs: LOOK_WITHIN_MS },
   });
 }
 
@@ -86,7 +86,7 @@ function followReleases(
   const look = createSuccession({
     log,
     successor: createSuccessor(releases, own),
-    problemOf: createTrial(runCommand, definedIn(process.env)),
+    problemOf: createTrial(runCommand, definedVariables(process.env)),
     closeIfFree: gateway.closeIfFree,
   });
   const loop = startLoop({
@@ -118,7 +118,7 @@ switch (command) {
     break;
   case '--check-config':
   case '--print-config': {
-    const look = lookAtConfig(SSH_CONFIG, process.env);
+    const look = inspectConfig(SSH_CONFIG, process.env);
     process.exitCode = runConfigCommand(command, look, [], { out, error });
     break;
   }

@@ -68,7 +68,7 @@ export function createPodDoor(ports: DoorPorts, first: GatewayPod) {
 
   function receive(socket: Socket): void {
     const address = socket.remoteAddress ?? '';
-    if (!ports.limit.allows(address) || !ports.seats.waiting.take(address)) {
+    if (!ports.limit.allows(address) || !ports.seats.waiting.tryAcquire(address)) {
       socket.destroy();
       return;
     }

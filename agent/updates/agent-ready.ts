@@ -1,7 +1,7 @@
 /** Whether the agent at an address is this executor's and ready to work, as its own public routes say. */
 import { VersionInfo } from '#shared/api/agent/inventory.ts';
 import { boundedText } from '#shared/http/bounded-text.ts';
-import { placeOf } from '#shared/http/listen.ts';
+import { hostAndPort } from '#shared/http/listen.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Transport } from '#shared/tls/transport.ts';
 
@@ -26,7 +26,7 @@ export function createAgentReady(options: AgentReadyOptions) {
       transport ??= options.openTransport();
       const { fetch } = transport;
       const read = (path: string) =>
-        fetch(new URL(`${scheme}://${placeOf(host, port)}${path}`), {
+        fetch(new URL(`${scheme}://${hostAndPort(host, port)}${path}`), {
           ...{ method: 'GET', headers: {}, signal },
         });
       const version = await boundedText(await read('/version'), MAX_BYTES);

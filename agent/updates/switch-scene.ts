@@ -7,7 +7,7 @@ import type { Environment } from '#shared/runtime/config.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { type DatabaseSync, openSqlite } from '#shared/runtime/sqlite.ts';
-import { openIdentity, ownPinOf } from '#shared/signing/identity.ts';
+import { openIdentity, selfSignedPin } from '#shared/signing/identity.ts';
 import { pinOfCertificate } from '#shared/tls/peer.ts';
 import { createSecureTransport, PLAIN_TRANSPORT, type Transport } from '#shared/tls/transport.ts';
 import { readRegistryLogin } from '#shared/updates/registry-login.ts';
@@ -64,7 +64,7 @@ function inDatabase(path: string) {
 export function transportOf(config: AgentConfig): Transport {
   if (!isSecure(config)) return PLAIN_TRANSPORT;
   const { AGENT_TLS_CERT: file, AGENT_HOME: home } = config;
-  const own = ownPinOf(openIdentity(home, systemRandom).publicKey);
+  const own = selfSignedPin(openIdentity(home, systemRandom).publicKey);
   const trust =
     file === undefined ? own : pinOfCertificate(new X509Certificate(readFileSync(file)));
   if (trust === null) throw new Error('the agent has no key');

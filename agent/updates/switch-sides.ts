@@ -1,8 +1,8 @@
 /** The two ways in which an agent is installed, as the switcher replaces it: a container, or a release in a folder of them. */
 
-import { localHostOf } from '#shared/http/listen.ts';
+import { localHost } from '#shared/http/listen.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
-import { definedIn } from '#shared/runtime/config.ts';
+import { definedVariables } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import { VERSION } from '#shared/runtime/version.ts';
@@ -47,7 +47,7 @@ export function treeSide(scene: SwitchScene, folder: string): Side {
   const createStaging = () =>
     createTreeStaging({
       ...{ clock: systemClock, tree, image, containers, runCommand },
-      environment: definedIn(scene.environment),
+      environment: definedVariables(scene.environment),
       facts: {
         keys: trustedKeysFrom(config.AGENT_TRUSTED_KEYS, config.AGENT_KEY_SET),
         ...{ image: update.image, executorId: config.AGENT_EXECUTOR_ID },
@@ -58,7 +58,7 @@ export function treeSide(scene: SwitchScene, folder: string): Side {
   return {
     replacement: createTreeReplacement({
       ...{ tree, unit: createAgentUnit(runCommand), cacheFolder: CACHE_FOLDER },
-      host: localHostOf(config.AGENT_HOST),
+      host: localHost(config.AGENT_HOST),
     }),
     async prepare() {
       const { state, target, signed } = scene.withStore((store) => store.get());

@@ -1,8 +1,8 @@
 /** Whether images are here, or can be had from their registries, as the engine says. */
 import type {
+  ImageAvailability,
   ImageCheckRequest,
   ImageCheckResult,
-  ImageStanding,
 } from '#shared/api/agent/host-checks.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError, messageOf } from '#shared/runtime/errors.ts';
@@ -32,7 +32,7 @@ export type ImageChecksOptions = {
 export function createImageChecks({ clock, executorId, engine }: ImageChecksOptions) {
   let isBusy = false;
 
-  async function standingOf(image: string, signal: AbortSignal): Promise<ImageStanding> {
+  async function standingOf(image: string, signal: AbortSignal): Promise<ImageAvailability> {
     try {
       if ((await engine.inspectImage(image)) !== null) {
         return { image, state: 'present', problem: '' };

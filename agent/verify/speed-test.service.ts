@@ -5,8 +5,8 @@ import {
   MAX_SPEED_TEST_BYTES,
   MAX_SPEED_TEST_MS,
   SPEED_MESSAGE_BYTES,
-  type SpeedAnswer,
   SpeedRequest,
+  type SpeedResponse,
 } from '#shared/api/agent/host-checks.ts';
 import { CLOSE, sendMessage } from '#shared/http/websocket.ts';
 import { keystreamFrom } from '#shared/proof-of-work/keystream.ts';
@@ -69,7 +69,7 @@ function createStreams(socket: WebSocket, isRented: () => boolean) {
   let current: Receiving | Sending | null = null;
   let left = MAX_SPEED_TEST_BYTES;
 
-  const answer = (text: SpeedAnswer) => sendMessage(socket, JSON.stringify(text));
+  const answer = (text: SpeedResponse) => sendMessage(socket, JSON.stringify(text));
   // Its close tells whoever waits for the answer.
   const unheard = () => undefined;
 

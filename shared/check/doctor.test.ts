@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../runtime/clock.ts';
-import { commandProgress } from '../runtime/progress.ts';
+import { createCommandProgress } from '../runtime/progress.ts';
 import { fail, ok, warn } from './check.ts';
 import {
   type Doctor,
@@ -78,7 +78,7 @@ describe('a doctor', () => {
       error(text: string) {
         error += text;
       },
-      progress: commandProgress(systemClock, { write: () => true }),
+      progress: createCommandProgress(systemClock, { write: () => true }),
       colours: false,
     };
     const status = await (args[0] === 'diag'

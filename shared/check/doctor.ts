@@ -6,7 +6,7 @@ import type { ParseArgsOptionsConfig } from 'node:util';
 import { type Clock, systemClock } from '../runtime/clock.ts';
 import type { Environment } from '../runtime/config.ts';
 import { messageOf } from '../runtime/errors.ts';
-import { commandProgress, type Progress } from '../runtime/progress.ts';
+import { createCommandProgress, type Progress } from '../runtime/progress.ts';
 import { type Random, systemRandom } from '../runtime/random.ts';
 import { type RunCommand, runCommand } from '../runtime/run-command.ts';
 import { type ArchiveSource, readArchiveOptions, writeArchiveFile } from './archive/archive.ts';
@@ -101,7 +101,7 @@ export function doctorTerminal({ NO_COLOR }: Environment): DoctorTerminal {
   return {
     out: (text) => void stdout.write(text),
     error: (text) => void stderr.write(text),
-    progress: commandProgress(systemClock, stderr),
+    progress: createCommandProgress(systemClock, stderr),
     colours: stdout.isTTY === true && !NO_COLOR,
   };
 }

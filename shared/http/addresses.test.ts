@@ -1,6 +1,6 @@
 /** Ranges of special purpose, each with its first and last address, and their neighbours outside. */
 import { expect, it } from 'vitest';
-import { addressKeyOf, isPublicAddress } from './addresses.ts';
+import { clientAddressKey, isPublicAddress } from './addresses.ts';
 
 it.each([
   ['0.0.0.0', '0.255.255.255', null, '1.0.0.0'],
@@ -45,5 +45,5 @@ it.each([
   ['2001:db8::6', '2001:db8:0:0::/64'],
   ['::1', '0:0:0:0::/64'],
 ])('%s counts as %s', (ip, key) => {
-  expect(addressKeyOf(ip)).toBe(key);
+  expect(clientAddressKey(ip)).toBe(key);
 });

@@ -2,7 +2,7 @@
 import { BlockList, isIP } from 'node:net';
 
 /** Of IPv4: private and shared networks, link-local (cloud metadata among it), this very host, multicast and reserved (RFC 6890). */
-export const SURROUNDINGS: readonly string[] = [
+export const NON_PUBLIC_IPV4: readonly string[] = [
   '0.0.0.0/8',
   '10.0.0.0/8',
   '100.64.0.0/10',
@@ -15,14 +15,14 @@ export const SURROUNDINGS: readonly string[] = [
 ];
 
 /** For measurements between networks (RFC 2544). */
-export const BENCHMARKS = '198.18.0.0/15';
+export const BENCHMARK_RANGE = '198.18.0.0/15';
 
 /** Nobody's host: for protocols, documentation and measurements (RFC 6890). */
 const NOBODYS = [
   '192.0.0.0/24',
   '192.0.2.0/24',
   '192.88.99.0/24',
-  BENCHMARKS,
+  BENCHMARK_RANGE,
   '198.51.100.0/24',
   '203.0.113.0/24',
 ];
@@ -31,7 +31,7 @@ const NOBODYS = [
 const GIVEN_IPV6 = ['2000::/3'];
 const SPECIAL_IPV6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'];
 
-const surroundings = listOf(SURROUNDINGS, 'ipv4');
+const surroundings = listOf(NON_PUBLIC_IPV4, 'ipv4');
 const nobodys = listOf(NOBODYS, 'ipv4');
 const given = listOf(GIVEN_IPV6, 'ipv6');
 const special = listOf(SPECIAL_IPV6, 'ipv6');
@@ -46,7 +46,7 @@ function listOf(ranges: readonly string[], family: 'ipv4' | 'ipv6'): BlockList {
 }
 
 /** Whether an IPv4 address lies where metadata, routers and other hosts' services are. */
-export function isSurrounding(ipv4: string): boolean {
+export function isNonPublicIpv4(ipv4: string): boolean {
   return surroundings.check(ipv4, 'ipv4');
 }
 
@@ -54,7 +54,7 @@ export function isSurrounding(ipv4: string): boolean {
 export function isPublicAddress(address: string): boolean {
   switch (isIP(address)) {
     case 4:
-      return !isSurrounding(address) && !nobodys.check(address, 'ipv4');
+      return !isNonPublicIpv4(address) && !nobodys.check(address, 'ipv4');
     case 6:
       return given.check(address, 'ipv6') && !special.check(address, 'ipv6');
     default:
@@ -68,7 +68,7 @@ const HALF = 4;
 const V4_IN_V6 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
 
 /** An IPv6 host can take any address of its /64: they count as one. `ip` is as Node gives it. */
-export function addressKeyOf(ip: string): string {
+export function clientAddressKey(ip: string): string {
   const v4 = V4_IN_V6.exec(ip)?.[1];
   if (v4 !== undefined) return v4;
   if (!ip.includes(':')) return ip;

@@ -57,30 +57,30 @@ export const ListenAddress = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-export type PlainAddress = z.output<typeof ListenAddress>;
+export type ListenAddress = z.output<typeof ListenAddress>;
 
 /** Host and port as a URL names them: an IPv6 address in brackets. */
-export function placeOf(host: string, port: number | string): string {
+export function hostAndPort(host: string, port: number | string): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
 /** Where callers on this machine reach a listener: one of every address at the loopback's. */
-export function localHostOf(host: string): string {
+export function localHost(host: string): string {
   return EVERY_ADDRESS.includes(host) ? '127.0.0.1' : host;
 }
 
 /** The same, with its port, as a URL names it. */
-export function localPlaceOf(host: string, port: number): string {
-  return placeOf(localHostOf(host), port);
+export function localHostAndPort(host: string, port: number): string {
+  return hostAndPort(localHost(host), port);
 }
 
 /**
  * The problem of a listener beside the main one that wants the same port of the same address, or none; for `rules`. Port 0 is
  * any free one. `names` are the variables of the main listener.
  */
-export function portClash(
+export function portConflict(
   name: string,
-  beside: PlainAddress | undefined,
+  beside: ListenAddress | undefined,
   main: { host: string | undefined; port: number | undefined; names: string },
 ): ConfigProblem[] {
   if (beside === undefined || main.host === undefined) return [];

@@ -31,13 +31,13 @@ export type ParameterIssue = { name: string; given: unknown; message: string; pa
 export function parameterProblem(schema: unknown, issue: ParameterIssue): string {
   const { name, given, message, params } = issue;
   if (Array.isArray(given)) return `Given ${given.length} times; give it once`;
-  const shown = SECRETS.has(name) ? 'What was given' : shownValue(given);
+  const shown = SECRETS.has(name) ? 'What was given' : quotedValue(given);
   const allowed = ZODS_OWN.test(message) ? allowedBy(schema, name, params) : null;
   return allowed === null ? `${message}: ${shown}` : `${shown} is not ${allowed}`;
 }
 
 /** Text from outside as whoever sent it may see it again. */
-export function shownValue(given: unknown): string {
+export function quotedValue(given: unknown): string {
   const text = String(given);
   if (text.length <= MAX_SHOWN_CHARS) return JSON.stringify(text);
   return `${JSON.stringify(text.slice(0, MAX_SHOWN_CHARS))}… (${text.length} characters)`;

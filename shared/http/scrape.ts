@@ -14,7 +14,7 @@ const RETRY_AFTER_SECONDS = '5';
 /** Prometheus says in a header how long it waits; what is no such number counts as absent. */
 const Waits = z.coerce.number().positive().max(3_600).catch(DEFAULT_WAIT_SECONDS);
 
-export type Scraped = {
+export type ScrapeOptions = {
   clock: Clock;
   contentType: string;
   /** The text format, from memory: it starts nothing and waits for nobody. */
@@ -22,7 +22,10 @@ export type Scraped = {
 };
 
 /** Registers the route. */
-export function registerScrape(server: HttpServer, { clock, contentType, render }: Scraped): void {
+export function registerMetricsRoute(
+  server: HttpServer,
+  { clock, contentType, render }: ScrapeOptions,
+): void {
   let underWay = 0;
   server.get('/metrics', async (request, reply) => {
     if (underWay >= MAX_SCRAPES) throw refusal(`At most ${MAX_SCRAPES} scrapes at a time`);

@@ -185,9 +185,9 @@ it('says the same of ids in paths', async () => {
   expect(errors).toEqual([{ field: 'path.id', message: '"x" is not a UUID', type: 'invalid' }]);
 });
 
-it('ends a request that is not whole in time, but for those of unhurried routes', async () => {
+it('ends a request that is not whole in time, but for those of slowBody routes', async () => {
   const server = createServer({ requestTimeoutMs: 200 });
-  server.post('/slow', { config: { unhurried: true } }, async () => ({ ok: true }));
+  server.post('/slow', { config: { slowBody: true } }, async () => ({ ok: true }));
   let lateRequests = 0;
   server.server.on('clientError', () => {
     lateRequests += 1;

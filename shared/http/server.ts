@@ -21,8 +21,8 @@ import type { Clock } from '../runtime/clock.ts';
 import { ApiError } from '../runtime/errors.ts';
 import type { Log } from '../runtime/log.ts';
 import type { Random } from '../runtime/random.ts';
-import { forRequest } from '../runtime/request-context.ts';
-import { type OpenSpan, openSpan, within } from '../telemetry/tracing.ts';
+import { withRequestId } from '../runtime/request-context.ts';
+import { type OpenSpan, openSpan, withSpan } from '../telemetry/tracing.ts';
 import {
   answerClientError,
   contentTypeOf,
@@ -41,7 +41,7 @@ declare module 'fastify' {
   }
   interface FastifyContextConfig {
     /** Bodies of this route may take longer than others': its handler bounds them. */
-    unhurried?: true;
+    slowBody?: true;
     /** A POST that changes nothing, and comes often. */
     reads?: true;
   }
@@ -68,10 +68,10 @@ export type HttpServerOptions = {
   profileOf?(path: string, status: number): ErrorProfile;
   /** Runs with the raw body before its syntax is judged: the place for body signatures. */
   verifyBody?(request: FastifyRequest): Promise<void>;
-  /** In which a whole request arrives, but for those of `unhurried` routes; 30 seconds when absent. */
+  /** In which a whole request arrives, but for those of `slowBody` routes; 30 seconds when absent. */
   requestTimeoutMs?: number;
   /** Callers are our own processes: what they do is part of their traces. Not when absent. */
-  believesTraces?: boolean;
+  acceptTraceparent?: boolean;
   /** Serves TLS 1.3 with this certificate, and nothing else; plain HTTP when absent. */
   tls?: TlsCertificate | null;
 };
@@ -100,7 +100,7 @@ const RETRY_WHEN_CLOSED_SECONDS = '5';
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const { log, clock, random, trustedProxies = [] } = options;
   const { requestTimeoutMs = REQUEST_TIMEOUT_MS } = options;
-  const unhurried = new WeakSet<Socket>();
+  const slowBody = new WeakSet<Socket>();
   // Node would answer a request without Host itself, with an empty body.
   const listener = {
     requireHostHeader: false,
@@ -129,7 +129,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     },
     clientErrorHandler(error, socket) {
       // Node has one time-out for all requests of a server, and asks here what to do about each: nothing ends this one.
-      if (isLate(error) && unhurried.has(socket)) return;
+      if (isLate(error) && slowBody.has(socket)) return;
       answerClientError(error, socket, { requestId: random.uuid(), nowMs: clock.now() });
     },
     http: listener,
@@ -148,20 +148,20 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
 
   const methods = createMethodIndex();
   server.addHook('onRoute', (route) => methods.add(route.method, route.url));
-  // All that is done for the request is done within; a body comes from outside again.
+  // All that is done for the request is done withSpan; a body comes from outside again.
   server.addHook('onRequest', (request, reply, done) => {
-    forRequest(request.id, () => {
-      request.span = spanOf(request, options.believesTraces === true);
+    withRequestId(request.id, () => {
+      request.span = spanOf(request, options.acceptTraceparent === true);
       reply.raw.once('close', () => endSpan(request.span, reply.statusCode));
-      within(request.span, done);
+      withSpan(request.span, done);
     });
   });
   server.addHook('preValidation', (request, _, done) => {
-    forRequest(request.id, () => within(request.span, done));
+    withRequestId(request.id, () => withSpan(request.span, done));
   });
   server.addHook('onRequest', async (request, reply) => {
     void reply.header('X-Request-Id', request.id);
-    if (request.routeOptions.config.unhurried === true) exempt(request.raw.socket, reply);
+    if (request.routeOptions.config.slowBody === true) exempt(request.raw.socket, reply);
   });
   refuseWhileClosing(server);
   acceptUpgrades(server, clock);
@@ -178,13 +178,13 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
 
   /** From the end of the headers to that of the answer. */
   function exempt(socket: Socket, reply: FastifyReply): void {
-    unhurried.add(socket);
-    reply.raw.once('close', () => unhurried.delete(socket));
+    slowBody.add(socket);
+    reply.raw.once('close', () => slowBody.delete(socket));
   }
 
   function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
     const refusal = toApiError(error, request);
-    const isFailure = refusal.status >= 500 && refusal.options.isNoFailure !== true;
+    const isFailure = refusal.status >= 500 && refusal.options.isExpected !== true;
     if (isFailure) log.error({ err: error, request_id: request.id }, 'request failed');
     const profile = profileFor(request, refusal);
     void reply
@@ -238,7 +238,7 @@ const READING: readonly string[] = ['GET', 'HEAD', 'OPTIONS'];
 /** What changes something is worth a line; reading, and the many pieces of a backup, are not. */
 function levelOf({ method, routeOptions: { config } }: FastifyRequest): 'info' | 'debug' {
   const isRead = READING.includes(method) || config.reads === true;
-  return isRead || config.unhurried === true ? 'debug' : 'info';
+  return isRead || config.slowBody === true ? 'debug' : 'info';
 }
 
 const HANDSHAKE_TIMEOUT_MS = 10_000;

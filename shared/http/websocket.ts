@@ -90,19 +90,19 @@ export const CLOSE = {
 const NO_STATUS = 1005;
 
 /** The code to pass on to the other side of a relay for one that arrived; a broken socket is our failure. */
-export function codeToPassOn(code: number): number {
+export function relayedCloseCode(code: number): number {
   if (code === NO_STATUS) return CLOSE.normal;
   const sendable = (code >= 1000 && code <= 1014 && code !== 1004 && code !== 1006) || code >= 3000;
   return sendable && code <= 4999 ? code : CLOSE.failed;
 }
 
 // MERGED shared/http/websocket.ts: Joins two WebSockets: messages, backpressure and the end pass from each to the other.
-export type Passed = { toFar(bytes: number): void; toNear(bytes: number): void };
+export type RelayObserver = { toFar(bytes: number): void; toNear(bytes: number): void };
 
-const NOBODY: Passed = { toFar: () => undefined, toNear: () => undefined };
+const NOBODY: RelayObserver = { toFar: () => undefined, toNear: () => undefined };
 
 /** Takes two paused sockets. `passed` is told of every message's size. Resolves when both have closed. */
-export async function joinWebSockets(
+export async function relayWebSockets(
   near: WebSocket,
   far: WebSocket,
   passed = NOBODY,
@@ -126,7 +126,7 @@ function pass(from: WebSocket, to: WebSocket, passed: (bytes: number) => void): 
     const end = (code: number, reason: Buffer) => {
       // Its goodbye could not be read while it is paused.
       if (to.isPaused) to.resume();
-      to.close(codeToPassOn(code), reason);
+      to.close(relayedCloseCode(code), reason);
       resolve();
     };
     if (from.readyState === from.CLOSED) end(1006, Buffer.alloc(0));

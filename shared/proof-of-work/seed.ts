@@ -5,7 +5,7 @@ const TEXT = 'podwright-pow-v1';
 
 export type Purpose = 'product' | 'memory' | 'disk';
 
-export type SeedOf = {
+export type SeedParts = {
   /** The challenge's, chosen by the validator. */
   nonce: string;
   executorId: string;
@@ -15,7 +15,7 @@ export type SeedOf = {
 };
 
 /** 32 bytes: SHA-256 over LF-separated fields, none of which holds a line feed. */
-export function seedOf({ nonce, executorId, device, purpose }: SeedOf): Buffer {
+export function seedOf({ nonce, executorId, device, purpose }: SeedParts): Buffer {
   const fields = [TEXT, nonce, executorId, device, purpose];
   if (fields.some((field) => field.includes('\n'))) throw new RangeError('a field spans lines');
   return createHash('sha256').update(fields.join('\n')).digest();

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { DeadlineError, naiveUtc, parseIsoTime, systemClock, withDeadline } from './clock.ts';
 
-it('sleeps as long as told, and wakes with the reason of an abort', async () => {
+it('sleeps for the given time and rejects with the reason of an abort', async () => {
   const startedMs = systemClock.monotonicMs();
   await systemClock.sleep(30);
   expect(systemClock.monotonicMs() - startedMs).toBeGreaterThanOrEqual(28);
@@ -24,7 +24,7 @@ it('aborts at the deadline, or earlier with its parent', async () => {
   expect(both.reason).toMatchObject({ message: 'parent' });
 });
 
-it('writes naive UTC with microseconds', () => {
+it('formats UTC times with six decimals', () => {
   expect(naiveUtc(0)).toBe('1970-01-01T00:00:00.000000');
   expect(naiveUtc(1_795_218_600_123)).toBe('2026-11-20T23:50:00.123000');
 });
@@ -48,18 +48,18 @@ it.each([
   ['2026-01-32T12:00:00Z', null],
   ['yesterday', null],
   ['', null],
-])('reads %j', (text, epochMs) => {
+])('parses %j', (text, epochMs) => {
   expect(parseIsoTime(text)).toBe(epochMs);
 });
 
-it('gives the outcome of work that is done in time', async () => {
+it('returns the outcome of work that ends in time', async () => {
   const clock = createManualClock();
   expect(await withDeadline(clock, 100, Promise.resolve(1))).toBe(1);
   const failed = withDeadline(clock, 100, Promise.reject(new Error('no')));
   await expect(failed).rejects.toThrow('no');
 });
 
-it('stops waiting at the deadline, and drops what comes later', async () => {
+it('rejects at the deadline and drops a later outcome', async () => {
   const clock = createManualClock();
   const work = Promise.withResolvers<number>();
   const outcome = expect(withDeadline(clock, 100, work.promise)).rejects.toThrow(DeadlineError);

@@ -12,26 +12,25 @@ export type Clock = {
 };
 
 const DAY_MS = 86_400_000;
-/** How long work in a row keeps everything else waiting. */
-const BREATH_MS = 20;
+/** Longest uninterrupted run between two yields. */
+const YIELD_EVERY_MS = 20;
 
 /**
- * For loops over many things that never wait for the world, as a SQLite database answers at once: each call gives
- * all other work of the process a turn once 20 ms have passed since the last.
+ * Returns `yieldToEventLoop` for long loops whose awaits resolve immediately, such as loops over SQLite rows. A call
+ * yields to the event loop if at least 20 ms have passed since the last yield; otherwise it returns at once.
  */
-export function createBreath(clock: Pick<Clock, 'monotonicMs'>): () => Promise<void> {
+export function createEventLoopYield(clock: Pick<Clock, 'monotonicMs'>): () => Promise<void> {
   let sinceMs = clock.monotonicMs();
   return async () => {
-    if (clock.monotonicMs() - sinceMs < BREATH_MS) return;
+    if (clock.monotonicMs() - sinceMs < YIELD_EVERY_MS) return;
     await new Promise((resolve) => setImmediate(resolve));
     sinceMs = clock.monotonicMs();
   };
 }
 
-/** setTimeout overflows to 1 ms above this; longer sleeps are split. */
+/** setTimeout treats a longer delay as 1 ms, so longer sleeps are split. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-/** The real clock. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonicMs: () => performance.now(),
@@ -47,26 +46,26 @@ export const systemClock: Clock = {
   },
 };
 
-/** Time zero, for libraries that take only a Date and output that must not depend on the time. */
+/** Time zero, for APIs that require a Date and for output that must not depend on the time. */
 export const EPOCH: Date = new Date(0);
 
-/** `2026-11-20T23:50:00.123456`: the wire's outgoing time form, naive UTC, microseconds (contract 2). */
+/** Formats a time as the wire sends it: UTC without an offset, six decimals (`2026-11-20T23:50:00.123456`). */
 export function naiveUtc(epochMs: number): string {
   return `${new Date(epochMs).toISOString().slice(0, -1)}000`;
 }
 
-/** The first instant of the calendar month, UTC. */
+/** Returns the start of the UTC month, milliseconds since the epoch. */
 export function startOfMonth(epochMs: number): number {
   const date = new Date(epochMs);
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth());
 }
 
-/** The first instant of the day, UTC. */
+/** Returns the start of the UTC day, milliseconds since the epoch. */
 export function startOfDay(epochMs: number): number {
   return Math.floor(epochMs / DAY_MS) * DAY_MS;
 }
 
-/** Milliseconds since the epoch of an ISO 8601 time; one without an offset counts as UTC. Null if invalid. */
+/** Parses an ISO 8601 time into milliseconds since the epoch. A time without an offset is UTC. Null if invalid. */
 export function parseIsoTime(text: string): number | null {
   const match = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})?$/.exec(
     text,
@@ -77,17 +76,17 @@ export function parseIsoTime(text: string): number | null {
 }
 
 const DATE_CHARS = '2026-11-20'.length;
-/** Every month has as many. */
+/** Days up to this one exist in every month. */
 const SHORTEST_MONTH_DAYS = 28;
 
-/** Date.parse takes the 31st of November for the 1st of December. */
+/** Rejects days that do not exist: Date.parse reads November 31 as December 1. */
 function isDate(date: string): boolean {
   if (Number(date.slice(-2)) <= SHORTEST_MONTH_DAYS) return true;
   const epochMs = Date.parse(date);
   return !Number.isNaN(epochMs) && new Date(epochMs).toISOString().startsWith(date);
 }
 
-/** Milliseconds since the epoch of an HTTP Date header (RFC 9110 5.6.7, the form in use). Null if invalid. */
+/** Parses an HTTP Date header (RFC 9110 5.6.7, IMF-fixdate) into milliseconds since the epoch. Null if invalid. */
 export function parseHttpDate(text: string): number | null {
   if (!/^\w{3}, \d{2} \w{3} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(text)) return null;
   const epochMs = Date.parse(text);
@@ -112,15 +111,14 @@ function sleepOnce(ms: number, signal: AbortSignal | undefined): Promise<void> {
   });
 }
 
-// MERGED shared/runtime/clock.ts: Waiting no longer than so long, for work that cannot be told to stop.
-/** The work was not done in time; it may still be going on. */
+/** Thrown by `withDeadline`. The work may still be running. */
 export class DeadlineError extends Error {
   override name = 'DeadlineError';
 }
 
 /**
- * The outcome of `work`, or a DeadlineError after `ms`. Late outcomes are dropped, rejections included.
- * Where work takes an AbortSignal, give it `clock.deadline` instead: that ends it.
+ * Resolves or rejects as `work` does, or rejects with DeadlineError after `ms`. Late outcomes are dropped, including
+ * rejections. For work that accepts an AbortSignal, pass it `clock.deadline` instead: that also ends the work.
  */
 export async function withDeadline<T>(clock: Clock, ms: number, work: Promise<T>): Promise<T> {
   const done = new AbortController();
@@ -130,7 +128,7 @@ export async function withDeadline<T>(clock: Clock, ms: number, work: Promise<T>
   try {
     return await Promise.race([work, late]);
   } finally {
-    // Whichever lost may still reject, with nobody waiting for it.
+    // The promise that lost the race may still reject.
     late.catch(() => undefined);
     work.catch(() => undefined);
     done.abort();

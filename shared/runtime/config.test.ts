@@ -7,11 +7,11 @@ import { z } from 'zod';
 import {
   allOrNone,
   ConfigError,
-  lookAtConfig,
+  configuredSecrets,
+  inspectConfig,
   parseConfig,
   runConfigCommand,
   secret,
-  secretTexts,
 } from './config.ts';
 
 const spec = {
@@ -34,11 +34,12 @@ const spec = {
 const ID = '3f9f41a6-0001-4000-8000-000000000001';
 const folder = mkdtempSync(join(tmpdir(), 'podwright-config-'));
 afterAll(() => rmSync(folder, { recursive: true }));
-const look = (environment: Record<string, string | undefined>) => lookAtConfig(spec, environment);
+const inspect = (environment: Record<string, string | undefined>) =>
+  inspectConfig(spec, environment);
 const problemsIn = (environment: Record<string, string | undefined>) =>
-  look(environment).problems.map(({ message }) => message);
+  inspect(environment).problems.map(({ message }) => message);
 
-it('reads its variables and ignores those of others', () => {
+it('reads the variables of the process and ignores others', () => {
   const environment = { AGENT_EXECUTOR_ID: ID, AGENT_PORT: '9000', PATH: '/bin' };
   const read = { AGENT_PORT: 9000, AGENT_RANGE: ['1', '2'], AGENT_EXECUTOR_ID: ID };
   expect(parseConfig(spec, environment)).toEqual(read);
@@ -48,7 +49,7 @@ it('counts an empty value as unset', () => {
   expect(parseConfig(spec, { AGENT_EXECUTOR_ID: ID, AGENT_PORT: '' }).AGENT_PORT).toBe(8080);
 });
 
-it('names all problems at once, with what was given and what is allowed', () => {
+it('reports all problems at once, each with the value and what is allowed', () => {
   const wrong = { AGENT_PORT: 'x', AGENT_TOKEN: 'hush' };
   expect(() => parseConfig(spec, wrong)).toThrow(ConfigError);
   expect(problemsIn(wrong)).toEqual([
@@ -59,16 +60,19 @@ it('names all problems at once, with what was given and what is allowed', () => 
   ]);
 });
 
-it('warns of variables that nobody reads, with the name that may have been meant', () => {
-  const { config, warnings } = look({
-    ...{ AGENT_EXECUTOR_ID: ID, AGENT_PROT: '1', AGENT_WEATHER: 'fair', AGENT_OF_OTHERS: 'x' },
+it('warns about unknown variables and suggests the closest name', () => {
+  const { config, warnings } = inspect({
+    AGENT_EXECUTOR_ID: ID,
+    AGENT_PROT: '1',
+    AGENT_WEATHER: 'fair',
+    AGENT_OF_OTHERS: 'x',
     AGENT_PORT_FILE: '/x',
   });
   expect(config).not.toBeNull();
   expect(warnings.map(({ message }) => message)).toEqual([
-    'AGENT_PROT: unknown variable, nobody reads it; is AGENT_PORT meant?',
-    'AGENT_WEATHER: unknown variable, nobody reads it',
-    'AGENT_PORT_FILE: unknown variable, nobody reads it',
+    'AGENT_PROT: unknown variable, ignored; did you mean AGENT_PORT?',
+    'AGENT_WEATHER: unknown variable, ignored',
+    'AGENT_PORT_FILE: unknown variable, ignored',
   ]);
 });
 
@@ -76,17 +80,17 @@ describe('a secret', () => {
   it.each([
     ['with a bare %', '50%off', '50%off'],
     ['percent-encoded', 'a%40b', 'a@b'],
-  ])('is told as it is written and as it is meant: %s', (_, written, meant) => {
+  ])('is listed as written and percent-decoded: %s', (_, written, decoded) => {
     const AGENT_MAIL = `postgres://u:${written}@db.example/x`;
-    expect(secretTexts(spec, { AGENT_MAIL })).toEqual([AGENT_MAIL, written, meant]);
+    expect(configuredSecrets(spec, { AGENT_MAIL })).toEqual([AGENT_MAIL, written, decoded]);
   });
 
   const both = { AGENT_EXECUTOR_ID: ID, AGENT_MAIL: 'smtp://me:hush@mail.example:25/x?p=hush' };
 
-  it('may be given in a file', () => {
+  it('can be read from a file', () => {
     const path = join(folder, 'token');
     writeFileSync(path, 'hush hush\n');
-    const { config, settings } = look({ ...both, AGENT_TOKEN_FILE: path });
+    const { config, settings } = inspect({ ...both, AGENT_TOKEN_FILE: path });
     expect(config?.AGENT_TOKEN).toBe('hush hush');
     expect(settings).toContainEqual({ name: 'AGENT_TOKEN', value: '[hidden]', source: 'file' });
     expect(problemsIn({ ...both, AGENT_TOKEN_FILE: path, AGENT_TOKEN: 'hush hush' })).toEqual([
@@ -97,7 +101,7 @@ describe('a secret', () => {
     ]);
   });
 
-  it('is not looked for in a pipe, nor in a file of other things', () => {
+  it('is not read from a pipe, a binary file or a long file', () => {
     const pipe = join(folder, 'pipe');
     execFileSync('mkfifo', [pipe]);
     const binary = join(folder, 'binary');
@@ -111,7 +115,7 @@ describe('a secret', () => {
     }
   });
 
-  it('is never shown', () => {
+  it('is never printed', () => {
     const all = {
       ...both,
       AGENT_TOKEN: 'hush hush',
@@ -126,7 +130,7 @@ describe('a secret', () => {
         shown.error += text;
       },
     };
-    expect(runConfigCommand('--print-config', look(all), [], printer)).toBe(0);
+    expect(runConfigCommand('--print-config', inspect(all), [], printer)).toBe(0);
     expect(shown.out.split('\n')).toEqual([
       'AGENT_PORT         default      8080',
       'AGENT_RANGE        default      1-2',
@@ -137,7 +141,9 @@ describe('a secret', () => {
       '',
     ]);
     const wrong = { ...all, AGENT_MAIL: 'no hush', AGENT_SOURCE: '//me:hush@' };
-    expect(runConfigCommand('--check-config', look(wrong), ['policy.json: bad'], printer)).toBe(6);
+    expect(runConfigCommand('--check-config', inspect(wrong), ['policy.json: bad'], printer)).toBe(
+      6,
+    );
     expect(shown.error).toContain('policy.json: bad');
     expect(shown.out + shown.error).not.toContain('hush');
   });

@@ -1,14 +1,20 @@
-/** Reads one process's configuration from environment variables through its one zod schema. */
+/**
+ * Reads a process's configuration from environment variables, checked by one zod schema, and implements
+ * `--check-config` and `--print-config`.
+ */
 import { readFileSync, statSync } from 'node:fs';
 import { z } from 'zod';
 import { messageOf } from './errors.ts';
 import { nearestName } from './nearest-name.ts';
-import { hidden, withOwnCredentials, withoutUrlSecrets } from './secrets.ts';
+import { redactSecret, withoutUrlSecrets, withServiceCredentials } from './secrets.ts';
 
-/** Its message names every wrong variable, its value and what is allowed: print it and exit with `CONFIG_REFUSED`. */
+/**
+ * An unusable configuration. The message names each wrong variable, its value and what is allowed. Print it and exit
+ * with `CONFIG_REFUSED`.
+ */
 export class ConfigError extends Error {
   override name = 'ConfigError';
-  /** The variables that were refused; empty for refusals of any other kind. */
+  /** The invalid variables; empty if the error is not about variables. */
   readonly problems: readonly ConfigProblem[];
   constructor(
     message: string,
@@ -19,97 +25,96 @@ export class ConfigError extends Error {
   }
 }
 
-/** Exit status of a process whose configuration is refused; systemd does not start it again. */
+/** Exit status for an invalid configuration; systemd does not restart the process. */
 export const CONFIG_REFUSED = 6;
-/** And of one that may do better the next time: started again, it finds a port free, a database back, a folder left. */
+/** Exit status for a failure that a restart may resolve, such as a port in use or an unreachable database. */
 const FAILED = 1;
 
-/** Of a process that `error` ends. */
+/** Returns the exit status for a fatal error. */
 export function exitStatusOf(error: unknown): number {
   return error instanceof ConfigError ? CONFIG_REFUSED : FAILED;
 }
 
-/** One variable that is wrong, missing or unknown; `message` begins with its name. */
+/** A variable that is invalid, missing or unknown; `message` begins with its name. */
 export type ConfigProblem = { name: string; message: string };
 
 export type Environment = Record<string, string | undefined>;
 
-/** The variables that are set, for a child that is to have them, too. */
-export function definedIn(environment: Environment): Record<string, string> {
+/** Returns the variables that are set, as a child process's environment. */
+export function definedVariables(environment: Environment): Record<string, string> {
   const set = Object.entries(environment).flatMap(([name, value]) =>
     value === undefined ? [] : [[name, value] as const],
   );
   return Object.fromEntries(set);
 }
 
-/** By the full names of the variables. */
 type ConfigShape = Record<string, z.ZodType>;
 
-/** The variables of one process. */
+/** The variables of a process. */
 export type ConfigSpec<Shape extends ConfigShape> = {
   schema: z.ZodObject<Shape>;
-  /** Of every variable of this process. */
+  /** Every variable of the process begins with it. */
   prefix: string;
-  /** Names with that prefix that are somebody else's. */
+  /** Names with this prefix that other programs read. */
   foreign?: ReadonlySet<string>;
-  /** What variables have to be like together; `right` holds those that are right by themselves. */
-  rules?(right: Partial<z.output<z.ZodObject<Shape>>>, isGiven: IsGiven): readonly ConfigProblem[];
+  /** Checks variables in combination; `right` holds those that passed their own schema. */
+  rules?(right: Partial<z.output<z.ZodObject<Shape>>>, isSet: IsSet): readonly ConfigProblem[];
 };
 
-/** Whether a variable is set, right or wrong. */
-export type IsGiven = (name: string) => boolean;
+/** Returns true if the variable is set, whether or not it is valid. */
+export type IsSet = (name: string) => boolean;
 
-/** A variable as it counts: `value` is text to show, secrets hidden; null when there is none. */
+/** A variable in effect. `value` is safe to print: secrets are redacted. Null if there is no value. */
 export type Setting = {
   name: string;
   value: string | null;
   source: 'default' | 'environment' | 'file';
 };
 
-export type ConfigLook<Config> = {
-  /** Null when there are problems. */
+export type ConfigReport<Config> = {
+  /** Null if there are problems. */
   config: Config | null;
   settings: readonly Setting[];
   problems: readonly ConfigProblem[];
-  /** Variables that nobody reads, each with the name that may have been meant. */
+  /** Unknown variables, each with the closest known name. */
   warnings: readonly ConfigProblem[];
 };
 
-/** A secret may be given in a file, as a credential of systemd's: `NAME_FILE` in place of `NAME`. */
+/** A secret can be read from a file, such as a systemd credential: set `NAME_FILE` instead of `NAME`. */
 const FILE_SUFFIX = '_FILE';
 const MAX_FILE_BYTES = 65_536;
 const MAX_SHOWN_CHARS = 200;
 
 const secrets = z.registry<{ isSecret: true }>();
 
-/** Marks a variable whose value is shown nowhere, and may be given in a file. */
+/** Marks a variable as secret: its value is never printed, and it can be read from a file. */
 export function secret<Schema extends z.ZodType>(schema: Schema): Schema {
   secrets.add(schema, { isSecret: true });
   return schema;
 }
 
-/** Everything there is to say about a configuration, in one pass. An empty value counts as unset. */
-export function lookAtConfig<Shape extends ConfigShape>(
+/** Reads and checks the whole configuration in one pass. An empty value counts as unset. */
+export function inspectConfig<Shape extends ConfigShape>(
   spec: ConfigSpec<Shape>,
-  given: Environment,
-): ConfigLook<z.output<z.ZodObject<Shape>>> {
-  const environment = withOwnCredentials(given);
+  variables: Environment,
+): ConfigReport<z.output<z.ZodObject<Shape>>> {
+  const environment = withServiceCredentials(variables);
   const fields = Object.entries<z.ZodType>(spec.schema.shape);
   const problems: ConfigProblem[] = [];
   const settings: Setting[] = [];
   const right: Record<string, unknown> = {};
   for (const [name, schema] of fields) {
-    const { text, source, problem } = givenOf(name, schema, environment);
+    const { text, source, problem } = readVariable(name, schema, environment);
     const parsed = schema.safeParse(text);
     if (problem !== null) problems.push({ name, message: problem });
     else if (parsed.success) right[name] = parsed.data;
     else problems.push({ name, message: refusal(name, schema, text, parsed.error) });
     settings.push({ name, value: shownValue(schema, text), source });
   }
-  const isGiven = (name: string) => Boolean(environment[name] || environment[name + FILE_SUFFIX]);
+  const isSet = (name: string) => Boolean(environment[name] || environment[name + FILE_SUFFIX]);
   // Each member has just passed its own schema.
   type Config = z.output<z.ZodObject<Shape>>;
-  problems.push(...(spec.rules?.(right as Partial<Config>, isGiven) ?? []));
+  problems.push(...(spec.rules?.(right as Partial<Config>, isSet) ?? []));
   return {
     config: problems.length === 0 ? (right as Config) : null,
     settings,
@@ -118,20 +123,23 @@ export function lookAtConfig<Shape extends ConfigShape>(
   };
 }
 
-/** Secrets as they are given, right or wrong, to be looked for in what leaves the machine. */
-export function secretTexts<Shape extends ConfigShape>(
+/**
+ * Returns every secret value, valid or not, to redact from text that leaves the machine. For URLs, their password is
+ * included as written and percent-decoded.
+ */
+export function configuredSecrets<Shape extends ConfigShape>(
   { schema }: ConfigSpec<Shape>,
   environment: Environment,
 ): string[] {
   return Object.entries<z.ZodType>(schema.shape).flatMap(([name, field]) => {
-    const { text } = givenOf(name, field, withOwnCredentials(environment));
+    const { text } = readVariable(name, field, withServiceCredentials(environment));
     if (text === undefined || !secrets.has(field)) return [];
     const { password = '' } = URL.parse(text) ?? {};
     return [text, password, decodedOr(password)];
   });
 }
 
-/** `text` itself where it is not percent-encoded: a password may hold a bare `%`. */
+/** Percent-decodes `text`, or returns it unchanged if it contains a bare `%`. */
 function decodedOr(text: string): string {
   try {
     return decodeURIComponent(text);
@@ -145,28 +153,28 @@ export function parseConfig<Shape extends ConfigShape>(
   spec: ConfigSpec<Shape>,
   environment: Environment,
 ): z.output<z.ZodObject<Shape>> {
-  const { config, problems } = lookAtConfig(spec, environment);
+  const { config, problems } = inspectConfig(spec, environment);
   if (config !== null) return config;
-  throw refusedFor(problems);
+  throw configError(problems);
 }
 
-export function refusedFor(problems: readonly ConfigProblem[]): ConfigError {
+export function configError(problems: readonly ConfigProblem[]): ConfigError {
   const lines = problems.map(({ message }) => message).join('\n  ');
   return new ConfigError(`configuration refused:\n  ${lines}`, { problems });
 }
 
-/** The problem of a group of variables of which only some are set, or none; for `rules`. */
-export function allOrNone(names: readonly string[], isGiven: IsGiven): ConfigProblem[] {
-  const missing = names.filter((name) => !isGiven(name));
+/** Returns a problem if only some of the variables are set; for `rules`. */
+export function allOrNone(names: readonly string[], isSet: IsSet): ConfigProblem[] {
+  const missing = names.filter((name) => !isSet(name));
   const [name] = missing;
   if (name === undefined || missing.length === names.length) return [];
   return [{ name, message: `${missing.join(', ')}: set them too, or none of ${names.join(', ')}` }];
 }
 
-type Given = { text: string | undefined; source: Setting['source']; problem: string | null };
+type RawValue = { text: string | undefined; source: Setting['source']; problem: string | null };
 
-/** What a variable was given, in the environment or in a file. */
-function givenOf(name: string, schema: z.ZodType, environment: Environment): Given {
+/** Reads a variable from the environment or, for a secret, from its file. */
+function readVariable(name: string, schema: z.ZodType, environment: Environment): RawValue {
   const text = environment[name] || undefined;
   const path = secrets.has(schema) ? environment[name + FILE_SUFFIX] || undefined : undefined;
   if (path === undefined) {
@@ -177,15 +185,15 @@ function givenOf(name: string, schema: z.ZodType, environment: Environment): Giv
     return { text, source: 'environment', problem };
   }
   try {
-    return { text: contentOf(path), source: 'file', problem: null };
+    return { text: readSecretFile(path), source: 'file', problem: null };
   } catch (error) {
     const problem = `${name}${FILE_SUFFIX} (${path}): ${messageOf(error)}`;
     return { text: undefined, source: 'file', problem };
   }
 }
 
-/** Throws unless it is a file with one short text: to read a pipe would wait for whoever writes it. */
-function contentOf(path: string): string {
+/** Throws unless it is a regular file with one short text: reading a pipe could block forever. */
+function readSecretFile(path: string): string {
   const status = statSync(path);
   if (!status.isFile()) throw new Error('not a file');
   const content = status.size > MAX_FILE_BYTES ? '' : readFileSync(path, 'utf8').trim();
@@ -204,14 +212,14 @@ function refusal(
   return `${name} (not set): required${why.includes('received undefined') ? '' : `: ${why}`}`;
 }
 
-/** Quoted, bounded, without what nobody is to see. */
+/** Quotes and truncates a value, with secrets redacted. */
 function shownText(schema: z.ZodType, text: string): string {
-  if (secrets.has(schema)) return hidden(text);
+  if (secrets.has(schema)) return redactSecret(text);
   return JSON.stringify(withoutUrlSecrets(text).slice(0, MAX_SHOWN_CHARS));
 }
 
 function shownValue(schema: z.ZodType, text: string | undefined): string | null {
-  if (text !== undefined) return secrets.has(schema) ? hidden(text) : withoutUrlSecrets(text);
+  if (text !== undefined) return secrets.has(schema) ? redactSecret(text) : withoutUrlSecrets(text);
   const { def } = schema as z.ZodType & { def: { defaultValue?: unknown } };
   const value = def.defaultValue ?? schema.safeParse(undefined).data;
   if (value === undefined) return null;
@@ -232,25 +240,24 @@ function unknownIn<Shape extends ConfigShape>(
     .map((name) => {
       const bare = (text: string) => text.slice(prefix.length);
       const nearest = nearestName(bare(name), known.map(bare));
-      const meant = nearest === null ? '' : `; is ${prefix}${nearest} meant?`;
-      return { name, message: `${name}: unknown variable, nobody reads it${meant}` };
+      const suggestion = nearest === null ? '' : `; did you mean ${prefix}${nearest}?`;
+      return { name, message: `${name}: unknown variable, ignored${suggestion}` };
     });
 }
 
-// MERGED shared/runtime/config.ts: What every process does for `--check-config` and `--print-config`, and where it finds its configuration refused.
 export const CONFIG_COMMANDS = ['--check-config', '--print-config'] as const;
 export type ConfigCommand = (typeof CONFIG_COMMANDS)[number];
 
 export type Printer = { out(text: string): void; error(text: string): void };
 
-/** For `--help`. */
-export const CONFIG_COMMANDS_HELP = `--check-config   say all that is wrong with the configuration, and stop (exit status 0 or ${CONFIG_REFUSED})
---print-config   print every variable as it counts and where it comes from, without secrets, and stop`;
+/** Lines for `--help`. */
+export const CONFIG_COMMANDS_HELP = `--check-config   print every problem of the configuration and exit (status 0 or ${CONFIG_REFUSED})
+--print-config   print every variable in effect and its source, without secrets, and exit`;
 
-/** Its exit status. `further`: problems beyond variables, as of the files that they name. */
+/** Runs the command and returns its exit status. `further`: problems other than variables, such as those of policy files. */
 export function runConfigCommand(
   command: ConfigCommand,
-  { settings, problems, warnings }: ConfigLook<unknown>,
+  { settings, problems, warnings }: ConfigReport<unknown>,
   further: readonly string[],
   { out, error }: Printer,
 ): number {
@@ -265,7 +272,7 @@ export function runConfigCommand(
   return 0;
 }
 
-/** One line for each variable. */
+/** Formats one line per variable. */
 export function settingsText(settings: readonly Setting[]): string {
   const width = Math.max(...settings.map(({ name }) => name.length));
   const line = ({ name, value, source }: Setting) =>
@@ -273,16 +280,16 @@ export function settingsText(settings: readonly Setting[]): string {
   return `${settings.map(line).join('\n')}\n`;
 }
 
-/** Says at the start which variables nobody reads. */
-export function warnOfUnknown(
+/** Logs the unknown variables. */
+export function logConfigWarnings(
   warnings: readonly ConfigProblem[],
   log: { warn(message: string): void },
 ): void {
   for (const { message } of warnings) log.warn(message);
 }
 
-/** The words of the first error, for problems beyond variables; none when `work` succeeds. */
-export function problemsOf(...work: readonly (() => unknown)[]): string[] {
+/** Runs every function and returns the messages of those that throw; for problems other than variables. */
+export function errorMessages(...work: readonly (() => unknown)[]): string[] {
   return work.flatMap((each) => {
     try {
       each();

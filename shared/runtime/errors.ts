@@ -1,8 +1,8 @@
-/** Every error code of every interface of ours: its status and its default hint (specification, Errors). */
+/** Every error code of every public interface, with its HTTP status and default hint. */
 
 type ErrorEntry = { status: number; hint: string };
 
-/** Clients key on these codes: the set may grow and never shrinks. */
+/** Clients depend on these codes: codes may be added but never removed. */
 export const ERROR_TABLE = {
   unauthorized: { status: 401, hint: 'Send a valid API key in X-API-Key or log in again.' },
   api_key_inactive: { status: 401, hint: 'Activate the key or use another one.' },
@@ -45,12 +45,12 @@ export const ERROR_TABLE = {
   internal_error: { status: 500, hint: 'Retry; if it stays, report the request id.' },
   BACKUP_STORAGE_BUSY: { status: 409, hint: 'Wait for the running operation or cancel it.' },
   POD_NOT_FOUND: { status: 404, hint: 'List your pods with GET /pods.' },
-  // Signed requests between central, validator and agent (validator reference 2.2).
+  // Signed requests between central, validator and agent (shared/signing/README.md).
   auth_failed: { status: 401, hint: 'Sign the request with a trusted key for this audience.' },
   clock_or_restart: { status: 401, hint: 'Set the clock, then sign again with the present time.' },
   auth_busy: { status: 503, hint: 'Retry in a minute.' },
   tls_required: { status: 403, hint: 'Send it over HTTPS; what came this way counts as read.' },
-  // The agent's own refusals.
+  // Returned by the agent only.
   spec_refused: { status: 400, hint: 'Change the named field; the host allows nothing else.' },
   gpu_unavailable: { status: 409, hint: 'Read /v1/inventory and choose free GPUs.' },
 } as const satisfies Record<string, ErrorEntry>;
@@ -58,24 +58,24 @@ export const ERROR_TABLE = {
 export type ErrorCode = keyof typeof ERROR_TABLE;
 
 export type ApiErrorOptions = {
-  /** One sentence on what to do next; the table's hint when absent. */
+  /** One sentence on what to do next; default: the table's hint. */
   hint?: string;
-  /** Only for codes used with several statuses (client_error, upstream_unavailable). */
+  /** Overrides the table's status, for codes with several (client_error, upstream_unavailable). */
   status?: number;
   details?: Record<string, unknown>;
-  /** Members placed beside the envelope's own, where the contract asks for them. */
+  /** Additional top-level members of the error body. */
   extra?: Record<string, unknown>;
   headers?: Record<string, string>;
   validationErrors?: ValidationIssue[];
   cause?: unknown;
-  /** Nothing has failed though the status is a 5xx: the log has no error of it. */
-  isNoFailure?: true;
+  /** Suppresses the error log line of a 5xx that is not a failure. */
+  isExpected?: true;
 };
 
-/** One entry of `validation_errors` (contract 2.3). */
+/** One entry of `validation_errors`. */
 export type ValidationIssue = { field: string; message: string; type: string };
 
-/** An expected refusal. Its message is shown to the caller: no internals in it. */
+/** An expected error, sent to the caller. Its message must not contain internals. */
 export class ApiError extends Error {
   override name = 'ApiError';
   readonly code: ErrorCode;
@@ -92,8 +92,8 @@ export class ApiError extends Error {
   }
 }
 
-/** The 422 for one field that a schema alone cannot judge; `field` begins with body, path, query or header. */
-export function refusedField(
+/** Returns a 422 for a field that a schema alone cannot check; `field` begins with body, path, query or header. */
+export function invalidField(
   field: string,
   message: string,
   type: 'missing' | 'invalid' = 'invalid',
@@ -104,17 +104,17 @@ export function refusedField(
   });
 }
 
-/** The message of anything thrown, for logs and operation records. */
+/** Returns the message of anything thrown, for logs and operation records. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Whether it is the system's error of that code: `ENOENT` and the like. */
+/** Returns true for a system error with that code, such as `ENOENT`. */
 export function hasCode(error: unknown, code: string): boolean {
   return error instanceof Error && 'code' in error && error.code === code;
 }
 
-/** Whether `code` is one of ours: for bodies that come from outside. */
+/** Returns true for a known error code; for bodies received from other processes. */
 export function isErrorCode(code: unknown): code is ErrorCode {
   return typeof code === 'string' && Object.hasOwn(ERROR_TABLE, code);
 }

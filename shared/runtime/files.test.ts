@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { makeFolder } from './files.ts';
 
-it('makes what is missing, for nobody else to look into, and leaves what is there', () => {
+it('creates missing folders with mode 0700 and leaves existing ones', () => {
   const home = mkdtempSync(join(tmpdir(), 'podwright-'));
   try {
     for (const path of ['a/b/c', 'a/b/c', 'a/d']) makeFolder(join(home, path));
@@ -15,6 +15,6 @@ it('makes what is missing, for nobody else to look into, and leaves what is ther
   }
 });
 
-it('says so where none can be made', () => {
+it('throws a system error if a folder cannot be created', () => {
   expect(() => makeFolder('/proc/nope/here')).toThrow(/ENOENT.*mkdir '\/proc\/nope'/);
 });

@@ -1,4 +1,4 @@
-/** A secret in a file of its own: made once, mode 0600, and refused where others may read it. */
+/** Private files (mode 0600, written atomically and durably) and private folders (mode 0700). */
 import {
   accessSync,
   closeSync,
@@ -18,13 +18,13 @@ import { dirname, resolve } from 'node:path';
 import { ConfigError } from './config.ts';
 import { hasCode, messageOf } from './errors.ts';
 import type { Random } from './random.ts';
-import { isCredential } from './secrets.ts';
+import { isSystemdCredential } from './secrets.ts';
 
 /**
- * The file's content, made by `make` where there is none. A kill in between leaves the whole file or none, and of two
- * processes that make it at a time both get the same. Throws when others may read it.
+ * Returns the file's content, or creates the file with the result of `make`. A crash leaves the whole file or none.
+ * If two processes create it at once, both return the same content. Throws ConfigError if other users may read it.
  */
-export function readOrMakePrivateFile(
+export function readOrCreatePrivateFile(
   path: string,
   make: () => Uint8Array,
   random: Random,
@@ -32,7 +32,7 @@ export function readOrMakePrivateFile(
   const present = readPrivateFile(path);
   if (present !== null) return present;
   try {
-    makePrivateFile(path, make(), random);
+    createPrivateFile(path, make(), random);
   } catch (error) {
     if (!hasCode(error, 'EEXIST')) throw error;
   }
@@ -41,13 +41,17 @@ export function readOrMakePrivateFile(
   return made;
 }
 
-/** Writes a new file, whole or not at all; mode 0600. Throws EEXIST where there is one. */
-export function makePrivateFile(path: string, content: string | Uint8Array, random: Random): void {
+/** Creates a file atomically, mode 0600. Throws EEXIST if it exists. */
+export function createPrivateFile(
+  path: string,
+  content: string | Uint8Array,
+  random: Random,
+): void {
   makeFolder(dirname(path));
   const draft = `${path}.${random.uuid()}`;
   try {
     writeDurably(draft, Buffer.from(content));
-    // Unlike a rename, a link never replaces a file that another process has made meanwhile.
+    // Unlike rename, link never replaces a file that another process has created.
     linkSync(draft, path);
   } finally {
     rmSync(draft, { force: true });
@@ -55,28 +59,29 @@ export function makePrivateFile(path: string, content: string | Uint8Array, rand
   syncFolder(dirname(path));
 }
 
-/** Null where there is none. Throws ConfigError when others may read it, or this user may not. */
+/** Returns null if there is no file. Throws ConfigError if other users may read it, or this user may not. */
 export function readPrivateFile(path: string): Uint8Array | null {
   try {
     requirePrivate(path);
     return new Uint8Array(readFileSync(path));
   } catch (cause) {
     if (hasCode(cause, 'ENOENT')) return null;
-    const isOurs = !hasCode(cause, 'EACCES') && !hasCode(cause, 'EISDIR');
-    throw isOurs ? cause : new ConfigError(fileProblem(path, cause), { cause });
+    const isConfigProblem = hasCode(cause, 'EACCES') || hasCode(cause, 'EISDIR');
+    if (!isConfigProblem) throw cause;
+    throw new ConfigError(fileProblem(path, cause), { cause });
   }
 }
 
-/** Throws ConfigError when others may read the file at `path`, and what the system says when there is none. */
+/** Throws ConfigError if other users may read the file, and the system's error if it does not exist. */
 export function requirePrivate(path: string): void {
   const bits = statSync(path).mode & 0o777;
-  if ((bits & 0o077) === 0 || isCredential(path)) return;
+  if ((bits & 0o077) === 0 || isSystemdCredential(path)) return;
   throw new ConfigError(
     `${path} may be read by others (mode ${bits.toString(8)}): chmod 600 ${path}`,
   );
 }
 
-/** Replaces the file whole or not at all; mode 0600. */
+/** Creates or replaces the file atomically, mode 0600. */
 export function replacePrivateFile(
   path: string,
   content: string | Uint8Array,
@@ -96,7 +101,7 @@ export function replacePrivateFile(
 function writeDurably(path: string, bytes: Uint8Array): void {
   const file = openSync(path, 'wx', 0o600);
   try {
-    // Unlike writeSync, it goes on where a disk takes less than all at once, and fails where it takes no more.
+    // Unlike writeSync, writeFileSync retries short writes and throws if the disk is full.
     writeFileSync(file, bytes);
     fsyncSync(file);
   } finally {
@@ -104,10 +109,9 @@ function writeDurably(path: string, bytes: Uint8Array): void {
   }
 }
 
-// MERGED shared/runtime/files.ts: Makes folders.
 /**
- * The folder at `path` and those above it that are missing, mode 0700. Throws what the system says of the first that cannot be
- * made. Node's own `recursive` never comes back where a folder that exists takes no other, as /proc.
+ * Creates the folder and its missing parents, mode 0700. Throws the system's error for the first folder that cannot be
+ * created. Node's `recursive` option is not used: it hangs below a folder such as /proc that rejects new entries.
  */
 export function makeFolder(path: string): void {
   const missing: string[] = [];
@@ -116,17 +120,17 @@ export function makeFolder(path: string): void {
     try {
       mkdirSync(each, { mode: 0o700 });
     } catch (error) {
-      // Another process was quicker.
+      // Another process may have created it first.
       if (!hasCode(error, 'EEXIST')) throw error;
     }
   }
 }
 
-/** The same for a folder that `variable` names and a process keeps its files in. Throws ConfigError where it could not. */
-export function requireFolder(path: string, variable: string): void {
+/** Creates the folder that `variable` names. Throws ConfigError if the process cannot write to it. */
+export function requireWritableFolder(path: string, variable: string): void {
   try {
     makeFolder(path);
-    if (!statSync(path).isDirectory()) throw new Error('it is no folder');
+    if (!statSync(path).isDirectory()) throw new Error('not a folder');
     accessSync(path, constants.W_OK | constants.X_OK);
   } catch (cause) {
     const message = `${variable} ${path} cannot be written: ${messageOf(cause)}`;
@@ -134,8 +138,10 @@ export function requireFolder(path: string, variable: string): void {
   }
 }
 
-// MERGED shared/runtime/files.ts: Has the kernel put on disk what a folder holds: names that came, changed or went are lost in a power cut until then.
-/** Returns when they are there; what the files themselves hold is not its business. */
+/**
+ * Flushes a folder's entries to disk. Without it, names that were created, renamed or removed may be lost in a power
+ * failure. It does not flush the files' contents.
+ */
 export function syncFolder(path: string): void {
   const folder = openSync(path, 'r');
   try {
@@ -145,8 +151,7 @@ export function syncFolder(path: string): void {
   }
 }
 
-// MERGED shared/runtime/files.ts: Why a file that somebody named cannot be used, in words that name it once.
-/** Of what reading `path` threw. */
+/** Describes the error of reading a file, for the person who configured its path. */
 export function fileProblem(path: string, error: unknown): string {
   if (hasCode(error, 'ENOENT')) return `there is no file ${path}`;
   if (hasCode(error, 'EACCES')) return `${path} may not be read by this user`;

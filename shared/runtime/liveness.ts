@@ -1,78 +1,75 @@
+/** Liveness of a process: heartbeats of its loops, and whether a restart would help. */
 import type { Clock } from './clock.ts';
 
-/** Whether a process that runs also works: what is looked at, and what counts as ill. Pure. */
-
-export type Vitals = {
-  /** Since the loop last ended a turn, whatever came of it; of several, the one that has been longest at it. */
-  sinceTurnMs: number;
-  /** Which one that is; absent where there is but one. */
+export type Liveness = {
+  /** Time since the last heartbeat; of several loops, the longest. */
+  heartbeatAgeMs: number;
+  /** The loop with that heartbeat; absent if there is only one. */
   loop?: string;
-  /** Why the store could not be written or read; null while it can. */
+  /** Why the store cannot be read or written; null if it can. */
   storeProblem: string | null;
-  /** `away` is known: a restart of ours brings no engine back. */
+  /** `away`: the Docker engine does not respond. A restart of this process would not help. */
   engine: 'answers' | 'away' | 'unused';
 };
 
-export type VitalBounds = {
-  /** Each loop ends a turn at least this often, also on a bad day. */
-  turnWithinMs: number;
+export type LivenessLimits = {
+  /** Includes the slowest iteration expected under load. */
+  maxHeartbeatAgeMs: number;
 };
 
-/** Timers that fire later than this mean that requests wait as long. */
+/** Event loop lag, and so the delay of every request, above which the process counts as unhealthy. */
 export const MAX_LAG_MS = 2_000;
 
 /**
- * Why a restart would help, in words; null while there is no reason for one. `lagMs`: how late our own timer
- * fired. A loop that waits for an engine that is away is not stuck.
+ * Returns why a restart would help, or null. `lagMs`: how late this process's own timer fired. A loop that waits for an
+ * absent Docker engine is not stuck.
  */
-export function ailmentOf(
-  { sinceTurnMs, loop = 'main', storeProblem, engine }: Vitals,
+export function livenessProblem(
+  { heartbeatAgeMs, loop = 'main', storeProblem, engine }: Liveness,
   lagMs: number,
-  { turnWithinMs }: VitalBounds,
+  { maxHeartbeatAgeMs }: LivenessLimits,
 ): string | null {
   if (lagMs >= MAX_LAG_MS) return `the event loop lags by ${Math.round(lagMs)} ms`;
-  if (storeProblem !== null) return `the store does not work: ${storeProblem}`;
-  if (sinceTurnMs > turnWithinMs && engine !== 'away') {
-    return `the ${loop} loop has not ended a turn for ${Math.round(sinceTurnMs / 1000)} s`;
+  if (storeProblem !== null) return `the store failed: ${storeProblem}`;
+  if (heartbeatAgeMs > maxHeartbeatAgeMs && engine !== 'away') {
+    return `the ${loop} loop has had no heartbeat for ${Math.round(heartbeatAgeMs / 1000)} s`;
   }
   return null;
 }
 
-/** What a service manager shows of a process that is not ill. */
-export function standingOf({ engine }: Vitals): string {
+/** Returns the status text of a healthy process. */
+export function livenessStatus({ engine }: Liveness): string {
   return engine === 'away' ? 'serving; the Docker engine does not answer' : 'serving';
 }
 
-// MERGED shared/runtime/liveness.ts: When a loop last ended a turn.
-export type Turns = {
-  /** `turn`, noted when it has ended, however it did. */
-  noted<T>(turn: () => Promise<T>): Promise<T>;
-  /** Milliseconds since the last one, or since the beginning. */
-  sinceMs(): number;
+export type Heartbeat = {
+  /** Runs `work` and records a heartbeat when it ends, even if it fails. */
+  beatAfter<T>(work: () => Promise<T>): Promise<T>;
+  /** Milliseconds since the last heartbeat, or since the creation. */
+  ageMs(): number;
 };
 
-/** The beginning counts as a turn. */
-export function createTurns(clock: Clock): Turns {
-  let endedMs = clock.monotonicMs();
+export function createHeartbeat(clock: Clock): Heartbeat {
+  let lastMs = clock.monotonicMs();
   return {
-    async noted(turn) {
+    async beatAfter(work) {
       try {
-        return await turn();
+        return await work();
       } finally {
-        endedMs = clock.monotonicMs();
+        lastMs = clock.monotonicMs();
       }
     },
-    sinceMs: () => clock.monotonicMs() - endedMs,
+    ageMs: () => clock.monotonicMs() - lastMs,
   };
 }
 
-/** Of several loops the one that has been longest at a turn, by its name. */
-export function slowestOf(loops: Readonly<Record<string, Turns>>): {
+/** Returns the loop with the oldest heartbeat. */
+export function oldestHeartbeat(loops: Readonly<Record<string, Heartbeat>>): {
   loop: string;
-  sinceTurnMs: number;
+  heartbeatAgeMs: number;
 } {
-  const [first = { loop: 'main', sinceTurnMs: 0 }] = Object.entries(loops)
-    .map(([loop, turns]) => ({ loop, sinceTurnMs: turns.sinceMs() }))
-    .toSorted((a, b) => b.sinceTurnMs - a.sinceTurnMs);
-  return first;
+  const [oldest = { loop: 'main', heartbeatAgeMs: 0 }] = Object.entries(loops)
+    .map(([loop, heartbeat]) => ({ loop, heartbeatAgeMs: heartbeat.ageMs() }))
+    .toSorted((a, b) => b.heartbeatAgeMs - a.heartbeatAgeMs);
+  return oldest;
 }

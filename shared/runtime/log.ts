@@ -1,10 +1,10 @@
-/** Structured logs: JSON lines on stdout, secrets redacted by key name, each with the id of its request. */
+/** Structured logs: JSON lines on stdout, with secrets redacted by key and the current request id. */
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { currentRequestId } from './request-context.ts';
 
 export type Log = Logger;
 
-/** Values under these keys never reach a log, one level deep or nested. */
+/** Values of these keys are redacted, up to three levels deep. */
 const SECRET_KEYS = [
   'password',
   'new_password',
@@ -13,7 +13,7 @@ const SECRET_KEYS = [
   'apiKey',
   'key',
   'token',
-  // Holds a notebook server's token.
+  // Contains a notebook server's token.
   'jupyter_url',
   'secret',
   'seed',
@@ -25,7 +25,7 @@ const SECRET_KEYS = [
   'x-podwright-signature',
 ];
 
-/** `level` is a pino level; `name` is the process's name. */
+/** `level` is a pino level; `name` names the process. */
 export function createLog(
   options: { name: string; level: string },
   destination?: DestinationStream,
@@ -36,14 +36,14 @@ export function createLog(
       name: options.name,
       level: options.level,
       redact: { paths, censor: '[redacted]' },
-      mixin: (_line, _level, log) => ofRequest(log),
+      mixin: (_line, _level, log) => requestField(log),
     },
     destination ?? pino.destination({ fd: 1, sync: true }),
   );
 }
 
-/** The id of the request that a line is written for, unless the log names one itself. */
-function ofRequest(log: Logger): { request_id?: string } {
+/** Adds the current request id, unless the log is bound to another. */
+function requestField(log: Logger): { request_id?: string } {
   const id = currentRequestId();
   return id === null || 'request_id' in log.bindings() ? {} : { request_id: id };
 }

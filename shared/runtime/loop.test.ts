@@ -47,7 +47,7 @@ it('wakes early, and counts wakes during a run as one', async () => {
   await loop.stop();
 });
 
-it('goes on after a failure and tells of it', async () => {
+it('continues after a failure and reports it', async () => {
   const { clock, state, loop } = setUp(async (_signal, count) => {
     if (count === 1) throw new Error('first');
   });
@@ -56,7 +56,7 @@ it('goes on after a failure and tells of it', async () => {
   await loop.stop();
 });
 
-it('stops a run by its signal and waits for it', async () => {
+it('aborts the current run and waits for it', async () => {
   let isOver = false;
   const { state, loop } = setUp(async (signal) => {
     await new Promise((resolve) => signal.addEventListener('abort', resolve));
@@ -68,7 +68,7 @@ it('stops a run by its signal and waits for it', async () => {
   expect(state.errors).toEqual([]);
 });
 
-it('takes every step in turn, and tells afterwards which failed', async () => {
+it('runs every step in order and throws all failures at the end', async () => {
   const taken: string[] = [];
   const step = (name: string, error?: Error) => async () => {
     await Promise.resolve();

@@ -1,30 +1,30 @@
-/** Periodic work at its own pace: one run at a time, woken early by `wake`, stopped cleanly by `stop`. */
+/** Periodic work: one run at a time, a pause between runs, `wake` to skip the pause, `stop` to end it. */
 import type { Clock } from './clock.ts';
 
 export type Loop = {
-  /** Runs again as soon as the present run has ended. Any number of wakes during a run count as one. */
+  /** Runs again at once, or when the current run ends. Any number of wakes during a run count as one. */
   wake(): void;
-  /** Aborts the wait and the signal given to `run`; resolves when the present run has ended. */
+  /** Aborts the pause and the signal passed to `run`. Resolves when the current run has ended. */
   stop(): Promise<void>;
 };
 
 export type LoopOptions = {
   clock: Clock;
-  /** Pause between the end of one run and the start of the next; asked anew after each run where it varies. */
+  /** Pause between the end of a run and the start of the next; a function is called after every run. */
   intervalMs: number | (() => number);
   run(signal: AbortSignal): Promise<void>;
-  /** Every failure of `run` arrives here; the loop goes on. */
+  /** Called for every rejection of `run`; the loop continues. */
   onError(error: unknown): void;
 };
 
-/** Takes every step, one after the other, whatever becomes of those before; then throws what failed. */
+/** Runs every step in order, even if earlier ones fail. Throws an AggregateError of all failures at the end. */
 export async function runEach(steps: readonly (() => Promise<unknown>)[]): Promise<void> {
   const errors: unknown[] = [];
   for (const step of steps) await step().catch((error: unknown) => errors.push(error));
   if (errors.length > 0) throw new AggregateError(errors, `${errors.length} steps failed`);
 }
 
-/** Starts with a run at once. */
+/** Starts the loop; the first run begins at once. */
 export function startLoop({ clock, intervalMs, run, onError }: LoopOptions): Loop {
   const stopping = new AbortController();
   let woken = false;

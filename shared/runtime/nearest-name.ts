@@ -1,12 +1,12 @@
-/** Which of several names may have been meant by one that is none of them. Pure. */
+/** Suggests the closest known name for an unknown one. Pure. */
 
-/** Beyond a third of its length it is another word. */
-const MAX_SHARE = 3;
+/** Names that differ in more than a third of their letters are not suggested. */
+const LETTERS_PER_EDIT = 3;
 
-/** The name with the fewest letters to change, add, leave out or swap; null where none is near. */
+/** Returns the known name with the fewest letters to change, add, remove or swap. Null if none is close. */
 export function nearestName(name: string, known: readonly string[]): string | null {
   let nearest: string | null = null;
-  let least = Math.floor(name.length / MAX_SHARE) + 1;
+  let least = Math.floor(name.length / LETTERS_PER_EDIT) + 1;
   for (const candidate of known) {
     const distance = distanceOf(name, candidate);
     if (distance >= least) continue;
@@ -16,7 +16,7 @@ export function nearestName(name: string, known: readonly string[]): string | nu
   return nearest;
 }
 
-/** Optimal string alignment: a swap of two neighbours counts once. */
+/** Optimal string alignment distance: a swap of two adjacent letters counts once. */
 function distanceOf(left: string, right: string): number {
   let before: number[] = [];
   let row = Array.from({ length: right.length + 1 }, (_, index) => index);

@@ -1,29 +1,29 @@
-/** How our processes start Node: with small heaps and, above all, without the type stripper in memory. */
+/** Arguments to start our processes with Node, and a clean stop on a signal. */
 import { fileURLToPath } from 'node:url';
 
 /**
- * Folder of Node's compile cache. It holds the stripped and compiled sources, keyed by their content: a
- * process that finds all of its own there never loads the type stripper, which costs some 20 MB for good.
- * Below node_modules, so that it belongs to the installation and goes with it.
+ * Folder of Node's compile cache, which holds the stripped and compiled sources by content. A process that finds all
+ * its sources in the cache never loads the type stripper, which saves about 20 MB. The folder is below node_modules,
+ * so it is removed with the installation.
  */
 export const COMPILE_CACHE = fileURLToPath(
   new URL('../../node_modules/.cache/podwright', import.meta.url),
 );
 
 /**
- * Arguments of Node for `agent/main.ts` with `args`. Small heaps: an agent is mostly idle, and its memory is
- * taken from a renter's. The cache is kept per set of flags, so what fills it must run with the same.
+ * Returns Node's arguments for `agent/main.ts`. The heaps are small: an agent is mostly idle, and renters use the
+ * remaining memory. The compile cache depends on these flags, so the process that fills it must use the same ones.
  */
 export function agentArguments(...args: readonly string[]): string[] {
   return ['--max-semi-space-size=2', '--optimize-for-size', AGENT_MAIN, ...args];
 }
 
-/** Arguments of Node for what replaces an agent by a newer one; with the agent's flags it shares its compiled sources. */
+/** Returns Node's arguments for the agent's updater. The same flags as the agent's let both share the compile cache. */
 export function switcherArguments(): string[] {
   return ['--max-semi-space-size=2', '--optimize-for-size', SWITCHER_MAIN];
 }
 
-/** Arguments of Node for the SSH gateway. No smaller heaps: it moves bytes, and small ones would slow it. */
+/** Returns Node's arguments for the SSH gateway. Small heaps would slow its data transfer, so it has the default ones. */
 export function gatewayArguments(...args: readonly string[]): string[] {
   return [GATEWAY_MAIN, ...args];
 }
@@ -32,12 +32,10 @@ const AGENT_MAIN = fileURLToPath(new URL('../../agent/main.ts', import.meta.url)
 const SWITCHER_MAIN = fileURLToPath(new URL('../../agent/updates/main.ts', import.meta.url));
 const GATEWAY_MAIN = fileURLToPath(new URL('../../agent/ssh-gateway/main.ts', import.meta.url));
 
-/** How a process that serves is told to end. */
-
-/** Calls `stop` at a SIGINT or SIGTERM, once for each, and ends the process after it; `failed` notes its failure in the exit status. */
+/** Calls `stop` on the first SIGINT and the first SIGTERM, then ends the process. `failed` handles a rejection of `stop`. */
 export function stopOnSignal(stop: () => Promise<void>, failed: (error: unknown) => void): void {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    // What an exporter of spans still tries would keep the process.
+    // Pending retries of the span exporter would otherwise delay the exit.
     process.once(
       signal,
       () =>

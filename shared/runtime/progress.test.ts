@@ -9,7 +9,7 @@ function scene(isTTY: boolean) {
   return { clock, written, progress: createProgress(clock, terminal) };
 }
 
-it('writes plain lines with times where nobody sees a line drawn anew, and not too many', async () => {
+it('prints plain lines with elapsed times without a terminal, at most one every 5 s', async () => {
   const { clock, written, progress } = scene(false);
   progress.step('fetching');
   progress.at(1, 4);
@@ -24,18 +24,18 @@ it('writes plain lines with times where nobody sees a line drawn anew, and not t
   expect(written).toEqual([...fetching, '… checking\n', '… checking (5 s)\n']);
 });
 
-it('says nothing of a command that is over at once where others read it, and gives way to what it says', async () => {
+it('prints nothing for a command that ends at once, and stops when the command prints', async () => {
   const clock = createManualClock();
-  const told = { out: '', err: '' };
+  const printed = { out: '', err: '' };
   const ports = {
     clock,
-    stdout: { write: (text: string) => (told.out += text) },
-    stderr: { write: (text: string) => (told.err += text) },
+    stdout: { write: (text: string) => (printed.out += text) },
+    stderr: { write: (text: string) => (printed.err += text) },
   };
   await withProgress('reading', ports, async ({ print }) => {
     print('all of it\n');
   });
-  expect(told).toEqual({ out: 'all of it\n', err: '' });
+  expect(printed).toEqual({ out: 'all of it\n', err: '' });
   const failing = withProgress('reading', ports, async ({ complain }, progress) => {
     progress.at(1, 2);
     await clock.sleep(12_000);
@@ -46,10 +46,10 @@ it('says nothing of a command that is over at once where others read it, and giv
   const failed = expect(failing).rejects.toThrow('the end');
   await clock.advance(60_000);
   await failed;
-  expect(told.err).toBe('… reading: 1 of 2 (5 s)\n… reading: 1 of 2 (10 s)\nwrong\n');
+  expect(printed.err).toBe('… reading: 1 of 2 (5 s)\n… reading: 1 of 2 (10 s)\nwrong\n');
 });
 
-it('draws one line anew on a terminal, and leaves each step with its time', async () => {
+it('redraws one line on a terminal and leaves each step with its duration', async () => {
   const { clock, written, progress } = scene(true);
   progress.step('fetching');
   progress.at(1, 4);

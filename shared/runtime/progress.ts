@@ -1,24 +1,23 @@
-/** How far a program is, for whoever waits: a line that is drawn anew on a terminal, plain lines with times elsewhere. */
+/** Progress output of commands: one redrawn line on a terminal, plain lines with the elapsed time elsewhere. */
 import type { Clock } from './clock.ts';
 
 export type ProgressTerminal = {
   write(text: string): unknown;
-  /** Whether somebody looks at it who sees a line drawn anew. */
   isTTY?: boolean | undefined;
   columns?: number | undefined;
 };
 
 export type Progress = {
-  /** The next step begins, and the one before is over. */
+  /** Ends the current step and begins the next. */
   step(text: string): void;
-  /** How much of it is done. */
+  /** Updates the progress of the current step. */
   at(done: number, of: number): void;
-  /** The last step is over; what is written next begins a line. */
+  /** Ends the last step; the next output begins on a new line. */
   end(): void;
 };
 
 const REDRAW_MS = 1_000;
-/** Between two plain lines of one step. */
+/** Interval between two plain lines of a step. */
 const LINE_EVERY_MS = 5_000;
 const MS_PER_SECOND = 1_000;
 const BAR_CHARS = 20;
@@ -27,20 +26,24 @@ const CLEAR_LINE = '\r\u001b[2K';
 
 type Step = { text: string; beganMs: number; done: number; of: number };
 
-/** Elsewhere than on a terminal each step begins with a line, and has another every few seconds. */
+/** Without a terminal, each step prints a line when it begins and another every few seconds. */
 export function createProgress(clock: Clock, terminal: ProgressTerminal): Progress {
-  return tellingOf(clock, terminal, true);
+  return startProgress(clock, terminal, true);
 }
 
-/** For commands whose output others read: elsewhere than on a terminal nothing of a step that is over at once. */
-export function commandProgress(clock: Clock, terminal: ProgressTerminal): Progress {
-  return tellingOf(clock, terminal, false);
+/** For commands whose output is parsed: without a terminal, a step that ends at once prints nothing. */
+export function createCommandProgress(clock: Clock, terminal: ProgressTerminal): Progress {
+  return startProgress(clock, terminal, false);
 }
 
-function tellingOf(clock: Clock, terminal: ProgressTerminal, tellsOfEach: boolean): Progress {
+function startProgress(
+  clock: Clock,
+  terminal: ProgressTerminal,
+  announcesSteps: boolean,
+): Progress {
   const isDrawn = terminal.isTTY === true;
-  let now: Step | null = null;
-  let telling = new AbortController();
+  let current: Step | null = null;
+  let updating = new AbortController();
 
   const secondsOf = ({ beganMs }: Step) =>
     `${Math.round((clock.monotonicMs() - beganMs) / MS_PER_SECOND)} s`;
@@ -55,7 +58,7 @@ function tellingOf(clock: Clock, terminal: ProgressTerminal, tellsOfEach: boolea
     terminal.write(`… ${step.text}${share} (${secondsOf(step)})\n`);
   }
 
-  async function keepTelling(step: Step, signal: AbortSignal): Promise<void> {
+  async function update(step: Step, signal: AbortSignal): Promise<void> {
     const isOver = () => signal.aborted;
     while (!isOver()) {
       await clock.sleep(isDrawn ? REDRAW_MS : LINE_EVERY_MS, signal).catch(() => undefined);
@@ -66,42 +69,42 @@ function tellingOf(clock: Clock, terminal: ProgressTerminal, tellsOfEach: boolea
   }
 
   function end(): void {
-    telling.abort();
-    if (now !== null && isDrawn) {
-      terminal.write(`${CLEAR_LINE}… ${now.text} (${secondsOf(now)})\n`);
+    updating.abort();
+    if (current !== null && isDrawn) {
+      terminal.write(`${CLEAR_LINE}… ${current.text} (${secondsOf(current)})\n`);
     }
-    now = null;
+    current = null;
   }
 
   return {
     end,
     step(text) {
       end();
-      now = { text, beganMs: clock.monotonicMs(), done: 0, of: 0 };
-      if (isDrawn) draw(now);
-      else if (tellsOfEach) terminal.write(`… ${text}\n`);
-      telling = new AbortController();
-      void keepTelling(now, telling.signal);
+      current = { text, beganMs: clock.monotonicMs(), done: 0, of: 0 };
+      if (isDrawn) draw(current);
+      else if (announcesSteps) terminal.write(`… ${text}\n`);
+      updating = new AbortController();
+      void update(current, updating.signal);
     },
     at(done, of) {
-      if (now === null) return;
-      now.done = done;
-      now.of = of;
-      if (isDrawn) draw(now);
+      if (current === null) return;
+      current.done = done;
+      current.of = of;
+      if (isDrawn) draw(current);
     },
   };
 }
 
-/** What a command prints and complains of while a step is under way, which is over with the first of it that shares its terminal. */
+/** Output of a command during a step. Output to the same terminal ends the progress line first. */
 type CommandOutput = { print(text: string): void; complain(text: string): void };
 
-/** `work` with its progress on stderr: drawn there, it does not mix with what goes to a file. */
+/** Runs `work` with progress on stderr, so that it does not mix with output redirected to a file. */
 export async function withProgress<T>(
   text: string,
   { clock, stdout, stderr }: { clock: Clock; stdout: ProgressTerminal; stderr: ProgressTerminal },
   work: (output: CommandOutput, progress: Progress) => Promise<T>,
 ): Promise<T> {
-  const progress = commandProgress(clock, stderr);
+  const progress = createCommandProgress(clock, stderr);
   progress.step(text);
   try {
     return await work(

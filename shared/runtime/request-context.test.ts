@@ -5,7 +5,7 @@ import { createSignedFetch } from '../signing/signed-fetch.ts';
 import { createSigner } from '../signing/sr25519.ts';
 import { createLog } from './log.ts';
 import { systemRandom } from './random.ts';
-import { currentRequestId, forRequest } from './request-context.ts';
+import { currentRequestId, withRequestId } from './request-context.ts';
 
 const lines: Record<string, unknown>[] = [];
 const log = createLog(
@@ -13,7 +13,10 @@ const log = createLog(
   { write: (line: string) => void lines.push(JSON.parse(line)) },
 );
 const server = createHttpServer({
-  ...{ log, clock: createManualClock(), random: systemRandom, bodyLimitBytes: 1_000 },
+  log,
+  clock: createManualClock(),
+  random: systemRandom,
+  bodyLimitBytes: 1_000,
 });
 server.all('/x', async () => {
   await Promise.resolve();
@@ -33,7 +36,7 @@ const send = createSignedFetch({
   random: systemRandom,
 });
 
-it('goes along with what a request waits for, asks of others and logs, with a body or without', async () => {
+it('carries the id across awaits into log lines and outgoing requests, with or without a body', async () => {
   for (const [method, body] of [
     ['POST', '{}'],
     ['GET', undefined],
@@ -41,7 +44,7 @@ it('goes along with what a request waits for, asks of others and logs, with a bo
     lines.length = 0;
     const id = `request-of-${method}`;
     const sent = { method, path: '/x', ...(body === undefined ? {} : { body }) };
-    const answer = await forRequest(id, () => send(sent));
+    const answer = await withRequestId(id, () => send(sent));
     expect(await answer.json()).toEqual({ id });
     expect(lines.slice(0, 2)).toMatchObject([
       { msg: 'at work', request_id: id },
@@ -52,9 +55,9 @@ it('goes along with what a request waits for, asks of others and logs, with a bo
   }
 });
 
-it('is none outside of requests', async () => {
+it('has no id outside a request', async () => {
   lines.length = 0;
   log.info('alone');
   expect(lines).toEqual([expect.not.objectContaining({ request_id: expect.anything() })]);
-  expect(forRequest('some-request', () => forRequest(null, currentRequestId))).toBeNull();
+  expect(withRequestId('some-request', () => withRequestId(null, currentRequestId))).toBeNull();
 });

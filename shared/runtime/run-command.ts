@@ -1,12 +1,12 @@
-/** Runs a program as a bounded child: argv only, no shell, deadline, SIGKILL, capped output. */
+/** Runs a program as a child process without a shell, with a timeout (SIGKILL) and bounded output. */
 import { execFile } from 'node:child_process';
 
 export type CommandResult = {
-  /** Exit status; null when the child was killed by a signal. */
+  /** Exit status; null if a signal killed the child. */
   exitCode: number | null;
   stdout: string;
   stderr: string;
-  /** Why the child was ended by us, if it was. */
+  /** Why `runCommand` killed the child; null if it did not. */
   ended: 'timeout' | 'output_limit' | null;
 };
 
@@ -14,7 +14,7 @@ export type CommandOptions = {
   timeoutMs: number;
   maxOutputBytes: number;
   env?: Record<string, string>;
-  /** What the program reads from its standard input; without it that is empty and closed. */
+  /** Standard input; empty if absent. */
   input?: string;
 };
 
@@ -24,7 +24,7 @@ export type RunCommand = (
   options: CommandOptions,
 ) => Promise<CommandResult>;
 
-/** Rejects only when the program cannot be started (ENOENT, EACCES); every exit is a result. */
+/** Rejects only if the program cannot be started (ENOENT, EACCES); every exit status is a result. */
 export const runCommand: RunCommand = (file, args, options) =>
   new Promise((resolve, reject) => {
     const settings = {
@@ -49,7 +49,7 @@ export const runCommand: RunCommand = (file, args, options) =>
         reject(error);
       }
     });
-    // A program that ends before it has read everything is judged by its exit, not by the broken pipe.
+    // A program may exit before it has read all its input; its exit status decides, not EPIPE.
     child.stdin?.on('error', () => undefined);
     child.stdin?.end(options.input);
   });

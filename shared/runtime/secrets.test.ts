@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { hidden, withOwnCredentials, withoutPasswords } from './secrets.ts';
+import { redactSecret, withoutPasswords, withServiceCredentials } from './secrets.ts';
 
 it.each([
   ['postgres://me:hush@db.example:5432/market', 'postgres://[hidden]@db.example:5432/market'],
@@ -12,27 +12,27 @@ it.each([
   ['postgres:/me:hush', '[hidden]'],
   ['/var/lib/hush.db', '[hidden]'],
   ['hush', '[hidden]'],
-])('shows of the secret %s no more than %s', (text, shown) => {
-  expect(hidden(text)).toBe(shown);
+])('redacts %s to %s', (text, shown) => {
+  expect(redactSecret(text)).toBe(shown);
 });
 
 it.each([
   ['at https://me:hush@x.example/a: 401', 'at https://[hidden]@x.example/a: 401'],
   ['at https://me:hu/s@h@x.example/a', 'at https://[hidden]@x.example/a'],
   ['https://x.example/a, me@x.example', 'https://x.example/a, me@x.example'],
-])('takes user and password out of %s', (text, clean) => {
+])('redacts user and password in %s', (text, clean) => {
   expect(withoutPasswords(text)).toBe(clean);
 });
 
-it('finds the credentials of a service of ours where this process has them, and nothing else', () => {
+it('rewrites credential paths of our services to the folder of this process, and no others', () => {
   const named = {
     AGENT_POLICY: '/run/credentials/podwright-agent.service/policy',
     AGENT_HOME: '/var/lib/podwright',
     OTHER: '/run/credentials/sshd.service/key',
   };
-  expect(withOwnCredentials(named)).toBe(named);
+  expect(withServiceCredentials(named)).toBe(named);
   const folder = '/run/credentials/podwright-agent-update.service';
-  expect(withOwnCredentials({ ...named, CREDENTIALS_DIRECTORY: folder })).toEqual({
+  expect(withServiceCredentials({ ...named, CREDENTIALS_DIRECTORY: folder })).toEqual({
     ...named,
     CREDENTIALS_DIRECTORY: folder,
     AGENT_POLICY: `${folder}/policy`,

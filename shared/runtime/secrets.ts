@@ -1,58 +1,56 @@
-/** Text without its secrets, for people to read. Pure. */
+/** Redaction of secrets in text, and the files in which systemd passes secrets to a service. Pure. */
 
 const HIDDEN = '[hidden]';
-/** Up to the last `@`: a password may hold every other character. */
+/** Matches up to the last `@`: a password may contain any other character. */
 const URL_USERINFO = /(\/\/)[^\s"']*@/g;
 
-/** What may be shown of a secret: scheme, host and path of an address, nothing of anything else. */
-export function hidden(text: string): string {
+/** Redacts a secret: of a URL, scheme, host and path remain; of any other text, nothing. */
+export function redactSecret(text: string): string {
   const url = URL.parse(text);
   if (url === null || url.host === '') return HIDDEN;
   const { protocol, host, pathname, username, password } = url;
-  // A password with a slash in it, unescaped, would be read as host and path.
-  const isWhole = text.split('@').length === (username + password === '' ? 1 : 2);
-  return isWhole ? `${protocol}//${HIDDEN}@${host}${pathname}` : HIDDEN;
+  // An unescaped slash in a password would be parsed as the start of the path.
+  const isParsedWhole = text.split('@').length === (username + password === '' ? 1 : 2);
+  return isParsedWhole ? `${protocol}//${HIDDEN}@${host}${pathname}` : HIDDEN;
 }
 
-/** Addresses in `text` lose their user and password. */
+/** Redacts user and password of every URL in `text`. */
 export function withoutPasswords(text: string): string {
   return text.replaceAll(URL_USERINFO, `$1${HIDDEN}@`);
 }
 
-/** Names stay, values go. */
 const QUERY_VALUES = /([?&][^\s"'=&#]*=)[^\s"'&#]+/g;
 
-/** Addresses in `text` lose their passwords, too, and the values in their queries: tokens are given there. */
+/** Redacts passwords and query values of every URL in `text`; queries may contain tokens. */
 export function withoutUrlSecrets(text: string): string {
   const shown = withoutPasswords(text);
   return shown.includes('://') ? shown.replaceAll(QUERY_VALUES, `$1${HIDDEN}`) : shown;
 }
 
-/**
- * Files that systemd hands to a service (systemd.exec(5), LoadCredential=): a folder of its own for each service that runs, which
- * no other service and no user of the host can enter.
- */
-
+/** Where systemd places the credentials of running services: one folder each (systemd.exec(5), LoadCredential=). */
 const CREDENTIALS = '/run/credentials/';
-const OF_OUR_SERVICES = /^\/run\/credentials\/podwright[a-z-]*\.service\//;
+const OUR_CREDENTIALS = /^\/run\/credentials\/podwright[a-z-]*\.service\//;
 
-/** Whether none but its service can reach the file: the bits of its mode may then be those of an access list. */
-export function isCredential(path: string): boolean {
+/**
+ * Returns true for a file that only its service can reach. Its group permission bits may be those of an access list, so
+ * they are not checked.
+ */
+export function isSystemdCredential(path: string): boolean {
   return path.startsWith(CREDENTIALS);
 }
 
 /**
- * The environment with the credentials that it names where this process has them: it may be another service than theirs, and be
- * given the same, as the switcher of an agent's release or the look at a configuration before its service is started.
+ * Rewrites paths of our services' credentials to this process's own credentials folder. The process may be another
+ * service than the one that the path names, such as the updater or a check of the configuration before the start.
  */
-export function withOwnCredentials(
+export function withServiceCredentials(
   environment: Record<string, string | undefined>,
 ): Record<string, string | undefined> {
   const { CREDENTIALS_DIRECTORY: folder } = environment;
   if (folder === undefined) return environment;
   const own = Object.entries(environment).map(([name, value]) => [
     name,
-    value?.replace(OF_OUR_SERVICES, () => `${folder}/`),
+    value?.replace(OUR_CREDENTIALS, () => `${folder}/`),
   ]);
   return Object.fromEntries(own);
 }

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import { createCounter, createSemaphore } from './semaphore.ts';
+import { createPerOwnerLimit, createSemaphore } from './semaphore.ts';
 
-it('lets only so many in at a time, in order, and the next one in after a failure', async () => {
+it('runs at most so many at a time, in order, and continues after a failure', async () => {
   const semaphore = createSemaphore(2);
   const order: number[] = [];
   let inside = 0;
@@ -19,7 +19,7 @@ it('lets only so many in at a time, in order, and the next one in after a failur
   expect(outcomes.filter(({ status }) => status === 'rejected')).toHaveLength(3);
 });
 
-it('lets those who wait leave without a place', async () => {
+it('rejects a waiting caller whose signal aborts', async () => {
   const semaphore = createSemaphore(1);
   const first = Promise.withResolvers<void>();
   const held = semaphore.run(() => first.promise);
@@ -33,12 +33,16 @@ it('lets those who wait leave without a place', async () => {
   expect(await next).toBe('next');
 });
 
-it('holds to both bounds, and gives room back once only', () => {
-  const counter = createCounter(2, 3);
-  expect([counter.take('a'), counter.take('a'), counter.take('a')]).toEqual([true, true, false]);
-  expect([counter.take('b'), counter.take('c')]).toEqual([true, false]);
-  counter.release('c');
-  expect(counter.take('c')).toBe(false);
-  counter.release('a');
-  expect([counter.take('c'), counter.take('a')]).toEqual([true, false]);
+it('enforces both limits and ignores a second release', () => {
+  const limit = createPerOwnerLimit(2, 3);
+  expect([limit.tryAcquire('a'), limit.tryAcquire('a'), limit.tryAcquire('a')]).toEqual([
+    true,
+    true,
+    false,
+  ]);
+  expect([limit.tryAcquire('b'), limit.tryAcquire('c')]).toEqual([true, false]);
+  limit.release('c');
+  expect(limit.tryAcquire('c')).toBe(false);
+  limit.release('a');
+  expect([limit.tryAcquire('c'), limit.tryAcquire('a')]).toEqual([true, false]);
 });

@@ -1,6 +1,6 @@
-/** Bounds how many pieces of work of one kind run at a time; the others wait in order. */
+/** Limits on concurrent work: a semaphore whose callers wait, and a per-owner limit that rejects at once. */
 
-/** At most `limit` at a time. */
+/** Runs at most `limit` pieces of work at a time; the others wait in order. */
 export function createSemaphore(limit: number) {
   let free = limit;
   const waiting: (() => void)[] = [];
@@ -25,7 +25,7 @@ export function createSemaphore(limit: number) {
     });
   }
 
-  /** Hands the place to the next in line, so that nobody can overtake it. */
+  /** Passes the slot directly to the longest waiter, so that no other caller can overtake it. */
   function release(): void {
     const next = waiting.shift();
     if (next === undefined) free += 1;
@@ -33,7 +33,7 @@ export function createSemaphore(limit: number) {
   }
 
   return {
-    /** Runs `work` when a place is free. Aborting while waiting rejects; afterwards it is up to `work`. */
+    /** Runs `work` when a slot is free. An abort while waiting rejects; once `work` has begun, it must handle the signal. */
     async run<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
       await acquire(signal);
       try {
@@ -45,32 +45,31 @@ export function createSemaphore(limit: number) {
   };
 }
 
-/** Room that several owners share: so much for each, so much for all. */
-
-export type Counter = {
-  /** False when there is no room for `owner`. */
-  take(owner: string): boolean;
+/** A limit on slots in use, per owner and in total. */
+export type PerOwnerLimit = {
+  /** Returns false if `owner` has no free slot, or none is free in total. */
+  tryAcquire(owner: string): boolean;
+  /** Releases a slot; does nothing if `owner` has none. */
   release(owner: string): void;
 };
 
-/** Counts what each owner holds; releasing more than was taken is harmless. */
-export function createCounter(perOwner: number, total: number): Counter {
-  const held = new Map<string, number>();
-  let sum = 0;
+export function createPerOwnerLimit(perOwner: number, totalLimit: number): PerOwnerLimit {
+  const inUse = new Map<string, number>();
+  let total = 0;
   return {
-    take(owner) {
-      const own = held.get(owner) ?? 0;
-      if (own >= perOwner || sum >= total) return false;
-      held.set(owner, own + 1);
-      sum += 1;
+    tryAcquire(owner) {
+      const own = inUse.get(owner) ?? 0;
+      if (own >= perOwner || total >= totalLimit) return false;
+      inUse.set(owner, own + 1);
+      total += 1;
       return true;
     },
     release(owner) {
-      const own = held.get(owner) ?? 0;
+      const own = inUse.get(owner) ?? 0;
       if (own === 0) return;
-      sum -= 1;
-      if (own === 1) held.delete(owner);
-      else held.set(owner, own - 1);
+      total -= 1;
+      if (own === 1) inUse.delete(owner);
+      else inUse.set(owner, own - 1);
     },
   };
 }

@@ -6,19 +6,19 @@ import { runCommand } from '#shared/runtime/run-command.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { type NotifySocket, openNotifySocket } from '../../test/fakes/external/notify-socket.ts';
 import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
-import type { Vitals } from './liveness.ts';
+import type { Liveness } from './liveness.ts';
 import {
   createServiceManager,
-  FED_AT,
-  LOOK_WITHIN_MS,
+  NOTIFY_TIMEOUT_MS,
+  PROBE_TIMEOUT_MS,
   startWatchdog,
-  TOLD_WITHIN_MS,
+  WATCHDOG_FRACTION,
 } from './service-manager.ts';
 
 const PID = 4_711;
 const log = createLog({ name: 'test', level: 'silent' });
-const WELL: Vitals = { sinceTurnMs: 0, storeProblem: null, engine: 'answers' };
-const bounds = { turnWithinMs: 1_000 };
+const HEALTHY: Liveness = { heartbeatAgeMs: 0, storeProblem: null, engine: 'answers' };
+const limits = { maxHeartbeatAgeMs: 1_000 };
 
 let socket: NotifySocket;
 beforeEach(async () => {
@@ -34,44 +34,44 @@ const variables = (more: Record<string, string> = {}) => ({
   ...more,
 });
 
-it('tells a real socket that it is ready, well, ill and stopping, and feeds the watchdog only while well', async () => {
-  let vitals = WELL;
+it('notifies a real socket of each state, and feeds the watchdog only while healthy', async () => {
+  let liveness = HEALTHY;
   const environment = variables({ WATCHDOG_USEC: '100000', WATCHDOG_PID: String(PID) });
   const manager = managerIn(environment);
-  await manager.ready({ look: async () => vitals, bounds });
+  await manager.ready({ check: async () => liveness, limits });
   expect(socket.messages()[0]).toBe('READY=1|STATUS=serving');
   await eventually('a fed watchdog', () => socket.messages().includes('WATCHDOG=1|STATUS=serving'));
-  vitals = { ...WELL, storeProblem: 'no\nway' };
-  const ill = 'STATUS=the store does not work: no way';
-  await eventually('an ailment told', () => socket.messages().includes(ill));
+  liveness = { ...HEALTHY, storeProblem: 'no\nway' };
+  const problem = 'STATUS=the store failed: no way';
+  await eventually('a notified problem', () => socket.messages().includes(problem));
   await manager.stopping();
-  const afterIll = socket.messages().slice(socket.messages().indexOf(ill));
-  expect(afterIll.filter((message) => message.includes('WATCHDOG'))).toEqual([]);
-  expect(afterIll.at(-1)).toBe('STOPPING=1|STATUS=stopping');
+  const afterProblem = socket.messages().slice(socket.messages().indexOf(problem));
+  expect(afterProblem.filter((message) => message.includes('WATCHDOG'))).toEqual([]);
+  expect(afterProblem.at(-1)).toBe('STOPPING=1|STATUS=stopping');
 });
 
-it('leaves a watchdog alone that is another process\u2019s, and takes its variables from children', async () => {
+it('does not feed another process’s watchdog, and hides systemd’s variables from children', async () => {
   const environment = variables({ WATCHDOG_USEC: '1000', WATCHDOG_PID: String(PID + 1) });
   const manager = managerIn(environment);
   expect(Object.keys(environment)).toEqual(['PATH']);
-  await manager.ready({ look: async () => WELL, bounds });
+  await manager.ready({ check: async () => HEALTHY, limits });
   await manager.stopping();
   expect(socket.messages()).toEqual(['READY=1|STATUS=serving', 'STOPPING=1|STATUS=stopping']);
 });
 
-it('says nothing where nobody listens', async () => {
+it('sends nothing without a socket', async () => {
   const manager = createServiceManager({
     environment: { WATCHDOG_USEC: '1000' },
     pid: PID,
-    runCommand: () => Promise.reject(new Error('nothing is to be run')),
+    runCommand: () => Promise.reject(new Error('must not run')),
     clock: systemClock,
     log,
   });
-  await expect(manager.ready({ look: async () => WELL, bounds })).resolves.toBeUndefined();
+  await expect(manager.ready({ check: async () => HEALTHY, limits })).resolves.toBeUndefined();
   await expect(manager.stopping()).resolves.toBeUndefined();
 });
 
-it('is in time for the watchdogs of our units on a slow day, too', () => {
+it('feeds the watchdogs of our units in time, even if check and notification are slow', () => {
   const folder = new URL('../../systemd/', import.meta.url);
   const units = readdirSync(folder).filter((name) => name.endsWith('.service'));
   const watched = units.flatMap((name) => {
@@ -84,71 +84,71 @@ it('is in time for the watchdogs of our units on a slow day, too', () => {
     ...['podwright-ssh-gateway.service', 'podwright-validator.service'],
   ]);
   for (const { text, ms } of watched) {
-    expect(ms * FED_AT + LOOK_WITHIN_MS + TOLD_WITHIN_MS).toBeLessThan(ms);
-    // However often it bites, the service comes back.
+    expect(ms * WATCHDOG_FRACTION + PROBE_TIMEOUT_MS + NOTIFY_TIMEOUT_MS).toBeLessThan(ms);
+    // systemd restarts the service no matter how often the watchdog expires.
     expect(text).toMatch(/^StartLimitIntervalSec=0$/m);
   }
 });
 
 describe('the watchdog', () => {
-  const WELL: Vitals = { sinceTurnMs: 0, storeProblem: null, engine: 'unused' };
+  const HEALTHY: Liveness = { heartbeatAgeMs: 0, storeProblem: null, engine: 'unused' };
   const THIRD_MS = 10_000;
 
   let watchdog: { stop(): Promise<void> };
   afterEach(() => watchdog.stop());
 
-  /** What was told so far, `fed` for each feeding. */
-  function watchedBy(clock: ManualClock, look: () => Promise<Vitals>): string[] {
-    const told: string[] = [];
+  /** Starts a watchdog and returns its notifications, `fed` for each feeding. */
+  function startWith(clock: ManualClock, check: () => Promise<Liveness>): string[] {
+    const sent: string[] = [];
     watchdog = startWatchdog({
-      watch: { look, bounds },
+      probe: { check, limits },
       intervalMs: THIRD_MS,
-      tell: async ([first = '']) => {
-        told.push(first === 'WATCHDOG=1' ? 'fed' : first);
+      notify: async ([first = '']) => {
+        sent.push(first === 'WATCHDOG=1' ? 'fed' : first);
       },
       clock,
       log,
     });
-    return told;
+    return sent;
   }
 
-  it('feeds at its interval, looks again soon while ill, and feeds as soon as that has passed', async () => {
+  it('feeds at its interval, rechecks soon after a problem, and feeds again once it has passed', async () => {
     const clock = createManualClock();
-    let vitals = WELL;
-    const told = watchedBy(clock, async () => vitals);
+    let liveness = HEALTHY;
+    const sent = startWith(clock, async () => liveness);
     await clock.advance(2 * THIRD_MS);
-    expect(told).toEqual(['fed', 'fed']);
-    vitals = { ...WELL, storeProblem: 'gone' };
+    expect(sent).toEqual(['fed', 'fed']);
+    liveness = { ...HEALTHY, storeProblem: 'gone' };
     await clock.advance(THIRD_MS + 2_000);
-    expect(told.slice(2)).toEqual(Array(3).fill('STATUS=the store does not work: gone'));
-    vitals = WELL;
+    expect(sent.slice(2)).toEqual(Array(3).fill('STATUS=the store failed: gone'));
+    liveness = HEALTHY;
     await clock.advance(1_000);
-    expect(told.at(-1)).toBe('fed');
+    expect(sent.at(-1)).toBe('fed');
   });
 
-  it('takes a look that never ends, or fails, for an ailment', async () => {
+  it('treats a check that hangs or fails as a problem', async () => {
     const clock = createManualClock();
-    let look = (): Promise<Vitals> => new Promise(() => undefined);
-    const told = watchedBy(clock, () => look());
-    await clock.advance(THIRD_MS + LOOK_WITHIN_MS);
-    expect(told).toEqual(['STATUS=it could not be looked at: no answer within 8000 ms']);
-    look = () => Promise.reject(new Error('broken'));
+    let check = (): Promise<Liveness> => new Promise(() => undefined);
+    const sent = startWith(clock, () => check());
+    await clock.advance(THIRD_MS + PROBE_TIMEOUT_MS);
+    expect(sent).toEqual(['STATUS=the liveness check failed: no answer within 8000 ms']);
+    check = () => Promise.reject(new Error('broken'));
     await clock.advance(1_000);
-    expect(told.at(-1)).toBe('STATUS=it could not be looked at: broken');
+    expect(sent.at(-1)).toBe('STATUS=the liveness check failed: broken');
   });
 
-  it('holds the feed back while its own timers come late', async () => {
+  it('does not feed while its timers fire late', async () => {
     const clock = createManualClock();
     let lateMs = 5_000;
-    const told = watchedBy(
+    const sent = startWith(
       { ...clock, sleep: (ms, signal) => clock.sleep(ms + lateMs, signal) },
-      async () => WELL,
+      async () => HEALTHY,
     );
     await clock.advance(THIRD_MS + lateMs);
-    expect(told).toEqual(['STATUS=the event loop lags by 5000 ms']);
+    expect(sent).toEqual(['STATUS=the event loop lags by 5000 ms']);
     lateMs = 0;
     await clock.advance(6_000);
     await clock.advance(1_000);
-    expect(told.at(-1)).toBe('fed');
+    expect(sent.at(-1)).toBe('fed');
   });
 });

@@ -1,32 +1,45 @@
 /**
- * What we tell systemd of ourselves (sd_notify(3)): ready, well, stopping. Node has no Unix datagram sockets, so systemd's
- * own `systemd-notify` sends for us; the units allow that with NotifyAccess=all. Without systemd nothing is sent.
+ * Reports the state of this process to systemd (sd_notify(3)) and feeds its watchdog while the process is healthy. Node
+ * has no Unix datagram sockets, so systemd's own `systemd-notify` sends the messages; the units allow that with
+ * NotifyAccess=all. Without systemd nothing is sent.
  */
 import { type Clock, withDeadline } from './clock.ts';
 import { messageOf } from './errors.ts';
-import { ailmentOf, standingOf, type VitalBounds, type Vitals } from './liveness.ts';
+import { type Liveness, type LivenessLimits, livenessProblem, livenessStatus } from './liveness.ts';
 import type { Log } from './log.ts';
 import type { RunCommand } from './run-command.ts';
 
 export type ServiceManager = {
-  /** From now on requests are taken; feeds the watchdog where there is one. */
-  ready(watch: Watch): Promise<void>;
-  /** The end has begun: the watchdog is fed no more. */
+  /** Reports that the process accepts requests, and starts to feed the watchdog if there is one. */
+  ready(probe: LivenessProbe): Promise<void>;
+  /** Reports that the process is stopping, and stops to feed the watchdog. */
   stopping(): Promise<void>;
 };
 
-/** It waits until the service manager has read what it sent. */
-export const TOLD_WITHIN_MS = 10_000;
-const BOUNDS = { timeoutMs: TOLD_WITHIN_MS, maxOutputBytes: 4_096 };
-/** Of the time until the watchdog bites: so that a slow look and a slow service manager after it are in time, too. */
-export const FED_AT = 1 / 3;
+export type LivenessProbe = {
+  /** A rejection counts as a problem. */
+  check(): Promise<Liveness>;
+  limits: LivenessLimits;
+};
+
+/** `systemd-notify` waits until systemd has read the message. */
+export const NOTIFY_TIMEOUT_MS = 10_000;
+const COMMAND_LIMITS = { timeoutMs: NOTIFY_TIMEOUT_MS, maxOutputBytes: 4_096 };
+/** A check that takes longer counts as a problem. */
+export const PROBE_TIMEOUT_MS = 8_000;
+/** Interval between checks while there is a problem: it may pass before the watchdog expires. */
+const RECHECK_MS = 1_000;
+/** Fraction of the watchdog's timeout between two checks; leaves time for a slow check and a slow systemd. */
+export const WATCHDOG_FRACTION = 1 / 3;
 const US_PER_MS = 1_000;
-/** Texts are one line, and short: they are shown by `systemctl status`. */
+/** `systemctl status` shows one line. */
 const MAX_LINE_CHARS = 200;
 
+type Notify = (lines: readonly string[]) => Promise<void>;
+
 /**
- * By the variables that systemd sets; they are taken out of `environment`, so that no child speaks for us. `pid` is ours:
- * a watchdog that is meant for another process is left alone.
+ * Reads the variables that systemd sets and removes them from `environment`, so that no child process notifies in our
+ * place. `pid` is this process's: a watchdog for another process is not fed.
  */
 export function createServiceManager(options: {
   environment: Record<string, string | undefined>;
@@ -37,100 +50,88 @@ export function createServiceManager(options: {
 }): ServiceManager {
   const { environment, runCommand, clock, log } = options;
   const socket = environment['NOTIFY_SOCKET'] ?? '';
-  const watchdogMs = watchdogOf(environment, options.pid);
+  const watchdogMs = watchdogTimeout(environment, options.pid);
   const { PATH = '' } = environment;
   for (const name of ['NOTIFY_SOCKET', 'WATCHDOG_USEC', 'WATCHDOG_PID']) delete environment[name];
   let watchdog: { stop(): Promise<void> } | null = null;
 
-  async function tell(lines: readonly string[]): Promise<void> {
+  async function notify(lines: readonly string[]): Promise<void> {
     if (socket === '') return;
     const sent = lines.map((line) => line.replaceAll(/\s+/g, ' ').slice(0, MAX_LINE_CHARS));
     const env = { PATH, NOTIFY_SOCKET: socket };
     try {
-      const { exitCode, stderr } = await runCommand('systemd-notify', sent, { ...BOUNDS, env });
-      if (exitCode !== 0) log.warn({ detail: stderr.trim() }, 'systemd-notify failed');
+      const result = await runCommand('systemd-notify', sent, { ...COMMAND_LIMITS, env });
+      if (result.exitCode !== 0)
+        log.warn({ detail: result.stderr.trim() }, 'systemd-notify failed');
     } catch (error) {
-      log.warn({ detail: messageOf(error) }, 'systemd-notify could not be run');
+      log.warn({ detail: messageOf(error) }, 'systemd-notify failed to start');
     }
   }
 
   return {
-    async ready(watch) {
-      await tell(['READY=1', 'STATUS=serving']);
+    async ready(probe) {
+      await notify(['READY=1', 'STATUS=serving']);
       if (socket === '' || watchdogMs === null) return;
-      watchdog = startWatchdog({ watch, intervalMs: watchdogMs * FED_AT, tell, clock, log });
+      const intervalMs = watchdogMs * WATCHDOG_FRACTION;
+      watchdog = startWatchdog({ probe, intervalMs, notify, clock, log });
     },
     async stopping() {
       await watchdog?.stop();
-      await tell(['STOPPING=1', 'STATUS=stopping']);
+      await notify(['STOPPING=1', 'STATUS=stopping']);
     },
   };
 }
 
-/** Milliseconds until it bites; null where there is none for us (sd_watchdog_enabled(3)). */
-function watchdogOf(environment: Record<string, string | undefined>, pid: number): number | null {
+/** Returns the watchdog's timeout in milliseconds, or null if it is not for this process (sd_watchdog_enabled(3)). */
+function watchdogTimeout(
+  environment: Record<string, string | undefined>,
+  pid: number,
+): number | null {
   const us = Number(environment['WATCHDOG_USEC']);
   const isOurs = Number(environment['WATCHDOG_PID'] ?? pid) === pid;
   return isOurs && Number.isSafeInteger(us) && us > 0 ? us / US_PER_MS : null;
 }
 
-// MERGED shared/runtime/service-manager.ts: Feeds the service manager's watchdog for as long as the process is found well, and no longer.
-export type Watch = {
-  /** Looks at the process; a rejection counts as an ailment. */
-  look(): Promise<Vitals>;
-  bounds: VitalBounds;
-};
-
-/** A look that takes longer is an ailment: whatever it asks has deadlines of its own. */
-export const LOOK_WITHIN_MS = 8_000;
-/** An ailment may pass before the watchdog bites. */
-const LOOK_AGAIN_MS = 1_000;
-
-/** `tell` gets the lines for the service manager every `intervalMs`, and must not reject. */
+/** Checks liveness every `intervalMs` and feeds the watchdog only while there is no problem. `notify` must not reject. */
 export function startWatchdog(options: {
-  watch: Watch;
+  probe: LivenessProbe;
   intervalMs: number;
-  tell(lines: readonly string[]): Promise<void>;
+  notify: Notify;
   clock: Clock;
   log: Log;
 }): { stop(): Promise<void> } {
-  const { watch, tell, clock, log } = options;
+  const { probe, notify, clock, log } = options;
   const stopping = new AbortController();
-  let ailment: string | null = null;
+  let lastProblem: string | null = null;
 
-  /** What is wrong now, and what to show. */
-  async function examine(lagMs: number): Promise<{ ill: string | null; shown: string }> {
+  async function check(lagMs: number): Promise<{ problem: string | null; status: string }> {
     try {
-      const vitals = await withDeadline(clock, LOOK_WITHIN_MS, watch.look());
-      const ill = ailmentOf(vitals, lagMs, watch.bounds);
-      return { ill, shown: ill ?? standingOf(vitals) };
+      const liveness = await withDeadline(clock, PROBE_TIMEOUT_MS, probe.check());
+      const problem = livenessProblem(liveness, lagMs, probe.limits);
+      return { problem, status: problem ?? livenessStatus(liveness) };
     } catch (error) {
-      const ill = `it could not be looked at: ${messageOf(error)}`;
-      return { ill, shown: ill };
+      const problem = `the liveness check failed: ${messageOf(error)}`;
+      return { problem, status: problem };
     }
   }
 
-  async function lookOnce(lagMs: number): Promise<void> {
-    const { ill, shown } = await examine(lagMs);
-    if (ill !== null && ill !== ailment) {
-      log.error(
-        { detail: ill },
-        'not well; the service manager is to restart this unless it passes',
-      );
+  async function checkAndNotify(lagMs: number): Promise<void> {
+    const { problem, status } = await check(lagMs);
+    if (problem !== null && problem !== lastProblem) {
+      log.error({ detail: problem }, 'unhealthy; systemd restarts this process unless it recovers');
     }
-    if (ill === null && ailment !== null) log.info('well again');
-    ailment = ill;
-    const status = `STATUS=${shown}`;
-    await tell(ill === null ? ['WATCHDOG=1', status] : [status]);
+    if (problem === null && lastProblem !== null) log.info('healthy again');
+    lastProblem = problem;
+    await notify(problem === null ? ['WATCHDOG=1', `STATUS=${status}`] : [`STATUS=${status}`]);
   }
 
   async function repeat(): Promise<void> {
     for (;;) {
-      const pauseMs = ailment === null ? options.intervalMs : LOOK_AGAIN_MS;
-      const sleptMs = clock.monotonicMs();
+      const pauseMs = lastProblem === null ? options.intervalMs : RECHECK_MS;
+      const startedMs = clock.monotonicMs();
       await clock.sleep(pauseMs, stopping.signal).catch(() => undefined);
       if (stopping.signal.aborted) return;
-      await lookOnce(clock.monotonicMs() - sleptMs - pauseMs);
+      await checkAndNotify(clock.monotonicMs() - startedMs - pauseMs);
     }
   }
 

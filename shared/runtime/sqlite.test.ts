@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { lockExclusively, openSqlite } from './sqlite.ts';
 
-it('keeps its files from everybody else', () => {
+it('creates its files without access for other users', () => {
   const home = mkdtempSync(join(tmpdir(), 'podwright-'));
   const folder = join(home, 'store');
   const database = openSqlite(join(folder, 'a.db'));

@@ -1,4 +1,4 @@
-/** The one home of node:sqlite: how every database file of ours is opened. */
+/** Opens SQLite databases; the only file that imports node:sqlite. */
 import { closeSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -14,18 +14,18 @@ const NO_DATABASE = [11, 26];
 const NOT_OPENED = [8, 14];
 /** SQLITE_READONLY_ROLLBACK. */
 const TO_BE_ROLLED_BACK = 776;
-/** The code itself; above it SQLite says more. */
+/** The low byte of an extended result code. */
 const PRIMARY_CODE = 0xff;
 
 /**
- * Opens `path` (or `:memory:`) with WAL and synchronous FULL: a commit that returned survives kill -9
- * and power loss. Creates the folder with mode 0700, the file and those beside it with 0600. Throws with its name.
+ * Opens `path` (or `:memory:`) with WAL and synchronous FULL: a returned commit survives kill -9 and power loss.
+ * Creates missing folders with mode 0700, the database and its journals with mode 0600. Errors name the file.
  */
 export function openSqlite(path: string): DatabaseSync {
   try {
     return openDurably(path);
   } catch (cause) {
-    // SQLite names no file.
+    // SQLite's messages do not name the file.
     throw new Error(`the database ${path} cannot be opened: ${messageOf(cause)}`, { cause });
   }
 }
@@ -39,12 +39,12 @@ function openDurably(path: string): DatabaseSync {
   return database;
 }
 
-/** Opens `path`, which has to be there, for reading alone: for a look beside the process whose it is. */
-export function openSqliteToRead(path: string): DatabaseSync {
+/** Opens an existing database read-only, while its owner may have it open. */
+export function openSqliteReadOnly(path: string): DatabaseSync {
   return new DatabaseSync(path, { readOnly: true, timeout: BUSY_TIMEOUT_MS });
 }
 
-/** Runs `body` in one IMMEDIATE transaction; rolls back and rethrows on any error. Not re-entrant. */
+/** Runs `body` in an IMMEDIATE transaction; rolls back and rethrows any error. Not re-entrant. */
 export function inTransaction<T>(database: DatabaseSync, body: () => T): T {
   database.exec('BEGIN IMMEDIATE');
   try {
@@ -58,8 +58,8 @@ export function inTransaction<T>(database: DatabaseSync, body: () => T): T {
 }
 
 /**
- * Takes an exclusive lock on `path` until the process ends, however it ends (the kernel drops it).
- * Throws when another process holds it: two daemons on one store would fight.
+ * Locks `path` exclusively until the process ends; the kernel releases the lock. Throws if another process has it, so
+ * that two daemons never share a store.
  */
 export function lockExclusively(path: string): DatabaseSync {
   createPrivately(path);
@@ -69,23 +69,26 @@ export function lockExclusively(path: string): DatabaseSync {
   return lock;
 }
 
-/** Whether a write failed because the disk, or the file by its bound, is full. */
+/** Returns true if a write failed because the disk is full or the file has reached its size limit. */
 export function isDiskFull(error: unknown): boolean {
   return hasErrcode(error, [FULL]);
 }
 
-/** Whether a file turned out to be none of SQLite's, or a part of one. */
-export function isNoDatabase(error: unknown): boolean {
+/** Returns true if a file is not a SQLite database, or is corrupt. */
+export function isNotADatabase(error: unknown): boolean {
   return hasErrcode(error, NO_DATABASE);
 }
 
-/** Whether SQLite may not open a file, or the journal beside it, as it has to. */
-export function isNotOpened(error: unknown): boolean {
+/** Returns true if SQLite could not open a file or its journal, for example for lack of permission. */
+export function isOpenFailure(error: unknown): boolean {
   return hasErrcode(error, NOT_OPENED);
 }
 
-/** Whether a process died while it wrote a file that was none of WAL: the next one that may write puts it back. */
-export function isToBeRolledBack(error: unknown): boolean {
+/**
+ * Returns true if a process died while it wrote to a database without WAL. The next process that opens it for writing
+ * rolls it back.
+ */
+export function needsRollback(error: unknown): boolean {
   return error instanceof Error && 'errcode' in error && error.errcode === TO_BE_ROLLED_BACK;
 }
 
@@ -94,7 +97,7 @@ function hasErrcode(error: unknown, codes: readonly number[]): boolean {
   return codes.includes(Number(error.errcode) & PRIMARY_CODE);
 }
 
-/** SQLite gives its journals the mode of the database, and leaves an empty file as it was made. */
+/** Creates an empty file with mode 0600; SQLite keeps its mode and gives it to the journals. */
 function createPrivately(path: string): void {
   makeFolder(dirname(path));
   closeSync(openSync(path, 'a', 0o600));

@@ -1,13 +1,13 @@
-/** One thread that answers calls in their order, for work that would hold up the event loop. */
+/** Calls to a worker thread that runs them in order, for work that would block the event loop. */
 import { parentPort, Worker } from 'node:worker_threads';
 import { messageOf } from './errors.ts';
 
 export type ThreadCalls<Request, Answer> = {
-  /** Rejects with what the work threw, as text, or when the thread ended. */
+  /** Rejects with the message of an error thrown in the thread, or if the thread ends. */
   call(request: Request): Promise<Answer>;
-  /** Calls that are not answered yet. */
+  /** Number of pending calls. */
   waiting(): number;
-  /** Ends the thread; what waits is rejected. */
+  /** Ends the thread and rejects pending calls. */
   close(): Promise<void>;
 };
 
@@ -15,8 +15,8 @@ export type ThreadCall<Request> = { id: number; request: Request };
 export type ThreadAnswer<Answer> = { id: number } & ({ answer: Answer } | { error: string });
 
 /**
- * The thread runs `module`, which answers every ThreadCall with a ThreadAnswer. It starts at once and keeps no process
- * from ending while nothing waits.
+ * Starts a thread that runs `module`, which must respond to every ThreadCall with a ThreadAnswer. Without pending
+ * calls, the thread does not prevent the process from exiting.
  */
 export function createThreadCalls<Request, Answer>(
   module: URL,
@@ -61,7 +61,7 @@ export function createThreadCalls<Request, Answer>(
   };
 }
 
-/** The thread's side: answers each call with what `work` makes of it. */
+/** Runs in the thread: responds to each call with the result of `work`. */
 export function answerThreadCalls<Request, Answer>(
   work: (request: Request) => Answer | Promise<Answer>,
 ): void {

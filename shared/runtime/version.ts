@@ -1,9 +1,7 @@
-/** The product's version, reported by every process. Kept equal to package.json by a test. */
+/** The product's version, reported by every process. A test compares it with package.json. */
 export const VERSION = '0.1.0';
 
-/** How versions are ordered. Pure. */
-
-/** Below, at or above 0 as the versions are ordered, by their numbers; null where one has none. */
+/** Compares dotted version numbers; the result is below, at or above 0. Null if either begins with no number. */
 export function compareVersions(one: string, other: string): number | null {
   const [left, right] = [numbersOf(one), numbersOf(other)];
   if (left === null || right === null) return null;

@@ -20,7 +20,7 @@ export type AccountProof = z.output<typeof AccountProof>;
 const textOf = (accountId: string, timestamp: number): Uint8Array =>
   new TextEncoder().encode(`podwright-account-v1\n${accountId}\n${timestamp}`);
 
-export async function proveAccount(
+export async function signAccountProof(
   signer: Signer,
   accountId: string,
   nowMs: number,
@@ -31,7 +31,7 @@ export async function proveAccount(
 }
 
 /** Whether the hotkey signed it for this account; its age is for the caller to judge. */
-export function isProofOf(accountId: string, proof: AccountProof): boolean {
+export function verifyAccountProof(accountId: string, proof: AccountProof): boolean {
   const key = publicKeyOf(proof.hotkey);
   const signature = signatureFromHex(proof.signature.toLowerCase());
   if (key === null || signature === null) return false;

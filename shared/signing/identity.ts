@@ -2,7 +2,7 @@
 import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 import { join } from 'node:path';
 import { ConfigError } from '../runtime/config.ts';
-import { readOrMakePrivateFile, readPrivateFile } from '../runtime/files.ts';
+import { readOrCreatePrivateFile, readPrivateFile } from '../runtime/files.ts';
 import type { Random } from '../runtime/random.ts';
 import { type Pin, pinOf } from '../tls/peer.ts';
 import { sha256Hex } from './signed-request.ts';
@@ -26,7 +26,7 @@ const PUBLIC_PREFIX = Buffer.from('302a300506032b6570032100', 'hex');
 /** Reads the key in `home`, made on the first call; mode 0600. Throws when others may read it. */
 export function openIdentity(home: string, random: Random): Identity {
   const path = join(home, KEY_FILE);
-  const seed = readOrMakePrivateFile(path, () => random.bytes(SEED_BYTES), random);
+  const seed = readOrCreatePrivateFile(path, () => random.bytes(SEED_BYTES), random);
   return identityFrom(checked(seed, path));
 }
 
@@ -72,7 +72,7 @@ export function verifyIdentity(publicKey: string, text: string, signature: Uint8
 }
 
 /** The pin of the certificate that such an identity makes itself; null as for `publicKeyObject`. */
-export function ownPinOf(publicKey: string): Pin | null {
+export function selfSignedPin(publicKey: string): Pin | null {
   const key = publicKeyObject(publicKey);
   return key === null ? null : pinOf(key);
 }
@@ -80,7 +80,7 @@ export function ownPinOf(publicKey: string): Pin | null {
 // MERGED shared/signing/identity.ts: The signature under an answer: over status, body and the nonce of the request (validator reference 2.4). Pure.
 export const RESPONSE_SIGNATURE_HEADER = 'x-podwright-response-signature';
 
-export type AnswerParts = {
+export type ResponseParts = {
   status: number;
   /** As sent; empty when there is none. */
   body: Uint8Array | string;
@@ -89,20 +89,20 @@ export type AnswerParts = {
   executorId: string;
 };
 
-export function signAnswer(identity: Identity, parts: AnswerParts): string {
+export function signResponse(identity: Identity, parts: ResponseParts): string {
   return toHex(identity.sign(answerText(parts)));
 }
 
 /** `signature` as the header had it; false for anything but a valid one. */
-export function isAnswerSigned(
+export function isResponseSigned(
   publicKey: string,
-  parts: AnswerParts,
+  parts: ResponseParts,
   signature: string | null,
 ): boolean {
   const bytes = signatureFromHex(signature ?? '');
   return bytes !== null && verifyIdentity(publicKey, answerText(parts), bytes);
 }
 
-function answerText({ status, body, nonce, executorId }: AnswerParts): string {
+function answerText({ status, body, nonce, executorId }: ResponseParts): string {
   return ['podwright-res-v1', String(status), sha256Hex(body), nonce, executorId].join('\n');
 }

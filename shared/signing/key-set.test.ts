@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { partsToSign, signatureHeaders } from '../../test/fakes/agents/sign-request.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
-import { KeySet, signKeySet, trustedBy } from './key-set.ts';
+import { KeySet, signKeySet, trustedKeys } from './key-set.ts';
 import {
   type AuthFailure,
   createReplayCache,
@@ -38,7 +38,7 @@ function rotation(change: object = {}): KeySet {
 
 describe('a signed key set', () => {
   it('lets both keys command for a while, then the new one alone, then nobody', async () => {
-    const keys = trustedBy(ROOTS, signKeySet(rotation(), oldKey));
+    const keys = trustedKeys(ROOTS, signKeySet(rotation(), oldKey));
     const clock = createManualClock(START_MS - 10_000);
     const failures: AuthFailure[] = [];
     const verifier = createRequestVerifier({
@@ -79,10 +79,10 @@ describe('a signed key set', () => {
 
   it('leaves roots that it does not name as they are, and takes those away that it revokes', () => {
     const hotkeys = (keys: TrustedKey[]) => keys.map(({ hotkey }) => hotkey);
-    const rotated = trustedBy(ROOTS, signKeySet(rotation(), oldKey));
+    const rotated = trustedKeys(ROOTS, signKeySet(rotation(), oldKey));
     expect(hotkeys(rotated)).toEqual([oldKey.hotkey, newKey.hotkey, reader.hotkey]);
     const revoked = rotation({ revoked: [oldKey.hotkey, reader.hotkey] });
-    expect(hotkeys(trustedBy(ROOTS, signKeySet(revoked, oldKey)))).toEqual([newKey.hotkey]);
+    expect(hotkeys(trustedKeys(ROOTS, signKeySet(revoked, oldKey)))).toEqual([newKey.hotkey]);
   });
 
   it.each<[string, () => ReturnType<typeof signKeySet>, RegExp]>([
@@ -100,7 +100,7 @@ describe('a signed key set', () => {
       /signature is not that of/,
     ],
   ])('counts for nothing when signed %s', (_, signed, message) => {
-    expect(() => trustedBy(ROOTS, signed())).toThrow(message);
+    expect(() => trustedKeys(ROOTS, signed())).toThrow(message);
   });
 
   it.each<[string, object]>([

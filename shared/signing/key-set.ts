@@ -60,7 +60,7 @@ export function signKeySet(keySet: KeySet, signer: LocalSigner): SignedKeySet {
  * The keys to trust where `roots` are trusted without a set: those of the set with their windows, and the roots that
  * it does not name, all but the revoked. Throws Error for a set that no root with the role to command has signed.
  */
-export function trustedBy(roots: readonly TrustedKey[], signed: SignedKeySet): TrustedKey[] {
+export function trustedKeys(roots: readonly TrustedKey[], signed: SignedKeySet): TrustedKey[] {
   const root = roots.find(({ hotkey }) => hotkey === signed.ss58);
   if (root === undefined || !root.roles.includes(SIGNING_ROLE)) {
     throw new Error(`signed by ${signed.ss58}, which is no key in the role ${SIGNING_ROLE}`);

@@ -103,7 +103,7 @@ export function createRequestVerifier(options: RequestVerifierOptions) {
       if (read.timestampMs < startedMs) throw refuse('before_start', read.signer);
       if (read.audience !== audience) throw refuse('audience', read.signer);
       if (key === undefined) throw refuse('signer', read.signer);
-      if (!isInWindow(key, clock.now())) throw refuse('key_window', read.signer);
+      if (!isKeyValidAt(key, clock.now())) throw refuse('key_window', read.signer);
       if (!key.roles.some((role) => allowed.includes(role))) throw refuse('role', read.signer);
       if (replay.has(read.signer, read.nonce, clock.now())) throw refuse('replay', read.signer);
       const [rawPath = '', rawQuery = ''] = splitOnce(request.url, '?');
@@ -134,7 +134,7 @@ function decoded(key: TrustedKey): TrustedKey & { publicKey: Uint8Array } {
 }
 
 /** Whether a key counts at that time. */
-export function isInWindow(
+export function isKeyValidAt(
   { notBeforeMs, notAfterMs }: Pick<TrustedKey, 'notBeforeMs' | 'notAfterMs'>,
   nowMs: number,
 ): boolean {

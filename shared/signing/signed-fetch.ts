@@ -3,7 +3,7 @@
 import type { Clock } from '../runtime/clock.ts';
 import type { Random } from '../runtime/random.ts';
 import { currentRequestId } from '../runtime/request-context.ts';
-import { currentTraceparent, inSpan, type SpanWish } from '../telemetry/tracing.ts';
+import { currentTraceparent, inSpan, type SpanOptions } from '../telemetry/tracing.ts';
 import { type OutgoingInit, PLAIN_TRANSPORT, type Transport } from '../tls/transport.ts';
 import { MAX_SKEW_MS } from './request-verifier.ts';
 import { SIGNATURE_HEADERS, signedHeaders } from './signed-request.ts';
@@ -20,7 +20,7 @@ export type SignedFetchOptions = {
   /** As fetch itself does when absent. */
   transport?: Transport;
   /** Given each answer and its request's nonce; returns the answer to go on with, or rejects. */
-  checkAnswer?(answer: Response, nonce: string): Promise<Response>;
+  checkResponse?(answer: Response, nonce: string): Promise<Response>;
 };
 
 export type OutgoingRequest = {
@@ -50,7 +50,7 @@ export function createSignedFetch(options: SignedFetchOptions): SignedFetch {
         .clone()
         .text()
         .catch(() => '');
-      const serverTimeMs = timeToSignAgain(refusal, clock.now());
+      const serverTimeMs = serverTimeForRetry(refusal, clock.now());
       if (serverTimeMs === null) return first;
       await first.body?.cancel();
       return send(options, request, serverTimeMs);
@@ -63,7 +63,7 @@ const ID = /[0-9a-f]{8}-[0-9a-f-]{27}/g;
 function spanWishOf(
   { audience, baseUrl }: SignedFetchOptions,
   { method, path }: OutgoingRequest,
-): SpanWish {
+): SpanOptions {
   const [place = ''] = path.split('?', 1);
   const attributes = {
     'http.request.method': method,
@@ -78,7 +78,7 @@ async function send(
   request: OutgoingRequest,
   timestampMs: number,
 ): Promise<Response> {
-  const { transport = PLAIN_TRANSPORT, checkAnswer } = options;
+  const { transport = PLAIN_TRANSPORT, checkResponse } = options;
   const url = new URL(options.baseUrl + request.path);
   const { method, body = '', signal } = request;
   const signed = await signedHeaders(options, { method, url, body, timestampMs });
@@ -98,11 +98,11 @@ async function send(
     ...(signal === undefined ? {} : { signal }),
   };
   const answer = await transport.fetch(url, init);
-  return checkAnswer?.(answer, signed[SIGNATURE_HEADERS.nonce] ?? '') ?? answer;
+  return checkResponse?.(answer, signed[SIGNATURE_HEADERS.nonce] ?? '') ?? answer;
 }
 
 /** The server's time out of a refusal that asks for another signature, if it is near ours; else null. */
-export function timeToSignAgain(refusal: string, nowMs: number): number | null {
+export function serverTimeForRetry(refusal: string, nowMs: number): number | null {
   if (refusal.length > MAX_REFUSAL_BYTES || !refusal.includes('clock_or_restart')) return null;
   const time = Number(/"server_time_ms":(\d{13})\b/.exec(refusal)?.[1]);
   return Math.abs(time - nowMs) <= 2 * MAX_SKEW_MS ? time : null;

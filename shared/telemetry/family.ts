@@ -44,6 +44,6 @@ export function registerFamily(registry: Registry, family: Family): void {
 }
 
 /** A sample without labels, if there is a value. */
-export function single(value: number | null | undefined): Sample[] {
+export function unlabelled(value: number | null | undefined): Sample[] {
   return value === null || value === undefined ? [] : [{ labels: {}, value }];
 }

@@ -10,7 +10,7 @@ import { systemRandom } from '../runtime/random.ts';
 import { createSignedFetch } from '../signing/signed-fetch.ts';
 import { createSigner } from '../signing/sr25519.ts';
 import { createOtlpTracer, formatTraceparent, parseTraceparent } from './otlp-tracer.ts';
-import { currentTraceparent, inSpan, startTracing, wantsTracing } from './tracing.ts';
+import { currentTraceparent, inSpan, isTracingConfigured, startTracing } from './tracing.ts';
 
 const clock = createManualClock();
 const lines: { msg: string }[] = [];
@@ -44,21 +44,21 @@ afterAll(async () => {
   await receiver.close();
 });
 
-async function serve(believesTraces: boolean, handler: () => Promise<unknown>): Promise<string> {
+async function serve(acceptTraceparent: boolean, handler: () => Promise<unknown>): Promise<string> {
   const log = createLog({ name: 'test', level: 'silent' });
   const ports = { log, clock, random: systemRandom, bodyLimitBytes: 1_000 };
-  const server = createHttpServer({ ...ports, believesTraces });
+  const server = createHttpServer({ ...ports, acceptTraceparent });
   server.get('/v1/pods/:id', handler);
   servers.push(server);
   return server.listen({ host: '127.0.0.1', port: 0 });
 }
 
 it('is off unless the standard variables name a collector', async () => {
-  expect(wantsTracing({})).toBe(false);
+  expect(isTracingConfigured({})).toBe(false);
   const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318' };
-  expect(wantsTracing(endpoint)).toBe(true);
-  expect(wantsTracing({ ...endpoint, OTEL_SDK_DISABLED: 'true' })).toBe(false);
-  expect(wantsTracing({ ...endpoint, OTEL_TRACES_EXPORTER: 'none' })).toBe(false);
+  expect(isTracingConfigured(endpoint)).toBe(true);
+  expect(isTracingConfigured({ ...endpoint, OTEL_SDK_DISABLED: 'true' })).toBe(false);
+  expect(isTracingConfigured({ ...endpoint, OTEL_TRACES_EXPORTER: 'none' })).toBe(false);
   const tracing = await startTracing('test', {}, { clock: systemClock, log });
   await fetch(`${front}/v1/pods/${ID}`);
   const off = await inSpan({ name: 'x', kind: 'internal' }, async () => currentTraceparent());
@@ -105,7 +105,7 @@ it('tells a collector of a request, its hop and what was done there, in one trac
 it('refuses an endpoint that is no URL of the web, by its name', () => {
   for (const name of ['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT']) {
     for (const place of ['localhost:4318', 'x', 'grpc://127.0.0.1:4317']) {
-      expect(() => wantsTracing({ [name]: place })).toThrow(`${name}: has to be`);
+      expect(() => isTracingConfigured({ [name]: place })).toThrow(`${name}: has to be`);
     }
   }
 });

@@ -7,7 +7,7 @@ import { type Clock, withDeadline } from '../runtime/clock.ts';
 import { ConfigError, type Environment } from '../runtime/config.ts';
 import type { Log } from '../runtime/log.ts';
 
-export type SpanWish = {
+export type SpanOptions = {
   /** Few different ones: routes and operations, no ids. */
   name: string;
   kind: 'server' | 'client' | 'internal';
@@ -24,33 +24,33 @@ export type OpenSpan = {
 
 export type Tracer = {
   /** `parent`: a traceparent; null or malformed: the span is a trace's first. */
-  open(wish: SpanWish, parent: string | null): OpenSpan;
+  open(wish: SpanOptions, parent: string | null): OpenSpan;
 };
 
 const storage = new AsyncLocalStorage<OpenSpan>();
 let tracer: Tracer | null = null;
 
 /** Null: nobody traces. */
-export function traceWith(chosen: Tracer | null): void {
+export function setTracer(chosen: Tracer | null): void {
   tracer = chosen;
 }
 
 /** Null where nobody traces. Without `parent` it is part of what is under way. */
-export function openSpan(wish: SpanWish, parent?: string): OpenSpan | null {
+export function openSpan(wish: SpanOptions, parent?: string): OpenSpan | null {
   return tracer?.open(wish, parent ?? currentTraceparent()) ?? null;
 }
 
 /** `work`, and all that comes of it, is part of the span. */
-export function within<T>(span: OpenSpan | null, work: () => T): T {
+export function withSpan<T>(span: OpenSpan | null, work: () => T): T {
   return span === null ? work() : storage.run(span, work);
 }
 
 /** A span as long as `work` takes. */
-export async function inSpan<T>(wish: SpanWish, work: () => Promise<T>): Promise<T> {
+export async function inSpan<T>(wish: SpanOptions, work: () => Promise<T>): Promise<T> {
   const span = openSpan(wish);
   if (span === null) return work();
   try {
-    const result = await within(span, work);
+    const result = await withSpan(span, work);
     span.end(null);
     return result;
   } catch (error) {
@@ -75,7 +75,7 @@ export type Tracing = {
 };
 
 /** Throws ConfigError when an endpoint is no http(s) URL. */
-export function wantsTracing(environment: Environment): boolean {
+export function isTracingConfigured(environment: Environment): boolean {
   if (environment['OTEL_SDK_DISABLED'] === 'true') return false;
   if (environment['OTEL_TRACES_EXPORTER'] === 'none') return false;
   const given = ENDPOINTS.filter((name) => Boolean(environment[name]));
@@ -88,19 +88,19 @@ export function wantsTracing(environment: Environment): boolean {
   return given.length > 0;
 }
 
-/** `serviceName` counts unless OTEL_SERVICE_NAME says otherwise. Rejects with ConfigError as `wantsTracing` does. */
+/** `serviceName` counts unless OTEL_SERVICE_NAME says otherwise. Rejects with ConfigError as `isTracingConfigured` does. */
 export async function startTracing(
   serviceName: string,
   environment: Environment,
   { clock, log }: { clock: Clock; log: Log },
 ): Promise<Tracing> {
-  if (!wantsTracing(environment)) return { close: async () => undefined };
+  if (!isTracingConfigured(environment)) return { close: async () => undefined };
   const { createOtlpTracer } = await import('./otlp-tracer.ts');
   const { tracer, close } = createOtlpTracer(serviceName, log);
-  traceWith(tracer);
+  setTracer(tracer);
   return {
     async close() {
-      traceWith(null);
+      setTracer(null);
       await withDeadline(clock, CLOSE_WITHIN_MS, close()).catch(() => undefined);
     },
   };

@@ -38,7 +38,7 @@ const MAX_FILE_BYTES = 256 * 1024;
  * Files of somebody else's making, which `prefix`_TLS_CERT and _TLS_KEY name, read anew each time: whoever renews them
  * replaces them. What it gives throws ConfigError that names the variable and the file, and nothing of what is in it.
  */
-export function certificateFiles(
+export function certificateFromFiles(
   certFile: string,
   keyFile: string,
   prefix: string,
@@ -76,7 +76,7 @@ function parsed<T>(parse: () => T, refusal: string): T {
   }
 }
 
-export type OwnCertificateOptions = {
+export type SelfSignedOptions = {
   /** Where it is kept; mode 0600. */
   file: string;
   /** ed25519: stays the same, and with it the pin. */
@@ -86,7 +86,7 @@ export type OwnCertificateOptions = {
   random: Random;
 };
 
-export function ownCertificate(options: OwnCertificateOptions): CertificateSource {
+export function selfSignedCertificate(options: SelfSignedOptions): CertificateSource {
   const { file, privateKey, clock } = options;
   const key = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
   return () => {
@@ -99,7 +99,7 @@ export function ownCertificate(options: OwnCertificateOptions): CertificateSourc
 }
 
 /** Null where there is none, or none of this key. */
-function readKept({ file, privateKey }: OwnCertificateOptions) {
+function readKept({ file, privateKey }: SelfSignedOptions) {
   const bytes = readPrivateFile(file);
   if (bytes === null) return null;
   try {
@@ -109,7 +109,7 @@ function readKept({ file, privateKey }: OwnCertificateOptions) {
   }
 }
 
-function renewed({ privateKey, name, clock, random }: OwnCertificateOptions): string {
+function renewed({ privateKey, name, clock, random }: SelfSignedOptions): string {
   const notBeforeMs = clock.now() - BACKDATED_MS;
   const notAfterMs = clock.now() + LIFETIME_MS;
   const serial = random.bytes(SERIAL_BYTES);
@@ -126,14 +126,14 @@ function describe(cert: string, privateKey: KeyObject): Omit<ListenerCertificate
 type GivenFiles = { certFile: string | undefined; keyFile: string | undefined; prefix: string };
 
 /** Either of the two: given files go before our own. Null where the listener is plain. */
-export function certificatesFor(
+export function chooseCertificateSource(
   isSecure: boolean,
   { certFile, keyFile, prefix }: GivenFiles,
-  own: OwnCertificateOptions,
+  own: SelfSignedOptions,
 ): CertificateSource | null {
   if (!isSecure) return null;
-  if (certFile === undefined || keyFile === undefined) return ownCertificate(own);
-  return certificateFiles(certFile, keyFile, prefix);
+  if (certFile === undefined || keyFile === undefined) return selfSignedCertificate(own);
+  return certificateFromFiles(certFile, keyFile, prefix);
 }
 
 // MERGED shared/tls/listener-certificate.ts: Shows the renewed certificate, ours or the given one, without a restart.

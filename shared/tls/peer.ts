@@ -52,7 +52,7 @@ export class PeerRefused extends Error {
 const MAX_DEPTH = 5;
 
 /** The refusal that `error` is or came from, or null. */
-export function peerRefusalIn(error: unknown): PeerRefused | null {
+export function findPeerRefusal(error: unknown): PeerRefused | null {
   let at = error;
   for (let depth = 0; depth < MAX_DEPTH && at instanceof Error; depth += 1) {
     if (at instanceof PeerRefused) return at;

@@ -1,6 +1,6 @@
 /** Where TLS is needed: everywhere but within one machine. Pure. */
 
-import { allOrNone, type ConfigProblem, type IsGiven } from '../runtime/config.ts';
+import { allOrNone, type ConfigProblem, type IsSet } from '../runtime/config.ts';
 
 /** When a listener serves TLS; `auto`: unless it listens on the loopback address. */
 export const TLS_MODES = ['auto', 'on', 'off'] as const;
@@ -14,7 +14,7 @@ export function isLoopback(host: string): boolean {
 }
 
 /** False where somebody between here and there could read what is sent; what is no URL at all passes. */
-export function isPrivateUrl(url: string): boolean {
+export function isSecureUrl(url: string): boolean {
   if (!URL.canParse(url)) return true;
   const { protocol, hostname } = new URL(url);
   return protocol === 'https:' || isLoopback(hostname);
@@ -32,7 +32,7 @@ export type ListenerChoice = {
   host: string | undefined;
   /** Whether plain HTTP away from loopback was asked for by name. */
   acknowledged: boolean | undefined;
-  isGiven: IsGiven;
+  isGiven: IsSet;
 };
 
 /** What is wrong with the variables of a listener taken together. */

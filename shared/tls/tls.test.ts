@@ -13,16 +13,16 @@ import { type Clock, systemClock } from '../runtime/clock.ts';
 import { ConfigError } from '../runtime/config.ts';
 import { createLog } from '../runtime/log.ts';
 import { systemRandom } from '../runtime/random.ts';
-import { identityFrom, ownPinOf } from '../signing/identity.ts';
+import { identityFrom, selfSignedPin } from '../signing/identity.ts';
 import { createSignedFetch } from '../signing/signed-fetch.ts';
 import { createSigner } from '../signing/sr25519.ts';
 import {
-  certificateFiles,
+  certificateFromFiles,
   LIFETIME_MS,
-  ownCertificate,
   RENEWED_BEFORE_MS,
+  selfSignedCertificate,
 } from './listener-certificate.ts';
-import { peerRefusalIn } from './peer.ts';
+import { findPeerRefusal } from './peer.ts';
 import { createSecureTransport, type Transport, type Trust } from './transport.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'podwright-tls-'));
@@ -30,7 +30,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 const log = createLog({ name: 'test', level: 'silent' });
 const honest = identityFrom(new Uint8Array(32).fill(1));
 const stranger = identityFrom(new Uint8Array(32).fill(2));
-const pin = ownPinOf(honest.publicKey) ?? 'anybody';
+const pin = selfSignedPin(honest.publicKey) ?? 'anybody';
 
 const open: { close(): unknown }[] = [];
 afterEach(async () => {
@@ -41,7 +41,7 @@ afterEach(async () => {
 function certificateOf(identity = honest, clock: Clock = systemClock, name = 'localhost') {
   const file = join(folder, `${systemRandom.uuid()}.crt`);
   const { privateKey } = identity;
-  return ownCertificate({ file, privateKey, name, clock, random: systemRandom })();
+  return selfSignedCertificate({ file, privateKey, name, clock, random: systemRandom })();
 }
 
 async function serve(certificate = certificateOf()) {
@@ -98,7 +98,7 @@ const post = { method: 'POST', path: '/echo', body };
 async function refusalOf(work: Promise<unknown>): Promise<string | undefined> {
   return work.then(
     () => 'nothing was refused',
-    (error) => peerRefusalIn(error)?.reason ?? String(error),
+    (error) => findPeerRefusal(error)?.reason ?? String(error),
   );
 }
 
@@ -208,17 +208,19 @@ it('keeps its certificate over restarts, renews it in time, and has one pin thro
   const file = join(folder, 'kept.crt');
   const { privateKey } = honest;
   const options = { file, privateKey, name: 'x', clock, random: systemRandom };
-  const first = ownCertificate(options)();
+  const first = selfSignedCertificate(options)();
   expect(statSync(file).mode & 0o777).toBe(0o600);
   await clock.advance(LIFETIME_MS - RENEWED_BEFORE_MS - 60_000);
-  expect(ownCertificate(options)()).toEqual(first);
+  expect(selfSignedCertificate(options)()).toEqual(first);
   await clock.advance(120_000);
-  const renewed = ownCertificate(options)();
+  const renewed = selfSignedCertificate(options)();
   expect(renewed.cert).not.toBe(first.cert);
   expect([renewed.pin, renewed.notAfterMs > first.notAfterMs]).toEqual([pin, true]);
   writeFileSync(file, 'half a certificate');
-  expect(ownCertificate(options)().pin).toBe(pin);
-  expect(ownCertificate({ ...options, privateKey: stranger.privateKey })().pin).not.toBe(pin);
+  expect(selfSignedCertificate(options)().pin).toBe(pin);
+  expect(selfSignedCertificate({ ...options, privateKey: stranger.privateKey })().pin).not.toBe(
+    pin,
+  );
 });
 
 it('reads given files anew each time, and refuses a key that is of another certificate', () => {
@@ -226,7 +228,7 @@ it('reads given files anew each time, and refuses a key that is of another certi
   const given = certificateOf();
   writeFileSync(certFile, given.cert);
   writeFileSync(keyFile, given.key);
-  const read = certificateFiles(certFile, keyFile, 'AGENT');
+  const read = certificateFromFiles(certFile, keyFile, 'AGENT');
   expect(read()).toEqual(given);
   writeFileSync(certFile, certificateOf(stranger).cert);
   expect(read).toThrow('of another key');

@@ -2,7 +2,7 @@
 
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';
-import { forRequest } from '#shared/runtime/request-context.ts';
+import { withRequestId } from '#shared/runtime/request-context.ts';
 import { median, type Row, ratioAtMost } from '../measure/row.ts';
 
 const REQUESTS = 20_000;
@@ -23,7 +23,7 @@ export async function requestContextCost(): Promise<Row> {
   const reference: number[] = [];
   for (let round = 0; round < ROUNDS; round += 1) {
     reference.push(await microseconds(request));
-    ours.push(await microseconds(() => forRequest(REQUEST_ID, request)));
+    ours.push(await microseconds(() => withRequestId(REQUEST_ID, request)));
   }
   const measured = { ours: median(ours), reference: median(reference) };
   const name = `${WAITS} waits and a log line of a request`;

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, expect, it } from 'vitest';
 import type { z } from 'zod';
-import { refusalFrom } from '#shared/api/agent/agent-client.ts';
+import { agentError } from '#shared/api/agent/agent-client.ts';
 import {
   type ChallengeRequest,
   Commitment,
@@ -70,7 +70,7 @@ function serve(): void {
 
 async function post<T>(schema: z.ZodType<T>, url: string, payload: object): Promise<T> {
   const { statusCode, body } = await server.inject({ method: 'POST', url, payload });
-  if (statusCode !== 200) throw refusalFrom(statusCode, JSON.parse(body));
+  if (statusCode !== 200) throw agentError(statusCode, JSON.parse(body));
   return schema.parse(JSON.parse(body));
 }
 

@@ -1,7 +1,7 @@
 /** The configuration of every process, as its program says it and as the README tells it. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { lookAtConfig } from '#shared/runtime/config.ts';
+import { inspectConfig } from '#shared/runtime/config.ts';
 import { COMPILE_CACHE } from '#shared/runtime/node-process.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import { AGENT_CONFIG } from '../../agent/config.ts';
@@ -115,7 +115,7 @@ describe.each(PROGRAMS)('$main', (program) => {
 describe('the README', () => {
   const rows = configurationRows(readFileSync(`${ROOT}README.md`, 'utf8'));
   const settings = [AGENT_CONFIG, SSH_CONFIG, CENTRAL_CONFIG, VALIDATOR_CONFIG].flatMap(
-    (spec) => lookAtConfig<Record<string, never>>(spec as never, {}).settings,
+    (spec) => inspectConfig<Record<string, never>>(spec as never, {}).settings,
   );
 
   it('names every variable, and no other', () => {

@@ -6,11 +6,11 @@ import {
   type ConfigProblem,
   type ConfigSpec,
   type Environment,
-  type IsGiven,
+  type IsSet,
   parseConfig,
   secret,
 } from '#shared/runtime/config.ts';
-import { isPrivateUrl } from '#shared/tls/tls-mode.ts';
+import { isSecureUrl } from '#shared/tls/tls-mode.ts';
 import { TARGETS } from './delivery/webhooks/webhook-post.ts';
 import { PayoutVariable } from './money/payouts/payout-variable.ts';
 import { NODE_PLACES } from './providers/node-address.ts';
@@ -109,7 +109,7 @@ export const SURROUNDINGS = {
   CENTRAL_CHAT_SCOPE: z.string().default('identify'),
   /** Base address of the central miner server; without it nothing is synchronised. */
   CENTRAL_MINER_URL: HttpUrl.refine(
-    isPrivateUrl,
+    isSecureUrl,
     'https:// away from this machine, for the token goes there',
   ).optional(),
   /** Sent to it as a bearer token. */
@@ -148,7 +148,7 @@ const GROUPS: readonly (readonly string[])[] = [S3_KEYS, CHAT_MEMBERS, STRIPE_SE
 /** What these variables have to be like together. */
 export function surroundingProblems(
   { CENTRAL_PAYMENTS: payments }: Partial<SurroundingsConfig>,
-  isGiven: IsGiven,
+  isGiven: IsSet,
 ): ConfigProblem[] {
   const problems = GROUPS.flatMap((names) => allOrNone(names, isGiven));
   const name = 'CENTRAL_PAYMENTS';

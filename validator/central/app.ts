@@ -1,6 +1,6 @@
 /** The central API's composition root: ports in, one HTTP server with every route out. */
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
-import type { Vitals } from '#shared/runtime/liveness.ts';
+import type { Liveness } from '#shared/runtime/liveness.ts';
 import { runEach } from '#shared/runtime/loop.ts';
 import { isPostgres } from '../database/engine.ts';
 import { createMembership } from './accounts/accounts.ts';
@@ -89,7 +89,7 @@ export type Central = {
   /** Starts the periodic work. */
   start(): void;
   /** How the periodic work and the database are, once started. */
-  vitals(): Vitals;
+  vitals(): Liveness;
   /** Ends streams and jobs, finishes requests, closes the listener and the way to the mail server. The database stays the caller's. */
   close(): Promise<void>;
 };
@@ -279,7 +279,7 @@ export async function createCentral(
     },
     vitals() {
       return {
-        sinceTurnMs: Math.max(market.sinceSyncMs(), schedule.sinceLookMs()),
+        heartbeatAgeMs: Math.max(market.sinceSyncMs(), schedule.sinceLookMs()),
         storeProblem: processes.problemOfStore(),
         engine: 'unused',
       };

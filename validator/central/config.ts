@@ -1,11 +1,11 @@
 /** The configuration of a central API that runs alone: CENTRAL_* variables. */
 import { join } from 'node:path';
 import { z } from 'zod';
-import { ListenAddress, portClash } from '#shared/http/listen.ts';
+import { ListenAddress, portConflict } from '#shared/http/listen.ts';
 import { type ConfigSpec, type Environment, parseConfig } from '#shared/runtime/config.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { Pin } from '#shared/tls/peer.ts';
-import { isPrivateUrl } from '#shared/tls/tls-mode.ts';
+import { isSecureUrl } from '#shared/tls/tls-mode.ts';
 import { databaseProblems } from '../database/open-database.ts';
 import { SURROUNDINGS, surroundingProblems } from './adapters-config.ts';
 import { DatabasePlace } from './platform/central-home.ts';
@@ -28,7 +28,7 @@ const Schema = z.object({
   /** Base address of the gateway of the validator that relays to agents. */
   CENTRAL_GATEWAY_URL: z
     .url({ protocol: /^https?$/ })
-    .refine(isPrivateUrl, 'https:// away from this machine, for it carries secrets'),
+    .refine(isSecureUrl, 'https:// away from this machine, for it carries secrets'),
   /** By which its certificate is known, `sha256//…=` as the validator logs it; the system's authorities when absent. */
   CENTRAL_GATEWAY_PIN: Pin.optional(),
   /** The hotkey of that validator. */
@@ -57,7 +57,7 @@ export const CENTRAL_CONFIG: ConfigSpec<typeof Schema.shape> = {
   rules: (right, isGiven) => [
     ...surroundingProblems(right, isGiven),
     ...databaseProblems('CENTRAL_DATABASE', right.CENTRAL_DATABASE),
-    ...portClash('CENTRAL_METRICS_LISTEN', right.CENTRAL_METRICS_LISTEN, {
+    ...portConflict('CENTRAL_METRICS_LISTEN', right.CENTRAL_METRICS_LISTEN, {
       host: right.CENTRAL_HOST,
       port: right.CENTRAL_PORT,
       names: 'CENTRAL_HOST and CENTRAL_PORT',

@@ -2,16 +2,16 @@
 import {
   CONFIG_COMMANDS_HELP,
   ConfigError,
+  errorMessages,
   exitStatusOf,
-  lookAtConfig,
-  problemsOf,
+  inspectConfig,
   runConfigCommand,
 } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { stopOnSignal } from '#shared/runtime/node-process.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { VERSION } from '#shared/runtime/version.ts';
-import { wantsTracing } from '#shared/telemetry/tracing.ts';
+import { isTracingConfigured } from '#shared/telemetry/tracing.ts';
 import { CENTRAL_CONFIG, centralSeedFileIn, readCentralConfig } from './config.ts';
 
 const HELP = `podwright central API ${VERSION}
@@ -30,8 +30,8 @@ async function run([argument, ...more]: readonly string[]): Promise<void> {
   if (argument === '--help') return print(HELP);
   if (argument === '--version') return print(`${VERSION}\n`);
   if (argument === '--check-config' || argument === '--print-config') {
-    const look = lookAtConfig(CENTRAL_CONFIG, process.env);
-    const further = problemsOf(() => wantsTracing(process.env));
+    const look = inspectConfig(CENTRAL_CONFIG, process.env);
+    const further = errorMessages(() => isTracingConfigured(process.env));
     process.exitCode = runConfigCommand(argument, look, further, { out: print, error: complain });
     return;
   }

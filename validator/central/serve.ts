@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { usdToMicro } from '#shared/api/money.ts';
 import { listenOn } from '#shared/http/listen.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
-import { type Environment, lookAtConfig, warnOfUnknown } from '#shared/runtime/config.ts';
-import { requireFolder } from '#shared/runtime/files.ts';
+import { type Environment, inspectConfig, logConfigWarnings } from '#shared/runtime/config.ts';
+import { requireWritableFolder } from '#shared/runtime/files.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
@@ -41,13 +41,13 @@ export async function serve(
   stopOnSignal: (stop: () => Promise<void>) => void,
 ): Promise<void> {
   const log = createLog({ name: 'central', level: config.CENTRAL_LOG_LEVEL });
-  warnOfUnknown(lookAtConfig(CENTRAL_CONFIG, environment).warnings, log);
+  logConfigWarnings(inspectConfig(CENTRAL_CONFIG, environment).warnings, log);
   const tracing = await startTracing('podwright-central', environment, { clock: systemClock, log });
   const serviceManager = createServiceManager({
     ...{ environment, pid: process.pid, runCommand, clock: systemClock, log },
   });
   const inHome = (name: string) => join(config.CENTRAL_HOME, name);
-  requireFolder(config.CENTRAL_HOME, 'CENTRAL_HOME');
+  requireWritableFolder(config.CENTRAL_HOME, 'CENTRAL_HOME');
   const signer = await createKeyThread().open({ kind: 'seed', path: centralSeedFile(config) });
   const secretFile = config.CENTRAL_SECRET_FILE ?? inHome('central.secret');
   const secret = centralSecret(secretFile, systemRandom);
@@ -92,8 +92,8 @@ export async function serve(
     });
     log.info({ ...place, hotkey: signer.hotkey }, 'central API ready');
     await serviceManager.ready({
-      look: async () => central.vitals(),
-      bounds: { turnWithinMs: LOOK_WITHIN_MS },
+      check: async () => central.vitals(),
+      limits: { maxHeartbeatAgeMs: LOOK_WITHIN_MS },
     });
   } catch (error) {
     await closeStorage();

@@ -1,7 +1,7 @@
 /** What an inspection learnt beside inventory and probe, and what was known before: kept with the evidence as it is here. */
 import { z } from 'zod';
 import { Amount, Name, Text } from '#shared/api/agent/bounds.ts';
-import { EgressCheckResult, ImageStanding } from '#shared/api/agent/host-checks.ts';
+import { EgressCheckResult, ImageAvailability } from '#shared/api/agent/host-checks.ts';
 import { Digest, Permille } from '#shared/updates/update-manifest.ts';
 import { FoundFailure } from './found-failure.ts';
 
@@ -179,7 +179,7 @@ export const Measured = z.object({
   egress: EgressCheckResult.extend({ repeated: z.boolean() }).nullable().default(null),
   /** Images of templates; null where they were not asked for or not told. */
   templates: z
-    .object({ images: z.array(ImageStanding), repeated: z.boolean() })
+    .object({ images: z.array(ImageAvailability), repeated: z.boolean() })
     .nullable()
     .default(null),
   /** Null where it was never tried. */

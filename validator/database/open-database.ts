@@ -4,11 +4,11 @@ import { Kysely } from 'kysely';
 import { ConfigError, type ConfigProblem } from '#shared/runtime/config.ts';
 import { hasCode, messageOf } from '#shared/runtime/errors.ts';
 import {
-  isNoDatabase,
-  isNotOpened,
-  isToBeRolledBack,
+  isNotADatabase,
+  isOpenFailure,
   lockExclusively,
-  openSqliteToRead,
+  needsRollback,
+  openSqliteReadOnly,
 } from '#shared/runtime/sqlite.ts';
 import { dialectOver, nodeSqliteDialect } from './node-sqlite-dialect.ts';
 import { type DatabaseLocation, KINDS, requireOwnDatabase } from './ownership.ts';
@@ -55,7 +55,7 @@ async function openFile<Tables>(target: DatabaseTarget): Promise<Kysely<Tables>>
     return new Kysely({ dialect: nodeSqliteDialect(address) });
   } catch (error) {
     const { cause } = error as Error;
-    if (!isNotOpened(cause) && !UNUSABLE_PATH.some((code) => hasCode(cause, code))) throw error;
+    if (!isOpenFailure(cause) && !UNUSABLE_PATH.some((code) => hasCode(cause, code))) throw error;
     throw new ConfigError(
       `${target.variable}: ${messageOf(error)}. ` +
         `Make the file and its folder writable for the user of this process, or name another place with ${target.variable}.`,
@@ -71,7 +71,7 @@ async function checkFile(location: DatabaseLocation): Promise<void> {
     await (await openToRead(location)).destroy();
   } catch (error) {
     // A first start that was killed leaves a journal to roll back. The next start may write, and its migration checks again.
-    if (!(error instanceof Error && isToBeRolledBack(error.cause))) throw error;
+    if (!(error instanceof Error && needsRollback(error.cause))) throw error;
   }
 }
 
@@ -79,17 +79,17 @@ async function openToRead<Tables>(location: DatabaseLocation): Promise<Kysely<Ta
   const { address } = location;
   try {
     if (!statSync(address).isFile()) throw unreadable(location, 'it is not a file');
-    const db = new Kysely<Tables>({ dialect: dialectOver(openSqliteToRead(address)) });
+    const db = new Kysely<Tables>({ dialect: dialectOver(openSqliteReadOnly(address)) });
     return await closedUnlessOwn(db, location);
   } catch (error) {
-    if (!isNoDatabase(error) && !isNotOpened(error)) throw error;
+    if (!isNotADatabase(error) && !isOpenFailure(error)) throw error;
     throw unreadable(location, messageOf(error), error);
   }
 }
 
 function unreadable({ address, kind, variable }: DatabaseLocation, why: string, cause?: unknown) {
   // SQLite creates files beside a database even to read it.
-  const remedy = isNotOpened(cause)
+  const remedy = isOpenFailure(cause)
     ? `Copy it into a folder that this user may write, and name that with ${variable}`
     : `Correct ${variable}`;
   const message = `${address} cannot be read as the ${KINDS[kind].name}: ${why}. ${remedy}.`;

@@ -10,8 +10,8 @@ import {
 } from '#shared/check/archive/host-parts.ts';
 import { createRedact, type Redact } from '#shared/check/archive/redact.ts';
 import { type DoctorPorts, type Finding, textReport } from '#shared/check/doctor.ts';
-import { localPlaceOf } from '#shared/http/listen.ts';
-import { lookAtConfig, secretTexts, settingsText } from '#shared/runtime/config.ts';
+import { localHostAndPort } from '#shared/http/listen.ts';
+import { configuredSecrets, inspectConfig, settingsText } from '#shared/runtime/config.ts';
 import { servesTls } from '#shared/tls/tls-mode.ts';
 import { storeTarget, VALIDATOR_CONFIG, type ValidatorConfig } from '../config.ts';
 import { ownKeyLocation } from '../keys/key-commands.ts';
@@ -26,12 +26,12 @@ export async function archiveValidator(
   examine: () => Promise<Finding[]>,
 ): Promise<{ parts: readonly Part[]; redact: Redact }> {
   const { clock, runCommand, environment } = ports;
-  const look = lookAtConfig(VALIDATOR_CONFIG, environment);
+  const look = inspectConfig(VALIDATOR_CONFIG, environment);
   const { config } = look;
   const messages = [...look.problems, ...look.warnings].map(({ message }) => `${message}\n`);
   const keys = config === null ? [] : keyTexts(config);
   return {
-    redact: createRedact([...secretTexts(VALIDATOR_CONFIG, environment), ...keys]),
+    redact: createRedact([...configuredSecrets(VALIDATOR_CONFIG, environment), ...keys]),
     parts: [
       versionsPart(runCommand, [['psql', '--version']]),
       {
@@ -76,6 +76,6 @@ function keyTexts(config: ValidatorConfig): string[] {
 function metricsUrl(config: ValidatorConfig): string {
   const { VALIDATOR_METRICS_LISTEN: listen, VALIDATOR_TLS: mode } = config;
   const { VALIDATOR_HOST: host, VALIDATOR_PORT: port } = config;
-  if (listen !== undefined) return `http://${localPlaceOf(listen.host, listen.port)}/metrics`;
-  return `${servesTls(mode, host) ? 'https' : 'http'}://${localPlaceOf(host, port)}/metrics`;
+  if (listen !== undefined) return `http://${localHostAndPort(listen.host, listen.port)}/metrics`;
+  return `${servesTls(mode, host) ? 'https' : 'http'}://${localHostAndPort(host, port)}/metrics`;
 }

@@ -6,9 +6,9 @@ import { type DiskUse, nearestFolder, readDiskUse } from '#shared/check/disk.che
 import type { DoctorPorts } from '#shared/check/doctor.ts';
 import { type Observed, observe } from '#shared/check/observe.ts';
 import { boundedText } from '#shared/http/bounded-text.ts';
-import { localPlaceOf } from '#shared/http/listen.ts';
+import { localHostAndPort } from '#shared/http/listen.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
-import { type Environment, lookAtConfig } from '#shared/runtime/config.ts';
+import { type Environment, inspectConfig } from '#shared/runtime/config.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import { servesTls } from '#shared/tls/tls-mode.ts';
 import { createSecureTransport, PLAIN_TRANSPORT } from '#shared/tls/transport.ts';
@@ -58,7 +58,7 @@ const PERMISSION_BITS = 0o777;
 const VersionAnswer = z.object({ hotkey: z.string() });
 
 export function readConfigurationFacts(environment: Environment) {
-  const { config, problems, warnings } = lookAtConfig(VALIDATOR_CONFIG, environment);
+  const { config, problems, warnings } = inspectConfig(VALIDATOR_CONFIG, environment);
   const messages = (list: typeof problems) => list.map(({ message }) => message);
   return { config, facts: { problems: messages(problems), unknown: messages(warnings) } };
 }
@@ -168,7 +168,7 @@ async function readGatewayHotkey(clock: Clock, config: ValidatorConfig): Promise
   const transport = secure ? createSecureTransport({ trust: 'anybody', clock }) : PLAIN_TRANSPORT;
   try {
     const answer = await transport.fetch(
-      new URL(`${secure ? 'https' : 'http'}://${localPlaceOf(host, port)}/version`),
+      new URL(`${secure ? 'https' : 'http'}://${localHostAndPort(host, port)}/version`),
       { method: 'GET', headers: {}, signal: clock.deadline(GATEWAY_MS) },
     );
     return VersionAnswer.parse(await answer.json()).hotkey;

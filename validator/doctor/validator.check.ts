@@ -3,7 +3,7 @@ import { fail, type Outcome, ok, unknown, warn } from '#shared/check/check.ts';
 import { DISK_REQUIRED, type DiskUse, judgeDisk } from '#shared/check/disk.check.ts';
 import type { DoctorCheck } from '#shared/check/doctor.ts';
 import type { Observed } from '#shared/check/observe.ts';
-import { placeOf } from '#shared/http/listen.ts';
+import { hostAndPort } from '#shared/http/listen.ts';
 import type { ConfigurationFacts, ValidatorFacts } from './validator-facts.ts';
 
 const OTHERS = 0o077;
@@ -168,7 +168,7 @@ function centralHotkey({ centralHotkey: observed, config }: ValidatorFacts): Out
 }
 
 function gateway({ gateway: observed, key: own, config }: ValidatorFacts): Outcome {
-  const place = placeOf(config.VALIDATOR_HOST, config.VALIDATOR_PORT);
+  const place = hostAndPort(config.VALIDATOR_HOST, config.VALIDATOR_PORT);
   if ('problem' in observed) {
     const remedy =
       'npm run validator, with the same variables; or find what uses the port: ss -ltnp';

@@ -3,12 +3,12 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   ENROLMENT_DAYS,
-  expiryIn,
+  enrolmentExpiry,
   readEnrolment,
   signEnrolment,
   writeEnrolment,
 } from '#shared/api/agent/identity.ts';
-import { placeOf } from '#shared/http/listen.ts';
+import { hostAndPort } from '#shared/http/listen.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { agentArguments, gatewayArguments } from '#shared/runtime/node-process.ts';
@@ -69,7 +69,7 @@ export async function startAgents(parts: StartAgentsOptions): Promise<LocalAgent
     enrolIn(parts, executorId);
     agents.push({
       executorId,
-      url: `${schemeOf(options)}://${placeOf(options.host, port)}`,
+      url: `${schemeOf(options)}://${hostAndPort(options.host, port)}`,
       process: startAgent(parts, executorId, index, port),
       gateway: startGateway(parts, executorId, index),
     });
@@ -87,8 +87,8 @@ function enrolIn({ home, random, clock, providerSigner }: StartAgentsOptions, id
   const { publicKey: public_key } = openIdentity(folder, random);
   const present = readEnrolment(folder);
   const isGood = present?.public_key === public_key && present.hotkey === providerSigner.hotkey;
-  if (isGood && present.expires_ms > expiryIn(ENROLMENT_DAYS / 2, clock.now())) return;
-  const expires_ms = expiryIn(ENROLMENT_DAYS, clock.now());
+  if (isGood && present.expires_ms > enrolmentExpiry(ENROLMENT_DAYS / 2, clock.now())) return;
+  const expires_ms = enrolmentExpiry(ENROLMENT_DAYS, clock.now());
   const request = { executor_id: id, public_key, expires_ms };
   writeEnrolment(folder, signEnrolment(request, providerSigner), random);
 }

@@ -1,13 +1,13 @@
 /** `npm start`: the whole marketplace on this machine (design, Running it). */
 import { rmSync } from 'node:fs';
 import { DeadlineError, systemClock, withDeadline } from '#shared/runtime/clock.ts';
-import { exitStatusOf, lookAtConfig } from '#shared/runtime/config.ts';
+import { exitStatusOf, inspectConfig } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { createProgress } from '#shared/runtime/progress.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { lockExclusively } from '#shared/runtime/sqlite.ts';
-import { startTracing, wantsTracing } from '#shared/telemetry/tracing.ts';
+import { isTracingConfigured, startTracing } from '#shared/telemetry/tracing.ts';
 import { CENTRAL_CONFIG } from '../central/config.ts';
 import { databaseTarget, refuseFreshOn } from './central-settings.ts';
 import { readyText } from './demo-file.ts';
@@ -35,10 +35,10 @@ const progress = createProgress(systemClock, process.stdout);
 async function run(): Promise<void> {
   const options = parseStartOptions(process.argv.slice(2));
   if (options.help) return print(START_HELP);
-  for (const { message } of lookAtConfig(CENTRAL_CONFIG, process.env).warnings)
+  for (const { message } of inspectConfig(CENTRAL_CONFIG, process.env).warnings)
     complain(`warning: ${message}\n`);
   // Before anything is forgotten or begun.
-  wantsTracing(process.env);
+  isTracingConfigured(process.env);
   const home = homeAt(options.home);
   prepareHome(home);
   const lock = takeLock(home);

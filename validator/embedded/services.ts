@@ -1,5 +1,5 @@
 /** The central API and the validator of a local marketplace: one process, talking over loopback all the same. */
-import { placeOf } from '#shared/http/listen.ts';
+import { hostAndPort } from '#shared/http/listen.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { parseConfig } from '#shared/runtime/config.ts';
 import type { Log } from '#shared/runtime/log.ts';
@@ -81,11 +81,11 @@ export function schemeOf({ host }: Pick<StartOptions, 'host'>): 'http' | 'https'
 
 /** Base addresses of what `npm start` serves. */
 export function urlsOf(options: StartOptions) {
-  const origin = `http://${placeOf(options.host, options.port)}`;
+  const origin = `http://${hostAndPort(options.host, options.port)}`;
   return {
     api: `${origin}/api`,
     portal: `${origin}/portal`,
-    validator: `${schemeOf(options)}://${placeOf(options.host, options['validator-port'])}`,
+    validator: `${schemeOf(options)}://${hostAndPort(options.host, options['validator-port'])}`,
   };
 }
 

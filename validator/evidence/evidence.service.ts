@@ -1,5 +1,5 @@
 /** Appends every check run to its executor's chain and prunes old documents. */
-import { type Clock, createBreath } from '#shared/runtime/clock.ts';
+import { type Clock, createEventLoopYield } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import { sha256Hex } from '#shared/signing/signed-request.ts';
@@ -126,7 +126,7 @@ export function createEvidence(options: EvidenceOptions) {
 
     /** Deletes documents finished before `beforeMs`, and heads of empty chains whose last document was pruned before `endsBeforeMs`. */
     async prune(beforeMs: number, endsBeforeMs: number): Promise<void> {
-      const breath = createBreath(clock);
+      const breath = createEventLoopYield(clock);
       for (const executorId of await executorsWithEvidence(store)) {
         await store.transaction().execute((tx) => pruneChain(tx, executorId, beforeMs));
         await breath();

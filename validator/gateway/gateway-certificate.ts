@@ -5,8 +5,8 @@ import { systemRandom } from '#shared/runtime/random.ts';
 import { openIdentity } from '#shared/signing/identity.ts';
 import {
   type CertificateSource,
-  certificateFiles,
-  certificatesFor,
+  certificateFromFiles,
+  chooseCertificateSource,
 } from '#shared/tls/listener-certificate.ts';
 import { servesTls } from '#shared/tls/tls-mode.ts';
 import type { ValidatorConfig } from '../config.ts';
@@ -23,7 +23,7 @@ export function checkGatewayFiles(config: ValidatorConfig): void {
   const { VALIDATOR_TLS_CERT: cert, VALIDATOR_TLS_KEY: key } = config;
   if (cert === undefined || key === undefined) return;
   if (servesTls(config.VALIDATOR_TLS, config.VALIDATOR_HOST)) {
-    certificateFiles(cert, key, 'VALIDATOR')();
+    certificateFromFiles(cert, key, 'VALIDATOR')();
   }
 }
 
@@ -40,5 +40,5 @@ export function gatewayCertificatesIn(
     clock: systemClock,
     random: systemRandom,
   };
-  return certificatesFor(true, { certFile, keyFile, prefix: 'VALIDATOR' }, own);
+  return chooseCertificateSource(true, { certFile, keyFile, prefix: 'VALIDATOR' }, own);
 }

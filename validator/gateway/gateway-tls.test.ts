@@ -8,7 +8,7 @@ import { ConfigError } from '#shared/runtime/config.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
-import { peerRefusalIn } from '#shared/tls/peer.ts';
+import { findPeerRefusal } from '#shared/tls/peer.ts';
 import { createSecureTransport, type Transport, type Trust } from '#shared/tls/transport.ts';
 import { outsideAddress } from '../../test/fakes/outside-address.ts';
 import { goldenPolicy } from '../../test/fixtures/cycle-set.ts';
@@ -87,9 +87,9 @@ it('takes secrets over TLS by its pin, and tells none to another', async () => {
   await expect(clientAt(url, pin).putPod(ID, spec)).rejects.toMatchObject(THROUGH);
   const strangers = gatewayCertificatesIn(join(folder, 'other'))?.().pin ?? 'anybody';
   const refused = clientAt(url, strangers).putPod(ID, spec);
-  expect(await refused.catch((error) => peerRefusalIn(error)?.reason)).toBe('TLS_PIN_MISMATCH');
+  expect(await refused.catch((error) => findPeerRefusal(error)?.reason)).toBe('TLS_PIN_MISMATCH');
   const unknown = clientAt(url, 'authorities').putPod(ID, spec);
-  expect(await unknown.catch((error) => peerRefusalIn(error)?.reason)).toBe('TLS_UNTRUSTED');
+  expect(await unknown.catch((error) => findPeerRefusal(error)?.reason)).toBe('TLS_UNTRUSTED');
 });
 
 it('takes them plainly from its own machine only', async () => {

@@ -5,16 +5,16 @@ import { z } from 'zod';
 import type { SignedConnect } from '#shared/api/agent/connect.ts';
 import { AGENT_ROUTES, type AgentRoute } from '#shared/api/agent/routes.ts';
 import {
-  CheckWish,
+  CheckRequest,
   type ExecutorToCheck,
   HealthReport,
 } from '#shared/api/central/validator-routes.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import { clientGone } from '#shared/http/upgrade.ts';
-import { joinWebSockets } from '#shared/http/websocket.ts';
+import { relayWebSockets } from '#shared/http/websocket.ts';
 import { type Clock, withDeadline } from '#shared/runtime/clock.ts';
 import { ApiError, messageOf } from '#shared/runtime/errors.ts';
-import { createCounter } from '#shared/runtime/semaphore.ts';
+import { createPerOwnerLimit } from '#shared/runtime/semaphore.ts';
 import type { SignedFetch } from '#shared/signing/signed-fetch.ts';
 import type { ExecutorDirectory } from '../inspection/executor-directory.ts';
 import type { HealthService } from '../inspection/health.service.ts';
@@ -50,7 +50,7 @@ export function registerGatewayRoutes(server: HttpServer, options: GatewayOption
   }
   server.post(
     '/v1/executors/:executorId/check',
-    { schema: { params: Target, body: CheckWish, response: { 200: HealthReport } } },
+    { schema: { params: Target, body: CheckRequest, response: { 200: HealthReport } } },
     (request) => options.health.checkNow(request.params.executorId, request.body),
   );
 }
@@ -110,7 +110,7 @@ const RETRY_AFTER_SECONDS = '5';
 export type SocketRelay = ReturnType<typeof createSocketRelay>;
 
 export function createSocketRelay(connectTo: (executor: ExecutorToCheck) => SignedConnect) {
-  const seats = createCounter(MAX_SOCKETS_PER_EXECUTOR, MAX_SOCKETS);
+  const seats = createPerOwnerLimit(MAX_SOCKETS_PER_EXECUTOR, MAX_SOCKETS);
 
   /** Resolves when both sides have closed. A refusal of the agent is thrown, and so answered as it came. */
   return async (
@@ -119,7 +119,7 @@ export function createSocketRelay(connectTo: (executor: ExecutorToCheck) => Sign
     { executor, path }: { executor: ExecutorToCheck; path: string },
   ): Promise<void> => {
     if (request.upgrade === null) throw new Error('the request is no upgrade');
-    if (!seats.take(executor.id)) {
+    if (!seats.tryAcquire(executor.id)) {
       throw new ApiError('rate_limited', 'There are too many streams to this node', {
         headers: { 'Retry-After': RETRY_AFTER_SECONDS },
       });
@@ -137,7 +137,7 @@ export function createSocketRelay(connectTo: (executor: ExecutorToCheck) => Sign
         far.terminate();
         throw error;
       });
-      await joinWebSockets(near, far);
+      await relayWebSockets(near, far);
     } finally {
       seats.release(executor.id);
     }

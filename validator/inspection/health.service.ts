@@ -1,7 +1,7 @@
 /** Checks executors when they are due, or at once when asked; what it found is kept and on its way before it counts. */
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import type {
-  CheckWish,
+  CheckRequest,
   ExecutorToCheck,
   HealthReport,
 } from '#shared/api/central/validator-routes.ts';
@@ -70,7 +70,7 @@ export type HealthOptions = {
 };
 
 /** `wish`: of whoever asked for it; null for an executor that was due, and is claimed. */
-type Look = { place: ProofPlace; wish: CheckWish | null };
+type Look = { place: ProofPlace; wish: CheckRequest | null };
 
 export function createHealthService(options: HealthOptions) {
   const { directory, clock, log, inspections, standings, proofs, outbox } = options;
@@ -243,7 +243,7 @@ export function createHealthService(options: HealthOptions) {
      * Inspects one executor now, as is wished. What it finds is told to the central API as well, should the answer
      * be lost.
      */
-    async checkNow(executorId: string, wish: CheckWish): Promise<HealthReport> {
+    async checkNow(executorId: string, wish: CheckRequest): Promise<HealthReport> {
       const listed = await directory.find(executorId);
       const executor = { ...listed, rented: listed.rented || wish.rental_in_progress };
       const report = await check(executor, { place: proofs.begin(1).place(), wish });

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import { type CheckWish, HealthReport } from '#shared/api/central/validator-routes.ts';
+import { type CheckRequest, HealthReport } from '#shared/api/central/validator-routes.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createSignedFetch } from '#shared/signing/signed-fetch.ts';
@@ -189,7 +189,7 @@ it('asks of the host exactly what is wished, nothing of one that is being rented
   const caller = { signer: testSigner(5), clock, random: systemRandom };
   const send = createSignedFetch({ baseUrl, audience: signer.hotkey, ...caller });
   const [id = ''] = fleet.ids;
-  const check = async (wish: CheckWish) => {
+  const check = async (wish: CheckRequest) => {
     const path = `/v1/executors/${id}/check`;
     const signal = clock.deadline(60_000);
     const answer = await send({ method: 'POST', path, body: JSON.stringify(wish), signal });

@@ -1,11 +1,11 @@
 /** Collects what an executor says of itself: first what it is tried by, then, after the trials, what it is judged by. */
-import { type AgentClient, isInvalidAnswer } from '#shared/api/agent/agent-client.ts';
+import { type AgentClient, isInvalidResponse } from '#shared/api/agent/agent-client.ts';
 import { type Inventory, isRentable, type VerifyResult } from '#shared/api/agent/inventory.ts';
 import type { PodView } from '#shared/api/agent/pod.ts';
-import type { CheckWish, ExecutorToCheck } from '#shared/api/central/validator-routes.ts';
+import type { CheckRequest, ExecutorToCheck } from '#shared/api/central/validator-routes.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError, messageOf } from '#shared/runtime/errors.ts';
-import { peerRefusalIn } from '#shared/tls/peer.ts';
+import { findPeerRefusal } from '#shared/tls/peer.ts';
 import type { AgentIdentity, Facts, Policy, Refusal } from '../checks/check.ts';
 import { loadOf } from '../checks/load.ts';
 import { type Measured, nothingMeasured, type Unanswered } from '../checks/measured.ts';
@@ -100,9 +100,9 @@ async function readInventory(
 
 /** Null where nobody answered. */
 function refusalIn(failure: unknown): Refusal | null {
-  const peer = peerRefusalIn(failure);
+  const peer = findPeerRefusal(failure);
   if (peer !== null) return peer.reason;
-  if (isInvalidAnswer(failure)) return 'AGENT_ANSWER_INVALID';
+  if (isInvalidResponse(failure)) return 'AGENT_ANSWER_INVALID';
   const isAnswer = failure instanceof ApiError && failure.code !== 'upstream_unavailable';
   return isAnswer ? 'AGENT_REFUSED' : null;
 }
@@ -114,7 +114,7 @@ function refusalIn(failure: unknown): Refusal | null {
 export async function runProbe(
   { executor, inventory }: Facts,
   client: AgentClient,
-  wish: CheckWish | null,
+  wish: CheckRequest | null,
 ): Promise<AgentAnswer<VerifyResult>> {
   if (inventory === null || executor.rented) return NOT_QUERIED;
   const real = inventory.gpu.driver === 'nvidia';

@@ -7,7 +7,7 @@ import { ConfigError } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { fileProblem } from '#shared/runtime/files.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { proveAccount } from '#shared/signing/account-proof.ts';
+import { signAccountProof } from '#shared/signing/account-proof.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { KeySet, signKeySet } from '#shared/signing/key-set.ts';
 import type { ValidatorConfig } from '../config.ts';
@@ -102,7 +102,7 @@ export async function proveAccountOf(
     throw new ConfigError('prove-account takes the id of one account; see --help');
   }
   const signer = await openKey(ownKeyLocation(config), null);
-  const proof = await proveAccount(signer, accountId, clock.now());
+  const proof = await signAccountProof(signer, accountId, clock.now());
   return `${JSON.stringify({ validator_proof: proof })}\n`;
 }
 

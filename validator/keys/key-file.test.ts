@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ConfigError } from '#shared/runtime/config.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { AccountProof, isProofOf } from '#shared/signing/account-proof.ts';
+import { AccountProof, verifyAccountProof } from '#shared/signing/account-proof.ts';
 import { type Hotkey, publicKeyOf } from '#shared/signing/hotkey.ts';
-import { KeySet, SignedKeySet, signKeySet, trustedBy } from '#shared/signing/key-set.ts';
+import { KeySet, SignedKeySet, signKeySet, trustedKeys } from '#shared/signing/key-set.ts';
 import { createSigner, type LocalSigner, verifySr25519 } from '#shared/signing/sr25519.ts';
 import { keyConfigIn, readValidatorConfig } from '../config.ts';
 import {
@@ -238,7 +238,7 @@ describe('a validator', () => {
     const config = readValidatorConfig(seeded);
     const signed = await signKeySetFile([put('keys.json', JSON.stringify(set))], config);
     const roots = [{ hotkey: OWN.hotkey, roles: ['validator-control'] as const }];
-    const expected = trustedBy(roots, SignedKeySet.parse(JSON.parse(signed)));
+    const expected = trustedKeys(roots, SignedKeySet.parse(JSON.parse(signed)));
     expect(expected[0]).toMatchObject({ hotkey: next, notBeforeMs: 5, notAfterMs: 9 });
     const wrong = put('wrong.json', JSON.stringify({ ...set, sequence: 0 }));
     await expect(signKeySetFile([wrong], config)).rejects.toThrow(/sequence/);
@@ -262,9 +262,9 @@ describe('a validator', () => {
     const id = '11111111-1111-4111-8111-111111111111';
     const said = JSON.parse(await proveAccountOf([id], config, { now: () => 5_999 }));
     const proof = AccountProof.parse(said.validator_proof);
-    expect([proof.timestamp, isProofOf(id, proof)]).toEqual([5, true]);
-    expect(isProofOf(id.replace('1', '2'), proof)).toBe(false);
-    expect(isProofOf(id, { ...proof, timestamp: 6 })).toBe(false);
+    expect([proof.timestamp, verifyAccountProof(id, proof)]).toEqual([5, true]);
+    expect(verifyAccountProof(id.replace('1', '2'), proof)).toBe(false);
+    expect(verifyAccountProof(id, { ...proof, timestamp: 6 })).toBe(false);
     for (const words of [[], ['me'], [id, id]]) {
       await expect(proveAccountOf(words, config, { now: () => 0 })).rejects.toThrow(/one account/);
     }

@@ -6,7 +6,7 @@ import { cryptoWaitReady } from '@polkadot/util-crypto';
 import { z } from 'zod';
 import { ConfigError } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
-import { fileProblem, makePrivateFile, requirePrivate } from '#shared/runtime/files.ts';
+import { createPrivateFile, fileProblem, requirePrivate } from '#shared/runtime/files.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { hotkeyOf } from '#shared/signing/hotkey.ts';
 import type { LocalSigner } from '#shared/signing/sr25519.ts';
@@ -59,7 +59,7 @@ export async function writeKeyFile(
   await cryptoWaitReady();
   const ring = new Keyring({ type: 'sr25519', ss58Format: SS58_PREFIX });
   const pair = ring.addFromSeed(seed);
-  makePrivateFile(path, `${JSON.stringify(pair.toJson(passphrase))}\n`, random);
+  createPrivateFile(path, `${JSON.stringify(pair.toJson(passphrase))}\n`, random);
   return signerOf(pair);
 }
 
@@ -107,7 +107,7 @@ export function readSeedFile(path: string): Uint8Array {
 export function readOrCreateSeedFile(path: string, random: Random): Uint8Array {
   if (existsSync(path)) return readSeedFile(path);
   const seed = random.bytes(SEED_BYTES);
-  makePrivateFile(path, `${Buffer.from(seed).toString('hex')}\n`, random);
+  createPrivateFile(path, `${Buffer.from(seed).toString('hex')}\n`, random);
   return seed;
 }
 

@@ -1,7 +1,7 @@
 /** What a start would refuse of the own key: asked before one. */
 import { existsSync } from 'node:fs';
 import { ConfigError } from '#shared/runtime/config.ts';
-import { isCredential } from '#shared/runtime/secrets.ts';
+import { isSystemdCredential } from '#shared/runtime/secrets.ts';
 import { type KeyLocation, openKey } from './key-file.ts';
 import { trustedHotkeys } from './trusted-hotkeys.ts';
 
@@ -14,7 +14,7 @@ export async function keyProblem(
   keySetFile: string | undefined,
 ): Promise<string | null> {
   const files = place.kind === 'seed' ? [place.path] : [place.path, place.passphraseFile];
-  const isLater = (path: string) => place.kind === 'seed' || isCredential(path);
+  const isLater = (path: string) => place.kind === 'seed' || isSystemdCredential(path);
   if (files.some((path) => !existsSync(path) && isLater(path))) return null;
   try {
     trustedHotkeys((await openKey(place, null)).hotkey, keySetFile);

@@ -2,15 +2,15 @@
 import { ConfigError } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
-import { readSignedKeySet, trustedBy } from '#shared/signing/key-set.ts';
-import { isInWindow, type TrustedKey } from '#shared/signing/request-verifier.ts';
+import { readSignedKeySet, trustedKeys } from '#shared/signing/key-set.ts';
+import { isKeyValidAt, type TrustedKey } from '#shared/signing/request-verifier.ts';
 
 /** Without a window a key counts at any time. */
 export type TrustedHotkey = Pick<TrustedKey, 'hotkey' | 'notBeforeMs' | 'notAfterMs'>;
 
 /** Whether a signature of that key and time counts. */
 export function isTrustedAt(keys: readonly TrustedHotkey[], hotkey: Hotkey, atMs: number): boolean {
-  return keys.some((key) => key.hotkey === hotkey && isInWindow(key, atMs));
+  return keys.some((key) => key.hotkey === hotkey && isKeyValidAt(key, atMs));
 }
 
 /**
@@ -24,7 +24,7 @@ export function trustedHotkeys(own: Hotkey, keySetFile: string | undefined): Tru
     const holdsLease = signed.ss58 === own || signed.key_set.keys.some(({ ss58 }) => ss58 === own);
     if (!holdsLease) throw new Error(`it neither names our key ${own} nor is signed with it`);
     const roots = [...new Set([own, signed.ss58])];
-    return trustedBy(
+    return trustedKeys(
       roots.map((hotkey) => ({ hotkey, roles: ['validator-control'] })),
       signed,
     );

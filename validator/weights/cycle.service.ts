@@ -1,5 +1,5 @@
 /** Closes cycles: equal slices of time with one entry per executor that was inspected in them. */
-import { type Clock, createBreath } from '#shared/runtime/clock.ts';
+import { type Clock, createEventLoopYield } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import { parseDocument } from '../evidence/document.ts';
@@ -52,7 +52,7 @@ export function createCycles({ store, clock, log, policy, cycleMs }: CyclesOptio
 
   async function close({ number, startMs, endMs }: Slice): Promise<void> {
     const entries: CycleEntriesTable[] = [];
-    const breath = createBreath(clock);
+    const breath = createEventLoopYield(clock);
     for (const id of await decisiveEvidence(store, startMs, endMs)) {
       // The documents of a whole fleet do not fit in memory.
       const evidence = await findEvidence(store, id);

@@ -1,5 +1,5 @@
 /** Computes weights once per epoch and stores them together with the outbox message that posts them. */
-import { type Clock, createBreath } from '#shared/runtime/clock.ts';
+import { type Clock, createEventLoopYield } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { VERSION } from '#shared/runtime/version.ts';
@@ -45,7 +45,7 @@ export function createEpochs(options: EpochsOptions) {
   /** Loads one cycle at a time: a whole window does not fit in memory. */
   async function weigh(numbers: readonly number[]): Promise<Weigher> {
     const weigher = createWeigher(policy, { count: numbers.length, embedded });
-    const breath = createBreath(clock);
+    const breath = createEventLoopYield(clock);
     for await (const cycle of cyclesOf(store, numbers)) {
       weigher.add(cycle);
       await breath();

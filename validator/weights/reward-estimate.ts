@@ -1,7 +1,7 @@
 /** Estimates the rewards of a node that does not exist yet: computes weights for the last cycle with the node added. */
 import {
   REWARD_ESTIMATE_PATH,
-  RewardQuestion,
+  RewardQuery,
   RewardShares,
 } from '#shared/api/central/validator-routes.ts';
 import type { HttpServer } from '#shared/http/server.ts';
@@ -35,7 +35,7 @@ export type MarketState = {
  * whose hotkey has no other node. Pure.
  */
 export function estimateRewards(
-  question: RewardQuestion,
+  question: RewardQuery,
   market: MarketState,
   policy: WeightPolicy,
 ): RewardShares {
@@ -48,7 +48,7 @@ export function estimateRewards(
 
 /** Key of questions with the same answer: the price matters only through its obstacles. */
 export function cacheKeyOf(
-  question: RewardQuestion,
+  question: RewardQuery,
   market: MarketState,
   policy: WeightPolicy,
 ): string {
@@ -57,7 +57,7 @@ export function cacheKeyOf(
 }
 
 function obstaclesOf(
-  question: RewardQuestion,
+  question: RewardQuery,
   { embedded }: MarketState,
   policy: WeightPolicy,
 ): readonly Obstacle[] {
@@ -65,7 +65,7 @@ function obstaclesOf(
   return scoresOf({ number: 0, entries }, policy, embedded)[0]?.obstacles ?? [];
 }
 
-function candidate(question: RewardQuestion, policy: WeightPolicy, rented: boolean): CycleEntry {
+function candidate(question: RewardQuery, policy: WeightPolicy, rented: boolean): CycleEntry {
   return {
     executor_id: CANDIDATE_ID,
     hotkey: CANDIDATE,
@@ -126,7 +126,7 @@ export function createRewardEstimates(options: RewardEstimatesOptions) {
   }
 
   return {
-    async estimate(question: RewardQuestion): Promise<RewardShares> {
+    async estimate(question: RewardQuery): Promise<RewardShares> {
       const number = (await lastCycle(store))?.number ?? null;
       if (loaded === null || loaded.number !== number) {
         const market = marketAt(number);
@@ -152,7 +152,7 @@ export function createRewardEstimates(options: RewardEstimatesOptions) {
 export function registerRewardEstimateRoutes(server: HttpServer, estimates: RewardEstimates): void {
   server.get(
     REWARD_ESTIMATE_PATH,
-    { schema: { querystring: RewardQuestion, response: { 200: RewardShares } } },
+    { schema: { querystring: RewardQuery, response: { 200: RewardShares } } },
     (request) => estimates.estimate(request.query),
   );
 }

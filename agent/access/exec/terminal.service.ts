@@ -11,7 +11,7 @@ import {
 import { CLOSE, sendMessage } from '#shared/http/websocket.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
-import { createCounter } from '#shared/runtime/semaphore.ts';
+import { createPerOwnerLimit } from '#shared/runtime/semaphore.ts';
 import type { ExecEngine } from '../../containers/engine/exec.ts';
 import { TERMINAL_MARK } from './container-process.ts';
 import { type ProcessClient, runProcess } from './run-process.ts';
@@ -35,7 +35,7 @@ export type Terminals = ReturnType<typeof createTerminals>;
 
 export function createTerminals(ports: Omit<TerminalPorts, 'execEngine'> & { engine: ExecEngine }) {
   const { clock, terminalPod } = ports;
-  const seats = createCounter(MAX_TERMINALS_PER_POD, MAX_TERMINALS);
+  const seats = createPerOwnerLimit(MAX_TERMINALS_PER_POD, MAX_TERMINALS);
   const running = new Set<Promise<unknown>>();
   const stopping = new AbortController();
 
@@ -51,7 +51,7 @@ export function createTerminals(ports: Omit<TerminalPorts, 'execEngine'> & { eng
       if (pod === null) throw new ApiError('pod_not_found', 'There is no such pod on this node');
       const { containerId, user } = pod;
       if (containerId === null) throw new ApiError('pod_state_conflict', 'The pod does not run');
-      if (!seats.take(podId)) {
+      if (!seats.tryAcquire(podId)) {
         throw new ApiError('rate_limited', 'There are too many terminals on this pod or node', {
           headers: { 'Retry-After': RETRY_AFTER_SECONDS },
           hint: 'Close another terminal, or retry later.',

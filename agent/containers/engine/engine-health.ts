@@ -1,7 +1,7 @@
 /** Whether the engine answers, and since when, as the agent's own calls find out; there is no extra polling. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
-import { currentTraceparent, openSpan, within } from '#shared/telemetry/tracing.ts';
+import { currentTraceparent, openSpan, withSpan } from '#shared/telemetry/tracing.ts';
 import {
   type ContainerEngine,
   type ContainerState,
@@ -94,7 +94,7 @@ export function observedEngine(
         const beganMs = clock.monotonicMs();
         const span =
           currentTraceparent() === null ? null : openSpan({ name: `engine ${op}`, kind: 'client' });
-        const answer: unknown = within(span, () => Reflect.apply(method, target, args));
+        const answer: unknown = withSpan(span, () => Reflect.apply(method, target, args));
         if (!(answer instanceof Promise)) {
           span?.end(null);
           return answer;

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { parseDockerfile } from '#shared/api/agent/dockerfile.ts';
 import type { PodSpec } from '#shared/api/agent/pod.ts';
-import { isSurrounding } from '#shared/http/addresses.ts';
+import { isNonPublicIpv4 } from '#shared/http/addresses.ts';
 
 /** The parts of an image's name, as far as the engine's own names are concerned. Pure. */
 
@@ -46,7 +46,7 @@ export function registryHostOf(reference: string): string | null {
 
 /** True for addresses of private networks and for names that only the host itself resolves: no place for a renter to make us look. */
 export function isLocalRegistry(host: string): boolean {
-  if (isIP(host) === 4) return isSurrounding(host);
+  if (isIP(host) === 4) return isNonPublicIpv4(host);
   // `127.1` and `2130706433` are addresses too for those who resolve them.
   const looksNumeric = /^[\d.]+$|^0x/.test(host);
   // A name without a dot is `localhost`, or one of the host's own search domain.

@@ -1,5 +1,5 @@
 /** The rules of pods as iptables-restore takes them, and what `iptables -S` says of them. Pure. */
-import { BENCHMARKS, SURROUNDINGS } from '#shared/http/addresses.ts';
+import { BENCHMARK_RANGE, NON_PUBLIC_IPV4 } from '#shared/http/addresses.ts';
 
 /**
  * Not `filter`, whose DOCKER-USER chain would be the usual place: the engine unhooks that chain for a
@@ -26,7 +26,7 @@ export const REPLIES: readonly string[] = [
 const OURS = 'PODWRIGHT-';
 
 /** Where no pod is let, whatever it looks for there. */
-const CLOSED = [...SURROUNDINGS, BENCHMARKS];
+const CLOSED = [...NON_PUBLIC_IPV4, BENCHMARK_RANGE];
 const SMTP = 25;
 const DNS = 53;
 

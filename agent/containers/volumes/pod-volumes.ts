@@ -1,7 +1,7 @@
 /** Data volumes of a pod: one named volume per mount path, created before the container and removed with the pod. */
 import { createHash } from 'node:crypto';
 import { access, constants } from 'node:fs/promises';
-import { mountPathOf } from '#shared/api/agent/volumes.ts';
+import { normalizeMountPath } from '#shared/api/agent/volumes.ts';
 import {
   type ContainerEngine,
   EngineError,
@@ -26,7 +26,7 @@ const HASH_CHARS = 16;
 
 /** Always the same for a path, so a path that a spec drops and names again finds its data. */
 export function volumeName(podId: string, path: string): string {
-  const hash = createHash('sha256').update(mountPathOf(path)).digest('hex');
+  const hash = createHash('sha256').update(normalizeMountPath(path)).digest('hex');
   return `podwright-${podId}-${hash.slice(0, HASH_CHARS)}`;
 }
 
@@ -38,7 +38,7 @@ export function createPodVolumes(deps: {
   const { executorId, engine } = deps;
 
   function mountOf(podId: string, path: string): VolumeMount {
-    const target = mountPathOf(path);
+    const target = normalizeMountPath(path);
     const labels = { ...podLabels(executorId, podId), [LABELS.mountPath]: target };
     return { name: volumeName(podId, path), target, labels };
   }
@@ -76,7 +76,7 @@ export function createPodVolumes(deps: {
       const volumes = new Map((await list(podId)).map((volume) => [volume.name, volume]));
       const roots = paths.flatMap((path) => {
         const hostPath = volumes.get(volumeName(podId, path))?.hostPath;
-        return hostPath === undefined ? [] : [{ mountPath: mountPathOf(path), hostPath }];
+        return hostPath === undefined ? [] : [{ mountPath: normalizeMountPath(path), hostPath }];
       });
       for (const { hostPath } of roots) await checkReadable(hostPath);
       return roots;

@@ -1,6 +1,6 @@
 /** What containers use: from the kernel's files, and where those cannot be seen, from the engine. */
 
-import { type Clock, createBreath } from '#shared/runtime/clock.ts';
+import { type Clock, createEventLoopYield } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { createSemaphore } from '#shared/runtime/semaphore.ts';
@@ -98,7 +98,7 @@ export function createPodUsage(deps: {
       for (const known of [places, hiddenUntilMs]) {
         for (const id of known.keys()) if (!asked.has(id)) known.delete(id);
       }
-      const breathe = createBreath(clock);
+      const breathe = createEventLoopYield(clock);
       const usages = new Map<string, ContainerUsage | null>();
       for (const id of ids) {
         await breathe();

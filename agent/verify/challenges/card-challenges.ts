@@ -4,7 +4,7 @@ import {
   type ChallengeRequest,
   type OpenedRow,
   type OpenRequest,
-  walkOf,
+  toWalk,
 } from '#shared/api/agent/challenges.ts';
 import { roundSeeds, seedOf } from '#shared/proof-of-work/seed.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -30,7 +30,7 @@ export function createCardChallenges({
       const seedFor = (purpose: 'product' | 'memory') =>
         seedOf({ nonce, executorId, device: uuid, purpose });
       const task = { uuid, ...gpu.product, seed: seedFor('product') };
-      return { ...task, memory: memory && { walk: walkOf(memory), seed: seedFor('memory') } };
+      return { ...task, memory: memory && { walk: toWalk(memory), seed: seedFor('memory') } };
     });
   }
 

@@ -7,7 +7,7 @@ import {
   type OpenedRow,
   type Opening,
   type OpenRequest,
-  walkOf,
+  toWalk,
 } from '#shared/api/agent/challenges.ts';
 import { type MerkleTree, merkleTree, pathOf, rootOf } from '#shared/proof-of-work/merkle.ts';
 import { nextSeed, type Purpose, seedOf } from '#shared/proof-of-work/seed.ts';
@@ -79,7 +79,7 @@ export function createChallengeService(options: ChallengeServiceOptions) {
   async function walkOver(kind: 'memory' | 'disk', request: ChallengeRequest, signal: AbortSignal) {
     const asked = request[kind];
     if (asked === null) return null;
-    const walk = walkOf(asked);
+    const walk = toWalk(asked);
     const seed = seedFor(request, kind);
     const task = kind === 'disk' ? { kind, seed, walk, path } : { kind, seed, walk };
     await removeLeftovers();

@@ -18,10 +18,10 @@ import { HostMetrics, PodMetrics } from './metrics.ts';
 import type { NotebookRequest } from './notebook.ts';
 import {
   type BackupRequestInput,
+  type DrillRequestInput,
   OperationView,
   type RestoreRequestInput,
   TargetView,
-  type VerifyRequestInput,
 } from './operations.ts';
 import { LogFrame, PodList, type PodPutInput, PodView } from './pod.ts';
 import { VolumeList, type VolumePut, VolumeView } from './volumes.ts';
@@ -51,13 +51,13 @@ export function createAgentClient({ send, clock }: { send: SignedFetch; clock: C
       send(body === undefined ? request : { ...request, body: JSON.stringify(body) }),
     );
     const text = await reach(() => response.text());
-    if (!response.ok) throw refusalFrom(response.status, jsonIn(text));
+    if (!response.ok) throw agentError(response.status, jsonIn(text));
     const parsed = schema.safeParse(jsonIn(text));
     if (parsed.success) return parsed.data;
     const [issue] = parsed.error.issues;
     const where = `${issue?.path.join('.') || 'the whole'}: ${issue?.message ?? 'wrong'}`;
     const message = `The node gave an answer of unknown form (${where})`;
-    throw unavailable(message, new InvalidAnswer(message, { cause: parsed.error }));
+    throw unavailable(message, new InvalidResponse(message, { cause: parsed.error }));
   }
 
   return {
@@ -72,7 +72,7 @@ export function createAgentClient({ send, clock }: { send: SignedFetch; clock: C
       call(PodView, 'POST', `/v1/pods/${id}/reboot`, { reboot }),
     putSshKeys: (id: string, keys: readonly string[]) =>
       call(PodView, 'PUT', `/v1/pods/${id}/ssh-keys`, { ssh_public_keys: keys }),
-    putStanding: (id: string, stopped: boolean) =>
+    setStopped: (id: string, stopped: boolean) =>
       call(PodView, 'PUT', `/v1/pods/${id}/standing`, { stopped }),
     postNotebook: (id: string, request: NotebookRequest) =>
       call(PodView, 'POST', `/v1/pods/${id}/notebook`, request),
@@ -84,7 +84,7 @@ export function createAgentClient({ send, clock }: { send: SignedFetch; clock: C
       const query = new URLSearchParams({ path });
       return call(TargetView, 'GET', `/v1/pods/${podId}/restore-target?${query}`);
     },
-    postVerify: (podId: string, request: VerifyRequestInput) =>
+    postDrill: (podId: string, request: DrillRequestInput) =>
       call(OperationView, 'POST', `/v1/pods/${podId}/verifications`, request),
     listVolumes: async () => (await call(VolumeList, 'GET', '/v1/volumes')).volumes,
     putVolume: (id: string, request: VolumePut) =>
@@ -124,7 +124,7 @@ export function createAgentClient({ send, clock }: { send: SignedFetch; clock: C
       const path = `/v1/pods/${id}/logs?${search}`;
       const response = await reach(() => send({ method: 'GET', path, signal }));
       if (!response.ok) {
-        throw refusalFrom(response.status, jsonIn(await reach(() => response.text())));
+        throw agentError(response.status, jsonIn(await reach(() => response.text())));
       }
       return parseFrames(response);
     },
@@ -169,21 +169,21 @@ const AgentRefusal = z.object({
 });
 
 /** Somebody answered, and it is none of the answers that an agent gives. */
-export class InvalidAnswer extends Error {
+export class InvalidResponse extends Error {
   override name = 'InvalidAnswer';
 }
 
 /** Whether what came back is why the call failed, not that nothing came. */
-export function isInvalidAnswer(error: unknown): boolean {
-  return error instanceof Error && error.cause instanceof InvalidAnswer;
+export function isInvalidResponse(error: unknown): boolean {
+  return error instanceof Error && error.cause instanceof InvalidResponse;
 }
 
 /** `answer` is the body as JSON, or undefined where it is none. */
-export function refusalFrom(status: number, answer: unknown): ApiError {
+export function agentError(status: number, answer: unknown): ApiError {
   const refusal = AgentRefusal.safeParse(answer);
   if (!refusal.success || !isErrorCode(refusal.data.error.code)) {
     // The status is for logs alone: a provider may name any address, and reads what became of the call.
-    const cause = new InvalidAnswer(`status ${status}`);
+    const cause = new InvalidResponse(`status ${status}`);
     return new ApiError('upstream_unavailable', 'The node answered as no agent does', { cause });
   }
   const { code, message, hint } = refusal.data.error;

@@ -33,8 +33,8 @@ const AnyWalk = z.object({
   blocks: z.int().min(1),
   steps: z.int().min(1).max(MAX_STEPS),
 });
-export type AskedWalk = z.output<typeof AnyWalk>;
-const bytesOf = ({ block_bytes, blocks }: AskedWalk) => block_bytes * blocks;
+export type WalkRequest = z.output<typeof AnyWalk>;
+const bytesOf = ({ block_bytes, blocks }: WalkRequest) => block_bytes * blocks;
 const HostWalk = AnyWalk.refine((walk) => bytesOf(walk) <= GIB, 'More than 1 GiB');
 const CardWalk = AnyWalk.refine((walk) => bytesOf(walk) <= MAX_CARD_BYTES, 'More than a card has');
 
@@ -76,7 +76,7 @@ export const ChallengeRequest = z.object({
 export type ChallengeRequest = z.output<typeof ChallengeRequest>;
 
 /** A walk as it is asked for, in the words of those who walk. */
-export const walkOf = ({ block_bytes: blockBytes, blocks, steps }: AskedWalk): Walk => ({
+export const toWalk = ({ block_bytes: blockBytes, blocks, steps }: WalkRequest): Walk => ({
   blockBytes,
   blocks,
   steps,

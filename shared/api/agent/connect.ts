@@ -6,10 +6,10 @@ import { ApiError, messageOf } from '../../runtime/errors.ts';
 import {
   MAX_REFUSAL_BYTES,
   type SignedFetchOptions,
-  timeToSignAgain,
+  serverTimeForRetry,
 } from '../../signing/signed-fetch.ts';
 import { signedHeaders } from '../../signing/signed-request.ts';
-import { refusalFrom } from './agent-client.ts';
+import { agentError } from './agent-client.ts';
 
 export type SocketRequest = {
   /** Below baseUrl, beginning with a slash, query included. */
@@ -36,10 +36,10 @@ export function createSignedConnect(options: SignedFetchOptions): SignedConnect 
   return async (request) => {
     const first = await open(options, request, clock.now());
     if (!('status' in first)) return first;
-    const serverTimeMs = timeToSignAgain(first.body, clock.now());
+    const serverTimeMs = serverTimeForRetry(first.body, clock.now());
     const last = serverTimeMs === null ? first : await open(options, request, serverTimeMs);
     if (!('status' in last)) return last;
-    throw refusalFrom(last.status, parseJson(last.body));
+    throw agentError(last.status, parseJson(last.body));
   };
 }
 

@@ -60,16 +60,16 @@ export type ImageCheckRequest = z.output<typeof ImageCheckRequest>;
  * `present`: on the host. `pullable`: its registry gives its digest to the engine. `missing`: neither.
  * `unknown`: engine or registry would not say.
  */
-export const ImageStanding = z.object({
+export const ImageAvailability = z.object({
   image: Image,
   state: z.enum(['present', 'pullable', 'missing', 'unknown']),
   /** In words; empty where it can be had. */
   problem: Text,
 });
-export type ImageStanding = z.output<typeof ImageStanding>;
+export type ImageAvailability = z.output<typeof ImageAvailability>;
 
 /** In the order in which they were asked for. */
-export const ImageCheckResult = z.object({ images: z.array(ImageStanding).max(MAX_IMAGES) });
+export const ImageCheckResult = z.object({ images: z.array(ImageAvailability).max(MAX_IMAGES) });
 export type ImageCheckResult = z.output<typeof ImageCheckResult>;
 
 // MERGED shared/api/agent/host-checks.ts: How fast the line to a host is: GET /v1/speed-test is a WebSocket that streams bytes both ways (validator reference 5). What is timed is timed by the validator; the agent only takes and gives. /
@@ -102,8 +102,8 @@ export const SpeedRequest = z.discriminatedUnion('type', [
 export type SpeedRequest = z.output<typeof SpeedRequest>;
 
 /** What the agent says: what came down, and that its stream has ended. */
-export const SpeedAnswer = z.discriminatedUnion('type', [
+export const SpeedResponse = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('received'), sha256: Seed }),
   z.strictObject({ type: z.literal('sent'), bytes: Amount }),
 ]);
-export type SpeedAnswer = z.output<typeof SpeedAnswer>;
+export type SpeedResponse = z.output<typeof SpeedResponse>;

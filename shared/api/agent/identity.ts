@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { readPrivateFile, replacePrivateFile } from '../../runtime/files.ts';
 import type { Random } from '../../runtime/random.ts';
 import { publicKeyOf } from '../../signing/hotkey.ts';
-import { type Identity, ownPinOf, verifyIdentity } from '../../signing/identity.ts';
+import { type Identity, selfSignedPin, verifyIdentity } from '../../signing/identity.ts';
 import { type LocalSigner, signatureFromHex, toHex, verifySr25519 } from '../../signing/sr25519.ts';
 import { Pin } from '../../tls/peer.ts';
 import { HostTime } from './bounds.ts';
@@ -35,7 +35,7 @@ const DAY_MS = 86_400_000;
 export const ENROLMENT_DAYS = 365;
 export const MAX_ENROLMENT_DAYS = 1_825;
 
-export function expiryIn(days: number, nowMs: number): number {
+export function enrolmentExpiry(days: number, nowMs: number): number {
   return nowMs + days * DAY_MS;
 }
 
@@ -51,7 +51,7 @@ export function signEnrolment(request: EnrolmentRequest, provider: LocalSigner):
 }
 
 /** Whether the hotkey that it names signed it; its time is the caller's to judge. */
-export function isGenuine(enrolment: Enrolment): boolean {
+export function isEnrolmentSigned(enrolment: Enrolment): boolean {
   const publicKey = publicKeyOf(enrolment.hotkey);
   const signature = signatureFromHex(enrolment.signature);
   if (publicKey === null || signature === null) return false;
@@ -79,7 +79,7 @@ export function writeEnrolment(home: string, enrolment: Enrolment, random: Rando
 }
 
 /** A certificate of another key than the identity's, vouched for by the identity until it expires. */
-export const CertificateNote = z.strictObject({
+export const CertificateEndorsement = z.strictObject({
   pin: Pin,
   expires_ms: HostTime,
   signature: SignatureHex,
@@ -93,28 +93,28 @@ export const IdentityDocument = z.object({
   /** Null until the provider has enrolled the key. */
   enrolment: Enrolment.nullable(),
   /** Null where the certificate is self-made: its key is the identity's. And without TLS. */
-  certificate: CertificateNote.nullable(),
+  certificate: CertificateEndorsement.nullable(),
 });
 export type IdentityDocument = z.output<typeof IdentityDocument>;
 
 type Shown = { pin: Pin; notAfterMs: number };
 
 /** Null where none is needed. */
-export function certificateNote(
+export function endorseCertificate(
   identity: Identity,
   executorId: string,
   shown: Shown | null,
-): z.output<typeof CertificateNote> | null {
-  if (shown === null || shown.pin === ownPinOf(identity.publicKey)) return null;
+): z.output<typeof CertificateEndorsement> | null {
+  if (shown === null || shown.pin === selfSignedPin(identity.publicKey)) return null;
   const text = noteText(executorId, shown.pin, shown.notAfterMs);
   const signature = toHex(identity.sign(text));
   return { pin: shown.pin, expires_ms: shown.notAfterMs, signature };
 }
 
 /** The pin that the agent's listener is to have; null when the document vouches for none now. */
-export function pinIn(document: IdentityDocument, nowMs: number): Pin | null {
+export function endorsedPin(document: IdentityDocument, nowMs: number): Pin | null {
   const { executor_id: id, public_key: key, certificate: note } = document;
-  if (note === null) return ownPinOf(key);
+  if (note === null) return selfSignedPin(key);
   const signature = signatureFromHex(note.signature);
   if (signature === null || note.expires_ms <= nowMs) return null;
   return verifyIdentity(key, noteText(id, note.pin, note.expires_ms), signature) ? note.pin : null;

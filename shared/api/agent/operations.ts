@@ -72,7 +72,7 @@ const MAX_SAMPLE_BYTES = 16 * 1024 ** 3;
  * A drill: a sample of a snapshot is restored beside everything and compared. The repository is enough for it: the pod
  * that was backed up need not be on this host.
  */
-export const VerifyRequest = z.strictObject({
+export const DrillRequest = z.strictObject({
   operation_id: OperationId,
   snapshot_id: SnapshotId,
   sample: z.strictObject({
@@ -84,8 +84,8 @@ export const VerifyRequest = z.strictObject({
   }),
   repository: RepositoryAccess,
 });
-export type VerifyRequest = z.output<typeof VerifyRequest>;
-export type VerifyRequestInput = z.input<typeof VerifyRequest>;
+export type DrillRequest = z.output<typeof DrillRequest>;
+export type DrillRequestInput = z.input<typeof DrillRequest>;
 
 export const BACKUP_STAGES = [
   'queued',
@@ -108,7 +108,7 @@ export const RESTORE_STAGES = [
   'failed',
   'cancelled',
 ] as const;
-export const VERIFY_STAGES = [
+export const DRILL_STAGES = [
   'queued',
   'preparing',
   'fetching',
@@ -159,7 +159,7 @@ export const OperationView = z.object({
   /** Or the id of the volume's copy that it is about. */
   pod_id: z.uuid(),
   kind: z.enum(['backup', 'restore', 'verify']),
-  stage: z.enum([...BACKUP_STAGES, ...RESTORE_STAGES, ...VERIFY_STAGES]),
+  stage: z.enum([...BACKUP_STAGES, ...RESTORE_STAGES, ...DRILL_STAGES]),
   ...Progress,
   /** Of a backup that is done. */
   snapshot_id: SnapshotId.nullable(),

@@ -285,8 +285,8 @@ export const RebootRequest = z.strictObject({
 });
 
 /** Whether the pod is to stand still: its container is stopped and kept with all its data. Repeating it is harmless. */
-export const StandRequest = z.strictObject({ stopped: z.boolean() });
-export type StandRequest = z.output<typeof StandRequest>;
+export const StopRequest = z.strictObject({ stopped: z.boolean() });
+export type StopRequest = z.output<typeof StopRequest>;
 
 /**
  * The whole list, which replaces the one in force without a new generation. A repeated PUT of the pod's

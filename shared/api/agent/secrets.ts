@@ -18,7 +18,7 @@ const SECRET_FIELDS: ReadonlySet<string> = new Set([
 const MAX_DEPTH = 8;
 
 /** The names of such members of `body`, each once. */
-export function secretsIn(body: unknown): string[] {
+export function secretFieldsIn(body: unknown): string[] {
   const found = new Set<string>();
   collect(body, found, MAX_DEPTH);
   return [...found];
@@ -51,10 +51,10 @@ function holdsSomething(value: unknown): boolean {
 
 // MERGED shared/api/agent/secrets.ts: Refuses what nobody may read over plain HTTP from another machine, by the socket it came on.
 /** Call after authentication was added and before any route is: nothing of the request has had effect then. */
-export function refuseSecretsInClear(server: HttpServer): void {
+export function rejectSecretsOverHttp(server: HttpServer): void {
   server.addHook('preValidation', async (request) => {
     if (isPrivate(request)) return;
-    const secrets = isTerminal(request) ? ['terminal'] : secretsIn(request.body);
+    const secrets = isTerminal(request) ? ['terminal'] : secretFieldsIn(request.body);
     if (secrets.length === 0) return;
     throw new ApiError('tls_required', `Not taken over plain HTTP: ${secrets.join(', ')}`, {
       details: { fields: secrets },

@@ -56,7 +56,7 @@ export function volumesProblem(paths: readonly string[]): string | null {
 }
 
 /** The one way to write a path that may be named: without a slash at its end. */
-export function mountPathOf(path: string): string {
+export function normalizeMountPath(path: string): string {
   return `/${foldersOf(path).join('/')}`;
 }
 

@@ -82,14 +82,14 @@ export type HealthReport = z.output<typeof HealthReport>;
 const GpuUuids = z.array(z.string().max(64)).max(64);
 
 /** What a check asked for by hand demands of the host: exactly these GPUs and cores, and nothing while it is rented. */
-export const CheckWish = z.object({
+export const CheckRequest = z.object({
   rental_in_progress: z.boolean(),
   /** Those of the host when empty. */
   gpu_uuids: GpuUuids,
   /** Those of the host when absent. */
   cpu_count: z.int().min(1).max(1_024).nullish(),
 });
-export type CheckWish = z.output<typeof CheckWish>;
+export type CheckRequest = z.output<typeof CheckRequest>;
 
 /** Callers wait up to 300 seconds; what they get is decided before that. */
 export const CHECK_TIMEOUT_MS = 290_000;
@@ -101,7 +101,7 @@ export const ExecutorHealthCheckRequest = z
     miner_port: z.int().min(1).max(65_535),
     miner_hotkey: Hotkey,
     container_port: z.int().min(1).max(65_535),
-    ...CheckWish.shape,
+    ...CheckRequest.shape,
     executor_id: z.uuid().nullish(),
     report: HealthReport.nullish(),
   })
@@ -122,14 +122,14 @@ const MAX_GPUS = 64;
 const MAX_PRICE_UUSD = 1_000_000_000_000;
 
 /** Query of the gateway's route. */
-export const RewardQuestion = z.object({
+export const RewardQuery = z.object({
   /** Full name as drivers report it. */
   gpu_model: z.string().min(1).max(200),
   gpu_count: z.coerce.number().int().min(1).max(MAX_GPUS),
   /** Micro-USD per GPU and hour. */
   price_uusd: z.coerce.number().int().min(0).max(MAX_PRICE_UUSD),
 });
-export type RewardQuestion = z.output<typeof RewardQuestion>;
+export type RewardQuery = z.output<typeof RewardQuery>;
 
 const Share = z.number().min(0).max(1);
 

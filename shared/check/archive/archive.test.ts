@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { createManualClock } from '../../../test/fakes/manual-clock.ts';
-import { commandProgress } from '../../runtime/progress.ts';
+import { createCommandProgress } from '../../runtime/progress.ts';
 import { systemRandom } from '../../runtime/random.ts';
 import { writeArchive } from './archive.ts';
 
@@ -11,7 +11,7 @@ it('reports the part that it waits for and how long, and completes without it', 
   const folder = mkdtempSync(join(tmpdir(), 'podwright-'));
   const clock = createManualClock();
   let shown = '';
-  const progress = commandProgress(clock, { write: (text) => (shown += text) });
+  const progress = createCommandProgress(clock, { write: (text) => (shown += text) });
   const quick = ['a', 'b', 'c'].map((name) => ({ name, collect: async () => name }));
   const hangs = { name: 'doctor.txt', collect: () => new Promise<string>(() => undefined) };
   try {

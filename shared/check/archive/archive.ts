@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util';
 import { createGzip } from 'node:zlib';
 import { type Clock, naiveUtc, systemClock, withDeadline } from '../../runtime/clock.ts';
 import { messageOf } from '../../runtime/errors.ts';
-import { fileProblem, replacePrivateFile, requireFolder } from '../../runtime/files.ts';
+import { fileProblem, replacePrivateFile, requireWritableFolder } from '../../runtime/files.ts';
 import type { Progress } from '../../runtime/progress.ts';
 import { type Random, systemRandom } from '../../runtime/random.ts';
 import type { Redact } from './redact.ts';
@@ -47,7 +47,7 @@ export async function writeArchive(
     throw new Error(`${path} exists already: name another file with ${option}`);
   }
   // Checked before minutes are spent on collecting.
-  requireFolder(dirname(path), `${option}: the folder`);
+  requireWritableFolder(dirname(path), `${option}: the folder`);
   const pending = new Set(parts.map(({ name }) => name));
   progress.step(`collecting ${parts.length} parts`);
   const files = await Promise.all(

@@ -8,7 +8,7 @@ import { createSignedConnect, type SignedConnect } from '#shared/api/agent/conne
 import { systemClock } from '#shared/runtime/clock.ts';
 import { agentArguments, COMPILE_CACHE } from '#shared/runtime/node-process.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { openIdentity, ownPinOf } from '#shared/signing/identity.ts';
+import { openIdentity, selfSignedPin } from '#shared/signing/identity.ts';
 import { createSignedFetch, type SignedFetch } from '#shared/signing/signed-fetch.ts';
 import { signedHeaders } from '#shared/signing/signed-request.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
@@ -79,7 +79,7 @@ export function createAgentHome(
       const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
       const secure = environment['AGENT_TLS'] === 'on';
       const origin = `${secure ? 'https' : 'http'}://127.0.0.1:${await portOf(child)}`;
-      const trust = secure ? ownPinOf(openIdentity(folder, systemRandom).publicKey) : null;
+      const trust = secure ? selfSignedPin(openIdentity(folder, systemRandom).publicKey) : null;
       const caller = {
         baseUrl: origin,
         audience: executorId,

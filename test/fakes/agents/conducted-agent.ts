@@ -5,7 +5,7 @@ import type { WebSocket } from 'ws';
 import { ChallengeRequest, type Commitment } from '#shared/api/agent/challenges.ts';
 import {
   type EgressCheckResult,
-  type ImageStanding,
+  type ImageAvailability,
   PortCheckRequest,
   portAnswer,
 } from '#shared/api/agent/host-checks.ts';
@@ -66,7 +66,7 @@ export type Conduct = {
   said(data: Said): Said;
   lineMs: number;
   egress: EgressCheckResult['registry'];
-  images: ImageStanding['state'];
+  images: ImageAvailability['state'];
 };
 
 type Said = string | Uint8Array;

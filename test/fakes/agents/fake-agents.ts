@@ -13,9 +13,9 @@ import {
 } from '#shared/api/agent/pod.ts';
 import { VolumeList } from '#shared/api/agent/volumes.ts';
 import type {
-  CheckWish,
+  CheckRequest,
   HealthReport,
-  RewardQuestion,
+  RewardQuery,
   RewardShares,
 } from '#shared/api/central/validator-routes.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -77,9 +77,9 @@ export type FakeAgents = Agents & {
   /** How often pods were listed so far, on whichever host. */
   listings(): number;
   /** Of checks that were asked for by hand, oldest first. */
-  wishes: CheckWish[];
+  wishes: CheckRequest[];
   /** About rewards, oldest first. */
-  questions: RewardQuestion[];
+  questions: RewardQuery[];
   /** What the answer is; null: there is none. */
   rewards: { shares: RewardShares | null };
 };
@@ -89,8 +89,8 @@ export function createFakeAgents(): FakeAgents & { useClock(clock: Clock): void 
   const hosts = new Map<string, FakeHost>();
   let clock: Clock | null = null;
   let listings = 0;
-  const wishes: CheckWish[] = [];
-  const questions: RewardQuestion[] = [];
+  const wishes: CheckRequest[] = [];
+  const questions: RewardQuery[] = [];
   const rewards: FakeAgents['rewards'] = { shares: null };
 
   function host(executorId: string): FakeHost {
@@ -243,7 +243,7 @@ function clientOf(host: FakeHost, executorId: string, nowMs: () => number): Agen
         host.change(id, { ssh_keys_hash: sshKeysHash(keys) });
         return known(id);
       }),
-    putStanding: (id, stopped) =>
+    setStopped: (id, stopped) =>
       reach(() => {
         host.calls.push(`${stopped ? 'stop' : 'start'} ${id}`);
         known(id);
@@ -276,7 +276,7 @@ function clientOf(host: FakeHost, executorId: string, nowMs: () => number): Agen
         known(id);
         return { state: host.operations.occupied.has(path) ? 'occupied' : 'absent' };
       }),
-    postVerify: (id, request) => reach(() => host.operations.begin('verify', id, request, nowMs())),
+    postDrill: (id, request) => reach(() => host.operations.begin('verify', id, request, nowMs())),
     async listVolumes() {
       if (!host.up) throw silent();
       return wired(VolumeList, { volumes: [...host.volumes.views.values()] }).volumes;

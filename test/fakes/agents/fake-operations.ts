@@ -1,13 +1,13 @@
 /** Backups, restores and drills on a fake agent: taken, then moved on by the test. */
 import type {
   BackupRequestInput,
+  DrillRequestInput,
   OperationView,
   RestoreRequestInput,
-  VerifyRequestInput,
 } from '#shared/api/agent/operations.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 
-type Request = BackupRequestInput | RestoreRequestInput | VerifyRequestInput;
+type Request = BackupRequestInput | RestoreRequestInput | DrillRequestInput;
 type Progress = Partial<Omit<OperationView, 'id' | 'pod_id' | 'kind'>>;
 
 export type FakeOperations = ReturnType<typeof createFakeOperations>;

@@ -2,7 +2,7 @@
 import { type AgentClient, createAgentClient } from '#shared/api/agent/agent-client.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { identityFrom, ownPinOf } from '#shared/signing/identity.ts';
+import { identityFrom, selfSignedPin } from '#shared/signing/identity.ts';
 import { createSignedFetch, type SignedFetch } from '#shared/signing/signed-fetch.ts';
 import { createSigner, type LocalSigner } from '#shared/signing/sr25519.ts';
 import { createSecureTransport } from '#shared/tls/transport.ts';
@@ -42,7 +42,7 @@ TEXT`);
   await host.mustRun('sh /src/systemd/install.sh --component agent --probation 0');
   const seed = await host.mustRun('base64 -w0 /var/lib/podwright/identity.key');
   const { publicKey } = identityFrom(new Uint8Array(Buffer.from(seed, 'base64')));
-  const trust = ownPinOf(publicKey);
+  const trust = selfSignedPin(publicKey);
   if (trust === null) throw new Error('the agent has no key');
   const send = createSignedFetch({
     ...{ baseUrl: `https://${host.address}:${PORT}`, audience: executorId, signer },

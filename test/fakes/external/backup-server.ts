@@ -97,7 +97,7 @@ export async function startBackupServer(given: Partial<BackupFolder> & { folder:
   }
 
   return {
-    /** How many requests were not here in time; unhurried ones go on. */
+    /** How many requests were not here in time; slowBody ones go on. */
     lateRequests: () => lateRequests,
     storage: backups.storage,
     fill: backups.fill,

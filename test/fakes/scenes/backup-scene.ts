@@ -6,12 +6,12 @@ import { join } from 'node:path';
 import {
   BackupRequest,
   type BackupRequestInput,
+  DrillRequest,
+  type DrillRequestInput,
   type OperationView,
   type RepositoryAccess,
   RestoreRequest,
   type RestoreRequestInput,
-  VerifyRequest,
-  type VerifyRequestInput,
 } from '#shared/api/agent/operations.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';
@@ -141,8 +141,8 @@ export function createBackupScene(options: SceneOptions = {}) {
         repository,
         ...change,
       }),
-    verifyRequest: (snapshot_id: string, change: Partial<VerifyRequestInput> = {}) =>
-      VerifyRequest.parse({
+    verifyRequest: (snapshot_id: string, change: Partial<DrillRequestInput> = {}) =>
+      DrillRequest.parse({
         operation_id: systemRandom.uuid(),
         snapshot_id,
         sample: { seed: 'seed', max_files: 20, max_bytes: 64 * 1024 * 1024 },

@@ -71,7 +71,7 @@ export function createOperationSync(deps: {
     if (operation.table === 'backup_drills') {
       const { snapshot_id } = operation;
       const sample = { seed: operation_id, ...DRILL_SAMPLE };
-      return client.postVerify(podId, { operation_id, snapshot_id, sample, repository });
+      return client.postDrill(podId, { operation_id, snapshot_id, sample, repository });
     }
     const { snapshot_id, source_path, target_path, mode } = operation;
     const restore = { operation_id, snapshot_id, source_path, target_path, mode, repository };

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { ConfigError, type Environment, parseConfig, secret } from '#shared/runtime/config.ts';
-import { readOrMakePrivateFile } from '#shared/runtime/files.ts';
+import { readOrCreatePrivateFile } from '#shared/runtime/files.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { isPostgresAddress } from '../../database/open-database.ts';
 
@@ -51,7 +51,7 @@ const BYTES = 32;
 
 /** Made where there is none. Throws ConfigError for a file that others may read, that we may not, or that holds less. */
 export function centralSecret(path: string, random: Random): Uint8Array {
-  const secret = readOrMakePrivateFile(path, () => random.bytes(BYTES), random);
+  const secret = readOrCreatePrivateFile(path, () => random.bytes(BYTES), random);
   if (secret.length >= BYTES) return secret;
   throw new ConfigError(
     `${path} holds ${secret.length} bytes of the ${BYTES} of a secret: put back the one it had`,

@@ -4,9 +4,9 @@ import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import type { RepositoryAccess } from '#shared/api/agent/operations.ts';
 import type { TerminalQuery } from '#shared/api/agent/terminal.ts';
 import type {
-  CheckWish,
+  CheckRequest,
   HealthReport,
-  RewardQuestion,
+  RewardQuery,
   RewardShares,
 } from '#shared/api/central/validator-routes.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
@@ -27,11 +27,11 @@ export type Agents = {
   /** A pod's terminal, paused. Rejects with the node's refusal or `upstream_unavailable`. */
   terminalOf(executorId: string, podId: string, wish: TerminalWish): Promise<WebSocket>;
   /** Has the validator check the executor now; rejects with `upstream_unavailable`. */
-  checkNow(executorId: string, wish: CheckWish): Promise<HealthReport>;
+  checkNow(executorId: string, wish: CheckRequest): Promise<HealthReport>;
   /** What agents are to run, as the validator signs it; rejects with `upstream_unavailable`. */
   signedDigest(): Promise<SignedDigest>;
   /** What the validator's weights would give a node of this kind; rejects with `upstream_unavailable`. */
-  rewardShares(question: RewardQuestion): Promise<RewardShares>;
+  rewardShares(question: RewardQuery): Promise<RewardShares>;
 };
 
 /** A mail to one address; `id` stays the same over attempts. */

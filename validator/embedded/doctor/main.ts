@@ -13,7 +13,7 @@ import {
   systemDoctorPorts,
   UsageError,
 } from '#shared/check/doctor.ts';
-import { definedIn } from '#shared/runtime/config.ts';
+import { definedVariables } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { agentArguments } from '#shared/runtime/node-process.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
@@ -91,7 +91,7 @@ function read(home: Home, name: string): Variables {
 /** Runs the agent's doctor as a process with the agent's variables. */
 async function examineAgent(variables: Variables, container: boolean): Promise<Finding[]> {
   const { PATH = '/usr/bin:/bin', DOCKER_HOST, NODE_COMPILE_CACHE } = process.env;
-  const env = { PATH, ...definedIn({ DOCKER_HOST, NODE_COMPILE_CACHE }), ...variables };
+  const env = { PATH, ...definedVariables({ DOCKER_HOST, NODE_COMPILE_CACHE }), ...variables };
   const args = ['doctor', '--json', ...(container ? [] : ['--no-container'])];
   const { stdout, stderr } = await runCommand(process.execPath, agentArguments(...args), {
     ...LIMITS,

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { ApiError } from '#shared/runtime/errors.ts';
-import { createTurns, type Turns } from '#shared/runtime/liveness.ts';
+import { createHeartbeat, type Heartbeat } from '#shared/runtime/liveness.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { eventually } from '../../../test/fakes/eventually.ts';
@@ -21,12 +21,12 @@ let store: EvidenceStore;
 let clock: ManualClock;
 let stopping: AbortController;
 let holdsLease: boolean;
-let turns: Turns;
+let turns: Heartbeat;
 let waiting: { id: string; refuse(): void }[];
 beforeEach(async () => {
   [store, clock, waiting] = [await createTestStore(), createManualClock(), []];
   [stopping, holdsLease] = [new AbortController(), true];
-  turns = createTurns(clock);
+  turns = createHeartbeat(clock);
 });
 afterEach(() => store.destroy());
 
@@ -40,7 +40,7 @@ function lines() {
     log,
     lowKbit: 100_000,
     hosts: createHostLocks({ store, clock, log, holder: 'this' }),
-    noted: turns.noted,
+    beatAfter: turns.beatAfter,
     holdsLease: async () => holdsLease,
     connectTo:
       ({ id }) =>
@@ -64,7 +64,7 @@ it('measures two at a time, who waits longest first, and nobody who is rented', 
   waiting[0]?.refuse();
   await eventually('three', () => waiting.length === 3);
   // The pass is not over, and goes on.
-  expect(turns.sinceMs()).toBe(0);
+  expect(turns.ageMs()).toBe(0);
   for (const { refuse } of waiting) refuse();
   await pass;
   expect(waiting.map(({ id }) => id).slice(2)).toEqual([first.id]);

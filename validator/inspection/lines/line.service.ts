@@ -3,7 +3,7 @@ import type { SignedConnect } from '#shared/api/agent/connect.ts';
 import type { ExecutorToCheck } from '#shared/api/central/validator-routes.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
-import type { Turns } from '#shared/runtime/liveness.ts';
+import type { Heartbeat } from '#shared/runtime/liveness.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { createSemaphore } from '#shared/runtime/semaphore.ts';
@@ -36,7 +36,7 @@ export type LineOptions = {
   /** From one measurement of an executor to the next. */
   intervalMs: number;
   /** A pass over many lines is long: each that was tried shows that it goes on. */
-  noted: Turns['noted'];
+  beatAfter: Heartbeat['beatAfter'];
   /** What is low, for a first sample to be taken twice. */
   lowKbit: number;
 };
@@ -79,7 +79,7 @@ export function createLines(options: LineOptions) {
         options.hosts.run(executor.id, 0, () => measure(executor, asked, stopping));
       const passes = due.map((executor) =>
         places
-          .run(() => options.noted(() => alone(executor, size)), stopping)
+          .run(() => options.beatAfter(() => alone(executor, size)), stopping)
           .catch((error: unknown) => {
             if (stopping.aborted) return;
             log.warn({ executor: executor.id, error: messageOf(error) }, 'line not measured');

@@ -5,8 +5,8 @@ import type { SignedConnect } from '#shared/api/agent/connect.ts';
 import {
   SPEED_MESSAGE_BYTES,
   SPEED_TEST_PATH,
-  SpeedAnswer,
   type SpeedRequest,
+  SpeedResponse,
 } from '#shared/api/agent/host-checks.ts';
 import { CLOSE, sendMessage } from '#shared/http/websocket.ts';
 import { keystreamFrom, SEED_BYTES } from '#shared/proof-of-work/keystream.ts';
@@ -158,9 +158,9 @@ async function converse(
   socket: WebSocket,
   clock: Clock,
   { speak, onBytes }: Talk,
-): Promise<SpeedAnswer | 'stalled'> {
+): Promise<SpeedResponse | 'stalled'> {
   const say: Say = (request) => sendMessage(socket, JSON.stringify(request));
-  const { promise, resolve, reject } = Promise.withResolvers<SpeedAnswer | 'stalled'>();
+  const { promise, resolve, reject } = Promise.withResolvers<SpeedResponse | 'stalled'>();
   const ended = new AbortController();
   const onMessage = (data: Buffer, isBinary: boolean) => {
     if (isBinary && onBytes(data, say)) return;
@@ -190,11 +190,11 @@ async function converse(
 }
 
 /** Stands for whatever is no answer to the question. */
-const UNEXPECTED_ANSWER: SpeedAnswer = { type: 'sent', bytes: 0 };
+const UNEXPECTED_ANSWER: SpeedResponse = { type: 'sent', bytes: 0 };
 
-function parsed(data: Buffer): SpeedAnswer | null {
+function parsed(data: Buffer): SpeedResponse | null {
   try {
-    return SpeedAnswer.parse(JSON.parse(data.toString()));
+    return SpeedResponse.parse(JSON.parse(data.toString()));
   } catch {
     return null;
   }

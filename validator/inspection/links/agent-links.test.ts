@@ -14,7 +14,7 @@ import {
 import { createSigner } from '#shared/signing/sr25519.ts';
 import { makeCertificate } from '#shared/tls/certificate.ts';
 import type { ListenerCertificate } from '#shared/tls/listener-certificate.ts';
-import { peerRefusalIn, pinOf } from '#shared/tls/peer.ts';
+import { findPeerRefusal, pinOf } from '#shared/tls/peer.ts';
 import { identifyAs } from '../../../test/fakes/agents/enrolled-agent.ts';
 import { openEvidenceStore } from '../../store/evidence-store.ts';
 import type { EvidenceStore } from '../../store/tables.ts';
@@ -136,7 +136,7 @@ function callerOf(port: string, tls: 'auto' | 'on') {
     refusal: (change: Partial<ExecutorToCheck> = {}) =>
       send(change).then(
         async (answer) => `${answer.status} ${await answer.text()}`,
-        (error) => peerRefusalIn(error)?.reason ?? String(error),
+        (error) => findPeerRefusal(error)?.reason ?? String(error),
       ),
   };
 }

@@ -6,7 +6,7 @@ import { ApiError, messageOf } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { createSignedFetch, type SignedFetch } from '#shared/signing/signed-fetch.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
-import { peerRefusalIn } from '#shared/tls/peer.ts';
+import { findPeerRefusal } from '#shared/tls/peer.ts';
 import type { AgentIdentitiesTable, EvidenceStore, StoreDb } from '../../store/tables.ts';
 import type { KnownIdentity } from './identity.state.ts';
 import { type AgentLink, type AgentTls, checkedAnswer, openLink } from './open-link.ts';
@@ -81,7 +81,7 @@ export function createAgentLinks({ store, signer, clock, random, tls }: AgentLin
       try {
         return await work(link);
       } catch (error) {
-        const refusal = peerRefusalIn(error);
+        const refusal = findPeerRefusal(error);
         if (refusal !== null) dropIf(executor.id, opening);
         if (!isFirst || refusal?.reason.startsWith('TLS_') !== true) throw error;
       }
@@ -90,7 +90,7 @@ export function createAgentLinks({ store, signer, clock, random, tls }: AgentLin
 
   const callerOf = ({ baseUrl, identity, transport }: AgentLink, executorId: string) => ({
     ...{ baseUrl, audience: executorId, signer, clock, random, transport },
-    checkAnswer: (answer: Response, nonce: string) =>
+    checkResponse: (answer: Response, nonce: string) =>
       checkedAnswer(answer, nonce, { identity, executorId }),
   });
 

@@ -1,6 +1,10 @@
 /** Whether whoever answers at an agent's address is the agent that its provider enrolled (validator reference 3). Pure. */
 
-import { type IdentityDocument, isGenuine, pinIn } from '#shared/api/agent/identity.ts';
+import {
+  endorsedPin,
+  type IdentityDocument,
+  isEnrolmentSigned,
+} from '#shared/api/agent/identity.ts';
 import type { ExecutorToCheck } from '#shared/api/central/validator-routes.ts';
 import { PeerRefused, type Pin } from '#shared/tls/peer.ts';
 
@@ -32,7 +36,7 @@ export function judgeIdentity(
 ): KnownIdentity {
   const { executor_id: id, public_key: publicKey } = document;
   if (id !== executor.id) throw new PeerRefused('IDENTITY_CHANGED', `executor ${id} answers`);
-  if (shown !== null && pinIn(document, nowMs) !== shown) {
+  if (shown !== null && endorsedPin(document, nowMs) !== shown) {
     throw new PeerRefused('TLS_PIN_MISMATCH', `its identity does not vouch for ${shown}`);
   }
   const before = known?.hotkey === executor.miner_hotkey ? known : null;
@@ -60,5 +64,5 @@ function enrolledUntil(
     enrolment.executor_id === id &&
     enrolment.public_key === publicKey &&
     enrolment.hotkey === executor.miner_hotkey;
-  return fits && isGenuine(enrolment) ? enrolment.expires_ms : 0;
+  return fits && isEnrolmentSigned(enrolment) ? enrolment.expires_ms : 0;
 }

@@ -2,9 +2,9 @@
 
 import { IDENTITY_PATH, IdentityDocument } from '#shared/api/agent/identity.ts';
 import type { ExecutorToCheck } from '#shared/api/central/validator-routes.ts';
-import { placeOf } from '#shared/http/listen.ts';
+import { hostAndPort } from '#shared/http/listen.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
-import { isAnswerSigned, RESPONSE_SIGNATURE_HEADER } from '#shared/signing/identity.ts';
+import { isResponseSigned, RESPONSE_SIGNATURE_HEADER } from '#shared/signing/identity.ts';
 import { PeerRefused, type Pin, pinOfCertificate } from '#shared/tls/peer.ts';
 import { isLoopback } from '#shared/tls/tls-mode.ts';
 import { createSecureTransport, PLAIN_TRANSPORT, type Transport } from '#shared/tls/transport.ts';
@@ -29,7 +29,7 @@ const EVENT_STREAM = 'text/event-stream';
 export function agentUrlOf(executor: ExecutorToCheck, tls: AgentTls): string {
   const { executor_ip_address: ip, executor_ip_port: port } = executor;
   const scheme = tls === 'auto' && isLoopback(ip) ? 'http' : 'https';
-  return `${scheme}://${placeOf(ip, port)}`;
+  return `${scheme}://${hostAndPort(ip, port)}`;
 }
 
 /** Rejects with PeerRefused when whoever answers is not the agent, and as fetch does when nobody answers. */
@@ -86,7 +86,7 @@ export async function checkedAnswer(
   if (answer.ok && headers.get('content-type')?.startsWith(EVENT_STREAM) === true) return answer;
   const body = await readWhole(answer, MAX_ANSWER_BYTES);
   const signature = headers.get(RESPONSE_SIGNATURE_HEADER);
-  if (!isAnswerSigned(identity.publicKey, { status, body, nonce, executorId }, signature)) {
+  if (!isResponseSigned(identity.publicKey, { status, body, nonce, executorId }, signature)) {
     throw new PeerRefused('RESPONSE_UNSIGNED', 'its answer is not signed with its key');
   }
   return new Response(body.length === 0 ? null : body, { status, headers });

@@ -1,11 +1,11 @@
 /** One challenge to one host: sent, timed by our own clock, and what its failing means. */
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import {
-  type AskedWalk,
   type ChallengeRequest,
   type Commitment,
   MAX_OPENED_ROWS,
-  walkOf,
+  toWalk,
+  type WalkRequest,
 } from '#shared/api/agent/challenges.ts';
 import { roundSeeds } from '#shared/proof-of-work/seed.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -64,9 +64,9 @@ export async function challenge<T>(
 /** Whether a walk ended where it had to. */
 export async function isWalkCorrect(
   { verifier }: Pick<ChallengeDeps, 'verifier'>,
-  { seed, asked, digest }: { seed: Uint8Array; asked: AskedWalk; digest: string | undefined },
+  { seed, asked, digest }: { seed: Uint8Array; asked: WalkRequest; digest: string | undefined },
 ): Promise<boolean> {
-  return digest !== undefined && (await verifier.walk({ seed, walk: walkOf(asked) })) === digest;
+  return digest !== undefined && (await verifier.walk({ seed, walk: toWalk(asked) })) === digest;
 }
 
 // MERGED validator/inspection/proof/challenge.ts: Has rows of a product opened that nobody could know of before its commitment, and verifies them.

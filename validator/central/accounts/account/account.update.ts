@@ -1,5 +1,5 @@
 /** PUT /users/me: profile and preferences, and with the password e-mail and password (contract 9.2). */
-import { ApiError, refusedField } from '#shared/runtime/errors.ts';
+import { ApiError, invalidField } from '#shared/runtime/errors.ts';
 import { emailChangedMail } from '../../delivery/mail/mail-text.ts';
 import { requireHours } from '../../market/pods/removal-time.ts';
 import { visibleTemplate } from '../../market/templates/template.service.ts';
@@ -38,7 +38,7 @@ export function createAccountUpdate(deps: Omit<AccountsDeps, 'apiKeys'>) {
       });
     }
     if (body.current_password === undefined) {
-      throw refusedField('body.current_password', 'Field required', 'missing');
+      throw invalidField('body.current_password', 'Field required', 'missing');
     }
     if (!(await passwords.matches(body.current_password, account.password_hash))) {
       throw new ApiError('forbidden', 'The current password is wrong');

@@ -1,8 +1,8 @@
 /** Requests that validators sign: `hotkey`, `timestamp`, `signature`, and the canonical set beside them (contract 11). */
 import type { FastifyRequest } from 'fastify';
-import { shownValue } from '#shared/http/parameter-problem.ts';
+import { quotedValue } from '#shared/http/parameter-problem.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
-import { ApiError, refusedField } from '#shared/runtime/errors.ts';
+import { ApiError, invalidField } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { type Hotkey, publicKeyOf } from '#shared/signing/hotkey.ts';
 import {
@@ -147,6 +147,6 @@ export function refuseForeignPath(request: FastifyRequest, hotkey: Hotkey): void
 }
 
 function badPath(stated: string | undefined): ApiError {
-  const problem = `${shownValue(stated ?? '')} is not an ss58 address with prefix 42`;
-  return refusedField('path.validator_hotkey', problem);
+  const problem = `${quotedValue(stated ?? '')} is not an ss58 address with prefix 42`;
+  return invalidField('path.validator_hotkey', problem);
 }

@@ -46,7 +46,7 @@ export async function registerRepositoryRoutes(
       url: '/restic/*',
       bodyLimit: MAX_FILE_BYTES,
       // A backup sends what it has as fast as it can, and large files may come over slow lines: both have their own bounds.
-      config: { auth: 'none', limit: 'exempt', unhurried: true },
+      config: { auth: 'none', limit: 'exempt', slowBody: true },
       async handler(request, reply) {
         const { grant, target } = granted(request, credentials);
         const end = transfers.begin(grant.repositoryId, request.raw.socket);

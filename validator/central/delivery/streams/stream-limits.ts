@@ -1,7 +1,7 @@
 /** How many streams of one kind there may be: per pod where they have one, per account, and in all. */
 
 import { ApiError } from '#shared/runtime/errors.ts';
-import { createCounter } from '#shared/runtime/semaphore.ts';
+import { createPerOwnerLimit } from '#shared/runtime/semaphore.ts';
 
 export type StreamLimits = { perPod?: number; perAccount: number; total: number };
 export type StreamSeats = ReturnType<typeof createStreamSeats>;
@@ -15,14 +15,14 @@ export const EVENT_LIMITS: StreamLimits = { perAccount: 20, total: 2_000 };
 const RETRY_AFTER_SECONDS = '5';
 
 export function createStreamSeats({ perPod = 0, perAccount, total }: StreamLimits) {
-  const pods = createCounter(perPod, total);
-  const accounts = createCounter(perAccount, total);
+  const pods = createPerOwnerLimit(perPod, total);
+  const accounts = createPerOwnerLimit(perAccount, total);
   return {
     /** The way to give the place back, once. Throws 429. */
     take(podId: string | null, accountId: string): () => void {
-      if (podId !== null && !pods.take(podId)) throw tooMany('on this pod', perPod);
+      if (podId !== null && !pods.tryAcquire(podId)) throw tooMany('on this pod', perPod);
       const leavePod = () => podId !== null && pods.release(podId);
-      if (!accounts.take(accountId)) {
+      if (!accounts.tryAcquire(accountId)) {
         leavePod();
         throw tooMany('of this account', perAccount);
       }

@@ -1,7 +1,7 @@
 /** Terminals of pods for their owners: relayed to the node, ended with the pod or the credential, recorded. */
 import type { WebSocket } from 'ws';
 import type { TerminalQuery } from '#shared/api/agent/terminal.ts';
-import { CLOSE, joinWebSockets } from '#shared/http/websocket.ts';
+import { CLOSE, relayWebSockets } from '#shared/http/websocket.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
@@ -70,7 +70,7 @@ export function createTerminals(deps: {
     const bytes = { sent: 0, received: 0 };
     log.info(who, 'terminal begins');
     void watch(near, request, log);
-    await joinWebSockets(near, far, {
+    await relayWebSockets(near, far, {
       toFar(count) {
         bytes.received += count;
       },

@@ -1,7 +1,7 @@
 /** Uploads: who may put what where, in our own object store or one elsewhere (contract 9.2, presigned-url). */
 import type { Readable } from 'node:stream';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
-import { ApiError, refusedField } from '#shared/runtime/errors.ts';
+import { ApiError, invalidField } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { holdAccount } from '../../accounts/auth/account-access.ts';
 import type { Database, Db, Upload } from '../../platform/database/tables.ts';
@@ -93,7 +93,7 @@ export function createObjects({ db, clock, random, secret, store }: ObjectsDeps)
       }
       const types: readonly string[] = UPLOAD_TYPES[file.purpose];
       if (!types.includes(file.content_type)) {
-        throw refusedField('body.content_type', `One of ${types.join(', ')} for ${file.purpose}`);
+        throw invalidField('body.content_type', `One of ${types.join(', ')} for ${file.purpose}`);
       }
       const upload = await reserve(accountId, file);
       const { url, headers, publicUrl } =

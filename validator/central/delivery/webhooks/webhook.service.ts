@@ -1,6 +1,6 @@
 /** Webhooks of an account: who is told of its events, and what was sent (marketplace reference 1.14). */
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
-import { ApiError, refusedField } from '#shared/runtime/errors.ts';
+import { ApiError, invalidField } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { holdAccount } from '../../accounts/auth/account-access.ts';
 import type { Database, Db, Webhook as WebhookRow } from '../../platform/database/tables.ts';
@@ -42,7 +42,7 @@ export function createWebhooks({ db, clock, random, secrets, targets }: Webhooks
   function requireTarget(url: string): string {
     const problem = targetProblem(url, targets);
     if (problem === null) return url;
-    throw refusedField('body.url', `The address ${problem}`);
+    throw invalidField('body.url', `The address ${problem}`);
   }
 
   /** Judges and changes a webhook of the caller's while nobody else does. */

@@ -1,6 +1,6 @@
 /** Takes executors that are due, and keeps slow ones from holding up the rest. */
 import { messageOf } from '#shared/runtime/errors.ts';
-import { createTurns } from '#shared/runtime/liveness.ts';
+import { createHeartbeat } from '#shared/runtime/liveness.ts';
 import { type Loop, startLoop } from '#shared/runtime/loop.ts';
 import { createPodSync, type SyncDeps, type SyncResult } from './pod-sync.ts';
 import type { SyncTurns, Turn } from './sync-turns.ts';
@@ -31,7 +31,7 @@ export function createPodSyncJob(deps: SyncJobDeps) {
   const syncExecutor = createPodSync(deps);
   const running = new Map<string, { turn: Turn; pass: Promise<void> }>();
   const woken = new Set<string>();
-  const looks = createTurns(clock);
+  const looks = createHeartbeat(clock);
   let loop: Loop | null = null;
 
   async function pass({ executorId, failures }: Turn): Promise<void> {
@@ -98,7 +98,7 @@ export function createPodSyncJob(deps: SyncJobDeps) {
     },
 
     /** Milliseconds since the last look of the periodic work ended. */
-    sinceLookMs: looks.sinceMs,
+    sinceLookMs: looks.ageMs,
 
     /** Forgets executors without pods. */
     sweep: () => turns.sweep(),
@@ -107,7 +107,7 @@ export function createPodSyncJob(deps: SyncJobDeps) {
       loop ??= startLoop({
         clock,
         intervalMs: TICK_MS,
-        run: () => looks.noted(tick),
+        run: () => looks.beatAfter(tick),
         onError: (error) => log.error({ err: error }, `pod sync: ${messageOf(error)}`),
       });
     },

@@ -6,7 +6,7 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError, type ErrorCode } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { forRequest } from '#shared/runtime/request-context.ts';
+import { withRequestId } from '#shared/runtime/request-context.ts';
 import { newestRequestId } from '../../delivery/events/event.service.ts';
 import type { Mails } from '../../delivery/mail/mail.service.ts';
 import type { Database, Db, Pod } from '../../platform/database/tables.ts';
@@ -148,7 +148,7 @@ export function createPodSync(deps: SyncDeps) {
     if (step.do === 'wait') return;
     if (step.do === 'observe') return record.observed(pod, step.view);
     const requestId = await newestRequestId(db, pod.id);
-    await forRequest(requestId, () => ask(client, pod, step));
+    await withRequestId(requestId, () => ask(client, pod, step));
   }
 
   async function ask(client: AgentClient, pod: Pod, step: AskingStep): Promise<void> {
@@ -160,7 +160,7 @@ export function createPodSync(deps: SyncDeps) {
       case 'ssh-keys':
         return record.observed(pod, await client.putSshKeys(pod.id, step.keys));
       case 'stand': {
-        const view = await client.putStanding(pod.id, step.stopped);
+        const view = await client.setStopped(pod.id, step.stopped);
         return step.stopped ? undefined : record.observed(pod, view);
       }
       case 'notebook':

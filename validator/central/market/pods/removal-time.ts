@@ -1,7 +1,7 @@
 /** When a pod may be made to end by itself (specification, Limits). Pure. */
 
 import { parseIsoTime } from '#shared/runtime/clock.ts';
-import { ApiError, refusedField } from '#shared/runtime/errors.ts';
+import { ApiError, invalidField } from '#shared/runtime/errors.ts';
 
 const HOUR_MS = 3_600_000;
 const MIN_HOURS = 1;
@@ -13,7 +13,7 @@ const OFFSET = /(?:Z|[+-]\d{2}:\d{2})$/;
 export function removalTimeOf(text: string, nowMs: number): number {
   const atMs = parseIsoTime(text);
   if (atMs === null || !OFFSET.test(text)) {
-    throw refusedField('body.removal_scheduled_at', 'Not an ISO 8601 time with Z or an offset');
+    throw invalidField('body.removal_scheduled_at', 'Not an ISO 8601 time with Z or an offset');
   }
   requireHours((atMs - nowMs) / HOUR_MS);
   return atMs;

@@ -6,7 +6,7 @@ import {
   updatedAtMicros,
 } from '#shared/api/central/set-weights.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
-import { ApiError, refusedField } from '#shared/runtime/errors.ts';
+import { ApiError, invalidField } from '#shared/runtime/errors.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { Database } from '../../platform/database/tables.ts';
 import { findSetWeights, putSetWeights } from './set-weights.store.ts';
@@ -49,7 +49,7 @@ export function createSetWeights({ db, clock }: { db: Database; clock: Clock }) 
       }
       const micros = updatedAtMicros(payload);
       if (micros > (clock.now() + MAX_AHEAD_MS) * MICROS_PER_MS) {
-        throw refusedField('body.updated_at', 'Lies in the future');
+        throw invalidField('body.updated_at', 'Lies in the future');
       }
       const row = {
         validator_hotkey: hotkey,
@@ -60,7 +60,7 @@ export function createSetWeights({ db, clock }: { db: Database; clock: Clock }) 
       if (await putSetWeights(db, row)) return { success: true };
       const present = await findSetWeights(db, hotkey);
       if (present?.payload_json === row.payload_json) return { success: true };
-      throw refusedField('body.updated_at', 'Weights as new as these were set already');
+      throw invalidField('body.updated_at', 'Weights as new as these were set already');
     },
   };
 }

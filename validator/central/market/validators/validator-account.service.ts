@@ -2,7 +2,7 @@
 
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
-import { type AccountProof, isProofOf } from '#shared/signing/account-proof.ts';
+import { type AccountProof, verifyAccountProof } from '#shared/signing/account-proof.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { dropHotkey, findHotkey, putHotkey } from './validator-account.store.ts';
@@ -31,7 +31,7 @@ export function createValidatorAccounts(deps: { clock: Clock; validators: readon
       if (!validators.includes(proof.hotkey)) {
         throw new ApiError('forbidden', 'The hotkey is no validator of this market');
       }
-      if (!isFresh || !isProofOf(accountId, proof)) {
+      if (!isFresh || !verifyAccountProof(accountId, proof)) {
         throw new ApiError('forbidden', 'The hotkey has not signed for this account just now', {
           hint: 'Send what `npm run validator -- prove-account <id of the account>` prints within five minutes.',
         });

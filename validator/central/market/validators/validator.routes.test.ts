@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { CheckResult } from '#shared/api/central/validator-routes.ts';
-import { proveAccount } from '#shared/signing/account-proof.ts';
+import { signAccountProof } from '#shared/signing/account-proof.ts';
 import { toHex } from '#shared/signing/sr25519.ts';
 import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.ts';
 import {
@@ -231,7 +231,7 @@ describe('a verdict', () => {
 
 describe('the account of a validator', () => {
   const prove = async (account: TestAccount, signer = market.validator, ageMs = 0) => {
-    const proof = await proveAccount(signer, account.id, market.clock.now() - ageMs);
+    const proof = await signAccountProof(signer, account.id, market.clock.now() - ageMs);
     const body = { validator_proof: proof };
     return market.call('PUT', '/users/me', { headers: account.session, body });
   };
@@ -268,7 +268,7 @@ describe('the account of a validator', () => {
     const [first, second] = [await market.signUp(), await market.signUp()];
     expect((await prove(first, testSigner(9))).status).toBe(403);
     expect((await prove(first, market.validator, 301_000)).status).toBe(403);
-    const foreign = await proveAccount(market.validator, second.id, market.clock.now());
+    const foreign = await signAccountProof(market.validator, second.id, market.clock.now());
     const body = { validator_proof: foreign };
     const taken = await market.call('PUT', '/users/me', { headers: first.session, body });
     expect(taken.body.error.code).toBe('forbidden');

@@ -1,7 +1,7 @@
 /** What validators ask of the market: which nodes there are, and to record what they found (contract 11). */
 import type { z } from 'zod';
 import {
-  CheckWish,
+  CheckRequest,
   type ExecutorHealthCheckRequest,
   type ExecutorHealthCheckResponse,
   type ExecutorToCheck,
@@ -61,7 +61,7 @@ export function createValidators({ db, clock, agents, wake }: ValidatorsDeps) {
   /** Null when the validator could not be asked: that says nothing of the node. */
   async function checkNow(id: string, request: HealthCheckRequest): Promise<HealthReport | null> {
     try {
-      return await agents.checkNow(id, CheckWish.parse(request));
+      return await agents.checkNow(id, CheckRequest.parse(request));
     } catch (error) {
       if (error instanceof ApiError && error.code === 'upstream_unavailable') return null;
       throw error;

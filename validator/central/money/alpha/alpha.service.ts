@@ -12,7 +12,7 @@ export function createAlpha(rates: AlphaRates | null) {
   async function subnets(): Promise<AlphaSubnet[]> {
     if (rates !== null) return rates.subnets();
     throw new ApiError('upstream_unavailable', 'The rates of alpha tokens are not available', {
-      ...{ status: 503, isNoFailure: true },
+      ...{ status: 503, isExpected: true },
       hint: 'This marketplace has no source of these rates: retrying does not help. Its operator can name one (CENTRAL_ALPHA_RATES).',
     });
   }

@@ -1,6 +1,6 @@
 /** Settles every pod that costs money, again and again: how often changes nothing of what is charged. */
 import type { Clock } from '#shared/runtime/clock.ts';
-import { createTurns } from '#shared/runtime/liveness.ts';
+import { createHeartbeat } from '#shared/runtime/liveness.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { type Loop, startLoop } from '#shared/runtime/loop.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -27,7 +27,7 @@ export type TickDeps = {
 };
 
 export function createTickJob({ db, clock, random, log, intervalMs, afterSpend }: TickDeps) {
-  const turns = createTurns(clock);
+  const turns = createHeartbeat(clock);
   let loop: Loop | null = null;
 
   /** Null once every account that is due was taken, by this process or another. */
@@ -53,13 +53,13 @@ export function createTickJob({ db, clock, random, log, intervalMs, afterSpend }
     runOnce: tick,
 
     /** Milliseconds since the last tick ended. */
-    sinceLookMs: turns.sinceMs,
+    sinceLookMs: turns.ageMs,
 
     start(): void {
       loop ??= startLoop({
         clock,
         intervalMs,
-        run: () => turns.noted(tick),
+        run: () => turns.beatAfter(tick),
         onError: (error) => log.error({ err: error }, 'the meter did not tick'),
       });
     },

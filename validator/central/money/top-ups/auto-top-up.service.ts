@@ -2,7 +2,7 @@
 
 import { microOrNull, microToUsd } from '#shared/api/money.ts';
 import { type Clock, naiveUtc, startOfMonth } from '#shared/runtime/clock.ts';
-import { ApiError, refusedField } from '#shared/runtime/errors.ts';
+import { ApiError, invalidField } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { setPaymentCustomer } from '../../accounts/account/account.service.ts';
 import { accountOf, holdAccount } from '../../accounts/auth/account-access.ts';
@@ -202,7 +202,7 @@ function freshRow(
 ): AutoTopUpRow {
   for (const field of ['enabled', 'threshold_usd', 'amount_usd'] as const) {
     if (body[field] === undefined) {
-      throw refusedField(`body.${field}`, 'Field required the first time', 'missing');
+      throw invalidField(`body.${field}`, 'Field required the first time', 'missing');
     }
   }
   return {

@@ -1,6 +1,6 @@
 /** What keeps browsers from doing anything with our answers but read them. */
 import type { HttpServer } from '#shared/http/server.ts';
-import { refusedField } from '#shared/runtime/errors.ts';
+import { invalidField } from '#shared/runtime/errors.ts';
 import type { AuthRule } from '../identity.ts';
 
 const ALWAYS = {
@@ -58,7 +58,7 @@ export function refuseUnstorable(server: HttpServer): void {
         ? (pathToUnstorable(params, 'path') ?? pathToUnstorable(query, 'query'))
         : null);
     if (field !== null)
-      throw refusedField(field, 'NUL and halves of surrogate pairs are not allowed');
+      throw invalidField(field, 'NUL and halves of surrogate pairs are not allowed');
   });
 }
 

@@ -2,7 +2,7 @@
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { type Loop, startLoop } from '#shared/runtime/loop.ts';
-import { type Family, type Sample, single } from '#shared/telemetry/family.ts';
+import { type Family, type Sample, unlabelled } from '#shared/telemetry/family.ts';
 import type { BackupFill, EmbeddedBackups } from '../../backups/storage/backup-storage.ts';
 import type { Db } from '../database/tables.ts';
 import {
@@ -92,8 +92,8 @@ const byState = (counted: Backlog['pods']): Sample[] =>
 const ROWS: readonly Row[] = [
   ['pods', 'Pods that have not ended, by state.', ['state'], ({ pods }) => byState(pods)],
   ['executors', 'Nodes by state.', ['state'], ({ executors }) => byState(executors)],
-  ['gpus', 'GPUs of verified nodes.', [], ({ slots }) => single(slots.total)],
-  ['gpus_free', 'Those of them that no pod has.', [], ({ slots }) => single(slots.free)],
+  ['gpus', 'GPUs of verified nodes.', [], ({ slots }) => unlabelled(slots.total)],
+  ['gpus_free', 'Those of them that no pod has.', [], ({ slots }) => unlabelled(slots.free)],
   ['mails', 'Mails that are kept, by state.', ['state'], ({ mails }) => byState(mails)],
   [
     'jobs_due',
@@ -122,25 +122,25 @@ const ROWS: readonly Row[] = [
     'backup_repositories',
     'Repositories of backups and volumes that were not removed.',
     [],
-    ({ repositories }) => single(repositories),
+    ({ repositories }) => unlabelled(repositories),
   ],
   [
     'backup_storage_bytes',
     'What backups and volumes take in the folder of this process, as of the last hourly count.',
     [],
-    ({ backupFill }) => single(backupFill?.bytes),
+    ({ backupFill }) => unlabelled(backupFill?.bytes),
   ],
   [
     'backup_storage_disk_size_bytes',
     'Size of the disk that they lie on.',
     [],
-    ({ backupFill }) => single(backupFill?.totalBytes),
+    ({ backupFill }) => unlabelled(backupFill?.totalBytes),
   ],
   [
     'backup_storage_disk_free_bytes',
     'What is free there.',
     [],
-    ({ backupFill }) => single(backupFill?.freeBytes),
+    ({ backupFill }) => unlabelled(backupFill?.freeBytes),
   ],
 ];
 

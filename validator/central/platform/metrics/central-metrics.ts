@@ -2,8 +2,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { toApiError } from '#shared/http/error-body.ts';
-import { listenOn, type PlainAddress } from '#shared/http/listen.ts';
-import { registerScrape } from '#shared/http/scrape.ts';
+import { type ListenAddress, listenOn } from '#shared/http/listen.ts';
+import { registerMetricsRoute } from '#shared/http/scrape.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
@@ -110,13 +110,13 @@ const BODY_LIMIT_BYTES = 1_024;
 
 /** Null where nobody is to scrape. */
 export async function listenForScrapes(
-  address: PlainAddress | undefined,
+  address: ListenAddress | undefined,
   ports: { metrics: CentralMetrics; log: Log; clock: Clock; random: Random },
 ): Promise<HttpServer | null> {
   if (address === undefined) return null;
   const { metrics, ...listening } = ports;
   const server = createHttpServer({ ...listening, bodyLimitBytes: BODY_LIMIT_BYTES });
-  registerScrape(server, { ...metrics, clock: ports.clock });
+  registerMetricsRoute(server, { ...metrics, clock: ports.clock });
   const name = 'CENTRAL_METRICS_LISTEN';
   await listenOn(server, address, { host: name, port: name });
   return server;

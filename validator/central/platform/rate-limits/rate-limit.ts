@@ -1,6 +1,6 @@
 /** Rate limits of every request, before anything is done for it: by address, then by account and key. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { addressKeyOf } from '#shared/http/addresses.ts';
+import { clientAddressKey } from '#shared/http/addresses.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -50,7 +50,7 @@ export function createRateLimits(rates: RateLimits, { clock }: { clock: Clock })
   function countAddress(request: FastifyRequest, reply: FastifyReply): void {
     const { limit: name } = request.routeOptions.config;
     if (name === 'exempt') return;
-    const key = addressKeyOf(request.ip);
+    const key = clientAddressKey(request.ip);
     if (name !== undefined) count(request, reply, { policy: name, limit: named[name], key });
     count(request, reply, { policy: DEFAULT_POLICY, limit: address, key });
   }

@@ -3,9 +3,9 @@
  * transaction that does what it says.
  */
 
-import { type Clock, createBreath } from '#shared/runtime/clock.ts';
+import { type Clock, createEventLoopYield } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
-import { createTurns } from '#shared/runtime/liveness.ts';
+import { createHeartbeat } from '#shared/runtime/liveness.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { type Loop, startLoop } from '#shared/runtime/loop.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -78,7 +78,7 @@ export function createSchedule(deps: ScheduleDeps) {
   const { db, clock, random, log, notifier, handlers, begin } = deps;
   const byKind = new Map<string, DueHandler>(Object.entries(handlers));
   const kinds = [...byKind.keys()];
-  const looks = createTurns(clock);
+  const looks = createHeartbeat(clock);
   const pace = createPace(clock);
   let loop: Loop | null = null;
   let hasBegun = false;
@@ -120,7 +120,7 @@ export function createSchedule(deps: ScheduleDeps) {
 
   /** Does what is due, in order, one after the other: what one sets may be due before the next. True when more may be. */
   async function turn(signal?: AbortSignal): Promise<boolean> {
-    const breathe = createBreath(clock);
+    const breathe = createEventLoopYield(clock);
     const passedOver: DueKey[] = [];
     for (let done = 0; done < MAX_PER_TURN; done += 1) {
       if (signal?.aborted) return false;
@@ -157,13 +157,13 @@ export function createSchedule(deps: ScheduleDeps) {
     },
 
     /** Milliseconds since the last look of the periodic work ended. */
-    sinceLookMs: looks.sinceMs,
+    sinceLookMs: looks.ageMs,
 
     start(): void {
       loop ??= startLoop({
         clock,
         intervalMs: pace.pauseMs,
-        run: (signal) => looks.noted(() => look(signal)),
+        run: (signal) => looks.beatAfter(() => look(signal)),
         onError: (error) => log.error({ err: error }, 'the schedule could not be read'),
       });
     },
