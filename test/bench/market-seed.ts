@@ -1,9 +1,6 @@
 /** A market of many nodes in a database file, for measuring how fast it is listed. */
 
-import {
-  figuresOf,
-  UNMEASURED,
-} from '../../validator/central/market/executors/measured-figures.ts';
+import { figuresOf, UNMEASURED } from '../../validator/central/market/executors/node-figures.ts';
 import type {
   Database,
   GpuSlot,

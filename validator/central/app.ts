@@ -25,7 +25,7 @@ import { registerEventRoutes } from './delivery/events/event.routes.ts';
 import { createMails } from './delivery/mail/mail.service.ts';
 import { createMarket } from './market/market.ts';
 import { requireAnyOwnPod } from './market/pods/pod-access.ts';
-import type { PodClearance } from './market/pods/pod-clearance.ts';
+import type { PodCleanup } from './market/pods/pod-removal.ts';
 import { ensureOfficialTemplates } from './market/templates/official-templates.ts';
 import { registerTemplateRoutes } from './market/templates/template.routes.ts';
 import { createTemplates } from './market/templates/template.service.ts';
@@ -85,7 +85,7 @@ export type Central = {
   /** Counts an account's address as proven, for the operator's own accounts. */
   verifyAccount(email: string): Promise<void>;
   /** Removes everybody's pods, and tells how many are left. */
-  pods: PodClearance;
+  pods: PodCleanup;
   /** Starts the periodic work. */
   start(): void;
   /** How the periodic work and the database are, once started. */
@@ -266,7 +266,7 @@ export async function createCentral(
     sendWebhooks: membership.sendWebhooks,
     sweepAccounts: () => runEach([retention.runOnce, membership.sweepUploads]),
     verifyAccount: membership.verifyAccount,
-    pods: market.clearance,
+    pods: market.podCleanup,
     start() {
       if (jobs.length > 0) return;
       schedule.start();

@@ -18,7 +18,7 @@ import {
   forgetHotkey,
   type ValidatorAccounts,
 } from '../market/validators/validator-account.service.ts';
-import { forgetVolumes } from '../market/volumes/volume.service.ts';
+import { deleteVolumesOf } from '../market/volumes/volume.service.ts';
 import type { CentralDeps } from '../platform/central-deps.ts';
 import type { Db } from '../platform/database/tables.ts';
 import type { Idempotency } from '../platform/idempotency/idempotency.ts';
@@ -89,7 +89,7 @@ export function createMembership({ apiKeys, validatorAccounts, ...deps }: Member
         forgetHotkey,
         (tx: Db, accountId: string) => forgetBackups(tx, accountId, clock.now()),
         (tx: Db, accountId: string) => forgetTemplates(tx, accountId, clock.now()),
-        (tx: Db, accountId: string) => forgetVolumes(tx, accountId, clock.now()),
+        (tx: Db, accountId: string) => deleteVolumesOf(tx, accountId, clock.now()),
         (tx: Db, accountId: string) => forgetMachineRequests(tx, accountId, clock.now()),
       ];
       const accounts = createAccounts(account);

@@ -1,10 +1,9 @@
 /** Backups, restores and their schedules (contract 9.1). */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
-import { callerOf } from '../market/pods/caller.ts';
 import type { Db } from '../platform/database/tables.ts';
 import { answerOnce, type OnceDeps } from '../platform/idempotency/once.ts';
-import { userOf } from '../platform/identity.ts';
+import { callerOf, userOf } from '../platform/identity.ts';
 import { IdParams } from '../platform/wire.ts';
 import {
   BackupConfig,

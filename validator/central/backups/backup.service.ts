@@ -1,12 +1,10 @@
 /** What renters do with backups (contract 9.1). Effects on nodes are left to the sync. */
-
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import type { Caller } from '../market/pods/caller.ts';
 import { requireAnyOwnPod, requireOwnPod } from '../market/pods/pod-access.ts';
 import type { BackupLog, Database, Db } from '../platform/database/tables.ts';
-import type { UserIdentity } from '../platform/identity.ts';
+import type { Caller, UserIdentity } from '../platform/identity.ts';
 import { beginBackup } from './backup.begin.ts';
 import { backupRow, pageFacts } from './backup.row.ts';
 import type {

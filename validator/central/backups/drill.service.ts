@@ -1,11 +1,10 @@
 /** What renters do with drills (marketplace reference 1.17). Effects on nodes are left to the sync. */
-
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import type { Caller } from '../market/pods/caller.ts';
 import type { Db } from '../platform/database/tables.ts';
 import { lockRow } from '../platform/database/transactions.ts';
+import type { Caller } from '../platform/identity.ts';
 import { backupRow } from './backup.row.ts';
 import type { BackupLogResponse } from './backup.schemas.ts';
 import { requireOwnBackup } from './backup.service.ts';

@@ -1,12 +1,10 @@
 /** What renters do with restores (contract 9.1). Effects on nodes are left to the sync. */
-
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import type { Caller } from '../market/pods/caller.ts';
 import { requireAnyOwnPod, requireOwnPod } from '../market/pods/pod-access.ts';
 import type { Database, Db, Pod, RestoreLog } from '../platform/database/tables.ts';
-import type { UserIdentity } from '../platform/identity.ts';
+import type { Caller, UserIdentity } from '../platform/identity.ts';
 import type { Agents } from '../platform/ports.ts';
 import { newOperation } from './backup.begin.ts';
 import { pageFacts, restoreRow } from './backup.row.ts';

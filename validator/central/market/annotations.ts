@@ -1,24 +1,23 @@
-/** What an account has noted about nodes, out of the concepts that keep it. */
+/** An account's annotations of nodes, read from bookmarks and machine requests. */
 
 import type { Db } from '../platform/database/tables.ts';
 import { bookmarkedNodes } from './bookmarks/bookmark.service.ts';
-import { NO_NOTES, type NodeNotes } from './executors/node-notes.ts';
+import { NO_ANNOTATIONS, type NodeAnnotations } from './executors/node-annotations.ts';
 import { answers } from './machine-requests/machine-request.match.ts';
 import { ownMachineRequest, requestsByNode } from './machine-requests/machine-request.service.ts';
 
-/** For whoever lists nodes (`NotesOf` in executors/node-notes.ts). */
-export async function notesOf(
+export async function annotationsOf(
   db: Db,
   accountId: string | null,
   requestId?: string,
-): Promise<NodeNotes> {
-  if (accountId === null) return NO_NOTES;
+): Promise<NodeAnnotations> {
+  if (accountId === null) return NO_ANNOTATIONS;
   const request =
     requestId === undefined ? null : await ownMachineRequest(db, accountId, requestId);
   return {
     bookmarked: new Set(await bookmarkedNodes(db, accountId)),
     requestByNode: await requestsByNode(db, accountId),
-    asked:
+    request:
       request === null ? null : { id: request.id, isAnsweredBy: (node) => answers(request, node) },
   };
 }

@@ -8,11 +8,11 @@ import type { Idempotency } from '../platform/idempotency/idempotency.ts';
 import type { Processes } from '../platform/processes.ts';
 import type { Sweeps } from '../platform/schedule/retention.ts';
 import type { DueHandlers } from '../platform/schedule/schedule.ts';
-import { notesOf } from './annotations.ts';
+import { annotationsOf } from './annotations.ts';
 import { registerBookmarkRoutes } from './bookmarks/bookmark.routes.ts';
 import { createBookmarks } from './bookmarks/bookmark.service.ts';
 import { createExecutorParts } from './executors/executors.ts';
-import { forgetOldImages } from './executors/pull-measures.ts';
+import { deleteOldImageSizes } from './executors/pull-speed.ts';
 import { registerFeedbackRoutes } from './feedback/feedback.routes.ts';
 import { registerMachineRequestRoutes } from './machine-requests/machine-request.routes.ts';
 import { createMachineRequests } from './machine-requests/machine-request.service.ts';
@@ -21,9 +21,8 @@ import { createRequestNews, type Subscriptions } from './machine-requests/reques
 import { maintenanceAt } from './notices/maintenance.ts';
 import { noticeDueHandlers } from './notices/notice.due.ts';
 import { createNotices } from './notices/notice.service.ts';
-import { templateKnowledge } from './pods/launch-eta.ts';
+import { launchHistoryFor } from './pods/launch-eta.ts';
 import { createPodParts, type PodPartsDeps } from './pods/pods.ts';
-import { registerRentBySpec } from './rentals/rent-by-spec.routes.ts';
 import { registerRentalRoutes } from './rentals/rental.routes.ts';
 import type { RentDeps } from './rentals/rental.service.ts';
 import { createLocalChannels } from './support-channels/local-channels.ts';
@@ -38,8 +37,8 @@ import {
   registerValidatorRoutes,
 } from './validators/validator.routes.ts';
 import { createValidators } from './validators/validator.service.ts';
-import { detachVolume, volumesOfPods } from './volumes/volume.attach.ts';
-import { createVolumeWork } from './volumes/volume-work.ts';
+import { detachVolume, volumesOfPods } from './volumes/volume-attachment.ts';
+import { createVolumeParts } from './volumes/volumes.ts';
 
 /** The part of backups that pods and rentals use; backups themselves are built on top of the market. */
 export type BackupPort = {
@@ -73,15 +72,15 @@ export function createMarket(deps: CentralDeps, parts: MarketParts) {
   const wake = (executorId: string): void => pods.wake(executorId);
   const templates = createTemplates({ db, clock, random });
   const executors = createExecutorParts(deps, {
-    notesOf,
+    annotationsOf,
     officialTemplates: async () =>
       (await templates.list(null)).filter((template) => template.user_id === null),
-    knowledge: (executorId, template) => templateKnowledge(db, executorId, template),
+    history: (executorId, template) => launchHistoryFor(db, executorId, template),
   });
-  const volumes = createVolumeWork(deps, { processes, wake });
+  const volumes = createVolumeParts(deps, { processes, wake });
   const pods = createPodParts(deps, {
     processes,
-    notesOf,
+    annotationsOf,
     volumesOfPods,
     operations: backups.operations,
     backupConfigOf: backups.configOf,
@@ -109,9 +108,13 @@ export function createMarket(deps: CentralDeps, parts: MarketParts) {
       const { beginRestore } = backups;
       const rentDeps = { clock, random, idempotency, wake, afterSpend, beginRestore };
       executors.register(api);
-      registerRentalRoutes(api, { ...rentDeps, pods: pods.pods });
-      registerRentBySpec(api, { ...rentDeps, view: executors.view, notesOf });
-      const bookmarks = createBookmarks({ db, clock, random, notesOf });
+      registerRentalRoutes(api, {
+        ...rentDeps,
+        pods: pods.pods,
+        view: executors.view,
+        annotationsOf,
+      });
+      const bookmarks = createBookmarks({ db, clock, random, annotationsOf });
       registerBookmarkRoutes(api, { clock, idempotency, bookmarks });
       const requests = createMachineRequests({ db, clock, random });
       registerMachineRequestRoutes(api, { clock, idempotency, requests });
@@ -149,9 +152,9 @@ export function createMarket(deps: CentralDeps, parts: MarketParts) {
 
     dueHandlers,
 
-    sweeps: { 'image-sizes': (tx) => forgetOldImages(tx, clock.now()) } satisfies Sweeps,
+    sweeps: { 'image-sizes': (tx) => deleteOldImageSizes(tx, clock.now()) } satisfies Sweeps,
 
-    clearance: pods.clearance,
+    podCleanup: pods.cleanup,
 
     startJobs(): { stop(): Promise<void> } {
       const podJobs = pods.start();

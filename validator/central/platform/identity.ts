@@ -98,3 +98,11 @@ export function actorOf(request: FastifyRequest): Actor {
       return { auth: 'system', apiKeyId: null, requestId };
   }
 }
+
+/** The account of a request, and the actor that its events name. */
+export type Caller = { identity: UserIdentity; actor: Actor };
+
+/** For routes that require an account. */
+export function callerOf(request: FastifyRequest): Caller {
+  return { identity: userOf(request), actor: actorOf(request) };
+}

@@ -1,5 +1,4 @@
 /** What becomes of a node's row when its provider adds, prices, resizes or removes it; each in the caller's transaction. */
-
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -13,8 +12,8 @@ import {
   retireExecutor,
   updateExecutor,
 } from '../market/executors/executor.service.ts';
-import { UNMEASURED } from '../market/executors/measured-figures.ts';
-import { hasUnsaved } from '../market/volumes/volume.attach.ts';
+import { UNMEASURED } from '../market/executors/node-figures.ts';
+import { hasUnsaved } from '../market/volumes/volume-attachment.ts';
 import type { Db, NewExecutor } from '../platform/database/tables.ts';
 import { lockRow } from '../platform/database/transactions.ts';
 import type { AddNode } from './node.schemas.ts';

@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto';
 import { microToUsd } from '#shared/api/money.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { deriveKey } from '../accounts/auth/derived-key.ts';
-import { statusOf } from '../market/pods/pod.row.ts';
+import { statusOf } from '../market/pods/pod-response.ts';
 import type { Pod } from '../platform/database/tables.ts';
 import type { NodePod } from './node.schemas.ts';
 

@@ -3,7 +3,7 @@ import { type CheckResult, isBlocking } from '#shared/api/central/validator-rout
 import { microToUsd } from '#shared/api/money.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import type { ExecutorEntry } from '../market/executors/executor.service.ts';
-import { huidOf } from '../market/executors/huid.ts';
+import { huidOf } from '../market/executors/executor-response.ts';
 import { knownTypeName } from '../market/executors/machine-catalogue.ts';
 import { noticeOf } from '../market/executors/notice-period.ts';
 import type { BlockingReason, PortalNode, Verification } from './node.schemas.ts';

@@ -8,7 +8,7 @@ import {
   requireExecutor,
   updateExecutor,
 } from '../market/executors/executor.service.ts';
-import { listAliveOn } from '../market/pods/pod.service.ts';
+import { listUnendedOn } from '../market/pods/pod.service.ts';
 import type { Database, Db } from '../platform/database/tables.ts';
 import { lockRow, moneyTransaction } from '../platform/database/transactions.ts';
 import type { PortalIdentity } from '../platform/identity.ts';
@@ -105,7 +105,7 @@ export function createNodes(deps: NodesDeps) {
       query: PageQuery,
     ): Promise<{ items: NodePod[]; total: number }> {
       await requireOwnNode(db, caller, id);
-      const pods = await listAliveOn(db, id);
+      const pods = await listUnendedOn(db, id);
       return pageOf(podsForProvider(pods, caller.providerId, deps.renterReference), query);
     },
 
@@ -130,7 +130,7 @@ export function createNodes(deps: NodesDeps) {
     /** From now on it is rented whole only. */
     clearMinimum: (caller: PortalIdentity, id: string): Promise<PortalNode> =>
       changed(caller, id, async (tx, node) => {
-        requireNoPart(node, await listAliveOn(tx, id));
+        requireNoPart(node, await listUnendedOn(tx, id));
         await setMinimumIn(tx, id, null);
       }),
 

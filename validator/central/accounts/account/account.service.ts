@@ -190,6 +190,18 @@ export async function setChatUser(
   });
 }
 
+const MIN_TERMINATION_HOURS = 1;
+const MAX_TERMINATION_HOURS = 720;
+
+/** Throws 400 `ttl_invalid` outside 1-720. */
+export function requireTerminationHours(hours: number): void {
+  if (hours >= MIN_TERMINATION_HOURS && hours <= MAX_TERMINATION_HOURS) return;
+  throw new ApiError(
+    'ttl_invalid',
+    `A pod ends between ${MIN_TERMINATION_HOURS} and ${MAX_TERMINATION_HOURS} hours from now`,
+  );
+}
+
 /** Hours after which a rental from `source` ends when it states none; null: never. */
 export function defaultTerminationHours(account: Account, source: Source): number | null {
   return terminationHoursOf(account)[source] ?? null;

@@ -1,7 +1,6 @@
 /** PUT /users/me: profile and preferences, and with the password e-mail and password (contract 9.2). */
 import { ApiError, invalidField } from '#shared/runtime/errors.ts';
 import { emailChangedMail } from '../../delivery/mail/mail-text.ts';
-import { requireHours } from '../../market/pods/removal-time.ts';
 import { visibleTemplate } from '../../market/templates/template.service.ts';
 import { balanceOf } from '../../money/balance/balance.service.ts';
 import { earnedByReferrals } from '../../money/referrals/referral.service.ts';
@@ -14,6 +13,7 @@ import {
   type AccountsDeps,
   emailTaken,
   normalEmail,
+  requireTerminationHours,
   terminationHoursOf,
 } from './account.service.ts';
 import { findAccountByEmail, updateAccount } from './account.store.ts';
@@ -155,7 +155,7 @@ function mergedHours(account: Account, given: HoursBySource): string {
   const merged = Object.entries({ ...terminationHoursOf(account), ...given }).filter(
     (entry): entry is [string, number] => typeof entry[1] === 'number',
   );
-  for (const [, hours] of merged) requireHours(hours);
+  for (const [, hours] of merged) requireTerminationHours(hours);
   return JSON.stringify(Object.fromEntries(merged));
 }
 

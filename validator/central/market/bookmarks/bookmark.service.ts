@@ -6,7 +6,6 @@ import type { Random } from '#shared/runtime/random.ts';
 import { holdAccount } from '../../accounts/auth/account-access.ts';
 import type { Database, Db } from '../../platform/database/tables.ts';
 import type { UserIdentity } from '../../platform/identity.ts';
-import { executorRow } from '../executors/executor.row.ts';
 import type { ExecutorDetailResponse } from '../executors/executor.schemas.ts';
 import {
   type ExecutorEntry,
@@ -14,7 +13,12 @@ import {
   rentalObstacles,
   requireExecutor,
 } from '../executors/executor.service.ts';
-import { type NotesOf, type PersonalMembers, personalMembers } from '../executors/node-notes.ts';
+import { executorResponse } from '../executors/executor-response.ts';
+import {
+  type AnnotationsOf,
+  type PersonalFields,
+  personalFields,
+} from '../executors/node-annotations.ts';
 import type { BookmarkAnswer, BookmarkRequest, BookmarkResponse } from './bookmark.schemas.ts';
 import {
   deleteBookmark,
@@ -27,11 +31,16 @@ import {
 /** Few enough for one list, and for one statement that has them all. */
 const MAX_PER_ACCOUNT = 1_000;
 
-export type BookmarksDeps = { db: Database; clock: Clock; random: Random; notesOf: NotesOf };
+export type BookmarksDeps = {
+  db: Database;
+  clock: Clock;
+  random: Random;
+  annotationsOf: AnnotationsOf;
+};
 export type Bookmarks = ReturnType<typeof createBookmarks>;
 
 /** Rules of bookmarks. */
-export function createBookmarks({ db, clock, random, notesOf }: BookmarksDeps) {
+export function createBookmarks({ db, clock, random, annotationsOf }: BookmarksDeps) {
   async function addIn(tx: Db, caller: UserIdentity, nodeId: string): Promise<void> {
     const { accountId } = caller;
     await holdAccount(tx, caller);
@@ -51,7 +60,7 @@ export function createBookmarks({ db, clock, random, notesOf }: BookmarksDeps) {
     /** Oldest first; those of nodes that have left stay. */
     async list({ accountId }: UserIdentity): Promise<BookmarkResponse[]> {
       const bookmarks = await listBookmarks(db, accountId);
-      const notes = await notesOf(db, accountId);
+      const notes = await annotationsOf(db, accountId);
       const nodes = await findExecutors(
         db,
         bookmarks.map((bookmark) => bookmark.executor_id),
@@ -60,7 +69,7 @@ export function createBookmarks({ db, clock, random, notesOf }: BookmarksDeps) {
         nodes.filter(({ state }) => state !== 'removed').map((node) => [node.id, node]),
       );
       const rowOf = (node: ExecutorEntry) =>
-        nodeRow(node, clock.now(), (id) => personalMembers(notes, id));
+        nodeRow(node, clock.now(), (id) => personalFields(notes, id));
       return bookmarks.map(({ id, executor_id, created_at }) => {
         const node = present.get(executor_id);
         const executor = node === undefined ? null : rowOf(node);
@@ -98,10 +107,10 @@ export function forgetBookmarks(tx: Db, accountId: string): Promise<void> {
 function nodeRow(
   node: ExecutorEntry,
   nowMs: number,
-  personal: (nodeId: string) => PersonalMembers,
+  personal: (nodeId: string) => PersonalFields,
 ): ExecutorDetailResponse {
   return {
-    ...executorRow(node, { nowMs, summary: false, personal }),
+    ...executorResponse(node, { nowMs, summary: false, personal }),
     status: rentalObstacles(node).length === 0 ? 'available' : 'unavailable',
     active: node.state === 'verified',
   };

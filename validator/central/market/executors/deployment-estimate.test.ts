@@ -9,8 +9,8 @@ import {
   type TestMarket,
 } from '../../../../test/fakes/scenes/market-fixture.ts';
 import { launchEstimate, slownessWarning } from './launch-estimate.ts';
-import { averagedSpeed, createPullMeasures, forgetOldImages } from './pull-measures.ts';
 import { findImageSize, findPullSpeed } from './pull-speed.store.ts';
+import { averagedSpeed, createPullRecorder, deleteOldImageSizes } from './pull-speed.ts';
 
 const UBUNTU = '5d0c8f3a-6d0e-4c59-9a3e-3f6f0b7c1a01';
 const IMAGE = 'ubuntu:24.04';
@@ -38,7 +38,7 @@ async function rent(on = node) {
   return (await market.rent(account, on.id, { template_id: UBUNTU, gpu_count: 1 })).body;
 }
 
-async function podRow(id: string) {
+async function podResponse(id: string) {
   return (await market.call('GET', `/pods/${id}`, { headers: account.key })).body;
 }
 
@@ -60,7 +60,7 @@ it('knows an image by the launches of it on that node', async () => {
   const { id } = await rent();
   await market.clock.advance(7_000);
   await market.sync();
-  expect((await podRow(id)).status).toBe('RUNNING');
+  expect((await podResponse(id)).status).toBe('RUNNING');
   expect(await estimate()).toMatchObject({
     ...{ estimated_seconds: 7, eta_basis: 'launches', is_cached_template: true },
   });
@@ -83,11 +83,11 @@ it('reckons with the speed of finished pulls and the size that they told', async
     ...{ estimated_seconds: 20, eta_basis: 'pull_speed', docker_image_size: GB },
   });
   const slow = await market.verifiedNode();
-  const measures = createPullMeasures(market.ports);
-  await measures.note(slow.id, null, { ...PULL, took_ms: 200_000 });
+  const measures = createPullRecorder(market.ports);
+  await measures.record(slow.id, null, { ...PULL, took_ms: 200_000 });
   expect(await estimate(UBUNTU, slow)).toMatchObject({
     ...{ estimated_seconds: 210, eta_basis: 'pull_speed', is_slow_machine: true },
-    warning_message: 'Images come to this node at about 5.0 MB/s: a large one takes long',
+    warning_message: 'This node pulls images at about 5.0 MB/s: a large one takes long',
   });
   const { body } = await market.call('GET', `/executors/${slow.id}/hardware-utilization`);
   expect(body.network).toMatchObject({ download_speed: 40, upload_speed: null });
@@ -97,7 +97,7 @@ it('counts a pull once, averages over several, and leaves tiny ones out', async 
   const { db } = market.ports;
   const told = async (pull: Partial<FinishedPull>) => {
     // Another process, or this one after its restart.
-    await createPullMeasures(market.ports).note(node.id, IMAGE, { ...PULL, ...pull });
+    await createPullRecorder(market.ports).record(node.id, IMAGE, { ...PULL, ...pull });
     return (await findPullSpeed(db, node.id))?.bytes_per_second;
   };
   expect(await told({ bytes: 1_000, image_bytes: 0 })).toBeUndefined();
@@ -116,7 +116,7 @@ it('takes the size of a whole image for better than that of a part, and forgets 
   const told = async (image_bytes: number, is_whole: boolean) => {
     finished_ms += 1;
     const pull = { ...PULL, finished_ms, image_bytes, is_whole };
-    await createPullMeasures(market.ports).note(node.id, IMAGE, pull);
+    await createPullRecorder(market.ports).record(node.id, IMAGE, pull);
     return findImageSize(db, IMAGE);
   };
   expect(await told(300, false)).toBe(300);
@@ -125,26 +125,26 @@ it('takes the size of a whole image for better than that of a part, and forgets 
   expect(await told(900, false)).toBe(250);
   expect(await told(240, true)).toBe(240);
   await market.clock.advance(181 * 24 * 3_600_000);
-  await forgetOldImages(db, market.clock.now());
+  await deleteOldImageSizes(db, market.clock.now());
   expect(await findImageSize(db, IMAGE)).toBeNull();
 });
 
 it('learns the sizes of the images of all pods of a node, whichever pull ended last', async () => {
   const { db } = market.ports;
-  const measures = createPullMeasures(market.ports);
-  await measures.note(node.id, IMAGE, { ...PULL, finished_ms: 2_000 });
-  await measures.note(node.id, 'other:1', { ...PULL, image_bytes: 70 });
+  const measures = createPullRecorder(market.ports);
+  await measures.record(node.id, IMAGE, { ...PULL, finished_ms: 2_000 });
+  await measures.record(node.id, 'other:1', { ...PULL, image_bytes: 70 });
   expect(await findImageSize(db, 'other:1')).toBe(70);
   expect(await findPullSpeed(db, node.id)).toMatchObject({ pulls: 1 });
 });
 
 it('counts a pull again whose count was not stored', async () => {
   const { db } = market.ports;
-  const measures = createPullMeasures(market.ports);
+  const measures = createPullRecorder(market.ports);
   await db.schema.alterTable('pull_speeds').renameTo('elsewhere').execute();
-  await expect(measures.note(node.id, null, PULL)).rejects.toThrow();
+  await expect(measures.record(node.id, null, PULL)).rejects.toThrow();
   await db.schema.alterTable('elsewhere').renameTo('pull_speeds').execute();
-  await measures.note(node.id, null, PULL);
+  await measures.record(node.id, null, PULL);
   expect(await findPullSpeed(db, node.id)).toMatchObject({ pulls: 1 });
 });
 
@@ -158,20 +158,20 @@ describe('the time that a pod still needs', () => {
     host.change(rented.id, { pull: { ...NO_PROGRESS, eta_seconds: 40 } });
     await market.sync();
     const told = { phase: 'pulling', estimated_ready_seconds: 50, eta_basis: 'progress' };
-    expect(await podRow(rented.id)).toMatchObject({ ...told, message: 'Fetching the image' });
+    expect(await podResponse(rented.id)).toMatchObject({ ...told, message: 'Fetching the image' });
     await market.clock.advance(20_000);
-    expect(await podRow(rented.id)).toMatchObject({ ...told, estimated_ready_seconds: 30 });
+    expect(await podResponse(rented.id)).toMatchObject({ ...told, estimated_ready_seconds: 30 });
     host.change(rented.id, { phase: 'starting', pull: null });
     await market.sync();
-    expect(await podRow(rented.id)).toMatchObject({
+    expect(await podResponse(rented.id)).toMatchObject({
       ...{ phase: 'starting', estimated_ready_seconds: 10, eta_basis: 'assumed' },
       message: null,
     });
     await market.clock.advance(15_000);
-    expect(await podRow(rented.id)).toMatchObject({ estimated_ready_seconds: 1 });
+    expect(await podResponse(rented.id)).toMatchObject({ estimated_ready_seconds: 1 });
     host.change(rented.id, { phase: 'running' });
     await market.sync();
-    expect(await podRow(rented.id)).toMatchObject({
+    expect(await podResponse(rented.id)).toMatchObject({
       ...{ phase: 'ready', estimated_ready_seconds: null, eta_basis: null },
     });
   });

@@ -1,18 +1,15 @@
-/** The public node routes (contract 3). */
+/** Public routes of nodes and machines. */
 import type { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
 import { userIfAny, userOf } from '../../platform/identity.ts';
-import {
-  DeploymentEstimateQuery,
-  DeploymentEstimateResponse,
-} from './deployment-estimate.schemas.ts';
 import type { DeploymentEstimates } from './deployment-estimate.ts';
-import { funnelText } from './executor.filters.ts';
 import {
   DefaultDockerImage,
   DefaultDockerImageQuery,
+  DeploymentEstimateQuery,
+  DeploymentEstimateResponse,
   ExecutorCountResponse,
   ExecutorDetailResponse,
   ExecutorListQuery,
@@ -24,9 +21,9 @@ import {
   TotalCountExecutorResponse,
 } from './executor.schemas.ts';
 import type { Executors } from './executor.service.ts';
-import { HardwareUtilization } from './hardware-utilization.schemas.ts';
-import type { HardwareUtilizations } from './hardware-utilization.ts';
+import { HardwareUtilization, type HardwareUtilizations } from './hardware-utilization.ts';
 import type { MarketOverview } from './market-overview.ts';
+import { funnelText } from './node-filters.ts';
 
 const tags = ['Executors'];
 const config = { auth: 'none' } as const;
@@ -38,7 +35,6 @@ export type ExecutorRoutesDeps = {
   estimates: DeploymentEstimates;
 };
 
-/** Registers them. */
 export function registerExecutorRoutes(api: HttpServer, deps: ExecutorRoutesDeps): void {
   const { executors, overview, utilization, estimates } = deps;
   api.get(
@@ -121,7 +117,7 @@ export function registerExecutorRoutes(api: HttpServer, deps: ExecutorRoutesDeps
   );
 }
 
-/** What is JSON already. */
+/** Sends text that is JSON already. */
 function sendJson(reply: FastifyReply, json: Buffer | Readable): FastifyReply {
   return reply.type('application/json; charset=utf-8').send(json);
 }

@@ -1,15 +1,16 @@
-/** What the renter's node routes take and answer (contract 3). */
+/** Requests and responses of the public node routes. */
 import { z } from 'zod';
 import { queryNumber, Uuid } from '../../platform/wire.ts';
+import { ETA_BASES } from './launch-estimate.ts';
 import { NoticePeriod } from './notice-period.ts';
 import { ExecutorSpecs } from './specs.ts';
 
-/** Largest page of GET /executors; classic clients ask for exactly this many. */
+/** Largest page of GET /executors. Older clients request exactly this size. */
 export const MAX_PAGE_SIZE = 1_000;
 
 export const ExecutorParams = z.object({ executor_uuid: Uuid });
 
-/** Filters of GET /executors; the ones of GET /pods are the same. */
+/** Filters of GET /executors and GET /pods. */
 export const NodeFilterQuery = z.object({
   machine_names: z.string().max(4_000).optional(),
   price_lte: queryNumber(z.number()).optional(),
@@ -31,7 +32,7 @@ export const ExecutorListQuery = NodeFilterQuery.extend({
   view: z.literal('summary').optional(),
   min_download_mbps: queryNumber(z.number().min(0)).optional(),
   nvlink: z.stringbool().optional(),
-  /** Takes no part: every listed node is available. */
+  /** Ignored: every listed node is available. */
   available: z.stringbool().optional(),
 });
 export type ExecutorListQuery = z.output<typeof ExecutorListQuery>;
@@ -69,7 +70,7 @@ export const ExecutorDetailResponse = z
     effective_upload_speed_mbps: z.number().nullable(),
     effective_download_speed_mbps: z.number().nullable(),
     location: ExecutorLocation,
-    /** Left out with `view=summary`. */
+    /** Omitted with `view=summary`. */
     specs: ExecutorSpecs.nullable().optional(),
     reliability_score: z.number().nullable(),
     uptime_in_minutes: z.int().nullable(),
@@ -80,14 +81,14 @@ export const ExecutorDetailResponse = z
     ncu_profiling_enabled: z.boolean().nullable(),
     pending_price_per_hour: z.number().nullable(),
     price_change_effective_date: z.string().nullable(),
-    /** Only with a credential. */
+    /** Present only for requests with a credential. */
     is_bookmarked: z.boolean().optional(),
     machine_request_id: z.string().nullable().optional(),
     notice_period: NoticePeriod.nullable(),
     nvlink: z.boolean().nullable(),
     interconnect: z.string().nullable(),
     p2p: z.boolean().nullable(),
-    /** True when the GPUs are simulated: nothing computes on them. */
+    /** True for simulated GPUs. */
     simulated: z.boolean(),
   })
   .meta({ id: 'ExecutorDetailResponse' });
@@ -161,3 +162,23 @@ export const MachineCapacityResponse = z
   })
   .meta({ id: 'MachineCapacityResponse' });
 export type MachineCapacityResponse = z.output<typeof MachineCapacityResponse>;
+
+export const DeploymentEstimateQuery = z.object({ template_id: Uuid, executor_id: Uuid });
+export type DeploymentEstimateQuery = z.output<typeof DeploymentEstimateQuery>;
+
+export const DeploymentEstimateResponse = z
+  .object({
+    estimated_seconds: z.number(),
+    /** Basis of the estimate: launches, pull_speed or assumed. */
+    eta_basis: z.enum(ETA_BASES),
+    is_slow_machine: z.boolean(),
+    warning_message: z.string().nullable(),
+    is_cached_template: z.boolean(),
+    /** Compressed bytes. */
+    docker_image_size: z.int().nullable(),
+    /** Balance required to rent the whole node. */
+    required_balance_usd: z.number(),
+    price_per_hour: z.number(),
+  })
+  .meta({ id: 'DeploymentEstimateResponse' });
+export type DeploymentEstimateResponse = z.output<typeof DeploymentEstimateResponse>;

@@ -1,11 +1,9 @@
-/** What other concepts may ask of executors, and the public list of them. */
+/** Executors for other parts of the market, and the public list of them. */
 import type { Readable } from 'node:stream';
 import type { Inventory } from '#shared/api/agent/inventory.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Database, Db } from '../../platform/database/tables.ts';
-import type { Funnel } from './executor.filters.ts';
-import { gpuTotalOf, hasRoom, inventoryOf, minimumGpusOf } from './executor.row.ts';
 import type { ExecutorListQuery, RentabilityResponse } from './executor.schemas.ts';
 import {
   countPresent,
@@ -13,7 +11,7 @@ import {
   findExecutor,
   updateExecutor,
 } from './executor.store.ts';
-import { chooseGpus } from './gpu-selection.ts';
+import { gpuTotalOf, hasRoom, inventoryOf, minimumGpusOf } from './executor-response.ts';
 import {
   dropFreeSlots,
   freeSlotsOf,
@@ -23,13 +21,13 @@ import {
   lockSlots,
   takeSlots,
 } from './gpu-slot.store.ts';
-import { freeSlotsFor } from './gpu-slots.ts';
+import { chooseGpus, freeSlotsFor } from './gpu-slots.ts';
 import { createMarketSearch } from './market-search.ts';
 import type { MarketView } from './market-view.ts';
-import { type NotesOf, personalMembers } from './node-notes.ts';
-import { createRowTexts } from './row-texts.ts';
+import { type AnnotationsOf, personalFields } from './node-annotations.ts';
+import type { Funnel } from './node-filters.ts';
+import { createNodeListJson } from './node-list-json.ts';
 
-export { hasRoom } from './executor.row.ts';
 export type { ExecutorEntry } from './executor.store.ts';
 export {
   countPresent,
@@ -44,13 +42,14 @@ export {
   pageOfProvider,
   updateExecutor,
 } from './executor.store.ts';
+export { hasRoom } from './executor-response.ts';
 export { findOnMarket, type MarketNode } from './market.store.ts';
 export type { MarketView } from './market-view.ts';
 
 /** `last_seen_at` is written at most this often. */
 const SEEN_RESOLUTION_MS = 10_000;
 
-/** The executor unless it left the marketplace or never was there. */
+/** Throws 404 `node_not_found` for an executor that was removed or never existed. */
 export async function requireExecutor(db: Db, id: string): Promise<ExecutorEntry> {
   const executor = await findExecutor(db, id);
   if (executor === undefined || executor.state === 'removed') {
@@ -59,7 +58,10 @@ export async function requireExecutor(db: Db, id: string): Promise<ExecutorEntry
   return executor;
 }
 
-/** Gives the pod `count` GPUs that suit each other; their UUIDs. 400 `node_unavailable` when they are gone. */
+/**
+ * Reserves `count` well connected GPUs for the pod and returns their UUIDs. Throws 400 `node_unavailable` if another
+ * rental took them.
+ */
 export async function reserveGpus(
   tx: Db,
   executor: ExecutorEntry,
@@ -85,13 +87,13 @@ export async function reserveGpus(
   return chosen.map((slot) => slot.gpu_uuid);
 }
 
-/** Gives the pod's GPUs back to the market. */
+/** Releases the pod's GPUs. */
 export async function releaseGpus(tx: Db, podId: string): Promise<void> {
   await freeSlotsOf(tx, podId);
 }
 
-/** Follows the GPUs measured now; a slot that a pod holds is never touched. */
-export async function followInventory(
+/** Replaces the free slots by those of the measured GPUs. Slots of pods are unchanged. */
+export async function syncGpuSlots(
   tx: Db,
   executorId: string,
   inventory: Inventory,
@@ -101,20 +103,20 @@ export async function followInventory(
   await insertSlots(tx, freeSlotsFor(executorId, held, inventory.gpu.devices));
 }
 
-/** Takes it off the market for good. The caller has seen that no pod is on it. */
+/** Removes the executor from the market for good. The caller has checked that it has no pods. */
 export async function retireExecutor(tx: Db, id: string, nowMs: number): Promise<void> {
   await updateExecutor(tx, id, { state: 'removed', removed_at: nowMs, updated_at: nowMs });
   await dropFreeSlots(tx, id);
 }
 
-/** Its GPUs that no pod holds are to be measured anew before they are rented. */
+/** Deletes the free slots; they return with the next measurement. */
 export async function dropFreeGpus(tx: Db, id: string): Promise<void> {
   await dropFreeSlots(tx, id);
 }
 
 export type SlotsInUse = { uuids: string[]; podIds: string[] };
 
-/** By executor the UUIDs of its slots, and the pods that hold any; nothing of who has none. */
+/** UUIDs of the slots and ids of the pods that use them, by executor id. Executors without slots are missing. */
 export async function slotsByExecutor(db: Db): Promise<ReadonlyMap<string, SlotsInUse>> {
   const known = new Map<string, SlotsInUse>();
   for (const { executor_id: id, gpu_uuid: uuid, pod_id: podId } of await listAllSlots(db)) {
@@ -126,13 +128,13 @@ export async function slotsByExecutor(db: Db): Promise<ReadonlyMap<string, Slots
   return known;
 }
 
-/** Notes that the agent answered; cheap enough to call on every answer. */
-export async function noteSeen(db: Db, executor: ExecutorEntry, nowMs: number): Promise<void> {
+/** Records that the agent answered. Cheap enough for every answer. */
+export async function recordSeen(db: Db, executor: ExecutorEntry, nowMs: number): Promise<void> {
   if (nowMs - (executor.last_seen_at ?? 0) < SEEN_RESOLUTION_MS) return;
   await updateExecutor(db, executor.id, { last_seen_at: nowMs });
 }
 
-/** Why it cannot be rented now; empty when it can. */
+/** Reasons why the executor cannot be rented now; empty if it can. */
 export function rentalObstacles(executor: ExecutorEntry): RentabilityResponse['reasons'] {
   const reasons: RentabilityResponse['reasons'] = [];
   const add = (code: string, message: string) => reasons.push({ code, message });
@@ -155,30 +157,34 @@ export function rentalObstacles(executor: ExecutorEntry): RentabilityResponse['r
 
 export type Executors = ReturnType<typeof createExecutors>;
 
-export type ExecutorsDeps = { db: Database; clock: Clock; view: MarketView; notesOf: NotesOf };
+export type ExecutorsDeps = {
+  db: Database;
+  clock: Clock;
+  view: MarketView;
+  annotationsOf: AnnotationsOf;
+};
 
-/** The public list and what explains it. */
-export function createExecutors({ db, clock, view, notesOf }: ExecutorsDeps) {
-  const texts = createRowTexts(db);
+export function createExecutors({ db, clock, view, annotationsOf }: ExecutorsDeps) {
+  const listJson = createNodeListJson(db);
   const search = createMarketSearch();
 
   return {
     /**
-     * As JSON, sorted by price, then id; `accountId` is null for nobody. Without `page` and `size` the list is
-     * whole.
+     * Returns JSON sorted by price, then id. `accountId` is null for requests without a credential. Without `page` and
+     * `size` the list is complete.
      */
     async list(
       query: ExecutorListQuery,
       accountId: string | null,
     ): Promise<{ json: Buffer | Readable; funnel: Funnel }> {
-      const notes = await notesOf(db, accountId, query.machine_request_id);
-      const { nodes, funnel } = search(await view.offers(), query, notes);
+      const annotations = await annotationsOf(db, accountId, query.machine_request_id);
+      const { nodes, funnel } = search(await view.offers(), query, annotations);
       const options = {
         nowMs: clock.now(),
         summary: query.view === 'summary',
-        personal: accountId === null ? null : (id: string) => personalMembers(notes, id),
+        personal: accountId === null ? null : (id: string) => personalFields(annotations, id),
       };
-      return { json: await texts.listOf(nodes, options), funnel };
+      return { json: await listJson.listOf(nodes, options), funnel };
     },
 
     count: async () => (await view.offers()).nodes.length,

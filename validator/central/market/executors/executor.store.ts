@@ -1,11 +1,11 @@
-/** All queries on executors. A listing joins the provider. */
+/** All queries on executors. Lists join the provider. */
 
 import type { Updateable } from 'kysely';
 import { prepared, type Slots } from '../../platform/database/prepared.ts';
 import type { ExecutorsTable } from '../../platform/database/tables/executors.ts';
 import type { Db, Executor, NewExecutor } from '../../platform/database/tables.ts';
 
-/** An executor with what decides whether it is on the market. */
+/** An executor with the columns of its provider that decide whether it is offered. */
 export type ExecutorEntry = Executor & {
   miner_hotkey: string;
   opted_in: 0 | 1;
@@ -24,17 +24,17 @@ const byId = prepared((db, { id }: Slots<{ id: string }>) =>
   entries(db).where('executors.id', '=', id),
 );
 
-/** In any state, removed ones included. */
+/** Finds an executor in any state, removed ones included. */
 export async function findExecutor(db: Db, id: string): Promise<ExecutorEntry | undefined> {
   return (await byId(db, { id })).rows[0];
 }
 
-/** Several at once, in any state. */
+/** Finds executors in any state. */
 export async function findExecutors(db: Db, ids: readonly string[]): Promise<ExecutorEntry[]> {
   return ids.length === 0 ? [] : entries(db).where('executors.id', 'in', ids).execute();
 }
 
-/** The present one at an address. */
+/** Finds the executor at an address, unless it was removed. */
 export async function findExecutorAt(
   db: Db,
   ipAddress: string,
@@ -47,7 +47,7 @@ export async function findExecutorAt(
     .executeTakeFirst();
 }
 
-/** What validators check: everything not removed, oldest first, less what was measured of it. */
+/** Executors that validators check: all that are not removed, oldest first, without measurements. */
 export async function listPresent(db: Db) {
   return db
     .selectFrom('executors')
@@ -61,7 +61,7 @@ export async function listPresent(db: Db) {
     .execute();
 }
 
-/** A provider's that are not removed, by id. */
+/** A provider's executors that are not removed, sorted by id. */
 export async function listOfProvider(db: Db, providerId: string): Promise<ExecutorEntry[]> {
   return entries(db)
     .where('provider_id', '=', providerId)
@@ -72,7 +72,7 @@ export async function listOfProvider(db: Db, providerId: string): Promise<Execut
 
 export type ProviderPage = { items: ExecutorEntry[]; total: number };
 
-/** Newest first; `hotkey` null means every provider's. */
+/** Newest first. A null `hotkey` selects every provider. */
 export async function pageOfProvider(
   db: Db,
   hotkey: string | null,
@@ -97,7 +97,7 @@ export async function pageOfProvider(
   return { items, total: (await count.executeTakeFirstOrThrow()).n };
 }
 
-/** Whether the last verdict on any of a provider's is that it is fit. */
+/** Returns true if an executor of the provider is verified. */
 export async function hasVerifiedNode(db: Db, providerId: string): Promise<boolean> {
   const found = await db
     .selectFrom('executors')
@@ -109,7 +109,7 @@ export async function hasVerifiedNode(db: Db, providerId: string): Promise<boole
   return found !== undefined;
 }
 
-/** How many of a provider's no validator has ever passed, less those removed. */
+/** Number of a provider's executors that never passed a check, without removed ones. */
 export async function countUnproven(db: Db, providerId: string): Promise<number> {
   const row = await db
     .selectFrom('executors')
@@ -121,7 +121,7 @@ export async function countUnproven(db: Db, providerId: string): Promise<number>
   return row.n;
 }
 
-/** How many are not removed. */
+/** Number of executors that are not removed. */
 export async function countPresent(db: Db): Promise<number> {
   const row = await db
     .selectFrom('executors')
@@ -131,7 +131,7 @@ export async function countPresent(db: Db): Promise<number> {
   return row.n;
 }
 
-/** Adds a row; false when the address is taken by a present executor. */
+/** False if the address is taken by an executor that is not removed. */
 export async function insertExecutor(db: Db, row: NewExecutor): Promise<boolean> {
   const done = await db
     .insertInto('executors')
@@ -141,7 +141,7 @@ export async function insertExecutor(db: Db, row: NewExecutor): Promise<boolean>
   return (done.numInsertedOrUpdatedRows ?? 0n) > 0n;
 }
 
-/** Changes one that is not removed; false when there is none. */
+/** Changes an executor that is not removed; false if there is none. */
 export async function updateExecutor(
   db: Db,
   id: string,

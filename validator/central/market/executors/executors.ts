@@ -7,22 +7,22 @@ import { createDeploymentEstimates } from './deployment-estimate.ts';
 import { registerExecutorRoutes } from './executor.routes.ts';
 import { createExecutors } from './executor.service.ts';
 import { createHardwareUtilizations } from './hardware-utilization.ts';
-import type { LaunchKnowledge } from './launch-estimate.ts';
-import { forgetForeignRevisions } from './market.store.ts';
+import type { LaunchHistory } from './launch-estimate.ts';
+import { resetForeignRevisions } from './market.store.ts';
 import { createMarketOverview } from './market-overview.ts';
 import { createMarketView } from './market-view.ts';
-import type { NotesOf } from './node-notes.ts';
+import type { AnnotationsOf } from './node-annotations.ts';
 
 export type ExecutorPartsDeps = {
-  notesOf: NotesOf;
+  annotationsOf: AnnotationsOf;
   officialTemplates(): Promise<TemplateResponse[]>;
   /** Past launches and pulls of the template's image on the node. */
-  knowledge(executorId: string, template: Template): Promise<LaunchKnowledge>;
+  history(executorId: string, template: Template): Promise<LaunchHistory>;
 };
 
 export function createExecutorParts({ ports }: CentralDeps, parts: ExecutorPartsDeps) {
   const { db, clock, agents } = ports;
-  const { notesOf, knowledge, officialTemplates } = parts;
+  const { annotationsOf, history, officialTemplates } = parts;
   const view = createMarketView({ db });
   const overview = createMarketOverview({ db, officialTemplates });
 
@@ -31,15 +31,15 @@ export function createExecutorParts({ ports }: CentralDeps, parts: ExecutorParts
     overview,
 
     /** Must complete before the first request is served. */
-    prepare: () => forgetForeignRevisions(db),
+    prepare: () => resetForeignRevisions(db),
 
     /** Routes below /api. */
     register(api: HttpServer): void {
       registerExecutorRoutes(api, {
-        executors: createExecutors({ db, clock, view, notesOf }),
+        executors: createExecutors({ db, clock, view, annotationsOf }),
         overview,
         utilization: createHardwareUtilizations({ db, clock, agents }),
-        estimates: createDeploymentEstimates({ db, knowledge }),
+        estimates: createDeploymentEstimates({ db, history }),
       });
     },
   };

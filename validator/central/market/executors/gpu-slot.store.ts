@@ -1,6 +1,6 @@
 /**
- * All queries on gpu_slots: the guard against renting one GPU twice. Whoever changes slots has locked their
- * executor before: its row counts them.
+ * All queries on gpu_slots, which prevent renting a GPU twice. Callers that change slots lock their executor first,
+ * because its row counts them.
  */
 import { sql } from 'kysely';
 import { isPostgres } from '../../../database/engine.ts';
@@ -13,12 +13,12 @@ const byIndex = prepared((db, { executorId }: OfNode) =>
   db.selectFrom('gpu_slots').selectAll().where('executor_id', '=', executorId).orderBy('idx'),
 );
 
-/** By index. */
+/** Sorted by index. */
 export async function listSlots(db: Db, executorId: string): Promise<GpuSlot[]> {
   return (await byIndex(db, { executorId })).rows;
 }
 
-/** Of all executors, each one's by index. */
+/** Slots of all executors, sorted by index. */
 export async function listAllSlots(
   db: Db,
 ): Promise<Pick<GpuSlot, 'executor_id' | 'gpu_uuid' | 'pod_id'>[]> {
@@ -39,12 +39,12 @@ const locked = prepared((tx, { executorId }: OfNode) =>
     .$if(isPostgres(tx), (query) => query.forUpdate()),
 );
 
-/** The same, and whoever wants to change one waits until the transaction has ended. */
+/** Locks the slots until the transaction ends. Sorted by index. */
 export async function lockSlots(tx: Db, executorId: string): Promise<GpuSlot[]> {
   return (await locked(tx, { executorId })).rows;
 }
 
-/** Gives free slots to a pod; the number really taken is lower when another was faster. */
+/** Returns the number of slots taken, which is lower than requested if another rental was faster. */
 export async function takeSlots(
   db: Db,
   executorId: string,
@@ -63,7 +63,7 @@ export async function takeSlots(
   return Number(done.numUpdatedRows);
 }
 
-/** Frees every slot of a pod; how many there were. */
+/** Returns the number of slots freed. */
 export async function freeSlotsOf(db: Db, podId: string): Promise<number> {
   const freed = await db
     .updateTable('gpu_slots')
@@ -75,7 +75,7 @@ export async function freeSlotsOf(db: Db, podId: string): Promise<number> {
   return freed.length;
 }
 
-/** Removes the slots that no pod holds. */
+/** Deletes the slots without pods. */
 export async function dropFreeSlots(db: Db, executorId: string): Promise<void> {
   await db
     .deleteFrom('gpu_slots')
@@ -85,7 +85,6 @@ export async function dropFreeSlots(db: Db, executorId: string): Promise<void> {
   await countSlots(db, [executorId]);
 }
 
-/** Adds free slots. */
 export async function insertSlots(db: Db, slots: readonly GpuSlot[]): Promise<void> {
   if (slots.length === 0) return;
   await db.insertInto('gpu_slots').values(slots).execute();

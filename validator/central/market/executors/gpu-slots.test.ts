@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
+import type { GpuTopology } from '#shared/api/agent/inventory.ts';
 import { testInventory } from '../../../../test/fixtures/host-inventory.ts';
-import { freeSlotsFor } from './gpu-slots.ts';
+import { chooseGpus, freeSlotsFor } from './gpu-slots.ts';
 
 const ID = '11111111-1111-4111-8111-111111111111';
 
@@ -50,4 +51,87 @@ it('gives each part of a split card a slot of its own', () => {
     [1, 'MIG-b'],
     [2, 'MIG-c'],
   ]);
+});
+
+/** `links(a, b)` between cards of `numa.length`. */
+function topologyOf(
+  numa: readonly (number | null)[],
+  links: (a: number, b: number) => string,
+): GpuTopology {
+  const gpus = numa.map((numa_node, a) => ({
+    uuid: String(a),
+    numa_node,
+    cpus: null,
+    links: numa.map((_, b) => (a === b ? 'X' : links(a, b))),
+  }));
+  return { gpus };
+}
+
+const cards = (...names: number[]) =>
+  names.map((name) => ({ uuid: String(name), card: String(name) }));
+const choose = (count: number, free: readonly number[], topology: GpuTopology | null) =>
+  chooseGpus(count, cards(...free), topology).join('');
+
+const switched = topologyOf([0, 0, 0, 0, 1, 1, 1, 1], () => 'NV18');
+const pairs = topologyOf([0, 0, 1, 1], (a, b) => (a >> 1 === b >> 1 ? 'NV4' : 'SYS'));
+/** NVLink between 0-1, 2-3, …; nothing else is closer than the node. */
+const pcie = topologyOf([0, 0, 0, 0, 1, 1, 1, 1], (a, b) => {
+  if (a >> 1 === b >> 1) return 'PIX';
+  return a >> 2 === b >> 2 ? 'NODE' : 'SYS';
+});
+/** A pair of NVLinks that spans the nodes. */
+const crossed = topologyOf([0, 1, 0, 1], (a, b) =>
+  a % 2 === b % 2 ? 'PIX' : a + b === 1 ? 'NV4' : 'SYS',
+);
+
+it.each([
+  ['one NVLink clique', 2, [1, 2, 3], pairs, '23'],
+  ['one memory node of a clique', 4, [0, 2, 4, 5, 6, 7], switched, '4567'],
+  ['one memory node without NVLink', 3, [0, 1, 3, 4, 6], pcie, '013'],
+  ['a clique before a node', 2, [0, 1, 2, 3], crossed, '01'],
+  ['a pair behind one switch', 2, [1, 4, 6, 7], pcie, '67'],
+  ['the card whose partner is taken', 1, [0, 1, 2], pairs, '2'],
+  ['the single of a pair before a whole pair', 1, [0, 1, 3, 4, 5, 6, 7], pcie, '3'],
+  ['the lowest of equals', 2, [0, 1, 2, 3, 4, 5, 6, 7], switched, '01'],
+  ['all that are left', 3, [5, 6, 7], switched, '567'],
+  ['the first without knowledge', 2, [3, 1, 2], null, '31'],
+])('prefers %s', (_, count, free, topology, chosen) => {
+  expect(choose(count, free, topology)).toBe(chosen);
+});
+
+it('finds the clique that a look at the nearest alone would miss', () => {
+  // 0 is nearest to 1, but only 0, 2 and 3 are all joined to each other.
+  const links = ['01', '02', '03', '23'];
+  const trap = topologyOf([0, 0, 0, 0], (a, b) => {
+    const pair = [a, b].toSorted((x, y) => x - y).join('');
+    return pair === '01' ? 'NV12' : links.includes(pair) ? 'NV4' : 'PIX';
+  });
+  expect(choose(3, [0, 1, 2, 3], trap)).toBe('023');
+});
+
+it('packs MIG devices on as few cards as possible', () => {
+  const free = ['a0', 'b0', 'b1', 'a1', 'a2'].map((uuid) => ({
+    uuid,
+    card: uuid[0] === 'a' ? '0' : '2',
+  }));
+  expect(chooseGpus(2, free, pairs)).toEqual(['b0', 'b1']);
+  expect(chooseGpus(3, free, pairs)).toEqual(['a0', 'a1', 'a2']);
+});
+
+it('gives what there is when more are asked for, and nothing for nothing', () => {
+  expect(choose(9, [2, 0], switched)).toBe('20');
+  expect(choose(0, [2, 0], null)).toBe('');
+  expect(choose(0, [2, 0], switched)).toBe('');
+});
+
+it('answers for the largest host in a moment', () => {
+  const numa = Array.from({ length: 64 }, (_, index) => index >> 3);
+  const large = topologyOf(numa, (a, b) => (a >> 3 === b >> 3 ? 'NV18' : 'SYS'));
+  const free = numa.map((_, index) => index);
+  const startedMs = performance.now();
+  expect(chooseGpus(8, cards(...free.slice(3)), large)).toEqual(
+    Array.from({ length: 8 }, (_, index) => String(index + 8)),
+  );
+  expect(chooseGpus(32, cards(...free), large)).toHaveLength(32);
+  expect(performance.now() - startedMs).toBeLessThan(1_000);
 });

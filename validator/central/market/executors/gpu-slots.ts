@@ -1,11 +1,10 @@
-/** Which slots an executor has after its GPUs were measured anew. Pure. */
-import { type GpuDevice, isRentable } from '#shared/api/agent/inventory.ts';
+/** The GPU slots of an executor, and the choice of GPUs for a pod. Pure. */
+import { type GpuDevice, type GpuTopology, isRentable } from '#shared/api/agent/inventory.ts';
 import type { GpuSlot } from '../../platform/database/tables.ts';
 
 /**
- * The free slots to have beside the `held` ones, which stay as they are. A device that its host keeps from
- * new pods has none. A device keeps its own index
- * where no held slot has it, else it gets the lowest one left.
+ * The free slots beside the `held` ones, which stay unchanged. A device that its host withholds from new pods has no
+ * slot. A device keeps its own index unless a held slot has it; then it gets the lowest free index.
  */
 export function freeSlotsFor(
   executorId: string,
@@ -29,3 +28,132 @@ function lowestFree(used: ReadonlySet<number>): number {
   while (used.has(index)) index += 1;
   return index;
 }
+
+/** A GPU or MIG device; `card` is the GPU that it is part of. */
+export type FreeGpu = { uuid: string; card: string };
+
+/** Kinds of PCIe connection, nearest first. NVLink ranks above all of them, by its number of links. */
+const NEARNESS = ['X', 'PIX', 'PXB', 'PHB', 'NODE', 'SYS'];
+const NVLINK = /^NV(\d{1,3})$/;
+
+/**
+ * Up to this number, all sets of cards are compared: enough for a host with twelve. On larger hosts, sets are grown
+ * greedily.
+ */
+const MAX_SETS = 1_000;
+
+type Place = { gpu: FreeGpu; numa: number | null; row: number };
+type Near = readonly (readonly number[])[];
+
+/**
+ * Chooses `count` of `free`, which are ordered by preference. Prefers a set that is fully connected by NVLink, then
+ * one on a single NUMA node, then the nearest; among equals, the set that leaves the best connections to the others.
+ * Returns fewer if there are no more. Deterministic.
+ */
+export function chooseGpus(
+  count: number,
+  free: readonly FreeGpu[],
+  topology: GpuTopology | null,
+): string[] {
+  const places = free.map((gpu): Place => {
+    const row = topology?.gpus.findIndex(({ uuid }) => uuid === gpu.card) ?? -1;
+    return { gpu, row, numa: topology?.gpus[row]?.numa_node ?? null };
+  });
+  const nothingKnown = places.every(({ row }) => row < 0);
+  const noChoice = count < 1 || count >= places.length;
+  if (nothingKnown || noChoice) return free.slice(0, count).map(uuidOf);
+  const near = places.map((a) => places.map((b) => nearness(linkBetween(topology, a, b))));
+  const sets =
+    countSets(places.length, count) <= MAX_SETS
+      ? allSets(places.length, count)
+      : places.map((_, start) => grow(start, count, places, near));
+  const scored = sets.map((set) => ({ set, scores: scoresOf(set, places, near) }));
+  const best = scored.reduce((a, b) => (isMore(b.scores, a.scores) ? b : a));
+  // In the order of `free`, so that the same set has the same order.
+  return free.filter((_, index) => best.set.includes(index)).map(uuidOf);
+}
+
+/** Number of subsets of size `count`. */
+function countSets(total: number, count: number): number {
+  return Array.from({ length: count }, (_, index) => (total - index) / (index + 1)).reduce(
+    (product, factor) => product * factor,
+    1,
+  );
+}
+
+/** All subsets of size `count` of the indices below `total`. */
+function allSets(total: number, count: number, from = 0): number[][] {
+  if (count === 0) return [[]];
+  const firsts = Array.from({ length: total - from - count + 1 }, (_, index) => from + index);
+  return firsts.flatMap((first) =>
+    allSets(total, count - 1, first + 1).map((rest) => [first, ...rest]),
+  );
+}
+
+/** Grows a set by always adding the GPU that fits best. Returns indices of `places`. */
+function grow(start: number, count: number, places: readonly Place[], near: Near): number[] {
+  const set = [start];
+  // Updated with each addition: computing them anew would take seconds on the largest hosts.
+  const options = places.map((place, index) => ({
+    index,
+    joined: true,
+    sameNode: place.numa !== null && place.numa === places[start]?.numa,
+    toSet: 0,
+    toOthers: sum(near[index] ?? []) - (near[index]?.[index] ?? 0),
+  }));
+  let left = options;
+  for (let added = start; ; ) {
+    left = left.filter(({ index }) => index !== added);
+    for (const option of left) {
+      const value = near[option.index]?.[added] ?? 0;
+      option.joined &&= isNvlink(value);
+      option.toSet += value;
+      option.toOthers -= value;
+    }
+    const [first] = left;
+    if (set.length >= count || first === undefined) return set;
+    added = left.reduce((a, b) => (isMore(suits(b), suits(a)) ? b : a), first).index;
+    set.push(added);
+  }
+}
+
+function suits(option: { joined: boolean; sameNode: boolean; toSet: number; toOthers: number }) {
+  return [Number(option.joined), Number(option.sameNode), option.toSet, -option.toOthers];
+}
+
+function scoresOf(set: readonly number[], places: readonly Place[], near: Near): number[] {
+  const pairs = set.flatMap((a, at) => set.slice(at + 1).map((b) => near[a]?.[b] ?? 0));
+  const numa = places[set[0] ?? 0]?.numa;
+  const oneNode = numa !== null && set.every((index) => places[index]?.numa === numa);
+  const isIn = new Set(set);
+  const left = places.flatMap((_, index) => (isIn.has(index) ? [] : [index]));
+  const lost = left.flatMap((a) => set.map((b) => near[a]?.[b] ?? 0));
+  return [Number(pairs.every(isNvlink)), Number(oneNode), sum(pairs), -sum(lost)];
+}
+
+/** Compares lexicographically. */
+function isMore(a: readonly number[], b: readonly number[]): boolean {
+  const at = a.findIndex((score, index) => score !== b[index]);
+  return at >= 0 && (a[at] ?? 0) > (b[at] ?? 0);
+}
+
+const isNvlink = (value: number) => value > NEARNESS.length;
+
+/** 0 if unknown. */
+function nearness(link: string): number {
+  const links = NVLINK.exec(link)?.[1];
+  if (links !== undefined) return NEARNESS.length + Number(links);
+  const at = NEARNESS.indexOf(link);
+  return at < 0 ? 0 : NEARNESS.length - at;
+}
+
+function linkBetween(topology: GpuTopology | null, a: Place, b: Place): string {
+  if (a.gpu.card === b.gpu.card) return 'X';
+  return topology?.gpus[a.row]?.links[b.row] ?? '';
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}
+
+const uuidOf = ({ uuid }: FreeGpu) => uuid;

@@ -1,18 +1,95 @@
-/** How busy a node is: asked of its agent, or as last measured when that does not answer soon. */
+/** Utilization of a node's hardware, from its agent or, if that does not answer soon, from its last measurement. */
+
+import { z } from 'zod';
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import type { Inventory } from '#shared/api/agent/inventory.ts';
-import type { HostMetrics } from '#shared/api/agent/metrics.ts';
+import type { GpuReadings, HostMetrics } from '#shared/api/agent/metrics.ts';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Database } from '../../platform/database/tables.ts';
 import type { Agents } from '../../platform/ports.ts';
-import { createAgentLooks } from './agent-looks.ts';
-import { inventoryOf } from './executor.row.ts';
+import { createAgentCache } from './agent-cache.ts';
 import { requireExecutor } from './executor.service.ts';
-import { gpuSampleOf, STALE_AFTER_MS } from './gpu-sample.ts';
-import type { HardwareUtilization } from './hardware-utilization.schemas.ts';
+import { inventoryOf } from './executor-response.ts';
 import { findPullSpeed } from './pull-speed.store.ts';
-import { storageOf } from './storage.ts';
+import { percent, storageOf } from './specs.ts';
+
+/** Older figures are marked as stale. */
+export const STALE_AFTER_MS = 60_000;
+
+export const GpuSample = z
+  .object({
+    index: z.int(),
+    /** Null unless the caller rents the GPU. */
+    uuid: z.string().nullable(),
+    name: z.string(),
+    gpu_utilization: z.number().nullable(),
+    memory_utilization: z.number().nullable(),
+    memory_total: z.int(),
+    memory_used: z.int().nullable(),
+    temperature_c: z.number().nullable(),
+    power_draw_w: z.number().nullable(),
+    power_limit_w: z.number().nullable(),
+    graphics_speed: z.number().nullable(),
+    memory_speed: z.number().nullable(),
+    /** PCIe link, or the bus id if the agent does not report the link. */
+    pcie: z.string().nullable(),
+    ecc_errors: z.int().nullable(),
+    processes: z.int().nullable(),
+  })
+  .meta({ id: 'GpuSample' });
+export type GpuSample = z.output<typeof GpuSample>;
+
+/** Figures stored by older versions lack the last few. */
+export function gpuSampleOf(readings: GpuReadings): GpuSample {
+  const { memory_used_mib: used, memory_total_mib: total } = readings;
+  return {
+    index: readings.index,
+    uuid: readings.uuid,
+    name: readings.name,
+    gpu_utilization: readings.utilization_percent,
+    memory_utilization: used === null ? null : percent(used, total),
+    memory_total: total,
+    memory_used: used,
+    temperature_c: readings.temperature_c,
+    power_draw_w: readings.power_draw_w,
+    power_limit_w: readings.power_limit_w,
+    graphics_speed: readings.graphics_clock_mhz ?? null,
+    memory_speed: readings.memory_clock_mhz ?? null,
+    pcie: readings.pcie_link ?? readings.pci_bus_id,
+    ecc_errors: readings.ecc_errors ?? null,
+    processes: readings.processes ?? null,
+  };
+}
+
+const KibUsage = { total: z.int(), used: z.int(), free: z.int(), utilization: z.number() };
+
+export const HardwareUtilization = z
+  .object({
+    executor_id: z.uuid(),
+    timestamp: z.string(),
+    stale: z.boolean(),
+    /** True for simulated GPUs. */
+    simulated: z.boolean(),
+    cpu: z.object({
+      model: z.string(),
+      count: z.int(),
+      utilization: z.number().nullable(),
+      load_1m: z.number().nullable(),
+    }),
+    ram: z.object({ ...KibUsage, available: z.int() }),
+    hard_disk: z.object(KibUsage),
+    network: z.object({
+      rx_bytes_per_second: z.number().nullable(),
+      tx_bytes_per_second: z.number().nullable(),
+      upload_speed: z.number().nullable(),
+      /** Mbit/s of image pulls, unpacking included; null before the first. */
+      download_speed: z.number().nullable(),
+    }),
+    gpus: z.array(GpuSample),
+  })
+  .meta({ id: 'HardwareUtilization' });
+export type HardwareUtilization = z.output<typeof HardwareUtilization>;
 
 export type HardwareUtilizations = (executorId: string) => Promise<HardwareUtilization>;
 
@@ -20,23 +97,23 @@ type Measured = Pick<HostMetrics, 'simulated' | 'cpu' | 'memory' | 'disk' | 'net
   atMs: number;
 };
 
-/** Throws 404 `node_not_found`, also for a node of which nothing was ever measured. */
+/** Throws 404 `node_not_found`, also for a node without any measurement. */
 export function createHardwareUtilizations(deps: {
   db: Database;
   clock: Clock;
   agents: Agents;
 }): HardwareUtilizations {
   const { db, clock, agents } = deps;
-  const look = createAgentLooks<Measured>(clock);
+  const read = createAgentCache<Measured>(clock);
 
   return async (executorId) => {
     const executor = await requireExecutor(db, executorId);
     const stored = inventoryOf(executor);
     if (stored === null) {
-      // One that was never checked is not asked: its address is only a claim.
+      // The agent of an unchecked node is not called: its address is only a claim.
       throw new ApiError('node_not_found', 'Nothing has been measured on this node yet');
     }
-    const { last } = await look(executorId, () => measure(agents.clientOf(executorId), clock));
+    const { last } = await read(executorId, () => measure(agents.clientOf(executorId), clock));
     const measured = last?.value ?? fromInventory(stored);
     const speed = await findPullSpeed(db, executorId);
     return {
@@ -51,7 +128,7 @@ export function createHardwareUtilizations(deps: {
   };
 }
 
-/** Agents that do not know the route yet have most of it in their inventories. */
+/** Older agents lack the route; their inventory has most of the figures. */
 async function measure(client: AgentClient, clock: Clock): Promise<Measured> {
   try {
     const metrics = await client.hostMetrics();
@@ -75,7 +152,7 @@ function fromInventory(inventory: Inventory): Measured {
   };
 }
 
-/** With one decimal. */
+/** Rounded to one decimal. */
 function toMbps(bytesPerSecond: number): number {
   return Math.round((bytesPerSecond * 8) / 100_000) / 10;
 }
@@ -96,7 +173,7 @@ function utilizationOf(
       load_1m: cpu.load_1m,
     },
     ...storageOf(measured),
-    // Everybody may ask.
+    // The route needs no credential.
     gpus: measured.gpus.map((gpu) => ({ ...gpuSampleOf(gpu), uuid: null })),
   };
 }

@@ -1,9 +1,12 @@
-/** The GPU types of the market and their reference prices: what a node may cost hangs on these. */
+/** GPU types of the market and their reference prices, which bound the price of a node. */
 import { matchesGpuType, migPartOf, shortGpuType } from '#shared/api/gpu-type.ts';
 
 export type CatalogueEntry = { name: string; usdPerGpuHour: number };
 
-/** Full names as NVIDIA drivers report them; base USD per GPU and hour. Of one short type the most meant comes first. */
+/**
+ * Full names as NVIDIA drivers report them; USD per GPU and hour. Of several entries with one short type, the most
+ * common comes first.
+ */
 export const MACHINE_CATALOGUE: readonly CatalogueEntry[] = [
   { name: 'NVIDIA B300', usdPerGpuHour: 5.5 },
   { name: 'NVIDIA B200', usdPerGpuHour: 4.5 },
@@ -53,15 +56,15 @@ export const MACHINE_CATALOGUE: readonly CatalogueEntry[] = [
   { name: 'Tesla T4', usdPerGpuHour: 0.15 },
 ];
 
-/** A price lies between these multiples of the reference price. */
+/** Bounds of a price, as multiples of the reference price. */
 export const MIN_PRICE_RATE = 0.5;
 export const MAX_PRICE_RATE = 4;
 
 const CENTS_PER_USD = 100;
-/** As drivers write the profiles of MIG devices. What else may stand there is somebody's own text. */
+/** Profile of a MIG device as drivers write it; any other suffix is text of the provider. */
 const MIG_PROFILE = / MIG (?:[1-7]c\.)?[1-7]g\.\d{1,3}gb(?:\+(?:me|gfx)(?:\.all)?)?$/;
 
-/** How the market writes a known type, in no words but its own: the full name, or the short type of any other. */
+/** Spelling of a known type: the full name if `gpuType` is one, otherwise the short type. */
 export function knownTypeName(gpuType: string): string | undefined {
   const entry = catalogueEntryOf(gpuType);
   if (entry === undefined) return undefined;
@@ -69,7 +72,7 @@ export function knownTypeName(gpuType: string): string | undefined {
   return isFullName ? entry.name : shortGpuType(entry.name);
 }
 
-/** By full name; else the first entry of the same short type. A MIG device costs its share of its card. */
+/** Finds an entry by full name, or the first one with the same short type. A MIG device costs its share of its card. */
 export function catalogueEntryOf(gpuType: string): CatalogueEntry | undefined {
   const wanted = gpuType.trim();
   const part = migPartOf(wanted);

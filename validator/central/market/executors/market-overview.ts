@@ -1,4 +1,4 @@
-/** The market in figures: by machine, by capacity, and which image a GPU is rented with. */
+/** Figures of the market by machine and by capacity, and the default images of a GPU type. */
 
 import { matchesGpuType, shortGpuType } from '#shared/api/gpu-type.ts';
 import { microToUsd } from '#shared/api/money.ts';
@@ -12,9 +12,9 @@ import type {
   MachineResponse,
 } from './executor.schemas.ts';
 import { catalogueEntryOf, MACHINE_CATALOGUE } from './machine-catalogue.ts';
-import { figuresByMachine, figuresBySize, type MachineFigures } from './market-figures.store.ts';
+import { figuresByMachine, figuresBySize, type MachineFigures } from './market.store.ts';
 
-/** GPU counts that capacity is told for. */
+/** GPU counts of the capacity buckets. */
 const CAPACITY_SIZES = [1, 2, 4, 8] as const;
 
 export type OverviewDeps = {
@@ -24,14 +24,14 @@ export type OverviewDeps = {
 
 export type MarketOverview = ReturnType<typeof createMarketOverview>;
 
-/** All of it is computed anew from the nodes on offer, rented ones included. */
+/** Every call computes its figures from the offered nodes, rented ones included. */
 export function createMarketOverview({ db, officialTemplates }: OverviewDeps) {
   return {
     async stats(): Promise<ExecutorStatsResponse[]> {
       return (await figuresByMachine(db)).map(statsOf);
     },
 
-    /** Every known type, and what else is on offer. */
+    /** Every known type, and every other type on offer. */
     async machines(): Promise<MachineResponse[]> {
       const offered = new Map((await figuresByMachine(db)).map((each) => [each.machine, each]));
       const names = new Set([...MACHINE_CATALOGUE.map((entry) => entry.name), ...offered.keys()]);
@@ -47,7 +47,9 @@ export function createMarketOverview({ db, officialTemplates }: OverviewDeps) {
       });
     },
 
-    /** Which part of the GPUs of a machine is rented, 0 to 1; of all GPUs on offer where it is not offered. */
+    /**
+     * Share of a machine's GPUs that is rented, 0 to 1; the share of all offered GPUs if the machine is not offered.
+     */
     async rentalRate(machine: string): Promise<number> {
       const figures = await figuresByMachine(db);
       const own = figures.filter((each) => each.machine === machine);
@@ -56,7 +58,7 @@ export function createMarketOverview({ db, officialTemplates }: OverviewDeps) {
       return rentalRateOf({ gpus: sumOf('gpus'), free_gpus: sumOf('free_gpus') });
     },
 
-    /** By the short name of the GPU, which several machines may share. */
+    /** By short GPU name, which several machines may share. */
     async capacity(): Promise<MachineCapacityResponse[]> {
       const models = new Map<string, MachineCapacityResponse['buckets']>();
       for (const { machine, size, ...figures } of await figuresBySize(db, CAPACITY_SIZES)) {
@@ -75,7 +77,7 @@ export function createMarketOverview({ db, officialTemplates }: OverviewDeps) {
       return [...models].map(([base_model, buckets]) => ({ base_model, buckets }));
     },
 
-    /** 404 for a GPU that is neither known nor on offer. */
+    /** Throws 404 for a GPU type that is neither known nor on offer. */
     async defaultImages(gpuModel: string): Promise<DefaultDockerImage[]> {
       const isKnown =
         catalogueEntryOf(gpuModel) !== undefined ||

@@ -6,7 +6,7 @@ import type { Database } from '../../platform/database/tables.ts';
 import { ExecutorListQuery } from './executor.schemas.ts';
 import { createMarketSearch } from './market-search.ts';
 import { createMarketView } from './market-view.ts';
-import { NO_NOTES } from './node-notes.ts';
+import { NO_ANNOTATIONS } from './node-annotations.ts';
 
 const NODES = 300;
 const ROUNDS = 60;
@@ -52,8 +52,8 @@ it('finds with what it kept what it would find anew, whatever was changed', asyn
     const offers = await view.offers();
     // Not all each time, so that some have much to make up for.
     for (const query of queries.filter(() => random.int(3) > 0)) {
-      const page = search(offers, query, NO_NOTES);
-      expect(page).toEqual(createMarketSearch()(offers, query, NO_NOTES));
+      const page = search(offers, query, NO_ANNOTATIONS);
+      expect(page).toEqual(createMarketSearch()(offers, query, NO_ANNOTATIONS));
       found.add(JSON.stringify(page));
     }
   }

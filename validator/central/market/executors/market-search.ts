@@ -1,66 +1,66 @@
-/** Looks for nodes on offer by the filters of the list (contract 3.1). */
+/** Searches the offered nodes by the filters of GET /executors. */
+
+import type { ExecutorListQuery } from './executor.schemas.ts';
+import type { MarketNode } from './market.store.ts';
+import { applyChange, type Listed, type OfferChange, type Offers } from './market-view.ts';
+import type { NodeAnnotations } from './node-annotations.ts';
 import {
   assertPlace,
   type Funnel,
   filterNodes,
   marketPredicates,
   type Predicate,
-} from './executor.filters.ts';
-import type { ExecutorListQuery } from './executor.schemas.ts';
-import type { MarketNode } from './market.store.ts';
-import type { Listed } from './market-view.ts';
-import type { NodeNotes } from './node-notes.ts';
-import { applyStep, type Offers, type Step } from './offers.ts';
+} from './node-filters.ts';
 
-/** For a `page` without `size`. */
+/** Used for a `page` without `size`. */
 const DEFAULT_PAGE_SIZE = 100;
-/** Filters whose nodes are kept, and of how many nodes in all. */
-const MOST_KEPT = 200;
-const MOST_KEPT_NODES = 1_000_000;
+/** Limits of the cache: number of results, and of nodes in all results. */
+const MAX_RESULTS = 200;
+const MAX_CACHED_NODES = 1_000_000;
 
 export type MarketPage = { nodes: readonly MarketNode[]; funnel: Funnel };
 export type MarketSearch = (
   offers: Offers,
   query: ExecutorListQuery,
-  notes: NodeNotes,
+  annotations: NodeAnnotations,
 ) => MarketPage;
 
-/** What filters left of the market, and how many each one left. */
+/** Nodes that passed the filters, and the number that each filter left. */
 type Found = { nodes: readonly Listed[]; funnel: Funnel };
-/** The same to be kept, with the version of the market that it is of. */
-type Kept = {
+/** A cached result with the version of the market that it is based on. */
+type CachedResult = {
   version: number;
   predicates: readonly Predicate<Listed>[];
   nodes: Listed[];
   funnel: Funnel;
 };
 
-/** Clients ask the same again and again: what their filters leave is kept, and only changed nodes are looked at anew. */
+/** Caches results, because clients repeat their queries. Only nodes that changed since are filtered again. */
 export function createMarketSearch(): MarketSearch {
-  // Asked for longest ago first.
-  const kept = new Map<string, Kept>();
+  // Least recently used first.
+  const cache = new Map<string, CachedResult>();
 
-  function keep(key: string, found: Kept): void {
-    kept.delete(key);
-    kept.set(key, found);
+  function keep(key: string, found: CachedResult): void {
+    cache.delete(key);
+    cache.set(key, found);
     let nodes = 0;
-    for (const { nodes: some } of kept.values()) nodes += some.length;
-    for (const [oldest, { nodes: some }] of kept) {
-      if (kept.size <= MOST_KEPT && nodes <= MOST_KEPT_NODES) break;
+    for (const { nodes: some } of cache.values()) nodes += some.length;
+    for (const [oldest, { nodes: some }] of cache) {
+      if (cache.size <= MAX_RESULTS && nodes <= MAX_CACHED_NODES) break;
       nodes -= some.length;
-      kept.delete(oldest);
+      cache.delete(oldest);
     }
   }
 
-  return (offers, query, notes) => {
+  return (offers, query, annotations) => {
     assertPlace(query);
-    const predicates = marketPredicates(query, notes);
-    // What somebody noted is nobody else's answer; without any filter there is nothing to keep.
+    const predicates = marketPredicates(query, annotations);
+    // Annotations differ by caller, and without a filter there is nothing to cache.
     const isPersonal = query.bookmarked !== undefined || query.machine_request_id !== undefined;
     if (isPersonal || predicates.length === 0) return pageOf(find(offers, predicates), query);
     const key = filterKey(query);
-    const known = kept.get(key);
-    const found = (known && followed(known, offers)) ?? findToKeep(offers, predicates);
+    const known = cache.get(key);
+    const found = (known && updated(known, offers)) ?? findCacheable(offers, predicates);
     keep(key, found);
     return pageOf(found, query);
   };
@@ -71,43 +71,42 @@ function find(offers: Offers, predicates: readonly Predicate<Listed>[]): Found {
   return { nodes: items, funnel };
 }
 
-function findToKeep(offers: Offers, predicates: readonly Predicate<Listed>[]): Kept {
+function findCacheable(offers: Offers, predicates: readonly Predicate<Listed>[]): CachedResult {
   const { nodes, funnel } = find(offers, predicates);
   return { version: offers.version, predicates, nodes: [...nodes], funnel };
 }
 
-/** Up to date; null when too much has changed for that. */
-function followed(kept: Kept, offers: Offers): Kept | null {
-  const steps = offers.stepsSince(kept.version);
-  if (steps === null) return null;
-  for (const step of steps) follow(kept, step);
-  kept.version = offers.version;
-  return kept;
+/** Updates the result; null if too much has changed. */
+function updated(cache: CachedResult, offers: Offers): CachedResult | null {
+  const changes = offers.changesSince(cache.version);
+  if (changes === null) return null;
+  for (const change of changes) follow(cache, change);
+  cache.version = offers.version;
+  return cache;
 }
 
-function follow({ predicates, funnel, nodes }: Kept, step: Step): void {
-  const failed = predicates.findIndex(({ keep }) => !keep(step.node));
+function follow({ predicates, funnel, nodes }: CachedResult, change: OfferChange): void {
+  const failed = predicates.findIndex(({ keep }) => !keep(change.node));
   const passed = failed < 0 ? predicates.length : failed;
-  for (const stage of funnel.slice(0, passed + 1)) stage.remaining += step.isIn ? 1 : -1;
-  if (failed < 0) applyStep(nodes, step);
+  for (const stage of funnel.slice(0, passed + 1)) stage.remaining += change.isAdded ? 1 : -1;
+  if (failed < 0) applyChange(nodes, change);
 }
 
-/** The same for every page of the same filters. */
+/** Equal for all pages of one query. */
 function filterKey(query: ExecutorListQuery): string {
   return JSON.stringify({ ...query, page: null, size: null, view: null });
 }
 
-/** In the order of the market. */
 function pageOf({ nodes, funnel }: Found, query: ExecutorListQuery): MarketPage {
   const { from, to } = boundsOf(query);
   return {
     nodes: nodes.slice(from, to).map(({ node }) => node),
-    // The one kept moves with the market.
+    // Copied, because the cached funnel changes.
     funnel: funnel.map((stage) => ({ ...stage })),
   };
 }
 
-/** Without `page` and `size` everything. */
+/** Everything without `page` and `size`. */
 function boundsOf({ page, size }: ExecutorListQuery): { from: number; to?: number } {
   if (page === undefined && size === undefined) return { from: 0 };
   const limit = size ?? DEFAULT_PAGE_SIZE;

@@ -3,7 +3,7 @@ import { seedMarket } from '../../../../test/bench/market-seed.ts';
 import { createPostgresDatabase } from '../../../../test/fakes/scenes/central-database.ts';
 import { openCentralDatabase } from '../../platform/database/database.ts';
 import type { Database } from '../../platform/database/tables.ts';
-import { forgetForeignRevisions } from './market.store.ts';
+import { resetForeignRevisions } from './market.store.ts';
 import { createMarketView } from './market-view.ts';
 
 let db: Database;
@@ -41,7 +41,7 @@ it('misses no change of another process, in whichever order transactions come to
 it('reads nothing again that did not change, also after a move to another cluster', async () => {
   const foreign = 9_000_000_000_000;
   await db.updateTable('executors').set({ revision: foreign }).execute();
-  await forgetForeignRevisions(db);
+  await resetForeignRevisions(db);
   const view = createMarketView({ db });
   const [first, second] = (await view.offers()).nodes.map(({ node }) => node.id);
   // A transaction under way keeps the horizon where it is.

@@ -1,30 +1,28 @@
 /**
- * The nodes with room as this process knows them: a copy of what the database says, brought up to date before every
- * use. A search looks at a hundred thousand nodes in a millisecond here; in the database, counting what each filter
- * leaves takes tens of them.
+ * A copy in memory of the offered nodes with free GPUs, brought up to date before every use. It filters a hundred
+ * thousand nodes in a millisecond; counting what each filter leaves in the database takes tens of milliseconds.
  */
 import type { Database } from '../../platform/database/tables.ts';
-import { type FilterSubject, subjectOf } from './executor.filters.ts';
-import { hasRoom } from './executor.row.ts';
+import { hasRoom } from './executor-response.ts';
 import { changeHorizon, listChanges, type MarketChange, type MarketNode } from './market.store.ts';
-import { createOffers, type Offers } from './offers.ts';
+import { type FilterSubject, subjectOf } from './node-filters.ts';
 
-/** Rows that are read at a time, so that the first look at a large market holds up nobody. */
+/** Rows per query, so that the first read of a large market does not block the process. */
 const PAGE = 2_000;
-/** Of machines: there are some hundreds, and what providers make up is not kept for ever. */
-const MOST_NAMES = 10_000;
+/** Largest number of machine names kept: a few hundred exist, but providers may invent more. */
+const MAX_NAMES = 10_000;
 
-/** A node with room, ready to be looked at by filters: counts are of free GPUs. */
+/** An offered node with free GPUs. Counts are of free GPUs. */
 export type Listed = FilterSubject & { node: MarketNode };
 
 export type MarketView = {
-  /** Nodes with room, with everything that was committed before the call. */
+  /** Offered nodes with free GPUs, including every change committed before the call. */
   offers(): Promise<Offers>;
 };
 
 export function createMarketView({ db }: { db: Database }): MarketView {
   const byId = new Map<string, Listed>();
-  // Each name once: the database gives every row a copy, and filters would compare them letter by letter.
+  // Shares equal names, so that filters compare references instead of letters.
   const names = new Map<string, string>();
   const market = createOffers();
   let horizon = 0;
@@ -32,7 +30,7 @@ export function createMarketView({ db }: { db: Database }): MarketView {
   let next: Promise<void> | null = null;
 
   async function refresh(): Promise<void> {
-    // Read first: what is committed while the pages are read comes again with the next refresh.
+    // Read first: changes committed while the pages are read are read again by the next refresh.
     const reached = await changeHorizon(db);
     let cursor = { revision: horizon, id: '' };
     const changed = new Map<string, Listed | null>();
@@ -47,7 +45,7 @@ export function createMarketView({ db }: { db: Database }): MarketView {
     horizon = reached;
   }
 
-  /** Unless it is known: on PostgreSQL some changes are read again and again. */
+  /** Skips known revisions: on PostgreSQL some changes are read repeatedly. */
   function note(changed: Map<string, Listed | null>, change: MarketChange): void {
     const before = byId.get(change.id);
     if (before?.node.revision === change.revision) return;
@@ -56,21 +54,21 @@ export function createMarketView({ db }: { db: Database }): MarketView {
   }
 
   function apply(changed: ReadonlyMap<string, Listed | null>): void {
-    const gone: Listed[] = [];
-    const come: Listed[] = [];
+    const removed: Listed[] = [];
+    const added: Listed[] = [];
     for (const [id, now] of changed) {
       const before = byId.get(id);
-      if (before !== undefined) gone.push(before);
+      if (before !== undefined) removed.push(before);
       if (now === null) byId.delete(id);
       else {
         byId.set(id, now);
-        come.push(now);
+        added.push(now);
       }
     }
-    market.apply(gone, come);
+    market.apply(removed, added);
   }
 
-  /** One refresh at a time. One that began before the call may have missed what the caller has just done. */
+  /** Runs one refresh at a time. A refresh that began before the call may have missed the caller's changes. */
   function upToDate(): Promise<void> {
     if (running === null) {
       running = refresh().finally(() => {
@@ -101,7 +99,101 @@ function listedOf(change: MarketChange, names: Map<string, string>): Listed | nu
   if (!isOffered || !hasRoom(node)) return null;
   const subject = subjectOf(node, node.price_uusd_per_gpu_hour, node.slots_free);
   const machineName = names.get(subject.machineName) ?? subject.machineName;
-  if (names.size >= MOST_NAMES) names.clear();
+  if (names.size >= MAX_NAMES) names.clear();
   names.set(machineName, machineName);
   return { ...subject, machineName, node };
+}
+
+/** A node that was added (`isAdded`) or removed; a changed node is removed and added. */
+export type OfferChange = { node: Listed; isAdded: boolean };
+
+export type Offers = {
+  /** Cheapest first, then by id. Changes in place: valid until the next `await`. */
+  readonly nodes: readonly Listed[];
+  /** Increases with every change. */
+  readonly version: number;
+  /** Changes after that version, oldest first; null if they are no longer known. */
+  changesSince(version: number): readonly OfferChange[] | null;
+};
+
+/** With more changes at once, one pass over all nodes is faster than a search for each. */
+const MAX_SINGLE_CHANGES = 100;
+/** Number of latest changes kept. */
+const MAX_CHANGES = 1_000;
+
+/** Starts with no offers. */
+export function createOffers() {
+  const changes: OfferChange[] = [];
+  let nodes: Listed[] = [];
+  let version = 0;
+
+  function applyAtOnce(removed: ReadonlySet<Listed>, added: readonly Listed[]): void {
+    const stay = nodes.filter((node) => !removed.has(node));
+    nodes = [...stay, ...added].sort(byPrice);
+    changes.length = 0;
+    version += 1;
+  }
+
+  function applyOneByOne(taken: readonly OfferChange[]): void {
+    for (const change of taken) applyChange(nodes, change);
+    changes.push(...taken);
+    changes.splice(0, changes.length - MAX_CHANGES);
+    version += taken.length;
+  }
+
+  const offers: Offers = {
+    get nodes() {
+      return nodes;
+    },
+    get version() {
+      return version;
+    },
+    changesSince(since) {
+      const missed = version - since;
+      return missed > changes.length ? null : changes.slice(changes.length - missed);
+    },
+  };
+
+  return {
+    offers,
+    apply(removed: readonly Listed[], added: readonly Listed[]): void {
+      const all = removed.length + added.length;
+      if (all > MAX_SINGLE_CHANGES) applyAtOnce(new Set(removed), added);
+      else if (all > 0) {
+        applyOneByOne([
+          ...removed.map((node) => ({ node, isAdded: false })),
+          ...added.map((node) => ({ node, isAdded: true })),
+        ]);
+      }
+    },
+  };
+}
+
+/** Applies a change to a list in the order of `nodes`. */
+export function applyChange(nodes: Listed[], { node, isAdded }: OfferChange): void {
+  const at = indexOf(nodes, node);
+  if (isAdded) nodes.splice(at, 0, node);
+  else if (nodes[at] === node) nodes.splice(at, 1);
+}
+
+/** Index of the node, or where it would be inserted. */
+function indexOf(nodes: readonly Listed[], node: Listed): number {
+  let from = 0;
+  let to = nodes.length;
+  while (from < to) {
+    const middle = (from + to) >>> 1;
+    const other = nodes[middle];
+    if (other !== undefined && byPrice(other, node) < 0) from = middle + 1;
+    else to = middle;
+  }
+  return from;
+}
+
+function byPrice({ node: a }: Listed, { node: b }: Listed): number {
+  const difference = a.price_uusd_per_gpu_hour - b.price_uusd_per_gpu_hour;
+  return difference === 0 ? order(a.id, b.id) : difference;
+}
+
+function order(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
 }

@@ -1,11 +1,10 @@
-/** The nodes on offer, with what they are looked for by: no inventory is read for it. */
-
-import { sql } from 'kysely';
+/** Queries on offered nodes, and on figures of all offered nodes. None reads an inventory. */
+import { type RawBuilder, sql } from 'kysely';
 import { isPostgres } from '../../../database/engine.ts';
 import type { LineFigures, MeasuredFigures } from '../../platform/database/tables/executors.ts';
 import type { Db, Executor } from '../../platform/database/tables.ts';
 
-/** What a node is looked for by, sorted by and shown with, but for what its inventory says. */
+/** Columns by which nodes are filtered, sorted and listed, except those of the inventory. */
 export type MarketNode = MeasuredFigures &
   LineFigures &
   Pick<
@@ -26,7 +25,7 @@ export type MarketNode = MeasuredFigures &
     | 'revision'
   >;
 
-/** A node that came or changed, on offer or not. */
+/** A node that was added or changed, offered or not. */
 export type MarketChange = MarketNode &
   Pick<Executor, 'state' | 'paused'> & { opted_in: 0 | 1; banned_at: number | null };
 
@@ -45,7 +44,7 @@ function market(db: Db) {
     ]);
 }
 
-/** One node, unless it is not on offer: verified, not paused, of a provider that takes part. */
+/** Finds an offered node: verified, not paused, and of a participating provider. */
 export async function findOnMarket(db: Db, id: string): Promise<MarketNode | undefined> {
   return market(db)
     .where('executors.id', '=', id)
@@ -57,8 +56,8 @@ export async function findOnMarket(db: Db, id: string): Promise<MarketNode | und
 }
 
 /**
- * Every change that is committed after this answer has this `revision` or a higher one. On PostgreSQL that is the
- * oldest transaction under way, for later ones may commit before it: some changes are then read twice.
+ * Every change committed after this call has this `revision` or a higher one. On PostgreSQL this is the oldest running
+ * transaction, because later ones may commit before it, so some changes are read twice.
  */
 export async function changeHorizon(db: Db): Promise<number> {
   const { rows } = isPostgres(db)
@@ -72,19 +71,19 @@ export async function changeHorizon(db: Db): Promise<number> {
 }
 
 /**
- * To be called once before the first use. A PostgreSQL cluster that this database was moved to counts its
- * transactions anew: revisions of the old one would lie before every horizon, and be read again each time.
+ * Call once before the first use. A PostgreSQL cluster to which this database was moved numbers its transactions anew,
+ * and revisions of the old cluster would be above every horizon.
  */
-export async function forgetForeignRevisions(db: Db): Promise<void> {
+export async function resetForeignRevisions(db: Db): Promise<void> {
   if (!isPostgres(db)) return;
   await sql`update executors set revision = 0
     where revision >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint`.execute(db);
 }
 
-/** Where in the order of changes a page ended. */
+/** Position in the order of changes. */
 export type ChangeCursor = { revision: number; id: string };
 
-/** Nodes changed at or after the cursor, in the order of change; at most `limit`. */
+/** Nodes changed after the cursor, in the order of change; at most `limit`. */
 export async function listChanges(
   db: Db,
   after: ChangeCursor,
@@ -96,4 +95,91 @@ export async function listChanges(
     .orderBy('executors.id')
     .limit(limit)
     .execute();
+}
+
+const MACHINE = sql<string>`coalesce(machine_name, gpu_type)`;
+const TOTAL = sql<number>`case when slots_total > 0 then slots_total else executors.gpu_count end`;
+const PRICE = sql.ref('price_uusd_per_gpu_hour');
+
+const sumOf = (figure: RawBuilder<number>) => sql<number>`sum(${figure})`;
+const countOf = (holds: RawBuilder<boolean>) =>
+  sql<number>`sum(case when ${holds} then 1 else 0 end)`;
+
+/** Verified, not paused, and of a participating provider. */
+function offered(db: Db) {
+  return db
+    .selectFrom('executors')
+    .innerJoin('providers', 'providers.id', 'executors.provider_id')
+    .where('state', '=', 'verified')
+    .where('paused', '=', 0)
+    .where('providers.opted_in', '=', 1)
+    .where('providers.banned_at', 'is', null);
+}
+
+/** Figures of one machine. Prices in micro-dollars per GPU and hour. */
+export type MachineFigures = {
+  machine: string;
+  nodes: number;
+  available_nodes: number;
+  gpus: number;
+  free_gpus: number;
+  min_price: number;
+  max_price: number;
+  price_sum: number;
+};
+
+export async function figuresByMachine(db: Db): Promise<MachineFigures[]> {
+  return offered(db)
+    .select((eb) => [
+      MACHINE.as('machine'),
+      eb.fn.countAll<number>().as('nodes'),
+      countOf(sql`slots_free > 0`).as('available_nodes'),
+      sumOf(TOTAL).as('gpus'),
+      sumOf(sql`slots_free`).as('free_gpus'),
+      sql<number>`min(${PRICE})`.as('min_price'),
+      sql<number>`max(${PRICE})`.as('max_price'),
+      sumOf(sql`${PRICE}`).as('price_sum'),
+    ])
+    .groupBy(MACHINE)
+    .orderBy('min_price')
+    .orderBy('machine')
+    .execute();
+}
+
+/** Nodes of one machine that can rent out `size` GPUs at once, nodes with as many free, and their lowest price. */
+export type SizeFigures = {
+  machine: string;
+  size: number;
+  able: number;
+  free: number;
+  /** 0 if no node can. */
+  min_price: number;
+};
+
+/** Every machine with every size, in one query. Cheapest machine first, then by name. */
+export async function figuresBySize(db: Db, sizes: readonly number[]): Promise<SizeFigures[]> {
+  const columns = sizes.flatMap((size) => {
+    const able = sql<boolean>`${TOTAL} >= ${size} and coalesce(min_gpu_count, ${TOTAL}) <= ${size}`;
+    return [
+      countOf(able).as(`able_${size}`),
+      countOf(sql`${able} and slots_free >= ${size}`).as(`free_${size}`),
+      sql<number | null>`min(case when ${able} then ${PRICE} end)`.as(`price_${size}`),
+    ];
+  });
+  const rows: Record<string, string | number | null>[] = await offered(db)
+    .select([MACHINE.as('machine'), sql<number>`min(${PRICE})`.as('cheapest')])
+    .select(columns)
+    .groupBy(MACHINE)
+    .orderBy('cheapest')
+    .orderBy('machine')
+    .execute();
+  return rows.flatMap((row) =>
+    sizes.map((size) => ({
+      machine: String(row['machine']),
+      size,
+      able: Number(row[`able_${size}`]),
+      free: Number(row[`free_${size}`]),
+      min_price: Number(row[`price_${size}`]),
+    })),
+  );
 }

@@ -1,21 +1,28 @@
-/** Figures of nodes as renters ask for them: GB of 10^9 bytes, countries by code or name. Pure. */
-import { locationOf } from './executor.row.ts';
+/**
+ * Figures by which nodes are searched, stored with each verdict, and their units in requests: GB of 10^9 bytes,
+ * countries by code or name. Pure.
+ */
+
+import type { Inventory } from '#shared/api/agent/inventory.ts';
+import type { LineFigures, MeasuredFigures } from '../../platform/database/tables/executors.ts';
+import { locationOf } from './executor-response.ts';
+import { interconnectOf } from './specs.ts';
 
 const BYTES_PER_GB = 1_000_000_000;
 const BYTES_PER_MIB = 1_048_576;
 const BYTES_PER_KIB = 1_024;
 
-/** Of `mib`; rounded down, so that a node has at least what is said of it. */
+/** Rounded down, so that a node has at least the amount. */
 export function memoryGbOf(mib: number | null): number | null {
   return gigabytes(mib, BYTES_PER_MIB);
 }
 
-/** Of `kib`; rounded down as well. */
+/** Rounded down, so that a node has at least the amount. */
 export function storageGbOf(kib: number | null): number | null {
   return gigabytes(kib, BYTES_PER_KIB);
 }
 
-/** Code and full name of the country, of those that the node tells. */
+/** Code and full name of the country, without unknown ones. */
 export function countryNamesOf(locationJson: string | null): string[] {
   const { country_code: code, country } = locationOf({
     location_json: locationJson,
@@ -25,7 +32,7 @@ export function countryNamesOf(locationJson: string | null): string[] {
   return [code, country].filter((text) => text !== null);
 }
 
-/** Whether `wanted` is the node's country, in any case; a node that tells none is in no country. */
+/** Returns true if `wanted` is the country's code or name, ignoring case. A node without a country matches none. */
 export function isInCountry(locationJson: string | null, wanted: string): boolean {
   const name = wanted.trim().toLowerCase();
   return countryNamesOf(locationJson).some((text) => text.toLowerCase() === name);
@@ -33,4 +40,40 @@ export function isInCountry(locationJson: string | null, wanted: string): boolea
 
 function gigabytes(amount: number | null, unitBytes: number): number | null {
   return amount === null ? null : Math.floor((amount * unitBytes * 100) / BYTES_PER_GB) / 100;
+}
+
+/** For a node without measurements. */
+export const UNMEASURED: MeasuredFigures & LineFigures = {
+  gpu_memory_mib: null,
+  cpu_cores: null,
+  memory_kib: null,
+  disk_free_kib: null,
+  ports_free: null,
+  sysbox_runtime: null,
+  can_split: null,
+  nvlink: null,
+  download_mbps: null,
+  upload_mbps: null,
+};
+
+export function figuresOf(inventory: Inventory): MeasuredFigures {
+  const { gpu, docker } = inventory;
+  const memories = gpu.devices.map((device) => device.memory_total_mib);
+  // Inventories stored by older versions lack the topology.
+  const joined = interconnectOf(gpu.topology ?? null)?.nvlink ?? null;
+  return {
+    gpu_memory_mib: memories.length === 0 ? null : Math.min(...memories),
+    cpu_cores: inventory.cpu.cores,
+    memory_kib: inventory.memory.total_kib,
+    disk_free_kib: inventory.disk.free_kib,
+    ports_free: inventory.ports.free,
+    sysbox_runtime: docker.sysbox_runtime ? 1 : 0,
+    can_split: canSplit(inventory) ? 1 : 0,
+    nvlink: joined === null ? null : joined ? 1 : 0,
+  };
+}
+
+/** A node can be split if single GPUs can be passed to containers and pods have disk quotas. */
+function canSplit({ docker, isolation, simulated }: Inventory): boolean {
+  return (docker.gpu_runtime || simulated) && isolation.disk_quota !== 'none';
 }

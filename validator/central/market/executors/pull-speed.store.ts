@@ -1,4 +1,4 @@
-/** All queries on measured pulls: speeds of nodes, sizes of images. */
+/** All queries on pull_speeds and image_sizes. */
 
 import { sql } from 'kysely';
 import { prepared, type Slots } from '../../platform/database/prepared.ts';
@@ -11,12 +11,12 @@ const speedOf = prepared((db, { executorId }: Slots<{ executorId: string }>) =>
   db.selectFrom('pull_speeds').selectAll().where('executor_id', '=', executorId),
 );
 
-/** Undefined for a node that never pulled anything worth measuring. */
+/** Undefined for a node without a measured pull. */
 export async function findPullSpeed(db: Db, executorId: string): Promise<PullSpeed | undefined> {
   return (await speedOf(db, { executorId })).rows[0];
 }
 
-/** The first measurement, or the one that takes the place of `before`; false when another was faster. */
+/** Inserts the first measurement, or replaces `before`. False if another transaction was faster. */
 export async function putPullSpeed(
   db: Db,
   before: PullSpeed | undefined,
@@ -43,13 +43,13 @@ const sizeOf = prepared((db, { image }: Slots<{ image: string }>) =>
   db.selectFrom('image_sizes').select('compressed_bytes').where('image', '=', image),
 );
 
-/** Compressed bytes; null for an image that was never pulled. */
+/** Compressed bytes; null for an unknown image. */
 export async function findImageSize(db: Db, image: string): Promise<number | null> {
   return (await sizeOf(db, { image })).rows[0]?.compressed_bytes ?? null;
 }
 
-/** A whole image's size replaces any other; a part's only a smaller part's. */
-export async function noteImageSize(
+/** The size of a whole image replaces any other; that of a part replaces only the size of a smaller part. */
+export async function recordImageSize(
   db: Db,
   size: { image: string; bytes: number; isWhole: boolean; nowMs: number },
 ): Promise<void> {
@@ -73,7 +73,6 @@ export async function noteImageSize(
     .execute();
 }
 
-/** Drops sizes of images that were last pulled before `untilMs`. */
-export async function dropOldImageSizes(db: Db, untilMs: number): Promise<void> {
+export async function deleteImageSizesBefore(db: Db, untilMs: number): Promise<void> {
   await db.deleteFrom('image_sizes').where('updated_at', '<', untilMs).execute();
 }

@@ -1,12 +1,54 @@
-/** The `specs` object of a node row, from the inventory that its agent measured (contract 3.1). Pure. */
-
+/** The `specs` object of a node, from the inventory that its agent measured. Pure. */
 import { z } from 'zod';
-import type { GpuDevice, Inventory } from '#shared/api/agent/inventory.ts';
+import type { GpuDevice, GpuTopology, Inventory } from '#shared/api/agent/inventory.ts';
 import type { LineFigures } from '../../platform/database/tables/executors.ts';
-import { Interconnect, interconnectOf } from './interconnect.ts';
-import { percent, storageOf } from './storage.ts';
 
-/** Mind the units: memory and disk are KiB, GPU memory MiB. What is not measured is null, never 0. */
+export const Interconnect = z.object({
+  /** True if NVLink connects every pair of cards. */
+  nvlink: z.boolean(),
+  /** Smallest number of links between two connected cards. */
+  nvlink_links: z.int().nullable(),
+  gpu_pairs: z.int(),
+  nvlink_pairs: z.int(),
+  /** Farthest PCIe connection of two cards without NVLink: `PIX` to `SYS`. */
+  pcie_class: z.string().nullable(),
+  /** Not measured. */
+  p2p: z.boolean().nullable(),
+  /** Connection of each pair of cards in nvidia-smi's notation. */
+  matrix: z.array(z.array(z.string())),
+});
+export type Interconnect = z.output<typeof Interconnect>;
+
+/** Nearest first. */
+const PCIE_CLASSES = ['PIX', 'PXB', 'PHB', 'NODE', 'SYS'];
+const NVLINK = /^NV(\d{1,3})$/;
+
+/** Null if the topology is unknown. */
+export function interconnectOf(topology: GpuTopology | null): Interconnect | null {
+  if (topology === null) return null;
+  const matrix = topology.gpus.map(({ links }) => links);
+  // The matrix is symmetric: every pair once.
+  const pairs = matrix.flatMap((links, row) => links.slice(row + 1));
+  const links = pairs.flatMap((way) => NVLINK.exec(way)?.[1] ?? []).map(Number);
+  const far = PCIE_CLASSES.findLast((name) => pairs.includes(name));
+  return {
+    nvlink: pairs.length > 0 && links.length === pairs.length,
+    nvlink_links: links.length === 0 ? null : Math.min(...links),
+    gpu_pairs: pairs.length,
+    nvlink_pairs: links.length,
+    pcie_class: far ?? null,
+    p2p: null,
+    matrix,
+  };
+}
+
+/** `NVLink`, or the PCIe class; null if unknown. */
+export function interconnectName(interconnect: Interconnect | null): string | null {
+  if (interconnect === null || interconnect.gpu_pairs === 0) return null;
+  return interconnect.nvlink ? 'NVLink' : interconnect.pcie_class;
+}
+
+/** Memory and disk are in KiB, GPU memory in MiB. A missing measurement is null, never 0. */
 export const ExecutorSpecs = z.object({
   gpu: z.object({
     count: z.int(),
@@ -17,7 +59,7 @@ export const ExecutorSpecs = z.object({
         name: z.string(),
         cuda: z.string().nullable(),
         capacity: z.int(),
-        /** Of the caller’s own GPUs alone: a card is known by it, and whoever knows it could offer it as theirs. */
+        /** Present only for the caller's own GPUs: a UUID identifies a card, and others could offer it as theirs. */
         uuid: z.string().nullable(),
         power_limit: z.number().nullable(),
         graphics_speed: z.number().nullable(),
@@ -60,7 +102,7 @@ export const ExecutorSpecs = z.object({
 });
 export type ExecutorSpecs = z.output<typeof ExecutorSpecs>;
 
-/** The wire form of `inventory` and what was measured of the line; of `ownUuids` alone UUIDs are shown. */
+/** UUIDs are included only for `ownUuids`. */
 export function specsOf(
   inventory: Inventory,
   line: LineFigures,
@@ -94,13 +136,13 @@ export function specsOf(
   };
 }
 
-/** `12.4` -> 12.4; null when absent or unreadable. */
+/** `12.4` -> 12.4; null if missing or malformed. */
 export function cudaVersionNumber(version: string | null): number | null {
   const value = Number.parseFloat(version ?? '');
   return Number.isFinite(value) ? value : null;
 }
 
-/** `12.4` -> 12040, as the driver library itself numbers its versions. */
+/** `12.4` -> 12040, the driver library's own numbering. */
 function cudaDriverNumber(version: string | null): number | null {
   const match = /^(\d+)\.(\d+)/.exec(version ?? '');
   return match === null ? null : Number(match[1]) * 1000 + Number(match[2]) * 10;
@@ -115,7 +157,7 @@ function detailOf(
     cuda,
     capacity: device.memory_total_mib,
     power_limit: device.power_limit_w,
-    // Inventories stored before they were known have neither.
+    // Inventories stored by older versions lack both.
     graphics_speed: device.graphics_clock_mhz ?? null,
     memory_speed: device.memory_clock_mhz ?? null,
     pcie: device.pci_bus_id,
@@ -126,4 +168,29 @@ function detailOf(
         ? null
         : percent(device.memory_used_mib, device.memory_total_mib),
   };
+}
+
+export function storageOf({ memory, disk }: Pick<Inventory, 'memory' | 'disk'>) {
+  const usedKib = Math.max(0, memory.total_kib - memory.available_kib);
+  const diskUsedKib = Math.max(0, disk.total_kib - disk.free_kib);
+  return {
+    ram: {
+      total: memory.total_kib,
+      used: usedKib,
+      free: memory.available_kib,
+      available: memory.available_kib,
+      utilization: percent(usedKib, memory.total_kib),
+    },
+    hard_disk: {
+      total: disk.total_kib,
+      used: diskUsedKib,
+      free: disk.free_kib,
+      utilization: percent(diskUsedKib, disk.total_kib),
+    },
+  };
+}
+
+/** Percentage with one decimal. */
+export function percent(part: number, whole: number): number {
+  return whole <= 0 ? 0 : Math.round((part / whole) * 1000) / 10;
 }

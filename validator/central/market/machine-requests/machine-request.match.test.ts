@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { MachineRequest } from '../../platform/database/tables.ts';
-import type { FilterSubject } from '../executors/executor.filters.ts';
+import type { FilterSubject } from '../executors/node-filters.ts';
 import { answers } from './machine-request.match.ts';
 
 const NODE: FilterSubject = {

@@ -2,8 +2,8 @@
 import { matchesGpuType } from '#shared/api/gpu-type.ts';
 import { usdToMicro } from '#shared/api/money.ts';
 import type { MachineRequest } from '../../platform/database/tables.ts';
-import type { FilterSubject } from '../executors/executor.filters.ts';
 import { isInCountry, memoryGbOf } from '../executors/node-figures.ts';
+import type { FilterSubject } from '../executors/node-filters.ts';
 
 /** Where a request does not say how many GPUs: its budget has to pay for one at least. */
 const FEWEST_GPUS = 1;

@@ -8,8 +8,6 @@ import type { Actor, PortalIdentity } from '../../platform/identity.ts';
 import { requireOwnNode } from '../../providers/node.service.ts';
 import { pageOf } from '../../providers/portal-answer.ts';
 import type { PageQuery } from '../../providers/provider.schemas.ts';
-import { subjectOf } from '../executors/executor.filters.ts';
-import { gpuTotalOf } from '../executors/executor.row.ts';
 import {
   type ExecutorEntry,
   findExecutor,
@@ -17,6 +15,8 @@ import {
   pageOfProvider,
   rentalObstacles,
 } from '../executors/executor.service.ts';
+import { gpuTotalOf } from '../executors/executor-response.ts';
+import { subjectOf } from '../executors/node-filters.ts';
 import { answers } from './machine-request.match.ts';
 import { toPortalRequest } from './machine-request.row.ts';
 import {

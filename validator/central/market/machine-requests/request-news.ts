@@ -12,7 +12,7 @@ import type { Db, MachineRequest } from '../../platform/database/tables.ts';
 import type { Actor } from '../../platform/identity.ts';
 import { setDue } from '../../platform/schedule/due.ts';
 import type { DueHandlers } from '../../platform/schedule/schedule.ts';
-import { huidOf } from '../executors/huid.ts';
+import { huidOf } from '../executors/executor-response.ts';
 import { catalogueEntryOf } from '../executors/machine-catalogue.ts';
 import { findMachineRequest } from './machine-request.store.ts';
 

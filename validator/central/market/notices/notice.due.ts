@@ -6,10 +6,10 @@ import { SYSTEM_ACTOR } from '../../platform/identity.ts';
 import { setDue } from '../../platform/schedule/due.ts';
 import type { DueHandlers } from '../../platform/schedule/schedule.ts';
 import { retireExecutor, updateExecutor } from '../executors/executor.service.ts';
-import { listAliveOn, listStayingOn } from '../pods/pod.service.ts';
-import { waitForContact } from '../pods/pod-contact.ts';
+import { listKeptOn, listUnendedOn } from '../pods/pod.service.ts';
+import { deferUntilContact } from '../pods/pod-contact.ts';
 import { beginRemoval } from '../pods/pod-removal.ts';
-import { hasUnsaved } from '../volumes/volume.attach.ts';
+import { hasUnsaved } from '../volumes/volume-attachment.ts';
 import { noticeEndMs } from './notice.rules.ts';
 import { findNotice, moveNotice } from './notice.store.ts';
 import { type TellDeps, tellRenters } from './notice.tell.ts';
@@ -32,7 +32,7 @@ export function noticeDueHandlers(deps: NoticeDueDeps) {
     const notice = await findNotice(tx, noticeId);
     if (notice === undefined) return;
     await lockRow(tx, 'executors', notice.executor_id);
-    const pods = await listAliveOn(tx, notice.executor_id);
+    const pods = await listUnendedOn(tx, notice.executor_id);
     const [ids, accountIds] = [pods.map(({ id }) => id), pods.map((pod) => pod.account_id)];
     await lockRows(tx, 'pods', ids);
     await lockRows(tx, 'accounts', accountIds);
@@ -42,7 +42,7 @@ export function noticeDueHandlers(deps: NoticeDueDeps) {
   async function leave(tx: Db, notice: Notice): Promise<void> {
     const { executor_id: executorId, start_at: atMs } = notice;
     await updateExecutor(tx, executorId, { paused: 1 });
-    for (const pod of await listStayingOn(tx, executorId)) {
+    for (const pod of await listKeptOn(tx, executorId)) {
       const reason = 'provider_notice';
       await beginRemoval(tx, deps, pod, { actor: SYSTEM_ACTOR, reason, atMs });
     }
@@ -53,7 +53,7 @@ export function noticeDueHandlers(deps: NoticeDueDeps) {
   async function isGone(tx: Db, notice: Notice, nowMs: number): Promise<boolean> {
     const { executor_id: executorId } = notice;
     const isEmpty =
-      (await listAliveOn(tx, executorId)).length === 0 &&
+      (await listUnendedOn(tx, executorId)).length === 0 &&
       !(await hasUnsaved(tx, executorId, nowMs));
     // Since it was begun, which may have been late.
     if (!isEmpty && nowMs < notice.updated_at + LONGEST_LEAVE_MS) return false;
@@ -68,7 +68,7 @@ export function noticeDueHandlers(deps: NoticeDueDeps) {
         const notice = await findNotice(tx, subject);
         if (notice?.state !== 'open') return undefined;
         let begun = 0;
-        for (const pod of await listStayingOn(tx, notice.executor_id)) {
+        for (const pod of await listKeptOn(tx, notice.executor_id)) {
           if (await deps.lastBackup(tx, pod)) begun += 1;
         }
         return begun === 0 ? undefined : { after: () => deps.wake(notice.executor_id) };
@@ -80,9 +80,9 @@ export function noticeDueHandlers(deps: NoticeDueDeps) {
         const notice = await findNotice(tx, subject);
         if (notice === undefined) return undefined;
         const wake = () => deps.wake(notice.executor_id);
-        const leaving = notice.permanent === 1 ? await listStayingOn(tx, notice.executor_id) : [];
+        const leaving = notice.permanent === 1 ? await listKeptOn(tx, notice.executor_id) : [];
         const times = { plannedMs: notice.start_at, dueAtMs, nowMs };
-        const againAtMs = notice.state === 'open' ? waitForContact(leaving, times) : null;
+        const againAtMs = notice.state === 'open' ? deferUntilContact(leaving, times) : null;
         if (againAtMs !== null) return { againAtMs, after: wake };
         if (!(await moveNotice(tx, notice.id, 'started', nowMs))) return undefined;
         await tellRenters(tx, deps, notice, { step: 'started', actor: SYSTEM_ACTOR });

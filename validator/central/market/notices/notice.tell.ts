@@ -1,4 +1,5 @@
 /** Tells renters of a notice period: an event for each of their pods on the node, and one mail for each renter. */
+
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { accountOf } from '../../accounts/auth/account-access.ts';
@@ -7,9 +8,9 @@ import type { Mails } from '../../delivery/mail/mail.service.ts';
 import { noticeCancelledMail, noticeSetMail } from '../../delivery/mail/mail-text.ts';
 import type { Db, Notice, Pod } from '../../platform/database/tables.ts';
 import type { Actor } from '../../platform/identity.ts';
-import { huidOf } from '../executors/huid.ts';
-import { listStayingOn } from '../pods/pod.service.ts';
-import { recordPodEvent } from '../pods/pod-event.ts';
+import { huidOf } from '../executors/executor-response.ts';
+import { listKeptOn } from '../pods/pod.service.ts';
+import { recordPodEvent } from '../pods/pod-events.ts';
 
 /** What happened to it. */
 type NoticeStep = 'set' | 'cancelled' | 'started' | 'ended';
@@ -32,7 +33,7 @@ export async function tellRenters(
   notice: Notice,
   { step, actor }: { step: NoticeStep; actor: Actor },
 ): Promise<void> {
-  const pods = await listStayingOn(tx, notice.executor_id);
+  const pods = await listKeptOn(tx, notice.executor_id);
   for (const pod of pods) await tellPod(tx, deps, notice, { step, actor, pod });
   if (step !== 'set' && step !== 'cancelled') return;
   for (const [accountId, own] of Map.groupBy(pods, (pod) => pod.account_id)) {

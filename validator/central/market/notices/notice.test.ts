@@ -88,7 +88,7 @@ it('is shown in the list at once, and before the rental', async () => {
   const query = `executor_id=${scene.node.id}&template_id=1948937e-5049-47ad-8e26-bcf1a4549d70`;
   const estimate = await scene.call('GET', `/executors/deployment-estimate?${query}`);
   expect(estimate.body).toMatchObject({
-    warning_message: expect.stringMatching(/takes this node away at .*: pods on it end then/),
+    warning_message: expect.stringMatching(/removes this node at .*: pods on it end then/),
     is_slow_machine: false,
   });
   const rented = await market.rent(await market.renter(), scene.node.id, { gpu_count: 1 });
@@ -205,7 +205,7 @@ it('lets the node be rented until its very start', async () => {
   await market.clock.advance(1);
   const late = await rent();
   expect([late.status, late.body.message]).toEqual([
-    ...[400, 'The provider takes this node away just now'],
+    ...[400, 'The provider is removing this node'],
   ]);
 });
 

@@ -11,7 +11,7 @@ import {
 } from '../../../../test/fakes/scenes/market-fixture.ts';
 import { findPullSpeed } from '../executors/pull-speed.store.ts';
 import { findPod } from './pod.store.ts';
-import { setRemovalDue } from './pod-dues.ts';
+import { setRemovalDue } from './pod-removal.ts';
 
 const UBUNTU = '5d0c8f3a-6d0e-4c59-9a3e-3f6f0b7c1a01';
 const PULL: FinishedPull = {

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { createTestMarket, type TestMarket } from '../../../../test/fakes/scenes/market-fixture.ts';
-import { createAgentLooks, MAX_REMEMBERED } from '../executors/agent-looks.ts';
-import { FAILED_LISTED_MS } from './pod-dues.ts';
+import { createAgentCache, MAX_CACHED } from '../executors/agent-cache.ts';
+import { FAILED_LISTED_MS } from './pod-access.ts';
 
 let market: TestMarket;
 beforeEach(async () => {
@@ -118,7 +118,7 @@ it('is 404 for a creation that failed, once that was shown long enough', async (
 
 it('waits for no agent longer than five seconds, and forgets who was asked for longest ago', async () => {
   const { clock } = market;
-  const look = createAgentLooks<number>(clock);
+  const look = createAgentCache<number>(clock);
   const slow = Promise.withResolvers<number>();
   const first = look('slow', () => slow.promise);
   await clock.advance(5_000);
@@ -127,7 +127,7 @@ it('waits for no agent longer than five seconds, and forgets who was asked for l
   await slow.promise;
   const failing = () => Promise.reject(new Error('silent'));
   expect(await look('slow', failing)).toMatchObject({ last: { value: 1 }, isLive: false });
-  for (let n = 0; n < MAX_REMEMBERED; n += 1) await look(`other ${n}`, async () => n);
+  for (let n = 0; n < MAX_CACHED; n += 1) await look(`other ${n}`, async () => n);
   await clock.advance(5_000);
   expect(await look('slow', failing)).toMatchObject({ last: null });
   expect(await look('other 1', failing)).toMatchObject({ last: { value: 1 } });

@@ -1,13 +1,14 @@
-/** How busy a pod's GPUs are: asked of its agent, or as last known while that does not answer (contract 3.2). */
-import { type PodMetrics, SAMPLE_INTERVAL_MS } from '#shared/api/agent/metrics.ts';
+/** GPU utilization of a pod, from its agent or, if that does not answer, from its last answer. */
+
+import { z } from 'zod';
+import { MAX_HISTORY, type PodMetrics, SAMPLE_INTERVAL_MS } from '#shared/api/agent/metrics.ts';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Database } from '../../platform/database/tables.ts';
 import type { Agents } from '../../platform/ports.ts';
-import { createAgentLooks } from '../executors/agent-looks.ts';
+import { createAgentCache } from '../executors/agent-cache.ts';
 import { findExecutor } from '../executors/executor.service.ts';
-import { gpuSampleOf, STALE_AFTER_MS } from '../executors/gpu-sample.ts';
-import type { GpuUtilization } from './gpu-utilization.schemas.ts';
+import { GpuSample, gpuSampleOf, STALE_AFTER_MS } from '../executors/hardware-utilization.ts';
 import { findAnyPod, goneAtOf, podNotFound } from './pod-access.ts';
 
 const MS_PER_SECOND = 1_000;
@@ -15,8 +16,8 @@ const MS_PER_SECOND = 1_000;
 export type GpuUtilizations = (podId: string) => Promise<GpuUtilization>;
 
 /**
- * Whoever knows a pod's id may ask. Throws `pod_not_found` for one that is not there or has ended,
- * `upstream_unavailable` while its node does not answer and never has.
+ * Open to everyone who has the pod's id. Throws `pod_not_found` for a pod that does not exist or has ended, and
+ * `upstream_unavailable` if its node does not answer and never has.
  */
 export function createGpuUtilizations(deps: {
   db: Database;
@@ -24,7 +25,7 @@ export function createGpuUtilizations(deps: {
   agents: Agents;
 }): GpuUtilizations {
   const { db, clock, agents } = deps;
-  const look = createAgentLooks<PodMetrics | null>(clock);
+  const read = createAgentCache<PodMetrics | null>(clock);
 
   return async (podId) => {
     const pod = await findAnyPod(db, podId);
@@ -32,7 +33,7 @@ export function createGpuUtilizations(deps: {
       throw podNotFound(`There is no pod ${podId}`);
     }
     const ask = () => agents.clientOf(pod.executor_id).podMetrics(podId).catch(nullIfUnknown);
-    const { last, isLive } = await look(podId, ask);
+    const { last, isLive } = await read(podId, ask);
     if (last === null) {
       throw new ApiError('upstream_unavailable', 'The node of this pod does not answer');
     }
@@ -41,13 +42,13 @@ export function createGpuUtilizations(deps: {
   };
 }
 
-/** The agent has not heard of a pod that was rented a moment ago. */
+/** The agent does not have a pod that was rented a moment ago. */
 function nullIfUnknown(error: unknown): null {
   if (error instanceof ApiError && error.code === 'pod_not_found') return null;
   throw error;
 }
 
-/** As its inventory says, for a pod that was not measured yet. */
+/** Used for a pod without measurements. */
 async function isSimulated(db: Database, executorId: string): Promise<boolean> {
   return (await findExecutor(db, executorId))?.simulated === 1;
 }
@@ -79,3 +80,28 @@ function utilizationOf(
     })),
   };
 }
+
+export const GpuUtilization = z
+  .object({
+    pod_id: z.uuid(),
+    timestamp: z.string(),
+    /** Older than a minute, or the node does not answer. */
+    stale: z.boolean(),
+    /** True for simulated GPUs. */
+    simulated: z.boolean(),
+    interval_seconds: z.int(),
+    /** GPUs of the pod. Empty before the first measurement and for a pod without GPUs. */
+    gpus: z.array(GpuSample),
+    /** Oldest first; means over the pod's GPUs. */
+    history: z
+      .array(
+        z.object({
+          timestamp: z.string(),
+          gpu_utilization: z.number().nullable(),
+          memory_utilization: z.number().nullable(),
+        }),
+      )
+      .max(MAX_HISTORY),
+  })
+  .meta({ id: 'GpuUtilization' });
+export type GpuUtilization = z.output<typeof GpuUtilization>;

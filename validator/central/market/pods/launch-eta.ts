@@ -1,4 +1,4 @@
-/** When pods will be ready: from launches and pulls seen before, and then from what their agents say. */
+/** Estimates when a pod is ready: from past launches and pulls at first, then from the agent's reports. */
 import { MAX_WAIT_MS } from '#shared/api/agent/bounds.ts';
 import type { PodSpecInput, PodView } from '#shared/api/agent/pod.ts';
 import type { Db, Pod, Template } from '../../platform/database/tables.ts';
@@ -7,30 +7,30 @@ import {
   type EtaBasis,
   imageKey,
   isBuiltin,
-  type LaunchKnowledge,
+  type LaunchHistory,
   launchEstimate,
 } from '../executors/launch-estimate.ts';
-import { pullFigures } from '../executors/pull-measures.ts';
+import { pullFigures } from '../executors/pull-speed.ts';
 import { CREATION_STATES } from './pod.state.ts';
 import { listLaunches } from './pod.store.ts';
 import { templateImage } from './pod-spec.ts';
 
-/** The latest of a node that are looked at. */
-const LAUNCHES_LOOKED_AT = 20;
+/** Number of latest launches of a node that are considered. */
+const LAUNCH_LIMIT = 20;
 const MS_PER_SECOND = 1_000;
-/** News of less than this is none. */
+/** Smaller changes of the estimate are not stored. */
 const RESOLUTION_MS = 2_000;
 
 export type Expectation = Pick<Pod, 'ready_expected_at' | 'eta_basis'>;
 
-/** Of a node and an image, by its key; `templateBytes` counts while nobody has seen the image. */
-async function launchKnowledge(
+/** `templateBytes` is used if the image was never pulled. */
+async function launchHistory(
   db: Db,
   executorId: string,
   { key, templateBytes }: { key: string; templateBytes: number | null },
-): Promise<LaunchKnowledge> {
+): Promise<LaunchHistory> {
   const figures = await pullFigures(db, executorId, key);
-  const launches = await listLaunches(db, executorId, LAUNCHES_LOOKED_AT);
+  const launches = await listLaunches(db, executorId, LAUNCH_LIMIT);
   return {
     sameImageMs: launches.filter(({ image }) => image === key).map(({ tookMs }) => tookMs),
     anyImageMs: launches.map(({ tookMs }) => tookMs),
@@ -40,28 +40,28 @@ async function launchKnowledge(
   };
 }
 
-/** What is known before anybody rents `template` on the node. */
-export function templateKnowledge(
+/** Past launches and pulls of the template's image on the node. */
+export function launchHistoryFor(
   db: Db,
   executorId: string,
   template: Template,
-): Promise<LaunchKnowledge> {
+): Promise<LaunchHistory> {
   const key = imageKey(templateImage(template));
-  return launchKnowledge(db, executorId, { key, templateBytes: template.docker_image_size });
+  return launchHistory(db, executorId, { key, templateBytes: template.docker_image_size });
 }
 
-/** Of a pod that is rented now. Nobody can tell how long a build takes. */
+/** There is no estimate for builds. */
 export async function expectationAtRent(
   db: Db,
   executorId: string,
   rent: { image: PodSpecInput['image']; template: Template; nowMs: number },
 ): Promise<Expectation> {
   if (!('reference' in rent.image)) return { ready_expected_at: null, eta_basis: null };
-  const { ms, basis } = launchEstimate(await templateKnowledge(db, executorId, rent.template));
+  const { ms, basis } = launchEstimate(await launchHistoryFor(db, executorId, rent.template));
   return { ready_expected_at: Math.round(rent.nowMs + ms), eta_basis: basis };
 }
 
-/** What a look at the pod changes of it; null for nothing worth writing. Pure. */
+/** Changed estimate after a report of the agent; null if the change is not worth storing. Pure. */
 export function expectationAfter(pod: Pod, view: PodView, nowMs: number): Expectation | null {
   if (!CREATION_STATES.some((state) => state === pod.state)) return null;
   const before = pod.ready_expected_at;
@@ -74,7 +74,7 @@ export function expectationAfter(pod: Pod, view: PodView, nowMs: number): Expect
     return isSame ? null : { ready_expected_at: at, eta_basis: 'progress' satisfies EtaBasis };
   }
   if (!['creating', 'starting', 'running'].includes(view.phase)) return null;
-  // The image is there.
+  // The image is pulled.
   const at = nowMs + ASSUMED_START_MS;
   if (before !== null && before <= at) return null;
   return { ready_expected_at: at, eta_basis: 'assumed' satisfies EtaBasis };

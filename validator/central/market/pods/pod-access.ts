@@ -1,4 +1,4 @@
-/** Which pods an account may see: a foreign one is as absent as one that is not there (contract 2.3). */
+/** Access of accounts to pods. A foreign pod and a missing pod cause the same error. */
 
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -6,9 +6,13 @@ import type { Db, Pod } from '../../platform/database/tables.ts';
 import { lockRow } from '../../platform/database/transactions.ts';
 import { podStateOf } from './pod.state.ts';
 import { findPod } from './pod.store.ts';
-import { FAILED_LISTED_MS } from './pod-dues.ts';
+/** Time for which a failed creation stays in the list of pods. */
+export const FAILED_LISTED_MS = 180_000;
 
-/** The account's pod, in a transaction held until its end; 404 with what is left of it once it has ended or its failure was shown long enough. */
+/**
+ * Finds the account's pod and, in a transaction, locks it. Throws 404 `pod_not_found`, with the details that are left
+ * of a pod that has ended.
+ */
 export async function requireOwnPod(
   db: Db,
   accountId: string,
@@ -25,31 +29,33 @@ export async function requireOwnPod(
   });
 }
 
-/** When the pod ended, or its failure was shown long enough; null while there still is a pod to see. */
+/**
+ * The time from which the pod counts as deleted; null while it is listed. A failed creation is listed for
+ * FAILED_LISTED_MS.
+ */
 export function goneAtOf(pod: Pod, nowMs: number): number | null {
-  const goneAt = pod.ended_at ?? failureShownUntil(pod);
+  const goneAt = pod.ended_at ?? failureListedUntil(pod);
   return goneAt === null || goneAt > nowMs ? null : goneAt;
 }
 
-function failureShownUntil(pod: Pod): number | null {
+function failureListedUntil(pod: Pod): number | null {
   const failedAt = pod.delete_requested_at;
   const failed = podStateOf(pod.state) === 'creation_failed' && failedAt !== null;
   return failed ? failedAt + FAILED_LISTED_MS : null;
 }
 
-/** Whosesoever pod, ended or not. */
+/** Finds a pod of any account, ended or not. */
 export function findAnyPod(db: Db, id: string): Promise<Pod | undefined> {
   return findPod(db, id);
 }
 
-/** The account's pod, ended or not. */
+/** Finds the account's pod, ended or not. Throws `pod_not_found`. */
 export async function requireAnyOwnPod(db: Db, accountId: string, id: string): Promise<Pod> {
   const pod = await findPod(db, id);
   if (pod?.account_id !== accountId) throw podNotFound(`There is no pod ${id}`);
   return pod;
 }
 
-/** The refusal that foreign and absent pods share. */
 export function podNotFound(message: string, details?: Record<string, unknown>): ApiError {
   return new ApiError('pod_not_found', message, details === undefined ? {} : { details });
 }

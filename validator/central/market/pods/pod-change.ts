@@ -1,7 +1,7 @@
 /**
- * Changing what a pod runs (contract 5.2, edit and switch-template). The row gets a new generation, which the
- * sync sends to the node, and remembers what it had: the node returns to that by itself when the new one fails,
- * and the row follows. While a change is under way the pod counts as rebooting.
+ * Changes what a pod runs: edit, template switch and reboot. The row receives a new generation, which the sync sends
+ * to the node, and stores the former content. If the new generation fails, the node returns to the former one by
+ * itself and the row follows. The pod counts as rebooting during the change.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
@@ -12,22 +12,22 @@ import type { Random } from '#shared/runtime/random.ts';
 import type { Db, Pod, Template } from '../../platform/database/tables.ts';
 import type { Actor } from '../../platform/identity.ts';
 import { TemplateResponse } from '../templates/template.schemas.ts';
-import { toTemplateRow } from '../templates/template.service.ts';
+import { templateResponse } from '../templates/template.service.ts';
 import {
   ownTemplateChangedSince,
   retireTemplate,
   revertTemplateEdit,
   unmarkTemplateRented,
 } from '../templates/template-use.service.ts';
-import { statusOf } from './pod.row.ts';
 import type { PodTemplate } from './pod.schemas.ts';
 import { POD_STATES, wirePhase } from './pod.state.ts';
 import { movePod } from './pod.store.ts';
-import { recordPodEvent } from './pod-event.ts';
+import { recordPodEvent } from './pod-events.ts';
 import { podKeysOf } from './pod-keys.ts';
+import { statusOf } from './pod-response.ts';
 import { changedSpecFor } from './pod-spec.ts';
 
-/** What a pod was before the change under way. */
+/** Content of the pod before the pending change. */
 const Previous = z.object({
   generation: z.int(),
   state: z.enum(['running', 'reboot_failed']),
@@ -35,27 +35,27 @@ const Previous = z.object({
   template_id: z.string(),
   template_json: z.string(),
   docker_credential_id: z.string().nullable(),
-  /** The pod's own template was changed for it, and is to be put back if that comes to nothing. */
+  /** The account's own template was edited for this change and is restored if the change fails. */
   edits_template: z.boolean(),
 });
 export type Previous = z.output<typeof Previous>;
 
-/** What a template's image is told by; a pod with a Dockerfile keeps its build while these stay as they are. */
+/** Columns that identify a template's image. A pod with a Dockerfile keeps its build while they are unchanged. */
 const IMAGE_COLUMNS = ['docker_image', 'docker_image_tag', 'docker_image_digest'] as const;
 
 export type ChangeKind = 'reboot' | 'edit' | 'switch-template';
 
-/** Null while no change is under way. */
+/** Null if no change is pending. */
 export function previousOf(pod: Pick<Pod, 'previous_json'>): Previous | null {
   return pod.previous_json === null ? null : Previous.parse(JSON.parse(pod.previous_json));
 }
 
-/** The template's row as the pod runs it. */
+/** The template as the pod runs it. */
 export function templateOf(pod: Pick<Pod, 'template_json'>): PodTemplate {
   return JSON.parse(pod.template_json) as PodTemplate;
 }
 
-/** What the pod would run with this template. Throws `template_invalid`. */
+/** The spec of the pod with this template. Throws `template_invalid`. */
 function specWith(
   pod: Pod,
   template: Template,
@@ -65,7 +65,7 @@ function specWith(
   return changedSpecFor(JSON.parse(pod.spec_json) as PodSpecInput, {
     template,
     keepsImage: IMAGE_COLUMNS.every((column) => ran[column] === template[column]),
-    // A notebook server's port was asked for apart from the template, also where it is one of its.
+    // The port of a notebook server is requested apart from the template, even if the template has it too.
     templatePorts: templatePortsOf(pod).filter((port) => port !== pod.jupyter_port),
     generation,
     sshPublicKeys,
@@ -76,7 +76,7 @@ function templatePortsOf(pod: Pod): number[] {
   return (templateOf(pod)['internal_ports'] ?? []) as number[];
 }
 
-/** The pod's own template, where it was changed since the pod last tried it and says something else by now. */
+/** The account's own template if it changed since the pod last tried it and leads to another spec; otherwise null. */
 export async function changedTemplateOf(tx: Db, pod: Pod): Promise<Template | null> {
   const sinceMs = pod.template_tried_at ?? pod.created_at;
   const template = await ownTemplateChangedSince(tx, pod.account_id, pod.template_id, sinceMs);
@@ -87,7 +87,7 @@ export async function changedTemplateOf(tx: Db, pod: Pod): Promise<Template | nu
   return isDeepStrictEqual(next, present) ? null : template;
 }
 
-/** The row as it is now. Throws `pod_state_conflict` unless the pod runs, or failed to reboot. */
+/** Returns the changed row. Throws `pod_state_conflict` unless the pod runs or failed to reboot. */
 export async function beginRestart(
   tx: Db,
   deps: { clock: Clock; random: Random },
@@ -110,14 +110,15 @@ export async function beginRestart(
   await recordPodEvent(tx, deps, pod, {
     subEventType: 'pod-reboot.requested',
     actor,
-    ...{ toStatus: 'REBOOT_PENDING', reason: 'user_initiated' },
+    toStatus: 'REBOOT_PENDING',
+    reason: 'user_initiated',
     facts: template === null ? {} : { detail: kind, template_id: template.id },
   });
   return { ...pod, ...change, state: 'rebooting' };
 }
 
 function changeTo(pod: Pod, template: Template, kind: ChangeKind) {
-  // The node may have taken a generation of which nothing is known here any more.
+  // The node may have accepted a generation that this row no longer has.
   const generation = Math.max(pod.generation, pod.acknowledged_generation) + 1;
   const sshPublicKeys = podKeysOf(pod).map((key) => key.public_key);
   const previous = {
@@ -133,26 +134,25 @@ function changeTo(pod: Pod, template: Template, kind: ChangeKind) {
     generation,
     spec_json: JSON.stringify(specWith(pod, template, { generation, sshPublicKeys })),
     template_id: template.id,
-    template_json: JSON.stringify(toTemplateRow(template)),
+    template_json: JSON.stringify(templateResponse(template)),
     docker_credential_id: template.docker_credential_id,
     template_tried_at: template.updated_at,
     previous_json: JSON.stringify(previous),
   };
 }
 
-/** How a change has ended on the node. */
-export type ChangeEnd = 'done' | 'undone';
+export type ChangeOutcome = 'applied' | 'reverted';
 
-/** By what the node says once the pod counts as rebooting no more; null where no change was under way. */
-export function changeEndOf(pod: Pod, view: PodView): ChangeEnd | null {
+/** Outcome of a change, from the report of an agent whose pod no longer reboots; null if no change was pending. */
+export function changeOutcomeOf(pod: Pod, view: PodView): ChangeOutcome | null {
   if (pod.previous_json === null) return null;
-  return view.change?.stage === 'failed' ? 'undone' : 'done';
+  return view.change?.stage === 'failed' ? 'reverted' : 'applied';
 }
 
-/** What the row is to say after it. The node keeps the number of a generation that it gave up. */
-export function changeEndPatch(pod: Pod, end: ChangeEnd) {
+/** Columns after a change has ended. The node keeps the number of a generation that it gave up. */
+export function changeOutcomeColumns(pod: Pod, end: ChangeOutcome) {
   const previous = previousOf(pod);
-  if (end === 'done' || previous === null) return { previous_json: null };
+  if (end === 'applied' || previous === null) return { previous_json: null };
   const spec = JSON.parse(previous.spec_json) as PodSpecInput;
   return {
     ...contentOf(previous),
@@ -160,8 +160,8 @@ export function changeEndPatch(pod: Pod, end: ChangeEnd) {
   };
 }
 
-/** The same where the node has never taken the generation. */
-export function refusalPatch(previous: Previous) {
+/** Columns after the node refused the generation. */
+export function refusalColumns(previous: Previous) {
   const { generation, spec_json } = previous;
   return { ...contentOf(previous), generation, spec_json };
 }
@@ -171,23 +171,23 @@ function contentOf({ template_id, template_json, docker_credential_id }: Previou
 }
 
 /**
- * Templates for one use follow the pod: the one it left is done with, one that it did not come to is not.
- * An edit that came to nothing leaves the template as it was.
+ * Marks one-time templates: the one that the pod left is used up, the one that it did not reach is unused. A failed
+ * edit restores the account's own template.
  */
-export async function settleTemplates(
+export async function updateTemplates(
   tx: Db,
   pod: Pod,
-  end: ChangeEnd,
+  end: ChangeOutcome,
   nowMs: number,
 ): Promise<void> {
   const previous = previousOf(pod);
   if (previous === null) return;
-  if (end === 'undone' && previous.edits_template) {
+  if (end === 'reverted' && previous.edits_template) {
     const before = TemplateResponse.parse(templateOf(previous));
     const at = { editedMs: pod.template_tried_at, nowMs };
     return revertTemplateEdit(tx, pod.account_id, before, at);
   }
   if (previous.template_id === pod.template_id) return;
-  if (end === 'undone') await unmarkTemplateRented(tx, pod.template_id);
+  if (end === 'reverted') await unmarkTemplateRented(tx, pod.template_id);
   else await retireTemplate(tx, previous.template_id, nowMs);
 }

@@ -1,7 +1,7 @@
 /** Silence of a node, each limit of it at its edge. */
 import { expect, it } from 'vitest';
 import { CheckResult } from '#shared/api/central/validator-routes.ts';
-import { isUnheard, lossOf, usedUntil, waitForContact } from './pod-contact.ts';
+import { billableUntil, deferUntilContact, isSilent, lossReason } from './pod-contact.ts';
 
 const SEEN_MS = 1_800_000_000_000;
 const MINUTE_MS = 60_000;
@@ -17,19 +17,19 @@ it.each([
   ['not before its first word', { seen_at: null }, HOUR_MS, false],
 ] as const)('misses a pod %s', (_, change, silentMs, expected) => {
   const pod = { ...heard, ...change };
-  expect(isUnheard(pod, SEEN_MS + silentMs)).toBe(expected);
+  expect(isSilent(pod, SEEN_MS + silentMs)).toBe(expected);
   const endMs = expected ? SEEN_MS : SEEN_MS + silentMs;
-  expect(usedUntil(pod, SEEN_MS + silentMs)).toBe(endMs);
+  expect(billableUntil(pod, SEEN_MS + silentMs)).toBe(endMs);
 });
 
 it('waits half a minute for a pod that nobody has heard of, once', () => {
   const plannedMs = SEEN_MS + MINUTE_MS;
   const at = (dueAtMs: number, nowMs: number) =>
-    waitForContact([heard], { plannedMs, dueAtMs, nowMs });
+    deferUntilContact([heard], { plannedMs, dueAtMs, nowMs });
   expect(at(plannedMs, plannedMs + HOUR_MS)).toBe(plannedMs + HOUR_MS + 30_000);
   expect(at(plannedMs + HOUR_MS + 30_000, plannedMs + 2 * HOUR_MS)).toBeNull();
   const early = { plannedMs: plannedMs - 1, dueAtMs: plannedMs - 1, nowMs: plannedMs };
-  expect(waitForContact([heard], early)).toBeNull();
+  expect(deferUntilContact([heard], early)).toBeNull();
 });
 
 /** What the check that the agent answers has come to, so long after the last contact. */
@@ -52,5 +52,5 @@ it.each([
   ['another failure of the node', failedAfter(HOUR_MS, 'TLS_PIN_MISMATCH'), HOUR_MS, false],
 ])('gives a pod up after %s, or not', (_, node, silentMs, isLost) => {
   const times = { lostAtMs: SEEN_MS, nowMs: SEEN_MS + silentMs };
-  expect(lossOf(node, times) !== null).toBe(isLost);
+  expect(lossReason(node, times) !== null).toBe(isLost);
 });

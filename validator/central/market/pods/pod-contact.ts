@@ -1,66 +1,153 @@
-/** What is known of a pod's life while its node is silent: nobody pays for what nobody has seen (marketplace reference 2.3.3). Pure. */
+/**
+ * Pods on a node that does not answer. They stop being charged at once, and are broken once the loss is certain. The
+ * rules are in the README of this folder.
+ */
 import { CheckResult, isBlocking } from '#shared/api/central/validator-routes.ts';
 import type { ApiError } from '#shared/runtime/errors.ts';
-import type { Pod } from '../../platform/database/tables.ts';
-import type { ExecutorEntry } from '../executors/executor.service.ts';
-import { BILLABLE_STATES, wirePhase } from './pod.state.ts';
+import { refundFault } from '../../money/metering/provider-fault.ts';
+import { followPod } from '../../money/metering/usage.service.ts';
+import type { Database, Pod } from '../../platform/database/tables.ts';
+import { lockRow, moneyTransaction } from '../../platform/database/transactions.ts';
+import { type ExecutorEntry, findExecutor } from '../executors/executor.service.ts';
+import { BILLABLE_STATES, mayMove, podStateOf, wirePhase } from './pod.state.ts';
+import { changePod, findPod, isBeingCreated, movePod } from './pod.store.ts';
+import { recordTransition, type TransitionDeps } from './pod-events.ts';
 
-/** After this long without contact a running pod counts as unknown (marketplace reference 1.15). */
+/** A running pod without contact for this long becomes `unknown`. */
 export const CONTACT_LOST_MS = 60_000;
-/** And after this long as broken (marketplace reference 6). */
+/** An `unknown` pod without contact for this long becomes `broken`. */
 export const BROKEN_AFTER_MS = 2 * 3_600_000;
-/** What has come due waits once for so long until a node was asked that nobody has asked for long. */
+/** Time that a due action waits for contact with the node before it runs without it. */
 export const CONTACT_WAIT_MS = 30_000;
 
 const UNREACHED = 'The node could not be reached for two hours';
 const CONFIRMED = 'The node cannot be reached, and a validator has confirmed it';
-/** Of the validator's check that the agent answers (validator/checks/check-table.ts). */
+/** Reason code of the validator's check that the agent answers. */
 const UNREACHABLE = 'AGENT_UNREACHABLE';
 
-/** No usable answer of an agent: whether the call had effect is unknown. */
+/** Returns true for a call that may or may not have had an effect on the agent. */
 export function isUnanswered({ status }: ApiError): boolean {
   return status >= 500 || status === 401 || status === 429;
 }
 
-type Heard = Pick<Pod, 'state' | 'phase' | 'seen_at'>;
+type Contact = Pick<Pod, 'state' | 'phase' | 'seen_at'>;
 
-/** Whether the pod counts as running although nobody had heard of it for long at `atMs`: neither its use nor its end is known. */
-export function isUnheard({ state, phase, seen_at: seenAtMs }: Heard, atMs: number): boolean {
-  const counts = BILLABLE_STATES.some((known) => known === state);
-  if (!counts || phase === wirePhase('unknown') || seenAtMs === null) return false;
+/** Returns true if the pod is billable at `atMs` although its node had been silent for CONTACT_LOST_MS by then. */
+export function isSilent({ state, phase, seen_at: seenAtMs }: Contact, atMs: number): boolean {
+  const isBillable = BILLABLE_STATES.some((billable) => billable === state);
+  if (!isBillable || phase === wirePhase('unknown') || seenAtMs === null) return false;
   return atMs - seenAtMs >= CONTACT_LOST_MS;
 }
 
-/** Up to when the use of a pod that ends at `atMs` is beyond doubt. */
-export function usedUntil(pod: Heard, atMs: number): number {
-  return isUnheard(pod, atMs) ? (pod.seen_at ?? atMs) : atMs;
+/** The time until which a pod that ends at `atMs` is charged: the last contact if its node is silent. */
+export function billableUntil(pod: Contact, atMs: number): number {
+  return isSilent(pod, atMs) ? (pod.seen_at ?? atMs) : atMs;
 }
 
-/** When to do what was due at `plannedMs` for pods of which one is unheard of; null: now. It waits once only. */
-export function waitForContact(
-  pods: readonly Heard[],
+/**
+ * Returns the time to which an action is postponed because one of the pods is silent, or null to run it now. An action
+ * is postponed only once: from its planned time.
+ */
+export function deferUntilContact(
+  pods: readonly Contact[],
   { plannedMs, dueAtMs, nowMs }: { plannedMs: number; dueAtMs: number; nowMs: number },
 ): number | null {
-  if (dueAtMs !== plannedMs || !pods.some((pod) => isUnheard(pod, plannedMs))) return null;
+  if (dueAtMs !== plannedMs || !pods.some((pod) => isSilent(pod, plannedMs))) return null;
   return nowMs + CONTACT_WAIT_MS;
 }
 
-/** Why a pod whose node is silent since `lostAtMs` is to be given up; null: it is not, yet. */
-export function lossOf(
-  node: Pick<ExecutorEntry, 'state' | 'verdict_at' | 'checks_json'> | undefined,
+type Verdict = Pick<ExecutorEntry, 'state' | 'verdict_at' | 'checks_json'>;
+
+/** Explains why a pod whose node is silent since `lostAtMs` is broken; null while it may come back. */
+export function lossReason(
+  node: Verdict | undefined,
   { lostAtMs, nowMs }: { lostAtMs: number; nowMs: number },
 ): string | null {
   if (nowMs - lostAtMs >= BROKEN_AFTER_MS) return UNREACHED;
   return node !== undefined && isConfirmed(node, lostAtMs) ? CONFIRMED : null;
 }
 
-/** A verdict of before the silence, or of its first moments, says nothing of it. */
+/** Only a verdict that is CONTACT_LOST_MS younger than the last contact confirms the loss. */
 function isConfirmed(
-  { state, verdict_at: verdictAtMs, checks_json: checks }: Parameters<typeof lossOf>[0] & object,
+  { state, verdict_at: verdictAtMs, checks_json: checks }: Verdict,
   lostAtMs: number,
 ): boolean {
   if (state !== 'failed' || (verdictAtMs ?? 0) - lostAtMs < CONTACT_LOST_MS) return false;
   return CheckResult.array()
     .parse(JSON.parse(checks))
     .some((check) => isBlocking(check) && check.reason_code === UNREACHABLE);
+}
+
+export type LostContactDeps = TransitionDeps & {
+  db: Database;
+  /** Returns true if the provider announced maintenance of the node for that time. */
+  inMaintenance(executorId: string, atMs: number): Promise<boolean>;
+  failCreation(pod: Pod, message: string): Promise<void>;
+};
+
+export function createLostContact(deps: LostContactDeps) {
+  const { db, clock, inMaintenance, failCreation } = deps;
+  const unreachable = wirePhase('unknown') ?? '';
+
+  /** Refunds what was charged since the pod was last healthy. */
+  async function markBroken(pod: Pod, message: string, nowMs: number): Promise<void> {
+    if (isBeingCreated(pod)) return failCreation(pod, message);
+    const from = podStateOf(pod.state);
+    await moneyTransaction(deps, async (tx) => {
+      const reason = 'provider_fault';
+      const change = { phase: '', reason_code: reason, message, updated_at: nowMs };
+      // A rebooting pod keeps its state while it is unreachable, so the phase is checked as well.
+      await lockRow(tx, 'pods', pod.id);
+      if ((await findPod(tx, pod.id))?.phase !== unreachable) return;
+      if (!(await movePod(tx, pod.id, 'broken', change, { from: [from] }))) return;
+      await recordTransition(tx, deps, pod, 'broken', { reason, message });
+      await refundFault(tx, deps, pod, nowMs);
+    });
+  }
+
+  /** Stops charging from the last contact on. A rebooting pod stays `rebooting` and only changes its phase. */
+  async function markUnreachable(
+    pod: Pod,
+    { lostAtMs, nowMs, announced }: { lostAtMs: number; nowMs: number; announced: boolean },
+  ): Promise<void> {
+    const from = podStateOf(pod.state);
+    const cause = announced ? 'maintenance' : 'contact_lost';
+    const metered = { atMs: lostAtMs, cause } as const;
+    if (from === 'rebooting' && pod.phase !== unreachable) {
+      await moneyTransaction(deps, async (tx) => {
+        if (!(await changePod(tx, pod.id, [from], { phase: unreachable }))) return;
+        await followPod(tx, pod.id, 'unknown', { ...metered, nowMs });
+      });
+    }
+    if (!mayMove(from, 'unknown')) return;
+    await moneyTransaction(deps, async (tx) => {
+      const change = { phase: unreachable, updated_at: nowMs };
+      if (!(await movePod(tx, pod.id, 'unknown', change, { from: [from], ...metered }))) return;
+      await recordTransition(tx, deps, pod, 'unknown', { reason: 'provider_fault', message: '' });
+    });
+  }
+
+  /** `pods` are the node's rows as read before the call to its agent; rows that have changed since are left alone. */
+  return async function recordUnanswered(executorId: string, pods: readonly Pod[]): Promise<void> {
+    const nowMs = clock.now();
+    const silent = pods.filter((pod) => nowMs - lastContactMs(pod) >= CONTACT_LOST_MS);
+    if (silent.length === 0) return;
+    const announced = await inMaintenance(executorId, nowMs);
+    const node = await findExecutor(db, executorId);
+    for (const pod of silent) {
+      const lostAtMs = lastContactMs(pod);
+      const isMarked =
+        pod.state === 'unknown' || (pod.state === 'rebooting' && pod.phase === unreachable);
+      if (!isMarked && !isBeingCreated(pod)) {
+        await markUnreachable(pod, { lostAtMs, nowMs, announced });
+        continue;
+      }
+      const loss = announced ? null : lossReason(node, { lostAtMs, nowMs });
+      if (loss !== null) await markBroken(pod, loss, nowMs);
+    }
+  };
+}
+
+function lastContactMs({ seen_at: seenAtMs, created_at: createdMs }: Pod): number {
+  return seenAtMs ?? createdMs;
 }

@@ -1,5 +1,4 @@
-/** What a renter changes of a pod: its template, its content, its name and limits (contract 5.2). */
-
+/** Changes that a renter makes to a pod: its template, its content, its name and its limits. */
 import { microOrNull } from '#shared/api/money.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -8,42 +7,41 @@ import { settledFirst } from '../../money/metering/settled-first.ts';
 import { spentOn } from '../../money/metering/spent.ts';
 import type { Database, Db, Pod } from '../../platform/database/tables.ts';
 import { moneyTransaction } from '../../platform/database/transactions.ts';
+import type { Caller } from '../../platform/identity.ts';
 import { findExecutor } from '../executors/executor.service.ts';
 import { TemplateResponse, type UpdateTemplate } from '../templates/template.schemas.ts';
-import { toTemplateRow } from '../templates/template.service.ts';
+import { templateResponse } from '../templates/template.service.ts';
 import {
   markTemplateRented,
   templateForEdit,
   templateForRent,
 } from '../templates/template-use.service.ts';
-import type { Caller } from './caller.ts';
-import type { NotebookTokenOf } from './notebook-token.ts';
-import { podRow } from './pod.row.ts';
 import type { PodListItemResponse, PodUpdateRequest } from './pod.schemas.ts';
 import type { VolumesOfPods } from './pod.service.ts';
 import { findPod } from './pod.store.ts';
 import { requireOwnPod } from './pod-access.ts';
-import { capChanged, idleMinutesChanged } from './pod-cap.ts';
 import { beginRestart, templateOf } from './pod-change.ts';
-import { idleFrom } from './pod-idle.ts';
-import { changeUnlessGoing, recordSchedule } from './pod-removal.ts';
-import { removalAfter } from './removal-time.ts';
+import { resetIdle } from './pod-idle.ts';
+import type { NotebookTokenOf } from './pod-notebook.ts';
+import { changeUnlessRemoving, recordRemovalTime, removalAfter } from './pod-removal.ts';
+import { podResponse } from './pod-response.ts';
+import { applyIdleLimit, applySpendLimit } from './pod-stop.ts';
 
 export type PodEdits = ReturnType<typeof createPodEdits>;
 
-/** Every method throws ApiError, `pod_not_found` for a foreign pod. */
+/** Every method throws ApiError `pod_not_found` for a foreign pod. */
 export function createPodEdits(deps: {
   db: Database;
   clock: Clock;
   random: Random;
-  /** Has the sync look at this executor at once. */
+  /** Queues an immediate sync of this executor. */
   wake(executorId: string): void;
   notebookToken: NotebookTokenOf;
   volumesOfPods: VolumesOfPods;
 }) {
   const { clock, notebookToken } = deps;
 
-  /** Runs `change` on the caller's pod in one transaction; its node is told afterwards. */
+  /** Runs `change` on the caller's pod in one transaction, then queues a sync of its node. */
   async function onOwn<T>(
     caller: Caller,
     id: string,
@@ -62,29 +60,29 @@ export function createPodEdits(deps: {
     if (executor === undefined) throw new Error(`executor ${pod.executor_id} of a pod is missing`);
     const volume = (await deps.volumesOfPods(tx, [pod])).get(pod.id) ?? null;
     const spent = await spentOn(tx, pod.id);
-    return podRow(pod, executor, clock.now(), notebookToken(pod), volume, spent);
+    return podResponse(pod, executor, clock.now(), notebookToken(pod), volume, spent);
   }
 
   return {
-    /** Name and limits; nothing restarts. */
+    /** Changes the name and the limits; nothing restarts. */
     update: (caller: Caller, id: string, request: PodUpdateRequest) =>
       onOwn(caller, id, async (tx, pod) => {
-        const patch = patchOf(pod, request, clock.now());
+        const patch = columnsOf(pod, request, clock.now());
         if (Object.keys(patch).length === 0) throw nothingToChange();
         const change = { ...patch, updated_at: clock.now() };
         const settled =
           request.max_spend_usd === undefined
             ? null
             : await settledFirst(tx, pod.account_id, clock.now());
-        await changeUnlessGoing(tx, pod, change);
+        await changeUnlessRemoving(tx, pod, change);
         const { removal_at: removalAt = pod.removal_at } = change;
-        await recordSchedule(tx, deps, pod, { actor: caller.actor, removalAt });
-        if (settled !== null) await capChanged(tx, deps, settled, pod);
-        if (request.idle_shutdown_minutes !== undefined) await idleMinutesChanged(tx, deps, pod);
+        await recordRemovalTime(tx, deps, pod, { actor: caller.actor, removalAt });
+        if (settled !== null) await applySpendLimit(tx, deps, settled, pod);
+        if (request.idle_shutdown_minutes !== undefined) await applyIdleLimit(tx, deps, pod);
         return rowOf(tx, (await findPod(tx, id)) ?? { ...pod, ...change });
       }),
 
-    /** Replaces the container by one of the changed template; the old one comes back if that fails. */
+    /** Replaces the container by one of the changed template. If that fails, the former container returns. */
     edit: (caller: Caller, id: string, changes: UpdateTemplate): Promise<TemplateResponse> =>
       onOwn(caller, id, async (tx, pod) => {
         if (Object.values(changes).every((value) => value === undefined)) throw nothingToChange();
@@ -92,10 +90,10 @@ export function createPodEdits(deps: {
         const used = { templateId: pod.template_id, snapshot };
         const template = await templateForEdit(tx, deps, pod.account_id, used, changes);
         await beginRestart(tx, deps, pod, { actor: caller.actor, kind: 'edit', template });
-        return toTemplateRow(template);
+        return templateResponse(template);
       }),
 
-    /** The same with a template that is there already; what may be rented may be switched to. */
+    /** Replaces the container by one of an existing template, with the checks of a rental. */
     switchTemplate: (caller: Caller, id: string, templateId: string) =>
       onOwn(caller, id, async (tx, pod) => {
         const template = await templateForRent(tx, pod.account_id, templateId, null);
@@ -107,13 +105,13 @@ export function createPodEdits(deps: {
   };
 }
 
-/** Columns to write; absent members of the request stay out. Hours count from the pod's creation. */
-function patchOf(pod: Pod, request: PodUpdateRequest, nowMs: number) {
+/** Columns of the members that the request has. Hours count from the pod's creation. */
+function columnsOf(pod: Pod, request: PodUpdateRequest, nowMs: number) {
   const { pod_name, max_spend_usd, idle_shutdown_minutes, termination_hours } = request;
   return {
     ...(pod_name === undefined ? {} : { pod_name }),
     ...(max_spend_usd === undefined ? {} : { max_spend_uusd: microOrNull(max_spend_usd) }),
-    ...(idle_shutdown_minutes === undefined ? {} : { idle_shutdown_minutes, ...idleFrom(nowMs) }),
+    ...(idle_shutdown_minutes === undefined ? {} : { idle_shutdown_minutes, ...resetIdle(nowMs) }),
     ...(termination_hours === undefined
       ? {}
       : {

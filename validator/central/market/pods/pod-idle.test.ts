@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { createPodScene, type PodScene } from '../../../../test/fakes/scenes/pod-scene.ts';
 import { createCentral } from '../../app.ts';
-import { idleStop, warnedBeforeMs } from './pod-idle.ts';
+import { plannedIdleStop, warningLeadMs } from './pod-idle.ts';
 
 const MINUTE_MS = 60_000;
 
@@ -167,14 +167,14 @@ it('happens once over a restart that slept through it, at its own instant', asyn
 it('knows nothing by figures that are missing or old, and keeps to an instant that ages only blur', () => {
   const pod = { idle_from: 0, idle_stop_at: null, first_running_at: 0 };
   const at = { minutes: 1, nowMs: 1_000_000 };
-  expect(idleStop(pod, { age_ms: null, idle_ms: 1 }, at)).toBeNull();
-  expect(idleStop(pod, { age_ms: 0, idle_ms: null }, at)).toBeNull();
-  expect(idleStop(pod, { age_ms: 60_000, idle_ms: 1 }, at)).toBeNull();
+  expect(plannedIdleStop(pod, { age_ms: null, idle_ms: 1 }, at)).toBeNull();
+  expect(plannedIdleStop(pod, { age_ms: 0, idle_ms: null }, at)).toBeNull();
+  expect(plannedIdleStop(pod, { age_ms: 60_000, idle_ms: 1 }, at)).toBeNull();
   const stop = { stopAtMs: 1_000_000 - 40_000 + 60_000, untilMs: 990_000 };
   const measured = { age_ms: 10_000, idle_ms: 30_000 };
-  expect(idleStop(pod, measured, at)).toEqual(stop);
+  expect(plannedIdleStop(pod, measured, at)).toEqual(stop);
   const blurred = { ...pod, idle_stop_at: stop.stopAtMs - 15_000 };
-  expect(idleStop(blurred, measured, at)?.stopAtMs).toBe(stop.stopAtMs - 15_000);
-  expect(warnedBeforeMs(1)).toBe(30_000);
-  expect(warnedBeforeMs(60)).toBe(5 * MINUTE_MS);
+  expect(plannedIdleStop(blurred, measured, at)?.stopAtMs).toBe(stop.stopAtMs - 15_000);
+  expect(warningLeadMs(1)).toBe(30_000);
+  expect(warningLeadMs(60)).toBe(5 * MINUTE_MS);
 });

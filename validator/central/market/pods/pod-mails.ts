@@ -1,4 +1,4 @@
-/** Mails about a renter's pods, for who wants them, in the transaction of what they tell of. */
+/** Mails about pods to renters who want them. Each is queued in the transaction of its cause. */
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { addressOf } from '../../accounts/auth/account-access.ts';
 import type { NotificationFlag } from '../../accounts/notification-settings/notification-setting.schemas.ts';
@@ -14,20 +14,22 @@ import {
 import type { Db, Pod } from '../../platform/database/tables.ts';
 
 const DAY_MS = 86_400_000;
-/** What an agent says of a failure can be long. */
 const MAX_WHY_CHARS = 500;
 const DATE_AND_MINUTE_CHARS = 16;
 
-/** One mail for each time that the pod fails. */
+/** One mail per failure. */
 export async function mailPodFailed(tx: Db, mails: Mails, pod: Pod, why: string, nowMs: number) {
-  const text = why.slice(0, MAX_WHY_CHARS) || 'nothing is known of the reason.';
+  const text = why.slice(0, MAX_WHY_CHARS) || 'the reason is unknown.';
   await mailRenter(tx, mails, pod, {
-    ...{ flag: 'pod_failed', kind: 'pod-failed', content: podFailedMail(pod.pod_name, text) },
-    ...{ dedupeKey: `pod-failed:${pod.id}:${nowMs}`, usefulForMs: DAY_MS },
+    flag: 'pod_failed',
+    kind: 'pod-failed',
+    content: podFailedMail(pod.pod_name, text),
+    dedupeKey: `pod-failed:${pod.id}:${nowMs}`,
+    usefulForMs: DAY_MS,
   });
 }
 
-/** One mail for each time that a removal is scheduled for. */
+/** One mail per scheduled time. */
 export async function mailRemoval(
   tx: Db,
   mails: Mails,
@@ -35,17 +37,15 @@ export async function mailRemoval(
   { removalAt, nowMs }: { removalAt: number; nowMs: number },
 ): Promise<void> {
   await mailRenter(tx, mails, pod, {
-    ...{ flag: 'scheduled_removal', kind: 'scheduled-removal' },
+    flag: 'scheduled_removal',
+    kind: 'scheduled-removal',
     content: scheduledRemovalMail(pod.pod_name, toTheMinute(removalAt)),
     dedupeKey: `scheduled-removal:${pod.id}:${removalAt}`,
     usefulForMs: removalAt - nowMs,
   });
 }
 
-/**
- * One mail for each time that the pod is left unused, however often its stop is put off meanwhile. Such a time begins with
- * `idle_from` (pod-idle.ts).
- */
+/** One mail per idle period, even if the stop is postponed. A period begins with `idle_from` (pod-idle.ts). */
 export async function mailIdle(
   tx: Db,
   mails: Mails,
@@ -53,11 +53,16 @@ export async function mailIdle(
   { stopsAt, removalAt, nowMs }: { stopsAt: number; removalAt: number; nowMs: number },
 ): Promise<void> {
   const content = idleShutdownMail({
-    ...{ podId: pod.id, podName: pod.pod_name, minutes: pod.idle_shutdown_minutes ?? 0 },
-    ...{ stopsAt: toTheMinute(stopsAt), removedAt: toTheMinute(removalAt) },
+    podId: pod.id,
+    podName: pod.pod_name,
+    minutes: pod.idle_shutdown_minutes ?? 0,
+    stopsAt: toTheMinute(stopsAt),
+    removedAt: toTheMinute(removalAt),
   });
   await mailRenter(tx, mails, pod, {
-    ...{ flag: 'scheduled_removal', kind: 'idle-shutdown', content },
+    flag: 'scheduled_removal',
+    kind: 'idle-shutdown',
+    content,
     dedupeKey: `idle-shutdown:${pod.id}:${pod.idle_from ?? pod.first_running_at}`,
     usefulForMs: removalAt - nowMs,
   });

@@ -1,11 +1,14 @@
-/** A pod's notebook server: how it is asked for, and what the node says of it (contract 5.1, 5.2). */
+/** A pod's notebook server: the request for it, its state as reported by the node, and its token. */
+
+import { createHmac } from 'node:crypto';
 import type { PodSpecInput, PodView } from '#shared/api/agent/pod.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
+import { deriveKey } from '../../accounts/auth/derived-key.ts';
 import type { Db, Pod } from '../../platform/database/tables.ts';
 import { podStateOf, wireStatus } from './pod.state.ts';
 import { changePod } from './pod.store.ts';
 
-/** Where notebook servers are by custom; a rental with `enable_jupyter` gets this port. */
+/** Conventional port of notebook servers; a rental with `enable_jupyter` maps it. */
 export const NOTEBOOK_PORT = 8888;
 const SSH_PORT = 22;
 const MAX_ERROR_CHARS = 2_000;
@@ -14,8 +17,8 @@ type NotebookColumns = Pick<Pod, 'jupyter_status' | 'jupyter_error' | 'jupyter_p
 
 const UNKNOWN: NotebookColumns = { jupyter_status: null, jupyter_error: null, jupyter_path: null };
 
-/** The columns of a pod that is to have a server on `port`, or none where that is null. */
-export function newNotebook(port: number | null) {
+/** Columns of a new pod; `port` is null for a pod without a notebook server. */
+export function notebookColumns(port: number | null) {
   const wanted = port === null ? 0 : 1;
   return {
     enable_jupyter: wanted,
@@ -25,8 +28,8 @@ export function newNotebook(port: number | null) {
   } as const;
 }
 
-/** Stored only: the sync asks the node. One that is there or on its way on this port is left alone. */
-export async function askForNotebook(tx: Db, pod: Pod, port: number, nowMs: number): Promise<Pod> {
+/** Changes the row only; the sync sends the request. A server that runs or starts on this port is kept. */
+export async function requestNotebook(tx: Db, pod: Pod, port: number, nowMs: number): Promise<Pod> {
   if (pod.state !== 'running') {
     throw new ApiError('pod_state_conflict', `The pod is ${wireStatus(podStateOf(pod.state))}`, {
       hint: 'Ask again when the pod is RUNNING.',
@@ -57,46 +60,61 @@ function requireMapped(pod: Pod, port: number): void {
   });
 }
 
-/** Whether the node has yet to be asked. Pure. */
-export function isToBeAsked(pod: Pod, view: PodView): boolean {
-  const asked = view.notebook?.request ?? 0;
+/** Returns true if the node has not received the latest request. Pure. */
+export function needsNotebookRequest(pod: Pod, view: PodView): boolean {
+  const received = view.notebook?.request ?? 0;
   const wanted = pod.jupyter_port !== null && pod.jupyter_status !== 'FAILED';
-  return wanted && view.phase === 'running' && asked < pod.jupyter_requests;
+  return wanted && view.phase === 'running' && received < pod.jupyter_requests;
 }
 
-/** Whether its outcome is still to come. Pure. */
+/** Returns true while the outcome of the latest request is unknown. Pure. */
 export function awaitsNotebook(pod: Pod): boolean {
   return pod.state === 'running' && pod.jupyter_port !== null && pod.jupyter_status === null;
 }
 
-/** What the node says of the server last asked for; null when the row says so already. Pure. */
-export function notebookNews(pod: Pod, { notebook }: PodView): NotebookColumns | null {
+/** Columns reported for the latest request; null if the row has them already. Pure. */
+export function notebookChange(pod: Pod, { notebook }: PodView): NotebookColumns | null {
   if (notebook === null || notebook.request !== pod.jupyter_requests) return null;
-  const seen = columnsOf(notebook);
-  const known =
-    seen.jupyter_status === pod.jupyter_status &&
-    seen.jupyter_error === pod.jupyter_error &&
-    seen.jupyter_path === pod.jupyter_path;
-  return known ? null : seen;
+  const reported = columnsOf(notebook);
+  const isKnown =
+    reported.jupyter_status === pod.jupyter_status &&
+    reported.jupyter_error === pod.jupyter_error &&
+    reported.jupyter_path === pod.jupyter_path;
+  return isKnown ? null : reported;
 }
 
-/** The columns of a server that cannot be had. Pure. */
+/** Columns of a server that failed to start. Pure. */
 export function notebookFailure(message: string): NotebookColumns {
   return { ...UNKNOWN, jupyter_status: 'FAILED', jupyter_error: message.slice(0, MAX_ERROR_CHARS) };
 }
 
-/** Between an end and the start that follows it the address stays as it is. */
+/** The address stays the same while the server restarts. */
 function columnsOf({ status, reason, message, path }: NonNullable<PodView['notebook']>) {
   if (status === 'failed') return notebookFailure(`${reason}: ${message}`);
   if (status === 'installing') return UNKNOWN;
   return { jupyter_status: 'SUCCESS', jupyter_error: null, jupyter_path: path } as const;
 }
 
-/** Where its pages are, with the token that opens them; null while there is no such server. Pure. */
+/** Address of the server's pages with the token; null if no server runs. Pure. */
 export function notebookUrl(pod: Pod, host: string, token: string): string | null {
   const mapped = JSON.parse(pod.ports_json) as Record<string, number>;
   const port = mapped[String(pod.jupyter_port)];
-  const there = pod.jupyter_status === 'SUCCESS' && pod.state === 'running';
-  if (!there || port === undefined) return null;
+  const isRunning = pod.jupyter_status === 'SUCCESS' && pod.state === 'running';
+  if (!isRunning || port === undefined) return null;
   return `http://${host}:${port}${pod.jupyter_path ?? '/'}?token=${token}`;
+}
+
+/** 128 bits. */
+const TOKEN_HEX_DIGITS = 32;
+
+export type NotebookTokenOf = (pod: Pick<Pod, 'id' | 'jupyter_requests'>) => string;
+
+/** Derives one token per pod and request from the deployment's secret, so no token is stored. */
+export function createNotebookTokens(secret: Uint8Array): NotebookTokenOf {
+  const key = deriveKey(secret, 'notebook-token');
+  return ({ id, jupyter_requests }) =>
+    createHmac('sha256', key)
+      .update(`${id}:${jupyter_requests}`)
+      .digest('hex')
+      .slice(0, TOKEN_HEX_DIGITS);
 }

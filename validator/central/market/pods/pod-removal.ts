@@ -1,19 +1,27 @@
-/** How a removal is scheduled and begins, whoever wants it; the sync finishes it on the node. */
-
-import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
-import { ApiError } from '#shared/runtime/errors.ts';
+/** Schedules and begins the removal of pods; the sync completes it on the node. */
+import { type Clock, naiveUtc, parseIsoTime } from '#shared/runtime/clock.ts';
+import { ApiError, invalidField } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import type { Db, Pod } from '../../platform/database/tables.ts';
-import type { Actor } from '../../platform/identity.ts';
-import { statusOf } from './pod.row.ts';
+import { requireTerminationHours } from '../../accounts/account/account.service.ts';
+import type { Database, Db, Pod } from '../../platform/database/tables.ts';
+import { moneyTransaction } from '../../platform/database/transactions.ts';
+import { type Actor, SYSTEM_ACTOR } from '../../platform/identity.ts';
+import { clearDue, setDue } from '../../platform/schedule/due.ts';
+import { firstWarningAt } from '../../platform/schedule/warnings.ts';
 import { POD_STATES, REMOVAL_STATES, wirePhase } from './pod.state.ts';
-import { changePod, movePod, type PodChange } from './pod.store.ts';
-import { usedUntil } from './pod-contact.ts';
-import { clearGraceEnd, setRemovalDue } from './pod-dues.ts';
-import { recordPodEvent } from './pod-event.ts';
+import { changePod, listUnended, movePod, type PodChange } from './pod.store.ts';
+import { billableUntil } from './pod-contact.ts';
+import { recordPodEvent } from './pod-events.ts';
 import { releaseHold } from './pod-hold.ts';
+import { statusOf } from './pod-response.ts';
+import { cancelGraceEnd } from './pod-stop.ts';
 
 type Deps = { clock: Clock; random: Random };
+
+/** Largest number of pods removed by one call of `removeAll`; callers repeat it until none remain. */
+const CLEANUP_BATCH = 10_000;
+const HOUR_MS = 3_600_000;
+const OFFSET = /(?:Z|[+-]\d{2}:\d{2})$/;
 
 export const REMOVAL_REASONS = [
   'user_initiated',
@@ -26,10 +34,10 @@ export const REMOVAL_REASONS = [
 ] as const;
 export type RemovalReason = (typeof REMOVAL_REASONS)[number];
 
-/** `atMs`: what it is used until, where that was said beforehand. */
+/** `atMs`: the announced end, until which the pod is charged; defaults to now. */
 export type RemovalRequest = { actor: Actor; reason: RemovalReason; atMs?: number };
 
-/** The row as it is now. `atMs`: what it is used until, where that was said beforehand. The hold ends here: nothing is charged for a pod whose deletion was accepted. */
+/** Returns the changed row. Voids the pod's hold: a pod that never ran costs nothing. */
 export async function beginRemoval(
   tx: Db,
   deps: Deps,
@@ -44,29 +52,33 @@ export async function beginRemoval(
     ...(atMs === undefined ? {} : { removal_at: Math.min(atMs, pod.removal_at ?? atMs) }),
     updated_at: nowMs,
   };
-  const metered = { atMs: usedUntil(pod, Math.min(nowMs, atMs ?? nowMs)) };
+  const metered = { atMs: billableUntil(pod, Math.min(nowMs, atMs ?? nowMs)) };
   if (!(await movePod(tx, pod.id, 'deleting', change, metered))) {
     throw new ApiError('pod_state_conflict', 'The pod is being deleted already');
   }
   await releaseHold(tx, pod, { actor, nowMs });
   if (pod.removal_at !== null) await setRemovalDue(tx, pod.id, null);
-  if (pod.state === 'stopped') await clearGraceEnd(tx, pod.id);
+  if (pod.state === 'stopped') await cancelGraceEnd(tx, pod.id);
   await recordPodEvent(tx, deps, pod, {
     subEventType: 'pod-delete.requested',
     actor,
-    ...{ toStatus: 'DELETING', reason },
+    toStatus: 'DELETING',
+    reason,
   });
   return { ...pod, ...change, state: 'deleting' };
 }
 
-/** Throws `pod_state_conflict` for a pod that is going already. */
-export async function changeUnlessGoing(tx: Db, pod: Pod, change: PodChange): Promise<void> {
+/** Throws `pod_state_conflict` for a pod that is being removed. */
+export async function changeUnlessRemoving(tx: Db, pod: Pod, change: PodChange): Promise<void> {
   const states = POD_STATES.filter((state) => !REMOVAL_STATES.includes(state));
   if (await changePod(tx, pod.id, states, change)) return;
   throw new ApiError('pod_state_conflict', `The pod is ${statusOf(pod)}`);
 }
 
-/** Schedules the removal for `removalAt`, or for never, whatever hours were asked for before. Throws `pod_state_conflict` for a pod that is going already. */
+/**
+ * Schedules the removal for `removalAt`; null cancels it, together with the requested hours. Throws `pod_state_conflict`
+ * for a pod that is being removed.
+ */
 export async function scheduleRemoval(
   tx: Db,
   deps: Deps,
@@ -78,13 +90,13 @@ export async function scheduleRemoval(
     ...(removalAt === null ? { termination_hours: null } : {}),
     updated_at: deps.clock.now(),
   };
-  await changeUnlessGoing(tx, pod, change);
-  await recordSchedule(tx, deps, pod, { actor, removalAt });
+  await changeUnlessRemoving(tx, pod, change);
+  await recordRemovalTime(tx, deps, pod, { actor, removalAt });
   return { ...pod, ...change };
 }
 
-/** Puts the time at which the pod is to end on the schedule and tells who set it; nothing where that is what it was, so that no warning is repeated. */
-export async function recordSchedule(
+/** Updates the schedule and records the event. Does nothing if the time is unchanged, so no warning is repeated. */
+export async function recordRemovalTime(
   tx: Db,
   deps: Deps,
   pod: Pod,
@@ -101,4 +113,67 @@ export async function recordSchedule(
       removal_scheduled_at: removalAt === null ? null : naiveUtc(removalAt),
     },
   });
+}
+
+/** Replaces the scheduled removal and its warnings; null cancels them. */
+export async function setRemovalDue(
+  tx: Db,
+  podId: string,
+  removalAt: number | null,
+): Promise<void> {
+  if (removalAt === null) {
+    await clearDue(tx, 'pod-removal', podId);
+    await clearDue(tx, 'pod-removal-warning', podId);
+    return;
+  }
+  await setDue(tx, 'pod-removal', podId, removalAt);
+  await setDue(tx, 'pod-removal-warning', podId, firstWarningAt(removalAt));
+}
+
+/** Epoch milliseconds. Throws 422 without a time or offset, and 400 `ttl_invalid` outside 1-720 hours from now. */
+export function parseRemovalTime(text: string, nowMs: number): number {
+  const atMs = parseIsoTime(text);
+  if (atMs === null || !OFFSET.test(text)) {
+    throw invalidField('body.removal_scheduled_at', 'Not an ISO 8601 time with Z or an offset');
+  }
+  requireTerminationHours((atMs - nowMs) / HOUR_MS);
+  return atMs;
+}
+
+/** Epoch milliseconds `hours` after `fromMs`. Throws 400 `ttl_invalid` outside 1-720. */
+export function removalAfter(hours: number, fromMs: number): number {
+  requireTerminationHours(hours);
+  return fromMs + Math.round(hours * HOUR_MS);
+}
+
+export type PodCleanup = ReturnType<typeof createPodCleanup>;
+
+/** Removes every pod on the market, for a marketplace on one machine that shuts down. */
+export function createPodCleanup(deps: {
+  db: Database;
+  clock: Clock;
+  random: Random;
+  /** Queues an immediate sync of this executor. */
+  wake(executorId: string): void;
+}) {
+  const { db, wake } = deps;
+  return {
+    /** Begins the removal of every pod and returns the number that still have something on a node. */
+    async removeAll(): Promise<number> {
+      const pods = await listUnended(db, CLEANUP_BATCH);
+      for (const pod of pods) {
+        const request = { actor: SYSTEM_ACTOR, reason: 'node_removed' } as const;
+        try {
+          await moneyTransaction(deps, (tx) => beginRemoval(tx, deps, pod, request));
+        } catch (error) {
+          // The pod is being removed already.
+          if (!(error instanceof ApiError)) throw error;
+        }
+        wake(pod.executor_id);
+      }
+      return pods.length;
+    },
+    /** The number of pods that still have something on a node. */
+    count: async () => (await listUnended(db, CLEANUP_BATCH)).length,
+  };
 }

@@ -1,47 +1,47 @@
-/** The spec that the agent gets, from the template and the renter's share of the node. Pure. */
+/** Builds the agent's spec from the template and the renter's share of the node. Pure. */
 import type { Inventory } from '#shared/api/agent/inventory.ts';
 import { MAX_TEMPLATE_LABEL, OWN_SSHD, PodSpec, type PodSpecInput } from '#shared/api/agent/pod.ts';
 import { VOLUME_MOUNT_PATH, volumesProblem } from '#shared/api/agent/volumes.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Template } from '../../platform/database/tables.ts';
-import { checkTemplatePlaces } from '../templates/template.rules.ts';
 import { commandWords } from '../templates/template.service.ts';
+import { checkTemplatePaths } from '../templates/template-content.ts';
 
-/** What is left to the host of the share that a pod's GPUs stand for. */
+/** The host keeps a tenth of the memory share of the rented GPUs. */
 const MEMORY_SHARE = 0.9;
-/** Of the free space: images that are yet to come need some too. */
+/** A tenth of the free space is left for images. */
 const DISK_SHARE = 0.9;
-/** Agents take no less. */
+/** Limit of the agent. */
 const MIN_DISK_BYTES = 16 * 1024 ** 2;
 const SHM_SHARE = 0.5;
 const MAX_SHM_BYTES = 64 * 1024 ** 3;
 const MAX_PIDS = 4_096;
-/** Of a template's name, at the node: half of MAX_TEMPLATE_LABEL, for a character may take two units. */
+/**
+ * Length of the template's name in the spec: half of MAX_TEMPLATE_LABEL, because a character may take two UTF-16
+ * units.
+ */
 const LABEL_CHARS = MAX_TEMPLATE_LABEL / 2;
-/** Cores are given in hundredths. */
 const CORE_STEPS = 100;
 const KIB = 1_024;
-/** Extra ports wanted beyond the template's get these numbers inside the pod. */
+/** Extra ports beyond the template's are numbered from here inside the pod. */
 const FIRST_EXTRA_PORT = 20_000;
 
 export type SpecInput = {
   template: Template;
   inventory: Inventory;
   gpuUuids: readonly string[];
-  /** GPUs of the whole node. */
   gpuTotal: number;
-  /** External ports wanted; null or fewer than the template has leaves the template's. */
+  /** Requested number of external ports; the template's ports are always included. */
   portCount: number | null;
-  /** A port that has to be among them. */
+  /** Included in the ports. */
   notebookPort: number | null;
   sshPublicKeys: readonly string[];
-  /** Of a volume that it gets at /mnt. */
+  /** Copy of the volume that is mounted at /mnt. */
   volumeCopyId?: string | null;
-  /** Built instead of the template's image. */
   dockerfile?: string | undefined;
 };
 
-/** Throws 400 `template_invalid` for a template that no agent would take. */
+/** Throws 400 `template_invalid` for a template that every agent would refuse. */
 export function podSpecFor(input: SpecInput): PodSpecInput {
   const { template, inventory, gpuUuids } = input;
   return checkedSpec({
@@ -57,16 +57,16 @@ export function podSpecFor(input: SpecInput): PodSpecInput {
 }
 
 /**
- * The spec that runs `template` where `present` runs: the same share of the node, the ports that were wanted
- * beyond the template's kept. Throws 400 `template_invalid` for a template that no agent would take.
+ * The spec that runs `template` in place of `present`, with the same share of the node and the extra ports. Throws 400
+ * `template_invalid` for a template that every agent would refuse.
  */
 export function changedSpecFor(
   present: PodSpecInput,
   change: {
     template: Template;
-    /** The template's image is the one that runs, which a Dockerfile may stand for. */
+    /** Keeps the present image, which may be built from a Dockerfile. */
     keepsImage: boolean;
-    /** Ports of the template that runs. */
+    /** Ports of the present template. */
     templatePorts: readonly number[];
     generation: number;
     sshPublicKeys: readonly string[];
@@ -84,7 +84,6 @@ export function changedSpecFor(
   });
 }
 
-/** What the template alone decides. */
 function templatePart(template: Template) {
   const environment = JSON.parse(template.environment_json) as Record<string, string>;
   return {
@@ -98,15 +97,15 @@ function templatePart(template: Template) {
   };
 }
 
-/** Without what no name of ours may hold, should one from before do so. */
+/** Removes control characters, which older templates may contain. */
 function labelOf({ name }: Template): string {
   return [...name.replaceAll(/\p{C}/gu, '')].slice(0, LABEL_CHARS).join('');
 }
 
-/** Of a template that was stored when less was refused, too. */
+/** Checked again, because older templates may predate a check. */
 function volumesOf(template: Template): string[] {
   const volumes = JSON.parse(template.volumes_json) as string[];
-  checkTemplatePlaces({ volumes });
+  checkTemplatePaths({ volumes });
   return volumes;
 }
 
@@ -128,7 +127,6 @@ function checkedSpec(spec: PodSpecInput): PodSpecInput {
   );
 }
 
-/** The image that a template names. */
 export function templateImage(template: Template): { reference: string; digest?: string } {
   const digest = template.docker_image_digest;
   return { reference: referenceOf(template), ...(digest === '' ? {} : { digest }) };

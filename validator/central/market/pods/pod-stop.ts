@@ -1,14 +1,20 @@
-/** Pods that stand still because nobody pays for them, or uses them: stopped with all their data, started again, or removed after the grace. */
+/**
+ * Pods that are stopped because the balance, their spend limit or their idle limit is used up. A stopped pod keeps its
+ * data during a grace period; then it is removed, unless it was started again.
+ */
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
+import { requireFloor } from '../../money/balance/balance.service.ts';
+import { type Settled, settledFirst } from '../../money/metering/settled-first.ts';
+import { limitChanged, mayCostMore } from '../../money/metering/spend-limit.ts';
 import { graceMs } from '../../money/metering/usage.service.ts';
 import type { Db, Pod } from '../../platform/database/tables.ts';
+import { clearDue, setDue } from '../../platform/schedule/due.ts';
 import { wirePhase, wireStatus } from './pod.state.ts';
 import { movePod } from './pod.store.ts';
-import { usedUntil } from './pod-contact.ts';
-import { clearGraceEnd, GRACE_MS, setGraceEnd } from './pod-dues.ts';
-import { BY_ITSELF, recordPodEvent } from './pod-event.ts';
-import { idleFrom } from './pod-idle.ts';
+import { billableUntil } from './pod-contact.ts';
+import { recordPodEvent, SYSTEM_EVENT } from './pod-events.ts';
+import { cancelIdleStop, resetIdle } from './pod-idle.ts';
 
 type Deps = { clock: Clock; random: Random };
 
@@ -19,10 +25,15 @@ const MESSAGES: Record<StopReason, string> = {
   max_spend_reached:
     'max_spend_usd is reached: raise it to start the pod again before it is deleted',
   idle_shutdown:
-    'Nobody used the pod for idle_shutdown_minutes: set it anew to start the pod again before it is deleted',
+    'The pod was unused for idle_shutdown_minutes: set it anew to start the pod again before it is deleted',
 };
 
-/** It is charged until `atMs`, which may be long ago; its grace begins now, with the stop. False when it does not run. */
+/** Longest grace period of a stopped pod. */
+export const GRACE_MS = 600_000;
+/** A stopped pod is removed after this long even if its last backup still runs. */
+const LONGEST_BACKUP_MS = 3_600_000;
+
+/** Charges the pod until `atMs`, which may be in the past; the grace period begins now. False if it does not run. */
 export async function stopPod(
   tx: Db,
   deps: Deps,
@@ -37,38 +48,77 @@ export async function stopPod(
     updated_at: nowMs,
   };
   const metered = {
-    atMs: usedUntil(pod, Math.min(atMs, nowMs)),
+    atMs: billableUntil(pod, Math.min(atMs, nowMs)),
     cause: reason,
     leavesRunway: true,
   };
   const keptMs = await graceMs(tx, pod.id, { atMs: metered.atMs, fullMs: GRACE_MS });
   if (!(await movePod(tx, pod.id, 'stopped', change, metered))) return false;
-  await setGraceEnd(tx, pod.id, { stoppedAtMs: nowMs, keptMs });
-  const kept = { kept_until: naiveUtc(nowMs + keptMs), stopped_at: naiveUtc(atMs) };
+  await setDue(tx, 'grace-end', pod.id, nowMs + keptMs);
+  await setDue(tx, 'grace-limit', pod.id, nowMs + LONGEST_BACKUP_MS);
   await recordPodEvent(tx, deps, pod, {
-    ...BY_ITSELF,
+    ...SYSTEM_EVENT,
     toStatus: wireStatus('stopped'),
     reason,
-    facts: { detail: 'stopped', ...kept },
+    facts: {
+      detail: 'stopped',
+      kept_until: naiveUtc(nowMs + keptMs),
+      stopped_at: naiveUtc(atMs),
+    },
   });
   return true;
 }
 
-/** False when it does not stand still. */
+/** Starts a stopped pod again. False if it is not stopped. */
 export async function resumePod(tx: Db, deps: Deps, pod: Pod): Promise<boolean> {
+  const nowMs = deps.clock.now();
   const change = {
     phase: wirePhase('starting') ?? '',
     reason_code: null,
     message: '',
-    updated_at: deps.clock.now(),
-    ...idleFrom(deps.clock.now()),
+    updated_at: nowMs,
+    ...resetIdle(nowMs),
   };
   if (!(await movePod(tx, pod.id, 'starting', change, { from: ['stopped'] }))) return false;
-  await clearGraceEnd(tx, pod.id);
+  await cancelGraceEnd(tx, pod.id);
   await recordPodEvent(tx, deps, pod, {
-    ...BY_ITSELF,
+    ...SYSTEM_EVENT,
     toStatus: wireStatus('starting'),
     facts: { detail: 'resumed' },
   });
   return true;
+}
+
+export async function cancelGraceEnd(tx: Db, podId: string): Promise<void> {
+  await clearDue(tx, 'grace-end', podId);
+  await clearDue(tx, 'grace-limit', podId);
+}
+
+/**
+ * Applies a new `max_spend_usd`: moves the stop, or starts a pod that the old limit had stopped. `pod` is the row before
+ * the change; its account was settled before the row changed.
+ */
+export async function applySpendLimit(
+  tx: Db,
+  deps: Deps,
+  settled: Settled,
+  pod: Pod,
+): Promise<void> {
+  await limitChanged(tx, settled, pod.id);
+  await resumeIfStoppedBy(tx, deps, pod, 'max_spend_reached');
+}
+
+/** Applies a new `idle_shutdown_minutes`: they count from now on, and a pod that they had stopped starts again. */
+export async function applyIdleLimit(tx: Db, deps: Deps, pod: Pod): Promise<void> {
+  await cancelIdleStop(tx, pod.id);
+  await resumeIfStoppedBy(tx, deps, pod, 'idle_shutdown');
+}
+
+/** Throws `insufficient_balance` if the account has less than a rental of the pod requires. */
+async function resumeIfStoppedBy(tx: Db, deps: Deps, pod: Pod, reason: StopReason): Promise<void> {
+  if (pod.state !== 'stopped' || pod.reason_code !== reason) return;
+  if (!(await mayCostMore(tx, pod.id))) return;
+  const settled = await settledFirst(tx, pod.account_id, deps.clock.now());
+  requireFloor(settled, pod.price_uusd_per_gpu_hour, pod.gpu_count, 'starting it again');
+  await resumePod(tx, deps, pod);
 }

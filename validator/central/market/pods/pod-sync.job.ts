@@ -1,113 +1,113 @@
-/** Takes executors that are due, and keeps slow ones from holding up the rest. */
+/** Runs the pod sync over executors that are due, and limits the share of those that do not answer. */
 import { messageOf } from '#shared/runtime/errors.ts';
 import { createHeartbeat } from '#shared/runtime/liveness.ts';
 import { type Loop, startLoop } from '#shared/runtime/loop.ts';
 import { createPodSync, type SyncDeps, type SyncResult } from './pod-sync.ts';
-import type { SyncTurns, Turn } from './sync-turns.ts';
+import type { Claim } from './sync-queue.store.ts';
+import type { SyncQueue } from './sync-queue.ts';
 
-/** Pause between looks at what is due. */
-const TICK_MS = 300;
-/** Pause between passes over an executor on which nothing is under way. */
-const CALM_INTERVAL_MS = 10_000;
-/** Pause after a refusal that may pass: a GPU still in use, a pod not yet fit to reboot. */
+const POLL_INTERVAL_MS = 300;
+/** Pause after a pass that left nothing to do. */
+const IDLE_INTERVAL_MS = 10_000;
+/** Pause after a refusal that may pass: a GPU still in use, or a pod not yet ready to reboot. */
 const REFUSED_INTERVAL_MS = 2_000;
-/** Pause between looks at the progress of a backup or restore. */
+/** Pause while a backup or restore runs. */
 const WORKING_INTERVAL_MS = 2_000;
 const FIRST_BACKOFF_MS = 1_000;
 const LAST_BACKOFF_MS = 30_000;
 const MAX_CONCURRENT = 16;
-/** Executors that did not answer last time get at most this many of them: they take long. */
+/** At most this many of them for executors that did not answer last time: their calls take long. */
 const MAX_CONCURRENT_UNREACHABLE = 8;
 
 export type SyncJobDeps = SyncDeps & {
-  turns: SyncTurns;
-  /** Has the loops of other processes on the same database look at once. */
+  queue: SyncQueue;
+  /** Notifies other processes on the same database that executors are due. */
   wakeOthers(): void;
 };
 
-/** Level-triggered: every pass compares rows with what agents say, so nothing depends on a message. */
+/** Level-triggered: every pass compares rows with the agents' pods, so a lost notification only causes a delay. */
 export function createPodSyncJob(deps: SyncJobDeps) {
-  const { clock, log, turns } = deps;
+  const { clock, log, queue } = deps;
   const syncExecutor = createPodSync(deps);
-  const running = new Map<string, { turn: Turn; pass: Promise<void> }>();
+  const running = new Map<string, { claim: Claim; pass: Promise<void> }>();
   const woken = new Set<string>();
-  const looks = createHeartbeat(clock);
+  const polls = createHeartbeat(clock);
   let loop: Loop | null = null;
 
-  async function pass({ executorId, failures }: Turn): Promise<void> {
+  async function runPass({ executorId, failures }: Claim): Promise<void> {
     const result = await syncExecutor(executorId).catch((error: unknown): SyncResult => {
       log.error({ executor_id: executorId, err: error }, 'pod sync failed');
       return 'unreachable';
     });
     const failed = result === 'unreachable' ? failures + 1 : 0;
-    // Was it not ended, the next look takes it again, as this process has it no more among its running ones.
-    await turns
-      .end(executorId, { pauseMs: pauseAfter(result, failed), failures: failed })
-      .catch((error: unknown) => log.error({ err: error }, 'a turn of the pod sync was not ended'));
+    // A claim that could not be released is claimed again by the next poll: this process no longer lists it as running.
+    await queue
+      .release(executorId, { pauseMs: pauseAfter(result, failed), failures: failed })
+      .catch((error: unknown) => log.error({ err: error }, 'releasing a pod sync claim failed'));
     running.delete(executorId);
   }
 
   async function startDue(): Promise<void> {
-    const slow = [...running.values()].filter(({ turn }) => turn.failures > 0).length;
-    const any = MAX_CONCURRENT - running.size;
-    if (any <= 0) return;
-    const room = { any, slow: Math.max(0, MAX_CONCURRENT_UNREACHABLE - slow) };
-    for (const turn of await turns.take(room, [...running.keys()])) {
-      running.set(turn.executorId, { turn, pass: pass(turn) });
+    const failing = [...running.values()].filter(({ claim }) => claim.failures > 0).length;
+    const total = MAX_CONCURRENT - running.size;
+    if (total <= 0) return;
+    const limits = { total, unreachable: Math.max(0, MAX_CONCURRENT_UNREACHABLE - failing) };
+    for (const claim of await queue.claim(limits, [...running.keys()])) {
+      running.set(claim.executorId, { claim, pass: runPass(claim) });
     }
   }
 
-  /** Wakes since the last look; kept for the next one should the database not take them. */
-  async function passOnWakes(): Promise<void> {
+  /** Stores the wakes since the last poll; wakes that could not be stored are retried with the next poll. */
+  async function storeWakes(): Promise<void> {
     const ids = [...woken];
     woken.clear();
     if (ids.length === 0) return;
-    await turns.wake(ids).catch((error: unknown) => {
+    await queue.wake(ids).catch((error: unknown) => {
       for (const id of ids) woken.add(id);
       throw error;
     });
     deps.wakeOthers();
   }
 
-  async function tick(): Promise<void> {
-    // Wakes that were not stored keep the executors that are due from nothing.
-    await passOnWakes().catch((error: unknown) =>
-      log.error({ err: error }, 'pod sync: passing on wakes failed'),
+  async function poll(): Promise<void> {
+    // Executors that are due run even if the wakes could not be stored.
+    await storeWakes().catch((error: unknown) =>
+      log.error({ err: error }, 'pod sync: storing wakes failed'),
     );
     await startDue();
   }
 
-  const passes = () => Promise.all([...running.values()].map((entry) => entry.pass));
+  const passes = () => Promise.all([...running.values()].map(({ pass }) => pass));
 
   return {
-    /** One look at everything due, waiting until it is done. */
+    /** Polls once and waits until every pass has ended. */
     async runOnce(): Promise<void> {
-      await tick();
+      await poll();
       await passes();
     },
 
-    /** Asks this executor at once, whatever its pace was. */
+    /** Syncs this executor at once, whatever its pause is. */
     wake(executorId: string): void {
       woken.add(executorId);
       loop?.wake();
     },
 
-    /** Looks at once: another process has woken something. */
-    look(): void {
+    /** Polls at once, because another process has woken an executor. */
+    poll(): void {
       loop?.wake();
     },
 
-    /** Milliseconds since the last look of the periodic work ended. */
-    sinceLookMs: looks.ageMs,
+    /** Milliseconds since the last poll ended. */
+    sincePollMs: polls.ageMs,
 
-    /** Forgets executors without pods. */
-    sweep: () => turns.sweep(),
+    /** Removes executors without pods from the queue. */
+    sweep: () => queue.sweep(),
 
     start(): void {
       loop ??= startLoop({
         clock,
-        intervalMs: TICK_MS,
-        run: () => looks.beatAfter(tick),
+        intervalMs: POLL_INTERVAL_MS,
+        run: () => polls.beatAfter(poll),
         onError: (error) => log.error({ err: error }, `pod sync: ${messageOf(error)}`),
       });
     },
@@ -124,8 +124,8 @@ function pauseAfter(result: SyncResult, failures: number): number {
   switch (result) {
     case 'busy':
       return 0;
-    case 'calm':
-      return CALM_INTERVAL_MS;
+    case 'idle':
+      return IDLE_INTERVAL_MS;
     case 'refused':
       return REFUSED_INTERVAL_MS;
     case 'working':

@@ -1,5 +1,6 @@
-/** What is to be done about one pod, from its row and what its agent says of it. Pure. */
+/** Chooses the next step for one pod by comparing its row with what its agent reports. Pure. */
 import { MAX_TEXT_CHARS } from '#shared/api/agent/bounds.ts';
+import type { PullProgress } from '#shared/api/agent/images.ts';
 import {
   type PodChange,
   type PodPhase,
@@ -18,75 +19,74 @@ import {
   wirePhase,
 } from './pod.state.ts';
 import { podKeysOf } from './pod-keys.ts';
-import { awaitsNotebook, isToBeAsked } from './pod-notebook.ts';
-import { pullMessage } from './pull-message.ts';
+import { awaitsNotebook, needsNotebookRequest } from './pod-notebook.ts';
 
-/** The phase of a failed creation that its node still has to drop. */
+/** Phase of a failed creation that its node has not removed yet. */
 export const REMOVAL_PHASE: WirePhase = 'deleting';
-/** The phase of a failed creation of which nothing is left on the node. */
+/** Phase of a failed creation that its node has removed. */
 export const GONE_PHASE = '';
 
-/** A pod whose login does not work by then counts as running without it. */
+/** A pod counts as running after this time even if SSH logins do not work: its image may have no shell. */
 export const SSH_WAIT_MS = 30_000;
 
-/** Not started again when the agent has lost them; their removal is the renter's to ask for. */
+/** Pods in these states are not started again if the agent has lost them. */
 const LEFT_ALONE: readonly PodState[] = ['failed', 'broken', 'stopped'];
 
-/** Phases of the agent in which a container is on its way. */
+/** Phases of the agent before the container runs. */
 const BEFORE_START: readonly PodPhase[] = ['pending', 'pulling', 'creating', 'starting'];
 
 export type SyncStep =
-  /** Send the spec. `anew`: the agent had it once and lost it, so its counts begin again. */
-  | { do: 'put'; anew: boolean }
+  /** Send the spec. `isLost`: the agent had the pod once, so its count of reboots begins again. */
+  | { do: 'put'; isLost: boolean }
   | { do: 'reboot'; reboot: number }
-  /** Send the whole list of SSH keys. */
+  /** Replace the SSH keys. */
   | { do: 'ssh-keys'; keys: string[] }
-  /** Ask for the notebook server that the row wants. */
+  /** Request the notebook server. */
   | { do: 'notebook'; view: PodView }
-  /** Have it stand still, or go on. */
-  | { do: 'stand'; stopped: boolean }
-  /** Ask for the removal; an agent that knows no such pod confirms it. */
+  /** Stop the pod, or start it again. */
+  | { do: 'set-stopped'; stopped: boolean }
+  /** Remove the pod. A 404 confirms the removal. */
   | { do: 'delete' }
-  /** Nothing of it is left on the node. */
-  | { do: 'gone' }
+  /** The node has removed the pod. */
+  | { do: 'removed' }
   | { do: 'observe'; view: PodView }
   | { do: 'wait' };
 
-/** The next step for one pod; `view` is undefined when the agent does not list it. */
+/** `view` is undefined if the agent does not list the pod. */
 export function nextStep(pod: Pod, view: PodView | undefined): SyncStep {
   const state = podStateOf(pod.state);
   if (REMOVAL_STATES.includes(state)) return removalStep(pod, view);
   if (view === undefined || view.phase === 'removed') {
     return LEFT_ALONE.includes(state)
       ? { do: 'wait' }
-      : { do: 'put', anew: pod.acknowledged_generation > 0 };
+      : { do: 'put', isLost: pod.acknowledged_generation > 0 };
   }
   if (view.desired === 'removed') return { do: 'wait' };
   const stopped = state === 'stopped';
-  if (view.stopped !== stopped) return { do: 'stand', stopped };
+  if (view.stopped !== stopped) return { do: 'set-stopped', stopped };
   if (stopped) return { do: 'wait' };
-  if (view.generation < pod.generation) return { do: 'put', anew: false };
+  if (view.generation < pod.generation) return { do: 'put', isLost: false };
   const keys = podKeysOf(pod).map((key) => key.public_key);
   if (keys.length > 0 && view.ssh_keys_hash !== sshKeysHash(keys)) return { do: 'ssh-keys', keys };
   if (view.reboots_requested < pod.reboots_requested && state === 'rebooting') {
     return { do: 'reboot', reboot: view.reboots_requested + 1 };
   }
-  return isToBeAsked(pod, view) ? { do: 'notebook', view } : { do: 'observe', view };
+  return needsNotebookRequest(pod, view) ? { do: 'notebook', view } : { do: 'observe', view };
 }
 
 function removalStep(pod: Pod, view: PodView | undefined): SyncStep {
   if (pod.phase === GONE_PHASE) return { do: 'wait' };
-  if (view?.phase === 'removed') return { do: 'gone' };
-  // One that the agent does not list may still arrive there: a launch whose answer was lost.
+  if (view?.phase === 'removed') return { do: 'removed' };
+  // A pod that the agent does not list may still arrive there: a launch whose answer was lost.
   if (view?.desired === 'removed') return { do: 'wait' };
   return { do: 'delete' };
 }
 
-/** Whether its executor is to be asked again soon. */
+/** Returns true if the executor must be polled again soon. */
 export function needsAttention(pod: Pod): boolean {
   const state = podStateOf(pod.state);
   return (
-    // A restore may take hours; it is followed at the pace of long work.
+    // A restore may take hours and is polled less often.
     (TRANSITIONAL_STATES.includes(state) && state !== 'restoring') ||
     awaitsNotebook(pod) ||
     (state === 'creation_failed' && pod.phase !== GONE_PHASE) ||
@@ -97,7 +97,7 @@ export function needsAttention(pod: Pod): boolean {
   );
 }
 
-/** Where a pod stands by what its agent says. */
+/** State of a pod as derived from its agent's report. */
 export type Observed = {
   state: PodState;
   phase: WirePhase | '';
@@ -105,13 +105,12 @@ export type Observed = {
   message: string;
 };
 
-/** What the row is to say once the agent has said `view`. */
 export function observedOf(pod: Pod, view: PodView, nowMs: number): Observed {
   const creating = CREATION_STATES.some((state) => state === pod.state);
   const state = creating ? creationState(view, nowMs) : lifeState(podStateOf(pod.state), pod, view);
   const down = view.phase !== 'running' && state === 'running';
-  // What runs may be well and its change in trouble.
-  const cause = view.reason === null && tellsOfChange(pod, view) ? view.change : view;
+  // A running pod may report a problem of its pending change.
+  const cause = view.reason === null && showsChange(pod, view) ? view.change : view;
   return {
     state,
     phase: down ? 'starting' : phaseOf(state, view),
@@ -120,13 +119,13 @@ export function observedOf(pod: Pod, view: PodView, nowMs: number): Observed {
   };
 }
 
-/** What is wrong tells more than how far the image has come. */
+/** A problem takes precedence over the progress of the pull. */
 function messageOf(problem: string, { pull }: PodView): string {
   if (problem !== '' || pull === null) return problem.slice(0, MAX_TEXT_CHARS);
   return pullMessage(pull);
 }
 
-/** A pod that is ready but for the backup that it was rented with. */
+/** A pod whose container is ready while the backup requested with the rental is being restored. */
 export const RESTORING: Observed = {
   state: 'restoring',
   phase: 'restoring',
@@ -134,18 +133,18 @@ export const RESTORING: Observed = {
   message: 'The backup is being restored',
 };
 
-/** Whether a restore that goes on tells more than the agent: for it the container stands still in between. */
+/** Returns true if a running restore replaces the observed state: the container is stopped while it runs. */
 export function restoringInsteadOf(pod: Pod, seen: Observed): boolean {
   return seen.state === 'running' || pod.state === 'restoring';
 }
 
-/** The agent remembers a change that failed; to its renter it is over with the next reboot. */
-function tellsOfChange(pod: Pod, view: PodView): view is PodView & { change: PodChange } {
+/** The agent remembers a failed change until the next change; the renter sees it until the next reboot. */
+function showsChange(pod: Pod, view: PodView): view is PodView & { change: PodChange } {
   if (view.change?.stage !== 'failed' || pod.previous_json !== null) return view.change !== null;
   return pod.state !== 'rebooting' && pod.reason_code !== null;
 }
 
-/** The old container goes on while the image of the new one is fetched. */
+/** The old container keeps running while the image of the new one is pulled. */
 function phaseOf(state: PodState, view: PodView): WirePhase | '' {
   if (state === 'rebooting' && view.change?.stage === 'preparing') return 'pulling';
   return wirePhase(state) ?? '';
@@ -173,14 +172,14 @@ function creationState(view: PodView, nowMs: number): PodState {
   }
 }
 
-/** An image without a shell never lets anybody in, and is somebody's all the same. */
+/** An image without a shell never accepts logins, but is usable all the same. */
 function isLoginReady({ ssh, conditions, phase_since_ms }: PodView, nowMs: number): boolean {
-  // A server that the image brings is told of by the condition alone.
-  const told = conditions.find(({ type }) => type === 'SshReady')?.status;
-  return (ssh?.ready ?? told ?? true) || nowMs - phase_since_ms >= SSH_WAIT_MS;
+  // An SSH server of the image appears in the conditions only.
+  const condition = conditions.find(({ type }) => type === 'SshReady')?.status;
+  return (ssh?.ready ?? condition ?? true) || nowMs - phase_since_ms >= SSH_WAIT_MS;
 }
 
-/** Of a pod that has run before. Between crashes it counts as running: its agent restarts it. */
+/** State of a pod that has run before. It counts as running between crashes, because its agent restarts it. */
 function lifeState(state: PodState, pod: Pod, view: PodView): PodState {
   if (view.change !== null && view.change.stage !== 'failed') return 'rebooting';
   if (view.phase === 'failed' || view.phase === 'quarantined') {
@@ -191,13 +190,12 @@ function lifeState(state: PodState, pod: Pod, view: PodView): PodState {
   return rebooting ? 'rebooting' : 'running';
 }
 
-/** The newest generation's container is not there yet, or the one before it is not back yet. */
+/** The container of the newest generation does not run yet, or the former one is not back yet. */
 function isReplaced(view: PodView): boolean {
   const isMissing = view.change === null && view.observed_generation < view.generation;
   return isMissing || BEFORE_START.includes(view.phase);
 }
 
-/** The agent's reason as one of the market's (contract 5.2). */
 export function reasonOf(
   reason: ReasonCode,
 ): 'image_pull_failed' | 'build_failed' | 'start_failed' {
@@ -207,4 +205,21 @@ export function reasonOf(
 
 function isImageReason(reason: ReasonCode | null): boolean {
   return reason?.startsWith('Image') ?? false;
+}
+
+const MB = 1e6;
+const GB = 1e9;
+
+/** Progress of a pull for the renter, in whole percent, so that the text rarely changes. */
+export function pullMessage(pull: PullProgress): string {
+  const { bytes_done: done, bytes_total: total } = pull;
+  if (total === 0) return 'Fetching the image';
+  const layers = `${pull.layers_done} of ${pull.layers_total} layers are there`;
+  if (done >= total) return `Unpacking the image: ${layers}`;
+  const percent = Math.floor((done / total) * 100);
+  return `Fetching the image: ${percent} % of ${sizeOf(total)}, ${layers}`;
+}
+
+function sizeOf(bytes: number): string {
+  return bytes < GB ? `${Math.ceil(bytes / MB)} MB` : `${(bytes / GB).toFixed(1)} GB`;
 }

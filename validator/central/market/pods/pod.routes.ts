@@ -1,30 +1,46 @@
-/** /pods (contract 5.2); the log stream is in pod-logs.routes.ts. */
+/** /pods. The log stream is in delivery/streams. */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
 import { AccountEvent, EventsQuery } from '../../delivery/events/event.schemas.ts';
-import { userOf } from '../../platform/identity.ts';
-import { callerOf } from './caller.ts';
+import { callerOf, userOf } from '../../platform/identity.ts';
+import { Uuid } from '../../platform/wire.ts';
+import { TemplateResponse } from '../templates/template.schemas.ts';
+import { GpuUtilization, type GpuUtilizations } from './gpu-utilization.ts';
 import {
   AddSshKeysRequest,
+  CustomTemplateRequest,
   InstallJupyterRequest,
   PodDeletedResponse,
   PodDetailQuery,
   PodDetailResponse,
+  PodHistoryQuery,
+  PodHistoryResponse,
   PodListItemResponse,
   PodListQuery,
   PodParams,
   PodResponse,
+  PodUpdateRequest,
   RebootPodRequest,
   ScheduleRemovalRequest,
   SshKeysAddedResponse,
+  SwitchTemplatePodRequest,
 } from './pod.schemas.ts';
 import type { Pods } from './pod.service.ts';
+import type { PodEdits } from './pod-edit.service.ts';
 
 const tags = ['Pods'];
 const config = { auth: 'user' } as const;
 
-/** Registers them. */
-export function registerPodRoutes(api: HttpServer, pods: Pods): void {
+export type PodRoutesDeps = {
+  pods: Pods;
+  edits: PodEdits;
+  gpuUtilization: GpuUtilizations;
+};
+
+export function registerPodRoutes(
+  api: HttpServer,
+  { pods, edits, gpuUtilization }: PodRoutesDeps,
+): void {
   api.get(
     '/pods',
     {
@@ -131,5 +147,60 @@ export function registerPodRoutes(api: HttpServer, pods: Pods): void {
       },
     },
     (request) => pods.events(userOf(request), request.params.id, request.query),
+  );
+  api.patch(
+    '/pods/:id',
+    {
+      config,
+      schema: { tags, params: PodParams, body: PodUpdateRequest, response: { 200: PodResponse } },
+    },
+    (request) => edits.update(callerOf(request), request.params.id, request.body),
+  );
+  api.put(
+    '/pods/:id',
+    {
+      config,
+      schema: {
+        tags,
+        params: PodParams,
+        body: CustomTemplateRequest,
+        response: { 200: TemplateResponse },
+      },
+    },
+    (request) => edits.edit(callerOf(request), request.params.id, request.body),
+  );
+  api.put(
+    '/pods/:id/switch-template',
+    {
+      config,
+      schema: {
+        tags,
+        params: PodParams,
+        body: SwitchTemplatePodRequest,
+        response: { 200: PodResponse },
+      },
+    },
+    (request) =>
+      edits.switchTemplate(callerOf(request), request.params.id, request.body.template_id),
+  );
+  api.get(
+    '/pods/history',
+    {
+      config,
+      schema: {
+        tags,
+        querystring: PodHistoryQuery,
+        response: { 200: PodHistoryResponse },
+      },
+    },
+    (request) => pods.history(userOf(request), request.query),
+  );
+  api.get(
+    '/pods/:pod_id/gpu-utilization',
+    {
+      config: { auth: 'none' },
+      schema: { tags, params: z.object({ pod_id: Uuid }), response: { 200: GpuUtilization } },
+    },
+    (request) => gpuUtilization(request.params.pod_id),
   );
 }

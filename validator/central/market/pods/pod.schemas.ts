@@ -1,9 +1,17 @@
-/** What the pod routes take and answer (contract 5). */
+/** Requests and responses of the pod routes. */
 import { z } from 'zod';
 import { PublicKeyText } from '../../accounts/ssh-keys/ssh-key.schemas.ts';
 import { BackupConfig } from '../../backups/backup.schemas.ts';
 import { AccountEvent } from '../../delivery/events/event.schemas.ts';
-import { displayName, optional, Uuid, usdAmount } from '../../platform/wire.ts';
+import {
+  displayName,
+  NaiveTime,
+  optional,
+  queryNumber,
+  Uuid,
+  usdAmount,
+  withDefault,
+} from '../../platform/wire.ts';
 import { NodeFilterQuery } from '../executors/executor.schemas.ts';
 import { NoticePeriod } from '../executors/notice-period.ts';
 import { ExecutorSpecs } from '../executors/specs.ts';
@@ -18,7 +26,7 @@ export type PodListQuery = z.output<typeof PodListQuery>;
 
 export const PodDetailQuery = z.object({ include_deleted: z.stringbool().optional() });
 
-/** The template as it was when rented: the whole row, since clients send it back to edit it. */
+/** The template as it was when the pod was rented. Clients send the whole object back to edit it. */
 const PodTemplate = z.looseObject({
   id: z.string(),
   name: z.string(),
@@ -43,7 +51,7 @@ const PodExecutor = z.object({
   disk_health_ok: z.boolean().nullable().optional(),
 });
 
-/** A key given with the rental that is none of the account's has no id. */
+/** `id` is null for a key that is not one of the account's. */
 export const PodSshKey = z.object({
   id: z.string().nullable(),
   name: z.string(),
@@ -56,16 +64,16 @@ const podListShape = {
   pod_name: z.string(),
   status: z.enum(WIRE_STATUSES),
   ssh_connect_cmd: z.string().nullable(),
-  /** Internal port as text -> external port. */
+  /** External port by internal port. */
   ports_mapping: z.record(z.string(), z.int()),
   gpu_name: z.string(),
-  /** A string, as clients of this market expect it. */
+  /** A string, because clients expect one. */
   gpu_count: z.string(),
   cpu_name: z.string(),
   cpu_count: z.int().nullable(),
   /** KiB. */
   ram_total: z.int(),
-  /** Total USD per hour, locked when rented. */
+  /** USD per hour for all GPUs, fixed when the pod was rented. */
   price: z.number(),
   created_at: z.string(),
   updated_at: z.string(),
@@ -97,7 +105,7 @@ const podListShape = {
   enable_volume_encryption: z.boolean(),
   volume_encryption_status: z.null(),
   reason_code: z.string().nullable(),
-  /** Why it is not running, or how far its image has come, in words; null while there is nothing to say. */
+  /** Why the pod does not run, or the progress of its image; null if there is nothing to report. */
   message: z.string().nullable(),
   max_spend_usd: z.number().nullable(),
   idle_shutdown_minutes: z.int().nullable(),
@@ -107,7 +115,7 @@ const podListShape = {
 export const PodListItemResponse = z.object(podListShape).meta({ id: 'PodListItemResponse' });
 export type PodListItemResponse = z.output<typeof PodListItemResponse>;
 
-/** One pod as every mutating pod route answers it. */
+/** Returned by every route that changes a pod. */
 export const PodResponse = z.object(podListShape).meta({ id: 'Pod' });
 
 export const PodDetailResponse = z
@@ -116,7 +124,7 @@ export const PodDetailResponse = z
     executor_status: z.object({ logs: z.array(z.string()) }),
     last_event: AccountEvent.nullable(),
     backup_config: BackupConfig.nullable(),
-    /** Only on the tombstone of a deleted pod. */
+    /** Present only for a deleted pod. */
     deleted_at: z.string().optional(),
   })
   .meta({ id: 'PodDetailResponse' });
@@ -130,13 +138,13 @@ const SMALLEST_USD = 0.000001;
 const MAX_SPEND_USD = 1_000_000;
 const MAX_IDLE_MINUTES = 43_200;
 
-/** What a pod may cost, and how long it may idle. */
+/** Limits on the cost and the idle time of a pod. */
 export const podLimits = {
   max_spend_usd: usdAmount({ min: SMALLEST_USD, max: MAX_SPEND_USD }).nullish(),
   idle_shutdown_minutes: z.int().min(1).max(MAX_IDLE_MINUTES).nullish(),
 };
 
-/** Absent members stay as they are; null takes a limit away. */
+/** Absent members are unchanged; null removes a limit. */
 export const PodUpdateRequest = z
   .object({
     pod_name: optional(displayName(100)),
@@ -146,7 +154,7 @@ export const PodUpdateRequest = z
   .meta({ id: 'PodUpdateRequest' });
 export type PodUpdateRequest = z.output<typeof PodUpdateRequest>;
 
-/** Any member of a template; read-only and unknown ones are ignored, so that a row can be sent back whole. */
+/** Any member of a template. Read-only and unknown members are ignored, so a template can be sent back whole. */
 export const CustomTemplateRequest = z
   .object(templateChanges)
   .meta({ id: 'CustomTemplateRequest' });
@@ -187,3 +195,30 @@ export const InstallJupyterRequest = z
 export const ScheduleRemovalRequest = z
   .object({ removal_scheduled_at: z.string().max(64) })
   .meta({ id: 'ScheduleRemovalRequest' });
+
+const MAX_PAGE = 1_000_000;
+const MAX_LIMIT = 100;
+const DEFAULT_LIMIT = 20;
+
+export const PodHistoryQuery = z.object({
+  page: withDefault(queryNumber(z.int().min(1).max(MAX_PAGE)), 1),
+  limit: withDefault(queryNumber(z.int().min(1).max(MAX_LIMIT)), DEFAULT_LIMIT),
+});
+export type PodHistoryQuery = z.output<typeof PodHistoryQuery>;
+
+/** The last state of a deleted pod, with the status DELETED. */
+const PodTombstone = z
+  .object({ ...PodListItemResponse.shape, deleted_at: NaiveTime })
+  .meta({ id: 'PodTombstone' });
+
+export const PodHistoryResponse = z
+  .object({
+    items: z.array(PodTombstone),
+    /** Pods on all pages. */
+    total: z.int(),
+    page: z.int(),
+    limit: z.int(),
+    has_next: z.boolean(),
+  })
+  .meta({ id: 'PodHistoryResponse' });
+export type PodHistoryResponse = z.output<typeof PodHistoryResponse>;

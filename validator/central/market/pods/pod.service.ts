@@ -1,4 +1,4 @@
-/** What renters do with their pods. Effects on nodes are left to the sync: a row says what is wanted. */
+/** What renters do with their pods. Requests change rows; the sync brings the nodes in line. */
 
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -8,7 +8,9 @@ import { lastPodEvent, listPodEvents } from '../../delivery/events/event.service
 import { spentOf, spentOn } from '../../money/metering/spent.ts';
 import type { Database, Db, Pod } from '../../platform/database/tables.ts';
 import { moneyTransaction } from '../../platform/database/transactions.ts';
-import type { UserIdentity } from '../../platform/identity.ts';
+import type { Caller, UserIdentity } from '../../platform/identity.ts';
+import { type ExecutorEntry, findExecutor, findExecutors } from '../executors/executor.service.ts';
+import { type AnnotationsOf, NO_ANNOTATIONS } from '../executors/node-annotations.ts';
 import {
   assertPlace,
   type FilterSubject,
@@ -16,52 +18,60 @@ import {
   namedPredicates,
   type Predicate,
   subjectOf,
-} from '../executors/executor.filters.ts';
-import { type ExecutorEntry, findExecutor, findExecutors } from '../executors/executor.service.ts';
-import { NO_NOTES, type NotesOf } from '../executors/node-notes.ts';
+} from '../executors/node-filters.ts';
 import type { VolumeResponse } from '../volumes/volume.schemas.ts';
-import type { Caller } from './caller.ts';
-import type { NotebookTokenOf } from './notebook-token.ts';
-import { podRow } from './pod.row.ts';
 import type {
   AddSshKeysRequest,
   PodDetailResponse,
+  PodHistoryQuery,
+  PodHistoryResponse,
   PodListItemResponse,
   PodListQuery,
 } from './pod.schemas.ts';
-import { listLiveOn, listVisible } from './pod.store.ts';
-import { goneAtOf, podNotFound, requireAnyOwnPod, requireOwnPod } from './pod-access.ts';
+import { countEnded, listEnded, listLiveOn, listVisible } from './pod.store.ts';
+import {
+  FAILED_LISTED_MS,
+  goneAtOf,
+  podNotFound,
+  requireAnyOwnPod,
+  requireOwnPod,
+} from './pod-access.ts';
 import { beginRestart, changedTemplateOf } from './pod-change.ts';
-import { FAILED_LISTED_MS } from './pod-dues.ts';
-import { addKeys } from './pod-keys.ts';
-import { askForNotebook } from './pod-notebook.ts';
-import { beginRemoval, changeUnlessGoing, scheduleRemoval } from './pod-removal.ts';
-import { removalTimeOf } from './removal-time.ts';
+import { addSshKeysTo } from './pod-keys.ts';
+import { type NotebookTokenOf, requestNotebook } from './pod-notebook.ts';
+import {
+  beginRemoval,
+  changeUnlessRemoving,
+  parseRemovalTime,
+  scheduleRemoval,
+} from './pod-removal.ts';
+import { podResponse } from './pod-response.ts';
 
-export { insertPod, listAliveOn, listLiveOf, listStayingOn, type NewPod } from './pod.store.ts';
+export { insertPod, listKeptOn, listLiveOf, listUnendedOn, type NewPod } from './pod.store.ts';
 
 export type PodsDeps = {
   db: Database;
   clock: Clock;
   random: Random;
-  /** Has the sync look at this executor at once. */
+  /** Queues an immediate sync of this executor. */
   wake(executorId: string): void;
   notebookToken: NotebookTokenOf;
-  notesOf: NotesOf;
+  annotationsOf: AnnotationsOf;
   volumesOfPods: VolumesOfPods;
-  /** The schedule of a pod's backups. */
   backupConfigOf(db: Db, pod: Pod): Promise<PodDetailResponse['backup_config']>;
 };
 
-/** The rows of the volumes that these pods have, by pod. */
+/** Responses for the volumes of these pods, by pod id. */
 export type VolumesOfPods = (
   db: Db,
   pods: readonly Pick<Pod, 'id' | 'spec_json'>[],
 ) => Promise<ReadonlyMap<string, VolumeResponse>>;
 
+/** A pod that has ended has no notebook server. */
+const NO_TOKEN = '';
+
 export type Pods = ReturnType<typeof createPods>;
 
-/** Rules of the pod routes. */
 export function createPods(deps: PodsDeps) {
   const { db, clock, notebookToken } = deps;
 
@@ -69,10 +79,10 @@ export function createPods(deps: PodsDeps) {
     const volume = (await deps.volumesOfPods(handle, [pod])).get(pod.id) ?? null;
     const executor = await executorUnder(handle, pod);
     const spent = await spentOn(handle, pod.id);
-    return podRow(pod, executor, clock.now(), notebookToken(pod), volume, spent);
+    return podResponse(pod, executor, clock.now(), notebookToken(pod), volume, spent);
   }
 
-  /** Runs `change` on the caller's pod in one transaction and answers the row that comes of it. */
+  /** Runs `change` on the caller's pod in one transaction and returns the changed pod. */
   async function changeOwn(
     caller: Caller,
     id: string,
@@ -105,10 +115,12 @@ export function createPods(deps: PodsDeps) {
       });
       const favorites = { name: 'only_favorites', keep: isFavorite };
       const { bookmarked, machine_request_id: requestId } = query;
-      // Lists are polled, seldom by what was noted about nodes.
-      const byNotes = bookmarked !== undefined || requestId !== undefined;
-      const notes = byNotes ? await deps.notesOf(db, caller.accountId, requestId) : NO_NOTES;
-      const predicates: Predicate<PodOnNode>[] = namedPredicates(query, notes);
+      // Lists are polled often, but rarely filtered by annotations.
+      const byAnnotation = bookmarked !== undefined || requestId !== undefined;
+      const annotations = byAnnotation
+        ? await deps.annotationsOf(db, caller.accountId, requestId)
+        : NO_ANNOTATIONS;
+      const predicates: Predicate<PodOnNode>[] = namedPredicates(query, annotations);
       if (query.only_favorites === true) predicates.push(favorites);
       const { items } = filterNodes(pairs, predicates);
       const volumes = await deps.volumesOfPods(
@@ -122,7 +134,7 @@ export function createPods(deps: PodsDeps) {
       return items.map(({ pod, executor }) => {
         const volume = volumes.get(pod.id) ?? null;
         const token = notebookToken(pod);
-        return podRow(pod, executor, clock.now(), token, volume, spent.get(pod.id) ?? 0);
+        return podResponse(pod, executor, clock.now(), token, volume, spent.get(pod.id) ?? 0);
       });
     },
 
@@ -151,7 +163,7 @@ export function createPods(deps: PodsDeps) {
       return row;
     },
 
-    /** Legacy un-rent: the caller's only pod on a node. */
+    /** Removes the caller's only pod on a node, for DELETE /executors/{id}/rent. */
     async removeOnly(caller: Caller, executorId: string): Promise<PodListItemResponse> {
       const [pod, ...others] = await listLiveOn(db, caller.identity.accountId, executorId);
       if (pod === undefined) throw podNotFound(`You have no pod on node ${executorId}`);
@@ -164,9 +176,8 @@ export function createPods(deps: PodsDeps) {
     },
 
     /**
-     * The same container again, unless the pod's template is the account's own and was changed since: then a
-     * container of the new template takes its place (PUT /templates/{id}, then reboot). Throws `bad_request` for a
-     * `volumeId` that is not that of the pod's volume.
+     * Restarts the container. If the pod's template is the account's own and has changed, a container of the changed
+     * template takes its place. Throws `bad_request` if `volumeId` is not the pod's volume.
      */
     async reboot(
       caller: Caller,
@@ -182,21 +193,26 @@ export function createPods(deps: PodsDeps) {
       return row;
     },
 
-    /** In force on the node a moment later, for new logins; nothing restarts. */
+    /** The keys apply to new logins after the next sync; nothing restarts. */
     async addSshKeys(caller: Caller, id: string, request: AddSshKeysRequest) {
       const answer = await db.transaction().execute(async (tx) => {
         const pod = await requireOwnPod(tx, caller.identity.accountId, id, clock.now());
-        const { added, alreadyPresent, ...done } = await addKeys(tx, pod, request, clock.now());
+        const { added, alreadyPresent, ...done } = await addSshKeysTo(
+          tx,
+          pod,
+          request,
+          clock.now(),
+        );
         return { ...(await rowOf(tx, done.pod)), added, already_present: alreadyPresent };
       });
       deps.wake(answer.executor_id);
       return answer;
     },
 
-    /** Begins on the node a moment later; the row tells how it went. */
+    /** The server starts with the next sync; the pod shows the outcome. */
     async installJupyter(caller: Caller, id: string, port: number): Promise<PodListItemResponse> {
       const row = await changeOwn(caller, id, (tx, pod) =>
-        askForNotebook(tx, pod, port, clock.now()),
+        requestNotebook(tx, pod, port, clock.now()),
       );
       deps.wake(row.executor_id);
       return row;
@@ -205,13 +221,13 @@ export function createPods(deps: PodsDeps) {
     like: (caller: Caller, id: string) =>
       changeOwn(caller, id, async (tx, pod) => {
         const change = { is_favorite: pod.is_favorite === 1 ? 0 : 1 } as const;
-        await changeUnlessGoing(tx, pod, change);
+        await changeUnlessRemoving(tx, pod, change);
         return { ...pod, ...change };
       }),
 
     scheduleRemoval: (caller: Caller, id: string, time: string) =>
       changeOwn(caller, id, (tx, pod) => {
-        const removalAt = removalTimeOf(time, clock.now());
+        const removalAt = parseRemovalTime(time, clock.now());
         return scheduleRemoval(tx, deps, pod, { actor: caller.actor, removalAt });
       }),
 
@@ -223,7 +239,30 @@ export function createPods(deps: PodsDeps) {
         return scheduleRemoval(tx, deps, pod, { actor: caller.actor, removalAt: null });
       }),
 
-    /** Oldest first, of ended pods as well. */
+    /** Pods that have ended, the latest end first. A failed creation is listed once its node has removed it. */
+    async history(
+      { accountId }: UserIdentity,
+      { page, limit }: PodHistoryQuery,
+    ): Promise<PodHistoryResponse> {
+      const offset = (page - 1) * limit;
+      const pods = await listEnded(db, accountId, { offset, limit });
+      const executors = await findExecutors(db, [...new Set(pods.map((pod) => pod.executor_id))]);
+      const byId = new Map(executors.map((executor) => [executor.id, executor]));
+      const spent = await spentOf(
+        db,
+        pods.map(({ id }) => id),
+      );
+      const items = pods.flatMap((pod) => {
+        const executor = byId.get(pod.executor_id);
+        if (executor === undefined || pod.ended_at === null) return [];
+        const row = podResponse(pod, executor, clock.now(), NO_TOKEN, null, spent.get(pod.id) ?? 0);
+        return [{ ...row, deleted_at: naiveUtc(pod.ended_at) }];
+      });
+      const total = await countEnded(db, accountId);
+      return { items, total, page, limit, has_next: offset + limit < total };
+    },
+
+    /** Oldest first. Pods that have ended have events too. */
     async events(caller: UserIdentity, id: string, query: EventsQuery): Promise<AccountEvent[]> {
       await requireAnyOwnPod(db, caller.accountId, id);
       return listPodEvents(db, id, query);

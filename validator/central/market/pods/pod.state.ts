@@ -1,4 +1,7 @@
-/** The states of a pod, the moves between them and their names on the wire (marketplace reference 6). Pure. */
+/**
+ * States of a pod, the moves between them and their names on the wire. The README of this folder has the diagram.
+ * Pure.
+ */
 
 export const POD_STATES = [
   'pending',
@@ -19,25 +22,25 @@ export const POD_STATES = [
 ] as const;
 export type PodState = (typeof POD_STATES)[number];
 
-/** Before the first `running`: all of them are PENDING on the wire, told apart by the phase. */
+/** States before the first `running`; all are PENDING on the wire and differ by phase. */
 export const CREATION_STATES = ['pending', 'building', 'pulling', 'starting', 'restoring'] as const;
 
-/** States whose time costs money. */
+/** States that are charged. */
 export const BILLABLE_STATES = ['running', 'rebooting'] as const;
 
-/** Where a pod waits for its agent to get further: it is looked at often. */
+/** States in which a pod waits for its agent, which is therefore polled often. */
 export const TRANSITIONAL_STATES: readonly PodState[] = [
   ...CREATION_STATES,
   'rebooting',
   'deleting',
 ];
 
-/** Settled on the row; only the removal is left to do. */
+/** States in which only the removal is left to do. */
 export const REMOVAL_STATES: readonly PodState[] = ['creation_failed', 'deleting'];
 
 const CREATION_EXITS = ['running', 'creation_failed', 'deleting'] as const;
 
-/** Every allowed move. Ended pods are left alone. */
+/** Every allowed move. */
 const MOVES: Record<PodState, readonly PodState[]> = {
   pending: ['building', 'pulling', 'starting', 'restoring', ...CREATION_EXITS],
   building: ['pending', 'pulling', 'starting', 'restoring', ...CREATION_EXITS],
@@ -45,7 +48,7 @@ const MOVES: Record<PodState, readonly PodState[]> = {
   starting: ['pending', 'building', 'pulling', 'restoring', ...CREATION_EXITS],
   restoring: ['pending', 'building', 'pulling', 'starting', ...CREATION_EXITS],
   running: ['rebooting', 'stopped', 'unknown', 'broken', 'failed', 'deleting'],
-  // Not to unknown, which looks like running: a reboot that nobody can follow is still one.
+  // A rebooting pod whose node is silent stays `rebooting`; only its phase becomes `unreachable`.
   rebooting: ['running', 'reboot_failed', 'stopped', 'failed', 'broken', 'deleting'],
   reboot_failed: ['rebooting', 'running', 'deleting'],
   unknown: ['running', 'rebooting', 'failed', 'broken', 'deleting'],
@@ -57,12 +60,11 @@ const MOVES: Record<PodState, readonly PodState[]> = {
   deleted: [],
 };
 
-/** Whether the move is in the table. */
 export function mayMove(from: PodState, to: PodState): boolean {
   return MOVES[from].includes(to);
 }
 
-/** Every state from which `to` can be entered: the condition of an update that makes the move. */
+/** The states from which a pod can move to `to`. */
 export function sourcesOf(to: PodState): PodState[] {
   return POD_STATES.filter((from) => mayMove(from, to));
 }
@@ -99,12 +101,11 @@ const WIRE: Record<PodState, WireStatus> = {
   deleted: 'DELETED',
 };
 
-/** The status that clients see. */
 export function wireStatus(state: PodState): WireStatus {
   return WIRE[state];
 }
 
-/** The finer name beside the status. */
+/** Finer than the status. */
 export const WIRE_PHASES = [
   'queued',
   'building',
@@ -138,14 +139,13 @@ const PHASES: Record<PodState, WirePhase | null> = {
   deleted: null,
 };
 
-/** The phase that clients see. */
 export function wirePhase(state: PodState): WirePhase | null {
   return PHASES[state];
 }
 
-/** A state read from the database, where it is text. */
+/** Parses a state stored as text. Throws for an unknown one. */
 export function podStateOf(text: string): PodState {
-  const state = POD_STATES.find((known) => known === text);
-  if (state === undefined) throw new Error(`the pod state ${text} is unknown`);
-  return state;
+  const found = POD_STATES.find((state) => state === text);
+  if (found === undefined) throw new Error(`unknown pod state ${text}`);
+  return found;
 }

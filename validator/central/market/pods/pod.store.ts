@@ -1,5 +1,4 @@
-/** All queries on pods. A state is changed only where the row still is in a state that allows it. */
-
+/** All queries on pods. A state changes only if the row is still in a state that allows the move. */
 import type { Updateable } from 'kysely';
 import { followPod, type Metered } from '../../money/metering/usage.service.ts';
 import { insertOne, prepared, type Slots } from '../../platform/database/prepared.ts';
@@ -7,13 +6,11 @@ import type { PodsTable } from '../../platform/database/tables/market.ts';
 import type { Db, Pod } from '../../platform/database/tables.ts';
 import { CREATION_STATES, POD_STATES, type PodState, sourcesOf } from './pod.state.ts';
 
-/** Columns of a pod but its state, which `movePod` alone writes. */
+/** Columns of a pod except its state, which only `movePod` writes. */
 export type PodChange = Omit<Updateable<PodsTable>, 'state'> & { state?: never };
 
-/** Where every pod begins. */
 export type NewPod = Pod & { state: 'pending' };
 
-/** Stores a new pod. */
 export async function insertPod(db: Db, pod: NewPod): Promise<void> {
   await insertOne(db, 'pods', pod);
 }
@@ -22,12 +19,14 @@ const byId = prepared((db, { id }: Slots<{ id: string }>) =>
   db.selectFrom('pods').selectAll().where('id', '=', id),
 );
 
-/** In any state, ended ones included. */
+/** Finds a pod in any state, ended ones included. */
 export async function findPod(db: Db, id: string): Promise<Pod | undefined> {
   return (await byId(db, { id })).rows[0];
 }
 
-/** What an account sees in its list; failed creations while they failed after `failedSinceMs`. Newest first. */
+/**
+ * Pods in an account's list: not ended, and failed creations only if they failed after `failedSinceMs`. Newest first.
+ */
 export async function listVisible(
   db: Db,
   accountId: string,
@@ -60,8 +59,8 @@ export async function listLiveOn(db: Db, accountId: string, executorId: string):
     .execute();
 }
 
-/** Everything on a node that has not ended. */
-export async function listAliveOn(db: Db, executorId: string): Promise<Pod[]> {
+/** Pods on a node that have not ended. */
+export async function listUnendedOn(db: Db, executorId: string): Promise<Pod[]> {
   return db
     .selectFrom('pods')
     .selectAll()
@@ -71,8 +70,8 @@ export async function listAliveOn(db: Db, executorId: string): Promise<Pod[]> {
     .execute();
 }
 
-/** Everything on a node that nobody has asked to remove. */
-export async function listStayingOn(db: Db, executorId: string): Promise<Pod[]> {
+/** Pods on a node whose removal was not requested. */
+export async function listKeptOn(db: Db, executorId: string): Promise<Pod[]> {
   return db
     .selectFrom('pods')
     .selectAll()
@@ -84,7 +83,7 @@ export async function listStayingOn(db: Db, executorId: string): Promise<Pod[]> 
     .execute();
 }
 
-/** Nodes with pods that have not ended, or that ended after `endedSinceMs`: those may still be there; and with copies of volumes. */
+/** Nodes with copies of volumes, or with pods that have not ended or that ended after `endedSinceMs`. */
 export async function listBusyExecutorIds(db: Db, endedSinceMs: number): Promise<string[]> {
   const rows = await db
     .selectFrom('pods')
@@ -96,7 +95,7 @@ export async function listBusyExecutorIds(db: Db, endedSinceMs: number): Promise
   return rows.map((row) => row.executor_id);
 }
 
-/** Changes a pod that is in one of `states`, stays there, and has not ended; false when it is not. */
+/** Changes a pod without moving it. False if it has ended or is in none of `states`. */
 export async function changePod(
   db: Db,
   id: string,
@@ -106,13 +105,12 @@ export async function changePod(
   return updateIn(db, id, states, change);
 }
 
-/** A change that comes with a move, at the time of its `updated_at`. */
+/** Columns written together with a move; `updated_at` is the time of the move. */
 export type PodMove = PodChange & { updated_at: number };
 
 /**
- * Moves a pod that has not ended to `to`: from where the table of pod.state.ts lets it, and of those from
- * `from` alone where that is given. False when the pod is elsewhere. Its meter follows: no state is written
- * anywhere else, so none is left unmetered.
+ * Moves a pod that has not ended to `to`, from a state that pod.state.ts allows and, if given, that is in `from`.
+ * Returns false for a pod in another state. Metering follows every move, because no other function writes states.
  */
 export async function movePod(
   tx: Db,
@@ -144,7 +142,7 @@ async function updateIn(
   return done.numUpdatedRows > 0n;
 }
 
-/** Ends a pod that is being removed: false when it is not, or has ended already. */
+/** Ends a pod that is being removed. False if it is not being removed or has ended. */
 export async function endPod(
   db: Db,
   id: string,
@@ -161,13 +159,13 @@ const launches = prepared((db, { executorId, limit }: Launches) =>
     .select(['image_key', 'created_at', 'first_running_at'])
     .where('executor_id', '=', executorId)
     .where('first_running_at', 'is not', null)
-    // Any other may have been changed before it ran.
+    // Later generations may have been changed before they ran.
     .where('generation', '=', 1)
     .orderBy('first_running_at', 'desc')
     .limit(limit),
 );
 
-/** What ran first in the latest pods of a node that ever ran, and how long after the rent. */
+/** First images of the latest pods of a node that ever ran, and the time from rent to running. */
 export async function listLaunches(
   db: Db,
   executorId: string,
@@ -180,7 +178,7 @@ export async function listLaunches(
   }));
 }
 
-/** Raises what the agent has acknowledged, never lowers it. */
+/** Raises the acknowledged generation, never lowers it. */
 export async function acknowledgeGeneration(db: Db, id: string, generation: number): Promise<void> {
   await db
     .updateTable('pods')
@@ -190,12 +188,12 @@ export async function acknowledgeGeneration(db: Db, id: string, generation: numb
     .execute();
 }
 
-/** Whether a pod is still on its way to its first `running`. */
+/** Returns true before the pod's first `running`. */
 export function isBeingCreated(pod: Pod): boolean {
   return CREATION_STATES.some((state) => state === pod.state);
 }
 
-/** Pods of anybody that still have, or may have, something on a node. */
+/** Pods of all accounts that have, or may have, something on a node. */
 export async function listUnended(db: Db, limit: number): Promise<Pod[]> {
   return db
     .selectFrom('pods')
@@ -207,7 +205,7 @@ export async function listUnended(db: Db, limit: number): Promise<Pod[]> {
     .execute();
 }
 
-/** An account's pods that nobody has asked to remove. */
+/** An account's pods whose removal was not requested. */
 export async function listLiveOf(db: Db, accountId: string): Promise<Pod[]> {
   return db
     .selectFrom('pods')
@@ -217,4 +215,33 @@ export async function listLiveOf(db: Db, accountId: string): Promise<Pod[]> {
     .where('delete_requested_at', 'is', null)
     .orderBy('created_at')
     .execute();
+}
+
+/** An account's pods that have ended, the latest end first. */
+export async function listEnded(
+  db: Db,
+  accountId: string,
+  { offset, limit }: { offset: number; limit: number },
+): Promise<Pod[]> {
+  return db
+    .selectFrom('pods')
+    .selectAll()
+    .where('account_id', '=', accountId)
+    .where('ended_at', 'is not', null)
+    .orderBy('ended_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(limit)
+    .offset(offset)
+    .execute();
+}
+
+/** The number of an account's pods that have ended. */
+export async function countEnded(db: Db, accountId: string): Promise<number> {
+  const row = await db
+    .selectFrom('pods')
+    .select((select) => select.fn.countAll<number>().as('count'))
+    .where('account_id', '=', accountId)
+    .where('ended_at', 'is not', null)
+    .executeTakeFirstOrThrow();
+  return Number(row.count);
 }

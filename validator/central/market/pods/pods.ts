@@ -6,29 +6,24 @@ import { createDockerLogins } from '../../accounts/registry-logins/docker-creden
 import type { CentralDeps } from '../../platform/central-deps.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { Processes } from '../../platform/processes.ts';
-import type { NotesOf } from '../executors/node-notes.ts';
-import { registerGpuUtilization } from './gpu-utilization.routes.ts';
+import type { AnnotationsOf } from '../executors/node-annotations.ts';
 import { createGpuUtilizations } from './gpu-utilization.ts';
-import { createNotebookTokens } from './notebook-token.ts';
 import { registerPodRoutes } from './pod.routes.ts';
 import { createPods, type PodsDeps, type VolumesOfPods } from './pod.service.ts';
-import { createPodClearance } from './pod-clearance.ts';
-import { registerPodEditRoutes } from './pod-edit.routes.ts';
+import { podDueHandlers } from './pod-due-handlers.ts';
 import { createPodEdits } from './pod-edit.service.ts';
-import { registerPodHistoryRoutes } from './pod-history.routes.ts';
-import { createPodHistory } from './pod-history.service.ts';
+import { createNotebookTokens } from './pod-notebook.ts';
+import { createPodCleanup } from './pod-removal.ts';
 import { createPodSyncJob } from './pod-sync.job.ts';
 import type { SyncDeps } from './pod-sync.ts';
-import { podDueHandlers } from './pod-upkeep.ts';
-import { createSharedTurns } from './shared-turns.ts';
-import { createLocalTurns } from './sync-turns.ts';
+import { createLocalSyncQueue, createSharedSyncQueue } from './sync-queue.ts';
 
 /** Between two removals of queue entries for nodes without pods. */
 const SWEEP_INTERVAL_MS = 600_000;
 
 export type PodPartsDeps = Pick<SyncDeps, 'operations' | 'volumes' | 'inMaintenance'> & {
   processes: Processes;
-  notesOf: NotesOf;
+  annotationsOf: AnnotationsOf;
   volumesOfPods: VolumesOfPods;
   detachVolume(tx: Db, podId: string): Promise<void>;
   backupConfigOf: PodsDeps['backupConfigOf'];
@@ -36,12 +31,12 @@ export type PodPartsDeps = Pick<SyncDeps, 'operations' | 'volumes' | 'inMaintena
 
 export function createPodParts({ ports, mails, notifier }: CentralDeps, parts: PodPartsDeps) {
   const { db, clock, random, log, agents, secret } = ports;
-  const { processes, notesOf, volumesOfPods } = parts;
+  const { processes, annotationsOf, volumesOfPods } = parts;
   const notebookToken = createNotebookTokens(secret);
   const wake = (executorId: string): void => sync.wake(executorId);
-  const turns = isPostgres(db)
-    ? createSharedTurns({ db, clock, processes })
-    : createLocalTurns({ db, clock });
+  const queue = isPostgres(db)
+    ? createSharedSyncQueue({ db, clock, processes })
+    : createLocalSyncQueue({ db, clock });
   const sync = createPodSyncJob({
     db,
     clock,
@@ -50,7 +45,7 @@ export function createPodParts({ ports, mails, notifier }: CentralDeps, parts: P
     agents,
     mails,
     notebookToken,
-    turns,
+    queue,
     loginOf: createDockerLogins(ports),
     operations: parts.operations,
     volumes: parts.volumes,
@@ -64,7 +59,7 @@ export function createPodParts({ ports, mails, notifier }: CentralDeps, parts: P
     random,
     wake,
     notebookToken,
-    notesOf,
+    annotationsOf,
     volumesOfPods,
     backupConfigOf: parts.backupConfigOf,
   });
@@ -74,29 +69,26 @@ export function createPodParts({ ports, mails, notifier }: CentralDeps, parts: P
     pods,
     dueHandlers: podDueHandlers({ clock, random, wake, mails }),
 
-    /** Removes every pod on the market and counts those that remain. */
-    clearance: createPodClearance({ db, clock, random, wake }),
+    cleanup: createPodCleanup({ db, clock, random, wake }),
 
     /** Queues an immediate sync of this executor. */
     wake,
 
     /** Routes below /api. */
     register(api: HttpServer): void {
-      registerPodRoutes(api, pods);
-      registerPodEditRoutes(api, edits);
-      registerPodHistoryRoutes(api, createPodHistory({ db, clock }));
-      registerGpuUtilization(api, createGpuUtilizations({ db, clock, agents }));
+      const gpuUtilization = createGpuUtilizations({ db, clock, agents });
+      registerPodRoutes(api, { pods, edits, gpuUtilization });
     },
 
     /** One pass of the sync over everything due: tests call it instead of `start`. */
     syncOnce: () => sync.runOnce(),
 
     /** Milliseconds since the sync last polled its queue. */
-    sincePollMs: sync.sinceLookMs,
+    sincePollMs: sync.sincePollMs,
 
     start(): { stop(): Promise<void> } {
       sync.start();
-      const stopListening = notifier.onNotify('sync', () => sync.look());
+      const stopListening = notifier.onNotify('sync', () => sync.poll());
       const sweep = startLoop({
         clock,
         intervalMs: SWEEP_INTERVAL_MS,

@@ -1,18 +1,17 @@
-/** Which GPU counts a node rents (marketplace reference 1.11). Pure. */
+/** Checks the number of GPUs that a rental requests. Pure. */
 import { ApiError, type ErrorCode } from '#shared/runtime/errors.ts';
 
 export type GpuOffer = {
   total: number;
   free: number;
-  /** Null: the whole node only. */
+  /** Null: the node is rented only as a whole. */
   minimum: number | null;
   canSplit: boolean;
 };
 
-/** What stands against a count, in the words of the refusal. */
 export type GpuRefusal = { code: ErrorCode; message: string; hint?: string };
 
-/** The count to rent; throws the refusal of the first matching row. `requested` null means all of them. */
+/** The number of GPUs to rent; null requests all. Throws the first refusal. */
 export function chooseGpuCount(requested: number | null, offer: GpuOffer): number {
   const count = requested ?? offer.total;
   const refusal = refusalOf(count, offer);
@@ -21,7 +20,7 @@ export function chooseGpuCount(requested: number | null, offer: GpuOffer): numbe
   throw new ApiError(code, message, hint === undefined ? {} : { hint });
 }
 
-/** Null for a count that the node rents now. */
+/** Null for a count that can be rented now. */
 export function refusalOf(count: number, offer: GpuOffer): GpuRefusal | null {
   const { total, free, minimum, canSplit } = offer;
   if (count > total) {

@@ -1,41 +1,39 @@
-/** Renting the best node that meets a specification, all in one transaction (contract 4.2, marketplace reference 1.9). */
+/** Rents the best node that meets a specification, in one transaction. */
 
 import { microToUsd } from '#shared/api/money.ts';
 import { ApiError, type ErrorCode } from '#shared/runtime/errors.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { inSavepoint, lockRow, rehearse } from '../../platform/database/transactions.ts';
-import { executorRow, gpuTotalOf, locationOf, machineNameOf } from '../executors/executor.row.ts';
 import {
   countPresent,
   findOnMarket,
   type MarketNode,
   requireExecutor,
 } from '../executors/executor.service.ts';
-import { type NotesOf, personalMembers } from '../executors/node-notes.ts';
+import {
+  executorResponse,
+  gpuTotalOf,
+  locationOf,
+  machineNameOf,
+} from '../executors/executor-response.ts';
+import { type AnnotationsOf, personalFields } from '../executors/node-annotations.ts';
 import type {
   NodeSpec,
   RentBySpecRequest,
   RentBySpecResponse,
+  RentExecutorResponse,
   SpecAlternative,
-} from './rent-by-spec.schemas.ts';
-import type { RentExecutorResponse } from './rental.schemas.ts';
-import {
-  type RentDeps,
-  type RentRequest,
-  rentIn,
-  requireOneImage,
-  requireVerified,
-} from './rental.service.ts';
-import { restoreWish } from './rental-restore.ts';
+} from './rental.schemas.ts';
+import { type RentDeps, type RentRequest, rentIn, requireVerified } from './rental.service.ts';
+import { refuseUnavailable, requireOneImage, restoreRequestOf } from './rental-request.ts';
 import { constraintsOf, gpusFor } from './spec-constraints.ts';
 import { matchSpec, type NoMatch } from './spec-match.ts';
-import { refuseUnavailable } from './unavailable-fields.ts';
 
-/** Nodes that one request tries, when others take them away before its eyes. */
+/** Largest number of nodes tried when other rentals are faster. */
 const MAX_ATTEMPTS = 10;
 const MAX_ALTERNATIVES = 5;
 
-/** What a rental is refused with because the node is not what it was when it was chosen. */
+/** Errors of a node that has changed since it was chosen. */
 const LOST_RACE: ReadonlySet<ErrorCode> = new Set([
   'node_not_found',
   'node_not_verified',
@@ -49,11 +47,11 @@ const LOST_RACE: ReadonlySet<ErrorCode> = new Set([
 
 export type RentBySpec = Omit<RentRequest, 'executorId' | 'body'> & { body: RentBySpecRequest };
 
-export type RentBySpecDeps = RentDeps & { notesOf: NotesOf };
+export type RentBySpecDeps = RentDeps & { annotationsOf: AnnotationsOf };
 
 /**
- * Rents in `tx` one of the nodes that had room just now, given cheapest first; a dry run does the same and undoes
- * it, so that it promises nothing that a rental refuses. Throws 409 `no_executor_matches_spec`.
+ * Rents one of the nodes in `market`, which are sorted by price. A dry run does the same and rolls back, so it never
+ * promises a rental that would be refused. Throws 409 `no_executor_matches_spec`.
  */
 export async function rentBySpecIn(
   tx: Db,
@@ -64,7 +62,7 @@ export async function rentBySpecIn(
   const { body } = request;
   refuseUnavailable(body);
   requireOneImage(body);
-  restoreWish(body);
+  restoreRequestOf(body);
   await requireVerified(tx, request.identity);
   const survivors = await candidatesFor(tx, market, body);
   const isDry = body.dry_run === true;
@@ -73,8 +71,8 @@ export async function rentBySpecIn(
   const others = survivors.filter(({ id }) => id !== node.id).slice(0, MAX_ALTERNATIVES);
   const nowMs = deps.clock.now();
   const selected = await requireExecutor(tx, node.id);
-  const notes = await deps.notesOf(tx, request.identity.accountId);
-  const personal = (id: string) => personalMembers(notes, id);
+  const notes = await deps.annotationsOf(tx, request.identity.accountId);
+  const personal = (id: string) => personalFields(notes, id);
   return {
     success: true,
     dry_run: isDry,
@@ -83,14 +81,14 @@ export async function rentBySpecIn(
     pod: isDry ? null : pod,
     template_id: pod.template_id,
     price_per_hour: pod.price,
-    selected_executor: executorRow(selected, { nowMs, summary: false, personal }),
+    selected_executor: executorResponse(selected, { nowMs, summary: false, personal }),
     candidates: survivors.length,
     alternatives_considered: others.map((other) => alternative(other, body)),
     attempts: isDry ? 0 : attempts,
   };
 }
 
-/** The nodes that meet the specification, best first. Throws the 409 that says what left none. */
+/** Nodes that meet the specification, best first. Throws 409 with the constraint that left none. */
 export async function candidatesFor(
   db: Db,
   market: readonly MarketNode[],
@@ -103,8 +101,8 @@ export async function candidatesFor(
 }
 
 /**
- * Rents the first of `survivors` that is still what it was. Where several transactions run at once, another
- * may have taken it since it was read: what a lost attempt did and locked is undone before the next.
+ * Rents the first of `survivors` that still meets the specification. Concurrent rentals may have taken the others;
+ * each failed attempt is rolled back before the next.
  */
 export async function rentFirstOf(
   tx: Db,
@@ -132,7 +130,7 @@ async function rentIfStill(tx: Db, deps: RentDeps, request: RentBySpec, id: stri
   return { node, pod: await rentIn(tx, deps, { ...request, executorId: id }) };
 }
 
-/** The flat members that clients read, beside the envelope's own. */
+/** Clients read these members from the top level of the error. */
 function noExecutorMatches({ message, hint, ...found }: NoMatch): ApiError {
   const flat = { code: 'no_executor_matches_spec', ...found };
   return new ApiError('no_executor_matches_spec', message, { hint, extra: flat, details: flat });

@@ -1,23 +1,30 @@
-/** Renting and the legacy un-rent (contract 4.1). */
+/** Routes that rent a node by id or by specification, and the old route that ends the only rental of a node. */
 import type { HttpServer } from '#shared/http/server.ts';
 import { answerOnce, type OnceDeps } from '../../platform/idempotency/once.ts';
+import { callerOf } from '../../platform/identity.ts';
 import { ExecutorParams } from '../executors/executor.schemas.ts';
-import { callerOf } from '../pods/caller.ts';
+import type { MarketView } from '../executors/executor.service.ts';
 import { PodDeletedResponse } from '../pods/pod.schemas.ts';
 import type { Pods } from '../pods/pod.service.ts';
-import { RentExecutorRequest, RentExecutorResponse } from './rental.schemas.ts';
-import { type RentDeps, rentIn } from './rental.service.ts';
+import { type RentBySpecDeps, rentBySpecIn } from './rent-by-spec.service.ts';
+import {
+  RentBySpecRequest,
+  RentBySpecResponse,
+  RentExecutorRequest,
+  RentExecutorResponse,
+} from './rental.schemas.ts';
+import { rentIn } from './rental.service.ts';
 
 const tags = ['Executors'];
 const config = { auth: 'user' } as const;
 
-export type RentalRoutesDeps = RentDeps &
+export type RentalRoutesDeps = RentBySpecDeps &
   OnceDeps & {
     pods: Pods;
+    view: MarketView;
     wake(executorId: string): void;
   };
 
-/** Registers them. */
 export function registerRentalRoutes(api: HttpServer, deps: RentalRoutesDeps): void {
   const { pods } = deps;
   api.post(
@@ -54,5 +61,37 @@ export function registerRentalRoutes(api: HttpServer, deps: RentalRoutesDeps): v
       ...(await pods.removeOnly(callerOf(request), request.params.executor_uuid)),
       success: true as const,
     }),
+  );
+  api.post(
+    '/executors/rent-by-spec',
+    {
+      config: { ...config, once: 'rent-by-spec' },
+      schema: {
+        tags,
+        body: RentBySpecRequest,
+        response: { 200: RentBySpecResponse },
+      },
+    },
+    async (request, reply) => {
+      const caller = callerOf(request);
+      // Read before the transaction: a node that was rented since is detected by the attempt to rent it.
+      const market = (await deps.view.offers()).nodes.map(({ node }) => node);
+      let rentedNode: string | null = null;
+      const isRented = await answerOnce(
+        deps,
+        { request, reply },
+        {
+          schema: RentBySpecResponse,
+          effects: async (tx) => {
+            const rental = { ...caller, body: request.body };
+            const rented = await rentBySpecIn(tx, deps, rental, market);
+            rentedNode = rented.pod === null ? null : rented.selected_executor.id;
+            return rented;
+          },
+        },
+      );
+      if (isRented && rentedNode !== null) deps.wake(rentedNode);
+      return reply;
+    },
   );
 }

@@ -1,6 +1,7 @@
-/** What renting takes and answers (contract 4.1). */
+/** Requests and responses of the rental routes. */
 import { z } from 'zod';
 import { displayName, Uuid } from '../../platform/wire.ts';
+import { ExecutorDetailResponse } from '../executors/executor.schemas.ts';
 import { PodListItemResponse, podLimits } from '../pods/pod.schemas.ts';
 
 const MAX_PORTS = 64;
@@ -9,7 +10,7 @@ const MAX_KEY_CHARS = 16_384;
 
 const PublicKey = z.string().max(MAX_KEY_CHARS);
 
-/** No member has a default: the idempotency fingerprint covers what was sent. Null means absent. */
+/** No member has a default, because the idempotency fingerprint covers the request as sent. Null means absent. */
 export const RentExecutorRequest = z
   .object({
     pod_name: displayName(100),
@@ -35,3 +36,78 @@ export const RentExecutorResponse = z
   .object({ ...PodListItemResponse.shape, success: z.literal(true), pod_id: z.uuid() })
   .meta({ id: 'RentExecutorResponse' });
 export type RentExecutorResponse = z.output<typeof RentExecutorResponse>;
+
+const MAX_NAME = 200;
+const Amount = z.number().min(0);
+const Count = z.int().min(0);
+const Name = z.string().trim().min(1).max(MAX_NAME);
+
+/** No member has a default, because the idempotency fingerprint covers the request as sent. GB are 10^9 bytes. */
+export const RentBySpecRequest = z
+  .object({
+    ...RentExecutorRequest.shape,
+    gpu_type: Name.nullish(),
+    min_vram_gb: Amount.nullish(),
+    min_cpus: Count.nullish(),
+    min_ram_gb: Amount.nullish(),
+    /** Free space on the node's disk. */
+    min_disk_gb: Amount.nullish(),
+    min_download_mbps: Amount.nullish(),
+    min_ports: Count.nullish(),
+    max_price_per_gpu_hour: Amount.nullish(),
+    /** Code or name. */
+    country: Name.nullish(),
+    docker_in_docker: z.boolean().nullish(),
+    dry_run: z.boolean().nullish(),
+  })
+  .meta({ id: 'RentBySpecRequest' });
+export type RentBySpecRequest = z.output<typeof RentBySpecRequest>;
+
+/** Members of the request that select nodes. */
+export type NodeSpec = Pick<
+  RentBySpecRequest,
+  | 'gpu_type'
+  | 'gpu_count'
+  | 'min_vram_gb'
+  | 'min_cpus'
+  | 'min_ram_gb'
+  | 'min_disk_gb'
+  | 'min_download_mbps'
+  | 'min_ports'
+  | 'max_price_per_gpu_hour'
+  | 'country'
+  | 'docker_in_docker'
+>;
+
+const SpecAlternative = z.object({
+  id: z.uuid(),
+  machine_name: z.string(),
+  gpu_count: z.int(),
+  available_gpu_count: z.int(),
+  price_per_gpu: z.number(),
+  /** Price of the requested rental. */
+  price_per_hour: z.number(),
+  download_mbps: z.number().nullable(),
+  country_code: z.string().nullable(),
+});
+export type SpecAlternative = z.output<typeof SpecAlternative>;
+
+export const RentBySpecResponse = z
+  .object({
+    success: z.literal(true),
+    dry_run: z.boolean(),
+    pod_id: z.uuid().nullable(),
+    id: z.uuid().nullable(),
+    pod: PodListItemResponse.nullable(),
+    template_id: z.uuid().nullable(),
+    price_per_hour: z.number(),
+    selected_executor: ExecutorDetailResponse,
+    /** Number of nodes that meet the specification. */
+    candidates: z.int(),
+    /** The next best nodes. */
+    alternatives_considered: z.array(SpecAlternative),
+    /** Number of nodes tried. */
+    attempts: z.int(),
+  })
+  .meta({ id: 'RentBySpecResponse' });
+export type RentBySpecResponse = z.output<typeof RentBySpecResponse>;

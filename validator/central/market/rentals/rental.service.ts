@@ -1,4 +1,4 @@
-/** Renting: every check and every effect in one transaction (design, "Rent"; marketplace reference 1.1). */
+/** Rents GPUs of a node: every check and every effect in one transaction. */
 
 import { microOrNull } from '#shared/api/money.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -13,31 +13,33 @@ import { requireFloor } from '../../money/balance/balance.service.ts';
 import { fundsLowered, settledFirst } from '../../money/metering/settled-first.ts';
 import type { Db, Pod, Template } from '../../platform/database/tables.ts';
 import { lockRow } from '../../platform/database/transactions.ts';
-import type { Actor, UserIdentity } from '../../platform/identity.ts';
-import { gpuTotalOf, inventoryOf } from '../executors/executor.row.ts';
+import type { Actor, Caller, UserIdentity } from '../../platform/identity.ts';
 import { type ExecutorEntry, requireExecutor, reserveGpus } from '../executors/executor.service.ts';
+import { gpuTotalOf, inventoryOf } from '../executors/executor-response.ts';
 import { imageKeyOf } from '../executors/launch-estimate.ts';
 import { isLeaving } from '../executors/notice-period.ts';
-import type { Caller } from '../pods/caller.ts';
 import { expectationAtRent } from '../pods/launch-eta.ts';
-import { podRow } from '../pods/pod.row.ts';
 import type { PodSshKey } from '../pods/pod.schemas.ts';
 import { insertPod, type NewPod } from '../pods/pod.service.ts';
 import { wirePhase } from '../pods/pod.state.ts';
-import { setRemovalDue } from '../pods/pod-dues.ts';
-import { holdFor } from '../pods/pod-hold.ts';
-import { NOTEBOOK_PORT, newNotebook } from '../pods/pod-notebook.ts';
+import { placePodHold } from '../pods/pod-hold.ts';
+import { NOTEBOOK_PORT, notebookColumns } from '../pods/pod-notebook.ts';
+import { removalAfter, setRemovalDue } from '../pods/pod-removal.ts';
+import { podResponse } from '../pods/pod-response.ts';
 import { podSpecFor } from '../pods/pod-spec.ts';
-import { removalAfter } from '../pods/removal-time.ts';
-import { toTemplateRow } from '../templates/template.service.ts';
+import { templateResponse } from '../templates/template.service.ts';
 import { markTemplateRented, templateForRent } from '../templates/template-use.service.ts';
-import { attachVolume, volumeForRent } from '../volumes/volume.attach.ts';
-import { dockerfileTemplate, NO_TEMPLATE_ID } from './dockerfile-template.ts';
+import { attachVolume, volumeForRent } from '../volumes/volume-attachment.ts';
 import { chooseGpuCount } from './gpu-choice.ts';
 import type { RentExecutorRequest, RentExecutorResponse } from './rental.schemas.ts';
-import { chosenKeys } from './rental-keys.ts';
-import { restoreWish } from './rental-restore.ts';
-import { refuseUnavailable } from './unavailable-fields.ts';
+import {
+  chosenKeys,
+  dockerfileTemplate,
+  NO_TEMPLATE_ID,
+  refuseUnavailable,
+  requireOneImage,
+  restoreRequestOf,
+} from './rental-request.ts';
 
 export type RentRequest = {
   executorId: string;
@@ -46,13 +48,13 @@ export type RentRequest = {
   actor: Actor;
 };
 
-/** A pod that has just been rented has no notebook server to enter yet. */
+/** A new pod has no notebook server yet. */
 const NO_TOKEN = '';
 
 export type RentDeps = {
   clock: Clock;
   random: Random;
-  /** What follows when an account has less than before. */
+  /** Called when an account has spent money. */
   afterSpend(tx: Db, accountId: string): Promise<void>;
   beginRestore: BeginRestore;
 };
@@ -64,8 +66,8 @@ export type BeginRestore = (
 ) => Promise<unknown>;
 
 /**
- * Rents in `tx`, or throws the first refusal: what is wrong with the body in itself, an account that may not rent at all, a
- * node that nobody may rent, GPUs that it has not free, money that it costs, and then what else the request lacks.
+ * Rents in `tx`, or throws the first refusal, in this order: the body itself, the account, the node, its free GPUs, the
+ * balance, and then the template, the keys, the termination time and the volume.
  */
 export async function rentIn(
   tx: Db,
@@ -74,7 +76,7 @@ export async function rentIn(
 ): Promise<RentExecutorResponse> {
   refuseUnavailable(body);
   requireOneImage(body);
-  const restore = restoreWish(body);
+  const restore = restoreRequestOf(body);
   await requireVerified(tx, identity);
   const nowMs = deps.clock.now();
   await lockRow(tx, 'executors', executorId);
@@ -86,7 +88,7 @@ export async function rentIn(
     minimum: executor.min_gpu_count,
     canSplit: executor.can_split === 1,
   });
-  // No other rental leans on the same money meanwhile.
+  // Locks the account so that concurrent rentals cannot spend the same balance.
   const account = await holdAccount(tx, identity);
   const price = executor.price_uusd_per_gpu_hour;
   const settled = await settledFirst(tx, account.id, nowMs);
@@ -123,21 +125,23 @@ export async function rentIn(
   });
   const pod: NewPod = {
     ...newPod(executor, template, keys, nowMs),
-    ...newNotebook(notebookPort),
+    ...notebookColumns(notebookPort),
     ...(await expectationAtRent(tx, executor.id, { image: spec.image, template, nowMs })),
     id: podId,
     template_id: dockerfile === undefined ? template.id : NO_TEMPLATE_ID,
     account_id: account.id,
     pod_name: body.pod_name,
     gpu_count: gpus,
-    hold_id: await holdFor(tx, podId, settled, hold, { actor, nowMs }),
+    hold_id: await placePodHold(tx, podId, settled, hold, { actor, nowMs }),
     spec_json: JSON.stringify(spec),
     image_key: imageKeyOf(spec.image),
     removal_at: removalAt,
     termination_hours: hours,
     max_spend_uusd: microOrNull(body.max_spend_usd),
     idle_shutdown_minutes: body.idle_shutdown_minutes ?? null,
-    ...{ idle_from: null, idle_stop_at: null, idle_until: null },
+    idle_from: null,
+    idle_stop_at: null,
+    idle_until: null,
     enable_volume_encryption: body.enable_volume_encryption === true ? 1 : 0,
     source: identity.source,
     client_version: identity.clientVersion,
@@ -162,15 +166,15 @@ export async function rentIn(
     const caller = { identity, actor };
     await deps.beginRestore(tx, { pod, caller, request: restore, occasion: 'STARTUP' });
   }
-  const taken = { ...executor, slots_free: executor.slots_free - gpus };
-  return { ...podRow(pod, taken, nowMs, NO_TOKEN, volume, 0), success: true, pod_id: podId };
+  const rented = { ...executor, slots_free: executor.slots_free - gpus };
+  return { ...podResponse(pod, rented, nowMs, NO_TOKEN, volume, 0), success: true, pod_id: podId };
 }
 
-/** On the market, as far as its provider and its validator are concerned. */
+/** Throws unless provider and validator offer the node. */
 async function requireRentable(tx: Db, id: string, nowMs: number): Promise<ExecutorEntry> {
   const executor = await requireExecutor(tx, id);
   if (isLeaving(executor, nowMs)) {
-    throw new ApiError('node_unavailable', 'The provider takes this node away just now');
+    throw new ApiError('node_unavailable', 'The provider is removing this node');
   }
   if (executor.banned_at !== null) {
     throw new ApiError('provider_banned', 'The provider of this node is banned');
@@ -184,30 +188,19 @@ async function requireRentable(tx: Db, id: string, nowMs: number): Promise<Execu
   return executor;
 }
 
-/** Throws 400 for a Dockerfile beside a template. */
-export function requireOneImage(
-  body: Pick<RentExecutorRequest, 'template_id' | 'dockerfile_content'>,
-): void {
-  const { template_id: templateId, dockerfile_content: text } = body;
-  if ((templateId ?? null) === null || (text ?? null) === null) return;
-  throw new ApiError('bad_request', 'Both template_id and dockerfile_content are given', {
-    hint: 'Send exactly one of them.',
-  });
-}
-
 function requireInventory(executor: ExecutorEntry) {
   const inventory = inventoryOf(executor);
   if (inventory !== null) return inventory;
   throw new ApiError('node_unavailable', 'The hardware of this node is not known');
 }
 
-/** Throws `email_not_verified`: nothing can be rented before. */
+/** Throws `email_not_verified`. */
 export async function requireVerified(tx: Db, identity: UserIdentity): Promise<void> {
   if ((await accountOf(tx, identity)).email_verified_at !== null) return;
   throw new ApiError('email_not_verified', 'Confirm your e-mail address before renting');
 }
 
-/** Everything about a new pod that does not depend on the request. */
+/** Columns of a new pod that do not depend on the request. */
 function newPod(
   executor: ExecutorEntry,
   template: Template,
@@ -217,7 +210,7 @@ function newPod(
   return {
     executor_id: executor.id,
     docker_credential_id: template.docker_credential_id,
-    template_json: JSON.stringify(toTemplateRow(template)),
+    template_json: JSON.stringify(templateResponse(template)),
     template_tried_at: null,
     previous_json: null,
     price_uusd_per_gpu_hour: executor.price_uusd_per_gpu_hour,

@@ -1,62 +1,62 @@
 /**
- * The constraints of rent-by-spec in the order in which they are applied (marketplace reference 1.9). Pure.
- * A figure that a node does not report fails its bound.
+ * Constraints of rent-by-spec in the order in which they are applied. A node without a figure does not meet a bound on
+ * it. Pure.
  */
 import { matchesGpuType, shortGpuType } from '#shared/api/gpu-type.ts';
 import { microToUsd } from '#shared/api/money.ts';
-import { gpuTotalOf, machineNameOf } from '../executors/executor.row.ts';
 import type { MarketNode } from '../executors/executor.service.ts';
+import { gpuTotalOf, machineNameOf } from '../executors/executor-response.ts';
 import { countryNamesOf, isInCountry, memoryGbOf, storageGbOf } from '../executors/node-figures.ts';
 import { refusalOf } from './gpu-choice.ts';
-import type { NodeSpec } from './rent-by-spec.schemas.ts';
+import type { NodeSpec } from './rental.schemas.ts';
 
 export type SpecValue = string | number | boolean | null;
 
 export type Constraint = {
   name: string;
-  /** As it stands in the request. */
+  /** As sent in the request. */
   requested: SpecValue;
   keep(node: MarketNode): boolean;
-  /** The value of the bound that would let one of these nodes pass; null when none tells. */
+  /** The value of the bound that one of these nodes would meet; null if unknown. */
   best(nodes: readonly MarketNode[]): SpecValue;
-  /** How far the node is from the bound: the smallest is the nearest. */
+  /** Distance of the node from the bound. */
   distance(node: MarketNode): number;
-  /** What to do, given a best value that is not null. */
+  /** Advice for a known best value. */
   remedy(best: SpecValue): string;
 };
 
-/** In their fixed order; those that the request leaves out are left out, but for the GPU count: absent means whole. */
+/** Constraints of the request in their fixed order. The GPU count is always included: absent means the whole node. */
 export function constraintsOf(spec: NodeSpec): Constraint[] {
   const wantsDocker = spec.docker_in_docker === true;
   return [
-    ...given(spec.gpu_type, gpuType),
+    ...ifPresent(spec.gpu_type, gpuType),
     gpuCount(spec.gpu_count ?? null),
-    ...given(spec.min_vram_gb, (least) =>
+    ...ifPresent(spec.min_vram_gb, (least) =>
       floor('min_vram_gb', least, (node) => memoryGbOf(node.gpu_memory_mib)),
     ),
     ...(wantsDocker ? [dockerInDocker] : []),
-    ...given(spec.country, country),
-    ...given(spec.min_cpus, (least) => floor('min_cpus', least, (node) => node.cpu_cores)),
-    ...given(spec.min_ram_gb, (least) =>
+    ...ifPresent(spec.country, country),
+    ...ifPresent(spec.min_cpus, (least) => floor('min_cpus', least, (node) => node.cpu_cores)),
+    ...ifPresent(spec.min_ram_gb, (least) =>
       floor('min_ram_gb', least, (node) => storageGbOf(node.memory_kib)),
     ),
-    ...given(spec.min_disk_gb, (least) =>
+    ...ifPresent(spec.min_disk_gb, (least) =>
       floor('min_disk_gb', least, (node) => storageGbOf(node.disk_free_kib)),
     ),
-    ...given(spec.min_download_mbps, (least) =>
+    ...ifPresent(spec.min_download_mbps, (least) =>
       floor('min_download_mbps', least, (node) => node.download_mbps),
     ),
-    ...given(spec.min_ports, (least) => floor('min_ports', least, (node) => node.ports_free)),
-    ...given(spec.max_price_per_gpu_hour, priceCeiling),
+    ...ifPresent(spec.min_ports, (least) => floor('min_ports', least, (node) => node.ports_free)),
+    ...ifPresent(spec.max_price_per_gpu_hour, priceCeiling),
   ];
 }
 
-/** How many GPUs a rental of the node takes. */
+/** Number of GPUs that a rental of the node gets. */
 export function gpusFor(node: MarketNode, requested: number | null): number {
   return requested ?? gpuTotalOf(node);
 }
 
-function given<T>(value: T | null | undefined, make: (value: T) => Constraint): Constraint[] {
+function ifPresent<T>(value: T | null | undefined, make: (value: T) => Constraint): Constraint[] {
   return value === null || value === undefined ? [] : [make(value)];
 }
 
@@ -67,7 +67,7 @@ function gpuType(wanted: string): Constraint {
     keep: (node) => matchesGpuType(machineNameOf(node), wanted),
     best: (nodes) => mostCommon(nodes.map((node) => shortGpuType(machineNameOf(node)))),
     distance: () => 0,
-    remedy: (best) => `Ask for another gpu_type, ${best} for example.`,
+    remedy: (best) => `Request another gpu_type, ${best} for example.`,
   };
 }
 
@@ -90,7 +90,7 @@ function gpuCount(requested: number | null): Constraint {
       return node === undefined ? null : nearestOf(node);
     },
     distance,
-    remedy: (best) => `Ask for a gpu_count of ${best}.`,
+    remedy: (best) => `Request a gpu_count of ${best}.`,
   };
 }
 
@@ -100,7 +100,7 @@ const dockerInDocker: Constraint = {
   keep: (node) => node.sysbox_runtime === 1,
   best: (nodes) => (nodes.some((node) => node.sysbox_runtime === 0) ? false : null),
   distance: () => 0,
-  remedy: () => 'Ask without docker_in_docker.',
+  remedy: () => 'Omit docker_in_docker.',
 };
 
 function country(wanted: string): Constraint {
@@ -111,7 +111,7 @@ function country(wanted: string): Constraint {
     keep: (node) => isInCountry(node.location_json, wanted),
     best: (nodes) => mostCommon(nodes.flatMap((node) => namesOf(node).slice(0, 1))),
     distance: (node) => (namesOf(node).length === 0 ? 1 : 0),
-    remedy: (best) => `Ask for another country, ${best} for example.`,
+    remedy: (best) => `Request another country, ${best} for example.`,
   };
 }
 
@@ -145,7 +145,7 @@ function priceCeiling(most: number): Constraint {
   };
 }
 
-/** At least two places, never rounded: what is told here can be asked for. */
+/** At least two decimals and never rounded, so that the value can be requested. */
 export function dollars(usd: number): string {
   return usd.toLocaleString('en-US', {
     minimumFractionDigits: 2,
@@ -163,7 +163,7 @@ function offerOf(node: MarketNode) {
   };
 }
 
-/** The count nearest to `wanted` that the node rents now; null when it rents none. */
+/** The count nearest to `wanted` that can be rented now; null if none can. */
 function nearestCount(wanted: number, node: MarketNode): number | null {
   const offer = offerOf(node);
   const counts = Array.from({ length: offer.total }, (_, index) => index + 1);
@@ -173,7 +173,7 @@ function nearestCount(wanted: number, node: MarketNode): number | null {
   return nearest ?? null;
 }
 
-/** Of equally common ones the first by name. */
+/** The first by name among equally common values. */
 function mostCommon(values: readonly string[]): string | null {
   const counts = Map.groupBy(values, (value) => value);
   const ranked = [...counts].toSorted(

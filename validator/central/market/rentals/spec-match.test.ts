@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { createSeededRandom } from '../../../../test/fakes/seeded-random.ts';
 import type { MarketNode } from '../executors/market.store.ts';
-import { UNMEASURED } from '../executors/measured-figures.ts';
-import type { NodeSpec } from './rent-by-spec.schemas.ts';
+import { UNMEASURED } from '../executors/node-figures.ts';
+import type { NodeSpec } from './rental.schemas.ts';
 import { constraintsOf } from './spec-constraints.ts';
 import { matchSpec } from './spec-match.ts';
 
@@ -69,7 +69,7 @@ describe('what is told when no node matches', () => {
       'fewer GPUs than the minimum',
       { gpu_count: 1 },
       [node({ min_gpu_count: 2 }), node({ id: 'b', min_gpu_count: null })],
-      { constraint: 'gpu_count', best_offered: 2, hint: 'Ask for a gpu_count of 2.' },
+      { constraint: 'gpu_count', best_offered: 2, hint: 'Request a gpu_count of 2.' },
     ],
     [
       'a part of what is not split',
@@ -102,7 +102,7 @@ describe('what is told when no node matches', () => {
         constraint: 'min_download_mbps',
         best_offered: null,
         message: 'No node with min_download_mbps 1; best offered unknown',
-        hint: 'Ask without min_download_mbps.',
+        hint: 'Omit min_download_mbps.',
       },
     ],
     [

@@ -1,8 +1,8 @@
-/** Which nodes a specification leaves, in the order of choice, or which constraint left none (marketplace reference 1.9). Pure. */
+/** Applies a specification to the offered nodes: the matches, best first, or the constraint that left none. Pure. */
 import type { MarketNode } from '../executors/executor.service.ts';
 import { type Constraint, dollars, type SpecValue } from './spec-constraints.ts';
 
-/** Survivors after each constraint, in order. */
+/** Number of nodes after each constraint, in order. */
 export type SpecFunnel = { constraint: string; remaining: number }[];
 
 export type NoMatch = {
@@ -11,7 +11,7 @@ export type NoMatch = {
   best_offered: SpecValue;
   candidates_before: number;
   funnel: SpecFunnel;
-  /** Ids of the nodes that came nearest to the failing constraint. */
+  /** Ids of the nodes nearest to the failed constraint. */
   nearest: string[];
   message: string;
   hint: string;
@@ -19,11 +19,11 @@ export type NoMatch = {
 
 export type SpecMatch = { survivors: MarketNode[]; funnel: SpecFunnel };
 
-/** On the market, with enough free GPUs for somebody. */
+/** Name of the first stage: offered, with enough free GPUs for a rental. */
 export const HARD_STATE = 'rentable';
 const MAX_NEAREST = 3;
 
-/** `rentable` are those that passed the hard state, of `present` in all. */
+/** `rentable` are the nodes that passed the hard state, of `present` in all. */
 export function matchSpec(
   present: number,
   rentable: readonly MarketNode[],
@@ -41,7 +41,7 @@ export function matchSpec(
   return { survivors: left.toSorted(byChoice), funnel };
 }
 
-/** Cheaper per GPU, then faster download, then id. Reliability is not measured: it decides nothing yet. */
+/** Cheaper per GPU, then faster download, then id. */
 export function byChoice(a: MarketNode, b: MarketNode): number {
   return (
     a.price_uusd_per_gpu_hour - b.price_uusd_per_gpu_hour ||
@@ -64,7 +64,7 @@ function noMatch(constraint: Constraint, before: readonly MarketNode[], funnel: 
     funnel,
     nearest: nearest.slice(0, MAX_NEAREST).map(({ node }) => node.id),
     message: messageFor(name, requested, best),
-    hint: best === null ? `Ask without ${name}.` : constraint.remedy(best),
+    hint: best === null ? `Omit ${name}.` : constraint.remedy(best),
   };
 }
 
@@ -85,11 +85,11 @@ function messageFor(name: string, requested: SpecValue, best: SpecValue): string
   if (name === 'max_price_per_gpu_hour') {
     return `No node within ${dollars(Number(requested))} per GPU-hour; cheapest offered ${dollars(Number(best))}`;
   }
-  const wish = requested === null ? 'rented whole' : `with ${name} ${requested}`;
-  return `No node ${wish}; best offered ${best ?? 'unknown'}`;
+  const request = requested === null ? 'rented whole' : `with ${name} ${requested}`;
+  return `No node ${request}; best offered ${best ?? 'unknown'}`;
 }
 
-/** Two nodes that tell nothing are equally far. */
+/** Avoids NaN for two infinite distances. */
 function difference(a: number, b: number): number {
   return a === b ? 0 : a - b;
 }

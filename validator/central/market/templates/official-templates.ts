@@ -1,9 +1,9 @@
-/** The templates that come with the market; ids are constants that clients know (contract 8). */
+/** Templates that come with the market. Clients rely on their ids. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Database } from '../../platform/database/tables.ts';
-import { templateContent } from './template.row.ts';
 import { CreateTemplate } from './template.schemas.ts';
 import { putTemplate } from './template.store.ts';
+import { templateContent } from './template-content.ts';
 
 const OFFICIAL = [
   {
@@ -40,7 +40,7 @@ const OFFICIAL = [
   },
 ] as const;
 
-/** Brings the official templates to what this version ships: run at every start. */
+/** Updates the official templates to those of this version. Runs at every start. */
 export async function ensureOfficialTemplates(db: Database, clock: Clock): Promise<void> {
   const nowMs = clock.now();
   for (const { id, body } of OFFICIAL) {

@@ -1,15 +1,15 @@
-/** Splits a command line into words as a shell would, without being one: nothing is expanded or run. Pure. */
+/** Splits a command line into words as a shell would, without expanding or running anything. Pure. */
 
 export type SplitResult = { words: string[] } | { problem: string };
 
-/** Unquoted, these would mean something to a shell, and there is none: the author expects what will not happen. */
+/** Refused unless quoted: a shell would interpret them, but no shell runs. */
 const METACHARACTERS = new Set([';', '&', '|', '<', '>', '(', ')', '$', '`', '\n', '\r']);
-/** What a backslash takes its meaning from within double quotes (POSIX shell, 2.2.3). */
+/** Characters that a backslash escapes within double quotes (POSIX shell, 2.2.3). */
 const ESCAPABLE_IN_DOUBLE_QUOTES = new Set(['"', '\\', '$', '`']);
 
 /**
- * Words are parted by blanks and tabs; single quotes keep everything, double quotes and backslash work as
- * in a POSIX shell. Metacharacters are refused unless quoted: `bash -c 'a && b'` is the way to have them.
+ * Blanks and tabs separate words; quotes and backslashes work as in a POSIX shell. Unquoted metacharacters are a
+ * problem: `bash -c 'a && b'` runs them.
  */
 export function splitShellWords(text: string): SplitResult {
   const words: string[] = [];
@@ -35,7 +35,7 @@ export function splitShellWords(text: string): SplitResult {
 
 type Piece = { text: string; nextAt: number };
 
-/** One quoted part, one escaped character or one plain character; null when the text ends inside. */
+/** Reads one quoted part, one escaped character or one plain character. Null if the text ends inside. */
 function readPiece(text: string, at: number): Piece | null {
   switch (text[at]) {
     case "'": {

@@ -1,4 +1,4 @@
-/** What rentals and changes of pods make of templates. */
+/** Use of templates by rentals and by changes of pods. */
 
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -7,15 +7,19 @@ import { holdAccount } from '../../accounts/auth/account-access.ts';
 import { requireCredentialOf } from '../../accounts/registry-logins/docker-credential.service.ts';
 import type { Db, Template } from '../../platform/database/tables.ts';
 import { lockRow } from '../../platform/database/transactions.ts';
-import { changedTemplate, templateContent, toTemplateRow } from './template.row.ts';
-import { checkTemplatePlaces } from './template.rules.ts';
 import { type TemplateResponse, UpdateTemplate } from './template.schemas.ts';
 import { addTemplate, forAccount, templateNotFound, visibleTemplate } from './template.service.ts';
 import { findTemplate, updateTemplate, useTemplate } from './template.store.ts';
+import {
+  changedTemplate,
+  checkTemplatePaths,
+  templateContent,
+  templateResponse,
+} from './template-content.ts';
 
 /**
- * The template to rent with: the stated one, else the account's default. Throws `template_not_found` for one
- * that the account cannot see, `template_invalid` for none at all or one that cannot be used again.
+ * The requested template, or the account's default. Throws `template_not_found` for one that the account cannot see,
+ * and `template_invalid` for none or for one that is used up.
  */
 export async function templateForRent(
   tx: Db,
@@ -38,9 +42,9 @@ export async function templateForRent(
 }
 
 /**
- * The template that a pod of the account is to run when `changes` are asked for on the pod: its own template
- * changed in place, or a private copy of one that is foreign, official or gone by now. `snapshot` is the
- * template as the pod runs it. Throws `template_invalid`, or `rate_limited` where a copy would be one too many.
+ * The template for an edited pod: the account's own template changed in place, or a private copy of one that is
+ * foreign, official or deleted. `snapshot` is the template as the pod runs it. Throws `template_invalid`, or
+ * `rate_limited` for one copy too many.
  */
 export async function templateForEdit(
   tx: Db,
@@ -50,18 +54,18 @@ export async function templateForEdit(
   changes: UpdateTemplate,
 ): Promise<Template> {
   const nowMs = deps.clock.now();
-  checkTemplatePlaces(changes);
-  // First, as whoever rents with the template does (`lockRow`).
+  checkTemplatePaths(changes);
+  // Locked first, in the same order as in a rental (`lockRow`).
   await holdAccount(tx, { accountId });
-  const stored = await holdOwn(tx, accountId, used.templateId);
+  const stored = await lockOwn(tx, accountId, used.templateId);
   if (stored !== undefined) {
-    const content = templateContent(changedTemplate(toTemplateRow(stored), changes));
+    const content = templateContent(changedTemplate(templateResponse(stored), changes));
     await requireCredentialOf(tx, accountId, content.docker_credential_id);
     const changed = { ...stored, ...content, updated_at: nowMs };
     await updateTemplate(tx, stored.id, { ...content, updated_at: nowMs });
     return changed;
   }
-  // What a stranger made of the template since then is not what this pod runs.
+  // Based on the snapshot: later changes by the template's owner are not what the pod runs.
   const flags = { is_private: true, one_time_template: false, is_temporary: false };
   const content = templateContent(changedTemplate({ ...used.snapshot, ...flags }, changes));
   await requireCredentialOf(tx, accountId, content.docker_credential_id);
@@ -78,7 +82,7 @@ export async function templateForEdit(
   return copy;
 }
 
-/** The account's own template in its present form, if it was changed after `sinceMs`. */
+/** The account's own template if it changed after `sinceMs`; otherwise null. */
 export async function ownTemplateChangedSince(
   tx: Db,
   accountId: string,
@@ -90,16 +94,16 @@ export async function ownTemplateChangedSince(
   return template.updated_at > sinceMs ? template : null;
 }
 
-/** The account's own template, held until the transaction ends. */
-async function holdOwn(tx: Db, accountId: string, id: string): Promise<Template | undefined> {
+/** Locks the account's own template. */
+async function lockOwn(tx: Db, accountId: string, id: string): Promise<Template | undefined> {
   if ((await findTemplate(tx, id))?.account_id !== accountId) return undefined;
   await lockRow(tx, 'templates', id);
   return findTemplate(tx, id);
 }
 
 /**
- * Puts back what an edit that came to nothing had made of the account's own template, unless it was changed
- * again since: `editedMs` is when that edit was. `before` is the template as the pod ran it.
+ * Reverts a failed edit of the account's own template, unless it was changed again since `editedMs`. `before` is the
+ * template as the pod ran it.
  */
 export async function revertTemplateEdit(
   tx: Db,
@@ -107,13 +111,13 @@ export async function revertTemplateEdit(
   before: TemplateResponse,
   { editedMs, nowMs }: { editedMs: number | null; nowMs: number },
 ): Promise<void> {
-  const stored = await holdOwn(tx, accountId, before.id);
+  const stored = await lockOwn(tx, accountId, before.id);
   if (stored === undefined || stored.updated_at !== editedMs) return;
   const content = templateContent(changedTemplate(before, UpdateTemplate.parse({})));
   await updateTemplate(tx, before.id, { ...content, updated_at: nowMs });
 }
 
-/** A template for one use that was changed to in vain has not been used. */
+/** Marks a one-time template as unused after a failed change to it. */
 export async function unmarkTemplateRented(tx: Db, templateId: string): Promise<void> {
   const template = await findTemplate(tx, templateId);
   if (template !== undefined && isForOneUse(template)) {
@@ -121,12 +125,12 @@ export async function unmarkTemplateRented(tx: Db, templateId: string): Promise<
   }
 }
 
-/** Notes the use of a one-time or temporary template; in the transaction that rents. */
+/** Marks a one-time or temporary template as used. Must run in the transaction of the rental. */
 export async function markTemplateRented(tx: Db, template: Template, nowMs: number): Promise<void> {
   if (isForOneUse(template) && !(await useTemplate(tx, template.id, nowMs))) throw usedUp();
 }
 
-/** Deletes a one-time template once its pod is removed; leaves any other. */
+/** Deletes a one-time template after its pod was removed; other templates are unchanged. */
 export async function retireTemplate(tx: Db, templateId: string, nowMs: number): Promise<void> {
   const template = await findTemplate(tx, templateId);
   if (template === undefined || template.one_time_template === 0) return;

@@ -1,4 +1,4 @@
-/** /templates (contract 8). */
+/** /templates. */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
 import { userIfAny, userOf } from '../../platform/identity.ts';
@@ -8,7 +8,7 @@ import type { Templates } from './template.service.ts';
 
 const tags = ['Templates'];
 
-/** Registers /templates; reading is open, and a credential adds the account's own. */
+/** Reading needs no credential; with one, the account's own templates are included. */
 export function registerTemplateRoutes(api: HttpServer, templates: Templates): void {
   api.get(
     '/templates',

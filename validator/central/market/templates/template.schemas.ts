@@ -1,4 +1,4 @@
-/** Templates on the wire (contract 8). */
+/** Requests and responses of the template routes. */
 import { z } from 'zod';
 import { MAX_VOLUME_PATH_CHARS, MAX_VOLUMES } from '#shared/api/agent/volumes.ts';
 import { displayName, NaiveTime, optional, Uuid, withDefault } from '../../platform/wire.ts';
@@ -27,7 +27,7 @@ const Environment = z
   )
   .refine((variables) => Object.keys(variables).length <= 256, 'More than 256 variables');
 
-/** Every member that its owner may set, each with its limits. */
+/** Members that the owner may set, with their limits. */
 const fields = {
   name: displayName(200),
   description: z.string().max(4_000),
@@ -73,7 +73,7 @@ export const CreateTemplate = z
   .meta({ id: 'CreateTemplate' });
 export type CreateTemplate = z.output<typeof CreateTemplate>;
 
-/** Members of an update: absent and null keep what is there, so a row read before can be sent back whole. */
+/** Absent and null members are unchanged, so a template can be sent back whole. */
 export const templateChanges = {
   name: optional(fields.name),
   docker_image: optional(fields.docker_image),
@@ -108,7 +108,7 @@ export const TemplateResponse = z
     docker_image_size: z.int().nullable(),
     category: z.enum(TEMPLATE_CATEGORIES),
     status: z.enum(TEMPLATE_STATUSES),
-    /** Null: official. */
+    /** Null for an official template. */
     user_id: z.uuid().nullable(),
     is_private: z.boolean(),
     internal_ports: z.array(z.int()),

@@ -1,4 +1,4 @@
-/** Templates: official, public and an account's own (specification, Resources; contract 8). */
+/** Templates: official ones, public ones and an account's own. */
 
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -8,8 +8,6 @@ import { requireCredentialOf } from '../../accounts/registry-logins/docker-crede
 import type { Database, Db, Template } from '../../platform/database/tables.ts';
 import { lockRow } from '../../platform/database/transactions.ts';
 import type { UserIdentity } from '../../platform/identity.ts';
-import { changedTemplate, templateContent, toTemplateRow } from './template.row.ts';
-import { checkTemplatePlaces } from './template.rules.ts';
 import type { CreateTemplate, TemplateResponse, UpdateTemplate } from './template.schemas.ts';
 import {
   countTemplatesSince,
@@ -19,15 +17,20 @@ import {
   listTemplates,
   updateTemplate,
 } from './template.store.ts';
+import {
+  changedTemplate,
+  checkTemplatePaths,
+  templateContent,
+  templateResponse,
+} from './template-content.ts';
 
-export { commandWords, templateContent, toTemplateRow } from './template.row.ts';
+export { commandWords, templateContent, templateResponse } from './template-content.ts';
 
 const MAX_NEW_PER_HOUR = 20;
 const HOUR_MS = 3_600_000;
 
 export type Templates = ReturnType<typeof createTemplates>;
 
-/** Rules of templates. */
 export function createTemplates(deps: { db: Database; clock: Clock; random: Random }) {
   const { db, clock, random } = deps;
 
@@ -50,7 +53,7 @@ export function createTemplates(deps: { db: Database; clock: Clock; random: Rand
     },
 
     async create(caller: UserIdentity, body: CreateTemplate): Promise<TemplateResponse> {
-      checkTemplatePlaces(body);
+      checkTemplatePaths(body);
       const nowMs = clock.now();
       const template: Template = {
         ...templateContent(body),
@@ -64,44 +67,44 @@ export function createTemplates(deps: { db: Database; clock: Clock; random: Rand
       return db.transaction().execute(async (tx) => {
         await requireCredentialOf(tx, caller.accountId, template.docker_credential_id);
         await addTemplate(tx, caller.accountId, template);
-        return toTemplateRow(template);
+        return templateResponse(template);
       });
     },
 
-    /** The owner's pods made from it run the new content from their next reboot on; others' keep what they have. */
+    /** The owner's pods run the new content after their next reboot; pods of others keep theirs. */
     async update(
       caller: UserIdentity,
       id: string,
       body: UpdateTemplate,
     ): Promise<TemplateResponse> {
-      checkTemplatePlaces(body);
+      checkTemplatePaths(body);
       return db.transaction().execute(async (tx) => {
         await lockRow(tx, 'templates', id);
         const stored = await ownTemplate(tx, caller, id);
-        const content = templateContent(changedTemplate(toTemplateRow(stored), body));
-        // One that was deleted since does not keep the rest from being changed.
+        const content = templateContent(changedTemplate(templateResponse(stored), body));
+        // An unchanged credential may have been deleted since; the other members can still change.
         if (content.docker_credential_id !== stored.docker_credential_id) {
           await requireCredentialOf(tx, caller.accountId, content.docker_credential_id);
         }
         const changes = { ...content, updated_at: clock.now() };
         await updateTemplate(tx, id, changes);
-        return toTemplateRow({ ...stored, ...changes });
+        return templateResponse({ ...stored, ...changes });
       });
     },
 
-    /** Pods rented from it keep running: each has its own copy. */
+    /** Pods rented with it keep running, because each has its own copy. */
     remove(caller: UserIdentity, id: string): Promise<TemplateResponse> {
       return db.transaction().execute(async (tx) => {
         await lockRow(tx, 'templates', id);
         const stored = await ownTemplate(tx, caller, id);
         await updateTemplate(tx, id, { deleted_at: clock.now() });
-        return toTemplateRow(stored);
+        return templateResponse(stored);
       });
     },
   };
 }
 
-/** The template if this account, or anybody, may see it. */
+/** Undefined unless the template is public or the account's own. */
 export async function visibleTemplate(
   db: Db,
   accountId: string | null,
@@ -113,18 +116,17 @@ export async function visibleTemplate(
   return own || template.is_private === 0 ? template : undefined;
 }
 
-/** The template as an account may use it: a login is nobody's but its owner's, not even its id. */
+/** Removes the registry credential unless the template is the account's own. */
 export function forAccount(accountId: string | null, template: Template): Template {
   const isOwn = accountId !== null && template.account_id === accountId;
   return isOwn ? template : { ...template, docker_credential_id: null };
 }
 
-/** The same as the account sees it. */
 export function rowFor(accountId: string | null, template: Template): TemplateResponse {
-  return toTemplateRow(forAccount(accountId, template));
+  return templateResponse(forAccount(accountId, template));
 }
 
-/** Stores a new template of the account. Throws `rate_limited` for one too many. */
+/** Throws `rate_limited` for one too many. */
 export async function addTemplate(tx: Db, accountId: string, template: Template): Promise<void> {
   await holdAccount(tx, { accountId });
   const sinceMs = template.created_at - HOUR_MS;
@@ -135,7 +137,6 @@ export async function addTemplate(tx: Db, accountId: string, template: Template)
   await insertTemplate(tx, template);
 }
 
-/** The refusal of a template that is not there, or not to be seen. */
 export function templateNotFound(): ApiError {
   return new ApiError('template_not_found', 'Template not found');
 }

@@ -1,16 +1,15 @@
-/** Queries of the templates table. Deleted templates stay as rows and are never found. */
+/** All queries on templates. Deleted templates stay as rows and are never found. */
 
 import type { Insertable, Updateable } from 'kysely';
 import { prepared, type Slots } from '../../platform/database/prepared.ts';
 import type { TemplatesTable } from '../../platform/database/tables/market.ts';
 import type { Db, Template } from '../../platform/database/tables.ts';
 
-/** Stores a new template. */
 export async function insertTemplate(db: Db, row: Insertable<TemplatesTable>): Promise<void> {
   await db.insertInto('templates').values(row).execute();
 }
 
-/** Stores a template or, where its id is there, replaces it. */
+/** Inserts the template, or replaces the one with its id. */
 export async function putTemplate(db: Db, row: Insertable<TemplatesTable>): Promise<void> {
   const { id: _, created_at: __, ...changes } = row;
   await db
@@ -24,12 +23,12 @@ const byId = prepared((db, { id }: Slots<{ id: string }>) =>
   db.selectFrom('templates').selectAll().where('id', '=', id).where('deleted_at', 'is', null),
 );
 
-/** By id, of whatever account. */
+/** Finds a template of any account. */
 export async function findTemplate(db: Db, id: string): Promise<Template | undefined> {
   return (await byId(db, { id })).rows[0];
 }
 
-/** Official ones first, then public and own, oldest first. Others' templates for one use are of no use to anybody else. */
+/** Official templates first, then public and own ones, oldest first. One-time templates of others are not listed. */
 export function listTemplates(db: Db, accountId: string | null): Promise<Template[]> {
   return db
     .selectFrom('templates')
@@ -51,7 +50,7 @@ export function listTemplates(db: Db, accountId: string | null): Promise<Templat
     .execute();
 }
 
-/** How many templates the account made since then, those deleted meanwhile included. */
+/** Number of templates that the account created since then, deleted ones included. */
 export async function countTemplatesSince(
   db: Db,
   accountId: string,
@@ -66,7 +65,7 @@ export async function countTemplatesSince(
   return Number(count);
 }
 
-/** Changes a template; false if it is gone by now. */
+/** False if the template was deleted. */
 export async function updateTemplate(
   db: Db,
   id: string,
@@ -81,7 +80,7 @@ export async function updateTemplate(
   return result.numUpdatedRows > 0n;
 }
 
-/** Notes the first use; false if there was one before. */
+/** Marks the template as used; false if it was used before. */
 export async function useTemplate(db: Db, id: string, nowMs: number): Promise<boolean> {
   const result = await db
     .updateTable('templates')
@@ -92,7 +91,7 @@ export async function useTemplate(db: Db, id: string, nowMs: number): Promise<bo
   return result.numUpdatedRows > 0n;
 }
 
-/** Deletes every template of an account; what its owner wrote into them goes at once. */
+/** Deletes every template of an account and erases its content. */
 export async function deleteTemplatesOf(db: Db, accountId: string, nowMs: number): Promise<void> {
   await db
     .updateTable('templates')

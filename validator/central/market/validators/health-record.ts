@@ -6,12 +6,8 @@ import {
 } from '#shared/api/central/validator-routes.ts';
 import { matchesGpuType } from '#shared/api/gpu-type.ts';
 import type { Db } from '../../platform/database/tables.ts';
-import {
-  type ExecutorEntry,
-  followInventory,
-  updateExecutor,
-} from '../executors/executor.service.ts';
-import { figuresOf } from '../executors/measured-figures.ts';
+import { type ExecutorEntry, syncGpuSlots, updateExecutor } from '../executors/executor.service.ts';
+import { figuresOf } from '../executors/node-figures.ts';
 
 export type RecordedVerdict = {
   executor: ExecutorEntry;
@@ -57,7 +53,7 @@ export async function recordVerdict(tx: Db, verdict: RecordedVerdict): Promise<v
     simulated: inventory.simulated ? 1 : 0,
     first_verified_at: executor.first_verified_at ?? nowMs,
   });
-  await followInventory(tx, executor.id, inventory);
+  await syncGpuSlots(tx, executor.id, inventory);
 }
 
 /** On record from a time that is yet to come, where our own clock was set back, there is nothing to be late for. */

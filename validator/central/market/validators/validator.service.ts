@@ -13,7 +13,6 @@ import type { Database } from '../../platform/database/tables.ts';
 import { lockRow } from '../../platform/database/transactions.ts';
 import type { ValidatorIdentity } from '../../platform/identity.ts';
 import type { Agents } from '../../platform/ports.ts';
-import { uptimeMinutesOf } from '../executors/executor.row.ts';
 import {
   type ExecutorEntry,
   findExecutorAt,
@@ -22,6 +21,7 @@ import {
   type SlotsInUse,
   slotsByExecutor,
 } from '../executors/executor.service.ts';
+import { uptimeMinutesOf } from '../executors/executor-response.ts';
 import { firstFailure, recordVerdict } from './health-record.ts';
 
 type HealthCheckRequest = z.output<typeof ExecutorHealthCheckRequest>;

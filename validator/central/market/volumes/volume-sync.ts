@@ -1,4 +1,4 @@
-/** Brings copies of volumes on by their nodes: every step may be repeated, none is remembered but in the row. */
+/** Advances copies of volumes through their nodes. Every step may be repeated, and only the row stores progress. */
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import type { OperationView } from '#shared/api/agent/operations.ts';
 import { VOLUME_MOUNT_PATH, type VolumeView } from '#shared/api/agent/volumes.ts';
@@ -8,24 +8,24 @@ import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { Database, Pod, VolumeCopy } from '../../platform/database/tables.ts';
 import { findAnyPod } from '../pods/pod-access.ts';
-import type { VolumeHolds, VolumePasses } from '../pods/pod-sync.ts';
-import { copyStep, isGoodEnough, isHopeless, PARTIAL } from './volume.plan.ts';
+import type { PodsAwaitingVolumes, VolumePasses } from '../pods/pod-sync.ts';
+import { acceptsSnapshot, cannotRestore, copyStep, PARTIAL } from './volume.plan.ts';
 import { GIVE_UP_MS } from './volume.state.ts';
-import { findVolume, forgetCopy, listCopiesOn, listSilentCopies } from './volume.store.ts';
+import { deleteCopy, findVolume, listCopiesOn, listSilentCopies } from './volume.store.ts';
+import { createVolumeRecorder, DELAYED } from './volume-recorder.ts';
 import type { VolumeRepositories } from './volume-repository.ts';
-import { createVolumeRecorder, DELAYED } from './volume-sync.record.ts';
 
-/** Silent copies taken per look; the rest comes with the next one. */
+/** Largest number of silent copies per pass; the rest follows in the next one. */
 const BATCH = 100;
-/** Refusals that no later attempt mends. */
+/** Refusals that are final. */
 const FATAL_CODES: readonly ErrorCode[] = [
   'spec_refused',
   'validation_error',
   'method_not_allowed',
 ];
-const LOST = 'The node has nothing of the volume any more; it is what was last saved of it';
+const LOST = 'The node has lost the volume; it returned to its last saved state';
 const NO_VOLUMES = 'The agent of the node is too old for volumes';
-const SILENT = 'The node was not heard of for a day; the volume is what was last saved of it';
+const SILENT = 'The node did not answer for a day; the volume returned to its last saved state';
 
 export type VolumeSyncDeps = {
   db: Database;
@@ -41,7 +41,7 @@ export function createVolumeSync(deps: VolumeSyncDeps) {
   const { db, clock, random, log, repositories } = deps;
   const record = createVolumeRecorder(deps);
 
-  /** Again, with an id that is stored already, it changes nothing on the node. */
+  /** Idempotent: the operation's id is stored before it is sent. */
   async function send(client: AgentClient, copy: VolumeCopy): Promise<void> {
     const volume = await findVolume(db, copy.volume_id);
     const { id, operation_id: operationId, source_snapshot_id: snapshotId } = copy;
@@ -54,7 +54,8 @@ export function createVolumeSync(deps: VolumeSyncDeps) {
       copy.state === 'restoring'
         ? await client.postVolumeRestore(id, {
             ...request,
-            ...{ source_path: VOLUME_MOUNT_PATH, target_path: VOLUME_MOUNT_PATH },
+            source_path: VOLUME_MOUNT_PATH,
+            target_path: VOLUME_MOUNT_PATH,
             snapshot_id: snapshotId ?? '',
           })
         : await client.postVolumeBackup(id, {
@@ -68,12 +69,15 @@ export function createVolumeSync(deps: VolumeSyncDeps) {
   async function observe(copy: VolumeCopy, view: OperationView): Promise<void> {
     if (view.finished_ms === null) return record.progress(copy, view);
     if (view.stage !== 'done') {
-      const { code, message } = view.error ?? { code: 'EngineFailed', message: 'It was ended' };
+      const { code, message } = view.error ?? {
+        code: 'EngineFailed',
+        message: 'The operation was ended',
+      };
       return record.failed(copy, { code, message });
     }
     if (copy.state === 'restoring') return record.attached(copy);
     const { snapshot_id: snapshotId, quality } = view;
-    if (snapshotId !== null && isGoodEnough(quality, copy)) {
+    if (snapshotId !== null && acceptsSnapshot(quality, copy)) {
       return record.saved(copy, snapshotId, view);
     }
     const message = 'Some files of the volume could not be read';
@@ -85,8 +89,8 @@ export function createVolumeSync(deps: VolumeSyncDeps) {
     if (begun !== null) await send(client, begun);
   }
 
-  async function ask(client: AgentClient, copy: VolumeCopy): Promise<void> {
-    const view = await unlessAbsent(client.getOperation(copy.operation_id ?? ''));
+  async function pollOperation(client: AgentClient, copy: VolumeCopy): Promise<void> {
+    const view = await nullIfNotFound(client.getOperation(copy.operation_id ?? ''));
     await (view === null ? send(client, copy) : observe(copy, view));
   }
 
@@ -100,8 +104,8 @@ export function createVolumeSync(deps: VolumeSyncDeps) {
   }
 
   async function drop(client: AgentClient, copy: VolumeCopy): Promise<void> {
-    const view = await unlessAbsent(client.deleteVolume(copy.id));
-    if (view === null || view.state === 'removed') await forgetCopy(db, copy.id);
+    const view = await nullIfNotFound(client.deleteVolume(copy.id));
+    if (view === null || view.state === 'removed') await deleteCopy(db, copy.id);
   }
 
   async function perform(
@@ -111,7 +115,7 @@ export function createVolumeSync(deps: VolumeSyncDeps) {
   ): Promise<void> {
     await record.seen(copy, view);
     const isPodGoing = pod === undefined || pod.delete_requested_at !== null;
-    const facts = { isThere: view?.state === 'present', isPodGoing, nowMs: clock.now() };
+    const facts = { isPresent: view?.state === 'present', isPodGoing, nowMs: clock.now() };
     switch (copyStep(copy, facts)) {
       case 'put':
         return put(client, copy);
@@ -119,10 +123,10 @@ export function createVolumeSync(deps: VolumeSyncDeps) {
         return record.attached(copy);
       case 'begin':
         return begin(client, copy);
-      case 'ask':
-        return ask(client, copy);
+      case 'poll':
+        return pollOperation(client, copy);
       case 'lost':
-        return record.givenUp(copy, LOST, { detaches: false });
+        return record.abandoned(copy, LOST, { detaches: false });
       case 'drop':
         return drop(client, copy);
       case 'wait':
@@ -130,31 +134,36 @@ export function createVolumeSync(deps: VolumeSyncDeps) {
     }
   }
 
-  /** Its agent knows no volumes. */
+  /** The agent is too old for volumes. */
   async function refuse(copy: VolumeCopy): Promise<void> {
-    if (copy.state !== 'restoring' || isHopeless(copy)) return;
+    if (copy.state !== 'restoring' || cannotRestore(copy)) return;
     await record.failed(copy, { code: 'Refused', message: NO_VOLUMES });
   }
 
-  /** What a refusal, or a storage that does not answer, is to the copy; the agent's silence ends the pass. */
-  async function note(copy: VolumeCopy, error: unknown): Promise<void> {
+  /**
+   * Records a refusal, or a storage that does not answer. Rethrows if the agent does not answer, which ends the pass.
+   */
+  async function recordFailure(copy: VolumeCopy, error: unknown): Promise<void> {
     if (error instanceof ApiError && isUnanswered(error)) throw error;
     const message = messageOf(error);
-    log.info({ volume_id: copy.volume_id, copy_id: copy.id }, `a volume: ${message}`);
+    log.info(
+      { volume_id: copy.volume_id, copy_id: copy.id },
+      `volume sync step failed: ${message}`,
+    );
     if (copy.state === 'dropping') return;
     if (!(error instanceof ApiError)) {
-      const words = 'The storage of volumes does not answer';
-      return record.failed(copy, { code: 'RepositoryUnreachable', message: words });
+      const unreachable = 'The storage of volumes does not answer';
+      return record.failed(copy, { code: 'RepositoryUnreachable', message: unreachable });
     }
     const isFatal = FATAL_CODES.includes(error.code) || error.status === 404;
     await record.failed(copy, { code: isFatal ? 'Refused' : DELAYED, message });
   }
 
-  function holdsOf(copies: readonly VolumeCopy[]): VolumeHolds {
+  function podsAwaiting(copies: readonly VolumeCopy[]): PodsAwaitingVolumes {
     const waiting = copies.filter(({ state }) => state === 'restoring');
     return new Map(
       waiting.map((copy) => {
-        const isFinal = isHopeless(copy);
+        const isFinal = cannotRestore(copy);
         const trouble = copy.error_message ?? '';
         const message = isFinal
           ? `The volume could not be brought to the node: ${trouble}`
@@ -167,17 +176,17 @@ export function createVolumeSync(deps: VolumeSyncDeps) {
   const passes: VolumePasses = {
     async pass(client, executorId) {
       const copies = await listCopiesOn(db, executorId);
-      // As nearly always.
+      // The usual case.
       if (copies.length === 0) return null;
-      const listed = await unlessAbsent(client.listVolumes());
+      const listed = await nullIfNotFound(client.listVolumes());
       const views = new Map(listed?.map((view) => [view.id, view]));
       for (const copy of copies) {
         const pod = await findAnyPod(db, copy.pod_id);
         const facts = { view: views.get(copy.id), pod };
         const done = listed === null ? refuse(copy) : perform(client, copy, facts);
-        await done.catch((error: unknown) => note(copy, error));
+        await done.catch((error: unknown) => recordFailure(copy, error));
       }
-      return holdsOf(await listCopiesOn(db, executorId));
+      return podsAwaiting(await listCopiesOn(db, executorId));
     },
 
     isWorking: async (executorId) =>
@@ -189,26 +198,25 @@ export function createVolumeSync(deps: VolumeSyncDeps) {
   return {
     ...passes,
 
-    /** Gives up what no node was heard to have for long, and no living pod has. */
-    async giveUpSilent(): Promise<void> {
+    /** Abandons copies that no node has reported for GIVE_UP_MS and whose pod is ending or has ended. */
+    async abandonSilent(): Promise<void> {
       for (const copy of await listSilentCopies(db, clock.now() - GIVE_UP_MS, BATCH)) {
         const pod = await findAnyPod(db, copy.pod_id);
         const isPodGoing = pod === undefined || pod.delete_requested_at !== null;
-        if (isPodGoing) await record.givenUp(copy, SILENT, { detaches: true });
+        if (isPodGoing) await record.abandoned(copy, SILENT, { detaches: true });
       }
     },
   };
 }
 
-/** Null where the node answers that there is no such thing. */
-async function unlessAbsent<T>(asked: Promise<T>): Promise<T | null> {
-  return asked.catch((error: unknown) => {
+/** Null for a 404. */
+async function nullIfNotFound<T>(response: Promise<T>): Promise<T | null> {
+  return response.catch((error: unknown) => {
     if (error instanceof ApiError && error.status === 404) return null;
     throw error;
   });
 }
 
-/** No usable answer: whether the call had effect is unknown. */
 function isUnanswered(error: ApiError): boolean {
   return error.status >= 500 || error.status === 401 || error.status === 429;
 }

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { VolumeCopy } from '../../platform/database/tables.ts';
-import { copyStep, isGoodEnough, isHopeless, pauseAfter } from './volume.plan.ts';
+import { acceptsSnapshot, cannotRestore, copyStep, pauseAfter } from './volume.plan.ts';
 import { COPY_STATES, sourcesOf, volumeStatus } from './volume.state.ts';
 
 const COPY: VolumeCopy = {
@@ -9,39 +9,41 @@ const COPY: VolumeCopy = {
   ...{ attempts: 0, retry_at: null, error_code: null, error_message: null },
   ...{ seen_at: 0, created_at: 0, updated_at: 0 },
 };
-const FACTS = { isThere: true, isPodGoing: false, nowMs: 1_000 };
+const FACTS = { isPresent: true, isPodGoing: false, nowMs: 1_000 };
 
 it.each([
-  [{}, { isThere: false }, 'put'],
-  [{ retry_at: 1_001 }, { isThere: false }, 'wait'],
+  [{}, { isPresent: false }, 'put'],
+  [{ retry_at: 1_001 }, { isPresent: false }, 'wait'],
   [{ source_snapshot_id: null }, {}, 'attach'],
   [{}, {}, 'begin'],
   [{ retry_at: 1_001 }, {}, 'wait'],
   [{ retry_at: 1_000 }, {}, 'begin'],
-  [{ operation_id: 'o' }, {}, 'ask'],
+  [{ operation_id: 'o' }, {}, 'poll'],
   [{ operation_id: 'o' }, { isPodGoing: true }, 'wait'],
   [{ error_code: 'SnapshotMissing', attempts: 1 }, {}, 'wait'],
   [{ state: 'attached' }, {}, 'wait'],
   [{ state: 'attached', retry_at: 1_001 }, {}, 'wait'],
   [{ state: 'attached', retry_at: 1_000 }, {}, 'begin'],
-  [{ state: 'attached', retry_at: 1_001, operation_id: 'o' }, {}, 'ask'],
-  [{ state: 'attached' }, { isThere: false }, 'wait'],
-  [{ state: 'attached' }, { isThere: false, nowMs: 600_000 }, 'lost'],
+  [{ state: 'attached', retry_at: 1_001, operation_id: 'o' }, {}, 'poll'],
+  [{ state: 'attached' }, { isPresent: false }, 'wait'],
+  [{ state: 'attached' }, { isPresent: false, nowMs: 600_000 }, 'lost'],
   [{ state: 'saving' }, {}, 'begin'],
-  [{ state: 'saving', operation_id: 'o' }, {}, 'ask'],
+  [{ state: 'saving', operation_id: 'o' }, {}, 'poll'],
   [{ state: 'saving', error_code: 'SnapshotMissing', attempts: 99 }, {}, 'begin'],
-  [{ state: 'saving' }, { isThere: false }, 'wait'],
-  [{ state: 'saving' }, { isThere: false, nowMs: 600_000 }, 'lost'],
-  [{ state: 'dropping' }, { isThere: false }, 'drop'],
+  [{ state: 'saving' }, { isPresent: false }, 'wait'],
+  [{ state: 'saving' }, { isPresent: false, nowMs: 600_000 }, 'lost'],
+  [{ state: 'dropping' }, { isPresent: false }, 'drop'],
 ] as const)('plans for %j with %j: %s', (copy, facts, step) => {
   expect(copyStep({ ...COPY, ...copy }, { ...FACTS, ...facts })).toBe(step);
 });
 
 it('gives a restore up for what cannot be mended, or after six attempts; saving never', () => {
-  expect(isHopeless({ ...COPY, error_code: 'RepositoryUnreachable', attempts: 5 })).toBe(false);
-  expect(isHopeless({ ...COPY, error_code: 'RepositoryUnreachable', attempts: 6 })).toBe(true);
-  expect(isHopeless({ ...COPY, error_code: 'NoSpace', attempts: 1 })).toBe(true);
-  expect(isHopeless({ ...COPY, state: 'saving', error_code: 'NoSpace', attempts: 9 })).toBe(false);
+  expect(cannotRestore({ ...COPY, error_code: 'RepositoryUnreachable', attempts: 5 })).toBe(false);
+  expect(cannotRestore({ ...COPY, error_code: 'RepositoryUnreachable', attempts: 6 })).toBe(true);
+  expect(cannotRestore({ ...COPY, error_code: 'NoSpace', attempts: 1 })).toBe(true);
+  expect(cannotRestore({ ...COPY, state: 'saving', error_code: 'NoSpace', attempts: 9 })).toBe(
+    false,
+  );
 });
 
 it.each([
@@ -52,7 +54,7 @@ it.each([
   ['partial', { error_code: 'Partial', attempts: 3 }, true],
   ['partial', { error_code: 'RepositoryUnreachable', attempts: 99 }, false],
 ] as const)('takes a %s snapshot of a copy with %j: %s', (quality, copy, isTaken) => {
-  expect(isGoodEnough(quality, { ...COPY, state: 'saving', ...copy })).toBe(isTaken);
+  expect(acceptsSnapshot(quality, { ...COPY, state: 'saving', ...copy })).toBe(isTaken);
 });
 
 it('waits twice as long after each attempt, ten minutes at most', () => {

@@ -1,47 +1,47 @@
-/** What is to be done about one copy of a volume, from its row and what its node says. Pure. */
+/** Chooses the next step for a copy of a volume by comparing its row with what its node reports. Pure. */
 import type { OperationError } from '#shared/api/agent/operations.ts';
 import type { VolumeCopy } from '../../platform/database/tables.ts';
 import { LOST_AFTER_MS } from './volume.state.ts';
 
 export type CopyStep =
-  /** Have the node make room for it. */
+  /** Create the copy on the node. */
   | 'put'
-  /** It begins empty, and may be had. */
+  /** Mark the empty copy as complete. */
   | 'attach'
-  /** Begin its restore or backup, under an id of its own; while a pod has it, when the next save has come. */
+  /** Begin its restore, its save, or the next periodic save. */
   | 'begin'
-  /** Ask where that stands. */
-  | 'ask'
-  /** The node has nothing of it any more. */
+  /** Query the operation. */
+  | 'poll'
+  /** Record that the node has lost the copy. */
   | 'lost'
-  /** Have the node remove it. */
+  /** Remove the copy from the node. */
   | 'drop'
   | 'wait';
 
-/** The next step; `isThere`: the node lists it. */
+/** `isPresent`: the node lists the copy. */
 export function copyStep(
   copy: VolumeCopy,
-  { isThere, isPodGoing, nowMs }: { isThere: boolean; isPodGoing: boolean; nowMs: number },
+  { isPresent, isPodGoing, nowMs }: { isPresent: boolean; isPodGoing: boolean; nowMs: number },
 ): CopyStep {
-  const begun = copy.operation_id === null ? beginStep(copy, nowMs) : 'ask';
+  const begun = copy.operation_id === null ? beginStep(copy, nowMs) : 'poll';
   switch (copy.state) {
     case 'restoring':
-      if (isPodGoing || isHopeless(copy)) return 'wait';
-      if (!isThere) return isDue(copy, nowMs) ? 'put' : 'wait';
+      if (isPodGoing || cannotRestore(copy)) return 'wait';
+      if (!isPresent) return isDue(copy, nowMs) ? 'put' : 'wait';
       return copy.source_snapshot_id === null ? 'attach' : begun;
     case 'attached':
-      if (!isThere) return absentStep(copy, nowMs);
+      if (!isPresent) return absentStep(copy, nowMs);
       return copy.operation_id === null && copy.retry_at === null ? 'wait' : begun;
     case 'saving':
-      return isThere ? begun : absentStep(copy, nowMs);
+      return isPresent ? begun : absentStep(copy, nowMs);
     case 'dropping':
       return 'drop';
   }
 }
 
-/** A rental waits for its volume this often; saving is tried for ever. */
+/** Attempts to restore for a waiting rental. Saving is retried without limit. */
 const MAX_RESTORES = 6;
-/** What no other attempt on this node can mend. */
+/** Errors that another attempt on this node cannot resolve. */
 const HOPELESS: readonly string[] = [
   'Refused',
   ...([
@@ -54,22 +54,22 @@ const HOPELESS: readonly string[] = [
   ] satisfies OperationError[]),
 ];
 
-/** Whether the pod of a copy that is being restored will not get it. */
-export function isHopeless({ state, error_code: code, attempts }: VolumeCopy): boolean {
+/** Returns true if the restore has failed for good, so that its pod cannot start. */
+export function cannotRestore({ state, error_code: code, attempts }: VolumeCopy): boolean {
   return (
     state === 'restoring' && code !== null && (attempts >= MAX_RESTORES || HOPELESS.includes(code))
   );
 }
 
-/** Why a save is tried again that could not read every file. */
+/** Error code of a save that could not read every file. */
 export const PARTIAL = 'Partial';
 const MAX_TRIES = 3;
 
 /**
- * With a partial snapshot, files could not be read: of what nobody writes to it is taken only when trying again did not
- * help. What failed before for another reason, as a storage that was away, says nothing about the files.
+ * Decides whether to accept a snapshot. A partial one, which lacks files that could not be read, is accepted while the
+ * volume is in use, or after repeated partial saves. Earlier failures for other reasons do not count.
  */
-export function isGoodEnough(quality: 'full' | 'partial' | null, copy: VolumeCopy): boolean {
+export function acceptsSnapshot(quality: 'full' | 'partial' | null, copy: VolumeCopy): boolean {
   if (quality === 'full' || copy.state === 'attached') return true;
   return copy.error_code === PARTIAL && copy.attempts >= MAX_TRIES;
 }
@@ -77,7 +77,7 @@ export function isGoodEnough(quality: 'full' | 'partial' | null, copy: VolumeCop
 const FIRST_PAUSE_MS = 5_000;
 const LAST_PAUSE_MS = 600_000;
 
-/** From a failed attempt, the how many-th, to the next. */
+/** Pause after the given number of failed attempts. */
 export function pauseAfter(attempts: number): number {
   return Math.min(FIRST_PAUSE_MS * 2 ** Math.min(attempts - 1, 10), LAST_PAUSE_MS);
 }

@@ -1,11 +1,10 @@
-/** /volumes (contract 8). Refusals are flat but for those of current-stats and release (contract 2.3). */
+/** /volumes. Errors are flat objects, except those of current-stats and release. */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { answerOnce, type OnceDeps } from '../../platform/idempotency/once.ts';
-import { userOf } from '../../platform/identity.ts';
+import { callerOf, userOf } from '../../platform/identity.ts';
 import { IdParams } from '../../platform/wire.ts';
-import { callerOf } from '../pods/caller.ts';
 import { Volume, VolumeParams, VolumeRequest, VolumeStats } from './volume.schemas.ts';
 import type { Volumes } from './volume.service.ts';
 
@@ -13,7 +12,6 @@ const tags = ['Volumes'];
 const config = { auth: 'user' } as const;
 const response = { 200: Volume };
 
-/** Registers them. */
 export function registerVolumeRoutes(
   api: HttpServer,
   { volumes, ...once }: OnceDeps & { volumes: Volumes },

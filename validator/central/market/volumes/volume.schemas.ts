@@ -1,4 +1,4 @@
-/** Volumes on the wire (contract 8). */
+/** Requests and responses of the volume routes. */
 import { z } from 'zod';
 import { displayText, NaiveTime, optional, Uuid } from '../../platform/wire.ts';
 import { VOLUME_STATUSES } from './volume.state.ts';
@@ -6,7 +6,7 @@ import { VOLUME_STATUSES } from './volume.state.ts';
 const MAX_NAME = 100;
 const MAX_DESCRIPTION = 1_000;
 
-/** No member has a default: the idempotency fingerprint covers what was sent. */
+/** No member has a default, because the idempotency fingerprint covers the request as sent. */
 export const VolumeRequest = z
   .object({
     name: z
@@ -15,7 +15,7 @@ export const VolumeRequest = z
       .min(1)
       .max(MAX_NAME)
       .regex(/^[\p{L}\p{N}\-_. ,()!?/]+$/u, 'Only letters, digits and - _ . space , ( ) ! ? /'),
-    /** Absent: empty in a new one, left as it is in a change. */
+    /** Absent: empty for a new volume, unchanged in an update. */
     description: optional(displayText(MAX_DESCRIPTION)),
   })
   .meta({ id: 'VolumeRequest' });
@@ -23,10 +23,10 @@ export type VolumeRequest = z.output<typeof VolumeRequest>;
 
 const sizes = {
   current_size_bytes: z.int(),
-  /** Of 2^20 and 2^30 bytes. */
+  /** MB and GB of 2^20 and 2^30 bytes. */
   current_size_mb: z.number(),
   current_size_gb: z.number(),
-  /** Of one in use, folders and links count too. */
+  /** While the volume is attached, folders and links are included. */
   current_file_count: z.int(),
   last_metrics_update: NaiveTime.nullable(),
   attached_pod_id: z.uuid().nullable(),
@@ -40,13 +40,13 @@ export const Volume = z
     ...sizes,
     size_limit_bytes: z.int(),
     status: z.enum(VOLUME_STATUSES),
-    /** The node with the newest data; null: that is what was last saved. */
+    /** The node with the newest data; null if the newest data is saved. */
     executor_id: z.uuid().nullable(),
-    /** How old is what a pod would get if that node never came back. */
+    /** Time of the data that remains if that node never comes back. */
     last_saved_at: NaiveTime.nullable(),
-    /** 0-100 of what is under way on the node; null: nothing is. */
+    /** Percentage of the running operation on the node; null if none runs. */
     progress: z.number().nullable(),
-    /** Why saving or restoring does not get on. */
+    /** Why saving or restoring makes no progress. */
     message: z.string().nullable(),
     created_at: NaiveTime,
     updated_at: NaiveTime,
@@ -58,7 +58,7 @@ export const VolumeStats = z
   .object({
     volume_id: z.uuid(),
     ...sizes,
-    /** A pod has it, and its node has not measured it for ten minutes. */
+    /** The volume is attached and was not measured for ten minutes. */
     stale: z.boolean(),
   })
   .meta({ id: 'VolumeStats' });

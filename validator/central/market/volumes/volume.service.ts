@@ -1,16 +1,12 @@
-/** What renters do with volumes (contract 8). Effects on nodes are left to the sync. */
-
+/** What renters do with volumes. Requests change rows; the sync brings the nodes in line. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { holdAccount } from '../../accounts/auth/account-access.ts';
 import type { Database, Db, Volume, VolumeCopy } from '../../platform/database/tables.ts';
 import { moneyTransaction } from '../../platform/database/transactions.ts';
-import type { UserIdentity } from '../../platform/identity.ts';
-import type { Caller } from '../pods/caller.ts';
+import type { Caller, UserIdentity } from '../../platform/identity.ts';
 import { findAnyPod } from '../pods/pod-access.ts';
-import { giveUpCopy, requireOwnVolume } from './volume.attach.ts';
-import { volumeRow, volumeStats } from './volume.row.ts';
 import type { VolumeRequest, VolumeResponse, VolumeStatsResponse } from './volume.schemas.ts';
 import {
   findCopyOf,
@@ -20,22 +16,24 @@ import {
   moveCopy,
   updateVolume,
 } from './volume.store.ts';
+import { abandonCopy, requireOwnVolume } from './volume-attachment.ts';
 import type { VolumeRepositories } from './volume-repository.ts';
+import { volumeResponse, volumeStats } from './volume-response.ts';
 
-/** Deleted ones do not count. */
+/** Without deleted ones. */
 const MAX_PER_ACCOUNT = 50;
 
 export type Volumes = ReturnType<typeof createVolumes>;
 
-/** Rules of /volumes. Methods with `tx` run in it. */
+/** Methods with `tx` run in that transaction. */
 export function createVolumes(deps: {
   db: Database;
   clock: Clock;
   random: Random;
   repositories: VolumeRepositories;
-  /** What the data of a new volume may come to. */
+  /** Size limit of a new volume. */
   limitBytes: number;
-  /** Has the sync look at this executor at once. */
+  /** Queues an immediate sync of this executor. */
   wake(executorId: string): void;
 }) {
   const { db, clock, random, repositories } = deps;
@@ -54,12 +52,12 @@ export function createVolumes(deps: {
         volumes.map(({ id }) => id),
       );
       const copyOf = new Map(copies.map((copy) => [copy.volume_id, copy]));
-      return volumes.map((volume) => volumeRow(volume, copyOf.get(volume.id) ?? null));
+      return volumes.map((volume) => volumeResponse(volume, copyOf.get(volume.id) ?? null));
     },
 
     async get(caller: UserIdentity, id: string): Promise<VolumeResponse> {
       const { volume, copy } = await ownWithCopy(db, caller, id);
-      return volumeRow(volume, copy);
+      return volumeResponse(volume, copy);
     },
 
     async stats(caller: UserIdentity, id: string): Promise<VolumeStatsResponse> {
@@ -67,7 +65,7 @@ export function createVolumes(deps: {
       return volumeStats(volume, copy, clock.now());
     },
 
-    /** Empty; nothing is kept of it before its first pod. Throws `bad_request` with too many. */
+    /** Creates an empty volume. Throws `bad_request` for one too many. */
     async createIn(tx: Db, caller: UserIdentity, body: VolumeRequest): Promise<VolumeResponse> {
       repositories.requireStorage();
       const { accountId } = caller;
@@ -80,29 +78,44 @@ export function createVolumes(deps: {
       const nowMs = clock.now();
       const id = random.uuid();
       const volume: Volume = {
-        ...{ id, account_id: accountId, name: body.name, description: body.description ?? '' },
-        ...{ limit_bytes: deps.limitBytes, attached_pod_id: null },
-        ...{ bytes: 0, files: 0, measured_at: null },
-        ...{ password_sealed: repositories.newPassword(id), made_at: null },
-        ...{ snapshot_id: null, saved_at: null, has_waste: 0, cleaning_boot_id: null },
-        ...{ created_at: nowMs, updated_at: nowMs, deleted_at: null },
+        id,
+        account_id: accountId,
+        name: body.name,
+        description: body.description ?? '',
+        limit_bytes: deps.limitBytes,
+        attached_pod_id: null,
+        bytes: 0,
+        files: 0,
+        measured_at: null,
+        password_sealed: repositories.newPassword(id),
+        made_at: null,
+        snapshot_id: null,
+        saved_at: null,
+        has_waste: 0,
+        cleaning_boot_id: null,
+        created_at: nowMs,
+        updated_at: nowMs,
+        deleted_at: null,
       };
       await insertVolume(tx, volume);
-      return volumeRow(volume, null);
+      return volumeResponse(volume, null);
     },
 
-    /** Its name, and its description where one is given. */
+    /** Changes the name and, if present, the description. */
     update(caller: UserIdentity, id: string, body: VolumeRequest): Promise<VolumeResponse> {
       return db.transaction().execute(async (tx) => {
         const { volume, copy } = await ownWithCopy(tx, caller, id);
         const { name, description = volume.description } = body;
         const change = { name, description, updated_at: clock.now() };
         await updateVolume(tx, id, change);
-        return volumeRow({ ...volume, ...change }, copy);
+        return volumeResponse({ ...volume, ...change }, copy);
       });
     },
 
-    /** As it was; all that is kept of it is removed later. Throws `bad_request` while a pod has it. */
+    /**
+     * Deletes the volume and returns its last state; its data is removed later. Throws `bad_request` while it is
+     * attached.
+     */
     async remove(caller: UserIdentity, id: string): Promise<VolumeResponse> {
       const { volume, copy } = await moneyTransaction({ db, clock, random }, async (tx) => {
         const found = await ownWithCopy(tx, caller, id);
@@ -116,12 +129,12 @@ export function createVolumes(deps: {
         return found;
       });
       if (copy !== null) deps.wake(copy.executor_id);
-      return volumeRow(volume, null);
+      return volumeResponse(volume, null);
     },
 
     /**
-     * Gives up what lies unsaved on a node, say one that never comes back: the volume is what was last saved of it.
-     * Throws `bad_request` where there is nothing to give up, or a pod that nobody has deleted has it.
+     * Abandons the unsaved copy on a node that may never come back: the volume returns to its last saved state. Throws
+     * `bad_request` without such a copy, or while a pod that is not being deleted has the volume.
      */
     async release({ identity, actor }: Caller, id: string): Promise<VolumeResponse> {
       const { volume, copy } = await moneyTransaction({ db, clock, random }, async (tx) => {
@@ -130,19 +143,19 @@ export function createVolumes(deps: {
           throw new ApiError('bad_request', 'Nothing of this volume lies unsaved on a node');
         }
         await refuseInUse(tx, found.volume);
-        const error = 'What was not saved is given up on request';
-        await giveUpCopy(tx, { clock, random }, found.copy, { actor, error });
+        const error = 'The unsaved data was abandoned on request';
+        await abandonCopy(tx, { clock, random }, found.copy, { actor, error });
         await updateVolume(tx, id, { attached_pod_id: null });
         return { volume: { ...found.volume, attached_pod_id: null }, copy: found.copy };
       });
       deps.wake(copy.executor_id);
-      return volumeRow(volume, null);
+      return volumeResponse(volume, null);
     },
   };
 }
 
-/** Deletes an account's volumes; those of pods that are going go with them. */
-export async function forgetVolumes(tx: Db, accountId: string, nowMs: number): Promise<void> {
+/** Deletes an account's volumes. Attached ones are detached; their pods are being deleted. */
+export async function deleteVolumesOf(tx: Db, accountId: string, nowMs: number): Promise<void> {
   for (const { id } of await listVolumes(tx, accountId)) {
     const volume = await requireOwnVolume(tx, accountId, id);
     await discard(tx, volume, (await findCopyOf(tx, id)) ?? null, nowMs);

@@ -1,4 +1,7 @@
-/** Queries of volumes and of their copies. A copy's state is changed only where the row is in one that allows it. */
+/**
+ * Queries on volumes and their copies. A copy's state changes only if the row is still in a state that allows the
+ * move. A copy is live unless it is `dropping`.
+ */
 
 import type { Updateable } from 'kysely';
 import { prepared, type Slots } from '../../platform/database/prepared.ts';
@@ -17,13 +20,13 @@ export async function insertCopy(db: Db, row: VolumeCopy): Promise<void> {
   await db.insertInto('volume_copies').values(row).execute();
 }
 
-/** Of whatever account, deleted or not; in a transaction held until its end. */
+/** Finds a volume of any account, deleted or not. In a transaction, locks it. */
 export async function findVolume(db: Db, id: string): Promise<Volume | undefined> {
   if (db.isTransaction) await lockRow(db, 'volumes', id);
   return db.selectFrom('volumes').selectAll().where('id', '=', id).executeTakeFirst();
 }
 
-/** Those of an account that it has not deleted, oldest first. */
+/** An account's volumes that are not deleted, oldest first. */
 export function listVolumes(db: Db, accountId: string): Promise<Volume[]> {
   return db
     .selectFrom('volumes')
@@ -35,7 +38,7 @@ export function listVolumes(db: Db, accountId: string): Promise<Volume[]> {
     .execute();
 }
 
-/** Those that pods have, of these pods. */
+/** Volumes attached to these pods. */
 export async function listAttached(db: Db, podIds: readonly string[]): Promise<Volume[]> {
   if (podIds.length === 0) return [];
   return db.selectFrom('volumes').selectAll().where('attached_pod_id', 'in', podIds).execute();
@@ -53,7 +56,7 @@ export async function deleteVolumeRow(db: Db, id: string): Promise<void> {
   await db.deleteFrom('volumes').where('id', '=', id).execute();
 }
 
-/** The volume that a pod has is nobody's from now on. */
+/** Detaches the pod's volume, if it has one. */
 export async function detachFrom(db: Db, podId: string): Promise<void> {
   await db
     .updateTable('volumes')
@@ -62,17 +65,17 @@ export async function detachFrom(db: Db, podId: string): Promise<void> {
     .execute();
 }
 
-/** The copy that counts. */
+/** The volume's live copy. */
 export function findCopyOf(db: Db, volumeId: string): Promise<VolumeCopy | undefined> {
   return liveCopies(db).where('volume_id', '=', volumeId).executeTakeFirst();
 }
 
-/** The one that counts and that a pod has, or had last. */
+/** The live copy that the pod has, or had last. */
 export function findCopyOfPod(db: Db, podId: string): Promise<VolumeCopy | undefined> {
   return liveCopies(db).where('pod_id', '=', podId).executeTakeFirst();
 }
 
-/** Those that count, of these volumes. */
+/** Live copies of these volumes. */
 export async function listCopiesOf(db: Db, volumeIds: readonly string[]): Promise<VolumeCopy[]> {
   if (volumeIds.length === 0) return [];
   return liveCopies(db).where('volume_id', 'in', volumeIds).execute();
@@ -87,12 +90,12 @@ const onNode = prepared((db, { executorId }: Slots<{ executorId: string }>) =>
     .orderBy('id'),
 );
 
-/** All on a node, those to drop included, oldest first. Asked in every pass over the node. */
+/** All copies on a node, oldest first. Queried in every pass over the node. */
 export async function listCopiesOn(db: Db, executorId: string): Promise<VolumeCopy[]> {
   return (await onNode(db, { executorId })).rows;
 }
 
-/** Whether one on a node counts, and was not in its state before `sinceMs` already. */
+/** Returns true if the node has a live copy that was updated after `sinceMs`. */
 export async function hasLiveCopies(db: Db, executorId: string, sinceMs: number): Promise<boolean> {
   const row = await liveCopies(db)
     .where('executor_id', '=', executorId)
@@ -101,12 +104,15 @@ export async function hasLiveCopies(db: Db, executorId: string, sinceMs: number)
   return row !== undefined;
 }
 
-/** Those that count and were last heard of before `beforeMs`. */
+/** Live copies whose node last reported them before `beforeMs`. */
 export function listSilentCopies(db: Db, beforeMs: number, limit: number): Promise<VolumeCopy[]> {
   return liveCopies(db).where('seen_at', '<', beforeMs).limit(limit).execute();
 }
 
-/** Moves one to `to`, from where the table of volume.state.ts lets it, and with that operation under way if one is given. */
+/**
+ * Moves a copy to `to` from a state that volume.state.ts allows. With `operationId`, only while that operation runs.
+ * False if nothing changed.
+ */
 export async function moveCopy(
   db: Db,
   id: string,
@@ -124,7 +130,10 @@ export async function moveCopy(
   return done.numUpdatedRows > 0n;
 }
 
-/** Changes one that is still in `state`, with that operation under way if one is given; false when it is not. */
+/**
+ * Changes a copy that is still in `state`. With `operationId`, only while that operation runs. False if nothing
+ * changed.
+ */
 export async function changeCopy(
   db: Db,
   { id, state }: Pick<VolumeCopy, 'id' | 'state'>,
@@ -141,8 +150,8 @@ export async function changeCopy(
   return done.numUpdatedRows > 0n;
 }
 
-/** Nothing of it is left on its node. */
-export async function forgetCopy(db: Db, id: string): Promise<void> {
+/** Deletes a copy that its node has removed. */
+export async function deleteCopy(db: Db, id: string): Promise<void> {
   await db
     .deleteFrom('volume_copies')
     .where('id', '=', id)
@@ -150,7 +159,7 @@ export async function forgetCopy(db: Db, id: string): Promise<void> {
     .execute();
 }
 
-/** Whether any copy of a volume may still be read or written by a node. */
+/** Returns true if a node may still read or write a copy. */
 export async function hasCopies(db: Db, volumeId: string): Promise<boolean> {
   const row = await db
     .selectFrom('volume_copies')
@@ -160,7 +169,7 @@ export async function hasCopies(db: Db, volumeId: string): Promise<boolean> {
   return row !== undefined;
 }
 
-/** Volumes whose repository has something to take out, deleted ones included; one alone when it is named. */
+/** Volumes whose repository has something to remove, deleted ones included. `only` limits the query to one volume. */
 export function listToClean(db: Db, limit: number, only?: string): Promise<Volume[]> {
   return db
     .selectFrom('volumes')

@@ -6,7 +6,7 @@
 import { listLiveOf } from '../../market/pods/pod.service.ts';
 import { BILLABLE_STATES } from '../../market/pods/pod.state.ts';
 import { findAnyPod } from '../../market/pods/pod-access.ts';
-import { waitForContact } from '../../market/pods/pod-contact.ts';
+import { deferUntilContact } from '../../market/pods/pod-contact.ts';
 import { beginRemoval, REMOVAL_REASONS } from '../../market/pods/pod-removal.ts';
 import { resumePod, type StopReason, stopPod } from '../../market/pods/pod-stop.ts';
 import type { Db, Pod } from '../../platform/database/tables.ts';
@@ -63,7 +63,7 @@ export function cutOffHandlers(deps: CutOffDeps) {
         // There is more than there was when it was set.
         if (atMs > nowMs) return { againAtMs: atMs };
         const pods = await billablePods(tx, subject);
-        const againAtMs = waitForContact(pods, { plannedMs: atMs, dueAtMs, nowMs });
+        const againAtMs = deferUntilContact(pods, { plannedMs: atMs, dueAtMs, nowMs });
         if (againAtMs !== null) return { againAtMs, after: wakeAll(pods) };
         const stopped: Pod[] = [];
         for (const pod of pods) {
@@ -82,7 +82,7 @@ export function cutOffHandlers(deps: CutOffDeps) {
         const atMs = await capReachedAt(tx, subject);
         if (pod === undefined || atMs === null) return undefined;
         if (atMs > nowMs) return { againAtMs: atMs };
-        const againAtMs = waitForContact([pod], { plannedMs: atMs, dueAtMs, nowMs });
+        const againAtMs = deferUntilContact([pod], { plannedMs: atMs, dueAtMs, nowMs });
         if (againAtMs !== null) return { againAtMs, after: wakeAll([pod]) };
         if (!(await stopAndSave(tx, deps, pod, { reason: 'max_spend_reached', atMs })))
           return undefined;

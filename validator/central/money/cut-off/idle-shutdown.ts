@@ -1,9 +1,9 @@
 /** What happens to a pod that nobody uses, where its renter asked for it: a warning, then the stop at the computed instant. */
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { findAnyPod } from '../../market/pods/pod-access.ts';
-import { GRACE_MS } from '../../market/pods/pod-dues.ts';
-import { BY_ITSELF, recordPodEvent } from '../../market/pods/pod-event.ts';
+import { recordPodEvent, SYSTEM_EVENT } from '../../market/pods/pod-events.ts';
 import { mailIdle } from '../../market/pods/pod-mails.ts';
+import { GRACE_MS } from '../../market/pods/pod-stop.ts';
 import type { Db, Pod } from '../../platform/database/tables.ts';
 import type { DueHandlers } from '../../platform/schedule/schedule.ts';
 import { minutesLeft } from '../../platform/schedule/warnings.ts';
@@ -57,7 +57,7 @@ async function warn(tx: Db, deps: CutOffDeps, pod: StoppingPod, nowMs: number): 
   const keptMs = await graceMs(tx, pod.id, { atMs, fullMs: GRACE_MS });
   await mailIdle(tx, deps.mails, pod, { stopsAt: atMs, removalAt: atMs + keptMs, nowMs });
   await recordPodEvent(tx, deps, pod, {
-    ...{ ...BY_ITSELF, reason: 'idle_shutdown' },
+    ...{ ...SYSTEM_EVENT, reason: 'idle_shutdown' },
     facts: {
       detail: 'idle_warning',
       ...{ minutes_left: minutesLeft(atMs, nowMs), stops_at: naiveUtc(atMs) },

@@ -1,0 +1,70 @@
+/**
+ * Caches responses of agents for routes without authentication, so that clients cannot make the central API call an
+ * agent more often than every few seconds.
+ */
+import type { Clock } from '#shared/runtime/clock.ts';
+
+const ANSWER_WITHIN_MS = 5_000;
+/** A response is reused for this long. */
+const FRESH_FOR_MS = 5_000;
+/** Largest number of cached responses; the least recently used is evicted first. */
+export const MAX_CACHED = 1_000;
+
+export type CachedAnswer<T> = {
+  /** The latest response and its time; null before the first one. */
+  last: { value: T; atMs: number } | null;
+  /** True if the latest call was answered. */
+  isLive: boolean;
+};
+
+type Entry<T> = {
+  calledMs: number;
+  last: CachedAnswer<T>['last'];
+  pending: Promise<CachedAnswer<T>>;
+};
+
+/** Never rejects: an error counts as no answer. */
+export function createAgentCache<T>(clock: Clock) {
+  const cache = new Map<string, Entry<T>>();
+
+  /** False without an answer in time. A later answer still becomes the latest response. */
+  async function isAnswered(entry: Entry<T>, ask: () => Promise<T>): Promise<boolean> {
+    const late = new AbortController();
+    const answered = ask().then(
+      (value) => {
+        entry.last = { value, atMs: clock.now() };
+        return true;
+      },
+      () => false,
+    );
+    const timeout = clock.sleep(ANSWER_WITHIN_MS, late.signal).then(
+      () => false,
+      () => false,
+    );
+    try {
+      return await Promise.race([answered, timeout]);
+    } finally {
+      late.abort();
+    }
+  }
+
+  return (key: string, ask: () => Promise<T>): Promise<CachedAnswer<T>> => {
+    const calledMs = clock.monotonicMs();
+    const before = cache.get(key);
+    if (before !== undefined && calledMs - before.calledMs < FRESH_FOR_MS) return before.pending;
+    const entry: Entry<T> = {
+      calledMs,
+      last: before?.last ?? null,
+      pending: Promise.resolve({ last: null, isLive: false }),
+    };
+    entry.pending = isAnswered(entry, ask).then((isLive) => ({ last: entry.last, isLive }));
+    // Moved to the end of the map, whose first entry is evicted.
+    cache.delete(key);
+    cache.set(key, entry);
+    for (const oldest of cache.keys()) {
+      if (cache.size <= MAX_CACHED) break;
+      cache.delete(oldest);
+    }
+    return entry.pending;
+  };
+}

@@ -1,0 +1,181 @@
+/** An executor as API responses show it. Pure. */
+
+import { createHash } from 'node:crypto';
+import type { Inventory } from '#shared/api/agent/inventory.ts';
+import { shortGpuType } from '#shared/api/gpu-type.ts';
+import { microToUsd } from '#shared/api/money.ts';
+import type { ExecutorDetailResponse, ExecutorLocation } from './executor.schemas.ts';
+import type { ExecutorEntry } from './executor.store.ts';
+import type { PersonalFields } from './node-annotations.ts';
+import { noticeOf } from './notice-period.ts';
+import { cudaVersionNumber, interconnectName, interconnectOf, specsOf } from './specs.ts';
+
+const MINUTE_MS = 60_000;
+
+/** The inventory of the latest verdict that had one; null before the first. */
+export function inventoryOf(executor: { inventory_json: string | null }): Inventory | null {
+  // Stored from a parsed Inventory, so it needs no second check.
+  return executor.inventory_json === null
+    ? null
+    : (JSON.parse(executor.inventory_json) as Inventory);
+}
+
+/** Number of GPUs as measured, or as the provider states before the first measurement. */
+export function gpuTotalOf(executor: Pick<ExecutorEntry, 'slots_total' | 'gpu_count'>): number {
+  return executor.slots_total > 0 ? executor.slots_total : executor.gpu_count;
+}
+
+/** The smallest number of GPUs that can be rented; without a minimum, the whole node. */
+export function minimumGpusOf(
+  executor: Pick<ExecutorEntry, 'slots_total' | 'gpu_count' | 'min_gpu_count'>,
+): number {
+  return executor.min_gpu_count ?? gpuTotalOf(executor);
+}
+
+/** Returns true if enough GPUs are free for at least one rental. */
+export function hasRoom(
+  executor: Pick<ExecutorEntry, 'slots_total' | 'slots_free' | 'gpu_count' | 'min_gpu_count'>,
+): boolean {
+  return executor.slots_free >= 1 && executor.slots_free >= minimumGpusOf(executor);
+}
+
+/** Full GPU name as measured, or as the provider states. */
+export function machineNameOf(executor: Pick<ExecutorEntry, 'machine_name' | 'gpu_type'>): string {
+  return executor.machine_name ?? executor.gpu_type;
+}
+
+/** Whole minutes since the node first passed its checks; null before that. */
+export function uptimeMinutesOf(
+  executor: Pick<ExecutorEntry, 'first_verified_at'>,
+  nowMs: number,
+): number | null {
+  const { first_verified_at: sinceMs } = executor;
+  return sinceMs === null ? null : Math.max(0, Math.floor((nowMs - sinceMs) / MINUTE_MS));
+}
+
+/** Members are null if unknown. */
+export function locationOf(
+  executor: Pick<ExecutorEntry, 'location_json' | 'lat' | 'lon'>,
+): ExecutorLocation {
+  const known =
+    executor.location_json === null
+      ? {}
+      : (JSON.parse(executor.location_json) as Partial<ExecutorLocation>);
+  return {
+    country: known.country ?? null,
+    country_code: known.country_code ?? null,
+    region: known.region ?? null,
+    region_name: known.region_name ?? null,
+    city: known.city ?? null,
+    zip: known.zip ?? null,
+    lat: executor.lat,
+    lon: executor.lon,
+    timezone: known.timezone ?? null,
+  };
+}
+
+export type ResponseOptions = VolatileOptions & {
+  /** Omits `specs`, for `view=summary`. */
+  summary: boolean;
+};
+
+type VolatileOptions = {
+  nowMs: number;
+  /** Fields for the caller by node id; null for requests without a credential. */
+  personal: ((nodeId: string) => PersonalFields) | null;
+};
+
+export function executorResponse(
+  executor: ExecutorEntry,
+  options: ResponseOptions,
+): ExecutorDetailResponse {
+  return { ...stableFields(executor, options.summary), ...volatileFields(executor, options) };
+}
+
+type VolatileField = 'uptime_in_minutes' | 'is_bookmarked' | 'machine_request_id';
+
+/** Fields that depend on the caller or the time. */
+export function volatileFields(
+  executor: Pick<ExecutorEntry, 'id' | 'first_verified_at'>,
+  { nowMs, personal }: VolatileOptions,
+): Pick<ExecutorDetailResponse, VolatileField> {
+  return { uptime_in_minutes: uptimeMinutesOf(executor, nowMs), ...personal?.(executor.id) };
+}
+
+/** Fields that are the same for every caller until the executor's revision changes. */
+export function stableFields(
+  executor: ExecutorEntry,
+  isSummary: boolean,
+): Omit<ExecutorDetailResponse, VolatileField> {
+  const inventory = inventoryOf(executor);
+  const total = gpuTotalOf(executor);
+  const price = executor.price_uusd_per_gpu_hour;
+  const machineName = machineNameOf(executor);
+  return {
+    id: executor.id,
+    huid: huidOf(executor.id),
+    machine_name: machineName,
+    gpu_type: shortGpuType(machineName),
+    price_per_gpu: microToUsd(price),
+    price_per_hour: microToUsd(price * total),
+    gpu_count: total,
+    available_gpu_count: executor.slots_free,
+    min_gpu_count_for_rental: executor.min_gpu_count,
+    executor_ip_address: executor.ip_address,
+    status: 'available',
+    active: true,
+    tier: 'secure',
+    driver_version: executor.driver_version,
+    max_cuda_version: cudaVersionNumber(inventory?.gpu.cuda_version ?? null),
+    effective_upload_speed_mbps: executor.upload_mbps,
+    effective_download_speed_mbps: executor.download_mbps,
+    location: locationOf(executor),
+    ...(isSummary ? {} : { specs: inventory === null ? null : specsOf(inventory, executor, []) }),
+    reliability_score: null,
+    miner_hotkey: executor.miner_hotkey,
+    validator_hotkey: executor.validator_hotkey,
+    provider_id: executor.provider_id,
+    collateral_deposited: executor.collateral_deposited === 1,
+    ncu_profiling_enabled: null,
+    pending_price_per_hour: null,
+    price_change_effective_date: null,
+    notice_period: noticeOf(executor),
+    nvlink: executor.nvlink === null ? null : executor.nvlink === 1,
+    interconnect: interconnectName(interconnectOf(inventory?.gpu.topology ?? null)),
+    p2p: null,
+    simulated: executor.simulated === 1,
+  };
+}
+
+const ADJECTIVES = [
+  'swift',
+  'brave',
+  'calm',
+  'eager',
+  'gentle',
+  'cosmic',
+  'golden',
+  'lunar',
+  'zesty',
+  'noble',
+] as const;
+const NOUNS = [
+  'hawk',
+  'lion',
+  'eagle',
+  'fox',
+  'wolf',
+  'shark',
+  'raven',
+  'matrix',
+  'comet',
+  'orbit',
+] as const;
+
+/** Human-readable name derived from the node's id. Not unique: there are 25 600 names. */
+export function huidOf(id: string): string {
+  const hash = createHash('md5').update(id.toLowerCase()).digest('hex');
+  const adjective = ADJECTIVES[Number.parseInt(hash.slice(0, 4), 16) % ADJECTIVES.length];
+  const noun = NOUNS[Number.parseInt(hash.slice(4, 8), 16) % NOUNS.length];
+  return `${adjective}-${noun}-${hash.slice(-2)}`;
+}

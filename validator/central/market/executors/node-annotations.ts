@@ -1,0 +1,39 @@
+/** A caller's annotations of nodes: bookmarks and machine requests. Pure. */
+import type { Db } from '../../platform/database/tables.ts';
+import type { ExecutorDetailResponse } from './executor.schemas.ts';
+import type { FilterSubject } from './node-filters.ts';
+
+export type NodeAnnotations = {
+  bookmarked: ReadonlySet<string>;
+  /** Id of the caller's machine request that a node was added for, by node id. */
+  requestByNode: ReadonlyMap<string, string>;
+  /** The machine request of the query, if it is the caller's. */
+  request: { id: string; isAnsweredBy(node: FilterSubject): boolean } | null;
+};
+
+/** For requests without a credential. */
+export const NO_ANNOTATIONS: NodeAnnotations = {
+  bookmarked: new Set(),
+  requestByNode: new Map(),
+  request: null,
+};
+
+/**
+ * Reads the annotations of an account; null for requests without a credential. `requestId` is the machine request of
+ * the query.
+ */
+export type AnnotationsOf = (
+  db: Db,
+  accountId: string | null,
+  requestId?: string,
+) => Promise<NodeAnnotations>;
+
+export type PersonalFields = Pick<ExecutorDetailResponse, 'is_bookmarked' | 'machine_request_id'>;
+
+/** Fields that only the caller sees. In a list filtered by a machine request, every node has the id of that request. */
+export function personalFields(annotations: NodeAnnotations, nodeId: string): PersonalFields {
+  return {
+    is_bookmarked: annotations.bookmarked.has(nodeId),
+    machine_request_id: annotations.request?.id ?? annotations.requestByNode.get(nodeId) ?? null,
+  };
+}

@@ -1,0 +1,100 @@
+/**
+ * The node list as JSON bytes. The stable part of each node is cached until the node changes, because encoding it
+ * takes most of the time of a request.
+ */
+import { Readable } from 'node:stream';
+import type { Database } from '../../platform/database/tables.ts';
+import { MAX_PAGE_SIZE } from './executor.schemas.ts';
+import { findExecutors } from './executor.store.ts';
+import { type ResponseOptions, stableFields, volatileFields } from './executor-response.ts';
+import type { MarketNode } from './market.store.ts';
+
+/** Size of the cache: a few thousand nodes. */
+const MAX_CACHED_BYTES = 32_000_000;
+const COMMA = Buffer.from(',');
+const BEGIN = Buffer.from('[');
+const END = Buffer.from(']');
+
+type CachedRow = { revision: number; bytes: Uint8Array };
+
+export type NodeListJson = ReturnType<typeof createNodeListJson>;
+
+export function createNodeListJson(db: Database) {
+  // By id, oldest first. Summaries are cached separately.
+  const full = new Map<string, CachedRow>();
+  const summaries = new Map<string, CachedRow>();
+  let cachedBytes = 0;
+  const encoder = new TextEncoder();
+
+  function keep(cache: Map<string, CachedRow>, id: string, row: CachedRow): void {
+    evict(cache, id);
+    cache.set(id, row);
+    cachedBytes += row.bytes.length;
+    while (cachedBytes > MAX_CACHED_BYTES) {
+      const larger = full.size > 0 ? full : summaries;
+      evict(larger, larger.keys().next().value ?? '');
+    }
+  }
+
+  function evict(cache: Map<string, CachedRow>, id: string): void {
+    cachedBytes -= cache.get(id)?.bytes.length ?? 0;
+    cache.delete(id);
+  }
+
+  /** Bytes of the stable fields by id, without the closing brace. Encodes nodes whose revision is not cached. */
+  async function stableBytesOf(nodes: readonly MarketNode[], isSummary: boolean) {
+    const cache = isSummary ? summaries : full;
+    const stable = new Map<string, Uint8Array>();
+    const missing: string[] = [];
+    for (const { id, revision } of nodes) {
+      const known = cache.get(id);
+      if (known?.revision === revision) stable.set(id, known.bytes);
+      else missing.push(id);
+    }
+    for (const executor of await findExecutors(db, missing)) {
+      const { id, revision } = executor;
+      // Without the closing brace: the volatile fields follow.
+      const text = JSON.stringify(stableFields(executor, isSummary)).slice(0, -1);
+      const bytes = encoder.encode(text);
+      stable.set(id, bytes);
+      keep(cache, id, { revision, bytes });
+    }
+    return stable;
+  }
+
+  async function rowsOf(
+    nodes: readonly MarketNode[],
+    options: ResponseOptions,
+  ): Promise<Uint8Array[]> {
+    const stable = await stableBytesOf(nodes, options.summary);
+    const parts: Uint8Array[] = [];
+    for (const node of nodes) {
+      const bytes = stable.get(node.id);
+      if (bytes === undefined) continue;
+      if (parts.length > 0) parts.push(COMMA);
+      // Joins both parts into one object.
+      const volatile = JSON.stringify(volatileFields(node, options));
+      parts.push(bytes, COMMA, Buffer.from(volatile.slice(1)));
+    }
+    return parts;
+  }
+
+  async function* pages(nodes: readonly MarketNode[], options: ResponseOptions) {
+    for (let from = 0; from < nodes.length; from += MAX_PAGE_SIZE) {
+      const rows = await rowsOf(nodes.slice(from, from + MAX_PAGE_SIZE), options);
+      yield Buffer.concat([from === 0 ? BEGIN : COMMA, ...rows]);
+    }
+    yield END;
+  }
+
+  return {
+    /** Returns a JSON array; more than one page is streamed to bound memory. */
+    async listOf(
+      nodes: readonly MarketNode[],
+      options: ResponseOptions,
+    ): Promise<Buffer | Readable> {
+      if (nodes.length > MAX_PAGE_SIZE) return Readable.from(pages(nodes, options));
+      return Buffer.concat([BEGIN, ...(await rowsOf(nodes, options)), END]);
+    },
+  };
+}

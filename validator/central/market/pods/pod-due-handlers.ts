@@ -1,0 +1,79 @@
+/** Due work of pods: scheduled removals, warnings of them, and the end of failed creations. */
+import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import type { Mails } from '../../delivery/mail/mail.service.ts';
+import type { Db, Pod } from '../../platform/database/tables.ts';
+import { lockRow } from '../../platform/database/transactions.ts';
+import { SYSTEM_ACTOR } from '../../platform/identity.ts';
+import type { DueHandlers } from '../../platform/schedule/schedule.ts';
+import { dueWarning, minutesLeft, nextWarningAt } from '../../platform/schedule/warnings.ts';
+import { endPod, findPod } from './pod.store.ts';
+import { deferUntilContact } from './pod-contact.ts';
+import { recordPodEvent, SYSTEM_EVENT } from './pod-events.ts';
+import { mailRemoval } from './pod-mails.ts';
+import { beginRemoval } from './pod-removal.ts';
+import { GONE_PHASE } from './pod-sync.plan.ts';
+
+export type UpkeepDeps = {
+  clock: Clock;
+  random: Random;
+  mails: Mails;
+  /** Queues an immediate sync of this executor. */
+  wake(executorId: string): void;
+};
+
+export function podDueHandlers(deps: UpkeepDeps) {
+  const lock = (tx: Db, podId: string) => lockRow(tx, 'pods', podId);
+  return {
+    'pod-removal': {
+      lock,
+      async run(tx, { subject, dueAtMs, nowMs }) {
+        const pod = await keptPod(tx, subject);
+        if (pod === undefined) return undefined;
+        const atMs = pod.removal_at ?? dueAtMs;
+        const againAtMs = deferUntilContact([pod], { plannedMs: atMs, dueAtMs, nowMs });
+        if (againAtMs !== null) return { againAtMs, after: () => deps.wake(pod.executor_id) };
+        const reason = 'scheduled_termination';
+        await beginRemoval(tx, deps, pod, { actor: SYSTEM_ACTOR, reason, atMs });
+        return { after: () => deps.wake(pod.executor_id) };
+      },
+    },
+    'pod-removal-warning': {
+      lock,
+      async run(tx, { subject, nowMs }) {
+        const pod = await keptPod(tx, subject);
+        const { removal_at: removalAt = null } = pod ?? {};
+        if (pod === undefined || removalAt === null) return undefined;
+        if (dueWarning(removalAt, nowMs) !== null) {
+          await mailRemoval(tx, deps.mails, pod, { removalAt, nowMs });
+          await recordPodEvent(tx, deps, pod, {
+            ...SYSTEM_EVENT,
+            reason: 'scheduled_termination',
+            facts: {
+              detail: 'removal_warning',
+              minutes_left: minutesLeft(removalAt, nowMs),
+              removal_scheduled_at: naiveUtc(removalAt),
+            },
+          });
+        }
+        const next = nextWarningAt(removalAt, nowMs);
+        return next === null ? undefined : { againAtMs: next };
+      },
+    },
+    'pod-failure-end': {
+      lock,
+      async run(tx, { subject, nowMs }) {
+        const pod = await findPod(tx, subject);
+        // The renter may have deleted the pod in the meantime.
+        if (pod?.state !== 'creation_failed' || pod.phase !== GONE_PHASE) return undefined;
+        await endPod(tx, subject, { ended_at: nowMs, updated_at: nowMs });
+        return undefined;
+      },
+    },
+  } satisfies DueHandlers;
+}
+
+async function keptPod(tx: Db, id: string): Promise<Pod | undefined> {
+  const pod = await findPod(tx, id);
+  return pod?.ended_at === null && pod.delete_requested_at === null ? pod : undefined;
+}

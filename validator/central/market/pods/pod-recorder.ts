@@ -1,0 +1,308 @@
+/** Writes what an agent reports about a pod into its row: conditional moves, each with its event. */
+
+import type { PodSpecInput, PodView } from '#shared/api/agent/pod.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import type { EventReason } from '../../delivery/events/event.schemas.ts';
+import type { Mails } from '../../delivery/mail/mail.service.ts';
+import { followPod } from '../../money/metering/usage.service.ts';
+import type { Database, Db, Pod } from '../../platform/database/tables.ts';
+import { lockRow, moneyTransaction } from '../../platform/database/transactions.ts';
+import { SYSTEM_ACTOR } from '../../platform/identity.ts';
+import { setDue } from '../../platform/schedule/due.ts';
+import { releaseGpus } from '../executors/executor.service.ts';
+import { imageKeyOf } from '../executors/launch-estimate.ts';
+import { createPullRecorder } from '../executors/pull-speed.ts';
+import { retireTemplate } from '../templates/template-use.service.ts';
+import { expectationAfter } from './launch-eta.ts';
+import { podStateOf, wirePhase } from './pod.state.ts';
+import { acknowledgeGeneration, changePod, endPod, isBeingCreated, movePod } from './pod.store.ts';
+import { FAILED_LISTED_MS } from './pod-access.ts';
+import {
+  changeOutcomeColumns,
+  changeOutcomeOf,
+  type Previous,
+  previousOf,
+  refusalColumns,
+  updateTemplates,
+} from './pod-change.ts';
+import { recordTransition, removalReasonOf } from './pod-events.ts';
+import { releaseHold } from './pod-hold.ts';
+import { notebookChange, notebookFailure } from './pod-notebook.ts';
+import {
+  GONE_PHASE,
+  type Observed,
+  observedOf,
+  REMOVAL_PHASE,
+  RESTORING,
+  restoringInsteadOf,
+} from './pod-sync.plan.ts';
+
+/** `seen_at` is written at most this often while nothing else changes. */
+const SEEN_RESOLUTION_MS = 5_000;
+
+type Failure = { reason: EventReason; message: string; gpusFree: boolean };
+
+/** Every function has no effect if the row has changed since it was read. */
+export function createPodRecorder(deps: {
+  db: Database;
+  clock: Clock;
+  random: Random;
+  log: Log;
+  mails: Mails;
+  restoresAtStart(podId: string): Promise<boolean>;
+  detachVolume(tx: Db, podId: string): Promise<void>;
+}) {
+  const { db, clock, log } = deps;
+  const pulls = createPullRecorder(deps);
+
+  /**
+   * While a change is pending, the last pull may be that of either image, so its size is not recorded. Never rejects.
+   */
+  async function recordPull(pod: Pod, { last_pull: pull, generation }: PodView): Promise<void> {
+    if (pull === null) return;
+    const { image } = JSON.parse(pod.spec_json) as PodSpecInput;
+    const isPlain = generation === pod.generation && pod.previous_json === null;
+    await pulls
+      .record(pod.executor_id, isPlain ? imageKeyOf(image) : null, pull)
+      .catch((error: unknown) =>
+        log.warn({ pod_id: pod.id, err: error }, 'recording an image pull failed'),
+      );
+  }
+
+  async function move(tx: Db, pod: Pod, seen: Observed, view: PodView): Promise<void> {
+    const from = podStateOf(pod.state);
+    const nowMs = clock.now();
+    const end = seen.state === 'rebooting' ? null : changeOutcomeOf(pod, view);
+    const first = seen.state === 'running' && pod.first_running_at === null;
+    const change = {
+      phase: seen.phase,
+      reason_code: seen.reason,
+      message: seen.message,
+      ports_json: JSON.stringify(view.ports),
+      ...contactColumns(view, nowMs),
+      updated_at: nowMs,
+      ...(first ? { first_running_at: nowMs } : {}),
+      ...expectationAfter(pod, view, nowMs),
+      ...(end === null ? {} : changeOutcomeColumns(pod, end)),
+    };
+    if (!(await movePod(tx, pod.id, seen.state, change, { from: [from] }))) return;
+    if (end !== null) await updateTemplates(tx, pod, end, nowMs);
+    const { reason, message } = seen;
+    await recordTransition(tx, deps, pod, seen.state, {
+      reason,
+      message,
+      isUndone: end === 'reverted',
+    });
+  }
+
+  /** Updates a pod whose state is unchanged. A rebooting pod that answers again is metered again. */
+  async function updateInState(pod: Pod, seen: Observed, view: PodView): Promise<void> {
+    const nowMs = clock.now();
+    const change = {
+      ...expectationAfter(pod, view, nowMs),
+      phase: seen.phase,
+      reason_code: seen.reason,
+      message: seen.message,
+      ports_json: JSON.stringify(view.ports),
+      ...contactColumns(view, nowMs),
+    };
+    if (pod.phase !== wirePhase('unknown')) {
+      await changePod(db, pod.id, [seen.state], change);
+      return;
+    }
+    await moneyTransaction(deps, async (tx) => {
+      if (!(await changePod(tx, pod.id, [seen.state], change))) return;
+      await followPod(tx, pod.id, seen.state, { nowMs });
+    });
+  }
+
+  async function observe(pod: Pod, view: PodView): Promise<Observed> {
+    const seen = observedOf(pod, view, clock.now());
+    const mayRestore = isBeingCreated(pod) && restoringInsteadOf(pod, seen);
+    return mayRestore && (await deps.restoresAtStart(pod.id)) ? RESTORING : seen;
+  }
+
+  /** Reverts a change that the agent refused: the pod keeps running with its former spec. */
+  async function revertChange(pod: Pod, previous: Previous, message: string): Promise<void> {
+    const from = podStateOf(pod.state);
+    const nowMs = clock.now();
+    const reason = 'start_failed';
+    await moneyTransaction(deps, async (tx) => {
+      const change = {
+        ...refusalColumns(previous),
+        phase: wirePhase(previous.state) ?? '',
+        reason_code: reason,
+        message,
+        updated_at: nowMs,
+      };
+      if (!(await movePod(tx, pod.id, previous.state, change, { from: [from] }))) return;
+      await updateTemplates(tx, pod, 'reverted', nowMs);
+      await recordTransition(tx, deps, pod, previous.state, { reason, message, isUndone: true });
+    });
+  }
+
+  /** Releases the hold and, with `gpusFree`, the GPUs. The agent removes what it has of the pod. */
+  async function endCreation(pod: Pod, { reason, message, gpusFree }: Failure): Promise<void> {
+    const nowMs = clock.now();
+    await moneyTransaction(deps, async (tx) => {
+      await lockRow(tx, 'executors', pod.executor_id);
+      const change = {
+        phase: REMOVAL_PHASE,
+        reason_code: reason,
+        message,
+        delete_requested_at: nowMs,
+        updated_at: nowMs,
+      };
+      const from = podStateOf(pod.state);
+      if (!(await movePod(tx, pod.id, 'creation_failed', change, { from: [from] }))) return;
+      await releaseHold(tx, pod, { actor: SYSTEM_ACTOR, nowMs });
+      if (gpusFree) await releaseGpus(tx, pod.id);
+      await recordTransition(tx, deps, pod, 'creation_failed', { reason, message });
+    });
+  }
+
+  return {
+    async observed(pod: Pod, view: PodView): Promise<void> {
+      const from = podStateOf(pod.state);
+      const seen = await observe(pod, view);
+      if (pod.acknowledged_generation < view.generation) {
+        await acknowledgeGeneration(db, pod.id, view.generation);
+      }
+      await acknowledgeReboots(db, pod, view);
+      const notebook = notebookChange(pod, view);
+      if (notebook !== null) await changePod(db, pod.id, [from], notebook);
+      if (seen.state === 'creation_failed') {
+        const reason = seen.reason ?? 'start_failed';
+        await endCreation(pod, { reason, message: seen.message, gpusFree: true });
+      } else if (seen.state !== from) {
+        await moneyTransaction(deps, (tx) => move(tx, pod, seen, view));
+      } else if (hasChanged(pod, seen, view, clock.now())) {
+        await updateInState(pod, seen, view);
+      }
+      // Last, because the pod's state must not wait for statistics.
+      await recordPull(pod, view);
+    },
+
+    /** The pod is sent to its node once its volume is restored there. */
+    async awaitsVolume(pod: Pod, message: string): Promise<void> {
+      const from = podStateOf(pod.state);
+      const phase = wirePhase('restoring') ?? '';
+      const change = { phase, message, seen_at: clock.now() };
+      if (from !== 'pending') {
+        if (pod.message !== message || isSeenLongAgo(pod, clock.now())) {
+          await changePod(db, pod.id, [from], change);
+        }
+        return;
+      }
+      await moneyTransaction(deps, async (tx) => {
+        if (
+          !(await movePod(
+            tx,
+            pod.id,
+            'restoring',
+            { ...change, updated_at: clock.now() },
+            { from: [from] },
+          ))
+        )
+          return;
+        await recordTransition(tx, deps, pod, 'restoring', { reason: null, message });
+      });
+    },
+
+    async notebookRefused(pod: Pod, message: string): Promise<void> {
+      await changePod(db, pod.id, [podStateOf(pod.state)], notebookFailure(message));
+    },
+
+    async refused(pod: Pod, message: string): Promise<void> {
+      if (isBeingCreated(pod)) {
+        await endCreation(pod, { reason: 'start_failed', message, gpusFree: true });
+        return;
+      }
+      const from = podStateOf(pod.state);
+      const previous = previousOf(pod);
+      if (previous !== null) return revertChange(pod, previous, message);
+      await moneyTransaction(deps, async (tx) => {
+        const change = {
+          phase: '',
+          reason_code: 'start_failed',
+          message,
+          updated_at: clock.now(),
+        };
+        if (!(await movePod(tx, pod.id, 'failed', change, { from: [from] }))) return;
+        await recordTransition(tx, deps, pod, 'failed', { reason: 'start_failed', message });
+      });
+    },
+
+    /** The launch may have reached the agent, so the GPUs stay reserved until the agent denies it. */
+    launchTimedOut: (pod: Pod) =>
+      endCreation(pod, {
+        reason: 'start_failed',
+        message: 'The node did not take the pod in time',
+        gpusFree: false,
+      }),
+
+    /** For a pod whose node is lost. If the node comes back, it removes the pod. */
+    failCreation: (pod: Pod, message: string) =>
+      endCreation(pod, { reason: 'provider_fault', message, gpusFree: false }),
+
+    /** Nothing of the pod is left on the node: ends a deletion, or schedules the end of a failed creation. */
+    async removed(pod: Pod): Promise<void> {
+      const nowMs = clock.now();
+      await moneyTransaction(deps, async (tx) => {
+        await lockRow(tx, 'executors', pod.executor_id);
+        await lockRow(tx, 'pods', pod.id);
+        await releaseGpus(tx, pod.id);
+        if (pod.state === 'creation_failed') {
+          await changePod(tx, pod.id, ['creation_failed'], { phase: GONE_PHASE });
+        } else if (await endPod(tx, pod.id, { ended_at: nowMs, updated_at: nowMs })) {
+          await retireTemplate(tx, pod.template_id, nowMs);
+          await updateTemplates(tx, pod, 'applied', nowMs);
+          await recordTransition(tx, deps, pod, 'deleted', {
+            reason: removalReasonOf(pod.reason_code),
+            message: '',
+          });
+        }
+        await deps.detachVolume(tx, pod.id);
+        if (pod.state === 'creation_failed') {
+          const failedAtMs = pod.delete_requested_at ?? nowMs;
+          await setDue(tx, 'pod-failure-end', pod.id, failedAtMs + FAILED_LISTED_MS);
+        }
+      });
+    },
+
+    /** The agent lost the pod and receives it again, so it counts reboots from zero. */
+    async resetReboots(pod: Pod): Promise<void> {
+      await changePod(db, pod.id, [podStateOf(pod.state)], {
+        reboots_requested: 0,
+        reboots_acknowledged: 0,
+      });
+    },
+  };
+}
+
+function contactColumns({ phase }: PodView, nowMs: number) {
+  return { seen_at: nowMs, ...(phase === 'running' ? { healthy_at: nowMs } : {}) };
+}
+
+async function acknowledgeReboots(db: Database, pod: Pod, view: PodView): Promise<void> {
+  const acknowledged = Math.min(view.reboots_requested, pod.reboots_requested);
+  if (acknowledged <= pod.reboots_acknowledged) return;
+  await changePod(db, pod.id, [podStateOf(pod.state)], { reboots_acknowledged: acknowledged });
+}
+
+function hasChanged(pod: Pod, seen: Observed, view: PodView, nowMs: number): boolean {
+  return (
+    pod.phase !== seen.phase ||
+    pod.reason_code !== seen.reason ||
+    pod.message !== seen.message ||
+    pod.ports_json !== JSON.stringify(view.ports) ||
+    expectationAfter(pod, view, nowMs) !== null ||
+    isSeenLongAgo(pod, nowMs)
+  );
+}
+
+function isSeenLongAgo({ seen_at: seenAt }: Pod, nowMs: number): boolean {
+  return nowMs - (seenAt ?? 0) >= SEEN_RESOLUTION_MS;
+}

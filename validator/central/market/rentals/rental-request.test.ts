@@ -1,0 +1,37 @@
+import { expect, it } from 'vitest';
+import { PUBLIC_KEY } from '../../../../test/fakes/scenes/market-fixture.ts';
+import { parsePublicKey } from '../../accounts/ssh-keys/public-key.ts';
+import { chosenKeys } from './rental-request.ts';
+
+const parsed = parsePublicKey(PUBLIC_KEY);
+const registered = {
+  id: 'k',
+  account_id: 'a',
+  name: 'mine',
+  public_key: PUBLIC_KEY,
+  fingerprint: 'key' in parsed ? parsed.key.fingerprint : '',
+  created_at: 0,
+  updated_at: 0,
+};
+const own = { id: 'k', name: 'mine', public_key: PUBLIC_KEY };
+
+it.each([
+  ['none given', null],
+  ['an empty list', []],
+  ['blanks', ' '],
+  ['the same as text', PUBLIC_KEY],
+  ['the same twice', [PUBLIC_KEY, `${PUBLIC_KEY}\n`]],
+])("puts the account's key on the pod: %s", (_, given) => {
+  expect(chosenKeys(given, [registered])).toEqual([own]);
+});
+
+it('knows a registered key by its material, and takes one that is not registered', () => {
+  const renamed = PUBLIC_KEY.replace('me@here', 'other');
+  expect(chosenKeys(renamed, [registered])).toEqual([{ ...own, public_key: renamed }]);
+  expect(chosenKeys(PUBLIC_KEY, [])).toEqual([{ id: null, name: '', public_key: PUBLIC_KEY }]);
+});
+
+it('refuses what is no public key, and a pod without any', () => {
+  expect(() => chosenKeys('hello', [registered])).toThrow('user_public_key');
+  expect(() => chosenKeys(null, [])).toThrow('There is no SSH key');
+});

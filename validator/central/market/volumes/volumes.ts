@@ -1,0 +1,68 @@
+/** Composes volumes: their routes, their part of the pod sync, and the clean-up. */
+import type { HttpServer } from '#shared/http/server.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import { startLoop } from '#shared/runtime/loop.ts';
+import type { CentralDeps } from '../../platform/central-deps.ts';
+import type { OnceDeps } from '../../platform/idempotency/once.ts';
+import type { Processes } from '../../platform/processes.ts';
+import { registerVolumeRoutes } from './volume.routes.ts';
+import { createVolumes } from './volume.service.ts';
+import { createVolumeCleanup, createVolumeRepositories } from './volume-repository.ts';
+import { createVolumeSync } from './volume-sync.ts';
+
+const DEFAULT_LIMIT_BYTES = 20 * 1024 ** 3;
+const CLEANUP_INTERVAL_MS = 60_000;
+
+/**
+ * Nothing runs and nothing is registered yet. Without a storage, volumes cannot be created; existing ones are listed.
+ */
+export function createVolumeParts(
+  { ports, options }: CentralDeps,
+  { processes, wake }: { processes: Processes; wake(executorId: string): void },
+) {
+  const { db, clock, random, log, secret } = ports;
+  const { backupStorage: storage = null, pruneBackups: prune = null } = ports;
+  const repositories = createVolumeRepositories({ random, secret, storage });
+  const shared = { db, clock, random, log, repositories };
+  const sync = createVolumeSync(shared);
+  const cleanUp =
+    storage === null
+      ? async () => undefined
+      : createVolumeCleanup({ ...shared, processes, storage, prune });
+  let loop: { stop(): Promise<void> } | null = null;
+
+  async function cleanUpOnce(): Promise<void> {
+    await sync.abandonSilent();
+    await cleanUp();
+  }
+
+  return {
+    /** Part of the pod sync. */
+    sync,
+
+    /** Routes below /api. */
+    register(api: HttpServer, once: OnceDeps): void {
+      const limitBytes = options.volumeLimitBytes ?? DEFAULT_LIMIT_BYTES;
+      const volumes = createVolumes({ ...shared, wake, limitBytes });
+      registerVolumeRoutes(api, { ...once, volumes });
+    },
+
+    /** Abandons silent copies and cleans repositories once: tests call it instead of `start`. */
+    runOnce: cleanUpOnce,
+
+    start(): void {
+      loop ??= startLoop({
+        clock,
+        intervalMs: CLEANUP_INTERVAL_MS,
+        run: cleanUpOnce,
+        onError: (error) =>
+          log.error({ err: error }, `volume clean-up failed: ${messageOf(error)}`),
+      });
+    },
+
+    async stop(): Promise<void> {
+      await loop?.stop();
+      loop = null;
+    },
+  };
+}
