@@ -1,4 +1,4 @@
-/** Nodes of a market with a stand-in for an agent each: enrolled, honest, without Docker; counts who was looked at. */
+/** Market nodes whose agents are honest stand-ins without Docker. Counts the checks that each receives. */
 import { createHttpServer } from '#shared/http/server.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
@@ -7,21 +7,21 @@ import type { TestMarket } from '../scenes/market-fixture.ts';
 import { enrolAgent } from './enrolled-agent.ts';
 
 export type AgentFleet = {
-  /** Executors, in the order in which they were added. */
+  /** Executors in the order of their addition. */
   ids: string[];
-  /** Executors whose probe was asked for, each time anew, and what was asked of the last. */
+  /** Executors that received a probe, once for each, and the last request. */
   probed: string[];
   lastProbe(): unknown;
-  /** Awaited before a probe is answered. */
+  /** Runs before a probe is answered. */
   beforeProbe(hook: (executorId: string) => Promise<void>): void;
-  /** Whether probe containers run, on all of them. */
+  /** Sets whether probe containers run on every agent. */
   setSound(value: boolean): void;
-  /** Whether they cut everybody off. */
+  /** Sets whether the agents close every connection. */
   setAway(value: boolean): void;
   close(): Promise<void>;
 };
 
-/** As many nodes of one GPU. */
+/** Adds `count` nodes with one GPU each. */
 export async function startAgentFleet(market: TestMarket, count: number): Promise<AgentFleet> {
   const log = createLog({ name: 'test', level: 'silent' });
   const { clock } = market;

@@ -1,4 +1,4 @@
-/** The agent as the process that providers run, with one trusted key, driven from outside and killed at will. */
+/** The agent as a process with one trusted key, driven over HTTP and killed by tests. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -16,37 +16,40 @@ import { createSecureTransport } from '#shared/tls/transport.ts';
 
 export type AgentHome = {
   executorId: string;
-  /** Starts an agent on this home; one at a time. Rejects when it ends before it listens. */
+  /** Starts an agent on this home. Only one may run at a time. Rejects when the process ends before it listens. */
   start(): Promise<AgentProcess>;
-  /** Forgets the folder; the caller has stopped the agent. */
+  /** Deletes the folder. The caller has stopped the agent. */
   remove(): void;
 };
 
 export type AgentProcess = {
-  /** Its AGENT_HOME. */
+  /** The agent's AGENT_HOME. */
   home: string;
   child: ChildProcess;
   client: AgentClient;
-  /** Signed requests, for what the client does not do. */
+  /** Sends signed requests that the typed client does not cover. */
   send: SignedFetch;
-  /** Signed WebSockets. */
+  /** Opens signed WebSockets. */
   connect: SignedConnect;
-  /** The headers of one signed GET request. */
+  /** Returns the headers of one signed GET request. */
   signedHeaders(path: string): Promise<Record<string, string>>;
-  /** Where it listens. */
+  /** Origin of the agent's listener. */
   origin: string;
-  /** Resolves when the process has ended, however that came. */
+  /** Resolves when the process has ended, for any reason. */
   exited: Promise<void>;
-  /** SIGKILL: nothing is tidied up. */
+  /** Sends SIGKILL: the agent cleans nothing up. */
   kill(): Promise<void>;
-  /** SIGTERM, then SIGKILL after a grace. */
+  /** Sends SIGTERM, then SIGKILL after a grace period. */
   stop(): Promise<void>;
 };
 
 const STOP_WITHIN_MS = 15_000;
 const SEED_BYTES = 32;
 
-/** A home in a temporary folder; `environment` adds to the agent's variables: with `AGENT_TLS: 'on'` its key is pinned. `onLog` gets what it logs. */
+/**
+ * Creates a home in a temporary folder. `environment` adds to the agent's variables; with `AGENT_TLS: 'on'` the client
+ * pins the agent's key. `onLog` receives the agent's output.
+ */
 export function createAgentHome(
   environment: Record<string, string>,
   onLog?: (text: string) => void,
@@ -113,7 +116,7 @@ export function createAgentHome(
   };
 }
 
-/** What `npm run agent` and the marketplace do before a start. */
+/** Fills the compile cache as `npm run agent` does before a start. */
 function fillCompileCache(): void {
   execFileSync(process.execPath, agentArguments('--version'), {
     env: { NODE_COMPILE_CACHE: COMPILE_CACHE },

@@ -1,4 +1,4 @@
-/** An agent in memory with one pod that is changed in place, and a gateway that says what it is told to. */
+/** An agent in memory with one pod that tests edit in place, and a gateway whose answer tests set. */
 import { PodSpec, type PodSpecInput } from '#shared/api/agent/pod.ts';
 import type { GatewayPodStatus, GatewaySnapshot } from '../../../agent/access/ssh/gateway-files.ts';
 import type { EngineError } from '../../../agent/containers/engine/engine.ts';
@@ -11,15 +11,15 @@ import { createTestAgent, fakeGpus, NO_GATEWAY, podSpec, TEST_HOST } from './tes
 
 const IMAGE = 'registry.example/one:1';
 export const OTHER_IMAGE = 'registry.example/two:1';
-/** No registry has it. */
+/** An image that no registry has. */
 export const MISSING = 'registry.example/missing:1';
 export const ID = '00000000-0000-4000-8000-000000000001';
 export const GPUS = [0, 1].map((n) => `GPU-00000000-0000-4000-8000-00000000000${n}`);
 const EXECUTOR = '00000000-0000-4000-8000-00000000000e';
-/** Enough turns for any chain of steps that waits for nothing but the fake. */
+/** Enough event loop turns for any chain of steps that waits only for the fake. */
 const TURNS = 30;
 export const A_MINUTE_MS = 60_000;
-/** The fake engine may be some milliseconds ahead of the clock. */
+/** Allows for a fake engine that is some milliseconds ahead of the clock. */
 export const PROVEN_MS = SETTLING_MS + 1_000;
 
 export type ChangingPod = ReturnType<typeof createChangingPod>;
@@ -30,7 +30,7 @@ export function createChangingPod() {
   const engine = createFakeEngine(clock);
   const store = openDatabase(':memory:');
   let told: GatewaySnapshot = { pods: [] };
-  /** What the gateway says of a container; null: it is away. */
+  /** The gateway's answer for a container; null makes the gateway unreachable. */
   let login: ((containerId: string) => boolean) | null = null;
 
   function statusOf(): GatewayPodStatus | null {
@@ -63,7 +63,7 @@ export function createChangingPod() {
   engine.addImage(OTHER_IMAGE, `sha256:${'b2'.repeat(32)}`);
   let agent = boot('boot');
 
-  /** Lets everything happen that needs no time. */
+  /** Runs everything that needs no time to pass. */
   async function settle(): Promise<void> {
     for (let turn = 0; turn < TURNS; turn += 1) await clock.advance(0);
   }
@@ -89,27 +89,27 @@ export function createChangingPod() {
     setLogin(next: (containerId: string) => boolean): void {
       login = next;
     },
-    /** Time passes, and what falls due in it is done. */
+    /** Advances the clock and runs what becomes due. */
     async pass(ms: number): Promise<void> {
       await settle();
       await clock.advance(ms);
       await settle();
     },
-    /** A pod of generation 1; rejects unless it runs. */
+    /** Launches a pod of generation 1. Rejects unless it runs. */
     async launched(change: Partial<PodSpecInput> = {}) {
       await put(1, change);
       await settle();
       if (view().phase !== 'running') throw new Error(`the pod is ${view().phase}`);
       return view();
     },
-    /** Fails calls of `method`; starts of the present container go on to succeed. */
+    /** Fails calls of `method`, except starts of the present container. */
     breakNew(method: string, kind: EngineError['kind']): () => void {
       const first = view().container_id;
       const isOld = (called: string, id: string) => called === 'startContainer' && id === first;
       return breakEngine(engine, method, kind, isOld);
     },
     hold: (method: string) => holdEngine(engine, method),
-    /** A later agent on the same store; the caller has stopped the one before. */
+    /** Starts a later agent on the same store. The caller has stopped the previous one. */
     bootAgain(bootId: string): void {
       agent = boot(bootId);
     },

@@ -1,4 +1,4 @@
-/** An agent that does its checks as an agent does, but for what it is told to do otherwise. */
+/** An agent that answers checks honestly, except where a test scripts its behaviour. */
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import type { WebSocket } from 'ws';
@@ -35,34 +35,34 @@ import type { TestMarket } from '../scenes/market-fixture.ts';
 import { enrolAgent } from './enrolled-agent.ts';
 import { hostCards } from './host-cards.ts';
 
-/** What a proof takes such a processor, as others of it have shown. */
+/** Duration of a proof on such a processor, as other hosts have shown it. */
 export const USUAL_MS = 1_000;
-/** Of its driver library; its image has it, too. */
+/** Digest of the driver library, on the host and in the image. */
 export const DIGEST = 'a'.repeat(64);
 export const AGENT_DIGEST = `sha256:${DIGEST}`;
 export const LISTEN = { host: '127.0.0.1', port: 0 };
 const log = createLog({ name: 'test', level: 'silent' });
 
-/** What an agent does otherwise than an honest one. */
+/** How a scripted agent differs from an honest one. */
 export type Conduct = {
   inventory(inventory: Inventory): Inventory;
-  /** Milliseconds that pass before it answers: of everything, of inventories alone, of proofs, of those of cards. */
+  /** Delays in milliseconds: before every answer, inventories, proofs and proofs of cards. */
   delayMs: number;
   inventoryMs: number;
   proofMs: number;
   cardsMs: number;
   commitment(commitment: Commitment): Commitment;
-  /** Which agent does the work for a challenge. */
+  /** Selects the agent whose nonce answers a challenge. */
   nonce(nonce: string): string;
   answer(port: number, honest: string): string | null;
-  /** Whether it opens no ports, and takes part in no test of its line. */
+  /** True: opens no ports and takes no part in line tests. */
   refuses: boolean;
-  /** Whether it says that it opened none. */
+  /** True: reports that it opened no ports. */
   opensNone: boolean;
-  /** Questions that it refuses, and in the middle of which it cuts whoever asks off. */
+  /** Requests that it refuses, and those during which it closes the connection. */
   hides: readonly string[];
   cuts: readonly string[];
-  /** What it sends in a test of its line, after so many milliseconds. */
+  /** Replaces what it sends in a line test after a number of milliseconds. */
   said(data: Said): Said;
   lineMs: number;
   egress: EgressCheckResult['registry'];
@@ -92,7 +92,10 @@ export const HONEST: Conduct = {
 
 export type ConductedAgent = { id: string; server: HttpServer };
 
-/** A node of the market and the agent at its address; `folder` takes its scratch. Close the server. */
+/**
+ * Adds a market node and its agent at the node's address. `folder` holds its scratch files. Close the server
+ * afterwards.
+ */
 export async function addConductedAgent(
   market: TestMarket,
   folder: string,
@@ -186,7 +189,7 @@ export async function addConductedAgent(
 
 type Advancing = Pick<TestMarket['clock'], 'advance'>;
 
-/** An agent's, but for what it says. */
+/** Speed tests of an agent, with scripted data. */
 function speedTestsOf(clock: Clock & Advancing, executorId: string, conductOf: () => Conduct) {
   const isRented = () => conductOf().refuses;
   const tests = createSpeedTests({ clock, executorId, isRented });
@@ -204,7 +207,7 @@ function speedTestsOf(clock: Clock & Advancing, executorId: string, conductOf: (
   };
 }
 
-/** Says that all ports are open, and answers as it likes; null: not at all. */
+/** Reports all ports as open and answers with the scripted response; null: no response. */
 async function openOtherwise(request: PortCheckRequest, { answer }: Conduct) {
   for (const port of request.ports) {
     const said = answer(port, portAnswer(request, port));
@@ -244,7 +247,7 @@ function honestInventory(
   };
 }
 
-/** The agent's work without threads: it is small here. */
+/** Runs the agent's work without threads: the sizes are small. */
 const inline: RunProof = {
   leaves: async (task) => {
     const done = await work(task);

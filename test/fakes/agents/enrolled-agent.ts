@@ -1,4 +1,4 @@
-/** Makes a stand-in for an agent one that validators accept: enrolled by its provider, its answers signed. */
+/** Enrols a stand-in agent and signs its answers, so that validators accept it. */
 import { signEnrolment } from '#shared/api/agent/identity.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import { type Identity, identityFrom } from '#shared/signing/identity.ts';
@@ -9,7 +9,7 @@ import {
   signResponses,
 } from '../../../agent/identity/identity.routes.ts';
 
-/** In the year 2248: no test's clock comes there. */
+/** Year 2248: later than any test's clock. */
 const ENROLLED_UNTIL_MS = 2 ** 43;
 
 /** Call before any other route is registered. */
@@ -27,7 +27,7 @@ export function enrolAgent(
   return identity;
 }
 
-/** What of an agent's server has to do with its identity. */
+/** Registers the identity routes and the signature of answers. */
 export function identifyAs(server: HttpServer, ports: IdentityPorts): void {
   signResponses(server, ports.identity, ports.executorId);
   registerIdentityRoutes(server, ports);

@@ -1,4 +1,4 @@
-/** Agents in memory behind the port of the central API: they take pods, lose them, fall silent, as told. */
+/** Agents in memory behind the central API's port. They run pods, lose them or stop answering as the test sets. */
 import type { z } from 'zod';
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import { Inventory } from '#shared/api/agent/inventory.ts';
@@ -31,13 +31,13 @@ const FIRST_PORT = 31_000;
 const NO_REBOOTS = { reboots_requested: 0, reboots_done: 0 };
 
 export type FakeHost = {
-  /** False: no call is answered. */
+  /** False: every call fails without an answer. */
   up: boolean;
-  /** Where a new pod stands right after it was taken. */
+  /** Phase of a new pod right after it was accepted. */
   arrives: PodPhase;
-  /** True: a call takes effect, yet its answer is lost. */
+  /** True: a call takes effect, but its answer is lost. */
   losesAnswers: boolean;
-  /** Thrown instead of taking a pod. */
+  /** Thrown instead of accepting a pod. */
   refusal: ApiError | null;
   /** False: a removed pod stays in `removing`. */
   removesAtOnce: boolean;
@@ -46,25 +46,25 @@ export type FakeHost = {
   /** `put <id>`, `delete <id>`, `reboot <id> <n>`, in order. */
   calls: string[];
   inventory: Inventory;
-  /** Null: an agent that does not know the route yet. */
+  /** Null: an agent that does not have the route yet. */
   metrics: HostMetrics | null;
-  /** By pod; a pod without has not been measured. */
+  /** Metrics by pod. A pod without an entry has not been measured. */
   podMetrics: Map<string, PodMetrics>;
-  /** How often either was asked for. */
+  /** Number of requests for host or pod metrics. */
   metricsAsked: number;
-  /** The token of each notebook server asked for, by pod. */
+  /** Token of each requested notebook server, by pod. */
   notebookTokens: Map<string, string>;
-  /** Thrown instead of taking a notebook server. */
+  /** Thrown instead of accepting a notebook server. */
   notebookRefusal: ApiError | null;
   /** Backups and restores. */
   operations: FakeOperations;
-  /** Copies of volumes. */
+  /** Volumes. */
   volumes: FakeVolumes;
-  /** What a check asked for now finds; null: it cannot be had. */
+  /** Result of a requested check; null: not available. */
   report: HealthReport | null;
-  /** Of every pod. */
+  /** Log of every pod. */
   log: FakeLog;
-  /** What takes the place of the log for the next request. */
+  /** Replaces the log for the next request. */
   logFault: LogSource | null;
   /** Changes a pod's view. */
   change(podId: string, change: Partial<PodView>): void;
@@ -74,17 +74,17 @@ export type LogSource = () => AsyncGenerator<LogFrame>;
 
 export type FakeAgents = Agents & {
   host(executorId: string): FakeHost;
-  /** How often pods were listed so far, on whichever host. */
+  /** Number of pod listings so far, over all hosts. */
   listings(): number;
-  /** Of checks that were asked for by hand, oldest first. */
+  /** Checks requested by hand, oldest first. */
   wishes: CheckRequest[];
-  /** About rewards, oldest first. */
+  /** Reward questions, oldest first. */
   questions: RewardQuery[];
-  /** What the answer is; null: there is none. */
+  /** Answer to reward questions; null: none. */
   rewards: { shares: RewardShares | null };
 };
 
-/** Every executor has a host that is up and empty until the test says otherwise. */
+/** Every executor has an empty host that is up until the test changes it. */
 export function createFakeAgents(): FakeAgents & { useClock(clock: Clock): void } {
   const hosts = new Map<string, FakeHost>();
   let clock: Clock | null = null;
@@ -196,7 +196,7 @@ function clientOf(host: FakeHost, executorId: string, nowMs: () => number): Agen
       return reach(() => wired(PodMetrics, host.podMetrics.get(id) ?? unmeasured(known(id))));
     },
     async listPods() {
-      // A listing has no effect to lose the answer of.
+      // Listing has no effect whose answer could be lost.
       if (!host.up) throw silent();
       return wired(PodList, { pods: [...host.pods.values()] }).pods;
     },
@@ -313,14 +313,14 @@ function clientOf(host: FakeHost, executorId: string, nowMs: () => number): Agen
   };
 }
 
-/** As it comes through the wire: what is not of its form is no answer. */
+/** Parses the answer as the wire would: a malformed one counts as no answer. */
 function wired<T>(schema: z.ZodType<T>, answer: T): T {
   const parsed = schema.safeParse(answer);
   if (!parsed.success) throw silent();
   return parsed.data;
 }
 
-/** A time or what looks like a frame's id. */
+/** True for a time or a text in the form of a frame id. */
 function isPlace(since: string | undefined): boolean {
   return since === undefined || /^(?:\d{1,15}|\w+\.\d+\.\d+)$/.test(since);
 }

@@ -1,4 +1,4 @@
-/** A validator's gateway over HTTP with agents in memory behind it, for central APIs that are real processes. */
+/** A validator's gateway over HTTP with agents in memory behind it, for central APIs that run as processes. */
 import { z } from 'zod';
 import { PodSpec } from '#shared/api/agent/pod.ts';
 import { dataFrame, sendSse } from '#shared/http/event-stream.ts';
@@ -22,7 +22,7 @@ const Pod = Executor.extend({ id: z.uuid() });
 const LogQuery = z.object({ tail: z.coerce.number(), follow: z.stringbool().default(false) });
 const BODY_LIMIT_BYTES = 1024 * 1024;
 
-/** Listens on a free port of the loopback address. Signatures are not looked at. */
+/** Listens on a free loopback port. Signatures are not checked. */
 export async function startFakeGateway(): Promise<FakeGateway> {
   const agents = createFakeAgents();
   agents.useClock(systemClock);

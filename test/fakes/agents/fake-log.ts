@@ -1,4 +1,4 @@
-/** A pod's log as an agent serves it, in memory: tail, since and follow, rotation, and a connection that breaks. */
+/** A pod's log in memory, served as an agent does: tail, since, follow, rotation, and connections that break. */
 import type { LogFrame } from '#shared/api/agent/pod.ts';
 
 export type FakeLog = ReturnType<typeof createFakeLog>;
@@ -6,7 +6,7 @@ type Query = { tail: number; follow: boolean; since?: string };
 type Reader = { wake(): void; outcome: 'lost' | 'ended' | null };
 type Line = Extract<LogFrame, { log: string }>;
 
-/** Line `number` as it comes out. */
+/** Line `number` in the form of a frame. */
 export function fakeLine(number: number, text = `line ${number}\n`): Line {
   return { log: text, id: `c.${number}.0`, ts: '2026-11-20T00:00:00Z', stream: 'stdout' };
 }
@@ -28,19 +28,19 @@ export function createFakeLog() {
   }
 
   return {
-    /** What was asked for, in order. */
+    /** Queries received, in order. */
     queries,
-    /** How many streams follow it now. */
+    /** Number of streams that follow the log now. */
     followers: () => reading.size,
     write(...written: Line[]): void {
       lines.push(...written);
       wakeAll();
     },
-    /** Throws the oldest lines away. */
+    /** Drops the oldest lines. */
     rotate(count: number): void {
       lines = lines.slice(count);
     },
-    /** Breaks every stream off, or ends it as an agent that stops does. */
+    /** Breaks every stream, or ends it as a stopping agent does. */
     cut(outcome: 'lost' | 'ended'): void {
       for (const reader of reading) reader.outcome = outcome;
       wakeAll();

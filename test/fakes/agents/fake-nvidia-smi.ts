@@ -1,12 +1,12 @@
-/** A shell script named nvidia-smi in a folder of its own, to be put on PATH. */
+/** A shell script named nvidia-smi in a temporary folder, to be put on PATH. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 export type FakeNvidiaSmi = {
-  /** PATH with the fake first. */
+  /** PATH with the folder of the fake first. */
   env: { PATH: string };
-  /** Replaces the script; `printed` texts are reachable as "$HERE/<name>". */
+  /** Replaces the script. It can read the `printed` texts as "$HERE/<name>". */
   become(script: string, printed?: Record<string, string>): void;
   remove(): void;
 };

@@ -1,4 +1,4 @@
-/** Backups, restores and drills on a fake agent: taken, then moved on by the test. */
+/** Backups, restores and drills on a fake agent: accepted, then advanced by the test. */
 import type {
   BackupRequestInput,
   DrillRequestInput,
@@ -14,7 +14,7 @@ export type FakeOperations = ReturnType<typeof createFakeOperations>;
 
 export function createFakeOperations() {
   const views = new Map<string, OperationView>();
-  /** What was asked for, by operation; each once, however often it was sent. */
+  /** Requests by operation, one for each however often it was sent. */
   const requests = new Map<string, Request>();
   const calls: string[] = [];
 
@@ -35,13 +35,13 @@ export function createFakeOperations() {
     requests,
     /** `backup <id>`, `restore <id>`, `verify <id>`, `cancel <id>`, in order, repeats included. */
     calls,
-    /** Thrown instead of taking one. */
+    /** Thrown instead of accepting an operation. */
     refusal: null as ApiError | null,
-    /** Paths of pods where something is. */
+    /** Pod paths that contain something. */
     occupied: new Set<string>(),
     get,
 
-    /** One that is running on the pod refuses another. */
+    /** An operation that runs on the pod refuses another. */
     begin(kind: OperationView['kind'], podId: string, request: Request, nowMs: number) {
       const { operation_id: id } = request;
       calls.push(`${kind} ${id}`);
@@ -69,11 +69,11 @@ export function createFakeOperations() {
       return change(id, { stage: 'cancelled', finished_ms: nowMs });
     },
 
-    /** Moves one on; its heart beats with every change. */
+    /** Advances an operation; every change updates its heartbeat. */
     progress: (id: string, progress: Progress) =>
       change(id, { heartbeat_ms: get(id).heartbeat_ms + 1, ...progress }),
 
-    /** Ends one well; a backup with a snapshot of the one repeated digit. */
+    /** Completes an operation; a backup gets a snapshot id of one repeated digit. */
     finish(id: string, digit = 'a', quality: OperationView['quality'] = 'full'): void {
       const isBackup = get(id).kind === 'backup';
       change(id, {
@@ -82,7 +82,7 @@ export function createFakeOperations() {
       });
     },
 
-    /** Ends one badly. */
+    /** Fails an operation. */
     fail(id: string, error: NonNullable<OperationView['error']>): void {
       change(id, { stage: 'failed', error, finished_ms: get(id).started_ms + 1 });
     },

@@ -1,4 +1,4 @@
-/** Copies of volumes on a fake agent: made, measured and lost by the test. */
+/** Volumes on a fake agent: created, measured and lost by the test. */
 import type { VolumePut, VolumeView } from '#shared/api/agent/volumes.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 
@@ -18,7 +18,7 @@ export function createFakeVolumes() {
     views,
     /** `put <id>`, `delete <id>`, in order. */
     calls,
-    /** Thrown instead of making one. */
+    /** Thrown instead of creating a volume. */
     refusal: null as ApiError | null,
     get,
 

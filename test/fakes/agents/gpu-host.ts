@@ -1,4 +1,4 @@
-/** An agent with GPUs that a fake nvidia-smi reports, on an engine of its own. Simulated: no card is there. */
+/** An agent on a separate engine whose GPUs a fake nvidia-smi reports. No real card is involved. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -59,7 +59,7 @@ export async function createGpuHost(socketPath: string) {
     engine: createDockerodeEngine({ socketPath, clock }),
     gpus: createGpuSource(gpuDriver),
     kernelLog: createKernelLog(kernelLog),
-    // Two nodes for the agent, of which the kernel of this machine has one.
+    // The agent sees two NUMA nodes although the kernel has one.
     numaNodes: async () => [
       { id: 0, cpus: '0', memoryBytes: 2 ** 33 },
       { id: 1, cpus: '1', memoryBytes: 2 ** 33 },
@@ -78,7 +78,7 @@ export async function createGpuHost(socketPath: string) {
     agent,
     view,
     kernelLog,
-    /** New outputs of the host's nvidia-smi, by name: csv, xml, list, topo, apps. */
+    /** Replaces outputs of the fake nvidia-smi by name: csv, xml, list, topo, apps. */
     become,
     put: (id: string, gpu_uuids: string[], change: Partial<PodSpecInput> = {}) =>
       inject('PUT', `/v1/pods/${id}`, podSpec({ gpu_uuids, internal_ports: [], ...change })),

@@ -1,4 +1,4 @@
-/** An HTTP server with the agent's authentication and no routes yet. */
+/** An HTTP server with the agent's authentication and no routes. */
 
 import { createHttpServer } from '#shared/http/server.ts';
 import type { Clock } from '#shared/runtime/clock.ts';

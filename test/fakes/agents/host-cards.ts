@@ -1,4 +1,4 @@
-/** Cards that prove their work on the test's own processor: no containers, no program. */
+/** Cards whose proof of work runs on the test's processor, without containers. */
 import type { CardCommitment } from '#shared/api/agent/challenges.ts';
 import { leafHash, merkleTree, pathOf, rootOf } from '#shared/proof-of-work/merkle.ts';
 import { matrixRows, productRow, rowBytes } from '#shared/proof-of-work/product.ts';
@@ -8,14 +8,14 @@ import type { CardTask, GpuProof } from '../../../agent/verify/challenges/gpu-pr
 
 type Cards = Pick<GpuProof, 'image' | 'commit' | 'open'>;
 
-/** Of a host whose agent has nothing to have them prove anything with. */
+/** Cards of a host whose agent has no program to prove work with. */
 export const NO_CARDS: Cards = {
   image: async () => null,
   commit: async () => [],
   open: async () => ({ done: [] }),
 };
 
-/** Honest ones. */
+/** Honest cards. */
 export function hostCards(): Cards {
   return {
     image: async () => 'sha256:here',

@@ -1,4 +1,4 @@
-/** The agent of this checkout as install.sh has it run on a host with systemd, driven from outside as a validator drives it. */
+/** The agent of this checkout, installed by install.sh on a host with systemd and driven over HTTP. */
 import { type AgentClient, createAgentClient } from '#shared/api/agent/agent-client.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
@@ -11,7 +11,7 @@ import { freePorts } from '../free-ports.ts';
 
 const PORT = 8080;
 const POD_PORTS = 20;
-/** The engine would look for what the agent mounts into pods from its home on this machine, where it is not. */
+/** The engine would resolve the sftp mount on this machine, where the agent's home does not exist. */
 const WITHOUT_SFTP = `drop=/etc/systemd/system/podwright-agent.service.d && mkdir -p $drop &&
 printf '[Service]\\nInaccessiblePaths=/usr/lib/openssh/sftp-server\\n' >$drop/test.conf`;
 
@@ -22,7 +22,7 @@ export type InstalledAgent = {
   send: SignedFetch;
 };
 
-/** With further lines of its file of variables; TLS, listening to all. */
+/** Installs with additional lines in the file of variables: TLS on, listening on all addresses. */
 export async function installAgent(
   host: SystemdHost,
   variables: (signer: LocalSigner) => readonly string[] = () => [],

@@ -48,7 +48,7 @@ export function createLogFolder() {
   };
 }
 
-/** The frames of an event stream. */
+/** Parses the frames of an event stream. */
 export function framesOf(text: string): LogFrame[] {
   const frames = text.split('\n\n').slice(0, -1);
   return frames.map((frame) => LogFrame.parse(JSON.parse(frame.slice('data: '.length))));

@@ -1,4 +1,4 @@
-/** Writes a container's log as the engine does, rotation step by step, so that a reader can be met between any two. */
+/** Writes a container's log as the engine does. Rotation happens in steps, so that a test can read between any two. */
 import {
   appendFileSync,
   existsSync,
@@ -11,7 +11,7 @@ import { naiveUtc } from '#shared/runtime/clock.ts';
 
 export type LogWriter = ReturnType<typeof createLogWriter>;
 
-/** Entries get times of one microsecond each, from the start of the year 2026 on. */
+/** Entries are one microsecond apart, starting at 2026-01-01. */
 export function createLogWriter(path: string, maxFiles = 3) {
   const START_S = 1_767_225_600;
   let serial = 0;
@@ -28,14 +28,14 @@ export function createLogWriter(path: string, maxFiles = 3) {
 
   writeFileSync(path, '');
   const steps = {
-    /** Without its newline a text is part of a line. */
+    /** A text without a newline is part of a line. */
     write(log: string, stream: 'stdout' | 'stderr' = 'stdout'): void {
       appendFileSync(path, entry(log, stream));
     },
-    /** What the engine, or what it left when the power went. */
+    /** Writes bytes as they are, such as a line that a power loss truncated. */
     writeRaw: (text: string): void => appendFileSync(path, text),
     entry,
-    /** The old files move up, and the present one with them: for an instant there is none. */
+    /** Renames the old files and the present one: for an instant there is no present file. */
     shift(): void {
       for (let number = maxFiles - 1; number > 1; number -= 1) {
         const from = `${path}.${number - 1}`;
@@ -43,7 +43,7 @@ export function createLogWriter(path: string, maxFiles = 3) {
       }
       if (maxFiles > 1) renameSync(path, `${path}.1`);
     },
-    /** The new file, or the old one emptied where only one is kept. */
+    /** Creates the new file, or truncates the old one where only one is retained. */
     create: (): void => writeFileSync(path, ''),
     rotate(): void {
       steps.shift();

@@ -1,4 +1,4 @@
-/** Agents on the real engine for tests: each with its own executor, ports and firewall; nothing is left behind. */
+/** Agents on the real engine, each with its own executor, ports and firewall. They remove all that they create. */
 
 import { type PodSpecInput, PodView } from '#shared/api/agent/pod.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
@@ -18,12 +18,12 @@ import { createTestAgent, NO_GATEWAY, podSpec } from './test-agent.ts';
 const PORTS_PER_AGENT = 20;
 const COMMAND_BOUNDS = { timeoutMs: 20_000, maxOutputBytes: 4 * 1024 * 1024 };
 
-/** Runs a program to its end, whatever that is. */
+/** Runs a program and returns its result, whatever the exit status. */
 export function command(file: string, ...args: string[]): Promise<CommandResult> {
   return runCommand(file, args, COMMAND_BOUNDS);
 }
 
-/** The same; an exit other than 0 is an error. */
+/** Runs a program; rejects on an exit status other than 0. */
 export async function mustRun(file: string, ...args: string[]): Promise<string> {
   const { exitCode, stdout, stderr } = await command(file, ...args);
   if (exitCode !== 0) throw new Error(`${file} ${args.join(' ')}: ${stderr}`);
@@ -32,16 +32,16 @@ export async function mustRun(file: string, ...args: string[]): Promise<string> 
 
 export type RealHost = Awaited<ReturnType<typeof createRealHost>>;
 
-/** Of a gateway that nobody has come to. */
+/** State of a gateway without sessions. */
 const NO_SESSIONS = {
   ...{ sessions: 0, sessions_total: 0, login_failures_total: 0, sessions_by_pod: {} },
 };
 
-/** One agent that listens on all addresses, with rules of its own beside those of other agents. */
+/** Creates an agent that listens on all addresses, with separate firewall rules beside those of other agents. */
 export async function createRealHost(resolvers: readonly string[] = []) {
   const engine = createDockerodeEngine({ socketPath: '/var/run/docker.sock', clock: systemClock });
   const executorId = systemRandom.uuid();
-  // Two letters that no agent's bridges have, and little enough to leave room for the pod's id.
+  // A bridge prefix that no other agent uses, short enough to leave room for the pod's id.
   const bridges = `q${systemRandom.uuid().slice(0, 2)}`;
   const names: RuleNames = {
     input: `PODWRIGHT-${bridges}-INPUT`,
@@ -77,10 +77,10 @@ export async function createRealHost(resolvers: readonly string[] = []) {
     engine,
     executorId,
     names,
-    /** The rules as another agent of the same engine would keep them. */
+    /** Returns the firewall of another agent on the same engine. */
     newFirewall,
     view,
-    /** A pod that runs; a shell script instead of the image's own command if there is one. */
+    /** Launches a running pod; `script` replaces the command of the image. */
     async launch(script?: string, change: Partial<PodSpecInput> = {}): Promise<PodView> {
       const id = systemRandom.uuid();
       const own = script === undefined ? {} : { entrypoint: ['/bin/sh', '-c', script] };
@@ -96,7 +96,7 @@ export async function createRealHost(resolvers: readonly string[] = []) {
       });
     },
     remove: (id: string) => agent.server.inject({ method: 'DELETE', url: `/v1/pods/${id}` }),
-    /** Whether `url` answers a program inside the pod. */
+    /** Returns true if a program inside the pod can fetch `url`. */
     async reaches(pod: PodView, url: string): Promise<boolean> {
       const inside = ['exec', pod.container_id ?? '', 'sh', '-c', getScript(url)];
       return (await command('docker', ...inside)).stdout.startsWith('HTTP/');
@@ -117,7 +117,7 @@ export async function createRealHost(resolvers: readonly string[] = []) {
   };
 }
 
-/** A shell line that fetches `url` with busybox's nc: its wget crashes where it is linked statically. */
+/** Shell line that fetches `url` with busybox's nc: a statically linked busybox wget crashes. */
 export function getScript(url: string): string {
   const { hostname, port, pathname } = new URL(url);
   const request = `GET ${pathname} HTTP/1.0\\r\\n\\r\\n`;

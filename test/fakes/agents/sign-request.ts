@@ -1,4 +1,4 @@
-/** Headers of a signed request, for `inject`; every field can be set apart from what is signed. */
+/** Headers of a signed request for `inject`. Every field can differ from what is signed. */
 import { randomToken, systemRandom } from '#shared/runtime/random.ts';
 import {
   type CanonicalParts,
@@ -16,7 +16,7 @@ export type SignedParts = {
   audience: string;
 };
 
-/** What would be signed for `parts`; `changes` replaces fields of it. */
+/** Returns the text to sign for `parts`; `changes` replaces fields of it. */
 export function partsToSign(
   signer: LocalSigner,
   { method, url, body = '', timestampMs, audience }: SignedParts,
@@ -39,7 +39,7 @@ export function partsToSign(
   };
 }
 
-/** The headers that carry `parts`, with a signature over `signed` (by default over `parts`). */
+/** Headers that carry `parts`, with a signature over `signed` (by default over `parts`). */
 export function signatureHeaders(
   signer: Pick<LocalSigner, 'sign'>,
   parts: CanonicalParts,

@@ -1,4 +1,4 @@
-/** An agent and its SSH gateway as processes of their own, pods on the real engine, and the OpenSSH client. */
+/** An agent and its SSH gateway as processes, pods on the real engine, and the OpenSSH client. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -24,7 +24,7 @@ export type SshHost = Awaited<ReturnType<typeof startSshHost>>;
 const PORTS = 40;
 const LIMITS = { cpu_cores: 1, memory_bytes: 2 ** 29, shm_bytes: 2 ** 20, pids: 512 };
 
-/** Everything of it is gone after `stop`; `settings` are variables of the agent beside the usual ones. */
+/** `stop` removes everything. `settings` adds variables of the agent. */
 export async function startSshHost(settings: Record<string, string> = {}) {
   const home = mkdtempSync(join(tmpdir(), 'podwright-ssh-'));
   const executorId = systemRandom.uuid();
@@ -79,7 +79,7 @@ export async function startSshHost(settings: Record<string, string> = {}) {
     });
   }
 
-  /** Options for `port` that no configuration of this machine's user touches. */
+  /** OpenSSH options for `port` that ignore the user's configuration. */
   function options(port: number, identity = key): string[] {
     const settings = {
       BatchMode: 'yes',
@@ -119,7 +119,7 @@ export async function startSshHost(settings: Record<string, string> = {}) {
     /** Runs a command by the OpenSSH client at any port. */
     sshTo: (port: number, args: readonly string[], identity = key) =>
       runClient('ssh', [...options(port, identity), 'root@127.0.0.1', ...args]),
-    /** The OpenSSH client, started but not waited for. */
+    /** Starts the OpenSSH client without waiting for it. */
     spawnSsh: (view: PodView, args: readonly string[], identity = key) =>
       spawn('ssh', [...options(portOf(view), identity), 'root@127.0.0.1', ...args]),
     /** Runs a command in the pod by the OpenSSH client. */
@@ -146,7 +146,7 @@ export async function startSshHost(settings: Record<string, string> = {}) {
   };
 }
 
-/** Any program with its whole output; it is ended when the test's time is up. */
+/** Runs a program and returns its whole output; kills it when the test's time is up. */
 export function runClient(
   program: string,
   args: readonly string[],

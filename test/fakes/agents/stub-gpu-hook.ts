@@ -1,6 +1,6 @@
 /**
- * A stub of NVIDIA's container toolkit for engines on machines without GPUs: the hook that Docker looks up in its
- * PATH when it starts. It writes down what it was asked for and plants a program `nvidia-smi` that lists just that.
+ * A stub of NVIDIA's container toolkit for machines without GPUs: the hook that Docker finds in PATH when it starts. It
+ * records its calls and installs a program `nvidia-smi` that lists the requested GPUs.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,24 +9,24 @@ import { join } from 'node:path';
 export type HookCall = { containerId: string; visibleDevices: string; capabilities: string };
 
 export type StubGpuHook = {
-  /** To be put before all others in the engine's PATH. */
+  /** Folder to put first in the engine's PATH. */
   programs: string;
-  /** What it was asked for, oldest first. */
+  /** Calls received, oldest first. */
   calls(): HookCall[];
-  /** Every call from now on fails with these words; null: none does. */
+  /** Makes every later call fail with this text; null: calls succeed again. */
   fail(words: string | null): void;
-  /** Whether the host has /dev/nvidia-modeset, which the display capability needs. */
+  /** Sets whether the host has /dev/nvidia-modeset, which the display capability needs. */
   setModeset(present: boolean): void;
   remove(): void;
 };
 
-/** In a container this file makes the planted program lose its GPUs, as a reload of systemd does. */
+/** While a container has this file, the installed program reports no GPUs, as after a reload of systemd. */
 export const LOSE_GPUS = '/gpus-are-lost';
 
 const MODESET_MISSING =
   'nvidia-container-cli: mount error: stat failed: /dev/nvidia-modeset: no such file or directory';
 
-/** The state on standard input names the bundle, whose config has environment and root file system. */
+/** The state on standard input names the bundle; its config contains the environment and the root file system. */
 const HOOK = `#!/bin/sh
 state=$(cat)
 bundle=$(printf %s "$state" | sed -n 's/.*"bundle":"\\([^"]*\\)".*/\\1/p')

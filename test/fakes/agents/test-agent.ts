@@ -1,4 +1,4 @@
-/** An agent for tests: real inside, with the ports that the test gives. Nobody has to sign. */
+/** A real agent in memory on the ports that the test passes. Requests need no signature. */
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { PodSpecInput } from '#shared/api/agent/pod.ts';
@@ -20,10 +20,10 @@ import { createFolderBytes, createFolderEntries } from '../../../agent/pods/fold
 import { NO_POLICY } from '../../../agent/pods/provider-policy.ts';
 import { KERNEL_SOURCES } from '../../fixtures/host-inventory.ts';
 
-/** 10.204.0.0: apart from the pools of agents and of other tests. */
+/** 10.204.0.0: separate from the pools of agents and of other tests. */
 const TEST_POOL = 0x0a_cc_00_00;
 
-/** Small, and up since the epoch. */
+/** A small host that has been up since the epoch. */
 export const TEST_HOST: AgentPorts['host'] = {
   memoryBytes: 2 ** 33,
   memoryReserveBytes: 2 ** 30,
@@ -34,7 +34,7 @@ export const TEST_HOST: AgentPorts['host'] = {
   bootId: 'test',
 };
 
-/** Those that most tests do not care about may be left out. */
+/** Ports that most tests do not care about are optional. */
 export function createTestAgent(
   ports: Partial<AgentPorts> & Pick<AgentPorts, 'engine' | 'clock'>,
 ): Agent {
@@ -78,7 +78,7 @@ export function createTestAgent(
     host: TEST_HOST,
     secret: new Uint8Array(32).fill(5),
     imageMarks: { start: 99, stop: 98 },
-    // Made with the first build.
+    // Created with the first build.
     buildsFolder: join(tmpdir(), `podwright-builds-${executorId}`),
     scratchFolder: join(tmpdir(), `podwright-scratch-${executorId}`),
     gpuProofImage: 'podwright.local/none:1',
@@ -86,7 +86,7 @@ export function createTestAgent(
   });
 }
 
-/** Changes nothing on the host, and says that all is well. */
+/** A firewall that changes nothing on the host and reports success. */
 export function openFirewall(bridgePrefix = 'pw'): Firewall {
   return { bridgePrefix, assert: async () => ({ drift: 0 }), remove: async () => undefined };
 }
@@ -96,7 +96,7 @@ export const NO_KEY_FOLDERS: KeyFolders = {
   retain: () => undefined,
 };
 
-/** Nobody listens: pods are never ready for SSH. */
+/** No gateway listens: pods are never ready for SSH. */
 export const NO_GATEWAY: GatewayLink = {
   publish: () => undefined,
   statusOf: () => null,
@@ -104,7 +104,7 @@ export const NO_GATEWAY: GatewayLink = {
   follow: () => ({ stop: async () => undefined }),
 };
 
-/** GPUs that exist in name only; `busy` ones still have a process. */
+/** GPUs that exist in name only; those in `busy` have a process. */
 export function fakeGpus(
   uuids: readonly string[],
   busy: ReadonlySet<string> = new Set(),
@@ -128,7 +128,7 @@ export function podSpec(change: Partial<PodSpecInput> = {}): PodSpecInput {
   };
 }
 
-/** How many containers and networks without a pod the agent has found, as its inventory tells. */
+/** Number of containers and networks without a pod, as the agent's inventory reports it. */
 export async function orphansOf(agent: Agent): Promise<number> {
   await agent.core.orphans.runOnce();
   return agent.core.orphans.list().length;

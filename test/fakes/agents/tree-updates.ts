@@ -1,6 +1,7 @@
 /**
- * Releases of the agent as a validator gives them out to a host with systemd: images in a registry that wants a login, a signed
- * answer on the host. Its key is one that a key set vouches for; that and the login are credentials.
+ * Releases of the agent as a validator publishes them to a host with systemd: images in a registry that requires a
+ * login, and a signed answer on the host. A key set authorises the signing key; key set and login are credentials of
+ * the service.
  */
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,17 +16,17 @@ import type { SystemdHost } from '../external/systemd-host.ts';
 const REPOSITORY = 'podwright/agent';
 const PORT = 8099;
 const VALID_MS = 3_600_000;
-/** The checkout's own, which is no part of the small releases. */
+/** Runs the checkout's Node, which the small releases do not contain. */
 const NODE = '#!/bin/sh\nexec /src/node_modules/.bin/node "$@"\n';
 
-/** A program that takes any variables, and runs `script` as the agent. */
+/** Program that accepts any variables and runs `script` as the agent. */
 const programOf = (script: string) => `
 import { execFileSync } from 'node:child_process';
 import { createServer } from 'node:http';
 if (process.argv.length === 2) { ${script} }
 `;
 
-/** As far as an update goes it is the agent: known by its executor, ready, in touch with systemd. */
+/** Acts as the agent for an update: same executor, ready, notifies systemd. */
 export const WORKS: string = programOf(`
   const answer = JSON.stringify({
     version: '9.9.9', executor_id: process.env.AGENT_EXECUTOR_ID, started_ms: 1, simulated: false,
@@ -35,7 +36,7 @@ export const WORKS: string = programOf(`
   tell('READY=1');
   setInterval(() => tell('WATCHDOG=1'), 500);
 `);
-/** As systemd sees one. */
+/** The gateway as systemd sees it. */
 const GATEWAY = programOf(`
   const tell = (...words) => execFileSync('systemd-notify', words);
   console.log('gateway of a new release');
@@ -78,7 +79,7 @@ export async function startTreeUpdates(host: SystemdHost) {
   }
 
   return {
-    /** What the agent needs to follow. */
+    /** Variables that the agent needs to follow updates. */
     variables: `AGENT_TRUSTED_KEYS=${root.hotkey}=validator-control
 AGENT_KEY_SET=/run/credentials/podwright-agent.service/keys
 AGENT_UPDATE_LOGIN_FILE=/run/credentials/podwright-agent.service/registry
@@ -86,12 +87,12 @@ AGENT_UPDATE_URL=http://127.0.0.1:${PORT}/digest
 AGENT_UPDATE_IMAGE=${image}
 AGENT_UPDATE_INTERVAL_S=1
 AGENT_UPDATE_PROBATION_S=2`,
-    /** What the services have to be given for that, by name. */
+    /** Credentials of the services, by name. */
     credentials: {
       keys: JSON.stringify(signKeySet(keySetOf(signer.hotkey), root)),
       registry: JSON.stringify(REGISTRY_LOGIN),
     },
-    /** Gives out a release whose agent is `program`; its digest. */
+    /** Publishes a release whose agent is `program`; returns its digest. */
     async release(program: string): Promise<string> {
       sequence += 1;
       const digest = await imageOf(program);

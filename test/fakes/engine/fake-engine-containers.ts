@@ -1,4 +1,4 @@
-/** The containers of the engine in memory. */
+/** Containers of the engine in memory. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import {
   type ContainerEngine,
@@ -21,7 +21,7 @@ type ContainerMethods =
   | 'listContainers'
   | 'waitContainer';
 
-/** What a container is said to use that a test says nothing of. */
+/** Usage of a container for which a test sets none. */
 export const IDLE_USAGE: ContainerUsage = {
   cpuNanos: 0,
   memoryBytes: 0,
@@ -33,7 +33,6 @@ export const IDLE_USAGE: ContainerUsage = {
   tasks: null,
 };
 
-/** Of the engine's contract. */
 export function createContainerMethods(
   world: World,
   { newId, find, get, end, remove, start }: WorldActions,

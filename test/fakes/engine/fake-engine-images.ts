@@ -1,4 +1,4 @@
-/** The images of the engine in memory: pulled, built, imported. */
+/** Images of the engine in memory: pulled, built, imported. */
 import { NO_PROGRESS } from '#shared/api/agent/images.ts';
 import { type ContainerEngine, EngineError } from '../../../agent/containers/engine/engine.ts';
 import type { FakeCall } from './fake-engine.ts';
@@ -13,10 +13,9 @@ type ImageMethods =
   | 'buildImage'
   | 'importImage';
 
-/** What every image has unless it matters. */
+/** Properties of an image where they do not matter. */
 export const PLAIN = { sizeBytes: 1, onBuild: [] };
 
-/** Of the engine's contract. */
 export function createImageMethods(
   world: World,
   { newId }: WorldActions,
@@ -90,7 +89,7 @@ export function createImageMethods(
         let text = '';
         for await (const chunk of context) text += Buffer.from(chunk).toString('utf8');
         onOutput('Step 1/1 : FROM scratch\n');
-        // A shell's way to fail, as far as it goes here.
+        // Emulates the failure of a shell command.
         if (/^RUN exit [1-9]/m.test(text))
           throw new EngineError('build', 'returned a non-zero code');
         const labels = [...text.matchAll(/(\S+)="([^"]*)"/g)].map(([, name, value]) => [

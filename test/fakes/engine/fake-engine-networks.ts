@@ -1,4 +1,4 @@
-/** The networks of the engine in memory. */
+/** Networks and volumes of the engine in memory. The content of volumes is not faked. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import {
   type ContainerEngine,
@@ -87,7 +87,7 @@ export function createVolumeMethods(
   };
 }
 
-/** A volume as the engine tells of it. */
+/** A volume as the engine describes it. */
 export function fakeVolume(
   { volumeFolder }: World,
   name: string,

@@ -1,4 +1,4 @@
-/** What the engine in memory holds, and what happens to its containers whoever asks. */
+/** State of the engine in memory, and what happens to its containers without a call. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import {
   type ContainerSpec,
@@ -20,12 +20,12 @@ export type FakeNetwork = {
 };
 export type FakeContainer = ContainerState & { spec: ContainerSpec };
 
-/** Two starts never share a time stamp, as on a real engine. */
+/** Two starts never share a timestamp, as on a real engine. */
 const START_STEP_MS = 1;
 
 export type World = ReturnType<typeof emptyWorld>;
 
-/** As that of an engine which has just been installed. */
+/** State of a newly installed engine. */
 export function emptyWorld() {
   return {
     containers: new Map<string, FakeContainer>(),
@@ -33,7 +33,7 @@ export function emptyWorld() {
     volumes: new Map<string, VolumeState>(),
     images: new Map<string, ImageState>(),
     registry: new Map<string, string>(),
-    /** Images built here, by id: their labels. */
+    /** Labels of images built here, by image id. */
     built: new Map<string, Record<string, string>>(),
     occupiedPorts: new Set<number>(),
     diskBytes: new Map<string, number>(),
@@ -50,7 +50,7 @@ export function emptyWorld() {
 
 export type WorldActions = ReturnType<typeof createWorldActions>;
 
-/** Works on the world it is given: several engines may share one. */
+/** Several engines may share one world. */
 export function createWorldActions(world: World, clock: Clock) {
   const { containers, networks, occupiedPorts, streams, exits } = world;
 
@@ -125,12 +125,12 @@ export function createWorldActions(world: World, clock: Clock) {
   return { newId, tick, find, get, end, remove, start };
 }
 
-/** Whether `given` has all that are wanted. */
+/** Returns true if `given` contains all labels in `wanted`. */
 export function hasLabels(given: Record<string, string>, wanted: Record<string, string>): boolean {
   return Object.entries(wanted).every(([name, value]) => given[name] === value);
 }
 
-/** Ends with `signal`; throws when the engine goes away. */
+/** Yields events until `signal` aborts. Throws when the engine becomes unavailable. */
 export async function* eventStream(
   { streams, containers }: World,
   labels: Record<string, string>,

@@ -1,14 +1,14 @@
-/** Programs of this host copied into pods whose image has none of them, with the libraries they need. */
+/** Copies programs of this host, with their libraries, into pods whose image has none of them. */
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { mustRun } from '../agents/real-host.ts';
 
 const FOLDERS = ['/usr/bin', '/usr/sbin', '/bin', '/sbin'];
-/** Loaded by name where users are looked up, so no list of libraries shows it; newer systems have none. */
+/** Loaded by name when users are resolved, so no list of libraries contains it; newer systems do not have it. */
 const NAME_SERVICE = 'libnss_files.so.2';
 const COPY = 'to=$1; shift; tar -chf - -C / "$@" | docker cp - "$to":/';
 
-/** Each is then at the same place inside the container; fails when this host has not got it. */
+/** Puts each at the same path inside the container. Fails when this host does not have it. */
 export async function copyPrograms(containerId: string, ...names: string[]): Promise<void> {
   const files = new Set<string>();
   for (const name of names) {

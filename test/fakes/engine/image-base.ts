@@ -1,4 +1,4 @@
-/** An image to build the agent's on: a shell and what Node is linked with, of this machine's files. */
+/** Base image for the agent's image: a shell and the libraries that Node needs, copied from this machine. */
 import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * A second Docker engine, that a test may kill and start again at will: own data, and network, process and
- * mount namespaces of its own, so that whatever it leaves behind ends with them. Needs root.
+ * A second Docker engine that a test may kill and restart: separate data, network, process and mount namespaces, so
+ * that everything it leaves ends with them. Needs root.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -13,20 +13,20 @@ export type OwnEngine = {
   socketPath: string;
   /** Starts the engine again after `kill` or `stop`; resolves when it answers. */
   start(): Promise<void>;
-  /** SIGKILL; resolves when the process is gone. Containers end with it only where live restore is off. */
+  /** Sends SIGKILL; resolves when the process has ended. Containers end with it only where live restore is off. */
   kill(): Promise<void>;
-  /** SIGTERM: the engine stops its containers first. */
+  /** Sends SIGTERM: the engine stops its containers first. */
   stop(): Promise<void>;
   /** Runs a program in the engine's namespaces, where its pods' ports and bridges are. */
   inside(file: string, ...args: string[]): Promise<CommandResult>;
-  /** What the engine has written, for the message of a failed test. */
+  /** The engine's output, for the message of a failed test. */
   log(): string;
-  /** Ends every process of it and deletes its data. */
+  /** Ends all its processes and deletes its data. */
   remove(): Promise<void>;
 };
 
 export type OwnEngineOptions = {
-  /** A folder before all others in the engine's PATH: hooks and runtimes are looked up there. */
+  /** Folder to put first in the engine's PATH: the engine finds hooks and runtimes there. */
   programs?: string;
   /** More arguments for dockerd, such as `--live-restore`. */
   daemonArguments?: readonly string[];
@@ -35,12 +35,12 @@ export type OwnEngineOptions = {
 const ANSWERS_WITHIN_MS = 30_000;
 const STOPS_WITHIN_MS = 30_000;
 const COMMAND_BOUNDS = { timeoutMs: 20_000, maxOutputBytes: 4 * 1024 * 1024 };
-/** The first process of the namespaces: it reaps what others leave, and all end with it. */
+/** First process of the namespaces: it reaps orphans, and its end terminates all others. */
 const REAPER =
   'mount -t proc proc /proc && ip link set lo up && while :; do sleep 3600 & wait; done';
 const NAMESPACES = ['--net', '--mount', '--pid'] as const;
 
-/** Starts one; resolves when it answers. */
+/** Starts an engine; resolves when it answers. */
 export async function startOwnEngine(options: OwnEngineOptions = {}): Promise<OwnEngine> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-dockerd-'));
   const socketPath = join(folder, 'docker.sock');
@@ -96,7 +96,7 @@ export async function startOwnEngine(options: OwnEngineOptions = {}): Promise<Ow
     return readFileSync(logFile, 'utf8');
   }
 
-  /** Containers first, for their cgroups are the one thing that no namespace takes along. */
+  /** Containers go first: no namespace removes their cgroups. */
   async function removeContainers(): Promise<void> {
     const docker = (...args: string[]) =>
       runCommand('docker', ['-H', `unix://${socketPath}`, ...args], COMMAND_BOUNDS);
@@ -106,7 +106,7 @@ export async function startOwnEngine(options: OwnEngineOptions = {}): Promise<Ow
 
   async function remove(): Promise<void> {
     if (daemon !== null) await removeContainers();
-    // The holder's child is the first process of a process namespace: the kernel ends all others with it.
+    // The holder's child is the first process of a process namespace: the kernel terminates all others with it.
     process.kill(first, 'SIGKILL');
     await eventually(
       'the end of the namespaces',
@@ -138,12 +138,12 @@ function daemonArguments(folder: string, socketPath: string): string[] {
     `--exec-root=${join(folder, 'exec')}`,
     `--pidfile=${join(folder, 'dockerd.pid')}`,
     `--host=unix://${socketPath}`,
-    // It has no interface but its own bridges, so a DNS server of the host would never answer.
+    // The engine has only its own bridges, so the host's DNS server would never answer.
     '--dns=127.0.0.1',
   ];
 }
 
-/** The process that `unshare --fork` has made. */
+/** The process that `unshare --fork` has created. */
 function childOf({ pid }: ChildProcess): number | false {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
   return children === '' ? false : Number(children.split(' ')[0]);

@@ -1,4 +1,4 @@
-/** A second Docker engine whose disk is soon full: it pulls, and runs nothing. Needs root. */
+/** A second Docker engine whose disk fills up quickly: it pulls and runs nothing. Needs root. */
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,12 +11,12 @@ const WITHIN_MS = 30_000;
 
 export type SmallEngine = { socketPath: string; remove(): Promise<void> };
 
-/** Of no network: for benchmarks of devices (RFC 2544). */
+/** Address from the benchmarking range (RFC 2544), used by no network. */
 const BRIDGE_ADDRESS = '198.18.254.1/29';
 
 /**
- * In the host's network, so that it reaches registries of tests; without rules, and with a bridge of its own: an engine
- * that is to have none removes the one of the host's engine.
+ * Runs in the host's network, so that it can reach test registries; without firewall rules and with a separate bridge,
+ * because an engine configured without a bridge removes the bridge of the host's engine.
  */
 export async function startSmallEngine(diskMib: number): Promise<SmallEngine> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-small-'));
@@ -73,7 +73,7 @@ function daemonArguments(folder: string, data: string, bridge: string): string[]
     `--pidfile=${join(folder, 'pid')}`,
     `--host=unix://${join(folder, 'docker.sock')}`,
     ...[`--bridge=${bridge}`, '--iptables=false', '--ip-forward=false', '--ip-masq=false'],
-    // Else it tries again and again, for half a minute.
+    // Otherwise it retries for half a minute.
     '--max-download-attempts=1',
   ];
 }
