@@ -1,4 +1,4 @@
-/** The agent's database file: opened, locked and migrated. Its tables are in schema.sql and its successors. */
+/** Opens, locks and migrates the agent's database file. Its tables are in schema.sql and the later migrations. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ConfigError } from '#shared/runtime/config.ts';
@@ -11,7 +11,7 @@ import {
   openSqlite,
 } from '#shared/runtime/sqlite.ts';
 
-/** Applied in order, never edited once released: a store of number n has had the first n. */
+/** Applied in order and never edited after a release. A store with schema n has had the first n. */
 const MIGRATIONS = [
   './schema.sql',
   './schema-2-ssh.sql',
@@ -26,28 +26,28 @@ const MIGRATIONS = [
   './schema-11-standing.sql',
 ].map((file) => readFileSync(new URL(file, import.meta.url), 'utf8'));
 
-/** The newest that this version knows. */
+/** Newest schema of this version. */
 export const SCHEMA: number = MIGRATIONS.length;
-/** Of anything that SQLite refuses: the file is there and open by then. */
+/** Code of every SQLite error. When the lock is taken the file is open, so the error means that it is locked. */
 const LOCKED = 'ERR_SQLITE_ERROR';
-const REMEDY = 'stop that one, or give this one an AGENT_HOME and an AGENT_PORT of its own';
+const REMEDY = 'stop the other agent, or set another AGENT_HOME and AGENT_PORT for this one';
 /** The store's file in the agent's home. */
 export const STORE_FILE = 'agent.sqlite';
 
-/** Of a store that was opened before. */
+/** Schema of an opened store; 0 before the first migration. */
 export function schemaOf(database: DatabaseSync): number {
   const found = database.prepare(`SELECT value FROM meta WHERE name = 'schema'`).get();
   return Number(found?.['value'] ?? 0);
 }
 
-/** Opens (or creates) the store at `path`, or in memory with `:memory:`, and brings it to the newest schema. */
+/** Opens or creates the store at `path` (`:memory:` for memory) and migrates it to the newest schema. */
 export function openDatabase(path: string): DatabaseSync {
   const database = openSqlite(path);
   migrate(database);
   return database;
 }
 
-/** Opens the store of a home folder for this process alone; throws when another agent has it, and ConfigError for no place to write. */
+/** Opens the store of a home folder exclusively. Throws if another agent uses it, and ConfigError if it is not writable. */
 export function openHome(home: string): { database: DatabaseSync; close(): void } {
   const lock = lockHome(home);
   const database = openDatabase(join(home, STORE_FILE));
@@ -78,7 +78,7 @@ function migrate(database: DatabaseSync): void {
     const schema = schemaOf(database);
     if (schema > SCHEMA) {
       throw new ConfigError(
-        `the store has schema ${schema}, newer than this agent's ${SCHEMA}: run the version that it was last used by, or a newer one`,
+        `the store has schema ${schema}, newer than this agent's ${SCHEMA}: run the version that last used the store, or a newer one`,
       );
     }
     for (const step of MIGRATIONS.slice(schema)) database.exec(step);

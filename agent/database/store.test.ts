@@ -81,7 +81,7 @@ it('ends the agent with one sentence where no home can be made, or another has i
     expect(without.stderr).toContain(`podwright-agent: AGENT_HOME ${home} cannot be written: `);
     // Unlike a wrong variable, it may be over the next time.
     expect(second).toMatchObject({ exitCode: 1, stderr: expect.stringMatching(/^.*\n$/) });
-    expect(second.stderr).toMatch(/^podwright-agent: another agent uses .*: stop that one/);
+    expect(second.stderr).toMatch(/^podwright-agent: another agent uses .*: stop the other agent/);
   } finally {
     rmSync(folder, { recursive: true });
   }

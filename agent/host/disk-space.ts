@@ -1,53 +1,52 @@
-/** What of the disk that pods fill is used by others than the container engine. */
+/** Free space of the disk that pods fill, and how much of it other programs than the container engine use. */
 import { statfs } from 'node:fs/promises';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { EngineInfo } from '../containers/engine/engine.ts';
 import { createFreeSpace } from './host-probe.ts';
 
-/** The engine walks all that containers and volumes have: seldom. */
+/** Long, because the engine walks all files of containers and volumes. */
 const FRESH_MS = 3_600_000;
 const BYTES_PER_KIB = 1_024;
 
-/** KiB, as it was within the hour; null before it is known, and where it cannot be told. */
+/** KiB used by other programs, at most an hour old; null before the first measurement and if it failed. */
 export type SideDisk = (diskPath: string) => number | null;
 
-/** `engineBytes`: what the engine has on its disk. Never waits for it: that may take minutes. */
+/** Measures in the background, because `engineBytes` may take minutes. */
 export function createSideDisk(options: {
   clock: Clock;
   engineBytes(): Promise<number>;
 }): SideDisk {
   const { clock, engineBytes } = options;
-  let known: number | null = null;
-  let askedMs = Number.NEGATIVE_INFINITY;
-  let isAsking = false;
+  let measured: number | null = null;
+  let startedMs = Number.NEGATIVE_INFINITY;
+  let isMeasuring = false;
 
-  async function ask(diskPath: string): Promise<void> {
+  async function measure(diskPath: string): Promise<void> {
     try {
-      const own = await engineBytes();
+      const engine = await engineBytes();
       const { bsize, blocks, bfree } = await statfs(diskPath);
-      known = Math.max(0, Math.floor(((blocks - bfree) * bsize - own) / BYTES_PER_KIB));
+      measured = Math.max(0, Math.floor(((blocks - bfree) * bsize - engine) / BYTES_PER_KIB));
     } catch {
-      known = null;
+      measured = null;
     } finally {
-      isAsking = false;
+      isMeasuring = false;
     }
   }
 
   return (diskPath) => {
     const nowMs = clock.monotonicMs();
-    if (!isAsking && nowMs - askedMs >= FRESH_MS) {
-      isAsking = true;
-      askedMs = nowMs;
-      void ask(diskPath);
+    if (!isMeasuring && nowMs - startedMs >= FRESH_MS) {
+      isMeasuring = true;
+      startedMs = nowMs;
+      void measure(diskPath);
     }
-    return known;
+    return measured;
   };
 }
 
-// MERGED agent/host/disk-space.ts: How full the disk is that images and containers fill.
 const PERCENT = 100;
 
-/** Of the engine's own folder, without what the file system keeps for root. Rejects when either does not answer. */
+/** Percent in use of the disk with the engine's data, without blocks reserved for root. Rejects if engine or disk do not answer. */
 export function createDiskPercent(
   clock: Clock,
   engine: { info(): Promise<Pick<EngineInfo, 'rootDir'>> },

@@ -1,26 +1,26 @@
-/** Load and traffic of the host out of the kernel's own tables. Pure but for what it remembers. */
+/** Load and network traffic of the host from the kernel's tables. */
 import type { HostMetrics } from '#shared/api/agent/metrics.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 
 export type HostTraffic = HostMetrics['network'];
 
-/** What went through the ways out of the host so far; `interfaces` are those that were counted. */
+/** Bytes through the host's uplinks since they came up; `interfaces` are the names of the uplinks. */
 export type UplinkBytes = { interfaces: string; rx: number; tx: number };
 
 const MS_PER_SECOND = 1_000;
-/** Over less than this no speed can be told. */
+/** Shortest interval for a speed. */
 const SHORTEST_MS = 500;
-type Counted = UplinkBytes & { atMs: number };
+type Counters = UplinkBytes & { atMs: number };
 
 const UNKNOWN: HostTraffic = { rx_bytes_per_second: null, tx_bytes_per_second: null };
 
-/** The mean of the last minute, out of /proc/loadavg. */
+/** Load average of the last minute from /proc/loadavg. */
 export function loadOf(loadavg: string): number | null {
   const [, load] = /^(\d+(?:\.\d+)?) /.exec(loadavg) ?? [];
   return load === undefined ? null : Number(load);
 }
 
-/** The interfaces of the default routes, out of /proc/net/route and /proc/net/ipv6_route. */
+/** Interfaces of the default routes, from /proc/net/route and /proc/net/ipv6_route. */
 export function uplinksOf(route: string, ipv6Route: string): Set<string> {
   const ipv4 = [...route.matchAll(/^(\S+)\t00000000\t.*\t00000000\t/gm)].map((match) => match[1]);
   const ipv6 = [...ipv6Route.matchAll(/^0{32} 00 .* (\S+)$/gm)].map((match) => match[1]);
@@ -28,7 +28,7 @@ export function uplinksOf(route: string, ipv6Route: string): Set<string> {
   return new Set(names.filter((name) => name !== 'lo'));
 }
 
-/** Bytes received and sent by the interfaces so far, out of /proc/net/dev; null where none of them is listed. */
+/** Bytes received and sent by the interfaces, from /proc/net/dev; null if none of them is listed. */
 export function bytesThrough(dev: string, interfaces: ReadonlySet<string>): UplinkBytes | null {
   const rows = dev.split('\n').flatMap((line) => {
     const [name = '', figures = ''] = line.split(/:(.*)/);
@@ -46,13 +46,13 @@ export function bytesThrough(dev: string, interfaces: ReadonlySet<string>): Upli
   return Number.isFinite(sum.rx + sum.tx) ? sum : null;
 }
 
-/** Speeds since the call before; unknown at the first, and when counters began anew or are those of others. */
+/** Speeds since the previous call; unknown at the first call, and if counters were reset or the uplinks changed. */
 export function createTraffic(clock: Clock) {
-  let last: Counted | null = null;
+  let last: Counters | null = null;
   let speeds = UNKNOWN;
 
-  function speedsOf(now: Counted): HostTraffic {
-    // What an interface has carried in its life is no traffic of the last seconds.
+  function speedsOf(now: Counters): HostTraffic {
+    // Counters of a new interface include its traffic before the last call.
     if (last === null || now.interfaces !== last.interfaces) return UNKNOWN;
     if (now.rx < last.rx || now.tx < last.tx) return UNKNOWN;
     const seconds = (now.atMs - last.atMs) / MS_PER_SECOND;

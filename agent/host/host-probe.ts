@@ -1,4 +1,4 @@
-/** Facts of the host: the port, and its adapter over /proc with systeminformation for what the kernel does not name. */
+/** Facts about the host: the port, and its adapter over /proc and, for what the kernel does not name, systeminformation. */
 import { readFileSync } from 'node:fs';
 import { readFile, statfs } from 'node:fs/promises';
 import { cpus, hostname, release } from 'node:os';
@@ -12,9 +12,9 @@ import { bytesThrough, createTraffic, loadOf, uplinksOf } from './host-load.ts';
 export type HostFacts = Pick<Inventory, 'cpu' | 'memory' | 'disk' | 'os'>;
 
 export type HostProbe = {
-  /** `diskPath` is a folder of the disk that pods fill. Rejects when that disk cannot be asked in time. */
+  /** `diskPath` is a folder on the disk that pods fill. Rejects if that disk does not answer in time. */
   read(diskPath: string): Promise<HostFacts>;
-  /** The same with what changes from moment to moment, since the sample before; for one caller alone. */
+  /** Facts and rates since the previous sample. Only one caller may use it. */
   sample(diskPath: string): Promise<HostSample>;
 };
 
@@ -22,13 +22,13 @@ export type HostSample = Pick<HostMetrics, 'cpu' | 'memory' | 'disk' | 'network'
 
 /** A disk behind a dead mount never answers statfs. */
 const STATFS_DEADLINE_MS = 2_000;
-/** systeminformation starts other programs; the first answer is kept for ever. */
+/** systeminformation starts other programs. The first result is cached for the life of the process. */
 const STATIC_DEADLINE_MS = 5_000;
 
 type StaticFacts = { cpuModel: string; osName: string };
 
 export function createHostProbe({ clock }: { clock: Clock }): HostProbe {
-  // Each asker has its own "since last time".
+  // Utilization is measured since the previous call, so each caller has its own.
   const forReading = createCpuUtilization();
   const forSamples = createCpuUtilization();
   const traffic = createTraffic(clock);
@@ -83,7 +83,7 @@ const LOAD_TABLES = [
 
 const BOOT_ID = '/proc/sys/kernel/random/boot_id';
 
-/** Another one after each boot of the host; empty where the kernel does not tell. */
+/** Id of the host's present boot; empty if the kernel does not report one. */
 export function readBootId(): string {
   try {
     return readFileSync(BOOT_ID, 'utf8').trim();
@@ -93,21 +93,23 @@ export function readBootId(): string {
 }
 
 /**
- * From the kernel where it names them, which it does on nearly every host: systeminformation says the same
- * and weighs megabytes, so it is loaded only for what is missing (the CPU's name on many ARM machines).
+ * Reads the kernel's names. systeminformation needs megabytes of memory, so it is loaded only if a name is missing, such
+ * as the CPU's on many ARM hosts.
  */
 async function readStaticFacts(clock: Clock): Promise<StaticFacts> {
   const cpuModel = cpus()[0]?.model.trim() ?? '';
   const osName = await osNameFromRelease();
   if (cpuModel !== '' && cpuModel !== 'unknown' && osName !== '') return { cpuModel, osName };
-  const told = await withDeadline(clock, STATIC_DEADLINE_MS, askSystemInformation()).catch(() => ({
-    cpuModel: '',
-    osName: '',
-  }));
-  return { cpuModel: told.cpuModel || 'unknown', osName: osName || told.osName || 'Linux' };
+  const fallback = await withDeadline(clock, STATIC_DEADLINE_MS, readSystemInformation()).catch(
+    () => ({
+      cpuModel: '',
+      osName: '',
+    }),
+  );
+  return { cpuModel: fallback.cpuModel || 'unknown', osName: osName || fallback.osName || 'Linux' };
 }
 
-async function askSystemInformation(): Promise<StaticFacts> {
+async function readSystemInformation(): Promise<StaticFacts> {
   const { default: systeminformation } = await import('systeminformation');
   const [cpu, os] = await Promise.all([systeminformation.cpu(), systeminformation.osInfo()]);
   return {
@@ -121,17 +123,17 @@ async function osNameFromRelease(): Promise<string> {
   return /^PRETTY_NAME="?([^"\n]+)"?$/m.exec(text)?.[1]?.slice(0, MAX_NAME_CHARS) ?? '';
 }
 
-/** One question per disk at a time: each that hangs holds a thread of the process. */
+/** Runs one statfs per disk at a time, because a hanging one blocks a thread of the process. */
 export function createFreeSpace(clock: Clock) {
-  const asked = new Map<string, Promise<{ total_kib: number; free_kib: number }>>();
+  const running = new Map<string, Promise<{ total_kib: number; free_kib: number }>>();
   return (path: string) => {
-    const question = asked.get(path) ?? spaceOf(path).finally(() => asked.delete(path));
-    asked.set(path, question);
-    return withDeadline(clock, STATFS_DEADLINE_MS, question);
+    const reading = running.get(path) ?? spaceOf(path).finally(() => running.delete(path));
+    running.set(path, reading);
+    return withDeadline(clock, STATFS_DEADLINE_MS, reading);
   };
 }
 
-/** A folder that does not exist here (an engine elsewhere) is on the disk of its nearest parent. */
+/** For a folder that does not exist on this host, uses the disk of its nearest existing parent. */
 async function spaceOf(path: string): Promise<{ total_kib: number; free_kib: number }> {
   for (let folder = path; ; folder = dirname(folder)) {
     try {
@@ -144,13 +146,13 @@ async function spaceOf(path: string): Promise<{ total_kib: number; free_kib: num
   }
 }
 
-/** Busy share of all CPUs since the previous call; null at the first. Exported for its test. */
+/** Percent of CPU time in use since the previous call; null at the first call. */
 export function createCpuUtilization() {
   let last: { busy: number; total: number } | null = null;
   return (procStat: string): number | null => {
     const line = /^cpu +(.+)$/m.exec(procStat)?.[1];
     if (line === undefined) return null;
-    // user nice system idle iowait irq softirq steal; guest time is within user already.
+    // user nice system idle iowait irq softirq steal; user includes guest time.
     const ticks = line.split(' ').slice(0, 8).map(Number);
     const total = ticks.reduce((sum, count) => sum + count, 0);
     const now = { busy: total - (ticks[3] ?? 0) - (ticks[4] ?? 0), total };

@@ -1,4 +1,4 @@
-/** What kernel and driver say of cards, processors, memory and disk beside what is offered: for the validator to compare. */
+/** Independent counts of GPUs, processors, memory and disk from kernel and driver, with which a validator compares the inventory. */
 import { createHash } from 'node:crypto';
 import { mkdir, open, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -7,20 +7,20 @@ import type { HostSources } from '#shared/api/agent/inventory.ts';
 import { type Clock, withDeadline } from '#shared/runtime/clock.ts';
 import type { SideDisk } from './disk-space.ts';
 
-/** `diskPath` is a folder of the disk that pods fill. */
+/** `diskPath` is a folder on the disk that pods fill. */
 export type ReadHostSources = (diskPath: string) => Promise<HostSources>;
 
-/** All of it changes seldom, and the file that is written costs the disk a flush. */
+/** The values rarely change, and the write test costs a disk flush. */
 const FRESH_MS = 60_000;
-/** Of each by itself: a disk that hangs keeps nothing else from being told. */
+/** Per source, so that a hanging disk does not delay the others. */
 const DEADLINE_MS = 3_000;
 const MAX_ENTRIES = 4_096;
 const MAX_CARDS = 64;
 const NVIDIA = '0x10de';
-/** The class of display controllers: VGA, 3D, other. */
+/** PCI class of display controllers. */
 const DISPLAY = /^0x03/;
 const SECTOR_BYTES = 512;
-/** Where distributions and container toolkits put it. */
+/** Paths of the driver library in common distributions. */
 const LIBRARIES = [
   'usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1',
   'usr/lib/aarch64-linux-gnu/libnvidia-ml.so.1',
@@ -30,12 +30,12 @@ const LIBRARIES = [
 const MAX_LIBRARY_BYTES = 64 * 1024 * 1024;
 const PROBE_BYTES = 4_096;
 
-/** `folder`: of the agent, on the disk of its data. `root` is another folder than `/` for tests. */
+/** `folder` is a folder of the agent on the disk of its data. Tests set `root`. */
 export function createHostSources(options: {
   clock: Clock;
   folder: string;
   root?: string;
-  /** Which restic there is. */
+  /** Returns the version of restic, or null if it is not installed. */
   restic(): Promise<string | null>;
   sideDisk: SideDisk;
 }): ReadHostSources {
@@ -60,8 +60,8 @@ type Places = {
   sideDisk: SideDisk;
 };
 
-async function readSources({ root, folder, diskPath, ...ask }: Places): Promise<HostSources> {
-  const inTime = <T>(reading: Promise<T>) => withDeadline(ask.clock, DEADLINE_MS, reading);
+async function readSources({ root, folder, diskPath, ...sources }: Places): Promise<HostSources> {
+  const inTime = <T>(reading: Promise<T>) => withDeadline(sources.clock, DEADLINE_MS, reading);
   const orNull = <T>(reading: Promise<T>) => inTime(reading).catch(() => null);
   const [pci, driver, library, cpus, memory, disk, writable, restic] = await Promise.all([
     orNull(countPciGpus(join(root, 'sys/bus/pci/devices'))),
@@ -71,13 +71,18 @@ async function readSources({ root, folder, diskPath, ...ask }: Places): Promise<
     orNull(presentMemoryKib(join(root, 'sys/devices/system'))),
     orNull(deviceKib(join(root, 'sys/dev/block'), diskPath)),
     orNull(canWrite(folder)),
-    inTime(ask.restic()).catch(() => undefined),
+    inTime(sources.restic()).catch(() => undefined),
   ]);
   return {
-    ...{ pci_gpus: pci, driver_gpus: driver, driver_library_sha256: library },
-    ...{ cpus_present: cpus, memory_kib: memory, disk_kib: disk, disk_writable: writable },
+    pci_gpus: pci,
+    driver_gpus: driver,
+    driver_library_sha256: library,
+    cpus_present: cpus,
+    memory_kib: memory,
+    disk_kib: disk,
+    disk_writable: writable,
     restic,
-    side_disk_kib: ask.sideDisk(diskPath),
+    side_disk_kib: sources.sideDisk(diskPath),
   };
 }
 
@@ -125,10 +130,10 @@ async function countCpus(path: string): Promise<number> {
   }, 0);
 }
 
-/** Rejects where the file system has no device of its own. */
+/** Rejects if the file system has no block device. */
 async function deviceKib(folder: string, diskPath: string): Promise<number> {
   const { dev } = await stat(diskPath);
-  // As the kernel packs the two numbers (makedev).
+  // The encoding of makedev.
   const major = ((dev >>> 8) & 0xfff) | ((dev / 2 ** 32) & ~0xfff);
   const minor = (dev & 0xff) | ((dev >>> 12) & 0xfff00);
   const sectors = await readFile(join(folder, `${major}:${minor}`, 'size'), 'utf8');
@@ -154,16 +159,14 @@ async function canWrite(folder: string): Promise<boolean> {
   }
 }
 
-// MERGED agent/host/host-sources.ts: The host's memory as the kernel keeps it below /sys, beside what /proc/meminfo says.
-/** Blocks of 128 MiB, the smallest there are, of a host with 4 TiB. */
+/** 4 TiB in blocks of 128 MiB, the smallest size. */
 const MAX_BLOCKS = 32_768;
-const TOGETHER = 128;
+const BLOCKS_PER_BATCH = 128;
 const BYTES_PER_KIB = 1_024;
 
 /**
- * `folder` is /sys/devices/system. The larger of two sums, for either may be short: nodes do not count memory
- * that was plugged in while the host ran, blocks not what firmware hides. Rejects where nothing tells, or a
- * kernel with blocks does not let them be read.
+ * Returns the larger of two sums, because either may be too small: nodes omit hot-plugged memory, blocks omit memory that
+ * firmware hides. `folder` is /sys/devices/system. Rejects if there are no nodes or the blocks are not readable.
  */
 export async function presentMemoryKib(folder: string): Promise<number> {
   const [nodes, blocks] = await Promise.all([
@@ -182,20 +185,20 @@ async function nodeMemoryKib(folder: string): Promise<number> {
   return texts.reduce((sum, text) => sum + Number(/MemTotal: +(\d+) kB/.exec(text)?.[1]), 0);
 }
 
-/** Nothing where the kernel cannot plug memory: then the nodes know all of it. */
+/** Returns 0 if the kernel has no memory hot-plug; then the nodes include all memory. */
 async function onlineBlocksKib(folder: string): Promise<number> {
   const blocks = await readdir(folder).then(
     (names) => names.filter((name) => /^memory\d+$/.test(name)),
     () => [],
   );
   if (blocks.length === 0) return 0;
-  if (blocks.length > MAX_BLOCKS) throw new Error('more blocks of memory than are read');
+  if (blocks.length > MAX_BLOCKS) throw new Error('too many memory blocks');
   const blockBytes = Number.parseInt(await readFile(join(folder, 'block_size_bytes'), 'utf8'), 16);
   let online = 0;
-  for (let from = 0; from < blocks.length; from += TOGETHER) {
+  for (let from = 0; from < blocks.length; from += BLOCKS_PER_BATCH) {
     const states = await Promise.all(
       blocks
-        .slice(from, from + TOGETHER)
+        .slice(from, from + BLOCKS_PER_BATCH)
         .map((block) => readFile(join(folder, block, 'state'), 'utf8')),
     );
     online += states.filter((state) => state.trim() === 'online').length;

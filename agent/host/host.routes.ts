@@ -1,4 +1,4 @@
-/** GET /v1/inventory. */
+/** HTTP routes about the host: the signed inventory, and the public health, readiness, version and update status. */
 
 import { z } from 'zod';
 import { Inventory, Readiness, VersionInfo } from '#shared/api/agent/inventory.ts';
@@ -21,7 +21,7 @@ export function registerInventoryRoutes(
 export type SystemRoutesOptions = {
   executorId: string;
   startedMs: number;
-  /** Whether the GPUs are simulated. */
+  /** True if the GPUs are simulated. */
   simulated: boolean;
   readiness: ReadinessCheck;
   updateStatus(): UpdateStatus;

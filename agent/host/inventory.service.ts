@@ -1,4 +1,4 @@
-/** What this host has, collected at most every two seconds however many ask. */
+/** The host's inventory, collected at most every two seconds. */
 import type { Inventory } from '#shared/api/agent/inventory.ts';
 import type { UpdateStatus } from '#shared/api/agent/update-status.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -18,21 +18,20 @@ export type InventoryServiceOptions = {
   engine: Pick<ContainerEngine, 'info'>;
   gpu: GpuDriver;
   host: Pick<HostProbe, 'read'>;
-  /** What is compared with it. */
+  /** Values with which a validator compares the inventory. */
   hostSources: ReadHostSources;
-  /** Who holds a GPU, and whether it may be had. */
+  /** Lease, cordon and processes of a GPU. */
   gpuStanding: AvailabilityOf;
-  /** The range of host ports for pods and how many of them are free. */
+  /** Range of host ports for pods, and number of free ones. */
   ports(): Inventory['ports'];
-  /** What fences pods in, but for what the engine tells itself. */
+  /** Isolation of pods, without seccomp, which the engine reports. */
   isolation(): Omit<Inventory['isolation'], 'seccomp'>;
-  /** Objects in the engine that belong to no pod. */
+  /** Objects in the engine without a pod. */
   orphans(): readonly Inventory['orphans'][number][];
-  /** Whether GPUs reached a container when that was last tried; null when it never was. */
+  /** Result of the last GPU test in a container; null before the first. */
   gpuRuntimeTried(): boolean | null;
-  /** How its own update stands. */
   updateStatus(): UpdateStatus;
-  /** Called with the source's name after each success: the age of what we know is a metric. */
+  /** Called with the source's name after each success, for the metric of its age. */
   onCollected?(collector: string): void;
 };
 
@@ -48,7 +47,7 @@ export function createInventoryService(options: InventoryServiceOptions) {
       lastEngineInfo = await options.engine.info();
       options.onCollected?.('engine');
     } catch (error) {
-      // What the engine is does not change while it is away; whether it answers is /readyz's business.
+      // The engine's facts do not change while it is away. /readyz reports whether it answers.
       if (lastEngineInfo === null) throw unavailable('The container engine', error);
     }
     return lastEngineInfo;
@@ -73,7 +72,7 @@ export function createInventoryService(options: InventoryServiceOptions) {
         version: docker.version,
         storage_driver: docker.storageDriver,
         cgroup_version: docker.cgroupVersion,
-        // Trying tells more than the list of runtimes: hooks and CDI are not on it.
+        // A test is more reliable than the list of runtimes, which lacks hooks and CDI.
         gpu_runtime: options.gpuRuntimeTried() ?? docker.runtimes.includes('nvidia'),
         sysbox_runtime: docker.runtimes.includes('sysbox-runc'),
       },
@@ -86,7 +85,7 @@ export function createInventoryService(options: InventoryServiceOptions) {
   }
 
   return {
-    /** Rejects with `upstream_unavailable` when engine or host never answered. */
+    /** Rejects with `upstream_unavailable` if engine or host have never answered. */
     read(): Promise<Inventory> {
       const nowMs = clock.monotonicMs();
       if (cached !== null && nowMs - cached.atMs < CACHE_MS) return cached.inventory;

@@ -1,4 +1,4 @@
-/** Whether the agent can do its work: every component asked at once, each with a deadline. */
+/** Checks whether the agent can work: probes all components at once, each with a deadline. */
 import type { z } from 'zod';
 import type { Readiness } from '#shared/api/agent/inventory.ts';
 import { type Clock, withDeadline } from '#shared/runtime/clock.ts';
@@ -6,23 +6,23 @@ import { messageOf } from '#shared/runtime/errors.ts';
 import { type DatabaseSync, isDiskFull } from '#shared/runtime/sqlite.ts';
 
 export type ReadinessProbe = {
-  /** Resolves with a few words on what was found; rejects when the component is not usable. */
+  /** Resolves with a short description; rejects if the component is not usable. */
   check(): Promise<string>;
-  /** False: its absence is shown and the agent stays ready. */
+  /** False: a failure is reported and the agent stays ready. */
   required: boolean;
 };
 
 export type ReadinessCheck = () => Promise<z.output<typeof Readiness>>;
 
 const PROBE_DEADLINE_MS = 2_000;
-/** The route is public: many callers cost one round of probes. */
+/** The route is public, so concurrent callers share one round of probes. */
 const CACHE_MS = 1_000;
 
-/** `probes` by component name: `docker` and `database` required, `gpu` not. */
+/** `probes` by component name. */
 export function createReadiness(clock: Clock, probes: Record<string, ReadinessProbe>) {
   let cached: { atMs: number; answer: ReturnType<ReadinessCheck> } | null = null;
 
-  async function ask(): ReturnType<ReadinessCheck> {
+  async function runProbes(): ReturnType<ReadinessCheck> {
     const answers = await Promise.all(
       Object.entries(probes).map(
         async ([name, probe]) => [name, await outcome(clock, probe)] as const,
@@ -34,7 +34,8 @@ export function createReadiness(clock: Clock, probes: Record<string, ReadinessPr
 
   const check: ReadinessCheck = () => {
     const nowMs = clock.monotonicMs();
-    if (cached === null || nowMs - cached.atMs >= CACHE_MS) cached = { atMs: nowMs, answer: ask() };
+    if (cached === null || nowMs - cached.atMs >= CACHE_MS)
+      cached = { atMs: nowMs, answer: runProbes() };
     return cached.answer;
   };
   return check;
@@ -48,12 +49,11 @@ async function outcome(clock: Clock, probe: ReadinessProbe) {
   }
 }
 
-// MERGED agent/host/readiness.ts: Whether the agent's store still takes and gives.
-const NAME = 'probed_ms';
+const PROBE_ROW = 'probed_ms';
 
 /**
- * Writes a row and reads it back; why that did not work, in words. Null for a full disk too: the agent lives with that,
- * and a restart frees nothing.
+ * Writes a row to the store and reads it back. Returns the error, or null on success. A full disk also returns null,
+ * because a restart would not free any space.
  */
 export function storeProblem(database: DatabaseSync, nowMs: number): string | null {
   const written = String(nowMs);
@@ -63,9 +63,11 @@ export function storeProblem(database: DatabaseSync, nowMs: number): string | nu
         `INSERT INTO meta (name, value) VALUES (:name, :written)
          ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
       )
-      .run({ name: NAME, written });
-    const found = database.prepare('SELECT value FROM meta WHERE name = :name').get({ name: NAME });
-    return found?.['value'] === written ? null : 'it does not keep what is written';
+      .run({ name: PROBE_ROW, written });
+    const found = database
+      .prepare('SELECT value FROM meta WHERE name = :name')
+      .get({ name: PROBE_ROW });
+    return found?.['value'] === written ? null : 'a written row could not be read back';
   } catch (error) {
     return isDiskFull(error) ? null : messageOf(error);
   }

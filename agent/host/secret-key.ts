@@ -1,4 +1,4 @@
-/** The key that the agent seals secrets with: 32 random bytes in a file of its home, made once. */
+/** The key with which the agent seals secrets at rest: 32 random bytes in a file of its home. */
 import { join } from 'node:path';
 import { ConfigError } from '#shared/runtime/config.ts';
 import { readOrCreatePrivateFile } from '#shared/runtime/files.ts';
@@ -8,14 +8,12 @@ const KEY_FILE = 'secret.key';
 const KEY_BYTES = 32;
 
 /**
- * Reads the key, making it first where there is none. A kill in between leaves the whole file or none.
- * Throws when others may read it, or when it holds something else: what was sealed would be lost unnoticed.
+ * Reads the key and creates it if there is none. The file is written atomically. Throws if other users can read it or if
+ * it is not a key, because secrets sealed with the lost key could not be opened.
  */
 export function openSecretKey(home: string, random: Random): Uint8Array {
   const path = join(home, KEY_FILE);
   const key = readOrCreatePrivateFile(path, () => random.bytes(KEY_BYTES), random);
   if (key.length === KEY_BYTES) return key;
-  throw new ConfigError(
-    `${path} does not hold a key of ${KEY_BYTES} bytes: put back the one it had`,
-  );
+  throw new ConfigError(`${path} is not a key of ${KEY_BYTES} bytes: restore the original file`);
 }

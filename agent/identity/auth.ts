@@ -1,6 +1,6 @@
 /**
- * Who may call the agent. Everything but the public paths is signed and allowed by role; a route that is
- * in neither list is refused, so a route that somebody forgets to list is closed, not open.
+ * Authenticates requests to the agent. All routes except the public ones require a signature and a role; the protocol is
+ * described in shared/signing/README.md. A route that is in neither list is refused.
  */
 import type { FastifyRequest } from 'fastify';
 import { IDENTITY_PATH } from '#shared/api/agent/identity.ts';
@@ -24,9 +24,9 @@ import { type Verify, verifySr25519 } from '#shared/signing/sr25519.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The key that signed this request; null on public routes and until its body is verified. */
+    /** Key that signed this request; null on public routes and until the body is verified. */
     caller: Hotkey | null;
-    /** Headers checked, body and signature not yet; null on public routes. */
+    /** The request after its headers were checked and before its signature is; null on public routes. */
     pendingAuth: PendingRequest | null;
   }
 }
@@ -37,15 +37,15 @@ export type AuthOptions = {
   keys: readonly TrustedKey[];
   log: Log;
   metrics: { authFailed(reason: AuthFailure | 'address' | 'unlisted_route'): void };
-  /** sr25519 when absent. */
+  /** Default: sr25519. */
   verify?: Verify;
 };
 
 export type Auth = ReturnType<typeof createAuth>;
 
 /**
- * The two halves of authentication. `verifyBody` goes into createHttpServer, which calls it with the raw
- * body before its syntax is judged; the rest is added by `registerAuth`.
+ * Returns the two halves of authentication. Pass `verifyBody` to createHttpServer, which calls it with the raw body before
+ * the body is parsed; `registerAuth` adds `onRequest`.
  */
 export function createAuth({ clock, executorId, keys, log, metrics, verify }: AuthOptions) {
   const limit = createFailureLimit(clock);
@@ -57,12 +57,12 @@ export function createAuth({ clock, executorId, keys, log, metrics, verify }: Au
     verify: verify ?? verifySr25519,
     onFailure(reason, signer) {
       metrics.authFailed(reason);
-      log.info({ reason, signer }, 'request refused');
+      log.info({ reason, signer }, 'request rejected');
     },
   });
 
   return {
-    /** Everything that needs no body. Unknown paths pass: the router answers those 404 or 405. */
+    /** Checks everything that needs no body. Unknown paths pass, so that the router answers 404 or 405. */
     async onRequest(request: FastifyRequest): Promise<void> {
       const roles = rolesOf(request);
       if (roles === 'public') return;
@@ -78,8 +78,8 @@ export function createAuth({ clock, executorId, keys, log, metrics, verify }: Au
     },
 
     /**
-     * Body hash, signature, nonce. Only failures here count against the address: refusing bad headers
-     * is cheap, and counting them would let unsigned noise lock out a validator behind the same address.
+     * Checks body hash, signature and nonce. Only failures here count against the address: rejecting bad headers is
+     * cheap, and counting them would let unsigned requests lock out a validator behind the same address.
      */
     async verifyBody(request: FastifyRequest): Promise<void> {
       if (rolesOf(request) === 'public') return;
@@ -96,7 +96,7 @@ export function createAuth({ clock, executorId, keys, log, metrics, verify }: Au
   };
 }
 
-/** Call before any route is registered: routes registered earlier would not be guarded. */
+/** Call before any route is registered: earlier routes would not be protected. */
 export function registerAuth(server: HttpServer, auth: Auth): void {
   server.decorateRequest('caller', null);
   server.decorateRequest('pendingAuth', null);
@@ -108,8 +108,7 @@ function rolesOf(request: FastifyRequest) {
   return rolesFor(request.method, request.routeOptions.url ?? '');
 }
 
-// MERGED agent/identity/auth.ts: Which roles a route admits: the listed routes of the agent, the public ones, and nothing else. Pure.
-/** Routes that need no signature: they tell nothing of pods or keys. */
+/** Routes that need no signature. They reveal nothing about pods or keys. */
 export const PUBLIC_PATHS = [
   '/healthz',
   '/readyz',
@@ -124,25 +123,28 @@ const ROLES_OF = new Map<string, readonly Role[]>(
   AGENT_ROUTES.map((route) => [`${route.method} ${route.path}`, route.roles]),
 );
 
-/** `pattern` is the route as it was registered, so no spelling of a path can reach another entry. */
+/**
+ * Roles that may call a route; null if no role may. `pattern` is the route as registered, so no spelling of a path can match
+ * another entry.
+ */
 export function rolesFor(method: string, pattern: string): 'public' | readonly Role[] | null {
   if (PUBLIC.has(pattern)) return method === 'GET' || method === 'HEAD' ? 'public' : null;
   return ROLES_OF.get(`${method} ${pattern}`) ?? null;
 }
 
-// MERGED agent/identity/auth.ts: Slows down whoever makes us check signatures in vain: a token bucket per address (validator reference 2.2).
+/** Token bucket per address that limits failed signature checks. */
 export type FailureLimit = {
-  /** False while the address has spent its failures. */
+  /** False while the address has no tokens left. */
   allows(address: string): boolean;
   /** Takes one token. */
   failed(address: string): void;
 };
 
-/** Failures in a row before an address has to wait. */
+/** Capacity of a bucket: consecutive failures before an address must wait. */
 export const BURST = 30;
-/** One failure is forgiven in this time. */
+/** Time in which one token is added. */
 export const REFILL_MS = 1_000;
-/** Addresses remembered; the one that failed longest ago is forgotten first. */
+/** Limit of buckets; the address that failed longest ago is dropped first. */
 const MAX_ADDRESSES = 10_000;
 
 type Bucket = { tokens: number; atMs: number };

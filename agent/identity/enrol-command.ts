@@ -1,4 +1,4 @@
-/** `agent enrol`: what the provider signs, the signing on another machine, and the answer's way back. */
+/** The command `agent enrol`: prints a request, signs it where the hotkey is, and accepts the enrolment. */
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import type { z } from 'zod';
@@ -23,33 +23,33 @@ import { createSigner } from '#shared/signing/sr25519.ts';
 
 export const ENROL_HELP = `Usage: npm run agent -- enrol [request | sign | accept | show]
 
-Validators believe an agent whose key its provider's hotkey has signed. The hotkey stays off this host:
+Validators trust an agent if its provider's hotkey has signed the agent's key. The hotkey stays off this host:
 
-  enrol request [--days N]                 on the host: print what is to be signed (${ENROLMENT_DAYS} days)
-  enrol sign --seed-file FILE REQUEST      where the hotkey is: print the enrolment; FILE has its seed as
-                                           64 hex digits, mode 0600
-  enrol sign --text REQUEST                print the text itself, to be signed by another wallet
-  enrol accept ENROLMENT                   on the host: keep it; a running agent shows it from then on
-  enrol show                               on the host: the agent's key, and until when it is enrolled
+  enrol request [--days N]                 on the host: print the request to sign (${ENROLMENT_DAYS} days)
+  enrol sign --seed-file FILE REQUEST      where the hotkey is: print the enrolment; FILE has the hotkey's
+                                           seed as 64 hex digits, mode 0600
+  enrol sign --text REQUEST                print the text, to sign it with another wallet
+  enrol accept ENROLMENT                   on the host: store it; a running agent presents it from then on
+  enrol show                               on the host: print the agent's key and its enrolment
 
 REQUEST and ENROLMENT are one line of JSON each; an enrolment is the request with "hotkey" and "signature"
-("0x" and 128 hex digits over the text). Of two enrolments the one that ends later counts, so that a key
-that was replaced never comes back. request, accept and show take the variables of the agent.
+("0x" and 128 hex digits over the text). Of two enrolments the one that expires later counts, so a
+replaced key cannot return. request, accept and show read the agent's environment variables.
 `;
 
 export type EnrolPorts = {
   clock: Clock;
   random: Random;
-  /** The agent's; called by what needs it. */
+  /** Home and executor of the agent on this host. Called only by commands that need them. */
   host(): { home: string; executorId: string };
 };
 
-/** Wrong use, or an enrolment that is none: said to whoever typed it. */
+/** Wrong usage or an invalid enrolment. The message is printed to the user. */
 export class EnrolError extends Error {
   override name = 'EnrolError';
 }
 
-/** What is to be printed. Throws EnrolError. */
+/** Returns the text to print. Throws EnrolError. */
 export function runEnrol(args: readonly string[], ports: EnrolPorts): string {
   const { command, words, options } = readArguments(args);
   if (options.help === true) return ENROL_HELP;
@@ -57,9 +57,9 @@ export function runEnrol(args: readonly string[], ports: EnrolPorts): string {
     case 'request':
       return line(request(ports, options.days));
     case 'sign': {
-      const asked = read(EnrolmentRequest, words, 'request');
-      if (options.text === true) return `${enrolmentText(asked)}\n`;
-      return line(signEnrolment(asked, createSigner(seedIn(options['seed-file']))));
+      const unsigned = read(EnrolmentRequest, words, 'request');
+      if (options.text === true) return `${enrolmentText(unsigned)}\n`;
+      return line(signEnrolment(unsigned, createSigner(seedIn(options['seed-file']))));
     }
     case 'accept':
       return accept(read(Enrolment, words, 'enrolment'), ports);
@@ -90,7 +90,7 @@ function request({ clock, random, host }: EnrolPorts, days = String(ENROLMENT_DA
   const { home, executorId } = host();
   const count = /^\d{1,4}$/.test(days) ? Number(days) : 0;
   if (count < 1 || count > MAX_ENROLMENT_DAYS) {
-    throw new EnrolError(`--days ${days}: 1 to ${MAX_ENROLMENT_DAYS}`);
+    throw new EnrolError(`--days ${days}: must be 1 to ${MAX_ENROLMENT_DAYS}`);
   }
   const { publicKey } = openIdentity(home, random);
   const expires_ms = enrolmentExpiry(count, clock.now());
@@ -100,11 +100,12 @@ function request({ clock, random, host }: EnrolPorts, days = String(ENROLMENT_DA
 function accept(enrolment: Enrolment, { clock, random, host }: EnrolPorts): string {
   const { home, executorId } = host();
   const { publicKey } = openIdentity(home, random);
-  if (enrolment.executor_id !== executorId) throw new EnrolError('it is of another executor');
-  if (enrolment.public_key !== publicKey) throw new EnrolError('it is of another key');
+  if (enrolment.executor_id !== executorId)
+    throw new EnrolError('the enrolment is for another executor');
+  if (enrolment.public_key !== publicKey) throw new EnrolError('the enrolment is for another key');
   if (!isEnrolmentSigned(enrolment))
-    throw new EnrolError(`it is not signed by ${enrolment.hotkey}`);
-  if (enrolment.expires_ms <= clock.now()) throw new EnrolError('it has ended already');
+    throw new EnrolError(`the enrolment is not signed by ${enrolment.hotkey}`);
+  if (enrolment.expires_ms <= clock.now()) throw new EnrolError('the enrolment has expired');
   writeEnrolment(home, enrolment, random);
   return `enrolled by ${enrolment.hotkey}\n`;
 }
@@ -115,8 +116,8 @@ function show({ clock, random, host }: EnrolPorts): string {
   const enrolment = readEnrolment(home);
   const isOurs = enrolment?.public_key === publicKey && enrolment.executor_id === executorId;
   const days = isOurs ? Math.floor((enrolment.expires_ms - clock.now()) / DAY_MS) : 0;
-  const standing = isOurs ? `by ${enrolment.hotkey}, for ${days} more days` : 'not enrolled';
-  return `key ${publicKey}\n${standing}\n`;
+  const enrolled = isOurs ? `by ${enrolment.hotkey}, for ${days} more days` : 'not enrolled';
+  return `key ${publicKey}\n${enrolled}\n`;
 }
 
 const DAY_MS = 86_400_000;
@@ -126,7 +127,7 @@ function read<T>(schema: z.ZodType<T>, words: readonly string[], what: string): 
   try {
     value = JSON.parse(words.join(' '));
   } catch {
-    throw new EnrolError(`the ${what} is one line of JSON, in quotes`);
+    throw new EnrolError(`the ${what} must be one line of JSON, in quotes`);
   }
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
@@ -137,7 +138,7 @@ function read<T>(schema: z.ZodType<T>, words: readonly string[], what: string): 
 }
 
 function seedIn(path: string | undefined): Uint8Array {
-  if (path === undefined) throw new EnrolError('--seed-file FILE, or --text');
+  if (path === undefined) throw new EnrolError('sign needs --seed-file FILE or --text');
   try {
     const text = Buffer.from(readPrivateFile(path) ?? readFileSync(path)).toString('utf8');
     const hex = /^(?:0x)?([0-9a-f]{64})\s*$/i.exec(text)?.[1];

@@ -1,4 +1,4 @@
-/** GET /identity, public: nothing in it is secret, and all that matters in it is signed. */
+/** The agent's identity: the public route GET /identity, whose content is signed, and signatures on responses. */
 
 import {
   type Enrolment,
@@ -18,9 +18,9 @@ import type { ListenerCertificate } from '#shared/tls/listener-certificate.ts';
 export type IdentityPorts = {
   executorId: string;
   identity: Identity;
-  /** Read at each request: a provider enrols while the agent runs. */
+  /** Read at each request, because the provider may enrol while the agent runs. */
   readEnrolment(): Enrolment | null;
-  /** What the listener shows now; null where it is plain. */
+  /** The listener's present certificate; null if the listener is plain HTTP. */
   shown(): ListenerCertificate | null;
 };
 
@@ -34,10 +34,12 @@ export function registerIdentityRoutes(server: HttpServer, ports: IdentityPorts)
   }));
 }
 
-// MERGED agent/identity/identity.routes.ts: Signs every answer to a request that carries a nonce, refusals included; streams are left to TLS.
 const NONCE = /^[A-Za-z0-9_-]{22}$/;
 
-/** Call before any route is registered. */
+/**
+ * Signs every response to a request with a nonce, errors included. Streams are not signed and rely on TLS. Call before any
+ * route is registered.
+ */
 export function signResponses(server: HttpServer, identity: Identity, executorId: string): void {
   server.addHook('onSend', async (request, reply, payload) => {
     const nonce = request.headers[SIGNATURE_HEADERS.nonce];

@@ -1,10 +1,10 @@
-/** The key set that a provider was given by its validator: a JSON file, read once at the agent's start. */
+/** Reads the key set that a validator issued: a JSON file, read once at the agent's start. */
 import { ConfigError } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { readSignedKeySet, trustedKeys } from '#shared/signing/key-set.ts';
 import type { TrustedKey } from '#shared/signing/request-verifier.ts';
 
-/** Who may command: `roots`, changed by the set in `path` where there is one. Throws ConfigError that says what is wrong. */
+/** Returns the keys that may call the agent: `roots`, updated by the key set in `path` if there is one. Throws ConfigError. */
 export function trustedKeysFrom(
   roots: readonly TrustedKey[],
   path: string | undefined,

@@ -1,4 +1,4 @@
-/** All queries on the table leases: who has the exclusive right to a GPU, a host port or a subnet. */
+/** Queries on the table leases: exclusive rights of pods to GPUs, host ports and subnets. */
 import { z } from 'zod';
 import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
 
@@ -18,7 +18,7 @@ export type Lease = z.output<typeof Lease>;
 
 export type LeaseStore = ReturnType<typeof createLeaseStore>;
 
-/** UNIQUE(kind, key) is what makes a double lease impossible, whatever the callers do. */
+/** UNIQUE(kind, key) prevents double leases. */
 export function createLeaseStore(database: DatabaseSync) {
   const insert = database.prepare(
     `INSERT INTO leases (kind, key, pod_id, state, until_ms, slot)
@@ -42,7 +42,7 @@ export function createLeaseStore(database: DatabaseSync) {
   );
 
   return {
-    /** Throws when the key is leased, cooling or dirty: the table's constraint. */
+    /** Throws if the key is leased, cooling or dirty, by the table's constraint. */
     take(lease: { kind: LeaseKind; key: string; podId: string; slot: string }): void {
       insert.run({ kind: lease.kind, key: lease.key, pod_id: lease.podId, slot: lease.slot });
     },
@@ -50,12 +50,12 @@ export function createLeaseStore(database: DatabaseSync) {
       const row = select.get({ kind, key });
       return row === undefined ? null : Lease.parse(row);
     },
-    /** The held ones of a pod, by slot. */
+    /** Held leases of a pod, ordered by slot. */
     heldBy: (kind: LeaseKind, podId: string): Lease[] =>
       ofPod.all({ kind, pod_id: podId }).map((row) => Lease.parse(row)),
-    /** All, in every state. */
+    /** Leases in every state. */
     list: (kind: LeaseKind): Lease[] => ofKind.all({ kind }).map((row) => Lease.parse(row)),
-    /** Changes the state of a lease that `podId` has; anything else is left alone. */
+    /** Does nothing if another pod has the lease. */
     setState(lease: Lease, state: Lease['state'], untilMs: number): void {
       const { kind, key, pod_id } = lease;
       setState.run({ kind, key, pod_id, state, until_ms: untilMs });

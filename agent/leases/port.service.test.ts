@@ -58,11 +58,11 @@ it('lets a port rest before it is leased again', async () => {
 it('exchanges ports that something else listens on, until none is left', async () => {
   const { ports } = createPorts([100, 101]);
   ports.lease('a', [1]);
-  await ports.settle('a');
+  await ports.replaceBusy('a');
   expect(ports.portsOf('a')).toEqual([{ internal: 1, host: 102 }]);
   const full = createPorts([100, 101, 102, 103]);
   full.ports.lease('a', [1]);
-  await expect(full.ports.settle('a')).rejects.toThrow(PortPoolExhausted);
+  await expect(full.ports.replaceBusy('a')).rejects.toThrow(PortPoolExhausted);
 });
 
 it('exchanges the port that the engine names, or all when it names none', () => {

@@ -1,4 +1,4 @@
-/** Host ports of pods: leases from the configured range, stable until the pod's removal (agent reference 8). */
+/** Leases host ports of the configured range to pods. A port stays the pod's until its removal. */
 
 import { createSocket } from 'node:dgram';
 import { createServer } from 'node:net';
@@ -8,15 +8,15 @@ import type { Lease, LeaseStore } from './lease.store.ts';
 export type PortRange = { first: number; last: number };
 export type PortService = ReturnType<typeof createPortService>;
 
-/** No port of the range is left for this pod. */
+/** No port of the range is free. */
 export class PortPoolExhausted extends Error {
   override name = 'PortPoolExhausted';
 }
 
-/** A port rests this long, so that a client of the old pod does not reach the next one. */
+/** A released port is not leased again for this long, so that clients of the old pod do not reach the next one. */
 export const PORT_COOLING_MS = 60_000;
 
-/** `lease` and `release` are synchronous: the caller runs them in the transaction with the pod's row. */
+/** `lease` and `release` are synchronous: call them in the transaction that writes the pod's row. */
 export function createPortService(ports: {
   leases: LeaseStore;
   probe: PortProbe;
@@ -37,23 +37,23 @@ export function createPortService(ports: {
 
   const cool = (lease: Lease) => leases.setState(lease, 'cooling', clock.now() + PORT_COOLING_MS);
 
-  /** The new port is taken before the old one is given up, so a full pool changes nothing. */
+  /** Leases the new port before it releases the old one, so that a full pool changes nothing. */
   function replaceOne(lease: Lease): void {
     leases.take({ kind: 'port', key: freePort(), podId: lease.pod_id, slot: lease.slot });
     cool(lease);
   }
 
   return {
-    /** Whether nothing on the host listens on it just now. */
+    /** True if no process on the host listens on the port. */
     isFree: (port: number): Promise<boolean> => probe(port),
-    /** Whether a pod has it, or had it a moment ago. */
+    /** True if a pod has the port or released it a moment ago. */
     isLeased: (port: number): boolean =>
       leases.list('port').some((lease) => lease.key === String(port)),
-    /** Internal port -> host port of what the pod holds. */
+    /** Internal and host ports of the pod's leases. */
     portsOf(podId: string): { internal: number; host: number }[] {
       return held(podId).map(({ slot, key }) => ({ internal: Number(slot), host: Number(key) }));
     },
-    /** Adds what the pod has not got yet; throws PortPoolExhausted. */
+    /** Leases missing ports. Throws PortPoolExhausted. */
     lease(podId: string, internalPorts: readonly number[]): void {
       const present = new Set(held(podId).map((lease) => lease.slot));
       for (const internal of internalPorts) {
@@ -62,17 +62,17 @@ export function createPortService(ports: {
         leases.take({ kind: 'port', key: freePort(), podId, slot });
       }
     },
-    /** Gives up the pod's ports other than those for `keep`. */
+    /** Releases the pod's ports except those for the internal ports `keep`. */
     release(podId: string, keep: readonly number[] = []): void {
       for (const lease of held(podId)) {
         if (!keep.includes(Number(lease.slot))) cool(lease);
       }
     },
     /**
-     * Exchanges the pod's published ports that something else on the host listens on. Call it only while no
-     * container of the pod runs. Throws PortPoolExhausted when every port of the range has been tried.
+     * Replaces published ports of the pod on which another process listens. Call only while no container of the pod runs.
+     * Throws PortPoolExhausted after every port of the range was tried.
      */
-    async settle(podId: string, isPublished = (_internal: number) => true): Promise<void> {
+    async replaceBusy(podId: string, isPublished = (_internal: number) => true): Promise<void> {
       const rounds = range.last - range.first + 1;
       for (let round = 0; round < rounds; round += 1) {
         const current = held(podId).filter(({ slot }) => isPublished(Number(slot)));
@@ -81,25 +81,24 @@ export function createPortService(ports: {
         if (busy.length === 0) return;
         for (const lease of busy) replaceOne(lease);
       }
-      throw new PortPoolExhausted('every port of the range is in use by something else');
+      throw new PortPoolExhausted('other processes use every port of the range');
     },
-    /** Exchanges the port that `message` (the engine's words) names, or all of the pod's if none is named. */
+    /** Replaces the port that the engine's error `message` names, or all ports of the pod if it names none. */
     replace(podId: string, message: string): void {
       const named = held(podId).filter((lease) => new RegExp(`:${lease.key}\\b`).test(message));
       for (const lease of named.length > 0 ? named : held(podId)) replaceOne(lease);
     },
-    /** Returns the rested ports to the pool. */
+    /** Returns cooled ports to the pool. */
     dropCooled: () => leases.dropCooled(clock.now()),
-    /** How many ports could be leased now. */
+    /** Number of ports that can be leased now. */
     freeCount: () => range.last - range.first + 1 - leases.list('port').length,
   };
 }
 
-// MERGED agent/leases/port.service.ts: Whether a host port can be listened on, found by trying.
-/** True when TCP and UDP on all IPv4 and IPv6 addresses can be bound right now. */
+/** Returns true if TCP and UDP on all IPv4 and IPv6 addresses can be bound now. */
 export type PortProbe = (port: number) => Promise<boolean>;
 
-/** Errors that mean that the host has no such address family at all, not that the port is taken. */
+/** Errors for a missing address family; the port is not in use. */
 const NO_SUCH_FAMILY = new Set(['EAFNOSUPPORT', 'EADDRNOTAVAIL']);
 
 export const probePort: PortProbe = async (port) => {

@@ -1,4 +1,4 @@
-/** What this host allows in a pod's spec, whoever signed it (agent reference 7). Pure. */
+/** Admission checks on a pod's spec: limits of the host first, then the provider's policy. Apply to every caller. Pure. */
 import { parseDockerfile } from '#shared/api/agent/dockerfile.ts';
 import { BUILTIN_HOST, type RegistryAuth, registryAddressOf } from '#shared/api/agent/images.ts';
 import { isPlainKey, type PodSpec, reservedVariable } from '#shared/api/agent/pod.ts';
@@ -9,19 +9,19 @@ import { type ProviderPolicy, providerRefusals, type Refusal } from './provider-
 
 export type HostLimits = {
   memoryBytes: number;
-  /** Kept for the host itself: a starved host goes dark. */
+  /** Reserved for the host: a host without memory stops answering. */
   memoryReserveBytes: number;
   cpuCores: number;
-  /** Whether images may come from registries at private addresses. */
+  /** True: images may come from registries at private addresses. */
   localRegistries: boolean;
-  /** What the provider refuses beyond that. */
+  /** The provider's own restrictions. */
   policy: ProviderPolicy;
 };
 
 const MAX_PIDS = 65_536;
 const MAX_VARIABLES = 512;
 const MAX_ENVIRONMENT_CHARS = 262_144;
-/** Stricter than the schema, which has to read every spec that was ever stored. */
+/** Stricter than the schema, which must accept every spec that earlier versions stored. */
 const IMAGE_HOST =
   /^[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*(?::\d{1,5})?$/;
 
@@ -48,7 +48,7 @@ const RULES: readonly Rule[] = [
   ...(['entrypoint', 'command', 'environment'] as const).map(
     (field): Rule => ({
       field,
-      // Half a character would reach the container as another one.
+      // A lone surrogate would reach the container as a replacement character.
       broken: (spec) => !areWellFormed(spec[field]) && 'holds half a character (a lone surrogate)',
     }),
   ),
@@ -101,7 +101,7 @@ const RULES: readonly Rule[] = [
   },
 ];
 
-/** Everything against a spec: by the host's own limits first, then by the provider's policy. */
+/** Returns every rule that the spec breaks. */
 export function refusalsOf(spec: PodSpec, host: HostLimits): Refusal[] {
   const byHost = RULES.flatMap(({ field, broken }) => {
     const message = broken(spec, host);
@@ -116,7 +116,6 @@ export function checkPolicy(spec: PodSpec, host: HostLimits): void {
   if (first !== undefined) throw specRefused(first);
 }
 
-/** The refusal that the caller gets. */
 export function specRefused({ field, rule, message }: Refusal): ApiError {
   const whose = rule === 'host' ? '' : ` by the provider (${rule})`;
   const details = { field, rule };
@@ -139,18 +138,18 @@ export function checkLogin(spec: PodSpec, auth: RegistryAuth): void {
 
 function againstReferences(spec: PodSpec, host: HostLimits): string | false {
   const references = referencesOf(spec);
-  // What looks like an option or a path would be the engine's to judge, after a row and leases were made.
-  const isNoHost = (reference: string) => {
+  // Reject what the engine would read as an option or a path, before a row and leases exist.
+  const hasInvalidHost = (reference: string) => {
     const [first = '', ...rest] = reference.split('/');
     return rest.length > 0 && !IMAGE_HOST.test(first);
   };
-  if (references.some(isNoHost)) return 'its registry is no host name';
-  // Else a renter could have this host knock at its neighbours, and read in the error what answers.
-  const isRefused = !host.localRegistries && references.some(isFromSurroundings);
+  if (references.some(hasInvalidHost)) return 'its registry is no host name';
+  // Otherwise a renter could make this host connect to its neighbours and read their answers in the error.
+  const isRefused = !host.localRegistries && references.some(isFromLocalRegistry);
   return isRefused && 'registries at private addresses are not allowed';
 }
 
-function isFromSurroundings(reference: string): boolean {
+function isFromLocalRegistry(reference: string): boolean {
   const registry = registryHostOf(reference);
   return registry !== null && isLocalRegistry(registry) && !reference.startsWith(BUILTIN_HOST);
 }

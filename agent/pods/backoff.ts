@@ -1,4 +1,4 @@
-/** When to try a pod again: 1 s doubling to 5 min with full jitter (agent reference 5). Pure. */
+/** Restart backoff of pods: 1 s, doubling to 5 min, with full jitter. Pure. */
 import type { ReasonCode } from '#shared/api/agent/pod.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { ContainerState } from '../containers/engine/engine.ts';
@@ -8,23 +8,23 @@ import type { PodPatch } from './pod-records.ts';
 import type { LastExit } from './pod-row.ts';
 
 const FIRST_BACKOFF_MS = 1_000;
-/** A container that ran this long was healthy: its exit begins a new row of failures. */
+/** A container that ran this long was healthy: its exit resets the count of failures. */
 const HEALTHY_MS = 10 * 60_000;
-/** Ends by itself in a row, from which on the pod is said to be in a crash loop. */
+/** Consecutive exits after which the pod's reason is CrashLoopBackOff. */
 const CRASH_LOOP_ATTEMPTS = 3;
-/** After a reboot of the host pods come back spread over this time. */
+/** After a reboot of the host, pod starts are spread over this time. */
 const REBOOT_STAGGER_MS = 3_000;
 const CAUSE_REASONS = { host_reboot: 'HostReboot', engine_restart: 'DockerUnavailable' } as const;
-/** 2^9 s passes the longest backoff; a larger exponent would only lose precision. */
+/** 2^9 s exceeds the longest backoff. */
 const MAX_DOUBLINGS = 9;
 
-/** A random wait up to the bound of this attempt, so that pods that failed together do not come back together. */
+/** Returns a random wait up to this attempt's limit, so that pods that failed together do not restart together. */
 export function backoffMs(attempts: number, random: Random): number {
   const doublings = Math.min(Math.max(attempts - 1, 0), MAX_DOUBLINGS);
   return random.int(Math.min(FIRST_BACKOFF_MS * 2 ** doublings, LONGEST_BACKOFF_MS) + 1);
 }
 
-/** The row's changes after one more failure. A pod being removed stays in that phase. */
+/** Patch after a failed step. A pod that is being removed keeps its phase. */
 export function afterFailure(
   row: PodRow,
   failure: { reason: ReasonCode; message: string },
@@ -37,12 +37,12 @@ export function afterFailure(
     message: failure.message,
     attempts,
     next_retry_ms: at.nowMs + backoffMs(attempts, at.random),
-    // A reboot that got this far goes on as an ordinary restart.
+    // A reboot that fails here continues as an ordinary restart.
     ...(row.phase === 'rebooting' ? { reboots_done: row.reboot_target } : {}),
   };
 }
 
-/** The row's changes after the container has ended. A reboot of the host or the engine is nobody's failure: no backoff. */
+/** Patch after the container has exited. Exits caused by a reboot of the host or a restart of the engine get no backoff. */
 export function afterExit(
   row: PodRow,
   container: ContainerState,
@@ -74,12 +74,11 @@ export function afterExit(
   };
 }
 
-/** Whether the end was the host's or the engine's doing: such a restart is none of the pod's. */
+/** True if the host or the engine caused the exit. Such restarts do not count as the pod's. */
 export function isInfrastructure(reason: ReasonCode): boolean {
   return reason === 'HostReboot' || reason === 'DockerUnavailable';
 }
 
-/** How a container that is not running any more has ended. */
 export function exitOf(container: ContainerState, cause: ExitCause): LastExit {
   return {
     exit_code: container.exitCode,
@@ -89,13 +88,12 @@ export function exitOf(container: ContainerState, cause: ExitCause): LastExit {
   };
 }
 
-/** The exit code is no witness of an out-of-memory kill: 137 is neither necessary nor sufficient for it. */
+/** Exit code 137 is neither necessary nor sufficient for an out-of-memory kill, so only the engine's flag counts. */
 function reasonOf(container: ContainerState): ReasonCode {
   if (container.oomKilled) return 'OOMKilled';
   return container.exitCode === 0 ? 'ExitedZero' : 'ExitedNonZero';
 }
 
-/** The same in words. */
 export function messageOfExit(exit: LastExit): string {
   switch (exit.reason) {
     case 'HostReboot':

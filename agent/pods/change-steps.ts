@@ -1,4 +1,4 @@
-/** The effects of a change's steps (agent reference 4, edit); each may be cut off anywhere and run again. */
+/** Steps of a change of generation. Each may be interrupted anywhere and run again. */
 import type { ContainerState } from '../containers/engine/engine.ts';
 import type { PodRow } from './pod.store.ts';
 import {
@@ -11,15 +11,15 @@ import {
   switchPatch,
 } from './pod-generations.ts';
 import { specOf } from './pod-row.ts';
-import { type Commit, LOOK, type Outcome, type StepPorts } from './step-ports.ts';
+import { type Commit, type Outcome, RELIST, type StepPorts } from './step-ports.ts';
 
 const UNKNOWN: Cause = { reason: 'Internal', message: 'The new container failed' };
 
-/** Each writes the row at most once, so what the next plan finds is the state before or after it. */
+/** Each step writes the row at most once, so the next plan finds the state before or after the step. */
 export function createChangeSteps(deps: StepPorts, commit: Commit) {
   const { engine, records, ports, gpuLeases, ssh, clock } = deps;
 
-  /** A generation may have been put meanwhile that asks for the GPU again. */
+  /** A generation that was accepted in the meantime may need the GPU again. */
   function isGpuWanted(podId: string, uuid: string): boolean {
     const row = records.get(podId);
     if (row?.desired !== 'running') return false;
@@ -35,7 +35,7 @@ export function createChangeSteps(deps: StepPorts, commit: Commit) {
         const wanted = specsInUse(now).flatMap((spec) => spec.internal_ports);
         ports.release(row.id, wanted);
       });
-      return LOOK;
+      return RELIST;
     },
 
     switchOver(row: PodRow): Outcome {
@@ -47,18 +47,18 @@ export function createChangeSteps(deps: StepPorts, commit: Commit) {
         ssh.carryKeys(now, staged.generation);
         records.apply(row.id, () => switchPatch(now, staged, at));
       });
-      return LOOK;
+      return RELIST;
     },
 
     async stopFallback(row: PodRow, container: ContainerState): Promise<Outcome> {
       const grace = specOf(fallbackOf(row) ?? row).stop_grace_seconds;
       await engine.stopContainer(container.id, grace);
-      return LOOK;
+      return RELIST;
     },
 
     commitChange(row: PodRow): Outcome {
       commit(row, () => COMMIT_PATCH);
-      return LOOK;
+      return RELIST;
     },
 
     rollBack(row: PodRow, cause: Cause | null): Outcome {
@@ -66,11 +66,12 @@ export function createChangeSteps(deps: StepPorts, commit: Commit) {
         const now = records.get(row.id);
         const fallback = now === null ? null : fallbackOf(now);
         if (now === null || fallback === null || now.desired !== 'running') return;
-        const own = now.reason === null ? UNKNOWN : { reason: now.reason, message: now.message };
+        const rowCause =
+          now.reason === null ? UNKNOWN : { reason: now.reason, message: now.message };
         ssh.carryKeys(now, fallback.generation);
-        records.apply(row.id, () => rollBackPatch(now, fallback, cause ?? own));
+        records.apply(row.id, () => rollBackPatch(now, fallback, cause ?? rowCause));
       });
-      return LOOK;
+      return RELIST;
     },
   };
 }

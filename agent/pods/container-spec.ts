@@ -1,4 +1,4 @@
-/** The container of a pod: row, spec and leases -> what the engine is asked for (agent reference 7). Pure. */
+/** Builds the engine's container spec from a pod's row, spec and leases. Pure. */
 import type { PodSpec } from '#shared/api/agent/pod.ts';
 import { type ContainerSpec, LABELS, type VolumeMount } from '../containers/engine/engine.ts';
 import { podLabels } from '../containers/engine/labels.ts';
@@ -9,12 +9,12 @@ import { AUTHORIZED_KEYS_FILE } from './pod-ssh.ts';
 
 export type GpuMode = 'nvidia' | 'simulated' | 'none';
 
-/** What CUDA programs, nvidia-smi, hardware video and rendering without a screen need. */
+/** For CUDA programs, nvidia-smi, hardware video and headless rendering. */
 const DRIVER_CAPABILITIES = 'compute,utility,video,graphics';
-/** Needs /dev/nvidia-modeset, which hosts without a screen may lack. */
+/** Needs /dev/nvidia-modeset, which headless hosts may not have. */
 const DISPLAY_CAPABILITY = 'display';
 
-/** `imageId`, `network` and `volumes` exist already. */
+/** The image, the network and the volumes must exist. */
 export function podContainer(options: {
   executorId: string;
   row: PodRow;
@@ -22,15 +22,15 @@ export function podContainer(options: {
   imageId: string;
   network: string;
   volumes: readonly VolumeMount[];
-  /** Published by the engine. */
+  /** Ports that the engine publishes. */
   ports: readonly PortMapping[];
   readOnlyMounts: NonNullable<ContainerSpec['readOnlyMounts']>;
   gpuMode: GpuMode;
-  /** Whether the host gives containers the driver's display capability. */
+  /** True: request the driver's display capability. */
   display: boolean;
-  /** The processors and memory beside its GPUs; null leaves it all of the host's. */
+  /** Processors and memory nodes near its GPUs; null: all of the host's. */
   place: CpuPlacement | null;
-  /** The engine takes a limit of the root file system. */
+  /** True: the engine supports a size limit of the root file system. */
   limitsDisk: boolean;
 }): ContainerSpec {
   const { row, spec, ports, place } = options;
@@ -65,16 +65,16 @@ export function podContainer(options: {
   };
 }
 
-/** The lease alone decides which GPUs are seen: `void` hides all of them, whatever the image says. */
+/** Only the lease decides which GPUs are visible; `void` hides all of them, whatever the image sets. */
 function podEnvironment(
   spec: PodSpec,
   gpuUuids: readonly string[],
   display: boolean,
 ): Record<string, string> {
-  const { NVIDIA_VISIBLE_DEVICES: _, NVIDIA_DRIVER_CAPABILITIES: __, ...given } = spec.environment;
+  const { NVIDIA_VISIBLE_DEVICES: _, NVIDIA_DRIVER_CAPABILITIES: __, ...own } = spec.environment;
   const environment = spec.publish_own_sshd
-    ? { ...given, PODWRIGHT_AUTHORIZED_KEYS: AUTHORIZED_KEYS_FILE }
-    : given;
+    ? { ...own, PODWRIGHT_AUTHORIZED_KEYS: AUTHORIZED_KEYS_FILE }
+    : own;
   return gpuUuids.length === 0
     ? { ...environment, NVIDIA_VISIBLE_DEVICES: 'void' }
     : {

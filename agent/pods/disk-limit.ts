@@ -1,4 +1,4 @@
-/** What can hold a pod to its share of the disk, found by trying: engines say no only when they are asked. */
+/** Disk limits of pods: a probe for kernel quotas, and the stop of a pod that exceeds its limit. */
 import type { DiskQuota } from '#shared/api/agent/inventory.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { type ContainerEngine, EngineError, LABELS } from '../containers/engine/engine.ts';
@@ -21,14 +21,14 @@ export function createDiskQuotaProbe(deps: {
   engine: ContainerEngine;
   executorId: string;
   random: Random;
-  /** The id of an image that needs no registry. */
+  /** Returns the id of the image that needs no registry. */
   ensureBuiltinImage(): Promise<string>;
 }) {
   const { engine } = deps;
   let found: DiskQuota | null = null;
 
-  /** Created and never started: a file system without quotas refuses at once. */
-  async function engineTakesLimit(): Promise<boolean> {
+  /** Creates a container with a disk limit and never starts it. A file system without quotas refuses at once. */
+  async function supportsDiskLimit(): Promise<boolean> {
     const labels = {
       [LABELS.managed]: '1',
       [LABELS.executor]: deps.executorId,
@@ -58,12 +58,12 @@ export function createDiskQuotaProbe(deps: {
   }
 
   return {
-    /** Finds out, once; rejects with EngineError while the engine gives no answer either way. */
+    /** Probes once. Rejects with EngineError if the engine neither accepts nor refuses the limit. */
     async find(): Promise<DiskQuota> {
-      found ??= (await engineTakesLimit()) ? 'kernel' : 'poll';
+      found ??= (await supportsDiskLimit()) ? 'kernel' : 'poll';
       return found;
     },
-    /** `none` until it is found out. */
+    /** `none` before the first probe. */
     found: (): DiskQuota => found ?? 'none',
   };
 }
@@ -71,7 +71,10 @@ export function createDiskQuotaProbe(deps: {
 // MERGED agent/pods/disk-limit.ts: Stops a pod that has written more than it may; its data stays until it is removed or changed.
 export type DiskStop = ReturnType<typeof createDiskStop>;
 
-/** Both reject with EngineError. */
+/**
+ * Stops pods that exceed a disk limit. The data stays until the pod is removed or changed. Both methods reject with
+ * EngineError.
+ */
 export function createDiskStop(deps: {
   engine: Pick<ContainerEngine, 'stopContainer'>;
   records: PodRecords;
@@ -81,11 +84,11 @@ export function createDiskStop(deps: {
   }
 
   return {
-    /** Does nothing to a pod that does not run, or runs another container by now. */
+    /** Does nothing if the pod does not run, or runs another container. */
     async begin(row: PodRow, message: string): Promise<void> {
       const { container_id: containerId } = row;
       if (containerId === null) return;
-      // Written first: a pod that rests is not started again when its container ends.
+      // Written first: a failed pod is not restarted when its container ends.
       const resting = deps.records.change(row.id, (now) =>
         now.phase === 'running' && now.container_id === containerId
           ? { phase: 'failed', reason: 'DiskQuotaExceeded', message, next_retry_ms: null }
@@ -94,7 +97,7 @@ export function createDiskStop(deps: {
       if (resting !== null) await stop(row, containerId);
     },
 
-    /** The agent may have been killed between the decision and the stop. */
+    /** Repeats a stop that a kill of the agent interrupted. */
     async again(row: PodRow): Promise<void> {
       const { container_id: containerId, phase, reason } = row;
       if (phase === 'running' || reason !== 'DiskQuotaExceeded' || containerId === null) return;

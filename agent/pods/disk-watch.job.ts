@@ -1,4 +1,4 @@
-/** Holds pods to their share of the disk as far as the kernel does not: measures one after the other, warns, stops. */
+/** Enforces disk limits that the kernel does not: measures one pod after the other, warns, then stops the pod. */
 import type { PodCondition } from '#shared/api/agent/pod.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
@@ -10,19 +10,19 @@ import type { PodRow } from './pod.store.ts';
 import type { PodRecords } from './pod-records.ts';
 import { specOf } from './pod-row.ts';
 
-/** The engine walks all files of a container to answer. */
+/** The engine walks all files of a container to measure it. */
 export const DISK_INTERVAL_MS = 60_000;
 const WARN_SHARE = 0.85;
-/** Who is above the limit has so long to tidy up, unless it is above it by far. */
+/** A pod above its limit has this long to delete files, unless it exceeds NO_GRACE_SHARE. */
 const GRACE_MS = 55_000;
 const NO_GRACE_SHARE = 1.25;
-/** Pauses between two walks of a pod's volumes, in walks: it is at most a tenth of the time that they take. */
+/** Pause between two walks of a pod's volumes, in durations of a walk: walks take at most a tenth of the time. */
 const WALK_PAUSES = 9;
 
-/** `volumes` is false when what lies in volumes could not be counted. */
+/** `volumes` is false if the volumes could not be measured. */
 type Written = { bytes: number; volumes: boolean };
 type Usage = { bytes: number; limit: number; overSinceMs: number | null; condition: PodCondition };
-/** Null bytes: never measured so far. Times are monotonic. */
+/** `bytes` is null before the first measurement. `nextMs` is monotonic. */
 type Walk = { bytes: number | null; nextMs: number };
 
 export function createDiskWatch(deps: {
@@ -36,7 +36,7 @@ export function createDiskWatch(deps: {
   log: Log;
 }) {
   const { engine, records, quota, diskStop, clock, log } = deps;
-  /** Of pods that were measured and are not gone. */
+  /** By pod id. */
   const usages = new Map<string, Usage>();
   const walks = new Map<string, Walk>();
 
@@ -59,7 +59,7 @@ export function createDiskWatch(deps: {
     return bytes >= limit * NO_GRACE_SHARE || clock.monotonicMs() - overSinceMs >= GRACE_MS;
   }
 
-  /** As of the last walk while the next one is not due; null when none has come to its end. */
+  /** Result of the last walk while the next one is not due; null before the first walk has completed. */
   async function volumeBytes(podId: string): Promise<number | null> {
     const last = walks.get(podId);
     const beganMs = clock.monotonicMs();
@@ -69,8 +69,7 @@ export function createDiskWatch(deps: {
     const bytes = counted ?? last?.bytes ?? null;
     const endedMs = clock.monotonicMs();
     walks.set(podId, { bytes, nextMs: endedMs + WALK_PAUSES * (endedMs - beganMs) });
-    if (counted === null)
-      log.debug({ pod_id: podId }, 'the volumes of a pod could not be measured');
+    if (counted === null) log.debug({ pod_id: podId }, 'volumes of a pod could not be measured');
     return bytes;
   }
 
@@ -82,11 +81,11 @@ export function createDiskWatch(deps: {
     const usage = note(row, written, limit);
     const { bytes } = usage;
     if (!mustStop(usage)) return;
-    log.warn({ pod_id: row.id, bytes, limit }, 'a pod is above its disk limit and is stopped');
+    log.warn({ pod_id: row.id, bytes, limit }, 'pod exceeds its disk limit and is stopped');
     await diskStop.begin(row, usage.condition.message);
   }
 
-  async function look(row: PodRow): Promise<void> {
+  async function check(row: PodRow): Promise<void> {
     const limit = specOf(row).limits.disk_bytes;
     const { container_id: containerId } = row;
     if (limit === undefined || containerId === null) return;
@@ -97,7 +96,7 @@ export function createDiskWatch(deps: {
   return {
     async runOnce(): Promise<void> {
       const byPoll = (await quota.find()) === 'poll';
-      // The kernel's limit is one of the container's own files.
+      // The kernel's limit covers the container's own files, not its volumes.
       const isWatched = (row: PodRow) => byPoll || specOf(row).volumes.length > 0;
       const rows = records.list().filter((row) => row.phase !== 'removed' && isWatched(row));
       const known = new Set(rows.map((row) => row.id));
@@ -105,15 +104,18 @@ export function createDiskWatch(deps: {
         for (const id of figures.keys()) if (!known.has(id)) figures.delete(id);
       }
       for (const row of rows) {
-        await look(row).catch((error: unknown) => {
+        await check(row).catch((error: unknown) => {
           if (!(error instanceof EngineError)) throw error;
-          log.debug({ pod_id: row.id, detail: error.message }, 'a pod could not be measured');
+          log.debug(
+            { pod_id: row.id, detail: error.message },
+            'disk use of a pod could not be measured',
+          );
         });
       }
     },
-    /** What a pod has written; null where it was not measured. */
+    /** Bytes that the pod has written; null before the first measurement. */
     bytesOf: (podId: string): number | null => usages.get(podId)?.bytes ?? null,
-    /** Null for a pod that was not measured. */
+    /** Null before the first measurement. */
     conditionOf: (podId: string): PodCondition | null => usages.get(podId)?.condition ?? null,
   };
 }

@@ -1,16 +1,16 @@
-/** How much lies in folders that others write to, told by a child: a walk of millions of files must not hold the agent. */
+/** Measures folders with `du` in a child process: a walk of millions of files must not block the agent. */
 import { access, constants } from 'node:fs/promises';
 import type { RunCommand } from '#shared/runtime/run-command.ts';
 
 /**
- * Bytes on disk below the folders, each file once, nothing followed out of them. Null when that cannot be
- * told: not readable for this user, or not within a minute.
+ * Returns the bytes on disk below the folders, without leaving their file systems. Hard links count once. Null if a
+ * folder is not readable or the walk takes longer than a minute.
  */
 export type FolderBytes = (folders: readonly string[]) => Promise<number | null>;
-/** Entries there, the folders themselves among them; the same otherwise. */
+/** Returns the number of entries, including the folders themselves; null as for FolderBytes. */
 export type FolderEntries = FolderBytes;
 
-/** Some ten million files, when nothing else wants the disk. */
+/** Enough for about ten million files on an idle disk. */
 const WALK = { timeoutMs: 60_000, maxOutputBytes: 1024 * 1024 };
 const DU = ['nice', '-n', '10', 'du', '--summarize', '--total', '--one-file-system'] as const;
 
@@ -32,7 +32,7 @@ async function totalOf(
     for (const folder of folders) await access(folder, constants.R_OK | constants.X_OK);
     const [nice, ...args] = DU;
     const walk = await runCommand(nice, [...args, unit, '--', ...folders], WALK);
-    // Files that went away during the walk are complaints, and an exit status of 1, beside the total.
+    // Files that vanish during the walk cause warnings and exit status 1; the total is still printed.
     const total = /^(\d+)\t/.exec(walk.stdout.trimEnd().split('\n').at(-1) ?? '')?.[1];
     return walk.ended === null && total !== undefined ? Number(total) : null;
   } catch {

@@ -1,4 +1,4 @@
-/** Looks from inside each pod whether its GPUs are still there: a reload of systemd may take them away unseen. */
+/** Checks from inside each pod that its GPUs are visible: a reload of systemd can remove them without an event. */
 
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
@@ -10,14 +10,14 @@ import type { PodRecords } from './pod-records.ts';
 import { specOf } from './pod-row.ts';
 
 export const GPU_PROBE_INTERVAL_MS = 60_000;
-/** Looks in a row without a GPU until it counts as lost. */
+/** Consecutive probes without a GPU after which it counts as lost. */
 export const MISSES_UNTIL_LOST = 3;
-const MAX_PARALLEL_LOOKS = 4;
+const MAX_PARALLEL_PROBES = 4;
 const COMMAND = ['nvidia-smi', ...LIST_ARGS];
-/** What a shell or runtime says of a program that is not there or cannot be run. */
+/** Exit codes for a program that is missing or not executable. */
 const NOT_RUNNABLE = [126, 127];
 
-/** Null when the program has not ended in its time; a program that cannot be started rejects or ends with 126 or 127. */
+/** Returns null if the program did not end in time. A program that cannot be started rejects or ends with 126 or 127. */
 export type RunInContainer = (
   containerId: string,
   argv: readonly string[],
@@ -25,7 +25,12 @@ export type RunInContainer = (
 
 export type GpuProbe = ReturnType<typeof createGpuProbe>;
 
-type Looks = { containerId: string; phaseSinceMs: number; misses: number; firstMissMs: number };
+type ProbeHistory = {
+  containerId: string;
+  phaseSinceMs: number;
+  misses: number;
+  firstMissMs: number;
+};
 
 export function createGpuProbe(deps: {
   records: PodRecords;
@@ -35,11 +40,14 @@ export function createGpuProbe(deps: {
   log: Log;
 }) {
   const { records, clock, log } = deps;
-  const places = createSemaphore(MAX_PARALLEL_LOOKS);
-  const looks = new Map<string, Looks>();
+  const slots = createSemaphore(MAX_PARALLEL_PROBES);
+  const histories = new Map<string, ProbeHistory>();
 
-  /** Null when the look itself was not possible: that says nothing of the GPUs. */
-  async function seesAll(containerId: string, uuids: readonly string[]): Promise<boolean | null> {
+  /** Null if the probe could not run, which says nothing about the GPUs. */
+  async function seesAllGpus(
+    containerId: string,
+    uuids: readonly string[],
+  ): Promise<boolean | null> {
     try {
       const result = await deps.runInContainer(containerId, COMMAND);
       if (result === null) return false;
@@ -47,45 +55,48 @@ export function createGpuProbe(deps: {
       const seen = listedUuids(result.stdout);
       return uuids.every((uuid) => seen.has(uuid));
     } catch (error) {
-      log.debug({ container: containerId, detail: messageOf(error) }, 'no look into a pod');
+      log.debug(
+        { container: containerId, detail: messageOf(error) },
+        'GPU probe could not run in a pod',
+      );
       return null;
     }
   }
 
-  async function look(podId: string): Promise<void> {
+  async function probe(podId: string): Promise<void> {
     const row = records.get(podId);
-    // Not the leases: those of a generation in preparation are not in this container.
+    // From the spec, not the leases: those of a staged generation are not in this container.
     const uuids = row === null ? [] : specOf(row).gpu_uuids;
     if (row?.phase !== 'running' || row.container_id === null || uuids.length === 0) {
-      looks.delete(podId);
+      histories.delete(podId);
       return;
     }
-    const seen = await seesAll(row.container_id, uuids);
+    const seen = await seesAllGpus(row.container_id, uuids);
     if (seen === null) return;
     const run = { containerId: row.container_id, phaseSinceMs: row.phase_since_ms };
-    const before = looks.get(podId);
-    // A pod that was started anew begins anew.
+    const before = histories.get(podId);
+    // A restart of the pod resets the count.
     const same =
       before?.containerId === run.containerId && before.phaseSinceMs === run.phaseSinceMs;
     const misses = seen ? 0 : (same ? before.misses : 0) + 1;
     const firstMissMs = same && before.misses > 0 ? before.firstMissMs : clock.now();
-    looks.set(podId, { ...run, misses, firstMissMs });
+    histories.set(podId, { ...run, misses, firstMissMs });
     if (misses !== MISSES_UNTIL_LOST) return;
-    log.error({ pod_id: podId, gpus: uuids }, 'a pod does not see its GPUs any more');
+    log.error({ pod_id: podId, gpus: uuids }, 'pod lost sight of its GPUs');
   }
 
   return {
-    /** One look into each running pod with real GPUs. */
+    /** Probes each running pod with real GPUs once. */
     async runOnce(): Promise<void> {
       if (deps.driver.kind !== 'nvidia') return;
       const rows = records.list();
       const known = new Set(rows.map((row) => row.id));
-      for (const id of looks.keys()) if (!known.has(id)) looks.delete(id);
-      await Promise.all(rows.map(({ id }) => places.run(() => look(id))));
+      for (const id of histories.keys()) if (!known.has(id)) histories.delete(id);
+      await Promise.all(rows.map(({ id }) => slots.run(() => probe(id))));
     },
-    /** Since when the pod's GPUs are lost to it; null while they are not known to be. */
+    /** Wall-clock time of the first miss if the pod's GPUs count as lost, otherwise null. */
     lostSinceMs(podId: string): number | null {
-      const found = looks.get(podId);
+      const found = histories.get(podId);
       const row = records.get(podId);
       const current =
         found?.containerId === row?.container_id && found?.phaseSinceMs === row?.phase_since_ms;

@@ -1,4 +1,4 @@
-/** Follows the GPUs of running pods: which cards they are, when their containers ran, what became of them. */
+/** Follows the GPUs of running pods and derives the condition GpuHealthy. */
 import type { PodCondition } from '#shared/api/agent/pod.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { type ContainerState, EngineError } from '../containers/engine/engine.ts';
@@ -14,7 +14,7 @@ import { specOf } from './pod-row.ts';
 
 export const GPU_WATCH_INTERVAL_MS = 15_000;
 
-/** What is asked of each container. */
+/** The part of a container's state that is used. */
 type Run = Pick<ContainerState, 'id' | 'status' | 'startedMs' | 'finishedMs'>;
 
 export type GpuWatch = ReturnType<typeof createGpuWatch>;
@@ -30,9 +30,9 @@ export function createGpuWatch(deps: {
   clock: Clock;
 }) {
   const { engine, records, driver, gpuLeases, store, clock } = deps;
-  /** By container. */
+  /** By container id. */
   let windows = new Map<string, RunWindow>();
-  /** As last read; one that fell off the bus is remembered here and by its row in the store. */
+  /** As last read. A card that fell off the bus is retained here and by its row in the store. */
   const identities = new Map<string, GpuIdentity>();
 
   async function readIdentities(): Promise<void> {
@@ -63,7 +63,7 @@ export function createGpuWatch(deps: {
       if (driver.kind !== 'nvidia' || gpuLeases.leasedUuids().length === 0) return;
       await readIdentities();
       await readWindows().catch((error: unknown) => {
-        // The engine is away: what was known last still holds.
+        // The engine is away: the last windows remain valid.
         if (!(error instanceof EngineError)) throw error;
       });
     },
@@ -83,7 +83,9 @@ export function createGpuWatch(deps: {
               store.xids(pciKey(pci_bus_id), own.startedMs, own.finishedMs ?? clock.now()),
             );
       return gpuCondition({
-        ...{ gpus, xids, cordons: store.cordons() },
+        gpus,
+        xids,
+        cordons: store.cordons(),
         lostSinceMs: deps.probe.lostSinceMs(podId),
         sinceMs: own?.startedMs ?? row.created_ms,
       });
@@ -91,18 +93,17 @@ export function createGpuWatch(deps: {
   };
 }
 
-// MERGED agent/pods/gpu-watch.job.ts: What a pod with real GPUs is told of them: the condition GpuHealthy (agent reference 9). Pure.
-/** When a container ran: only what happened then, and to its own cards, is its affair. */
+/** Time in which a container ran. Only errors of its own cards in this time affect the pod. */
 export type RunWindow = { startedMs: number; finishedMs: number | null };
 
 export type GpuConditionFacts = {
   gpus: readonly GpuIdentity[];
   cordons: readonly Cordon[];
-  /** Of the pod's own cards, between start and finish. */
+  /** Xid errors of the pod's cards while the container ran. */
   xids: readonly XidRow[];
-  /** Since when its GPUs are not seen inside it; null while they are, or where nobody could look. */
+  /** Time since which the pod does not see its GPUs; null while it sees them or no probe could run. */
   lostSinceMs: number | null;
-  /** Since when the pod has them. */
+  /** Time since which the pod has its GPUs. */
   sinceMs: number;
 };
 
@@ -110,28 +111,34 @@ const REMEDY = 'reboot the pod; if that does not help, the host needs a reboot';
 
 export function gpuCondition(facts: GpuConditionFacts): PodCondition {
   const bad = (reason: string, message: string, sinceMs: number): PodCondition => ({
-    ...{ type: 'GpuHealthy', status: false, reason, message },
+    type: 'GpuHealthy',
+    status: false,
+    reason,
+    message,
     last_transition_ms: sinceMs,
   });
   if (facts.lostSinceMs !== null) {
-    const words = `A GPU of this pod is not seen inside it any more: ${REMEDY}`;
-    return bad('GpuLostInContainer', words, facts.lostSinceMs);
+    const message = `A GPU of this pod is not visible inside it any more: ${REMEDY}`;
+    return bad('GpuLostInContainer', message, facts.lostSinceMs);
   }
-  // An Xid keeps later pods away for longer than it is this pod's affair: the window decides.
+  // An Xid cordons the card for later pods longer than it affects this one: here only the window counts.
   const lasting = facts.cordons.filter(({ source }) => source !== 'xid');
   for (const gpu of facts.gpus) {
     const cordon = cordonOf(gpu, lasting);
     if (cordon === null) continue;
-    const words = `GPU ${gpu.uuid}: ${cordon.reason}: ${cordon.message}`;
-    return bad('GpuUnhealthy', words, cordon.since_ms);
+    const message = `GPU ${gpu.uuid}: ${cordon.reason}: ${cordon.message}`;
+    return bad('GpuUnhealthy', message, cordon.since_ms);
   }
   const xid = facts.xids.find(({ code }) => CORDONING_XIDS.has(code));
   if (xid !== undefined) {
-    const words = `The driver reported Xid ${xid.code} of the GPU at ${xid.pci}: ${REMEDY}`;
-    return bad('GpuUnhealthy', words, xid.at_ms);
+    const message = `The driver reported Xid ${xid.code} of the GPU at ${xid.pci}: ${REMEDY}`;
+    return bad('GpuUnhealthy', message, xid.at_ms);
   }
   return {
-    ...{ type: 'GpuHealthy', status: true, reason: 'Ok', message: '' },
+    type: 'GpuHealthy',
+    status: true,
+    reason: 'Ok',
+    message: '',
     last_transition_ms: facts.sinceMs,
   };
 }

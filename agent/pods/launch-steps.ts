@@ -1,7 +1,8 @@
-/** The steps from an image's name to a running container. */
+/** Steps that launch a pod: pull or build the image, create the container, start it. */
 import type { PodSpec } from '#shared/api/agent/pod.ts';
 import { createSemaphore } from '#shared/runtime/semaphore.ts';
 import {
+  type ContainerSpec,
   type ContainerState,
   EngineError,
   LABELS,
@@ -16,18 +17,16 @@ import type { PodRow } from './pod.store.ts';
 import { isGatewayPort, lastExitOf, publishedPorts, specOf } from './pod-row.ts';
 import {
   type Commit,
-  LOOK,
   type Outcome,
   outcomeOf,
+  RELIST,
   runningPatch,
   type StepPorts,
 } from './step-ports.ts';
 
 export const MAX_PARALLEL_STARTS = 4;
 
-type Request = ReturnType<typeof podContainer>;
-
-/** Each step ends with one write of the row, so a kill in between is a step to be done again. */
+/** Each step ends with one write of the row, so a step that was interrupted is run again. */
 export function createLaunch(deps: StepPorts, commit: Commit) {
   const { engine, images, ports, networks } = deps;
   const starts = createSemaphore(MAX_PARALLEL_STARTS);
@@ -56,8 +55,8 @@ export function createLaunch(deps: StepPorts, commit: Commit) {
     const isPublished = (internal: number) =>
       spec.internal_ports.includes(internal) && !isGatewayPort(spec, internal);
     await deps.ssh.portLeft(row);
-    await ports.settle(row.id, isPublished);
-    if (row.image_id === null) return LOOK;
+    await ports.replaceBusy(row.id, isPublished);
+    if (row.image_id === null) return RELIST;
     const request = podContainer({
       executorId: deps.executorId,
       row,
@@ -71,13 +70,13 @@ export function createLaunch(deps: StepPorts, commit: Commit) {
       ports: publishedPorts(row, ports.portsOf(row.id)),
       readOnlyMounts: [...deps.readOnlyMounts, ...deps.ssh.keyMounts(row)],
       gpuMode: deps.gpuMode(),
-      display: display.isGiven(),
-      // Only better with it: what cannot be read now is done without.
+      display: display.isRequested(),
+      // Placement is optional: without NUMA data the pod runs anywhere.
       place: await deps.placeOf(spec).catch(() => null),
       limitsDisk: deps.diskQuota.found() === 'kernel',
     });
     const id = await createPlaced(row, request);
-    if (id === null) return LOOK;
+    if (id === null) return RELIST;
     display.created(id);
     const { generation } = row;
     const created = { container_id: id, observed_generation: generation, boot_id: deps.bootId };
@@ -96,12 +95,14 @@ export function createLaunch(deps: StepPorts, commit: Commit) {
       if (!(error instanceof EngineError)) throw error;
       if (error.kind === 'refused') throw new NetworkUnavailable(error.message, { cause: error });
       if (error.kind !== 'conflict') throw error;
-      throw new NameTaken('A network with the name of this pod belongs to somebody else');
+      throw new NameTaken(
+        'A network with the name of this pod exists and belongs to another owner',
+      );
     }
   }
 
-  /** Processors beside the GPUs are a gain, not a need: an engine that has them not may choose itself. */
-  async function createPlaced(row: PodRow, request: Request): Promise<string | null> {
+  /** Placement near the GPUs is optional: if the engine refuses it, the container is created without. */
+  async function createPlaced(row: PodRow, request: ContainerSpec): Promise<string | null> {
     try {
       return await createOrFind(row, request);
     } catch (error) {
@@ -112,8 +113,8 @@ export function createLaunch(deps: StepPorts, commit: Commit) {
     }
   }
 
-  /** Null when a container of ours has the name already: then the next look decides what it is worth. */
-  async function createOrFind(row: PodRow, request: Request): Promise<string | null> {
+  /** Null if a container of this pod has the name: the next plan decides about it. */
+  async function createOrFind(row: PodRow, request: ContainerSpec): Promise<string | null> {
     try {
       return await engine.createContainer(request);
     } catch (error) {
@@ -121,7 +122,7 @@ export function createLaunch(deps: StepPorts, commit: Commit) {
       const found = await engine.inspectContainer(request.name);
       const ours = found === null || isOurs(found, row.id);
       if (ours) return null;
-      throw new NameTaken(`A container named ${request.name} belongs to somebody else`);
+      throw new NameTaken(`A container named ${request.name} exists and belongs to another owner`);
     }
   }
 
@@ -134,11 +135,11 @@ export function createLaunch(deps: StepPorts, commit: Commit) {
   }
 
   async function start(row: PodRow, container: ContainerState): Promise<Outcome> {
-    const again = container.status !== 'created';
+    const isRestart = container.status !== 'created';
     const { bootId } = deps;
-    const isOwnDoing = row.phase === 'rebooting' || row.phase === 'pending';
-    if (again && !isOwnDoing) commit(row, () => ({ phase: 'starting', boot_id: bootId }));
-    // The rules may be gone since the network was made, as after a reboot of the host.
+    const isRequested = row.phase === 'rebooting' || row.phase === 'pending';
+    if (isRestart && !isRequested) commit(row, () => ({ phase: 'starting', boot_id: bootId }));
+    // A reboot of the host may have removed the firewall rules since the network was created.
     await networks.guarded();
     await deps.ssh.portLeft(row);
     try {
@@ -148,8 +149,8 @@ export function createLaunch(deps: StepPorts, commit: Commit) {
       if (error instanceof EngineError && error.kind === 'not_found') await ensureNetwork(row.id);
       if (error instanceof EngineError && error.kind === 'task_left') {
         await deps.endLeftoverTask(container.id);
-        // Its layer would be lost with the container, if it ever ran; else another one has nothing in its way.
-        if (!again) await discard(row, container);
+        // A container that never ran is replaced. One that ran is kept, because its layer holds data.
+        if (!isRestart) await discard(row, container);
       }
       if (!display.isRefused(container.id, error)) throw error;
       await discard(row, container);
@@ -157,12 +158,13 @@ export function createLaunch(deps: StepPorts, commit: Commit) {
     }
     const running = commit(row, (now) => ({
       ...runningPatch(now, container, bootId),
-      restart_count: now.restart_count + (again && !isOwnDoing && isOwnRestart(now) ? 1 : 0),
+      restart_count:
+        now.restart_count + (isRestart && !isRequested && isPodsOwnRestart(now) ? 1 : 0),
     }));
     return outcomeOf(running);
   }
 
-  /** The next look creates another. */
+  /** Removes the container; the next plan creates another. */
   async function discard(row: PodRow, container: ContainerState): Promise<void> {
     commit(row, () => ({ phase: 'creating', container_id: null }));
     await engine.removeContainer(container.id);
@@ -170,20 +172,20 @@ export function createLaunch(deps: StepPorts, commit: Commit) {
 
   async function rejoinNetwork(row: PodRow, container: ContainerState): Promise<Outcome> {
     await engine.connectNetwork(await ensureNetwork(row.id), container.id);
-    return LOOK;
+    return RELIST;
   }
 
   return { pull, create, start, rejoinNetwork };
 }
 
-/** Not one that was asked for, nor one that the host or the engine made necessary. */
-function isOwnRestart(row: PodRow): boolean {
+/** True for restarts that neither a request nor the host nor the engine caused. */
+function isPodsOwnRestart(row: PodRow): boolean {
   const exit = lastExitOf(row);
   return exit === null || !isInfrastructure(exit.reason);
 }
 
-/** What an inspect would say of a container that was created a moment ago. */
-function justCreated(id: string, request: Request): ContainerState {
+/** The state that an inspect would return for a new container. */
+function justCreated(id: string, request: ContainerSpec): ContainerState {
   return {
     id,
     name: request.name,
@@ -202,30 +204,32 @@ function justCreated(id: string, request: Request): ContainerState {
   };
 }
 
-// MERGED agent/pods/launch-steps.ts: Whether this host gives containers the driver's display capability: asked for until it is refused once.
-/** What the container runtime says where the device of the capability is missing. */
+/** The container runtime's error if the device of the display capability is missing. */
 const REFUSAL = /nvidia-modeset/i;
-/** Containers made without it that have not been seen to start. */
+/** Limit of containers without the capability that have not started yet. */
 const MAX_REMEMBERED = 1_000;
 
-/** Forgotten by a restart, which costs one more refused start. */
+/**
+ * Requests the driver's display capability until the runtime refuses it once. After a restart of the agent the first
+ * start is refused again.
+ */
 export function createDisplay() {
-  let given = true;
+  let isSupported = true;
   const without = new Set<string>();
 
   return {
-    isGiven: () => given,
-    /** To be told of each new container. */
+    isRequested: () => isSupported,
+    /** Records a new container. */
     created(containerId: string): void {
-      if (given) return;
+      if (isSupported) return;
       if (without.size >= MAX_REMEMBERED) without.clear();
       without.add(containerId);
     },
-    /** Whether making the container anew, without the capability, can help: at most once per container. */
+    /** True if a new container without the capability may start; at most once per container. */
     isRefused(containerId: string, error: unknown): boolean {
       const refused = error instanceof EngineError && REFUSAL.test(error.message);
       if (!refused || without.delete(containerId)) return false;
-      given = false;
+      isSupported = false;
       return true;
     },
   };

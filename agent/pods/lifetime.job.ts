@@ -1,4 +1,4 @@
-/** Removes pods whose time is over, as their spec says: nobody has to be there to ask for it. */
+/** Removes pods whose `remove_after_seconds` has elapsed. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { PodService } from './pod.service.ts';
@@ -22,7 +22,7 @@ export function createLifetimes(deps: {
         const { remove_after_seconds: seconds } = specOf(row);
         if (seconds === undefined) continue;
         if (clock.now() - row.created_ms < seconds * SECOND_MS) continue;
-        log.info({ pod_id: row.id, seconds }, 'the time of a pod is over');
+        log.info({ pod_id: row.id, seconds }, 'pod reached its maximum lifetime');
         await service.remove(row.id);
       }
     },

@@ -1,8 +1,9 @@
-/** Pods that the store has lost, or cannot read any more, while the engine still has something of them. */
+/** Removal of pods whose row is missing or corrupt while the engine still has objects of them. */
 import { PodSpec } from '#shared/api/agent/pod.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import { type ContainerEngine, EngineError, LABELS } from '../containers/engine/engine.ts';
+import { podObjectLabels } from '../containers/engine/labels.ts';
 import type { PodRow } from './pod.store.ts';
 import type { PodRecords } from './pod-records.ts';
 import { newPodRow, specHash } from './pod-row.ts';
@@ -10,7 +11,7 @@ import { newPodRow, specHash } from './pod-row.ts';
 export type LostPods = ReturnType<typeof createLostPods>;
 
 const MIB = 1024 * 1024;
-const MESSAGE = 'The store knew nothing of this pod; what was left of it is being removed';
+const MESSAGE = 'The store has no record of this pod; its remaining objects are being removed';
 
 export function createLostPods(deps: {
   executorId: string;
@@ -20,14 +21,9 @@ export function createLostPods(deps: {
 }) {
   const { engine, records, clock } = deps;
 
-  /** The highest generation that is left of it; null when nothing is. */
+  /** Highest generation among the pod's remaining objects; null if there are none. */
   async function generationLeft(podId: string): Promise<number | null> {
-    // Networks carry no kind.
-    const labels = {
-      [LABELS.managed]: '1',
-      [LABELS.executor]: deps.executorId,
-      [LABELS.pod]: podId,
-    };
+    const labels = podObjectLabels(deps.executorId, podId);
     try {
       const [containers, networks, volumes] = await Promise.all([
         engine.listContainers(labels),
@@ -41,16 +37,15 @@ export function createLostPods(deps: {
       );
     } catch (cause) {
       if (!(cause instanceof EngineError)) throw cause;
-      const message = 'The container engine, which may have something of this pod, does not answer';
+      const message = 'The container engine, which may have objects of this pod, does not answer';
       throw new ApiError('upstream_unavailable', message, { cause });
     }
   }
 
   return {
     /**
-     * Writes the row of a pod that is being removed in place of one that is missing or corrupt, so that
-     * the removal goes on after a kill like any other. Null when there is nothing to remove. Throws
-     * upstream_unavailable while the engine is away.
+     * Replaces a missing or corrupt row by one that is being removed, so that the removal survives a kill of the
+     * agent. Returns null if there is nothing to remove. Throws upstream_unavailable while the engine is away.
      */
     async beginRemoval(podId: string): Promise<PodRow | null> {
       const left = await generationLeft(podId);
@@ -65,7 +60,7 @@ export function createLostPods(deps: {
   };
 }
 
-/** Its spec says as little as a spec can: nothing is ever made from it. */
+/** The spec is a minimal placeholder: no container is created from it. */
 function removalRow(podId: string, generation: number, nowMs: number): PodRow {
   const limits = { cpu_cores: 0.1, memory_bytes: 16 * MIB, shm_bytes: 0, pids: 16 };
   const spec = PodSpec.parse({ generation, image: { reference: 'unknown' }, limits });

@@ -1,4 +1,4 @@
-/** Objects with our label and this executor's id that no row accounts for: told of, never removed on a guess (agent reference 3). */
+/** Finds objects of this executor in the engine that belong to no pod. They are reported and not removed. */
 import type { Orphan } from '#shared/api/agent/inventory.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
@@ -9,17 +9,18 @@ import {
   type NetworkState,
   type VolumeState,
 } from '../containers/engine/engine.ts';
+import { executorLabels } from '../containers/engine/labels.ts';
 import type { PodRecords } from './pod-records.ts';
 
 export const ORPHANS_INTERVAL_MS = 5 * 60_000;
-/** A younger object may belong to work under way. */
+/** A younger object may belong to a step in progress. */
 export const ORPHAN_GRACE_MS = 5 * 60_000;
-/** Shown and remembered; a host with more of them needs a look by hand anyway. */
+/** Limit of reported orphans. */
 const MAX_ORPHANS = 200;
 
 export type OrphanSweep = ReturnType<typeof createOrphanSweep>;
 
-/** They may be the only trace of a lost store, so a signed removal of their pod is what ends them. */
+/** Orphans may be the only trace of a lost store, so only a signed DELETE of their pod removes them. */
 export function createOrphanSweep(deps: {
   executorId: string;
   engine: Pick<
@@ -29,24 +30,23 @@ export function createOrphanSweep(deps: {
   records: PodRecords;
   clock: Clock;
   log: Log;
-  /** Called with the present number of each kind after every sweep. */
+  /** Called after every sweep with the number of orphans by kind. */
   onSwept(counts: Record<Orphan['kind'], number>): void;
 }) {
   const { engine, records, clock, log } = deps;
-  // Networks carry no kind.
-  const labels = { [LABELS.managed]: '1', [LABELS.executor]: deps.executorId };
+  const labels = executorLabels(deps.executorId);
   let orphans: Orphan[] = [];
 
   function isOld({ createdMs }: { createdMs: number }): boolean {
     const ageMs = clock.now() - createdMs;
-    // Made in the future: the clock was set back, and tells nothing.
+    // A negative age means that the clock was set back.
     return ageMs < 0 || ageMs >= ORPHAN_GRACE_MS;
   }
 
   function report(found: readonly Orphan[]): void {
     const before = new Set(orphans.map(({ id }) => id));
     for (const orphan of found) {
-      if (!before.has(orphan.id)) log.warn({ orphan }, 'an object of ours belongs to no pod');
+      if (!before.has(orphan.id)) log.warn({ orphan }, 'object in the engine belongs to no pod');
     }
     orphans = found.slice(0, MAX_ORPHANS);
     const count = (kind: Orphan['kind']) => found.filter((orphan) => orphan.kind === kind).length;
@@ -57,7 +57,7 @@ export function createOrphanSweep(deps: {
     });
   }
 
-  /** A call cut off by its deadline may make something after its pod is gone: that removal was asked for. */
+  /** Removes objects that a call created after its deadline, when the pod had been removed. */
   async function removeLate(
     networks: readonly NetworkState[],
     volumes: readonly VolumeState[],
@@ -70,14 +70,14 @@ export function createOrphanSweep(deps: {
   }
 
   return {
-    /** Rejects with EngineError when the engine gives no answer. */
+    /** Rejects with EngineError. */
     async runOnce(): Promise<void> {
       const [containers, networks, volumes] = await Promise.all([
         engine.listContainers(labels),
         engine.listNetworks(labels),
         engine.listVolumes(labels),
       ]);
-      // Read after the lists: whoever has made something in between has written its row before.
+      // Rows are read after the lists: a row is always written before its objects are created.
       const phases: PodPhases = new Map(records.list().map((row) => [row.id, row.phase]));
       const isStray = (object: EngineObject) =>
         isOfPod(object) && !phases.has(podIdOf(object)) && isOld(object);
@@ -88,7 +88,7 @@ export function createOrphanSweep(deps: {
       ]);
       await removeLate(networks, volumes, phases);
     },
-    /** As the last sweep has found them. */
+    /** Result of the last sweep. */
     list: (): readonly Orphan[] => orphans,
   };
 }
@@ -96,7 +96,7 @@ export function createOrphanSweep(deps: {
 type PodPhases = Map<string, string>;
 type EngineObject = ContainerState | NetworkState | VolumeState;
 
-/** Probes and the steps of builds are swept by whoever makes them; networks carry no kind. */
+/** Probes and build steps have their own clean-up. Networks carry no kind. */
 function isOfPod({ labels }: { labels: Record<string, string> }): boolean {
   return (labels[LABELS.kind] ?? 'pod') === 'pod';
 }
@@ -107,7 +107,7 @@ function podIdOf({ labels }: { labels: Record<string, string> }): string {
 
 function orphanOf(kind: Orphan['kind'], object: EngineObject): Orphan {
   const pod_id = object.labels[LABELS.pod] ?? null;
-  // A volume's name is all that it has.
+  // Volumes have no id.
   const id = 'id' in object ? object.id : object.name;
   return { kind, id, name: object.name, pod_id, created_ms: object.createdMs };
 }

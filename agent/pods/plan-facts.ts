@@ -1,4 +1,4 @@
-/** What the containers of a pod, as just observed, are to its row. Pure. */
+/** Facts on which a plan depends beside the pod's row, and how a pod's containers relate to the row. */
 
 import type { Clock } from '#shared/runtime/clock.ts';
 import { type ContainerState, LABELS } from '../containers/engine/engine.ts';
@@ -11,40 +11,39 @@ import { launchHash, publishedPorts } from './pod-row.ts';
 import type { PodSsh } from './pod-ssh.ts';
 
 /**
- * - `none`: the SSH gateway does not serve this pod; `unknown`: it has said nothing of the present container
- * - `works`: a login ran a command; `fails`: it did not, so far
+ * Result of the SSH gateway's test login.
+ * - `none`: the gateway does not serve this pod; `unknown`: it has not reported on the present container
+ * - `works`: a login ran a command; `fails`: no login has succeeded yet
  */
 export type LoginState =
   | { kind: 'none' | 'unknown' | 'works' }
   | { kind: 'fails'; message: string };
 
-/** What a plan rests on beside row and containers. */
 export type PlanFacts = {
   nowMs: number;
-  /** The host's present boot: what ran in another one did not stop by itself. Empty when not known. */
+  /** Id of the host's present boot; empty if unknown. Containers of an earlier boot did not exit by themselves. */
   bootId: string;
-  /** When the engine was last away: what ended then was ended by its restart. */
+  /** The engine's last outage. Containers that ended in it were ended by the engine's restart. */
   outage: Outage;
-  /** Since when this agent looks after its pods: time in which nobody acted does not count against them. */
+  /** Start of this agent process. Time before it does not count against a pod's deadlines. */
   watchingSinceMs: number;
-  /** What the label of a container made from the present spec and ports says. */
+  /** Value of the spec-hash label of a container created from the present spec and ports. */
   launchHash: string;
   login: LoginState;
-  /** Ports or GPUs are leased that no generation of the pod asks for any more. */
+  /** True: the pod holds ports or GPUs that none of its generations needs. */
   surplusLeases: boolean;
-  /** It is to stand still, or its tree is being exchanged: nothing of it may run. */
+  /** True: the pod is stopped by its owner or a restore exchanges its data. No container may run. */
   paused: boolean;
 };
 
-/** Whose doing the end of a container was. */
 export type ExitCause = 'itself' | 'host_reboot' | 'engine_restart';
 
-/** No backoff is longer; a retry further away means that the host's clock was set back. */
+/** Longest backoff. A retry that is further away means that the host's clock was set back. */
 export const LONGEST_BACKOFF_MS = 5 * 60_000;
-/** How soon to look again at a container that the engine is removing. */
+/** Interval for checking a container that the engine is removing. */
 export const REMOVING_POLL_MS = 500;
 
-/** Made from the present generation, spec and ports. */
+/** True if the container was created from the present generation, spec and ports. */
 export function isWanted(container: ContainerState, row: PodRow, facts: PlanFacts): boolean {
   return (
     isOfGeneration(container, row.generation) &&
@@ -52,22 +51,22 @@ export function isWanted(container: ContainerState, row: PodRow, facts: PlanFact
   );
 }
 
-/** A dead container can be neither started nor trusted: it is of none. */
+/** False for a dead container, which can be neither started nor trusted. */
 export function isOfGeneration(container: ContainerState, generation: number): boolean {
   return container.status !== 'dead' && container.labels[LABELS.generation] === String(generation);
 }
 
-/** Paused and restarting are not our doing; the processes exist all the same. */
+/** The agent never pauses or restarts containers, but the processes of such containers exist. */
 export function isAlive(container: ContainerState): boolean {
   return ['running', 'paused', 'restarting'].includes(container.status);
 }
 
-/** A start that failed leaves an exit code, but nothing has run. */
+/** A failed start leaves an exit code although no process has run. */
 export function neverRan(container: ContainerState): boolean {
   return container.status === 'created' || container.startError !== '';
 }
 
-/** Why a container is not running any more. The boot's id counts and not its time: a clock that was set is no reboot. */
+/** Returns why a container ended. Compares boot ids, not times, because the clock may have been set. */
 export function causeOfExit(row: PodRow, container: ContainerState, facts: PlanFacts): ExitCause {
   const { bootId, outage } = facts;
   if (bootId !== '' && row.boot_id !== '' && row.boot_id !== bootId) return 'host_reboot';
@@ -78,32 +77,30 @@ export function causeOfExit(row: PodRow, container: ContainerState, facts: PlanF
   return endedInOutage ? 'engine_restart' : 'itself';
 }
 
-/** Whether the row's next try lies ahead. */
+/** True if the row's next retry is in the future. */
 export function retryIsAhead(row: PodRow, nowMs: number): boolean {
   if (row.next_retry_ms === null) return false;
-  // A reboot is an order to start now.
+  // A requested reboot starts at once.
   if (row.desired === 'running' && (row.phase !== 'backoff' || isRebooting(row))) return false;
   return row.next_retry_ms > nowMs && row.next_retry_ms - nowMs <= LONGEST_BACKOFF_MS;
 }
 
-/** Whether a reboot was asked for that is not done. */
+/** True if a requested reboot is not complete. */
 export function isRebooting(row: PodRow): boolean {
   return row.reboots_requested > row.reboots_done;
 }
 
-// MERGED agent/pods/plan-facts.ts: Gathers what a plan rests on beside a pod's row and containers.
 export type FactsOf = (row: PodRow) => PlanFacts;
 
-/** Time counts against pods from now on. */
+/** Call once at the start of the agent. */
 export function createPodFacts(deps: {
   ports: PortService;
   gpuLeases: GpuLeases;
   ssh: Pick<PodSsh, 'loginOf'>;
   clock: Clock;
-  /** The host's present boot. */
   bootId: string;
   health: Pick<EngineHealth, 'lastOutage'>;
-  /** Whether a restore has the pod stand still. */
+  /** True while a restore exchanges the pod's data. */
   isPaused(podId: string): boolean;
 }): FactsOf {
   const { ports, gpuLeases, ssh, clock, bootId, health } = deps;

@@ -1,10 +1,10 @@
 /**
- * Changing a pod in place: what its row says in each part of a change (agent reference 4, edit). Pure.
+ * Generations of a pod while it is changed in place. Pure.
  *
- * A newer generation is first staged: its image is fetched while the present container runs. Then it becomes
- * the present one, and the one before it the fallback, whose container is stopped and kept. Once the new one
- * has proved itself the fallback is dropped; if it fails, the fallback becomes the present one again and the
- * newer generation is remembered as refused. Each of these moves is one write of the row.
+ * A newer generation is first staged: its image is fetched while the present container runs. Then it becomes the
+ * present generation, and the previous one the fallback, whose container is stopped and kept. If the new generation
+ * works, the fallback is dropped. If it fails, the fallback becomes the present generation again and the newer one is
+ * recorded as refused. Each transition is one write of the row.
  */
 
 import type { PodChange, PodSpec, ReasonCode } from '#shared/api/agent/pod.ts';
@@ -21,35 +21,34 @@ import { type PodContent, specOf } from './pod-row.ts';
 
 export type Cause = { reason: ReasonCode; message: string };
 
-/** The generation in preparation, if there is one. */
 export function stagedOf(row: Pick<PodRow, 'staged_json'>): StagedGeneration | null {
   return row.staged_json === null ? null : StagedGeneration.parse(JSON.parse(row.staged_json));
 }
 
-/** What to return to, while the present generation is on trial. */
+/** Generation to roll back to while the present one is on trial. */
 export function fallbackOf(row: Pick<PodRow, 'fallback_json'>): FallbackGeneration | null {
   return row.fallback_json === null
     ? null
     : FallbackGeneration.parse(JSON.parse(row.fallback_json));
 }
 
-/** The newest generation, if it was given up. */
+/** The newest generation, if it was refused. */
 export function refusedOf(row: Pick<PodRow, 'refused_json'>): RefusedGeneration | null {
   return row.refused_json === null ? null : RefusedGeneration.parse(JSON.parse(row.refused_json));
 }
 
-/** The newest generation that was accepted, whatever has become of it. */
+/** The newest generation that was accepted, including staged and refused ones. */
 export function newestOf(row: PodRow): { generation: number; spec_hash: string } {
   return stagedOf(row) ?? refusedOf(row) ?? row;
 }
 
-/** Whether a newer generation waits until it is ready: there is something that it should not put at risk. */
+/** True if a newer generation must be staged because a container exists that it could put at risk. */
 export function mustStage(row: PodRow): boolean {
-  const underWay = row.staged_json !== null || row.fallback_json !== null;
-  return underWay || (row.container_id !== null && REBOOTABLE_PHASES.includes(row.phase));
+  const isChanging = row.staged_json !== null || row.fallback_json !== null;
+  return isChanging || (row.container_id !== null && REBOOTABLE_PHASES.includes(row.phase));
 }
 
-/** A newer generation to prepare; one that was being prepared is given up for it. */
+/** Stages a newer generation in place of one that is staged already. */
 export function stagePatch(generation: number, content: PodContent) {
   const staged: StagedGeneration = {
     ...content,
@@ -63,12 +62,12 @@ export function stagePatch(generation: number, content: PodContent) {
   return { staged_json: JSON.stringify(staged), refused_json: null };
 }
 
-/** The staged generation was given up before anything was stopped for it. */
+/** Refuses the staged generation. Its predecessor still runs. */
 export function refuseStagedPatch(staged: StagedGeneration, cause: Cause) {
   return { staged_json: null, refused_json: refusal(staged, cause) };
 }
 
-/** The staged generation becomes the present one. A pod that rests has nothing that is worth returning to. */
+/** Makes the staged generation the present one. A pod in a resting phase has no working generation to fall back to. */
 export function switchPatch(
   row: PodRow,
   staged: StagedGeneration,
@@ -93,7 +92,7 @@ export function switchPatch(
   };
 }
 
-/** The fallback becomes the present one again. What became of a still newer generation stays as it is. */
+/** Makes the fallback the present generation again. A staged or refused generation is left unchanged. */
 export function rollBackPatch(row: PodRow, fallback: FallbackGeneration, cause: Cause) {
   return {
     ...presentPatch(row, fallback),
@@ -102,10 +101,10 @@ export function rollBackPatch(row: PodRow, fallback: FallbackGeneration, cause: 
   };
 }
 
-/** The present generation has proved itself; a newer one that was given up stays so. */
+/** Drops the fallback. A refused generation is left unchanged. */
 export const COMMIT_PATCH = { fallback_json: null };
 
-/** Another container is wanted, which answers a reboot that was still waiting. */
+/** The new container also completes a pending reboot. */
 function presentPatch(
   row: PodRow,
   to: PodContent & Pick<PodRow, 'generation' | 'image_id' | 'image_digest'>,
@@ -135,17 +134,16 @@ function refusal(
   return JSON.stringify(refused);
 }
 
-/** The present generation, and those before and after it. */
+/** The present generation, the staged one and the fallback. */
 export function partsOf(row: PodRow): (PodRow | StagedGeneration | FallbackGeneration)[] {
   return [row, stagedOf(row), fallbackOf(row)].filter((part) => part !== null);
 }
 
-/** Every spec that leases are held for. */
+/** Specs for which leases are held. */
 export function specsInUse(row: PodRow): PodSpec[] {
   return partsOf(row).map(specOf);
 }
 
-/** The change as the wire shows it. */
 export function changeOf(row: PodRow): PodChange | null {
   const staged = stagedOf(row);
   if (staged !== null) {

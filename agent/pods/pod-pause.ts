@@ -1,7 +1,4 @@
-/**
- * What restores need of pods: have one stand still while its tree is exchanged, as long as its row of operations says so,
- * and see it run again (agent reference 14).
- */
+/** Pauses a pod while a restore exchanges its data, and reports whether the pod runs again. */
 import { type ContainerState, EngineError } from '../containers/engine/engine.ts';
 import type { EngineHealth } from '../containers/engine/engine-health.ts';
 import { podLabels } from '../containers/engine/labels.ts';
@@ -11,14 +8,14 @@ import type { PodRecords } from './pod-records.ts';
 import type { PodSupervisor } from './pod-worker.ts';
 
 /**
- * - `running`: a container of it runs, and nothing is under way; `stopped`: nothing of it runs, nor will by itself
- * - `moving`: something is under way; `failed`: it rests; `gone`: it is removed, or being removed
+ * - `running`: its container runs and no step is in progress; `stopped`: no container runs or will be started
+ * - `moving`: a step is in progress; `failed`: the pod is in a resting phase; `gone`: it is removed or being removed
  * - `unknown`: the engine does not answer
  */
 export type PodRunState = 'running' | 'stopped' | 'moving' | 'failed' | 'gone' | 'unknown';
 
 export type PodPause = {
-  /** Has the pod looked at: whether it is held follows from the rows of operations (`holdsPod`). */
+  /** Wakes the pod's worker. Rows of operations decide whether the pod is paused. */
   wake(podId: string): void;
   runStateOf(podId: string): Promise<PodRunState>;
 };
@@ -48,7 +45,7 @@ export function createPodPause(deps: {
       if (containers === null) return 'unknown';
       const row = records.get(podId);
       if (row === null || row.desired === 'removed') return 'gone';
-      // A step under way may yet start it; the next one sees that it is held.
+      // The step in progress may still start the container; the next plan sees the pause.
       if (!supervisor.isIdle(podId)) return 'moving';
       if (containers.some(isAlive)) return row.phase === 'running' ? 'running' : 'moving';
       if (isPaused(podId)) return 'stopped';

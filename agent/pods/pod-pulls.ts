@@ -1,4 +1,4 @@
-/** The pulls of pods: how far the present one is, and what the last one came to. In memory only. */
+/** Progress of each pod's current pull and result of its last one. In memory only. */
 import { MAX_WAIT_MS } from '#shared/api/agent/bounds.ts';
 import type { FinishedPull, PullProgress } from '#shared/api/agent/images.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -10,7 +10,7 @@ export type PodPulls = ReturnType<typeof createPodPulls>;
 export function createPodPulls(deps: {
   clock: Clock;
   livePods(): readonly string[];
-  /** A pull has brought so many bytes. */
+  /** Called after a complete pull with the number of bytes received. */
   onPulled?(bytes: number): void;
 }) {
   const { clock } = deps;
@@ -28,7 +28,7 @@ export function createPodPulls(deps: {
     finished.set(podId, done);
   }
 
-  /** Null for a pull that was ended before its end, or that brought nothing. */
+  /** Null for a pull that was aborted or received no bytes. */
   function resultOf({ startMs, startBytes, progress }: Pull): FinishedPull | null {
     const { layers, layers_done, layers_total, bytes_done, bytes_total } = progress;
     if (layers_done < layers_total || bytes_done <= startBytes) return null;
@@ -42,14 +42,14 @@ export function createPodPulls(deps: {
   }
 
   return {
-    /** `progress` null: there is no pull any more, however it went. */
+    /** Records progress; null ends the pull, whether it succeeded or failed. */
     note(podId: string, progress: PullProgress | null): void {
       if (progress === null) {
         end(podId);
         return;
       }
       const before = present.get(podId);
-      // Without layers it waits for its turn or for the registry.
+      // Without layers the pull waits for a free slot or for the registry.
       const hasBegun = before !== undefined && before.progress.layers_total > 0;
       const start = hasBegun
         ? before

@@ -1,4 +1,4 @@
-/** The only writer of pod rows: checks each move, keeps times, conditions and the event log in step. */
+/** The only writer of pod rows. Checks each transition and updates times, conditions and the event log. */
 import { ZodError } from 'zod';
 import type { PodView } from '#shared/api/agent/pod.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -8,16 +8,16 @@ import { createPodStore, type PodRow } from './pod.store.ts';
 import { changeOf } from './pod-generations.ts';
 import { conditionsOf } from './pod-row.ts';
 
-type Kept = 'id' | 'phase_since_ms' | 'conditions_json' | 'created_ms' | 'updated_ms';
-export type PodPatch = Partial<Omit<PodRow, Kept>>;
+type Managed = 'id' | 'phase_since_ms' | 'conditions_json' | 'created_ms' | 'updated_ms';
+export type PodPatch = Partial<Omit<PodRow, Managed>>;
 
 export type PodRecords = ReturnType<typeof createPodRecords>;
 
-/** Reads and writes happen without an await in between, so nobody can change a row under the other's hands. */
+/** There is no await between a read and its write, so concurrent callers cannot overwrite each other. */
 export function createPodRecords(ports: {
   database: DatabaseSync;
   clock: Clock;
-  /** Called with every row written, inside the transaction. */
+  /** Called after each write of a row, inside the transaction. */
   onWrite(): void;
 }) {
   const { database, clock } = ports;
@@ -37,7 +37,7 @@ export function createPodRecords(ports: {
     return row;
   }
 
-  /** Inside a transaction of the caller's. */
+  /** Call inside a transaction. */
   function apply(id: string, decide: (row: PodRow) => PodPatch | null): PodRow | null {
     const before = pods.get(id);
     const patch = before === null ? null : decide(before);
@@ -45,7 +45,7 @@ export function createPodRecords(ports: {
   }
 
   return {
-    /** Null when there is none, or none that can be read: a corrupt row is nobody's to work on. */
+    /** Null if there is no row or the row is corrupt. */
     get: (id: string) => unlessCorrupt(() => pods.get(id)),
     isCorrupt: pods.isCorrupt,
     list: pods.list,
@@ -54,10 +54,10 @@ export function createPodRecords(ports: {
     countLive: pods.countLive,
     events: pods.events,
     transaction: <T>(body: () => T) => inTransaction(database, body),
-    /** Inserts a row that is not there yet; inside a transaction of the caller's. */
+    /** Inserts a new row. Call inside a transaction. */
     insert: (row: PodRow) => write(null, row),
     apply,
-    /** `decide` gives the changes to the row as it is now, or null to leave it; null when nothing was written. */
+    /** Applies the patch that `decide` returns for the current row. Returns null if nothing was written. */
     change: (id: string, decide: (row: PodRow) => PodPatch | null) =>
       inTransaction(database, () => apply(id, decide)),
     dropTombstones: pods.dropTombstones,
@@ -73,10 +73,9 @@ function unlessCorrupt<T>(read: () => T): T | null {
   }
 }
 
-// MERGED agent/pods/pod-records.ts: What is in place for a pod, derived from its row (agent reference 4). Pure.
 export type Condition = PodView['conditions'][number];
 
-/** The conditions of `row`; one whose status is as in `before` keeps its time. */
+/** Derives the conditions of `row`. A condition whose status did not change keeps its transition time. */
 export function deriveConditions(row: PodRow, before: readonly Condition[]): Condition[] {
   const alive = row.phase !== 'removed';
   const change = changeOf(row);

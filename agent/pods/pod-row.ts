@@ -1,4 +1,4 @@
-/** A pod as the agent works with it: its row with the spec and the structured columns read. Pure. */
+/** Parses the JSON columns of a pod's row and derives ports, hashes and names from its spec. Pure. */
 import { createHash } from 'node:crypto';
 import type { z } from 'zod';
 import { PodSpec, PodView } from '#shared/api/agent/pod.ts';
@@ -7,28 +7,26 @@ import type { PodRow } from './pod.store.ts';
 export type LastExit = NonNullable<PodView['last_exit']>;
 export type PortMapping = { internal: number; host: number };
 
-/** Inside every pod the port of SSH. */
+/** SSH port inside every pod. */
 export const SSH_PORT = 22;
 
 const Conditions = PodView.shape.conditions;
 const LastExit = PodView.shape.last_exit;
 
-/** The spec of a row. Throws ZodError when it is corrupt. */
+/** Throws ZodError if the row is corrupt. */
 export function specOf(row: Pick<PodRow, 'spec_json'>): PodSpec {
   return PodSpec.parse(JSON.parse(row.spec_json));
 }
 
-/** How the last container of the pod ended, if one has. */
 export function lastExitOf(row: PodRow): LastExit | null {
   return row.last_exit_json === null ? null : LastExit.parse(JSON.parse(row.last_exit_json));
 }
 
-/** The conditions as they were last saved. */
 export function conditionsOf(row: PodRow): z.output<typeof Conditions> {
   return Conditions.parse(JSON.parse(row.conditions_json));
 }
 
-/** Those of the leased ports that the present generation asks for: others wait for a change to end. */
+/** Leased ports that the present generation uses. During a change, more ports are leased. */
 export function servedPorts(
   row: Pick<PodRow, 'spec_json'>,
   leased: readonly PortMapping[],
@@ -37,7 +35,7 @@ export function servedPorts(
   return leased.filter(({ internal }) => wanted.includes(internal));
 }
 
-/** Those that the engine publishes: the SSH gateway listens on SSH's itself, unless the pod opts out. */
+/** Ports that the engine publishes. The SSH gateway serves the SSH port unless the pod runs its own server. */
 export function publishedPorts(
   row: Pick<PodRow, 'spec_json'>,
   leased: readonly PortMapping[],
@@ -46,14 +44,13 @@ export function publishedPorts(
   return servedPorts(row, leased).filter(({ internal }) => !isGatewayPort(spec, internal));
 }
 
-/** Whether the SSH gateway serves this port of a pod. */
 export function isGatewayPort(spec: PodSpec, internal: number): boolean {
   return internal === SSH_PORT && !spec.publish_own_sshd;
 }
 
 /**
- * Equal for equal content, however its members were ordered. No volumes hash as before there were any, and a name that
- * nothing depends on makes no other pod.
+ * Equal for equal content, whatever the order of members. An empty list of volumes and the template's name are left out,
+ * so that specs of earlier versions keep their hashes.
  */
 export function specHash(spec: PodSpec): string {
   const { volumes, template: _, ...rest } = spec;
@@ -61,14 +58,13 @@ export function specHash(spec: PodSpec): string {
 }
 
 /**
- * What a container was made from: the spec and the host ports. Carried by its label, so that an agent
- * that was killed between two steps knows whether the container it finds is the one it wants.
+ * Hash of the spec and the host ports from which a container was created. It is the container's label, so that an agent
+ * that was killed between two steps recognizes its container.
  */
 export function launchHash(hashOfSpec: string, ports: readonly PortMapping[]): string {
   return sha256(canonicalJson({ spec: hashOfSpec, ports }));
 }
 
-/** The name of the container of one generation. */
 export function containerName(podId: string, generation: number): string {
   return `pod-${podId}-g${generation}`;
 }
@@ -91,10 +87,9 @@ function sha256(text: string): string {
   return createHash('sha256').update(text).digest('hex');
 }
 
-/** What a generation asks for. */
 export type PodContent = Pick<PodRow, 'spec_json' | 'spec_hash'>;
 
-/** A pod that nothing was done for yet. */
+/** Row of a new pod in phase `pending`. */
 export function newPodRow(
   id: string,
   generation: number,

@@ -1,4 +1,4 @@
-/** The effects of a plan's steps, each of which may be cut off anywhere and run again. */
+/** Executes the steps of a plan. Each step may be interrupted anywhere and run again. */
 import type { ContainerState } from '../containers/engine/engine.ts';
 import { afterExit, afterFailure } from './backoff.ts';
 import { createChangeSteps } from './change-steps.ts';
@@ -9,9 +9,9 @@ import { specOf } from './pod-row.ts';
 import {
   createCommit,
   LAUNCH_STAGES,
-  LOOK,
   type Outcome,
   outcomeOf,
+  RELIST,
   runningPatch,
   type StepPorts,
 } from './step-ports.ts';
@@ -41,7 +41,7 @@ export function createPodSteps(deps: StepPorts) {
       if (container.status === 'running') await engine.stopContainer(container.id, grace);
       await engine.removeContainer(container.id);
     }
-    return LOOK;
+    return RELIST;
   }
 
   async function finishRemoval(row: PodRow): Promise<Outcome> {
@@ -60,14 +60,14 @@ export function createPodSteps(deps: StepPorts) {
 
   async function stopForReboot(row: PodRow, container: ContainerState): Promise<Outcome> {
     await engine.stopContainer(container.id, specOf(row).stop_grace_seconds);
-    return LOOK;
+    return RELIST;
   }
 
-  /** Written first, so that its end is no failure of the pod's: from `pending` it is simply started again. */
+  /** Writes the row first, so that the exit does not count as a failure: from `pending` the pod is started again. */
   async function stopForPause(row: PodRow, container: ContainerState): Promise<Outcome> {
     commit(row, (now) => (now.phase === 'running' ? { phase: 'pending' } : null));
     await engine.stopContainer(container.id, specOf(row).stop_grace_seconds);
-    return LOOK;
+    return RELIST;
   }
 
   function beginReboot(row: PodRow, container: ContainerState): Outcome {

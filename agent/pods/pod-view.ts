@@ -1,4 +1,4 @@
-/** A pod's row as the wire shows it. Pure. */
+/** Converts a pod's row to the wire format. Pure. */
 
 import type { FinishedPull, PullProgress } from '#shared/api/agent/images.ts';
 import type { NotebookView } from '#shared/api/agent/notebook.ts';
@@ -8,28 +8,28 @@ import { changeOf, newestOf } from './pod-generations.ts';
 import { conditionsOf, lastExitOf, type PortMapping, servedPorts, specOf } from './pod-row.ts';
 import type { SshView } from './pod-ssh.ts';
 
-/** What an image that is built here is called to the outside. */
+/** Image reference shown for a pod that is built from a Dockerfile. */
 const DOCKERFILE = 'dockerfile';
 
 export type ViewFacts = {
   executorId: string;
-  /** Leased; those that only another generation asks for are not shown. */
+  /** Leased ports. Ports that only another generation uses are not shown. */
   ports: readonly PortMapping[];
   gpuUuids: readonly string[];
   simulated: boolean;
   pull: PullProgress | null;
   lastPull: FinishedPull | null;
-  /** Why the engine does not answer; null while it does. */
+  /** Error of the engine while it does not answer; otherwise null. */
   engineAway: string | null;
-  /** How full its disk is, where that is measured. */
+  /** Null if disk use is not measured. */
   disk: PodCondition | null;
-  /** How its real GPUs are. */
+  /** Null for a pod without real GPUs. */
   gpuHealth: PodCondition | null;
   ssh: SshView;
   notebook: NotebookView | null;
 };
 
-/** While the engine is away the phase is the last one known: nothing is declared dead. */
+/** While the engine is away, the view shows the last known phase. */
 export function podView(row: PodRow, facts: ViewFacts): PodView {
   const away = facts.engineAway !== null && row.phase !== 'removed' && row.reason === null;
   const spec = specOf(row);

@@ -1,4 +1,4 @@
-/** One pod's worker: looks, plans, does one step, and again until there is nothing left to do. Strictly serial. */
+/** Workers of pods. Each lists its containers, plans, runs one step and repeats until nothing is left to do. */
 import type { ContainerState } from '../containers/engine/engine.ts';
 import { podLabels } from '../containers/engine/labels.ts';
 import type { PortService } from '../leases/port.service.ts';
@@ -8,10 +8,10 @@ import { planPod } from './pod.plan.ts';
 import type { PodRow } from './pod.store.ts';
 import type { PodPatch } from './pod-records.ts';
 import type { PodSteps } from './pod-steps.ts';
-import { createPreparation, type PreparationPorts } from './staged-image.ts';
+import { createStagedImage, type StagedImagePorts } from './staged-image.ts';
 import { type Failure, failureOf, type StepKind } from './step-failure.ts';
 
-export type WorkerPorts = PreparationPorts & {
+export type WorkerPorts = StagedImagePorts & {
   executorId: string;
   ports: PortService;
   steps: PodSteps;
@@ -20,13 +20,13 @@ export type WorkerPorts = PreparationPorts & {
 
 export type PodWorker = ReturnType<typeof createPodWorker>;
 
-/** No pod needs more steps in a row; one that does waits for the next wake, so it cannot spin. */
+/** A run ends after this many steps and waits for the next wake, so that a worker cannot spin. */
 const MAX_STEPS_PER_RUN = 32;
-const LOOK_AGAIN_MS = 500;
-/** Host ports found taken in a row before the pod backs off. */
+const RECHECK_MS = 500;
+/** Consecutive port conflicts before the pod backs off. */
 const MAX_PORT_CONFLICTS = 5;
 
-/** Sleeps until woken; wakes itself when a retry falls due. */
+/** Sleeps until woken, and wakes itself when a retry is due. Steps of one pod never run concurrently. */
 export function createPodWorker(podId: string, deps: WorkerPorts) {
   const { health, records, ports, steps, clock, log } = deps;
   let woken = false;
@@ -34,7 +34,7 @@ export function createPodWorker(podId: string, deps: WorkerPorts) {
   let running: Promise<void> | null = null;
   let timer = new AbortController();
   let interruption = new AbortController();
-  const preparation = createPreparation(podId, deps, wake);
+  const stagedImage = createStagedImage(podId, deps, wake);
 
   function wake(): void {
     woken = true;
@@ -56,7 +56,7 @@ export function createPodWorker(podId: string, deps: WorkerPorts) {
         await runSteps();
       } catch (error) {
         log.error({ err: error, pod_id: podId }, 'pod worker failed');
-        wakeAt(clock.now() + LOOK_AGAIN_MS);
+        wakeAt(clock.now() + RECHECK_MS);
       }
     }
     running = null;
@@ -71,7 +71,7 @@ export function createPodWorker(podId: string, deps: WorkerPorts) {
         observed ??= await health.listContainers(podLabels(deps.executorId, podId));
         const row = records.get(podId);
         if (row === null) return;
-        if (!stopping) preparation.follow(row);
+        if (!stopping) stagedImage.follow(row);
         const step = planPod(row, observed, deps.factsOf(row));
         if (step.kind === 'wait') {
           if (step.untilMs !== null) wakeAt(step.untilMs);
@@ -83,15 +83,15 @@ export function createPodWorker(podId: string, deps: WorkerPorts) {
         observed = outcome.observed;
       } catch (error) {
         observed = null;
-        // An interrupted step has not failed: something newer is wanted.
+        // An interrupted step has not failed: the row has changed.
         if (signal.aborted) continue;
-        const goOn = handle(failureOf(doing, error), doing);
-        if (!goOn) return;
+        const canContinue = handle(failureOf(doing, error), doing);
+        if (!canContinue) return;
       }
     }
   }
 
-  /** Books a failure; true when the worker may go on at once. */
+  /** Records a failure. Returns true if the worker may continue at once. */
   function handle(failure: Failure, step: StepKind): boolean {
     log.warn(
       { pod_id: podId, step, failure: failure.kind, detail: failure.message },
@@ -101,8 +101,8 @@ export function createPodWorker(podId: string, deps: WorkerPorts) {
       case 'engine_away':
         health.lost(failure.message);
         return false;
-      case 'look_again':
-        wakeAt(clock.now() + LOOK_AGAIN_MS);
+      case 'recheck':
+        wakeAt(clock.now() + RECHECK_MS);
         return false;
       case 'name_taken':
         records.change(podId, (row) => rest(row, 'quarantined', 'NameTaken', failure.message));
@@ -128,7 +128,7 @@ export function createPodWorker(podId: string, deps: WorkerPorts) {
       return rest(row, 'failed', failure.reason, failure.message);
     }
     const patch = afterFailure(row, failure, { nowMs: clock.now(), random: deps.random });
-    // Not found at create: the image has been removed, so it has to be looked for again.
+    // Not found at create: the image was removed and must be pulled again.
     return failure.reason === 'ImageNotFound' && step === 'create'
       ? { ...patch, image_id: null }
       : patch;
@@ -169,27 +169,26 @@ export function createPodWorker(podId: string, deps: WorkerPorts) {
 
   return {
     wake,
-    /** Ends a pull under way and looks again: something newer is wanted of this pod. */
+    /** Aborts a pull in progress and plans again, because the row has changed. */
     interrupt(): void {
       interruption.abort();
       interruption = new AbortController();
       wake();
     },
     isIdle: () => running === null,
-    /** Ends a pull, lets any other step finish, and does nothing more. */
+    /** Aborts a pull, waits for any other step to finish, and stops. */
     async stop(): Promise<void> {
       stopping = true;
       timer.abort();
       interruption.abort();
-      await Promise.all([running, preparation.stop()]);
+      await Promise.all([running, stagedImage.stop()]);
     },
   };
 }
 
-// MERGED agent/pods/pod-worker.ts: The workers of all pods: one per pod that is not gone, made when it is first needed.
 export type PodSupervisor = ReturnType<typeof createPodSupervisor>;
 
-/** After `stop` every wake is ignored. */
+/** Owns one worker per pod, created when first needed. After `stop` every wake is ignored. */
 export function createPodSupervisor(ports: WorkerPorts) {
   const workers = new Map<string, PodWorker>();
   let stopped = false;
@@ -201,16 +200,15 @@ export function createPodSupervisor(ports: WorkerPorts) {
   }
 
   return {
-    /** Looks at the pod soon. */
     wake(podId: string): void {
       if (!stopped) workerOf(podId).wake();
     },
-    /** The same, ending a pull under way first. */
+    /** Aborts a pull in progress and wakes the worker. */
     interrupt(podId: string): void {
       if (!stopped) workerOf(podId).interrupt();
     },
     isIdle: (podId: string) => workers.get(podId)?.isIdle() ?? true,
-    /** Drops the workers of pods that are gone. */
+    /** Drops idle workers of pods that are not in `podIds`. */
     retain(podIds: ReadonlySet<string>): void {
       for (const [podId, worker] of workers) {
         if (!podIds.has(podId) && worker.isIdle()) workers.delete(podId);

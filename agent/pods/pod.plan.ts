@@ -1,4 +1,4 @@
-/** What to do next for a pod, given its row and its containers (agent reference 5). Pure. */
+/** Plans the next step for a pod from its row and its containers. Pure. */
 import type { ContainerState } from '../containers/engine/engine.ts';
 import {
   causeOfExit,
@@ -18,38 +18,38 @@ import { lastExitOf } from './pod-row.ts';
 import { planTrial } from './trial.plan.ts';
 
 export type Step =
-  /** Nothing to do before `untilMs`; null: until something happens. */
+  /** Nothing to do before `untilMs`, or before the next wake if null. */
   | { kind: 'wait'; untilMs: number | null }
   | { kind: 'pull' }
   | { kind: 'create' }
   | { kind: 'start'; container: ContainerState }
-  /** The wanted container runs and the row does not say so. */
+  /** The wanted container runs; record it. */
   | { kind: 'adopt'; container: ContainerState }
   | { kind: 'record_exit'; container: ContainerState; cause: ExitCause }
-  /** The container of a pod that should run is gone. */
+  /** The container of a pod that should run has vanished. */
   | { kind: 'record_lost' }
-  /** It runs, and its network was taken from it. */
+  /** The container runs without its network. */
   | { kind: 'rejoin_network'; container: ContainerState }
   | { kind: 'begin_reboot'; container: ContainerState }
   | { kind: 'stop_for_reboot'; container: ContainerState }
-  /** It is to stand still, or a restore is about to exchange its tree. */
+  /** The pod is stopped by its owner or paused for a restore. */
   | { kind: 'stop_for_pause'; container: ContainerState }
   | { kind: 'finish_reboot'; container: ContainerState }
   | { kind: 'remove_containers'; containers: readonly ContainerState[] }
-  /** Give up ports and GPUs that no generation asks for. */
+  /** Release ports and GPUs that no generation uses. */
   | { kind: 'release_leases' }
-  /** Make the staged generation, whose image is there, the present one. */
+  /** Make the staged generation, whose image is present, the present generation. */
   | { kind: 'switch' }
   | { kind: 'stop_fallback'; container: ContainerState }
-  /** The present generation has proved itself: nothing is kept beside it. */
+  /** The present generation works: drop the fallback. */
   | { kind: 'commit_change' }
-  /** Make the fallback the present generation again; the row's own reason is the cause where none is given. */
+  /** Make the fallback the present generation again. A null cause means the row's reason. */
   | { kind: 'roll_back'; cause: Cause | null }
   | { kind: 'finish_removal' };
 
 const FOREVER: Step = { kind: 'wait', untilMs: null };
 
-/** `containers` are all of this pod, as just observed. */
+/** `containers` are all containers of the pod. */
 export function planPod(
   row: PodRow,
   containers: readonly ContainerState[],
@@ -70,14 +70,13 @@ export function planPod(
   return container === undefined ? planLaunch(row) : planContainer(row, container, facts);
 }
 
-/** Whatever else is wanted waits until it may run again. */
 function planPause(containers: readonly ContainerState[]): Step {
   const container = containers.find(isAlive);
   return container === undefined ? FOREVER : { kind: 'stop_for_pause', container };
 }
 
 function planRemoval(row: PodRow, containers: readonly ContainerState[], nowMs: number): Step {
-  // A create that was cut off by its deadline may still come true after the pod is gone.
+  // A create call that exceeded its deadline may still succeed after the pod was removed.
   if (row.phase === 'removed' && containers.length === 0) return FOREVER;
   if (retryIsAhead(row, nowMs)) return { kind: 'wait', untilMs: row.next_retry_ms };
   return containers.length > 0
@@ -100,14 +99,14 @@ function planContainer(row: PodRow, container: ContainerState, facts: PlanFacts)
     const known = row.phase === 'running' && row.container_id === container.id;
     return known && row.boot_id === facts.bootId ? FOREVER : { kind: 'adopt', container };
   }
-  // Of a generation that has just become the present one again: it was the agent that had stopped it.
+  // In phase `pending` the agent itself stopped the container, as in a rollback.
   if (neverRan(container) || row.phase === 'pending') return { kind: 'start', container };
-  // Recorded already: this is the restart that follows its backoff.
+  // The exit is recorded: this is the restart after its backoff.
   if (lastExitOf(row)?.finished_ms === container.finishedMs) return { kind: 'start', container };
   return { kind: 'record_exit', container, cause: causeOfExit(row, container, facts) };
 }
 
-/** The start time tells a container that was not stopped yet from one that has come back. */
+/** The start time distinguishes a container that was not stopped yet from one that was restarted. */
 function planReboot(row: PodRow, container: ContainerState): Step {
   if (row.phase !== 'rebooting') return { kind: 'begin_reboot', container };
   if (!isAlive(container)) return { kind: 'start', container };

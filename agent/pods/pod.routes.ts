@@ -1,4 +1,4 @@
-/** The routes of pods (design, "The agent's HTTP interface"). */
+/** HTTP routes of pods. */
 import { z } from 'zod';
 import {
   PodId,
@@ -17,7 +17,7 @@ import type { PodService } from './pod.service.ts';
 const params = z.object({ id: PodId });
 const response = { 200: PodView };
 
-/** Signatures and roles are checked by the server's hooks before any of these runs. */
+/** The server's hooks check signatures and roles before any of these handlers runs. */
 export function registerPodRoutes(server: HttpServer, pods: PodService): void {
   server.get('/v1/pods', { schema: { response: { 200: PodList } } }, async () => ({
     pods: pods.list(),

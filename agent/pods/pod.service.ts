@@ -1,4 +1,4 @@
-/** What can be asked of pods: put, get, list, remove, reboot, SSH keys. Intents are durable before they are answered. */
+/** Requests about pods: put, get, list, remove, reboot, stop, SSH keys. Intents are durable before they are answered. */
 
 import type { RegistryAuth } from '#shared/api/agent/images.ts';
 import type { NotebookView } from '#shared/api/agent/notebook.ts';
@@ -24,11 +24,11 @@ import type { Refusal } from './provider-policy.ts';
 
 export type PodService = ReturnType<typeof createPodService>;
 
-/** Live pods on one host; far above what its ports and GPUs allow. */
+/** Limit of live pods on one host. */
 const MAX_PODS = 1_000;
-const CORRUPT_HINT = 'DELETE the pod: what is left of it is removed and its leases are freed.';
+const CORRUPT_HINT = 'DELETE the pod: its remaining objects are removed and its leases are freed.';
 
-/** Every method gives the pod's view and throws ApiError. */
+/** Methods return the pod's view and throw ApiError. */
 export function createPodService(deps: {
   executorId: string;
   records: PodRecords;
@@ -77,14 +77,14 @@ export function createPodService(deps: {
       : new ApiError('pod_not_found', 'There is no such pod on this host');
   }
 
-  /** What the provider has against one pod more. */
-  function crowdedBy(): Refusal | null {
-    const most = deps.host.policy.max_pods;
-    if (most === undefined || records.countLive() < most) return null;
-    return { field: 'pods', rule: 'max_pods', message: `no more than ${most} on this host` };
+  /** Refusal if the provider's limit of pods is reached. */
+  function podLimitRefusal(): Refusal | null {
+    const limit = deps.host.policy.max_pods;
+    if (limit === undefined || records.countLive() < limit) return null;
+    return { field: 'pods', rule: 'max_pods', message: `no more than ${limit} on this host` };
   }
 
-  /** The row and its leases together, or none of it: a refusal leaves nothing behind. */
+  /** Writes the row and its leases in one transaction, so that a refusal leaves nothing behind. */
   function admit(id: string, spec: PodSpec, auth: RegistryAuth | undefined): PodRow {
     const content = { spec_json: JSON.stringify(spec), spec_hash: specHash(spec) };
     return records.transaction(() => {
@@ -94,7 +94,7 @@ export function createPodService(deps: {
       if (present === null && records.countLive() >= MAX_PODS) {
         throw new ApiError('conflict', `This host takes no more than ${MAX_PODS} pods`);
       }
-      const crowded = present === null ? crowdedBy() : null;
+      const crowded = present === null ? podLimitRefusal() : null;
       if (crowded !== null) throw specRefused(crowded);
       const now = clock.now();
       const row =
@@ -104,7 +104,7 @@ export function createPodService(deps: {
       if (row === null) throw new Error('the pod vanished inside a transaction');
       deps.ssh.admit(id);
       if (auth !== undefined) deps.logins.keep(id, spec.generation, auth);
-      // Keys are the renter's, whichever container runs: the newer list counts at once.
+      // SSH keys take effect at once, also while the generation is staged.
       if (row.generation !== spec.generation) deps.ssh.setKeys(row, spec.ssh_public_keys);
       gpuLeases.lease(id, spec.gpu_uuids);
       leasePorts(id, spec.internal_ports);
@@ -112,7 +112,7 @@ export function createPodService(deps: {
     });
   }
 
-  /** Nothing changes, but for a login that is not good any more: the newer one counts from the next pull on. */
+  /** A repeated request changes nothing except the registry login, which the next pull uses. */
   function repeated(row: PodRow, spec: PodSpec, auth: RegistryAuth | undefined): PodView {
     if (auth === undefined || row.desired === 'removed') return viewOf(row);
     checkLogin(spec, auth);
@@ -134,7 +134,7 @@ export function createPodService(deps: {
   }
 
   return {
-    /** Idempotent by generation and content (design, "The agent's HTTP interface"). */
+    /** Creates or changes a pod. Idempotent by generation and content. */
     async put(id: string, { registry_auth: auth, ...spec }: PodPut): Promise<PodView> {
       const present = records.get(id);
       const repeat = present !== null && isRepeat(present, spec.generation, specHash(spec));
@@ -146,22 +146,18 @@ export function createPodService(deps: {
       supervisor.interrupt(id);
       return viewOf(row);
     },
-    /** The verdict on a pod that would be new: nothing is stored, leased or launched. */
+    /** Checks the spec of a new pod without storing, leasing or launching anything. */
     explain(spec: PodSpec): PodVerdict {
-      const crowded = crowdedBy();
+      const crowded = podLimitRefusal();
       const refusals = [...refusalsOf(spec, deps.host), ...(crowded === null ? [] : [crowded])];
       return { accepted: refusals.length === 0, refusals };
     },
     get: (id: string): PodView => viewOf(find(id)),
-    /** All but the removed, oldest first. */
-    list: (): PodView[] =>
-      records
-        .list()
-        .filter((row) => row.phase !== 'removed')
-        .map(viewOf),
-    /** The last moves of a pod, oldest first. */
+    /** Pods that are not removed, oldest first. */
+    list: (): PodView[] => records.live().map(viewOf),
+    /** The last transitions of a pod, oldest first. */
     events: (id: string) => records.events(find(id).id),
-    /** Begins the removal, also of what the store has lost; repeating it is harmless, also after its end. */
+    /** Begins the removal, also of a pod that the store has lost. Idempotent. */
     async remove(id: string): Promise<PodView> {
       const row = records.get(id) ?? (await deps.lost.beginRemoval(id));
       if (row === null) throw missing(id);
@@ -177,7 +173,7 @@ export function createPodService(deps: {
       supervisor.interrupt(id);
       return viewOf(going ?? row);
     },
-    /** In force at once for new logins, sessions of keys left out end; repeating it is harmless. */
+    /** Replaces the SSH keys. They apply to new logins at once; sessions of removed keys end. Idempotent. */
     putSshKeys(id: string, keys: readonly string[]): PodView {
       const row = find(id);
       if (row.desired === 'removed') {
@@ -187,7 +183,7 @@ export function createPodService(deps: {
       deps.ssh.publish();
       return viewOf(row);
     },
-    /** Stops the container and keeps it with all its data, or starts it again; repeating it is harmless. */
+    /** Stops the container and keeps it with its data, or starts it again. Idempotent. */
     setStopped(id: string, stopped: boolean): PodView {
       const row = find(id);
       if (row.desired === 'removed') {
@@ -197,7 +193,7 @@ export function createPodService(deps: {
       supervisor.interrupt(id);
       return viewOf(wanted ?? row);
     },
-    /** `count` is the number of reboots asked for so far, this one included: a repeat is no second reboot. */
+    /** `count` is the number of reboots requested so far, including this one, so that a repeat does not reboot twice. */
     reboot(id: string, count: number): PodView {
       const row = find(id);
       if (count <= row.reboots_requested) return viewOf(row);
@@ -207,16 +203,16 @@ export function createPodService(deps: {
       if (!REBOOTABLE_PHASES.includes(row.phase)) {
         throw new ApiError('pod_state_conflict', `A pod that is ${row.phase} cannot be rebooted`);
       }
-      // A change under way restarts the pod anyway.
-      const answered = row.fallback_json === null ? {} : { reboots_done: count };
-      const wanted = records.change(id, () => ({ reboots_requested: count, ...answered }));
+      // A change in progress restarts the pod anyway.
+      const completed = row.fallback_json === null ? {} : { reboots_done: count };
+      const wanted = records.change(id, () => ({ reboots_requested: count, ...completed }));
       supervisor.wake(id);
       return viewOf(wanted ?? row);
     },
   };
 }
 
-/** True when there is nothing to change; throws when the request contradicts what is stored. */
+/** True if there is nothing to change. Throws if the request contradicts the stored generation. */
 function isRepeat(row: PodRow, generation: number, hash: string): boolean {
   const newest = newestOf(row);
   if (newest.generation === generation && newest.spec_hash === hash) return true;
@@ -231,12 +227,12 @@ function isRepeat(row: PodRow, generation: number, hash: string): boolean {
   throw new ApiError('conflict', message);
 }
 
-/** Prepared beside what runs; where nothing does it replaces the pod's content at once. */
+/** Stages the generation if a container exists, otherwise replaces the pod's content at once. */
 function newerGeneration(row: PodRow, spec: PodSpec, content: PodContent): PodPatch {
   return mustStage(row) ? stagePatch(spec.generation, content) : nextGeneration(row, spec, content);
 }
 
-/** A new generation replaces the container, which answers a reboot that was still waiting. */
+/** A new generation replaces the container, which also completes a pending reboot. */
 function nextGeneration(row: PodRow, spec: PodSpec, content: PodContent): PodPatch {
   return {
     ...content,

@@ -1,15 +1,14 @@
-/** Phases of a pod and the moves between them, as data (agent reference 4). Pure. */
+/** Phases of a pod and the transitions between them; README.md in this folder has the diagram. Pure. */
 import type { PodPhase } from '#shared/api/agent/pod.ts';
 
-const GIVEN_UP = ['failed', 'quarantined', 'removing'] as const;
-/** Where whatever is under way may come to. */
-const ENDS = ['backoff', ...GIVEN_UP] as const;
-/** With the image at hand. */
+const INACTIVE = ['failed', 'quarantined', 'removing'] as const;
+/** Phases that every active phase may enter. */
+const ENDS = ['backoff', ...INACTIVE] as const;
+/** Phases after the image is present. */
 const LAUNCH = ['creating', 'starting', 'running'] as const;
 
 /**
- * Every move there is. `pending` is entered again by a new generation, and by a pod whose image or
- * container has vanished.
+ * All transitions. A pod returns to `pending` for a new generation, and if its image or container has vanished.
  */
 export const MOVES: Record<PodPhase, readonly PodPhase[]> = {
   pending: ['pulling', 'building', ...LAUNCH, ...ENDS],
@@ -19,19 +18,19 @@ export const MOVES: Record<PodPhase, readonly PodPhase[]> = {
   starting: ['pending', 'creating', 'running', 'rebooting', ...ENDS],
   running: ['pending', 'rebooting', ...ENDS],
   rebooting: ['pending', ...LAUNCH, ...ENDS],
-  backoff: ['pending', 'pulling', 'building', ...LAUNCH, 'rebooting', ...GIVEN_UP],
+  backoff: ['pending', 'pulling', 'building', ...LAUNCH, 'rebooting', ...INACTIVE],
   removing: ['removed'],
   removed: [],
   failed: ['pending', 'removing'],
   quarantined: ['pending', 'removing'],
 };
 
-/** Staying where one is counts as a move. */
+/** Staying in a phase is always allowed. */
 export function mayMove(from: PodPhase, to: PodPhase): boolean {
   return from === to || MOVES[from].includes(to);
 }
 
-/** Phases that nothing but a new request leads out of. */
+/** Phases that only a new request ends. */
 export const RESTING_PHASES: readonly PodPhase[] = ['failed', 'quarantined', 'removed'];
 
 /** Phases in which a container exists that can be stopped and started. */

@@ -1,9 +1,9 @@
-/** All queries on the tables pods and pod_events. */
+/** Queries on the tables pods and pod_events, and the schemas of their columns. */
 import { z } from 'zod';
 import { DESIRED_STATES, POD_PHASES, PodSpec, PodView, ReasonCode } from '#shared/api/agent/pod.ts';
 import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
 
-/** Text that holds what `schema` describes: a row that parses can be worked with. */
+/** JSON text that matches `schema`. */
 export const jsonOf = (schema: z.ZodType) =>
   z.string().refine((text) => holds(text, schema), 'Corrupt');
 
@@ -15,27 +15,27 @@ const content = {
   image_digest: z.string().nullable(),
 };
 
-/** A newer generation in preparation. With an image it may take the present one's place. */
+/** A newer generation whose image is being fetched. With an image it may become the present generation. */
 export const StagedGeneration = z.object({
   ...content,
-  /** Pulls in a row that failed; reason and message are the last one's. */
+  /** Consecutive failed pulls; reason and message are those of the last. */
   attempts: z.int(),
   reason: ReasonCode.nullable(),
   message: z.string(),
 });
 export type StagedGeneration = z.output<typeof StagedGeneration>;
 
-/** The last generation that was known to run. Its container is stopped and kept. */
+/** The last generation that ran. Its container is stopped and kept. */
 export const FallbackGeneration = z.object({
   ...content,
-  /** When it was stopped in favour of the present one; wall clock. */
+  /** Wall-clock time at which it was stopped in favour of the present generation. */
   since_ms: z.int(),
-  /** A login worked then: it has to work again. */
+  /** An SSH login worked then, so it must work in the new generation too. */
   login_worked: z.boolean(),
 });
 export type FallbackGeneration = z.output<typeof FallbackGeneration>;
 
-/** A newer generation that was given up, and why. */
+/** A newer generation that failed, with the reason. */
 export const RefusedGeneration = z.object({
   generation: z.int(),
   spec_hash: z.string(),
@@ -56,7 +56,7 @@ function holds(text: string, schema: z.ZodType): boolean {
 export const PodRow = z.object({
   id: z.string(),
   desired: z.enum(DESIRED_STATES),
-  /** 1: it is to stand still, whatever else is wanted of it. */
+  /** 1: stopped by its owner; no container runs. */
   stopped: z.union([z.literal(0), z.literal(1)]),
   phase: z.enum(POD_PHASES),
   phase_since_ms: z.int(),
@@ -77,7 +77,7 @@ export const PodRow = z.object({
   reboots_done: z.int(),
   reboot_target: z.int(),
   reboot_from_ms: z.int(),
-  /** The host's boot in which its container was last started; empty before the first start. */
+  /** Id of the host's boot in which the container was last started; empty before the first start. */
   boot_id: z.string(),
   last_exit_json: jsonOf(PodView.shape.last_exit).nullable(),
   conditions_json: jsonOf(PodView.shape.conditions),
@@ -91,14 +91,13 @@ export type PodRow = z.output<typeof PodRow>;
 
 export type PodStore = ReturnType<typeof createPodStore>;
 
-/** Events kept per pod; older ones are dropped as new ones come. */
+/** Events retained per pod. */
 const MAX_EVENTS_PER_POD = 100;
-/** Rows of removed pods kept, newest first. */
+/** Rows of removed pods retained. */
 const MAX_TOMBSTONES = 1_000;
 
 const COLUMNS = Object.keys(PodRow.shape);
 
-/** Statements are prepared once; every call is one of them. Rows that do not parse are left out of lists. */
 export function createPodStore(database: DatabaseSync) {
   const select = database.prepare('SELECT * FROM pods WHERE id = :id');
   const selectAll = database.prepare('SELECT * FROM pods ORDER BY created_ms, id');
@@ -127,17 +126,16 @@ export function createPodStore(database: DatabaseSync) {
   );
 
   return {
-    /** Null when there is none. Throws ZodError when the row is corrupt. */
+    /** Null if there is no row. Throws ZodError if the row is corrupt. */
     get(id: string): PodRow | null {
       const row = select.get({ id });
       return row === undefined ? null : PodRow.parse(row);
     },
-    /** There is a row, and it does not parse. */
     isCorrupt(id: string): boolean {
       const row = select.get({ id });
       return row !== undefined && !PodRow.safeParse(row).success;
     },
-    /** Oldest first. A corrupt row must not stop the others: it is passed to `onCorrupt` instead. */
+    /** Oldest first. Corrupt rows are left out and their ids passed to `onCorrupt`. */
     list(onCorrupt: (id: string) => void = () => undefined): PodRow[] {
       return selectAll.all().flatMap((row) => {
         const parsed = PodRow.safeParse(row);
@@ -145,7 +143,7 @@ export function createPodStore(database: DatabaseSync) {
         return parsed.success ? [parsed.data] : [];
       });
     },
-    /** How many are not removed. */
+    /** Number of pods that are not removed. */
     countLive: () => Number(countLive.get()?.['live'] ?? 0),
     /** Inserts or replaces the whole row. */
     put(row: PodRow): void {
@@ -158,7 +156,7 @@ export function createPodStore(database: DatabaseSync) {
     },
     /** Oldest first. */
     events: (podId: string) => events.all({ pod_id: podId }),
-    /** Forgets pods removed before `beforeMs`, and the oldest beyond the bound. */
+    /** Deletes rows of pods removed before `beforeMs`, and the oldest beyond MAX_TOMBSTONES. */
     dropTombstones(beforeMs: number): void {
       dropTombstones.run({ before_ms: beforeMs, keep: MAX_TOMBSTONES });
       dropOrphanEvents.run();

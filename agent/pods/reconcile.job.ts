@@ -1,5 +1,4 @@
-/** Compares the rows with what the engine has, wakes pods that differ, and looks after leases and tombstones. */
-
+/** Compares the rows with the engine's containers, wakes pods that differ, and expires leases and tombstones. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
@@ -19,13 +18,13 @@ import type { PodRecords } from './pod-records.ts';
 import type { PodSupervisor } from './pod-worker.ts';
 
 export const RECONCILE_INTERVAL_MS = 10_000;
-/** Removed pods are remembered this long, so that a repeated DELETE is answered alike. */
+/** Rows of removed pods are retained this long, so that a repeated DELETE gets the same response. */
 export const TOMBSTONE_MS = 24 * 3_600_000;
 const EVENTS_RETRY_MS = 1_000;
-/** Events after which a pod may differ from its row; others are echoes of our own calls. */
+/** Events after which a pod may differ from its row; other events follow from the agent's own calls. */
 const WAKING_ACTIONS = new Set(['die', 'destroy', 'oom']);
 
-/** The relist is the truth, the events only make it early (agent reference 5). */
+/** Correctness depends on the periodic list only; events reduce the delay. */
 export function createReconcile(deps: {
   executorId: string;
   engine: ContainerEngine;
@@ -36,9 +35,9 @@ export function createReconcile(deps: {
   clock: Clock;
   log: Log;
   factsOf: FactsOf;
-  /** The kernel ended a process of a pod for want of memory. */
+  /** The kernel killed a process of the pod because it was out of memory. */
   onOom(podId: string): void;
-  /** A pass is over; `failure` null: it did its work. */
+  /** Called after each pass; `failure` is null if it completed. */
   onRun(tookMs: number, failure: 'engine_away' | 'internal' | null): void;
 }) {
   const { engine, health, records, ports, supervisor, clock, log } = deps;
@@ -55,19 +54,19 @@ export function createReconcile(deps: {
     }
   }
 
-  /** A wait with an end counts as work, and so does a change: after a restart no worker knows of it. */
+  /** False for a wait with an end and for a staged change: after a restart of the agent no worker has a timer for them. */
   function isSettled(row: PodRow, containers: readonly ContainerState[]): boolean {
     const step = planPod(row, containers, deps.factsOf(row));
     return step.kind === 'wait' && step.untilMs === null && row.staged_json === null;
   }
 
-  /** Told once; its leases stay held and its objects are left alone until its removal is asked for. */
+  /** Logs each corrupt row once. Its leases stay held and its objects are left alone until a DELETE. */
   function reportCorrupt(id: string): void {
-    if (!corrupt.has(id)) log.error({ pod_id: id }, 'a row of the store is corrupt');
+    if (!corrupt.has(id)) log.error({ pod_id: id }, 'pod row is corrupt');
     corrupt.add(id);
   }
 
-  /** False: the engine did not answer, and nothing was compared. */
+  /** Returns false if the engine did not answer. */
   async function compare(): Promise<boolean> {
     ports.dropCooled();
     records.dropTombstones(clock.now() - TOMBSTONE_MS);
@@ -95,8 +94,8 @@ export function createReconcile(deps: {
       }
     },
     /**
-     * Wakes pods as the engine tells of their containers; returns when `signal` aborts. `onOpen`: what
-     * happened before this moment was not told.
+     * Wakes pods on events of their containers until `signal` aborts. Calls `onOpen` whenever the stream opens: earlier
+     * events may have been missed.
      */
     async followEvents(signal: AbortSignal, onOpen: () => void): Promise<void> {
       const opened = () => {
@@ -110,8 +109,8 @@ export function createReconcile(deps: {
             if (WAKING_ACTIONS.has(event.action)) supervisor.wake(event.podId);
           }
         } catch (error) {
-          log.debug({ detail: messageOf(error) }, 'the event stream of the engine ended');
-          // At once, and not with the next relist: what ends from here on is the engine's doing.
+          log.debug({ detail: messageOf(error) }, 'engine event stream ended');
+          // Recorded at once: containers that end from now on are ended by the engine's restart.
           if (error instanceof EngineError && error.kind === 'unavailable') {
             health.lost(error.message);
           }

@@ -1,14 +1,15 @@
-/** Takes everything of one executor off the engine: for a host that leaves the market, or a fresh start. */
+/** Removes all objects of one executor from the engine, for a host that leaves the market or starts afresh. */
 import { messageOf } from '#shared/runtime/errors.ts';
 import { type ContainerEngine, LABELS } from '../containers/engine/engine.ts';
+import { executorLabels } from '../containers/engine/labels.ts';
 import { buildLabels } from '../containers/images/build-context.ts';
 import { removeBuilt } from '../containers/images/build-sweep.ts';
 import type { Firewall } from '../containers/network/firewall.ts';
 
-/** For all pods at a time, whatever theirs is: somebody waits for the end. */
+/** Applies to all pods, because the operator waits for the command. */
 const STOP_GRACE_S = 10;
 
-/** What was removed. Only objects with our label and this executor's id are touched; repeating is harmless. */
+/** Returns the numbers of removed objects. Touches only objects with this executor's labels. Idempotent. */
 export async function removeAll({
   engine,
   executorId,
@@ -20,16 +21,16 @@ export async function removeAll({
 }): Promise<{
   containers: number;
   networks: number;
-  /** With the data of pods. */
+  /** Includes the data of pods. */
   volumes: number;
-  /** That were built here; images that came from registries stay. */
+  /** Images that were built on this host. Images from registries stay. */
   images: number;
-  /** Why the rules could not be taken away; null when they were, or others still need them. */
+  /** Error of removing the firewall rules; null if they were removed or another agent needs them. */
   firewallProblem: string | null;
 }> {
-  const labels = { [LABELS.managed]: '1', [LABELS.executor]: executorId };
+  const labels = executorLabels(executorId);
   const containers = await engine.listContainers(labels);
-  // What runs in them may want to put its things in order; a container that is gone meanwhile is no failure.
+  // Processes get time to shut down. A container that has vanished in the meantime is ignored.
   await Promise.all(containers.map(({ id }) => engine.stopContainer(id, STOP_GRACE_S)));
   for (const { id } of containers) await engine.removeContainer(id);
   const networks = await engine.listNetworks(labels);
@@ -37,7 +38,7 @@ export async function removeAll({
   const volumes = await engine.listVolumes(labels);
   for (const { name } of volumes) await engine.removeVolume(name);
   const images = await removeBuilt(engine, buildLabels(executorId));
-  // The rules are those of every agent on the engine: the last one takes them away, if there are any.
+  // All agents on the engine share the rules, so the last one removes them.
   const left = await engine.listNetworks({ [LABELS.managed]: '1' });
   const removal = left.length === 0 ? firewall.remove() : Promise.resolve();
   const firewallProblem = await removal.then(() => null, messageOf);

@@ -1,4 +1,4 @@
-/** Fetches the image of a pod's staged generation while the present one goes on, one attempt after the other. */
+/** Fetches the image of a pod's staged generation while the present generation runs. */
 import { isDeepStrictEqual } from 'node:util';
 import type { PullProgress } from '#shared/api/agent/images.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -15,7 +15,7 @@ import type { PodRecords } from './pod-records.ts';
 import { specOf } from './pod-row.ts';
 import { failureOf } from './step-failure.ts';
 
-export type PreparationPorts = {
+export type StagedImagePorts = {
   records: PodRecords;
   images: PodImages;
   health: EngineHealth;
@@ -25,20 +25,20 @@ export type PreparationPorts = {
   onPull(podId: string, progress: PullProgress | null): void;
 };
 
-/** Pulls in a row that failed for a reason that may pass, before the change is given up. */
-export const MAX_PREPARE_ATTEMPTS = 6;
-/** How soon to try again what failed for no reason of the image's. */
+/** Consecutive transient failures after which the change is refused. */
+export const MAX_PULL_ATTEMPTS = 6;
+/** Delay before a retry if the failure was not the image's. */
 const PAUSE_MS = 1_000;
 
 type Running = { generation: number; abort: AbortController; done: Promise<void> };
-type Verdict = 'over' | 'again' | 'engine_away';
+type Result = 'done' | 'retry' | 'engine_away';
 
-/** `onEnd` is called after each preparation, however it ended; whether there is another one is the caller's to see. */
-export function createPreparation(podId: string, deps: PreparationPorts, onEnd: () => void) {
+/** Calls `onEnd` after each fetch, whether it succeeded or failed. */
+export function createStagedImage(podId: string, deps: StagedImagePorts, onEnd: () => void) {
   const { records, images, clock, random, log } = deps;
   let running: Running | null = null;
 
-  /** Null when the staged generation is another one by now, or none. */
+  /** Returns null if this generation is not staged any more. */
   function write(
     generation: number,
     decide: (staged: StagedGeneration) => Partial<PodRow>,
@@ -50,19 +50,19 @@ export function createPreparation(podId: string, deps: PreparationPorts, onEnd: 
     });
   }
 
-  function refuse(generation: number, cause: Cause): Verdict {
-    log.warn({ pod_id: podId, generation, reason: cause.reason }, 'a change was given up');
+  function refuse(generation: number, cause: Cause): Result {
+    log.warn({ pod_id: podId, generation, reason: cause.reason }, 'change refused');
     write(generation, (staged) => refuseStagedPatch(staged, cause));
-    return 'over';
+    return 'done';
   }
 
-  function found(generation: number, image_id: string, image_digest: string | null): Verdict {
+  function found(generation: number, image_id: string, image_digest: string | null): Result {
     const image = { image_id, image_digest, attempts: 0, reason: null, message: '' };
     write(generation, (staged) => ({ staged_json: JSON.stringify({ ...staged, ...image }) }));
-    return 'over';
+    return 'done';
   }
 
-  /** A change that leaves the image alone does not depend on its registry. */
+  /** A change with the same image does not depend on the registry. */
   function sameImage(staged: StagedGeneration): Pick<PodRow, 'image_id' | 'image_digest'> | null {
     const row = records.get(podId);
     const wanted = specOf(staged).image;
@@ -70,7 +70,7 @@ export function createPreparation(podId: string, deps: PreparationPorts, onEnd: 
     return isSame ? row : null;
   }
 
-  function fail(staged: StagedGeneration, error: unknown): Verdict {
+  function fail(staged: StagedGeneration, error: unknown): Result {
     const failure = failureOf('pull', error);
     const { generation } = staged;
     const present = failure.kind === 'engine_away' ? null : sameImage(staged);
@@ -85,19 +85,19 @@ export function createPreparation(podId: string, deps: PreparationPorts, onEnd: 
         return refuse(generation, failure);
       case 'retry': {
         const attempts = staged.attempts + 1;
-        if (attempts >= MAX_PREPARE_ATTEMPTS) return refuse(generation, failure);
+        if (attempts >= MAX_PULL_ATTEMPTS) return refuse(generation, failure);
         const { reason, message } = failure;
         const written = write(generation, (now) => ({
           staged_json: JSON.stringify({ ...now, attempts, reason, message }),
         }));
-        return written === null ? 'over' : 'again';
+        return written === null ? 'done' : 'retry';
       }
       default:
         return refuse(generation, { reason: 'Internal', message: failure.message });
     }
   }
 
-  async function attempt(staged: StagedGeneration, signal: AbortSignal): Promise<Verdict> {
+  async function attempt(staged: StagedGeneration, signal: AbortSignal): Promise<Result> {
     const { generation } = staged;
     const wanted = { podId, generation, spec: specOf(staged), digest: null };
     const onProgress = (progress: BuildProgress) =>
@@ -106,7 +106,7 @@ export function createPreparation(podId: string, deps: PreparationPorts, onEnd: 
       const ready = await images.ensure(wanted, onProgress, signal);
       return found(staged.generation, ready.imageId, ready.digest);
     } catch (error) {
-      return signal.aborted ? 'over' : fail(staged, error);
+      return signal.aborted ? 'done' : fail(staged, error);
     } finally {
       deps.onPull(podId, null);
     }
@@ -117,9 +117,9 @@ export function createPreparation(podId: string, deps: PreparationPorts, onEnd: 
       const row = records.get(podId);
       const staged = row === null ? null : stagedOf(row);
       if (staged?.generation !== generation) return;
-      const verdict = await attempt(staged, signal);
-      if (verdict === 'over') return;
-      const pauseMs = verdict === 'again' ? backoffMs(staged.attempts + 1, random) : PAUSE_MS;
+      const result = await attempt(staged, signal);
+      if (result === 'done') return;
+      const pauseMs = result === 'retry' ? backoffMs(staged.attempts + 1, random) : PAUSE_MS;
       await pause(pauseMs, signal);
     }
   }
@@ -130,10 +130,7 @@ export function createPreparation(podId: string, deps: PreparationPorts, onEnd: 
     const abort = new AbortController();
     const done = prepare(generation, abort.signal)
       .catch((error: unknown) => {
-        log.error(
-          { pod_id: podId, detail: messageOf(error) },
-          'the preparation of a change failed',
-        );
+        log.error({ pod_id: podId, detail: messageOf(error) }, 'fetching a staged image failed');
         return pause(PAUSE_MS, abort.signal);
       })
       .finally(() => {
@@ -144,7 +141,7 @@ export function createPreparation(podId: string, deps: PreparationPorts, onEnd: 
   }
 
   return {
-    /** Begins, goes on with or ends a preparation, as the row wants it. */
+    /** Starts or aborts the fetch so that it matches the row. */
     follow(row: PodRow): void {
       const staged = row.desired === 'running' ? stagedOf(row) : null;
       if (running !== null) {

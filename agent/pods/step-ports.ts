@@ -1,4 +1,4 @@
-/** What all steps of a pod share: their ports, their outcome, and the one way in which they write. */
+/** Shared by all steps of a pod: their ports, their outcome, and how they write the row. */
 import type { PullProgress } from '#shared/api/agent/images.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -32,14 +32,14 @@ export type StepPorts = {
   placeOf: PlaceOf;
   networks: PodNetworks;
   volumes: Pick<PodVolumes, 'ensure' | 'remove'>;
-  /** Those that outlive the pod. Rejects with VolumeMissing. */
+  /** Volumes that outlive the pod. Rejects with VolumeMissing. */
   persistentVolumes: { mountOf(id: string, podId: string): Promise<VolumeMount> };
   ssh: Pick<PodSsh, 'carryKeys' | 'keyMounts' | 'loginOf' | 'portLeft'>;
   diskQuota: DiskQuotaProbe;
-  /** Folders of the agent's own that every pod can read. */
+  /** Folders of the agent that are mounted into every pod. */
   readOnlyMounts: NonNullable<ContainerSpec['readOnlyMounts']>;
   endLeftoverTask: EndLeftoverTask;
-  /** The host's present boot. */
+  /** Id of the host's present boot. */
   bootId: string;
   clock: Clock;
   random: Random;
@@ -52,15 +52,15 @@ export type StepPorts = {
 export const LAUNCH_STAGES = ['pull', 'create', 'start'] as const;
 export type LaunchStage = (typeof LAUNCH_STAGES)[number];
 
-/** `settled`: nothing is left to do now; otherwise the containers if they are known, or null to look. */
+/** `settled`: nothing is left to do now. Otherwise the pod's containers, or null to list them again. */
 export type Outcome = 'settled' | { observed: readonly ContainerState[] | null };
 
-export const LOOK: Outcome = { observed: null };
+export const RELIST: Outcome = { observed: null };
 
-/** Null when nothing was written. */
+/** Returns null if nothing was written. */
 export type Commit = (planned: PodRow, decide: (row: PodRow) => PodPatch | null) => PodRow | null;
 
-/** Writes only if what was planned is still wanted; otherwise the next plan sees what has changed. */
+/** Writes only if generation and desired state are those of the plan. Otherwise the next plan sees the change. */
 export function createCommit(records: PodRecords): Commit {
   return (planned, decide) =>
     records.change(planned.id, (row) =>
@@ -68,7 +68,7 @@ export function createCommit(records: PodRecords): Commit {
     );
 }
 
-/** The row's changes once `container` is known to run. */
+/** Patch after `container` was found running. */
 export function runningPatch(row: PodRow, container: ContainerState, bootId: string): PodPatch {
   return {
     phase: 'running',
@@ -84,7 +84,7 @@ export function runningPatch(row: PodRow, container: ContainerState, bootId: str
   };
 }
 
-/** After a write that says that the pod runs; null: it was not written. A generation on trial is watched on. */
+/** Outcome after the row was written as running (null: it was not). A generation on trial is planned further. */
 export function outcomeOf(running: PodRow | null): Outcome {
-  return running === null || running.fallback_json !== null ? LOOK : 'settled';
+  return running === null || running.fallback_json !== null ? RELIST : 'settled';
 }

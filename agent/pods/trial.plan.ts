@@ -1,4 +1,4 @@
-/** What to do next for a pod whose newer generation has to prove itself, with the one before it kept. Pure. */
+/** Plans the next step for a pod whose new generation is on trial while its fallback is kept. Pure. */
 import type { ContainerState } from '../containers/engine/engine.ts';
 import { exitOf, messageOfExit } from './backoff.ts';
 import {
@@ -17,11 +17,11 @@ import type { FallbackGeneration, PodRow } from './pod.store.ts';
 import type { Cause } from './pod-generations.ts';
 import { lastExitOf } from './pod-row.ts';
 
-/** From the stop of the old container until the new one has to run: nothing of the pod runs meanwhile. */
+/** From the stop of the old container until the new one must run. No container of the pod runs in this time. */
 export const TRIAL_DEADLINE_MS = 120_000;
-/** What ends within this time of its start has not proved itself. */
+/** A container that ends within this time of its start has failed its trial. */
 export const SETTLING_MS = 5_000;
-/** A login that worked before has to work again so long after the start. */
+/** A login that worked before must work again within this time of the start. */
 export const LOGIN_WAIT_MS = 30_000;
 const LOGIN_POLL_MS = 500;
 
@@ -29,7 +29,7 @@ const LOST = 'The new container was removed by something other than the agent';
 const NO_IMAGE = 'The new image was removed from the host';
 const LATE = 'The new container did not start in time';
 
-/** `containers` are all of this pod. At most one of them runs: the old one is stopped before the new is made. */
+/** `containers` are all containers of the pod. The old one is stopped before the new one is created. */
 export function planTrial(
   row: PodRow,
   fallback: FallbackGeneration,
@@ -51,7 +51,7 @@ export function planTrial(
   return trial === undefined ? planLaunch(row) : planStart(row, trial, facts);
 }
 
-/** The way back when it takes too long, a wait for the next try, or null: now. */
+/** A rollback if the trial takes too long, a wait for the next retry, or null to continue now. */
 function planLate(row: PodRow, fallback: FallbackGeneration, facts: PlanFacts): Step | null {
   const sinceMs = Math.max(fallback.since_ms, facts.watchingSinceMs);
   if (Math.abs(facts.nowMs - sinceMs) >= TRIAL_DEADLINE_MS) {
@@ -77,13 +77,13 @@ function planStart(row: PodRow, trial: ContainerState, facts: PlanFacts): Step {
   const isRecorded = lastExitOf(row)?.finished_ms === trial.finishedMs;
   if (neverRan(trial) || isRecorded) return { kind: 'start', container: trial };
   const cause = causeOfExit(row, trial, facts);
-  // Nobody's failure, and the only exits that are recorded of a container on trial.
+  // Not the generation's failure. Other exits of a container on trial are not recorded.
   if (cause !== 'itself') return { kind: 'record_exit', container: trial, cause };
   const exit = exitOf(trial, cause);
   return rollBack({ reason: exit.reason, message: messageOfExit(exit) });
 }
 
-/** Times are compared by their distance: a clock that was set cannot make a trial last for ever. */
+/** Compares times by their distance, so that a clock that was set back cannot prolong a trial for ever. */
 function planSettling(
   row: PodRow,
   fallback: FallbackGeneration,
@@ -97,13 +97,13 @@ function planSettling(
   const mustLogIn = fallback.login_worked && ['unknown', 'fails'].includes(facts.login.kind);
   if (!mustLogIn) return { kind: 'commit_change' };
   if (ranMs < LOGIN_WAIT_MS) return { kind: 'wait', untilMs: facts.nowMs + LOGIN_POLL_MS };
-  // A gateway that is away says nothing about the pod.
+  // Without a report of the gateway nothing is known about logins.
   if (facts.login.kind !== 'fails') return { kind: 'commit_change' };
   const message = `SSH worked before and does not any more: ${facts.login.message}`;
   return rollBack({ reason: 'StartFailed', message });
 }
 
-/** Without a cause it is the row's own reason. */
+/** A null cause means the row's reason. */
 function rollBack(cause: Cause | null): Step {
   return { kind: 'roll_back', cause };
 }

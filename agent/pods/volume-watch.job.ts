@@ -1,6 +1,6 @@
 /**
- * Measures what lies in volumes, one after the other, and holds pods to their volumes' limits: no kernel does, so that
- * a pod may pass its limit between two looks.
+ * Measures persistent volumes, one after the other, and stops pods that exceed their volume's limit. The kernel enforces
+ * no such limit, so a pod may exceed it between two measurements.
  */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
@@ -12,15 +12,15 @@ import type { PodRecords } from './pod-records.ts';
 import { specOf } from './pod-row.ts';
 
 export const VOLUME_WATCH_INTERVAL_MS = 60_000;
-/** Who is above the limit has so long to tidy up: what it holds may have been saved above it. */
+/** A pod above its limit has this long to delete files: a restored volume may start above the limit. */
 const GRACE_MS = 600_000;
-/** Above this share of the limit, or of what the pod found in it, there is no grace. */
+/** Above this share of the limit, or of the volume's size when the pod got it, there is no grace. */
 const NO_GRACE_SHARE = 1.25;
-/** Pauses between two walks, in walks: they take at most a tenth of the time. */
+/** Pause between two walks, in durations of a walk: walks take at most a tenth of the time. */
 const WALK_PAUSES = 9;
 
-/** Times are monotonic. `firstBytes`: what the present pod found in it, not what it has written before the first look. */
-type Look = {
+/** Times are monotonic. `firstBytes` is the volume's size when the present pod got it. */
+type Measurement = {
   nextMs: number;
   podId: string | null;
   firstBytes: number;
@@ -37,7 +37,7 @@ export function createVolumeWatch(deps: {
   log: Log;
 }) {
   const { volumes, clock, log } = deps;
-  const looks = new Map<string, Look>();
+  const measurements = new Map<string, Measurement>();
 
   function holderOf(id: string) {
     const rows = deps.records.list().filter(({ phase }) => phase !== 'removed');
@@ -47,9 +47,9 @@ export function createVolumeWatch(deps: {
   async function measure(volume: { id: string; sizeBytes: number; hostPath: string }) {
     const { id, sizeBytes: limit, hostPath } = volume;
     const pod = holderOf(id);
-    // The agent may have been killed between the decision and the stop.
+    // Repeats a stop that a kill of the agent interrupted.
     if (pod !== undefined) await deps.diskStop.again(pod);
-    const last = looks.get(id);
+    const last = measurements.get(id);
     const beganMs = clock.monotonicMs();
     if (last !== undefined && last.podId === (pod?.id ?? null) && beganMs < last.nextMs) return;
     const bytes = await deps.folderBytes([hostPath]);
@@ -57,24 +57,27 @@ export function createVolumeWatch(deps: {
     const endedMs = clock.monotonicMs();
     const isSamePod = last !== undefined && last.podId === (pod?.id ?? null);
     const isOver = bytes !== null && bytes >= limit;
-    const look: Look = {
+    const next: Measurement = {
       nextMs: endedMs + WALK_PAUSES * (endedMs - beganMs),
       podId: pod?.id ?? null,
       firstBytes: isSamePod ? last.firstBytes : (volumes.lastKnownBytes(id) ?? bytes ?? 0),
       overSinceMs: isOver ? ((isSamePod ? last.overSinceMs : null) ?? endedMs) : null,
     };
-    looks.set(id, look);
+    measurements.set(id, next);
     if (bytes === null || entries === null) {
       log.debug({ copy_id: id }, 'a volume could not be measured');
       return;
     }
-    // The folder itself is none of what lies in it.
+    // The folder itself does not count.
     volumes.measured(id, { bytes, files: Math.max(0, entries - 1), atMs: clock.now() });
-    if (pod === undefined || look.overSinceMs === null) return;
-    const isFar = bytes >= NO_GRACE_SHARE * Math.max(limit, look.firstBytes);
-    if (!isFar && endedMs - look.overSinceMs < GRACE_MS) return;
-    const message = `The volume at /mnt holds ${bytes} bytes, of ${limit} that it may`;
-    log.warn({ pod_id: pod.id, copy_id: id, bytes, limit }, 'a volume is above its limit');
+    if (pod === undefined || next.overSinceMs === null) return;
+    const isFar = bytes >= NO_GRACE_SHARE * Math.max(limit, next.firstBytes);
+    if (!isFar && endedMs - next.overSinceMs < GRACE_MS) return;
+    const message = `The volume at /mnt has ${bytes} bytes, its limit is ${limit}`;
+    log.warn(
+      { pod_id: pod.id, copy_id: id, bytes, limit },
+      'volume exceeds its limit; stopping its pod',
+    );
     await deps.diskStop.begin(pod, message);
   }
 
@@ -82,11 +85,11 @@ export function createVolumeWatch(deps: {
     async runOnce(): Promise<void> {
       const present = await volumes.measurable();
       const known = new Set(present.map(({ id }) => id));
-      for (const id of looks.keys()) if (!known.has(id)) looks.delete(id);
+      for (const id of measurements.keys()) if (!known.has(id)) measurements.delete(id);
       for (const volume of present) {
         await measure(volume).catch((error: unknown) => {
           if (!(error instanceof EngineError)) throw error;
-          log.debug({ copy_id: volume.id, detail: error.message }, 'a volume was not measured');
+          log.debug({ copy_id: volume.id, detail: error.message }, 'measuring a volume failed');
         });
       }
     },

@@ -1,22 +1,22 @@
-/** Reads the progress stream of a build: its output, its failure, the image at its end. */
+/** Reads the progress stream of a build: its output, its failure, its image. */
 import { z } from 'zod';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { EngineError, type EngineErrorKind } from './engine.ts';
 import { statusOf, toEngineError } from './engine-errors.ts';
 import { withIdleLimit } from './engine-stream.ts';
 
-/** Compilers and package managers may be silent for a while, but not longer. */
+/** A build step without output for this long has stalled. */
 export const BUILD_IDLE_MS = 600_000;
-/** The engine paints what a step writes to stderr red. */
+/** The engine colours stderr output of a step red. */
 const RED = '\u001b[91m';
 const RED_END = '\u001b[0m';
 const NO_SPACE = /no space left on device|disk quota exceeded/i;
-/** What an engine says that is ended, or whose containerd is, in the middle of a build. */
-const ENGINES_OWN =
+/** Errors of an engine or a containerd that was stopped during the build. */
+const ENGINE_FAILURE =
   /context canceled|code = Unavailable|connection reset by peer|transport is closing|client connection is closing|containerd\.sock/;
 const FIRST_SERVER_ERROR = 500;
 
-/** One record of the engine's stream; a failed build is a 200 whose last record holds the error. */
+/** One record of the engine's stream. A failed build has status 200 and an error in its last record. */
 export const BuildRecord = z.object({
   stream: z.string().optional(),
   error: z.string().optional(),
@@ -27,8 +27,8 @@ export const BuildRecord = z.object({
 export type BuildRecord = z.output<typeof BuildRecord>;
 
 /**
- * The id of the image; throws `build` for a failed step, `image_stalled` for a silent one, `image_no_space` for a
- * full disk, `build_interrupted` where the engine itself failed.
+ * Returns the image's id. Throws `build` for a failed step, `image_stalled` for a silent one, `image_no_space` for a full
+ * disk, `build_interrupted` if the engine failed.
  */
 export async function followBuild(
   records: AsyncGenerator<BuildRecord>,
@@ -42,7 +42,7 @@ export async function followBuild(
       throw new EngineError(kindOf(failure, record.errorDetail?.code), failure);
     }
     if (record.stream !== undefined && record.stream !== '') onOutput(plain(record.stream));
-    // One for each stage; the last one counts.
+    // Each stage has an id; the last one counts.
     imageId = record.aux?.ID ?? imageId;
   }
   if (imageId === undefined) {
@@ -51,7 +51,7 @@ export async function followBuild(
   return imageId;
 }
 
-/** What the engine refuses of a build before its first step is wrong with the Dockerfile, unless it says that it failed itself. */
+/** A refusal before the first step is the Dockerfile's fault, unless the engine reports a server error. */
 export function buildFailure(error: unknown): EngineError {
   const known = toEngineError(error);
   const { kind, message } = known;
@@ -59,14 +59,14 @@ export function buildFailure(error: unknown): EngineError {
     return new EngineError('build', `a step was silent for too long (${message})`);
   }
   if (kind !== 'refused' && kind !== 'not_found') return known;
-  const own = (statusOf(error) ?? 0) >= FIRST_SERVER_ERROR;
-  return new EngineError(own ? 'build_interrupted' : 'build', message, { cause: error });
+  const isServerError = (statusOf(error) ?? 0) >= FIRST_SERVER_ERROR;
+  return new EngineError(isServerError ? 'build_interrupted' : 'build', message, { cause: error });
 }
 
-/** A command with an exit status has run: what it says is the renter's. */
+/** With an exit code the step's command ran, so the failure is the Dockerfile's. */
 function kindOf(failure: string, exitCode: number | undefined): EngineErrorKind {
   if (NO_SPACE.test(failure)) return 'image_no_space';
-  return exitCode === undefined && ENGINES_OWN.test(failure) ? 'build_interrupted' : 'build';
+  return exitCode === undefined && ENGINE_FAILURE.test(failure) ? 'build_interrupted' : 'build';
 }
 
 function plain(text: string): string {

@@ -1,7 +1,7 @@
-/** A ContainerSpec as the engine's create request: every restriction on pods is in this file. Pure. */
+/** Converts a ContainerSpec to the engine's create request. Every restriction on pods is in this file. Pure. */
 import type { ContainerSpec, VolumeMount } from './engine.ts';
 
-/** The engine's default set without NET_RAW, MKNOD and AUDIT_WRITE, which no workload of ours needs. */
+/** Docker's default capabilities without NET_RAW, MKNOD and AUDIT_WRITE, which workloads do not need. */
 export const CAPABILITIES = [
   'CHOWN',
   'DAC_OVERRIDE',
@@ -36,7 +36,7 @@ export function containerOptions(spec: ContainerSpec): Record<string, unknown> {
     ExposedPorts: Object.fromEntries(published.map(({ name }) => [name, {}])),
     StopTimeout: spec.stopGraceSeconds,
     HostConfig: {
-      // A PID 1 that ignores SIGTERM would cost every stop the full grace.
+      // Without an init process, a PID 1 that ignores SIGTERM would delay every stop by the full grace period.
       Init: true,
       CapDrop: ['ALL'],
       CapAdd: CAPABILITIES,
@@ -53,7 +53,7 @@ export function containerOptions(spec: ContainerSpec): Record<string, unknown> {
         ? {}
         : { StorageOpt: { size: String(spec.limits.diskBytes) } }),
       LogConfig: { Type: 'json-file', Config: logOptions(spec.logFiles ?? LOG_FILES) },
-      // The agent restarts pods; two owners of restarts would fight.
+      // Only the agent restarts pods.
       RestartPolicy: { Name: 'no' },
       ...(spec.readOnlyRoot === undefined ? {} : { ReadonlyRootfs: true }),
       ...(spec.runtime === undefined ? {} : { Runtime: spec.runtime }),
@@ -69,17 +69,17 @@ export function containerOptions(spec: ContainerSpec): Record<string, unknown> {
   };
 }
 
-/** Unlike a bind, a mount whose source is missing is refused instead of made. */
+/** Unlike `Binds`, a mount with a missing source is refused instead of created. */
 function readOnlyMount({ source, target }: { source: string; target: string }) {
   return { Type: 'bind', Source: source, Target: target, ReadOnly: true };
 }
 
 /**
- * The engine has no nosuid or nodev for a named volume. Neither would bite: pods gain no privileges by a
- * program's bits, make no device nodes, and open no devices but their own.
+ * The engine has no nosuid or nodev options for named volumes. Neither is needed: pods gain no privileges from setuid
+ * programs and cannot create or open other devices.
  */
 function volumeMount({ name, target, labels, noCopy }: VolumeMount) {
-  // One that has vanished meanwhile is made anew by the engine, and must still be found as ours.
+  // The engine recreates a volume that has vanished; the labels identify it.
   const options = { Labels: labels, ...(noCopy === undefined ? {} : { NoCopy: true }) };
   return { Type: 'volume', Source: name, Target: target, VolumeOptions: options };
 }

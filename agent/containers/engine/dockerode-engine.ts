@@ -1,4 +1,4 @@
-/** ContainerEngine over dockerode, which is known to nothing outside this folder. */
+/** ContainerEngine over dockerode. Only this folder imports dockerode. */
 import { z } from 'zod';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { containerOptions } from './container-options.ts';
@@ -34,7 +34,6 @@ import { bytesOf, jsonLines, logFrames } from './engine-stream.ts';
 const MS_PER_SECOND = 1_000;
 const DEFAULT_NETWORK = 'bridge';
 
-/** Talks to the engine behind a Unix socket; connects on the first call. */
 export function createDockerodeEngine(options: {
   socketPath: string;
   clock: Clock;
@@ -58,7 +57,7 @@ export function createDockerodeEngine(options: {
     );
 
   return {
-    // dockerode takes no signal for these: past the deadline the request itself is left alone.
+    // dockerode accepts no signal for these calls, so requests continue after their deadline.
     async ping() {
       await call(DEADLINES_MS.inspect, Anything, () => docker.ping());
     },
@@ -67,7 +66,7 @@ export function createDockerodeEngine(options: {
     ...createEngineImages(docker, call, clock),
     ...createEngineVolumes(docker, call),
     async startedMs() {
-      // The engine makes its default network anew at each start, unless containers have outlived the last.
+      // The engine recreates its default network at each start, unless live restore kept containers running.
       const bridge = call(DEADLINES_MS.inspect, NetworkAnswer, () =>
         docker.getNetwork(DEFAULT_NETWORK).inspect(),
       );
@@ -84,7 +83,7 @@ export function createDockerodeEngine(options: {
             CheckDuplicate: true,
             Labels: labels,
             EnableIPv6: false,
-            // The engine's own pools give some tens of networks.
+            // The engine's default pools have room for only a few tens of networks.
             IPAM: { Config: [{ Subnet: subnet }] },
             Options: {
               'com.docker.network.bridge.enable_icc': 'false',
@@ -104,7 +103,7 @@ export function createDockerodeEngine(options: {
     },
     async connectNetwork(name, containerId) {
       await call(DEADLINES_MS.network, Anything, (abortSignal) => {
-        // A variable, for dockerode's types do not know the signal.
+        // A variable, because dockerode's types do not list `abortSignal`.
         const options = { Container: containerId, abortSignal };
         return docker.getNetwork(name).connect(options);
       });
@@ -121,10 +120,10 @@ export function createDockerodeEngine(options: {
     },
 
     async createContainer(spec) {
-      const fills = (spec.volumes ?? []).length > 0;
-      const deadlineMs = fills ? DEADLINES_MS.createWithVolumes : DEADLINES_MS.create;
+      const hasVolumes = (spec.volumes ?? []).length > 0;
+      const deadlineMs = hasVolumes ? DEADLINES_MS.createWithVolumes : DEADLINES_MS.create;
       const { Id } = await call(deadlineMs, CreatedAnswer, async (abortSignal) => {
-        // Without these two, dockerode would send the whole request in the query string as well.
+        // Without `_query` and `_body`, dockerode would also send the whole request in the query string.
         const request = { _query: { name: spec.name }, _body: containerOptions(spec), abortSignal };
         return { Id: (await docker.createContainer(request)).id };
       });
@@ -153,12 +152,12 @@ export function createDockerodeEngine(options: {
       const limited = call(DEADLINES_MS.inspect, Anything, (abortSignal) =>
         docker.getContainer(id).update({ PidsLimit: pids, abortSignal }),
       );
-      // It may have ended meanwhile, which the engine tells as a conflict.
+      // The engine reports a conflict if the container has ended.
       await unless(['not_found', 'conflict'], undefined, limited);
     },
     async containerDiskBytes(id) {
       const size = call(DEADLINES_MS.size, ContainerSizeAnswer, (abortSignal) => {
-        // A variable, for dockerode's types do not know the option.
+        // A variable, because dockerode's types do not list `size`.
         const options = { size: true, abortSignal };
         return docker.getContainer(id).inspect(options);
       });
@@ -169,9 +168,9 @@ export function createDockerodeEngine(options: {
       );
     },
     containerUsage(id) {
-      // From whichever files the kernel's version keeps it in; without the second that a share would take.
+      // `one-shot` skips the second sample, which would take a second.
       const usage = call(DEADLINES_MS.inspect, ContainerUsageAnswer, (abortSignal) => {
-        // A variable, for dockerode's types do not know the signal.
+        // A variable, because dockerode's types do not list `abortSignal`.
         const options = { stream: false as const, 'one-shot': true, abortSignal };
         return docker.getContainer(id).stats(options);
       });
@@ -181,7 +180,7 @@ export function createDockerodeEngine(options: {
       const rows = await call(DEADLINES_MS.list, ContainerListAnswer, (abortSignal) =>
         docker.listContainers({ all: true, filters: labelFilter(labels), abortSignal }),
       );
-      // The list tells neither exit codes nor times.
+      // The list has neither exit codes nor times.
       const states = await Promise.all(rows.map((row) => inspectContainer(row.Id)));
       return states.filter((state) => state !== null);
     },
@@ -204,7 +203,7 @@ export function createDockerodeEngine(options: {
         ...(sinceMs === undefined ? {} : { since: (sinceMs / MS_PER_SECOND).toFixed(3) }),
       };
       try {
-        // `follow: true` makes dockerode hand out a stream; what the engine is asked is in _query.
+        // `follow: true` makes dockerode return a stream; the engine receives `_query`.
         const request = { follow: true as const, _query: query, abortSignal: signal };
         const stream = await docker.getContainer(id).logs(request);
         yield* logFrames(bytesOf(stream));
@@ -226,7 +225,7 @@ export function createDockerodeEngine(options: {
   };
 }
 
-/** 304 means that the container is in the wanted state already. */
+/** Status 304 means that the container already is in the requested state. */
 async function unlessUnchanged(work: Promise<unknown>): Promise<unknown> {
   try {
     return await work;
@@ -236,10 +235,8 @@ async function unlessUnchanged(work: Promise<unknown>): Promise<unknown> {
   }
 }
 
-// MERGED agent/containers/engine/dockerode-engine.ts: The engine's named volumes over dockerode.
 type VolumeMethods = 'createVolume' | 'listVolumes' | 'removeVolume';
 
-/** `call` is the one that the other methods use too. */
 export function createEngineVolumes(
   docker: Docker,
   call: EngineCall,
@@ -248,16 +245,16 @@ export function createEngineVolumes(
     async createVolume(name, labels) {
       await call(DEADLINES_MS.volume, Anything, (abortSignal) => {
         const body = { Name: name, Driver: 'local', Labels: labels };
-        // Without these two, dockerode would send the whole request in the query string as well.
+        // Without `_query` and `_body`, dockerode would also send the whole request in the query string.
         const request = { _query: {}, _body: body, abortSignal };
         return docker.createVolume(request);
       });
-      // The engine answers with whatever has the name already, whoever made it.
+      // The engine returns an existing volume with the name, whoever created it.
       const made = await call(DEADLINES_MS.volume, VolumeAnswer, (abortSignal) =>
         docker.getVolume(name).inspect({ abortSignal }),
       );
       const isOurs = Object.entries(labels).every(([label, value]) => made.labels[label] === value);
-      if (!isOurs) throw new EngineError('conflict', `the volume ${name} belongs to somebody else`);
+      if (!isOurs) throw new EngineError('conflict', `the volume ${name} belongs to another owner`);
     },
     listVolumes: (labels) =>
       call(DEADLINES_MS.volume, VolumeListAnswer, (abortSignal) =>

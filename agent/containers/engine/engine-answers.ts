@@ -1,4 +1,4 @@
-/** The parts of the engine's answers that we read, and how they become the port's types. */
+/** Schemas of the engine's responses and their conversion to the port's types. */
 import { z } from 'zod';
 import { ImageDigest } from '#shared/api/agent/pod.ts';
 import { parseIsoTime } from '#shared/runtime/clock.ts';
@@ -17,7 +17,7 @@ const Labels = z
   .nullish()
   .transform((labels) => labels ?? {});
 
-/** The engine's time; the year 1 is its way to say never. */
+/** An engine timestamp in milliseconds; the year 1, which means never, becomes 0. */
 const Time = z.string().transform((text) => Math.max(0, parseIsoTime(text) ?? 0));
 
 export const Anything = z.unknown();
@@ -46,7 +46,7 @@ export const InfoAnswer = z
 
 const Sized = z.object({ Size: z.number().nullish() });
 
-/** Of `docker system df`, in bytes. Layers that several images share are in LayersSize once. */
+/** Total of `docker system df`, in bytes. LayersSize counts shared layers once. */
 export const DiskAnswer = z
   .object({
     LayersSize: z.number(),
@@ -58,7 +58,7 @@ export const DiskAnswer = z
     const parts = [
       disk.LayersSize,
       ...(disk.Containers ?? []).map(({ SizeRw }) => SizeRw ?? 0),
-      // -1 where the engine cannot tell.
+      // -1 if the engine does not know.
       ...(disk.Volumes ?? []).map(({ UsageData }) => Math.max(0, UsageData?.Size ?? 0)),
       ...(disk.BuildCache ?? []).map(({ Size }) => Size ?? 0),
     ];
@@ -117,7 +117,7 @@ export const VolumeListAnswer = z
   .object({ Volumes: z.array(VolumeAnswer).nullish() })
   .transform(({ Volumes }) => Volumes ?? []);
 
-/** Absent while nothing was written. */
+/** The size is absent if the container has written nothing. */
 export const ContainerSizeAnswer = z.object({ SizeRw: z.number().default(0) });
 export const ContainerListAnswer = z.array(z.object({ Id: z.string() }));
 
@@ -166,7 +166,7 @@ export const ContainerAnswer = z
       createdMs: Created,
       pid: State.Pid,
       networks: Object.keys(NetworkSettings?.Networks ?? {}),
-      // Other drivers have a cache of theirs under such a name, in another form.
+      // Other log drivers store a cache in another format under this name.
       logPath: HostConfig.LogConfig.Type === 'json-file' ? LogPath : '',
     }),
   );
@@ -188,10 +188,9 @@ export const EventAnswer = z
     }),
   );
 
-// MERGED agent/containers/engine/engine-answers.ts: What the engine tells of a container's use of its host, and how it becomes the port's type.
 const BlockIoEntry = z.object({ op: z.string(), value: z.number() });
 
-/** Of a container that does not run, the engine answers with empty figures. */
+/** Null for a container that does not run, for which the engine returns empty figures. */
 export const ContainerUsageAnswer = z
   .object({
     cpu_stats: z.object({ cpu_usage: z.object({ total_usage: z.number().default(0) }) }),
@@ -209,7 +208,7 @@ export const ContainerUsageAnswer = z
   .transform(({ cpu_stats, memory_stats, networks, ...rest }): ContainerUsage | null => {
     const { usage, stats = null } = memory_stats;
     if (usage === undefined) return null;
-    // Of cgroup v1 and v2; as the engine's own tool shows it.
+    // The keys are those of cgroup v1 and v2. `docker stats` subtracts inactive files too.
     const files = stats?.['total_inactive_file'] ?? stats?.['inactive_file'] ?? 0;
     const blockIo = rest.blkio_stats?.io_service_bytes_recursive ?? null;
     return {
@@ -237,7 +236,7 @@ function trafficOf(
   };
 }
 
-/** Older engines write the names with a capital. */
+/** Older engines capitalize the names. */
 function bytesOf(entries: readonly z.output<typeof BlockIoEntry>[], op: 'read' | 'write'): number {
   const ours = entries.filter((entry) => entry.op.toLowerCase() === op);
   return ours.reduce((sum, { value }) => sum + value, 0);

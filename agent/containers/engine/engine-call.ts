@@ -1,37 +1,37 @@
-/** One call of the engine: a deadline, the answer parsed by a schema, every failure an EngineError. */
+/** Calls of the engine: with a deadline, a schema for the response, and EngineError for every failure. */
 import type { z } from 'zod';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { EngineError } from './engine.ts';
 import { toEngineError } from './engine-errors.ts';
 
-/** Milliseconds that each kind of call may take (agent reference 5). */
+/** Deadline of each kind of call in milliseconds. */
 export const DEADLINES_MS = {
   inspect: 10_000,
   list: 15_000,
-  /** The engine walks all that a container has written. */
+  /** The engine walks all files that the container has written. */
   size: 120_000,
   network: 20_000,
   create: 30_000,
-  /** The engine fills new volumes with what the image has at their path. */
+  /** The engine copies the image's files at their path into new volumes. */
   createWithVolumes: 300_000,
   volume: 20_000,
-  /** Deletes all files in it. */
+  /** The engine deletes all files in the volume. */
   removeVolume: 300_000,
   start: 60_000,
-  /** Added to the grace that the container is given. */
+  /** Added to the container's grace period. */
   stop: 10_000,
   import: 60_000,
-  /** Until the last byte of what a container holds was read. */
+  /** Until the last byte was read. */
   copyOut: 600_000,
-  /** The engine asks a registry meanwhile. */
+  /** The engine queries a registry. */
   registry: 60_000,
-  /** Deletes the files of all layers. */
+  /** The engine deletes the files of all layers. */
   removeImage: 300_000,
 } as const;
 
 export type EngineCall = ReturnType<typeof createEngineCall>;
 
-/** The engine may stop answering at any point, so the deadline ends the wait even if the client does not. */
+/** The deadline ends the wait even if the client ignores the signal. */
 export function createEngineCall(clock: Clock) {
   return async <T>(
     deadlineMs: number,
@@ -50,11 +50,11 @@ export function createEngineCall(clock: Clock) {
     }
     const parsed = schema.safeParse(answer);
     if (parsed.success) return parsed.data;
-    throw new EngineError('unavailable', 'an answer of unknown form', { cause: parsed.error });
+    throw new EngineError('unavailable', 'unexpected response', { cause: parsed.error });
   };
 }
 
-/** Settles as `work` does, or rejects with the signal's reason if that comes first. */
+/** Settles as `work` does, or rejects with the signal's reason if it aborts first. */
 export function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = () => reject(signal.reason);
@@ -64,7 +64,7 @@ export function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> 
   });
 }
 
-/** `value` when `work` fails with one of `kinds`: for "missing is success". */
+/** Returns `value` if `work` fails with one of `kinds`, as in "missing is success". */
 export async function unless<T>(
   kinds: readonly EngineError['kind'][],
   value: T,
@@ -78,7 +78,7 @@ export async function unless<T>(
   }
 }
 
-/** What narrows a list to objects that carry all of `labels`. */
+/** Filter for objects that carry all of `labels`. */
 export function labelFilter(labels: Record<string, string>): { label: string[] } {
   return { label: Object.entries(labels).map(([name, value]) => `${name}=${value}`) };
 }

@@ -1,4 +1,4 @@
-/** What the engine's refusals mean: status codes and texts -> EngineError (agent reference 2.1). */
+/** Maps the engine's status codes and error texts to EngineError. */
 import { z } from 'zod';
 import { EngineError, type EngineErrorKind } from './engine.ts';
 
@@ -9,11 +9,11 @@ const Refusal = z.object({
   json: z.object({ message: z.string() }).optional().catch(undefined),
 });
 
-/** Longest engine text that is passed on; some carry whole stack traces. */
+/** Limit of error texts; some contain whole stack traces. */
 const MAX_MESSAGE_CHARS = 500;
 
-/** What the client puts before the engine's words where it could not read them as JSON. */
-const CLIENTS_OWN = /^\(HTTP code \d+\) [a-z ]+ - /;
+/** Prefix that dockerode adds if the error body is not JSON. */
+const CLIENT_PREFIX = /^\(HTTP code \d+\) [a-z ]+ - /;
 
 const UNREACHABLE_CODES = new Set([
   'ECONNREFUSED',
@@ -25,23 +25,23 @@ const UNREACHABLE_CODES = new Set([
   'ETIMEDOUT',
 ]);
 
-/** First match wins. The engine says 500 for nearly everything, so the text decides. */
+/** First match wins. The engine returns 500 for nearly everything, so the text decides. */
 const TEXTS: readonly [RegExp, EngineErrorKind][] = [
   [/port is already allocated|address already in use/i, 'port_busy'],
-  // Of a start that the engine was killed in: the task, or only its folder (moby/moby#50040).
+  // Left by a start during which the engine was killed: the task, or only its folder (moby/moby#50040).
   [
     /^task [0-9a-f]{64}: already exists|failed to start shim: mkdir \S+\/[0-9a-f]{64}: file exists/,
     'task_left',
   ],
   [/pool overlaps|overlapping IPv4/i, 'subnet_taken'],
-  // Not every text with the name in it: images begin with /opt/nvidia/nvidia_entrypoint.sh.
+  // The pattern must not match /opt/nvidia/nvidia_entrypoint.sh, the entrypoint of many images.
   [
     /could not select device driver|nvidia-(?:container|ctk|smi|modeset|uvm)|libnvidia|\bcdi\b|unresolvable .*device/i,
     'device',
   ],
 ];
 
-/** `HTTP 404 response body` is what the engine says of an answer that is no registry's, such as a web page. */
+/** The engine reports `HTTP 404 response body` if the response is not a registry's, such as a web page. */
 const PULL_TEXTS: readonly [RegExp, EngineErrorKind][] = [
   [/verification failed for digest|unexpected (?:commit )?digest/i, 'image_digest_mismatch'],
   [/toomanyrequests|too many requests|rate limit|HTTP 429 response/i, 'image_rate_limited'],
@@ -53,7 +53,7 @@ const PULL_TEXTS: readonly [RegExp, EngineErrorKind][] = [
   ],
   [/manifest unknown|not found|does not exist|no such image|invalid reference/i, 'image_not_found'],
   [/name unknown|name invalid|manifest invalid|HTTP 4\d\d response/i, 'image_not_found'],
-  // Manifests of a kind that this engine cannot read, and registries that cannot be asked for them.
+  // Manifest types that this engine does not support.
   [/no matching manifest|missing signature key|^unsupported\b/i, 'image_not_found'],
   [
     /dial tcp|lookup |connection refused|i\/o timeout|no such host|TLS|certificate|EOF|timeout|network|server gave HTTP/i,
@@ -61,40 +61,41 @@ const PULL_TEXTS: readonly [RegExp, EngineErrorKind][] = [
   ],
 ];
 
-/** The EngineError for anything that a call rejected with; an EngineError stays as it is. */
+/** Converts any error of a call to EngineError. An EngineError is returned unchanged. */
 export function toEngineError(cause: unknown): EngineError {
   if (cause instanceof EngineError) return cause;
   const parsed = Refusal.safeParse(fieldsOf(cause));
   if (!parsed.success) return new EngineError('unavailable', 'no usable answer', { cause });
   const { statusCode, json, message } = parsed.data;
-  const text = (json?.message ?? message.replace(CLIENTS_OWN, ''))
+  const text = (json?.message ?? message.replace(CLIENT_PREFIX, ''))
     .trim()
     .slice(0, MAX_MESSAGE_CHARS);
   return new EngineError(kindOf(statusCode, parsed.data.code, text), text, { cause });
 }
 
-/** The same for the words of a pull, which arrive in the progress stream or as the call's refusal. */
+/** Converts an error text of a pull, from the progress stream or the call's error. */
 export function toPullError(text: string, cause?: unknown): EngineError {
   const kind = PULL_TEXTS.find(([pattern]) => pattern.test(text))?.[1] ?? 'image_unreachable';
   return new EngineError(kind, text.slice(0, MAX_MESSAGE_CHARS), { cause });
 }
 
-/** Of an answer that the engine gave; undefined where there was none. */
+/** HTTP status of the engine's response; undefined if there was none. */
 export function statusOf(cause: unknown): number | undefined {
   return Refusal.safeParse(fieldsOf(cause)).data?.statusCode;
 }
 
 function kindOf(status: number | undefined, code: string | undefined, text: string) {
   if (status === undefined) {
-    const gone = code === undefined || UNREACHABLE_CODES.has(code) || /hang up|aborted/i.test(text);
-    return gone ? 'unavailable' : 'refused';
+    const isUnreachable =
+      code === undefined || UNREACHABLE_CODES.has(code) || /hang up|aborted/i.test(text);
+    return isUnreachable ? 'unavailable' : 'refused';
   }
   if (status === 404) return 'not_found';
   if (status === 409) return 'conflict';
   return TEXTS.find(([pattern]) => pattern.test(text))?.[1] ?? 'refused';
 }
 
-/** An error's message is not enumerable; what the client adds to it is. */
+/** An error's message is not enumerable; the fields that dockerode adds are. */
 function fieldsOf(cause: unknown): unknown {
   if (!(cause instanceof Error)) return {};
   const { message } = cause;

@@ -1,4 +1,4 @@
-/** Whether the engine answers, and since when, as the agent's own calls find out; there is no extra polling. */
+/** Observes the engine through the agent's own calls: whether it answers, and how long its calls take. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { currentTraceparent, openSpan, withSpan } from '#shared/telemetry/tracing.ts';
@@ -11,13 +11,13 @@ import {
 
 export type EngineHealth = ReturnType<typeof createEngineHealth>;
 
-/** Wall clock, as the times of containers are. What ended in it was ended by the engine's restart. */
+/** Wall-clock interval in which the engine was away. Containers that ended in it were ended by the engine's restart. */
 export type Outage = { fromMs: number; toMs: number };
 
-/** A list that takes longer than its deadline is no answer either. */
+/** A list that exceeds its deadline also counts as silence. */
 const SILENT: readonly EngineErrorKind[] = ['unavailable', 'deadline'];
 
-/** Answers until the first report. */
+/** The engine counts as answering until the first failure. */
 export function createEngineHealth(deps: {
   engine: Pick<ContainerEngine, 'listContainers' | 'startedMs'>;
   clock: Clock;
@@ -28,7 +28,7 @@ export function createEngineHealth(deps: {
   let answeredMs = 0;
   let outage: Outage | null = null;
 
-  /** Before the first answer nobody has watched: all that ended before the engine's start counts. */
+  /** Before the first answer, everything that ended before the engine's start counts as ended by its restart. */
   async function findFirstOutage(): Promise<Outage> {
     return { fromMs: 0, toMs: await engine.startedMs() };
   }
@@ -36,7 +36,7 @@ export function createEngineHealth(deps: {
   function answered(): void {
     const nowMs = clock.now();
     if (away !== null) {
-      log.info('the Docker engine answers again');
+      log.info('Docker engine answers again');
       outage = { fromMs: answeredMs, toMs: nowMs };
     }
     away = null;
@@ -44,18 +44,18 @@ export function createEngineHealth(deps: {
   }
 
   function lost(message: string): void {
-    if (away === null) log.warn({ detail: message }, 'the Docker engine does not answer');
+    if (away === null) log.warn({ detail: message }, 'Docker engine does not answer');
     away = message;
   }
 
   return {
     answered,
     lost,
-    /** Why it does not answer; null while it does. */
+    /** Error while the engine does not answer, otherwise null. */
     awayBecause: () => away,
-    /** The last time that it was away; meaningful after a `listContainers`. */
+    /** The last outage. Valid after the first `listContainers`. */
     lastOutage: (): Outage => outage ?? { fromMs: 0, toMs: 0 },
-    /** The engine's own, with what its answer or silence says of the engine noted. */
+    /** Lists containers and records whether the engine answered. */
     async listContainers(labels: Record<string, string>): Promise<ContainerState[]> {
       try {
         outage ??= await findFirstOutage();
@@ -70,14 +70,13 @@ export function createEngineHealth(deps: {
   };
 }
 
-// MERGED agent/containers/engine/engine-health.ts: The engine as it is, with each call's outcome and duration told to somebody, and a span of its own.
-/** `code` is `ok`, or the kind of the engine's error. */
+/** Called after each call; `code` is `ok` or the kind of the engine's error. */
 export type OnEngineCall = (op: string, code: string, tookMs: number) => void;
 
-/** How long these take is not the engine's affair: they wait for pods, registries and builds. */
+/** Not timed: these wait for pods, registries and builds. */
 const UNTIMED: ReadonlySet<string> = new Set(['waitContainer', 'pullImage', 'buildImage']);
 
-/** Streams are handed on as they are. */
+/** Wraps an engine: reports outcome and duration of each call and opens a trace span. Streams are passed through. */
 export function observedEngine(
   engine: ContainerEngine,
   clock: Clock,
@@ -99,13 +98,13 @@ export function observedEngine(
           span?.end(null);
           return answer;
         }
-        const note = (code: string) => {
+        const finish = (code: string) => {
           onCall(op, code, clock.monotonicMs() - beganMs);
           span?.end(code === 'ok' ? null : code);
         };
         answer.then(
-          () => note('ok'),
-          (error: unknown) => note(error instanceof EngineError ? error.kind : 'internal'),
+          () => finish('ok'),
+          (error: unknown) => finish(error instanceof EngineError ? error.kind : 'internal'),
         );
         return answer;
       };

@@ -1,4 +1,4 @@
-/** The engine's images over dockerode: pulling, building, naming, removing. */
+/** Image methods of ContainerEngine over dockerode. */
 import { Readable } from 'node:stream';
 import { DOCKER_HUB, type RegistryAuth } from '#shared/api/agent/images.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -12,7 +12,7 @@ import { bytesOf, jsonLines } from './engine-stream.ts';
 import { failOn, followPull, PullRecord } from './pull-stream.ts';
 
 const CPU_PERIOD_US = 100_000;
-/** What Docker Hub is called in a login. */
+/** Server address of Docker Hub in a login. */
 const HUB_LOGIN_ADDRESS = 'https://index.docker.io/v1/';
 
 type ImageMethods =
@@ -24,7 +24,6 @@ type ImageMethods =
   | 'buildImage'
   | 'importImage';
 
-/** `call` is the one that the other methods use too. */
 export function createEngineImages(
   docker: Docker,
   call: EngineCall,
@@ -40,13 +39,13 @@ export function createEngineImages(
 
     async resolveDigest(reference, auth, signal) {
       try {
-        // dockerode takes no signal here: past the deadline the request itself is left alone.
-        const asked = call(DEADLINES_MS.registry, DistributionAnswer, () =>
+        // dockerode accepts no signal here, so the request continues after its deadline.
+        const resolved = call(DEADLINES_MS.registry, DistributionAnswer, () =>
           docker.getImage(withTag(reference)).distribution(loginOf(auth)),
         );
-        return await orAborted(asked, signal);
+        return await orAborted(resolved, signal);
       } catch (error) {
-        if (signal.aborted) throw givenUp('the look at the registry', error);
+        if (signal.aborted) throw aborted('the registry query', error);
         throw registryFailure(error);
       }
     },
@@ -63,10 +62,10 @@ export function createEngineImages(
         const records = jsonLines(bytesOf(stream), PullRecord);
         await orAborted(followPull(records, clock, onProgress), signal);
       } catch (error) {
-        if (signal.aborted) throw givenUp('the pull', error);
+        if (signal.aborted) throw aborted('the pull', error);
         throw registryFailure(error);
       } finally {
-        // Closes the connection, which is how the engine learns that nobody wants the image any more.
+        // Closes the connection, which makes the engine cancel the pull.
         ended.abort();
       }
     },
@@ -106,10 +105,10 @@ export function createEngineImages(
         const records = jsonLines(bytesOf(stream), BuildRecord);
         return await orAborted(followBuild(records, clock, onOutput), signal);
       } catch (error) {
-        if (signal.aborted) throw givenUp('the build', error);
+        if (signal.aborted) throw aborted('the build', error);
         throw buildFailure(error);
       } finally {
-        // Closes the connection: the engine ends the step under way and removes its container.
+        // Closes the connection: the engine ends the current step and removes its container.
         ended.abort();
       }
     },
@@ -133,7 +132,7 @@ function loginOf(auth: RegistryAuth | undefined) {
   return { authconfig: { username, password, serveraddress } };
 }
 
-/** Without a tag the engine would pull every tag there is. */
+/** Without a tag the engine would pull all tags. */
 function withTag(reference: string): string {
   return reference.includes('@') || splitTag(reference).length > 1
     ? reference
@@ -147,13 +146,14 @@ function splitTag(reference: string): string[] {
   return [reference.slice(0, at), reference.slice(at + 1)];
 }
 
-function givenUp(what: string, cause: unknown): EngineError {
-  return new EngineError('deadline', `${what} was ended`, { cause });
+function aborted(what: string, cause: unknown): EngineError {
+  return new EngineError('deadline', `${what} was aborted`, { cause });
 }
 
-/** A refusal before the stream began carries a status; its words are those of the registry all the same. */
+/** An error before the stream opens has an HTTP status, but its text is the registry's. */
 function registryFailure(error: unknown): EngineError {
   const known = toEngineError(error);
-  const said = ['unavailable', 'deadline'].includes(known.kind) || known.kind.startsWith('image_');
-  return said ? known : toPullError(known.message, error);
+  const isClassified =
+    ['unavailable', 'deadline'].includes(known.kind) || known.kind.startsWith('image_');
+  return isClassified ? known : toPullError(known.message, error);
 }

@@ -1,4 +1,4 @@
-/** What the engine says of itself, for the doctor: one look with words for every way that it can fail. */
+/** Reads the engine's description of itself, for the doctor. */
 import { z } from 'zod';
 import { request } from '#shared/http/node-http.ts';
 
@@ -29,23 +29,23 @@ export type EngineReport = {
   version: string;
   apiVersion: string;
   storageDriver: string;
-  /** `extfs`, `xfs`, …; empty where the driver does not tell. */
+  /** `extfs`, `xfs`, …; empty if the driver does not report it. */
   backingFilesystem: string;
   cgroupDriver: string;
   cgroupVersion: string;
   runtimes: readonly string[];
   defaultRuntime: string;
-  /** Empty: this engine knows nothing of CDI. */
+  /** Empty: this engine does not support CDI. */
   cdiSpecDirs: readonly string[];
   rootDir: string;
   seccomp: boolean;
   rootless: boolean;
   liveRestore: boolean;
-  /** Limits that the kernel takes from this engine. */
+  /** Limits that kernel and engine support. */
   limits: { memory: boolean; pids: boolean; cpu: boolean };
 };
 
-/** Rejects with the system's own error (ENOENT, EACCES, ECONNREFUSED, AbortError) or with what was answered. */
+/** Rejects with the system error (ENOENT, EACCES, ECONNREFUSED, AbortError) or an error that describes the response. */
 export async function readEngineReport(
   socketPath: string,
   signal: AbortSignal,
@@ -82,18 +82,19 @@ function ask(socketPath: string, path: string, signal: AbortSignal): Promise<unk
       response.setEncoding('utf8');
       response.on('data', (chunk: string) => {
         body += chunk;
-        if (body.length > MAX_ANSWER_CHARS) call.destroy(new Error('an answer without end'));
+        if (body.length > MAX_ANSWER_CHARS)
+          call.destroy(new Error(`the response to GET ${path} is too large`));
       });
       response.on('error', reject);
       response.on('end', () => {
         if (response.statusCode !== 200) {
-          reject(new Error(`GET ${path} was answered ${response.statusCode}`));
+          reject(new Error(`GET ${path} returned status ${response.statusCode}`));
           return;
         }
         try {
           resolve(JSON.parse(body));
         } catch (cause) {
-          reject(new Error(`GET ${path} was answered with something else than JSON`, { cause }));
+          reject(new Error(`GET ${path} did not return JSON`, { cause }));
         }
       });
     });

@@ -1,19 +1,19 @@
-/** Streams of the engine: JSON lines (pulls, builds, imports, events) and the log's frames, bounded and typed. */
+/** Reads the engine's streams: JSON lines (pulls, builds, imports, events) and log frames, with size limits. */
 import type { z } from 'zod';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { EngineError, type LogChunk } from './engine.ts';
 
-/** The engine sends lines of at most some kilobytes; more is no engine of ours. */
+/** Docker's lines have at most some kilobytes. */
 const MAX_LINE_CHARS = 1024 * 1024;
 const HEADER_BYTES = 8;
 const MAX_FRAME_BYTES = 16 * 1024 * 1024;
 
-/** dockerode's types know streams only by their old interface, which may also give text. */
+/** dockerode types its streams as NodeJS.ReadableStream, whose chunks may be strings. */
 export async function* bytesOf(stream: NodeJS.ReadableStream): AsyncGenerator<Uint8Array> {
   for await (const chunk of stream) yield typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
 }
 
-/** The lines of a stream that fit `schema`, in order; others are left out. */
+/** Yields the lines that match `schema` and skips others. */
 export async function* jsonLines<T>(
   stream: AsyncIterable<Uint8Array>,
   schema: z.ZodType<T>,
@@ -24,7 +24,8 @@ export async function* jsonLines<T>(
     pending += decoder.decode(chunk, { stream: true });
     const lines = pending.split('\n');
     pending = lines.pop() ?? '';
-    if (pending.length > MAX_LINE_CHARS) throw new EngineError('unavailable', 'a line too long');
+    if (pending.length > MAX_LINE_CHARS)
+      throw new EngineError('unavailable', 'a line exceeds the limit');
     for (const line of lines) {
       const parsed = schema.safeParse(parseJson(line));
       if (parsed.success) yield parsed.data;
@@ -32,7 +33,7 @@ export async function* jsonLines<T>(
   }
 }
 
-/** Passes `source` on, and throws `image_stalled` when nothing comes for `idleMs`. */
+/** Passes `source` through. Throws `image_stalled` after `idleMs` without an item. */
 export async function* withIdleLimit<T>(
   source: AsyncGenerator<T>,
   clock: Clock,
@@ -50,19 +51,20 @@ export async function* withIdleLimit<T>(
       yield next.value;
     }
   } finally {
-    // Not awaited: a source that has stalled would hold up the error that says so.
+    // Not awaited: a stalled source would block the error.
     void source.return(undefined).catch(() => undefined);
   }
 }
 
-/** Cuts the engine's multiplexed log stream (8 byte header: stream, length) into its frames. */
+/** Splits the engine's multiplexed log stream into frames (8-byte header: stream, length). */
 export async function* logFrames(stream: AsyncIterable<Uint8Array>): AsyncGenerator<LogChunk> {
   let pending = Buffer.alloc(0);
   for await (const chunk of stream) {
     pending = pending.length === 0 ? Buffer.from(chunk) : Buffer.concat([pending, chunk]);
     while (pending.length >= HEADER_BYTES) {
       const length = pending.readUInt32BE(4);
-      if (length > MAX_FRAME_BYTES) throw new EngineError('unavailable', 'a log frame too long');
+      if (length > MAX_FRAME_BYTES)
+        throw new EngineError('unavailable', 'a log frame exceeds the limit');
       const end = HEADER_BYTES + length;
       if (pending.length < end) break;
       yield {

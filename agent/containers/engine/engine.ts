@@ -6,7 +6,7 @@
  */
 import type { PullProgress, RegistryAuth } from '#shared/api/agent/images.ts';
 
-/** Labels of every object that we create; an object without `managed` is never touched. */
+/** Labels of every object that the agent creates. Objects without `managed` are never touched. */
 export const LABELS = {
   managed: 'io.podwright.managed',
   executor: 'io.podwright.executor',
@@ -14,31 +14,31 @@ export const LABELS = {
   pod: 'io.podwright.pod',
   generation: 'io.podwright.generation',
   specHash: 'io.podwright.spec-hash',
-  /** Of a data volume: where it lies in the pod. */
+  /** Data volume: mount path in the pod. */
   mountPath: 'io.podwright.mount-path',
-  /** Of a copy of a volume that outlives pods: whose, and how many bytes it may hold. */
+  /** Persistent volume: id of the volume, and its limit in bytes. */
   volume: 'io.podwright.volume',
   volumeLimit: 'io.podwright.volume-limit',
-  /** Of everything that a build makes: which one it was. */
+  /** Objects of a build: key of the build. */
   build: 'io.podwright.build',
-  /** Of the agent's own container, put there by whoever made it: which executor's. Only such a one is ever replaced. */
+  /** The agent's own container: id of the executor, set by the operator. Updates replace only such a container. */
   agent: 'io.podwright.agent',
-  /** Of one that an update made: which manifest's. */
+  /** Container created by an update: id of the manifest. */
   release: 'io.podwright.release',
-  /** Of the container that replaces it. */
+  /** Container that performs the replacement. */
   switcher: 'io.podwright.switcher',
 } as const;
 
 /**
  * - `unavailable`: the engine does not answer; nothing is known of its objects.
  * - `not_found`, `conflict` (name taken), `port_busy`, `device` (GPU request refused), `deadline`
- * - `task_left`: the runtime still has something of a container that does not run for the engine
- * - `subnet_taken`: another network of the engine has addresses in it
+ * - `task_left`: the runtime still has a task of a container that the engine reports as stopped
+ * - `subnet_taken`: another network of the engine overlaps
  * - `image_auth`, `image_not_found`, `image_rate_limited`, `image_no_space`, `image_stalled`,
  *   `image_unreachable`, `image_digest_mismatch`: pulls only
  * - `build`: a step of a Dockerfile failed
- * - `build_interrupted`: the engine failed during a build, by no fault of the Dockerfile that can be seen
- * - `refused`: anything else that the engine will not do; repeating will not help
+ * - `build_interrupted`: the engine failed during a build
+ * - `refused`: any other refusal; a retry does not help
  */
 export type EngineErrorKind =
   | 'unavailable'
@@ -74,36 +74,36 @@ export type ContainerSpec = {
   /** An image id or `reference@digest` that is present. */
   image: string;
   labels: Record<string, string>;
-  /** Empty keeps the image's. */
+  /** Empty: the image's. */
   entrypoint: readonly string[];
   command: readonly string[];
   environment: Record<string, string>;
-  /** Our own bridge network, or null for no network at all. */
+  /** Name of the pod's bridge network; null: no network. */
   network: string | null;
   /** TCP and UDP of each internal port are published on the host port. */
   ports: readonly { internal: number; host: number }[];
-  /** Folders of the agent's own; a renter's spec can name none. */
+  /** Folders of the agent. Specs of renters cannot add any. */
   readOnlyMounts?: readonly { source: string; target: string }[];
-  /** Named volumes, which are there already; new ones get what the image has at their path. */
+  /** Existing named volumes. The engine copies the image's files at the path into an empty one. */
   volumes?: readonly VolumeMount[];
-  /** Its root file system cannot be written. */
+  /** Read-only root file system. */
   readOnlyRoot?: true;
   gpuUuids: readonly string[];
-  /** Of the engine's runtimes; its default one when absent. */
+  /** Name of a runtime; the engine's default if absent. */
   runtime?: string;
   limits: {
     cpuCores: number;
-    /** Only these processors, and memory of these nodes, as the kernel writes sets. */
+    /** Sets of processors and memory nodes, in the kernel's list format. */
     cpus?: string;
     memoryNodes?: string;
     memoryBytes: number;
     shmBytes: number;
     pids: number;
-    /** Of the root file system, by the kernel; engines refuse it on most file systems. */
+    /** Limit of the root file system, enforced by the kernel. Engines refuse it on most file systems. */
     diskBytes?: number;
   };
   stopGraceSeconds: number;
-  /** How much output is kept; the engine throws away what is older. */
+  /** Retained output; the engine deletes older output. */
   logFiles?: { maxBytes: number; count: number };
 };
 
@@ -111,11 +111,11 @@ export type VolumeMount = {
   name: string;
   target: string;
   labels: Record<string, string>;
-  /** What lies in it is its own: nothing of the image is put there, be it as empty as it is. */
+  /** The engine copies no files of the image into the volume, even if it is empty. */
   noCopy?: true;
 };
 
-/** Where a network lies: its IPv4 subnet, and its interface on the host (at most 15 characters). */
+/** IPv4 subnet of a network and its interface on the host (at most 15 characters). */
 export type NetworkPlace = { subnet: string; bridgeName: string };
 
 export type ContainerState = {
@@ -125,38 +125,37 @@ export type ContainerState = {
   status: 'created' | 'running' | 'paused' | 'restarting' | 'exited' | 'dead' | 'removing';
   exitCode: number;
   oomKilled: boolean;
-  /** The engine's words on why the last start failed; empty when it did not. */
+  /** Error of the last start; empty if it did not fail. */
   startError: string;
   /** 0 when it never ran. */
   startedMs: number;
   finishedMs: number;
   imageId: string;
-  /** When it was made. */
   createdMs: number;
-  /** Of its first process, on the engine's host; 0 while it does not run. */
+  /** Process id of its first process on the host; 0 while it does not run. */
   pid: number;
-  /** Names of the networks that it is in; after a removal by force there may be none. */
+  /** Names of its networks. Empty after a forced removal of its network. */
   networks: readonly string[];
-  /** The engine's file of its output, on the engine's host; empty when its log driver keeps no json-file. */
+  /** Log file on the engine's host; empty if the log driver is not json-file. */
   logPath: string;
 };
 
-/** What a running container has used since its start, and of memory just now. */
+/** Resources that a running container has used since its start, and its present memory. */
 export type ContainerUsage = {
-  /** Of processors, nanoseconds. */
+  /** CPU time in nanoseconds. */
   cpuNanos: number;
-  /** Without files that the kernel keeps in memory while nobody else needs it. */
+  /** Without the page cache that the kernel can reclaim. */
   memoryBytes: number;
-  /** With them. */
+  /** With the reclaimable page cache. */
   memoryWithFilesBytes: number;
-  /** Of no file, and of files, in use or not; null where the kernel does not tell. */
+  /** Anonymous memory, and page cache; null if the kernel does not report them. */
   residentBytes: number | null;
   cacheBytes: number | null;
-  /** Through all its networks; null where it has none. */
+  /** Over all its networks; null if it has none. */
   network: { receivedBytes: number; sentBytes: number } | null;
-  /** From and to block devices, over all of them; null where the kernel does not tell. */
+  /** Over all block devices; null if the kernel does not report it. */
   blockIo: { readBytes: number; writtenBytes: number } | null;
-  /** Its processes and their threads; null where the kernel does not tell. */
+  /** Number of processes and threads; null if the kernel does not report it. */
   tasks: number | null;
 };
 
@@ -164,16 +163,15 @@ export type NetworkState = {
   id: string;
   name: string;
   labels: Record<string, string>;
-  /** When it was made. */
   createdMs: number;
 };
 
 export type VolumeState = {
   name: string;
   labels: Record<string, string>;
-  /** To the second. */
+  /** With a resolution of one second. */
   createdMs: number;
-  /** Its folder on the engine's host. */
+  /** Folder on the engine's host. */
   hostPath: string;
 };
 
@@ -181,11 +179,11 @@ export type EngineInfo = {
   version: string;
   storageDriver: string;
   cgroupVersion: string;
-  /** Names of the runtimes that the engine knows. */
+  /** Names of the configured runtimes. */
   runtimes: readonly string[];
-  /** Folder of the engine's data, for the free space of its disk. */
+  /** Folder of the engine's data. */
   rootDir: string;
-  /** Containers get the engine's default system call filter. */
+  /** True: containers get the engine's default system call filter. */
   seccomp: boolean;
 };
 
@@ -193,66 +191,66 @@ export type ImageState = {
   id: string;
   repoDigests: readonly string[];
   sizeBytes: number;
-  /** Instructions that run in every build on top of it. */
+  /** ONBUILD instructions. */
   onBuild: readonly string[];
 };
 
 export type PullOptions = {
-  /** For the registry of the image. */
+  /** Login at the image's registry. */
   auth?: RegistryAuth | undefined;
   onProgress(progress: PullProgress): void;
 };
 
-/** A build whose context is one file. */
+/** A build whose context is a single Dockerfile. */
 export type BuildSpec = {
   /** A tar archive with the file `Dockerfile`. */
   context: AsyncIterable<Uint8Array>;
-  /** The name that the image gets. */
+  /** Name of the new image. */
   reference: string;
-  /** The network of its steps; null for none. */
+  /** Network of the build steps; null: none. */
   network: string | null;
-  /** Of each step. */
+  /** Limits per step. */
   limits: { cpuCores: number; memoryBytes: number; shmBytes: number };
 };
 
-/** A raw chunk of a container's output: one or several lines, or part of one. */
+/** A chunk of a container's output: one or more lines, or part of a line. */
 export type LogChunk = { stream: 'stdout' | 'stderr'; data: Uint8Array };
 
 export type EngineEvent = { podId: string; containerId: string; action: string; timeMs: number };
 
 export type ContainerEngine = {
-  /** Resolves when the engine answers. */
+  /** Resolves if the engine answers. */
   ping(): Promise<void>;
   info(): Promise<EngineInfo>;
-  /** What images, containers, volumes and builds take of its disk. Slow: the engine walks the files. */
+  /** Bytes used by images, containers, volumes and builds. Slow: the engine walks the files. */
   engineDiskBytes(): Promise<number>;
-  /** When the engine was last started, by its own clock; 0 when that cannot be told. */
+  /** Time of the engine's last start by its own clock; 0 if unknown. */
   startedMs(): Promise<number>;
 
   /** Null when there is no such image. */
   inspectImage(reference: string): Promise<ImageState | null>;
-  /** The digest that the registry has for `reference` now, if it lets this login have it; nothing is pulled. */
+  /** Returns the registry's present digest of `reference` if the login has access. Pulls nothing. */
   resolveDigest(
     reference: string,
     auth: RegistryAuth | undefined,
     signal: AbortSignal,
   ): Promise<string>;
-  /** Pulls `reference` (a tag, or `name@digest`) and reports progress; aborting ends the pull. */
+  /** Pulls `reference` (a tag, or `name@digest`). The signal aborts the pull. */
   pullImage(reference: string, options: PullOptions, signal: AbortSignal): Promise<void>;
-  /** Ids of the images that carry all of `labels`; `unused` leaves out those with a name or with children. */
+  /** Ids of images that carry all of `labels`; `unused` restricts them to images without names and children. */
   listImages(filter: { labels?: Record<string, string>; unused?: boolean }): Promise<string[]>;
   /**
-   * Takes away the name `reference`, or the image of that id if it has none; the content goes with the
-   * last name. Missing is success, `conflict`: a container was made from it, or another image builds on it.
+   * Removes the name `reference`, or the unnamed image with that id. Removing the last name deletes the content.
+   * Missing is success. `conflict`: a container uses the image, or another image is based on it.
    */
   removeImage(reference: string): Promise<void>;
-  /** The new image's id. Fails with `build` when a step does; aborting ends the build. */
+  /** Returns the new image's id. Rejects with `build` if a step fails. The signal aborts the build. */
   buildImage(
     spec: BuildSpec,
     onOutput: (text: string) => void,
     signal: AbortSignal,
   ): Promise<string>;
-  /** Makes an image from a root file system tar, for the built-in image that works offline. */
+  /** Creates an image from a tar archive of a root file system. */
   importImage(
     tar: AsyncIterable<Uint8Array>,
     reference: string,
@@ -260,50 +258,50 @@ export type ContainerEngine = {
   ): Promise<void>;
 
   /**
-   * A bridge network of ours without IPv6. Created once per name; an existing one with our labels is
-   * returned as it is, wherever it lies.
+   * Creates a bridge network without IPv6. An existing network with this name and these labels is returned unchanged,
+   * whatever its subnet.
    */
   ensureNetwork(
     name: string,
     labels: Record<string, string>,
     place: NetworkPlace,
   ): Promise<{ id: string }>;
-  /** Puts a running container into a network, where its ports are published. */
+  /** Connects a running container to a network, where its ports are published. */
   connectNetwork(name: string, containerId: string): Promise<void>;
-  /** The networks that carry all of `labels`. */
+  /** Networks that carry all of `labels`. */
   listNetworks(labels: Record<string, string>): Promise<NetworkState[]>;
   /** Missing is success. */
   removeNetwork(nameOrId: string): Promise<void>;
 
-  /** Once per name: one that has the labels already is left as it is. `conflict`: it is somebody else's. */
+  /** An existing volume with these labels is left unchanged. `conflict`: the name belongs to another owner. */
   createVolume(name: string, labels: Record<string, string>): Promise<void>;
-  /** The named volumes that carry all of `labels`. */
+  /** Named volumes that carry all of `labels`. */
   listVolumes(labels: Record<string, string>): Promise<VolumeState[]>;
-  /** With all that lies in it. Missing is success; `conflict`: a container has it mounted, running or not. */
+  /** Removes the volume with its data. Missing is success. `conflict`: a container, running or not, mounts it. */
   removeVolume(name: string): Promise<void>;
 
-  /** The new container's id. `conflict` when the name is taken. */
+  /** Returns the new container's id. `conflict`: the name is taken. */
   createContainer(spec: ContainerSpec): Promise<string>;
   /** Already running is success. `port_busy` and `device` leave the container created. */
   startContainer(id: string): Promise<void>;
-  /** SIGTERM, then SIGKILL after the grace. Stopped already or missing is success. */
+  /** SIGTERM, then SIGKILL after the grace period. Already stopped or missing is success. */
   stopContainer(id: string, graceSeconds: number): Promise<void>;
-  /** Removes it and its anonymous volumes, running or not. Missing is success. */
+  /** Removes the container, running or not, and its anonymous volumes. Missing is success. */
   removeContainer(id: string): Promise<void>;
-  /** Null when missing. */
+  /** Null if missing. */
   inspectContainer(idOrName: string): Promise<ContainerState | null>;
-  /** Bounds the processes of a running container. Missing is success. */
+  /** Limits the processes of a running container. Missing is success. */
   limitPids(id: string, pids: number): Promise<void>;
-  /** Bytes that it has written outside its volumes; null when missing. Slow: the engine walks the files. */
+  /** Bytes written outside volumes; null if missing. Slow: the engine walks the files. */
   containerDiskBytes(id: string): Promise<number | null>;
-  /** Null when it is missing or does not run. */
+  /** Null if missing or not running. */
   containerUsage(id: string): Promise<ContainerUsage | null>;
   /** All containers, in any state, that carry all of `labels`. */
   listContainers(labels: Record<string, string>): Promise<ContainerState[]>;
-  /** Resolves with the exit code when the container is not running any more. */
+  /** Resolves with the exit code when the container has ended. */
   waitContainer(id: string, signal: AbortSignal): Promise<number>;
 
-  /** Output with the engine's own time stamps, oldest first; `sinceMs` in milliseconds. */
+  /** Output with the engine's timestamps, oldest first. */
   containerLogs(
     id: string,
     options: { tail: number | 'all'; follow: boolean; sinceMs?: number },
@@ -311,8 +309,8 @@ export type ContainerEngine = {
   ): AsyncIterable<LogChunk>;
 
   /**
-   * Container events of objects with `labels` until the signal aborts or the engine goes away (then it
-   * throws). `onOpen`: from now on none is missed.
+   * Yields events of containers with `labels` until the signal aborts. Throws if the engine goes away. `onOpen` is called
+   * when the stream is open; later events are not missed.
    */
   events(
     labels: Record<string, string>,

@@ -1,5 +1,4 @@
-/** Processes started inside a running container, with their streams: what the SSH gateway needs of the engine. */
-
+/** Starts processes inside running containers, with their streams. */
 import type { Duplex } from 'node:stream';
 import { z } from 'zod';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -13,27 +12,27 @@ export type ExecRequest = {
   argv: readonly string[];
   environment: Readonly<Record<string, string>>;
   user: string;
-  /** With a terminal both outputs are one. */
+  /** With a terminal, stdout and stderr are one stream. */
   tty: boolean;
-  /** Told before it starts what the engine calls it, so that it can be found again after our restart. */
+  /** Called with the engine's id of the process before it starts, so that it can be found after a restart of the agent. */
   onCreated?(execId: string): void;
 };
 
 export type OutputChunk = { stream: 'stdout' | 'stderr'; data: Uint8Array };
 
 export type ExecProcess = {
-  /** Ending it is the process's end of input. */
+  /** Ending the stream closes the process's stdin. */
   input: Duplex;
-  /** Ends with the process; not read, it makes the process wait. */
+  /** Ends with the process. The process blocks while the stream is not read. */
   output: AsyncIterable<OutputChunk>;
   resize(size: { rows: number; columns: number }): Promise<void>;
-  /** `exitCode` is null until it has ended; `pid` is the host's, 0 until it runs, a moment after `start`. */
+  /** `exitCode` is null until the process ends; `pid` is the host's, and 0 until the process runs. */
   inspect(): Promise<ExecState>;
-  /** Drops the connection; the process goes on. */
+  /** Closes the connection. The process continues. */
   close(): void;
 };
 
-/** A process that nobody listens to. */
+/** A process without attached streams. */
 export type DetachedRequest = Omit<ExecRequest, 'tty'>;
 
 export type ExecState = z.output<typeof ExecAnswer>;
@@ -83,7 +82,7 @@ export function createExecEngine(options: { socketPath: string; clock: Clock }) 
       const { socket } = await call(DEADLINES_MS.start, Started, async () => ({
         socket: await exec.start({ hijack: true, stdin: true, Tty: tty }),
       }));
-      // Whoever reads or writes it hears of its end; this is for the time when nobody does.
+      // Without a listener, an error while no one reads or writes would end the agent.
       socket.on('error', () => undefined);
       return {
         input: socket,
@@ -92,7 +91,7 @@ export function createExecEngine(options: { socketPath: string; clock: Clock }) 
           const resized = call(DEADLINES_MS.inspect, z.unknown(), (abortSignal) =>
             exec.resize({ h: rows, w: columns, abortSignal }),
           );
-          // Too early or too late; the size is passed at the start as well.
+          // The process has not started or has ended.
           await unless(['refused', 'not_found', 'conflict'], undefined, resized);
         },
         inspect: () =>
@@ -100,7 +99,7 @@ export function createExecEngine(options: { socketPath: string; clock: Clock }) 
         close: () => void socket.destroy(),
       };
     },
-    /** Starts a process with all its streams at /dev/null. */
+    /** Starts a process with its streams at /dev/null. */
     async startDetached({ containerId, onCreated, ...request }: DetachedRequest): Promise<void> {
       const container = docker.getContainer(containerId);
       const { exec } = await call(DEADLINES_MS.create, Created, async (abortSignal) => ({
@@ -112,7 +111,7 @@ export function createExecEngine(options: { socketPath: string; clock: Clock }) 
       }));
       socket.resume();
     },
-    /** Of a process started earlier, perhaps by another agent; null when the engine has forgotten it. */
+    /** State of a process started earlier, perhaps by another agent; null if the engine does not know it. */
     inspect: (id: string): Promise<ExecState | null> =>
       unless(
         ['not_found'],
@@ -121,7 +120,7 @@ export function createExecEngine(options: { socketPath: string; clock: Clock }) 
           docker.getExec(id).inspect({ abortSignal }),
         ),
       ),
-    /** The container's own addresses on its networks; empty when it is gone. */
+    /** Addresses of the container on its networks; empty if it does not exist. */
     addressesOf: (containerId: string): Promise<string[]> =>
       unless(
         ['not_found'],
@@ -150,6 +149,6 @@ async function* terminalOutput(socket: Duplex): AsyncGenerator<OutputChunk> {
   try {
     for await (const data of socket) yield { stream: 'stdout', data };
   } catch (cause) {
-    throw new EngineError('unavailable', 'the stream of a terminal broke', { cause });
+    throw new EngineError('unavailable', 'terminal stream failed', { cause });
   }
 }

@@ -1,19 +1,19 @@
 /**
- * What an engine that was killed in the middle of a start may leave in its runtime: a task that it knows
- * nothing of, which runs on and keeps its container from ever being started again.
+ * Ends tasks that the engine lost. An engine that is killed during a start may leave a task in containerd that runs on
+ * and prevents any later start of its container.
  */
 import { readdir, readFile } from 'node:fs/promises';
 
-/** Ends what the runtime has of this container; true when there was something. */
+/** Ends the container's task in the runtime. Returns true if there was one. */
 export type EndLeftoverTask = (containerId: string) => Promise<boolean>;
 
 const SHIM = /^containerd-shim/;
 const FULL_ID = /^[0-9a-f]{64}$/;
 
 /**
- * Ends the task's supervisor, found by the container's full id on its command line; containerd sees it go
- * and clears away whatever ran under it. To be called only for a container of ours that the engine says
- * does not run. On a host that hides other processes it finds nothing.
+ * Kills the task's shim, found by the container's id on its command line; containerd then removes the processes under
+ * it. Call only for a container of this agent that the engine reports as stopped. Finds nothing on a host that hides
+ * other users' processes.
  */
 export const endLeftoverTask: EndLeftoverTask = async (containerId) => {
   if (!FULL_ID.test(containerId)) return false;
@@ -27,7 +27,7 @@ export const endLeftoverTask: EndLeftoverTask = async (containerId) => {
 };
 
 async function isShimOf(pid: string, containerId: string): Promise<boolean> {
-  // A process may be gone by the time that it is looked at.
+  // The process may have ended.
   const line = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
   const [program = '', ...options] = line.split('\0');
   const name = program.slice(program.lastIndexOf('/') + 1);

@@ -1,4 +1,4 @@
-/** Containers of the agent itself: read whole, made anew with the same settings, renamed. Only for updates. */
+/** Copies, renames and reconfigures the agent's own containers, for updates. */
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -48,7 +48,7 @@ const Archive = z.custom<AsyncIterable<unknown>>(
   (value) => value instanceof Object && Symbol.asyncIterator in value,
 );
 
-/** Short ids are what containers are called inside where nobody said otherwise. */
+/** Length of the short id, which is a container's default host name. */
 const SHORT_ID_CHARS = 12;
 
 export type OwnContainers = ReturnType<typeof createOwnContainers>;
@@ -59,10 +59,10 @@ export function createOwnContainers(options: { socketPath: string; clock: Clock 
   const call = createEngineCall(clock);
   const docker = createDockerClient(socketPath);
 
-  /** Its id, whether it was made now or before under the same name. */
+  /** Returns the id of the new container, or of an existing one with this name. */
   async function create(name: string, body: Record<string, unknown>): Promise<string> {
     const made = call(DEADLINES_MS.create, CreatedAnswer, async (abortSignal) => {
-      // Without these two, dockerode would send the whole request in the query string as well.
+      // Without `_query` and `_body`, dockerode would also send the whole request in the query string.
       const request = { _query: { name }, _body: body, abortSignal };
       return { Id: (await docker.createContainer(request)).id };
     });
@@ -72,7 +72,7 @@ export function createOwnContainers(options: { socketPath: string; clock: Clock 
     return found.Id;
   }
 
-  /** Null when there is none. */
+  /** Null if there is no such container. */
   function find(idOrName: string): Promise<OwnContainer | null> {
     const read = call(DEADLINES_MS.inspect, Container, (abortSignal) =>
       docker.getContainer(idOrName).inspect({ abortSignal }),
@@ -84,10 +84,11 @@ export function createOwnContainers(options: { socketPath: string; clock: Clock 
   async function removeOwn(name: string, labels: Record<string, string>): Promise<void> {
     const found = await find(name);
     if (found === null) return;
-    const isOwn = Object.entries(labels).every(
+    const hasLabels = Object.entries(labels).every(
       ([key, value]) => found.Config.Labels[key] === value,
     );
-    if (!isOwn) throw new EngineError('conflict', `the container ${name} is somebody else's`);
+    if (!hasLabels)
+      throw new EngineError('conflict', `the container ${name} belongs to another owner`);
     const gone = call(DEADLINES_MS.create, Anything, (abortSignal) =>
       docker.getContainer(found.Id).remove({ force: true, v: true, abortSignal }),
     );
@@ -96,15 +97,15 @@ export function createOwnContainers(options: { socketPath: string; clock: Clock 
 
   return {
     find,
-    /** Another one under `name` from `image`, with the settings of `old` but for what came from its image. */
+    /** Creates a container from `image` with the settings of `old`, except those that came from its image. */
     async createLike(
       old: OwnContainer,
       { name, image, labels }: { name: string; image: string; labels: Record<string, string> },
     ): Promise<string> {
-      const { Config: given } = await call(DEADLINES_MS.inspect, Image, () =>
+      const { Config: imageConfig } = await call(DEADLINES_MS.inspect, Image, () =>
         docker.getImage(old.Image).inspect(),
       );
-      const own = ownSettings(old, given ?? { Env: [], Labels: {} });
+      const own = ownSettings(old, imageConfig ?? { Env: [], Labels: {} });
       return create(name, {
         ...own,
         Image: image,
@@ -113,7 +114,7 @@ export function createOwnContainers(options: { socketPath: string; clock: Clock 
         ...networkOf(old),
       });
     },
-    /** A process beside `old`: its image, files and network, none of its ports, started again whenever it ends. */
+    /** Creates a helper with the image, mounts and network of `old`, without its ports, that restarts whenever it ends. */
     createBeside(
       old: OwnContainer,
       {
@@ -126,16 +127,26 @@ export function createOwnContainers(options: { socketPath: string; clock: Clock 
       const { User, WorkingDir, Env } = old.Config;
       const RestartPolicy = { Name: 'always' };
       return create(name, {
-        ...{ Image: old.Image, Entrypoint: argv, Cmd: [], Env, User, WorkingDir, Labels: labels },
+        Image: old.Image,
+        Entrypoint: argv,
+        Cmd: [],
+        Env,
+        User,
+        WorkingDir,
+        Labels: labels,
         HostConfig: {
-          ...{ NetworkMode, SecurityOpt, Mounts, LogConfig, RestartPolicy },
+          NetworkMode,
+          SecurityOpt,
+          Mounts,
+          LogConfig,
+          RestartPolicy,
           Binds: bindsOf(old),
         },
       });
     },
     /**
-     * What `image` holds at `path`, as a tar archive to be read by `use`; nothing of the image runs. The container that this
-     * takes goes again; of one that a kill has left under the name, the labels have to be the same.
+     * Passes the image's files at `path` to `use` as a tar archive, without running the image. Creates and removes a
+     * container; one that a killed agent left under the name is replaced if its labels match.
      */
     async copyOut<T>(
       image: string,
@@ -145,7 +156,7 @@ export function createOwnContainers(options: { socketPath: string; clock: Clock 
     ): Promise<T> {
       await removeOwn(name, labels);
       const HostConfig = { NetworkMode: 'none' };
-      // An image may lack a command, and one is asked for.
+      // The engine requires a command, which the image may not have.
       const id = await create(name, { Image: image, Cmd: ['none'], Labels: labels, HostConfig });
       try {
         const archive = await call(DEADLINES_MS.copyOut, Archive, (abortSignal) => {
@@ -157,7 +168,7 @@ export function createOwnContainers(options: { socketPath: string; clock: Clock 
         await removeOwn(name, labels);
       }
     },
-    /** Missing is an error: what is renamed is needed. */
+    /** Rejects with `not_found` if the container is missing. */
     async rename(id: string, name: string): Promise<void> {
       await call(DEADLINES_MS.create, Anything, (abortSignal) =>
         docker.getContainer(id).rename({ name, abortSignal }),
@@ -174,7 +185,7 @@ export function createOwnContainers(options: { socketPath: string; clock: Clock 
 
 type ImageConfig = z.output<typeof Config>;
 
-/** What somebody chose for this container: the rest came from its image, and is the next image's to say. */
+/** Settings chosen for this container. The other settings came from its image, and the next image sets its own. */
 function ownSettings(old: OwnContainer, image: ImageConfig) {
   const { Env, Labels: labels, Hostname, ...others } = old.Config;
   const chosen = Object.entries(others).filter(
@@ -191,20 +202,20 @@ function ownSettings(old: OwnContainer, image: ImageConfig) {
   };
 }
 
-/** With the volumes that have no name of their own: what lies in them is the agent's too. */
+/** Includes anonymous volumes, because they have data of the agent. */
 function bindsOf({ HostConfig: { Binds, Mounts: named }, Mounts }: OwnContainer): string[] {
   const isNamed = (target: string) =>
     Binds.some((bind) => bind.split(':')[1] === target) ||
     (Array.isArray(named) && named.some((mount) => mount?.Target === target));
-  const nameless = Mounts.flatMap(({ Type, Name, Destination }) =>
+  const anonymous = Mounts.flatMap(({ Type, Name, Destination }) =>
     Type === 'volume' && Name !== undefined && !isNamed(Destination)
       ? [`${Name}:${Destination}`]
       : [],
   );
-  return [...Binds, ...nameless];
+  return [...Binds, ...anonymous];
 }
 
-/** In a network that somebody made it keeps its other names; addresses are given anew. */
+/** Keeps the aliases in a user-defined network. Addresses are assigned anew. */
 function networkOf({
   Id,
   HostConfig: { NetworkMode },

@@ -1,4 +1,4 @@
-/** Reads the progress stream of a pull: follows each layer, and finds the errors that hide in it. */
+/** Reads the progress stream of a pull: progress per layer, speed, and errors. */
 import { z } from 'zod';
 import { MAX_BYTES, MAX_WAIT_SECONDS } from '#shared/api/agent/bounds.ts';
 import { type LayerProgress, MAX_LAYERS, type PullProgress } from '#shared/api/agent/images.ts';
@@ -7,14 +7,14 @@ import { EngineError } from './engine.ts';
 import { toPullError } from './engine-errors.ts';
 import { withIdleLimit } from './engine-stream.ts';
 
-/** A pull that gets no further for this long has stalled. */
+/** A pull without progress for this long has stalled. */
 export const PULL_IDLE_MS = 120_000;
-/** What a pull may take: a base, and time for its bytes at the slowest line that is worth waiting for. */
+/** Deadline of a pull: this base plus the time for its bytes at the slowest accepted speed. */
 export const PULL_BASE_MS = 600_000;
 const SLOWEST_BYTES_PER_SECOND = 1024 * 1024;
 const MS_PER_SECOND = 1_000;
 
-/** One record of the engine's stream; a failed pull is a 200 whose last record holds the error. */
+/** One record of the engine's stream. A failed pull has status 200 and an error in its last record. */
 export const PullRecord = z.object({
   id: z.string().optional(),
   status: z.string().optional(),
@@ -33,17 +33,17 @@ const STATES: readonly [RegExp, LayerProgress['state']][] = [
   [/^Extracting$/, 'extracting'],
   [/^(Pull complete|Already exists)$/, 'done'],
 ];
-/** Only the last record of a pull that succeeded begins so. */
+/** Start of the last record of a successful pull. */
 const SUCCESS = /^Status: /;
 
-/** What `bytes` may take to come. */
+/** Deadline of a pull of `bytes`. */
 export function pullBudgetMs(bytes: number): number {
   return PULL_BASE_MS + (bytes / SLOWEST_BYTES_PER_SECOND) * MS_PER_SECOND;
 }
 
 /**
- * Feeds `onProgress` with every step forward until the engine says that the image is there. Throws on an
- * error record, `image_stalled` when there is none for a while, `deadline` when it all takes too long.
+ * Calls `onProgress` on every progress until the engine reports success. Throws on an error record, `image_stalled`
+ * without progress, and `deadline` if the pull takes too long.
  */
 export async function followPull(
   records: AsyncIterable<PullRecord>,
@@ -61,7 +61,7 @@ export async function followPull(
   }
 }
 
-/** Records that tell nothing new, such as a retry's countdown, are no life sign and are left out. */
+/** Skips records without progress, such as a retry's countdown, so that they do not reset the idle limit. */
 async function* stepsForward(
   records: AsyncIterable<PullRecord>,
   clock: Clock,
@@ -78,13 +78,13 @@ async function* stepsForward(
   throw new EngineError('image_unreachable', 'the pull ended without a result');
 }
 
-/** Throws the error that a record holds, if it does. */
+/** Throws if the record has an error. */
 export function failOn(record: PullRecord): void {
   const failure = record.errorDetail?.message ?? record.error;
   if (failure !== undefined) throw toPullError(failure);
 }
 
-/** True when the layer has got further. */
+/** Returns true if the layer made progress. */
 function applyRecord(layers: Map<string, LayerProgress>, record: PullRecord): boolean {
   const { id, status = '', progressDetail } = record;
   const state = STATES.find(([pattern]) => pattern.test(status))?.[1];
@@ -106,8 +106,8 @@ function freshLayer(id: string): LayerProgress {
 }
 
 /**
- * Bytes never go back: a download that begins again has not got further until it passes the first. How large a
- * layer is, its registry says, which may be anybody's.
+ * Byte counts never decrease: a restarted download makes no progress until it passes the first. A layer's size comes
+ * from the registry, which is not trusted.
  */
 function moved(
   layer: LayerProgress,
@@ -148,20 +148,19 @@ function sumOf(layers: readonly LayerProgress[]) {
   };
 }
 
-// MERGED agent/containers/engine/pull-stream.ts: How fast a pull is and how long it will take, from what the last seconds brought.
 const WINDOW_MS = 10_000;
-/** Over less than this no speed can be told. */
+/** Shortest interval for a speed. */
 const SHORTEST_SECONDS = 1;
-/** Between two samples; it bounds how many are kept. */
+/** Interval between samples; limits their number. */
 const SAMPLE_MS = 250;
 
 type Sample = { atMs: number; downloaded: number; extracted: number };
 
-/** Asked with every step forward; keeps what it needs of the past. */
+/** Computes speed and remaining time over a sliding window. Call on every progress. */
 export function createSpeed(clock: Clock) {
   const samples: Sample[] = [];
 
-  function note(now: Sample): Sample {
+  function addSample(now: Sample): Sample {
     const last = samples.at(-1);
     if (last === undefined || now.atMs - last.atMs >= SAMPLE_MS) samples.push(now);
     while (samples.length > 1 && now.atMs - (samples[0]?.atMs ?? 0) > WINDOW_MS) samples.shift();
@@ -177,7 +176,7 @@ export function createSpeed(clock: Clock) {
         now.extracted += layer.bytes_extracted;
         total += layer.bytes_total;
       }
-      const from = note(now);
+      const from = addSample(now);
       const seconds = (now.atMs - from.atMs) / MS_PER_SECOND;
       const rate = (bytes: number) =>
         seconds >= SHORTEST_SECONDS ? Math.min(MAX_BYTES, Math.round(bytes / seconds)) : 0;
@@ -191,7 +190,7 @@ export function createSpeed(clock: Clock) {
   };
 }
 
-/** Downloading and extracting overlap, so the slower of the two counts. Null when it does not move. */
+/** Downloading and extracting overlap, so the slower one counts. Null without progress. */
 function etaOf(
   total: number,
   { downloaded, extracted }: Sample,
@@ -200,7 +199,7 @@ function etaOf(
   const toDownload = total - downloaded;
   const toExtract = total - extracted;
   if (toDownload > 0 && rates.downloading === 0) return null;
-  // Before the first extraction its speed is unknown: the download is what can be told.
+  // Before the first extraction only the download's time is known.
   if (toDownload === 0 && toExtract > 0 && rates.extracting === 0) return null;
   const download = toDownload > 0 ? toDownload / rates.downloading : 0;
   const extract = toExtract > 0 && rates.extracting > 0 ? toExtract / rates.extracting : 0;

@@ -1,4 +1,4 @@
-/** Runs a short program in a running container and returns what it printed. */
+/** Runs a short program in a running container and returns its output. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import { EngineError } from './engine.ts';
 import type { ExecEngine, ExecProcess } from './exec.ts';
@@ -7,19 +7,19 @@ const RUN_DEADLINE_MS = 10_000;
 const EXIT_POLL_MS = 50;
 const EXIT_POLLS = 20;
 const MAX_OUTPUT_BYTES = 64 * 1024;
-/** Programs that did not end; one more of those in a container is not started. */
+/** Limit of programs that did not end. */
 const MAX_HANGING = 256;
 
 /**
- * Null when the program did not end in ten seconds. While it still hangs in its container no other is
- * started there: the answer is null at once. Rejects with EngineError when it cannot be started.
+ * The returned function resolves with null if the program did not end in ten seconds, and at once while an earlier
+ * program still hangs in the container. It rejects with EngineError if the program cannot be started.
  */
 export function createRunInContainer(options: { socketPath: string; clock: Clock }) {
   const { clock } = options;
   const hanging = new Map<string, ExecProcess>();
   let loaded: Promise<ExecEngine> | null = null;
 
-  /** Loaded with the first pod that needs it. */
+  /** Loaded when first needed. */
   function engine(): Promise<ExecEngine> {
     loaded ??= import('./exec.ts').then(({ createExecEngine }) => createExecEngine(options));
     return loaded;
@@ -36,7 +36,7 @@ export function createRunInContainer(options: { socketPath: string; clock: Clock
     return state.exitCode === null;
   }
 
-  /** The code is known a moment after the output has ended. */
+  /** The engine knows the exit code shortly after the output has ended. */
   async function exitCodeOf(started: ExecProcess): Promise<number | null> {
     for (let poll = 0; poll < EXIT_POLLS; poll += 1) {
       const { exitCode } = await started.inspect();

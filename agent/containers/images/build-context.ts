@@ -1,4 +1,4 @@
-/** What a build is given of the host's files: one text. */
+/** What the engine receives for a build: the rewritten Dockerfile, its labels and names, packed as a tar archive. */
 
 import { createHash } from 'node:crypto';
 import type { BaseImage, Dockerfile } from '#shared/api/agent/dockerfile.ts';
@@ -8,7 +8,7 @@ import { LABELS } from '../engine/engine.ts';
 
 /** A tar archive with nothing but the Dockerfile. */
 export async function buildContext(dockerfile: string): Promise<AsyncIterable<Uint8Array>> {
-  // Needed by builds alone, so not kept in memory by every agent.
+  // Loaded on demand: most agents never build.
   const { pack } = await import('tar-stream');
   const tar = pack();
   tar.entry({ name: 'Dockerfile', mode: 0o644, uid: 0, gid: 0, mtime: EPOCH }, dockerfile);
@@ -20,22 +20,21 @@ async function* chunksOf(stream: AsyncIterable<unknown>): AsyncGenerator<Uint8Ar
   for await (const chunk of stream) if (chunk instanceof Uint8Array) yield chunk;
 }
 
-// MERGED agent/containers/images/build-context.ts: The Dockerfile that the engine gets: the renter's, with images that are here already and our labels. Pure.
 const KEY_CHARS = 40;
 const EXECUTOR_CHARS = 12;
 
-/** Equal for what gives the same image to the same reader: the text, and whose login it is built with. */
+/** Hash of the Dockerfile and the scope of the registry login, which together determine the image. */
 export function buildKey(dockerfile: string, scope: string): string {
   const text = JSON.stringify([dockerfile, scope]);
   return createHash('sha256').update(text).digest('hex').slice(0, KEY_CHARS);
 }
 
-/** Two agents on one engine keep apart by it. No registry is ever asked for names under this host. */
+/** Name of a built image. It contains the executor's id, because agents may share an engine. No registry is queried for it. */
 export function builtReference(executorId: string, key: string): string {
   return `${BUILTIN_HOST}build-${executorId.replaceAll('-', '').slice(0, EXECUTOR_CHARS)}:${key}`;
 }
 
-/** What finds everything that a build (or, without key, any build of this agent) has made. */
+/** Labels of all objects of one build, or of all builds of this agent without a key. */
 export function buildLabels(executorId: string, key?: string): Record<string, string> {
   return {
     [LABELS.managed]: '1',
@@ -45,33 +44,33 @@ export function buildLabels(executorId: string, key?: string): Record<string, st
   };
 }
 
-/** How `idOf` is asked for the images of `dockerfile`. */
+/** Key of a base image in the map of image ids. */
 export function imageName({ reference, digest }: BaseImage): string {
   return digest === undefined ? reference : `${reference}@${digest}`;
 }
 
-/** `sources`: for each line of the text the line of the renter's that it stands for; null: it is ours. */
+/** `sources` maps each line of the text to the line of the renter's Dockerfile; null for lines that the agent added. */
 export type BuildText = { text: string; sources: readonly (number | null)[] };
 
 /**
- * Images by their ids, so that the engine asks no registry. The labels come right after each FROM: every
- * container and image of the build carries them, and none that its base had in our name.
+ * Rewrites a Dockerfile. Base images are named by id, so that the engine queries no registry. Labels follow each FROM, so
+ * that every container and image of the build carries them and pod labels of the base are cleared.
  */
 export function buildText(
   { instructions }: Dockerfile,
   idOf: (image: BaseImage) => string,
   labels: Record<string, string>,
 ): BuildText {
-  const nobodys = { [LABELS.pod]: '', [LABELS.generation]: '', [LABELS.specHash]: '' };
-  const label = Object.entries({ ...nobodys, ...labels }).map(
+  const clearedLabels = { [LABELS.pod]: '', [LABELS.generation]: '', [LABELS.specHash]: '' };
+  const label = Object.entries({ ...clearedLabels, ...labels }).map(
     ([name, value]) => `${name}="${value}"`,
   );
-  const ours = { text: `LABEL ${label.join(' ')}`, source: null };
+  const labelLine = { text: `LABEL ${label.join(' ')}`, source: null };
   const lines = instructions.flatMap(({ name, line, rest, image, around }) => {
-    const known = image !== null && around !== null;
-    const text = known ? `${around.before}${idOf(image)}${around.after}` : `${name} ${rest}`;
-    const theirs = { text, source: line };
-    return name === 'FROM' ? [theirs, ours] : [theirs];
+    const hasImage = image !== null && around !== null;
+    const text = hasImage ? `${around.before}${idOf(image)}${around.after}` : `${name} ${rest}`;
+    const renterLine = { text, source: line };
+    return name === 'FROM' ? [renterLine, labelLine] : [renterLine];
   });
   return {
     text: lines.map(({ text }) => `${text}\n`).join(''),

@@ -1,13 +1,12 @@
-/** Holds the steps of a build to what a pod may take, where the engine's build does not by itself. */
-
+/** Enforces limits of processes and disk on build steps, which the engine's build API does not support. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { ContainerEngine } from '../engine/engine.ts';
 import { BuildFailure } from './build-output.ts';
 
-/** How often the disk use of the step under way is measured. */
-export const BUILD_LOOK_MS = 5_000;
+/** Interval for measuring the disk use of build steps. */
+export const BUILD_MEASURE_MS = 5_000;
 const EVENTS_RETRY_MS = 500;
 
 export type BuildGuardPorts = {
@@ -19,8 +18,8 @@ export type BuildGuardPorts = {
 export type BuildBounds = { pids: number; diskBytes: number };
 
 /**
- * Bounds the processes of each step as it starts, and rejects with BuildFailure once the steps have written
- * more than they may. Otherwise never settles; ends with `signal`.
+ * Limits the processes of each step when it starts, and rejects with BuildFailure if the steps exceed the disk limit.
+ * Never resolves; rejects when `signal` aborts.
  */
 export async function guardBuild(
   { engine, clock, log }: BuildGuardPorts,
@@ -28,7 +27,7 @@ export async function guardBuild(
   { pids, diskBytes }: BuildBounds,
   signal: AbortSignal,
 ): Promise<never> {
-  /** The most that each step was seen to have written: a step's container is gone when it ends. */
+  /** Largest measured size by container: a step's container is removed when it ends. */
   const written = new Map<string, number>();
 
   async function limitSteps(): Promise<void> {
@@ -38,7 +37,7 @@ export async function guardBuild(
           if (action === 'start') await engine.limitPids(containerId, pids);
         }
       } catch (error) {
-        log.debug({ detail: messageOf(error) }, 'a step of a build could not be limited');
+        log.debug({ detail: messageOf(error) }, 'limiting a build step failed');
       }
       await clock.sleep(EVENTS_RETRY_MS, signal).catch(() => undefined);
     }
@@ -54,14 +53,14 @@ export async function guardBuild(
 
   void limitSteps();
   for (;;) {
-    await clock.sleep(BUILD_LOOK_MS, signal);
-    // The build's own end tells of an engine that is away.
+    await clock.sleep(BUILD_MEASURE_MS, signal);
+    // If the engine is away, the build itself fails.
     await measure().catch((error: unknown) =>
-      log.debug({ detail: messageOf(error) }, 'a build could not be measured'),
+      log.debug({ detail: messageOf(error) }, 'measuring a build failed'),
     );
     const total = [...written.values()].reduce((sum, bytes) => sum + bytes, 0);
     if (total > diskBytes) {
-      throw new BuildFailure(`The build has written ${total} bytes, of at most ${diskBytes}`);
+      throw new BuildFailure(`The build has written ${total} bytes; its limit is ${diskBytes}`);
     }
   }
 }

@@ -1,4 +1,4 @@
-/** Output of builds: in memory while they run, afterwards one file each in the agent's home. */
+/** Logs of builds: in memory while a build runs, then one file per build in the agent's home. */
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -9,26 +9,26 @@ const BuildLineSchema = z.object({ seq: z.int(), ms: z.int(), log: z.string() })
 
 export type BuildLogs = ReturnType<typeof createBuildLogs>;
 
-/** Keys are hex: they are file names. A build that is killed leaves no log; the next one writes its own. */
+/** Keys are hex and used as file names. A build that is killed leaves no log. */
 export function createBuildLogs({ folder, clock }: { folder: string; clock: Clock }) {
   const running = new Map<string, BuildLines>();
-  /** How often each was begun and ended: readers need not look at a file that has not changed. */
-  const turns = new Map<string, number>();
+  /** Number of starts and ends by key, so that readers skip unchanged files. */
+  const revisions = new Map<string, number>();
   const pathOf = (key: string) => join(folder, `${key}${SUFFIX}`);
 
-  function turn(key: string): void {
-    turns.set(key, (turns.get(key) ?? 0) + 1);
+  function bumpRevision(key: string): void {
+    revisions.set(key, (revisions.get(key) ?? 0) + 1);
   }
 
   return {
-    /** Replaces the log of an earlier build of this key. */
+    /** Starts a log in place of an earlier one of this key. */
     begin(key: string): BuildLines {
       const lines = createBuildLines(clock.now);
       running.set(key, lines);
-      turn(key);
+      bumpRevision(key);
       return lines;
     },
-    /** Makes the log durable: whole, or not at all. */
+    /** Writes the log to its file atomically. */
     async end(key: string): Promise<void> {
       const lines = running.get(key);
       if (lines === undefined) return;
@@ -42,12 +42,13 @@ export function createBuildLogs({ folder, clock }: { folder: string; clock: Cloc
       await writeFile(draft, text, { mode: 0o600 });
       await rename(draft, pathOf(key));
       running.delete(key);
-      turn(key);
+      bumpRevision(key);
     },
-    /** Changes whenever there is more to read. */
-    revision: (key: string): string => `${turns.get(key) ?? 0}.${running.get(key)?.count() ?? 0}`,
+    /** Changes whenever the log has changed. */
+    revision: (key: string): string =>
+      `${revisions.get(key) ?? 0}.${running.get(key)?.count() ?? 0}`,
     isRunning: (key: string): boolean => running.has(key),
-    /** What is kept, oldest first; empty without a build. */
+    /** Retained lines, oldest first; empty if there is no log. */
     async read(key: string): Promise<BuildLine[]> {
       const lines = running.get(key);
       if (lines !== undefined) return lines.list();
@@ -57,7 +58,7 @@ export function createBuildLogs({ folder, clock }: { folder: string; clock: Cloc
         return parsed.success ? [parsed.data] : [];
       });
     },
-    /** Keys of the files, and when each was written. */
+    /** Keys and modification times of the log files. */
     async list(): Promise<{ key: string; writtenMs: number }[]> {
       const names = await readdir(folder).catch(() => []);
       const found = names.map(async (name) => {
@@ -69,7 +70,7 @@ export function createBuildLogs({ folder, clock }: { folder: string; clock: Cloc
       );
     },
     async remove(key: string): Promise<void> {
-      turns.delete(key);
+      revisions.delete(key);
       await rm(pathOf(key), { force: true });
       await rm(`${pathOf(key)}.new`, { force: true });
     },

@@ -1,12 +1,12 @@
-/** Removes what builds leave: containers of steps, images between the steps. */
+/** Removes leftovers of builds: containers of steps and intermediate images. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import { type ContainerEngine, EngineError } from '../engine/engine.ts';
 
-/** Each round frees the parents of what the one before removed, or waits for the engine to end a step. */
+/** Removing an image makes its parent removable in the next round. A round may also wait for the engine to end a step. */
 const MAX_ROUNDS = 12;
 const PAUSE_MS = 250;
 
-/** `labels` must be those of builds that are not running. What is in use stays. */
+/** `labels` must not match a running build. Images in use stay. */
 export async function sweepBuild(
   engine: Pick<
     ContainerEngine,
@@ -17,7 +17,7 @@ export async function sweepBuild(
 ): Promise<void> {
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
     for (const { id } of await engine.listContainers(labels)) {
-      // The engine may be removing it already.
+      // A conflict means that the engine is removing it.
       await orConflict(engine.removeContainer(id));
     }
     const unused = await engine.listImages({ labels, unused: true });
@@ -28,7 +28,7 @@ export async function sweepBuild(
   }
 }
 
-/** Removes the images that builds have made, named ones too, but those that containers were made from; how many. */
+/** Removes built images that no container uses, including named ones. Returns their number. */
 export async function removeBuilt(
   engine: Pick<ContainerEngine, 'listImages' | 'removeImage'>,
   labels: Record<string, string>,
@@ -45,7 +45,7 @@ export async function removeBuilt(
   return total;
 }
 
-/** False: a container was made from it. */
+/** Returns false if a container uses the image. */
 export async function removeUnlessUsed(
   engine: Pick<ContainerEngine, 'removeImage'>,
   reference: string,

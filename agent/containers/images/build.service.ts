@@ -1,4 +1,4 @@
-/** Builds images from Dockerfiles, each once, in the network of the pod that wants it (contract 4.1). */
+/** Builds images from Dockerfiles, each once, in the network of the pod that needs it. */
 import { type BaseImage, parseDockerfile } from '#shared/api/agent/dockerfile.ts';
 import {
   type PullProgress,
@@ -30,7 +30,7 @@ import type { RegistryLogins } from './registry-logins.ts';
 export const MAX_PARALLEL_BUILDS = 2;
 /** From the first step to the last. */
 export const BUILD_TIMEOUT_MS = 3_600_000;
-/** What a build may write where the pod's spec sets no limit. */
+/** Disk limit of a build if the pod's spec has none. */
 const DEFAULT_DISK_BYTES = 64 * 1024 ** 3;
 
 export type BuildWanted = {
@@ -40,7 +40,7 @@ export type BuildWanted = {
   limits: PodSpec['limits'];
 };
 
-/** `building`: the pulls are done. */
+/** `building`: the base images are present and the build runs. */
 export type BuildProgress = PullProgress | 'building';
 
 export type BuildService = ReturnType<typeof createBuildService>;
@@ -52,27 +52,27 @@ export function createBuildService(ports: {
   store: ImageStore;
   logs: BuildLogs;
   logins: Pick<RegistryLogins, 'scopeOf'>;
-  /** The name of the pod's network, which is made when it is missing. */
+  /** Creates the pod's network if it is missing and returns its name. */
   networkOf(podId: string): Promise<string>;
   clock: Clock;
   log: Log;
 }) {
   const { executorId, engine, store, logs, clock, log } = ports;
-  const places = createSemaphore(MAX_PARALLEL_BUILDS);
-  /** Builds of one key follow each other, so that the second finds the image of the first. */
-  const turns = new Map<string, { place: ReturnType<typeof createSemaphore>; users: number }>();
+  const slots = createSemaphore(MAX_PARALLEL_BUILDS);
+  /** Builds of one key run one after the other, so that the second finds the image of the first. */
+  const queues = new Map<string, { lock: ReturnType<typeof createSemaphore>; users: number }>();
 
   let sweeping: Promise<void> = Promise.resolve();
 
-  async function inTurn<T>(key: string, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
-    const turn = turns.get(key) ?? { place: createSemaphore(1), users: 0 };
-    turns.set(key, turn);
-    turn.users += 1;
+  async function inQueue<T>(key: string, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    const queue = queues.get(key) ?? { lock: createSemaphore(1), users: 0 };
+    queues.set(key, queue);
+    queue.users += 1;
     try {
-      return await turn.place.run(work, signal);
+      return await queue.lock.run(work, signal);
     } finally {
-      turn.users -= 1;
-      if (turn.users === 0) turns.delete(key);
+      queue.users -= 1;
+      if (queue.users === 0) queues.delete(key);
     }
   }
 
@@ -153,24 +153,24 @@ export function createBuildService(ports: {
     } finally {
       await logs.end(key);
       await sweepBuild(engine, buildLabels(executorId, key), clock).catch((error: unknown) =>
-        log.warn({ detail: messageOf(error) }, 'what a build has left is swept later'),
+        log.warn({ detail: messageOf(error) }, 'leftovers of a build are removed later'),
       );
     }
   }
 
   return {
-    /** What the log and the image of a Dockerfile go by. */
+    /** Key of the Dockerfile's log and image. */
     keyOf: (dockerfile: string, auth: RegistryAuth | undefined): string =>
       buildKey(dockerfile, ports.logins.scopeOf(auth)),
-    /** Removes what builds of an earlier life of the agent have left; nothing while one is under way. */
+    /** Removes leftovers of earlier agent processes. Does nothing while a build runs. */
     async sweepLeftOvers(): Promise<void> {
-      if (turns.size > 0) return;
+      if (queues.size > 0) return;
       sweeping = sweepBuild(engine, buildLabels(executorId), clock);
       await sweeping;
     },
     /**
-     * The image of a Dockerfile, built unless it is here. Rejects with BuildFailure, with what
-     * `images.ensure` and the pod's network reject with, or the signal's reason.
+     * Returns the image of a Dockerfile and builds it if it is missing. Rejects with BuildFailure, with the errors of
+     * `images.ensure` and `networkOf`, or with the signal's reason.
      */
     async ensure(
       wanted: BuildWanted,
@@ -180,25 +180,25 @@ export function createBuildService(ports: {
       const key = buildKey(wanted.dockerfile, ports.logins.scopeOf(wanted.auth));
       const reference = builtReference(executorId, key);
       const work = async () => {
-        // It removes by their ids images that had no name when it looked.
+        // A concurrent sweep could remove the new image while it has no name.
         await sweeping.catch(() => undefined);
         const present = await findBuilt(reference);
         if (present !== null) return present;
         onProgress('building');
-        await places.run(() => build(key, wanted, onProgress, signal), signal);
+        await slots.run(() => build(key, wanted, onProgress, signal), signal);
         const built = await findBuilt(reference);
         if (built === null) throw new BuildFailure('The image vanished as soon as it was built');
         return built;
       };
-      return inTurn(key, work, signal);
+      return inQueue(key, work, signal);
     },
   };
 }
 
-/** A failed step is the Dockerfile's fault; anything else has a reason of its own. */
+/** Converts a failed step to BuildFailure; other errors are returned unchanged. */
 function failureOf(error: unknown, output: BuildOutput | null, lines: BuildLines): unknown {
-  const isOwn = error instanceof BuildFailure;
-  if (!isOwn && !(error instanceof EngineError && error.kind === 'build')) return error;
+  const isBuildFailure = error instanceof BuildFailure;
+  if (!isBuildFailure && !(error instanceof EngineError && error.kind === 'build')) return error;
   if (output === null) return error;
   return new BuildFailure(output.failureOf(messageOf(error), lines.list()));
 }
@@ -207,13 +207,15 @@ function tooLong(): string {
   return `The build is not done after ${BUILD_TIMEOUT_MS / 60_000} minutes`;
 }
 
-// MERGED agent/containers/images/build.service.ts: Fetches what a Dockerfile builds on, before the build begins: the engine itself then asks no registry.
 type Ports = {
   images: Pick<ImageService, 'ensure'>;
   engine: Pick<ContainerEngine, 'inspectImage'>;
 };
 
-/** Ids by `imageName`. Rejects as `images.ensure` does, and with BuildFailure for a base that is refused. */
+/**
+ * Fetches the base images before the build, so that the engine queries no registry. Returns ids by `imageName`. Rejects
+ * with the errors of `images.ensure`, and with BuildFailure for a base with ONBUILD instructions.
+ */
 export async function fetchBases(
   ports: Ports,
   bases: readonly BaseImage[],
@@ -223,11 +225,11 @@ export async function fetchBases(
 ): Promise<Map<string, string>> {
   const ids = new Map<string, string>();
   for (const image of bases) {
-    // The login goes only where it belongs.
-    const isFor = auth !== undefined && auth.host === registryAddressOf(image.reference);
-    const wanted = { ...image, auth: isFor ? auth : undefined };
+    // The login is sent to its own registry only.
+    const isLoginFor = auth !== undefined && auth.host === registryAddressOf(image.reference);
+    const wanted = { ...image, auth: isLoginFor ? auth : undefined };
     const { imageId } = await ports.images.ensure(wanted, onProgress, signal);
-    // They would run in the build without having been read.
+    // ONBUILD instructions would run in the build without having been checked.
     const triggers = (await ports.engine.inspectImage(imageId))?.onBuild ?? [];
     if (triggers.length > 0) {
       throw new BuildFailure(

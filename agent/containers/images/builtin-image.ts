@@ -1,4 +1,4 @@
-/** The image that needs no registry: made here from the host's static busybox, for demos, tests and probes. */
+/** The built-in image, made from the host's static busybox without a registry, for demos, tests and probes. */
 import { readFile } from 'node:fs/promises';
 import { BUILTIN_HOST } from '#shared/api/agent/images.ts';
 import { EPOCH } from '#shared/runtime/clock.ts';
@@ -43,7 +43,7 @@ const APPLETS = [
   ...['which', 'whoami', 'xargs', 'yes'],
 ];
 
-/** Ends at once on SIGTERM: a shell runs a trap only between commands, hence the wait on a background sleep. */
+/** Ends at once on SIGTERM: a shell runs traps only between commands, so it waits for a background sleep. */
 const INIT_SCRIPT = `#!/bin/sh
 trap 'exit 0' TERM INT
 httpd -p 8000 -h /www
@@ -90,7 +90,7 @@ const CHANGES = [
 
 type Entry = { name: string; mode: number; type?: 'directory' | 'symlink'; linkname?: string };
 
-/** The built-in image's id; makes the image first when the engine does not have it. */
+/** Returns the image's id. Creates the image if the engine does not have it. */
 export async function ensureBuiltinImage(
   engine: ContainerEngine,
   busyboxPath: string,
@@ -104,9 +104,9 @@ export async function ensureBuiltinImage(
   return made.id;
 }
 
-/** The image's root file system. Equal bytes for equal busyboxes: no times, no owners. */
+/** Root file system as a tar archive. Deterministic: it has no times and no owners. */
 export async function builtinTar(busybox: Uint8Array): Promise<AsyncIterable<Uint8Array>> {
-  // Needed once in the life of a host, so not kept in memory by every agent.
+  // Loaded on demand: needed once per host.
   const { pack } = await import('tar-stream');
   const tar = pack();
   const add = (header: Entry, content: string | Uint8Array = '') =>

@@ -1,5 +1,4 @@
-/** Keeps the disk from filling up with images: removes those that this agent has put there and no pod needs. */
-import type { Clock } from '#shared/runtime/clock.ts';
+/** Removes images that this agent pulled or built and no pod needs, when the disk fills up. */ import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { type ContainerEngine, EngineError } from '../engine/engine.ts';
@@ -9,7 +8,7 @@ import { removeUnlessUsed } from './build-sweep.ts';
 import type { ImageRow, ImageStore } from './image.store.ts';
 
 export const IMAGE_GC_INTERVAL_MS = 60_000;
-/** Why a build failed can be read this long after its pod is gone. */
+/** Build logs are retained this long after their pod was removed. */
 const BUILD_LOG_MS = 24 * 3_600_000;
 
 export function createImageGc(deps: {
@@ -20,11 +19,11 @@ export function createImageGc(deps: {
   /** Percent of the engine's disk that is in use. */
   diskPercent(): Promise<number>;
   marks: DiskMarks;
-  /** Ids and names of the images that pods have or are about to need. */
+  /** Ids and names of images that pods use or are about to use. */
   usedByPods(): string[];
-  /** Keys of the builds whose logs pods still show. */
+  /** Keys of builds whose pods exist. */
   buildKeysOfPods(): string[];
-  /** Labels of every container of this agent. */
+  /** Labels of all containers of this agent. */
   labels: Record<string, string>;
   onRemoved(bytes: number): void;
   clock: Clock;
@@ -38,8 +37,8 @@ export function createImageGc(deps: {
     return new Set([...deps.usedByPods(), ...containers.map(({ imageId }) => imageId)]);
   }
 
-  /** What is found under the name of an interrupted pull or build was not there before it: it is ours. */
-  async function settle(row: ImageRow): Promise<void> {
+  /** Completes the row of an interrupted pull or build. An image with its name was not there before, so it is the agent's. */
+  async function completeRow(row: ImageRow): Promise<void> {
     const { reference } = row;
     const found = await engine.inspectImage(reference);
     const nowMs = clock.now();
@@ -47,7 +46,7 @@ export function createImageGc(deps: {
     else store.finish({ reference, imageId: found.id, sizeBytes: found.sizeBytes, nowMs });
   }
 
-  /** By its name alone: an image that somebody else has named too keeps that name, and its content. */
+  /** Removes the image's name only: the content stays if the image has another name. */
   async function remove(row: ImageRow): Promise<boolean> {
     const { reference } = row;
     const present = await engine.inspectImage(reference);
@@ -55,7 +54,7 @@ export function createImageGc(deps: {
     if (isSame && !(await removeUnlessUsed(engine, reference))) return false;
     store.remove(row);
     if (!isSame) return false;
-    log.info({ image: reference, bytes: row.size_bytes }, 'an unused image was removed');
+    log.info({ image: reference, bytes: row.size_bytes }, 'removed an unused image');
     deps.onRemoved(row.size_bytes);
     return true;
   }
@@ -66,7 +65,7 @@ export function createImageGc(deps: {
       const isRemoved = await remove(row);
       if (isRemoved && (await deps.diskPercent()) <= deps.marks.stop) return;
     }
-    log.warn('the disk is nearly full, and no unused image is left to remove');
+    log.warn('disk is nearly full and no unused image is left to remove');
   }
 
   async function dropOldLogs(): Promise<void> {
@@ -77,10 +76,10 @@ export function createImageGc(deps: {
     }
   }
 
-  async function tidy(): Promise<void> {
+  async function collect(): Promise<void> {
     await deps.builds.sweepLeftOvers();
     for (const row of store.list()) {
-      if (isAbandoned(row, startedMs, clock.now())) await settle(row);
+      if (isAbandoned(row, startedMs, clock.now())) await completeRow(row);
     }
     const used = await inUse();
     for (const row of store.list()) {
@@ -92,27 +91,26 @@ export function createImageGc(deps: {
 
   return {
     async runOnce(): Promise<void> {
-      await tidy().catch((error: unknown) => {
+      await collect().catch((error: unknown) => {
         if (!(error instanceof EngineError)) throw error;
-        log.debug({ detail: messageOf(error) }, 'images could not be looked after');
+        log.debug({ detail: messageOf(error) }, 'image clean-up failed');
       });
     },
   };
 }
 
-// MERGED agent/containers/images/image-gc.job.ts: Which images may go when the disk fills up (agent reference 6). Pure.
-/** Percent of the disk in use at which removing begins, and at which it ends. */
+/** Percent of disk use at which removal starts and stops. */
 export type DiskMarks = { start: number; stop: number };
 
-/** What must stay, by the engine's id or by name. */
+/** Ids and names of images that must stay. */
 export type InUse = ReadonlySet<string>;
 
-/** An image just fetched has its pod before long. */
+/** An image fetched more recently may still get its pod. */
 export const MIN_UNUSED_MS = 600_000;
-/** A row of an image that was on its way; far beyond any pull. */
+/** Age at which the row of an unfinished pull counts as abandoned; longer than any pull. */
 export const ABANDONED_MS = 24 * 3_600_000;
 
-/** Longest unused first. */
+/** Images that may be removed, least recently used first. */
 export function removableImages(
   rows: readonly ImageRow[],
   inUse: InUse,
@@ -128,8 +126,8 @@ export function isUsed({ image_id, reference }: ImageRow, inUse: InUse): boolean
   return inUse.has(reference) || (image_id !== null && inUse.has(image_id));
 }
 
-/** Begun and never finished: by an agent that was killed, or by a pull that failed long ago. */
+/** True for a row that a killed agent or a failed pull left unfinished. */
 export function isAbandoned(row: ImageRow, startedMs: number, nowMs: number): boolean {
-  const isOfEarlierLife = row.last_used_ms < startedMs;
-  return row.image_id === null && (isOfEarlierLife || nowMs - row.last_used_ms >= ABANDONED_MS);
+  const isOfEarlierProcess = row.last_used_ms < startedMs;
+  return row.image_id === null && (isOfEarlierProcess || nowMs - row.last_used_ms >= ABANDONED_MS);
 }

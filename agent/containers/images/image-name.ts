@@ -3,20 +3,20 @@ import { parseDockerfile } from '#shared/api/agent/dockerfile.ts';
 import type { PodSpec } from '#shared/api/agent/pod.ts';
 import { isNonPublicIpv4 } from '#shared/http/addresses.ts';
 
-/** The parts of an image's name, as far as the engine's own names are concerned. Pure. */
+/** Image names: repository and tag, registry, patterns over names, and the images that a spec references. Pure. */
 
-/** Without tag; `[host[:port]/]path`. */
+/** `[host[:port]/]path`, without the tag. */
 function repositoryOf(reference: string): string {
   const at = tagAt(reference);
   return at === -1 ? reference : reference.slice(0, at);
 }
 
-/** The engine's name for exactly one content of a repository. */
+/** Name of one image by digest: `repository@digest`. */
 export function pinnedName(reference: string, digest: string): string {
   return `${repositoryOf(reference)}@${digest}`;
 }
 
-/** With `:latest` where there is no tag. */
+/** Appends `:latest` if there is no tag. */
 export function withTag(reference: string): string {
   return tagAt(reference) === -1 ? `${reference}:latest` : reference;
 }
@@ -27,29 +27,30 @@ function tagAt(reference: string): number {
   return at > reference.lastIndexOf('/') ? at : -1;
 }
 
-// MERGED agent/containers/images/image-name.ts: What a pod has fetched from registries. Pure.
-/** Its image, or every image that a Dockerfile builds on; none for one that cannot be read. */
+/** The spec's image, or the base images of its Dockerfile; none if the Dockerfile cannot be parsed. */
 export function referencesOf({ image }: Pick<PodSpec, 'image'>): string[] {
   if (!('dockerfile' in image)) return [image.reference];
   const parsed = parseDockerfile(image.dockerfile);
   return 'problem' in parsed ? [] : parsed.images.map(({ reference }) => reference);
 }
 
-// MERGED agent/containers/images/image-name.ts: Which registry an image comes from, and whether it is one of the host's own surroundings. Pure.
-/** The host before the first slash, without its port; null for Docker Hub's short names. */
+/** Host of the registry without its port; null for Docker Hub's short names. */
 export function registryHostOf(reference: string): string | null {
   const [first = '', ...rest] = reference.split('/');
-  // Newer engines take a first part with capitals for a host too: it cannot be a path.
+  // Engines treat a first part with capitals as a host, because a path is lower case.
   const isHost = rest.length > 0 && (/[.:A-Z]/.test(first) || first === 'localhost');
   return isHost ? first.replace(/:\d+$/, '').toLowerCase() : null;
 }
 
-/** True for addresses of private networks and for names that only the host itself resolves: no place for a renter to make us look. */
+/**
+ * True for private addresses and for names that only the host resolves. Renters must not make the agent connect to
+ * these.
+ */
 export function isLocalRegistry(host: string): boolean {
   if (isIP(host) === 4) return isNonPublicIpv4(host);
-  // `127.1` and `2130706433` are addresses too for those who resolve them.
+  // Resolvers accept `127.1` and `2130706433` as addresses too.
   const looksNumeric = /^[\d.]+$|^0x/.test(host);
-  // A name without a dot is `localhost`, or one of the host's own search domain.
+  // A name without a dot is `localhost` or a host in the local search domain.
   const isShort = !host.includes('.');
   return looksNumeric || isShort || /\.(localhost|local|internal)$/.test(host);
 }
@@ -57,7 +58,7 @@ export function isLocalRegistry(host: string): boolean {
 /** Images and registries under one name each, however they are written, and patterns over those. Pure. */
 
 const DEFAULT_REGISTRY = 'docker.io';
-/** Docker Hub goes by these names too. */
+/** Other names of Docker Hub. */
 const HUB_ALIASES = new Set(['index.docker.io', 'registry-1.docker.io']);
 const OFFICIAL = 'library/';
 
@@ -69,7 +70,7 @@ export type ImageName = {
   tag: string;
 };
 
-/** `ubuntu` is `docker.io/library/ubuntu:latest`. The reference is one that the pod's schema takes. */
+/** Normalizes a reference: `ubuntu` becomes `docker.io/library/ubuntu:latest`. */
 export function imageNameOf(reference: string): ImageName {
   const colon = reference.indexOf(':', reference.lastIndexOf('/') + 1);
   const tag = colon === -1 ? 'latest' : reference.slice(colon + 1);
@@ -87,19 +88,19 @@ function registryOf(host: string): string {
   return HUB_ALIASES.has(plain) ? DEFAULT_REGISTRY : plain;
 }
 
-/** A pattern without a port means every port. */
+/** A pattern without a port matches every port. */
 export function matchesRegistry(pattern: string, { registry }: ImageName): boolean {
   const wanted = pattern.toLowerCase();
   if (matchesPattern(wanted, registry)) return true;
   return !wanted.includes(':') && matchesPattern(wanted, registry.replace(/:\d+$/, ''));
 }
 
-/** A pattern without a tag means every tag. */
+/** A pattern without a tag matches every tag. */
 export function matchesImage(pattern: string, { name, tag }: ImageName): boolean {
   return matchesPattern(pattern, name) || matchesPattern(pattern, `${name}:${tag}`);
 }
 
-/** `*` stands for any characters, none included. In steps of the text's length, whatever the pattern. */
+/** `*` matches any characters, including none. Runs in time linear in the text, whatever the pattern. */
 export function matchesPattern(pattern: string, text: string): boolean {
   const [head = '', ...parts] = pattern.split('*');
   if (parts.length === 0) return text === pattern;

@@ -1,4 +1,4 @@
-/** Makes sure that a pod's image is present and is the one that was meant (agent reference 6). */
+/** Ensures that a pod's image is present and has the expected digest. */
 import {
   BUILTIN_HOST,
   NO_PROGRESS,
@@ -15,20 +15,20 @@ import type { RegistryLogins } from './registry-logins.ts';
 import { createSharedWork } from './shared-work.ts';
 
 export type ImageWanted = { reference: string; digest?: string; auth?: RegistryAuth | undefined };
-/** `digest` is null for images that no registry knows: the built-in one and those built here. */
+/** `digest` is null for the built-in image and images built on this host. */
 export type ImageReady = { imageId: string; digest: string | null };
 export type ImageService = ReturnType<typeof createImageService>;
 
 type Login = { auth: RegistryAuth | undefined; scope: string };
 
-/** The engine has an image under the name, and it is not the one that was asked for. */
+/** The image under this name has another digest. */
 export class ImageDigestMismatch extends Error {
   override name = 'ImageDigestMismatch';
 }
 
 export const MAX_PARALLEL_PULLS = 3;
 
-/** Pulls of one image with one login are shared: the work ends when the last pod that wants it has gone away. */
+/** Pulls of one image with one login are shared. A pull is aborted when the last pod that waits for it has left. */
 export function createImageService(ports: {
   engine: ContainerEngine;
   store: ImageStore;
@@ -37,7 +37,7 @@ export function createImageService(ports: {
   busyboxPath: string;
 }) {
   const { engine, store, clock } = ports;
-  const places = createSemaphore(MAX_PARALLEL_PULLS);
+  const slots = createSemaphore(MAX_PARALLEL_PULLS);
   const pulls = createSharedWork<PullProgress>();
   const resolutions = createSharedWork<string>();
   let makingBuiltin: Promise<string> | null = null;
@@ -52,7 +52,7 @@ export function createImageService(ports: {
     return { imageId: await makingBuiltin, digest: null };
   }
 
-  /** By its digest alone: a pull by tag would move the host's own tag of that name. */
+  /** Pulls by digest only: a pull by tag would move the provider's own tag of that name. */
   async function pull(
     pinned: string,
     { auth, scope }: Login,
@@ -60,11 +60,11 @@ export function createImageService(ports: {
     signal: AbortSignal,
   ): Promise<void> {
     const work = (report: (progress: PullProgress) => void, ending: AbortSignal) =>
-      places.run(() => engine.pullImage(pinned, { auth, onProgress: report }, ending), ending);
+      slots.run(() => engine.pullImage(pinned, { auth, onProgress: report }, ending), ending);
     await pulls.join(`${pinned} ${scope}`, work, onProgress, signal);
   }
 
-  /** Present, and known to be for those who come with this login. */
+  /** Returns the image if it is present and this login has pulled it before. */
   async function findKnown(
     pinned: string,
     digest: string,
@@ -95,10 +95,9 @@ export function createImageService(ports: {
 
   return {
     /**
-     * With a digest: exactly that image, pulled only when it is not here; its registry is asked unless this
-     * login has had it before. Without: the tag is asked of its registry now, and the digest found is the one to keep.
-     * `auth` must be for the image's registry. Rejects with EngineError, ImageDigestMismatch, or the
-     * signal's reason.
+     * With a digest, ensures exactly that image and pulls it if it is missing; the registry is queried unless this login
+     * has pulled it before. Without a digest, resolves the tag at its registry now and returns the digest. `auth` must be
+     * for the image's registry. Rejects with EngineError, ImageDigestMismatch, or the signal's reason.
      */
     async ensure(
       { reference, digest, auth }: ImageWanted,
@@ -111,9 +110,9 @@ export function createImageService(ports: {
         const known = await findKnown(pinnedName(reference, digest), digest, scope);
         if (known !== null) return known;
       }
-      // Also while it waits for its turn: the caller tells by this that a pull is needed at all.
+      // Reported before a slot is free, so that the caller knows that a pull is needed.
       onProgress(NO_PROGRESS);
-      // Asked also for a digest: the engine itself would not, for content that it has from another's pull.
+      // The registry is queried for a digest too: the engine would skip the access check for content of another pull.
       const name = digest === undefined ? withTag(reference) : pinnedName(reference, digest);
       const wanted = await resolve(name, { auth, scope }, signal);
       const pinned = pinnedName(reference, wanted);

@@ -1,4 +1,4 @@
-/** All queries on the tables images and image_scopes: what this agent has put on the host's disk. */
+/** Queries on the tables images and image_scopes: images that this agent has pulled or built. */
 import { z } from 'zod';
 import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
 
@@ -11,12 +11,11 @@ export const ImageRow = z.object({
 });
 export type ImageRow = z.output<typeof ImageRow>;
 
-/** An image that is there. */
 export type FoundImage = { reference: string; imageId: string; sizeBytes: number; nowMs: number };
 
 export type ImageStore = ReturnType<typeof createImageStore>;
 
-/** An image without a row is somebody else's. */
+/** The agent never removes an image without a row. */
 export function createImageStore(database: DatabaseSync) {
   const select = database.prepare('SELECT * FROM images WHERE reference = :reference');
   const selectAll = database.prepare('SELECT * FROM images ORDER BY last_used_ms, reference');
@@ -49,26 +48,26 @@ export function createImageStore(database: DatabaseSync) {
       const row = select.get({ reference });
       return row === undefined ? null : ImageRow.parse(row);
     },
-    /** Longest unused first. */
+    /** Least recently used first. */
     list: (): ImageRow[] => selectAll.all().map((row) => ImageRow.parse(row)),
-    /** Before it is fetched, and only when the engine has nothing under the name. What an earlier life of ours had begun is begun anew. */
+    /** Call before a pull or build, and only if the engine has no image with the name. */
     begin(reference: string, nowMs: number): void {
       begin.run({ reference, now_ms: nowMs });
     },
-    /** Changes nothing for an image that was there before it was asked for. */
+    /** Does nothing for an image without a row. */
     finish({ reference, imageId, sizeBytes, nowMs }: FoundImage): void {
       finish.run({ reference, image_id: imageId, size_bytes: sizeBytes, now_ms: nowMs });
     },
     addScope(reference: string, scope: string): void {
       addScope.run({ reference, scope });
     },
-    /** Fetched before without a login, or with this one. */
+    /** True if the image was pulled without a login or with this one. */
     mayUse: (reference: string, scope: string): boolean =>
       hasScope.get({ reference, scope }) !== undefined,
     touch(reference: string, nowMs: number): void {
       touch.run({ reference, now_ms: nowMs });
     },
-    /** As it was read: not what was begun or used since then. */
+    /** Does nothing if the image was used since the row was read. */
     remove({ reference, last_used_ms }: ImageRow): void {
       remove.run({ reference, last_used_ms });
     },

@@ -1,4 +1,4 @@
-/** The image of one generation of a pod: pulled with the pod's login, or built. */
+/** Provides the image of a pod's generation: pulls it with the pod's login, or builds it. */
 
 import { registryAddressOf } from '#shared/api/agent/images.ts';
 import { PodSpec } from '#shared/api/agent/pod.ts';
@@ -11,7 +11,7 @@ export type PodImageWanted = {
   podId: string;
   generation: number;
   spec: PodSpec;
-  /** The digest that was found before; null: the spec's, or what the registry has now. */
+  /** Digest resolved earlier; null: the spec's, or the registry's present one. */
   digest: string | null;
 };
 
@@ -33,7 +33,7 @@ export function createPodImages(ports: {
   const { images, builds, logins } = ports;
 
   return {
-    /** Rejects with what the image or build service rejects with, or the signal's reason. */
+    /** Rejects with the errors of the image or build service, or the signal's reason. */
     async ensure(
       { podId, generation, spec, digest }: PodImageWanted,
       onProgress: (progress: BuildProgress) => void,
@@ -50,22 +50,22 @@ export function createPodImages(ports: {
       }
       const { reference } = image;
       const pinned = digest ?? image.digest;
-      const isFor = auth !== undefined && auth.host === registryAddressOf(reference);
-      const wanted = { reference, auth: isFor ? auth : undefined };
+      const isLoginFor = auth !== undefined && auth.host === registryAddressOf(reference);
+      const wanted = { reference, auth: isLoginFor ? auth : undefined };
       return images.ensure(
         pinned === undefined ? wanted : { ...wanted, digest: pinned },
         onProgress,
         signal,
       );
     },
-    /** What must stay for a generation to run or to start again: the engine's id, and the name that is pinned. */
+    /** Image id and pinned name that the generation needs to run or restart. */
     usedBy({ spec_json, image_id: imageId, image_digest: digest }: PodGeneration): string[] {
       const { image } = PodSpec.parse(JSON.parse(spec_json));
       const isPinned = 'reference' in image && digest !== null;
       const pinned = isPinned ? [pinnedName(image.reference, digest)] : [];
       return imageId === null ? pinned : [imageId, ...pinned];
     },
-    /** By what the log of its build goes; null for an image that is not built here. */
+    /** Key of the image's build log; null for an image that is not built on this host. */
     buildKeyOf(podId: string, { generation, spec_json }: PodGeneration): string | null {
       const { image } = PodSpec.parse(JSON.parse(spec_json));
       return 'dockerfile' in image

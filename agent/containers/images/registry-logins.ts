@@ -1,4 +1,4 @@
-/** Logins for registries: sealed while a pod may need them, told apart without being shown (agent reference 6). */
+/** Registry logins of pods: sealed at rest, and compared by a keyed hash. */
 import { createHmac } from 'node:crypto';
 import { RegistryAuth } from '#shared/api/agent/images.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
@@ -7,18 +7,18 @@ import type { Random } from '#shared/runtime/random.ts';
 import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
 import { createSealing } from '#shared/signing/sealing.ts';
 
-/** What a sealed login is bound to. */
+/** Context to which a sealed login is bound. */
 export const placeOfLogin = (podId: string, generation: number) =>
   `registry-auth ${podId} ${generation}`;
 
-/** The scope of what anybody may fetch. */
+/** Scope of images that need no login. */
 export const PUBLIC_SCOPE = '';
 
 export type RegistryLogins = ReturnType<typeof createRegistryLogins>;
 
-/** `secret` is the agent's own key of 32 bytes. */
 export function createRegistryLogins(deps: {
   store: RegistryAuthStore;
+  /** 32-byte key of the agent. */
   secret: Uint8Array;
   random: Random;
   log: Log;
@@ -27,12 +27,12 @@ export function createRegistryLogins(deps: {
   const sealing = createSealing({ key: secret, random: deps.random });
 
   return {
-    /** Inside a transaction of the caller's that has written the pod's row. */
+    /** Call inside the transaction that writes the pod's row. */
     keep(podId: string, generation: number, auth: RegistryAuth): void {
       const sealed = sealing.seal(JSON.stringify(auth), placeOfLogin(podId, generation));
       store.put(podId, generation, sealed);
     },
-    /** Undefined without one, and when the agent's key is not the one that it was sealed with. */
+    /** Undefined if there is no login, or if it was sealed with another key. */
     of(podId: string, generation: number): RegistryAuth | undefined {
       const sealed = store.get(podId, generation);
       if (sealed === null) return undefined;
@@ -41,12 +41,12 @@ export function createRegistryLogins(deps: {
           JSON.parse(sealing.open(sealed, placeOfLogin(podId, generation))),
         );
       } catch (error) {
-        log.warn({ pod_id: podId, detail: messageOf(error) }, 'a registry login cannot be opened');
+        log.warn({ pod_id: podId, detail: messageOf(error) }, 'registry login cannot be decrypted');
         return undefined;
       }
     },
     drop: (podId: string): void => store.drop(podId),
-    /** Equal for equal logins; keyed, so that passwords cannot be guessed from it. */
+    /** Equal for equal logins. Keyed, so that the hash does not help to guess passwords. */
     scopeOf(auth: RegistryAuth | undefined): string {
       if (auth === undefined) return PUBLIC_SCOPE;
       const { host, username, password } = auth;
@@ -56,13 +56,12 @@ export function createRegistryLogins(deps: {
   };
 }
 
-// MERGED agent/containers/images/registry-logins.ts: All queries on the table pod_registry_auth: sealed logins of pods, by generation.
-/** A generation that failed goes back to the one that ran, which may lie several changes behind. */
+/** A rollback may return to a generation several changes back. */
 const GENERATIONS_KEPT = 8;
 
 export type RegistryAuthStore = ReturnType<typeof createRegistryAuthStore>;
 
-/** A row can be there only with its pod's, and goes with it. */
+/** Queries on the table pod_registry_auth: sealed logins by pod and generation. Rows are deleted with their pod. */
 export function createRegistryAuthStore(database: DatabaseSync) {
   const select = database.prepare(
     'SELECT sealed FROM pod_registry_auth WHERE pod_id = :pod_id AND generation = :generation',

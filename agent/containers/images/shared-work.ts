@@ -1,16 +1,15 @@
-/** Work that several wait for: begun with the first, ended when the last has gone away. */
-
+/** Work with several waiters: starts with the first and is aborted when the last one leaves. */
 type Running<Progress> = {
   done: Promise<void>;
   listeners: Set<(progress: Progress) => void>;
   abort: AbortController;
 };
 
-/** `work` is what a key stands for; it runs once at a time for each key. */
+/** Runs the work of each key at most once at a time. */
 export function createSharedWork<Progress>() {
   const running = new Map<string, Running<Progress>>();
 
-  /** Work that was given up may still be ending when the same begins anew. */
+  /** Aborted work may still be ending when the same key starts again. */
   function forget(key: string, which: Running<Progress>): void {
     if (running.get(key) === which) running.delete(key);
   }

@@ -1,13 +1,13 @@
-/** The rules of pods as iptables-restore takes them, and what `iptables -S` says of them. Pure. */
+/** Firewall rules of pods as input for iptables-restore, and parsing of `iptables -S`. Pure. */
 import { BENCHMARK_RANGE, NON_PUBLIC_IPV4 } from '#shared/http/addresses.ts';
 
 /**
- * Not `filter`, whose DOCKER-USER chain would be the usual place: the engine unhooks that chain for a
- * moment whenever it makes a network, which leaves all pods open. Nobody else's accept comes before these.
+ * Not `filter` with the usual DOCKER-USER chain: the engine detaches that chain briefly whenever it creates a network,
+ * which would expose all pods. In this table no other program's ACCEPT rules come first.
  */
 export const TABLE = 'mangle';
 
-/** The names that one set of rules goes by; tests use others than the hosts'. */
+/** Names of the chains and of the bridges to which the rules apply. Tests use other names. */
 export type RuleNames = { input: string; forward: string; bridges: string };
 
 export const RULE_NAMES: RuleNames = {
@@ -16,23 +16,23 @@ export const RULE_NAMES: RuleNames = {
   bridges: 'pw',
 };
 
-/** How answers are told from new connections; kernels differ in the modules that they have. Best first. */
+/** Matches for reply packets, best first. Kernels differ in the modules that they have. */
 export const REPLIES: readonly string[] = [
   '-m conntrack --ctstate RELATED,ESTABLISHED',
   '-m state --state RELATED,ESTABLISHED',
 ];
 
-/** Every name of ours begins so: jumps to chains of ours may stand before each other. */
-const OURS = 'PODWRIGHT-';
+/** Prefix of all chains of the agent. */
+const CHAIN_PREFIX = 'PODWRIGHT-';
 
-/** Where no pod is let, whatever it looks for there. */
+/** Ranges that pods may not reach. */
 const CLOSED = [...NON_PUBLIC_IPV4, BENCHMARK_RANGE];
 const SMTP = 25;
 const DNS = 53;
 
 export type ChainRules = { input: string[]; forward: string[] };
 
-/** What a packet from a pod meets: `allow` are ranges, `resolvers` addresses that may be asked for names. */
+/** Rules for packets from pods. `allow` are reachable private ranges, `resolvers` reachable DNS servers. */
 export function rulesForIpv4(options: {
   names: RuleNames;
   allow: readonly string[];
@@ -43,7 +43,7 @@ export function rulesForIpv4(options: {
   const dns = resolvers.flatMap((address) =>
     ['udp', 'tcp'].map((protocol) => `-d ${address} -p ${protocol} --dport ${DNS} -j RETURN`),
   );
-  // RETURN, not ACCEPT: what the host's own rules and the engine's forbid stays forbidden.
+  // RETURN instead of ACCEPT, so that rules of the host and the engine still apply.
   return {
     input: [`${replies} -j RETURN`, ...dns, '-j DROP'],
     forward: [
@@ -57,14 +57,14 @@ export function rulesForIpv4(options: {
   };
 }
 
-/** Pods have no IPv6; these rules stand for the day when something gives them some. */
+/** Pods have no IPv6. These rules apply if another program gives them addresses. */
 export const IPV6_RULES: ChainRules = { input: ['-j DROP'], forward: ['-j DROP'] };
 
-/** The lines of `iptables -S` that matter here. */
+/** The relevant lines of `iptables -S`. */
 export type Listing = {
   input: string[];
   forward: string[];
-  /** Jumps to our chains, as they stand; `inFront` when nothing but jumps of ours precede one. */
+  /** Jumps to the agent's chains; `inFront` if no other program's rule precedes one. */
   jumps: { parent: string; chain: string; found: string[]; inFront: boolean }[];
 };
 
@@ -73,7 +73,7 @@ export function readListing(text: string, names: RuleNames): Listing {
   const rulesOf = (chain: string) => lines.filter((line) => line.startsWith(`-A ${chain} `));
   const jumpOf = (parent: string, chain: string) => {
     const rules = rulesOf(parent);
-    const firstForeign = rules.findIndex((rule) => !rule.includes(` -j ${OURS}`));
+    const firstForeign = rules.findIndex((rule) => !rule.includes(` -j ${CHAIN_PREFIX}`));
     const front = firstForeign === -1 ? rules : rules.slice(0, firstForeign);
     const isJump = (rule: string) => rule === jumpRule(parent, chain, names);
     return { parent, chain, found: rules.filter(isJump), inFront: front.some(isJump) };
@@ -85,7 +85,7 @@ export function readListing(text: string, names: RuleNames): Listing {
   };
 }
 
-/** Fills the chains anew and puts missing jumps in front, all in one transaction. */
+/** Replaces the chains' rules and inserts missing jumps in front, in one transaction. */
 export function restoreText(rules: ChainRules, listing: Listing, names: RuleNames): string {
   const jumps = listing.jumps
     .filter((jump) => !jump.inFront)
@@ -102,7 +102,7 @@ export function restoreText(rules: ChainRules, listing: Listing, names: RuleName
   ]);
 }
 
-/** Takes jumps and chains away; declaring the chains first makes it work when they are gone already. */
+/** Removes jumps and chains. Declaring the chains first makes this succeed if they do not exist. */
 export function removalText(listing: Listing, names: RuleNames): string {
   return transaction([
     `:${names.input} - [0:0]`,

@@ -3,20 +3,18 @@ import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 
 /**
- * The host's packet filter as the agent needs it: what pods may reach (agent reference 10).
- *
- * Rules go by the names of bridges, not by pod: they are the same for every agent of the host, and
- * stand before the first pod does.
+ * The host's packet filter, which limits what pods can reach. Rules match the names of bridges, not pods, so they are the
+ * same for every agent on the host and are in place before the first pod starts.
  */
 export type Firewall = {
-  /** Interfaces that begin with this are under the rules. */
+  /** The rules apply to interfaces whose names start with this prefix. */
   bridgePrefix: string;
   /**
-   * Puts the rules in place where they are missing or altered. `drift` counts the lines that somebody
-   * else had removed or added since the last call. Rejects with FirewallUnavailable when that cannot be done.
+   * Restores missing or changed rules. `drift` is the number of lines that another program removed or added since the
+   * last call. Rejects with FirewallUnavailable.
    */
   assert(): Promise<{ drift: number }>;
-  /** Takes the rules away; that there are none is success. */
+  /** Removes the rules. Missing rules are success. */
   remove(): Promise<void>;
 };
 
@@ -24,44 +22,44 @@ export class FirewallUnavailable extends Error {
   override name = 'FirewallUnavailable';
 }
 
-// MERGED agent/containers/network/firewall.ts: Keeps the firewall as it must be: asserted before each launch and at each round, with what was found.
 export type FirewallGuard = ReturnType<typeof createFirewallGuard>;
 
-/** Rules vanish when a firewall service reloads; nobody tells us. */
+/** A reload of a firewall service removes the rules without notice. */
 export const FIREWALL_INTERVAL_MS = 10_000;
-/** A launch asks twice in a row; what was seen so lately is still so. */
+/** A launch checks twice in a row; a result this recent is reused. */
 const FRESH_MS = 1_000;
 
+/** Checks the rules before each launch and periodically, and restores them. */
 export function createFirewallGuard(deps: {
   firewall: Firewall;
-  /** True: without rules no pod is started. */
+  /** True: no pod starts while the rules are not in place. */
   required: boolean;
   clock: Clock;
   log: Log;
   onDrift(lines: number): void;
 }) {
   const { firewall, clock, log } = deps;
-  let problem: string | null = 'not tried yet';
-  let seenMs = -Infinity;
+  let problem: string | null = 'not checked yet';
+  let checkedMs = -Infinity;
   let running: Promise<void> | null = null;
 
   async function assertNow(): Promise<void> {
     try {
       const { drift } = await firewall.assert();
       if (drift > 0) {
-        log.warn({ lines: drift }, 'somebody changed the firewall rules of pods; they are back');
+        log.warn({ lines: drift }, 'firewall rules were changed by another program and restored');
         deps.onDrift(drift);
       }
       problem = null;
-      seenMs = clock.monotonicMs();
+      checkedMs = clock.monotonicMs();
     } catch (error) {
       const message = messageOf(error);
-      if (message !== problem) log.warn({ detail: message }, 'pods are without firewall rules');
+      if (message !== problem) log.warn({ detail: message }, 'firewall rules are not in place');
       problem = message;
     }
   }
 
-  /** One at a time; who comes meanwhile waits for the same. Never rejects. */
+  /** Concurrent callers share one check. Never rejects. */
   function runOnce(): Promise<void> {
     running ??= assertNow().finally(() => {
       running = null;
@@ -73,15 +71,15 @@ export function createFirewallGuard(deps: {
     bridgePrefix: firewall.bridgePrefix,
     required: deps.required,
     runOnce,
-    /** For a pod about to start: rejects when the rules are demanded and cannot be had. */
+    /** Call before a pod starts. Rejects with NetworkUnavailable if the rules are required and not in place. */
     async ready(): Promise<void> {
-      const fresh = problem === null && clock.monotonicMs() - seenMs < FRESH_MS;
+      const fresh = problem === null && clock.monotonicMs() - checkedMs < FRESH_MS;
       if (!fresh) await runOnce();
       if (problem === null || !deps.required) return;
-      throw new NetworkUnavailable(`The firewall is demanded and not to be had: ${problem}`);
+      throw new NetworkUnavailable(`The firewall is required and not available: ${problem}`);
     },
     enforced: () => problem === null,
-    /** A few words for /readyz; rejects while the rules do not stand. */
+    /** Text for /readyz. Rejects while the rules are not in place. */
     async describe(): Promise<string> {
       if (problem !== null) throw new Error(problem);
       return 'enforced';
@@ -89,7 +87,7 @@ export function createFirewallGuard(deps: {
   };
 }
 
-/** The pod's network cannot be had right now: no subnet left, or no firewall where one is demanded. */
+/** The pod's network is not available now: no subnet is free, or a required firewall is missing. */
 export class NetworkUnavailable extends Error {
   override name = 'NetworkUnavailable';
 }

@@ -1,4 +1,4 @@
-/** Firewall over iptables and ip6tables, whichever of their variants the host has. */
+/** Firewall over iptables and ip6tables, legacy or nftables. */
 
 import { readFile } from 'node:fs/promises';
 import { messageOf } from '#shared/runtime/errors.ts';
@@ -18,22 +18,22 @@ import {
   TABLE,
 } from './firewall-rules.ts';
 
-/** Another program may hold the lock of the rules for a while. */
+/** Another program may hold the xtables lock. */
 const TIMEOUT_MS = 5_000;
 const MAX_OUTPUT_BYTES = 16 * 1024 * 1024;
-/** Two agents may change the rules at once; one of them then has to look again. */
+/** Two agents may change the rules at the same time; one of them must retry. */
 const MAX_ATTEMPTS = 3;
 
-/** What stands, as the kernel words it, since we last put `wanted` in place. */
-type Standing = { wanted: string; listing: Listing };
+/** The kernel's listing after `wanted` was last applied. */
+type Applied = { wanted: string; listing: Listing };
 
 export function createIptablesFirewall(options: {
   runCommand: RunCommand;
-  /** Ranges that pods may reach although they are private. */
+  /** Private ranges that pods may reach. */
   allow: readonly string[];
-  /** The addresses that the engine asks for names on behalf of pods. */
+  /** DNS servers that the engine queries for pods. */
   resolvers(): Promise<readonly string[]>;
-  /** Whether the host speaks IPv6 at all. */
+  /** True: the host has IPv6. */
   hasIpv6: boolean;
   names?: RuleNames;
 }): Firewall {
@@ -47,8 +47,8 @@ export function createIptablesFirewall(options: {
         throw new FirewallUnavailable(`${program} cannot be run (${messageOf(cause)})`, { cause });
       });
     if (result.exitCode === 0) return result.stdout;
-    const words = result.stderr.trim() || result.ended || `exit status ${result.exitCode}`;
-    throw new FirewallUnavailable(`${program}: ${words}`);
+    const reason = result.stderr.trim() || result.ended || `exit status ${result.exitCode}`;
+    throw new FirewallUnavailable(`${program}: ${reason}`);
   }
 
   const list = async (program: string) =>
@@ -56,9 +56,9 @@ export function createIptablesFirewall(options: {
   const restore = (program: string, text: string) =>
     run(`${program}-restore`, ['--noflush', '--wait'], text);
 
-  /** `candidates` best first: the first that the kernel takes is kept. */
+  /** `candidates` are ordered best first. The first one that the kernel accepts is used. */
   function createFamily(program: string) {
-    let standing: Standing | null = null;
+    let applied: Applied | null = null;
 
     async function put(candidates: readonly ChainRules[], found: Listing): Promise<Listing> {
       let refusal: unknown;
@@ -67,7 +67,7 @@ export function createIptablesFirewall(options: {
           await restore(program, restoreText(rules, found, names));
           const listing = await list(program);
           if (isWhole(listing, rules)) return listing;
-          throw new FirewallUnavailable(`${program}: the rules do not stay`);
+          throw new FirewallUnavailable(`${program}: the rules were removed at once`);
         } catch (error) {
           refusal = error;
         }
@@ -90,9 +90,9 @@ export function createIptablesFirewall(options: {
     return async (candidates: readonly ChainRules[]): Promise<number> => {
       const wanted = JSON.stringify(candidates);
       const found = await list(program);
-      const drift = standing?.wanted === wanted ? driftBetween(standing.listing, found) : null;
+      const drift = applied?.wanted === wanted ? driftBetween(applied.listing, found) : null;
       if (drift === 0) return 0;
-      standing = { wanted, listing: await replace(candidates, found) };
+      applied = { wanted, listing: await replace(candidates, found) };
       return drift ?? 0;
     };
   }
@@ -124,7 +124,7 @@ function isWhole(listing: Listing, rules: ChainRules): boolean {
   );
 }
 
-/** Lines missing or added, and jumps that are gone or were overtaken; 0 when all is as it was. */
+/** Number of missing and added lines and of jumps that are missing or not in front; 0 without changes. */
 function driftBetween(before: Listing, now: Listing): number {
   const changed = (a: readonly string[], b: readonly string[]) => {
     const [inA, inB] = [new Set(a), new Set(b)];
@@ -135,12 +135,11 @@ function driftBetween(before: Listing, now: Listing): number {
   return changed(before.input, now.input) + changed(before.forward, now.forward) + lostJumps;
 }
 
-// MERGED agent/containers/network/iptables-firewall.ts: The name servers that the engine asks on behalf of pods: those of the host, unless they are its loopback.
-/** The second is where systemd-resolved names the real ones; Docker reads the same two. */
+/** Docker reads the same two files. systemd-resolved writes its upstream servers to the second. */
 const FILES = ['/etc/resolv.conf', '/run/systemd/resolve/resolv.conf'];
 const MAX_RESOLVERS = 8;
 
-/** IPv4 addresses outside the host's loopback; a loopback resolver is asked by the engine itself. */
+/** Returns the host's IPv4 DNS servers outside loopback. The engine itself queries a loopback resolver. */
 export async function hostResolvers(): Promise<string[]> {
   const texts = await Promise.all(FILES.map((file) => readFile(file, 'utf8').catch(() => '')));
   return resolversIn(texts.join('\n'));

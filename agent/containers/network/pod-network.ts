@@ -1,22 +1,20 @@
-/** The bridge of a pod: one per pod, so that pods reach neither each other nor anything by name (agent reference 10). */
-import type { LeaseStore } from '../../leases/lease.store.ts';
-import { type ContainerEngine, EngineError, LABELS } from '../engine/engine.ts';
+/** Bridge networks of pods: one per pod, so that pods cannot reach each other. */ import type { LeaseStore } from '../../leases/lease.store.ts';
+import { type ContainerEngine, EngineError } from '../engine/engine.ts';
+import { podObjectLabels } from '../engine/labels.ts';
 import { type FirewallGuard, NetworkUnavailable } from './firewall.ts';
 import { type Cidr, chooseSubnet } from './subnets.ts';
 
 export type PodNetworks = ReturnType<typeof createPodNetworks>;
 
-/** Enough of the id to be unique on a host; with the prefix it just fits into an interface's name. */
+/** Length of the shortened pod id: with the prefix it fits into an interface name. */
 const ID_CHARS = 12;
-/** Subnets found taken by others' networks in one attempt; the pod's next attempt goes on from there. */
+/** Subnets in use by other networks that one attempt may find. */
 const MAX_TAKEN = 16;
 
-/** The name of a pod's network. */
 export function networkName(podId: string): string {
   return `podwright-${shortId(podId)}`;
 }
 
-/** Networks carry the executor's label and the pod's: two agents on one engine keep apart by it. */
 export function createPodNetworks(deps: {
   engine: ContainerEngine;
   executorId: string;
@@ -25,22 +23,18 @@ export function createPodNetworks(deps: {
   firewall: FirewallGuard;
 }) {
   const { engine, leases, firewall } = deps;
-  /** Refused by the engine since the start of the agent, and therefore tried last. */
-  const others = new Set<string>();
+  /** Subnets that the engine has refused, which are tried last. */
+  const refusedBefore = new Set<string>();
 
-  const labelsOf = (podId: string) => ({
-    [LABELS.managed]: '1',
-    [LABELS.executor]: deps.executorId,
-    [LABELS.pod]: podId,
-  });
+  const labelsOf = (podId: string) => podObjectLabels(deps.executorId, podId);
 
-  /** Durable before the engine is asked, so that a kill in between leaks nothing. */
+  /** Written before the engine is called, so that a kill in between leaks no subnet. */
   function leaseSubnet(podId: string, refused: ReadonlySet<string>): string {
     const held = leases.heldBy('subnet', podId)[0]?.key;
     if (held !== undefined) return held;
     const leased = [...leases.list('subnet').map((lease) => lease.key), ...refused];
     const subnet =
-      chooseSubnet(deps.pool, podId, new Set([...leased, ...others])) ??
+      chooseSubnet(deps.pool, podId, new Set([...leased, ...refusedBefore])) ??
       chooseSubnet(deps.pool, podId, new Set(leased));
     if (subnet === null) throw new NetworkUnavailable('Every subnet for pods is in use');
     leases.take({ kind: 'subnet', key: subnet, podId, slot: '' });
@@ -61,23 +55,23 @@ export function createPodNetworks(deps: {
         return;
       } catch (error) {
         if (!(error instanceof EngineError) || error.kind !== 'subnet_taken') throw error;
-        others.add(subnet);
+        refusedBefore.add(subnet);
         refused.add(subnet);
         freeSubnet(podId);
       }
     }
-    throw new NetworkUnavailable('Subnet after subnet is used by other networks of the engine');
+    throw new NetworkUnavailable('Other networks of the engine use the subnets of the pool');
   }
 
   return {
-    /** The network's name; makes it when it is missing. Nothing is started in it before the rules stand. */
+    /** Creates the network if it is missing and returns its name. Resolves when the firewall rules are in place. */
     async ensure(podId: string): Promise<string> {
       await Promise.all([firewall.ready(), create(podId)]);
       return networkName(podId);
     },
-    /** The rules stand, or need not: something may be started in a network that is there. */
+    /** Resolves when a container may start in an existing network. */
     guarded: () => firewall.ready(),
-    /** Removes the pod's networks, found by label: a network of another owner under our name stays. */
+    /** Removes the pod's networks, found by label. A network of another owner with the same name stays. */
     async remove(podId: string): Promise<void> {
       for (const network of await engine.listNetworks(labelsOf(podId))) {
         await engine.removeNetwork(network.id);

@@ -1,15 +1,14 @@
-/** Subnets for pods' bridges out of one configured pool, as text like `10.201.0.16/28`. Pure. */
-
+/** IPv4 ranges, and the choice of pod subnets such as `10.201.0.16/28` from one pool. Pure. */
 /** An aligned IPv4 range: `base` is its first address as a number. */
 export type Cidr = { base: number; prefix: number };
 
-/** 13 addresses beside the bridge's own: a pod needs one. */
+/** 13 addresses beside the bridge's. A pod needs one. */
 const POD_PREFIX = 28;
-/** A larger pool would not be searched in time, a smaller one holds no subnet. */
+/** A larger pool would take too long to search. */
 const WIDEST_POOL = 8;
 const SHAPE = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})\/(\d{1,2})$/;
 
-/** Null for anything but an IPv4 range that begins on its own boundary. */
+/** Returns null unless the text is an aligned IPv4 range. */
 export function parseCidr(text: string): Cidr | null {
   const [octets, prefix] = numbersOf(text);
   if (octets.length !== 4 || prefix === undefined || prefix > 32) return null;
@@ -18,14 +17,14 @@ export function parseCidr(text: string): Cidr | null {
   return base % 2 ** (32 - prefix) === 0 ? { base, prefix } : null;
 }
 
-/** The same, wide enough for at least one pod. */
+/** Like parseCidr, for ranges that have room for at least one pod. */
 export function parsePool(text: string): Cidr | null {
   const pool = parseCidr(text);
   const fits = pool !== null && pool.prefix >= WIDEST_POOL && pool.prefix <= POD_PREFIX;
   return fits ? pool : null;
 }
 
-/** RFC 1918 and RFC 6598: no range of the internet's, of this host's own or of its link (169.254.169.254). */
+/** RFC 1918 and RFC 6598. Excludes public, loopback and link-local ranges, such as 169.254.169.254. */
 const PRIVATE = [
   { base: 0x0a_00_00_00, prefix: 8 },
   { base: 0xac_10_00_00, prefix: 12 },
@@ -33,7 +32,6 @@ const PRIVATE = [
   { base: 0x64_40_00_00, prefix: 10 },
 ];
 
-/** Whether all of the range is private. */
 export function isPrivateRange({ base, prefix }: Cidr): boolean {
   return PRIVATE.some(
     (wide) =>
@@ -46,14 +44,14 @@ export function formatCidr({ base, prefix }: Cidr): string {
   return `${octets.join('.')}/${prefix}`;
 }
 
-/** How many pods the pool is good for. */
+/** Number of pod subnets in the pool. */
 export function poolSize(pool: Cidr): number {
   return 2 ** (POD_PREFIX - pool.prefix);
 }
 
 /**
- * A subnet that is not taken; null when all are. The search begins at a place that the pod's id gives,
- * so that agents with one engine and one pool seldom want the same.
+ * Returns a free subnet, or null. The search starts at a place derived from the pod's id, so that agents that share
+ * engine and pool rarely choose the same subnet.
  */
 export function chooseSubnet(pool: Cidr, podId: string, taken: ReadonlySet<string>): string | null {
   const count = poolSize(pool);

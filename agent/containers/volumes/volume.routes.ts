@@ -1,4 +1,4 @@
-/** The routes of volumes that outlive pods; their saving and restoring are operations like those of pods. */
+/** HTTP routes of persistent volumes. Their backups and restores are operations like those of pods. */
 import { z } from 'zod';
 import { BackupRequest, OperationView, RestoreRequest } from '#shared/api/agent/operations.ts';
 import { VolumeCopyId, VolumeList, VolumePut, VolumeView } from '#shared/api/agent/volumes.ts';
@@ -15,7 +15,7 @@ const params = z.object({ id: VolumeCopyId });
 const ofVolume = { params, response: { 200: VolumeView } };
 const ofOperation = { params, response: { 200: OperationView } };
 
-/** Signatures and roles are checked by the server's hooks before any of these runs. */
+/** The server's hooks check signatures and roles before any of these handlers runs. */
 export function registerVolumeRoutes(
   server: HttpServer,
   { volumes, operations }: { volumes: VolumeService; operations: VolumeBackups },

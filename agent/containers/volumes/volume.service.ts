@@ -1,6 +1,6 @@
 /**
- * Copies of volumes that outlive pods, each a named volume of the engine: made, mounted, told of, removed. The engine's
- * list says which there are, so that a lost store loses nobody's data; the table remembers what the engine does not.
+ * Persistent volumes, which outlive pods. A copy of one on this host is a named volume of the engine. The engine's list is
+ * authoritative, so a lost store loses no data; the table has what the engine does not store.
  */
 import { access, constants } from 'node:fs/promises';
 import { MAX_AGE_MS } from '#shared/api/agent/bounds.ts';
@@ -27,7 +27,7 @@ import type { VolumeCopyRow, VolumeStore } from './volume.store.ts';
 
 const NAME_PREFIX = 'podwright-volume-';
 const UNREADABLE =
-  "Volumes need an agent that runs as root, on its engine's host: this one could never save them";
+  "Volumes need an agent that runs as root on its engine's host: this agent cannot back them up";
 
 /** The volume that a pod should mount is not on this host, or cannot be mounted now. */
 export class VolumeMissing extends Error {
@@ -45,7 +45,7 @@ export type VolumeOperations = {
 /** Measured content of a volume. */
 export type Measure = { bytes: number; files: number; atMs: number };
 
-/** The engine's name of a copy. */
+/** Name of the volume in the engine. */
 export function volumeCopyName(id: string): string {
   return `${NAME_PREFIX}${id}`;
 }
@@ -56,7 +56,7 @@ export function createVolumeService(deps: {
   executorId: string;
   engine: Pick<ContainerEngine, 'createVolume' | 'listVolumes' | 'removeVolume'>;
   store: VolumeStore;
-  /** Pods that are not removed and that have it, or are to get it, oldest first. */
+  /** Pods that are not removed and have the volume or will get it, oldest first. */
   podsWith(id: string): readonly string[];
   operations: VolumeOperations;
   clock: Clock;
@@ -71,13 +71,17 @@ export function createVolumeService(deps: {
     const measure = measures.get(id);
     const ageMs = measure === undefined ? null : Math.max(0, clock.now() - measure.atMs);
     return {
-      ...{ id, volume_id, size_bytes, state: state ?? (row.removing ? 'removing' : 'present') },
-      ...{ bytes: measure?.bytes ?? null, files: measure?.files ?? null },
+      id,
+      volume_id,
+      size_bytes,
+      state: state ?? (row.removing ? 'removing' : 'present'),
+      bytes: measure?.bytes ?? null,
+      files: measure?.files ?? null,
       measured_age_ms: ageMs === null ? null : Math.min(ageMs, MAX_AGE_MS),
     };
   }
 
-  /** What the engine has of ours, by id; the table is brought to agree. Rejects with EngineError. */
+  /** Lists this executor's volumes by id and updates the table to match. Rejects with EngineError. */
   async function present(): Promise<Map<string, VolumeState>> {
     const before = store.list();
     const states = new Map<string, VolumeState>();
@@ -87,14 +91,14 @@ export function createVolumeService(deps: {
     }
     for (const { id, volume_id } of before) {
       if (states.has(id)) continue;
-      log.warn({ copy_id: id, volume_id }, 'a copy of a volume is gone from the engine');
+      log.warn({ copy_id: id, volume_id }, 'volume has vanished from the engine');
       forget(id);
     }
     for (const [id, state] of states) if (store.get(id) === null) adopt(id, state);
     return states;
   }
 
-  /** The store was lost, or the agent killed before it was written. */
+  /** Inserts a row for a volume whose row was lost or never written. */
   function adopt(id: string, found: VolumeState): void {
     const volume_id = found.labels[LABELS.volume] ?? '';
     const size_bytes = Number(found.labels[LABELS.volumeLimit]);
@@ -115,7 +119,7 @@ export function createVolumeService(deps: {
     throw new ApiError('not_found', 'There is no such copy of a volume on this host');
   }
 
-  /** Null while something still has it. */
+  /** Null while an operation or a container uses the volume. */
   async function removeNow(row: VolumeCopyRow): Promise<VolumeView | null> {
     if (deps.operations.activeKind(row.id) !== null) return null;
     try {
@@ -129,7 +133,7 @@ export function createVolumeService(deps: {
   }
 
   return {
-    /** As last known while the engine does not answer. */
+    /** While the engine does not answer, returns the last known volumes. */
     async list(): Promise<VolumeView[]> {
       await present().catch((error: unknown) => {
         if (!(error instanceof EngineError)) throw error;
@@ -137,7 +141,7 @@ export function createVolumeService(deps: {
       return store.list().map((row) => viewOf(row));
     },
 
-    /** Makes it, empty, unless it is there. Throws `spec_refused` where it could not be saved, `conflict`. */
+    /** Creates an empty volume unless it exists. Throws `spec_refused` if it could not be backed up, and `conflict`. */
     async put(id: string, { volume_id, size_bytes }: VolumePut): Promise<VolumeView> {
       const known = store.get(id);
       if (known?.removing || (known !== null && known.volume_id !== volume_id)) {
@@ -145,19 +149,19 @@ export function createVolumeService(deps: {
       }
       const limit = { [LABELS.volume]: volume_id, [LABELS.volumeLimit]: String(size_bytes) };
       try {
-        const there = (await present()).get(id);
-        if (there === undefined) {
+        const existing = (await present()).get(id);
+        if (existing === undefined) {
           await engine.createVolume(volumeCopyName(id), { ...labels, ...limit });
           measures.set(id, { bytes: 0, files: 0, atMs: clock.now() });
         }
-        const made = (await present()).get(id);
-        await access(made?.hostPath ?? '', constants.R_OK | constants.W_OK | constants.X_OK);
+        const created = (await present()).get(id);
+        await access(created?.hostPath ?? '', constants.R_OK | constants.W_OK | constants.X_OK);
       } catch (cause) {
         if (!(cause instanceof EngineError)) {
           await removeNow({ id, volume_id, size_bytes, removing: true });
           throw new ApiError('spec_refused', UNREADABLE, { cause });
         }
-        const message = `The container engine does not make the volume: ${cause.message}`;
+        const message = `The container engine could not create the volume: ${cause.message}`;
         throw new ApiError('conflict', message, { cause });
       }
       const row = { id, volume_id, size_bytes, removing: false };
@@ -166,8 +170,8 @@ export function createVolumeService(deps: {
     },
 
     /**
-     * With all data, at once or as soon as nothing works on it any more: ask again. Throws `not_found`, and `conflict`
-     * while a pod has it.
+     * Removes the volume with its data, or marks it for removal while an operation uses it: repeat the call then. Throws
+     * `not_found`, and `conflict` while a pod has the volume.
      */
     async remove(id: string): Promise<VolumeView> {
       const row = require(id);
@@ -177,7 +181,7 @@ export function createVolumeService(deps: {
       return (await removeNow(removing)) ?? viewOf(removing);
     },
 
-    /** Throws `not_found`; and `conflict` where a pod has what a restore would replace. */
+    /** Throws `not_found`, and `conflict` if it is being removed or a pod has the volume that a restore would replace. */
     checkFree(id: string, kind: 'backup' | 'restore'): void {
       if (require(id).removing) throw new ApiError('conflict', 'This copy is being removed');
       if (kind === 'restore' && isMounted(id)) {
@@ -185,20 +189,20 @@ export function createVolumeService(deps: {
       }
     },
 
-    /** Whether operations under this id are about one. */
+    /** True if the id is that of a volume on this host. */
     knows: (id: string): boolean => store.get(id) !== null,
     isGone: (id: string): boolean => store.get(id)?.removing !== false,
 
-    /** Where it lies, as restores and backups want to know it. Rejects with EngineError. */
+    /** The volume's folder, for backups and restores. Rejects with EngineError. */
     async rootsOf(id: string): Promise<DataRoot[]> {
       const hostPath = (await present()).get(id)?.hostPath;
       return hostPath === undefined ? [] : [{ mountPath: VOLUME_MOUNT_PATH, hostPath }];
     },
 
-    /** What a pod gets. Rejects with VolumeMissing, EngineError. */
+    /** Mount for a pod. Rejects with VolumeMissing and EngineError. */
     async mountOf(id: string, podId: string): Promise<VolumeMount> {
-      const isThere = (await present()).has(id);
-      if (!isThere || store.get(id)?.removing !== false) {
+      const isPresent = (await present()).has(id);
+      if (!isPresent || store.get(id)?.removing !== false) {
         throw new VolumeMissing('The volume of the pod is not on this host any more');
       }
       if (deps.podsWith(id)[0] !== podId) {
@@ -207,13 +211,13 @@ export function createVolumeService(deps: {
       if (deps.operations.activeKind(id) === 'restore') {
         throw new VolumeMissing('The volume of the pod is being restored');
       }
-      // Without labels: were it to vanish now, what the engine makes in its place is not taken for it.
+      // Without labels, so that a volume that the engine creates in place of a vanished one is not taken for it.
       return { name: volumeCopyName(id), target: VOLUME_MOUNT_PATH, labels: {}, noCopy: true };
     },
 
-    /** Those to be measured, with their limit and place. Rejects with EngineError. */
+    /** Volumes with their limit and folder. Rejects with EngineError. */
     async measurable(): Promise<{ id: string; sizeBytes: number; hostPath: string }[]> {
-      // As on most hosts: the engine is not asked.
+      // Most hosts have no volumes: the engine is not called.
       if (store.list().length === 0) return [];
       const states = await present();
       return store.list().flatMap(({ id, size_bytes: sizeBytes, removing }) => {
@@ -222,7 +226,7 @@ export function createVolumeService(deps: {
       });
     },
     measured: (id: string, measure: Measure): void => void measures.set(id, measure),
-    /** What lay in it when it was last looked at or filled; null: this agent never did. */
+    /** Size at the last measurement or restore; null before the first. */
     lastKnownBytes(id: string): number | null {
       const measure = measures.get(id);
       return measure === undefined

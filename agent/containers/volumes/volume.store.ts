@@ -1,4 +1,4 @@
-/** All queries on the table volumes: copies of volumes that lie on this host. */
+/** Queries on the table volumes: copies of persistent volumes on this host. */
 import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
 
 export type VolumeCopyRow = {
