@@ -158,14 +158,14 @@ export function providerRefusals(spec: PodSpec, policy: ProviderPolicy): Refusal
 
 type Limit = Extract<keyof ProviderPolicy, `max_${string}`>;
 
-function limit(field: string, rule: Limit, valueOf: (spec: PodSpec) => number): PolicyRule {
+function limit(field: string, rule: Limit, readValue: (spec: PodSpec) => number): PolicyRule {
   return {
     field,
     rule,
     refuses: (spec, policy) => {
       const max = policy[rule];
-      if (max === undefined || valueOf(spec) <= max) return null;
-      return valueOf(spec) === Infinity ? `is required, at most ${max}` : `at most ${max}`;
+      if (max === undefined || readValue(spec) <= max) return null;
+      return readValue(spec) === Infinity ? `is required, at most ${max}` : `at most ${max}`;
     },
   };
 }
