@@ -1,4 +1,4 @@
-/** Ranges of special purpose, each with its first and last address, and their neighbours outside. */
+/** Special-purpose ranges, each with its first and last address and the addresses next to it. */
 import { expect, it } from 'vitest';
 import { clientAddressKey, isPublicAddress } from './addresses.ts';
 
@@ -23,7 +23,7 @@ it.each([
   ['3fff::', '3fff:fff:ffff::', '3ffe:ffff::', '3fff:1000::'],
   ['4000::', 'ffff::', '3fff:ffff::', null],
   ['::', '1fff:ffff::', null, '2000::'],
-])('has none from %s to %s on the internet', (first, last, before, after) => {
+])('has no public address from %s to %s', (first, last, before, after) => {
   expect([first, last].map(isPublicAddress)).toEqual([false, false]);
   for (const neighbour of [before, after]) {
     expect(neighbour === null || isPublicAddress(neighbour)).toBe(true);
@@ -31,7 +31,7 @@ it.each([
 });
 
 it.each(['', '8.8.8', '8.8.8.8.8', '::ffff:8.8.8.8', '008.8.8.8', 'fe80::1%eth0', 'example.com'])(
-  'counts %j as none',
+  'treats %j as not public',
   (text) => {
     expect(isPublicAddress(text)).toBe(false);
   },
@@ -44,6 +44,6 @@ it.each([
   ['2001:db8:1:2::6', '2001:db8:1:2::/64'],
   ['2001:db8::6', '2001:db8:0:0::/64'],
   ['::1', '0:0:0:0::/64'],
-])('%s counts as %s', (ip, key) => {
+])('identifies %s by %s', (ip, key) => {
   expect(clientAddressKey(ip)).toBe(key);
 });

@@ -1,7 +1,7 @@
-/** Which addresses are somebody's on the internet, and which are surroundings of a host. Pure. */
+/** IP address ranges: which addresses are public, and which clients count as one. Pure. */
 import { BlockList, isIP } from 'node:net';
 
-/** Of IPv4: private and shared networks, link-local (cloud metadata among it), this very host, multicast and reserved (RFC 6890). */
+/** IPv4 ranges for private and shared networks, this host, link-local (including cloud metadata), multicast and reserved (RFC 6890). */
 export const NON_PUBLIC_IPV4: readonly string[] = [
   '0.0.0.0/8',
   '10.0.0.0/8',
@@ -14,11 +14,11 @@ export const NON_PUBLIC_IPV4: readonly string[] = [
   '240.0.0.0/4',
 ];
 
-/** For measurements between networks (RFC 2544). */
+/** Range for benchmarks between networks (RFC 2544). */
 export const BENCHMARK_RANGE = '198.18.0.0/15';
 
-/** Nobody's host: for protocols, documentation and measurements (RFC 6890). */
-const NOBODYS = [
+/** IPv4 ranges for protocols, documentation and benchmarks (RFC 6890). */
+const UNASSIGNED_IPV4 = [
   '192.0.0.0/24',
   '192.0.2.0/24',
   '192.88.99.0/24',
@@ -27,16 +27,16 @@ const NOBODYS = [
   '203.0.113.0/24',
 ];
 
-/** Of IPv6 only what is given out is public, less what stands for something else. */
-const GIVEN_IPV6 = ['2000::/3'];
+/** The IPv6 range for global unicast, and the special-purpose ranges within it. */
+const GLOBAL_IPV6 = ['2000::/3'];
 const SPECIAL_IPV6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'];
 
-const surroundings = listOf(NON_PUBLIC_IPV4, 'ipv4');
-const nobodys = listOf(NOBODYS, 'ipv4');
-const given = listOf(GIVEN_IPV6, 'ipv6');
-const special = listOf(SPECIAL_IPV6, 'ipv6');
+const nonPublic = blockList(NON_PUBLIC_IPV4, 'ipv4');
+const unassigned = blockList(UNASSIGNED_IPV4, 'ipv4');
+const global = blockList(GLOBAL_IPV6, 'ipv6');
+const special = blockList(SPECIAL_IPV6, 'ipv6');
 
-function listOf(ranges: readonly string[], family: 'ipv4' | 'ipv6'): BlockList {
+function blockList(ranges: readonly string[], family: 'ipv4' | 'ipv6'): BlockList {
   const list = new BlockList();
   for (const range of ranges) {
     const [network = '', prefix] = range.split('/');
@@ -45,18 +45,18 @@ function listOf(ranges: readonly string[], family: 'ipv4' | 'ipv6'): BlockList {
   return list;
 }
 
-/** Whether an IPv4 address lies where metadata, routers and other hosts' services are. */
+/** Returns true for an IPv4 address of this host, its networks, cloud metadata, multicast or a reserved range. */
 export function isNonPublicIpv4(ipv4: string): boolean {
-  return surroundings.check(ipv4, 'ipv4');
+  return nonPublic.check(ipv4, 'ipv4');
 }
 
-/** An address as a resolver or a person writes it; false for what is none. IPv4 in the clothes of IPv6 is not public. */
+/** Returns false for text that is not an address. IPv4-mapped IPv6 addresses are not public. */
 export function isPublicAddress(address: string): boolean {
   switch (isIP(address)) {
     case 4:
-      return !isNonPublicIpv4(address) && !nobodys.check(address, 'ipv4');
+      return !isNonPublicIpv4(address) && !unassigned.check(address, 'ipv4');
     case 6:
-      return given.check(address, 'ipv6') && !special.check(address, 'ipv6');
+      return global.check(address, 'ipv6') && !special.check(address, 'ipv6');
     default:
       return false;
   }
@@ -64,10 +64,10 @@ export function isPublicAddress(address: string): boolean {
 
 /** Whom an address stands for. Pure. */
 
-const HALF = 4;
+const PREFIX_GROUPS = 4;
 const V4_IN_V6 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
 
-/** An IPv6 host can take any address of its /64: they count as one. `ip` is as Node gives it. */
+/** Returns the key that identifies a client: an IPv6 host can use any address of its /64, so they share a key. */
 export function clientAddressKey(ip: string): string {
   const v4 = V4_IN_V6.exec(ip)?.[1];
   if (v4 !== undefined) return v4;
@@ -75,7 +75,8 @@ export function clientAddressKey(ip: string): string {
   const [head = '', tail] = ip.split('::');
   const before = head === '' ? [] : head.split(':');
   const after = tail === undefined || tail === '' ? [] : tail.split(':');
-  const zeros = tail === undefined ? 0 : Math.max(0, 2 * HALF - before.length - after.length);
+  const zeros =
+    tail === undefined ? 0 : Math.max(0, 2 * PREFIX_GROUPS - before.length - after.length);
   const groups = [...before, ...Array.from({ length: zeros }, () => '0'), ...after];
-  return `${groups.slice(0, HALF).join(':')}::/64`;
+  return `${groups.slice(0, PREFIX_GROUPS).join(':')}::/64`;
 }

@@ -1,13 +1,11 @@
-/** The body of an answer from outside, no longer than it may be. */
-
-/** Rejects with RangeError beyond `maxBytes`; the rest is not read. */
-export async function boundedText(answer: Response, maxBytes: number): Promise<string> {
-  if (answer.body === null) return '';
+/** Reads a response body of at most `maxBytes`. Rejects with RangeError, without reading on, if it is longer. */
+export async function boundedText(response: Response, maxBytes: number): Promise<string> {
+  if (response.body === null) return '';
   const chunks: Uint8Array[] = [];
   let bytes = 0;
-  for await (const chunk of answer.body) {
+  for await (const chunk of response.body) {
     bytes += chunk.length;
-    if (bytes > maxBytes) throw new RangeError(`an answer of more than ${maxBytes} bytes`);
+    if (bytes > maxBytes) throw new RangeError(`the response has more than ${maxBytes} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');

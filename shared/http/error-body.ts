@@ -1,4 +1,4 @@
-/** The two error bodies of the interface (specification, Errors; contract 2.3) and how errors become them. */
+/** Error responses: their bodies, and the conversion of thrown errors into them. */
 
 import type { Socket } from 'node:net';
 import type { FastifyError, FastifyRequest } from 'fastify';
@@ -9,28 +9,27 @@ import { STATUS_CODES } from './node-http.ts';
 import { parameterProblem } from './parameter-problem.ts';
 
 /**
- * `envelope` is the default; `flat` is `{success:false, message}` of the older route groups; `problem` is
- * that of RFC 9457, for clients that ask for it (marketplace reference 1.2).
+ * `envelope` is the default. `flat` is `{success: false, message}`, for older groups of routes. `problem` is RFC 9457
+ * problem details, for clients that request it with an Accept header.
  */
 export type ErrorProfile = 'envelope' | 'flat' | 'problem';
 
 const PROBLEM_TYPE = 'application/problem+json';
 const NEVER = /;\s*q=0(?:\.0*)?\s*$/;
 
-/** Whether an Accept header names problem details; `*` asks for nothing in particular. */
+/** Returns true if an Accept header names problem details; wildcards do not count. */
 export function wantsProblem(accept: string | undefined): boolean {
   if (accept === undefined || !accept.includes(PROBLEM_TYPE)) return false;
   return accept.split(',').some((range) => range.includes(PROBLEM_TYPE) && !NEVER.test(range));
 }
 
-/** Of the bodies of a profile. */
 export function contentTypeOf(profile: ErrorProfile): string {
   return `${profile === 'problem' ? PROBLEM_TYPE : 'application/json'}; charset=utf-8`;
 }
 
 export type ErrorContext = { requestId: string; nowMs: number; profile: ErrorProfile };
 
-/** The body for `error`. No stack, query or path ever enters it: only ApiError texts do. */
+/** Returns the body for `error`. It contains only texts of the ApiError, never a stack, query or path. */
 export function errorBody(error: ApiError, context: ErrorContext): Record<string, unknown> {
   if (context.profile === 'flat') return { success: false, message: flatMessage(error) };
   const { requestId } = context;
@@ -50,7 +49,7 @@ export function errorBody(error: ApiError, context: ErrorContext): Record<string
   };
 }
 
-/** With the first wrong field, for which these bodies have no other place. */
+/** Includes the first invalid field, because flat bodies have no member for it. */
 function flatMessage({ message, options }: ApiError): string {
   const [first] = options.validationErrors ?? [];
   return first === undefined ? message : `${message}: ${first.field}: ${first.message}`;
@@ -72,11 +71,11 @@ function problem(error: ApiError, requestId: string): Record<string, unknown> {
   };
 }
 
-/** What parameters of a request were read by, and what was given. */
-type Asked = Pick<FastifyRequest, 'routeOptions' | 'query' | 'params'>;
+/** The request's parameters and their schemas. */
+type ParameterSource = Pick<FastifyRequest, 'routeOptions' | 'query' | 'params'>;
 
-/** Turns anything thrown by `request` into an ApiError: expected refusals stay, the framework's are mapped, the rest is 500. */
-export function toApiError(error: unknown, request: Asked): ApiError {
+/** Converts anything thrown for `request` into an ApiError: framework errors are mapped, unexpected ones become a 500. */
+export function toApiError(error: unknown, request: ParameterSource): ApiError {
   if (error instanceof ApiError) return error;
   if (hasZodFastifySchemaValidationErrors(error)) return validationError(error, request);
   if (isFastifyError(error)) {
@@ -86,7 +85,7 @@ export function toApiError(error: unknown, request: Asked): ApiError {
   return new ApiError('internal_error', 'An unexpected error occurred', { cause: error });
 }
 
-type ZodRefusal = {
+type SchemaError = {
   validation: readonly ZodIssue[];
   validationContext?: string | undefined;
 };
@@ -94,7 +93,7 @@ type ZodIssue = { instancePath: string; message?: string; params?: unknown };
 
 const PLACE: Record<string, string> = { querystring: 'query', params: 'path', headers: 'header' };
 
-function validationError(error: ZodRefusal, request: Asked): ApiError {
+function validationError(error: SchemaError, request: ParameterSource): ApiError {
   const issues = error.validation.map((entry) => issueFrom(error, entry, request));
   const fields = new Set(issues.map((issue) => issue.field));
   return new ApiError('validation_error', 'Request validation failed', {
@@ -104,9 +103,9 @@ function validationError(error: ZodRefusal, request: Asked): ApiError {
 }
 
 function issueFrom(
-  { validationContext: context = 'body' }: ZodRefusal,
+  { validationContext: context = 'body' }: SchemaError,
   { instancePath, message = 'Invalid value', params }: ZodIssue,
-  request: Asked,
+  request: ParameterSource,
 ): ValidationIssue {
   const path = instancePath.split('/').filter((part) => part !== '');
   const field = [PLACE[context] ?? context, ...path].join('.');
@@ -116,22 +115,22 @@ function issueFrom(
   const parameters = parametersOf(request, context);
   const [name] = path;
   if (parameters === null || name === undefined) return { field, message, type: 'invalid' };
-  const given = parameters.given[name];
-  const problem = parameterProblem(parameters.schema, { name, given, message, params });
+  const value = parameters.values[name];
+  const problem = parameterProblem(parameters.schema, { name, value, message, params });
   return { field, message: problem, type: 'invalid' };
 }
 
-/** Null for bodies and headers. */
+/** Returns null for bodies and headers. */
 function parametersOf(
-  { routeOptions, query, params }: Asked,
+  { routeOptions, query, params }: ParameterSource,
   context: string,
-): { schema: unknown; given: Record<string, unknown> } | null {
+): { schema: unknown; values: Record<string, unknown> } | null {
   const { schema } = routeOptions;
   if (context === 'querystring') {
-    return { schema: schema?.querystring, given: query as Record<string, unknown> };
+    return { schema: schema?.querystring, values: query as Record<string, unknown> };
   }
   if (context === 'params') {
-    return { schema: schema?.params, given: params as Record<string, unknown> };
+    return { schema: schema?.params, values: params as Record<string, unknown> };
   }
   return null;
 }
@@ -140,7 +139,7 @@ function isFastifyError(error: unknown): error is FastifyError {
   return error instanceof Error && 'statusCode' in error && typeof error.statusCode === 'number';
 }
 
-/** Requests that the framework refuses before our code: by status, in our words. */
+/** Maps requests that the framework rejects before our code runs. */
 function fastifyRefusal(error: FastifyError): ApiError | null {
   switch (error.statusCode) {
     case 400:
@@ -167,11 +166,10 @@ function fastifyRefusal(error: FastifyError): ApiError | null {
   }
 }
 
-// MERGED shared/http/error-body.ts: What is no HTTP request at all is answered with the envelope too, written by hand: there is no reply object yet.
-type Refusal = { status: number; message: string; hint: string };
+type ClientError = { status: number; message: string; hint: string };
 
-/** By the code of Node's parser; anything else is a malformed request. */
-const REFUSALS: Record<string, Refusal> = {
+/** By the error code of Node's HTTP parser. */
+const CLIENT_ERRORS: Record<string, ClientError> = {
   HPE_HEADER_OVERFLOW: {
     status: 431,
     message: 'The request headers are too large',
@@ -183,13 +181,16 @@ const REFUSALS: Record<string, Refusal> = {
     hint: 'Send the whole request at once.',
   },
 };
-const MALFORMED: Refusal = {
+const MALFORMED: ClientError = {
   status: 400,
   message: 'The request could not be read',
   hint: 'Send a well-formed HTTP/1.1 request.',
 };
 
-/** Answers and closes; a socket that is gone already is only dropped. */
+/**
+ * Responds to a request that Node could not parse, and closes the connection. The response is written to the socket,
+ * because there is no reply object yet. A socket that is already closed is only destroyed.
+ */
 export function answerClientError(
   error: Error & { code?: string },
   socket: Socket,
@@ -199,7 +200,7 @@ export function answerClientError(
     socket.destroy();
     return;
   }
-  const { status, message, hint } = REFUSALS[error.code ?? ''] ?? MALFORMED;
+  const { status, message, hint } = CLIENT_ERRORS[error.code ?? ''] ?? MALFORMED;
   const refusal = new ApiError(status === 400 ? 'bad_request' : 'client_error', message, {
     status,
     hint,

@@ -35,7 +35,7 @@ async function* generated(count: number, size: number, state: { pulled: number; 
   }
 }
 
-it('carries every value in order, whatever it holds', async () => {
+it('sends every value in order, including line breaks and control characters', async () => {
   const values = [{ log: 'a\nb\r\n', n: 1 }, {}, { text: 'ü\u2028\u0000' }];
   const base = await serve(async function* () {
     for (const value of values) yield dataFrame(value);
@@ -52,7 +52,7 @@ it('carries every value in order, whatever it holds', async () => {
   expect(read).toEqual(values);
 });
 
-it('does not pull the source while the reader does not read, and leaves it with the reader', async () => {
+it('does not pull the source while the client does not read, and closes it with the client', async () => {
   const state = { pulled: 0, ended: false };
   const base = await serve(() => generated(1_000_000, 10_000, state));
   const socket = connect(Number(new URL(base).port), '127.0.0.1');
@@ -63,14 +63,14 @@ it('does not pull the source while the reader does not read, and leaves it with 
     before = state.pulled;
     await systemClock.sleep(200);
   }
-  // What fits into the socket buffers of both ends, out of 10 GB.
+  // Only the socket buffers of both ends are filled, out of 10 GB.
   expect(state.pulled * 10_000).toBeLessThan(20_000_000);
   expect(state.ended).toBe(false);
   socket.destroy();
   while (!state.ended) await systemClock.sleep(10);
 });
 
-it('takes nothing from its source for a client that left before, and comes to an end', async () => {
+it('pulls nothing for a client that has already disconnected, and ends', async () => {
   const state = { pulled: 0, ended: false };
   const arrived = Promise.withResolvers<void>();
   const over = Promise.withResolvers<void>();
@@ -90,7 +90,7 @@ it('takes nothing from its source for a client that left before, and comes to an
   expect(state.pulled).toBe(0);
 });
 
-it('answers HEAD with its headers alone, and goes on with the connection', async () => {
+it('responds to HEAD with headers only and keeps the connection', async () => {
   const state = { pulled: 0, ended: false };
   const base = await serve(() => generated(1_000_000, 10_000, state));
   const socket = connect(Number(new URL(base).port), '127.0.0.1');
@@ -124,7 +124,7 @@ async function readAll(body: AsyncIterable<Uint8Array>): Promise<unknown[]> {
   return values;
 }
 
-it('reads frames over any chunks and skips what is no data', async () => {
+it('parses frames across chunk boundaries and skips other lines', async () => {
   const split = new TextEncoder().encode('data: {"t":"ü"}\n\n');
   const values = await readAll(
     chunks(
@@ -138,7 +138,7 @@ it('reads frames over any chunks and skips what is no data', async () => {
   expect(values).toEqual([1, [2], { t: 'ü' }]);
 });
 
-it('refuses a frame without end and one that is no JSON', async () => {
+it('rejects an endless frame and one that is not JSON', async () => {
   const endless = chunks(...Array.from({ length: 20 }, () => `data: ${'x'.repeat(100_000)}`));
   await expect(readAll(endless)).rejects.toThrow(/too long/);
   await expect(readAll(chunks('data: {\n\n'))).rejects.toThrow(SyntaxError);

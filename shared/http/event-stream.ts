@@ -1,32 +1,32 @@
-/** Server-Sent Events, both ends: a bounded writer and a reader. */
+/** Server-Sent Events: a bounded writer and a reader; the writer can also use a WebSocket. */
 import { once } from 'node:events';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { sendFrames } from './websocket.ts';
 
-/** A text is written as it is (it must end its own frame); see `dataFrame`. */
+/** Complete frames, each ending with a blank line; see `dataFrame`. */
 export type SseSource = AsyncIterable<string>;
 
-/** One `data:` frame holding `value` as JSON. */
+/** Returns one `data:` frame with `value` as JSON. */
 export function dataFrame(value: unknown): string {
   return `data: ${JSON.stringify(value)}\n\n`;
 }
 
 /**
- * Streams `source` as the response and resolves when it or the client has ended. Pull-based: while the
- * client does not read, the source is not pulled, so a stalled client costs one frame of memory.
+ * Streams `source` as the response. Resolves when the source ends or the client disconnects. The source is pulled only
+ * while the client reads, so a stalled client costs one frame of memory.
  */
 export async function sendSse(reply: FastifyReply, source: SseSource): Promise<void> {
   reply.hijack();
   const response = reply.raw;
   const frames = source[Symbol.asyncIterator]();
   if (response.destroyed) {
-    // It would take no frame and never say that it is ready for one.
+    // A destroyed response accepts no frame and never emits 'drain'.
     await frames.return?.();
     return;
   }
   response.writeHead(200, {
-    // In small letters, as the reply's own are: one in each form would be sent twice.
-    ...headersSet(reply),
+    // Lower case, as in the reply's headers; otherwise both spellings would be sent.
+    ...replyHeaders(reply),
     'content-type': 'text/event-stream; charset=utf-8',
     'cache-control': 'no-store',
     'x-accel-buffering': 'no',
@@ -36,7 +36,7 @@ export async function sendSse(reply: FastifyReply, source: SseSource): Promise<v
   response.once('close', () => gone.abort());
   gone.signal.addEventListener('abort', () => void frames.return?.());
   try {
-    // Nothing but the headers is wanted of a HEAD: pulling frames would keep its connection for nobody.
+    // A HEAD request gets the headers only.
     while (reply.request.method !== 'HEAD') {
       const next = await frames.next();
       if (next.done === true || gone.signal.aborted) break;
@@ -51,16 +51,16 @@ export async function sendSse(reply: FastifyReply, source: SseSource): Promise<v
   }
 }
 
-/** Headers set on the reply before it was hijacked (X-Request-Id) belong on the stream too. */
-function headersSet(reply: FastifyReply): Record<string, string> {
+/** Headers set before the reply was hijacked, such as X-Request-Id. */
+function replyHeaders(reply: FastifyReply): Record<string, string> {
   const entries = Object.entries(reply.getHeaders());
   return Object.fromEntries(entries.map(([name, value]) => [name, String(value)]));
 }
 
-/** A frame longer than this ends the stream: no server of ours sends one. */
+/** A longer frame ends the stream; our servers never send one. */
 const MAX_FRAME_CHARS = 1024 * 1024;
 
-/** The JSON of each `data:` frame of an event stream, in order. Throws SyntaxError on a broken frame. */
+/** Yields the JSON of each `data:` frame in order. Throws SyntaxError on a malformed frame. */
 export async function* readSse(
   body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
 ): AsyncGenerator<unknown> {
@@ -80,11 +80,13 @@ export async function* readSse(
   }
 }
 
-// MERGED shared/http/event-stream.ts: An event stream as the client asked for it: server-sent events, or the same frames over a WebSocket.
-/** Clients have nothing to say on a stream. */
+/** Clients send no messages on a stream. */
 const MAX_CLIENT_MESSAGE_BYTES = 1_024;
 
-/** Resolves when the stream or its client has ended; `source` is returned in any case. */
+/**
+ * Sends an event stream as the client requested it: as Server-Sent Events, or as messages of a WebSocket. Resolves when
+ * the source ends or the client disconnects; `source` is closed in either case.
+ */
 export async function sendStream(
   request: FastifyRequest,
   reply: FastifyReply,

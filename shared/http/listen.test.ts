@@ -7,7 +7,7 @@ import { createHttpServer } from './server.ts';
 
 const NAMES = { host: 'X_HOST', port: 'X_PORT' };
 
-it('says what is wrong with a port or an address, and what chooses another', async () => {
+it('names the problem of a port or address and the variable to change', async () => {
   const log = createLog({ name: 'test', level: 'fatal' });
   const create = () =>
     createHttpServer({ log, clock: systemClock, random: systemRandom, bodyLimitBytes: 1_000 });
@@ -17,12 +17,12 @@ it('says what is wrong with a port or an address, and what chooses another', asy
   const port = typeof first === 'object' ? first.port : 0;
   const taken = listenOn(create(), { host: '127.0.0.1', port }, NAMES);
   await expect(taken).rejects.toThrow(
-    `port ${port} on 127.0.0.1 is in use: stop what uses it, or choose another with X_PORT`,
+    `port ${port} on 127.0.0.1 is in use: stop the process that uses it, or choose another with X_PORT`,
   );
   await server.close();
-  // Of a block for documentation: no machine has it.
+  // From a block for documentation: no machine has it.
   const elsewhere = listenOn(create(), { host: '192.0.2.1', port }, NAMES);
   await expect(elsewhere).rejects.toThrow(
-    'this machine has no address 192.0.2.1: choose one that it has with X_HOST',
+    'this machine has no address 192.0.2.1: choose one of its addresses with X_HOST',
   );
 });

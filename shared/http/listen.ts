@@ -1,15 +1,15 @@
-/** Listening, and in words why not. */
+/** Listen addresses: configuration, URLs, conflicts, and errors that name the variable to change. */
 
 import { z } from 'zod';
 import type { ConfigProblem } from '../runtime/config.ts';
 import type { HttpServer } from './server.ts';
 
-/** What chooses another: options or variables. */
+/** The options or variables that set the address. */
 export type AddressNames = { host: string; port: string };
 
 type Address = { host: string; port: number };
 
-/** Rejects naming the variables to change where the address cannot be had. */
+/** Starts to listen. Rejects with a message that names the variable to change. */
 export async function listenOn(
   server: HttpServer,
   address: Address,
@@ -22,7 +22,7 @@ export async function listenOn(
   }
 }
 
-/** Of the error that `listen` gave. */
+/** Describes an error of `listen`. */
 export function listenProblem(
   error: unknown,
   { host, port }: Address,
@@ -31,24 +31,23 @@ export function listenProblem(
   const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
   switch (code) {
     case 'EADDRINUSE':
-      return `port ${port} on ${host} is in use: stop what uses it, or choose another with ${names.port}`;
+      return `port ${port} on ${host} is in use: stop the process that uses it, or choose another with ${names.port}`;
     case 'EACCES':
-      return `port ${port} is for root alone: choose one above 1023 with ${names.port}`;
+      return `only root may use port ${port}: choose one above 1023 with ${names.port}`;
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
-      return `this machine has no address ${host}: choose one that it has with ${names.host}`;
+      return `this machine has no address ${host}: choose one of its addresses with ${names.host}`;
     default:
-      return `port ${port} on ${host} cannot be had (${code}): choose another with ${names.port}`;
+      return `port ${port} on ${host} is not available (${code}): choose another with ${names.port}`;
   }
 }
 
-// MERGED shared/http/listen.ts: Where a listener beside the main one listens, as configuration names it.
 const MAX_PORT = 65_535;
 const EVERY_ADDRESS = ['0.0.0.0', '::'];
 const ADDRESS = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):(\d{1,5})$/;
 
-/** `127.0.0.1:9100`, `[::1]:9100` */
+/** Address and port of an additional listener: `127.0.0.1:9100`, `[::1]:9100`. */
 export const ListenAddress = z.string().transform((text, context) => {
   const [, bracketed, plain, port = ''] = ADDRESS.exec(text) ?? [];
   const host = bracketed ?? plain;
@@ -59,24 +58,24 @@ export const ListenAddress = z.string().transform((text, context) => {
 
 export type ListenAddress = z.output<typeof ListenAddress>;
 
-/** Host and port as a URL names them: an IPv6 address in brackets. */
+/** Formats host and port for a URL: an IPv6 address is in brackets. */
 export function hostAndPort(host: string, port: number | string): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-/** Where callers on this machine reach a listener: one of every address at the loopback's. */
+/** Returns the host at which local callers reach a listener: the loopback address if it listens on all. */
 export function localHost(host: string): string {
   return EVERY_ADDRESS.includes(host) ? '127.0.0.1' : host;
 }
 
-/** The same, with its port, as a URL names it. */
+/** The same with the port, for a URL. */
 export function localHostAndPort(host: string, port: number): string {
   return hostAndPort(localHost(host), port);
 }
 
 /**
- * The problem of a listener beside the main one that wants the same port of the same address, or none; for `rules`. Port 0 is
- * any free one. `names` are the variables of the main listener.
+ * Returns a problem if an additional listener has the same address and port as the main one; for `rules`. Port 0 means
+ * any free port. `names` are the variables of the main listener.
  */
 export function portConflict(
   name: string,
@@ -86,7 +85,7 @@ export function portConflict(
   if (beside === undefined || main.host === undefined) return [];
   if (beside.port !== main.port || beside.port === 0) return [];
   const hosts = [beside.host, main.host];
-  const meet = beside.host === main.host || hosts.some((host) => EVERY_ADDRESS.includes(host));
-  const message = `${name}: has port ${beside.port}, as ${main.names} have: choose another`;
-  return meet ? [{ name, message }] : [];
+  const overlap = beside.host === main.host || hosts.some((host) => EVERY_ADDRESS.includes(host));
+  const message = `${name}: port ${beside.port} is already used by ${main.names}: choose another`;
+  return overlap ? [{ name, message }] : [];
 }

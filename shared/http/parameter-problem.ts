@@ -1,14 +1,13 @@
-/** Why a parameter of a query or a path is refused, in plain words: what was given and what is allowed. Pure. */
+/** Messages for invalid query and path parameters: the given value and what is allowed. Pure. */
 import { z } from 'zod';
 
-/** Of what was given: enough to know it again. */
 const MAX_SHOWN_CHARS = 64;
-/** What is given under these names opens something, and stays out of every text. */
+/** Values of these parameters grant access and are never included in a message. */
 const SECRETS: ReadonlySet<string> = new Set(['code', 'signature', 'state', 'ticket', 'token']);
-/** How messages of zod's own begin; any other one is the schema's, and says what is allowed. */
-const ZODS_OWN = /^(?:Invalid|Too) /;
+/** Matches zod's default messages; any other message comes from the schema and already says what is allowed. */
+const ZOD_DEFAULT = /^(?:Invalid|Too) /;
 
-/** What a schema tells of one parameter, as JSON Schema. */
+/** A parameter's JSON Schema. */
 const Described = z.object({
   type: z.enum(['integer', 'number', 'string']),
   format: z.string().optional(),
@@ -20,30 +19,30 @@ const Described = z.object({
 });
 type Described = z.output<typeof Described>;
 
-/** Allowed values: those of a flag are in the issue alone. */
+/** Allowed values; those of a boolean are only in the issue. */
 const Choice = z.object({ values: z.array(z.string()).min(1) });
-/** A parameter that may be left out, as JSON Schema. */
+/** JSON Schema of an optional parameter. */
 const Nullable = z.object({ anyOf: z.tuple([z.unknown(), z.unknown()]) });
 
-export type ParameterIssue = { name: string; given: unknown; message: string; params: unknown };
+export type ParameterIssue = { name: string; value: unknown; message: string; params: unknown };
 
-/** `schema` is that of all the route's parameters of the query or path. */
+/** `schema` is the schema of all query or path parameters of the route. */
 export function parameterProblem(schema: unknown, issue: ParameterIssue): string {
-  const { name, given, message, params } = issue;
-  if (Array.isArray(given)) return `Given ${given.length} times; give it once`;
-  const shown = SECRETS.has(name) ? 'What was given' : quotedValue(given);
-  const allowed = ZODS_OWN.test(message) ? allowedBy(schema, name, params) : null;
+  const { name, value, message, params } = issue;
+  if (Array.isArray(value)) return `Given ${value.length} times; give it once`;
+  const shown = SECRETS.has(name) ? 'The given value' : quotedValue(value);
+  const allowed = ZOD_DEFAULT.test(message) ? allowedBy(schema, name, params) : null;
   return allowed === null ? `${message}: ${shown}` : `${shown} is not ${allowed}`;
 }
 
-/** Text from outside as whoever sent it may see it again. */
-export function quotedValue(given: unknown): string {
-  const text = String(given);
+/** Quotes and truncates a value from a request, for a response to its sender. */
+export function quotedValue(value: unknown): string {
+  const text = String(value);
   if (text.length <= MAX_SHOWN_CHARS) return JSON.stringify(text);
   return `${JSON.stringify(text.slice(0, MAX_SHOWN_CHARS))}… (${text.length} characters)`;
 }
 
-/** Null where nothing can be said of it. */
+/** Describes the allowed values; null if unknown. */
 function allowedBy(schema: unknown, name: string, params: unknown): string | null {
   const choice = Choice.safeParse(params);
   if (choice.success) return choiceText(choice.data.values);
@@ -79,7 +78,7 @@ function rangeText(least: number | null, most: number | null): string {
   return most === null ? ` from ${least} on` : ` from ${least} to ${most}`;
 }
 
-/** That a number is exact is no bound to speak of. */
+/** The limits of safe integers are not worth a mention. */
 function boundOf(limit: number | undefined): number | null {
   return limit === undefined || Math.abs(limit) === Number.MAX_SAFE_INTEGER ? null : limit;
 }

@@ -1,19 +1,20 @@
-/** Bodies of requests: JSON in UTF-8 and nothing else; why one was not read is told once its request is let in. */
+/** What a request brings: a JSON body in UTF-8, query parameters and its id. */
 import type { IncomingHttpHeaders } from 'node:http';
+import { parse } from 'node:querystring';
 import { ApiError } from '../runtime/errors.ts';
 import type { Random } from '../runtime/random.ts';
 import type { HttpServer } from './server.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The exact bytes of the body as received; null without one. Signatures cover these. */
+    /** The body as received, which signatures cover; null without one. */
     rawBody: Uint8Array | null;
-    /** Why the body is no JSON; thrown only after `verifyBody` has passed. */
+    /** Why the body is not JSON; thrown only after `verifyBody`, so that unauthenticated callers do not see it. */
     bodyError: ApiError | null;
   }
 }
 
-/** An empty body counts as none whatever its content type says (contract 2). */
+/** Accepts only JSON bodies. An empty body counts as none, whatever its content type. */
 export function acceptOnlyJson(server: HttpServer): void {
   server.decorateRequest('rawBody', null);
   server.decorateRequest('bodyError', null);
@@ -27,7 +28,7 @@ export function acceptOnlyJson(server: HttpServer): void {
         done(null, undefined);
         return;
       }
-      request.bodyError = encodingRefusal(request.headers);
+      request.bodyError = encodingError(request.headers);
       if (request.bodyError !== null) {
         done(null, undefined);
         return;
@@ -45,11 +46,11 @@ export function acceptOnlyJson(server: HttpServer): void {
 }
 
 const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]+)/i;
-/** US-ASCII is a part of it. */
+/** US-ASCII is a subset of UTF-8. */
 const UTF_8 = /^(?:utf-?8|us-ascii)$/i;
 
-/** Why a body of these headers is not read, 415; null where it is plain UTF-8. */
-function encodingRefusal(headers: IncomingHttpHeaders): ApiError | null {
+/** Returns a 415 for a compressed body or another charset than UTF-8, else null. */
+function encodingError(headers: IncomingHttpHeaders): ApiError | null {
   const { 'content-type': type = '', 'content-encoding': coding = 'identity' } = headers;
   if (coding.trim().toLowerCase() !== 'identity') {
     return unsupported('Compressed bodies are not read', 'Send the body without Content-Encoding.');
@@ -65,16 +66,24 @@ function unsupported(message: string, hint: string): ApiError {
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
-/** Drops `__proto__` members, so that no schema sees a polluted object. */
+/** Drops `__proto__` members to prevent prototype pollution. */
 function parseJson(body: Uint8Array): unknown {
   return JSON.parse(utf8.decode(body), (key, value) => (key === '__proto__' ? undefined : value));
 }
 
-// MERGED shared/http/request-input.ts: X-Request-Id: a client's own id is kept when well formed, otherwise one is made (specification, Errors).
-const WELL_FORMED = /^[A-Za-z0-9_.:-]{8,64}$/;
+/**
+ * Parses a query string. A blank parameter counts as absent, as browsers submit empty form fields: no number schema may
+ * read it as 0. A repeated parameter becomes an array, which schemas reject.
+ */
+export function parseQuery(text: string): Record<string, unknown> {
+  const isSet = (value: unknown) => typeof value !== 'string' || value.trim() !== '';
+  return Object.fromEntries(Object.entries(parse(text)).filter(([, value]) => isSet(value)));
+}
 
-/** Never fails: a malformed, repeated or missing header gives a fresh id. */
+const REQUEST_ID = /^[A-Za-z0-9_.:-]{8,64}$/;
+
+/** Returns the client's X-Request-Id, or a new id if the header is malformed, repeated or missing. */
 export function requestIdFrom(headers: IncomingHttpHeaders, random: Random): string {
-  const given = headers['x-request-id'];
-  return typeof given === 'string' && WELL_FORMED.test(given) ? given : random.uuid();
+  const id = headers['x-request-id'];
+  return typeof id === 'string' && REQUEST_ID.test(id) ? id : random.uuid();
 }

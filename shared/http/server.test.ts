@@ -45,26 +45,29 @@ it.each([
   ['unknown path', 'GET', '/nope', undefined, 404, 'not_found'],
   ['unknown method', 'GET', `/a/${ID}`, undefined, 405, 'method_not_allowed'],
   ['handler that throws', 'GET', '/boom', undefined, 500, 'internal_error'],
-] as const)('%s is refused with the envelope', async (_, method, url, payload, status, code) => {
-  const response = await createServer().inject({
-    method,
-    url,
-    ...(payload === undefined ? {} : { payload, headers: JSON_TYPE }),
-  });
-  const body = response.json();
-  expect(response.statusCode).toBe(status);
-  expect(body.error).toMatchObject({ code, hint: expect.stringMatching(/.{10}/) });
-  expect(body).toMatchObject({
-    success: false,
-    message: body.error.message,
-    status_code: status,
-    error_id: status === 500 ? body.request_id : null,
-    request_id: response.headers['x-request-id'],
-    timestamp: expect.stringMatching(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}$/),
-    api_context: null,
-  });
-  expect(response.body).not.toMatch(/secret|\/etc|\.ts:/);
-});
+] as const)(
+  'rejects a request with the envelope: %s',
+  async (_, method, url, payload, status, code) => {
+    const response = await createServer().inject({
+      method,
+      url,
+      ...(payload === undefined ? {} : { payload, headers: JSON_TYPE }),
+    });
+    const body = response.json();
+    expect(response.statusCode).toBe(status);
+    expect(body.error).toMatchObject({ code, hint: expect.stringMatching(/.{10}/) });
+    expect(body).toMatchObject({
+      success: false,
+      message: body.error.message,
+      status_code: status,
+      error_id: status === 500 ? body.request_id : null,
+      request_id: response.headers['x-request-id'],
+      timestamp: expect.stringMatching(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}$/),
+      api_context: null,
+    });
+    expect(response.body).not.toMatch(/secret|\/etc|\.ts:/);
+  },
+);
 
 it.each([
   ['application/json', {}, 200],
@@ -76,7 +79,7 @@ it.each([
   ['application/json; charset=utf-16', {}, 415],
   ['application/json; charset="iso-8859-1"', {}, 415],
   ['application/json', { 'content-encoding': 'gzip' }, 415],
-])('reads plain JSON in UTF-8 only: %s %j', async (type, others, status) => {
+])('accepts only uncompressed JSON in UTF-8: %s %j', async (type, others, status) => {
   const response = await createServer().inject({
     method: 'POST',
     url: `/a/${ID}`,
@@ -87,7 +90,7 @@ it.each([
   if (status !== 200) expect(response.json().error.code).toBe('client_error');
 });
 
-it('names every wrong field by its path', async () => {
+it('names every invalid field by its path', async () => {
   const response = await createServer().inject({
     method: 'POST',
     url: `/a/${ID}`,
@@ -99,7 +102,7 @@ it('names every wrong field by its path', async () => {
   ]);
 });
 
-it('tells the allowed methods with a 405 and serves /x and /x/ alike', async () => {
+it('lists the allowed methods with a 405 and treats /x and /x/ as the same path', async () => {
   const server = createServer();
   const refused = await server.inject({ method: 'DELETE', url: '/boom/' });
   expect(refused.headers['allow']).toBe('GET, HEAD');
@@ -108,7 +111,7 @@ it('tells the allowed methods with a 405 and serves /x and /x/ alike', async () 
   expect(answered.json()).toEqual({ ok: true });
 });
 
-it('keeps a well-formed request id and replaces any other', async () => {
+it('keeps a valid request id and replaces any other', async () => {
   const server = createServer();
   const idFor = async (given: string) => {
     const headers = { 'x-request-id': given };
@@ -120,7 +123,7 @@ it('keeps a well-formed request id and replaces any other', async () => {
   }
 });
 
-it('takes a parameter left blank as absent', async () => {
+it('treats a blank parameter as absent', async () => {
   const server = createServer();
   const querystring = z.object({ n: z.coerce.number().optional() });
   server.get('/q', { schema: { querystring } }, async (request) => ({
@@ -154,7 +157,7 @@ it.each([
   ['pod=%22%0a', 'query.pod', String.raw`"\"\n" is not a UUID`],
   ['since=never', 'query.since', 'Not a time: "never"'],
   ['name=%F0%9F%98%80toolong', 'query.name', '"\u{1f600}toolong" is not text of 0 to 5 characters'],
-  ['ticket=a-secret', 'query.ticket', 'What was given is not text of 0 to 5 characters'],
+  ['ticket=a-secret', 'query.ticket', 'The given value is not text of 0 to 5 characters'],
   [
     `name=${'x'.repeat(5_000)}`,
     'query.name',
@@ -165,7 +168,7 @@ it.each([
     'query.follow',
     '"maybe" is not true, 1, yes, on, y, enabled, false, 0, no, off, n or disabled',
   ],
-])('says what was given and what is allowed: %.30s', async (query, field, message) => {
+])('names the given value and what is allowed: %.30s', async (query, field, message) => {
   const server = createServer();
   server.get('/q/:id', { schema: { querystring: Parameters } }, async () => ({}));
   const given = query.startsWith('size') ? query : `size=1&${query}`;
@@ -176,7 +179,7 @@ it.each([
   ]);
 });
 
-it('says the same of ids in paths', async () => {
+it('names invalid ids in paths', async () => {
   const url = '/a/x';
   const payload = { n: 1, pod_name: 'x' };
   const { validation_errors: errors } = (
@@ -185,7 +188,7 @@ it('says the same of ids in paths', async () => {
   expect(errors).toEqual([{ field: 'path.id', message: '"x" is not a UUID', type: 'invalid' }]);
 });
 
-it('ends a request that is not whole in time, but for those of slowBody routes', async () => {
+it('ends a request that does not arrive in time, except on routes with slow bodies', async () => {
   const server = createServer({ requestTimeoutMs: 200 });
   server.post('/slow', { config: { slowBody: true } }, async () => ({ ok: true }));
   let lateRequests = 0;
@@ -225,7 +228,7 @@ it.each([
     'client_error',
   ],
   ['no host', 'GET /nope HTTP/1.1\r\nConnection: close\r\n\r\n', 404, 'not_found'],
-])('%s gets the envelope too', async (_, sent, status, code) => {
+])('rejects an unreadable request with the envelope: %s', async (_, sent, status, code) => {
   const server = createServer();
   const { port } = new URL(await server.listen({ host: '127.0.0.1', port: 0 }));
   const answer = await new Promise<string>((resolve, reject) => {
@@ -245,13 +248,13 @@ it.each([
   expect(head.toLowerCase()).toContain(`x-request-id: ${requestId}`.toLowerCase());
 });
 
-it('answers the flat body on the groups that have it', async () => {
+it('returns flat bodies for groups of routes that use them', async () => {
   const response = await createServer().inject({ url: '/volumes' });
   expect(response.statusCode).toBe(500);
   expect(response.json()).toEqual({ success: false, message: 'An unexpected error occurred' });
 });
 
-it('names the first wrong field in the message of a flat body', async () => {
+it('names the first invalid field in the message of a flat body', async () => {
   const server = createServer();
   const body = z.object({ name: z.string(), size: z.int() });
   server.post('/volumes', { schema: { body } }, async () => ({}));

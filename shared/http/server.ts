@@ -1,9 +1,8 @@
-/** One fastify instance as every listener of ours has it: zod, request ids, error bodies, 404 and 405. */
+/** The fastify instance of every listener: zod schemas, request ids, error bodies, 404 and 405, tracing, TLS. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Server as HttpsServer } from 'node:https';
 import type { Socket } from 'node:net';
-import { parse } from 'node:querystring';
 import Fastify, {
   type FastifyBaseLogger,
   type FastifyInstance,
@@ -31,18 +30,18 @@ import {
   toApiError,
   wantsProblem,
 } from './error-body.ts';
-import { acceptOnlyJson, requestIdFrom } from './request-input.ts';
+import { acceptOnlyJson, parseQuery, requestIdFrom } from './request-input.ts';
 import { acceptUpgrades, wantsWebSocket } from './upgrade.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Null where nobody traces. */
+    /** Null if tracing is off. */
     span: OpenSpan | null;
   }
   interface FastifyContextConfig {
-    /** Bodies of this route may take longer than others': its handler bounds them. */
+    /** Exempts the route from the request timeout; its handler limits the body. */
     slowBody?: true;
-    /** A POST that changes nothing, and comes often. */
+    /** Marks a POST that changes nothing: its log line has level debug. */
     reads?: true;
   }
 }
@@ -62,24 +61,24 @@ export type HttpServerOptions = {
   random: Random;
   /** Bytes; a larger body is answered 413. */
   bodyLimitBytes: number;
-  /** Addresses of proxies whose X-Forwarded-For is believed; none when absent. */
+  /** Addresses of proxies whose X-Forwarded-For is trusted; default none. */
   trustedProxies?: readonly string[];
-  /** Which error body a path gets with a status; `envelope` everywhere by default. */
+  /** The error body for a path and status; default `envelope`. */
   profileOf?(path: string, status: number): ErrorProfile;
-  /** Runs with the raw body before its syntax is judged: the place for body signatures. */
+  /** Called with the raw body before it is validated, to check its signature. */
   verifyBody?(request: FastifyRequest): Promise<void>;
-  /** In which a whole request arrives, but for those of `slowBody` routes; 30 seconds when absent. */
+  /** Time for a whole request to arrive, except on `slowBody` routes; default 30 s. */
   requestTimeoutMs?: number;
-  /** Callers are our own processes: what they do is part of their traces. Not when absent. */
+  /** Continues the callers' traces; set if callers are our own processes. Default false. */
   acceptTraceparent?: boolean;
-  /** Serves TLS 1.3 with this certificate, and nothing else; plain HTTP when absent. */
+  /** Serves only TLS 1.3 with this certificate; default plain HTTP. */
   tls?: TlsCertificate | null;
 };
 
-/** PEM, both. */
+/** Certificate chain and private key in PEM. */
 export type TlsCertificate = { cert: string; key: string };
 
-/** Given at once and not set afterwards: fastify would load its own before, and keep some MB of them. */
+/** Passed at creation: otherwise fastify would load its default compilers, which keep several MB. */
 const COMPILERS = {
   schemaController: {
     compilersFactory: {
@@ -90,22 +89,22 @@ const COMPILERS = {
 };
 
 const REQUEST_TIMEOUT_MS = 30_000;
-/** Long enough for any id of ours in a path; fastify's 100 would turn a long id into a 404. */
+/** fastify's default of 100 would turn a long id into a 404. */
 const MAX_PARAM_LENGTH = 512;
 
-/** By then another process, or this one again, has taken over. */
+/** Enough for a restart or for another process to take over. */
 const RETRY_WHEN_CLOSED_SECONDS = '5';
 
-/** Creates the instance; the caller registers routes and listens. `/x` and `/x/` are served alike. */
+/** Creates the instance; the caller registers routes and listens. `/x` and `/x/` are the same path. */
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const { log, clock, random, trustedProxies = [] } = options;
   const { requestTimeoutMs = REQUEST_TIMEOUT_MS } = options;
-  const slowBody = new WeakSet<Socket>();
-  // Node would answer a request without Host itself, with an empty body.
+  const slowSockets = new WeakSet<Socket>();
+  // Without `requireHostHeader: false`, Node would reject a request without Host with an empty body.
   const listener = {
     requireHostHeader: false,
     shouldUpgradeCallback: wantsWebSocket,
-    // Node takes the shorter of the two time-outs for the headers and the longer one for the whole.
+    // Node applies the shorter timeout to the headers and the longer one to the whole request.
     headersTimeout: requestTimeoutMs,
     connectionsCheckingInterval: requestTimeoutMs,
   };
@@ -113,13 +112,13 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const server: HttpServer = Fastify({
     loggerInstance: log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
-    // One of its own for each request would cost more than most requests do: whoever logs names the request.
+    // A child logger per request would cost more than most requests; log calls add the request id instead.
     childLoggerFactory: (logger) => logger,
     bodyLimit: options.bodyLimitBytes,
     trustProxy: trustedProxies.length > 0 && [...trustedProxies],
     requestTimeout: requestTimeoutMs,
     forceCloseConnections: 'idle',
-    // Refused by `refuseWhileClosing` instead, with an error body like any other.
+    // `rejectWhileClosing` responds instead, with our error body.
     return503OnClosing: false,
     genReqId: (request) => requestIdFrom(request.headers, random),
     routerOptions: {
@@ -128,14 +127,14 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       querystringParser: parseQuery,
     },
     clientErrorHandler(error, socket) {
-      // Node has one time-out for all requests of a server, and asks here what to do about each: nothing ends this one.
-      if (isLate(error) && slowBody.has(socket)) return;
+      // Node has one timeout per server and reports each late request here; slow bodies continue.
+      if (isLate(error) && slowSockets.has(socket)) return;
       answerClientError(error, socket, { requestId: random.uuid(), nowMs: clock.now() });
     },
     http: listener,
-    // Its type would make every server of ours one of two.
+    // Cast: the type of `https` would split HttpServer into two types.
     ...(secure as object),
-    // Its type knows no compilers but those that are left out here.
+    // Cast: the type does not allow replacing the compilers.
     ...(COMPILERS as object),
     frameworkErrors: (error, request, reply) => {
       void reply.header('X-Request-Id', request.id);
@@ -148,10 +147,10 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
 
   const methods = createMethodIndex();
   server.addHook('onRoute', (route) => methods.add(route.method, route.url));
-  // All that is done for the request is done withSpan; a body comes from outside again.
+  // The request's work runs in its context. Reading a body leaves the context, so the second hook enters it again.
   server.addHook('onRequest', (request, reply, done) => {
     withRequestId(request.id, () => {
-      request.span = spanOf(request, options.acceptTraceparent === true);
+      request.span = startSpan(request, options.acceptTraceparent === true);
       reply.raw.once('close', () => endSpan(request.span, reply.statusCode));
       withSpan(request.span, done);
     });
@@ -163,7 +162,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     void reply.header('X-Request-Id', request.id);
     if (request.routeOptions.config.slowBody === true) exempt(request.raw.socket, reply);
   });
-  refuseWhileClosing(server);
+  rejectWhileClosing(server);
   acceptUpgrades(server, clock);
   server.addHook('preValidation', async (request) => {
     await options.verifyBody?.(request);
@@ -176,31 +175,31 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     log[levelOf(request)]({ ...line, ms: Math.round(elapsedTime) }, 'answered');
   });
 
-  /** From the end of the headers to that of the answer. */
+  /** Exempts the socket from the request timeout until the response ends. */
   function exempt(socket: Socket, reply: FastifyReply): void {
-    slowBody.add(socket);
-    reply.raw.once('close', () => slowBody.delete(socket));
+    slowSockets.add(socket);
+    reply.raw.once('close', () => slowSockets.delete(socket));
   }
 
   function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
-    const refusal = toApiError(error, request);
-    const isFailure = refusal.status >= 500 && refusal.options.isExpected !== true;
+    const apiError = toApiError(error, request);
+    const isFailure = apiError.status >= 500 && apiError.options.isExpected !== true;
     if (isFailure) log.error({ err: error, request_id: request.id }, 'request failed');
-    const profile = profileFor(request, refusal);
+    const profile = profileFor(request, apiError);
     void reply
-      .status(refusal.status)
-      .headers(refusal.options.headers ?? {})
+      .status(apiError.status)
+      .headers(apiError.options.headers ?? {})
       .type(contentTypeOf(profile))
       .serializer(JSON.stringify)
-      .send(errorBody(refusal, { requestId: request.id, nowMs: clock.now(), profile }));
+      .send(errorBody(apiError, { requestId: request.id, nowMs: clock.now(), profile }));
   }
 
-  /** What is no path at all belongs to no group of routes. */
-  function profileFor(request: FastifyRequest, refusal: ApiError): ErrorProfile {
+  /** Paths without a route get the envelope. */
+  function profileFor(request: FastifyRequest, error: ApiError): ErrorProfile {
     if (wantsProblem(request.headers.accept)) return 'problem';
     const path = pathOf(request);
     if (request.is404 && methods.methodsOf(path).length === 0) return 'envelope';
-    return options.profileOf?.(path, refusal.status) ?? 'envelope';
+    return options.profileOf?.(path, error.status) ?? 'envelope';
   }
 
   server.setErrorHandler(sendError);
@@ -213,29 +212,30 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   return server;
 }
 
-/** A part of the caller's trace, where the caller is believed to have one. */
-function spanOf(
+/** Starts a span for the request, as part of the caller's trace if `isTrusted`. */
+function startSpan(
   { id, method, headers, routeOptions }: FastifyRequest,
-  isBelieved: boolean,
+  isTrusted: boolean,
 ): OpenSpan | null {
   const { traceparent } = headers;
   const route = routeOptions.url ?? 'none';
   const attributes = {
-    ...{ 'http.request.method': method, 'http.route': route },
+    'http.request.method': method,
+    'http.route': route,
     'podwright.request_id': id,
   };
-  const wish = { name: `${method} ${route}`, kind: 'server', attributes } as const;
-  return openSpan(wish, isBelieved && typeof traceparent === 'string' ? traceparent : undefined);
+  const span = { name: `${method} ${route}`, kind: 'server', attributes } as const;
+  return openSpan(span, isTrusted && typeof traceparent === 'string' ? traceparent : undefined);
 }
 
 function endSpan(span: OpenSpan | null, status: number): void {
-  span?.note({ 'http.response.status_code': status });
+  span?.setAttributes({ 'http.response.status_code': status });
   span?.end(status >= 500 ? `status ${status}` : null);
 }
 
 const READING: readonly string[] = ['GET', 'HEAD', 'OPTIONS'];
 
-/** What changes something is worth a line; reading, and the many pieces of a backup, are not. */
+/** Writes are logged at info; reads and the many requests of a backup at debug. */
 function levelOf({ method, routeOptions: { config } }: FastifyRequest): 'info' | 'debug' {
   const isRead = READING.includes(method) || config.reads === true;
   return isRead || config.slowBody === true ? 'debug' : 'info';
@@ -253,20 +253,20 @@ function tlsOptions({ cert, key }: TlsCertificate) {
   };
 }
 
-/** Connections from now on are shown another certificate. No effect on a plain server. */
+/** Presents another certificate to new connections. No effect on a plain server. */
 export function changeCertificate(server: HttpServer, certificate: TlsCertificate): void {
   if (server.server instanceof HttpsServer) {
     server.server.setSecureContext(tlsOptions(certificate));
   }
 }
 
-/** What connections that were open already when the server began to close may still do: have their answer, and end. */
-function refuseWhileClosing(server: HttpServer): void {
+/** While the server closes, open connections get the responses to pending requests, then end; new requests get 503. */
+function rejectWhileClosing(server: HttpServer): void {
   let isClosing = false;
   server.addHook('preClose', async () => {
     isClosing = true;
   });
-  // Or it would be kept for another request, and the end waited for its time-out.
+  // Otherwise the keep-alive timeout would delay the close.
   server.server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
     response.once('finish', () => {
       if (isClosing) socket.end();
@@ -287,20 +287,11 @@ function pathOf(request: FastifyRequest): string {
   return request.url.split('?', 1)[0] ?? '/';
 }
 
-/**
- * A parameter left blank counts as absent, as forms send it: no number schema may take it for 0. A repeated one is
- * an array for the schema to refuse.
- */
-function parseQuery(text: string): Record<string, unknown> {
-  const isGiven = (value: unknown) => typeof value !== 'string' || value.trim() !== '';
-  return Object.fromEntries(Object.entries(parse(text)).filter(([, value]) => isGiven(value)));
-}
-
 /** Which methods a path has: what turns fastify's 404 into a 405 with an Allow header. */
 
 type Entry = { pattern: RegExp; methods: Set<string> };
 
-/** Holds one entry per distinct route pattern (`:name` and `*` as in fastify). */
+/** Records the methods of each route pattern (`:name` and `*` as in fastify), to answer 405 with an Allow header. */
 export function createMethodIndex() {
   const entries = new Map<string, Entry>();
   return {
@@ -309,7 +300,7 @@ export function createMethodIndex() {
       for (const name of [method].flat()) entry.methods.add(name);
       entries.set(url, entry);
     },
-    /** Sorted; empty when no route has this path. */
+    /** Returns the sorted methods of a path; empty if it has no route. */
     methodsOf(path: string): string[] {
       const found = [...entries.values()].filter((entry) => entry.pattern.test(path));
       return [...new Set(found.flatMap((entry) => [...entry.methods]))].sort();

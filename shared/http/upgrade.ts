@@ -1,6 +1,6 @@
 /**
- * WebSockets on the paths of ordinary routes: an upgrade request passes the same hooks and schemas as any
- * other, so that it is refused with the same status and body, and becomes a WebSocket only in its handler.
+ * WebSockets on the paths of ordinary routes. An upgrade request passes the same hooks and schemas as any other request,
+ * so it is rejected with the same status and body; its handler turns it into a WebSocket.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
@@ -16,34 +16,35 @@ import { CLOSE } from './websocket.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Whether the route takes WebSockets; an upgrade request to any other is refused before any work. */
+    /** The route accepts WebSockets; upgrade requests to other routes are rejected before any work. */
     websocket?: true;
   }
   interface FastifyRequest {
-    /** Null unless the client wants a WebSocket. */
+    /** Null unless the client requests a WebSocket. */
     upgrade: Upgrade | null;
   }
 }
 
 export type Upgrade = {
   /**
-   * Answers 101; the socket is paused: `resume` it once somebody listens. A larger message than `maxMessageBytes` ends the socket with 1009. Rejects with ApiError
-   * when the client is gone or its handshake is none; then the handler's error is the answer.
+   * Responds with 101. The socket is paused: call `resume` once its listeners are attached. A message larger than
+   * `maxMessageBytes` closes the socket with 1009. Rejects with ApiError if the client has disconnected or its handshake
+   * is incomplete; the handler's error is then the response.
    */
   accept(reply: FastifyReply, options: { maxMessageBytes: number }): Promise<WebSocket>;
 };
 
-/** What an open socket may take to say goodbye when the server closes. */
-const GOODBYE_MS = 1_000;
+/** Time for open sockets to complete the closing handshake when the server closes. */
+const CLOSE_TIMEOUT_MS = 1_000;
 const KEY = /^[+/0-9A-Za-z]{22}==$/;
 const VERSIONS: readonly unknown[] = ['8', '13'];
 
-/** For `http.createServer`: anything but a WebSocket is answered as if no upgrade had been asked for. */
+/** For `http.createServer`: requests to upgrade to other protocols are handled as ordinary requests. */
 export function wantsWebSocket(request: IncomingMessage): boolean {
   return request.headers.upgrade?.toLowerCase() === 'websocket';
 }
 
-/** Call before any other hook is added. */
+/** Adds WebSocket support. Call before adding any other hook. */
 export function acceptUpgrades(server: HttpServer, clock: Clock): void {
   const waiting = new WeakMap<IncomingMessage, { socket: Duplex; head: Buffer }>();
   const accepted = new WeakSet<Duplex>();
@@ -51,9 +52,9 @@ export function acceptUpgrades(server: HttpServer, clock: Clock): void {
 
   server.server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
     waiting.set(request, { socket, head });
-    // Its end follows; without a listener it would be the process's.
+    // Without a listener, an error would end the process. The socket's close event follows.
     socket.on('error', () => socket.destroy());
-    // Half closed it is of no use to a WebSocket; only an open one may have something left to say.
+    // A half-closed socket cannot become a WebSocket; one that already is may still send.
     socket.once('end', () => accepted.has(socket) || socket.destroy());
     const response = new ServerResponse(request);
     response.shouldKeepAlive = false;
@@ -84,7 +85,7 @@ export function acceptUpgrades(server: HttpServer, clock: Clock): void {
     }: { socket: Duplex; head: Buffer; options: { maxMessageBytes: number } },
   ): Promise<WebSocket> {
     requireHandshake(request);
-    // Loaded with the first socket: an idle process does without.
+    // Loaded with the first socket, to save the memory of idle processes.
     const { WebSocketServer } = await import('ws');
     if (socket.destroyed) throw new ApiError('client_error', 'The client is gone');
     reply.hijack();
@@ -100,14 +101,14 @@ export function acceptUpgrades(server: HttpServer, clock: Clock): void {
     const { promise, resolve, reject } = Promise.withResolvers<WebSocket>();
     socket.once('close', () => reject(new ApiError('client_error', 'The client is gone')));
     acceptor.handleUpgrade(request.raw, socket, head, (socket) => {
-      // What the client has sent already would otherwise be read before anybody listens.
+      // Otherwise messages that have already arrived would be emitted before listeners are attached.
       socket.pause();
       resolve(socket);
     });
     const webSocket = await promise;
     open.add(webSocket);
     webSocket.once('close', () => open.delete(webSocket));
-    // A broken frame ends the socket with its code; that is no event of ours.
+    // A malformed frame closes the socket with its code; nothing else to do.
     webSocket.on('error', () => undefined);
     pingPeer(webSocket, clock);
     return webSocket;
@@ -119,12 +120,12 @@ export function acceptUpgrades(server: HttpServer, clock: Clock): void {
       return new Promise<void>((resolve) => socket.once('close', () => resolve()));
     });
     if (closing.length === 0) return;
-    await Promise.race([Promise.all(closing), clock.sleep(GOODBYE_MS)]);
+    await Promise.race([Promise.all(closing), clock.sleep(CLOSE_TIMEOUT_MS)]);
     for (const socket of open) socket.terminate();
   });
 }
 
-/** What the library would answer in words of its own. */
+/** Rejects an incomplete handshake with our error body, before the library would respond. */
 function requireHandshake({ headers }: FastifyRequest): void {
   const version = headers['sec-websocket-version'];
   if (KEY.test(headers['sec-websocket-key'] ?? '') && VERSIONS.includes(version)) return;
@@ -134,21 +135,21 @@ function requireHandshake({ headers }: FastifyRequest): void {
 }
 
 /**
- * Aborts when the client has gone or its answer is through, whichever kind of stream it asked for; at once when
- * it left while the request was on its way here. The reason is an ApiError.
+ * Returns a signal that aborts when the client disconnects or the response ends, for either kind of stream; at once if
+ * the client has already disconnected. The reason is an ApiError.
  */
 export function clientGone(request: FastifyRequest, reply: FastifyReply): AbortSignal {
   const gone = new AbortController();
-  // The reply has nothing to do with the socket any more once that has become a WebSocket.
+  // An upgraded socket is detached from the reply.
   const ended = request.upgrade === null ? reply.raw : request.raw.socket;
   const leave = () => gone.abort(new ApiError('client_error', 'The client is gone'));
-  // What closed during authentication has told it already, and does not tell it again.
+  // A socket that closed during authentication does not emit 'close' again.
   if (ended.destroyed) leave();
   else ended.once('close', leave);
   return gone.signal;
 }
 
-/** The refusal of an ordinary request to a path that takes nothing but WebSockets. */
+/** Returns the error for an ordinary request to a path that accepts only WebSockets. */
 export function upgradeRequired(): ApiError {
   return new ApiError('client_error', 'This path takes only WebSockets', {
     status: 426,

@@ -1,13 +1,30 @@
-/** Sends on a WebSocket no faster than the other side takes it. */
+/** WebSockets: sending with backpressure, close codes, relays between two sockets. */
 import type { Writable } from 'node:stream';
 import type { WebSocket } from 'ws';
 import { messageOf } from '../runtime/errors.ts';
 import type { Log } from '../runtime/log.ts';
 
-/** Bytes waiting for the other side from which on the sender waits too. */
+/** The close codes in use (RFC 6455 7.4). Clients depend on them. */
+export const CLOSE = {
+  /** The stream or its process has ended. */
+  normal: 1000,
+  /** The server is stopping. */
+  goingAway: 1001,
+  /** A message that the route does not accept. */
+  invalid: 1008,
+  /** A message above the size limit. */
+  tooBig: 1009,
+  /** The other side of a relay failed; a retry may succeed. */
+  failed: 1011,
+} as const;
+
+/** The code for a close frame without a code; it must not be sent. */
+const NO_STATUS = 1005;
+
+/** Unsent bytes above which senders wait. */
 export const MAX_UNSENT_BYTES = 64 * 1024;
 
-/** Resolves when there is room for more. Rejects when the socket is closed. */
+/** Sends a message and resolves when the socket can accept more. Rejects if it closes while waiting. */
 export async function sendMessage(socket: WebSocket, data: string | Uint8Array): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   socket.send(data, { binary: typeof data !== 'string' }, (error) => {
@@ -15,14 +32,14 @@ export async function sendMessage(socket: WebSocket, data: string | Uint8Array):
     else resolve();
   });
   if (socket.bufferedAmount > MAX_UNSENT_BYTES) return promise;
-  // Nobody waits for this one; its failure is told by the socket's close.
+  // Not awaited: a failure also closes the socket.
   promise.catch(() => undefined);
 }
 
 /**
- * The frames of an event stream, a text message each with its JSON; then the socket is closed. Pull-based:
- * what a stalled client has not taken is not fetched. The client has nothing to say here: a message ends it.
- * `connection` is the socket's own: what came together is written to it together.
+ * Sends the JSON of each frame of an event stream as a text message, then closes the socket. The source is pulled only
+ * while the client reads. A message from the client closes the socket. `connection` is the underlying connection;
+ * messages that arrive together are written together.
  */
 export async function sendFrames(
   socket: WebSocket,
@@ -44,14 +61,14 @@ export async function sendFrames(
     }
     socket.close(CLOSE.normal);
   } catch (error) {
-    if (!gone.signal.aborted) log.warn({ detail: messageOf(error) }, 'frames ended early');
+    if (!gone.signal.aborted) log.warn({ detail: messageOf(error) }, 'event stream ended early');
     socket.close(CLOSE.failed, 'upstream_unavailable');
   } finally {
     await frames.return?.();
   }
 }
 
-/** One write for all of them instead of one each; waits for room behind the last. */
+/** Sends the messages in one write, and waits until the socket can accept more. */
 async function sendTogether(
   socket: WebSocket,
   connection: Writable,
@@ -65,58 +82,40 @@ async function sendTogether(
 
 const PREFIX = 'data: ';
 
-/** JSON holds no line break of its own, so that a blank line always ends a frame. */
+/** JSON contains no line breaks, so a blank line always ends a frame. */
 function messagesOf(text: string): string[] {
   const frames = text.split('\n\n').filter((frame) => frame.startsWith(PREFIX));
   return frames.map((frame) => frame.slice(PREFIX.length));
 }
 
-/** Why a WebSocket ends: the codes of RFC 6455 7.4 that we use; clients key on them. Pure. */
-
-export const CLOSE = {
-  /** The stream or the process has come to its end. */
-  normal: 1000,
-  /** The server stops. */
-  goingAway: 1001,
-  /** A message that is not one of the route's own. */
-  invalid: 1008,
-  /** A message above the bound. */
-  tooBig: 1009,
-  /** The other side failed: it may be tried again. */
-  failed: 1011,
-} as const;
-
-/** Codes that say how a socket ended and may not be sent. */
-const NO_STATUS = 1005;
-
-/** The code to pass on to the other side of a relay for one that arrived; a broken socket is our failure. */
+/** Returns the close code to send to the other side of a relay. A code that must not be sent becomes 1011. */
 export function relayedCloseCode(code: number): number {
   if (code === NO_STATUS) return CLOSE.normal;
   const sendable = (code >= 1000 && code <= 1014 && code !== 1004 && code !== 1006) || code >= 3000;
   return sendable && code <= 4999 ? code : CLOSE.failed;
 }
 
-// MERGED shared/http/websocket.ts: Joins two WebSockets: messages, backpressure and the end pass from each to the other.
+/** Receives the size of every relayed message. */
 export type RelayObserver = { toFar(bytes: number): void; toNear(bytes: number): void };
 
-const NOBODY: RelayObserver = { toFar: () => undefined, toNear: () => undefined };
+const NO_OBSERVER: RelayObserver = { toFar: () => undefined, toNear: () => undefined };
 
-/** Takes two paused sockets. `passed` is told of every message's size. Resolves when both have closed. */
+/** Relays messages, backpressure and the close between two paused sockets. Resolves when both have closed. */
 export async function relayWebSockets(
   near: WebSocket,
   far: WebSocket,
-  passed = NOBODY,
+  observer = NO_OBSERVER,
 ): Promise<void> {
-  const closed = Promise.all([pass(near, far, passed.toFar), pass(far, near, passed.toNear)]);
+  const closed = Promise.all([relay(near, far, observer.toFar), relay(far, near, observer.toNear)]);
   near.resume();
   far.resume();
   await closed;
 }
 
-/** One direction. Whoever does not take what it is sent stops the reading of the other. */
-function pass(from: WebSocket, to: WebSocket, passed: (bytes: number) => void): Promise<void> {
+/** Relays one direction. While the receiver is behind, the sender is not read. */
+function relay(from: WebSocket, to: WebSocket, onMessage: (bytes: number) => void): Promise<void> {
   from.on('message', (data: Buffer, isBinary: boolean) => {
-    passed(data.length);
+    onMessage(data.length);
     to.send(data, { binary: isBinary }, () => {
       if (from.isPaused && to.bufferedAmount <= MAX_UNSENT_BYTES) from.resume();
     });
@@ -124,7 +123,7 @@ function pass(from: WebSocket, to: WebSocket, passed: (bytes: number) => void): 
   });
   return new Promise((resolve) => {
     const end = (code: number, reason: Buffer) => {
-      // Its goodbye could not be read while it is paused.
+      // A paused socket could not receive the close frame of its peer.
       if (to.isPaused) to.resume();
       to.close(relayedCloseCode(code), reason);
       resolve();

@@ -121,7 +121,6 @@ function integer(value: number): string {
   return String(value);
 }
 
-// MERGED shared/signing/canonical-json.ts: JSON as Python's json.dumps(value, sort_keys=True) writes it: the text that set weights are signed over (contract 11). Pure.
 const SHORT_ESCAPES: Readonly<Record<string, string>> = {
   '"': '\\"',
   '\\': '\\\\',

@@ -77,7 +77,6 @@ export function selfSignedPin(publicKey: string): Pin | null {
   return key === null ? null : pinOf(key);
 }
 
-// MERGED shared/signing/identity.ts: The signature under an answer: over status, body and the nonce of the request (validator reference 2.4). Pure.
 export const RESPONSE_SIGNATURE_HEADER = 'x-podwright-response-signature';
 
 export type ResponseParts = {

@@ -90,7 +90,6 @@ function messageOf(keySet: KeySet): Uint8Array {
   return new TextEncoder().encode(SIGNED_AS + canonicalJson(keySet));
 }
 
-// MERGED shared/signing/key-set.ts: A signed key set as it lies in a JSON file; whether to believe its signature is the reader's to say.
 const MAX_BYTES = 256 * 1024;
 
 /** Throws Error that says what is wrong with the file. */

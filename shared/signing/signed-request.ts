@@ -64,7 +64,6 @@ function rfc3986(text: string): string {
   );
 }
 
-// MERGED shared/signing/signed-request.ts: The headers that make a request a signed one (validator reference 2.1).
 const NONCE_BYTES = 16;
 
 /** Good for one request, and for as long as the server's clock is near `timestampMs`. */

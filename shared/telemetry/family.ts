@@ -1,19 +1,19 @@
-/** Series that are read from memory at each scrape, whole: what is not known any more is absent. */
+/** Metric families whose samples are read from memory at each scrape; samples without a value are absent. */
 import { Counter, Gauge, type Registry } from 'prom-client';
 
 export type Sample = { labels: Readonly<Record<string, string | number>>; value: number };
 
-/** One metric with all its series. */
+/** A metric with all its series. */
 export type Family = {
   name: string;
   help: string;
   type: 'gauge' | 'counter';
   labels: readonly string[];
-  /** Now; reads memory only. */
+  /** Returns the current samples; reads memory only. */
   samples(): readonly Sample[];
 };
 
-/** Adds it to a registry. Throws where the name is taken. */
+/** Registers the family. Throws if the name is already registered. */
 export function registerFamily(registry: Registry, family: Family): void {
   const shape = {
     name: family.name,
@@ -25,7 +25,7 @@ export function registerFamily(registry: Registry, family: Family): void {
     new Gauge({
       ...shape,
       collect() {
-        // Without labels a reset leaves a 0, which nobody has measured.
+        // Without labels, reset would leave a 0 that was never measured.
         if (family.labels.length === 0) this.remove();
         else this.reset();
         for (const { labels, value } of family.samples()) this.set(labels, value);
@@ -43,7 +43,7 @@ export function registerFamily(registry: Registry, family: Family): void {
   });
 }
 
-/** A sample without labels, if there is a value. */
+/** Returns one sample without labels, or none without a value. */
 export function unlabelled(value: number | null | undefined): Sample[] {
   return value === null || value === undefined ? [] : [{ labels: {}, value }];
 }

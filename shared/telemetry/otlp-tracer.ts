@@ -1,4 +1,4 @@
-/** A tracer that sends spans to an OpenTelemetry collector, by OTLP over HTTP with JSON. Loaded only where one is configured. */
+/** Sends spans to an OpenTelemetry collector by OTLP/HTTP with JSON. Loaded only if a collector is configured. */
 import { hash } from 'node:crypto';
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
@@ -11,6 +11,7 @@ import {
 import {
   BasicTracerProvider,
   BatchSpanProcessor,
+  type IdGenerator,
   RandomIdGenerator,
   type SpanExporter,
 } from '@opentelemetry/sdk-trace-base';
@@ -29,7 +30,7 @@ const KINDS = {
 const TRACE_ID_CHARS = 32;
 const MAX_DETAIL_CHARS = 200;
 
-/** Where to, headers, sampling and names come from the standard OTEL_* variables, which its libraries read themselves. */
+/** Endpoint, headers, sampling and resource names come from the standard OTEL_* variables, which the libraries read. */
 export function createOtlpTracer(
   serviceName: string,
   log: Log,
@@ -39,8 +40,8 @@ export function createOtlpTracer(
     resource: defaultResource()
       .merge(named)
       .merge(detectResources({ detectors: [envDetector] })),
-    idGenerator: { ...idGenerator() },
-    spanProcessors: [new BatchSpanProcessor(telling(new OTLPTraceExporter(), log))],
+    idGenerator: createIdGenerator(),
+    spanProcessors: [new BatchSpanProcessor(withFailureLog(new OTLPTraceExporter(), log))],
   });
   const spans = provider.getTracer('podwright', VERSION);
 
@@ -53,14 +54,16 @@ export function createOtlpTracer(
       from === null
         ? ROOT_CONTEXT
         : trace.setSpanContext(ROOT_CONTEXT, {
-            ...{ traceId: from.traceId, spanId: from.spanId, traceFlags: from.flags },
+            traceId: from.traceId,
+            spanId: from.spanId,
+            traceFlags: from.flags,
             isRemote: true,
           });
     const span = spans.startSpan(name, { kind: KINDS[kind], attributes }, context);
     const { traceId, spanId, traceFlags } = span.spanContext();
     return {
       traceparent: formatTraceparent({ traceId, spanId, flags: traceFlags }),
-      note: (more) => void span.setAttributes(more),
+      setAttributes: (attributes) => void span.setAttributes(attributes),
       end(problem) {
         if (problem !== null) span.setStatus({ code: SpanStatusCode.ERROR, message: problem });
         span.end();
@@ -71,19 +74,19 @@ export function createOtlpTracer(
   return { tracer: { open }, close: () => provider.shutdown() };
 }
 
-/** An exporter that logs when it begins to fail, and when it works again. */
-function telling(exporter: SpanExporter, log: Log): SpanExporter {
-  let fails = false;
+/** Wraps an exporter to log when exports begin to fail, and when they succeed again. */
+function withFailureLog(exporter: SpanExporter, log: Log): SpanExporter {
+  let isFailing = false;
   return {
     export(spans, done) {
       exporter.export(spans, (result) => {
         const { error } = result;
-        if (error !== undefined && !fails) {
+        if (error !== undefined && !isFailing) {
           const detail = withoutPasswords(messageOf(error)).slice(0, MAX_DETAIL_CHARS);
-          log.warn({ detail }, 'spans do not reach the collector');
+          log.warn({ detail }, 'span export failed');
         }
-        if (error === undefined && fails) log.info('spans reach the collector again');
-        fails = error !== undefined;
+        if (error === undefined && isFailing) log.info('span export succeeded again');
+        isFailing = error !== undefined;
         done(result);
       });
     },
@@ -92,8 +95,8 @@ function telling(exporter: SpanExporter, log: Log): SpanExporter {
   };
 }
 
-/** What is done later for a request, in another trace of calls, is found in the same trace: its id is the request's. */
-function idGenerator() {
+/** Derives the trace id from the request id, so that deferred work of a request belongs to its trace. */
+function createIdGenerator(): IdGenerator {
   const random = new RandomIdGenerator();
   return {
     generateSpanId: () => random.generateSpanId(),
@@ -106,17 +109,16 @@ function idGenerator() {
   };
 }
 
-/** The `traceparent` header (W3C trace context, level 1). Pure. */
-
 export type TraceParent = { traceId: string; spanId: string; flags: number };
 
 const FORM = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-|$)/;
 
-/** Null for what is none: whoever sends it is believed nothing else. */
+/** Parses a `traceparent` header (W3C Trace Context, level 1). Null if it is invalid. */
 export function parseTraceparent(text: string): TraceParent | null {
   const [, version = '', traceId = '', spanId = '', flags = ''] = FORM.exec(text) ?? [];
-  const isNone = version === '' || version === 'ff' || /^0+$/.test(traceId) || /^0+$/.test(spanId);
-  return isNone ? null : { traceId, spanId, flags: Number.parseInt(flags, 16) };
+  const isInvalid =
+    version === '' || version === 'ff' || /^0+$/.test(traceId) || /^0+$/.test(spanId);
+  return isInvalid ? null : { traceId, spanId, flags: Number.parseInt(flags, 16) };
 }
 
 export function formatTraceparent({ traceId, spanId, flags }: TraceParent): string {

@@ -1,4 +1,4 @@
-/** Spans of a request and its hops, as a collector gets them by OTLP. */
+/** Spans of a request and its outgoing calls, as a collector receives them by OTLP. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type OtlpReceiver, startOtlpReceiver } from '../../test/fakes/external/otlp-receiver.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
@@ -31,7 +31,10 @@ beforeAll(async () => {
     throw new ApiError('upstream_unavailable', 'away');
   });
   const send = createSignedFetch({
-    ...{ baseUrl: agent, audience: 'agent', clock, random: systemRandom },
+    baseUrl: agent,
+    audience: 'agent',
+    clock,
+    random: systemRandom,
     signer: createSigner(new Uint8Array(32)),
   });
   front = await serve(false, async () => {
@@ -67,8 +70,8 @@ it('is off unless the standard variables name a collector', async () => {
   expect(receiver.spans).toEqual([]);
 });
 
-it('tells a collector of a request, its hop and what was done there, in one trace', async () => {
-  // The exporter reads it from there itself.
+it('sends a request, its outgoing call and the work there in one trace', async () => {
+  // The exporter reads the variable itself.
   process.env['OTEL_EXPORTER_OTLP_ENDPOINT'] = receiver.url;
   const tracing = await startTracing('podwright-test', process.env, { clock: systemClock, log });
   const headers = { traceparent: FOREIGN, 'x-request-id': 'request-of-this' };
@@ -97,28 +100,28 @@ it('tells a collector of a request, its hop and what was done there, in one trac
   expect(second?.attributes['podwright.request_id']).toBe('request-of-this');
   expect(first?.service).toBe('podwright-test');
   expect(new Set(receiver.spans.map(({ traceId }) => traceId)).size).toBe(1);
-  // Anybody may call the front: whose trace this is, is not theirs to say.
+  // Callers of the front server are not trusted: their trace id is not used.
   expect(first?.traceId).not.toBe(parseTraceparent(FOREIGN)?.traceId);
   expect(receiver.spans).toHaveLength(4);
 });
 
-it('refuses an endpoint that is no URL of the web, by its name', () => {
+it('rejects an endpoint that is not an http URL and names its variable', () => {
   for (const name of ['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT']) {
     for (const place of ['localhost:4318', 'x', 'grpc://127.0.0.1:4317']) {
-      expect(() => isTracingConfigured({ [name]: place })).toThrow(`${name}: has to be`);
+      expect(() => isTracingConfigured({ [name]: place })).toThrow(`${name}: must be`);
     }
   }
 });
 
-it('logs once that spans do not reach the collector', async () => {
+it('logs a failed export once', async () => {
   lines.length = 0;
-  // It answers 400 there, which is not tried again.
+  // The receiver responds with 400, which the exporter does not retry.
   process.env['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'] = `${receiver.url}/elsewhere`;
   const { tracer, close } = createOtlpTracer('test', log);
   delete process.env['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'];
   tracer.open({ name: 'x', kind: 'internal' }, null).end(null);
   await expect(close()).rejects.toThrow('Bad Request');
-  expect(lines.map(({ msg }) => msg)).toEqual(['spans do not reach the collector']);
+  expect(lines.map(({ msg }) => msg)).toEqual(['span export failed']);
 });
 
 it.each([
@@ -126,11 +129,11 @@ it.each([
   'x',
   FOREIGN.replace('00-', 'ff-'),
   FOREIGN.replace(/-b7.{14}/, `-${'0'.repeat(16)}`),
-])('takes no %j for a trace', (text) => {
+])('rejects the traceparent %j', (text) => {
   expect(parseTraceparent(text)).toBeNull();
 });
 
-it('writes a traceparent as it reads it', () => {
+it('formats a traceparent as it was parsed', () => {
   const parsed = parseTraceparent(FOREIGN);
   expect(parsed === null ? '' : formatTraceparent(parsed)).toBe(FOREIGN);
 });

@@ -1,6 +1,6 @@
 /**
- * Spans around requests, hops and steps, where somebody traces: without a tracer every call here is the work alone.
- * One tracer per process, as there is one exporter; it is set at the start, and tests set their own.
+ * Spans for requests, outgoing calls and pod steps. Without a tracer, every function only runs the work. A process has
+ * one tracer, set when it starts; tests set their own.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type Clock, withDeadline } from '../runtime/clock.ts';
@@ -8,46 +8,46 @@ import { ConfigError, type Environment } from '../runtime/config.ts';
 import type { Log } from '../runtime/log.ts';
 
 export type SpanOptions = {
-  /** Few different ones: routes and operations, no ids. */
+  /** A route or operation without ids, so that there are few different names. */
   name: string;
   kind: 'server' | 'client' | 'internal';
   attributes?: Readonly<Record<string, string | number>>;
 };
 
 export type OpenSpan = {
-  /** As the header of the next hop has it (W3C trace context). */
+  /** Header value for outgoing requests (W3C Trace Context). */
   traceparent: string;
-  note(attributes: Readonly<Record<string, string | number>>): void;
-  /** Null: it went well. */
+  setAttributes(attributes: Readonly<Record<string, string | number>>): void;
+  /** Ends the span; null: success. */
   end(problem: string | null): void;
 };
 
 export type Tracer = {
-  /** `parent`: a traceparent; null or malformed: the span is a trace's first. */
-  open(wish: SpanOptions, parent: string | null): OpenSpan;
+  /** `parent` is a traceparent header; null or malformed: the span begins a new trace. */
+  open(options: SpanOptions, parent: string | null): OpenSpan;
 };
 
 const storage = new AsyncLocalStorage<OpenSpan>();
 let tracer: Tracer | null = null;
 
-/** Null: nobody traces. */
-export function setTracer(chosen: Tracer | null): void {
-  tracer = chosen;
+/** Null turns tracing off. */
+export function setTracer(newTracer: Tracer | null): void {
+  tracer = newTracer;
 }
 
-/** Null where nobody traces. Without `parent` it is part of what is under way. */
-export function openSpan(wish: SpanOptions, parent?: string): OpenSpan | null {
-  return tracer?.open(wish, parent ?? currentTraceparent()) ?? null;
+/** Starts a span. Without `parent` it is a child of the current span. Null if tracing is off. */
+export function openSpan(options: SpanOptions, parent?: string): OpenSpan | null {
+  return tracer?.open(options, parent ?? currentTraceparent()) ?? null;
 }
 
-/** `work`, and all that comes of it, is part of the span. */
+/** Runs `work`, and everything it starts, within the span. */
 export function withSpan<T>(span: OpenSpan | null, work: () => T): T {
   return span === null ? work() : storage.run(span, work);
 }
 
-/** A span as long as `work` takes. */
-export async function inSpan<T>(wish: SpanOptions, work: () => Promise<T>): Promise<T> {
-  const span = openSpan(wish);
+/** Runs `work` within a new span that ends with it. */
+export async function inSpan<T>(options: SpanOptions, work: () => Promise<T>): Promise<T> {
+  const span = openSpan(options);
   if (span === null) return work();
   try {
     const result = await withSpan(span, work);
@@ -59,36 +59,35 @@ export async function inSpan<T>(wish: SpanOptions, work: () => Promise<T>): Prom
   }
 }
 
-/** For the header of a request to another process; null outside of spans. */
+/** Returns the traceparent header for an outgoing request; null outside a span. */
 export function currentTraceparent(): string | null {
   return storage.getStore()?.traceparent ?? null;
 }
 
-// MERGED shared/telemetry/tracing.ts: Begins to trace where the standard variables name a collector; else nothing is loaded.
 const ENDPOINTS = ['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'];
-/** A collector that is away holds up no end of a process. */
+/** An unreachable collector must not delay the end of the process. */
 const CLOSE_WITHIN_MS = 2_000;
 
 export type Tracing = {
-  /** Sends what is left, for at most two seconds. */
+  /** Sends the remaining spans, for at most two seconds. */
   close(): Promise<void>;
 };
 
-/** Throws ConfigError when an endpoint is no http(s) URL. */
+/** Returns true if the standard variables name a collector. Throws ConfigError if an endpoint is not an http(s) URL. */
 export function isTracingConfigured(environment: Environment): boolean {
   if (environment['OTEL_SDK_DISABLED'] === 'true') return false;
   if (environment['OTEL_TRACES_EXPORTER'] === 'none') return false;
-  const given = ENDPOINTS.filter((name) => Boolean(environment[name]));
-  for (const name of given) {
+  const endpoints = ENDPOINTS.filter((name) => Boolean(environment[name]));
+  for (const name of endpoints) {
     const protocol = URL.parse(environment[name] ?? '')?.protocol ?? '';
     if (/^https?:$/.test(protocol)) continue;
-    const message = `${name}: has to be an http or https URL`;
+    const message = `${name}: must be an http or https URL`;
     throw new ConfigError(message, { problems: [{ name, message }] });
   }
-  return given.length > 0;
+  return endpoints.length > 0;
 }
 
-/** `serviceName` counts unless OTEL_SERVICE_NAME says otherwise. Rejects with ConfigError as `isTracingConfigured` does. */
+/** Starts tracing if a collector is configured. OTEL_SERVICE_NAME overrides `serviceName`. Rejects like `isTracingConfigured`. */
 export async function startTracing(
   serviceName: string,
   environment: Environment,

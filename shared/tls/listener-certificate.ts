@@ -136,7 +136,6 @@ export function chooseCertificateSource(
   return certificateFromFiles(certFile, keyFile, prefix);
 }
 
-// MERGED shared/tls/listener-certificate.ts: Shows the renewed certificate, ours or the given one, without a restart.
 export const CERTIFICATE_INTERVAL_MS = 3_600_000;
 
 export type CertificateJob = ReturnType<typeof createCertificateJob>;

@@ -83,7 +83,6 @@ function toResponse(response: IncomingMessage): Response {
   return new Response(Readable.toWeb(response) as ReadableStream<Uint8Array>, { status, headers });
 }
 
-// MERGED shared/tls/transport.ts: Connections over TLS 1.3 to a peer that is known by its key, or vouched for by an authority.
 /**
  * `authorities`: those that the system trusts, and the name has to be right. A pin needs neither. `anybody`: whom
  * nothing is told and nothing is believed, but who may be asked who it is.

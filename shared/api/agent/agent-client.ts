@@ -161,7 +161,6 @@ function unavailable(message: string, cause?: unknown): ApiError {
   return new ApiError('upstream_unavailable', message, { cause });
 }
 
-// MERGED shared/api/agent/agent-client.ts: What an agent or gateway said instead of doing it, as the error that we pass on.
 /** What the agent's error body must hold to be passed on; anything else is `upstream_unavailable`. */
 const AgentRefusal = z.object({
   error: z.object({ code: z.string(), message: z.string(), hint: z.string() }),

@@ -95,7 +95,6 @@ export class DockerfileProblem extends Error {
   }
 }
 
-// MERGED shared/api/agent/dockerfile-lines.ts: Variables in a Dockerfile's FROM lines, expanded as the builder does. Pure.
 const VARIABLE = /\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?:(:[-+])([^${}\\]*))?\})/g;
 
 /** `$A`, `${A}`, `${A:-word}` and `${A:+word}`; anything else with a dollar or a backslash is refused. */

@@ -26,7 +26,6 @@ export function portAnswer(
   return sha256Hex(`podwright-port-v1\n${nonce}\n${executor_id}\n${port}`);
 }
 
-// MERGED shared/api/agent/host-checks.ts: Whether a host reaches the world: POST /v1/egress-checks has its engine ask a registry for an image's digest (validator reference 5).
 export const EgressCheckRequest = z.strictObject({
   executor_id: Name,
   /** Whose digest is asked for; nothing is pulled. */
@@ -45,7 +44,6 @@ export const EgressCheckResult = z.object({
 });
 export type EgressCheckResult = z.output<typeof EgressCheckResult>;
 
-// MERGED shared/api/agent/host-checks.ts: Whether pods of given images could start: POST /v1/image-checks has the engine look for them (validator reference 5).
 export const MAX_IMAGES = 16;
 const Image = EgressCheckRequest.shape.image;
 
@@ -72,7 +70,6 @@ export type ImageAvailability = z.output<typeof ImageAvailability>;
 export const ImageCheckResult = z.object({ images: z.array(ImageAvailability).max(MAX_IMAGES) });
 export type ImageCheckResult = z.output<typeof ImageCheckResult>;
 
-// MERGED shared/api/agent/host-checks.ts: How fast the line to a host is: GET /v1/speed-test is a WebSocket that streams bytes both ways (validator reference 5). What is timed is timed by the validator; the agent only takes and gives. /
 /** A larger message ends the socket. */
 export const SPEED_MESSAGE_BYTES = 64 * 1024;
 /** Of one stream, and of all of one test: what a busy validator or a stolen key can cost a host. */

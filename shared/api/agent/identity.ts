@@ -9,7 +9,6 @@ import { type LocalSigner, signatureFromHex, toHex, verifySr25519 } from '../../
 import { Pin } from '../../tls/peer.ts';
 import { HostTime } from './bounds.ts';
 
-// MERGED shared/api/agent/identity.ts: The provider's word that an agent's key is its own: signed once with the hotkey, away from the host (validator reference 3). Pure.
 export const PublicKeyHex = z.string().regex(/^[0-9a-f]{64}$/, 'Not 64 hex digits');
 export const SignatureHex = z.string().regex(/^0x[0-9a-f]{128}$/, 'Not a signature');
 
@@ -58,7 +57,6 @@ export function isEnrolmentSigned(enrolment: Enrolment): boolean {
   return verifySr25519(new TextEncoder().encode(enrolmentText(enrolment)), signature, publicKey);
 }
 
-// MERGED shared/api/agent/identity.ts: The provider's enrolment of this agent: a JSON file in its home, put there by `agent enrol accept`.
 export function enrolmentFile(home: string): string {
   return join(home, 'enrolment.json');
 }

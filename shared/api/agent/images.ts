@@ -33,7 +33,6 @@ export function registryAddressOf(reference: string): string {
   return HUB_NAMES.has(address) ? DOCKER_HUB : address;
 }
 
-// MERGED shared/api/agent/images.ts: How far an image has come (agent reference 6).
 /** The engine itself takes no image with more. */
 export const MAX_LAYERS = 128;
 

@@ -344,7 +344,6 @@ export function reservedVariable(environment: Readonly<Record<string, string>>):
   return Object.keys(environment).find(isReserved) ?? null;
 }
 
-// MERGED shared/api/agent/pod.ts: How two sides find out that they mean the same SSH keys without sending them. Pure.
 /** Equal for equal lists, order included. */
 export function sshKeysHash(publicKeys: readonly string[]): string {
   return createHash('sha256').update(JSON.stringify(publicKeys)).digest('hex');

@@ -49,7 +49,6 @@ function holdsSomething(value: unknown): boolean {
   return typeof value !== 'object' || Object.keys(value).length > 0;
 }
 
-// MERGED shared/api/agent/secrets.ts: Refuses what nobody may read over plain HTTP from another machine, by the socket it came on.
 /** Call after authentication was added and before any route is: nothing of the request has had effect then. */
 export function rejectSecretsOverHttp(server: HttpServer): void {
   server.addHook('preValidation', async (request) => {

@@ -115,7 +115,6 @@ export const ExecutorHealthCheckResponse = z
   })
   .meta({ id: 'ExecutorHealthCheckResponse' });
 
-// MERGED shared/api/central/validator-routes.ts: What the central API asks its validator's gateway about a node that is not there yet.
 export const REWARD_ESTIMATE_PATH = '/v1/reward-estimate';
 
 const MAX_GPUS = 64;
