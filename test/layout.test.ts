@@ -36,8 +36,10 @@ const ORDER: Record<string, readonly string[]> = {
     ],
     ...['evidence', 'central-client.ts', 'keys', 'checks', 'store', 'config.ts', 'database'],
   ],
+  // Accounts send mails and record events; everything else, delivery included, identifies callers by accounts/auth.
   'validator/central/': [
-    ...['providers', 'backups', 'market', 'money', 'delivery', 'accounts', 'platform'],
+    ...['providers', 'backups', 'market', 'money', 'accounts', 'delivery', 'accounts/auth'],
+    'platform',
   ],
 };
 

@@ -209,20 +209,30 @@ async function lookAtMoney(
   words: readonly string[],
   { database, format }: { database?: string | undefined; format?: string | undefined },
 ): Promise<void> {
-  const { runMoneyCommand } = await import('./central/money/money-command.ts');
+  const { runMoneyLedgerCommand } = await import('./central/money/ledger-command.ts');
   const usualDatabase = centralDatabaseIn(process.env);
   const ask = { words, databaseFile: database ?? null, usualDatabase, format: format ?? null };
+  const pods = await accountPods();
+  const deps = { clock: systemClock, random: systemRandom, pods };
   const isWell = await withProgress('adding up the ledger', TERMINAL, (output) =>
-    runMoneyCommand(ask, output),
+    runMoneyLedgerCommand(ask, deps, output),
   );
   if (!isWell) process.exitCode = 1;
+}
+
+/** Pods that stopped for lack of money restart when a command adds money to their account. */
+async function accountPods() {
+  const { createAccountPods } = await import('./central/market/cut-off/cut-off.ts');
+  return createAccountPods({ clock: systemClock, random: systemRandom });
 }
 
 async function payOut(words: readonly string[], databaseFile: string | null): Promise<void> {
   const { runPayoutCommand } = await import('./central/money/payouts/payout-command.ts');
   const { paysOut } = await import('./central/money/payouts/payout-variable.ts');
   const place = { databaseFile, usualDatabase: centralDatabaseIn(process.env) };
-  const ports = { clock: systemClock, random: systemRandom, print };
+  const { payoutKeyOf } = await import('./central/providers/provider.service.ts');
+  const pods = await accountPods();
+  const ports = { clock: systemClock, random: systemRandom, pods, payoutKeyOf, print };
   await runPayoutCommand({ ...place, words, isPaid: paysOut(process.env) }, ports);
 }
 

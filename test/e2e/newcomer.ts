@@ -5,10 +5,10 @@ import { expect } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { postGroup } from '../../validator/central/money/ledger/ledger.service.ts';
 import {
-  fundsLowered,
-  settledFirst,
-  takePaid,
-} from '../../validator/central/money/metering/settled-first.ts';
+  debitPaid,
+  fundsReduced,
+  settleFirst,
+} from '../../validator/central/money/metering/settlement.service.ts';
 import { openCentralDatabase } from '../../validator/central/platform/database/database.ts';
 import { testCause } from '../fakes/scenes/wallet.ts';
 import { type ApiAnswer, api } from './api.ts';
@@ -67,10 +67,10 @@ export async function payBack(
   try {
     await db.transaction().execute(async (tx) => {
       const nowMs = systemClock.now();
-      const settled = await settledFirst(tx, id, nowMs);
-      const leg = takePaid(settled, amountUusd, 'external:topup');
+      const settled = await settleFirst(tx, id, nowMs);
+      const leg = debitPaid(settled, amountUusd, 'external:topup');
       await postGroup(tx, [leg], testCause({ atMs: nowMs }));
-      await fundsLowered(tx, settled, nowMs);
+      await fundsReduced(tx, settled, nowMs);
     });
   } finally {
     await db.destroy();

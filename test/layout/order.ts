@@ -26,15 +26,20 @@ export function ringIn(side: string, files: readonly SourceFile[]): string[] {
   return [];
 }
 
-function graphOf(side: string, files: readonly SourceFile[]): Graph {
+/** `nested`: folders inside other folders that count as places. */
+function graphOf(
+  side: string,
+  files: readonly SourceFile[],
+  nested: readonly string[] = [],
+): Graph {
   const graph = new Map<string, Map<string, string[]>>();
   for (const { path, imports } of files) {
-    const from = path.endsWith('.test.ts') ? null : placeOf(side, path);
+    const from = path.endsWith('.test.ts') ? null : placeOf(side, path, nested);
     if (from === null) continue;
     const targets = graph.get(from) ?? new Map<string, string[]>();
     graph.set(from, targets);
     for (const found of imports) {
-      const to = placeMeant(side, found);
+      const to = placeMeant(side, found, nested);
       if (to === null || to === from) continue;
       targets.set(to, [
         ...(targets.get(to) ?? []),
@@ -45,14 +50,15 @@ function graphOf(side: string, files: readonly SourceFile[]): Graph {
   return graph;
 }
 
-function placeMeant(side: string, { target }: Import): string | null {
-  return target === null || WORDS.test(target) ? null : placeOf(side, target);
+function placeMeant(side: string, { target }: Import, nested: readonly string[]): string | null {
+  return target === null || WORDS.test(target) ? null : placeOf(side, target, nested);
 }
 
 /** The folder in `side` that a file lies in, or the file itself where it lies beside them. */
-function placeOf(side: string, path: string): string | null {
+function placeOf(side: string, path: string, nested: readonly string[]): string | null {
   if (!path.startsWith(side)) return null;
-  return path.slice(side.length).split('/', 1)[0] ?? null;
+  const rest = path.slice(side.length);
+  return nested.find((folder) => rest.startsWith(`${folder}/`)) ?? rest.split('/', 1)[0] ?? null;
 }
 
 /** The places from `start` to `end`, both included; null: none leads there. */
@@ -80,7 +86,8 @@ export function upwardIn(
     const at = order.indexOf(place);
     return at < 0 && !place.endsWith('.ts') ? Number.POSITIVE_INFINITY : at;
   };
-  return [...graphOf(side, files)].flatMap(([from, targets]) =>
+  const nested = order.filter((place) => place.includes('/'));
+  return [...graphOf(side, files, nested)].flatMap(([from, targets]) =>
     [...targets].flatMap(([to, imports]) =>
       rank(from) === Number.POSITIVE_INFINITY || rank(to) < rank(from) ? imports : [],
     ),

@@ -12,7 +12,7 @@ const MEANT_FOR_SERVICES = ['validator/central/platform/database/transactions.ts
 
 /** Who takes money from accounts: the ledger itself, and what asks for a settled account. */
 const TAKES_MONEY =
-  /^validator\/central\/(?:money\/ledger\/|money\/metering\/settled-first\.ts$|market\/pods\/pod-hold\.ts$)/;
+  /^validator\/central\/(?:money\/ledger\/|money\/metering\/settlement\.service\.ts$|market\/pods\/pod-hold\.ts$)/;
 
 /** One per process and meant so; what is in them is the same for every test, or set by each. */
 const KEEPS_STATE = [

@@ -2,6 +2,11 @@
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { auditLedger } from '../../validator/central/money/ledger/audit.service.ts';
+import type {
+  Cause,
+  LedgerAccount,
+  Leg,
+} from '../../validator/central/money/ledger/double-entry.ts';
 import {
   placeHold,
   settleHold,
@@ -12,11 +17,6 @@ import {
   postGroup,
   postGroups,
 } from '../../validator/central/money/ledger/ledger.service.ts';
-import type {
-  Cause,
-  LedgerAccount,
-  Leg,
-} from '../../validator/central/money/ledger/ledger-account.ts';
 import {
   grantedAccount,
   lockedWalletOf,

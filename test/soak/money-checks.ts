@@ -2,11 +2,10 @@
 import { strict as assert } from 'node:assert';
 import { auditLedger } from '../../validator/central/money/ledger/audit.service.ts';
 import { providerShare, referralShare } from '../../validator/central/money/ledger/shares.ts';
-import { costOfSegments } from '../../validator/central/money/metering/meter.ts';
+import { costOfSegments } from '../../validator/central/money/metering/cost.ts';
 import { accountRunsOutAt } from '../../validator/central/money/metering/runway.service.ts';
-import { spendsOutAt } from '../../validator/central/money/metering/runway.ts';
-import { burningOf } from '../../validator/central/money/metering/settlement.ts';
-import { spentBy } from '../../validator/central/money/metering/spent.ts';
+import { burningOf, spendsOutAt } from '../../validator/central/money/metering/runway.ts';
+import { spentBy } from '../../validator/central/money/metering/statement.service.ts';
 import type { SegmentRow } from '../../validator/central/money/metering/usage.store.ts';
 import type { Database } from '../../validator/central/platform/database/tables.ts';
 import { openHolds } from '../fakes/scenes/wallet.ts';

@@ -1,10 +1,12 @@
 /** Random lives of pods, silences, jumps of the clock, deletions, limits, transfers and payouts. */
 import type { Random } from '#shared/runtime/random.ts';
+import { createAccountPods } from '../../validator/central/market/cut-off/cut-off.ts';
 import { postGroup } from '../../validator/central/money/ledger/ledger.service.ts';
-import { paidAccount, standingOfOne } from '../../validator/central/money/ledger/wallet.service.ts';
-import { providerAccount } from '../../validator/central/money/metering/settlement.ts';
+import { balancesOf, paidAccount } from '../../validator/central/money/ledger/wallet.service.ts';
+import { providerAccount } from '../../validator/central/money/metering/settlement.plan.ts';
 import { createPayouts } from '../../validator/central/money/payouts/payout.service.ts';
 import type { PayoutProcessor } from '../../validator/central/platform/ports.ts';
+import { payoutKeyOf } from '../../validator/central/providers/provider.service.ts';
 import type { TestAccount } from '../fakes/scenes/central-fixture.ts';
 import {
   type AddedNode,
@@ -36,7 +38,7 @@ export async function createMoneyWorld(
   const market = await createTestMarket({ payoutProcessor: anyAnswer(random), ...overrides });
   const { clock, central, ports } = market;
   const { db } = ports;
-  const payouts = createPayouts(ports);
+  const payouts = createPayouts({ ...ports, pods: createAccountPods(ports), payoutKeyOf });
   const repeated: Repeated[] = [];
   const told = new Map<string, number>();
   const accounts: TestAccount[] = [];
@@ -193,7 +195,7 @@ export async function createMoneyWorld(
         .select('id')
         .where('ended_at', 'is not', null)
         .execute();
-      const { posted } = await standingOfOne(db, providerAccount(providerId));
+      const { posted } = await balancesOf(db, providerAccount(providerId));
       return { ended: ended.length, owedUusd: posted };
     },
 

@@ -3,26 +3,18 @@ import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import type { Liveness } from '#shared/runtime/liveness.ts';
 import { runEach } from '#shared/runtime/loop.ts';
 import { isPostgres } from '../database/engine.ts';
-import { createMembership } from './accounts/accounts.ts';
-import { createApiKeys } from './accounts/api-keys/api-key.service.ts';
-import { createApiKeySecrets } from './accounts/auth/api-key-secret.ts';
-import { installAuthentication } from './accounts/auth/authenticate.ts';
-import { createCredentialWatch } from './accounts/auth/credential-watch.ts';
-import { createPasswords } from './accounts/auth/password.ts';
-import { createSessions } from './accounts/auth/session.ts';
-import { createStreamTickets } from './accounts/auth/stream-ticket.ts';
-import { createUserCredentials } from './accounts/auth/user-credentials.ts';
-import { createValidatorSignatures } from './accounts/auth/validator-signature.ts';
-import { registerDockerCredentialRoutes } from './accounts/registry-logins/docker-credential.routes.ts';
-import { createDockerCredentials } from './accounts/registry-logins/docker-credential.service.ts';
-import { registerSshKeyRoutes } from './accounts/ssh-keys/ssh-key.routes.ts';
-import { createSshKeys } from './accounts/ssh-keys/ssh-key.service.ts';
+import { createAccountsModule } from './accounts/accounts.ts';
+import { createCredentials } from './accounts/credentials.ts';
+import { forgetBackups } from './backups/backup.service.ts';
 import { createBackupWork } from './backups/backup-work.ts';
 import { openEmbeddedBackups } from './backups/storage/backup-storage.ts';
 import { listeningOrigin } from './backups/storage/listening-origin.ts';
 import { registerStreams } from './delivery/delivery.ts';
 import { registerEventRoutes } from './delivery/events/event.routes.ts';
 import { createMails } from './delivery/mail/mail.service.ts';
+import { createMessaging } from './delivery/messaging.ts';
+import { deleteMarketData, marketForAccounts } from './market/account-data.ts';
+import { createAccountPods } from './market/cut-off/cut-off.ts';
 import { createMarket } from './market/market.ts';
 import { requireAnyOwnPod } from './market/pods/pod-access.ts';
 import type { PodCleanup } from './market/pods/pod-removal.ts';
@@ -30,8 +22,7 @@ import { ensureOfficialTemplates } from './market/templates/official-templates.t
 import { registerTemplateRoutes } from './market/templates/template.routes.ts';
 import { createTemplates } from './market/templates/template.service.ts';
 import { createValidatorAccounts } from './market/validators/validator-account.service.ts';
-import { createAroundBalance } from './money/billing.ts';
-import { registerLedgerRoutes } from './money/ledger/ledger.routes.ts';
+import { createBilling, moneyForAccounts } from './money/billing.ts';
 import type { CentralOptions, CentralPorts } from './platform/central-deps.ts';
 import { createNotifier, withNotifier } from './platform/database/notifier.ts';
 import { installCors } from './platform/edge/cors.ts';
@@ -56,13 +47,13 @@ import {
 } from './platform/system/system.routes.ts';
 import { registerSharedConfig } from './providers/portal.routes.ts';
 import { registerPortal } from './providers/portal.ts';
+import { payoutKeyOf } from './providers/provider.service.ts';
 import { createProviderTokens } from './providers/provider-token.service.ts';
 import { subscriptions } from './providers/subscriptions.ts';
 
 const API_PREFIX = '/api';
 const PORTAL_PREFIX = '/portal';
 const BODY_LIMIT_BYTES = 1024 * 1024;
-const DEFAULT_AUDIENCE = 'central';
 
 export type Central = {
   /** Ready to listen or to be injected into. */
@@ -112,35 +103,22 @@ export async function createCentral(
           origin: () => options.publicOrigin ?? listeningOrigin(server),
         });
   const ports = { ...given, db, backupStorage: given.backupStorage ?? backups?.storage ?? null };
-  const sessions = createSessions({ clock, random, secret });
-  const validators = createValidatorSignatures({
-    db,
-    clock,
-    log,
-    audience: options.audience ?? DEFAULT_AUDIENCE,
-    validators: options.validators,
-  });
-  const apiKeys = createApiKeys({
-    db,
-    clock,
-    random,
-    secrets: createApiKeySecrets({ random, secret }),
-    retrievable: options.apiKeysRetrievable ?? true,
-  });
-  const users = createUserCredentials({ db, sessions, apiKeys });
-  const tickets = createStreamTickets({ db, clock, random, secret });
-  const credentials = createCredentialWatch({
-    ...{ db, clock, log, sessions, apiKeys },
-    stopping: stopping.signal,
-  });
+  const credentials = createCredentials(ports, options, stopping.signal);
+  const { sessions, apiKeys, passwords, tickets } = credentials;
   const isSent = (given.mailer ?? null) !== null;
   const mails = createMails({ db, clock, random, secret, isSent });
-  const passwords = createPasswords({ random, cost: options.passwordCost });
   const providerTokens = createProviderTokens({ db, clock, random });
   const deps = {
-    ...{ passwords, providerTokens },
-    ...{ ports, options, sessions, credentials, tickets, notifier, mails },
-    wakeMail: () => membership.wakeMail(),
+    passwords,
+    providerTokens,
+    ports,
+    options,
+    sessions,
+    credentials: credentials.watch,
+    tickets,
+    notifier,
+    mails,
+    wakeMail: () => messaging.wakeMail(),
     stopping: stopping.signal,
   };
   const processes = createProcesses({
@@ -151,7 +129,11 @@ export async function createCentral(
     shared: isPostgres(db),
   });
   const idempotency = createIdempotency({ db, clock, random, processes });
-  const around = createAroundBalance(deps, { requirePodOf: requireAnyOwnPod });
+  const billing = createBilling(deps, {
+    pods: createAccountPods({ clock, random }),
+    payoutKeyOf,
+    requirePodOf: requireAnyOwnPod,
+  });
   const podBackups = createBackupWork(deps, {
     processes,
     wake: (executorId) => market.wake(executorId),
@@ -161,12 +143,20 @@ export async function createCentral(
     idempotency,
     subscriptions,
     backups: podBackups,
-    afterSpend: around.afterSpendOf,
+    afterSpend: billing.afterSpendOf,
   });
   const validatorAccounts = createValidatorAccounts({ clock, validators: options.validators });
-  const membership = createMembership({
-    ...{ ...deps, apiKeys, validatorAccounts },
-    forgetAround: around.forget,
+  const messaging = createMessaging(deps);
+  const accounts = createAccountsModule({
+    ...deps,
+    apiKeys,
+    above: { ...moneyForAccounts, ...marketForAccounts, validators: validatorAccounts },
+    deleteData: [
+      messaging.deleteAccountData,
+      billing.deleteAccountData,
+      (tx, accountId) => forgetBackups(tx, accountId, clock.now()),
+      (tx, accountId) => deleteMarketData(tx, accountId, clock.now()),
+    ],
   });
 
   const retention = createRetention({
@@ -175,15 +165,14 @@ export async function createCentral(
       ...market.sweeps,
       'idempotency-keys': idempotency.sweep,
       'backup-logs': podBackups.sweep,
-      ...membership.sweeps,
-      sessions: sessions.sweep,
-      'stream-tickets': tickets.sweep,
-      'validator-signatures': validators.sweep,
+      ...messaging.sweeps,
+      ...accounts.sweeps,
+      ...credentials.sweeps,
     },
   });
   const schedule = createSchedule({
     ...{ db, clock, random, log, notifier },
-    handlers: { ...market.dueHandlers, ...around.dueHandlers, retention: retention.handler },
+    handlers: { ...market.dueHandlers, ...billing.dueHandlers, retention: retention.handler },
     begin: retention.begin,
   });
 
@@ -197,15 +186,15 @@ export async function createCentral(
     bodyLimitBytes: BODY_LIMIT_BYTES,
     trustedProxies: options.trustedProxies,
     profileOf: errorProfileOf,
-    verifyBody: validators.verifyBody,
+    verifyBody: credentials.verifyBody,
   });
   const limits = createRateLimits(options.rateLimits ?? DEFAULT_LIMITS, { clock });
   given.metrics?.watch(server);
   installSecurityHeaders(server);
   installCors(server, options.corsOrigins ?? []);
   limits.beforeAuthentication(server);
-  installAuthentication(server, {
-    ...{ db, sessions, users, validators, tickets, providerTokens },
+  credentials.install(server, {
+    providerTokens,
     validatorOf: (accountId) => validatorAccounts.hotkeyOf(db, accountId),
   });
   refuseUnstorable(server);
@@ -222,30 +211,28 @@ export async function createCentral(
 
   const registerOthers = (api: HttpServer) => {
     registerSystemRoutes(api, { clock, hotkey: ports.agents.hotkey, stopping: stopping.signal });
-    registerSshKeyRoutes(api, createSshKeys({ db, clock, random }));
-    registerDockerCredentialRoutes(api, createDockerCredentials({ db, clock, random, secret }));
     registerTemplateRoutes(api, createTemplates({ db, clock, random }));
     registerEventRoutes(api, { db });
-    registerLedgerRoutes(api, { db });
   };
   await registerBelow(server, API_PREFIX, [
     registerOthers,
-    (api) => membership.registerApi(api, idempotency),
+    accounts.registerApi,
+    (api) => messaging.registerApi(api, idempotency),
     market.registerApi,
     (api) => podBackups.register(api, { clock, idempotency }),
     (api) => registerStreams(api, deps),
-    (api) => around.registerApi(api, idempotency),
+    (api) => billing.registerApi(api, idempotency),
     registerSharedConfig,
   ]);
   await registerBelow(server, PORTAL_PREFIX, [
     (portal) => registerPortal(portal, deps, market.portal),
-    around.registerPortal,
+    billing.registerPortal,
     registerPortalDescription,
   ]);
   await registerBelow(server, '/', [
     registerSharedConfig,
-    membership.registerOrigin,
-    around.registerOrigin,
+    messaging.registerOrigin,
+    billing.registerOrigin,
     async (origin) => backups?.register(origin),
   ]);
   await server.ready();
@@ -258,21 +245,21 @@ export async function createCentral(
       await schedule.runDue();
       await market.syncOnce();
     },
-    meterPods: around.meterOnce,
+    meterPods: billing.meterPods,
     tendBackups: () => runEach([podBackups.runOnce, market.cleanVolumes]),
-    sendMails: membership.sendMails,
-    chargeTopUps: around.chargeTopUps,
-    payOut: around.payOut,
-    sendWebhooks: membership.sendWebhooks,
-    sweepAccounts: () => runEach([retention.runOnce, membership.sweepUploads]),
-    verifyAccount: membership.verifyAccount,
+    sendMails: messaging.sendMails,
+    chargeTopUps: billing.chargeTopUps,
+    payOut: billing.payOut,
+    sendWebhooks: messaging.sendWebhooks,
+    sweepAccounts: () => runEach([retention.runOnce, messaging.sweepUploads]),
+    verifyAccount: accounts.verifyAccount,
     pods: market.podCleanup,
     start() {
       if (jobs.length > 0) return;
       schedule.start();
       processes.start();
       podBackups.start();
-      const others = [market, membership, around].map((module) => module.startJobs());
+      const others = [market, messaging, billing].map((module) => module.startJobs());
       jobs = [schedule, podBackups, ...others];
       if (backups !== null) jobs.push(backups.startJobs());
       if (given.metrics) jobs.push(startBacklog(given.metrics, { ...given, backups }));

@@ -1,10 +1,8 @@
 /** The journal of one ledger posted again into an empty one. */
-
 import { allTransfers } from '../../../validator/central/money/ledger/audit.store.ts';
-import type { Entry } from '../../../validator/central/money/ledger/ledger.entries.ts';
+import type { Entry, LedgerAccount } from '../../../validator/central/money/ledger/double-entry.ts';
 import { postOne } from '../../../validator/central/money/ledger/ledger.service.ts';
 import { pendingOf } from '../../../validator/central/money/ledger/ledger.store.ts';
-import type { LedgerAccount } from '../../../validator/central/money/ledger/ledger-account.ts';
 import type { Database } from '../../../validator/central/platform/database/tables.ts';
 import { testCause } from './wallet.ts';
 

@@ -1,19 +1,21 @@
 /** A provider and an account with earnings, and a processor of payouts that does what a test says. */
 import { systemRandom } from '#shared/runtime/random.ts';
+import { createAccountPods } from '../../../validator/central/market/cut-off/cut-off.ts';
 import { auditLedger } from '../../../validator/central/money/ledger/audit.service.ts';
 import { postGroup } from '../../../validator/central/money/ledger/ledger.service.ts';
-import { standingOfOne } from '../../../validator/central/money/ledger/wallet.service.ts';
+import { balancesOf } from '../../../validator/central/money/ledger/wallet.service.ts';
 import {
   accountOfParty,
+  createPayouts,
   type Party,
-} from '../../../validator/central/money/payouts/payout.party.ts';
-import { createPayouts } from '../../../validator/central/money/payouts/payout.service.ts';
+} from '../../../validator/central/money/payouts/payout.service.ts';
 import {
   createSimulatedPayouts,
   type SIMULATED_NETWORKS,
 } from '../../../validator/central/money/payouts/simulated-payouts.ts';
 import type { Database } from '../../../validator/central/platform/database/tables.ts';
 import type { PayoutProcessor } from '../../../validator/central/platform/ports.ts';
+import { payoutKeyOf } from '../../../validator/central/providers/provider.service.ts';
 import { createManualClock } from '../manual-clock.ts';
 import { createTestDatabase } from './central-database.ts';
 import { createPodScene } from './pod-scene.ts';
@@ -40,7 +42,13 @@ export async function createPayoutScene() {
   const pods = await createPodScene({ db, clock, payoutProcessor: processor });
   const { id } = await db.selectFrom('providers').select('id').executeTakeFirstOrThrow();
   const provider: Party = { kind: 'provider', id };
-  const payouts = createPayouts({ db, clock, random: systemRandom });
+  const payouts = createPayouts({
+    db,
+    clock,
+    random: systemRandom,
+    pods: createAccountPods({ clock, random: systemRandom }),
+    payoutKeyOf,
+  });
   return {
     ...pods,
     db,
@@ -56,8 +64,8 @@ export async function createPayoutScene() {
     payOut: pods.market.central.payOut,
     rows: () => db.selectFrom('payouts').selectAll().orderBy('created_at').execute(),
     books: () => db.selectFrom('simulated_payouts').selectAll().execute(),
-    balance: (party: Party) => standingOfOne(db, accountOfParty(party)),
-    paidToWorld: async () => (await standingOfOne(db, 'external:payout')).posted,
+    balance: (party: Party) => balancesOf(db, accountOfParty(party)),
+    paidToWorld: async () => (await balancesOf(db, 'external:payout')).posted,
     findings: async () => (await db.transaction().execute(auditLedger)).findings,
   };
 }

@@ -1,10 +1,7 @@
 /** What accounts have, set by transfers like any other, and what is held of it. */
 import { systemRandom } from '#shared/runtime/random.ts';
+import type { Cause, LedgerAccount } from '../../../validator/central/money/ledger/double-entry.ts';
 import { postGroup } from '../../../validator/central/money/ledger/ledger.service.ts';
-import type {
-  Cause,
-  LedgerAccount,
-} from '../../../validator/central/money/ledger/ledger-account.ts';
 import {
   grantedAccount,
   paidAccount,

@@ -1,7 +1,5 @@
 /** Composes the market: nodes, rentals, pods, volumes, machine requests, notices and validators. */
 import type { HttpServer } from '#shared/http/server.ts';
-import { cutOffHandlers } from '../money/cut-off/cut-off.ts';
-import { idleHandlers } from '../money/cut-off/idle-shutdown.ts';
 import type { CentralDeps } from '../platform/central-deps.ts';
 import type { Db, Pod } from '../platform/database/tables.ts';
 import type { Idempotency } from '../platform/idempotency/idempotency.ts';
@@ -11,6 +9,8 @@ import type { DueHandlers } from '../platform/schedule/schedule.ts';
 import { annotationsOf } from './annotations.ts';
 import { registerBookmarkRoutes } from './bookmarks/bookmark.routes.ts';
 import { createBookmarks } from './bookmarks/bookmark.service.ts';
+import { cutOffHandlers } from './cut-off/cut-off.ts';
+import { idleHandlers } from './cut-off/idle-shutdown.ts';
 import { createExecutorParts } from './executors/executors.ts';
 import { deleteOldImageSizes } from './executors/pull-speed.ts';
 import { registerFeedbackRoutes } from './feedback/feedback.routes.ts';

@@ -1,125 +1,143 @@
-/** What surrounds a balance, put together: notifications, thresholds, top-ups, transfers, payouts, rates. */
+/** Composes the money module: ledger, metering, top-ups, transfers, payouts, low balances and alpha quotes. */
 import type { HttpServer } from '#shared/http/server.ts';
-import { registerNotificationSettingRoutes } from '../accounts/notification-settings/notification-setting.routes.ts';
-import {
-  createNotificationSettings,
-  forgetNotificationSetting,
-} from '../accounts/notification-settings/notification-setting.service.ts';
 import type { CentralDeps, CentralPorts } from '../platform/central-deps.ts';
 import type { Db } from '../platform/database/tables.ts';
 import type { Idempotency } from '../platform/idempotency/idempotency.ts';
 import type { Payments, PayoutProcessor } from '../platform/ports.ts';
 import type { DueHandlers } from '../platform/schedule/schedule.ts';
+import type { AccountPods } from './account-pods.ts';
 import { registerAlphaRoutes } from './alpha/alpha.routes.ts';
-import { createAlpha } from './alpha/alpha.service.ts';
-import { balanceOf, fundsIn } from './balance/balance.service.ts';
+import { balanceOf, fundsIn, grantSignupCredit } from './balance/balance.service.ts';
+import { registerLedgerRoutes } from './ledger/ledger.routes.ts';
 import { registerLowBalanceRoutes } from './low-balance/low-balance.routes.ts';
-import type { Funds } from './low-balance/low-balance.rule.ts';
-import { createLowBalance, forgetLowBalance } from './low-balance/low-balance.service.ts';
+import { createLowBalance, deleteLowBalanceData } from './low-balance/low-balance.service.ts';
+import { type AfterSpend, createMeteringJob } from './metering/metering.job.ts';
 import { registerBilling, registerStatement } from './metering/statement.routes.ts';
 import { createStatements, type StatementsDeps } from './metering/statement.service.ts';
-import { createTickJob } from './metering/tick.job.ts';
 import { createPayoutJob } from './payouts/payout.job.ts';
-import { createPayouts, paidOutUntil } from './payouts/payout.service.ts';
+import { createPayouts, type PayoutsDeps } from './payouts/payout.service.ts';
+import { paidUntil } from './payouts/payout.store.ts';
 import { createSimulatedPayouts } from './payouts/simulated-payouts.ts';
-import { forgetReferrals } from './referrals/referral.service.ts';
-import { createAutoTopUps, forgetAutoTopUp } from './top-ups/auto-top-up.service.ts';
+import {
+  addReferral,
+  deleteReferrals,
+  earnedByReferrals,
+  referrerOf,
+} from './referrals/referral.service.ts';
+import { createAutoTopUps, deleteAutoTopUpData } from './top-ups/auto-top-up.service.ts';
 import { createSimulatedPayments } from './top-ups/simulated-payments.ts';
 import { createTopUpJob } from './top-ups/top-up.job.ts';
 import { registerAutoTopUpRoutes, registerPaymentCallback } from './top-ups/top-up.routes.ts';
 import { createTopUps } from './top-ups/top-up.service.ts';
 import { registerTransferRoutes } from './transfers/transfer.routes.ts';
-import { createTransfers, forgetTransferNotes } from './transfers/transfer.service.ts';
+import { createTransfers, deleteTransferNotes } from './transfers/transfer.service.ts';
 
 const DAY_MS = 86_400_000;
-/** Between two settlements of a running pod. */
-const TICK_MS = 60_000;
+/** Default time between two settlements of a running pod. */
+const METERING_INTERVAL_MS = 60_000;
 
-export type AroundBalance = ReturnType<typeof createAroundBalance>;
+export type Billing = ReturnType<typeof createBilling>;
 
-/** Nothing runs and nothing is registered yet. */
-export function createAroundBalance(
-  deps: CentralDeps,
-  { requirePodOf }: Pick<StatementsDeps, 'requirePodOf'>,
-) {
+/** Functions of modules above money. */
+export type BillingPorts = {
+  pods: AccountPods;
+  payoutKeyOf: PayoutsDeps['payoutKeyOf'];
+  requirePodOf: StatementsDeps['requirePodOf'];
+};
+
+/** Money functions of the ports of accounts. */
+export const moneyForAccounts = {
+  balanceOf,
+  grantSignupCredit,
+  earnedByReferrals,
+  referrerOf,
+  addReferral,
+};
+
+/** Starts no jobs and registers no routes. */
+export function createBilling(deps: CentralDeps, above: BillingPorts) {
   const { db, clock, random, log, alphaRates = null } = deps.ports;
-  const processor = payoutProcessorOf(deps.ports);
-  const payouts = createPayouts({ db, clock, random });
-  const payoutJob = processor && createPayoutJob({ db, clock, log, processor, payouts });
-  const { mails } = deps;
+  const { mails, options } = deps;
+  const { pods, payoutKeyOf, requirePodOf } = above;
   const payments = paymentsOf(deps.ports);
+  const processor = payoutProcessorOf(deps.ports);
   const lowBalance = createLowBalance({ db, clock, random, mails });
-  const autoTopUps = createAutoTopUps({ db, clock, random, payments });
-  const topUps = createTopUps({ db, clock, random, mails });
-  const job = payments && createTopUpJob({ db, clock, log, payments, topUps });
+  const autoTopUps = createAutoTopUps({ db, clock, random, payments, pods });
+  const topUps = createTopUps({ db, clock, random, mails, pods });
+  const payouts = createPayouts({ db, clock, random, pods, payoutKeyOf });
+  const statements = createStatements({ db, requirePodOf, paidOutUntil: paidUntil });
+  const topUpJob = payments && createTopUpJob({ db, clock, log, payments, topUps });
+  const payoutJob = processor && createPayoutJob({ db, clock, log, processor, payouts });
+  const metering = createMeteringJob({
+    db,
+    clock,
+    random,
+    log,
+    intervalMs: options.meterTickMs ?? METERING_INTERVAL_MS,
+    afterSpend,
+  });
   const dueHandlers: DueHandlers = { 'top-up': autoTopUps.daily };
 
-  /** What follows from a spend of accounts that have so much left, in its transaction. */
-  async function afterSpend(tx: Db, left: ReadonlyMap<string, Funds>): Promise<void> {
-    await lowBalance.watch(tx, left);
-    await autoTopUps.watch(tx, left);
+  async function afterSpend(tx: Db, left: Parameters<AfterSpend>[1]): Promise<void> {
+    await lowBalance.afterSpend(tx, left);
+    await autoTopUps.afterSpend(tx, left);
   }
-  const { meterTickMs: intervalMs = TICK_MS } = deps.options;
-  const meter = createTickJob({ db, clock, random, log, intervalMs, afterSpend });
-  const statements = createStatements({ db, requirePodOf, paidOutUntil });
 
-  /** The same of one account, as it stands. */
   async function afterSpendOf(tx: Db, accountId: string): Promise<void> {
     await afterSpend(tx, new Map([[accountId, fundsIn(await balanceOf(tx, accountId))]]));
   }
 
   return {
-    /** Routes below /api. */
+    /** Registers routes below /api. */
     registerApi(api: HttpServer, idempotency: Idempotency): void {
-      registerNotificationSettingRoutes(api, createNotificationSettings({ db, clock, random }));
+      registerLedgerRoutes(api, { db });
+      registerStatement(api, statements);
       registerLowBalanceRoutes(api, lowBalance);
-      registerAlphaRoutes(api, createAlpha(alphaRates));
+      registerAlphaRoutes(api, alphaRates);
       registerAutoTopUpRoutes(api, autoTopUps);
-      const { topUpWaitMs = DAY_MS } = deps.options;
-      const settings = { topUpWaitMs, afterSpend: afterSpendOf };
+      const { topUpWaitMs = DAY_MS } = options;
+      const settings = { pods, topUpWaitMs, afterSpend: afterSpendOf };
       const transfers = createTransfers({ db, clock, random, ...settings });
       registerTransferRoutes(api, { transfers, idempotency, clock });
-      registerStatement(api, statements);
     },
 
-    /** Routes below /portal. */
-    registerPortal: (portal: HttpServer) => registerBilling(portal, { statements, clock }),
+    /** Registers routes below /portal. */
+    registerPortal(portal: HttpServer): void {
+      registerBilling(portal, { statements, clock });
+    },
 
-    /** Routes at the origin. */
+    /** Registers routes at the origin. */
     registerOrigin(origin: HttpServer): void {
-      if (payments?.read) registerPaymentCallback(origin, payments.read, topUps.hear);
+      if (payments?.read) registerPaymentCallback(origin, payments.read, topUps.applyEvent);
     },
 
-    /** What it does when its time has come. */
     dueHandlers,
 
+    /** Checks low balance and auto top-up of an account. Call it in the transaction of a spend. */
     afterSpendOf,
 
-    /** One pass of metering over every running pod: tests call it instead of `startJobs`. */
-    meterOnce: meter.runOnce,
-
-    /** One pass over charges in flight: tests call it instead of `startJobs`. */
-    chargeTopUps: async () => job?.runOnce(),
-
-    /** One pass over open payouts, for the same. */
+    /** Runs one pass of the metering job. For tests, which do not start jobs. */
+    meterPods: metering.runOnce,
+    /** Runs one pass over charges in flight. For tests. */
+    chargeTopUps: async () => topUpJob?.runOnce(),
+    /** Runs one pass over open payouts. For tests. */
     payOut: async () => payoutJob?.runOnce(),
 
-    /** Removes what is kept for an account that is being deleted. */
-    async forget(tx: Db, accountId: string): Promise<void> {
-      await forgetNotificationSetting(tx, accountId);
-      await forgetLowBalance(tx, accountId);
-      await forgetAutoTopUp(tx, accountId);
-      await forgetTransferNotes(tx, accountId);
-      await forgetReferrals(tx, accountId);
+    /** Deletes settings and personal data of an account that is being removed. Records of money stay. */
+    async deleteAccountData(tx: Db, accountId: string): Promise<void> {
+      await deleteLowBalanceData(tx, accountId);
+      await deleteAutoTopUpData(tx, accountId);
+      await deleteTransferNotes(tx, accountId);
+      await deleteReferrals(tx, accountId);
     },
 
     startJobs(): { stop(): Promise<void> } {
-      meter.start();
-      job?.start();
+      metering.start();
+      topUpJob?.start();
       payoutJob?.start();
       return {
         async stop() {
-          await Promise.all([meter.stop(), job?.stop(), payoutJob?.stop()]);
+          await Promise.all([metering.stop(), topUpJob?.stop(), payoutJob?.stop()]);
         },
       };
     },

@@ -1,8 +1,8 @@
-/** Who calls: what authentication attaches to a request, and what routes demand (specification, Authentication). */
+/** Identities of callers, and the authentication rules of routes. */
 import type { FastifyRequest } from 'fastify';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 
-/** Where a rental came from (specification, Authentication 9). */
+/** Kinds of clients, stated in X-Source. */
 export const SOURCES = ['ui', 'cli', 'sdk', 'mcp', 'programmatic'] as const;
 export type Source = (typeof SOURCES)[number];
 
@@ -21,14 +21,15 @@ export type PortalIdentity = {
   hotkey: Hotkey;
   credential: { type: 'session'; sessionId: string } | { type: 'token'; tokenId: string };
 };
-/** `accountId`: of the account whose session speaks for it; null where the validator itself signed. */
+/** `accountId` is set if the request was made by a session of the validator's account; null if the validator signed it. */
 export type ValidatorIdentity = { kind: 'validator'; hotkey: Hotkey; accountId: string | null };
 export type Identity = UserIdentity | PortalIdentity | ValidatorIdentity;
 
 /**
- * What a route demands. `none` never answers 401, yet a valid credential is still attached and enriches;
- * `user` takes key or session; `session` takes a session only; `portal` a portal token; `validator` signed headers;
- * `validator-or-account` those, or a session of the validator's account; `weights` a signature over the body in Authorization, which whoever records the body verifies.
+ * Credential that a route requires. `none`: no credential, but a valid one is attached and may enrich the answer; `user`:
+ * API key or session; `session`: session only; `portal`: portal token; `validator`: signed headers;
+ * `validator-or-account`: signed headers or a session of the validator's account; `weights`: a signature over the body
+ * in Authorization, which the handler verifies.
  */
 export type AuthRule =
   | 'none'
@@ -41,7 +42,7 @@ export type AuthRule =
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Every route states one: a route without it is refused at registration. */
+    /** Required: routes without a rule are rejected at registration. */
     auth?: AuthRule;
   }
   interface FastifyRequest {
@@ -51,28 +52,29 @@ declare module 'fastify' {
 
 /** The account behind a `user` or `session` route. */
 export function userOf(request: FastifyRequest): UserIdentity {
-  if (request.identity?.kind !== 'user') throw new Error('the route demands no user');
+  if (request.identity?.kind !== 'user') throw new Error('the route does not require a user');
   return request.identity;
 }
 
-/** The account if there is one: for `none` routes that a credential enriches. */
+/** The account behind a `none` route, if the request has a valid credential. */
 export function userIfAny(request: FastifyRequest): UserIdentity | null {
   return request.identity?.kind === 'user' ? request.identity : null;
 }
 
 /** The provider behind a `portal` route. */
 export function providerOf(request: FastifyRequest): PortalIdentity {
-  if (request.identity?.kind !== 'portal') throw new Error('the route demands no provider');
+  if (request.identity?.kind !== 'portal') throw new Error('the route does not require a provider');
   return request.identity;
 }
 
 /** The validator behind a `validator` route. */
 export function validatorOf(request: FastifyRequest): ValidatorIdentity {
-  if (request.identity?.kind !== 'validator') throw new Error('the route demands no validator');
+  if (request.identity?.kind !== 'validator')
+    throw new Error('the route does not require a validator');
   return request.identity;
 }
 
-/** Who did something, as events record it (contract 5.2, event row). */
+/** Originator of an action, as recorded in events and in the ledger. */
 export type Actor = {
   auth: 'session' | 'api_key' | 'provider' | 'validator' | 'system';
   apiKeyId: string | null;
@@ -81,7 +83,6 @@ export type Actor = {
 
 export const SYSTEM_ACTOR: Actor = { auth: 'system', apiKeyId: null, requestId: null };
 
-/** The actor of the present request. */
 export function actorOf(request: FastifyRequest): Actor {
   const { identity, id: requestId } = request;
   switch (identity?.kind) {

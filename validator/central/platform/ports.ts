@@ -177,7 +177,7 @@ export type ChargeAnswer =
   | { state: 'declined'; externalId: string | null; reason: string };
 
 /** What became of a charge after its answer. */
-export type PaymentNews = {
+export type PaymentEvent = {
   externalId: string;
   /** The key of the charge, where the processor repeats it. */
   key: string | null;
@@ -207,9 +207,9 @@ export type Payments = {
   /** How a charge stands now. */
   lookUp(externalId: string): Promise<ChargeAnswer>;
   /** What a callback says, null when it is about nothing of ours; rejects with `unauthorized` for one that the processor did not sign. Absent: there are no callbacks. */
-  read?(callback: PaymentCallback): Promise<PaymentNews | null>;
+  read?(callback: PaymentCallback): Promise<PaymentEvent | null>;
   /** Hands over what no callback tells; what `hear` rejects comes again. */
-  poll?(hear: (news: PaymentNews) => Promise<void>): Promise<void>;
+  poll?(hear: (news: PaymentEvent) => Promise<void>): Promise<void>;
 };
 
 /** A payout; `key` makes a repeat of it the same payout, however late it comes. */

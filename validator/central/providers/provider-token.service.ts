@@ -5,7 +5,7 @@ import { ApiError } from '#shared/runtime/errors.ts';
 import { type Random, randomToken } from '#shared/runtime/random.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import { sha256Hex } from '#shared/signing/signed-request.ts';
-import { PROVIDER_TOKEN_PREFIX, type ProviderTokenCheck } from '../accounts/auth/provider-token.ts';
+import { PROVIDER_TOKEN_PREFIX, type ProviderTokenCheck } from '../accounts/auth/authenticate.ts';
 import type { Database } from '../platform/database/tables.ts';
 import { lockRow } from '../platform/database/transactions.ts';
 import type { PortalIdentity } from '../platform/identity.ts';

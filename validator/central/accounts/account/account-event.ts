@@ -1,11 +1,10 @@
-/** What happened to an account, in its own event log. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { recordEvent } from '../../delivery/events/event.service.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { Actor } from '../../platform/identity.ts';
 
-/** Appends an event of the type `account`; `detail` is one phrase for people, without addresses. */
+/** Records an event of type `account`. `detail` is a short phrase for people and must not contain addresses. */
 export function recordAccountEvent(
   tx: Db,
   deps: { clock: Clock; random: Random },

@@ -1,10 +1,12 @@
-/** Tokens that are mailed: single use, expiring, stored as hashes, bound to the address they were sent to. */
+/** Mailed tokens: single-use, expiring, stored as hashes and bound to the address to which they were sent. */
 
+import { createHmac } from 'node:crypto';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import { type Random, randomToken } from '#shared/runtime/random.ts';
 import { sha256Hex } from '#shared/signing/signed-request.ts';
 import type { Account, Db } from '../../platform/database/tables.ts';
+import { deriveKey } from '../auth/derived-key.ts';
 import {
   type AccountToken,
   deleteAccountTokens,
@@ -12,13 +14,12 @@ import {
   findAccountToken,
   insertAccountToken,
   type TokenPurpose,
-  takeAccountToken,
+  useAccountToken,
 } from './account-token.store.ts';
 
 const HOUR_MS = 3_600_000;
 const TOKEN_BYTES = 32;
 
-/** How long each is good for. */
 export const TOKEN_LIFETIMES_MS: Record<TokenPurpose, number> = {
   'verify-email': 24 * HOUR_MS,
   'reset-password': HOUR_MS,
@@ -33,7 +34,7 @@ export function createAccountTokens({ clock, random }: { clock: Clock; random: R
   }
 
   return {
-    /** A new token, to be mailed to the account's present address. */
+    /** Returns a new token to be mailed to the account's current address. */
     async issue(tx: Db, account: Account, purpose: TokenPurpose): Promise<string> {
       const nowMs = clock.now();
       const token = randomToken(random, TOKEN_BYTES);
@@ -48,30 +49,41 @@ export function createAccountTokens({ clock, random }: { clock: Clock; random: R
       return token;
     },
 
-    /** Throws `bad_request` for a token that could not be used now; uses nothing. */
+    /** Throws `bad_request` for an unusable token. Does not use it. */
     async requireLive(db: Db, purpose: TokenPurpose, token: string): Promise<void> {
       if (!isLive(await findAccountToken(db, purpose, sha256Hex(token)))) throw unusable();
     },
 
-    /** Uses a token: nobody else can. Throws `bad_request`. */
+    /** Uses a token, which cannot be used again. Throws `bad_request` if it is unusable. */
     async use(tx: Db, purpose: TokenPurpose, token: string): Promise<AccountToken> {
-      const taken = await takeAccountToken(tx, purpose, sha256Hex(token));
-      if (isLive(taken)) return taken;
+      const used = await useAccountToken(tx, purpose, sha256Hex(token));
+      if (isLive(used)) return used;
       throw unusable();
     },
 
-    /** After a change of password or address: what was mailed before opens nothing any more. */
+    /** Ends tokens that were mailed before a change of password or address. */
     endAll: (tx: Db, accountId: string, purposes: readonly TokenPurpose[] = ALL) =>
       deleteAccountTokens(tx, accountId, purposes),
 
-    /** Removes those that ran out. */
+    /** Deletes expired tokens. */
     sweep: (db: Db) => deleteExpiredTokens(db, clock.now()),
   };
 }
 
-/** The one refusal of a token that is no good. */
+/** Error for a token that is unknown, used or expired. */
 export function unusable(): ApiError {
   return new ApiError('bad_request', 'The token is unknown, used or expired', {
     hint: 'Ask for a new mail and use its token.',
   });
+}
+
+export type AddressHash = (text: string) => string;
+
+/**
+ * Returns a keyed hash (HMAC-SHA256, hex) of addresses and tokens for use in database keys: equal texts have equal
+ * hashes, but the text cannot be recovered without the deployment's secret.
+ */
+export function createAddressHash({ secret }: { secret: Uint8Array }): AddressHash {
+  const key = deriveKey(secret, 'email-hash');
+  return (text) => createHmac('sha256', key).update(text).digest('hex');
 }

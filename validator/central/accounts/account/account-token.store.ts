@@ -7,7 +7,6 @@ import type { Db } from '../../platform/database/tables.ts';
 export type AccountToken = Selectable<AccountTokensTable>;
 export type TokenPurpose = AccountToken['purpose'];
 
-/** Stores a token's hash. */
 export async function insertAccountToken(
   db: Db,
   row: Insertable<AccountTokensTable>,
@@ -15,7 +14,7 @@ export async function insertAccountToken(
   await db.insertInto('account_tokens').values(row).execute();
 }
 
-/** Looks without using it. */
+/** Does not use the token. */
 export function findAccountToken(
   db: Db,
   purpose: TokenPurpose,
@@ -29,8 +28,8 @@ export function findAccountToken(
     .executeTakeFirst();
 }
 
-/** Takes a token away: whoever gets it is the only one. */
-export function takeAccountToken(
+/** Deletes and returns a token, so that only one caller can use it. */
+export function useAccountToken(
   db: Db,
   purpose: TokenPurpose,
   hash: string,
@@ -43,7 +42,7 @@ export function takeAccountToken(
     .executeTakeFirst();
 }
 
-/** Ends every token of an account. */
+/** Deletes an account's tokens for these purposes. */
 export async function deleteAccountTokens(
   db: Db,
   accountId: string,
@@ -56,7 +55,6 @@ export async function deleteAccountTokens(
     .execute();
 }
 
-/** Removes what has run out. */
 export async function deleteExpiredTokens(db: Db, nowMs: number): Promise<void> {
   await db.deleteFrom('account_tokens').where('expires_at', '<=', nowMs).execute();
 }

@@ -1,7 +1,6 @@
-/** /users, and what is done to accounts below /auth (contract 9.2). */
+/** Routes of accounts: /users and, below /auth, sign-up and verification. */
 import type { HttpServer } from '#shared/http/server.ts';
 import { actorOf, userOf } from '../../platform/identity.ts';
-import type { AccountRemoval } from './account.removal.ts';
 import {
   ClientAddress,
   CreateUserDto,
@@ -22,7 +21,8 @@ import {
   VerifyEmailDto,
 } from './account.schemas.ts';
 import { type Accounts, normalEmail } from './account.service.ts';
-import type { AccountUpdate } from './account.update.ts';
+import type { AccountRemoval } from './account-removal.ts';
+import type { AccountUpdate } from './account-update.ts';
 import type { EmailVerification } from './email-verification.ts';
 import type { PasswordReset } from './password-reset.ts';
 import type { SetReferralPayout } from './referral-payout.ts';
@@ -38,7 +38,6 @@ export type AccountRoutesDeps = {
   setReferralPayout: SetReferralPayout;
 };
 
-/** Registers the account routes. */
 export function registerAccountRoutes(api: HttpServer, deps: AccountRoutesDeps): void {
   registerProfileRoutes(api, deps);
   registerMailedTokenRoutes(api, deps);
@@ -76,7 +75,6 @@ export function registerAccountRoutes(api: HttpServer, deps: AccountRoutesDeps):
   );
 }
 
-/** What an account's owner reads and changes. */
 function registerProfileRoutes(
   api: HttpServer,
   { accounts, update, remove, setReferralPayout }: AccountRoutesDeps,
@@ -119,12 +117,12 @@ function registerProfileRoutes(
   );
 }
 
-/** What a mail's reader does, without a credential. */
+/** Routes used from mails, without a credential. */
 function registerMailedTokenRoutes(
   api: HttpServer,
   { verification, reset }: AccountRoutesDeps,
 ): void {
-  // Each may send a mail or try a token: as dear as a log-in.
+  // Limited like a log-in: each request may send a mail or guess a token.
   const config = { auth: 'none', limit: 'login' } as const;
   const response = { 200: MessageResponse };
   api.post(

@@ -1,4 +1,4 @@
-/** Accounts on the wire (contract 9.2). */
+/** Wire schemas of accounts. */
 import { z } from 'zod';
 import { AccountProof } from '#shared/signing/account-proof.ts';
 import { TemplateResponse } from '../../market/templates/template.schemas.ts';
@@ -13,7 +13,7 @@ import {
   Uuid,
 } from '../../platform/wire.ts';
 
-/** What is offered for comparison is hashed, hence bounded. */
+/** Bounds the cost of hashing. */
 const MAX_PASSWORD_CHARS = 128;
 const MIN_PASSWORD_CHARS = 8;
 
@@ -21,7 +21,7 @@ const NewPassword = z.string().min(MIN_PASSWORD_CHARS).max(MAX_PASSWORD_CHARS);
 const GivenPassword = z.string().max(MAX_PASSWORD_CHARS);
 const AccountName = displayName(100);
 
-/** How somebody is paid for referrals (specification, Resources). */
+/** How an account is paid for referrals. */
 const ReferralPayoutMethod = z.enum(['balance', 'stripe_connect', 'crypto']);
 export type ReferralPayoutMethod = z.output<typeof ReferralPayoutMethod>;
 
@@ -84,7 +84,7 @@ export const SignUpResponse = z
   })
   .meta({ id: 'SignUpResponse' });
 
-/** A malformed address is answered as an unknown one: 401. */
+/** A malformed address gets the same 401 as an unknown one. */
 export const LoginUserDto = z
   .object({ email: z.string().max(MAX_EMAIL_CHARS), password: GivenPassword })
   .meta({ id: 'LoginUserDto' });
@@ -94,7 +94,7 @@ export const LoginResponse = z
   .object({ user: User, token: z.string(), expires_at: NaiveTime })
   .meta({ id: 'LoginResponse' });
 
-/** By where a rental comes from; null takes a default away. The service bounds the hours. */
+/** Default hours by source of the rental; null removes a default. The service checks the bounds. */
 const TerminationHours = z.partialRecord(z.enum(SOURCES), z.number().nullable());
 const WebAddress = z.url({ protocol: /^https?$/ }).max(2_048);
 
@@ -108,7 +108,7 @@ export const UpdateUserDto = z
     email: optional(EmailAddress),
     new_password: optional(NewPassword),
     current_password: optional(GivenPassword),
-    /** From then on the account's sessions speak for this validator (contract 11); null ends that. */
+    /** Links the account to a validator, on whose behalf its sessions may then act; null unlinks it. */
     validator_proof: AccountProof.nullish(),
     preference: optional(
       z.object({
@@ -120,7 +120,7 @@ export const UpdateUserDto = z
   .meta({ id: 'UpdateUserDto' });
 export type UpdateUserDto = z.output<typeof UpdateUserDto>;
 
-/** No chain's address or name is longer. */
+/** Long enough for the addresses of all common chains. */
 const CryptoAddress = z
   .string()
   .trim()

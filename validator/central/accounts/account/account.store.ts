@@ -1,11 +1,10 @@
-/** Queries of the accounts table. Deleted accounts stay as rows, for events and money, and are never found. */
-
+/** Queries of the accounts table. Deleted accounts remain as rows, for events and money, but are never found. */
 import type { Insertable, Updateable } from 'kysely';
 import { isUniqueViolation } from '../../../database/engine.ts';
 import type { AccountsTable } from '../../platform/database/tables/accounts.ts';
 import type { Account, Db } from '../../platform/database/tables.ts';
 
-/** Stores a new account; false if the address is taken. */
+/** Returns false if the address is taken. */
 export async function insertAccount(db: Db, row: Insertable<AccountsTable>): Promise<boolean> {
   const result = await db
     .insertInto('accounts')
@@ -15,7 +14,6 @@ export async function insertAccount(db: Db, row: Insertable<AccountsTable>): Pro
   return (result.numInsertedOrUpdatedRows ?? 0n) > 0n;
 }
 
-/** By normalised address. */
 export function findAccountByEmail(db: Db, emailNorm: string): Promise<Account | undefined> {
   return db
     .selectFrom('accounts')
@@ -25,7 +23,6 @@ export function findAccountByEmail(db: Db, emailNorm: string): Promise<Account |
     .executeTakeFirst();
 }
 
-/** The account that is linked to a chat user. */
 export function findAccountByChatUser(db: Db, chatUserId: string): Promise<Account | undefined> {
   return db
     .selectFrom('accounts')
@@ -34,7 +31,10 @@ export function findAccountByChatUser(db: Db, chatUserId: string): Promise<Accou
     .executeTakeFirst();
 }
 
-/** Changes an account; false if its new address or chat user is another's, after which the transaction can only be undone. */
+/**
+ * Updates an account. Returns false if its new address or chat user belongs to another account; after that the
+ * transaction can only be rolled back.
+ */
 export async function updateAccount(
   db: Db,
   id: string,
@@ -55,7 +55,7 @@ export async function updateAccount(
   }
 }
 
-/** Notes that `emailNorm` was proven; false unless it is the account's address and still unproven. */
+/** Marks an address as verified. Returns false unless it is the account's address and was not verified before. */
 export async function markEmailVerified(
   db: Db,
   id: string,

@@ -1,17 +1,21 @@
-/** Proving that an address is the account's own: a mailed token, and what verification brings (marketplace reference 1.16). */
+/** Verifies the address of an account by a mailed token, and grants the sign-up credit for it. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { Mails } from '../../delivery/mail/mail.service.ts';
 import { verificationMail } from '../../delivery/mail/mail-text.ts';
-import { grantSignupCredit } from '../../money/balance/balance.service.ts';
 import type { Account, Database, Db } from '../../platform/database/tables.ts';
 import { moneyTransaction } from '../../platform/database/transactions.ts';
 import { type Actor, SYSTEM_ACTOR } from '../../platform/identity.ts';
 import type { MessageResponse } from './account.schemas.ts';
 import { findAccountByEmail, markEmailVerified } from './account.store.ts';
 import { recordAccountEvent } from './account-event.ts';
-import { type AccountTokens, TOKEN_LIFETIMES_MS, unusable } from './account-token.service.ts';
-import type { AddressHash } from './address-hash.ts';
+import type { AccountPorts } from './account-ports.ts';
+import {
+  type AccountTokens,
+  type AddressHash,
+  TOKEN_LIFETIMES_MS,
+  unusable,
+} from './account-token.service.ts';
 
 const PURPOSE = 'verify-email';
 
@@ -23,7 +27,8 @@ export type EmailVerificationDeps = {
   tokens: AccountTokens;
   mails: Mails;
   addressHash: AddressHash;
-  /** Has waiting mails sent now. */
+  grantSignupCredit: AccountPorts['grantSignupCredit'];
+  /** Sends waiting mails now. */
   wakeMail(): void;
 };
 
@@ -33,7 +38,7 @@ export function createEmailVerification(deps: EmailVerificationDeps) {
   const { db, clock, random, options, tokens, mails, addressHash, wakeMail } = deps;
   const places = { consoleUrl: options.consoleUrl ?? null };
 
-  /** Mails a token to the account's present address; call `wakeMail` after the transaction. */
+  /** Mails a token to the account's current address. Call `wakeMail` after the transaction. */
   async function begin(tx: Db, account: Account): Promise<void> {
     const token = await tokens.issue(tx, account, PURPOSE);
     await mails.add(tx, {
@@ -46,9 +51,9 @@ export function createEmailVerification(deps: EmailVerificationDeps) {
     });
   }
 
-  /** Once per account and once per address; returns micro-dollars. */
+  /** Grants the sign-up credit once per account and once per address. Returns micro-dollars. */
   function grantCredit(tx: Db, accountId: string, emailNorm: string): Promise<number> {
-    return grantSignupCredit(tx, {
+    return deps.grantSignupCredit(tx, {
       accountId,
       addressHash: addressHash(emailNorm),
       amountUusd: options.signupCreditUusd,
@@ -56,7 +61,7 @@ export function createEmailVerification(deps: EmailVerificationDeps) {
     });
   }
 
-  /** With all that comes of it; false for an address that is not the account's, or verified already. */
+  /** Returns false if the address is not the account's or is verified already. */
   async function markVerified(tx: Db, id: string, emailNorm: string, actor: Actor) {
     if (!(await markEmailVerified(tx, id, emailNorm, clock.now()))) return false;
     await tokens.endAll(tx, id, [PURPOSE]);
@@ -69,7 +74,7 @@ export function createEmailVerification(deps: EmailVerificationDeps) {
     begin,
     grantCredit,
 
-    /** Answers alike whether or not there is such an account. */
+    /** Gives the same answer whether or not there is such an account. */
     async resend(emailNorm: string): Promise<MessageResponse> {
       await db.transaction().execute(async (tx) => {
         const account = await findAccountByEmail(tx, emailNorm);
@@ -80,7 +85,7 @@ export function createEmailVerification(deps: EmailVerificationDeps) {
       return { success: true, message };
     },
 
-    /** Takes the operator's word for an address. */
+    /** Marks an address as verified without a token, for the operator's accounts. No effect if it is already. */
     async accept(emailNorm: string): Promise<void> {
       await moneyTransaction({ db, clock, random }, async (tx) => {
         const account = await findAccountByEmail(tx, emailNorm);
@@ -88,7 +93,7 @@ export function createEmailVerification(deps: EmailVerificationDeps) {
       });
     },
 
-    /** Throws `bad_request`, also for the token of an address that the account has given up since. */
+    /** Throws `bad_request` for an unusable token, also if the account has another address by now. */
     async verify(token: string, actor: Actor): Promise<MessageResponse> {
       await moneyTransaction({ db, clock, random }, async (tx) => {
         const { account_id: id, email_norm: email } = await tokens.use(tx, PURPOSE, token);

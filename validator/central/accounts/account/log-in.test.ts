@@ -6,7 +6,7 @@ import {
 } from '../../../../test/fakes/scenes/central-fixture.ts';
 import { createPasswords } from '../auth/password.ts';
 import { createSessions } from '../auth/session.ts';
-import { createLogIn } from './log-in.ts';
+import { createLogIn } from './account.service.ts';
 
 let central: TestCentral;
 let account: TestAccount;

@@ -1,4 +1,4 @@
-/** A new password by a mailed token, good once and for an hour (contract 9.2). */
+/** Resets a password by a mailed token, which is single-use and expires after an hour. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { Mails } from '../../delivery/mail/mail.service.ts';
@@ -11,8 +11,12 @@ import type { Sessions } from '../auth/session.ts';
 import type { MessageResponse, ResetPasswordDto } from './account.schemas.ts';
 import { findAccountByEmail, updateAccount } from './account.store.ts';
 import { recordAccountEvent } from './account-event.ts';
-import { type AccountTokens, TOKEN_LIFETIMES_MS, unusable } from './account-token.service.ts';
-import type { AddressHash } from './address-hash.ts';
+import {
+  type AccountTokens,
+  type AddressHash,
+  TOKEN_LIFETIMES_MS,
+  unusable,
+} from './account-token.service.ts';
 
 const PURPOSE = 'reset-password';
 const NOTICE_USEFUL_MS = 7 * 24 * 60 * 60 * 1000;
@@ -49,7 +53,7 @@ export function createPasswordReset(deps: PasswordResetDeps) {
   }
 
   return {
-    /** Answers alike whether or not there is such an account. */
+    /** Gives the same answer whether or not there is such an account. */
     async request(emailNorm: string): Promise<MessageResponse> {
       await db.transaction().execute(async (tx) => {
         const account = await findAccountByEmail(tx, emailNorm);
@@ -60,9 +64,9 @@ export function createPasswordReset(deps: PasswordResetDeps) {
       return { success: true, message };
     },
 
-    /** Ends every session and every other token; API keys stay. Throws `bad_request`. */
+    /** Sets the password and ends all sessions and other reset tokens; API keys stay valid. Throws `bad_request`. */
     async reset(body: ResetPasswordDto, actor: Actor): Promise<MessageResponse> {
-      // Hashing is dear: nobody gets it for a guess.
+      // Checks the token first, so that guesses do not cost a password hash.
       await tokens.requireLive(db, PURPOSE, body.token);
       const passwordHash = await passwords.hash(body.new_password);
       await db.transaction().execute(async (tx) => {
@@ -82,7 +86,7 @@ export function createPasswordReset(deps: PasswordResetDeps) {
   };
 }
 
-/** Tells the owner of a changed password. */
+/** Mails the owner that the password has changed. */
 export function addPasswordNotice(
   tx: Db,
   mails: Mails,

@@ -1,4 +1,4 @@
-/** PUT /users/me/referral-payout-method: how an account is paid for those it brought (contract 9.2). */
+/** PUT /users/me/referral-payout-method: sets how an account is paid for referrals. */
 
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -19,7 +19,7 @@ export type ReferralPayoutDeps = {
 };
 export type SetReferralPayout = ReturnType<typeof createReferralPayout>;
 
-/** Returns the one function that changes the method. Throws `bad_request` for one that the account cannot be paid by. */
+/** Returns the function that sets the method. Throws `bad_request` for one that cannot be used. */
 export function createReferralPayout({ db, clock, random, accounts }: ReferralPayoutDeps) {
   return async (
     caller: UserIdentity,
@@ -40,7 +40,7 @@ export function createReferralPayout({ db, clock, random, accounts }: ReferralPa
 function changesOf(body: ReferralPayoutMethodUpdateDto): Partial<Account> {
   const { referral_payout_method: method, crypto_address, crypto_network } = body;
   if (method === 'stripe_connect') {
-    // Nobody can have completed it: the marketplace offers no onboarding.
+    // Always rejected: the marketplace offers no onboarding for it.
     throw new ApiError('bad_request', 'Payouts by stripe_connect need completed onboarding', {
       hint: 'Choose balance or crypto.',
     });
@@ -62,7 +62,7 @@ function changesOf(body: ReferralPayoutMethodUpdateDto): Partial<Account> {
   };
 }
 
-/** Where an account is paid, as it chose last; null for one that is gone, or that cannot be paid that way. */
+/** Returns where an account is paid; null if it is deleted or has no usable method. */
 export async function referralDestination(db: Db, accountId: string) {
   const account = await accountById(db, accountId);
   const method = account?.referral_payout_method;

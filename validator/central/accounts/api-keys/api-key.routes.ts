@@ -1,21 +1,20 @@
-/** /keys (contract 9.3). */
+/** Routes of API keys: /keys. */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
 import { userOf } from '../../platform/identity.ts';
 import { IdParams } from '../../platform/wire.ts';
 import {
+  API_KEY_SCOPES,
   ApiKey,
   ApiKeyRefusals,
   ApiKeyScopes,
   CreateApiKey,
   UpdateApiKey,
 } from './api-key.schemas.ts';
-import { API_KEY_SCOPES } from './api-key.scopes.ts';
 import type { ApiKeys } from './api-key.service.ts';
 
 const tags = ['API keys'];
 
-/** Registers /keys. */
 export function registerApiKeyRoutes(api: HttpServer, keys: ApiKeys): void {
   api.get(
     '/keys',

@@ -1,4 +1,4 @@
-/** API keys on the wire (contract 9.3). */
+/** Wire schemas of API keys, and the catalogue of scopes. */
 import { z } from 'zod';
 import { displayName, IsoTime, NaiveTime, optional, Usd } from '../../platform/wire.ts';
 
@@ -10,7 +10,7 @@ export const ApiKey = z
     user_id: z.uuid(),
     name: z.string(),
     masked_key: z.string(),
-    /** In full, for session callers; null for keys and where retrieval is switched off. */
+    /** The full key, for callers with a session; null for callers with a key, and if retrieval is disabled. */
     key: z.string().nullable(),
     /** False once deactivated or expired. */
     is_active: z.boolean(),
@@ -36,7 +36,7 @@ export const CreateApiKey = z
   .meta({ id: 'CreateApiKey' });
 export type CreateApiKey = z.output<typeof CreateApiKey>;
 
-/** `expires_at` null means never. */
+/** `expires_at` null: never. */
 export const UpdateApiKey = z
   .object({
     name: optional(KeyName),
@@ -81,3 +81,44 @@ export const ApiKeyRefusals = z
     ),
   })
   .meta({ id: 'ApiKeyRefusals' });
+
+/** Catalogue of scopes. Scopes are not enforced yet: every key has all rights. */
+export const API_KEY_SCOPES: z.output<typeof ApiKeyScopes> = {
+  available: false,
+  scopes: [
+    {
+      scope: 'read',
+      title: 'Read',
+      description: 'Read everything of the account but secrets.',
+      can: ['list nodes, pods, templates and keys', 'read logs, metrics and events'],
+      route_families: ['/executors', '/pods', '/templates', '/ssh-keys', '/users/me'],
+      default: true,
+    },
+    {
+      scope: 'rent',
+      title: 'Rent',
+      description: 'Rent nodes and end what was rented.',
+      can: ['rent a node', 'reboot, edit and delete pods'],
+      route_families: ['/executors', '/pods'],
+      default: true,
+    },
+    {
+      scope: 'manage',
+      title: 'Manage',
+      description: 'Change templates, SSH keys and settings.',
+      can: ['create, change and delete templates and SSH keys', 'change preferences'],
+      route_families: ['/templates', '/ssh-keys', '/users/me'],
+      default: true,
+    },
+    {
+      scope: 'billing',
+      title: 'Billing',
+      description: 'Move money.',
+      can: ['transfer credits', 'configure auto top-up'],
+      route_families: ['/users/me/transfer-credits', '/users/me/auto-top-up'],
+      default: true,
+    },
+  ],
+  pod_visibility: [{ value: 'account', description: 'Every pod of the account' }],
+  money_routes: ['/executors/{executor_uuid}/rent'],
+};

@@ -1,12 +1,11 @@
-/** API keys: made and changed by a signed-in owner, recognised on every request (specification, Authentication). */
-
+/** API keys: managed by their owner with a session, checked on every request. */
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { ApiKey, Database, Db } from '../../platform/database/tables.ts';
 import { lockRow } from '../../platform/database/transactions.ts';
 import type { UserIdentity } from '../../platform/identity.ts';
-import { holdAccount } from '../auth/account-access.ts';
+import { lockAccount } from '../auth/account-access.ts';
 import { API_KEY_PREFIX, type ApiKeySecrets, apiKeyHash } from '../auth/api-key-secret.ts';
 import type { ApiKeyResponse, CreateApiKey, UpdateApiKey } from './api-key.schemas.ts';
 import {
@@ -33,11 +32,10 @@ export type ApiKeysDeps = {
   clock: Clock;
   random: Random;
   secrets: ApiKeySecrets;
-  /** False: a full key is shown once, when it is made. */
+  /** False: the full key is shown only when it is created. */
   retrievable: boolean;
 };
 
-/** Rules of API keys. */
 export function createApiKeys({ db, clock, random, secrets, retrievable }: ApiKeysDeps) {
   function isActive(row: ApiKey): boolean {
     return row.is_active === 1 && (row.expires_at === null || clock.now() < row.expires_at);
@@ -67,10 +65,10 @@ export function createApiKeys({ db, clock, random, secrets, retrievable }: ApiKe
     };
   }
 
-  /** A key never learns keys, not even itself (contract 9.3). */
+  /** Only sessions may read keys; a caller with an API key gets null even for that key. */
   function fullKey(row: ApiKey, caller: UserIdentity): string | null {
-    const shown = caller.credential.type === 'session' && row.key_sealed !== '';
-    return shown && retrievable ? secrets.open(row.key_sealed, row.key_hash) : null;
+    const isVisible = caller.credential.type === 'session' && row.key_sealed !== '';
+    return isVisible && retrievable ? secrets.open(row.key_sealed, row.key_hash) : null;
   }
 
   async function ownKey(handle: Db, caller: UserIdentity, id: string): Promise<ApiKey> {
@@ -87,7 +85,7 @@ export function createApiKeys({ db, clock, random, secrets, retrievable }: ApiKe
     return toResponse(row, fullKey(row, caller), pods.get(row.id) ?? 0);
   }
 
-  /** Stores a new key inside the caller's transaction and returns it with its full text. */
+  /** Adds a key in the caller's transaction and returns it with its full text. */
   async function add(tx: Db, accountId: string, { name, expires_at }: CreateApiKey) {
     const { key, prefix, suffix, hash, sealed } = secrets.create();
     const nowMs = clock.now();
@@ -113,10 +111,10 @@ export function createApiKeys({ db, clock, random, secrets, retrievable }: ApiKe
   return {
     add,
 
-    /** The key's row, for authentication. Throws `unauthorized` or `api_key_inactive`. */
+    /** Authenticates a key. Throws `unauthorized` or `api_key_inactive`. */
     async recognise(key: string): Promise<ApiKey> {
-      const shaped = key.startsWith(API_KEY_PREFIX) && key.length <= MAX_KEY_CHARS;
-      const row = shaped ? await findApiKeyByHash(db, apiKeyHash(key)) : undefined;
+      const isWellFormed = key.startsWith(API_KEY_PREFIX) && key.length <= MAX_KEY_CHARS;
+      const row = isWellFormed ? await findApiKeyByHash(db, apiKeyHash(key)) : undefined;
       if (row === undefined) throw new ApiError('unauthorized', 'API key not found');
       if (!isActive(row)) throw new ApiError('api_key_inactive', 'API key is inactive');
       const nowMs = clock.now();
@@ -127,8 +125,8 @@ export function createApiKeys({ db, clock, random, secrets, retrievable }: ApiKe
       return row;
     },
 
-    /** Those of these ids that would still be recognised. */
-    standing: (ids: readonly string[]) => listActiveKeyIds(db, ids, clock.now()),
+    /** Returns the ids of keys that are still active. */
+    listActive: (ids: readonly string[]) => listActiveKeyIds(db, ids, clock.now()),
 
     async list(caller: UserIdentity): Promise<ApiKeyResponse[]> {
       const rows = await listApiKeys(db, caller.accountId);
@@ -142,10 +140,10 @@ export function createApiKeys({ db, clock, random, secrets, retrievable }: ApiKe
 
     async create(caller: UserIdentity, body: CreateApiKey): Promise<ApiKeyResponse> {
       if (body.expires_at !== undefined && body.expires_at <= clock.now()) {
-        throw new ApiError('bad_request', 'expires_at lies in the past');
+        throw new ApiError('bad_request', 'expires_at is in the past');
       }
       return db.transaction().execute(async (tx) => {
-        await holdAccount(tx, caller);
+        await lockAccount(tx, caller);
         const present = await listApiKeys(tx, caller.accountId);
         if (present.length >= MAX_KEYS_PER_ACCOUNT) {
           throw new ApiError(
@@ -179,7 +177,7 @@ export function createApiKeys({ db, clock, random, secrets, retrievable }: ApiKe
       return shown(changed, caller);
     },
 
-    /** From now on requests with it get 401. Its sealed text is wiped. */
+    /** Deletes a key and wipes its sealed text. Requests with it get 401 from then on. */
     async remove(caller: UserIdentity, id: string): Promise<ApiKeyResponse> {
       const row = await ownKey(db, caller, id);
       const nowMs = clock.now();
@@ -195,10 +193,10 @@ export function createApiKeys({ db, clock, random, secrets, retrievable }: ApiKe
       return shown({ ...row, ...changes }, caller);
     },
 
-    /** Ends every key of an account that is being deleted. */
+    /** Deletes every key of an account that is being removed. */
     removeAll: (tx: Db, accountId: string) => deleteApiKeysOf(tx, accountId, clock.now()),
 
-    /** Budgets are not enforced in this version, so nothing was ever refused. */
+    /** Always empty, because budgets are not enforced. */
     async refusals(caller: UserIdentity, id: string): Promise<{ refusals: [] }> {
       await ownKey(db, caller, id);
       return { refusals: [] };

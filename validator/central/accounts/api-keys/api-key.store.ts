@@ -1,11 +1,9 @@
-/** Queries of the api_keys table. Deleted keys stay as rows, for events that name them, and are never found. */
-
+/** Queries of the api_keys table. Deleted keys remain as rows, for events that name them, but are never found. */
 import type { Insertable, Updateable } from 'kysely';
 import { prepared, type Slots } from '../../platform/database/prepared.ts';
 import type { ApiKeysTable } from '../../platform/database/tables/accounts.ts';
 import type { ApiKey, Db } from '../../platform/database/tables.ts';
 
-/** Stores a new key. */
 export async function insertApiKey(db: Db, row: Insertable<ApiKeysTable>): Promise<void> {
   await db.insertInto('api_keys').values(row).execute();
 }
@@ -18,12 +16,12 @@ const byHash = prepared((db, { hash }: Slots<{ hash: string }>) =>
     .where('deleted_at', 'is', null),
 );
 
-/** By the hash of its text, of whatever account. */
+/** Finds a key of any account by its hash. */
 export async function findApiKeyByHash(db: Db, hash: string): Promise<ApiKey | undefined> {
   return (await byHash(db, { hash })).rows[0];
 }
 
-/** By id, of whatever account. */
+/** Finds a key of any account. */
 export function findApiKey(db: Db, id: string): Promise<ApiKey | undefined> {
   return db
     .selectFrom('api_keys')
@@ -33,7 +31,7 @@ export function findApiKey(db: Db, id: string): Promise<ApiKey | undefined> {
     .executeTakeFirst();
 }
 
-/** Those of these ids that are active now, of whatever accounts. */
+/** Returns the ids of keys that are active, of any account. */
 export async function listActiveKeyIds(
   db: Db,
   ids: readonly string[],
@@ -63,7 +61,7 @@ export function listApiKeys(db: Db, accountId: string): Promise<ApiKey[]> {
     .execute();
 }
 
-/** Changes a key; false if it is gone by now. */
+/** Returns false if the key was deleted meanwhile. */
 export async function updateApiKey(
   db: Db,
   id: string,
@@ -78,7 +76,7 @@ export async function updateApiKey(
   return result.numUpdatedRows > 0n;
 }
 
-/** Notes a use, unless one was noted after `beforeMs`: many requests make one write. */
+/** Records a use unless one was recorded after `beforeMs`, so that many requests cause one write. */
 export async function touchApiKey(
   db: Db,
   id: string,
@@ -95,7 +93,7 @@ export async function touchApiKey(
     .execute();
 }
 
-/** Pods that each key of the account rented and that are still there. */
+/** Counts the live pods that each key of the account rented. */
 export async function countPodsByKey(db: Db, accountId: string): Promise<Map<string, number>> {
   const rows = await db
     .selectFrom('pods')
@@ -109,7 +107,7 @@ export async function countPodsByKey(db: Db, accountId: string): Promise<Map<str
   return new Map(rows.map((row) => [row.created_by_api_key_id ?? '', Number(row.count)]));
 }
 
-/** Deletes every key of an account, and what could be read of them. */
+/** Deletes every key of an account and wipes the sealed texts. */
 export async function deleteApiKeysOf(db: Db, accountId: string, nowMs: number): Promise<void> {
   await db
     .updateTable('api_keys')

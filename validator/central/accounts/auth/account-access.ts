@@ -1,32 +1,37 @@
-/** The account that a request is of, or that something is done for: it may have been deleted meanwhile. */
+/** Looks up and locks accounts by id. Deleted accounts are never found. */
 import { ApiError } from '#shared/runtime/errors.ts';
+import { prepared, type Slots } from '../../platform/database/prepared.ts';
 import type { Account, Db } from '../../platform/database/tables.ts';
 import { lockRow } from '../../platform/database/transactions.ts';
 import type { UserIdentity } from '../../platform/identity.ts';
-import { findAccount } from './account-access.store.ts';
 
 type Caller = Pick<UserIdentity, 'accountId'>;
 
-/** The account with this id; undefined for one that is gone. */
-export const accountById = findAccount;
+const byId = prepared((db, { id }: Slots<{ id: string }>) =>
+  db.selectFrom('accounts').selectAll().where('id', '=', id).where('deleted_at', 'is', null),
+);
 
-/** Where mails to the account go; null for one that is gone. */
-export async function addressOf(db: Db, accountId: string): Promise<string | null> {
-  return (await findAccount(db, accountId))?.email ?? null;
+export async function accountById(db: Db, id: string): Promise<Account | undefined> {
+  return (await byId(db, { id })).rows[0];
 }
 
-/** The caller's row. Throws `unauthorized` for an account that was deleted while the request was under way. */
+/** Returns the account's mail address; null if the account is deleted. */
+export async function addressOf(db: Db, accountId: string): Promise<string | null> {
+  return (await accountById(db, accountId))?.email ?? null;
+}
+
+/** Returns the caller's row. Throws `unauthorized` if the account was deleted during the request. */
 export async function accountOf(db: Db, caller: Caller): Promise<Account> {
-  const account = await findAccount(db, caller.accountId);
+  const account = await accountById(db, caller.accountId);
   if (account === undefined) throw new ApiError('unauthorized', 'This account is deleted');
   return account;
 }
 
 /**
- * The same, held until the transaction ends: for everything that is written for an account, so that its deletion leaves
- * nothing of it behind.
+ * The same, locked until the transaction ends. Required before a row is written for an account, so that deleting the
+ * account at the same time leaves no such row behind.
  */
-export async function holdAccount(tx: Db, caller: Caller): Promise<Account> {
+export async function lockAccount(tx: Db, caller: Caller): Promise<Account> {
   await lockRow(tx, 'accounts', caller.accountId);
   return accountOf(tx, caller);
 }

@@ -1,4 +1,4 @@
-/** API keys: making, recognising by hash, keeping sealed so that the owner can read them again (contract 12.8). */
+/** Creates API keys, hashes them for lookup and seals them so that the owner can read them again. */
 import { hash } from 'node:crypto';
 import { type Random, randomToken } from '#shared/runtime/random.ts';
 import { createSealing } from '#shared/signing/sealing.ts';
@@ -20,7 +20,7 @@ const SHOWN_LAST = 5;
 
 export type ApiKeySecrets = ReturnType<typeof createApiKeySecrets>;
 
-/** `secret` is the deployment's; without it sealed keys stay closed. */
+/** `secret` is the deployment's secret; sealed keys can only be opened with it. */
 export function createApiKeySecrets(deps: { random: Random; secret: Uint8Array }) {
   const { random } = deps;
   const sealing = createSealing({ key: deriveKey(deps.secret, 'api-key-sealing'), random });
@@ -34,19 +34,19 @@ export function createApiKeySecrets(deps: { random: Random; secret: Uint8Array }
         prefix: key.slice(0, SHOWN_FIRST),
         suffix: key.slice(-SHOWN_LAST),
         hash,
-        // A sealed key moved to another row does not open there.
+        // Bound to the hash, so that a sealed key copied to another row does not open.
         sealed: sealing.seal(key, hash),
       };
     },
 
-    /** The key itself. Throws when it was sealed under another secret or for another row. */
+    /** Returns the key. Throws if it was sealed with another secret or for another row. */
     open: (sealed: string, hash: string): string => sealing.open(sealed, hash),
   };
 }
 
 /**
- * What a key is looked up by. Plain SHA-256 is enough for 256 random bits, and an index over hashes leaks
- * no timing that would help to guess a key.
+ * Hash by which a key is looked up. Plain SHA-256 suffices for 256 random bits, and an index over hashes leaks no timing
+ * that would help to guess a key.
  */
 export function apiKeyHash(key: string): string {
   return hash('sha256', key);

@@ -79,7 +79,7 @@ afterEach(async () => {
 });
 
 it('refuses a route that does not say whom it admits', () => {
-  expect(() => server.get('/forgotten', async () => ({}))).toThrow(/GET \/forgotten states no/);
+  expect(() => server.get('/forgotten', async () => ({}))).toThrow(/GET \/forgotten has no config/);
 });
 
 it('tells a handler who calls, by what, from where and with which client', async () => {

@@ -1,4 +1,4 @@
-/** Authentication of every route by its `config.auth`, before bodies are read and resources looked up. */
+/** Authenticates every request by its route's `config.auth`, before the body is read or a resource is looked up. */
 import type { FastifyRequest } from 'fastify';
 import type { HttpServer } from '#shared/http/server.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -11,12 +11,11 @@ import type {
   UserIdentity,
   ValidatorIdentity,
 } from '../../platform/identity.ts';
-import { PROVIDER_TOKEN_PREFIX, type ProviderTokenCheck } from './provider-token.ts';
 import { findProviderHotkey } from './session.store.ts';
 import type { Sessions } from './session.ts';
 import type { StreamTickets } from './stream-ticket.ts';
 import { bearerToken, type UserCredentials } from './user-credentials.ts';
-import { refuseForeignPath, type ValidatorSignatures } from './validator-signature.ts';
+import { requireOwnPath, type ValidatorSignatures } from './validator-signature.ts';
 
 export type AuthenticationDeps = {
   db: Database;
@@ -25,26 +24,35 @@ export type AuthenticationDeps = {
   validators: ValidatorSignatures;
   tickets: StreamTickets;
   providerTokens: { check(token: string): Promise<ProviderTokenCheck> };
-  /** The validator that an account speaks for; null where it speaks for none. */
+  /** Returns the validator linked to an account; null if there is none. */
   validatorOf(accountId: string): Promise<Hotkey | null>;
 };
 
-/** Clients map 419 to "expired, log in again" and 401 to "invalid" (contract 10). */
+/** Prefix of provider tokens. Session tokens are JWTs and begin otherwise. */
+export const PROVIDER_TOKEN_PREFIX = 'lpk_';
+
+/** Result of checking a provider token; the providers module issues and stores these tokens. */
+export type ProviderTokenCheck =
+  | { state: 'valid'; tokenId: string; providerId: string; hotkey: Hotkey }
+  | { state: 'expired' }
+  | { state: 'invalid' };
+
+/** Portal clients treat 419 as "expired, log in again" and 401 as "invalid". */
 const PORTAL_TOKEN_EXPIRED = 419;
 const PORTAL_HINT =
   'Log in at /portal/auth/login-flexible and send Authorization: Bearer with the token.';
 
-/** Guards every route registered afterwards; one that states no rule is refused at registration. */
+/** Guards every route registered afterwards. Throws for a route without `config.auth`. */
 export function installAuthentication(server: HttpServer, deps: AuthenticationDeps): void {
   server.decorateRequest('identity', null);
   server.addHook('onRoute', (route) => {
     if (route.config?.auth === undefined) {
-      throw new Error(`${String(route.method)} ${route.url} states no config.auth`);
+      throw new Error(`${String(route.method)} ${route.url} has no config.auth`);
     }
   });
   server.addHook('onRequest', async (request) => {
     const rule = request.routeOptions.config.auth;
-    // Only the 404 and 405 handler has none: what is not there needs no credential.
+    // Only the 404 and 405 handler has no rule.
     if (rule !== undefined) request.identity = await identify(request, rule, deps);
   });
 }
@@ -74,13 +82,13 @@ function identify(
   }
 }
 
-/** A ticket stands for the headers of the request that asked for it. */
+/** A ticket replaces the headers of the request that obtained it. */
 async function byHeadersOrTicket(request: FastifyRequest, deps: AuthenticationDeps) {
   const headers = (await deps.tickets.redeem(request)) ?? request.headers;
   return deps.users.identify({ headers });
 }
 
-/** Only refusals count as "no credential": a failing database is still an error. */
+/** Treats invalid credentials as absent. Other errors, such as a failing database, still reject. */
 async function userIfValid(request: FastifyRequest, deps: AuthenticationDeps) {
   try {
     return await deps.users.identify(request);
@@ -101,7 +109,7 @@ async function sessionOnly(
   });
 }
 
-/** Whoever is logged in to the account that a validator's hotkey has signed for (contract 11). */
+/** Accepts a session of an account that a validator's hotkey has signed for. */
 async function validatorOfAccount(
   request: FastifyRequest,
   deps: AuthenticationDeps,
@@ -113,11 +121,11 @@ async function validatorOfAccount(
       hint: 'Prove one with PUT /users/me.',
     });
   }
-  refuseForeignPath(request, hotkey);
+  requireOwnPath(request, hotkey);
   return { kind: 'validator', hotkey, accountId };
 }
 
-/** A token of a session, or one of the provider's own (`lpk_…`). */
+/** Accepts a session token or a provider token (`lpk_…`). */
 async function portal(request: FastifyRequest, deps: AuthenticationDeps): Promise<PortalIdentity> {
   const token = bearerToken(request);
   if (token === null) {

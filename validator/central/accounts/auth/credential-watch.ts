@@ -1,6 +1,6 @@
 /**
- * Whether the credentials that streams were opened with still stand: one look at the database for all streams
- * of this process, however many they are. A word from who ended one would be quicker, but words can be lost.
+ * Ends streams whose credential is revoked or expired. Polls the database with one query for all streams of this
+ * process; notifications would be faster but can be lost.
  */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
@@ -12,7 +12,7 @@ type Credential = UserIdentity['credential'];
 
 export type CredentialWatch = ReturnType<typeof createCredentialWatch>;
 
-/** Streams end within five seconds (marketplace reference 1.4): a pause, the look, and some to spare. */
+/** Streams must end within five seconds of a revocation: the pause, the query, and a margin. */
 const PAUSE_MS = 4_000;
 
 export function createCredentialWatch(deps: {
@@ -20,49 +20,48 @@ export function createCredentialWatch(deps: {
   clock: Clock;
   log: Log;
   sessions: Sessions;
-  /** Those of these ids that would still be recognised. */
-  apiKeys: { standing(ids: readonly string[]): Promise<string[]> };
+  apiKeys: { listActive(ids: readonly string[]): Promise<string[]> };
   stopping: AbortSignal;
 }) {
   const { db, clock, log, sessions, apiKeys, stopping } = deps;
   const watched = new Map<AbortController, Credential>();
-  let isLooking = false;
+  let isPolling = false;
 
-  async function look(): Promise<void> {
-    const asked = [...watched];
+  async function check(): Promise<void> {
+    const streams = [...watched];
     const idsOf = (type: Credential['type']) => {
-      const ids = asked.filter(([, it]) => it.type === type).map(([, it]) => idOf(it));
+      const ids = streams.filter(([, it]) => it.type === type).map(([, it]) => idOf(it));
       return [...new Set(ids)];
     };
-    const standing = new Set([
-      ...(await apiKeys.standing(idsOf('api_key'))),
-      ...(await sessions.standing(db, idsOf('session'))),
+    const live = new Set([
+      ...(await apiKeys.listActive(idsOf('api_key'))),
+      ...(await sessions.listLive(db, idsOf('session'))),
     ]);
-    for (const [stream, credential] of asked) if (!standing.has(idOf(credential))) stream.abort();
+    for (const [stream, credential] of streams) if (!live.has(idOf(credential))) stream.abort();
   }
 
-  /** As long as anything is watched. */
-  async function lookAlways(): Promise<void> {
-    isLooking = true;
+  /** Runs while any stream is watched. */
+  async function poll(): Promise<void> {
+    isPolling = true;
     for (;;) {
       await clock.sleep(PAUSE_MS, stopping).catch(() => undefined);
       if (watched.size === 0 || stopping.aborted) break;
-      // A failing database is no revocation.
-      await look().catch((error: unknown) => {
-        log.warn({ err: error }, 'the credentials of streams were not looked at');
+      // A database error does not revoke credentials.
+      await check().catch((error: unknown) => {
+        log.warn({ err: error }, 'checking the credentials of streams failed');
       });
     }
-    isLooking = false;
+    isPolling = false;
   }
 
   return {
-    /** Aborts when the credential is revoked or runs out; watched until `over` aborts. */
+    /** Returns a signal that aborts when the credential is revoked or expires. Watches until `over` aborts. */
     revoked(credential: Credential, over: AbortSignal): AbortSignal {
       const stream = new AbortController();
       if (over.aborted) return stream.signal;
       watched.set(stream, credential);
       over.addEventListener('abort', () => watched.delete(stream), { once: true });
-      if (!isLooking) void lookAlways();
+      if (!isPolling) void poll();
       return stream.signal;
     },
   };

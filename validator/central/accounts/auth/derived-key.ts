@@ -1,7 +1,7 @@
-/** One key per purpose out of the deployment's secret, so that a leak of one tells nothing of the others. */
+/** Derives one key per purpose from the deployment's secret, so that leaking one key does not expose the others. */
 import { hkdfSync } from 'node:crypto';
 
-/** What keys are derived for; a purpose's text never changes, or everything made with it is lost. */
+/** Never rename a purpose: data sealed with its key would be lost. */
 export type KeyPurpose =
   | 'session-token'
   | 'api-key-sealing'
@@ -20,8 +20,9 @@ export type KeyPurpose =
 
 const KEY_BYTES = 32;
 
-/** 32 bytes, the same for the same secret and purpose. */
+/** Returns 32 bytes (HKDF-SHA256). Throws RangeError if the secret has fewer than 32. */
 export function deriveKey(secret: Uint8Array, purpose: KeyPurpose): Uint8Array {
-  if (secret.length < KEY_BYTES) throw new RangeError(`the secret has at least ${KEY_BYTES} bytes`);
+  if (secret.length < KEY_BYTES)
+    throw new RangeError(`the secret must have at least ${KEY_BYTES} bytes`);
   return new Uint8Array(hkdfSync('sha256', secret, '', `podwright/${purpose}`, KEY_BYTES));
 }

@@ -1,39 +1,39 @@
-/** Passwords: argon2id, encoded as PHC strings, at a bounded rate (marketplace reference 1.16). */
+/** Hashes passwords with argon2id, encoded as PHC strings, with bounded concurrency. */
 import { argon2, timingSafeEqual } from 'node:crypto';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 
 const SALT_BYTES = 16;
 const HASH_BYTES = 32;
-/** Each hashing takes 19 MiB and a thread: more at once would starve the rest of the process. */
+/** Each hashing takes 19 MiB and a thread. More at once would starve the rest of the process. */
 const MAX_AT_ONCE = 2;
 const MAX_WAITING = 100;
 
-/** What one hashing costs: memory in KiB, passes over it, lanes. */
+/** Argon2 parameters: memory in KiB, passes, lanes. */
 export type PasswordCost = { memory: number; passes: number; parallelism: number };
 
-const PRESENT_COST: PasswordCost = { memory: 19_456, passes: 2, parallelism: 1 };
+const DEFAULT_COST: PasswordCost = { memory: 19_456, passes: 2, parallelism: 1 };
 const PHC = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/;
 
 export type Passwords = ReturnType<typeof createPasswords>;
 
-/** Both functions refuse with `rate_limited` when too many hashings wait. `cost` is that of new hashes. */
+/** Both functions reject with `rate_limited` if too many hashings wait. `cost` applies to new hashes. */
 export function createPasswords(deps: { random: Random; cost?: PasswordCost | undefined }) {
-  const { random, cost = PRESENT_COST } = deps;
-  const slots = createSlots();
-  /** What a log-in to an unknown address is held against, so that it takes as long as any other. */
-  const nobody = encode(cost, random.bytes(SALT_BYTES), random.bytes(HASH_BYTES));
+  const { random, cost = DEFAULT_COST } = deps;
+  const limit = createConcurrencyLimit();
+  /** Compared in log-ins to unknown addresses, so that they take as long as any other. */
+  const dummyHash = encode(cost, random.bytes(SALT_BYTES), random.bytes(HASH_BYTES));
 
   return {
     async hash(password: string): Promise<string> {
       const salt = random.bytes(SALT_BYTES);
-      return encode(cost, salt, await slots.run(() => derive(password, salt, cost)));
+      return encode(cost, salt, await limit.run(() => derive(password, salt, cost)));
     },
 
-    /** `stored` null (no such account) takes as long as any other and is never true. */
+    /** `stored` null means no such account: takes as long as any comparison and returns false. */
     async matches(password: string, stored: string | null): Promise<boolean> {
-      const { parameters, salt, hash } = decode(stored ?? nobody);
-      const derived = await slots.run(() => derive(password, salt, parameters));
+      const { parameters, salt, hash } = decode(stored ?? dummyHash);
+      const derived = await limit.run(() => derive(password, salt, parameters));
       return timingSafeEqual(derived, hash) && stored !== null;
     },
   };
@@ -69,12 +69,12 @@ function decode(phc: string): { parameters: PasswordCost; salt: Uint8Array; hash
   };
 }
 
-/** At most MAX_AT_ONCE run, at most MAX_WAITING wait in turn, the next is refused. */
-function createSlots() {
+/** Runs MAX_AT_ONCE at a time and queues MAX_WAITING; rejects further calls. */
+function createConcurrencyLimit() {
   const waiting: (() => void)[] = [];
   let running = 0;
 
-  async function take(): Promise<void> {
+  async function acquire(): Promise<void> {
     if (running < MAX_AT_ONCE) {
       running += 1;
       return;
@@ -87,7 +87,7 @@ function createSlots() {
     await new Promise<void>((resolve) => waiting.push(resolve));
   }
 
-  /** A slot passes straight to the next in line: `running` stays. */
+  /** Passes the slot directly to the next waiter, so `running` stays the same. */
   function release(): void {
     const next = waiting.shift();
     if (next === undefined) running -= 1;
@@ -96,7 +96,7 @@ function createSlots() {
 
   return {
     async run<T>(work: () => Promise<T>): Promise<T> {
-      await take();
+      await acquire();
       try {
         return await work();
       } finally {

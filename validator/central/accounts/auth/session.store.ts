@@ -8,7 +8,6 @@ import type { Db } from '../../platform/database/tables.ts';
 export type Session = Selectable<SessionsTable>;
 export type SessionSubject = Pick<Session, 'kind' | 'subject_id'>;
 
-/** Stores a new session. */
 export async function insertSession(db: Db, session: Session): Promise<void> {
   await db.insertInto('sessions').values(session).execute();
 }
@@ -17,12 +16,12 @@ const byId = prepared((db, { id }: Slots<{ id: string }>) =>
   db.selectFrom('sessions').selectAll().where('id', '=', id),
 );
 
-/** The session, revoked ones included. */
+/** Includes revoked sessions. */
 export async function findSession(db: Db, id: string): Promise<Session | undefined> {
   return (await byId(db, { id })).rows[0];
 }
 
-/** Those of these ids that are neither revoked nor expired. */
+/** Returns the ids that are neither revoked nor expired. */
 export async function listLiveSessionIds(
   db: Db,
   ids: readonly string[],
@@ -39,7 +38,7 @@ export async function listLiveSessionIds(
   return rows.map(({ id }) => id);
 }
 
-/** Revokes one session; a second time changes nothing. */
+/** Revoking a session again has no effect. */
 export async function revokeSession(db: Db, id: string, nowMs: number): Promise<void> {
   await db
     .updateTable('sessions')
@@ -49,7 +48,7 @@ export async function revokeSession(db: Db, id: string, nowMs: number): Promise<
     .execute();
 }
 
-/** Revokes every session of a subject but `exceptId`. */
+/** Revokes every session of a subject except `exceptId`. */
 export async function revokeSessions(
   db: Db,
   subject: SessionSubject,
@@ -66,12 +65,10 @@ export async function revokeSessions(
     .execute();
 }
 
-/** Removes sessions that ran out: nobody gets in by one anyway. */
 export async function deleteExpiredSessions(db: Db, nowMs: number): Promise<void> {
   await db.deleteFrom('sessions').where('expires_at', '<=', nowMs).execute();
 }
 
-/** The hotkey of a provider: what a portal session stands for. */
 export async function findProviderHotkey(db: Db, providerId: string): Promise<string | undefined> {
   const row = await db
     .selectFrom('providers')

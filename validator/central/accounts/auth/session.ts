@@ -1,4 +1,4 @@
-/** Session tokens: JWTs that name a row of the sessions table, so that they can be revoked (contract 2.1). */
+/** Session tokens: JWTs that refer to a row of the sessions table, so that they can be revoked. */
 import { CompactSign, compactVerify } from 'jose';
 import { z } from 'zod';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -17,7 +17,7 @@ import {
 /** The JWT's audience: `user` for accounts, `portal` for providers. */
 export type SessionKind = 'user' | 'portal';
 
-/** Signed; its token is good once `store` is committed. */
+/** A signed token, which is valid once `store` is committed. */
 export type SignedSession = {
   token: string;
   sessionId: string;
@@ -25,7 +25,6 @@ export type SignedSession = {
   store(db: Db): Promise<void>;
 };
 
-/** Whom a token stands for, or why it stands for nobody. */
 export type SessionCheck =
   | { state: 'valid'; subjectId: string; sessionId: string }
   | { state: 'expired' }
@@ -33,7 +32,7 @@ export type SessionCheck =
 
 const LIFETIME_MS = 7 * 24 * 60 * 60 * 1000;
 const ALGORITHM = 'HS256';
-/** Ours have about 300 characters; a longer one is not looked at. */
+/** Valid tokens have about 300 characters. Longer ones are rejected unread. */
 const MAX_TOKEN_CHARS = 2_000;
 
 const Claims = z.object({
@@ -46,12 +45,12 @@ const Claims = z.object({
 
 export type Sessions = ReturnType<typeof createSessions>;
 
-/** Issues, checks and revokes session tokens. The check reads the database each time: revocation is at once. */
+/** Issues, checks and revokes session tokens. Every check reads the database, so a revocation takes effect at once. */
 export function createSessions(deps: { clock: Clock; random: Random; secret: Uint8Array }) {
   const { clock, random } = deps;
   const key = deriveKey(deps.secret, 'session-token');
 
-  /** Not to be called in a transaction: signing is no query. */
+  /** Do not call it in a transaction: signing would hold the database's connection. */
   async function sign(kind: SessionKind, subjectId: string): Promise<SignedSession> {
     const nowMs = clock.now();
     const sessionId = random.uuid();
@@ -67,8 +66,12 @@ export function createSessions(deps: { clock: Clock; random: Random; secret: Uin
       .setProtectedHeader({ alg: ALGORITHM, typ: 'JWT' })
       .sign(key);
     const row = {
-      ...{ id: sessionId, kind, subject_id: subjectId, created_at: nowMs },
-      ...{ expires_at: expiresAtMs, revoked_at: null },
+      id: sessionId,
+      kind,
+      subject_id: subjectId,
+      created_at: nowMs,
+      expires_at: expiresAtMs,
+      revoked_at: null,
     };
     return { token, sessionId, expiresAtMs, store: (db) => insertSession(db, row) };
   }
@@ -76,7 +79,7 @@ export function createSessions(deps: { clock: Clock; random: Random; secret: Uin
   return {
     sign,
 
-    /** Signs, then stores: not in a transaction either. */
+    /** Signs and stores. Do not call it in a transaction either. */
     async issue(db: Db, kind: SessionKind, subjectId: string): Promise<SignedSession> {
       const session = await sign(kind, subjectId);
       await session.store(db);
@@ -88,33 +91,33 @@ export function createSessions(deps: { clock: Clock; random: Random; secret: Uin
       if (claims === null || claims.aud !== kind) return { state: 'invalid' };
       if (claims.exp * 1000 <= clock.now()) return { state: 'expired' };
       const session = await findSession(db, claims.jti);
-      const stands =
+      const isLive =
         session !== undefined &&
         session.kind === kind &&
         session.subject_id === claims.sub &&
         session.revoked_at === null;
-      if (!stands) return { state: 'invalid' };
+      if (!isLive) return { state: 'invalid' };
       return { state: 'valid', subjectId: claims.sub, sessionId: claims.jti };
     },
 
-    /** Those of these ids whose tokens would still be valid. */
-    standing: (db: Db, ids: readonly string[]) => listLiveSessionIds(db, ids, clock.now()),
+    /** Returns the ids whose sessions are neither revoked nor expired. */
+    listLive: (db: Db, ids: readonly string[]) => listLiveSessionIds(db, ids, clock.now()),
 
     async revoke(db: Db, sessionId: string): Promise<void> {
       await revokeSession(db, sessionId, clock.now());
     },
 
-    /** Ends every session of a subject but `exceptId`: after a change of password. */
+    /** Ends every session of a subject except `exceptId`, for example after a change of password. */
     async revokeAll(db: Db, kind: SessionKind, subjectId: string, exceptId: string | null) {
       await revokeSessions(db, { kind, subject_id: subjectId }, clock.now(), exceptId);
     },
 
-    /** Removes those that ran out. */
+    /** Deletes expired sessions. */
     sweep: (tx: Db) => deleteExpiredSessions(tx, clock.now()),
   };
 }
 
-/** Null unless signed by us with these very claims. The expiry is judged by the caller, on its own clock. */
+/** Returns null unless the token is signed with this key and has valid claims. Does not check the expiry. */
 async function claimsOf(token: string, key: Uint8Array): Promise<z.output<typeof Claims> | null> {
   if (token.length > MAX_TOKEN_CHARS) return null;
   try {

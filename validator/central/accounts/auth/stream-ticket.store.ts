@@ -6,12 +6,11 @@ import type { Db } from '../../platform/database/tables.ts';
 
 export type StoredTicket = Selectable<StreamTicketsTable>;
 
-/** Stores a ticket's hash, and what it stands for. */
 export async function insertTicket(db: Db, row: Insertable<StreamTicketsTable>): Promise<void> {
   await db.insertInto('stream_tickets').values(row).execute();
 }
 
-/** Unused ones that still live: the account's, and all. */
+/** Counts unused tickets that have not expired: the account's and all. */
 export async function countTickets(
   db: Db,
   accountId: string,
@@ -21,14 +20,14 @@ export async function countTickets(
     .selectFrom('stream_tickets')
     .select((eb) => eb.fn.countAll<number>().as('count'))
     .where('expires_at', '>', nowMs);
-  // Each by an index of its own.
+  // Two queries, because each uses another index.
   const own = await live.where('account_id', '=', accountId).executeTakeFirstOrThrow();
   const all = await live.executeTakeFirstOrThrow();
   return { own: own.count, all: all.count };
 }
 
-/** Takes a ticket away: whoever gets it is the only one. */
-export function takeTicket(db: Db, hash: string): Promise<StoredTicket | undefined> {
+/** Deletes and returns a ticket, so that only one caller can redeem it. */
+export function redeemTicket(db: Db, hash: string): Promise<StoredTicket | undefined> {
   return db
     .deleteFrom('stream_tickets')
     .where('ticket_hash', '=', hash)
@@ -36,7 +35,6 @@ export function takeTicket(db: Db, hash: string): Promise<StoredTicket | undefin
     .executeTakeFirst();
 }
 
-/** Removes what has run out. */
 export async function deleteExpiredTickets(db: Db, nowMs: number): Promise<void> {
   await db.deleteFrom('stream_tickets').where('expires_at', '<=', nowMs).execute();
 }

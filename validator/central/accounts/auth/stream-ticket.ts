@@ -1,7 +1,7 @@
 /**
- * Tickets for streams of browsers, which cannot send headers: single-use, short-lived, good for one pod or for
- * the account's own feed, and standing for the credential that asked for them. They are rows, so that any
- * process on the database redeems what another has issued. An addition of ours to the interface.
+ * Tickets for streams opened by browsers, which cannot send headers. A ticket is single-use, expires soon, is valid for
+ * one pod or for the account's feed, and carries the credential that requested it. Tickets are stored in the database,
+ * so any process can redeem them.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyRequest } from 'fastify';
@@ -18,25 +18,26 @@ import {
   countTickets,
   deleteExpiredTickets,
   insertTicket,
+  redeemTicket,
   type StoredTicket,
-  takeTicket,
 } from './stream-ticket.store.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Takes a ticket of the account with an ordinary request too: EventSource of browsers sends no headers. */
+    /** Accepts the account's ticket without an upgrade too, because a browser's EventSource sends no headers. */
     takesTicket?: true;
   }
 }
 
 export const TICKET_LIFETIME_MS = 30_000;
-/** Unused ones at a time. */
+/** Unused tickets of one account. */
 const MAX_PER_ACCOUNT = 50;
+/** Unused tickets of all accounts. */
 const MAX_TICKETS = 10_000;
 const TICKET_BYTES = 32;
 const RETRY_AFTER_SECONDS = '30';
 
-/** The headers that proved who asked. */
+/** Headers with the credential of the request that obtained the ticket. */
 export type CredentialHeaders = Pick<IncomingHttpHeaders, 'authorization'> & {
   'x-api-key'?: IncomingHttpHeaders[string];
 };
@@ -62,7 +63,7 @@ export function createStreamTickets(deps: {
   }
 
   return {
-    /** For a stream of this pod, or with null of the account. Throws 429. */
+    /** Issues a ticket for a stream of this pod, or of the account if null. Throws 429 if too many are unused. */
     async issue(accountId: string, podId: string | null, credential: CredentialHeaders) {
       const ticket = randomToken(random, TICKET_BYTES);
       const hash = sha256Hex(ticket);
@@ -83,13 +84,14 @@ export function createStreamTickets(deps: {
       return { ticket, expiresAtMs };
     },
 
-    /** The credential behind a request's ticket, spent by the asking; null where none is given or taken. Throws 401. */
+    /** Redeems a request's ticket and returns its credential; null if there is none or the route takes none. Throws 401. */
     async redeem(request: FastifyRequest): Promise<CredentialHeaders | null> {
-      const given = (request.query as Record<string, unknown>)['ticket'];
-      const isTaken = request.upgrade !== null || request.routeOptions.config.takesTicket === true;
-      if (given === undefined || !isTaken) return null;
-      const hash = typeof given === 'string' ? sha256Hex(given) : '';
-      const ticket = await takeTicket(db, hash);
+      const sent = (request.query as Record<string, unknown>)['ticket'];
+      const isAccepted =
+        request.upgrade !== null || request.routeOptions.config.takesTicket === true;
+      if (sent === undefined || !isAccepted) return null;
+      const hash = typeof sent === 'string' ? sha256Hex(sent) : '';
+      const ticket = await redeemTicket(db, hash);
       const isLive = ticket !== undefined && ticket.expires_at > clock.now();
       if (isLive && ticket.pod_id === podOf(request)) return credentialOf(ticket);
       throw new ApiError(
@@ -101,7 +103,7 @@ export function createStreamTickets(deps: {
       );
     },
 
-    /** Removes those that ran out. */
+    /** Deletes expired tickets. */
     sweep: (tx: Db) => deleteExpiredTickets(tx, clock.now()),
   };
 }

@@ -1,20 +1,18 @@
-/** Who an account's request comes from: API key and session token side by side (contract 2.1). */
+/** Identifies the account of a request by API key, session token or both, and reads X-Source and client version. */
 import type { IncomingHttpHeaders } from 'node:http';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { ApiKey, Database } from '../../platform/database/tables.ts';
-import type { UserIdentity } from '../../platform/identity.ts';
+import type { Source, UserIdentity } from '../../platform/identity.ts';
 import { API_KEY_PREFIX } from './api-key-secret.ts';
-import { clientVersionOf, sourceOf } from './request-source.ts';
 import type { Sessions } from './session.ts';
 
 type Credential = UserIdentity['credential'];
-/** Whatever carries them. */
 type Credentials = { headers: IncomingHttpHeaders };
 type Proven = { accountId: string; credential: Credential };
 
 export type UserCredentials = ReturnType<typeof createUserCredentials>;
 
-/** Every credential sent must be valid and all must be of one account. */
+/** Every credential in a request must be valid, and all must belong to one account. */
 export function createUserCredentials(deps: {
   db: Database;
   sessions: Sessions;
@@ -66,9 +64,32 @@ function apiKeyHeader(request: Credentials): string | null {
   return typeof given === 'string' && given !== '' ? given : null;
 }
 
-/** What follows `Authorization: Bearer`, well formed or not; other schemes and nothing count as no credential. */
+/** Returns the token after `Authorization: Bearer`, well formed or not; null for other schemes and an empty token. */
 export function bearerToken(request: Credentials): string | null {
   const [, rest = ''] = /^bearer\s(.*)$/i.exec(request.headers.authorization ?? '') ?? [];
   const token = rest.trim();
   return token === '' ? null : token;
+}
+
+const STATED_SOURCES = ['ui', 'cli', 'sdk', 'mcp'] as const satisfies readonly Source[];
+/** The pattern recommended by semver.org, without capture groups. */
+const SEMVER =
+  /^(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?$/;
+const MAX_VERSION_CHARS = 64;
+
+/** Returns X-Source. Unknown values, and repeated headers, which arrive joined by a comma, are ignored. */
+export function sourceOf(
+  headers: IncomingHttpHeaders,
+  credential: UserIdentity['credential']['type'],
+): Source {
+  const stated = String(headers['x-source'] ?? '').toLowerCase();
+  const known = STATED_SOURCES.find((source) => source === stated);
+  return known ?? (credential === 'api_key' ? 'programmatic' : 'ui');
+}
+
+/** Returns X-Lium-Client-Version if it is a semantic version, otherwise null. */
+export function clientVersionOf(headers: IncomingHttpHeaders): string | null {
+  const stated = headers['x-lium-client-version'];
+  if (typeof stated !== 'string' || stated.length > MAX_VERSION_CHARS) return null;
+  return SEMVER.test(stated) ? stated : null;
 }

@@ -1,4 +1,7 @@
-/** Requests that validators sign: `hotkey`, `timestamp`, `signature`, and the canonical set beside them (contract 11). */
+/**
+ * Verifies requests signed by validators: headers `hotkey`, `timestamp` and `signature` over the timestamp, optionally
+ * with the canonical signature headers over the whole request.
+ */
 import type { FastifyRequest } from 'fastify';
 import { quotedValue } from '#shared/http/parameter-problem.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -15,16 +18,15 @@ import { SIGNATURE_HEADERS } from '#shared/signing/signed-request.ts';
 import { signatureFromHex, toHex, verifySr25519 } from '#shared/signing/sr25519.ts';
 import type { Database, Db } from '../../platform/database/tables.ts';
 import type { ValidatorIdentity } from '../../platform/identity.ts';
-import { spendSignature } from './used-once.service.ts';
-import { deleteUsedBefore } from './used-once.store.ts';
+import { deleteExpiredUses, spendSignature } from './replay-guard.ts';
 
-/** Largest difference between the signed timestamp and our clock. */
+/** Largest accepted difference between the signed timestamp and this host's clock. */
 const MAX_TIMESTAMP_SKEW_S = 300;
 const NO_BODY = new Uint8Array();
 
 export type ValidatorSignatures = ReturnType<typeof createValidatorSignatures>;
 
-/** `audience` is whom canonical signatures must name. */
+/** `audience` must be named by canonical signatures. */
 export function createValidatorSignatures(deps: {
   db: Database;
   clock: Clock;
@@ -39,12 +41,12 @@ export function createValidatorSignatures(deps: {
     keys: validators.map((hotkey) => ({ hotkey, roles: ['validator-control'] })),
     replay: createReplayCache(2 * MAX_SKEW_MS),
     verify: verifySr25519,
-    onFailure: (reason, signer) => log.warn({ reason, signer }, 'signed request refused'),
+    onFailure: (reason, signer) => log.warn({ reason, signer }, 'signed request rejected'),
   });
-  /** Between the headers' check and the body's. */
+  /** Requests whose headers are verified and whose body is not read yet. */
   const pending = new WeakMap<FastifyRequest, PendingRequest>();
 
-  /** The canonical set beside another signature, where it is there. */
+  /** Checks the canonical signature headers if the request has any of them. */
   function checkCanonical(request: FastifyRequest, hotkey: Hotkey): void {
     if (Object.values(SIGNATURE_HEADERS).every((name) => request.headers[name] === undefined)) {
       return;
@@ -58,8 +60,8 @@ export function createValidatorSignatures(deps: {
 
   return {
     /**
-     * Rejects with `unauthorized` for bad headers and for a second use of a signature, 422 or 403 for the path's
-     * hotkey. Signing twice in a second gives two signatures, so whoever signs each request is never refused.
+     * Rejects with `unauthorized` for invalid headers and for a reused signature, with 422 or 403 for the hotkey in the
+     * path. Signatures are randomized, so a client that signs each request never repeats one, even within a second.
      */
     async identify(request: FastifyRequest): Promise<ValidatorIdentity> {
       const signed = signerOf(request, validators, clock.now());
@@ -69,7 +71,7 @@ export function createValidatorSignatures(deps: {
         });
       }
       const { hotkey } = signed;
-      refuseForeignPath(request, hotkey);
+      requireOwnPath(request, hotkey);
       checkCanonical(request, hotkey);
       if (!(await spendSignature(db, signed))) {
         throw new ApiError('unauthorized', 'This signature was used before', {
@@ -79,12 +81,13 @@ export function createValidatorSignatures(deps: {
       return { kind: 'validator', hotkey, accountId: null };
     },
 
-    /** Removes what is remembered of signatures that are too old anyway. */
-    sweep: (tx: Db) => deleteUsedBefore(tx, clock.now()),
+    /** Deletes records of signatures that are too old to be accepted. */
+    sweep: (tx: Db) => deleteExpiredUses(tx, clock.now()),
 
     /**
-     * The validator that the path names, for a body that is signed in Authorization: the signature itself is for
-     * whoever reads the body. Throws `unauthorized` without one that could be its, 422 or 403 for the path's hotkey.
+     * Returns the validator named in the path, for a body that is signed in Authorization. Does not verify that
+     * signature; the handler does, with the body. Throws `unauthorized` without a well-formed signature, 422 or 403 for
+     * the hotkey in the path.
      */
     identifyByPath(request: FastifyRequest): ValidatorIdentity {
       const stated = (request.params as Record<string, string | undefined>)['validator_hotkey'];
@@ -105,7 +108,7 @@ export function createValidatorSignatures(deps: {
       return { kind: 'validator', hotkey, accountId: null };
     },
 
-    /** The second half of the canonical check: once the body is there. */
+    /** Completes the check of a canonical signature once the body is read. */
     async verifyBody(request: FastifyRequest): Promise<void> {
       const checked = pending.get(request);
       if (checked !== undefined) verifier.checkBody(checked, request.rawBody ?? NO_BODY);
@@ -115,7 +118,7 @@ export function createValidatorSignatures(deps: {
 
 type Signed = { hotkey: Hotkey; signature: string; expiresAtMs: number };
 
-/** The hotkey whose timestamp signature is good and fresh, or null. */
+/** Returns the signer of a valid and recent timestamp; null if the signature is invalid. */
 function signerOf(
   request: FastifyRequest,
   validators: readonly Hotkey[],
@@ -136,8 +139,8 @@ function signerOf(
   return { hotkey: known, signature: toHex(bytes), expiresAtMs };
 }
 
-/** A validator speaks for itself only: throws 403, or 422 for a path that names nobody. */
-export function refuseForeignPath(request: FastifyRequest, hotkey: Hotkey): void {
+/** Throws 403 if the path names another validator, 422 if it names none. */
+export function requireOwnPath(request: FastifyRequest, hotkey: Hotkey): void {
   const stated = (request.params as Record<string, string | undefined>)['validator_hotkey'];
   if (stated === undefined || stated === hotkey) return;
   if (publicKeyOf(stated) !== null) {

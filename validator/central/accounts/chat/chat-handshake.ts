@@ -1,4 +1,4 @@
-/** The way to a chat platform and back, for whoever links: OAuth 2 with a single-use state and PKCE. */
+/** OAuth 2 with a chat platform, for accounts and providers: single-use state, PKCE. */
 import { createHash } from 'node:crypto';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -10,7 +10,7 @@ import { lockRow } from '../../platform/database/transactions.ts';
 import type { ChatPlatform, ChatUser } from '../../platform/ports.ts';
 import { deriveKey } from '../auth/derived-key.ts';
 import type { ChatCallbackQuery } from './chat.schemas.ts';
-import { countLinkStates, insertLinkState, takeLinkState } from './chat.store.ts';
+import { countLinkStates, insertLinkState, redeemLinkState } from './chat.store.ts';
 
 const STATE_LIFETIME_MS = 600_000;
 const STATE_BYTES = 32;
@@ -23,9 +23,8 @@ export type ChatHandshakeDeps = {
   random: Random;
   secret: Uint8Array;
   platform: ChatPlatform | null;
-  /** Whose rows link. */
   owners: 'accounts' | 'providers';
-  /** The route that begins a link, for hints. */
+  /** Route that begins a link, named in hints. */
   beginsAt: string;
 };
 
@@ -35,15 +34,15 @@ export function createChatHandshake(deps: ChatHandshakeDeps) {
   const { db, clock, random, secret, platform, owners, beginsAt } = deps;
   const sealing = createSealing({ key: deriveKey(secret, 'chat-link-sealing'), random });
 
-  function required(): ChatPlatform {
+  function requirePlatform(): ChatPlatform {
     if (platform !== null) return platform;
-    throw new ApiError('bad_request', 'No chat platform is set up here');
+    throw new ApiError('bad_request', 'This marketplace has no chat platform');
   }
 
-  /** The verifier of a link that this owner began; spent by the asking. */
+  /** Returns the PKCE verifier of a link that this owner began, and ends the link's state. */
   async function redeem(ownerId: string, state: string): Promise<string> {
     const stateHash = sha256Hex(state);
-    const begun = await takeLinkState(db, ownerId, stateHash);
+    const begun = await redeemLinkState(db, ownerId, stateHash);
     if (begun !== undefined && begun.expires_at > clock.now()) {
       return sealing.open(begun.verifier_sealed, stateHash);
     }
@@ -53,9 +52,9 @@ export function createChatHandshake(deps: ChatHandshakeDeps) {
   }
 
   return {
-    /** Where the owner allows the link. Throws 429 beyond ten that were not finished. */
+    /** Returns the address at which the user allows the link. Throws 429 if ten links are unfinished. */
     async begin(ownerId: string): Promise<{ authorization_url: string }> {
-      const chat = required();
+      const chat = requirePlatform();
       const state = randomToken(random, STATE_BYTES);
       const verifier = randomToken(random, VERIFIER_BYTES);
       const stateHash = sha256Hex(state);
@@ -81,14 +80,14 @@ export function createChatHandshake(deps: ChatHandshakeDeps) {
     },
 
     /**
-     * Who came back; null when they said no. The platform's tokens are used for one question and forgotten. Throws
-     * `bad_request`, `upstream_unavailable`.
+     * Returns the chat user after the redirect; null if the user denied access. Does not store the platform's tokens.
+     * Throws `bad_request`, `upstream_unavailable`.
      */
     async identify(
       ownerId: string,
       { code, state, error }: ChatCallbackQuery,
     ): Promise<ChatUser | null> {
-      const chat = required();
+      const chat = requirePlatform();
       if (state === undefined) throw new ApiError('bad_request', 'The state is missing');
       const verifier = await redeem(ownerId, state);
       if (error !== undefined) return null;

@@ -1,4 +1,4 @@
-/** /users/me/chat (contract 9.2). */
+/** Routes that link an account to a chat user: /users/me/chat. */
 import type { HttpServer } from '#shared/http/server.ts';
 import { actorOf, userOf } from '../../platform/identity.ts';
 import {
@@ -12,7 +12,6 @@ import type { ChatLinks } from './chat.service.ts';
 const tags = ['Users'];
 const config = { auth: 'user' } as const;
 
-/** Registers them. */
 export function registerChatRoutes(api: HttpServer, links: ChatLinks): void {
   api.get(
     '/users/me/chat/oauth-url',
@@ -32,7 +31,7 @@ export function registerChatRoutes(api: HttpServer, links: ChatLinks): void {
     async (request, reply) => {
       const { accountId } = userOf(request);
       const linked = await links.finish(accountId, request.query, actorOf(request));
-      // The framework takes null for no body; every answer of ours has one.
+      // Fastify would send null as an empty body.
       return (
         linked ??
         reply.type('application/json; charset=utf-8').serializer(JSON.stringify).send(null)

@@ -1,4 +1,4 @@
-/** Linking a chat-platform account, on the wire (contract 9.2). */
+/** Wire schemas of chat links. */
 import { z } from 'zod';
 
 export const ChatOAuthAuthorizationUrlResponse = z
@@ -14,7 +14,7 @@ export const ChatOAuthCallbackResponse = z
   .meta({ id: 'ChatOAuthCallbackResponse' });
 export type ChatOAuthCallbackResponse = z.output<typeof ChatOAuthCallbackResponse>;
 
-/** As a platform appends it to its redirect (RFC 6749 4.1.2). */
+/** Query that the platform appends to its redirect (RFC 6749, section 4.1.2). */
 export const ChatCallbackQuery = z.object({
   code: z.string().max(2_000).optional(),
   state: z.string().max(200).optional(),

@@ -1,13 +1,13 @@
-/** Links accounts to a chat platform (specification, Account). */
+/** Links accounts to users of a chat platform. */
 
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { recordEvent } from '../../delivery/events/event.service.ts';
 import type { Database, Db } from '../../platform/database/tables.ts';
 import type { Actor } from '../../platform/identity.ts';
 import type { ChatPlatform } from '../../platform/ports.ts';
 import { setChatUser } from '../account/account.service.ts';
+import { recordAccountEvent } from '../account/account-event.ts';
 import type { ChatCallbackQuery, ChatOAuthCallbackResponse } from './chat.schemas.ts';
 import { deleteLinkStates } from './chat.store.ts';
 import { createChatHandshake } from './chat-handshake.ts';
@@ -30,24 +30,10 @@ export function createChatLinks(deps: ChatLinksDeps) {
     beginsAt: 'GET /users/me/chat/oauth-url',
   });
 
-  function record(tx: Db, accountId: string, actor: Actor, detail: string): Promise<void> {
-    return recordEvent(
-      tx,
-      { clock, random },
-      {
-        accountId,
-        subEventType: 'account.success',
-        actor,
-        reason: 'user_initiated',
-        payload: { pod_name: null, node: null, detail },
-      },
-    );
-  }
-
   return {
     begin: handshake.begin,
 
-    /** Null when the owner said no. */
+    /** Returns null if the user denied access. Throws `conflict` if the chat user is linked to another account. */
     async finish(
       accountId: string,
       query: ChatCallbackQuery,
@@ -61,21 +47,21 @@ export function createChatLinks(deps: ChatLinksDeps) {
             hint: 'Unlink it there first, or choose another one.',
           });
         }
-        await record(tx, accountId, actor, 'chat account linked');
+        await recordAccountEvent(tx, { clock, random }, accountId, actor, 'chat account linked');
       });
       return { connected: true, discord_id: user.id, discord_username: user.username };
     },
 
-    /** Also where nothing is linked. */
+    /** Has no effect if nothing is linked. */
     async unlink(accountId: string, actor: Actor): Promise<{ success: true }> {
       await db.transaction().execute(async (tx) => {
         await setChatUser(tx, accountId, null, clock.now());
-        await record(tx, accountId, actor, 'chat account unlinked');
+        await recordAccountEvent(tx, { clock, random }, accountId, actor, 'chat account unlinked');
       });
       return { success: true };
     },
 
-    /** Forgets what an account has begun. */
-    forget: (tx: Db, accountId: string) => deleteLinkStates(tx, accountId),
+    /** Deletes unfinished links of an account that is being removed. */
+    deleteAccountData: (tx: Db, accountId: string) => deleteLinkStates(tx, accountId),
   };
 }

@@ -1,12 +1,11 @@
-/** Queries behind links to the chat platform. */
-
+/** Queries on unfinished chat links. */
 import type { Insertable, Selectable } from 'kysely';
 import type { ChatLinkStatesTable } from '../../platform/database/tables/accounts.ts';
 import type { Db } from '../../platform/database/tables.ts';
 
 type LinkState = Selectable<ChatLinkStatesTable>;
 
-/** Stores the beginning of a link, and drops those of this owner that ran out. */
+/** Inserts an unfinished link and deletes expired ones of this owner. */
 export async function insertLinkState(
   db: Db,
   row: Insertable<ChatLinkStatesTable>,
@@ -20,7 +19,7 @@ export async function insertLinkState(
   await db.insertInto('chat_link_states').values(row).execute();
 }
 
-/** How many links an owner has begun and not finished. */
+/** Counts the owner's unfinished links. */
 export async function countLinkStates(db: Db, ownerId: string): Promise<number> {
   const row = await db
     .selectFrom('chat_link_states')
@@ -30,8 +29,8 @@ export async function countLinkStates(db: Db, ownerId: string): Promise<number> 
   return Number(row.count);
 }
 
-/** Takes the beginning of a link of this owner away: whoever gets it is the only one. */
-export function takeLinkState(
+/** Deletes and returns an unfinished link of this owner, so that only one caller can finish it. */
+export function redeemLinkState(
   db: Db,
   ownerId: string,
   stateHash: string,
@@ -44,7 +43,6 @@ export function takeLinkState(
     .executeTakeFirst();
 }
 
-/** Everything an owner has begun. */
 export async function deleteLinkStates(db: Db, ownerId: string): Promise<void> {
   await db.deleteFrom('chat_link_states').where('owner_id', '=', ownerId).execute();
 }

@@ -126,5 +126,8 @@ it('says so where no platform is set up', async () => {
   central = await createTestCentral();
   const { key: headers } = await central.signUp();
   const answer = await central.call('GET', '/users/me/chat/oauth-url', { headers });
-  expect([answer.status, answer.body.message]).toEqual([400, 'No chat platform is set up here']);
+  expect([answer.status, answer.body.message]).toEqual([
+    400,
+    'This marketplace has no chat platform',
+  ]);
 });

@@ -1,4 +1,4 @@
-/** /users/me/notification (contract 9.2). */
+/** GET and PUT /users/me/notification. */
 import type { HttpServer } from '#shared/http/server.ts';
 import { userOf } from '../../platform/identity.ts';
 import {
@@ -11,7 +11,6 @@ import type { NotificationSettings } from './notification-setting.service.ts';
 const tags = ['Users'];
 const config = { auth: 'user' } as const;
 
-/** Registers them. */
 export function registerNotificationSettingRoutes(
   api: HttpServer,
   settings: NotificationSettings,

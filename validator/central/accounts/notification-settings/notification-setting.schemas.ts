@@ -1,8 +1,8 @@
-/** What an account wants mails about, on the wire (contract 9.2). */
+/** Wire schemas of notification settings. */
 import { z } from 'zod';
 import { NaiveTime, optional } from '../../platform/wire.ts';
 
-/** Each is a kind of mail that can be switched off. */
+/** Kinds of mails that can be switched off. */
 export const NOTIFICATION_FLAGS = [
   'low_balance',
   'notice_period',

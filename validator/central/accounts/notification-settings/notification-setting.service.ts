@@ -1,5 +1,4 @@
-/** What an account wants mails about: everything, until it says otherwise (specification, Resources). */
-
+/** Notification settings: which kinds of mails an account receives. All are on by default. */
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { Flag } from '../../platform/database/tables/platform.ts';
@@ -29,48 +28,51 @@ const ALL_ON: Flags = {
 
 export type NotificationSettings = ReturnType<typeof createNotificationSettings>;
 
-/** Rules of the settings. */
 export function createNotificationSettings(deps: { db: Database; clock: Clock; random: Random }) {
   const { db, clock, random } = deps;
   return {
-    /** Reading makes no row. */
+    /** Settings in effect. Does not create a row. */
     async effective({ accountId }: UserIdentity): Promise<EffectiveNotificationSettingDto> {
       const row = await findNotificationSetting(db, accountId);
       return { ...shown(row ?? ALL_ON), is_default: row === undefined };
     },
 
-    /** Flags that are not named stay. */
+    /** Absent flags stay as they are. */
     async change(
       { accountId }: UserIdentity,
       body: NotificationSettingUpdateDto,
     ): Promise<NotificationSetting> {
       const nowMs = clock.now();
-      const given = stored(body);
+      const changes = flagsIn(body);
       const row = await upsertNotificationSetting(
         db,
         {
-          ...{ account_id: accountId, id: random.uuid(), ...ALL_ON, ...given },
-          ...{ created_at: nowMs, updated_at: nowMs },
+          account_id: accountId,
+          id: random.uuid(),
+          ...ALL_ON,
+          ...changes,
+          created_at: nowMs,
+          updated_at: nowMs,
         },
-        { ...given, updated_at: nowMs },
+        { ...changes, updated_at: nowMs },
       );
       return toNotificationSetting(row);
     },
   };
 }
 
-/** Whether the account is to get mails of this kind. */
+/** Returns true if the account wants mails of this kind. */
 export async function wants(db: Db, accountId: string, flag: NotificationFlag): Promise<boolean> {
   const row = await findNotificationSetting(db, accountId);
   return (row ?? ALL_ON)[flag] === 1;
 }
 
-/** Removes those of an account that is being deleted. */
-export const forgetNotificationSetting = deleteNotificationSetting;
+/** Deletes the settings of an account that is being removed. */
+export const deleteNotificationSettings = deleteNotificationSetting;
 
-function stored(body: NotificationSettingUpdateDto): Partial<Flags> {
-  const given = Object.entries(body).filter(([, isOn]) => isOn !== undefined);
-  return Object.fromEntries(given.map(([flag, isOn]) => [flag, isOn ? 1 : 0]));
+function flagsIn(body: NotificationSettingUpdateDto): Partial<Flags> {
+  const set = Object.entries(body).filter(([, isOn]) => isOn !== undefined);
+  return Object.fromEntries(set.map(([flag, isOn]) => [flag, isOn ? 1 : 0]));
 }
 
 function shown(flags: Flags): Record<NotificationFlag, boolean> {

@@ -1,7 +1,7 @@
 /** Queries of the notification_settings table. */
 import type { Db, NotificationSettingRow } from '../../platform/database/tables.ts';
 
-/** Undefined where the account never changed anything. */
+/** Returns undefined for an account that uses the defaults. */
 export function findNotificationSetting(
   db: Db,
   accountId: string,
@@ -13,7 +13,7 @@ export function findNotificationSetting(
     .executeTakeFirst();
 }
 
-/** Stores `fresh`, or changes what is there by `changes` alone; returns what came of it. */
+/** Inserts `fresh`, or applies `changes` to the row that exists. Returns the resulting row. */
 export function upsertNotificationSetting(
   db: Db,
   fresh: NotificationSettingRow,
@@ -27,7 +27,6 @@ export function upsertNotificationSetting(
     .executeTakeFirstOrThrow();
 }
 
-/** The account's own. */
 export async function deleteNotificationSetting(db: Db, accountId: string): Promise<void> {
   await db.deleteFrom('notification_settings').where('account_id', '=', accountId).execute();
 }

@@ -1,4 +1,4 @@
-/** /docker-credentials (contract 8). */
+/** Routes of logins for image registries: /docker-credentials. */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
 import { userOf } from '../../platform/identity.ts';
@@ -14,7 +14,6 @@ const tags = ['Docker credentials'];
 const config = { auth: 'user' } as const;
 const response = { 200: DockerCredential };
 
-/** Registers /docker-credentials. */
 export function registerDockerCredentialRoutes(
   api: HttpServer,
   credentials: DockerCredentials,

@@ -1,4 +1,4 @@
-/** Logins for image registries on the wire (contract 8). The password goes in and never comes out. */
+/** Wire schemas of logins for image registries. The password is write-only. */
 import { z } from 'zod';
 import { displayName, NaiveTime, optional } from '../../platform/wire.ts';
 
@@ -15,7 +15,7 @@ export const CreateDockerCredential = z
   .meta({ id: 'CreateDockerCredential' });
 export type CreateDockerCredential = z.output<typeof CreateDockerCredential>;
 
-/** Absent and null keep what is there. */
+/** Absent and null fields stay as they are. */
 export const UpdateDockerCredential = z
   .object({
     name: optional(displayName(100)),

@@ -1,5 +1,4 @@
-/** Logins for image registries: an account's own, sealed at rest, used by its templates (contract 8). */
-
+/** Logins for image registries: owned by an account, sealed at rest, used by its templates. */
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -7,7 +6,7 @@ import { createSealing, type Sealing } from '#shared/signing/sealing.ts';
 import type { Database, Db, DockerCredential } from '../../platform/database/tables.ts';
 import { lockRow } from '../../platform/database/transactions.ts';
 import type { UserIdentity } from '../../platform/identity.ts';
-import { holdAccount } from '../auth/account-access.ts';
+import { lockAccount } from '../auth/account-access.ts';
 import { deriveKey } from '../auth/derived-key.ts';
 import type {
   CreateDockerCredential,
@@ -27,7 +26,7 @@ const MAX_PER_ACCOUNT = 100;
 
 export type DockerCredentials = ReturnType<typeof createDockerCredentials>;
 
-/** `secret` is the deployment's; without it sealed passwords stay closed. */
+/** `secret` is the deployment's secret; sealed passwords can only be opened with it. */
 export function createDockerCredentials(deps: {
   db: Database;
   clock: Clock;
@@ -37,7 +36,11 @@ export function createDockerCredentials(deps: {
   const { db, clock, random } = deps;
   const sealing = sealingOf(deps);
 
-  async function own(handle: Db, caller: UserIdentity, id: string): Promise<DockerCredential> {
+  async function requireOwn(
+    handle: Db,
+    caller: UserIdentity,
+    id: string,
+  ): Promise<DockerCredential> {
     const row = await findDockerCredential(handle, id);
     if (row === undefined) throw new ApiError('not_found', 'Docker credential not found');
     if (row.account_id !== caller.accountId) {
@@ -52,7 +55,7 @@ export function createDockerCredentials(deps: {
     },
 
     async get(caller: UserIdentity, id: string): Promise<DockerCredentialResponse> {
-      return toResponse(await own(db, caller, id));
+      return toResponse(await requireOwn(db, caller, id));
     },
 
     create(caller: UserIdentity, body: CreateDockerCredential): Promise<DockerCredentialResponse> {
@@ -68,7 +71,7 @@ export function createDockerCredentials(deps: {
         updated_at: nowMs,
       };
       return db.transaction().execute(async (tx) => {
-        await holdAccount(tx, caller);
+        await lockAccount(tx, caller);
         if ((await listDockerCredentials(tx, caller.accountId)).length >= MAX_PER_ACCOUNT) {
           throw new ApiError(
             'bad_request',
@@ -81,7 +84,7 @@ export function createDockerCredentials(deps: {
       });
     },
 
-    /** Counts for launches from now on. */
+    /** Affects pods launched from now on. */
     update(
       caller: UserIdentity,
       id: string,
@@ -89,7 +92,7 @@ export function createDockerCredentials(deps: {
     ): Promise<DockerCredentialResponse> {
       return db.transaction().execute(async (tx) => {
         await lockRow(tx, 'accounts', caller.accountId);
-        const row = await own(tx, caller, id);
+        const row = await requireOwn(tx, caller, id);
         const { name, docker_username, docker_password: password } = body;
         const changes = {
           name: name ?? row.name,
@@ -103,10 +106,10 @@ export function createDockerCredentials(deps: {
       });
     },
 
-    /** Templates that name it cannot be rented any more until they name another. */
+    /** Templates that use the credential cannot be rented until they use another. */
     remove(caller: UserIdentity, id: string): Promise<DockerCredentialResponse> {
       return db.transaction().execute(async (tx) => {
-        const row = await own(tx, caller, id);
+        const row = await requireOwn(tx, caller, id);
         await deleteDockerCredential(tx, id);
         return toResponse(row);
       });
@@ -115,8 +118,8 @@ export function createDockerCredentials(deps: {
 }
 
 /**
- * Throws `template_invalid` unless `id` is a credential of the account that the template belongs to: a copy
- * of somebody's template does not send that somebody's password to a registry of the copier's choice.
+ * Throws `template_invalid` unless `id` is null or a credential of the account that owns the template. Otherwise a copy
+ * of a template could send its author's password to a registry of the copier's choice.
  */
 export async function requireCredentialOf(
   db: Db,
@@ -132,8 +135,9 @@ export async function requireCredentialOf(
 }
 
 /**
- * Opens the login of a credential, for the agent that pulls with it; null when it was deleted, or is not of
- * `accountId`: whoever runs the node sees the password, so it goes along with its owner's own pods only.
+ * Returns the function that opens a credential for the agent that pulls an image. It returns null if the credential was
+ * deleted or does not belong to `accountId`: the node's operator can read the password, so it is sent only with pods of
+ * its owner.
  */
 export function createDockerLogins(deps: { db: Database; random: Random; secret: Uint8Array }) {
   const sealing = sealingOf(deps);
@@ -161,7 +165,7 @@ function toResponse(row: DockerCredential): DockerCredentialResponse {
   };
 }
 
-/** Removes those of an account that is being deleted. */
-export function forgetDockerCredentials(tx: Db, accountId: string): Promise<void> {
+/** Deletes the credentials of an account that is being removed. */
+export function deleteDockerCredentials(tx: Db, accountId: string): Promise<void> {
   return deleteDockerCredentialsOf(tx, accountId);
 }

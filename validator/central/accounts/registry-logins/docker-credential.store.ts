@@ -4,12 +4,11 @@ import type { Updateable } from 'kysely';
 import type { DockerCredentialsTable } from '../../platform/database/tables/accounts.ts';
 import type { Db, DockerCredential } from '../../platform/database/tables.ts';
 
-/** Stores a new one. */
 export async function insertDockerCredential(db: Db, row: DockerCredential): Promise<void> {
   await db.insertInto('docker_credentials').values(row).execute();
 }
 
-/** By id, of whatever account. */
+/** Finds a credential of any account. */
 export function findDockerCredential(db: Db, id: string): Promise<DockerCredential | undefined> {
   return db.selectFrom('docker_credentials').selectAll().where('id', '=', id).executeTakeFirst();
 }
@@ -25,7 +24,6 @@ export function listDockerCredentials(db: Db, accountId: string): Promise<Docker
     .execute();
 }
 
-/** Changes one. */
 export async function updateDockerCredential(
   db: Db,
   id: string,
@@ -34,12 +32,10 @@ export async function updateDockerCredential(
   await db.updateTable('docker_credentials').set(changes).where('id', '=', id).execute();
 }
 
-/** Removes one. */
 export async function deleteDockerCredential(db: Db, id: string): Promise<void> {
   await db.deleteFrom('docker_credentials').where('id', '=', id).execute();
 }
 
-/** Removes every one of an account. */
 export async function deleteDockerCredentialsOf(db: Db, accountId: string): Promise<void> {
   await db.deleteFrom('docker_credentials').where('account_id', '=', accountId).execute();
 }

@@ -1,10 +1,10 @@
-/** SSH public keys as people paste them: read strictly, kept in one form (RFC 4253 6.6, 5656, 8709). Pure. */
+/** Parses pasted SSH public keys strictly and normalises them (RFC 4253 section 6.6, RFC 5656, RFC 8709). Pure. */
 import { createHash } from 'node:crypto';
 
 export type PublicKey = {
   /** `type base64[ comment]`, single blanks. */
   text: string;
-  /** `SHA256:…`, as ssh-keygen -l shows it; the comment does not count. */
+  /** `SHA256:…`, as printed by ssh-keygen -l. Does not depend on the comment. */
   fingerprint: string;
 };
 
@@ -15,7 +15,7 @@ const MAX_COMMENT_CHARS = 255;
 const MIN_RSA_BITS = 1_024;
 const MAX_RSA_BITS = 16_384;
 
-/** What follows the type's name in the blob, part by part. */
+/** For each type, checks the parts that follow its name in the blob. */
 const TYPES: Record<string, (parts: Uint8Array[]) => boolean> = {
   'ssh-ed25519': ([key, ...rest]) => key?.length === 32 && rest.length === 0,
   'ssh-rsa': isRsa,
@@ -28,7 +28,7 @@ const TYPES: Record<string, (parts: Uint8Array[]) => boolean> = {
     parts.length === 3 && isEcdsa(parts.slice(0, 2), 'nistp256', 65),
 };
 
-/** Options before the type, several lines and control characters are refused: they could grant more than a key. */
+/** Rejects options before the type, several lines and control characters, which could grant more than a key. */
 export function parsePublicKey(pasted: string): ParseResult {
   const text = pasted.trim();
   if (text.includes('PRIVATE KEY')) {
@@ -44,13 +44,13 @@ export function parsePublicKey(pasted: string): ParseResult {
   }
   const blob = Buffer.from(encoded, 'base64');
   if (encoded === '' || blob.toString('base64') !== encoded) {
-    return { problem: 'The key is no base64 text' };
+    return { problem: 'The key is not base64 text' };
   }
   const [name, ...parts] = readParts(blob) ?? [];
   if (name === undefined || Buffer.from(name).toString('latin1') !== type) {
-    return { problem: 'The type inside the key is not the one before it' };
+    return { problem: 'The type inside the key differs from the type before it' };
   }
-  if (!isWellFormed(parts)) return { problem: `The key is no ${type} key` };
+  if (!isWellFormed(parts)) return { problem: `The key is not a valid ${type} key` };
   const comment = commentWords.join(' ');
   if (comment.length > MAX_COMMENT_CHARS) return { problem: 'The comment is too long' };
   return {
@@ -65,7 +65,7 @@ function fingerprintOf(blob: Uint8Array): string {
   return `SHA256:${createHash('sha256').update(blob).digest('base64').replace(/=+$/, '')}`;
 }
 
-/** The length-prefixed strings that a blob is made of, or null if it does not end with one. */
+/** Splits a blob into its length-prefixed strings. Returns null if the last one is incomplete. */
 function readParts(blob: Buffer): Uint8Array[] | null {
   const parts: Uint8Array[] = [];
   let at = 0;
@@ -86,7 +86,7 @@ function isRsa([exponent, modulus, ...rest]: Uint8Array[]): boolean {
   return bitLength(exponent) > 1 && bits >= MIN_RSA_BITS && bits <= MAX_RSA_BITS;
 }
 
-/** Of a positive mpint; 0 for one that is negative or padded more than needed. */
+/** Bit length of a positive mpint; 0 if it is negative or has needless padding. */
 function bitLength(mpint: Uint8Array): number {
   const [first = 0, second = 0] = mpint;
   if (mpint.length === 0 || first >= 0x80 || (first === 0 && second < 0x80)) return 0;
@@ -94,7 +94,7 @@ function bitLength(mpint: Uint8Array): number {
   return bytes.length * 8 - (Math.clz32(bytes[0] ?? 0) - 24);
 }
 
-/** Uncompressed points only, as OpenSSH writes them. */
+/** Accepts only uncompressed points, which OpenSSH writes. */
 function isEcdsa([curve, point, ...rest]: Uint8Array[], name: string, pointBytes: number): boolean {
   if (curve === undefined || point === undefined || rest.length > 0) return false;
   return (

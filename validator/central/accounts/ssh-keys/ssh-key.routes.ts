@@ -1,4 +1,4 @@
-/** /ssh-keys (specification, General and account routes). */
+/** Routes of SSH keys: /ssh-keys. */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
 import { userOf } from '../../platform/identity.ts';
@@ -9,7 +9,6 @@ import type { SshKeys } from './ssh-key.service.ts';
 const tags = ['SSH keys'];
 const config = { auth: 'user' } as const;
 
-/** Registers /ssh-keys. */
 export function registerSshKeyRoutes(api: HttpServer, keys: SshKeys): void {
   api.get(
     '/ssh-keys',

@@ -1,4 +1,4 @@
-/** SSH keys on the wire (contract 8). */
+/** Wire schemas of SSH keys. */
 import { z } from 'zod';
 import { displayName, NaiveTime } from '../../platform/wire.ts';
 import { MAX_PUBLIC_KEY_CHARS, parsePublicKey } from './public-key.ts';
@@ -15,7 +15,7 @@ export const SshKey = z
   .meta({ id: 'SshKey' });
 export type SshKeyResponse = z.output<typeof SshKey>;
 
-/** Read strictly, in one form. */
+/** Parses and normalises a public key. */
 export const PublicKeyText = z
   .string()
   .max(MAX_PUBLIC_KEY_CHARS)

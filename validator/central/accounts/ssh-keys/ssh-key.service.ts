@@ -1,12 +1,11 @@
-/** SSH keys of an account: what its pods let in (specification, Resources). */
-
+/** SSH keys of an account, which grant access to its pods. */
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { Database, Db, SshKey } from '../../platform/database/tables.ts';
 import { lockRow } from '../../platform/database/transactions.ts';
 import type { UserIdentity } from '../../platform/identity.ts';
-import { holdAccount } from '../auth/account-access.ts';
+import { lockAccount } from '../auth/account-access.ts';
 import type { CreateSshKey, SshKeyResponse } from './ssh-key.schemas.ts';
 import {
   deleteSshKey,
@@ -22,7 +21,6 @@ const MAX_KEYS_PER_ACCOUNT = 100;
 
 export type SshKeys = ReturnType<typeof createSshKeys>;
 
-/** Rules of SSH keys. */
 export function createSshKeys(deps: { db: Database; clock: Clock; random: Random }) {
   const { db, clock, random } = deps;
 
@@ -35,7 +33,7 @@ export function createSshKeys(deps: { db: Database; clock: Clock; random: Random
       return toResponse(await requireOwnSshKey(db, caller.accountId, id));
     },
 
-    /** The same key again answers the row that is there, its name unchanged. */
+    /** If the account has the key already, returns the existing row with its name unchanged. */
     create(caller: UserIdentity, { name, public_key }: CreateSshKey): Promise<SshKeyResponse> {
       const { accountId } = caller;
       const nowMs = clock.now();
@@ -49,7 +47,7 @@ export function createSshKeys(deps: { db: Database; clock: Clock; random: Random
         updated_at: nowMs,
       };
       return db.transaction().execute(async (tx) => {
-        await holdAccount(tx, caller);
+        await lockAccount(tx, caller);
         const present = await findSshKeyByFingerprint(tx, accountId, row.fingerprint);
         if (present !== undefined) return toResponse(present);
         if ((await listSshKeys(tx, accountId)).length >= MAX_KEYS_PER_ACCOUNT) {
@@ -87,7 +85,7 @@ export function createSshKeys(deps: { db: Database; clock: Clock; random: Random
       });
     },
 
-    /** Pods rented with it keep it until their keys are changed. */
+    /** Pods rented with the key accept it until their keys are changed. */
     remove(caller: UserIdentity, id: string): Promise<SshKeyResponse> {
       return db.transaction().execute(async (tx) => {
         await lockRow(tx, 'accounts', caller.accountId);
@@ -99,12 +97,12 @@ export function createSshKeys(deps: { db: Database; clock: Clock; random: Random
   };
 }
 
-/** The account's keys, oldest first: for renting, and for whoever needs the rows. */
+/** The account's keys, oldest first. */
 export function listForAccount(db: Db, accountId: string): Promise<SshKey[]> {
   return listSshKeys(db, accountId);
 }
 
-/** Throws 404 for a key that is not there, 403 for another account's. */
+/** Throws 404 for an unknown key, 403 for a key of another account. */
 export async function requireOwnSshKey(db: Db, accountId: string, id: string): Promise<SshKey> {
   const row = await findSshKey(db, id);
   if (row === undefined) throw new ApiError('not_found', 'SSH key not found');
@@ -123,7 +121,7 @@ function toResponse(row: SshKey): SshKeyResponse {
   };
 }
 
-/** Removes the keys of an account that is being deleted. */
-export function forgetSshKeys(tx: Db, accountId: string): Promise<void> {
+/** Deletes the keys of an account that is being removed. */
+export function deleteSshKeys(tx: Db, accountId: string): Promise<void> {
   return deleteSshKeysOf(tx, accountId);
 }

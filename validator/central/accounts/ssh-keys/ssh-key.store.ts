@@ -5,7 +5,7 @@ import { prepared, type Slots } from '../../platform/database/prepared.ts';
 import type { SshKeysTable } from '../../platform/database/tables/accounts.ts';
 import type { Db, SshKey } from '../../platform/database/tables.ts';
 
-/** Stores a new key; false if the account has it already. */
+/** Returns false if the account has the key already. */
 export async function insertSshKey(db: Db, row: Insertable<SshKeysTable>): Promise<boolean> {
   const result = await db
     .insertInto('ssh_keys')
@@ -15,12 +15,11 @@ export async function insertSshKey(db: Db, row: Insertable<SshKeysTable>): Promi
   return (result.numInsertedOrUpdatedRows ?? 0n) > 0n;
 }
 
-/** By id, of whatever account. */
+/** Finds a key of any account. */
 export function findSshKey(db: Db, id: string): Promise<SshKey | undefined> {
   return db.selectFrom('ssh_keys').selectAll().where('id', '=', id).executeTakeFirst();
 }
 
-/** The account's row of this very key. */
 export function findSshKeyByFingerprint(
   db: Db,
   accountId: string,
@@ -48,7 +47,6 @@ export async function listSshKeys(db: Db, accountId: string): Promise<SshKey[]> 
   return (await ofAccount(db, { accountId })).rows;
 }
 
-/** Changes a key. */
 export async function updateSshKey(
   db: Db,
   id: string,
@@ -57,12 +55,10 @@ export async function updateSshKey(
   await db.updateTable('ssh_keys').set(changes).where('id', '=', id).execute();
 }
 
-/** Removes a key. */
 export async function deleteSshKey(db: Db, id: string): Promise<void> {
   await db.deleteFrom('ssh_keys').where('id', '=', id).execute();
 }
 
-/** Removes every key of an account. */
 export async function deleteSshKeysOf(db: Db, accountId: string): Promise<void> {
   await db.deleteFrom('ssh_keys').where('account_id', '=', accountId).execute();
 }

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError, invalidField } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { holdAccount } from '../../accounts/auth/account-access.ts';
+import { lockAccount } from '../../accounts/auth/account-access.ts';
 import type { Database, Db, Upload } from '../../platform/database/tables.ts';
 import type { ObjectStore, RemoteObjects } from '../../platform/ports.ts';
 import { createObjectAddresses, createObjectFiles, requireSize } from './embedded-objects.ts';
@@ -58,7 +58,7 @@ export function createObjects({ db, clock, random, secret, store }: ObjectsDeps)
       stored_at: null,
     };
     await db.transaction().execute(async (tx) => {
-      await holdAccount(tx, { accountId });
+      await lockAccount(tx, { accountId });
       const { bytes, count } = await uploadedBy(tx, accountId);
       if (bytes + file.size_bytes > MAX_BYTES_PER_ACCOUNT || count >= MAX_UPLOADS_PER_ACCOUNT) {
         throw new ApiError('bad_request', 'The uploads of this account have no room left');

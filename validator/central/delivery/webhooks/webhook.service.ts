@@ -2,7 +2,7 @@
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError, invalidField } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { holdAccount } from '../../accounts/auth/account-access.ts';
+import { lockAccount } from '../../accounts/auth/account-access.ts';
 import type { Database, Db, Webhook as WebhookRow } from '../../platform/database/tables.ts';
 import { lockRow } from '../../platform/database/transactions.ts';
 import type { UserIdentity } from '../../platform/identity.ts';
@@ -97,7 +97,7 @@ export function createWebhooks({ db, clock, random, secrets, targets }: Webhooks
         ...{ lease_until: 0, lease_token: null, created_at: nowMs, updated_at: nowMs },
       };
       await db.transaction().execute(async (tx) => {
-        await holdAccount(tx, caller);
+        await lockAccount(tx, caller);
         if ((await listWebhooks(tx, accountId)).length >= MAX_PER_ACCOUNT) {
           throw new ApiError('bad_request', `An account has at most ${MAX_PER_ACCOUNT} webhooks`, {
             hint: 'Delete one that is no longer used.',

@@ -1,9 +1,8 @@
 /** Nodes that an account wants to find again (contract 8). */
-
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { holdAccount } from '../../accounts/auth/account-access.ts';
+import { lockAccount } from '../../accounts/auth/account-access.ts';
 import type { Database, Db } from '../../platform/database/tables.ts';
 import type { UserIdentity } from '../../platform/identity.ts';
 import type { ExecutorDetailResponse } from '../executors/executor.schemas.ts';
@@ -43,7 +42,7 @@ export type Bookmarks = ReturnType<typeof createBookmarks>;
 export function createBookmarks({ db, clock, random, annotationsOf }: BookmarksDeps) {
   async function addIn(tx: Db, caller: UserIdentity, nodeId: string): Promise<void> {
     const { accountId } = caller;
-    await holdAccount(tx, caller);
+    await lockAccount(tx, caller);
     await requireExecutor(tx, nodeId);
     const present = await listBookmarkedNodes(tx, accountId);
     if (present.includes(nodeId)) return;

@@ -2,7 +2,7 @@
 
 import { microToUsd } from '#shared/api/money.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
-import { rentalFloor } from '../../money/metering/rental-floor.ts';
+import { rentalMinimum } from '../../money/metering/cost.ts';
 import type { Database, Template } from '../../platform/database/tables.ts';
 import { visibleTemplate } from '../templates/template.service.ts';
 import type { DeploymentEstimateQuery, DeploymentEstimateResponse } from './executor.schemas.ts';
@@ -47,7 +47,7 @@ export function createDeploymentEstimates({
       warning_message: [warning, noticeWarning(executor)].filter(isText).join(' ') || null,
       is_cached_template: isCached,
       docker_image_size: template.docker_image_size ?? past.imageBytes,
-      required_balance_usd: microToUsd(rentalFloor(price, total)),
+      required_balance_usd: microToUsd(rentalMinimum(price, total)),
       price_per_hour: microToUsd(price * total),
     };
   };

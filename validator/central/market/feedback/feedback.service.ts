@@ -1,9 +1,8 @@
 /** What renters say of their pods, during their life and after it (contract 5.2). */
-
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { holdAccount } from '../../accounts/auth/account-access.ts';
+import { lockAccount } from '../../accounts/auth/account-access.ts';
 import { hasUploads } from '../../delivery/uploads/object.service.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { lockRow } from '../../platform/database/transactions.ts';
@@ -30,7 +29,7 @@ export async function giveFeedback(
 ): Promise<FeedbackResponse> {
   const { accountId } = identity;
   await lockRow(tx, 'pods', podId);
-  await holdAccount(tx, identity);
+  await lockAccount(tx, identity);
   await requireAnyOwnPod(tx, accountId, podId);
   if ((await countFeedback(tx, podId)) >= MAX_PER_POD) {
     throw new ApiError('bad_request', `The pod has ${MAX_PER_POD} feedbacks already`);

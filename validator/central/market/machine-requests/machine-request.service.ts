@@ -1,9 +1,8 @@
 /** What renters look for and nobody offers yet (contract 8, marketplace reference 1.8 and 6). */
-
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { holdAccount } from '../../accounts/auth/account-access.ts';
+import { lockAccount } from '../../accounts/auth/account-access.ts';
 import type { Database, Db, MachineRequest } from '../../platform/database/tables.ts';
 import type { UserIdentity } from '../../platform/identity.ts';
 import { setDue } from '../../platform/schedule/due.ts';
@@ -55,7 +54,7 @@ export function createMachineRequests(deps: { db: Database; clock: Clock; random
       body: MachineRequestCreate,
     ): Promise<MachineRequestResponse> {
       const { accountId } = caller;
-      const account = await holdAccount(tx, caller);
+      const account = await lockAccount(tx, caller);
       if (account.email_verified_at === null) {
         throw new ApiError('email_not_verified', 'Confirm your e-mail address first');
       }

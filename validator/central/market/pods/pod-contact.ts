@@ -5,7 +5,7 @@
 import { CheckResult, isBlocking } from '#shared/api/central/validator-routes.ts';
 import type { ApiError } from '#shared/runtime/errors.ts';
 import { refundFault } from '../../money/metering/provider-fault.ts';
-import { followPod } from '../../money/metering/usage.service.ts';
+import { meterTransition } from '../../money/metering/usage.service.ts';
 import type { Database, Pod } from '../../platform/database/tables.ts';
 import { lockRow, moneyTransaction } from '../../platform/database/transactions.ts';
 import { type ExecutorEntry, findExecutor } from '../executors/executor.service.ts';
@@ -116,7 +116,7 @@ export function createLostContact(deps: LostContactDeps) {
     if (from === 'rebooting' && pod.phase !== unreachable) {
       await moneyTransaction(deps, async (tx) => {
         if (!(await changePod(tx, pod.id, [from], { phase: unreachable }))) return;
-        await followPod(tx, pod.id, 'unknown', { ...metered, nowMs });
+        await meterTransition(tx, pod.id, 'unknown', { ...metered, nowMs });
       });
     }
     if (!mayMove(from, 'unknown')) return;

@@ -3,8 +3,8 @@ import { microOrNull } from '#shared/api/money.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { settledFirst } from '../../money/metering/settled-first.ts';
-import { spentOn } from '../../money/metering/spent.ts';
+import { settleFirst } from '../../money/metering/settlement.service.ts';
+import { spentOn } from '../../money/metering/statement.service.ts';
 import type { Database, Db, Pod } from '../../platform/database/tables.ts';
 import { moneyTransaction } from '../../platform/database/transactions.ts';
 import type { Caller } from '../../platform/identity.ts';
@@ -73,7 +73,7 @@ export function createPodEdits(deps: {
         const settled =
           request.max_spend_usd === undefined
             ? null
-            : await settledFirst(tx, pod.account_id, clock.now());
+            : await settleFirst(tx, pod.account_id, clock.now());
         await changeUnlessRemoving(tx, pod, change);
         const { removal_at: removalAt = pod.removal_at } = change;
         await recordRemovalTime(tx, deps, pod, { actor: caller.actor, removalAt });

@@ -1,8 +1,8 @@
 /** The money held for a pod from its rental until metering settles it, or until the pod ends without having run. */
 
+import { causedBy } from '../../money/ledger/double-entry.ts';
 import { placeHold, voidHold } from '../../money/ledger/hold.service.ts';
-import { causedBy } from '../../money/ledger/ledger-account.ts';
-import type { Settled } from '../../money/metering/settled-first.ts';
+import type { SettledAccount } from '../../money/metering/settlement.service.ts';
 import type { Db, Pod } from '../../platform/database/tables.ts';
 import type { Actor } from '../../platform/identity.ts';
 
@@ -12,7 +12,7 @@ type Cause = { actor: Actor; nowMs: number };
 export async function placePodHold(
   tx: Db,
   podId: string,
-  { accountId }: Settled,
+  { accountId }: SettledAccount,
   amountUusd: number,
   { actor, nowMs }: Cause,
 ): Promise<string | null> {

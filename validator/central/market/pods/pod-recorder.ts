@@ -6,7 +6,7 @@ import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { EventReason } from '../../delivery/events/event.schemas.ts';
 import type { Mails } from '../../delivery/mail/mail.service.ts';
-import { followPod } from '../../money/metering/usage.service.ts';
+import { meterTransition } from '../../money/metering/usage.service.ts';
 import type { Database, Db, Pod } from '../../platform/database/tables.ts';
 import { lockRow, moneyTransaction } from '../../platform/database/transactions.ts';
 import { SYSTEM_ACTOR } from '../../platform/identity.ts';
@@ -114,7 +114,7 @@ export function createPodRecorder(deps: {
     }
     await moneyTransaction(deps, async (tx) => {
       if (!(await changePod(tx, pod.id, [seen.state], change))) return;
-      await followPod(tx, pod.id, seen.state, { nowMs });
+      await meterTransition(tx, pod.id, seen.state, { nowMs });
     });
   }
 

@@ -4,9 +4,13 @@
  */
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { requireFloor } from '../../money/balance/balance.service.ts';
-import { type Settled, settledFirst } from '../../money/metering/settled-first.ts';
-import { limitChanged, mayCostMore } from '../../money/metering/spend-limit.ts';
+import { requireRentalFunds } from '../../money/balance/balance.service.ts';
+import { isBelowSpendLimit } from '../../money/metering/runway.service.ts';
+import {
+  type SettledAccount,
+  settleFirst,
+  spendLimitChanged,
+} from '../../money/metering/settlement.service.ts';
 import { graceMs } from '../../money/metering/usage.service.ts';
 import type { Db, Pod } from '../../platform/database/tables.ts';
 import { clearDue, setDue } from '../../platform/schedule/due.ts';
@@ -101,10 +105,10 @@ export async function cancelGraceEnd(tx: Db, podId: string): Promise<void> {
 export async function applySpendLimit(
   tx: Db,
   deps: Deps,
-  settled: Settled,
+  settled: SettledAccount,
   pod: Pod,
 ): Promise<void> {
-  await limitChanged(tx, settled, pod.id);
+  await spendLimitChanged(tx, settled, pod.id);
   await resumeIfStoppedBy(tx, deps, pod, 'max_spend_reached');
 }
 
@@ -117,8 +121,8 @@ export async function applyIdleLimit(tx: Db, deps: Deps, pod: Pod): Promise<void
 /** Throws `insufficient_balance` if the account has less than a rental of the pod requires. */
 async function resumeIfStoppedBy(tx: Db, deps: Deps, pod: Pod, reason: StopReason): Promise<void> {
   if (pod.state !== 'stopped' || pod.reason_code !== reason) return;
-  if (!(await mayCostMore(tx, pod.id))) return;
-  const settled = await settledFirst(tx, pod.account_id, deps.clock.now());
-  requireFloor(settled, pod.price_uusd_per_gpu_hour, pod.gpu_count, 'starting it again');
+  if (!(await isBelowSpendLimit(tx, pod.id))) return;
+  const settled = await settleFirst(tx, pod.account_id, deps.clock.now());
+  requireRentalFunds(settled, pod.price_uusd_per_gpu_hour, pod.gpu_count, 'starting it again');
   await resumePod(tx, deps, pod);
 }

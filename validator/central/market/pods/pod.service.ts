@@ -5,7 +5,7 @@ import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { AccountEvent, EventsQuery } from '../../delivery/events/event.schemas.ts';
 import { lastPodEvent, listPodEvents } from '../../delivery/events/event.service.ts';
-import { spentOf, spentOn } from '../../money/metering/spent.ts';
+import { spentOf, spentOn } from '../../money/metering/statement.service.ts';
 import type { Database, Db, Pod } from '../../platform/database/tables.ts';
 import { moneyTransaction } from '../../platform/database/transactions.ts';
 import type { Caller, UserIdentity } from '../../platform/identity.ts';

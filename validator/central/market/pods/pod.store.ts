@@ -1,6 +1,6 @@
 /** All queries on pods. A state changes only if the row is still in a state that allows the move. */
 import type { Updateable } from 'kysely';
-import { followPod, type Metered } from '../../money/metering/usage.service.ts';
+import { type Metered, meterTransition } from '../../money/metering/usage.service.ts';
 import { insertOne, prepared, type Slots } from '../../platform/database/prepared.ts';
 import type { PodsTable } from '../../platform/database/tables/market.ts';
 import type { Db, Pod } from '../../platform/database/tables.ts';
@@ -121,7 +121,7 @@ export async function movePod(
 ): Promise<boolean> {
   const states = sourcesOf(to).filter((state) => from.includes(state));
   if (!(await updateIn(tx, id, states, { ...change, state: to }))) return false;
-  await followPod(tx, id, to, { ...metered, nowMs: change.updated_at });
+  await meterTransition(tx, id, to, { ...metered, nowMs: change.updated_at });
   return true;
 }
 

@@ -5,12 +5,12 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { defaultTerminationHours } from '../../accounts/account/account.service.ts';
-import { accountOf, holdAccount } from '../../accounts/auth/account-access.ts';
+import { accountOf, lockAccount } from '../../accounts/auth/account-access.ts';
 import { listForAccount } from '../../accounts/ssh-keys/ssh-key.service.ts';
 import type { RestoreRequest } from '../../backups/backup.schemas.ts';
 import { recordEvent } from '../../delivery/events/event.service.ts';
-import { requireFloor } from '../../money/balance/balance.service.ts';
-import { fundsLowered, settledFirst } from '../../money/metering/settled-first.ts';
+import { requireRentalFunds } from '../../money/balance/balance.service.ts';
+import { fundsReduced, settleFirst } from '../../money/metering/settlement.service.ts';
 import type { Db, Pod, Template } from '../../platform/database/tables.ts';
 import { lockRow } from '../../platform/database/transactions.ts';
 import type { Actor, Caller, UserIdentity } from '../../platform/identity.ts';
@@ -89,10 +89,10 @@ export async function rentIn(
     canSplit: executor.can_split === 1,
   });
   // Locks the account so that concurrent rentals cannot spend the same balance.
-  const account = await holdAccount(tx, identity);
+  const account = await lockAccount(tx, identity);
   const price = executor.price_uusd_per_gpu_hour;
-  const settled = await settledFirst(tx, account.id, nowMs);
-  const hold = requireFloor(settled, price, gpus);
+  const settled = await settleFirst(tx, account.id, nowMs);
+  const hold = requireRentalFunds(settled, price, gpus);
   const dockerfile = body.dockerfile_content ?? undefined;
   const template =
     dockerfile === undefined
@@ -150,7 +150,7 @@ export async function rentIn(
   await insertPod(tx, pod);
   if (removalAt !== null) await setRemovalDue(tx, podId, removalAt);
   await markTemplateRented(tx, template, nowMs);
-  await fundsLowered(tx, settled, nowMs);
+  await fundsReduced(tx, settled, nowMs);
   await deps.afterSpend(tx, account.id);
   await recordEvent(tx, deps, {
     accountId: account.id,

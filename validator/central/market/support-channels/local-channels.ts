@@ -1,7 +1,7 @@
 /** Support channels kept in our own database, where whoever gives support reads them: nothing is opened elsewhere. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { holdAccount } from '../../accounts/auth/account-access.ts';
+import { lockAccount } from '../../accounts/auth/account-access.ts';
 import type { Database, SupportChannelRow } from '../../platform/database/tables.ts';
 import type { SupportChannels } from '../../platform/ports.ts';
 import { findChannel, insertChannel } from './support-channel.store.ts';
@@ -34,7 +34,7 @@ export function createLocalChannels(deps: {
         created_at: clock.now(),
       };
       return db.transaction().execute(async (tx) => {
-        await holdAccount(tx, { accountId });
+        await lockAccount(tx, { accountId });
         // The pod is the key: of several at once one opens the channel, the others find it.
         if (await insertChannel(tx, fresh)) return shown(fresh, true);
         const present = await findChannel(tx, podId);

@@ -3,7 +3,7 @@
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { holdAccount } from '../../accounts/auth/account-access.ts';
+import { lockAccount } from '../../accounts/auth/account-access.ts';
 import { requireCredentialOf } from '../../accounts/registry-logins/docker-credential.service.ts';
 import type { Db, Template } from '../../platform/database/tables.ts';
 import { lockRow } from '../../platform/database/transactions.ts';
@@ -56,7 +56,7 @@ export async function templateForEdit(
   const nowMs = deps.clock.now();
   checkTemplatePaths(changes);
   // Locked first, in the same order as in a rental (`lockRow`).
-  await holdAccount(tx, { accountId });
+  await lockAccount(tx, { accountId });
   const stored = await lockOwn(tx, accountId, used.templateId);
   if (stored !== undefined) {
     const content = templateContent(changedTemplate(templateResponse(stored), changes));

@@ -3,7 +3,7 @@
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { holdAccount } from '../../accounts/auth/account-access.ts';
+import { lockAccount } from '../../accounts/auth/account-access.ts';
 import { requireCredentialOf } from '../../accounts/registry-logins/docker-credential.service.ts';
 import type { Database, Db, Template } from '../../platform/database/tables.ts';
 import { lockRow } from '../../platform/database/transactions.ts';
@@ -128,7 +128,7 @@ export function rowFor(accountId: string | null, template: Template): TemplateRe
 
 /** Throws `rate_limited` for one too many. */
 export async function addTemplate(tx: Db, accountId: string, template: Template): Promise<void> {
-  await holdAccount(tx, { accountId });
+  await lockAccount(tx, { accountId });
   const sinceMs = template.created_at - HOUR_MS;
   if ((await countTemplatesSince(tx, accountId, sinceMs)) >= MAX_NEW_PER_HOUR) {
     const message = `An account makes at most ${MAX_NEW_PER_HOUR} templates an hour`;

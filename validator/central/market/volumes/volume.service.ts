@@ -2,7 +2,7 @@
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { holdAccount } from '../../accounts/auth/account-access.ts';
+import { lockAccount } from '../../accounts/auth/account-access.ts';
 import type { Database, Db, Volume, VolumeCopy } from '../../platform/database/tables.ts';
 import { moneyTransaction } from '../../platform/database/transactions.ts';
 import type { Caller, UserIdentity } from '../../platform/identity.ts';
@@ -69,7 +69,7 @@ export function createVolumes(deps: {
     async createIn(tx: Db, caller: UserIdentity, body: VolumeRequest): Promise<VolumeResponse> {
       repositories.requireStorage();
       const { accountId } = caller;
-      await holdAccount(tx, caller);
+      await lockAccount(tx, caller);
       if ((await listVolumes(tx, accountId)).length >= MAX_PER_ACCOUNT) {
         throw new ApiError('bad_request', `An account has at most ${MAX_PER_ACCOUNT} volumes`, {
           hint: 'Delete one that is no longer used.',

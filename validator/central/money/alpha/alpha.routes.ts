@@ -1,22 +1,52 @@
-/** /balance/…/alpha: open to everybody (specification, Endpoints). */
+/** Public quotes of US dollars in alpha tokens: GET /balance/convert/alpha and GET /balance/alpha/subnets. */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { AlphaRates } from '../../platform/ports.ts';
 import { AlphaQuote, AlphaQuoteQuery, AlphaSubnet } from './alpha.schemas.ts';
-import type { Alpha } from './alpha.service.ts';
+
+/** Smallest parts of one token. */
+const TOKEN_PARTS = 1e9;
 
 const tags = ['Balance'];
 const config = { auth: 'none' } as const;
 
-/** Registers them. */
-export function registerAlphaRoutes(api: HttpServer, alpha: Alpha): void {
+/** With `rates` null, both routes answer 503 `upstream_unavailable`. */
+export function registerAlphaRoutes(api: HttpServer, rates: AlphaRates | null): void {
   api.get(
     '/balance/convert/alpha',
     { config, schema: { tags, querystring: AlphaQuoteQuery, response: { 200: AlphaQuote } } },
-    (request) => alpha.quote(request.query),
+    (request) => quote(rates, request.query),
   );
   api.get(
     '/balance/alpha/subnets',
     { config, schema: { tags, response: { 200: z.array(AlphaSubnet) } } },
-    () => alpha.subnets(),
+    () => subnetsOf(rates),
   );
+}
+
+async function subnetsOf(rates: AlphaRates | null): Promise<AlphaSubnet[]> {
+  if (rates !== null) return rates.subnets();
+  throw new ApiError('upstream_unavailable', 'The rates of alpha tokens are not available', {
+    status: 503,
+    isExpected: true,
+    hint: 'This marketplace has no source of these rates: retrying does not help. Its operator can name one (CENTRAL_ALPHA_RATES).',
+  });
+}
+
+/** Throws `not_found` for a subnet whose token is not accepted. */
+async function quote(
+  rates: AlphaRates | null,
+  { amount, netuid }: AlphaQuoteQuery,
+): Promise<AlphaQuote> {
+  const found = (await subnetsOf(rates)).find((subnet) =>
+    netuid === undefined ? subnet.is_default : subnet.netuid === netuid,
+  );
+  if (found === undefined) {
+    throw new ApiError('not_found', 'The token of this subnet is not accepted', {
+      hint: 'List those that are with GET /balance/alpha/subnets.',
+    });
+  }
+  const converted = Math.ceil((amount / found.rate_usd) * TOKEN_PARTS) / TOKEN_PARTS;
+  return { original: amount, converted, rate: found.rate_usd, netuid: found.netuid };
 }

@@ -1,4 +1,4 @@
-/** Alpha tokens that are accepted as payment, on the wire (contract 9.2), and rates as their source gives them. */
+/** Wire schemas of alpha tokens and quotes, and the format of a source of rates. */
 import { z } from 'zod';
 import { optional, queryNumber, Usd } from '../../platform/wire.ts';
 
@@ -29,14 +29,14 @@ const Rate = z.object({
   is_default: z.boolean().default(false),
 });
 
-/** At least one; the first is the default where none says that it is. */
+/** At least one rate. The first is the default unless another is marked. */
 export const AlphaRateList = z
   .array(Rate)
   .min(1)
   .max(MAX_SUBNETS)
   .refine(
     (rates) => new Set(rates.map(({ netuid }) => netuid)).size === rates.length,
-    'A netuid is there twice',
+    'A netuid occurs twice',
   )
   .refine((rates) => rates.filter((rate) => rate.is_default).length <= 1, 'More than one default')
   .transform((rates): AlphaSubnet[] => {
@@ -56,7 +56,7 @@ export type AlphaQuoteQuery = z.output<typeof AlphaQuoteQuery>;
 export const AlphaQuote = z
   .object({
     original: Usd,
-    /** Tokens, rounded up to the ninth decimal, which is a token's smallest part. */
+    /** Tokens, rounded up to nine decimals, the smallest part of a token. */
     converted: z.number(),
     /** US dollars of one token. */
     rate: z.number(),

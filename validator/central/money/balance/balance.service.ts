@@ -1,21 +1,21 @@
-/** What an account can spend and what its pods cost, what a rental must find there, and the credit of a sign-up. */
+/** Balances of accounts, the balance that a rental requires, and the sign-up credit. */
 
 import { costMicroCeil, formatUsdCeil, formatUsdFloor } from '#shared/api/money.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { SYSTEM_ACTOR } from '../../platform/identity.ts';
+import { causedBy } from '../ledger/double-entry.ts';
 import { postGroup } from '../ledger/ledger.service.ts';
-import { causedBy } from '../ledger/ledger-account.ts';
 import { grantedAccount, walletOf } from '../ledger/wallet.service.ts';
-import type { Funds } from '../low-balance/low-balance.rule.ts';
-import { rentalFloor } from '../metering/rental-floor.ts';
-import { standingOf } from '../metering/runway.service.ts';
-import type { Settled } from '../metering/settled-first.ts';
+import { rentalMinimum } from '../metering/cost.ts';
+import { runwayOf } from '../metering/runway.service.ts';
+import type { Funds } from '../metering/runway.ts';
+import type { SettledAccount } from '../metering/settlement.service.ts';
 import { claimAddressCredit, claimSignupCredit } from './balance.store.ts';
 
 const HOUR_MS = 3_600_000;
 
-/** All in micro-dollars; available is posted - held. `runsOutAtMs`: when pods stop as things are; null: never. */
+/** In micro-dollars; posted - held is available. `runsOutAtMs` is when pods stop at the present cost; null: never. */
 export type Balance = {
   posted: number;
   held: number;
@@ -23,50 +23,53 @@ export type Balance = {
   runsOutAtMs: number | null;
 };
 
-/** 403 `account_balance_invalid` when the figures are no usable numbers. */
+/** Rejects with `account_balance_invalid` if the stored figures are unusable. */
 export async function balanceOf(db: Db, accountId: string): Promise<Balance> {
   const { paid, granted, held } = await walletOf(db, accountId);
-  return { posted: paid + granted, held, ...(await standingOf(db, accountId)) };
+  return { posted: paid + granted, held, ...(await runwayOf(db, accountId)) };
 }
 
-/** The same as rules of low balances and top-ups judge it. */
+/** Converts a balance for the rules of low balances and top-ups. */
 export function fundsIn({ posted, held, burnPerHour, runsOutAtMs }: Balance): Funds {
   return { available: posted - held, burnPerHour, runsOutAtMs };
 }
 
-/** What a rental holds, and a start after a stop asks for. Throws 403 `insufficient_balance` in the words that clients parse (contract 2.3). */
-export function requireFloor(
-  { wallet: { paid, granted, available }, keptUusd }: Settled,
+/**
+ * Returns the micro-dollars that a rental holds: 15 minutes of its price. Throws 403 `insufficient_balance` if less is
+ * available beside what other pods need. Clients parse the message.
+ */
+export function requireRentalFunds(
+  { wallet: { paid, granted, available }, reservedUusd }: SettledAccount,
   priceUusdPerGpuHour: number,
   gpus: number,
   act: 'renting it' | 'starting it again' = 'renting it',
 ): number {
-  const floor = rentalFloor(priceUusdPerGpuHour, gpus);
-  const free = available - keptUusd;
-  if (paid + granted > 0 && free >= floor) return floor;
+  const minimum = rentalMinimum(priceUusdPerGpuHour, gpus);
+  const free = available - reservedUusd;
+  if (paid + granted > 0 && free >= minimum) return minimum;
   const hourly = formatUsdCeil(costMicroCeil(priceUusdPerGpuHour, gpus, HOUR_MS));
   throw new ApiError(
     'insufficient_balance',
     `Insufficient balance. This node costs ${hourly}/hour, so ${act} requires at least ` +
-      `${formatUsdCeil(floor)} (15 minutes of runtime). Your balance is ${formatUsdFloor(Math.max(0, free))}${beside(keptUusd)}.`,
+      `${formatUsdCeil(minimum)} (15 minutes of runtime). Your balance is ${formatUsdFloor(Math.max(0, free))}${reservedText(reservedUusd)}.`,
   );
 }
 
-/** Of a refusal: what the account's pods are left. */
-export function beside(keptUusd: number): string {
-  if (keptUusd === 0) return '';
-  return ` beside the ${formatUsdCeil(keptUusd)} that your pods need for their next 15 minutes`;
+/** Part of an error message: what is reserved for the account's pods. */
+export function reservedText(reservedUusd: number): string {
+  if (reservedUusd === 0) return '';
+  return ` beside the ${formatUsdCeil(reservedUusd)} that your pods need for their next 15 minutes`;
 }
 
 export type SignupCredit = {
   accountId: string;
-  /** Of the verified address: one that had a credit gets no second one under a new account. */
+  /** Hash of the verified address, which receives the credit once even under a new account. */
   addressHash: string;
   amountUusd: number;
   nowMs: number;
 };
 
-/** Grants the sign-up credit once per account and once per address; returns the micro-dollars granted. */
+/** Grants the sign-up credit once per account and once per address. Returns the micro-dollars granted. */
 export async function grantSignupCredit(tx: Db, credit: SignupCredit): Promise<number> {
   const { accountId, addressHash, amountUusd, nowMs } = credit;
   if (amountUusd <= 0) return 0;

@@ -1,7 +1,7 @@
-/** Queries behind a balance that are not the ledger's: who had a sign-up credit. */
+/** Queries on which accounts and addresses have received the sign-up credit. */
 import type { Db } from '../../platform/database/tables.ts';
 
-/** Notes that the account's sign-up credit is granted; false when it was before. */
+/** Marks the account as having received the credit. Returns false if it had received it before. */
 export async function claimSignupCredit(
   db: Db,
   accountId: string,
@@ -16,7 +16,7 @@ export async function claimSignupCredit(
   return done.numUpdatedRows > 0n;
 }
 
-/** Notes that an address had its sign-up credit; false when it had it before, under whatever account. */
+/** Marks an address as having received the credit. Returns false if it had received it before, under any account. */
 export async function claimAddressCredit(
   db: Db,
   emailHash: string,

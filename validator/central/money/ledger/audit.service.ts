@@ -1,4 +1,4 @@
-/** The audit of a ledger as it is stored: everything that is wrong in it, and the hash of its balances. */
+/** Audits the stored ledger: lists every broken invariant and hashes the balances. */
 import type { Db } from '../../platform/database/tables.ts';
 import {
   allAccounts,
@@ -13,19 +13,19 @@ export type AuditResult = {
   transfers: number;
   accounts: number;
   openHolds: number;
-  /** Of the balances that the journal gives. */
+  /** SHA-256 of the balances recomputed from the journal; see `balanceHash`. */
   hash: string;
   findings: Finding[];
-  /** Beyond those kept. */
+  /** Number of findings beyond the limit. */
   more: number;
 };
 
-/** Findings that are kept; a ledger with more is broken as a whole. */
+/** Findings listed at most. */
 const MAX_FINDINGS = 1_000;
-/** In them nothing is held for a pod any more. */
+/** Pod states in which an open hold is an error. */
 const ENDING_STATES = ['creation_failed', 'deleting', 'deleted'];
 
-/** `db` shows one moment (db/database.ts, readCentralDatabase), or rules seem broken that are not. */
+/** `db` must be one snapshot (`readCentralDatabase`), otherwise concurrent postings look like broken invariants. */
 export async function auditLedger(db: Db): Promise<AuditResult> {
   const findings: Finding[] = [];
   let more = 0;
@@ -36,7 +36,7 @@ export async function auditLedger(db: Db): Promise<AuditResult> {
   const audit = createAudit(find);
   let transfers = 0;
   for await (const transfer of allTransfers(db)) {
-    audit.take(transfer);
+    audit.add(transfer);
     transfers += 1;
   }
   const accounts = await allAccounts(db);
@@ -50,7 +50,7 @@ export async function auditLedger(db: Db): Promise<AuditResult> {
   const holds = audit.openHolds();
   for (const { hold, podId, state } of await podsOfHolds(db, holds)) {
     if (state !== null && !ENDING_STATES.includes(state)) continue;
-    const what = `is open; its pod ${podId} ${state === null ? 'is not there' : `is ${state}`}`;
+    const what = `is open; its pod ${podId} ${state === null ? 'does not exist' : `is ${state}`}`;
     find({ rule: 'I12', where: `hold ${hold}`, what });
   }
   return { transfers, accounts: accounts.length, openHolds: holds.length, hash, findings, more };

@@ -8,8 +8,8 @@ import type { Database } from '../../platform/database/tables.ts';
 import { auditLedger } from './audit.service.ts';
 import { allAccounts } from './audit.store.ts';
 import { balanceHash, createAudit, type Finding, type StoredTransfer } from './audit.ts';
+import type { LedgerAccount } from './double-entry.ts';
 import { postGroup } from './ledger.service.ts';
-import type { LedgerAccount } from './ledger-account.ts';
 import { paidAccount } from './wallet.service.ts';
 
 let db: Database;
@@ -96,7 +96,7 @@ it.each<[string, StoredTransfer[], typeof A, string[]]>([
 ])('finds %s', (_, transfers, account, rules) => {
   const findings: Finding[] = [];
   const audit = createAudit((finding) => findings.push(finding));
-  for (const transfer of transfers) audit.take(transfer);
+  for (const transfer of transfers) audit.add(transfer);
   audit.finish([account, TOP_UP]);
   expect(findings.map(({ rule }) => rule).toSorted()).toEqual(rules.toSorted());
 });
@@ -104,7 +104,9 @@ it.each<[string, StoredTransfer[], typeof A, string[]]>([
 it('finds money that stays where it only passes through', () => {
   const findings: Finding[] = [];
   const audit = createAudit((finding) => findings.push(finding));
-  audit.take({ ...direct, credit_id: 'clearing:usage' });
+  audit.add({ ...direct, credit_id: 'clearing:usage' });
   audit.finish([{ ...A, id: 'clearing:usage' }, TOP_UP]);
-  expect(findings).toEqual([{ rule: 'I8', where: 'clearing:usage', what: 'keeps 10 uUSD' }]);
+  expect(findings).toEqual([
+    { rule: 'I8', where: 'clearing:usage', what: 'has a balance of 10 uUSD' },
+  ]);
 });

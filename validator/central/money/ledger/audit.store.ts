@@ -1,8 +1,8 @@
-/** What an audit and an export read of the ledger; in one snapshot, or the parts do not fit. */
+/** Queries of the audit and the export. Run them in one snapshot so that their results agree. */
 import type { Db } from '../../platform/database/tables.ts';
 import type { StoredAccount, StoredTransfer } from './audit.ts';
 
-/** Rows in memory at a time. */
+/** Rows read at a time. */
 const PAGE = 2_000;
 
 /** A transfer with the cause of its group. */
@@ -14,7 +14,7 @@ export type CausedTransfer = StoredTransfer & {
   at_ms: number;
 };
 
-/** Every transfer, in order. */
+/** Yields every transfer in order of `seq`, reading one page at a time. */
 export async function* allTransfers(db: Db): AsyncGenerator<CausedTransfer> {
   for (let after = 0; ; ) {
     const rows = await db
@@ -33,12 +33,12 @@ export async function* allTransfers(db: Db): AsyncGenerator<CausedTransfer> {
   }
 }
 
-/** Every account that was ever posted to. */
+/** Every account that was ever posted to, by id. */
 export function allAccounts(db: Db): Promise<StoredAccount[]> {
   return db.selectFrom('ledger_accounts').selectAll().orderBy('id').execute();
 }
 
-/** Groups without a transfer. */
+/** Ids of groups without transfers. */
 export async function emptyGroups(db: Db): Promise<number[]> {
   const rows = await db
     .selectFrom('ledger_groups')
@@ -49,7 +49,7 @@ export async function emptyGroups(db: Db): Promise<number[]> {
   return rows.map(({ id }) => id);
 }
 
-/** Causes that may come once and came more often. */
+/** Causes marked as unique that occur more than once. */
 export function doubledCauses(db: Db) {
   return db
     .selectFrom('ledger_groups')
@@ -60,7 +60,7 @@ export function doubledCauses(db: Db) {
     .execute();
 }
 
-/** Of these holds, those for pods: with the pod's state, null where there is none. */
+/** The pods of those holds that were placed for pods. `state` is null if the pod does not exist. */
 export async function podsOfHolds(
   db: Db,
   holds: readonly number[],

@@ -1,12 +1,11 @@
 /**
- * Adds the journal up from nothing and compares: what makes books of double entry true (invariants I1 to I4, I8, I12,
- * I15 to I17 of README, "Money"). Pure.
+ * Recomputes every balance from the journal and compares it with the stored one. Checks invariants I1 to I4, I8, I15,
+ * I16 and I17 of ../README.md. Pure.
  */
 
 import { createHash } from 'node:crypto';
 import type { TransferKind } from '../../platform/database/tables/money.ts';
 
-/** A transfer as it is stored. */
 export type StoredTransfer = {
   seq: number;
   group_id: number;
@@ -17,7 +16,7 @@ export type StoredTransfer = {
   pending_seq: number | null;
 };
 
-/** What an account comes to, as it is stored or added up. */
+/** Totals of an account, stored or recomputed. */
 export type StoredAccount = {
   id: string;
   debits_posted: number;
@@ -25,19 +24,19 @@ export type StoredAccount = {
   debits_pending: number;
 };
 
-/** A rule that is broken, and where. */
+/** A broken invariant, and where it is broken. */
 export type Finding = { rule: string; where: string; what: string };
 
-/** Through which money only passes: nothing stays there. */
-const EMPTY_ACCOUNTS = ['clearing:usage', 'clearing:refund', 'rounding'];
+/** Accounts that money only passes through: their balance is 0 after every group. */
+const TRANSIT_ACCOUNTS = ['clearing:usage', 'clearing:refund', 'rounding'];
 
 export type Audit = ReturnType<typeof createAudit>;
 
-/** Takes every transfer in order, then what is stored of accounts. */
+/** Call `add` for every transfer in order, then `finish` with the stored accounts. */
 export function createAudit(find: (finding: Finding) => void) {
   const accounts = new Map<string, StoredAccount>();
   const open = new Map<number, StoredTransfer>();
-  /** By hold that has not ended: how many of its transfers are open, and how many are not. */
+  /** Open holds: how many of their transfers are open and how many have ended. */
   const holds = new Map<number, { open: number; ended: number }>();
   let last = 0;
 
@@ -58,7 +57,7 @@ export function createAudit(find: (finding: Finding) => void) {
     const where = `transfer ${transfer.seq}`;
     const pending = open.get(transfer.pending_seq ?? 0);
     if (pending === undefined) {
-      find({ rule: 'I4', where, what: `ends ${transfer.pending_seq}, which is not open` });
+      find({ rule: 'I4', where, what: `resolves ${transfer.pending_seq}, which is not open` });
       return;
     }
     const { debit_id, credit_id, amount_uusd, group_id } = pending;
@@ -67,7 +66,7 @@ export function createAudit(find: (finding: Finding) => void) {
         ? transfer.amount_uusd === amount_uusd
         : transfer.amount_uusd <= amount_uusd;
     if (!fits || transfer.debit_id !== debit_id || transfer.credit_id !== credit_id) {
-      find({ rule: 'I4', where, what: `does not fit ${pending.seq}, which it ends` });
+      find({ rule: 'I4', where, what: `does not match ${pending.seq}, which it resolves` });
     }
     open.delete(pending.seq);
     accountOf(debit_id).debits_pending -= amount_uusd;
@@ -76,8 +75,8 @@ export function createAudit(find: (finding: Finding) => void) {
     if (hold.open <= 1) holds.delete(group_id);
   }
 
-  /** No more is set aside to be paid out than was earned and not paid. */
-  function judgePayout({ seq, debit_id }: StoredTransfer): void {
+  /** Payouts must not exceed earnings that are neither paid nor already set aside. */
+  function checkPayout({ seq, debit_id }: StoredTransfer): void {
     const account = accountOf(debit_id);
     const free = balanceOf(account) - account.debits_pending;
     if (free >= 0) return;
@@ -89,45 +88,50 @@ export function createAudit(find: (finding: Finding) => void) {
   }
 
   return {
-    take(transfer: StoredTransfer): void {
+    add(transfer: StoredTransfer): void {
       const { seq, debit_id, credit_id, amount_uusd, kind } = transfer;
       const where = `transfer ${seq}`;
       if (seq <= last) find({ rule: 'I3', where, what: `comes after transfer ${last}` });
       last = seq;
       if (!Number.isSafeInteger(amount_uusd) || amount_uusd <= 0 || debit_id === credit_id) {
-        find({ rule: 'I1', where, what: 'is no amount from one account to another' });
+        find({
+          rule: 'I1',
+          where,
+          what: 'has no valid amount or has the same account on both sides',
+        });
       }
       if (kind === 'pending') {
         open.set(seq, transfer);
         const hold = holds.get(transfer.group_id) ?? { open: 0, ended: 0 };
         holds.set(transfer.group_id, { ...hold, open: hold.open + 1 });
         accountOf(debit_id).debits_pending += amount_uusd;
-        if (credit_id === 'external:payout') judgePayout(transfer);
+        if (credit_id === 'external:payout') checkPayout(transfer);
       }
       if (kind === 'direct' || kind === 'post') post(transfer);
       if (kind === 'post' || kind === 'void') end(transfer);
     },
 
-    /** The holds that have not ended. */
+    /** Group ids of the holds that are still open. */
     openHolds: (): number[] => [...holds.keys()],
 
-    /** Compares with what is stored, and returns the hash of the balances that the journal gives. */
+    /** Compares with the stored accounts and returns the hash of the recomputed balances. */
     finish(stored: readonly StoredAccount[]): string {
       for (const [hold, { ended }] of holds) {
-        if (ended > 0) find({ rule: 'I4', where: `hold ${hold}`, what: 'has ended in part' });
+        if (ended > 0)
+          find({ rule: 'I4', where: `hold ${hold}`, what: 'has been resolved in part' });
       }
       compare(accounts, stored, find);
-      for (const account of [...accounts.values(), ...stored]) judge(account, find);
-      for (const id of EMPTY_ACCOUNTS) {
+      for (const account of [...accounts.values(), ...stored]) checkNotNegative(account, find);
+      for (const id of TRANSIT_ACCOUNTS) {
         const left = balanceOf(accounts.get(id));
-        if (left !== 0) find({ rule: 'I8', where: id, what: `keeps ${left} uUSD` });
+        if (left !== 0) find({ rule: 'I8', where: id, what: `has a balance of ${left} uUSD` });
       }
       return balanceHash([...accounts.values()]);
     },
   };
 }
 
-/** SHA-256 over `id,debits,credits,pending` and a line break of each account that is not empty, in the order of their names. */
+/** SHA-256 over one line `id,debits,credits,pending\n` for each account with a figure other than 0, sorted. */
 export function balanceHash(accounts: readonly StoredAccount[]): string {
   const lines = accounts
     .filter((account) => figuresOf(account).some((figure) => figure !== 0))
@@ -137,7 +141,7 @@ export function balanceHash(accounts: readonly StoredAccount[]): string {
 }
 
 function compare(
-  added: ReadonlyMap<string, StoredAccount>,
+  recomputed: ReadonlyMap<string, StoredAccount>,
   stored: readonly StoredAccount[],
   find: (finding: Finding) => void,
 ): void {
@@ -149,19 +153,19 @@ function compare(
   if (sum !== 0n) {
     find({ rule: 'I1', where: 'all accounts', what: `debits and credits differ by ${sum} uUSD` });
   }
-  for (const id of new Set([...added.keys(), ...byId.keys()])) {
-    const [journal, cached] = [added, byId].map((from) => figuresOf(from.get(id)).join(', '));
+  for (const id of new Set([...recomputed.keys(), ...byId.keys()])) {
+    const [journal, cached] = [recomputed, byId].map((from) => figuresOf(from.get(id)).join(', '));
     if (journal === cached) continue;
     const what = `debits, credits, pending are stored as ${cached}; the journal gives ${journal}`;
     find({ rule: 'I15', where: id, what });
   }
 }
 
-function judge(account: StoredAccount, find: (finding: Finding) => void): void {
-  const isRenters = account.id.startsWith('user:') || account.id.startsWith('granted:');
+function checkNotNegative(account: StoredAccount, find: (finding: Finding) => void): void {
+  const isRenter = account.id.startsWith('user:') || account.id.startsWith('granted:');
   const free = balanceOf(account) - account.debits_pending;
-  if (isRenters && free < 0) {
-    find({ rule: 'I2', where: account.id, what: `is ${-free} uUSD below nothing` });
+  if (isRenter && free < 0) {
+    find({ rule: 'I2', where: account.id, what: `is ${-free} uUSD below 0` });
   }
 }
 

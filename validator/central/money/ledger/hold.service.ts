@@ -1,16 +1,15 @@
-/** Holds: money that is set aside for one purpose, and ends posted or voided, once (README, "Money"). */
+/** Holds: money reserved for one purpose and resolved once, by posting or voiding; see ../README.md. */
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Db } from '../../platform/database/tables.ts';
-import type { Entry } from './ledger.entries.ts';
+import type { Cause, Entry, LedgerAccount, Leg } from './double-entry.ts';
 import { postOne } from './ledger.service.ts';
 import { isResolved, lockAccounts, type PendingTransfer, pendingOf } from './ledger.store.ts';
-import type { Cause, LedgerAccount, Leg } from './ledger-account.ts';
-import { lockedStandingOf, lockedWalletOf, spendLegs } from './wallet.service.ts';
+import { lockedBalancesOf, lockedWalletOf, spendLegs } from './wallet.service.ts';
 
-/** Where a renter's held money goes once it is spent. */
+/** Credited when held money of a renter is spent. */
 const USAGE = 'clearing:usage';
 
-/** Sets `amountUusd` of what is available aside, granted credit first; returns the hold's id. Rejects with `insufficient_balance`. */
+/** Holds `amountUusd` of an account's available money, granted credit first. Returns the hold's id. Rejects with `insufficient_balance`. */
 export async function placeHold(
   tx: Db,
   accountId: string,
@@ -25,26 +24,26 @@ export async function placeHold(
 }
 
 /**
- * Sets a payout aside, which goes to the world once it is posted; returns the hold's id. Rejects with
- * `insufficient_balance` where the account has less that is not set aside: I16.
+ * Holds the amount of a payout, which posting moves to `external:payout`. Returns the hold's id. Rejects with
+ * `insufficient_balance` if the payer has less that is not held already.
  */
-export async function placePayout(
+export async function holdPayout(
   tx: Db,
   payer: LedgerAccount,
   amountUusd: number,
   cause: Cause,
 ): Promise<string> {
-  const { posted, pending } = await lockedStandingOf(tx, payer);
+  const { posted, pending } = await lockedBalancesOf(tx, payer);
   if (amountUusd > posted - pending) {
-    throw new ApiError('insufficient_balance', 'There is less than that to be paid out');
+    throw new ApiError('insufficient_balance', 'The balance is below this payout');
   }
   const leg: Leg = { debit: payer, credit: 'external:payout', amountUusd };
   return postOne(tx, { entries: [{ ...leg, kind: 'pending', pending: null }], cause });
 }
 
 /**
- * Ends a hold: `postUusd` of it is spent, granted credit first, and goes where it was set aside for; the rest is free again.
- * Rejects for a hold that has ended, and for more than it holds: what is beyond it is spent by itself.
+ * Resolves a hold: posts `postUusd` of it, granted credit first, and releases the rest. Rejects if the hold is already
+ * resolved or holds less than `postUusd`.
  */
 export async function settleHold(
   tx: Db,
@@ -53,10 +52,10 @@ export async function settleHold(
   cause: Cause,
 ): Promise<void> {
   if (await resolve(tx, holdId, postUusd, cause)) return;
-  throw new Error(`hold ${holdId} has ended already`);
+  throw new Error(`hold ${holdId} is already resolved`);
 }
 
-/** Micro-dollars that a hold still sets aside; 0 once it has ended. */
+/** Micro-dollars that a hold reserves; 0 once it is resolved. */
 export async function heldBy(db: Db, holdId: string): Promise<number> {
   const held = await pendingOf(db, Number(holdId));
   const [first] = held;
@@ -64,25 +63,25 @@ export async function heldBy(db: Db, holdId: string): Promise<number> {
   return held.reduce((sum, { amountUusd }) => sum + amountUusd, 0);
 }
 
-/** Ends a hold of which nothing is spent. Does nothing to one that has ended. */
+/** Releases a whole hold. Does nothing if it is already resolved. */
 export async function voidHold(tx: Db, holdId: string, cause: Cause): Promise<void> {
   await resolve(tx, holdId, 0, cause);
 }
 
-/** False when it has ended before. */
+/** Returns false if the hold was already resolved. */
 async function resolve(tx: Db, holdId: string, postUusd: number, cause: Cause): Promise<boolean> {
   const held = await pendingOf(tx, Number(holdId));
   const [first] = held;
   if (first === undefined) throw new Error(`there is no hold ${holdId}`);
   const [debited, credited] = [held.map(({ debit }) => debit), held.map(({ credit }) => credit)];
-  // All that are needed, at once: nobody waits in a circle.
+  // Lock all accounts at once, in their order, so that transactions cannot deadlock.
   await lockAccounts(tx, postUusd > 0 ? [...credited, ...debited] : debited);
   if (await isResolved(tx, first.seq)) return false;
-  await postOne(tx, { entries: endingOf(held, postUusd), cause });
+  await postOne(tx, { entries: resolutionOf(held, postUusd), cause });
   return true;
 }
 
-function endingOf(held: readonly PendingTransfer[], postUusd: number): Entry[] {
+function resolutionOf(held: readonly PendingTransfer[], postUusd: number): Entry[] {
   let left = postUusd;
   const entries = held.map(({ seq, debit, credit, amountUusd }): Entry => {
     const posted = Math.min(left, amountUusd);

@@ -1,12 +1,12 @@
-/** An account's own journal: every line with its cause and the balance after it, checked against what is stored. */
+/** The journal that an account reads: every line with its cause and the balance after it, verified against the stored balance. */
 
 import { microToUsd } from '#shared/api/money.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import type { TransferKind } from '../../platform/database/tables/money.ts';
 import type { Database, Db } from '../../platform/database/tables.ts';
+import type { LedgerAccount } from './double-entry.ts';
 import { foldOf, type JournalRow, lastSeqBefore, listJournal } from './journal.store.ts';
 import type { LedgerLine, LedgerPage, LedgerQuery } from './ledger.schemas.ts';
-import type { LedgerAccount } from './ledger-account.ts';
 import { grantedAccount, lockedWalletOf, paidAccount, unreadable } from './wallet.service.ts';
 
 const KINDS: Record<TransferKind, LedgerLine['kind']> = {
@@ -17,8 +17,8 @@ const KINDS: Record<TransferKind, LedgerLine['kind']> = {
 };
 
 /**
- * One page of the journal, oldest line first. Rejects with `account_balance_invalid` when all lines together do not give
- * what is stored of the account.
+ * Returns one page of the journal, oldest line first. Rejects with `account_balance_invalid` if the account's lines do
+ * not add up to its stored balance.
  */
 export function journalPage(
   db: Database,
@@ -26,7 +26,7 @@ export function journalPage(
   { since, after, limit }: LedgerQuery,
 ): Promise<LedgerPage> {
   const own = [paidAccount(accountId), grantedAccount(accountId)];
-  // Nothing is posted to the account meanwhile, so that page, sums and balance fit.
+  // The lock keeps postings out, so that page, sums and balance agree.
   return db.transaction().execute(async (tx) => {
     const wallet = await lockedWalletOf(tx, accountId);
     const from = since === undefined ? after : Math.max(after, await lastSeqBefore(tx, own, since));
@@ -86,9 +86,9 @@ function heldBy({ kind, amount_uusd, pending_uusd }: JournalRow): number {
   return kind === 'pending' ? amount_uusd : -(pending_uusd ?? 0);
 }
 
-/** Nobody learns whose accounts others are. */
+/** Hides the ids of other parties' accounts. */
 function counterpartOf(id: string, own: readonly string[]): string {
   const [kind = id] = id.split(':');
-  const isSomebodys = ['user', 'granted', 'provider', 'referral'].includes(kind);
-  return isSomebodys && !own.includes(id) ? kind : id;
+  const isPersonal = ['user', 'granted', 'provider', 'referral'].includes(kind);
+  return isPersonal && !own.includes(id) ? kind : id;
 }

@@ -1,10 +1,9 @@
-/** The transfers of an account of the ledger as its owner sees them, and what they add up to. */
-
+/** Queries of an account's journal: its transfers and their sums. */
 import { sql } from 'kysely';
 import { prepared, type Slots } from '../../platform/database/prepared.ts';
 import type { TransferKind } from '../../platform/database/tables/money.ts';
 import type { Db } from '../../platform/database/tables.ts';
-import type { LedgerAccount } from './ledger-account.ts';
+import type { LedgerAccount } from './double-entry.ts';
 
 export type JournalRow = {
   seq: number;
@@ -13,18 +12,18 @@ export type JournalRow = {
   credit_id: string;
   amount_uusd: number;
   kind: TransferKind;
-  /** Of the pending transfer that it ends. */
+  /** Amount of the pending transfer that it resolves. */
   pending_uusd: number | null;
   at_ms: number;
   cause_type: string;
   cause_id: string;
 };
 
-/** What an account's transfers add up to; of each the sum of all, and of those before some number. */
+/** Sums of an account's transfers: of all, and of those with a lower `seq` than a given one. */
 export type Fold = { debits: Sum; credits: Sum; pending: Sum };
 type Sum = { all: number; before: number };
 
-/** Queries by one side of transfers: each runs along one index, in order. */
+/** Queries by one side of transfers; each reads one index in order. */
 function sideOf(column: 'debit_id' | 'credit_id') {
   const own = `transfers.${column}` as const;
 
@@ -80,7 +79,7 @@ function sideOf(column: 'debit_id' | 'credit_id') {
 const SIDES = [sideOf('debit_id'), sideOf('credit_id')] as const;
 const [DEBIT, CREDIT] = SIDES;
 
-/** The first `limit` transfers of these accounts after number `after`, in order. */
+/** The first `limit` transfers of these accounts with a `seq` above `after`, in order. */
 export async function listJournal(
   db: Db,
   ids: readonly LedgerAccount[],
@@ -95,7 +94,7 @@ export async function listJournal(
   return [...found.values()].toSorted((a, b) => a.seq - b.seq).slice(0, limit);
 }
 
-/** The number of these accounts' last transfer from before `atMs`; 0 where there is none. */
+/** `seq` of the last transfer of these accounts before `atMs`; 0 if there is none. */
 export async function lastSeqBefore(
   db: Db,
   ids: readonly LedgerAccount[],
@@ -124,7 +123,7 @@ const freed = prepared((db, { id, before }: Slots<{ id: string; before: number }
     .where('transfers.kind', 'in', ['post', 'void']),
 );
 
-/** Adds an account's transfers up from nothing: reads its part of an index, however long that is. */
+/** Recomputes an account's sums. Reads all its index entries, so the cost grows with the account's history. */
 export async function foldOf(db: Db, id: LedgerAccount, before: number): Promise<Fold> {
   const debited = (await DEBIT.sums(db, { id, before })).rows;
   const credited = (await CREDIT.sums(db, { id, before })).rows;

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createPodScene, type PodScene } from '../../../../test/fakes/scenes/pod-scene.ts';
 import { testCause } from '../../../../test/fakes/scenes/wallet.ts';
+import type { LedgerAccount } from './double-entry.ts';
 import { settleHold } from './hold.service.ts';
 import { postGroup } from './ledger.service.ts';
-import type { LedgerAccount } from './ledger-account.ts';
 import { grantedAccount, paidAccount } from './wallet.service.ts';
 
 const CREDIT_USD = 10;

@@ -1,4 +1,4 @@
-/** The whole ledger as lines that anyone can add up again (README, "Money"). */
+/** Exports the whole ledger as lines that can be added up independently; see ../README.md. */
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { allAccounts, allTransfers, type CausedTransfer } from './audit.store.ts';
@@ -7,19 +7,32 @@ import { balanceHash, type StoredAccount } from './audit.ts';
 export const EXPORT_FORMATS = ['jsonl', 'csv'] as const;
 export type ExportFormat = (typeof EXPORT_FORMATS)[number];
 
-/** The columns of CSV; each kind of row fills its own. */
+/** CSV columns. Each kind of row fills some of them. */
 const COLUMNS = [
   'row',
-  ...['seq', 'group', 'at', 'debit', 'credit', 'amount_uusd', 'kind', 'pending_seq'],
-  ...['cause_type', 'cause_id', 'actor', 'request_id'],
-  ...['account', 'debits_posted', 'credits_posted', 'debits_pending'],
+  'seq',
+  'group',
+  'at',
+  'debit',
+  'credit',
+  'amount_uusd',
+  'kind',
+  'pending_seq',
+  'cause_type',
+  'cause_id',
+  'actor',
+  'request_id',
+  'account',
+  'debits_posted',
+  'credits_posted',
+  'debits_pending',
   'balance_hash',
 ] as const;
 
 type Value = string | number | null;
 type Line = Record<string, Value>;
 
-/** Transfers in order, then accounts, then the hash of what accounts come to. `db` shows one moment. */
+/** Prints transfers in order, then accounts, then the balance hash. `db` must be one snapshot. */
 export async function exportLedger(
   db: Db,
   format: ExportFormat,
@@ -38,8 +51,18 @@ function transferLine(transfer: CausedTransfer): Line {
   const { cause_type, cause_id, actor, request_id } = transfer;
   return {
     row: 'transfer',
-    ...{ seq, group: group_id, at: `${naiveUtc(at_ms)}Z`, debit: debit_id, credit: credit_id },
-    ...{ amount_uusd, kind, pending_seq, cause_type, cause_id, actor, request_id },
+    seq,
+    group: group_id,
+    at: `${naiveUtc(at_ms)}Z`,
+    debit: debit_id,
+    credit: credit_id,
+    amount_uusd,
+    kind,
+    pending_seq,
+    cause_type,
+    cause_id,
+    actor,
+    request_id,
   };
 }
 
@@ -51,7 +74,7 @@ function csvLine(line: Line): string {
   return COLUMNS.map((column) => csvValue(line[column] ?? '')).join(',');
 }
 
-/** RFC 4180. */
+/** Quotes a value according to RFC 4180. */
 export function csvValue(value: Value): string {
   const text = String(value ?? '');
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;

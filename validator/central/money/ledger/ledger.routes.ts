@@ -1,4 +1,4 @@
-/** GET /users/me/ledger: an addition of ours to the interface. */
+/** GET /users/me/ledger: the caller's journal, as JSON or CSV. */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Database } from '../../platform/database/tables.ts';
@@ -13,7 +13,6 @@ const DESCRIPTION =
 
 const Csv = z.string().meta({ description: 'With format=csv' });
 
-/** Registers the account's journal. */
 export function registerLedgerRoutes(api: HttpServer, { db }: { db: Database }): void {
   api.get(
     '/users/me/ledger',

@@ -1,4 +1,4 @@
-/** GET /users/me/ledger on the wire: an addition of ours to the interface. */
+/** Wire schemas of GET /users/me/ledger. */
 import { z } from 'zod';
 import {
   IsoTime,
@@ -13,9 +13,9 @@ const MAX_LINES = 1_000;
 const DEFAULT_LINES = 100;
 
 export const LedgerQuery = z.object({
-  /** From the first line after the last that is older. */
+  /** Skips lines before this time. */
   since: optional(IsoTime),
-  /** From the line after this number. */
+  /** Skips lines up to this `seq`. */
   after: queryNumber(z.int().min(0).default(0)),
   limit: queryNumber(z.int().min(1).max(MAX_LINES).default(DEFAULT_LINES)),
   format: withDefault(z.enum(['json', 'csv']), 'json'),
@@ -26,11 +26,11 @@ export const LedgerLine = z
   .object({
     seq: z.int(),
     at: NaiveTime,
-    /** Lines of one group happened together. */
+    /** Lines of one group were posted together. */
     group_id: z.string(),
     kind: z.enum(['posted', 'held', 'hold_spent', 'hold_released']),
     credit: z.enum(['paid', 'granted']),
-    /** Where it went or came from; of other people's accounts only what kind they are. */
+    /** The other ledger account; for accounts of other parties only its kind. */
     counterpart: z.string(),
     amount_usd: Usd.meta({
       description: 'What it changed of the balance, in USD; negative: spent',
@@ -46,7 +46,7 @@ export type LedgerLine = z.output<typeof LedgerLine>;
 export const LedgerPage = z
   .object({
     lines: z.array(LedgerLine),
-    /** `after` of the next page; null: there is none yet. */
+    /** Value of `after` for the next page; null on the last page. */
     next_after: z.int().nullable(),
   })
   .meta({ id: 'LedgerPage' });

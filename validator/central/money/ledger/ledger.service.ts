@@ -1,31 +1,35 @@
 /**
- * Posting to the money ledger: linked groups of transfers, each with its cause, and what accounts come to, in the
- * caller's transaction. Whoever needs other locks takes them first; several groups of one transaction go in one call,
- * for accounts are locked in the order of their names.
+ * Posts to the money ledger, in the caller's transaction: writes groups of transfers with their causes and updates the
+ * balances. Ledger accounts are locked in order of their ids and after all other locks, so callers take other locks
+ * first and post several groups of one transaction in one call.
  */
 import { ApiError } from '#shared/runtime/errors.ts';
 import { violatedCheck } from '../../../database/engine.ts';
 import type { Db } from '../../platform/database/tables.ts';
-import { changesOf, direct, type Entry } from './ledger.entries.ts';
-import { changeAccounts, insertGroups, insertTransfers, legsOfOnce } from './ledger.store.ts';
-import type { Cause, Leg } from './ledger-account.ts';
+import { type Cause, changesOf, direct, type Entry, type Leg } from './double-entry.ts';
+import {
+  changeAccounts,
+  insertGroups,
+  insertTransfers,
+  legsOfUniqueCause,
+} from './ledger.store.ts';
 
-/** A cause that may come once has come before; nothing was posted. */
+/** Thrown if a unique cause was posted before. The transaction posted nothing. */
 export class CauseTaken extends Error {
   override name = 'CauseTaken';
 }
 
-/** What was posted for a cause that may come once; none where it has not come. */
-export const legsOf = legsOfOnce;
+/** Returns the transfers posted for a unique cause; empty if it was not posted. */
+export const legsOfCause = legsOfUniqueCause;
 
-/** Posts one group and returns its id. Rejects with `insufficient_balance` where a user's account would go below 0, and with CauseTaken. */
+/** Posts one group and returns its id. Rejects with `insufficient_balance` if a renter's account would go below 0, and with CauseTaken. */
 export async function postGroup(tx: Db, legs: readonly Leg[], cause: Cause): Promise<string> {
   return postOne(tx, { entries: legs.map(direct), cause });
 }
 
 /**
- * Posts many groups in few statements and returns their ids, in order; no two have the same cause. Rejects as
- * `postGroup` does, after which the transaction can only be undone.
+ * Posts many groups in few statements and returns their ids, in order. Their causes must differ. Rejects as `postGroup`
+ * does; after that the transaction can only be rolled back.
  */
 export function postGroups(
   tx: Db,
@@ -39,15 +43,15 @@ export function postGroups(
 
 type Posting = { entries: readonly Entry[]; cause: Cause };
 
-/** One group of transfers of any kind. */
+/** Posts one group of transfers of any kind and returns its id. */
 export async function postOne(tx: Db, posting: Posting): Promise<string> {
   const [id] = await postEntries(tx, [posting]);
-  if (id === undefined) throw new Error('a group was posted and has no number');
+  if (id === undefined) throw new Error('a group was posted but has no id');
   return id;
 }
 
 async function postEntries(tx: Db, postings: readonly Posting[]): Promise<string[]> {
-  if (!tx.isTransaction) throw new Error('money is posted outside a transaction');
+  if (!tx.isTransaction) throw new Error('money must be posted inside a transaction');
   if (postings.length === 0) return [];
   requireDistinct(postings);
   const changes = changesOf(postings.flatMap(({ entries }) => entries));
@@ -57,7 +61,7 @@ async function postEntries(tx: Db, postings: readonly Posting[]): Promise<string
   );
   const groups = postings.map(({ entries, cause }) => {
     const groupId = idOf(cause);
-    if (groupId === undefined) throw new CauseTaken(`${cause.type} ${cause.id} is posted already`);
+    if (groupId === undefined) throw new CauseTaken(`${cause.type} ${cause.id} was posted before`);
     return { groupId, entries };
   });
   await withinBounds(() => changeAccounts(tx, changes));
@@ -69,12 +73,14 @@ async function postEntries(tx: Db, postings: readonly Posting[]): Promise<string
 }
 
 function requireDistinct(postings: readonly Posting[]): void {
-  if (postings.some(({ entries }) => entries.length === 0)) throw new Error('an empty group');
+  if (postings.some(({ entries }) => entries.length === 0))
+    throw new Error('a group has no transfers');
   const causes = new Set(postings.map(({ cause }) => `${cause.type} ${cause.id}`));
-  if (causes.size < postings.length) throw new Error('two groups of one cause in one posting');
+  if (causes.size < postings.length)
+    throw new Error('two groups of one posting have the same cause');
 }
 
-/** The database's own conditions are the last word on what an account can bear. */
+/** Translates violations of the database's balance constraints into API errors. */
 async function withinBounds(work: () => Promise<void>): Promise<void> {
   try {
     await work();
@@ -85,13 +91,9 @@ async function withinBounds(work: () => Promise<void>): Promise<void> {
           cause: error,
         });
       case 'ledger_in_range':
-        throw new ApiError(
-          'account_balance_invalid',
-          'The balance would pass what can be counted',
-          {
-            cause: error,
-          },
-        );
+        throw new ApiError('account_balance_invalid', 'The balance would exceed the maximum', {
+          cause: error,
+        });
       default:
         throw error;
     }

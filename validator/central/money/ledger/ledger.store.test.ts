@@ -3,9 +3,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createTestDatabase, onPostgres } from '../../../../test/fakes/scenes/central-database.ts';
 import { openHolds, testCause } from '../../../../test/fakes/scenes/wallet.ts';
 import type { Database, Db } from '../../platform/database/tables.ts';
+import type { LedgerAccount, Leg } from './double-entry.ts';
 import { placeHold, settleHold, voidHold } from './hold.service.ts';
 import { CauseTaken, postGroup, postGroups } from './ledger.service.ts';
-import type { LedgerAccount, Leg } from './ledger-account.ts';
 import { grantedAccount, paidAccount, spendLegs, walletOf } from './wallet.service.ts';
 
 const A = 'account-a';
@@ -144,7 +144,7 @@ describe('posting', () => {
 
   it('needs a transaction', async () => {
     const posting = postGroup(db, [leg('external:topup', paidAccount(A), 5)], testCause());
-    await expect(posting).rejects.toThrow('outside a transaction');
+    await expect(posting).rejects.toThrow('inside a transaction');
   });
 });
 
@@ -190,8 +190,8 @@ describe('holds', () => {
     await free(voided);
     await free(voided);
     await free(settled);
-    await expect(settle(settled, 1)).rejects.toThrow('ended already');
-    await expect(settle(voided, 0)).rejects.toThrow('ended already');
+    await expect(settle(settled, 1)).rejects.toThrow('already resolved');
+    await expect(settle(voided, 0)).rejects.toThrow('already resolved');
     await expect(settle('999999', 0)).rejects.toThrow('no hold');
     expect(await walletOf(db, A)).toMatchObject({ paid: 90, granted: 0, held: 0 });
     expect(await balanceOf('clearing:usage')).toBe(40);

@@ -1,10 +1,9 @@
-/** Writes the ledger: groups, transfers and what accounts come to, in few statements however many there are. */
+/** Queries that write and read the ledger: groups, transfers, account balances. Writes are batched. */
 import { sql } from 'kysely';
 import { isPostgres } from '../../../database/engine.ts';
 import { jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
 import type { Db } from '../../platform/database/tables.ts';
-import type { AccountChange, Entry } from './ledger.entries.ts';
-import type { Cause, LedgerAccount, Leg } from './ledger-account.ts';
+import type { AccountChange, Cause, Entry, LedgerAccount, Leg } from './double-entry.ts';
 
 type Rows = Slots<{ rows: string }>;
 
@@ -33,7 +32,7 @@ const addGroups = prepared((db, { rows }: Rows) =>
       eb
         .selectFrom(jsonRows(db, rows, GROUP).as('given'))
         .select(GROUP_COLUMNS)
-        // Without a condition, SQLite takes the ON of ON CONFLICT for that of a join.
+        // Without a WHERE clause, SQLite parses the ON of ON CONFLICT as a join condition.
         .where(sql<boolean>`true`),
     )
     .onConflict((conflict) =>
@@ -42,12 +41,12 @@ const addGroups = prepared((db, { rows }: Rows) =>
     .returning(['id', 'cause_type', 'cause_id']),
 );
 
-/** The new groups' numbers by cause; absent are those whose cause may come once and came before. Causes differ. */
+/** Inserts groups and returns a lookup of their ids by cause. Skips unique causes that exist already. Causes must differ. */
 export async function insertGroups(
   db: Db,
   causes: readonly Cause[],
 ): Promise<(cause: Cause) => number | undefined> {
-  const given = causes.map(({ type, id, actor, requestId, atMs, once }) => ({
+  const groups = causes.map(({ type, id, actor, requestId, atMs, once }) => ({
     cause_type: type,
     cause_id: id,
     is_once: once === true ? 1 : 0,
@@ -55,15 +54,18 @@ export async function insertGroups(
     request_id: requestId,
     at_ms: atMs,
   }));
-  const { rows } = await addGroups(db, { rows: JSON.stringify(given) });
+  const { rows } = await addGroups(db, { rows: JSON.stringify(groups) });
   const ids = new Map(
     rows.map(({ id, cause_type, cause_id }) => [`${cause_type} ${cause_id}`, id]),
   );
   return ({ type, id }) => ids.get(`${type} ${id}`);
 }
 
-/** What was posted for a cause that may come once; none where it has not come. */
-export async function legsOfOnce(db: Db, { type, id }: Pick<Cause, 'type' | 'id'>): Promise<Leg[]> {
+/** Returns the transfers posted for a unique cause; empty if it was not posted. */
+export async function legsOfUniqueCause(
+  db: Db,
+  { type, id }: Pick<Cause, 'type' | 'id'>,
+): Promise<Leg[]> {
   const rows = await db
     .selectFrom('transfers')
     .innerJoin('ledger_groups', 'ledger_groups.id', 'transfers.group_id')
@@ -73,7 +75,7 @@ export async function legsOfOnce(db: Db, { type, id }: Pick<Cause, 'type' | 'id'
     .where('is_once', '=', 1)
     .orderBy('seq')
     .execute();
-  // Written by us from one.
+  // The ids were written from values of type LedgerAccount.
   return rows.map(({ debit_id, credit_id, amount_uusd }) => ({
     debit: debit_id as LedgerAccount,
     credit: credit_id as LedgerAccount,
@@ -116,12 +118,12 @@ const addTransfers = prepared((db, { rows }: Rows) =>
     ),
 );
 
-/** Appends transfers, after their accounts were changed: until the commit nobody else numbers one of theirs. */
+/** Appends transfers. Call it after `changeAccounts`, whose locks keep the `seq` of each account's transfers in order. */
 export async function insertTransfers(
   db: Db,
   entries: readonly (Entry & { groupId: number })[],
 ): Promise<void> {
-  const given = entries.map(({ groupId, debit, credit, amountUusd, kind, pending }) => ({
+  const transfers = entries.map(({ groupId, debit, credit, amountUusd, kind, pending }) => ({
     group_id: groupId,
     debit_id: debit,
     credit_id: credit,
@@ -129,7 +131,7 @@ export async function insertTransfers(
     kind,
     pending_seq: pending?.seq ?? null,
   }));
-  await addTransfers(db, { rows: JSON.stringify(given) });
+  await addTransfers(db, { rows: JSON.stringify(transfers) });
 }
 
 const CHANGE = { id: 'text', debits: 'bigint', credits: 'bigint', pending: 'bigint' } as const;
@@ -165,11 +167,11 @@ const openAccounts = prepared((db, { rows }: Rows) =>
     .onConflict((conflict) => conflict.column('id').doNothing()),
 );
 
-/** Adds to accounts, which come in the order in which all are locked; makes rows of those that have none. */
+/** Applies changes, which must be sorted by account id. Creates missing accounts. */
 export async function changeAccounts(db: Db, changes: readonly AccountChange[]): Promise<void> {
   let left = changes;
   for (let round = 0; left.length > 0; round += 1) {
-    if (round > 1) throw new Error('an account of the ledger cannot be opened');
+    if (round > 1) throw new Error('a ledger account could not be created');
     const rows = JSON.stringify(left);
     if (round > 0) await openAccounts(db, { rows });
     await lockAccounts(
@@ -188,12 +190,12 @@ const locked = prepared((db, { rows }: Rows) =>
     .where('id', 'in', (eb) =>
       eb.selectFrom(jsonRows(db, rows, { id: 'text' }).as('given')).select('id'),
     )
-    // In any language's order but this one a server may sort otherwise than we do.
+    // Byte order, as in `changesOf`; the server's locale may sort differently.
     .orderBy(sql`id collate "C"`)
     .forNoKeyUpdate(),
 );
 
-/** Until the commit nobody else changes those of these accounts that have rows. */
+/** Locks those of these accounts that exist until the transaction ends. */
 export async function lockAccounts(db: Db, ids: readonly LedgerAccount[]): Promise<void> {
   if (!isPostgres(db)) return;
   await locked(db, { rows: JSON.stringify(ids.map((id) => ({ id }))) });
@@ -206,7 +208,7 @@ export type Balances = {
   debits_pending: number;
 };
 
-/** What two accounts come to; those without a row are absent. */
+/** Balances of two accounts. Omits accounts that were never posted to. */
 export const balancesOfTwo = prepared((db, { one, other }: Slots<{ one: string; other: string }>) =>
   db.selectFrom('ledger_accounts').selectAll().where('id', 'in', [one, other]),
 );
@@ -220,7 +222,7 @@ const many = prepared((db, { rows }: Rows) =>
     ),
 );
 
-/** What any number of accounts come to, of which nobody else changes one until the commit. */
+/** Locks accounts until the transaction ends and returns their balances by id. */
 export async function lockedBalances(
   db: Db,
   ids: readonly LedgerAccount[],
@@ -246,10 +248,10 @@ const pendings = prepared((db, { groupId }: Slots<{ groupId: number }>) =>
     .orderBy('seq'),
 );
 
-/** The pending transfers of a group, resolved or not, as they were written. */
+/** The pending transfers of a group, resolved or not, in order. */
 export async function pendingOf(db: Db, groupId: number): Promise<PendingTransfer[]> {
   const { rows } = await pendings(db, { groupId });
-  // Written by us from one.
+  // The ids were written from values of type LedgerAccount.
   return rows.map(({ seq, debit_id, credit_id, amount_uusd }) => ({
     seq,
     debit: debit_id as LedgerAccount,
@@ -262,7 +264,6 @@ const resolution = prepared((db, { seq }: Slots<{ seq: number }>) =>
   db.selectFrom('transfers').select('seq').where('pending_seq', '=', seq),
 );
 
-/** Whether a pending transfer was posted or voided. */
 export async function isResolved(db: Db, seq: number): Promise<boolean> {
   return (await resolution(db, { seq })).rows.length > 0;
 }

@@ -1,42 +1,41 @@
-/** What an account can spend: its paid and its granted credit, less what is held (README, "Money"). */
+/** Wallets: what an account can spend, which is its paid and granted credit minus what is held; see ../README.md. */
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Db } from '../../platform/database/tables.ts';
-import { requireAmount } from './ledger.entries.ts';
+import { type LedgerAccount, type Leg, requireAmount } from './double-entry.ts';
 import { type Balances, balancesOfTwo, lockedBalances } from './ledger.store.ts';
-import type { LedgerAccount, Leg } from './ledger-account.ts';
 
-/** All in micro-dollars; `available` is paid + granted - held. */
+/** In micro-dollars. `available` is paid + granted - held. */
 export type Wallet = {
   accountId: string;
   paid: number;
   granted: number;
   held: number;
-  /** What of `held` is granted credit. */
+  /** Part of `held` that is granted credit. */
   heldOfGranted: number;
   available: number;
 };
 
-/** Of an account that was never posted to. */
+/** Row of an account that was never posted to. */
 const NOTHING = { debits_posted: 0, credits_posted: 0, debits_pending: 0 };
 
-/** The account of what the renter paid. */
+/** Ledger account of the credit that a renter paid for. */
 export const paidAccount = (accountId: string): LedgerAccount => `user:${accountId}`;
-/** The account of what the renter was given: spent first, never passed on. */
+/** Ledger account of the credit that a renter was given; it is spent first and cannot be transferred. */
 export const grantedAccount = (accountId: string): LedgerAccount => `granted:${accountId}`;
 
-/** An account that was never posted to has nothing. Rejects with `account_balance_invalid` when the figures are no usable numbers. */
+/** Rejects with `account_balance_invalid` if the stored figures exceed the safe integer range or contradict each other. */
 export async function walletOf(db: Db, accountId: string): Promise<Wallet> {
   const [one, other] = [paidAccount(accountId), grantedAccount(accountId)];
   const [first, second] = (await readable(balancesOfTwo(db, { one, other }))).rows;
-  // In either order.
+  // The rows come in either order.
   return first?.id === one
     ? walletIn(accountId, first, second)
     : walletIn(accountId, second, first);
 }
 
 /**
- * The same of any number of accounts, in their order, which nobody else changes until the commit: for who judges what
- * they have and then spends it. Whoever settles holds of several accounts in one transaction calls it first.
+ * Locks the wallets of accounts until the transaction ends and returns them in order. Required before a decision that
+ * spends from them, and before settling holds of several accounts in one transaction.
  */
 export async function lockedWallets(tx: Db, accountIds: readonly string[]): Promise<Wallet[]> {
   const ids = accountIds.flatMap((id) => [grantedAccount(id), paidAccount(id)]);
@@ -46,27 +45,27 @@ export async function lockedWallets(tx: Db, accountIds: readonly string[]): Prom
   );
 }
 
-/** The same of one account. */
+/** The same for one account. */
 export async function lockedWalletOf(tx: Db, accountId: string): Promise<Wallet> {
   const [wallet] = await lockedWallets(tx, [accountId]);
   if (wallet === undefined) throw new Error('no wallet for an account');
   return wallet;
 }
 
-/** What one account of the chart has, and what of that is set aside. */
-export async function standingOfOne(db: Db, id: LedgerAccount): Promise<Standing> {
-  return standingIn((await readable(balancesOfTwo(db, { one: id, other: id }))).rows[0]);
+/** Returns the balances of one ledger account. */
+export async function balancesOf(db: Db, id: LedgerAccount): Promise<AccountBalances> {
+  return balancesIn((await readable(balancesOfTwo(db, { one: id, other: id }))).rows[0]);
 }
 
-/** The same, which nobody else changes until the commit. */
-export async function lockedStandingOf(tx: Db, id: LedgerAccount): Promise<Standing> {
-  return standingIn((await readable(lockedBalances(tx, [id]))).get(id));
+/** The same, locked until the transaction ends. */
+export async function lockedBalancesOf(tx: Db, id: LedgerAccount): Promise<AccountBalances> {
+  return balancesIn((await readable(lockedBalances(tx, [id]))).get(id));
 }
 
-/** In micro-dollars; `posted` may be below 0 of an account that may owe. */
-export type Standing = { posted: number; pending: number };
+/** In micro-dollars. `posted` is below 0 for an account that owes; `pending` is what is held. */
+export type AccountBalances = { posted: number; pending: number };
 
-function standingIn(row: Omit<Balances, 'id'> = NOTHING): Standing {
+function balancesIn(row: Omit<Balances, 'id'> = NOTHING): AccountBalances {
   return { posted: row.credits_posted - row.debits_posted, pending: row.debits_pending };
 }
 
@@ -80,14 +79,14 @@ function walletIn(
   const heldOfGranted = ofGranted.debits_pending;
   const held = ofPaid.debits_pending + heldOfGranted;
   const available = paid + granted - held;
-  // With these two the others are: none is below 0.
+  // These two imply the same for the other figures: none is below 0.
   if (!Number.isSafeInteger(paid + granted) || available < 0) throw unreadable();
   return { accountId, paid, granted, held, heldOfGranted, available };
 }
 
 /**
- * The legs that bring `amountUusd` of a wallet to `to`, granted credit first; none for nothing. What is held is left
- * alone. Throws `insufficient_balance` where less than that is available.
+ * Returns the legs that move `amountUusd` from a wallet to `to`, granted credit first; none for 0. Does not touch what is
+ * held. Throws `insufficient_balance` if less is available.
  */
 export function spendLegs(wallet: Wallet, amountUusd: number, to: LedgerAccount): Leg[] {
   if (amountUusd === 0) return [];
@@ -103,14 +102,14 @@ export function spendLegs(wallet: Wallet, amountUusd: number, to: LedgerAccount)
   return legs.filter((leg) => leg.amountUusd > 0);
 }
 
-/** Both engines refuse to read a whole number beyond the safe range, with a RangeError: here `account_balance_invalid`. */
+/** Turns the RangeError that both database engines throw for unsafe integers into `account_balance_invalid`. */
 export function readable<T>(reading: Promise<T>): Promise<T> {
   return reading.catch((error) => {
     throw error instanceof RangeError ? unreadable() : error;
   });
 }
 
-/** The refusal of an account whose figures are no usable numbers, or not those that its journal gives. */
+/** Error for an account whose stored figures are unusable or differ from its journal. */
 export function unreadable(): ApiError {
   return new ApiError('account_balance_invalid', 'The balance of this account cannot be read');
 }

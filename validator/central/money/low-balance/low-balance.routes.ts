@@ -1,4 +1,4 @@
-/** /users/me/low-balance-threshold (contract 9.2). */
+/** GET and PUT /users/me/low-balance-threshold. */
 import type { HttpServer } from '#shared/http/server.ts';
 import { userOf } from '../../platform/identity.ts';
 import {
@@ -11,7 +11,6 @@ import type { LowBalance } from './low-balance.service.ts';
 const tags = ['Users'];
 const config = { auth: 'user' } as const;
 
-/** Registers them. */
 export function registerLowBalanceRoutes(api: HttpServer, lowBalance: LowBalance): void {
   api.get(
     '/users/me/low-balance-threshold',

@@ -1,4 +1,4 @@
-/** When an account's balance counts as low, on the wire (contract 9.2). */
+/** Wire schemas of low-balance thresholds. */
 import { z } from 'zod';
 import { NaiveTime, Usd, usdAmount } from '../../platform/wire.ts';
 
@@ -12,13 +12,13 @@ export const EffectiveLowBalanceConfigDto = z
   .object({
     ...thresholds,
     defaults: z.object(thresholds),
-    /** Which of the two are the account's own. */
+    /** Thresholds that the account has set itself. */
     overridden: z.array(z.enum(['threshold_usd', 'runway_minutes'])),
   })
   .meta({ id: 'EffectiveLowBalanceConfigDto' });
 export type EffectiveLowBalanceConfigDto = z.output<typeof EffectiveLowBalanceConfigDto>;
 
-/** Null takes the account's own value away; what is absent stays. */
+/** Null restores the default. Absent fields stay as they are. */
 export const LowBalanceThresholdUpdateDto = z
   .object({
     threshold_usd: usdAmount({ min: 0, max: MAX_THRESHOLD_USD }).nullish(),

@@ -1,5 +1,4 @@
-/** Low balances: the thresholds of accounts, and who is told when one is crossed (marketplace reference 1.6). */
-
+/** Low balances: thresholds of accounts, and the event and mail when one is crossed. */
 import { formatUsdFloor, microOrNull, microToUsd } from '#shared/api/money.ts';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -10,13 +9,13 @@ import { lowBalanceMail } from '../../delivery/mail/mail-text.ts';
 import type { Flag } from '../../platform/database/tables/platform.ts';
 import type { Database, Db, LowBalanceThresholdRow } from '../../platform/database/tables.ts';
 import { SYSTEM_ACTOR, type UserIdentity } from '../../platform/identity.ts';
+import type { Funds } from '../metering/runway.ts';
 import {
+  checkThresholds,
   DEFAULT_THRESHOLDS,
-  type Funds,
-  judgeFunds,
   runwayText,
   type Thresholds,
-} from './low-balance.rule.ts';
+} from './low-balance.plan.ts';
 import type {
   EffectiveLowBalanceConfigDto,
   LowBalanceThreshold,
@@ -32,15 +31,14 @@ import {
   watchedAccounts,
 } from './low-balance.store.ts';
 
-/** What a mail says of a balance is old after this. */
+/** A mail about a balance is not sent later than this. */
 const MAIL_USEFUL_MS = 24 * 3_600_000;
 
 export type LowBalanceDeps = { db: Database; clock: Clock; random: Random; mails: Mails };
 export type LowBalance = ReturnType<typeof createLowBalance>;
 
-/** Rules of thresholds and of crossing them. */
 export function createLowBalance({ db, clock, random, mails }: LowBalanceDeps) {
-  async function tell(tx: Db, accountId: string, email: string, funds: Funds): Promise<void> {
+  async function notify(tx: Db, accountId: string, email: string, funds: Funds): Promise<void> {
     const left = formatUsdFloor(Math.max(0, funds.available));
     const runway = runwayText(funds, clock.now());
     await recordEvent(
@@ -51,7 +49,8 @@ export function createLowBalance({ db, clock, random, mails }: LowBalanceDeps) {
         subEventType: 'billing.status',
         actor: SYSTEM_ACTOR,
         payload: {
-          ...{ pod_name: null, node: null },
+          pod_name: null,
+          node: null,
           detail: `balance low: ${runway === null ? left : `${left}, ${runway}`}`,
           available_usd: microToUsd(funds.available),
           burn_per_hour_usd: microToUsd(funds.burnPerHour),
@@ -69,37 +68,39 @@ export function createLowBalance({ db, clock, random, mails }: LowBalanceDeps) {
     });
   }
 
-  async function follow(tx: Db, account: WatchedAccount, funds: Funds): Promise<void> {
+  async function check(tx: Db, account: WatchedAccount, funds: Funds): Promise<void> {
     const before = {
       ofAmount: account.told_of_amount === 1,
       ofRunway: account.told_of_runway === 1,
     };
-    const { tell: isNew, told } = judgeFunds(funds, thresholdsOf(account), before, clock.now());
-    if (told.ofAmount !== before.ofAmount || told.ofRunway !== before.ofRunway) {
+    const thresholds = thresholdsOf(account);
+    const after = checkThresholds(funds, thresholds, before, clock.now());
+    const { ofAmount, ofRunway } = after.notified;
+    if (ofAmount !== before.ofAmount || ofRunway !== before.ofRunway) {
       await upsertMarks(tx, {
         account_id: account.id,
-        told_of_amount: flag(told.ofAmount),
-        told_of_runway: flag(told.ofRunway),
+        told_of_amount: flag(ofAmount),
+        told_of_runway: flag(ofRunway),
         updated_at: clock.now(),
       });
     }
-    if (isNew) await tell(tx, account.id, account.email, funds);
+    if (after.notify) await notify(tx, account.id, account.email, funds);
   }
 
   return {
-    /** Reading makes no row. */
+    /** Thresholds in effect, and which of them the account has set. */
     async effective({ accountId }: UserIdentity): Promise<EffectiveLowBalanceConfigDto> {
       return effectiveOf(await findThreshold(db, accountId));
     },
 
-    /** Null takes an override away, absent leaves it. */
+    /** Sets thresholds. Null restores the default, absent fields stay. */
     async change(
       { accountId }: UserIdentity,
       body: LowBalanceThresholdUpdateDto,
     ): Promise<LowBalanceThreshold> {
       const nowMs = clock.now();
       const { threshold_usd: usd, runway_minutes: minutes } = body;
-      const given = {
+      const changes = {
         ...(usd === undefined ? {} : { threshold_uusd: microOrNull(usd) }),
         ...(minutes === undefined ? {} : { runway_minutes: minutes }),
       };
@@ -107,29 +108,33 @@ export function createLowBalance({ db, clock, random, mails }: LowBalanceDeps) {
       const row = await upsertThreshold(
         db,
         {
-          ...{ account_id: accountId, id: random.uuid(), ...none, ...given },
-          ...{ created_at: nowMs, updated_at: nowMs },
+          account_id: accountId,
+          id: random.uuid(),
+          ...none,
+          ...changes,
+          created_at: nowMs,
+          updated_at: nowMs,
         },
-        { ...given, updated_at: nowMs },
+        { ...changes, updated_at: nowMs },
       );
       return toLowBalanceThreshold(row);
     },
 
-    /** To be called in the transaction of a spend, with what each account has left after it. */
-    async watch(tx: Db, left: ReadonlyMap<string, Funds>): Promise<void> {
+    /** Call it in the transaction of a spend, with the funds left to each account. */
+    async afterSpend(tx: Db, left: ReadonlyMap<string, Funds>): Promise<void> {
       for (const account of await watchedAccounts(tx, [...left.keys()])) {
         const funds = left.get(account.id);
-        if (funds !== undefined) await follow(tx, account, funds);
+        if (funds !== undefined) await check(tx, account, funds);
       }
     },
   };
 }
 
-/** To be called in the transaction of a top-up: whoever falls below a threshold again is told again. */
+/** Call it in the transaction of a top-up, so that the account is notified again when its balance next falls. */
 export const rearmLowBalance = deleteMarks;
 
-/** Removes what is kept for an account that is being deleted. */
-export async function forgetLowBalance(tx: Db, accountId: string): Promise<void> {
+/** Deletes the data of an account that is being removed. */
+export async function deleteLowBalanceData(tx: Db, accountId: string): Promise<void> {
   await deleteThreshold(tx, accountId);
   await deleteMarks(tx, accountId);
 }

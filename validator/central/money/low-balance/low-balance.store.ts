@@ -1,4 +1,4 @@
-/** Queries of the low-balance tables: thresholds of accounts, and what each was told of. */
+/** Queries on low-balance thresholds and on which of them accounts have been notified of. */
 import { jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
 import type {
   Db,
@@ -6,7 +6,7 @@ import type {
   LowBalanceThresholdRow,
 } from '../../platform/database/tables.ts';
 
-/** Undefined where the account never changed anything. */
+/** Returns undefined for an account that uses the defaults. */
 export function findThreshold(
   db: Db,
   accountId: string,
@@ -18,7 +18,7 @@ export function findThreshold(
     .executeTakeFirst();
 }
 
-/** Stores `fresh`, or changes what is there by `changes` alone; returns what came of it. */
+/** Inserts `fresh`, or applies `changes` to the row that exists. Returns the resulting row. */
 export function upsertThreshold(
   db: Db,
   fresh: LowBalanceThresholdRow,
@@ -32,7 +32,7 @@ export function upsertThreshold(
     .executeTakeFirstOrThrow();
 }
 
-/** What decides whether accounts are told something; it is asked after every spend. */
+/** Prepared, because it runs after every spend. */
 const watched = prepared((db, { rows }: Slots<{ rows: string }>) =>
   db
     .selectFrom('accounts')
@@ -53,15 +53,15 @@ const watched = prepared((db, { rows }: Slots<{ rows: string }>) =>
     .orderBy('accounts.id'),
 );
 
-/** An account, its own thresholds and what it was told of. */
+/** An account with its thresholds and the notifications it has received. */
 export type WatchedAccount = Awaited<ReturnType<typeof watchedAccounts>>[number];
 
-/** Of these accounts, those that are there. */
+/** Omits deleted accounts. */
 export async function watchedAccounts(db: Db, accountIds: readonly string[]) {
   return (await watched(db, { rows: JSON.stringify(accountIds.map((id) => ({ id }))) })).rows;
 }
 
-/** Notes what an account was told of. */
+/** Records which thresholds an account has been notified of. */
 export async function upsertMarks(db: Db, row: LowBalanceMarks): Promise<void> {
   const { account_id: _, ...changes } = row;
   await db
@@ -71,12 +71,11 @@ export async function upsertMarks(db: Db, row: LowBalanceMarks): Promise<void> {
     .execute();
 }
 
-/** As if it was never told anything. */
+/** Forgets which thresholds an account has been notified of. */
 export async function deleteMarks(db: Db, accountId: string): Promise<void> {
   await db.deleteFrom('low_balance_marks').where('account_id', '=', accountId).execute();
 }
 
-/** The account's own thresholds. */
 export async function deleteThreshold(db: Db, accountId: string): Promise<void> {
   await db.deleteFrom('low_balance_thresholds').where('account_id', '=', accountId).execute();
 }

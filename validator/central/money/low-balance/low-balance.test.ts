@@ -41,7 +41,7 @@ async function spent(availableUsd: number, burnUsd = 0): Promise<void> {
   const lowBalance = createLowBalance({ db, clock, random, mails: written });
   const runsOutAtMs = burnUsd === 0 ? null : clock.now() + (availableUsd / burnUsd) * HOUR_MS;
   const funds = { available: availableUsd * USD, burnPerHour: burnUsd * USD, runsOutAtMs };
-  await db.transaction().execute((tx) => lowBalance.watch(tx, new Map([[account.id, funds]])));
+  await db.transaction().execute((tx) => lowBalance.afterSpend(tx, new Map([[account.id, funds]])));
 }
 
 it('shows defaults to who set nothing, and reading leaves no row', async () => {

@@ -5,10 +5,10 @@ import {
   createMeteringScene,
   type MeteringScene,
 } from '../../../../test/fakes/scenes/metering-scene.ts';
+import { createAccountPods } from '../../market/cut-off/cut-off.ts';
 import { CONTACT_WAIT_MS } from '../../market/pods/pod-contact.ts';
-import { fundsAdded } from '../cut-off/cut-off.ts';
+import type { Leg } from '../ledger/double-entry.ts';
 import { postGroup } from '../ledger/ledger.service.ts';
-import type { Leg } from '../ledger/ledger-account.ts';
 import { paidAccount } from '../ledger/wallet.service.ts';
 
 const CREDIT_UUSD = 10_000_000;
@@ -154,7 +154,10 @@ it('starts them again when money comes within the grace', async () => {
       atMs: clock.now(),
     };
     await postGroup(tx, [leg as Leg], cause);
-    expect(await fundsAdded(tx, { clock, random: ports.random }, account)).toHaveLength(1);
+    const accountPods = createAccountPods({ clock, random: ports.random });
+    expect(await accountPods.awaitMoney(tx, account)).toBe(true);
+    await accountPods.restart(tx, account);
+    expect(await accountPods.awaitMoney(tx, account)).toBe(false);
   });
   await scene.later(10_000);
   await scene.later(10_000);

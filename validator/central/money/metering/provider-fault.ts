@@ -1,4 +1,7 @@
-/** What a renter gets back when a provider broke a pod (marketplace reference 2.3.9): everything since it was last well. */
+/**
+ * Refunds a renter when the provider broke a pod: everything charged since the last contact in which the pod was
+ * healthy, 24 hours at most.
+ */
 
 import { microToUsd } from '#shared/api/money.ts';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
@@ -6,20 +9,21 @@ import type { Random } from '#shared/runtime/random.ts';
 import { recordEvent } from '../../delivery/events/event.service.ts';
 import type { Db, Pod } from '../../platform/database/tables.ts';
 import { SYSTEM_ACTOR } from '../../platform/identity.ts';
+import { causedBy, type Leg } from '../ledger/double-entry.ts';
 import { postGroups } from '../ledger/ledger.service.ts';
-import { causedBy, type Leg } from '../ledger/ledger-account.ts';
 import { providerShare } from '../ledger/shares.ts';
 import { grantedAccount, paidAccount } from '../ledger/wallet.service.ts';
-import { noteAccrued, returnReferral } from '../referrals/referral.service.ts';
-import { insertRefund } from './billing.store.ts';
-import { runwayChanged } from './runway.service.ts';
-import { keptCost, providerAccount } from './settlement.ts';
+import { returnReferral, writeAccrual } from '../referrals/referral.service.ts';
+import { costBefore } from './cost.ts';
+import { updateRunway } from './runway.service.ts';
+import { providerAccount } from './settlement.plan.ts';
+import { insertRefund } from './settlement.store.ts';
 import { findMeter, listSegmentsSince, type Meter } from './usage.store.ts';
 
-/** No more than the charges of so long. */
+/** Longest time that is refunded. */
 const LONGEST_MS = 86_400_000;
 
-/** The pod has come to `broken` and is settled. Nothing where it has cost nothing since it was last seen well. */
+/** Call it once the pod is `broken` and settled. Does nothing if it cost nothing since it was last healthy. */
 export async function refundFault(
   tx: Db,
   deps: { clock: Clock; random: Random },
@@ -28,20 +32,20 @@ export async function refundFault(
 ): Promise<void> {
   const meter = await findMeter(tx, pod.id);
   if (meter === undefined) return;
-  const wellMs = pod.healthy_at ?? pod.first_running_at ?? pod.created_at;
-  const fromMs = Math.max(wellMs, nowMs - LONGEST_MS);
-  const kept = keptCost(meter, await listSegmentsSince(tx, pod.id, fromMs), fromMs);
+  const healthyMs = pod.healthy_at ?? pod.first_running_at ?? pod.created_at;
+  const fromMs = Math.max(healthyMs, nowMs - LONGEST_MS);
+  const kept = costBefore(meter, await listSegmentsSince(tx, pod.id, fromMs), fromMs);
   const amount = meter.charged_uusd - kept;
   if (amount <= 0) return;
   const provider = meter.provider_uusd - providerShare(kept);
   const cause = { type: 'provider-fault', id: pod.id, atMs: nowMs, once: true };
   const legs = refundLegs(meter, { amount, provider });
-  const own = paidAccount(meter.account_id);
-  const paid = legs.find(({ credit }) => credit === own)?.amountUusd ?? 0;
+  const renter = paidAccount(meter.account_id);
+  const paid = legs.find(({ credit }) => credit === renter)?.amountUusd ?? 0;
   const referral = await returnReferral(tx, meter.account_id, paid, nowMs);
   const refund = { legs, cause: causedBy(SYSTEM_ACTOR, cause) };
   const [groupId = ''] = await postGroups(tx, [refund, ...referral.groups]);
-  await noteAccrued(tx, referral);
+  await writeAccrual(tx, referral);
   await insertRefund(tx, {
     pod_id: pod.id,
     from_ms: fromMs,
@@ -59,16 +63,19 @@ export async function refundFault(
     actor: SYSTEM_ACTOR,
     reason: 'provider_fault',
     payload: {
-      ...{ pod_name: pod.pod_name, node: pod.executor_id, detail: 'refund' },
-      ...{ amount_usd: microToUsd(amount), since: naiveUtc(fromMs) },
+      pod_name: pod.pod_name,
+      node: pod.executor_id,
+      detail: 'refund',
+      amount_usd: microToUsd(amount),
+      since: naiveUtc(fromMs),
     },
   });
-  await runwayChanged(tx, pod.account_id, nowMs);
+  await updateRunway(tx, pod.account_id, nowMs);
 }
 
 /**
- * Back from provider and platform to where it came from: what the platform had absorbed first, then what was paid, then
- * what was granted. A provider that has been paid out already owes it from what it earns next.
+ * Returns a charge from provider and platform to its sources: first what the platform absorbed, then paid credit, then
+ * granted credit. A provider that was already paid out goes below 0 and owes it from its next earnings.
  */
 export function refundLegs(
   meter: Meter,

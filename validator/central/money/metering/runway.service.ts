@@ -1,39 +1,41 @@
-/** Keeps the schedule true to what an account has and what its pods cost: when it runs out, and when to warn of it. */
-
+/** Keeps the schedule in step with money: when an account runs out, when to warn, when a pod reaches its spend limit. */
 import type { Db } from '../../platform/database/tables.ts';
 import { lockRow } from '../../platform/database/transactions.ts';
 import { clearDue, setDue } from '../../platform/schedule/due.ts';
 import { nextWarningAt } from '../../platform/schedule/warnings.ts';
-import { walletOf } from '../ledger/wallet.service.ts';
-import { runsOutAt } from './runway.ts';
-import { fundsOf } from './settle.service.ts';
-import { burningOf, burnPerHour } from './settlement.ts';
-import { listBurning } from './usage.store.ts';
+import { heldBy } from '../ledger/hold.service.ts';
+import { type Wallet, walletOf } from '../ledger/wallet.service.ts';
+import { burningOf, burnPerHour, type Funds, runsOutAt, spendsOutAt } from './runway.ts';
+import { findMeter, listBurning, type Meter, spendLimitOf } from './usage.store.ts';
 
-/** What an account's pods cost per hour, and when its money is used up as things are; null: never. */
-export async function standingOf(
-  db: Db,
-  accountId: string,
-): Promise<{ burnPerHour: number; runsOutAtMs: number | null }> {
+/** Returns the hourly cost of an account's pods and when its money runs out at that cost. */
+export async function runwayOf(db: Db, accountId: string): Promise<Omit<Funds, 'available'>> {
   const burning = await listBurning(db, accountId);
   if (burning.length === 0) return { burnPerHour: 0, runsOutAtMs: null };
-  const funds = await fundsOf(await walletOf(db, accountId), db, burning);
+  const funds = await fundsFor(db, await walletOf(db, accountId), burning);
   return {
     burnPerHour: burnPerHour(burning),
     runsOutAtMs: runsOutAt(funds, burning.map(burningOf)),
   };
 }
 
-/** When the account's money is used up as things are; null: never. */
+/** Returns when the account's money runs out at its present cost; null: never. */
 export async function accountRunsOutAt(db: Db, accountId: string): Promise<number | null> {
-  return (await standingOf(db, accountId)).runsOutAtMs;
+  return (await runwayOf(db, accountId)).runsOutAtMs;
+}
+
+/** Micro-dollars that an account can spend on these pods: what is available plus what is held for them. */
+export async function fundsFor(db: Db, wallet: Wallet, burning: readonly Meter[]): Promise<number> {
+  let funds = wallet.available;
+  for (const { hold_id } of burning) if (hold_id !== null) funds += await heldBy(db, hold_id);
+  return funds;
 }
 
 /**
- * To be called in the transaction of every change of what an account has or of which pods it pays for; but not for
- * what the meter charges, which changes nothing. Holds the account's row from then on.
+ * Reschedules the cut-off and the next warning. Call it in every transaction that changes an account's money or its
+ * billable pods, except settlements, which do not move the instant. Locks the account's row.
  */
-export async function runwayChanged(tx: Db, accountId: string, nowMs: number): Promise<void> {
+export async function updateRunway(tx: Db, accountId: string, nowMs: number): Promise<void> {
   await lockRow(tx, 'accounts', accountId);
   const atMs = await accountRunsOutAt(tx, accountId);
   if (atMs === null) {
@@ -45,4 +47,29 @@ export async function runwayChanged(tx: Db, accountId: string, nowMs: number): P
   const warnAtMs = nextWarningAt(atMs, nowMs);
   if (warnAtMs === null) await clearDue(tx, 'balance-warning', accountId);
   else await setDue(tx, 'balance-warning', accountId, warnAtMs);
+}
+
+/** Reschedules the stop of a pod at its `max_spend_usd`. Call it when the meter turns on or off or the limit changes. */
+export async function updateSpendLimitDue(tx: Db, meter: Meter): Promise<void> {
+  const atMs = await limitReachedAt(tx, meter);
+  if (atMs === null) await clearDue(tx, 'spend-cap', meter.pod_id);
+  else await setDue(tx, 'spend-cap', meter.pod_id, atMs);
+}
+
+/** Returns when a pod reaches its spend limit at its present cost; null: never. */
+export async function spendLimitReachedAt(db: Db, podId: string): Promise<number | null> {
+  const meter = await findMeter(db, podId);
+  return meter === undefined ? null : limitReachedAt(db, meter);
+}
+
+/** Returns true if a stopped pod has cost less than its spend limit, or has none. */
+export async function isBelowSpendLimit(tx: Db, podId: string): Promise<boolean> {
+  const meter = await findMeter(tx, podId);
+  const limit = await spendLimitOf(tx, podId);
+  return meter !== undefined && (limit === null || limit > meter.charged_uusd);
+}
+
+async function limitReachedAt(db: Db, meter: Meter): Promise<number | null> {
+  const limit = meter.is_billable === 1 ? await spendLimitOf(db, meter.pod_id) : null;
+  return limit === null ? null : spendsOutAt(burningOf(meter), limit);
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createSeededRandom } from '../../../../test/fakes/seeded-random.ts';
-import { addTime, NO_COST } from './meter.ts';
+import { addTime, NO_COST } from './cost.ts';
 import { type Burning, runsOutAt, spendsOutAt } from './runway.ts';
 
 const HOUR_MS = 3_600_000;

@@ -1,25 +1,51 @@
 /**
- * When money runs out, computed to the millisecond (marketplace reference 2.3.6): at that instant no pod has cost more
- * than there was. A tick moves money from what is there to what is charged and leaves the instant alone. Pure.
+ * Computes the instant at which money runs out, to the millisecond: until then pods cost no more than there was. A
+ * settlement moves money from available to charged and does not change the instant. Pure.
  */
-import { type Cost, partsOf, type Rate, ratePerHour } from './meter.ts';
+import { type Cost, partsOf, type Rate, rateOf, ratePerHour } from './cost.ts';
+import type { Meter } from './usage.store.ts';
 
-/** The last instant that a time of the wire can name. */
+/** The last instant that a timestamp of the API can express: the end of the year 9999. */
 const END_OF_TIME_MS = 253_402_300_799_999n;
 
-/** A pod whose time costs money now. */
+/**
+ * Money and spending of an account: micro-dollars, and micro-dollars per hour. `runsOutAtMs` counts money that is held
+ * for running pods as theirs to spend, as `GET /users/me` shows it; null: never.
+ */
+export type Funds = { available: number; burnPerHour: number; runsOutAtMs: number | null };
+
+/** A billable pod. */
 export type Burning = {
-  /** Of its closed segments. */
+  /** Cost of its closed segments. */
   closed: Cost;
   rate: Rate;
-  /** Since when it is billable. */
+  /** When its open segment began. */
   sinceMs: number;
   chargedUusd: number;
-  /** When a limit of it or the funds were last lowered: neither ends what was used before. */
+  /** When its spend limit or the account's funds were last reduced. Time used before that is never cut off. */
   changedMs: number;
 };
 
-/** When `fundsUusd` and what these pods have been charged is used up; null: never. At the earliest when the last of them began, or the funds were lowered. */
+/** Converts a billable meter. */
+export function burningOf(meter: Meter): Burning {
+  return {
+    closed: { uusd: meter.closed_uusd, rest: meter.closed_rest },
+    rate: rateOf(meter),
+    sinceMs: meter.since_ms,
+    chargedUusd: meter.charged_uusd,
+    changedMs: meter.changed_ms,
+  };
+}
+
+/** Total cost of billable meters, in micro-dollars per hour. */
+export function burnPerHour(meters: readonly Meter[]): number {
+  return Number(meters.reduce((sum, meter) => sum + ratePerHour(rateOf(meter)), 0n));
+}
+
+/**
+ * When `fundsUusd` plus what these pods were already charged is used up; null: never. Not before the last of them
+ * became billable, nor before the funds were last reduced.
+ */
 export function runsOutAt(fundsUusd: number, burning: readonly Burning[]): number | null {
   const perHour = burning.reduce((sum, { rate }) => sum + ratePerHour(rate), 0n);
   if (perHour === 0n) return null;
@@ -31,11 +57,11 @@ export function runsOutAt(fundsUusd: number, burning: readonly Burning[]): numbe
   return notBefore(atMs, Math.max(...burning.map((pod) => pod.changedMs)));
 }
 
-/** When the pod alone has cost `capUusd`; null: never. At the earliest when it began to be billable, or the limit was lowered. */
-export function spendsOutAt(pod: Burning, capUusd: number): number | null {
+/** When this pod alone reaches `limitUusd`; null: never. Not before it became billable or the limit was last reduced. */
+export function spendsOutAt(pod: Burning, limitUusd: number): number | null {
   const perHour = ratePerHour(pod.rate);
   if (perHour === 0n) return null;
-  const left = partsOf({ uusd: capUusd, rest: 0 }) - partsOf(pod.closed);
+  const left = partsOf({ uusd: limitUusd, rest: 0 }) - partsOf(pod.closed);
   return notBefore(instantAfter(pod.sinceMs, left, perHour), pod.changedMs);
 }
 

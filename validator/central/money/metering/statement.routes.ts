@@ -1,4 +1,4 @@
-/** GET /pods/{id}/statement, and the portal's GET /billing and /billing/{hotkey} (contract 5.2, 10). */
+/** GET /pods/{id}/statement for renters, and the portal's GET /billing and /billing/{hotkey} for providers. */
 
 import type { HttpServer } from '#shared/http/server.ts';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
@@ -13,7 +13,6 @@ import {
 } from './statement.schemas.ts';
 import type { Statements } from './statement.service.ts';
 
-/** Registers the renter's. */
 export function registerStatement(api: HttpServer, statements: Statements): void {
   api.get(
     '/pods/:id/statement',
@@ -25,7 +24,6 @@ export function registerStatement(api: HttpServer, statements: Statements): void
   );
 }
 
-/** Registers the provider's. */
 export function registerBilling(
   portal: HttpServer,
   { statements, clock }: { statements: Statements; clock: Clock },
@@ -43,7 +41,9 @@ export function registerBilling(
     success: true as const,
     data: items,
     timestamp: naiveUtc(clock.now()),
-    ...{ total, page, limit },
+    total,
+    page,
+    limit,
     pagination: { page, limit, total, total_pages: Math.ceil(total / limit) },
   });
   portal.get('/billing', { config, schema }, async (request) =>

@@ -1,4 +1,4 @@
-/** What metered pods cost, on the wire: statements of renters (contract 5.2) and the billing of providers (contract 10). */
+/** Wire schemas of renters' statements and providers' billing. */
 import { z } from 'zod';
 import { NaiveTime, queryNumber, Uuid } from '../../platform/wire.ts';
 
@@ -7,12 +7,12 @@ export const StatementParams = z.object({ id: Uuid });
 export const PodStatement = z
   .object({
     pod_id: z.uuid(),
-    /** Paid so far, what was given back already taken off. */
+    /** Paid so far, minus refunds. */
     total: z.number(),
     refunded: z.number(),
     billed_seconds: z.int(),
     currency: z.literal('USD'),
-    /** Oldest first; with `refund` as its state and a negative amount where something was given back. */
+    /** Oldest first. A refund is a line with state `refund` and a negative amount. */
     lines: z.array(
       z.object({
         from: NaiveTime,

@@ -1,26 +1,24 @@
-/** What a pod cost its renter, line by line, and what it earned its provider, day by day. */
-
+/** Statements: what a pod cost its renter, by segment, and what it earned its provider, by day. */
 import { microToUsd } from '#shared/api/money.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Database, Db } from '../../platform/database/tables.ts';
 import type { PortalIdentity, UserIdentity } from '../../platform/identity.ts';
-import { findRefund, listPeriods, type Period, type Refund } from './billing.store.ts';
-import { addTime, NO_COST } from './meter.ts';
-import { providerAccount, rateOf } from './settlement.ts';
-import { spentBy } from './spent.ts';
+import { addTime, NO_COST, rateOf } from './cost.ts';
+import { providerAccount } from './settlement.plan.ts';
+import { findRefund, listPeriods, type Period, type Refund } from './settlement.store.ts';
 import type { BillingQuery, BillingRow, PodStatement } from './statement.schemas.ts';
-import { findMeter, listSegments, type Meter, type SegmentRow } from './usage.store.ts';
+import { findMeter, listMeters, listSegments, type Meter, type SegmentRow } from './usage.store.ts';
 
-/** Lines of a statement at most: the first ones; the total counts them all. */
+/** A statement lists its first lines up to this number. Its total counts all of them. */
 const MAX_LINES = 10_000;
 const SECOND_MS = 1_000;
 
 export type StatementsDeps = {
   db: Database;
-  /** Throws `pod_not_found` for a pod that is not, and never was, the account's. */
+  /** Throws `pod_not_found` unless the account rents or has rented the pod. */
   requirePodOf(db: Db, accountId: string, podId: string): Promise<unknown>;
-  /** Up to when everything that this account of the ledger earned is paid out; 0 where nothing is. */
+  /** Returns the instant before which all earnings of this ledger account are paid out; 0 if none are. */
   paidOutUntil(db: Db, ledgerAccount: string): Promise<number>;
 };
 
@@ -28,7 +26,7 @@ export type Statements = ReturnType<typeof createStatements>;
 
 export function createStatements({ db, requirePodOf, paidOutUntil }: StatementsDeps) {
   return {
-    /** Of the caller's own pod, ended ones included. */
+    /** Statement of one of the caller's pods, which may have ended. Throws `pod_not_found`. */
     async statement({ accountId }: UserIdentity, podId: string): Promise<PodStatement> {
       await requirePodOf(db, accountId, podId);
       const meter = await findMeter(db, podId);
@@ -51,7 +49,7 @@ export function createStatements({ db, requirePodOf, paidOutUntil }: StatementsD
       };
     },
 
-    /** The caller's own. Throws 403 for another's or everybody's. */
+    /** The caller's billing rows, latest first. Throws 403 for another provider's or for scope `all`. */
     async billing(
       caller: PortalIdentity,
       { scope, page, limit }: BillingQuery,
@@ -68,7 +66,7 @@ export function createStatements({ db, requirePodOf, paidOutUntil }: StatementsD
   };
 }
 
-/** Each line is the whole up to its end less the whole up to its beginning: together they are what was charged. */
+/** The amount of a line is the total at its end minus the total at its start, so the lines add up to the charge. */
 function linesOf(meter: Meter, segments: readonly SegmentRow[]): PodStatement['lines'] {
   let cost = NO_COST;
   return segments.map((segment) => {
@@ -106,12 +104,11 @@ function billedMs(meter: Meter, segments: readonly SegmentRow[]): number {
     .reduce((sum, segment) => sum + Math.max(0, endOf(meter, segment) - segment.from_ms), 0);
 }
 
-/** The open one is charged up to its last settlement. */
+/** An open segment is charged up to its last settlement. */
 function endOf(meter: Meter, { to_ms, from_ms }: SegmentRow): number {
   return to_ms ?? Math.max(from_ms, meter.settled_to_ms);
 }
 
-/** Everything of days before `paidUntilMs` is paid out. */
 function billingRow(period: Period & { gpu_type: string }, paidUntilMs: number): BillingRow {
   const gross = period.gross_uusd - period.refunded_gross_uusd;
   const net = period.net_uusd - period.refunded_net_uusd;
@@ -134,4 +131,25 @@ function billingRow(period: Period & { gpu_type: string }, paidUntilMs: number):
 function statusOf(grossUusd: number, isPaid: boolean): BillingRow['status'] {
   if (grossUusd === 0) return 'reversed';
   return isPaid ? 'paid' : 'pending';
+}
+
+/** Micro-dollars that the renter paid for a pod: charged, minus what the platform absorbed, minus refunds. */
+export function spentBy(meter: Meter): number {
+  const { charged_uusd: charged, absorbed_uusd: absorbed, refunded_uusd: refunded } = meter;
+  // A refund returns the absorbed part to the platform first.
+  return charged - absorbed - Math.max(0, refunded - absorbed);
+}
+
+/** The same by pod. Omits pods that never ran. */
+export async function spentOf(
+  db: Db,
+  podIds: readonly string[],
+): Promise<ReadonlyMap<string, number>> {
+  const meters = await listMeters(db, podIds);
+  return new Map(meters.map((meter) => [meter.pod_id, spentBy(meter)]));
+}
+
+/** The same for one pod; 0 if it never ran. */
+export async function spentOn(db: Db, podId: string): Promise<number> {
+  return (await spentOf(db, [podId])).get(podId) ?? 0;
 }

@@ -1,50 +1,47 @@
-/** Follows the states of pods: every move of a pod comes by here, in its own transaction (pods/pod.store.ts). */
-
+/** Meters pods: every state change of a pod passes here in its transaction, and opens or closes a segment of use. */
 import { BILLABLE_STATES, type PodState } from '../../market/pods/pod.state.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { lockRow } from '../../platform/database/transactions.ts';
 import { SYSTEM_ACTOR } from '../../platform/identity.ts';
+import { causedBy } from '../ledger/double-entry.ts';
 import { voidHold } from '../ledger/hold.service.ts';
-import { causedBy } from '../ledger/ledger-account.ts';
-import { runwayChanged } from './runway.service.ts';
-import { settleMeters, walletsOf } from './settle.service.ts';
-import { usedAtMost } from './settle-accounts.ts';
-import { costUntil } from './settlement.ts';
-import { boundSpending } from './spend-limit.ts';
+import { costUntil } from './cost.ts';
+import { updateRunway, updateSpendLimitDue } from './runway.service.ts';
+import { chargeableUntil, lockWalletsOf, settleMeters } from './settlement.service.ts';
 import { USAGE_CAUSES, type UsageCause } from './usage.state.ts';
 import {
   closeSegment,
   findMeter,
+  findMeteredPod,
   insertMeter,
   insertSegment,
   listLatestSegments,
   type Meter,
-  meteredPod,
-  placeMeter,
   type SegmentRow,
+  updateMeter,
 } from './usage.store.ts';
 
-/** A move of a pod as its meter sees it. */
+/** How a state change of a pod affects its meter. */
 export type Metered = {
   /**
-   * From when on it counts; by default now. Never before what was settled already, nor before the last move, and not after
-   * the time of a pod that costs money has ended.
+   * When the change takes effect; now if absent. Clamped: not before the last settlement or state change, and not
+   * after the end of a billable pod's time.
    */
   atMs?: number;
-  /** Why; by default what the state says. */
+  /** Cause for the statement; the state's usual cause if absent. */
   cause?: UsageCause;
-  /** The caller tells the account's runway of it, together with other moves. */
+  /** True if the caller calls `updateRunway` itself, after several changes. */
   leavesRunway?: boolean;
 };
 
-/** What a stop may be noted late and count from its own time all the same: the container ran on for as long. */
+/** Time before a stop was recorded counts against the grace period up to this long. */
 const COUNTED_LATE_MS = 60_000;
-/** Looked back at for earlier stops. */
+/** Segments considered when earlier stops are deducted from the grace period. */
 const MOST_SEGMENTS = 200;
 const ENDS: readonly PodState[] = ['deleting', 'creation_failed', 'deleted'];
 
-/** A pod has come to `to`: its segment ends and the next begins. Nothing before its first `running`, nor after its end. */
-export async function followPod(
+/** Closes the pod's segment and opens the next. Does nothing before its first `running` and after its end. */
+export async function meterTransition(
   tx: Db,
   podId: string,
   to: PodState,
@@ -59,19 +56,19 @@ export async function followPod(
   if (meter === undefined ? to !== 'running' : meter.ended_at !== null || meter.state === to) {
     return;
   }
-  const placed =
+  const after =
     meter === undefined
-      ? await begin(tx, podId, { nowMs, atMs, cause })
-      : await turn(tx, meter, to, { nowMs, atMs, cause });
-  if (meter?.is_billable === placed.is_billable) return;
-  await boundSpending(tx, placed);
-  if (!leavesRunway) await runwayChanged(tx, placed.account_id, nowMs);
+      ? await startMeter(tx, podId, { nowMs, atMs, cause })
+      : await switchSegment(tx, meter, to, { nowMs, atMs, cause });
+  if (meter?.is_billable === after.is_billable) return;
+  await updateSpendLimitDue(tx, after);
+  if (!leavesRunway) await updateRunway(tx, after.account_id, nowMs);
 }
 
 /**
- * For how long a pod that stops at `atMs` is kept: `fullMs`, less what it has stood still before, as far as it has not run that long
- * since. Whoever starts one again for moments would have its GPUs for nothing. The time in which a stop was not yet noted is
- * no time that it was kept for, but for its first minute.
+ * Returns how long the data of a pod that stops at `atMs` is kept: `fullMs` minus the time it was stopped before,
+ * unless it has run that long since. Without this, restarting a pod for moments would keep its GPUs reserved for free.
+ * Time before a stop was recorded does not count against the grace period, except its first minute.
  */
 export async function graceMs(
   tx: Db,
@@ -84,29 +81,39 @@ export async function graceMs(
     const ms = Math.max(0, (segment.to_ms ?? atMs) - segment.from_ms);
     if (segment.is_billable === 1) leftMs = Math.min(fullMs, leftMs + ms);
     else if (segment.state === 'stopped') {
-      leftMs = Math.max(0, leftMs - Math.max(0, ms - unnotedMs(segment)));
+      leftMs = Math.max(0, leftMs - Math.max(0, ms - unrecordedMs(segment)));
     }
   }
   return leftMs;
 }
 
-/** From when on nobody had noted the stop, after its first minute. */
-function unnotedMs({ from_ms: fromMs, noted_ms: notedMs }: SegmentRow): number {
-  return Math.max(0, (notedMs ?? fromMs) - fromMs - COUNTED_LATE_MS);
+/** Time between a stop and its recording, beyond the first minute. */
+function unrecordedMs({ from_ms: fromMs, noted_ms: recordedMs }: SegmentRow): number {
+  return Math.max(0, (recordedMs ?? fromMs) - fromMs - COUNTED_LATE_MS);
 }
 
-/** Looked at `nowMs`. */
-type At = { nowMs: number; atMs: number; cause: UsageCause };
+type Change = { nowMs: number; atMs: number; cause: UsageCause };
 
-async function begin(tx: Db, podId: string, { nowMs, atMs, cause }: At): Promise<Meter> {
-  const pod = await meteredPod(tx, podId);
+async function startMeter(tx: Db, podId: string, { nowMs, atMs, cause }: Change): Promise<Meter> {
+  const pod = await findMeteredPod(tx, podId);
   await lockRow(tx, 'accounts', pod.account_id);
   const meter: Meter = {
     pod_id: podId,
     ...pod,
-    ...{ seq: 0, state: 'running', is_billable: 1, since_ms: atMs },
-    ...{ closed_uusd: 0, closed_rest: 0, charged_uusd: 0, provider_uusd: 0, granted_uusd: 0 },
-    ...{ absorbed_uusd: 0, refunded_uusd: 0, tick_seq: 0, settled_to_ms: atMs, ended_at: null },
+    seq: 0,
+    state: 'running',
+    is_billable: 1,
+    since_ms: atMs,
+    closed_uusd: 0,
+    closed_rest: 0,
+    charged_uusd: 0,
+    provider_uusd: 0,
+    granted_uusd: 0,
+    absorbed_uusd: 0,
+    refunded_uusd: 0,
+    tick_seq: 0,
+    settled_to_ms: atMs,
+    ended_at: null,
     changed_ms: 0,
   };
   await insertMeter(tx, meter);
@@ -114,38 +121,41 @@ async function begin(tx: Db, podId: string, { nowMs, atMs, cause }: At): Promise
   return meter;
 }
 
-async function turn(
+async function switchSegment(
   tx: Db,
   meter: Meter,
   to: PodState,
-  { nowMs, atMs, cause }: At,
+  { nowMs, atMs, cause }: Change,
 ): Promise<Meter> {
   await lockRow(tx, 'accounts', meter.account_id);
   const isBillable = meter.is_billable === 1;
-  const untilMs = isBillable ? await usedAtMost(tx, meter, atMs) : atMs;
+  const untilMs = isBillable ? await chargeableUntil(tx, meter, atMs) : atMs;
   const endMs = Math.max(untilMs, meter.since_ms, meter.settled_to_ms);
   if (isBillable) {
-    const wallets = await walletsOf(tx, [meter.account_id]);
+    const wallets = await lockWalletsOf(tx, [meter.account_id]);
     await settleMeters(tx, [{ meter, untilMs: endMs }], wallets, nowMs);
   }
   await closeSegment(tx, meter.pod_id, meter.seq, endMs);
   const closed = costUntil(meter, endMs);
   const isEnd = ENDS.includes(to);
-  // Of what was used so far: what was held paid for it, and what was not used is free.
-  await releaseRest(tx, meter, nowMs);
+  // The settlement has used the hold, if anything was due; whatever it still holds is released.
+  await releaseHold(tx, meter, nowMs);
   const next: Meter = {
     ...meter,
-    ...{ closed_uusd: closed.uusd, closed_rest: closed.rest, settled_to_ms: endMs, hold_id: null },
+    closed_uusd: closed.uusd,
+    closed_rest: closed.rest,
+    settled_to_ms: endMs,
+    hold_id: null,
     ...(isEnd
       ? { is_billable: 0 as const, ended_at: endMs }
       : { seq: meter.seq + 1, state: to, is_billable: billable(to), since_ms: endMs }),
   };
-  await placeMeter(tx, next);
+  await updateMeter(tx, next);
   if (!isEnd) await openSegment(tx, next, cause, nowMs);
   return next;
 }
 
-async function releaseRest(tx: Db, { hold_id: holdId, pod_id: id }: Meter, nowMs: number) {
+async function releaseHold(tx: Db, { hold_id: holdId, pod_id: id }: Meter, nowMs: number) {
   if (holdId === null) return;
   const cause = { type: 'pod-hold-void', id, atMs: nowMs };
   await voidHold(tx, holdId, causedBy(SYSTEM_ACTOR, cause));
@@ -155,7 +165,7 @@ function billable(state: PodState): 0 | 1 {
   return BILLABLE_STATES.some((known) => known === state) ? 1 : 0;
 }
 
-function openSegment(tx: Db, meter: Meter, cause: UsageCause, notedMs: number): Promise<void> {
+function openSegment(tx: Db, meter: Meter, cause: UsageCause, recordedMs: number): Promise<void> {
   return insertSegment(tx, {
     pod_id: meter.pod_id,
     seq: meter.seq,
@@ -167,6 +177,6 @@ function openSegment(tx: Db, meter: Meter, cause: UsageCause, notedMs: number): 
     price_uusd_per_gpu_hour: meter.price_uusd_per_gpu_hour,
     gpu_count: meter.gpu_count,
     cause,
-    noted_ms: notedMs,
+    noted_ms: recordedMs,
   });
 }

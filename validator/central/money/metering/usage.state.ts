@@ -1,4 +1,4 @@
-/** Why a piece of a pod's life is billable or not, as statements say it. Pure. */
+/** Why a segment of a pod's life is billable or not, as shown in statements. Pure. */
 import type { PodState } from '../../market/pods/pod.state.ts';
 
 export const USAGE_CAUSE_NAMES = [
@@ -17,7 +17,7 @@ export const USAGE_CAUSE_NAMES = [
 ] as const;
 export type UsageCause = (typeof USAGE_CAUSE_NAMES)[number];
 
-/** What a state says by itself. */
+/** Cause of each state, unless the change states another. */
 export const USAGE_CAUSES: Record<PodState, UsageCause> = {
   pending: 'restarting',
   building: 'restarting',

@@ -1,4 +1,4 @@
-/** All queries on segments of use and on meters. */
+/** Queries on usage segments and meters. */
 import type { Selectable } from 'kysely';
 import { isPostgres } from '../../../database/engine.ts';
 import { STANDING_STATES } from '../../market/notices/notice.state.ts';
@@ -13,14 +13,14 @@ import type { Db } from '../../platform/database/tables.ts';
 export type Meter = Selectable<UsageMetersTable>;
 export type SegmentRow = Selectable<UsageSegmentsTable>;
 
-/** What bounds a pod's metered time beside its meter. */
+/** Ends of a pod's billable time that are stored outside its meter. */
 export type MeterBounds = {
   seen_at: number | null;
   removal_at: number | null;
-  /** When its node goes for good, by the notice that stands. */
+  /** When its node leaves for good, by a notice in force. */
   leaves_at: number | null;
   max_spend_uusd: number | null;
-  /** When it stops for want of use, as things stand. */
+  /** When it is stopped for idleness, unless it is used before. */
   idle_stop_at: number | null;
 };
 
@@ -30,7 +30,7 @@ const byPod = prepared((db, { podId }: OfPod) =>
   db.selectFrom('usage_meters').selectAll().where('pod_id', '=', podId),
 );
 
-/** Undefined for a pod that never ran. */
+/** Returns undefined for a pod that never ran. */
 export async function findMeter(db: Db, podId: string): Promise<Meter | undefined> {
   return (await byPod(db, { podId })).rows[0];
 }
@@ -50,28 +50,27 @@ const subject = prepared((db, { podId }: OfPod) =>
     .where('pods.id', '=', podId),
 );
 
-/** What a new meter takes from its pod. */
-export async function meteredPod(db: Db, podId: string) {
+/** Returns the values that a new meter copies from its pod. Throws if there is no such pod. */
+export async function findMeteredPod(db: Db, podId: string) {
   const [row] = (await subject(db, { podId })).rows;
   if (row === undefined) throw new Error(`there is no pod ${podId} to meter`);
   return row;
 }
 
-const cap = prepared((db, { podId }: OfPod) =>
+const spendLimit = prepared((db, { podId }: OfPod) =>
   db.selectFrom('pods').select('max_spend_uusd').where('id', '=', podId),
 );
 
-/** What the pod may cost at most; null: as much as it takes. */
-export async function capOf(db: Db, podId: string): Promise<number | null> {
-  return (await cap(db, { podId })).rows[0]?.max_spend_uusd ?? null;
+/** Returns the pod's spend limit in micro-dollars; null: none. */
+export async function spendLimitOf(db: Db, podId: string): Promise<number | null> {
+  return (await spendLimit(db, { podId })).rows[0]?.max_spend_uusd ?? null;
 }
 
-/** Stores a new meter. */
 export function insertMeter(db: Db, meter: Meter): Promise<void> {
   return insertOne(db, 'usage_meters', meter);
 }
 
-const place = prepared((db, meter: Slots<Pick<Meter, keyof Meter>>) =>
+const setMeter = prepared((db, meter: Slots<Pick<Meter, keyof Meter>>) =>
   db
     .updateTable('usage_meters')
     .set({
@@ -88,12 +87,12 @@ const place = prepared((db, meter: Slots<Pick<Meter, keyof Meter>>) =>
     .where('pod_id', '=', meter.pod_id),
 );
 
-/** Writes where a meter stands; what was charged is written with the charge (billing.store.ts). */
-export async function placeMeter(db: Db, meter: Meter): Promise<void> {
-  await place(db, meter);
+/** Updates a meter, except the amounts charged, which `writeSettlements` updates. */
+export async function updateMeter(db: Db, meter: Meter): Promise<void> {
+  await setMeter(db, meter);
 }
 
-/** Stores a segment that begins where the one before it ended. */
+/** The database rejects a segment that does not begin where the previous one ended. */
 export function insertSegment(db: Db, segment: SegmentRow): Promise<void> {
   return insertOne(db, 'usage_segments', segment);
 }
@@ -108,12 +107,11 @@ const close = prepared(
       .where('to_ms', 'is', null),
 );
 
-/** Ends the open segment. */
 export async function closeSegment(db: Db, podId: string, seq: number, toMs: number) {
   await close(db, { podId, seq, toMs });
 }
 
-/** A pod's segments from the first on, `limit` at most. */
+/** Oldest first. */
 export function listSegments(db: Db, podId: string, limit: number): Promise<SegmentRow[]> {
   return db
     .selectFrom('usage_segments')
@@ -124,7 +122,7 @@ export function listSegments(db: Db, podId: string, limit: number): Promise<Segm
     .execute();
 }
 
-/** The last of them, that one first. */
+/** Newest first. */
 export function listLatestSegments(db: Db, podId: string, limit: number): Promise<SegmentRow[]> {
   return db
     .selectFrom('usage_segments')
@@ -135,7 +133,7 @@ export function listLatestSegments(db: Db, podId: string, limit: number): Promis
     .execute();
 }
 
-/** Those of them that reach beyond `fromMs`. */
+/** Segments that end after `fromMs` or are open, oldest first. */
 export function listSegmentsSince(db: Db, podId: string, fromMs: number): Promise<SegmentRow[]> {
   return db
     .selectFrom('usage_segments')
@@ -155,12 +153,12 @@ const burning = prepared((db, { accountId }: Slots<{ accountId: string }>) =>
     .orderBy('pod_id'),
 );
 
-/** The meters of an account that cost money now. */
+/** The account's billable meters. */
 export async function listBurning(db: Db, accountId: string): Promise<Meter[]> {
   return (await burning(db, { accountId })).rows;
 }
 
-const starting = prepared((db, { accountId }: Slots<{ accountId: string }>) =>
+const restarting = prepared((db, { accountId }: Slots<{ accountId: string }>) =>
   db
     .selectFrom('pods')
     .innerJoin('usage_meters', 'usage_meters.pod_id', 'pods.id')
@@ -169,19 +167,22 @@ const starting = prepared((db, { accountId }: Slots<{ accountId: string }>) =>
     .where('pods.state', 'in', CREATION_STATES),
 );
 
-/** What pods of an account will cost that ran before, stood still, and are on their way to run again. */
-export async function listStartingAgain(
+/** Prices of an account's pods that ran before, were stopped, and are starting again. */
+export async function listRestarting(
   db: Db,
   accountId: string,
 ): Promise<Pick<Meter, 'price_uusd_per_gpu_hour' | 'gpu_count'>[]> {
-  return (await starting(db, { accountId })).rows;
+  return (await restarting(db, { accountId })).rows;
 }
 
-/** Accounts after `cursor` with a meter that was last settled at or before `untilMs`, held until the transaction ends; those that another process holds are passed over. */
-export async function takeAccounts(
+/**
+ * Locks up to `limit` accounts after `cursor` that have a billable meter last settled at or before `untilMs`. Skips
+ * accounts that another process has locked. The returned cursor is null after the last account.
+ */
+export async function claimDueAccounts(
   tx: Db,
   { untilMs, cursor, limit }: { untilMs: number; cursor: string; limit: number },
-): Promise<{ taken: string[]; cursor: string | null }> {
+): Promise<{ claimed: string[]; cursor: string | null }> {
   const due = await tx
     .selectFrom('usage_meters')
     .select('account_id')
@@ -194,7 +195,7 @@ export async function takeAccounts(
     .execute();
   const ids = due.map(({ account_id }) => account_id);
   const last = ids.length < limit ? null : (ids.at(-1) ?? null);
-  if (!isPostgres(tx) || ids.length === 0) return { taken: ids, cursor: last };
+  if (!isPostgres(tx) || ids.length === 0) return { claimed: ids, cursor: last };
   const locked = await tx
     .selectFrom('accounts')
     .select('id')
@@ -203,7 +204,7 @@ export async function takeAccounts(
     .forNoKeyUpdate()
     .skipLocked()
     .execute();
-  return { taken: locked.map(({ id }) => id), cursor: last };
+  return { claimed: locked.map(({ id }) => id), cursor: last };
 }
 
 const burningOf = prepared((db, { rows }: Slots<{ rows: string }>) =>
@@ -229,7 +230,7 @@ const burningOf = prepared((db, { rows }: Slots<{ rows: string }>) =>
     .orderBy('usage_meters.pod_id'),
 );
 
-/** The meters of these accounts that cost money now, with what bounds them; by account. */
+/** Billable meters of these accounts with the ends of their time, ordered by account. */
 export async function listBurningOf(
   db: Db,
   accountIds: readonly string[],
@@ -247,15 +248,15 @@ const changes = prepared((db, { rows }: Slots<{ rows: string }>) =>
     .whereRef('usage_meters.changed_ms', '<', 'given.endMs'),
 );
 
-/** Notes up to when pods may have been used before a limit or their account's funds were lowered. */
-export async function placeChanges(
+/** Records up to when pods may have been used before a limit or their account's funds were reduced. Only raises it. */
+export async function raiseChangedMs(
   tx: Db,
   ends: readonly { podId: string; endMs: number }[],
 ): Promise<void> {
   await changes(tx, { rows: JSON.stringify(ends) });
 }
 
-/** What each of these pods was charged and given back; absent: never ran. */
+/** Omits pods that never ran. */
 export async function listMeters(db: Db, podIds: readonly string[]): Promise<Meter[]> {
   if (podIds.length === 0) return [];
   return db.selectFrom('usage_meters').selectAll().where('pod_id', 'in', podIds).execute();

@@ -11,10 +11,12 @@ import {
 } from '../../../../test/fakes/scenes/central-database.ts';
 import { earn } from '../../../../test/fakes/scenes/payout-scene.ts';
 import { startProgram } from '../../../../test/fakes/scenes/program-process.ts';
+import { createAccountPods } from '../../market/cut-off/cut-off.ts';
 import { openCentralDatabase } from '../../platform/database/database.ts';
 import type { Database } from '../../platform/database/tables.ts';
+import { payoutKeyOf } from '../../providers/provider.service.ts';
 import { auditLedger } from '../ledger/audit.service.ts';
-import { standingOfOne } from '../ledger/wallet.service.ts';
+import { balancesOf } from '../ledger/wallet.service.ts';
 import { createPayoutJob } from './payout.job.ts';
 import { createPayouts } from './payout.service.ts';
 import { runPayoutCommand } from './payout-command.ts';
@@ -48,7 +50,9 @@ afterEach(async () => {
 async function command(words: string, isPaid = true): Promise<object[]> {
   const lines: string[] = [];
   const clock = createManualClock();
-  const ports = { clock, random: systemRandom, print: (text: string) => void lines.push(text) };
+  const print = (text: string) => void lines.push(text);
+  const pods = createAccountPods({ clock, random: systemRandom });
+  const ports = { clock, random: systemRandom, pods, payoutKeyOf, print };
   const place = { databaseFile: null, usualDatabase: target };
   await runPayoutCommand({ ...place, words: words.split(' '), isPaid }, ports);
   return lines.map((line) => JSON.parse(line));
@@ -85,18 +89,19 @@ it('pays once what a process asked for that was killed before the answer', async
   });
   await asker.end('SIGKILL');
   const account = 'provider:north';
-  expect(await standingOfOne(db, account)).toEqual({ posted: 12 * USD, pending: 12 * USD });
+  expect(await balancesOf(db, account)).toEqual({ posted: 12 * USD, pending: 12 * USD });
   const row = await db.selectFrom('payouts').selectAll().executeTakeFirstOrThrow();
   // After the time that the dead process had taken for its question.
   const ports = { db, clock: createManualClock(row.due_at), random: systemRandom };
   const log = createLog({ name: 'test', level: 'silent' });
   const processor = createSimulatedPayouts(ports);
-  await createPayoutJob({ ...ports, log, processor, payouts: createPayouts(ports) }).runOnce();
+  const payouts = createPayouts({ ...ports, pods: createAccountPods(ports), payoutKeyOf });
+  await createPayoutJob({ ...ports, log, processor, payouts }).runOnce();
   expect(await db.selectFrom('payouts').select('state').execute()).toEqual([{ state: 'paid' }]);
   expect(await db.selectFrom('simulated_payouts').select('asked').execute()).toEqual([
     { asked: 2 },
   ]);
-  expect(await standingOfOne(db, account)).toEqual({ posted: 0, pending: 0 });
-  expect((await standingOfOne(db, 'external:payout')).posted).toBe(12 * USD);
+  expect(await balancesOf(db, account)).toEqual({ posted: 0, pending: 0 });
+  expect((await balancesOf(db, 'external:payout')).posted).toBe(12 * USD);
   expect((await db.transaction().execute(auditLedger)).findings).toEqual([]);
 });

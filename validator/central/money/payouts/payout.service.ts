@@ -1,33 +1,28 @@
-/** Payouts: requested once per party, decided once, whoever asks and however often (marketplace reference 2.2, 2.4 I16). */
-
+/** Payouts of earnings: requested at most once per party at a time, and decided once, however often it is repeated. */
 import { formatUsdFloor } from '#shared/api/money.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
+import { referralDestination } from '../../accounts/account/referral-payout.ts';
 import { recordEvent } from '../../delivery/events/event.service.ts';
 import type { Database, Db, PayoutRow } from '../../platform/database/tables.ts';
-import { moneyTransaction } from '../../platform/database/transactions.ts';
+import { lockRow, moneyTransaction } from '../../platform/database/transactions.ts';
 import { SYSTEM_ACTOR } from '../../platform/identity.ts';
 import type { PayoutAnswer } from '../../platform/ports.ts';
-import { fundsAdded } from '../cut-off/cut-off.ts';
-import { placePayout, settleHold, voidHold } from '../ledger/hold.service.ts';
+import type { AccountPods } from '../account-pods.ts';
+import { causedBy, type LedgerAccount, type Leg } from '../ledger/double-entry.ts';
+import { holdPayout, settleHold, voidHold } from '../ledger/hold.service.ts';
 import { postGroup } from '../ledger/ledger.service.ts';
-import { causedBy, type Leg } from '../ledger/ledger-account.ts';
-import { lockedStandingOf, paidAccount } from '../ledger/wallet.service.ts';
+import { lockedBalancesOf, paidAccount } from '../ledger/wallet.service.ts';
 import { rearmLowBalance } from '../low-balance/low-balance.service.ts';
-import {
-  accountOfParty,
-  type Destination,
-  destinationOf,
-  lockParty,
-  type Party,
-  partyOf,
-} from './payout.party.ts';
+import { providerAccount } from '../metering/settlement.plan.ts';
+import { referralAccount } from '../referrals/referral.service.ts';
 import {
   MINIMUM_UUSD,
+  type PayoutMethod,
   type PayoutState,
   payable,
+  payableBefore,
   REACHED_FROM,
-  settledUntil,
 } from './payout.state.ts';
 import {
   changePayout,
@@ -36,34 +31,41 @@ import {
   findPayout,
   fromFeesSince,
   insertPayout,
-  paidUntil,
 } from './payout.store.ts';
 
 const MAX_ERROR_CHARS = 200;
 
-/** Up to when everything that a party earned is paid out; 0 where nothing is. */
-export const paidOutUntil = paidUntil;
+/** Owner of earnings; `id` is that of a provider or of an account. */
+export type Party = { kind: 'provider' | 'referral'; id: string };
 
-export type PayoutsDeps = { db: Database; clock: Clock; random: Random };
+type Destination = { method: PayoutMethod; address: string; network: string | null };
 
-/** Why nothing is paid out. */
-export type NotPaid = 'open' | 'no_destination' | 'too_little';
-export type Requested = { payout: PayoutRow } | { refused: NotPaid; payableUusd: number };
+export type PayoutsDeps = {
+  db: Database;
+  clock: Clock;
+  random: Random;
+  pods: Pick<AccountPods, 'lock' | 'restart'>;
+  /** Returns the key that a provider is paid at; null if the provider is banned or unknown. */
+  payoutKeyOf(db: Db, providerId: string): Promise<string | null>;
+};
 
-export type PayoutRequests = ReturnType<typeof createPayouts>;
+/** Reason why nothing is paid out. */
+export type Refusal = 'open' | 'no_destination' | 'too_little';
+export type PayoutRequest = { payout: PayoutRow } | { refused: Refusal; payableUusd: number };
 
-/** Rules of payouts. */
-export function createPayouts({ db, clock, random }: PayoutsDeps) {
-  async function requestIn(tx: Db, party: Party): Promise<Requested> {
+export type Payouts = ReturnType<typeof createPayouts>;
+
+export function createPayouts({ db, clock, random, pods, payoutKeyOf }: PayoutsDeps) {
+  async function requestIn(tx: Db, party: Party): Promise<PayoutRequest> {
     await lockParty(tx, party);
     const account = accountOfParty(party);
-    const untilMs = settledUntil(clock.now());
-    const { posted: balance, pending } = await lockedStandingOf(tx, account);
+    const untilMs = payableBefore(clock.now());
+    const { posted: balance, pending } = await lockedBalancesOf(tx, account);
     const withheld = await (party.kind === 'provider'
       ? earnedSince(tx, party.id, untilMs)
       : fromFeesSince(tx, account, untilMs));
     const amountUusd = payable({ balance, pending, withheld });
-    const refuse = (refused: NotPaid) => ({ refused, payableUusd: amountUusd });
+    const refuse = (refused: Refusal) => ({ refused, payableUusd: amountUusd });
     if ((await findOpen(tx, account)) !== undefined) return refuse('open');
     const destination = await destinationOf(tx, party);
     if (destination === null) return refuse('no_destination');
@@ -71,26 +73,48 @@ export function createPayouts({ db, clock, random }: PayoutsDeps) {
     return { payout: await begin(tx, party, { amountUusd, destination, untilMs }) };
   }
 
+  /** Locks a party against other requests. An account is locked with its pods, which its own credit may restart. */
+  function lockParty(tx: Db, { kind, id }: Party): Promise<void> {
+    return kind === 'provider' ? lockRow(tx, 'providers', id) : pods.lock(tx, [id]);
+  }
+
+  /** Returns null for a banned provider, and for an account that is deleted or has no usable payout method. */
+  async function destinationOf(tx: Db, { kind, id }: Party): Promise<Destination | null> {
+    if (kind === 'referral') return referralDestination(tx, id);
+    const address = await payoutKeyOf(tx, id);
+    return address === null ? null : { method: 'hotkey', address, network: null };
+  }
+
+  /** Holds the amount. A payout to the account's own credit is paid at once instead. */
   async function begin(
     tx: Db,
     party: Party,
-    wish: { amountUusd: number; destination: Destination; untilMs: number },
+    order: { amountUusd: number; destination: Destination; untilMs: number },
   ): Promise<PayoutRow> {
     const [account, nowMs, id] = [accountOfParty(party), clock.now(), random.uuid()];
-    const { amountUusd, destination, untilMs } = wish;
+    const { amountUusd, destination, untilMs } = order;
     const isCredit = destination.method === 'balance';
     const cause = causedBy(SYSTEM_ACTOR, { type: 'payout', id, atMs: nowMs, once: true });
     const row: PayoutRow = {
-      ...{ id, party: account, ...destination, processor: null, external_id: null },
-      ...{ amount_uusd: amountUusd, covers_until_ms: untilMs },
-      hold_id: isCredit ? null : await placePayout(tx, account, amountUusd, cause),
+      id,
+      party: account,
+      ...destination,
+      processor: null,
+      external_id: null,
+      amount_uusd: amountUusd,
+      covers_until_ms: untilMs,
+      hold_id: isCredit ? null : await holdPayout(tx, account, amountUusd, cause),
       state: isCredit ? 'paid' : 'requested',
-      ...{ attempts: 0, due_at: nowMs, last_error: null, created_at: nowMs, updated_at: nowMs },
+      attempts: 0,
+      due_at: nowMs,
+      last_error: null,
+      created_at: nowMs,
+      updated_at: nowMs,
     };
     if (isCredit) {
       const leg: Leg = { debit: account, credit: paidAccount(party.id), amountUusd };
       await postGroup(tx, [leg], cause);
-      await fundsAdded(tx, { clock, random }, party.id);
+      await pods.restart(tx, party.id);
       await rearmLowBalance(tx, party.id);
       await record(tx, row, 'paid');
     }
@@ -98,7 +122,7 @@ export function createPayouts({ db, clock, random }: PayoutsDeps) {
     return row;
   }
 
-  /** Accounts read of it in their events, providers in their billing. */
+  /** Writes an event for referral payouts. Providers see their payouts in their billing. */
   async function record(tx: Db, row: PayoutRow, to: PayoutState): Promise<void> {
     const party = partyOf(row.party);
     if (party?.kind !== 'referral') return;
@@ -108,7 +132,8 @@ export function createPayouts({ db, clock, random }: PayoutsDeps) {
       tx,
       { clock, random },
       {
-        ...{ accountId: party.id, actor: SYSTEM_ACTOR },
+        accountId: party.id,
+        actor: SYSTEM_ACTOR,
         subEventType: isPaid ? 'billing.success' : 'billing.failed',
         payload: { pod_name: null, node: null, detail },
       },
@@ -118,29 +143,31 @@ export function createPayouts({ db, clock, random }: PayoutsDeps) {
   async function post(tx: Db, row: PayoutRow, to: PayoutState): Promise<void> {
     const { id, amount_uusd: amountUusd, hold_id: holdId } = row;
     const party = partyOf(row.party);
-    if (holdId === null || party === null) throw new Error(`payout ${id} set nothing aside`);
+    if (holdId === null || party === null) throw new Error(`payout ${id} has no hold`);
     const type = to === 'paid' ? 'payout-paid' : 'payout-void';
     const cause = causedBy(SYSTEM_ACTOR, { type, id, atMs: clock.now(), once: true });
     if (to === 'voided') return voidHold(tx, holdId, cause);
     if (row.state !== 'voided') return settleHold(tx, holdId, amountUusd, cause);
-    // It left although it was declined before: the party owes what it may have been paid again since.
+    // Paid although it was declined before: the party may have been paid the same money again and then owes it.
     const leg: Leg = { debit: accountOfParty(party), credit: 'external:payout', amountUusd };
     await postGroup(tx, [leg], cause);
   }
 
   return {
-    /** Sets everything that a party can be paid aside, and has the processor asked; own credit comes at once. */
-    request: (party: Party): Promise<Requested> =>
+    /** Requests a payout of everything that a party can be paid. The payout job then asks the processor. */
+    request: (party: Party): Promise<PayoutRequest> =>
       moneyTransaction({ db, clock, random }, (tx) => requestIn(tx, party)),
 
-    /** Notes the processor's answer. False when it changes nothing: it came before, or contradicts one that was posted. */
+    /** Applies the processor's answer. Returns false if it is a repetition or contradicts one that was posted. */
     async settle(id: string, processor: string, answer: PayoutAnswer): Promise<boolean> {
       return moneyTransaction({ db, clock, random }, async (tx) => {
         const row = await findPayout(tx, id);
         const to = answer.state === 'declined' ? 'voided' : answer.state;
         if (row === undefined || !REACHED_FROM[to].includes(row.state)) return false;
         const changes: Partial<PayoutRow> = {
-          ...{ state: to, processor, external_id: answer.externalId ?? row.external_id },
+          state: to,
+          processor,
+          external_id: answer.externalId ?? row.external_id,
           last_error: answer.state === 'declined' ? answer.reason.slice(0, MAX_ERROR_CHARS) : null,
           updated_at: clock.now(),
         };
@@ -152,4 +179,15 @@ export function createPayouts({ db, clock, random }: PayoutsDeps) {
       });
     },
   };
+}
+
+/** Returns the party of a ledger account; null for accounts of other kinds. */
+export function partyOf(ledgerAccount: string): Party | null {
+  const [kind, id] = ledgerAccount.split(':');
+  if (id === undefined || (kind !== 'provider' && kind !== 'referral')) return null;
+  return { kind, id };
+}
+
+export function accountOfParty({ kind, id }: Party): LedgerAccount {
+  return kind === 'provider' ? providerAccount(id) : referralAccount(id);
 }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { MINIMUM_UUSD, payable, settledUntil } from './payout.state.ts';
+import { MINIMUM_UUSD, payable, payableBefore } from './payout.state.ts';
 
 const DAY_MS = 86_400_000;
 /** 2027-01-15T00:00:00Z */
@@ -10,7 +10,7 @@ it.each([
   [TODAY, TODAY - DAY_MS],
   [TODAY + DAY_MS - 1, TODAY - DAY_MS],
 ])('pays out at %d what was earned before %d', (nowMs, untilMs) => {
-  expect(settledUntil(nowMs)).toBe(untilMs);
+  expect(payableBefore(nowMs)).toBe(untilMs);
 });
 
 it.each([

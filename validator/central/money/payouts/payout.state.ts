@@ -1,18 +1,18 @@
-/** What can be paid out, and the states of a payout (marketplace reference 2.2, I16). Pure. */
+/** States of a payout, and how much can be paid out; state diagram in ../README.md. Pure. */
 import { startOfDay } from '#shared/runtime/clock.ts';
 
-/** `hotkey`: to a provider's own key; `crypto`: to an address that an account named; `balance`: to the account's own credit. */
+/** `hotkey`: to a provider's key; `crypto`: to an address that the account set; `balance`: to the account's credit. */
 export const PAYOUT_METHODS = ['hotkey', 'crypto', 'balance'] as const;
 export type PayoutMethod = (typeof PAYOUT_METHODS)[number];
 
-/** `requested`: set aside, not answered yet; `pending`: the processor works on it; `voided`: declined, and free again. */
+/** `requested`: held, not answered yet; `pending`: the processor works on it; `voided`: declined, hold released. */
 export const PAYOUT_STATES = ['requested', 'pending', 'paid', 'voided'] as const;
 export type PayoutState = (typeof PAYOUT_STATES)[number];
 
-/** Those that a party has at most one of. */
+/** A party has at most one payout in these states. */
 export const OPEN_STATES = ['requested', 'pending'] as const satisfies readonly PayoutState[];
 
-/** From where each state is reached. Money that left all the same is booked, though it was declined before. */
+/** States from which each state can be reached. A declined payout that was paid after all is still booked. */
 export const REACHED_FROM: Readonly<Record<PayoutState, readonly PayoutState[]>> = {
   requested: [],
   pending: ['requested'],
@@ -20,7 +20,7 @@ export const REACHED_FROM: Readonly<Record<PayoutState, readonly PayoutState[]>>
   voided: ['requested', 'pending'],
 };
 
-/** Below these micro-dollars a payout is not worth its cost. */
+/** Smallest payout of each method, in micro-dollars. */
 export const MINIMUM_UUSD: Readonly<Record<PayoutMethod, number>> = {
   hotkey: 10_000_000,
   crypto: 10_000_000,
@@ -28,15 +28,15 @@ export const MINIMUM_UUSD: Readonly<Record<PayoutMethod, number>> = {
 };
 
 const HOUR_MS = 3_600_000;
-/** What was earned later may have to be given back, for a pod that its provider breaks (provider-fault.ts): by the provider, and by who brought the renter. */
-const MAY_GO_BACK_MS = 24 * HOUR_MS;
+/** Earnings of this last period may still be refunded because of a provider's fault (metering/provider-fault.ts). */
+const REFUNDABLE_MS = 24 * HOUR_MS;
 
-/** The beginning of the first day (UTC) that is not paid out yet: all that was earned before stays earned. */
-export function settledUntil(nowMs: number): number {
-  return startOfDay(nowMs - MAY_GO_BACK_MS);
+/** Start of the first day (UTC) that cannot be paid out yet. Earlier earnings cannot be refunded any more. */
+export function payableBefore(nowMs: number): number {
+  return startOfDay(nowMs - REFUNDABLE_MS);
 }
 
-/** What an account of the ledger has that nobody else is promised; `withheld` was earned too lately. Never below 0. */
+/** Micro-dollars that can be paid out now: the balance minus holds and recent earnings (`withheld`). Never below 0. */
 export function payable(has: { balance: number; pending: number; withheld: number }): number {
   return Math.max(0, has.balance - has.pending - Math.max(0, has.withheld));
 }

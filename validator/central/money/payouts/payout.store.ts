@@ -1,25 +1,22 @@
-/** Queries of the payouts table, and of who could be paid. */
-
+/** Queries on payouts and on the earnings that they pay out. */
 import type { Updateable } from 'kysely';
 import { dueRows } from '../../platform/database/due-rows.ts';
 import type { PayoutsTable } from '../../platform/database/tables/money.ts';
 import type { Db, PayoutRow } from '../../platform/database/tables.ts';
 import { OPEN_STATES } from './payout.state.ts';
 
-/** Those about which the processor is to be asked. */
+/** Open payouts, for the job that queries the processor. */
 export const openPayouts = dueRows('payouts', OPEN_STATES);
 
-/** Stores a new payout. */
 export async function insertPayout(db: Db, row: PayoutRow): Promise<void> {
   await db.insertInto('payouts').values(row).execute();
 }
 
-/** By its id. */
 export function findPayout(db: Db, id: string): Promise<PayoutRow | undefined> {
   return db.selectFrom('payouts').selectAll().where('id', '=', id).executeTakeFirst();
 }
 
-/** The one of a party that is not decided yet. */
+/** The open payout of a party; it has at most one. */
 export function findOpen(db: Db, party: string): Promise<PayoutRow | undefined> {
   return db
     .selectFrom('payouts')
@@ -29,7 +26,7 @@ export function findOpen(db: Db, party: string): Promise<PayoutRow | undefined> 
     .executeTakeFirst();
 }
 
-/** The newest first. */
+/** Newest first. */
 export function listPayouts(db: Db, limit: number): Promise<PayoutRow[]> {
   return db
     .selectFrom('payouts')
@@ -40,7 +37,7 @@ export function listPayouts(db: Db, limit: number): Promise<PayoutRow[]> {
     .execute();
 }
 
-/** Changes one that is still in the state that it was read in; false when it is not. */
+/** Updates a payout. Returns false if its state has changed since `row` was read. */
 export async function changePayout(
   db: Db,
   row: PayoutRow,
@@ -55,7 +52,7 @@ export async function changePayout(
   return done.numUpdatedRows > 0n;
 }
 
-/** Up to when everything that a party earned is paid out; 0 where nothing is. */
+/** Returns the instant before which all earnings of a party are paid out; 0 if none are. */
 export async function paidUntil(db: Db, party: string): Promise<number> {
   const row = await db
     .selectFrom('payouts')
@@ -66,7 +63,7 @@ export async function paidUntil(db: Db, party: string): Promise<number> {
   return row?.until ?? 0;
 }
 
-/** What a provider earned with days from `fromMs` on, less what went back of it. */
+/** Micro-dollars that a provider earned on days from `fromMs` on, minus refunds. */
 export async function earnedSince(db: Db, providerId: string, fromMs: number): Promise<number> {
   const row = await db
     .selectFrom('billing_periods')
@@ -80,9 +77,9 @@ export async function earnedSince(db: Db, providerId: string, fromMs: number): P
   return (row?.net ?? 0) - (row?.refunded ?? 0);
 }
 
-/** What an account of the ledger got out of the platform's fees from `fromMs` on, whatever of it went back since. */
+/** Micro-dollars that a ledger account received from platform fees from `fromMs` on. Does not subtract returns. */
 export async function fromFeesSince(db: Db, account: string, fromMs: number): Promise<number> {
-  // From the newest on: what is older than that is not read, however much it is.
+  // Reads the index from its newest end, so the cost does not grow with older history.
   const before = await db
     .selectFrom('transfers')
     .innerJoin('ledger_groups', 'ledger_groups.id', 'transfers.group_id')
@@ -102,7 +99,7 @@ export async function fromFeesSince(db: Db, account: string, fromMs: number): Pr
   return got?.uusd ?? 0;
 }
 
-/** Up to `limit` accounts of the ledger after `after` that have something and could be paid out, by name. */
+/** Ledger accounts of providers and referrers with a positive balance, sorted by id, from after `after` on. */
 export async function listCreditors(db: Db, after: string, limit: number): Promise<string[]> {
   const rows = await db
     .selectFrom('ledger_accounts')

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createPayoutScene, type PayoutScene } from '../../../../test/fakes/scenes/payout-scene.ts';
 import { setAvailable, testCause } from '../../../../test/fakes/scenes/wallet.ts';
-import { placePayout } from '../ledger/hold.service.ts';
+import { holdPayout } from '../ledger/hold.service.ts';
 import { postGroup } from '../ledger/ledger.service.ts';
 import { walletOf } from '../ledger/wallet.service.ts';
-import { providerAccount } from '../metering/settlement.ts';
+import { providerAccount } from '../metering/settlement.plan.ts';
 import { createPayoutJob } from './payout.job.ts';
-import { accountOfParty } from './payout.party.ts';
+import { accountOfParty } from './payout.service.ts';
 
 const USD = 1_000_000;
 const MINUTE_MS = 60_000;
@@ -148,7 +148,7 @@ describe('a payout', () => {
     const account = providerAccount(scene.provider.id);
     await scene.earn(scene.provider, 10 * USD);
     const place = (uusd: number) =>
-      scene.db.transaction().execute((tx) => placePayout(tx, account, uusd, testCause()));
+      scene.db.transaction().execute((tx) => holdPayout(tx, account, uusd, testCause()));
     await expect(place(10 * USD + 1)).rejects.toMatchObject({ code: 'insufficient_balance' });
     const placed = await Promise.allSettled([place(6 * USD), place(6 * USD)]);
     expect(placed.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);

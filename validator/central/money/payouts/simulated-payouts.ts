@@ -1,16 +1,14 @@
 /**
- * A processor of payouts that moves no money, for a marketplace on one machine: what becomes of one follows from the
- * network that it is sent by. It keeps its books in the database, so that a restart forgets nothing.
+ * A payout processor that moves no money, for a marketplace on one host. The network of a payout determines its result.
+ * Payouts are stored in the database and survive a restart.
  */
-
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import type { Database, SimulatedPayout } from '../../platform/database/tables.ts';
+import type { Database, Db, SimulatedPayout } from '../../platform/database/tables.ts';
 import type { PayoutAnswer, PayoutProcessor } from '../../platform/ports.ts';
-import { askForPayout } from './simulated-payout.store.ts';
 
-/** How each network behaves; every other one, and a provider's hotkey, is paid at once. */
+/** Networks and what happens to their payouts. All others, and a provider's hotkey, are paid at once. */
 export const SIMULATED_NETWORKS = {
   sim_declined: 'is declined',
   sim_late: 'is paid a minute later',
@@ -42,11 +40,30 @@ export function createSimulatedPayouts({
     name: 'simulated',
 
     async send({ key, amountUusd, network }) {
-      const row = await askForPayout(db, {
-        ...{ payout_key: key, external_id: `simulated_${random.uuid()}`, asked: 0 },
-        ...{ behaviour: network ?? 'sim_ok', amount_uusd: amountUusd, created_at: clock.now() },
+      const row = await insertOrFindPayout(db, {
+        payout_key: key,
+        external_id: `simulated_${random.uuid()}`,
+        asked: 0,
+        behaviour: network ?? 'sim_ok',
+        amount_uusd: amountUusd,
+        created_at: clock.now(),
       });
       return answerOf(row);
     },
   };
+}
+
+/** Inserts a payout unless its key exists, and counts the request. Returns the stored payout. */
+async function insertOrFindPayout(db: Db, row: SimulatedPayout): Promise<SimulatedPayout> {
+  await db
+    .insertInto('simulated_payouts')
+    .values(row)
+    .onConflict((conflict) => conflict.column('payout_key').doNothing())
+    .execute();
+  return db
+    .updateTable('simulated_payouts')
+    .set((eb) => ({ asked: eb('asked', '+', 1) }))
+    .where('payout_key', '=', row.payout_key)
+    .returningAll()
+    .executeTakeFirstOrThrow();
 }

@@ -1,14 +1,13 @@
 /**
- * What accounts earn with those that they brought: a part of the fee on what these paid, out of the platform's share
- * and never out of a provider's. Granted credit earns nobody anything, or a sign-up would be worth money.
+ * Referral earnings: a referrer receives part of the platform fee on what the referred account pays. The provider's
+ * share is not affected. Granted credit earns nothing; otherwise sign-ups alone would be worth money.
  */
-
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Db, ReferralRow } from '../../platform/database/tables.ts';
 import { SYSTEM_ACTOR } from '../../platform/identity.ts';
-import { type Cause, causedBy, type LedgerAccount, type Leg } from '../ledger/ledger-account.ts';
+import { type Cause, causedBy, type LedgerAccount, type Leg } from '../ledger/double-entry.ts';
 import { referralShare } from '../ledger/shares.ts';
-import { standingOfOne } from '../ledger/wallet.service.ts';
+import { balancesOf } from '../ledger/wallet.service.ts';
 import {
   deleteReferralsBy,
   findReferrer,
@@ -17,10 +16,10 @@ import {
   writeReferrals,
 } from './referral.store.ts';
 
-/** What an account has earned with those it brought, and was not paid. */
+/** The ledger account of an account's referral earnings. */
 export const referralAccount = (accountId: string): LedgerAccount => `referral:${accountId}`;
 
-/** Whose code it is. Throws `bad_request` for nobody's. */
+/** Returns the account with this referral code. Throws `bad_request` if there is none. */
 export async function referrerOf(db: Db, code: string): Promise<string> {
   const referrerId = await findReferrer(db, code);
   if (referrerId !== null) return referrerId;
@@ -29,8 +28,8 @@ export async function referrerOf(db: Db, code: string): Promise<string> {
   });
 }
 
-/** Notes in the transaction of a sign-up who brought the account. */
-export async function noteReferral(
+/** Records the referrer of a new account. Call it in the transaction of the sign-up. */
+export async function addReferral(
   tx: Db,
   accountId: string,
   referrerId: string,
@@ -40,12 +39,12 @@ export async function noteReferral(
   await insertReferral(tx, { ...row, paid_uusd: 0, accrued_uusd: 0, seq: 0 });
 }
 
-/** Postings that go with what accounts have just paid for use, and what is to be written with them. */
+/** Ledger groups to post, and rows for `writeAccrual` to store in the same transaction. */
 export type Accrual = { groups: { legs: Leg[]; cause: Cause }[]; rows: ReferralRow[] };
 
 /**
- * The part of referrers in what these accounts have paid now, of which the caller holds the rows: the whole so far less
- * what was credited before, so that it does not depend on how often it is asked.
+ * Plans the credit of referrers for what these accounts have just paid. Each credit is the share of the total so far
+ * minus what was credited before, so the number of settlements does not matter. The caller holds the accounts' row locks.
  */
 export async function accrueReferrals(
   tx: Db,
@@ -75,12 +74,12 @@ export async function accrueReferrals(
   return accrual;
 }
 
-/** Writes what `accrueReferrals` or `returnReferral` came to, once its groups are posted. */
-export const noteAccrued = (tx: Db, { rows }: Accrual): Promise<void> => writeReferrals(tx, rows);
+/** Stores the rows of an accrual whose groups are posted. */
+export const writeAccrual = (tx: Db, { rows }: Accrual): Promise<void> => writeReferrals(tx, rows);
 
 /**
- * The same where `uusd` of what an account had paid goes back to it, of which the caller holds the row: what was credited for that
- * goes back too, or breaking pods would be a way to draw on the fees. A referrer that was paid out already owes it.
+ * Plans the reverse for a refund of `uusd` to an account, whose row the caller has locked: the referrer returns the
+ * credit for it, otherwise deliberately broken pods would yield fees. A referrer that was already paid out goes below 0.
  */
 export async function returnReferral(
   tx: Db,
@@ -107,10 +106,10 @@ export async function returnReferral(
   };
 }
 
-/** What an account has earned and was not paid, a payout under way included. */
+/** Micro-dollars that an account has earned by referrals and was not paid, including a payout in progress. */
 export async function earnedByReferrals(db: Db, accountId: string): Promise<number> {
-  return (await standingOfOne(db, referralAccount(accountId))).posted;
+  return (await balancesOf(db, referralAccount(accountId))).posted;
 }
 
-/** Those that an account brought, which is being deleted, earn nobody anything from now on. */
-export const forgetReferrals = deleteReferralsBy;
+/** Ends the referrals by an account that is being removed. */
+export const deleteReferrals = deleteReferralsBy;

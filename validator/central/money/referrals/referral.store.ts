@@ -1,8 +1,8 @@
-/** Queries of the referrals table. */
+/** Queries of the referrals table: one row for each account that was referred. */
 import { jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
 import type { Db, ReferralRow } from '../../platform/database/tables.ts';
 
-/** The account whose code this is; null for nobody's. */
+/** Returns the account with this referral code; null if there is none. */
 export async function findReferrer(db: Db, code: string): Promise<string | null> {
   const row = await db
     .selectFrom('accounts')
@@ -13,7 +13,6 @@ export async function findReferrer(db: Db, code: string): Promise<string | null>
   return row?.id ?? null;
 }
 
-/** Notes who brought an account. */
 export async function insertReferral(db: Db, row: ReferralRow): Promise<void> {
   await db.insertInto('referrals').values(row).execute();
 }
@@ -30,7 +29,7 @@ const among = prepared((db, { rows }: Rows) =>
     .orderBy('account_id'),
 );
 
-/** Of these accounts, those that somebody brought; it is asked for every tick of the meter. */
+/** The referrals of those of these accounts that were referred. Runs in every settlement. */
 export async function listReferrals(db: Db, accountIds: readonly string[]): Promise<ReferralRow[]> {
   const rows = JSON.stringify(accountIds.map((id) => ({ id })));
   return (await among(db, { rows })).rows;
@@ -55,13 +54,13 @@ const write = prepared((db, { rows }: Rows) =>
     .whereRef('referrals.account_id', '=', 'given.account_id'),
 );
 
-/** Writes what was paid and credited so far. */
+/** Updates the totals paid and credited. */
 export async function writeReferrals(db: Db, rows: readonly ReferralRow[]): Promise<void> {
   if (rows.length === 0) return;
   await write(db, { rows: JSON.stringify(rows) });
 }
 
-/** Nothing more is credited to an account that is gone. */
+/** Deletes the referrals by an account, so that nothing more is credited to it. */
 export async function deleteReferralsBy(db: Db, referrerId: string): Promise<void> {
   await db.deleteFrom('referrals').where('referrer_id', '=', referrerId).execute();
 }

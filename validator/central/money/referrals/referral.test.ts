@@ -4,7 +4,7 @@ import { setAvailable, testCause } from '../../../../test/fakes/scenes/wallet.ts
 import { auditLedger } from '../ledger/audit.service.ts';
 import { postGroup } from '../ledger/ledger.service.ts';
 import { referralShare } from '../ledger/shares.ts';
-import { paidAccount, standingOfOne } from '../ledger/wallet.service.ts';
+import { balancesOf, paidAccount } from '../ledger/wallet.service.ts';
 import { referralAccount } from './referral.service.ts';
 
 const USD = 1_000_000;
@@ -42,7 +42,7 @@ async function brought() {
 }
 
 const earnedBy = async (id: string) =>
-  (await standingOfOne(scene.market.ports.db, referralAccount(id))).posted;
+  (await balancesOf(scene.market.ports.db, referralAccount(id))).posted;
 const spentUsd = async (id: string) => (await scene.pod(id)).spent_usd;
 
 it('is noted with the sign-up by a code, and an unknown code is refused', async () => {

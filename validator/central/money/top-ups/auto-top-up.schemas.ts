@@ -1,8 +1,8 @@
-/** Auto top-ups on the wire (contract 9.2). */
+/** Wire schemas of auto top-ups. */
 import { z } from 'zod';
 import { MICRO_USD_PER_USD } from '#shared/api/money.ts';
 import { NaiveTime, optional, Usd, usdAmount } from '../../platform/wire.ts';
-import { AUTO_TOP_UP_STATUSES } from './auto-top-up.state.ts';
+import { AUTO_TOP_UP_STATUSES } from './top-up.state.ts';
 
 const MAX_USD = 1_000_000;
 const CENTS = 100;
@@ -17,7 +17,7 @@ export const AutoTopUp = z
     monthly_limit_usd: Usd.nullable(),
     payment_method_id: z.string().nullable(),
     status: z.enum(AUTO_TOP_UP_STATUSES),
-    /** In this calendar month, UTC, charges under way included. */
+    /** Charged in this calendar month (UTC), including charges in flight. */
     month_charged_usd: Usd,
     last_attempt_at: NaiveTime.nullable(),
     last_error: z.string().nullable(),
@@ -27,22 +27,22 @@ export const AutoTopUp = z
   .meta({ id: 'AutoTopUp' });
 export type AutoTopUp = z.output<typeof AutoTopUp>;
 
-/** Charges are in cents. */
+/** Payment processors charge whole cents. */
 const Amount = usdAmount({ min: 5, max: 10_000 }).refine(
   (usd) => Math.round(usd * MICRO_USD_PER_USD) % (MICRO_USD_PER_USD / CENTS) === 0,
   'Whole cents',
 );
 const PaymentMethodId = z.string().regex(/^[\w-]{1,255}$/, 'Not a payment method');
 
-/** The first one needs `enabled`, `threshold_usd` and `amount_usd`; afterwards what is absent stays. */
+/** The first update needs `enabled`, `threshold_usd` and `amount_usd`. Afterwards absent fields stay as they are. */
 export const AutoTopUpUpdateDto = z
   .object({
     enabled: optional(z.boolean()),
     threshold_usd: optional(usdAmount({ min: 1, max: MAX_USD })),
     amount_usd: optional(Amount),
-    /** Null: 1 000, or one charge where that is more. */
+    /** Null: $1,000, or the amount of one charge if that is more. */
     monthly_limit_usd: usdAmount({ min: 5, max: MAX_USD }).nullish(),
-    /** Null: none is kept any more. */
+    /** Null removes the payment method. */
     payment_method_id: PaymentMethodId.nullish(),
   })
   .meta({ id: 'AutoTopUpUpdateDto' });

@@ -1,31 +1,31 @@
-/** Auto top-ups: what an account has set, and when a charge begins (contract 9.2; marketplace reference 1.6). */
-
+/** Auto top-ups: an account's settings, and when a charge begins. Results of charges are in top-up.service.ts. */
 import { microOrNull, microToUsd } from '#shared/api/money.ts';
 import { type Clock, naiveUtc, startOfMonth } from '#shared/runtime/clock.ts';
 import { ApiError, invalidField } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { setPaymentCustomer } from '../../accounts/account/account.service.ts';
-import { accountOf, holdAccount } from '../../accounts/auth/account-access.ts';
+import { accountOf, lockAccount } from '../../accounts/auth/account-access.ts';
 import type { AutoTopUpRow, Database, Db } from '../../platform/database/tables.ts';
 import { moneyTransaction } from '../../platform/database/transactions.ts';
 import type { UserIdentity } from '../../platform/identity.ts';
 import type { Payments } from '../../platform/ports.ts';
 import { clearDue, setDue } from '../../platform/schedule/due.ts';
 import type { DueHandler } from '../../platform/schedule/schedule.ts';
+import type { AccountPods } from '../account-pods.ts';
 import { balanceOf, fundsIn } from '../balance/balance.service.ts';
-import { hasPodsWithoutMoney } from '../cut-off/cut-off.ts';
-import type { Funds } from '../low-balance/low-balance.rule.ts';
+import type { Funds } from '../metering/runway.ts';
 import type { AutoTopUp, AutoTopUpUpdateDto } from './auto-top-up.schemas.ts';
-import { shouldCharge } from './auto-top-up.state.ts';
+import { shouldCharge } from './top-up.state.ts';
 import {
   chargedSince,
   claimCharge,
   deleteAutoTopUp,
   findAutoTopUp,
+  hasDisputed,
+  insertTopUp,
   listEnabled,
   upsertAutoTopUp,
-} from './auto-top-up.store.ts';
-import { hasDisputed, insertTopUp } from './top-up.store.ts';
+} from './top-up.store.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -33,15 +33,15 @@ export type AutoTopUpsDeps = {
   db: Database;
   clock: Clock;
   random: Random;
-  /** Null: nothing can be paid here. */
+  /** Null: this marketplace takes no payments. */
   payments: Payments | null;
+  pods: Pick<AccountPods, 'awaitMoney'>;
 };
 export type AutoTopUps = ReturnType<typeof createAutoTopUps>;
 
-/** Rules of auto top-ups; what becomes of charges is in top-up.service.ts. */
-export function createAutoTopUps({ db, clock, random, payments }: AutoTopUpsDeps) {
-  /** Keeps a payment method that the account did not have, and notes who the payer is there. */
-  async function keepMethod(caller: UserIdentity, paymentMethodId: string): Promise<void> {
+export function createAutoTopUps({ db, clock, random, payments, pods }: AutoTopUpsDeps) {
+  /** Attaches a new payment method at the processor and stores the account's customer id there. */
+  async function attachMethod(caller: UserIdentity, paymentMethodId: string): Promise<void> {
     const [before, account] = [
       await findAutoTopUp(db, caller.accountId),
       await accountOf(db, caller),
@@ -55,35 +55,43 @@ export function createAutoTopUps({ db, clock, random, payments }: AutoTopUpsDeps
     }
   }
 
-  /** Begins charges where the rules say so, by what each account has left. */
-  async function watch(tx: Db, left: ReadonlyMap<string, Funds>): Promise<void> {
+  /** Begins charges where due. Call it in the transaction of a spend, with the funds left to each account. */
+  async function afterSpend(tx: Db, left: ReadonlyMap<string, Funds>): Promise<void> {
     if (payments === null) return;
     for (const row of await listEnabled(tx, [...left.keys()])) {
       const funds = left.get(row.account_id);
-      if (funds !== undefined) await follow(tx, payments, row, funds);
+      if (funds !== undefined) await chargeIfDue(tx, payments, row, funds);
     }
   }
 
-  async function follow(tx: Db, { name }: Payments, row: AutoTopUpRow, funds: Funds) {
+  async function chargeIfDue(tx: Db, { name }: Payments, row: AutoTopUpRow, funds: Funds) {
     const { account_id: accountId, payment_method_id: methodId } = row;
     const nowMs = clock.now();
     const facts = { ...factsOf(row), monthChargedUusd: 0, ...funds, awaitsMoney: true };
-    // Most need none, whatever was charged in the month and stands still.
+    // Most accounts need no charge under the most favourable assumptions, which saves two queries.
     if (methodId === null || !shouldCharge(facts, nowMs)) return;
     const charged = await chargedSince(tx, accountId, startOfMonth(nowMs));
-    const awaitsMoney = await hasPodsWithoutMoney(tx, accountId);
+    const awaitsMoney = await pods.awaitMoney(tx, accountId);
     if (!shouldCharge({ ...facts, monthChargedUusd: charged, awaitsMoney }, nowMs)) return;
     if (!(await claimCharge(tx, row, nowMs))) return;
     await insertTopUp(tx, {
-      ...{ id: random.uuid(), account_id: accountId, processor: name },
-      ...{ external_id: null, payment_method_id: methodId, amount_uusd: row.amount_uusd },
-      ...{ state: 'charging', attempts: 0, due_at: nowMs, last_error: null },
-      ...{ created_at: nowMs, updated_at: nowMs },
+      id: random.uuid(),
+      account_id: accountId,
+      processor: name,
+      external_id: null,
+      payment_method_id: methodId,
+      amount_uusd: row.amount_uusd,
+      state: 'charging',
+      attempts: 0,
+      due_at: nowMs,
+      last_error: null,
+      created_at: nowMs,
+      updated_at: nowMs,
     });
   }
 
-  async function watchOne(tx: Db, accountId: string): Promise<void> {
-    await watch(tx, new Map([[accountId, fundsIn(await balanceOf(tx, accountId))]]));
+  async function checkOne(tx: Db, accountId: string): Promise<void> {
+    await afterSpend(tx, new Map([[accountId, fundsIn(await balanceOf(tx, accountId))]]));
   }
 
   async function shown(row: AutoTopUpRow): Promise<AutoTopUp> {
@@ -91,14 +99,14 @@ export function createAutoTopUps({ db, clock, random, payments }: AutoTopUpsDeps
     return toAutoTopUp(row, await chargedSince(db, row.account_id, month));
   }
 
-  /** The row as it is to be. */
+  /** Returns the row after the update. */
   function changed(
     accountId: string,
     before: AutoTopUpRow | undefined,
     body: AutoTopUpUpdateDto,
   ): AutoTopUpRow {
     const nowMs = clock.now();
-    const row = { ...(before ?? freshRow(accountId, random.uuid(), body, nowMs)) };
+    const row = { ...(before ?? newRow(accountId, random.uuid(), body, nowMs)) };
     const { enabled, threshold_usd, amount_usd, monthly_limit_usd, payment_method_id } = body;
     if (enabled !== undefined) row.enabled = enabled ? 1 : 0;
     if (threshold_usd !== undefined) row.threshold_uusd = microOrNull(threshold_usd) ?? 0;
@@ -106,7 +114,7 @@ export function createAutoTopUps({ db, clock, random, payments }: AutoTopUpsDeps
     if (monthly_limit_usd !== undefined) row.monthly_limit_uusd = microOrNull(monthly_limit_usd);
     const hasOther = payment_method_id !== undefined && payment_method_id !== row.payment_method_id;
     if (payment_method_id !== undefined) row.payment_method_id = payment_method_id;
-    // Whoever changes the method or switches it on has looked at what failed.
+    // A new method or switching it on clears the failure.
     const hasFailed = row.status === 'failed' || row.status === 'suspended';
     if ((hasOther || enabled === true) && hasFailed) {
       Object.assign(row, { status: 'idle', declines: 0, not_before: 0, last_error: null });
@@ -115,18 +123,18 @@ export function createAutoTopUps({ db, clock, random, payments }: AutoTopUpsDeps
   }
 
   return {
-    /** Null where it was never set. */
+    /** Null if the account never configured one. */
     async get({ accountId }: UserIdentity): Promise<AutoTopUp | null> {
       const row = await findAutoTopUp(db, accountId);
       return row === undefined ? null : shown(row);
     },
 
-    /** Throws 422 for a first one that lacks something, `bad_request` for one that could never charge. */
+    /** Throws 422 if a first update lacks a field, `bad_request` for settings that could never charge. */
     async change(caller: UserIdentity, body: AutoTopUpUpdateDto): Promise<AutoTopUp> {
       const { accountId } = caller;
-      if (body.payment_method_id != null) await keepMethod(caller, body.payment_method_id);
+      if (body.payment_method_id != null) await attachMethod(caller, body.payment_method_id);
       const row = await moneyTransaction({ db, clock, random }, async (tx) => {
-        await holdAccount(tx, caller);
+        await lockAccount(tx, caller);
         const after = changed(accountId, await findAutoTopUp(tx, accountId), body);
         if (after.enabled === 1) {
           requireChargeable(after, payments);
@@ -135,7 +143,7 @@ export function createAutoTopUps({ db, clock, random, payments }: AutoTopUpsDeps
         await upsertAutoTopUp(tx, after);
         if (after.enabled === 0) await clearDue(tx, 'top-up', accountId);
         else {
-          await watchOne(tx, accountId);
+          await checkOne(tx, accountId);
           await setDue(tx, 'top-up', accountId, clock.now() + DAY_MS);
         }
         return (await findAutoTopUp(tx, accountId)) ?? after;
@@ -143,28 +151,28 @@ export function createAutoTopUps({ db, clock, random, payments }: AutoTopUpsDeps
       return shown(row);
     },
 
-    watch,
+    afterSpend,
 
-    /** The daily look at what no spend has brought about. */
+    /** Daily check, for changes that no spend has triggered. */
     daily: {
       async run(tx, { subject, nowMs }) {
         const row = await findAutoTopUp(tx, subject);
         if (row === undefined || row.enabled === 0) return undefined;
-        await watchOne(tx, subject);
+        await checkOne(tx, subject);
         return { againAtMs: nowMs + DAY_MS };
       },
     } satisfies DueHandler,
   };
 }
 
-/** Removes that of an account that is being deleted; its charges stay, for they are money. */
-export async function forgetAutoTopUp(tx: Db, accountId: string): Promise<void> {
+/** Deletes the auto top-up of an account that is being removed. Its charges stay as records of money. */
+export async function deleteAutoTopUpData(tx: Db, accountId: string): Promise<void> {
   await deleteAutoTopUp(tx, accountId);
   await clearDue(tx, 'top-up', accountId);
 }
 
 function noPayments(): ApiError {
-  return new ApiError('bad_request', 'No payments are taken here', {
+  return new ApiError('bad_request', 'This marketplace takes no payments', {
     hint: 'Ask the operator for credit.',
   });
 }
@@ -183,18 +191,18 @@ function requireChargeable(row: AutoTopUpRow, payments: Payments | null): void {
   }
 }
 
-/** Whoever disputes a charge is not charged that way again, however often he switches it on. */
+/** A payment method with a disputed charge cannot be used again. */
 async function requireUndisputed(tx: Db, row: AutoTopUpRow): Promise<void> {
   const { account_id: accountId, payment_method_id: methodId } = row;
   if (methodId === null || row.status === 'suspended') return;
   if (!(await hasDisputed(tx, accountId, methodId))) return;
   throw new ApiError('bad_request', 'A charge of this payment method was disputed', {
-    hint: 'Take another payment method, or ask the operator for credit.',
+    hint: 'Use another payment method, or ask the operator for credit.',
   });
 }
 
-/** Nothing that can be left out decides anything. Throws 422 naming what is missing. */
-function freshRow(
+/** Returns a first row with defaults. Throws 422 naming a missing field. */
+function newRow(
   accountId: string,
   id: string,
   body: AutoTopUpUpdateDto,
@@ -206,10 +214,20 @@ function freshRow(
     }
   }
   return {
-    ...{ account_id: accountId, id, enabled: 0, threshold_uusd: 0, amount_uusd: 0 },
-    ...{ monthly_limit_uusd: null, payment_method_id: null, status: 'idle', declines: 0 },
-    ...{ not_before: 0, last_attempt_at: null, last_error: null },
-    ...{ created_at: nowMs, updated_at: nowMs },
+    account_id: accountId,
+    id,
+    enabled: 0,
+    threshold_uusd: 0,
+    amount_uusd: 0,
+    monthly_limit_uusd: null,
+    payment_method_id: null,
+    status: 'idle',
+    declines: 0,
+    not_before: 0,
+    last_attempt_at: null,
+    last_error: null,
+    created_at: nowMs,
+    updated_at: nowMs,
   };
 }
 

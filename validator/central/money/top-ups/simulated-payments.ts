@@ -1,21 +1,14 @@
 /**
- * A payment processor that moves no money, for a marketplace on one machine: what becomes of a charge follows from the
- * payment method, as with the test cards of real ones. It keeps its books in the database, so that a restart forgets nothing.
+ * A payment processor that moves no money, for a marketplace on one host. The payment method determines the result of a
+ * charge, like the test cards of real processors. Charges are stored in the database and survive a restart.
  */
-
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import type { Database, SimulatedCharge } from '../../platform/database/tables.ts';
+import type { Database, Db, SimulatedCharge } from '../../platform/database/tables.ts';
 import type { ChargeAnswer, Payments } from '../../platform/ports.ts';
-import {
-  findCharge,
-  insertCharge,
-  listUndisputed,
-  markDisputed,
-} from './simulated-charge.store.ts';
 
-/** How each payment method behaves. */
+/** Payment methods and what happens to their charges. */
 export const SIMULATED_METHODS = {
   sim_ok: 'succeeds at once',
   sim_declined: 'is declined',
@@ -44,7 +37,7 @@ export function createSimulatedPayments({ db, clock, random }: SimulatedPayments
 
     async keep({ paymentMethodId, customerId }) {
       if (Object.hasOwn(SIMULATED_METHODS, paymentMethodId)) return { customerId };
-      const methods = Object.entries(SIMULATED_METHODS).map(([id, does]) => `${id} ${does}`);
+      const methods = Object.entries(SIMULATED_METHODS).map(([id, result]) => `${id} ${result}`);
       throw new ApiError('bad_request', 'The simulated payment processor has no such method', {
         hint: `Payments are simulated here; take one of these: ${methods.join(', ')}.`,
       });
@@ -52,9 +45,12 @@ export function createSimulatedPayments({ db, clock, random }: SimulatedPayments
 
     async charge({ key, paymentMethodId, amountUusd }) {
       const charge = await insertCharge(db, {
-        ...{ charge_key: key, external_id: `simulated_${random.uuid()}` },
-        ...{ payment_method_id: paymentMethodId, amount_uusd: amountUusd },
-        ...{ created_at: clock.now(), disputed_at: null },
+        charge_key: key,
+        external_id: `simulated_${random.uuid()}`,
+        payment_method_id: paymentMethodId,
+        amount_uusd: amountUusd,
+        created_at: clock.now(),
+        disputed_at: null,
       });
       return answerOf(charge);
     },
@@ -62,16 +58,61 @@ export function createSimulatedPayments({ db, clock, random }: SimulatedPayments
     async lookUp(externalId) {
       const charge = await findCharge(db, externalId);
       if (charge !== undefined) return answerOf(charge);
-      throw new ApiError('upstream_unavailable', 'The simulated charge is not there');
+      throw new ApiError('upstream_unavailable', 'The simulated charge does not exist');
     },
 
-    async poll(hear) {
+    async poll(apply) {
       const nowMs = clock.now();
       for (const charge of await listUndisputed(db, 'sim_disputed', nowMs - DISPUTE_MS)) {
         const { external_id: externalId, charge_key: key, amount_uusd: amountUusd } = charge;
-        await hear({ externalId, key, change: { kind: 'disputed', amountUusd } });
+        await apply({ externalId, key, change: { kind: 'disputed', amountUusd } });
         await markDisputed(db, externalId, nowMs);
       }
     },
   };
+}
+
+/** Inserts a charge unless its key exists. Returns the stored charge. */
+async function insertCharge(db: Db, row: SimulatedCharge): Promise<SimulatedCharge> {
+  await db
+    .insertInto('simulated_charges')
+    .values(row)
+    .onConflict((conflict) => conflict.column('charge_key').doNothing())
+    .execute();
+  return db
+    .selectFrom('simulated_charges')
+    .selectAll()
+    .where('charge_key', '=', row.charge_key)
+    .executeTakeFirstOrThrow();
+}
+
+function findCharge(db: Db, externalId: string): Promise<SimulatedCharge | undefined> {
+  return db
+    .selectFrom('simulated_charges')
+    .selectAll()
+    .where('external_id', '=', externalId)
+    .executeTakeFirst();
+}
+
+/** Charges of a payment method up to `untilMs` whose dispute is not reported yet. */
+function listUndisputed(
+  db: Db,
+  paymentMethodId: string,
+  untilMs: number,
+): Promise<SimulatedCharge[]> {
+  return db
+    .selectFrom('simulated_charges')
+    .selectAll()
+    .where('payment_method_id', '=', paymentMethodId)
+    .where('created_at', '<=', untilMs)
+    .where('disputed_at', 'is', null)
+    .execute();
+}
+
+async function markDisputed(db: Db, externalId: string, nowMs: number): Promise<void> {
+  await db
+    .updateTable('simulated_charges')
+    .set({ disputed_at: nowMs })
+    .where('external_id', '=', externalId)
+    .execute();
 }

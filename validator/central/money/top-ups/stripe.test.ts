@@ -10,6 +10,7 @@ import {
   type TestAccount,
   type TestCentral,
 } from '../../../../test/fakes/scenes/central-fixture.ts';
+import { createAccountPods } from '../../market/cut-off/cut-off.ts';
 import { createStripePayments } from '../../platform/adapters/stripe-payments.ts';
 import type { Payments } from '../../platform/ports.ts';
 import { walletOf } from '../ledger/wallet.service.ts';
@@ -46,9 +47,15 @@ const charge = () => central.central.chargeTopUps();
 /** A spend that leaves a dollar, and the charge that follows. */
 async function topUp(): Promise<void> {
   const { db, clock, random } = central.ports;
-  const auto = createAutoTopUps({ db, clock, random, payments });
+  const auto = createAutoTopUps({
+    db,
+    clock,
+    random,
+    payments,
+    pods: createAccountPods({ clock, random }),
+  });
   const funds = { available: USD, burnPerHour: USD, runsOutAtMs: null };
-  await db.transaction().execute((tx) => auto.watch(tx, new Map([[account.id, funds]])));
+  await db.transaction().execute((tx) => auto.afterSpend(tx, new Map([[account.id, funds]])));
   await charge();
 }
 

@@ -1,4 +1,4 @@
-/** Asks the payment processor about charges that are in flight. A crash anywhere asks again, under the same key. */
+/** Queries the payment processor about charges in flight. After a crash it repeats the request under the same key. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
@@ -7,7 +7,7 @@ import type { Database, TopUpRow } from '../../platform/database/tables.ts';
 import type { ChargeAnswer, Payments } from '../../platform/ports.ts';
 import { createAttempts, nextAskAt } from '../../platform/retries.ts';
 import type { TopUps } from './top-up.service.ts';
-import { isGivenUp } from './top-up.state.ts';
+import { isExpired } from './top-up.state.ts';
 import { changeTopUp, topUpsInFlight } from './top-up.store.ts';
 
 const MAX_ERROR_CHARS = 200;
@@ -22,7 +22,7 @@ export type TopUpJobDeps = {
 export type TopUpJob = ReturnType<typeof createTopUpJob>;
 
 export function createTopUpJob({ db, clock, log, payments, topUps }: TopUpJobDeps) {
-  async function ask(row: TopUpRow): Promise<ChargeAnswer> {
+  async function query(row: TopUpRow): Promise<ChargeAnswer> {
     if (row.external_id !== null) return payments.lookUp(row.external_id);
     return payments.charge({
       key: row.id,
@@ -32,35 +32,42 @@ export function createTopUpJob({ db, clock, log, payments, topUps }: TopUpJobDep
     });
   }
 
-  /** It stays as it is until the next question, unless word comes by itself. */
-  async function wait(row: TopUpRow, error: string | null): Promise<void> {
+  /** Schedules the next query. A callback of the processor may come first. */
+  async function postpone(row: TopUpRow, error: string | null): Promise<void> {
     const due = nextAskAt(row.attempts, clock.now());
     await changeTopUp(db, row, { due_at: due, last_error: error });
   }
 
   async function attempt(row: TopUpRow): Promise<void> {
     const { state, created_at: createdMs } = row;
-    if (isGivenUp({ state, createdMs }, clock.now())) return topUps.giveUp(row);
+    if (isExpired({ state, createdMs }, clock.now())) return topUps.expire(row);
     let answer: ChargeAnswer;
     try {
-      answer = await ask(row);
+      answer = await query(row);
     } catch (error) {
       const text = messageOf(error).slice(0, MAX_ERROR_CHARS);
-      log.warn({ top_up: row.id, attempts: row.attempts, error: text }, 'charge not answered');
-      return wait(row, text);
+      log.warn(
+        { top_up: row.id, attempts: row.attempts, error: text },
+        'payment processor did not answer for a charge',
+      );
+      return postpone(row, text);
     }
-    log.info({ top_up: row.id, state: answer.state }, 'charge answered');
+    log.info({ top_up: row.id, state: answer.state }, 'payment processor answered for a charge');
     await topUps.settle(row.id, answer);
-    if (answer.state === 'pending') await wait({ ...row, state: 'pending' }, null);
+    if (answer.state === 'pending') await postpone({ ...row, state: 'pending' }, null);
   }
 
   return createAttempts({
-    ...{ db, clock, log, rows: topUpsInFlight, attempt },
+    db,
+    clock,
+    log,
+    rows: topUpsInFlight,
+    attempt,
     afterPass: async () => {
-      await payments.poll?.(async (news) => {
-        await topUps.hear(news);
+      await payments.poll?.(async (event) => {
+        await topUps.applyEvent(event);
       });
     },
-    failure: 'charging top-ups failed',
+    failure: 'pass over charges failed',
   });
 }

@@ -1,25 +1,24 @@
-/** /users/me/auto-top-up (contract 9.2), and where the payment processor calls back. */
+/** GET and PUT /users/me/auto-top-up, and POST /payments/callback for the payment processor. */
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import { userOf } from '../../platform/identity.ts';
-import type { PaymentNews, Payments } from '../../platform/ports.ts';
+import type { PaymentEvent, Payments } from '../../platform/ports.ts';
 import { AutoTopUp, AutoTopUpUpdateDto } from './auto-top-up.schemas.ts';
 import type { AutoTopUps } from './auto-top-up.service.ts';
 
 const tags = ['Balance'];
 const config = { auth: 'user' } as const;
-/** Callbacks carry a whole object of the processor's. */
+/** A callback contains a complete object of the processor. */
 const CALLBACK_LIMIT_BYTES = 256 * 1024;
 
-/** Registers them. */
 export function registerAutoTopUpRoutes(api: HttpServer, autoTopUps: AutoTopUps): void {
   api.get(
     '/users/me/auto-top-up',
     { config, schema: { tags, response: { 200: AutoTopUp.nullable() } } },
     async (request, reply) =>
-      // The framework takes null for no body; every answer of ours has one.
+      // Fastify would send null as an empty body.
       (await autoTopUps.get(userOf(request))) ??
       reply.type('application/json; charset=utf-8').serializer(JSON.stringify).send(null),
   );
@@ -32,11 +31,11 @@ export function registerAutoTopUpRoutes(api: HttpServer, autoTopUps: AutoTopUps)
 
 const Received = z.object({ received: z.literal(true) });
 
-/** At the origin: it is no part of the interface. Only for a processor that calls back. */
+/** Register it at the origin, not below /api, and only if the processor sends callbacks. */
 export function registerPaymentCallback(
   origin: HttpServer,
   read: NonNullable<Payments['read']>,
-  hear: (news: PaymentNews) => Promise<boolean>,
+  applyEvent: (event: PaymentEvent) => Promise<boolean>,
 ): void {
   origin.post(
     '/payments/callback',
@@ -46,10 +45,11 @@ export function registerPaymentCallback(
       schema: { response: { 200: Received } },
     },
     async (request) => {
-      const news = await read({ body: bodyOf(request), signature: signatureOf(request) });
-      // What is not ours is taken all the same: refused, it would come for days.
-      if (news !== null && !(await hear(news))) {
-        request.log.warn({ external_id: news.externalId }, 'word of an unknown charge');
+      const event = await read({ body: bodyOf(request), signature: signatureOf(request) });
+      // Unknown charges are acknowledged too; otherwise the processor repeats the event for days.
+      if (event !== null && !(await applyEvent(event))) {
+        const { externalId } = event;
+        request.log.warn({ external_id: externalId }, 'payment callback for an unknown charge');
       }
       return { received: true as const };
     },

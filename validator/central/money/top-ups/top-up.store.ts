@@ -1,25 +1,23 @@
-/** Queries of the topups table. */
-
+/** Queries on top-ups (one row per charge) and on auto top-ups (one row per account). */
 import { type Insertable, sql, type Updateable } from 'kysely';
 import { dueRows } from '../../platform/database/due-rows.ts';
-import type { TopUpsTable } from '../../platform/database/tables/money.ts';
-import type { Db, TopUpRow } from '../../platform/database/tables.ts';
+import { jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
+import type { AutoTopUpsTable, TopUpsTable } from '../../platform/database/tables/money.ts';
+import type { AutoTopUpRow, Db, TopUpRow } from '../../platform/database/tables.ts';
 import { IN_FLIGHT } from './top-up.state.ts';
 
-/** Charges in flight, about which the processor is to be asked. */
+/** Charges in flight, for the job that queries the processor. */
 export const topUpsInFlight = dueRows('topups', IN_FLIGHT);
 
-/** Stores a new charge. */
 export async function insertTopUp(db: Db, row: Insertable<TopUpsTable>): Promise<void> {
   await db.insertInto('topups').values(row).execute();
 }
 
-/** By its id. */
 export function findTopUp(db: Db, id: string): Promise<TopUpRow | undefined> {
   return db.selectFrom('topups').selectAll().where('id', '=', id).executeTakeFirst();
 }
 
-/** By the processor's id. */
+/** Finds a charge by the processor's id. */
 export function findTopUpByExternal(db: Db, externalId: string): Promise<TopUpRow | undefined> {
   return db
     .selectFrom('topups')
@@ -28,7 +26,7 @@ export function findTopUpByExternal(db: Db, externalId: string): Promise<TopUpRo
     .executeTakeFirst();
 }
 
-/** Changes one that still is as it was read; false when it is not. */
+/** Updates a charge. Returns false if it has changed since `row` was read. */
 export async function changeTopUp(
   db: Db,
   row: TopUpRow,
@@ -45,7 +43,7 @@ export async function changeTopUp(
   return done.numUpdatedRows > 0n;
 }
 
-/** Whether a charge of that method was disputed. */
+/** Returns true if a charge of that payment method was disputed. */
 export async function hasDisputed(db: Db, accountId: string, methodId: string): Promise<boolean> {
   const row = await db
     .selectFrom('topups')
@@ -58,8 +56,12 @@ export async function hasDisputed(db: Db, accountId: string, methodId: string): 
   return row !== undefined;
 }
 
-/** Micro-dollars of an account's charges that succeeded, or were changed, after then, less what of them went back. */
-export async function succeededSince(db: Db, accountId: string, sinceMs: number): Promise<number> {
+/** Micro-dollars of an account's charges that succeeded after `sinceMs`, minus what was returned. Their payer may still dispute them. */
+export async function disputableCredit(
+  db: Db,
+  accountId: string,
+  sinceMs: number,
+): Promise<number> {
   const row = await db
     .selectFrom('topups')
     .select(sql<number>`coalesce(sum(amount_uusd - refunded_uusd - disputed_uusd), 0)`.as('uusd'))
@@ -68,4 +70,76 @@ export async function succeededSince(db: Db, accountId: string, sinceMs: number)
     .where('updated_at', '>', sinceMs)
     .executeTakeFirstOrThrow();
   return Number(row.uusd);
+}
+
+const byAccount = prepared((db, { accountId }: Slots<{ accountId: string }>) =>
+  db.selectFrom('auto_topups').selectAll().where('account_id', '=', accountId),
+);
+
+/** Returns undefined if the account never configured one. */
+export async function findAutoTopUp(db: Db, accountId: string): Promise<AutoTopUpRow | undefined> {
+  return (await byAccount(db, { accountId })).rows[0];
+}
+
+const enabled = prepared((db, { rows }: Slots<{ rows: string }>) =>
+  db
+    .selectFrom('auto_topups')
+    .selectAll()
+    .where('account_id', 'in', (eb) =>
+      eb.selectFrom(jsonRows(db, rows, { id: 'text' }).as('given')).select('id'),
+    )
+    .where('enabled', '=', 1)
+    .orderBy('account_id'),
+);
+
+/** Enabled auto top-ups of these accounts. Runs after every spend. */
+export async function listEnabled(db: Db, accountIds: readonly string[]): Promise<AutoTopUpRow[]> {
+  return (await enabled(db, { rows: JSON.stringify(accountIds.map((id) => ({ id }))) })).rows;
+}
+
+/** Inserts an auto top-up or replaces all its settings. */
+export async function upsertAutoTopUp(db: Db, row: AutoTopUpRow): Promise<void> {
+  const { account_id: _, id: __, created_at: ___, ...changes } = row;
+  await db
+    .insertInto('auto_topups')
+    .values(row)
+    .onConflict((conflict) => conflict.column('account_id').doUpdateSet(changes))
+    .execute();
+}
+
+/** Marks that a charge begins. Returns false if the auto top-up has changed since `row` was read. */
+export async function claimCharge(db: Db, row: AutoTopUpRow, nowMs: number): Promise<boolean> {
+  const done = await db
+    .updateTable('auto_topups')
+    .set({ status: 'charging', last_attempt_at: nowMs })
+    .where('account_id', '=', row.account_id)
+    .where('enabled', '=', 1)
+    .where('status', '=', row.status)
+    .where('updated_at', '=', row.updated_at)
+    .executeTakeFirst();
+  return done.numUpdatedRows > 0n;
+}
+
+export async function updateAutoTopUp(
+  db: Db,
+  accountId: string,
+  changes: Updateable<AutoTopUpsTable>,
+): Promise<void> {
+  await db.updateTable('auto_topups').set(changes).where('account_id', '=', accountId).execute();
+}
+
+export async function deleteAutoTopUp(db: Db, accountId: string): Promise<void> {
+  await db.deleteFrom('auto_topups').where('account_id', '=', accountId).execute();
+}
+
+/** Micro-dollars of charges since then that were not declined, including unanswered ones. */
+export async function chargedSince(db: Db, accountId: string, sinceMs: number): Promise<number> {
+  const row = await db
+    .selectFrom('topups')
+    .select(sql<number>`coalesce(sum(amount_uusd), 0)`.as('charged'))
+    .where('account_id', '=', accountId)
+    .where('created_at', '>=', sinceMs)
+    .where('state', '<>', 'declined')
+    .executeTakeFirstOrThrow();
+  return Number(row.charged);
 }

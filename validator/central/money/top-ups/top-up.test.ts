@@ -6,7 +6,8 @@ import {
 } from '../../../../test/fakes/scenes/central-fixture.ts';
 import { createMeteringScene } from '../../../../test/fakes/scenes/metering-scene.ts';
 import { setAvailable, testCause } from '../../../../test/fakes/scenes/wallet.ts';
-import type { ChargeAnswer, PaymentNews, Payments } from '../../platform/ports.ts';
+import { createAccountPods } from '../../market/cut-off/cut-off.ts';
+import type { ChargeAnswer, PaymentEvent, Payments } from '../../platform/ports.ts';
 import { placeHold } from '../ledger/hold.service.ts';
 import { walletOf } from '../ledger/wallet.service.ts';
 import { createAutoTopUps } from './auto-top-up.service.ts';
@@ -45,9 +46,15 @@ const mails = () => central.ports.db.selectFrom('mails').select('kind').execute(
 async function spend(leftUsd: number, payments?: Payments): Promise<void> {
   const { db, clock, random } = central.ports;
   const processor = payments ?? createSimulatedPayments({ db, clock, random });
-  const auto = createAutoTopUps({ db, clock, random, payments: processor });
+  const auto = createAutoTopUps({
+    db,
+    clock,
+    random,
+    payments: processor,
+    pods: createAccountPods({ clock, random }),
+  });
   const funds = { available: leftUsd * USD, burnPerHour: USD, runsOutAtMs: null };
-  await db.transaction().execute((tx) => auto.watch(tx, new Map([[account.id, funds]])));
+  await db.transaction().execute((tx) => auto.afterSpend(tx, new Map([[account.id, funds]])));
 }
 
 /** Another central API with that processor on the same database. */
@@ -274,7 +281,7 @@ function processor() {
       return answer();
     },
     lookUp: async () => answer(),
-    read: async ({ body }): Promise<PaymentNews> => JSON.parse(Buffer.from(body).toString()),
+    read: async ({ body }): Promise<PaymentEvent> => JSON.parse(Buffer.from(body).toString()),
   };
   return {
     payments,
@@ -285,7 +292,7 @@ function processor() {
   };
 }
 
-const hear = (news: PaymentNews) =>
+const hear = (news: PaymentEvent) =>
   central.server.inject({ method: 'POST', url: '/payments/callback', payload: news });
 
 it('sends a charge without an answer again under the same key, and no more after a day', async () => {
@@ -318,7 +325,7 @@ it('credits once what is told three times, at once and beside the answer', async
   await put({ ...FIRST, payment_method_id: 'pm_1' });
   await spend(1, payments);
   const key = (await topUps())[0]?.id ?? null;
-  const news: PaymentNews = { externalId: 'pi_1', key, change: { kind: 'succeeded' } };
+  const news: PaymentEvent = { externalId: 'pi_1', key, change: { kind: 'succeeded' } };
   answer(() => ({ state: 'succeeded', externalId: 'pi_1' }));
   await Promise.all([hear(news), hear(news), hear(news), charge()]);
   const told = await hear({ ...news, key: null });

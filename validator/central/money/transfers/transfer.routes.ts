@@ -1,4 +1,4 @@
-/** Transfers below /users/me (contract 9.2). */
+/** POST /users/me/transfer-credits and GET /users/me/transfer-history. */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Db } from '../../platform/database/tables.ts';
@@ -10,7 +10,6 @@ import type { Transfers } from './transfer.service.ts';
 const tags = ['Balance'];
 const config = { auth: 'user' } as const;
 
-/** Registers them. */
 export function registerTransferRoutes(
   api: HttpServer,
   { transfers, ...once }: OnceDeps & { transfers: Transfers },
@@ -18,7 +17,7 @@ export function registerTransferRoutes(
   api.post(
     '/users/me/transfer-credits',
     {
-      // As a search for an account: it tells whether an address has one.
+      // Limited like a search, because the answer reveals whether an address has an account.
       config: { ...config, once: 'transfer-credits', limit: 'search' },
       schema: { tags, body: TransferCreditsDto, response: { 200: TransferResponse } },
     },

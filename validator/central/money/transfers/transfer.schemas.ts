@@ -1,4 +1,4 @@
-/** Transfers of credit between accounts, on the wire (contract 9.2). */
+/** Wire schemas of credit transfers. */
 import { z } from 'zod';
 import { displayText, NaiveTime, optional, Usd, usdAmount } from '../../platform/wire.ts';
 
@@ -20,11 +20,11 @@ const history = {
   id: z.uuid(),
   direction: z.enum(['sent', 'received']),
   amount: Usd,
-  /** Empty when that account is gone. */
+  /** Empty if that account was deleted. */
   counterparty_email: z.string(),
   note: z.string().nullable(),
   status: z.literal('completed'),
-  /** Of the account that asks, right after the transfer. */
+  /** Balance of the caller's account right after the transfer. */
   balance_after: Usd,
   created_at: NaiveTime,
 };

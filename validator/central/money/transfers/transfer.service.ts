@@ -1,5 +1,4 @@
-/** Credit passed from one account to another (contract 9.2; marketplace reference 2.3.10). */
-
+/** Transfers of paid credit from one account to another. */
 import { formatUsdCeil, formatUsdFloor, microToUsd, usdToMicro } from '#shared/api/money.ts';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -9,12 +8,17 @@ import { accountOf } from '../../accounts/auth/account-access.ts';
 import { recordEvent } from '../../delivery/events/event.service.ts';
 import type { Account, Database, Db } from '../../platform/database/tables.ts';
 import type { Actor, UserIdentity } from '../../platform/identity.ts';
-import { beside } from '../balance/balance.service.ts';
-import { fundsAdded, lockWithPods } from '../cut-off/cut-off.ts';
+import type { AccountPods } from '../account-pods.ts';
+import { reservedText } from '../balance/balance.service.ts';
+import { causedBy } from '../ledger/double-entry.ts';
 import { postGroup } from '../ledger/ledger.service.ts';
-import { causedBy } from '../ledger/ledger-account.ts';
 import { paidAccount, type Wallet, walletOf } from '../ledger/wallet.service.ts';
-import { fundsLowered, type Settled, settledFirst, takePaid } from '../metering/settled-first.ts';
+import {
+  debitPaid,
+  fundsReduced,
+  type SettledAccount,
+  settleFirst,
+} from '../metering/settlement.service.ts';
 import { disputableCredit } from '../top-ups/paid-credit.ts';
 import type {
   TransferCreditsDto,
@@ -28,30 +32,34 @@ import {
   listTransfers,
 } from './transfer.store.ts';
 
-const SHOWN = 1_000;
+/** Entries in the history, newest first. */
+const MAX_HISTORY = 1_000;
 const HOUR_MS = 3_600_000;
 
 export type TransfersDeps = {
   db: Database;
   clock: Clock;
   random: Random;
-  /** For so long what was topped up, and may be disputed, stays with the account; milliseconds. */
+  pods: AccountPods;
+  /** Topped-up credit may be disputed and cannot be transferred for this long, in milliseconds. */
   topUpWaitMs: number;
-  /** What follows when an account has less than before. */
+  /** Checks low balance and auto top-up after a spend. */
   afterSpend(tx: Db, accountId: string): Promise<void>;
 };
 export type Transfers = ReturnType<typeof createTransfers>;
 
-/** Rules of transfers. */
-export function createTransfers({ db, clock, random, topUpWaitMs, afterSpend }: TransfersDeps) {
-  async function parties(tx: Db, caller: UserIdentity, email: string) {
+export function createTransfers(deps: TransfersDeps) {
+  const { db, clock, random, pods, topUpWaitMs, afterSpend } = deps;
+
+  /** Locks both accounts with their pods. */
+  async function lockParties(tx: Db, caller: UserIdentity, email: string) {
     const { id: recipientId } = await recipientOf(tx, email);
     if (recipientId === caller.accountId) {
       throw new ApiError('bad_request', 'Credit cannot be transferred to your own account');
     }
-    await lockWithPods(tx, [caller.accountId, recipientId]);
+    await pods.lock(tx, [caller.accountId, recipientId]);
     const sender = await accountOf(tx, caller);
-    // Again under the lock: it may have been deleted meanwhile.
+    // Read again under the lock: the account may have been deleted meanwhile.
     const recipient = await recipientOf(tx, email);
     if (recipient.id !== recipientId) throw unknownRecipient();
     return { sender, recipient };
@@ -62,14 +70,19 @@ export function createTransfers({ db, clock, random, topUpWaitMs, afterSpend }: 
       tx,
       { clock, random },
       {
-        ...{ accountId, subEventType: 'billing.success', actor },
+        accountId,
+        subEventType: 'billing.success',
+        actor,
         payload: { pod_name: null, node: null, detail },
       },
     );
   }
 
   return {
-    /** In `tx`. Throws `email_not_verified`, `bad_request` for oneself, `not_found`, `insufficient_balance`. */
+    /**
+     * Transfers credit in the caller's transaction. Throws `email_not_verified`, `bad_request` for a transfer to the
+     * same account, `not_found`, `insufficient_balance`.
+     */
     async sendIn(
       tx: Db,
       caller: UserIdentity,
@@ -77,16 +90,19 @@ export function createTransfers({ db, clock, random, topUpWaitMs, afterSpend }: 
       actor: Actor,
     ): Promise<TransferResponse> {
       await requireVerified(tx, caller);
-      const { sender, recipient } = await parties(tx, caller, body.recipient_email);
+      const { sender, recipient } = await lockParties(tx, caller, body.recipient_email);
       const amountUusd = usdToMicro(body.amount);
       const [id, atMs] = [random.uuid(), clock.now()];
-      const settled = await settledFirst(tx, sender.id, atMs);
+      const settled = await settleFirst(tx, sender.id, atMs);
       const waitsUusd = await disputableCredit(tx, sender.id, atMs - topUpWaitMs);
       requireTransferable(settled, { waitsUusd, waitMs: topUpWaitMs }, amountUusd);
-      const leg = takePaid(settled, amountUusd, paidAccount(recipient.id));
+      const leg = debitPaid(settled, amountUusd, paidAccount(recipient.id));
       await postGroup(tx, [leg], causedBy(actor, { type: 'transfer', id, atMs, once: true }));
       const row = {
-        ...{ id, sender_id: sender.id, recipient_id: recipient.id, amount_uusd: amountUusd },
+        id,
+        sender_id: sender.id,
+        recipient_id: recipient.id,
+        amount_uusd: amountUusd,
         note: body.note ?? null,
         sender_after_uusd: postedIn(await walletOf(tx, sender.id)),
         recipient_after_uusd: postedIn(await walletOf(tx, recipient.id)),
@@ -96,27 +112,30 @@ export function createTransfers({ db, clock, random, topUpWaitMs, afterSpend }: 
       const amount = `$${body.amount}`;
       await record(tx, sender.id, actor, `${amount} transferred to another account`);
       await record(tx, recipient.id, { ...actor, apiKeyId: null }, `${amount} received`);
-      await fundsAdded(tx, { clock, random }, recipient.id);
-      await fundsLowered(tx, settled, atMs);
+      await pods.restart(tx, recipient.id);
+      await fundsReduced(tx, settled, atMs);
       await afterSpend(tx, sender.id);
       return {
         ...toHistory(sender.id, {
-          ...{ ...row, seq: 0, sender_email: sender.email, recipient_email: recipient.email },
+          ...row,
+          seq: 0,
+          sender_email: sender.email,
+          recipient_email: recipient.email,
         }),
         balance: microToUsd(row.sender_after_uusd),
       };
     },
 
-    /** Newest first, the last thousand. */
+    /** Newest first. */
     async history({ accountId }: UserIdentity): Promise<TransferHistoryDto[]> {
-      const rows = await listTransfers(db, accountId, SHOWN);
+      const rows = await listTransfers(db, accountId, MAX_HISTORY);
       return rows.map((row) => toHistory(accountId, row));
     },
   };
 }
 
-/** Clears what an account that is being deleted wrote beside its transfers; the transfers stay. */
-export const forgetTransferNotes = clearNotes;
+/** Clears the notes written by an account that is being removed. The transfers stay. */
+export const deleteTransferNotes = clearNotes;
 
 async function requireVerified(tx: Db, caller: UserIdentity): Promise<void> {
   const { email_verified_at: verifiedAt } = await accountOf(tx, caller);
@@ -126,7 +145,7 @@ async function requireVerified(tx: Db, caller: UserIdentity): Promise<void> {
 
 async function recipientOf(tx: Db, email: string): Promise<Account> {
   const account = await findAccountByAddress(tx, email);
-  // Whoever has not confirmed it may have signed up with the address of somebody else.
+  // An unconfirmed address may belong to another person.
   if (account === undefined || account.email_verified_at === null) throw unknownRecipient();
   return account;
 }
@@ -137,29 +156,29 @@ function unknownRecipient(): ApiError {
   });
 }
 
-/** Paid credit only, nothing of it that is held, that pods need or that still waits. */
+/** Only paid credit can be transferred, except what is held, what pods need and recent top-ups. */
 function requireTransferable(
-  { wallet, keptUusd }: Settled,
+  { wallet, reservedUusd }: SettledAccount,
   { waitsUusd, waitMs }: { waitsUusd: number; waitMs: number },
   amountUusd: number,
 ): void {
   const { paid, held, heldOfGranted, available } = wallet;
-  const own = paid - (held - heldOfGranted);
-  const transferable = Math.max(0, Math.min(own - waitsUusd, available - keptUusd));
+  const free = paid - (held - heldOfGranted);
+  const transferable = Math.max(0, Math.min(free - waitsUusd, available - reservedUusd));
   if (amountUusd <= transferable) return;
-  const hint = waitsUusd > 0 && own > transferable ? waitHint(waitMs / HOUR_MS) : undefined;
+  const hint = waitsUusd > 0 && free > transferable ? waitHint(waitMs / HOUR_MS) : undefined;
   throw new ApiError(
     'insufficient_balance',
     `Insufficient balance. This transfer requires at least ${formatUsdCeil(amountUusd)}. ` +
-      `Your balance is ${formatUsdFloor(transferable)}${beside(keptUusd)}, without granted credit, which cannot be transferred.`,
+      `Your balance is ${formatUsdFloor(transferable)}${reservedText(reservedUusd)}, without granted credit, which cannot be transferred.`,
     hint === undefined ? {} : { hint },
   );
 }
 
 function waitHint(hours: number): string {
   return (
-    `What the auto top-up charged can be spent at once, and be transferred ${hours} hours after the top-up. ` +
-    'A payment that the operator notes (ledger pay-in) can be transferred at once.'
+    `Credit from auto top-ups can be spent at once and transferred ${hours} hours after the top-up. ` +
+    'A payment that the operator records (ledger pay-in) can be transferred at once.'
   );
 }
 

@@ -7,12 +7,11 @@ import type { CreditTransfer, Db } from '../../platform/database/tables.ts';
 /** A transfer with the present addresses of both sides. */
 export type ListedTransfer = CreditTransfer & { sender_email: string; recipient_email: string };
 
-/** Stores one. */
 export async function insertTransfer(db: Db, row: Insertable<CreditTransfersTable>): Promise<void> {
   await db.insertInto('credit_transfers').values(row).execute();
 }
 
-/** Those that an account sent or received, newest first. */
+/** Transfers that an account sent or received, newest first. */
 export function listTransfers(db: Db, accountId: string, limit: number): Promise<ListedTransfer[]> {
   return db
     .selectFrom('credit_transfers')
@@ -28,7 +27,7 @@ export function listTransfers(db: Db, accountId: string, limit: number): Promise
     .execute();
 }
 
-/** Clears what an account wrote beside its transfers. */
+/** Clears the notes of the transfers that an account sent. */
 export async function clearNotes(db: Db, senderId: string): Promise<void> {
   await db
     .updateTable('credit_transfers')

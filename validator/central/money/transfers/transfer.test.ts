@@ -144,7 +144,7 @@ it('keeps what was topped up for a day, in which its payer may dispute it', asyn
   const refused = await send(ada, to(bob, 1.000001));
   expect([refused.status, refused.body.error.hint]).toEqual([
     403,
-    'What the auto top-up charged can be spent at once, and be transferred 24 hours after the top-up. A payment that the operator notes (ledger pay-in) can be transferred at once.',
+    'Credit from auto top-ups can be spent at once and transferred 24 hours after the top-up. A payment that the operator records (ledger pay-in) can be transferred at once.',
   ]);
   expect((await send(ada, to(bob, 1))).status).toBe(200);
   await central.clock.advance(24 * 3_600_000 - 1);

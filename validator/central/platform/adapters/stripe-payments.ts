@@ -3,7 +3,7 @@ import type Stripe from 'stripe';
 import { z } from 'zod';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
-import type { ChargeAnswer, PaymentNews, Payments } from '../ports.ts';
+import type { ChargeAnswer, PaymentEvent, Payments } from '../ports.ts';
 
 const TIMEOUT_MS = 20_000;
 /** How old a signed callback may be. */
@@ -156,7 +156,7 @@ const Charge = z.object({ payment_intent: IntentId, amount_refunded: Cents, meta
 const Dispute = z.object({ payment_intent: IntentId, amount: Cents });
 
 /** Null for what changes no charge of ours. */
-function newsOf(event: { type: string; data: { object: unknown } }): PaymentNews | null {
+function newsOf(event: { type: string; data: { object: unknown } }): PaymentEvent | null {
   const { object } = event.data;
   switch (event.type) {
     case 'payment_intent.succeeded': {
@@ -184,8 +184,8 @@ function newsOf(event: { type: string; data: { object: unknown } }): PaymentNews
 function about(
   externalId: string | null | undefined,
   metadata: z.output<typeof Metadata>,
-  change: PaymentNews['change'],
-): PaymentNews | null {
+  change: PaymentEvent['change'],
+): PaymentEvent | null {
   if (externalId == null) return null;
   return { externalId, key: metadata?.[TOP_UP_ID] ?? null, change };
 }

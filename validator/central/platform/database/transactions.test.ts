@@ -8,9 +8,9 @@ import {
 import { testCause } from '../../../../test/fakes/scenes/wallet.ts';
 import { createSeededRandom } from '../../../../test/fakes/seeded-random.ts';
 import { auditLedger } from '../../money/ledger/audit.service.ts';
+import type { LedgerAccount } from '../../money/ledger/double-entry.ts';
 import { postGroup } from '../../money/ledger/ledger.service.ts';
-import type { LedgerAccount } from '../../money/ledger/ledger-account.ts';
-import { standingOfOne } from '../../money/ledger/wallet.service.ts';
+import { balancesOf } from '../../money/ledger/wallet.service.ts';
 import { openCentralDatabase } from './database.ts';
 import type { Db } from './tables.ts';
 import { moneyTransaction } from './transactions.ts';
@@ -74,7 +74,7 @@ it('ends a deadlock of two that move money well for both', async () => {
   if (onPostgres()) expect(attempts).toBeGreaterThanOrEqual(3);
   else expect(attempts).toBe(2);
   for (const id of ['user:a', 'user:b'] as const) {
-    expect((await standingOfOne(db, id)).posted).toBe(5);
+    expect((await balancesOf(db, id)).posted).toBe(5);
   }
   expect((await db.transaction().execute(auditLedger)).findings).toEqual([]);
   await db.destroy();

@@ -1,0 +1,175 @@
+/** PUT /users/me: updates profile and preferences, and, given the current password, e-mail address and password. */
+import { ApiError, invalidField } from '#shared/runtime/errors.ts';
+import { emailChangedMail } from '../../delivery/mail/mail-text.ts';
+import type { Account, Db } from '../../platform/database/tables.ts';
+import { moneyTransaction } from '../../platform/database/transactions.ts';
+import type { Actor, UserIdentity } from '../../platform/identity.ts';
+import { accountOf, lockAccount } from '../auth/account-access.ts';
+import type { UpdateUserDto, User } from './account.schemas.ts';
+import {
+  type AccountsDeps,
+  emailTaken,
+  normalEmail,
+  requireTerminationHours,
+  terminationHoursOf,
+} from './account.service.ts';
+import { findAccountByEmail, updateAccount } from './account.store.ts';
+import { recordAccountEvent } from './account-event.ts';
+import { createAccountView } from './account-view.ts';
+import { addPasswordNotice } from './password-reset.ts';
+
+const NOTICE_USEFUL_MS = 7 * 24 * 60 * 60 * 1000;
+
+export type AccountUpdate = ReturnType<typeof createAccountUpdate>;
+
+/** Returns the function that updates an account. */
+export function createAccountUpdate(deps: Omit<AccountsDeps, 'apiKeys'>) {
+  const { db, clock, random, options, sessions, passwords } = deps;
+  const { verification, mails, tokens, ports, wakeMail } = deps;
+  const view = createAccountView(db, ports);
+
+  /** Requires a session and the current password, so that a stolen API key cannot take over the account. */
+  async function requirePassword(caller: UserIdentity, account: Account, body: UpdateUserDto) {
+    if (caller.credential.type !== 'session') {
+      throw new ApiError('forbidden', 'An API key may not change e-mail or password', {
+        hint: 'Log in and send the session token without an API key.',
+      });
+    }
+    if (body.current_password === undefined) {
+      throw invalidField('body.current_password', 'Field required', 'missing');
+    }
+    if (!(await passwords.matches(body.current_password, account.password_hash))) {
+      throw new ApiError('forbidden', 'The current password is wrong');
+    }
+  }
+
+  async function credentialChanges(
+    caller: UserIdentity,
+    account: Account,
+    body: UpdateUserDto,
+  ): Promise<Partial<Account>> {
+    // Clients may send the whole record back with an unchanged address.
+    const changesEmail = body.email !== undefined && body.email !== account.email;
+    if (!changesEmail && body.new_password === undefined) return {};
+    await requirePassword(caller, account, body);
+    const changes: Partial<Account> = {};
+    if (body.new_password !== undefined) {
+      changes.password_hash = await passwords.hash(body.new_password);
+    }
+    if (body.email !== undefined) {
+      changes.email = body.email;
+      changes.email_norm = normalEmail(body.email);
+      if (changes.email_norm !== account.email_norm) {
+        changes.email_verified_at = options.verifyEmailAtSignup ? clock.now() : null;
+      }
+    }
+    return changes;
+  }
+
+  /** Ends tokens mailed to the old address, mails a token to the new one and a notice to the old one. */
+  async function afterEmailChange(tx: Db, before: Account, after: Account): Promise<void> {
+    await tokens.endAll(tx, after.id);
+    if (after.email_verified_at === null) await verification.begin(tx, after);
+    await mails.add(tx, {
+      accountId: after.id,
+      to: before.email,
+      kind: 'email-changed',
+      content: emailChangedMail(after.email),
+      dedupeKey: `email-changed:${random.uuid()}`,
+      usefulForMs: NOTICE_USEFUL_MS,
+    });
+  }
+
+  /** Ends the other sessions and mails a notice. */
+  async function afterPasswordChange(
+    tx: Db,
+    caller: UserIdentity,
+    account: Account,
+  ): Promise<void> {
+    const { credential } = caller;
+    const present = credential.type === 'session' ? credential.sessionId : null;
+    await sessions.revokeAll(tx, 'user', account.id, present);
+    await tokens.endAll(tx, account.id, ['reset-password']);
+    await addPasswordNotice(tx, mails, account, random);
+  }
+
+  async function requireTemplate(tx: Db, account: Account, templateId: string | null | undefined) {
+    if (templateId == null) return;
+    const template = await ports.templateFor(tx, account.id, templateId);
+    if (template === null) throw new ApiError('template_not_found', 'Template not found');
+  }
+
+  return async (caller: UserIdentity, body: UpdateUserDto, actor: Actor): Promise<User> => {
+    const checked = await accountOf(db, caller);
+    const proven = await credentialChanges(caller, checked, body);
+    const changed = await moneyTransaction({ db, clock, random }, async (tx) => {
+      const before = await lockAccount(tx, caller);
+      if (before.password_hash !== checked.password_hash) {
+        throw new ApiError('conflict', 'The account was changed at the same time');
+      }
+      await requireFreeAddress(tx, before, proven.email_norm);
+      await requireTemplate(tx, before, body.preference?.default_template_id);
+      const changes = {
+        ...profileChanges(before, body),
+        ...proven,
+        updated_at: clock.now(),
+      };
+      if (!(await updateAccount(tx, before.id, changes))) throw emailTaken();
+      const after = { ...before, ...changes };
+      const details = [];
+      if (after.email_norm !== before.email_norm) {
+        await afterEmailChange(tx, before, after);
+        details.push('e-mail address changed');
+      }
+      if (proven.password_hash !== undefined) {
+        await afterPasswordChange(tx, caller, after);
+        details.push('password changed');
+      }
+      if (body.validator_proof !== undefined) {
+        await ports.validators.link(tx, after.id, body.validator_proof);
+        details.push(body.validator_proof === null ? 'validator unlinked' : 'validator linked');
+      }
+      for (const detail of details) {
+        await recordAccountEvent(tx, { clock, random }, after.id, actor, detail);
+      }
+      return after;
+    });
+    wakeMail();
+    return view(changed);
+  };
+}
+
+/** Changes that need no password. */
+function profileChanges(account: Account, body: UpdateUserDto): Partial<Account> {
+  const changes: Partial<Account> = {};
+  if (body.name !== undefined) changes.name = body.name;
+  if (body.company_name !== undefined) changes.company_name = body.company_name;
+  if (body.avatar_url !== undefined) changes.avatar_url = body.avatar_url;
+  if (body.disable_incoming_connections !== undefined) {
+    changes.disable_incoming_connections = body.disable_incoming_connections ? 1 : 0;
+  }
+  const { default_template_id: templateId, default_termination_hours: hours } =
+    body.preference ?? {};
+  if (templateId !== undefined) changes.default_template_id = templateId;
+  if (hours !== undefined) changes.termination_hours_json = mergedHours(account, hours);
+  return changes;
+}
+
+type HoursBySource = NonNullable<
+  NonNullable<UpdateUserDto['preference']>['default_termination_hours']
+>;
+
+/** Merges hours into the account's defaults; null removes one. Throws `ttl_invalid`. */
+function mergedHours(account: Account, changes: HoursBySource): string {
+  const merged = Object.entries({ ...terminationHoursOf(account), ...changes }).filter(
+    (entry): entry is [string, number] => typeof entry[1] === 'number',
+  );
+  for (const [, hours] of merged) requireTerminationHours(hours);
+  return JSON.stringify(Object.fromEntries(merged));
+}
+
+async function requireFreeAddress(tx: Db, account: Account, emailNorm: string | undefined) {
+  if (emailNorm === undefined) return;
+  const holder = await findAccountByEmail(tx, emailNorm);
+  if (holder !== undefined && holder.id !== account.id) throw emailTaken();
+}

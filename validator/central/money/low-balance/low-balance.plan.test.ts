@@ -1,0 +1,98 @@
+import { expect, it } from 'vitest';
+import {
+  checkThresholds,
+  DEFAULT_THRESHOLDS,
+  NEVER_NOTIFIED,
+  runwayMs,
+  runwayText,
+} from './low-balance.plan.ts';
+
+const USD = 1_000_000;
+const HOUR_MS = 3_600_000;
+const NOW_MS = 1_800_000_000_000;
+/** 1 dollar an hour; two hours are 120 minutes. */
+const NOTIFIED_OF_AMOUNT = { ofAmount: true, ofRunway: false };
+const thresholds = { thresholdUusd: 5 * USD, runwayMinutes: 0 };
+const idle = (available: number) => ({ available, burnPerHour: 0, runsOutAtMs: null });
+const lasting = (ms: number) => ({ available: USD, burnPerHour: USD, runsOutAtMs: NOW_MS + ms });
+
+it.each([
+  [5 * USD + 1, false],
+  [5 * USD, true],
+  [5 * USD - 1, true],
+])('counts %i micro-dollars against a threshold of 5 dollars: crossed %s', (available, crossed) => {
+  expect(checkThresholds(idle(available), thresholds, NEVER_NOTIFIED, NOW_MS)).toEqual({
+    notify: crossed,
+    notified: { ofAmount: crossed, ofRunway: false },
+  });
+});
+
+it.each([
+  [5.5 * USD - 1, true],
+  [5.5 * USD, false],
+])('with %i micro-dollars after a crossing it still counts as crossed: %s', (available, still) => {
+  const { notify, notified } = checkThresholds(
+    idle(available),
+    thresholds,
+    NOTIFIED_OF_AMOUNT,
+    NOW_MS,
+  );
+  expect([notify, notified.ofAmount]).toEqual([false, still]);
+});
+
+it('tells once on the way down, however often it is asked, and once more after a recovery', () => {
+  let notified = NEVER_NOTIFIED;
+  const notifications = [8, 5.2, 5, 4.9, 5.4, 4.8, 5.5, 5.3, 5, 4].map((usd) => {
+    const result = checkThresholds(idle(usd * USD), thresholds, notified, NOW_MS);
+    notified = result.notified;
+    return result.notify;
+  });
+  expect(notifications).toEqual([
+    false,
+    false,
+    true,
+    false,
+    false,
+    false,
+    false,
+    false,
+    true,
+    false,
+  ]);
+});
+
+it('watches runway and amount each by itself, at the exact minute', () => {
+  const low = { thresholdUusd: 0, runwayMinutes: 120 };
+  const at = (minutes: number, extra = 0) => lasting(minutes * 60_000 + extra);
+  expect(checkThresholds(at(120, 1), low, NEVER_NOTIFIED, NOW_MS).notify).toBe(false);
+  const crossed = checkThresholds(at(120), low, NEVER_NOTIFIED, NOW_MS);
+  expect(crossed).toEqual({ notify: true, notified: { ofAmount: false, ofRunway: true } });
+  expect(checkThresholds(at(131), low, crossed.notified, NOW_MS).notified.ofRunway).toBe(true);
+  expect(checkThresholds(at(132), low, crossed.notified, NOW_MS).notified.ofRunway).toBe(false);
+  const nothing = { ...at(0), available: 0 };
+  expect(checkThresholds(nothing, low, crossed.notified, NOW_MS)).toMatchObject({ notify: true });
+});
+
+it('forgets the runway of an account that spends nothing any more', () => {
+  const notified = { ofAmount: false, ofRunway: true };
+  expect(
+    checkThresholds(idle(9 * USD), DEFAULT_THRESHOLDS, notified, NOW_MS).notified.ofRunway,
+  ).toBe(false);
+});
+
+it('is never below zero', () => {
+  expect(runwayMs(lasting(-5), NOW_MS)).toBe(0);
+});
+
+it.each([
+  [3.2, '3 h 12 min left'],
+  [0.2, '12 min left'],
+  [0, '0 min left'],
+  [49.99, '2 d 1 h left'],
+])('says %s hours as %s', (hours, text) => {
+  expect(runwayText(lasting(hours * HOUR_MS), NOW_MS)).toBe(text);
+});
+
+it('says nothing of a runway while nothing is spent', () => {
+  expect(runwayText(idle(USD), NOW_MS)).toBeNull();
+});

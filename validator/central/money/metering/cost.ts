@@ -1,0 +1,109 @@
+/**
+ * Cost of metered time, exact to 1 / 3,600,000 of a micro-dollar. Numerators are summed before they are divided, and
+ * every charge is the total so far minus what was charged before, so rounding does not accumulate however often a pod
+ * is settled. Pure.
+ */
+import { costMicroCeil } from '#shared/api/money.ts';
+import { providerShare } from '../ledger/shares.ts';
+import type { Meter, SegmentRow } from './usage.store.ts';
+
+/** Rates are per GPU and hour. */
+const HOUR_MS = 3_600_000;
+const HOUR = BigInt(HOUR_MS);
+
+/** Micro-dollars: `uusd` whole ones and `rest` / 3,600,000 of one. */
+export type Cost = { uusd: number; rest: number };
+export const NO_COST: Cost = { uusd: 0, rest: 0 };
+
+/** Price of billable time: micro-dollars per GPU and hour, times the number of GPUs. */
+export type Rate = { priceUusdPerGpuHour: number; gpus: number };
+
+/** Micro-dollars per hour for all GPUs. */
+export function ratePerHour({ priceUusdPerGpuHour, gpus }: Rate): bigint {
+  return BigInt(priceUusdPerGpuHour) * BigInt(gpus);
+}
+
+/** Rate of a meter while it is billable. */
+export function rateOf(meter: Meter): Rate {
+  return { priceUusdPerGpuHour: meter.price_uusd_per_gpu_hour, gpus: meter.gpu_count };
+}
+
+/** In 3,600,000ths of a micro-dollar. */
+export function partsOf({ uusd, rest }: Cost): bigint {
+  return BigInt(uusd) * HOUR + BigInt(rest);
+}
+
+/** Throws RangeError beyond the safe integer range, which no pod can reach in practice. */
+export function costOfParts(parts: bigint): Cost {
+  const uusd = Number(parts / HOUR);
+  if (!Number.isSafeInteger(uusd)) {
+    throw new RangeError('the cost of a pod exceeds the safe integer range');
+  }
+  return { uusd, rest: Number(parts % HOUR) };
+}
+
+/** Adds the cost of `ms` at this rate. A negative `ms`, from a clock that went back, adds nothing. */
+export function addTime(cost: Cost, rate: Rate, ms: number): Cost {
+  if (ms <= 0) return cost;
+  return costOfParts(partsOf(cost) + ratePerHour(rate) * BigInt(ms));
+}
+
+/** Cost of everything metered so far, including the open segment up to `untilMs`. */
+export function costUntil(meter: Meter, untilMs: number): Cost {
+  const closed = { uusd: meter.closed_uusd, rest: meter.closed_rest };
+  return meter.is_billable === 1
+    ? addTime(closed, rateOf(meter), untilMs - meter.since_ms)
+    : closed;
+}
+
+/**
+ * Cost of a settled pod without the time after `fromMs`, in micro-dollars. `later` must hold all its segments that end
+ * after `fromMs`.
+ */
+export function costBefore(meter: Meter, later: readonly SegmentRow[], fromMs: number): number {
+  const after = later.reduce((cost, segment) => {
+    if (segment.is_billable === 0 || segment.to_ms === null) return cost;
+    return addTime(cost, rateOf(meter), segment.to_ms - Math.max(segment.from_ms, fromMs));
+  }, NO_COST);
+  const closed = partsOf({ uusd: meter.closed_uusd, rest: meter.closed_rest });
+  return costOfParts(closed - partsOf(after)).uusd;
+}
+
+/** One charge and how it is divided. */
+export type Charge = { chargeUusd: number; providerUusd: number; feeUusd: number };
+
+/** Charge that brings the amounts charged and credited so far up to `totalUusd`. Never negative. */
+export function chargeBetween(
+  before: { chargedUusd: number; providerUusd: number },
+  totalUusd: number,
+): Charge {
+  const chargeUusd = Math.max(0, totalUusd - before.chargedUusd);
+  const providerUusd = providerShare(before.chargedUusd + chargeUusd) - before.providerUusd;
+  return { chargeUusd, providerUusd, feeUusd: chargeUusd - providerUusd };
+}
+
+/** Metered time; costs nothing if not billable. Open if `toMs` is null. */
+export type Segment = {
+  fromMs: number;
+  toMs: number | null;
+  isBillable: boolean;
+  rate: Rate;
+};
+
+/** Recomputes the cost of segments up to `untilMs` from scratch, for comparison with the running totals. */
+export function costOfSegments(segments: readonly Segment[], untilMs: number): Cost {
+  return segments
+    .filter(({ isBillable }) => isBillable)
+    .reduce((cost, { fromMs, toMs, rate }) => {
+      const endMs = toMs === null ? untilMs : Math.min(toMs, untilMs);
+      return addTime(cost, rate, endMs - fromMs);
+    }, NO_COST);
+}
+
+/** Runtime that must be funded when a pod starts, and that other spending must leave to running pods: 15 minutes. */
+export const MINIMUM_RUNTIME_MS = 900_000;
+
+/** Micro-dollars that must be available to rent `gpus` at this price: 15 minutes, rounded up. */
+export function rentalMinimum(priceUusdPerGpuHour: number, gpus: number): number {
+  return costMicroCeil(priceUusdPerGpuHour, gpus, MINIMUM_RUNTIME_MS);
+}

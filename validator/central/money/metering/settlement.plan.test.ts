@@ -1,0 +1,58 @@
+/** Who pays for a settlement, to the micro-dollar. */
+import { expect, it } from 'vitest';
+import type { Wallet } from '../ledger/wallet.service.ts';
+import { NO_HOLD_PAYMENT, planSettlement } from './settlement.plan.ts';
+import type { Meter } from './usage.store.ts';
+
+const START_MS = 1_800_000_000_000;
+
+/** A pod at a micro-dollar per millisecond, of which nothing was charged yet. */
+const METER: Meter = {
+  ...{ pod_id: 'p', account_id: 'a', executor_id: 'e', provider_id: 'h', hold_id: null },
+  ...{ price_uusd_per_gpu_hour: 3_600_000, gpu_count: 1, seq: 0, state: 'running' },
+  ...{ is_billable: 1, since_ms: START_MS, settled_to_ms: START_MS, ended_at: null },
+  ...{ closed_uusd: 0, closed_rest: 0, charged_uusd: 0, provider_uusd: 0, granted_uusd: 0 },
+  ...{ absorbed_uusd: 0, refunded_uusd: 0, tick_seq: 0, changed_ms: 0 },
+};
+
+const wallet = (granted: number, paid: number, held = 0): Wallet => ({
+  ...{ accountId: 'a', paid, granted, held, heldOfGranted: 0 },
+  available: paid + granted - held,
+});
+
+/** What each account of the ledger loses; what goes to provider and platform is 95 and 5. */
+function payers(legs: ReturnType<typeof planSettlement>['legs']): Record<string, number> {
+  const paying = legs.filter(({ credit }) => credit === 'clearing:usage');
+  return Object.fromEntries(paying.map(({ debit, amountUusd }) => [debit, amountUusd]));
+}
+
+it.each([
+  ['granted credit first', wallet(60, 60), { 'granted:a': 60, 'user:a': 40 }],
+  ['all that there is', wallet(60, 40), { 'granted:a': 60, 'user:a': 40 }],
+  ['a micro-dollar is missing', wallet(60, 39), absorbing({ 'granted:a': 60, 'user:a': 39 }, 1)],
+  ['paid credit alone', wallet(0, 100), { 'user:a': 100 }],
+  ['nothing is there', wallet(0, 0), absorbing({}, 100)],
+  ['what is held for others stays', wallet(0, 100, 30), absorbing({ 'user:a': 70 }, 30)],
+])('charges 100 ms: %s', (_, before, expected) => {
+  const { legs, row, wallet: after } = planSettlement(METER, START_MS + 100, before);
+  expect(payers(legs)).toEqual(expected);
+  expect(after.available).toBe(Math.max(0, before.available - 100));
+  expect(row).toMatchObject({ total_uusd: 100, charge_uusd: 100, net_uusd: 95 });
+  expect(row.absorbed_uusd).toBe(Math.max(0, 100 - before.available));
+  const earned = legs.filter(({ debit }) => debit === 'clearing:usage');
+  expect(earned.map(({ amountUusd }) => amountUusd)).toEqual([95, 5]);
+});
+
+it.each([
+  [99, { 'user:a': 1 }],
+  [100, {}],
+])('takes what a hold has paid of 100 from nobody a second time: %d', (uusd, expected) => {
+  const held = { ...NO_HOLD_PAYMENT, uusd, granted: 10 };
+  const { legs, row } = planSettlement(METER, START_MS + 100, wallet(0, 1), held);
+  expect(payers(legs)).toEqual(expected);
+  expect(row).toMatchObject({ granted_uusd: 10, absorbed_uusd: 0 });
+});
+
+function absorbing(others: Record<string, number>, uusd: number): Record<string, number> {
+  return { ...others, 'platform:absorbed': uusd };
+}

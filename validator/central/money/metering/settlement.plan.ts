@@ -1,0 +1,191 @@
+/**
+ * Plans settlements: up to which instant each pod is charged, and which transfers pay for it. Money moves from the
+ * renter through `clearing:usage` to the provider and the platform; see ../README.md. Pure.
+ */
+import { startOfDay } from '#shared/runtime/clock.ts';
+import { SYSTEM_ACTOR } from '../../platform/identity.ts';
+import { type Cause, causedBy, type LedgerAccount, type Leg } from '../ledger/double-entry.ts';
+import { spendLegs, type Wallet } from '../ledger/wallet.service.ts';
+import { chargeBetween, costUntil } from './cost.ts';
+import { burningOf, burnPerHour, type Funds, runsOutAt, spendsOutAt } from './runway.ts';
+import type { SettlementRow } from './settlement.store.ts';
+import type { Meter, MeterBounds } from './usage.store.ts';
+
+const USAGE = 'clearing:usage';
+
+/** The ledger account of a provider's earnings. */
+export const providerAccount = (providerId: string): LedgerAccount => `provider:${providerId}`;
+
+/** A meter, and the instant up to which it is settled. */
+export type ToSettle = { meter: Meter; untilMs: number };
+
+export type BoundedMeter = Meter & MeterBounds;
+
+export type AccountPlan = {
+  accountId: string;
+  meters: readonly BoundedMeter[];
+  /** When the account's money runs out; null: never. */
+  cutOffMs: number | null;
+  due: ToSettle[];
+  /** For each pod, the latest instant up to which it may have been used. */
+  ends: { podId: string; endMs: number }[];
+};
+
+/** Plans which time of an account's billable pods is charged now. `fundsUusd` includes what is held for them. */
+export function planAccount(
+  accountId: string,
+  meters: readonly BoundedMeter[],
+  fundsUusd: number,
+  nowMs: number,
+): AccountPlan {
+  const cutOffMs = runsOutAt(fundsUusd, meters.map(burningOf));
+  return {
+    accountId,
+    meters,
+    cutOffMs,
+    due: meters.map((meter) => ({ meter, untilMs: chargedUntil(meter, cutOffMs, nowMs) })),
+    ends: meters.map((meter) => ({ podId: meter.pod_id, endMs: endOf(meter, cutOffMs, nowMs) })),
+  };
+}
+
+/** Funds after a settlement, which leaves the cut-off where it is. */
+export function fundsAfter(wallet: Wallet | undefined, { meters, cutOffMs }: AccountPlan): Funds {
+  const available = wallet?.available ?? 0;
+  return { available, burnPerHour: burnPerHour(meters), runsOutAtMs: cutOffMs };
+}
+
+/**
+ * Use is certain up to the last contact in which the agent reported the pod as running, and not beyond the end of its
+ * time. A late settlement therefore still charges up to the instant that was due.
+ */
+function chargedUntil(meter: BoundedMeter, cutOffMs: number | null, nowMs: number): number {
+  const endMs = endOf(meter, cutOffMs, nowMs);
+  return Math.max(meter.settled_to_ms, Math.min(endMs, meter.seen_at ?? endMs));
+}
+
+/** Now, or the earlier instant at which the pod's time ended, even if nothing has acted on that end yet. */
+export function endOf(meter: BoundedMeter, cutOffMs: number | null, nowMs: number): number {
+  const limit = meter.max_spend_uusd;
+  const limitMs = limit === null ? null : spendsOutAt(burningOf(meter), limit);
+  const { removal_at, leaves_at, idle_stop_at } = meter;
+  const ends = [removal_at, leaves_at, idle_stop_at, cutOffMs, limitMs].filter((ms) => ms !== null);
+  return Math.min(nowMs, ...ends);
+}
+
+/** Micro-dollars to charge for a meter up to `untilMs`; null if nothing is due. */
+export function dueCharge(meter: Meter, untilMs: number): number | null {
+  const before = { chargedUusd: meter.charged_uusd, providerUusd: meter.provider_uusd };
+  const { chargeUusd } = chargeBetween(before, costUntil(meter, untilMs).uusd);
+  return chargeUusd > 0 ? chargeUusd : null;
+}
+
+/** Part of a charge that the pod's hold has paid, and how much of that was granted credit. */
+export type HoldPayment = { uusd: number; granted: number };
+export const NO_HOLD_PAYMENT: HoldPayment = { uusd: 0, granted: 0 };
+
+/** Group of ledger transfers with their cause. */
+export type Posting = { legs: Leg[]; cause: Cause };
+/** A settlement before its ledger group has an id. */
+export type PlannedRow = Omit<SettlementRow, 'group_id'>;
+
+export type SettlementPlan = {
+  /** One for each row, in the same order. */
+  postings: Posting[];
+  rows: PlannedRow[];
+  /** Wallets afterwards, by account. */
+  wallets: Map<string, Wallet>;
+  /** Paid credit spent by each account, excluding granted credit and what the platform absorbs. */
+  paidBy: Map<string, number>;
+};
+
+/**
+ * Plans the settlement of meters that all owe something, in order: an account's earlier meters are paid first.
+ * `byHold` holds, by pod, what its hold has already paid of the charge. Throws if an account has no wallet.
+ */
+export function planSettlements(
+  due: readonly ToSettle[],
+  before: ReadonlyMap<string, Wallet>,
+  byHold: ReadonlyMap<string, HoldPayment>,
+  nowMs: number,
+): SettlementPlan {
+  const plan: SettlementPlan = {
+    postings: [],
+    rows: [],
+    wallets: new Map(before),
+    paidBy: new Map(),
+  };
+  for (const { meter, untilMs } of due) {
+    const wallet = plan.wallets.get(meter.account_id);
+    if (wallet === undefined) throw new Error(`account ${meter.account_id} has no wallet`);
+    const held = byHold.get(meter.pod_id) ?? NO_HOLD_PAYMENT;
+    const planned = planSettlement(meter, untilMs, wallet, held);
+    plan.wallets.set(meter.account_id, planned.wallet);
+    plan.postings.push({ legs: planned.legs, cause: usageCause(planned.row, nowMs) });
+    plan.rows.push(planned.row);
+    const paid = paidCreditIn(meter, planned.row);
+    plan.paidBy.set(meter.account_id, (plan.paidBy.get(meter.account_id) ?? 0) + paid);
+  }
+  return plan;
+}
+
+/** The settlement of one meter up to `untilMs`: the renter pays what is available, the platform absorbs the rest. */
+export function planSettlement(
+  meter: Meter,
+  untilMs: number,
+  wallet: Wallet,
+  held: HoldPayment = NO_HOLD_PAYMENT,
+): { legs: Leg[]; row: PlannedRow; wallet: Wallet } {
+  const before = { chargedUusd: meter.charged_uusd, providerUusd: meter.provider_uusd };
+  const charge = chargeBetween(before, costUntil(meter, untilMs).uusd);
+  const open = charge.chargeUusd - held.uusd;
+  const paid = Math.min(open, wallet.available);
+  const absorbed = open - paid;
+  const spent = spendLegs(wallet, paid, USAGE);
+  const granted = spent
+    .filter(({ debit }) => debit.startsWith('granted:'))
+    .reduce((sum, { amountUusd }) => sum + amountUusd, 0);
+  const legs: Leg[] = [
+    ...spent,
+    { debit: 'platform:absorbed', credit: USAGE, amountUusd: absorbed },
+    { debit: USAGE, credit: providerAccount(meter.provider_id), amountUusd: charge.providerUusd },
+    { debit: USAGE, credit: 'platform:fee', amountUusd: charge.feeUusd },
+  ];
+  return {
+    legs: legs.filter(({ amountUusd }) => amountUusd > 0),
+    row: {
+      pod_id: meter.pod_id,
+      tick_seq: meter.tick_seq + 1,
+      from_ms: Math.max(meter.settled_to_ms, meter.since_ms),
+      to_ms: untilMs,
+      total_uusd: meter.charged_uusd + charge.chargeUusd,
+      provider_total_uusd: meter.provider_uusd + charge.providerUusd,
+      granted_uusd: meter.granted_uusd + granted + held.granted,
+      absorbed_uusd: meter.absorbed_uusd + absorbed,
+      // The day in which the charged time ends.
+      day_ms: startOfDay(untilMs),
+      provider_id: meter.provider_id,
+      executor_id: meter.executor_id,
+      gpu_count: meter.gpu_count,
+      charge_uusd: charge.chargeUusd,
+      net_uusd: charge.providerUusd,
+    },
+    wallet: {
+      ...wallet,
+      paid: wallet.paid - (paid - granted),
+      granted: wallet.granted - granted,
+      available: wallet.available - paid,
+    },
+  };
+}
+
+function paidCreditIn(before: Meter, after: PlannedRow): number {
+  const granted = after.granted_uusd - before.granted_uusd;
+  const absorbed = after.absorbed_uusd - before.absorbed_uusd;
+  return after.charge_uusd - granted - absorbed;
+}
+
+/** Each settlement number of a pod can be posted once, so two processes cannot charge the same time. */
+function usageCause(row: Pick<PlannedRow, 'pod_id' | 'tick_seq'>, atMs: number): Cause {
+  const id = `${row.pod_id}:${row.tick_seq}`;
+  return causedBy(SYSTEM_ACTOR, { type: 'usage', id, atMs, once: true });
+}

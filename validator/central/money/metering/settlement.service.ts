@@ -1,0 +1,224 @@
+/**
+ * Settles pods: charges their use since the last settlement, in the caller's transaction. Also the step before every
+ * change that leaves an account less money or gives a pod a lower limit (`settleFirst`).
+ */
+
+import type { Db } from '../../platform/database/tables.ts';
+import { lockRow } from '../../platform/database/transactions.ts';
+import { SYSTEM_ACTOR } from '../../platform/identity.ts';
+import { ensureDue } from '../../platform/schedule/due.ts';
+import { causedBy, type LedgerAccount, type Leg } from '../ledger/double-entry.ts';
+import { heldBy, settleHold } from '../ledger/hold.service.ts';
+import { postGroups } from '../ledger/ledger.service.ts';
+import { lockedWallets, paidAccount, type Wallet, walletOf } from '../ledger/wallet.service.ts';
+import { accrueReferrals, writeAccrual } from '../referrals/referral.service.ts';
+import { costUntil, MINIMUM_RUNTIME_MS, rentalMinimum } from './cost.ts';
+import { fundsFor, updateRunway, updateSpendLimitDue } from './runway.service.ts';
+import { burningOf, type Funds, runsOutAt } from './runway.ts';
+import {
+  type AccountPlan,
+  dueCharge,
+  endOf,
+  fundsAfter,
+  type HoldPayment,
+  planAccount,
+  planSettlements,
+  type ToSettle,
+} from './settlement.plan.ts';
+import { writeSettlements } from './settlement.store.ts';
+import {
+  findMeter,
+  listBurning,
+  listBurningOf,
+  listRestarting,
+  type Meter,
+  raiseChangedMs,
+} from './usage.store.ts';
+
+/** An account after its settlement, with what is left and the latest possible use of each pod. */
+export type SettlementResult = Pick<AccountPlan, 'accountId' | 'ends'> & { left: Funds };
+
+/** Settles all billable pods of these accounts. The caller holds their row locks. Omits accounts without such pods. */
+export async function settleAccounts(
+  tx: Db,
+  accountIds: readonly string[],
+  nowMs: number,
+): Promise<SettlementResult[]> {
+  const wallets = await lockWalletsOf(tx, accountIds);
+  const byAccount = Map.groupBy(await listBurningOf(tx, accountIds), (meter) => meter.account_id);
+  const plans: AccountPlan[] = [];
+  for (const [accountId, meters] of byAccount) {
+    const wallet = wallets.get(accountId);
+    if (wallet === undefined) continue;
+    const plan = planAccount(accountId, meters, await fundsFor(tx, wallet, meters), nowMs);
+    const { cutOffMs } = plan;
+    // Already scheduled, unless money left the account without `updateRunway`.
+    if (cutOffMs !== null && cutOffMs <= nowMs) await ensureDue(tx, 'cut-off', accountId, cutOffMs);
+    plans.push(plan);
+  }
+  const due = plans.flatMap((plan) => plan.due);
+  const left = await settleMeters(tx, due, wallets, nowMs);
+  return plans.map((plan) => ({
+    accountId: plan.accountId,
+    ends: plan.ends,
+    left: fundsAfter(left.get(plan.accountId), plan),
+  }));
+}
+
+/**
+ * Charges these meters up to their instants, in few statements, and returns the wallets afterwards. The caller holds
+ * the row locks of their accounts (`lockRow`) and passes their locked wallets (`lockWalletsOf`).
+ */
+export async function settleMeters(
+  tx: Db,
+  due: readonly ToSettle[],
+  wallets: ReadonlyMap<string, Wallet>,
+  nowMs: number,
+): Promise<ReadonlyMap<string, Wallet>> {
+  const owed = due.filter(({ meter, untilMs }) => dueCharge(meter, untilMs) !== null);
+  if (owed.length === 0) return wallets;
+  const byHold = await settleHolds(tx, owed, nowMs);
+  const before = new Map(wallets);
+  for (const { wallet } of byHold.values()) before.set(wallet.accountId, wallet);
+  const plan = planSettlements(owed, before, byHold, nowMs);
+  const accrual = await accrueReferrals(tx, plan.paidBy, nowMs);
+  const ids = await postGroups(tx, [...plan.postings, ...accrual.groups]);
+  await writeSettlements(
+    tx,
+    plan.rows.map((row, index) => ({ ...row, group_id: ids[index] ?? '' })),
+  );
+  await writeAccrual(tx, accrual);
+  return plan.wallets;
+}
+
+/** The hold placed when a pod was rented pays its first charge; the rest of the hold is released. */
+async function settleHolds(
+  tx: Db,
+  due: readonly ToSettle[],
+  nowMs: number,
+): Promise<Map<string, HoldPayment & { wallet: Wallet }>> {
+  const paid = new Map<string, HoldPayment & { wallet: Wallet }>();
+  for (const { meter, untilMs } of due) {
+    if (meter.hold_id === null) continue;
+    const uusd = Math.min(dueCharge(meter, untilMs) ?? 0, await heldBy(tx, meter.hold_id));
+    const before = await walletOf(tx, meter.account_id);
+    const cause = { type: 'pod-hold-settled', id: meter.pod_id, atMs: nowMs, once: true };
+    await settleHold(tx, meter.hold_id, uusd, causedBy(SYSTEM_ACTOR, cause));
+    const wallet = await walletOf(tx, meter.account_id);
+    paid.set(meter.pod_id, { uusd, granted: before.granted - wallet.granted, wallet });
+  }
+  return paid;
+}
+
+/** Wallets by account, locked until the transaction ends. */
+export async function lockWalletsOf(
+  tx: Db,
+  accountIds: readonly string[],
+): Promise<Map<string, Wallet>> {
+  const wallets = await lockedWallets(tx, [...new Set(accountIds)]);
+  return new Map(wallets.map((wallet) => [wallet.accountId, wallet]));
+}
+
+/**
+ * Returns the instant up to which a billable pod is charged, `atMs` at the latest. If its removal, its limit, the
+ * notice of its node or the end of the money came earlier, returns that instant, whatever happens to the pod before a
+ * job acts on it.
+ */
+export async function chargeableUntil(tx: Db, meter: Meter, atMs: number): Promise<number> {
+  const burning = await listBurningOf(tx, [meter.account_id]);
+  const own = burning.find(({ pod_id: id }) => id === meter.pod_id);
+  if (own === undefined) return atMs;
+  const funds = await fundsFor(tx, await walletOf(tx, meter.account_id), burning);
+  // Idleness up to the idle stop is not confirmed yet: time that was not measured counts as used.
+  return endOf({ ...own, idle_stop_at: null }, runsOutAt(funds, burning.map(burningOf)), atMs);
+}
+
+declare const SETTLED: unique symbol;
+
+/** Proof that `settleFirst` has settled an account in this transaction; only that function makes one. */
+export type SettledAccount = {
+  readonly accountId: string;
+  /** The wallet after the settlement. */
+  readonly wallet: Wallet;
+  /** Part of `wallet.available` that its pods need; see `reservedFor`. */
+  readonly reservedUusd: number;
+  /** True if any of its pods is billable. */
+  readonly isBurning: boolean;
+  readonly [SETTLED]: true;
+};
+
+/**
+ * Settles an account up to now and locks its row; lock pods before calling. Every change that leaves an account less
+ * to spend, or a pod a lower limit, calls it first, so that time already used is paid out of the money that was there
+ * and no pod is cut off in the past. Follow the change with `fundsReduced` or `spendLimitChanged`.
+ */
+export async function settleFirst(
+  tx: Db,
+  accountId: string,
+  nowMs: number,
+): Promise<SettledAccount> {
+  await lockRow(tx, 'accounts', accountId);
+  const isBurning = (await listBurning(tx, accountId)).length > 0;
+  if (isBurning) {
+    const settled = await settleAccounts(tx, [accountId], nowMs);
+    await raiseChangedMs(
+      tx,
+      settled.flatMap(({ ends }) => ends),
+    );
+  }
+  const reservedUusd = await reservedFor(tx, accountId, nowMs);
+  const wallet = await walletOf(tx, accountId);
+  return { accountId, wallet, reservedUusd, isBurning } as SettledAccount;
+}
+
+/**
+ * Returns the micro-dollars that an account's pods need for their next 15 minutes beyond their holds. Counts billable
+ * pods, and stopped pods that are starting again, whose rental hold is already spent.
+ */
+export async function reservedFor(tx: Db, accountId: string, nowMs: number): Promise<number> {
+  let reserved = await neededUntil(tx, accountId, nowMs + MINIMUM_RUNTIME_MS);
+  for (const meter of await listRestarting(tx, accountId)) {
+    reserved += rentalMinimum(meter.price_uusd_per_gpu_hour, meter.gpu_count);
+  }
+  return reserved;
+}
+
+/** Cost of all billable pods until then, minus what was charged and what is held for them. */
+async function neededUntil(tx: Db, accountId: string, untilMs: number): Promise<number> {
+  let needed = 0;
+  for (const meter of await listBurning(tx, accountId)) {
+    needed += Math.max(0, costUntil(meter, untilMs).uusd - meter.charged_uusd);
+    if (meter.hold_id !== null) needed -= await heldBy(tx, meter.hold_id);
+  }
+  return Math.max(0, needed);
+}
+
+/** The leg that takes paid credit from a settled account for anything except usage. */
+export function debitPaid(
+  { accountId }: SettledAccount,
+  amountUusd: number,
+  to: LedgerAccount,
+): Leg {
+  return { debit: paidAccount(accountId), credit: to, amountUusd };
+}
+
+/** Reschedules the cut-off after money left the account. */
+export async function fundsReduced(
+  tx: Db,
+  { accountId, isBurning }: SettledAccount,
+  nowMs: number,
+): Promise<void> {
+  if (isBurning) await updateRunway(tx, accountId, nowMs);
+}
+
+/** Reschedules the stop of a pod whose `max_spend_usd` has changed. Throws if the pod is of another account. */
+export async function spendLimitChanged(
+  tx: Db,
+  settled: SettledAccount,
+  podId: string,
+): Promise<void> {
+  const meter = await findMeter(tx, podId);
+  if (meter === undefined) return;
+  if (meter.account_id !== settled.accountId) throw new Error(`pod ${podId} is another account's`);
+  await updateSpendLimitDue(tx, meter);
+}

@@ -1,0 +1,186 @@
+/** Queries on charges: settlements of pods, provider earnings by day, refunds. */
+import { type Selectable, sql } from 'kysely';
+import { jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
+import type {
+  BillingPeriodsTable,
+  BillingTicksTable,
+  UsageRefundsTable,
+} from '../../platform/database/tables/metering.ts';
+import type { Db } from '../../platform/database/tables.ts';
+
+export type Tick = Selectable<BillingTicksTable>;
+export type Period = Selectable<BillingPeriodsTable>;
+export type Refund = Selectable<UsageRefundsTable>;
+
+/** One settlement of one pod: totals after it, and what it adds to the provider's day. */
+export type SettlementRow = Tick & {
+  granted_uusd: number;
+  absorbed_uusd: number;
+  day_ms: number;
+  provider_id: string;
+  executor_id: string;
+  gpu_count: number;
+  from_ms: number;
+  charge_uusd: number;
+  net_uusd: number;
+};
+
+const SETTLEMENT = {
+  pod_id: 'text',
+  tick_seq: 'bigint',
+  to_ms: 'bigint',
+  total_uusd: 'bigint',
+  provider_total_uusd: 'bigint',
+  group_id: 'text',
+  granted_uusd: 'bigint',
+  absorbed_uusd: 'bigint',
+  day_ms: 'bigint',
+  provider_id: 'text',
+  executor_id: 'text',
+  gpu_count: 'bigint',
+  from_ms: 'bigint',
+  charge_uusd: 'bigint',
+  net_uusd: 'bigint',
+} as const;
+
+type Rows = Slots<{ rows: string }>;
+
+const addTicks = prepared((db, { rows }: Rows) =>
+  db
+    .insertInto('billing_ticks')
+    .columns(['pod_id', 'tick_seq', 'to_ms', 'total_uusd', 'provider_total_uusd', 'group_id'])
+    .expression((eb) =>
+      eb
+        .selectFrom(jsonRows(db, rows, SETTLEMENT).as('given'))
+        .select(['pod_id', 'tick_seq', 'to_ms', 'total_uusd', 'provider_total_uusd', 'group_id']),
+    ),
+);
+
+const advanceMeters = prepared((db, { rows }: Rows) =>
+  db
+    .updateTable('usage_meters')
+    .from(jsonRows(db, rows, SETTLEMENT).as('given'))
+    .set((eb) => ({
+      charged_uusd: eb.ref('given.total_uusd'),
+      provider_uusd: eb.ref('given.provider_total_uusd'),
+      granted_uusd: eb.ref('given.granted_uusd'),
+      absorbed_uusd: eb.ref('given.absorbed_uusd'),
+      tick_seq: eb.ref('given.tick_seq'),
+      settled_to_ms: eb.ref('given.to_ms'),
+      hold_id: null,
+    }))
+    .whereRef('usage_meters.pod_id', '=', 'given.pod_id'),
+);
+
+const addToDays = prepared((db, { rows }: Rows) =>
+  db
+    .insertInto('billing_periods')
+    .columns([
+      'pod_id',
+      'day_ms',
+      'provider_id',
+      'executor_id',
+      'gpu_count',
+      'from_ms',
+      'to_ms',
+      'billed_ms',
+      'gross_uusd',
+      'net_uusd',
+      'refunded_gross_uusd',
+      'refunded_net_uusd',
+    ])
+    .expression((eb) =>
+      eb
+        .selectFrom(jsonRows(db, rows, SETTLEMENT).as('given'))
+        .select((given) => [
+          'pod_id',
+          'day_ms',
+          'provider_id',
+          'executor_id',
+          'gpu_count',
+          'from_ms',
+          'to_ms',
+          given('to_ms', '-', given.ref('from_ms')).as('billed_ms'),
+          'charge_uusd',
+          'net_uusd',
+          given.lit(0).as('refunded_gross_uusd'),
+          given.lit(0).as('refunded_net_uusd'),
+        ])
+        .where(sql<boolean>`true`),
+    )
+    .onConflict((conflict) =>
+      conflict.columns(['pod_id', 'day_ms']).doUpdateSet((eb) => ({
+        to_ms: eb.ref('excluded.to_ms'),
+        billed_ms: eb('billing_periods.billed_ms', '+', eb.ref('excluded.billed_ms')),
+        gross_uusd: eb('billing_periods.gross_uusd', '+', eb.ref('excluded.gross_uusd')),
+        net_uusd: eb('billing_periods.net_uusd', '+', eb.ref('excluded.net_uusd')),
+      })),
+    ),
+);
+
+/** Writes settlements in one statement per table. The database rejects a settlement number that the pod already has. */
+export async function writeSettlements(db: Db, settled: readonly SettlementRow[]): Promise<void> {
+  if (settled.length === 0) return;
+  const rows = JSON.stringify(settled);
+  await addTicks(db, { rows });
+  await advanceMeters(db, { rows });
+  await addToDays(db, { rows });
+}
+
+/** Stores a refund and deducts it from the pod's days, latest first. */
+export async function insertRefund(db: Db, refund: Refund): Promise<void> {
+  await db.insertInto('usage_refunds').values(refund).execute();
+  await db
+    .updateTable('usage_meters')
+    .set({ refunded_uusd: refund.amount_uusd })
+    .where('pod_id', '=', refund.pod_id)
+    .execute();
+  let left = { gross: refund.amount_uusd, net: refund.provider_uusd };
+  const days = await db
+    .selectFrom('billing_periods')
+    .selectAll()
+    .where('pod_id', '=', refund.pod_id)
+    .orderBy('day_ms', 'desc')
+    .execute();
+  for (const day of days) {
+    const gross = Math.min(left.gross, day.gross_uusd);
+    const net = Math.min(left.net, day.net_uusd);
+    left = { gross: left.gross - gross, net: left.net - net };
+    if (gross === 0 && net === 0) return;
+    await db
+      .updateTable('billing_periods')
+      .set({ refunded_gross_uusd: gross, refunded_net_uusd: net })
+      .where('pod_id', '=', day.pod_id)
+      .where('day_ms', '=', day.day_ms)
+      .execute();
+  }
+}
+
+export async function findRefund(db: Db, podId: string): Promise<Refund | undefined> {
+  return db.selectFrom('usage_refunds').selectAll().where('pod_id', '=', podId).executeTakeFirst();
+}
+
+/** Returns a page of the days of a provider's pods, latest first, and the total number of days. */
+export async function listPeriods(
+  db: Db,
+  providerId: string,
+  { limit, offset }: { limit: number; offset: number },
+): Promise<{ periods: (Period & { gpu_type: string })[]; total: number }> {
+  const periods = await db
+    .selectFrom('billing_periods')
+    .innerJoin('executors', 'executors.id', 'billing_periods.executor_id')
+    .selectAll('billing_periods')
+    .select('executors.gpu_type')
+    .where('billing_periods.provider_id', '=', providerId)
+    .orderBy('day_ms', 'desc')
+    .orderBy('pod_id')
+    .limit(limit)
+    .offset(offset)
+    .execute();
+  const { total } = await db
+    .selectFrom('billing_periods')
+    .select((eb) => eb.fn.countAll<number>().as('total'))
+    .where('provider_id', '=', providerId)
+    .executeTakeFirstOrThrow();
+  return { periods, total: Number(total) };
+}
