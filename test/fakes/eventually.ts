@@ -1,10 +1,10 @@
-/** Waits for something to become true without guessing how long it takes. */
+/** Waits until a condition holds, without a fixed duration. */
 import { systemClock } from '#shared/runtime/clock.ts';
 
 const DEFAULT_TIMEOUT_MS = 45_000;
 const POLL_MS = 20;
 
-/** Polls until `look` gives something other than null, undefined or false; throws when that takes too long. */
+/** Polls until `look` returns something other than null, undefined or false. Throws when that takes too long. */
 export async function eventually<T>(
   what: string,
   look: () => T | null | undefined | false | Promise<T | null | undefined | false>,

@@ -1,11 +1,14 @@
-/** Extended attributes by way of GNU tar, which every Debian has; the programs that are made for them few have. */
+/**
+ * Reads and writes extended attributes with GNU tar, which every Debian system has; attr's own programs are rarely
+ * installed.
+ */
 import { execFileSync } from 'node:child_process';
 import { basename, dirname } from 'node:path';
 
 const BLOCK = 512;
 const HEADER = { mode: 100, size: 124, mtime: 136, checksum: 148, type: 156, magic: 257 };
 
-/** Makes a file with `content`, or a folder where that is null, that has one attribute. */
+/** Creates a file with `content`, or a folder when `content` is null, with one attribute. */
 export function writeWithAttribute(
   folder: string,
   name: string,
@@ -22,7 +25,7 @@ export function writeWithAttribute(
   execFileSync('tar', ['--extract', '--xattrs', '--file=-', '-C', folder], { input: archive });
 }
 
-/** What tar says of the attribute of `path`; null when it has none. */
+/** Attribute of `path` as tar reports it; null without one. */
 export function attributeAt(path: string, key: string): string | null {
   const options = ['--create', '--xattrs', '--format=pax', '--no-recursion', '--file=-'];
   const archive = execFileSync('tar', [...options, '-C', dirname(path), `./${basename(path)}`], {
@@ -32,7 +35,7 @@ export function attributeAt(path: string, key: string): string | null {
   return new RegExp(`SCHILY\\.xattr\\.${key}=([^\\n]*)\\n`).exec(archive)?.[1] ?? null;
 }
 
-/** Its length counts itself. */
+/** A pax record; its length field counts itself. */
 function recordOf(text: string): string {
   const length = (digits: number) => digits + 1 + text.length;
   const digits = String(length(2)).length;

@@ -1,13 +1,13 @@
-/** Host ports for tests: a row of neighbours that nothing listens on, apart for each test process. */
+/** Free host ports for tests: a contiguous range on which no program listens. */
 import { systemRandom } from '#shared/runtime/random.ts';
 import { probePort } from '../../agent/leases/port.service.ts';
 
 const LOWEST = 21_000;
-/** Below the ports that the kernel hands to outgoing connections. */
+/** Below the kernel's range for outgoing connections. */
 const HIGHEST = 32_000;
 const MAX_TRIES = 100;
 
-/** `count` free ports in a row, found at random so that tests that run side by side do not meet. */
+/** Returns `count` free contiguous ports, chosen at random so that parallel tests do not collide. */
 export async function freePorts(count: number): Promise<{ first: number; last: number }> {
   for (let attempt = 0; attempt < MAX_TRIES; attempt += 1) {
     const first = LOWEST + systemRandom.int(HIGHEST - LOWEST - count);

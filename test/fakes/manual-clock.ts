@@ -1,14 +1,14 @@
-/** A clock that moves only when told to. Sleepers wake in order of their times. */
+/** A clock that only the test moves. Sleepers wake in order of their deadlines. */
 import type { Clock } from '#shared/runtime/clock.ts';
 
 type Sleeper = { dueMs: number; wake(): void };
 
 export type ManualClock = Clock & {
-  /** Moves time forward, waking every sleeper that falls due, each at its own instant. */
+  /** Advances time and wakes every sleeper that becomes due, each at its deadline. */
   advance(ms: number): Promise<void>;
 };
 
-/** Starts at `startMs` (milliseconds since the epoch); wall and monotonic time run together. */
+/** Starts at `startMs` (milliseconds since the epoch). Wall clock and monotonic clock advance together. */
 export function createManualClock(startMs = 1_800_000_000_000): ManualClock {
   let nowMs = startMs;
   let sleepers: Sleeper[] = [];
@@ -42,7 +42,7 @@ export function createManualClock(startMs = 1_800_000_000_000): ManualClock {
       return parent === undefined ? timeout.signal : AbortSignal.any([timeout.signal, parent]);
     },
     async advance(ms) {
-      // Whoever is just about to fall asleep does so before time moves.
+      // Lets callers that are about to sleep do so before time moves.
       await settle();
       const untilMs = nowMs + ms;
       for (;;) {

@@ -1,4 +1,4 @@
-/** A tree of everything that a pod may keep, and its fingerprint: content and metadata of every entry. */
+/** A tree of everything that a pod may store, and its fingerprint: content and metadata of every entry. */
 import { execFileSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import {
@@ -22,7 +22,7 @@ import { dirname, join } from 'node:path';
 import { attributeAt, writeWithAttribute } from './extended-attributes.ts';
 
 const MIB = 1024 * 1024;
-/** Of a part, in MiB; their sum is the tree's size. */
+/** Sizes of the parts in MiB; their sum is the tree's size. */
 export type TreeSize = { random: number; text: number; sparse: number; smallFiles: number };
 const SMALL: TreeSize = { random: 12, text: 8, sparse: 12, smallFiles: 800 };
 export const ONE_GIB: TreeSize = { random: 560, text: 280, sparse: 150, smallFiles: 8_000 };
@@ -50,7 +50,7 @@ export function writeMixedTree(folder: string, size: TreeSize = SMALL): void {
   for (let count = 0; count < size.smallFiles; count += 1) writeSmall(folder, count);
   for (const name of ODD_NAMES) writeFileSync(join(folder, name), name);
   mkdirSync(join(folder, 'empty folder'));
-  // A tag by which some programs leave folders out.
+  // Cache tag (CACHEDIR.TAG) that makes some programs skip a folder.
   mkdirSync(join(folder, 'cache'));
   writeFileSync(join(folder, 'cache/CACHEDIR.TAG'), 'Signature: 8a477f597d28d172789f06886806bc55');
   for (const [name, mode] of [
@@ -75,7 +75,7 @@ export function writeMixedTree(folder: string, size: TreeSize = SMALL): void {
   touch(join(folder, 'small'), '1970-01-01 00:00:01.000000001 UTC');
 }
 
-/** About one percent of it: inside a file, at its end, gone, new, and metadata alone. */
+/** Changes about one percent: inside a file, at its end, deleted, new, and metadata only. */
 export function changeMixedTree(folder: string, size: TreeSize = SMALL): void {
   const random = openSync(join(folder, 'random'), 'r+');
   for (let mib = 0; mib < size.random; mib += 100) {
@@ -93,7 +93,7 @@ export function changeMixedTree(folder: string, size: TreeSize = SMALL): void {
   symlinkSync('random', join(folder, 'link'));
 }
 
-/** Each entry as one line, sorted: path, kind, mode, owner, time to the nanosecond, links, content, attributes. */
+/** One sorted line for each entry: path, kind, mode, owner, time in nanoseconds, links, content, attributes. */
 export function fingerprintOf(folder: string): string[] {
   const lines: string[] = [];
   const firstOf = new Map<bigint, string>();
@@ -122,7 +122,7 @@ export function fingerprintOf(folder: string): string[] {
   return lines.toSorted();
 }
 
-/** Blocks on disk, in bytes: a sparse file takes less than its size. */
+/** Bytes allocated on disk: less than its size for a sparse file. */
 export function allocatedBytes(path: string): number {
   return lstatSync(path).blocks * 512;
 }
@@ -149,7 +149,7 @@ function writePieces(path: string, mib: number, piece: (index: number) => string
   closeSync(file);
 }
 
-/** Compresses well, and no part of it is like another. */
+/** Text that compresses well and repeats no passage. */
 function textOf(index: number): string {
   const line = (at: number) => `${index}.${at} the agent said what it had seen, and went on\n`;
   const { length } = line(10_000);

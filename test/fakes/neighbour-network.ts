@@ -1,18 +1,18 @@
-/** A network namespace joined to the host by a pair of interfaces: the machines that are not this host, for tests. */
+/** A network namespace joined to the host by a veth pair: other machines, for tests. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { command, getScript, mustRun } from './agents/real-host.ts';
 
 export type Neighbour = Awaited<ReturnType<typeof createNeighbour>>;
 
-/** Its one machine has a public, a private and a link-local address, and answers HTTP on each port of `ports`. */
+/** One machine with a public, a private and a link-local address that answers HTTP on each of `ports`. */
 export async function createNeighbour(ports: readonly number[]) {
   const tag = systemRandom.uuid().slice(0, 8);
   const [byte, quad] = [systemRandom.int(168) + 1, 4 * systemRandom.int(63)];
   const name = `podtest-${tag}`;
   const [outer, inner] = [`vt${tag}o`, `vt${tag}i`];
   const addresses = {
-    /** From the range for documentation: nobody has it. */
+    /** From the documentation range, which is assigned to no host. */
     public: `198.51.100.${quad + 2}`,
     private: `10.206.${byte}.${quad + 2}`,
     linkLocal: `169.254.${byte}.${quad + 2}`,
@@ -49,9 +49,9 @@ export async function createNeighbour(ports: readonly number[]) {
 
   return {
     addresses,
-    /** This host as the neighbour sees it. */
+    /** This host's address as the neighbour sees it. */
     hostAddress,
-    /** What the neighbour gets from `url`; empty when nothing answers. */
+    /** Body that the neighbour gets from `url`; empty without an answer. */
     async fetch(url: string): Promise<string> {
       return (await command('ip', ...inside('sh', '-c', getScript(url)))).stdout;
     },

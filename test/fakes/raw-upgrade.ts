@@ -1,4 +1,4 @@
-/** An upgrade request by hand, for handshakes that a proper client would not send. */
+/** Sends an upgrade request by hand, for handshakes that a correct client would not send. */
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 
 export type UpgradeAnswer = { status: number; code: string | null; requestId: string | null };
@@ -10,7 +10,7 @@ const HANDSHAKE = {
   'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==',
 };
 
-/** The status, and the error's code where it is a refusal of ours; the socket is dropped. */
+/** Returns the status, and the error code of a refusal. The socket is dropped. */
 export function upgrade(
   url: string,
   headers: Record<string, string> = {},

@@ -1,4 +1,4 @@
-/** The embedded storage of backups behind a real listener, without the rest of the central API. */
+/** The embedded backup storage behind a real listener, without the rest of the central API. */
 import { createHash } from 'node:crypto';
 import { request } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -30,14 +30,14 @@ export type RestRequest = {
 export const sha256 = (content: Uint8Array): string =>
   createHash('sha256').update(content).digest('hex');
 
-/** `user:password` of a place, as curl takes them. */
+/** `user:password` of a location in curl's form. */
 export function userOf({ environment }: RepositoryPlace): string {
   return `${environment['RESTIC_REST_USERNAME']}:${environment['RESTIC_REST_PASSWORD']}`;
 }
 
 export type BackupServer = Awaited<ReturnType<typeof startBackupServer>>;
 
-/** On a folder of the caller's. Requests have to arrive within 200 ms where the routes do not say otherwise. */
+/** Serves a folder of the caller. Requests must arrive within 200 ms where the routes set no other limit. */
 export async function startBackupServer(given: Partial<BackupFolder> & { folder: string }) {
   let lateRequests = 0;
   const log = createLog({ name: 'test', level: 'silent' });
@@ -59,7 +59,7 @@ export async function startBackupServer(given: Partial<BackupFolder> & { folder:
   });
   await server.listen({ host: '127.0.0.1', port: 0 });
 
-  /** `path` is sent as it stands, dots included; below the repository of the place when relative. */
+  /** Sends `path` unchanged, dots included; a relative path is below the repository. */
   function send(
     method: string,
     path: string,
@@ -97,7 +97,7 @@ export async function startBackupServer(given: Partial<BackupFolder> & { folder:
   }
 
   return {
-    /** How many requests were not here in time; slowBody ones go on. */
+    /** Number of requests that arrived too late; routes without the limit continue. */
     lateRequests: () => lateRequests,
     storage: backups.storage,
     fill: backups.fill,

@@ -1,17 +1,17 @@
-/** A place for backups in memory, and a pruner of what lies in it. */
+/** Backup storage in memory, and a pruner of its repositories. */
 import type { BackupStorage, PruneRepository } from '../../../validator/central/platform/ports.ts';
 
 export type FakeBackupStorage = ReturnType<typeof createFakeBackupStorage>;
 
 export function createFakeBackupStorage() {
-  /** Repositories that were removed, in order. */
+  /** Removed repositories, in order. */
   const removed: string[] = [];
-  /** What each prune was to keep. */
+  /** Snapshots that each prune had to retain. */
   const pruned: string[][] = [];
   const state = {
-    /** False: nothing is answered. */
+    /** False: no call is answered. */
     isUp: true,
-    /** What the pruner comes to; it waits for it. */
+    /** Result of the pruner, which awaits it. */
     pruning: Promise.resolve(true),
   };
   const storage: BackupStorage = {

@@ -1,4 +1,4 @@
-/** A registry spoken to by the real engine: loopback registries need no TLS. */
+/** A registry for the real engine: loopback registries need no TLS. */
 import { createHash } from 'node:crypto';
 import { createServer, type ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
@@ -9,26 +9,28 @@ const MANIFEST_TYPE = 'application/vnd.docker.distribution.manifest.v2+json';
 const EMPTY_TAR = new Uint8Array(1024);
 
 export type ImageContent = {
-  /** One layer for each, with a file of that content. */
+  /** One layer for each entry, with a file of that content. */
   layers?: readonly Uint8Array[];
-  /** More of its configuration. */
+  /** Additional members of its configuration. */
   config?: Record<string, unknown>;
 };
 
 export type FakeRegistry = {
   /** `127.0.0.1:port`, the first part of its references. */
   host: string;
-  /** Makes `name:tag` an image that differs by `variant`; returns its digest. One empty layer unless told. */
+  /**
+   * Publishes `name:tag` as an image that differs by `variant`, with one empty layer by default; returns its digest.
+   */
   publish(name: string, tag: string, variant: string, content?: ImageContent): string;
-  /** Answers every request with this status and error code; null mends it. */
+  /** Answers every request with this status and error code; null ends the fault. */
   refuseWith(status: number | null, code?: string): void;
   /** Layers are begun and never finished. */
   setStalling(stalling: boolean): void;
-  /** Each layer comes no faster than this; null: at once. */
+  /** Limits the rate of each layer; null: no limit. */
   setBytesPerSecond(rate: number | null): void;
-  /** Nothing is answered without this login; null: to anybody. */
+  /** Requires this login; null: open to all. */
   requireLogin(login: { username: string; password: string } | null): void;
-  /** Manifests are answered with something else than their digest says. */
+  /** Serves manifests that do not match their digest. */
   setForging(forging: boolean): void;
   requests(): number;
   close(): Promise<void>;
@@ -161,13 +163,13 @@ async function trickle(response: ServerResponse, bytes: Uint8Array, rate: number
   response.end();
 }
 
-/** Well-formed still, and of the same length. */
+/** Well-formed and of the same length. */
 function forged(manifest: Uint8Array): Uint8Array {
   const text = new TextDecoder().decode(manifest);
   return new TextEncoder().encode(text.replace(/"size":\d/, (size) => `${size.slice(0, -1)}9`));
 }
 
-/** An archive with the one file `data-<digest>`. */
+/** An archive with one file `data-<digest>`. */
 function tarOf(content: Uint8Array): Uint8Array {
   const header = Buffer.alloc(BLOCK_BYTES);
   header.write(`data-${digestOf(content).slice(7, 19)}`, 0);

@@ -1,4 +1,7 @@
-/** What nobody's restic would write: folders of a repository changed by whoever has its password, all hashes made right again. */
+/**
+ * Repositories that restic would never write: folders changed by an attacker who has the password, with all hashes
+ * corrected.
+ */
 import { createHash } from 'node:crypto';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,8 +15,8 @@ type Blob = { id: string; type: 'data' | 'tree'; offset: number; length: number 
 const idOf = (content: Uint8Array): string => createHash('sha256').update(content).digest('hex');
 
 /**
- * Has `change` rewrite the text of every folder of a repository of version 1, which does not compress; each has to keep
- * its length. Returns the id of its one snapshot.
+ * Rewrites the text of every folder of a version 1 repository (uncompressed) with `change`, which must preserve the
+ * length. Returns the id of its only snapshot.
  */
 export function rewriteFolders(
   location: string,
@@ -31,7 +34,7 @@ export function rewriteFolders(
   const packs = index.packs.map(({ id, blobs }) => ({
     ...{ blobs, content: take(location, join('data', id.slice(0, 2)), id) },
   }));
-  // A folder names those below it by their hashes: on until none changes any more.
+  // A folder contains the hashes of its subfolders: repeats until no hash changes.
   for (let isChanging = true; isChanging; ) {
     isChanging = false;
     for (const { blobs, content } of packs) {
@@ -59,7 +62,7 @@ export function rewriteFolders(
   return put(location, 'snapshots', seal(key, Buffer.from(withIds(snapshot))));
 }
 
-/** At the end of a pack: what lies in it, sealed, and the length of that. */
+/** Encrypted list of contents at the end of a pack, followed by its length. */
 function rewriteHeader(pack: Buffer, key: RepositoryKey, ids: Map<string, string>): void {
   const length = pack.readUInt32LE(pack.length - 4);
   const start = pack.length - 4 - length;

@@ -1,4 +1,4 @@
-/** Debian's own docker-registry, real, with tiny images that the test pushes through the real engine. */
+/** Debian's docker-registry with tiny images that the test pushes through the real engine. */
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,15 +11,15 @@ import { freePorts } from '../free-ports.ts';
 const EMPTY_TAR = '\0'.repeat(1024);
 const COMMAND_BOUNDS = { timeoutMs: 120_000, maxOutputBytes: 1024 * 1024 };
 
-/** The one login of a registry that wants one, and its line of an htpasswd file (bcrypt). */
+/** Login of a private registry, and its line of an htpasswd file (bcrypt). */
 export const REGISTRY_LOGIN = { username: 'podwright', password: 'pass-of-tests' };
 const HTPASSWD = 'podwright:$2y$05$abcdefghijklmnopqrstuuK/rT7VYCdeM4Is1/AI4QX6vhrgiP1bC';
 
 export type ImageRegistry = Awaited<ReturnType<typeof startImageRegistry>>;
 
 /**
- * Listens on a free port of the loopback address, open to all or to REGISTRY_LOGIN alone; `close` removes what was pushed
- * from the engine, too.
+ * Listens on a free loopback port, open to all or only to REGISTRY_LOGIN. `close` also removes the pushed images from
+ * the engine.
  */
 export async function startImageRegistry({ isPrivate = false } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-registry-'));
@@ -69,7 +69,7 @@ ${isPrivate ? `auth: { htpasswd: { realm: tests, path: ${join(folder, 'htpasswd'
 
   return {
     host,
-    /** Makes `name:tag` an image of the files in `folder`, which the engine then has no more; its digest. */
+    /** Publishes the files in `folder` as `name:tag` and removes the image from the engine; returns its digest. */
     async publishFiles(name: string, tag: string, folder: string): Promise<string> {
       const archive = join(settings, 'files.tar');
       const owner = ['--owner=0', '--group=0'];
@@ -80,14 +80,14 @@ ${isPrivate ? `auth: { htpasswd: { realm: tests, path: ${join(folder, 'htpasswd'
       await docker(['rmi', reference]);
       return digest;
     },
-    /** Makes `name:tag` an image without files, with these lines of a Dockerfile; its digest. */
+    /** Publishes an image without files and with these Dockerfile lines as `name:tag`; returns its digest. */
     async publish(name: string, tag: string, changes: readonly string[]): Promise<string> {
       const reference = `${host}/${name}:${tag}`;
       const flags = changes.flatMap((change) => ['--change', change]);
       await docker(['import', ...flags, '-', reference], EMPTY_TAR);
       return publishTag(reference, name);
     },
-    /** Pushes what the engine has under `name:tag` of this registry; its digest. */
+    /** Pushes the engine's `name:tag` of this registry; returns its digest. */
     push: (name: string, tag: string): Promise<string> =>
       publishTag(`${host}/${name}:${tag}`, name),
     async close(): Promise<void> {

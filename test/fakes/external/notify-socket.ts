@@ -1,11 +1,17 @@
-/** The service manager's end of sd_notify: a Unix datagram socket, which Node cannot open, held by a perl of the base system. */
+/**
+ * The service manager's end of sd_notify: a Unix datagram socket, which Node cannot open, held by a Perl program of the
+ * base system.
+ */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { eventually } from '../eventually.ts';
 
-/** One line per datagram, its lines parted by `|`. A file descriptor that comes along is closed, which ends a barrier. */
+/**
+ * Prints one line for each datagram, its lines separated by `|`, and closes received file descriptors, which ends a
+ * barrier.
+ */
 const RECEIVER = `
 use IO::Socket::UNIX; use Socket; $| = 1;
 my $socket = IO::Socket::UNIX->new(Type => SOCK_DGRAM, Local => $ARGV[0]) or die $!;
@@ -15,13 +21,13 @@ while (defined $socket->recv(my $text, 4096)) { $text =~ s/\\n/|/g; print "$text
 
 export type NotifySocket = {
   path: string;
-  /** What came so far, one text a message; barriers left out. */
+  /** Messages received so far, without barriers. */
   messages(): string[];
-  /** Nobody reads any more. */
+  /** Stops reading. */
   close(): Promise<void>;
 };
 
-/** Listens in a folder of its own. */
+/** Listens in a temporary folder. */
 export async function openNotifySocket(): Promise<NotifySocket> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-notify-'));
   const path = join(folder, 'notify');

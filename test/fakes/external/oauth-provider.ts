@@ -1,4 +1,4 @@
-/** An OAuth 2 provider on loopback that holds codes to their client, redirect and PKCE challenge, each once. */
+/** An OAuth 2 provider on loopback. A code is valid once, for its client, redirect and PKCE challenge. */
 import { createHash, randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage } from 'node:http';
 
@@ -68,7 +68,7 @@ export async function startOAuthProvider() {
       scope: 'identify',
       redirectUrl: REDIRECT_URL,
     },
-    /** What a browser does: the user logs in and allows it. Returns what the redirect carries. */
+    /** Logs a user in and grants access, as a browser does. Returns the parameters of the redirect. */
     allow(authorizationUrl: string, userId: string): { code: string; state: string } {
       const { origin: at, pathname, searchParams: query } = new URL(authorizationUrl);
       const redirectUri = query.get('redirect_uri') ?? '';

@@ -1,4 +1,4 @@
-/** A collector as far as spans by OTLP/HTTP in JSON go: takes them, and says what it has got. */
+/** A collector of spans by OTLP/HTTP in JSON. */
 import { createServer } from 'node:http';
 import { z } from 'zod';
 
@@ -34,7 +34,7 @@ const Request = z.object({
 export type ReceivedSpan = z.output<typeof Span> & { service: unknown };
 export type OtlpReceiver = Awaited<ReturnType<typeof startOtlpReceiver>>;
 
-/** Close it with `close()`. */
+/** End it with `close()`. */
 export async function startOtlpReceiver() {
   const spans: ReceivedSpan[] = [];
   const refused: string[] = [];
@@ -60,7 +60,7 @@ export async function startOtlpReceiver() {
     /** For OTEL_EXPORTER_OTLP_ENDPOINT. */
     url: `http://127.0.0.1:${port}`,
     spans,
-    /** Requests that are no OTLP. */
+    /** Requests that are not OTLP. */
     refused,
     close: () =>
       new Promise<void>((resolve) => {

@@ -1,4 +1,4 @@
-/** A real Prometheus on our own configuration and rules, in a temporary folder and on a free port. */
+/** A real Prometheus with our configuration and rules, in a temporary folder and on a free port. */
 import { spawn } from 'node:child_process';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -55,7 +55,7 @@ export async function startPrometheus(places: {
   );
   const exited = new Promise<void>((resolve) => {
     child.once('exit', () => resolve());
-    // Where there is no such program.
+    // The program is not installed.
     child.once('error', () => resolve());
   });
   const origin = `http://127.0.0.1:${port}`;
@@ -87,10 +87,10 @@ export async function startPrometheus(places: {
   });
   return {
     stop,
-    /** The series that an expression gives now. Rejects with Prometheus' words where it is none. */
+    /** Current series of an expression. Rejects with Prometheus's message for an invalid one. */
     query: async (expression: string) =>
       Vector.parse(await ask(`/api/v1/query?query=${encodeURIComponent(expression)}`)).result,
-    /** The names of all that was ever scraped, with series or without. */
+    /** Names of all scraped metrics, with or without series. */
     names: async () => new Set(Object.keys(Metadata.parse(await ask('/api/v1/metadata')))),
   };
 }

@@ -1,23 +1,25 @@
 /**
- * A repository of restic that opens at once: restic itself has every start take half a second to turn the password
- * into a key, on purpose. Everything else of it is real, and its keys are known here.
+ * A restic repository that opens at once. restic spends half a second at every start on turning the password into a
+ * key; here that derivation is cheap, and the keys are readable. Everything else is real.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes, scryptSync } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** restic's names for what encrypts (32 bytes), and for the two halves of what authenticates (16 each). */
+/**
+ * Encryption key (32 bytes) and the two halves of the authentication key (16 bytes each), named as restic names them.
+ */
 export type RepositoryKey = { encrypt: Buffer; k: Buffer; r: Buffer };
 
 const FOLDERS = ['data', 'index', 'keys', 'locks', 'snapshots'];
 const NONCE_BYTES = 16;
 const MAC_BYTES = 16;
-/** Of scrypt: nobody guesses at this password. */
+/** Cheapest scrypt cost: no attacker guesses this password. */
 const COST = { N: 2, r: 8, p: 1 };
-/** Cuts files into chunks; any irreducible polynomial of this degree will do. */
+/** Splits files into chunks; any irreducible polynomial of this degree works. */
 const POLYNOMIAL = '3DA3358B4DC173'.toLowerCase();
 
-/** Makes a repository in the folder `location`. Version 1 does not compress. */
+/** Creates a repository in the folder `location`. Version 1 does not compress. */
 export function writeQuickRepository(
   location: string,
   password: string,
@@ -31,7 +33,7 @@ export function writeQuickRepository(
   throw new Error('a repository has a configuration');
 }
 
-/** Its files: the key's first, the configuration last. */
+/** Files of the repository: the key first, the configuration last. */
 export function quickRepository(
   password: string,
   version: 1 | 2 = 2,
@@ -63,7 +65,7 @@ function keyFile(password: string, { encrypt, k, r }: RepositoryKey): Buffer {
   );
 }
 
-/** As restic stores everything: nonce, AES-256 in counter mode, Poly1305. */
+/** Encrypts as restic does: nonce, AES-256 in counter mode, Poly1305. */
 export function seal(key: RepositoryKey, plain: Uint8Array): Buffer {
   const nonce = randomBytes(NONCE_BYTES);
   const cipher = createCipheriv('aes-256-ctr', key.encrypt, nonce);
@@ -71,7 +73,7 @@ export function seal(key: RepositoryKey, plain: Uint8Array): Buffer {
   return Buffer.concat([nonce, sealed, macOf(key, nonce, sealed)]);
 }
 
-/** Without a look at the authentication: these are files of our own. */
+/** Decrypts without checking the authentication tag: the tests wrote these files. */
 export function unseal(key: RepositoryKey, sealed: Buffer): Buffer {
   const decipher = createDecipheriv('aes-256-ctr', key.encrypt, sealed.subarray(0, NONCE_BYTES));
   const content = sealed.subarray(NONCE_BYTES, sealed.length - MAC_BYTES);

@@ -1,4 +1,4 @@
-/** A bucket on loopback that takes what is signed by AWS Signature Version 4, and works the signature out itself. */
+/** A bucket on loopback that verifies AWS Signature Version 4. */
 import { createHash, createHmac } from 'node:crypto';
 import { createServer, type IncomingMessage } from 'node:http';
 import { parseIsoTime } from '#shared/runtime/clock.ts';
@@ -10,7 +10,7 @@ type Signed = { names: string[]; scope: string; time: string; signature: string;
 
 export type S3Server = Awaited<ReturnType<typeof startS3Server>>;
 
-/** `nowMs` judges expiry; end it with `close()`. */
+/** Expiry is judged at `nowMs`. End it with `close()`. */
 export async function startS3Server(nowMs: () => number) {
   const objects = new Map<string, { body: Buffer; type: string }>();
 
@@ -50,7 +50,7 @@ export async function startS3Server(nowMs: () => number) {
       credentials: S3_CREDENTIALS,
       publicUrl: 'https://cdn.example/',
     },
-    /** By path, bucket included. */
+    /** Stored objects by path, bucket included. */
     objects,
     close: () =>
       new Promise<void>((resolve) => {
@@ -87,7 +87,7 @@ function fromHeader({ headers }: IncomingMessage): Signed | null {
   };
 }
 
-/** The steps of AWS's "Create a signed request", on what arrived. */
+/** Computes the signature of a received request, in the steps of AWS's "Create a signed request". */
 function signatureOf(request: IncomingMessage, url: URL, signed: Signed): string {
   const query = [...url.searchParams]
     .filter(([name]) => name !== 'X-Amz-Signature')
@@ -122,7 +122,7 @@ function uriEncode(text: string): string {
   );
 }
 
-/** `20270115T080000Z` in milliseconds. */
+/** Converts `20270115T080000Z` to milliseconds. */
 function timeOf(text: string): number {
   const iso = text.replace(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/, '$1-$2-$3T$4:$5:$6Z');
   return parseIsoTime(iso) ?? Number.NaN;

@@ -1,4 +1,6 @@
-/** A security key in software, behind an SSH agent's socket: the OpenSSH client signs with it as with a real one. */
+/**
+ * A FIDO security key in software behind an SSH agent's socket. The OpenSSH client signs with it as with a real one.
+ */
 import { createHash, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { createServer, type Socket } from 'node:net';
 
@@ -12,7 +14,7 @@ const SIGN_REQUEST = 13;
 const SIGNATURE = 14;
 const FAILURE = 5;
 
-/** `touched: false`: nobody is there to touch it, and its signatures say so. */
+/** `touched: false` signs without the user-presence flag. */
 export function createSecurityKey(type: SecurityKeyType, touched = true) {
   const isEd25519 = type === 'sk-ssh-ed25519@openssh.com';
   const { publicKey, privateKey } = isEd25519
@@ -21,7 +23,7 @@ export function createSecurityKey(type: SecurityKeyType, touched = true) {
   const blob = Buffer.concat([text(type), ...publicParts(publicKey, isEd25519), text(APPLICATION)]);
   let counter = 0;
 
-  /** As the agent protocol hands it over: type, signature, flags and counter. */
+  /** Signature in the agent protocol's form: type, signature, flags and counter. */
   function signatureOf(data: Uint8Array): Buffer {
     counter += 1;
     const trailer = Buffer.alloc(5);

@@ -1,4 +1,4 @@
-/** A real SMTP server on loopback that keeps what it is sent, and refuses what a test tells it to. */
+/** A real SMTP server on loopback. It stores received mails and refuses those that a test selects. */
 import { createServer, type Server } from 'node:net';
 import { SMTPServer } from 'smtp-server';
 
@@ -9,10 +9,10 @@ export type SmtpMailbox = Awaited<ReturnType<typeof startSmtpMailbox>>;
 type Login = { user: string; password: string } | null;
 type Refusal = { code: number; text: string } | null;
 
-/** PEM; `implicit`: TLS from the first byte, otherwise after STARTTLS, before which no mail is taken. */
+/** PEM. `implicit`: TLS from the first byte; otherwise STARTTLS is required before a mail is accepted. */
 type Tls = { cert: string; key: string; implicit: boolean } | null;
 
-/** Takes mails without log-in and without TLS, unless `login` or `tls` ask for it; end it with `close()`. */
+/** Accepts mails without log-in and without TLS, unless `login` or `tls` require them. End it with `close()`. */
 export async function startSmtpMailbox(login: Login = null, tls: Tls = null) {
   const received: ReceivedMail[] = [];
   let refusal: Refusal = null;
@@ -49,7 +49,7 @@ export async function startSmtpMailbox(login: Login = null, tls: Tls = null) {
       });
     },
   });
-  // Of one client: it did not like the certificate, and went.
+  // Error of one client that rejected the certificate and disconnected.
   server.on('error', () => undefined);
   const port = await listening(server.server as unknown as Server, () =>
     server.listen(0, '127.0.0.1'),
@@ -58,7 +58,7 @@ export async function startSmtpMailbox(login: Login = null, tls: Tls = null) {
     url: `${tls?.implicit ? 'smtps' : 'smtp'}://127.0.0.1:${port}`,
     port,
     received,
-    /** From now on; null takes mails again. */
+    /** Sets the refusal of later mails; null accepts them again. */
     refuse(next: Refusal): void {
       refusal = next;
     },
@@ -66,7 +66,7 @@ export async function startSmtpMailbox(login: Login = null, tls: Tls = null) {
   };
 }
 
-/** The address of a server that accepts connections and never says a word. */
+/** Address of a server that accepts connections and never sends a byte. */
 export async function startSilentServer() {
   const server = createServer(() => undefined);
   const port = await listening(server, () => server.listen(0, '127.0.0.1'));

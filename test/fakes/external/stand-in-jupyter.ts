@@ -1,6 +1,6 @@
-/** Shell programs that stand in for Python and Jupyter in a pod of the built-in image, where faults are tried. */
+/** Shell programs that replace Python and Jupyter in a pod of the built-in image, for fault tests. */
 
-/** Says what a server says of its status: to its token, or to everybody where `open` is left in its folder. */
+/** Answers a status request that carries the token, or every request while `open` exists in its folder. */
 const ANSWER = `#!/bin/sh
 status='403 Forbidden'
 [ -e /tmp/open ] && status='200 OK'
@@ -23,14 +23,14 @@ export token
 exec nc -ll -p "$port" -e /opt/answer
 `;
 
-/** Its venv has a pip that does what /tmp/pip says: fetch nothing, wait for ever, or install the above. */
+/** The pip of its venv runs /tmp/pip: it fetches nothing, waits for ever, or installs the program above. */
 const PYTHON = `#!/bin/sh
 [ "$1" = -c ] || [ "$3" = --version ] && exit 0
 [ "$1 $2" = '-m pip' ] && exec sh /tmp/pip
 mkdir -p "$4/bin" && ln -s /opt/python3 "$4/bin/python"
 `;
 
-/** Shell lines that put all of it below /opt, reachable by nobody yet. */
+/** Shell lines that put all of it below /opt, outside of PATH. */
 export const STAND_INS = [
   ['/opt/answer', ANSWER],
   ['/opt/jupyter', JUPYTER],
@@ -39,12 +39,12 @@ export const STAND_INS = [
   .map(([path, text]) => `cat >${path} <<'END'\n${text}END\nchmod +x ${path}\n`)
   .join('');
 
-/** The same, Jupyter being there as in an image that brings it. */
+/** Makes Jupyter available, as in an image that contains it. */
 export const WITH_JUPYTER = `mkdir -p /opt /usr/local/bin
 ${STAND_INS}ln -sf /opt/jupyter /usr/local/bin/jupyter-lab
 `;
 
-/** With Python alone; `pip` is the shell script that its pip runs. */
+/** Makes only Python available; pip runs the shell script `pip`. */
 export function withPython(pip: string): string {
   return `mkdir -p /opt /usr/local/bin
 ${STAND_INS}ln -sf /opt/python3 /usr/local/bin/python3
@@ -54,5 +54,5 @@ END
 `;
 }
 
-/** What a pip that works would do. */
+/** What a working pip does. */
 export const PIP_INSTALLS = 'ln -s /opt/jupyter /opt/podwright/notebook/bin/jupyter-lab';

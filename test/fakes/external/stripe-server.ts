@@ -1,4 +1,6 @@
-/** A stand-in for Stripe's API on loopback, after its documentation: what the top-ups need of it, and signed callbacks. */
+/**
+ * A stand-in for Stripe's API on loopback, written after its documentation: what top-ups need, and signed callbacks.
+ */
 import { createHmac, randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage } from 'node:http';
 
@@ -71,7 +73,7 @@ export async function startStripeServer() {
     return [404, invalid('resource_missing')[1]];
   }
 
-  /** An answer under a key is given again; the same key with other parameters is refused. */
+  /** Returns the first answer again for a repeated key; refuses the key with other parameters. */
   async function handle(request: IncomingMessage): Promise<Answer> {
     if (failing) return [500, { error: { type: 'api_error', message: 'down' } }];
     if (request.headers.authorization !== `Bearer ${SECRET_KEY}`) {
@@ -103,13 +105,13 @@ export async function startStripeServer() {
       api: { host: '127.0.0.1', port: address.port, protocol: 'http' as const },
     },
     intents: () => [...intents.values()],
-    /** What the bank says of a charge that was processing. */
+    /** Sets the bank's final answer for a charge that was processing. */
     finish(status: 'succeeded' | 'requires_payment_method'): void {
       for (const intent of intents.values()) {
         if (intent.status === 'processing') intent.status = status;
       }
     },
-    /** Nothing is answered as it should be until it is set back. */
+    /** Makes every answer fail until it is set back. */
     fail(next: boolean): void {
       failing = next;
     },
@@ -117,7 +119,7 @@ export async function startStripeServer() {
   };
 }
 
-/** A callback as Stripe signs it: HMAC-SHA256 over time and body. */
+/** A callback signed as Stripe signs it: HMAC-SHA256 over time and body. */
 export function stripeCallback(
   type: string,
   object: object,

@@ -1,6 +1,6 @@
 /**
- * A host with systemd: a container whose programs are this machine's, and whose /etc, /opt and /var are its own. Needs root,
- * and systemd installed (not running) here. What it does to files, services and its network ends with it.
+ * A host with systemd: a container with this machine's programs and its own /etc, /opt and /var. Needs root, and
+ * systemd installed (not running) here. Its changes to files, services and network end with it.
  */
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,29 +10,32 @@ import { systemRandom } from '#shared/runtime/random.ts';
 import { type CommandResult, runCommand } from '#shared/runtime/run-command.ts';
 
 export type SystemdHost = {
-  /** Runs a shell script as root; this checkout is at /src, read-only. */
+  /** Runs a shell script as root. This checkout is at /src, read-only. */
   run(script: string): Promise<CommandResult>;
-  /** The same; rejects with what it wrote unless it succeeds, else resolves with its standard output. */
+  /** Runs a shell script and resolves with its standard output; rejects with its output unless it succeeds. */
   mustRun(script: string): Promise<string>;
-  /** Looks inside, until a shell condition holds: a program from outside for each look would keep a processor busy. */
+  /**
+   * Polls inside the host until a shell condition holds: a program started from outside for each poll would keep a
+   * processor busy.
+   */
   until(condition: string): Promise<void>;
-  /** Where this machine reaches its listeners. */
+  /** Address at which this machine reaches the host's listeners. */
   address: string;
-  /** Where it reaches listeners of this machine that are open to containers. */
+  /** Address at which the host reaches listeners of this machine that are open to containers. */
   machine: string;
   remove(): Promise<void>;
 };
 
 const CHECKOUT = fileURLToPath(new URL('../../..', import.meta.url));
 const BOUNDS = { timeoutMs: 110_000, maxOutputBytes: 4 * 1024 * 1024 };
-/** Less than `BOUNDS` give. */
+/** Less than the time limit in `BOUNDS`. */
 const UNTIL_S = 90;
 const FOLDERS = ['usr', 'etc', 'var/lib', 'var/log', 'tmp', 'proc', 'sys', 'dev', 'root', 'opt'];
 const USERS = ['root:x:0:0:root:/root:/bin/sh', 'messagebus:x:100:107::/:/bin/false'];
 const GROUPS = ['root:x:0:', 'messagebus:x:107:', 'tty:x:5:', 'docker:x:998:', 'utmp:x:43:'];
-/** The engine is the machine's: no other is started. */
+/** The host uses this machine's engine, so none is started inside. */
 const MASKED = ['docker.service', 'docker.socket', 'containerd.service'];
-/** What systemd needs of a container: its own mounts, and groups below the container's. */
+/** What systemd needs in a container: mounts, and cgroups below the container's. */
 const CAPABILITIES = 'SYS_ADMIN NET_ADMIN SYS_PTRACE SYS_NICE SYSLOG DAC_READ_SEARCH'.split(' ');
 const SHARED = ['/usr', '/etc/alternatives', '/etc/ssl'];
 const OPTIONS = [
@@ -48,7 +51,7 @@ const INIT = `mount --make-rshared / &&
 for at in $(awk '$2 ~ "^/sys/fs/cgroup" { print $2 }' /proc/mounts); do mount -o remount,rw "$at"; done
 exec /lib/systemd/systemd --unit=multi-user.target`;
 
-/** With the machine's own Docker engine in reach. */
+/** Starts a host that can reach this machine's Docker engine. */
 export async function startSystemdHost(): Promise<SystemdHost> {
   const name = `podwright-test-systemd-${systemRandom.uuid()}`;
   const run = (script: string) =>
@@ -87,7 +90,7 @@ export async function startSystemdHost(): Promise<SystemdHost> {
   };
 }
 
-/** A root of links and empty folders. */
+/** Builds an image whose root file system consists of links and empty folders. */
 async function makeImage(name: string): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-systemd-'));
   try {

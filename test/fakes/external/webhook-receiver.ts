@@ -1,4 +1,4 @@
-/** A receiver of webhooks on loopback: it keeps what it gets and answers as it is told. */
+/** A webhook receiver on loopback. It stores deliveries and answers as the test sets. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
@@ -28,11 +28,11 @@ export async function startWebhookReceiver() {
     url,
     port,
     received,
-    /** What it answers from now on; `none`: it hangs up; `never`: it keeps the caller waiting. */
+    /** Sets later answers; `none` closes the connection, `never` lets the caller wait. */
     answer(next: number | 'none' | 'never'): void {
       status = next;
     },
-    /** Ids of the messages so far, in the order in which they came. */
+    /** Message ids in the order of arrival. */
     ids: () => received.map(({ headers }) => headers['webhook-id']),
     async close(): Promise<void> {
       server.closeAllConnections();

@@ -1,4 +1,4 @@
-/** Holds each of several operations at one of its changes in the engine, until all of them stand there. */
+/** Blocks each of several operations at one of its engine changes until all of them are blocked. */
 import { type ContainerEngine, LABELS } from '../../../agent/containers/engine/engine.ts';
 import type { CallSubject, EngineCall, EngineProxy } from './engine-proxy.ts';
 
@@ -7,14 +7,14 @@ export type CallGate = ReturnType<typeof createCallGate>;
 const OBJECT_ID = /\/(containers|networks)\/([0-9a-f]{12,64})\b/;
 const POD_IN_NAME = /(?:[?&]name=pod|\/volumes\/podwright)-([0-9a-f-]{36})/;
 
-/** Whether a call changes something in the engine. */
+/** Returns true if a call changes something in the engine. */
 export const isChange = (call: EngineCall) => !call.startsWith('GET');
 
-/** `engine` reaches the engine past the proxy. */
+/** `engine` reaches the engine without the proxy. */
 export function createCallGate(proxy: EngineProxy, engine: ContainerEngine) {
   const pods = new WeakMap<CallSubject, string>();
 
-  /** The pod that a call is about; empty when it is about none. */
+  /** Pod of a call; empty if it concerns no pod. */
   async function podOf(subject: CallSubject): Promise<string> {
     const known = pods.get(subject) ?? (await find(subject));
     pods.set(subject, known);
@@ -35,7 +35,7 @@ export function createCallGate(proxy: EngineProxy, engine: ContainerEngine) {
   }
 
   return {
-    /** The changes made for `podId` while `work` lasts. */
+    /** Records the changes made for `podId` while `work` runs. */
     async record(podId: string, work: () => Promise<unknown>): Promise<EngineCall[]> {
       const calls: EngineCall[] = [];
       proxy.watch(async (call, moment, subject) => {
@@ -46,7 +46,7 @@ export function createCallGate(proxy: EngineProxy, engine: ContainerEngine) {
       proxy.watch(() => undefined);
       return calls;
     },
-    /** From now on the `index`th change of each pod stops at `moment`; `release` lets it fail. */
+    /** Blocks the `index`th change of each pod at `moment` from now on; `release` makes it fail. */
     hold(podIds: readonly string[], index: number, moment: 'before' | 'after') {
       const seen = new Map(podIds.map((id) => [id, -1]));
       const held = new Map<string, EngineCall>();
@@ -63,7 +63,7 @@ export function createCallGate(proxy: EngineProxy, engine: ContainerEngine) {
         return 'drop';
       });
       return {
-        /** The calls that stand at the gate, by pod. */
+        /** Blocked calls by pod. */
         held,
         release(): void {
           proxy.watch(() => undefined);

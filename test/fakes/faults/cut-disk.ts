@@ -1,6 +1,6 @@
 /**
- * A disk whose power can be cut at any moment: a file system on a loop device, whose backing file has what was written out and
- * nothing of the page cache. Needs root.
+ * A disk whose power can be cut at any moment: a file system on a loop device whose backing file contains what was
+ * written out and nothing of the page cache. Needs root.
  */
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
@@ -11,12 +11,12 @@ const MIB = 1024 * 1024;
 
 export type CutDisk = {
   folder: string;
-  /** What `look` finds at the same place of a machine that comes back after a power cut at this moment. */
+  /** Returns what `look` finds at the same path on a machine that restarts after a power cut at this moment. */
   afterCut<T>(look: (folder: string) => T): T;
   close(): void;
 };
 
-/** Mounted so that nothing is written out but what is asked for. */
+/** Mounted so that only explicit syncs write data out. */
 export function mountCutDisk(mib: number): CutDisk {
   const place = mkdtempSync(join(tmpdir(), 'podwright-cut-'));
   const [image, copy] = [join(place, 'disk'), join(place, 'disk-after')];
@@ -25,7 +25,7 @@ export function mountCutDisk(mib: number): CutDisk {
   writeFileSync(image, '');
   truncateSync(image, mib * MIB);
   execFileSync('mkfs.ext4', ['-q', '-F', image]);
-  // No timer of the file system's, and no guess at what a rename was meant for.
+  // Disables the file system's commit timer and its special handling of renames.
   mount(image, folder, 'loop,commit=3600,noauto_da_alloc');
   return {
     folder,

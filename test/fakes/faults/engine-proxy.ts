@@ -1,17 +1,20 @@
-/** Stands between an agent and the real Docker engine, and tells of every call before and after the engine has it. */
+/** Proxy between an agent and the real Docker engine. It reports every call before and after the engine handles it. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 
-/** `POST /containers/create`: method and path, version, ids, names and query left out. */
+/** `POST /containers/create`: method and path without version, ids, names and query. */
 export type EngineCall = string;
 
-/** What a call is about, the same object before and after: its path with ids, and the text of a create. */
+/** Subject of a call, the same object before and after: its path with ids, and the body of a create. */
 export type CallSubject = { url: string; text: string };
 
-/** `drop` ends the connection: before, the engine never hears of the call; after, the caller not of the answer. */
+/**
+ * `drop` closes the connection: before, the engine never receives the call; after, the caller never receives the
+ * answer.
+ */
 type Verdict = 'drop' | undefined;
 type Hook = (
   call: EngineCall,
@@ -21,16 +24,16 @@ type Hook = (
 
 export type EngineProxy = {
   socketPath: string;
-  /** Awaited before a call is passed on and again before its answer is. */
+  /** Sets a hook that is awaited before a call is passed on and again before its answer is. */
   watch(hook: Hook): void;
   close(): Promise<void>;
 };
 
 const ENGINE_SOCKET = '/var/run/docker.sock';
-/** Calls whose body names their pod; it is held back until it is there as a whole. */
+/** Calls whose body names their pod. They are buffered until the body is complete. */
 const NAMED_IN_BODY = /^POST \/(containers|networks|volumes)\/create$/;
 
-/** Listens on a socket in a folder of its own, in front of the machine's engine or another. */
+/** Listens on a socket in a temporary folder, in front of the machine's engine or another one. */
 export async function startEngineProxy(engineSocket = ENGINE_SOCKET): Promise<EngineProxy> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-engine-'));
   const socketPath = join(folder, 'docker.sock');
@@ -45,7 +48,7 @@ export async function startEngineProxy(engineSocket = ENGINE_SOCKET): Promise<En
     const upstream = request({ socketPath: engineSocket, method, path, headers });
     upstream.on('response', async (answer) => {
       const verdict = await hook(call, 'after', subject);
-      // Unpassed answers of an engine that was killed meanwhile end with an error.
+      // Answers in flight from an engine that was killed end with an error.
       answer.on('error', () => outgoing.destroy());
       if (verdict === 'drop') return void outgoing.destroy();
       outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
@@ -53,7 +56,7 @@ export async function startEngineProxy(engineSocket = ENGINE_SOCKET): Promise<En
       answer.pipe(outgoing);
     });
     upstream.on('error', () => outgoing.destroy());
-    // A caller that is gone ends its streams, but never a change that the engine has begun.
+    // A caller that disconnects ends its streams, but never a change that the engine has begun.
     outgoing.on('close', () => {
       if (method === 'GET') upstream.destroy();
     });

@@ -1,4 +1,6 @@
-/** Kills in the middle of backups and restores, at one request of restic's or one stage of the agent's, and what has to be true after each. */
+/**
+ * Kills during backups and restores, at one request of restic or one stage of the agent, and what must hold after each.
+ */
 import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect } from 'vitest';
@@ -13,7 +15,7 @@ import type { Moment, StorageCall } from './storage-gate.ts';
 export const VICTIMS = ['agent', 'restic', 'central'] as const;
 export type Victim = (typeof VICTIMS)[number];
 
-/** The `nth` request of its kind, before the storage has it or before restic has the answer. */
+/** The `nth` request of its kind, before the storage receives it or before restic receives the answer. */
 export type StorageMoment = { call: StorageCall; nth: number; moment: Moment };
 
 const MIB = 1024 * 1024;
@@ -24,7 +26,7 @@ const LATER = 'later';
 export type FaultMatrix = ReturnType<typeof createFaultMatrix>;
 
 export function createFaultMatrix(scene: FaultScene) {
-  /** Resolves once the victim is dead; what was asked at that moment is never answered. */
+  /** Resolves once the victim is dead. The request at that moment is never answered. */
   function killAt(at: StorageMoment, kill: () => Promise<unknown>): Promise<void> {
     return new Promise((resolve, reject) => {
       scene.gate.watch(async (call, moment, nth) => {
@@ -41,7 +43,7 @@ export function createFaultMatrix(scene: FaultScene) {
     else service.beginRestore(podId, asked.request);
   }
 
-  /** The agent's process dies; another one goes on by itself. */
+  /** Kills the agent's process; another one continues without help. */
   async function killAgent(
     pod: FaultPod,
     asked: Asked,
@@ -53,7 +55,7 @@ export function createFaultMatrix(scene: FaultScene) {
     else await killAt(at, worker.kill);
     const next = pod.open();
     next.start();
-    // One that was never written down is asked for again.
+    // An operation that was never stored is requested again.
     if (pod.store.get(asked.request.operation_id) === null) begin(next, pod, asked);
     return next;
   }
@@ -95,7 +97,7 @@ export function createFaultMatrix(scene: FaultScene) {
     return view;
   }
 
-  /** Without any help, and the repository is whole; its snapshot. */
+  /** Waits until the backup completes without help and checks the repository; returns the snapshot. */
   async function backedUp(pod: FaultPod): Promise<string> {
     const service = pod.open();
     const request = pod.backupRequest({ create_repository: false });
@@ -106,7 +108,7 @@ export function createFaultMatrix(scene: FaultScene) {
     return view.snapshot_id ?? '';
   }
 
-  /** The snapshot is what the volume was, and nobody's lock is left. */
+  /** Checks that the snapshot equals the volume and that no lock is left. */
   function expectWhole(pod: FaultPod, snapshot: string, tree: readonly string[]): void {
     expect(fingerprintOf(pod.volume), 'the tree of the pod').toEqual(tree);
     expect(readdirSync(dirname(pod.volume)), 'beside the volume').toEqual(['_data']);
@@ -138,7 +140,7 @@ export function createFaultMatrix(scene: FaultScene) {
       await service.stop();
     },
 
-    /** What restic asks of the storage when nothing happens, in order. */
+    /** restic's requests to the storage in an undisturbed run, in order. */
     async callsOf(work: () => Promise<unknown>): Promise<StorageMoment[]> {
       const calls: StorageMoment[] = [];
       scene.gate.watch((call, moment, nth) => {
@@ -159,7 +161,7 @@ export function createFaultMatrix(scene: FaultScene) {
       pod.close();
     },
 
-    /** `tree`: what `snapshot` of the pod holds. */
+    /** `tree`: content of the pod's `snapshot`. */
     async restore(
       victim: Victim,
       at: StorageMoment,
@@ -175,7 +177,7 @@ export function createFaultMatrix(scene: FaultScene) {
       expectWhole(pod, await backedUp(pod), before);
     },
 
-    /** The agent dies as its row comes to a stage. */
+    /** Kills the agent as its row reaches a stage. */
     async restoreAtStage(
       at: NonNullable<Order['haltAt']>,
       pod: FaultPod,

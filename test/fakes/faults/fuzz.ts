@@ -1,10 +1,10 @@
-/** Bad requests, as many as are wanted, made from the interface's own description; the same seed makes the same ones. */
+/** Generates bad requests from the interface's description. The same seed generates the same requests. */
 import { z } from 'zod';
 import type { Random } from '#shared/runtime/random.ts';
 
 export type FuzzRequest = {
   method: string;
-  /** Below /api, query included. */
+  /** Path below /api, with the query. */
   path: string;
   headers: Record<string, string>;
   body?: string;
@@ -88,7 +88,7 @@ const RAW_BODIES = [
 const TYPES = ['application/json', 'application/json', 'application/json', 'text/plain', '*/*', ''];
 const ACCEPTS = ['*/*', 'application/problem+json', 'text/event-stream', ';;;', ''];
 
-/** `ids` are of things that exist: they make requests come further than unknown ones do. */
+/** `ids` belong to existing objects: requests with them get past the first look-up. */
 export function createFuzz(document: unknown, random: Random, ids: () => readonly string[]) {
   const { paths, components } = Document.parse(document);
   const operations = Object.entries(paths).flatMap(([path, item]) =>
@@ -103,7 +103,7 @@ export function createFuzz(document: unknown, random: Random, ids: () => readonl
   const text = () => pick([...TEXTS, ...ids()]);
   const value = () => (oneIn(2) ? text() : pick(VALUES));
 
-  /** Names of the members that the body's schema has, so that each gets its share of nonsense. */
+  /** Member names of the body's schema, so that each receives invalid values. */
   function membersOf(content: Record<string, unknown> | undefined): string[] {
     const schema = z.object({ schema: z.unknown() }).safeParse(content?.['application/json']);
     return propertiesOf(schema.data?.schema);
@@ -140,7 +140,7 @@ export function createFuzz(document: unknown, random: Random, ids: () => readonl
 
   return {
     operations: operations.length,
-    /** The next one; every operation gets its turn. */
+    /** Returns the next request; all operations are covered in turn. */
     next(index: number, credentials: Record<string, string>): FuzzRequest {
       const { method, path, operation } = pick([
         operations[index % operations.length] ?? pick(operations),
@@ -159,17 +159,17 @@ export function createFuzz(document: unknown, random: Random, ids: () => readonl
   };
 }
 
-/** Addresses cannot carry half a character. */
+/** Addresses cannot contain unpaired surrogates. */
 function wellFormed(text: string): string {
   return text.toWellFormed();
 }
 
-/** What bad requests may be answered with; nothing else, and never 500. 502 and 503: of what lies outside, which no test of these has. */
+/** Allowed statuses for bad requests; never 500. 502 and 503 are for dependencies, which these tests do not have. */
 export const FUZZ_STATUSES: ReadonlySet<number> = new Set([
   200, 201, 400, 401, 403, 404, 405, 409, 413, 414, 415, 422, 426, 429, 431, 502, 503,
 ]);
 
-/** A sleep, a followed log and a stream of events end only with time: no part of what is tried. */
+/** True for routes that end only with time: a sleep, a followed log, an event stream. They are not tried. */
 export function isEndless(path: string): boolean {
   const seconds = Number(decodeURIComponent(/^\/sleep\/([^?]*)/.exec(path)?.[1] ?? 'x'));
   const isStream = /follow=(?:true|1)|^\/users\/me\/events\/stream(?:\?|$)/.test(path);

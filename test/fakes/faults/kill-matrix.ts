@@ -1,4 +1,4 @@
-/** An agent process before a proxied engine: killed before and after every change that an operation makes there. */
+/** An agent process behind an engine proxy, killed before and after every engine change of an operation. */
 import { expect } from 'vitest';
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import type { PodSpecInput, PodView } from '#shared/api/agent/pod.ts';
@@ -15,24 +15,26 @@ import { momentsOf } from './kill-moments.ts';
 
 const ENGINE_SOCKET = '/var/run/docker.sock';
 const KILLED_WITHIN_MS = 45_000;
-/** How many times longer a single round may take while other tests keep the machine busy. */
+/** Allowed slowdown of a single round while other tests load the machine. */
 const PATIENCE = 4;
 const PORTS_PER_AGENT = 100;
 
 export type Operation = {
-  /** Whether the pod runs before. */
+  /** True if the pod runs before the operation. */
   onRunning: boolean;
   ask(client: AgentClient, id: string): Promise<unknown>;
   isDone(view: PodView, before: PodView | null): boolean;
-  /** That are left of the pod at the end. */
+  /** Containers of the pod at the end. */
   containers: number;
-  /** From the agent's return to the state that was asked for: in most rounds, and on a busy machine at last. */
+  /** Limit from the agent's return to the requested state, in most rounds; a loaded machine gets more. */
   withinMs: number;
 };
 
 const isChange = (call: EngineCall) => !call.startsWith('GET');
 
-/** Starts the agent; `spec` is what pods have that run before, one volume included. One operation at a time. */
+/**
+ * Starts the agent. `spec` describes pods that run before the operation, with one volume. One operation runs at a time.
+ */
 export async function startKillMatrix(spec: PodSpecInput, firstPort: number) {
   const engine = createDockerodeEngine({ socketPath: ENGINE_SOCKET, clock: systemClock });
   const runInContainer = createRunInContainer({ socketPath: ENGINE_SOCKET, clock: systemClock });
@@ -43,7 +45,7 @@ export async function startKillMatrix(spec: PodSpecInput, firstPort: number) {
     AGENT_PORT_RANGE: `${firstPort}-${firstPort + PORTS_PER_AGENT - 1}`,
   });
   let agent: AgentProcess = await home.start();
-  // The one change that is no pod's: the agent tries what the engine makes of a disk limit.
+  // The only change that belongs to no pod: the agent tries whether the engine enforces a disk limit.
   await eventually('the try of a disk limit', async () => {
     const { isolation } = await agent.client.inventory();
     return isolation.disk_quota !== 'none';
@@ -75,7 +77,7 @@ export async function startKillMatrix(spec: PodSpecInput, firstPort: number) {
     return { id, before };
   }
 
-  /** The changes that the operation makes in the engine when nobody interferes, in order. */
+  /** Engine changes of the operation in an undisturbed run, in order. */
   async function changesOf(operation: Operation): Promise<EngineCall[]> {
     const { id, before } = await prepare(operation);
     const calls: EngineCall[] = [];
@@ -155,7 +157,7 @@ export async function startKillMatrix(spec: PodSpecInput, firstPort: number) {
     };
   }
 
-  /** How long the agent took, once back. */
+  /** Time that the agent needed after its return. */
   async function survive(name: string, operation: Operation, index: number, change: EngineCall) {
     const times: number[] = [];
     for (const moment of momentsOf(index)) {
@@ -177,7 +179,7 @@ export async function startKillMatrix(spec: PodSpecInput, firstPort: number) {
   }
 
   return {
-    /** Does the operation once undisturbed, then once for each kill. Throws what was not as it should be. */
+    /** Runs the operation once undisturbed, then once for each kill. Throws on the first violation. */
     async run(name: string, operation: Operation): Promise<void> {
       const changes = await changesOf(operation);
       expect(changes.length).toBeGreaterThan(1);

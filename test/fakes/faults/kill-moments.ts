@@ -1,6 +1,6 @@
 /**
- * When a kill matrix kills: in the suite at every third change, after one and before the next, for each round costs
- * seconds; with KILL_MATRIX=full before and after every change.
+ * When a kill matrix kills. The suite kills at every third change, after one and before the next, because each round
+ * costs seconds; KILL_MATRIX=full kills before and after every change.
  */
 export type KillMoment = 'before' | 'after';
 

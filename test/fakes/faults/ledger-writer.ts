@@ -1,4 +1,6 @@
-/** A process that posts to the ledger of the database LEDGER_DATABASE until it is killed, and says what is committed. */
+/**
+ * A process that posts to the ledger of the database LEDGER_DATABASE until it is killed, and prints what is committed.
+ */
 import { systemRandom } from '#shared/runtime/random.ts';
 import { placeHold, settleHold } from '../../../validator/central/money/ledger/hold.service.ts';
 import { postGroup } from '../../../validator/central/money/ledger/ledger.service.ts';

@@ -1,4 +1,7 @@
-/** A central API on the database in NOTICE_FILE that saves a notice period for a node with a pod, sends no mail, and waits to be killed. */
+/**
+ * A central API on the database in NOTICE_FILE. It saves a notice period for a node with a pod, sends no mail, and
+ * waits to be killed.
+ */
 import { naiveUtc, systemClock } from '#shared/runtime/clock.ts';
 import { openCentralDatabase } from '../../../validator/central/platform/database/database.ts';
 import { createManualClock } from '../manual-clock.ts';
@@ -9,7 +12,7 @@ const DAY_MS = 86_400_000;
 const market = await createTestMarket({
   db: await openCentralDatabase(process.env['NOTICE_FILE'] ?? ''),
   clock: createManualClock(systemClock.now()),
-  // It counts on being able to send; its jobs never run.
+  // The mailer exists, but the jobs that use it never run.
   mailer: { send: () => Promise.reject(new Error('not here')), close: async () => undefined },
 });
 const node = await market.verifiedNode({ gpus: 1 });
@@ -21,5 +24,5 @@ const announced = await market.portal('POST', `/executors/${node.id}/notice-peri
   body: { starting_at, period_in_minute: 30 },
 });
 process.stdout.write(`${JSON.stringify([rented.status, announced.status, renter.email])}\n`);
-// Only a kill ends it.
+// Only a kill ends this process.
 await systemClock.sleep(DAY_MS);

@@ -1,6 +1,6 @@
 /**
- * One agent's operations as a process of their own, to be killed. Its argument says on which scene, what is asked for
- * and where it is to stand still; what it did until then lies in the scene's folder. It never ends by itself.
+ * One agent's operations in a process to be killed. Its argument names the scene, the request and the stage at which to
+ * halt; results up to then are in the scene's folder. It never exits by itself.
  */
 import { writeFileSync } from 'node:fs';
 import { z } from 'zod';
@@ -15,10 +15,10 @@ const Order = z.object({
     z.object({ kind: z.literal('backup'), request: BackupRequest }),
     z.object({ kind: z.literal('restore'), request: RestoreRequest }),
   ]),
-  /** Stands still before or after the row comes to this stage. */
+  /** Halts before or after the row reaches this stage. */
   haltAt: z.object({ stage: z.string(), when: z.enum(['before', 'after']) }).nullable(),
   haltedFile: z.string(),
-  /** Instead of restic. */
+  /** Program to run in place of restic. */
   program: z.string(),
 });
 export type Order = z.input<typeof Order>;

@@ -1,4 +1,4 @@
-/** A process that requests the payout of PAYOUT_PARTY and asks a processor, whose answer it never gets. */
+/** A process that requests the payout of PAYOUT_PARTY from a processor whose answer never arrives. */
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
@@ -24,6 +24,6 @@ const processor = {
 };
 await payouts.request({ kind: 'provider', id });
 const log = createLog({ name: 'asker', level: 'silent' });
-// Kept alive until it is killed: nothing else is open once the processor was asked.
+// Keeps the process alive until it is killed: nothing else is open after the request.
 setInterval(() => undefined, 1_000_000);
 await createPayoutJob({ ...ports, log, processor, payouts }).runOnce();

@@ -1,15 +1,18 @@
-/** Stands between a process and its PostgreSQL server, and tells of each message on its way, so that the process can die there. */
+/**
+ * Proxy between a process and its PostgreSQL server. It reports each message, so that a test can kill the process
+ * there.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createConnection, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** `sent` is on its way to the server; `done` is what the server has just answered to. */
+/** `sent`: on the way to the server; `done`: the server has answered. */
 export type Moment = 'sent' | 'done';
 export type Watcher = (sql: string, moment: Moment, connection: object) => Promise<void>;
 
 export type PostgresProxy = {
-  /** The address of the same database, by way of here. */
+  /** Address of the same database through the proxy. */
   urlOf(url: string): string;
   /** Messages wait until the watcher has resolved. */
   watch(watcher: Watcher): void;
@@ -18,7 +21,7 @@ export type PostgresProxy = {
 
 const SOCKET = '.s.PGSQL.5432';
 
-/** For servers on a socket in a folder, as the tests' one is. */
+/** For servers on a Unix socket in a folder, such as the tests' server. */
 export async function startPostgresProxy(serverFolder: string): Promise<PostgresProxy> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-pg-'));
   const open = new Set<Socket>();

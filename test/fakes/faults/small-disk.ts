@@ -20,7 +20,7 @@ export function mountSmallDisk(mib: number): SmallDisk {
   };
 }
 
-/** With one file, but for what is to be left; `empty` takes it away. */
+/** Fills it with one file up to `leftMib`; `empty` deletes that file. */
 export function fill(folder: string, leftMib = 0): { empty(): void } {
   const { bavail, bsize } = statfsSync(folder);
   const path = join(folder, 'filler');

@@ -1,35 +1,38 @@
-/** Stands between restic and the storage of its repositories, and tells of every request before and after the storage has it. */
+/**
+ * Proxy between restic and the storage of its repositories. It reports every request before and after the storage
+ * handles it.
+ */
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 
-/** `POST data`: method and type, the repository's id and the object's name left out. */
+/** `POST data`: method and type, without the repository's id and the object's name. */
 export type StorageCall = string;
 export type Moment = 'before' | 'after';
 /**
- * Awaited before a request is passed on, and again before its answer is; rejects to cut it off. `nth`: of the calls of its
- * kind since the hook was set, from 1 on.
+ * Awaited before a request is passed on, and again before its answer is; a rejection closes the connection. `nth`
+ * counts calls of the kind since the hook was set, from 1.
  */
 export type StorageHook = (call: StorageCall, moment: Moment, nth: number) => Promise<void> | void;
 
 export type StorageGate = {
-  /** As in RESTIC_REPOSITORY, up to the repository's id. */
+  /** Origin as in RESTIC_REPOSITORY, without the repository's id. */
   origin: string;
   watch(hook: StorageHook): void;
-  /** Lets so many bytes a second through, each way; 0 lets all through. */
+  /** Limits the rate in bytes per second each way; 0 removes the limit. */
   throttle(bytesPerSecond: number): void;
   close(): Promise<void>;
 };
 
 const SLICES_PER_SECOND = 20;
 
-/** In front of the storage at the port that `target` says, request by request. */
+/** Listens in front of the storage at the port that `target` returns for each request. */
 export async function startStorageGate(target: () => number): Promise<StorageGate> {
   let hook: StorageHook = () => undefined;
   let rate = 0;
   let counts = new Map<StorageCall, number>();
 
-  /** The storage's end of a connection that breaks breaks restic's, too. */
+  /** A broken connection to the storage breaks restic's connection too. */
   async function* slowed(content: AsyncIterable<Buffer>) {
     for await (const chunk of content) {
       if (rate === 0) {
@@ -52,7 +55,7 @@ export async function startStorageGate(target: () => number): Promise<StorageGat
     const { method, url: path, headers } = incoming;
     const upstream = request({
       ...{ host: '127.0.0.1', port: target(), method, path, headers },
-      // A connection of its own: one that is kept may be that of a storage that was killed.
+      // Opens a new connection each time: a kept one may belong to a storage that was killed.
       agent: false,
     });
     const answered = new Promise<IncomingMessage>((resolve, reject) => {

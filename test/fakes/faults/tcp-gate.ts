@@ -1,4 +1,7 @@
-/** Stands before a server, and can be shut: then whoever is there or comes is cut off, as by a server that is away. */
+/**
+ * Proxy in front of a server that can be shut: then all present and new connections break, as with an unreachable
+ * server.
+ */
 import { type AddressInfo, createConnection, createServer, type Socket } from 'node:net';
 
 export type TcpGate = {
@@ -7,7 +10,7 @@ export type TcpGate = {
   close(): Promise<void>;
 };
 
-/** In front of the port on this machine. */
+/** Listens in front of a port on this machine. */
 export async function startTcpGate(target: number): Promise<TcpGate> {
   const open = new Set<Socket>();
   let isOpen = true;
