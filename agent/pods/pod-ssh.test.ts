@@ -6,7 +6,7 @@ import { createFakeEngine } from '../../test/fakes/engine/fake-engine.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
 import type { GatewayPodStatus, GatewaySnapshot } from '../access/ssh/gateway-files.ts';
-import { LEAVE_WITHIN_MS } from '../access/ssh/ssh.service.ts';
+import { RELEASE_TIMEOUT_MS } from '../access/ssh/ssh.service.ts';
 import type { Agent } from '../app.ts';
 
 const ID = systemRandom.uuid();
@@ -103,7 +103,7 @@ it('waits for the gateway to leave a port that the pod’s own server is to have
   await clock.advance(1_000);
   // However the host's date is set meanwhile.
   wallOffsetMs = -3_600_000;
-  await clock.advance(LEAVE_WITHIN_MS);
+  await clock.advance(RELEASE_TIMEOUT_MS);
   const waiting = { phase: 'backoff', reason: 'PortConflict', ports };
   await eventually('the wait', async () => {
     await clock.advance(100);

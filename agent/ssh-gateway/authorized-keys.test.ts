@@ -4,14 +4,14 @@ import { describe, expect, it } from 'vitest';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createSshKeyPair, sshFingerprint } from '#shared/signing/openssh-key.ts';
 import { createSecurityKey } from '../../test/fakes/external/security-key.ts';
-import { hasSigned, keyMeant, parseAuthorizedKeys, parseHardwareKey } from './authorized-keys.ts';
+import { hasSigned, offeredKey, parseAuthorizedKeys, parseHardwareKey } from './authorized-keys.ts';
 
 const pair = createSshKeyPair(systemRandom, 'me');
 const other = createSshKeyPair(systemRandom, 'other');
 
 type Claim = Pick<PublicKeyAuthContext, 'key'> & Partial<PublicKeyAuthContext>;
 
-/** The parts of ssh2's context that are read. */
+/** The used parts of ssh2's context. */
 const claim = (parts: Claim) => parts as PublicKeyAuthContext;
 
 function keyOf(privateKeyPem: string) {
@@ -20,22 +20,22 @@ function keyOf(privateKeyPem: string) {
   return parsed;
 }
 
-it('leaves out what is no key, and names keys as ssh-keygen does', () => {
+it('skips lines that are not keys, and prints fingerprints like ssh-keygen', () => {
   const lines = ['', 'rubbish', pair.publicKey, pair.privateKeyPem, 'ssh-dss AAAA'];
   const keys = parseAuthorizedKeys(lines);
   expect(keys.map(({ fingerprint }) => fingerprint)).toEqual([sshFingerprint(pair.publicKey)]);
 });
 
-it('believes a signature of this very session by this very key', () => {
+it('accepts only a signature of this session by this key', () => {
   const keys = parseAuthorizedKeys([pair.publicKey]);
   const [mine] = keys;
   const own = keyOf(pair.privateKeyPem);
   const key = { algo: 'ssh-ed25519', data: own.getPublicSSH() };
   const blob = createHash('sha256').update('session').digest();
   const signature = own.sign(blob);
-  expect(keyMeant(claim({ key }), keys)).toBe(mine);
+  expect(offeredKey(claim({ key }), keys)).toBe(mine);
   const stranger = { algo: 'ssh-ed25519', data: keyOf(other.privateKeyPem).getPublicSSH() };
-  expect(keyMeant(claim({ key: stranger }), keys)).toBeNull();
+  expect(offeredKey(claim({ key: stranger }), keys)).toBeNull();
   if (mine === undefined) throw new Error('no key');
   expect(hasSigned(claim({ key, blob, signature }), mine)).toBe(true);
   expect(hasSigned(claim({ key, blob: Buffer.from('other'), signature }), mine)).toBe(false);
@@ -47,7 +47,7 @@ it('believes a signature of this very session by this very key', () => {
 const TYPES = ['sk-ssh-ed25519@openssh.com', 'sk-ecdsa-sha2-nistp256@openssh.com'] as const;
 const SESSION = Buffer.from('this very session');
 
-/** Without the type before it, as ssh2 hands a signature on. */
+/** A signature without its type, as ssh2 passes it on. */
 function handedOn(signature: Buffer, type: string): Buffer {
   return signature.subarray(4 + type.length + 4);
 }
@@ -57,12 +57,12 @@ describe.each(TYPES)('a key of type %s', (type) => {
   const key = parseHardwareKey(device.line);
   const signature = () => handedOn(device.signatureOf(SESSION), type);
 
-  it('is believed for what it signed, every time', () => {
+  it('verifies its own signatures repeatedly', () => {
     for (let round = 0; round < 50; round += 1)
       expect(key?.verify(SESSION, signature())).toBe(true);
   });
 
-  it('is not believed for anything else, or when another signed', () => {
+  it('rejects signatures over other data or by another key', () => {
     expect(key?.verify(Buffer.from('another session'), signature())).toBe(false);
     const other = createSecurityKey(type).signatureOf(SESSION);
     expect(key?.verify(SESSION, handedOn(other, type))).toBe(false);
@@ -72,14 +72,14 @@ describe.each(TYPES)('a key of type %s', (type) => {
     expect(untouched?.verify(SESSION, counted)).toBe(false);
   });
 
-  it('is not believed when nobody touched it', () => {
+  it('rejects a signature without touch', () => {
     const alone = createSecurityKey(type, false);
     const parsed = parseHardwareKey(alone.line);
     expect(parsed).not.toBeNull();
     expect(parsed?.verify(SESSION, handedOn(alone.signatureOf(SESSION), type))).toBe(false);
   });
 
-  it('bears rubbish', () => {
+  it('rejects malformed signatures', () => {
     for (const bytes of [0, 1, 5, 69, 200]) {
       expect(key?.verify(SESSION, Buffer.alloc(bytes, 0xff))).toBe(false);
     }

@@ -1,4 +1,4 @@
-/** The keys that a pod lets in, and whether a client has proved to hold one of them. Pure. */
+/** Authorized keys of a pod, and verification of client signatures, including security keys (`sk-…`). Pure. */
 
 import { createHash, createPublicKey, type KeyObject, verify } from 'node:crypto';
 import ssh2, { type PublicKeyAuthContext } from 'ssh2';
@@ -8,11 +8,11 @@ const RSA_HASHES = ['sha256', 'sha512'];
 export type AuthorizedKey = {
   blob: Buffer;
   fingerprint: string;
-  /** Whether `signature` is this key's over `blob`; `hash` is what an RSA client says it used. */
+  /** Verifies this key's `signature` over `blob`. `hash`: the hash that an RSA client declares. */
   verify(blob: Buffer, signature: Buffer, hash: string | undefined): boolean;
 };
 
-/** Lines that are no keys that we can check are left out. */
+/** Parses public key lines; skips lines of unsupported or malformed keys. */
 export function parseAuthorizedKeys(lines: readonly string[]): AuthorizedKey[] {
   return lines.flatMap((line) => {
     const key = parseHardwareKey(line) ?? parseSoftwareKey(line);
@@ -20,15 +20,15 @@ export function parseAuthorizedKeys(lines: readonly string[]): AuthorizedKey[] {
   });
 }
 
-/** The key that the client speaks of, if it is one of `keys`. */
-export function keyMeant(
+/** Returns the key that the client offers if it is one of `keys`. */
+export function offeredKey(
   context: PublicKeyAuthContext,
   keys: readonly AuthorizedKey[],
 ): AuthorizedKey | null {
   return keys.find(({ blob }) => blob.equals(context.key.data)) ?? null;
 }
 
-/** True when the client has signed this very session with it. */
+/** Returns true if the client has signed this session with the key. */
 export function hasSigned(context: PublicKeyAuthContext, key: AuthorizedKey): boolean {
   const { blob, signature, hashAlgo } = context;
   if (blob === undefined || signature === undefined) return false;
@@ -37,13 +37,13 @@ export function hasSigned(context: PublicKeyAuthContext, key: AuthorizedKey): bo
 
 function parseSoftwareKey(line: string): Omit<AuthorizedKey, 'fingerprint'> | null {
   const parsed = ssh2.utils.parseKey(line);
-  // Several keys or a private one never come of one public line.
+  // A public key line never yields several keys or a private one.
   if (parsed instanceof Error || Array.isArray(parsed) || parsed.isPrivateKey()) return null;
   if (parsed.type === 'ssh-dss') return null;
   return {
     blob: parsed.getPublicSSH(),
     verify(blob, signature, hash) {
-      // Such keys may sign with SHA-1 too, which can be forged.
+      // RSA keys may also sign with SHA-1, which can be forged.
       if (parsed.type === 'ssh-rsa' && !RSA_HASHES.includes(hash ?? '')) return false;
       return parsed.verify(blob, signature, hash) === true;
     },
@@ -54,8 +54,7 @@ function fingerprintOf(blob: Uint8Array): string {
   return `SHA256:${createHash('sha256').update(blob).digest('base64').replace(/=+$/, '')}`;
 }
 
-// MERGED agent/ssh-gateway/authorized-keys.ts: Keys kept in a security key (`sk-…`): what they sign is not the session itself but an assertion over it. Pure.
-/** Whether `signature`, as ssh2 hands it on, is this key's over `blob`. */
+/** Verifies a signature in the form that ssh2 passes on. */
 export type VerifyHardware = (blob: Uint8Array, signature: Uint8Array) => boolean;
 
 const ED25519 = 'sk-ssh-ed25519@openssh.com';
@@ -63,12 +62,15 @@ const ECDSA = 'sk-ecdsa-sha2-nistp256@openssh.com';
 const ED25519_BYTES = 32;
 const ED25519_SIGNATURE_BYTES = 64;
 const COORDINATE_BYTES = 32;
-/** Flags and counter, behind every signature. */
+/** Flags and counter, which follow every signature. */
 const TRAILER_BYTES = 5;
-/** The flag that says that somebody touched the device; without it the login could be anybody's program. */
+/** Flag of the user's touch; without it any program with access to the device could log in. */
 const USER_PRESENT = 0x01;
 
-/** Null for anything that is no such public key (OpenSSH PROTOCOL.u2f). */
+/**
+ * Parses a security key (OpenSSH PROTOCOL.u2f), which signs an assertion over the session instead of the session
+ * itself. Returns null for other keys.
+ */
 export function parseHardwareKey(line: string): { blob: Buffer; verify: VerifyHardware } | null {
   const [type = '', encoded = ''] = line.trim().split(/\s+/);
   const blob = Buffer.from(encoded, 'base64');
@@ -110,12 +112,12 @@ function keyOf(type: string, parts: readonly Buffer[]): KeyObject | null {
     const y = point.subarray(1 + COORDINATE_BYTES).toString('base64url');
     return createPublicKey({ key: { kty: 'EC', crv: 'P-256', x, y }, format: 'jwk' });
   } catch {
-    // A point that is not on the curve.
+    // The point is not on the curve.
     return null;
   }
 }
 
-/** As Node's verify takes it; null when it has not the type's form. */
+/** Converts a signature to the form of Node's `verify`; null if malformed. */
 function rawSignature(type: string, signature: Buffer): Buffer | null {
   if (type === ED25519) return signature.length === ED25519_SIGNATURE_BYTES ? signature : null;
   const [r, s, ...rest] = readStrings(signature) ?? [];
@@ -124,14 +126,14 @@ function rawSignature(type: string, signature: Buffer): Buffer | null {
   return numbers.includes(null) ? null : Buffer.concat(numbers as Buffer[]);
 }
 
-/** An mpint as the coordinate's number of bytes; null when it is longer. */
+/** Pads an mpint to the size of a coordinate; null if it is longer. */
 function fixedWidth(mpint: Buffer): Buffer | null {
   const bytes = mpint[0] === 0 ? mpint.subarray(1) : mpint;
   if (bytes.length > COORDINATE_BYTES) return null;
   return Buffer.concat([Buffer.alloc(COORDINATE_BYTES - bytes.length), bytes]);
 }
 
-/** The length-prefixed strings that `bytes` consist of; null when they do not. */
+/** Splits `bytes` into length-prefixed strings; null if malformed. */
 function readStrings(bytes: Buffer): Buffer[] | null {
   const strings: Buffer[] = [];
   for (let at = 0; at < bytes.length; ) {

@@ -19,10 +19,10 @@ const SMALL = { sessionsPerPod: 2, sessions: 3, idleMs: 600_000, idleCheckMs: 10
 let host: SshHost;
 let pods: PodView[];
 let gateway: ReturnType<typeof startGateway>;
-/** What the gateway's clock is ahead: nobody has to wait for its bounds. */
+/** How far the gateway's clock is ahead, so that the test need not wait for timeouts. */
 let aheadMs = 0;
 
-/** Another gateway for the same pods, at other ports and with small bounds. */
+/** Another gateway for the same pods, at other ports and with small limits. */
 beforeAll(async () => {
   host = await startSshHost();
   const launched = [await host.launch(), await host.launch()];
@@ -40,7 +40,7 @@ beforeAll(async () => {
     host: '127.0.0.1',
     pid: process.pid,
     engine: createExecEngine({ socketPath: '/var/run/docker.sock', clock: systemClock }),
-    // The whole host's gateway serves the same pods.
+    // The host's gateway serves the same pods.
     hangUpLeftovers: () => 0,
     clock: { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + aheadMs },
     random: systemRandom,
@@ -58,7 +58,7 @@ afterAll(async () => {
 const enters = async (pod: PodView | undefined) =>
   pod !== undefined && (await host.ssh(pod, ['true'])).code === 0;
 
-/** A session that says nothing unless it is spoken to. */
+/** A session that sends output only in response to input. */
 async function session(pod: PodView | undefined): Promise<ChildProcess> {
   if (pod === undefined) throw new Error('no pod');
   const child = host.spawnSsh(pod, ['echo up; cat']);
@@ -69,11 +69,11 @@ async function session(pod: PodView | undefined): Promise<ChildProcess> {
 const closed = (child: ChildProcess) =>
   child.exitCode ?? new Promise((resolve) => child.once('close', resolve));
 
-it('has as many sessions per pod and host as the reference says', () => {
+it('allows 10 sessions per pod and 200 in total', () => {
   expect(BOUNDS).toMatchObject({ sessionsPerPod: 10, sessions: 200 });
 });
 
-it('refuses one more, per pod and in all, and lets in again when one has left', async () => {
+it('rejects sessions above the limits per pod and in total, and accepts again when one has ended', async () => {
   const [a, b] = pods;
   const first = await session(a);
   const second = await session(a);
@@ -85,7 +85,7 @@ it('refuses one more, per pod and in all, and lets in again when one has left', 
   for (const child of [second, third]) child.kill();
 });
 
-it('ends a connection on which nobody says anything, and none that is in use', async () => {
+it('closes an idle connection, and none in use', async () => {
   const [a] = pods;
   const silent = await session(a);
   const busy = await session(a);
@@ -100,13 +100,13 @@ it('ends a connection on which nobody says anything, and none that is in use', a
   expect(await closed(busy)).toBe(255);
 });
 
-it('closes its doors while nobody is logged in, and never on a session', async () => {
+it('closes its listeners only while no client is logged in', async () => {
   const [a] = pods;
   const open = await session(a);
-  expect(gateway.closeIfFree()).toBe(false);
+  expect(gateway.closeIfIdle()).toBe(false);
   open.stdin?.write('still here\n');
   await new Promise((resolve) => open.stdout?.once('data', resolve));
   open.kill();
-  await eventually('an empty house', () => gateway.closeIfFree());
+  await eventually('a gateway without sessions', () => gateway.closeIfIdle());
   expect(await enters(a)).toBe(false);
 });

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { commandArgv, shellArgv } from '../access/exec/shell.ts';
 import { mayBeSet, relayArgv, sftpArgv } from './commands.ts';
 
-it('passes data as arguments, never as text of a script', () => {
+it('passes data as arguments, never in the text of a script', () => {
   const hostile = `'; touch /tmp/x; "$(id)"`;
   const [program, flag, script, name, ...values] = commandArgv(hostile);
   expect([program, flag, name]).toEqual(['/bin/sh', '-c', 'podwright']);
@@ -18,12 +18,12 @@ it('passes data as arguments, never as text of a script', () => {
   ]);
 });
 
-it('runs the command in a shell of whatever image, here this host', () => {
+it('runs the command in a shell of any image, here of this host', () => {
   const [program = '', ...args] = commandArgv('echo "$1|$0"; exit 0');
   expect(execFileSync(program, args, { encoding: 'utf8' })).toMatch(/^\|/);
 });
 
-it('lets clients set a few harmless variables and those of the template', () => {
+it('allows clients to set a few harmless variables and those of the template', () => {
   const allowed = (name: string, value = 'x') => mayBeSet(name, value, ['COLOUR']);
   expect(['LANG', 'LC_ALL', 'TERM', 'COLOUR'].map((name) => allowed(name))).toEqual([
     true,

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { inspectConfig } from '#shared/runtime/config.ts';
 import { readConfig, SSH_CONFIG } from './config.ts';
 
-it('has defaults for all, and names what is wrong', () => {
+it('has defaults for all variables, and names invalid ones', () => {
   expect(readConfig({})).toMatchObject({
     SSH_SNAPSHOT: '/var/lib/podwright/ssh/gateway.json',
     SSH_HOST: '0.0.0.0',
@@ -10,7 +10,7 @@ it('has defaults for all, and names what is wrong', () => {
   expect(() => readConfig({ SSH_SNAPSHOT: 'relative' })).toThrow('Not an absolute path');
 });
 
-it('may itself be started from within an SSH session', () => {
+it('accepts the variables of an SSH session', () => {
   const { warnings } = inspectConfig(SSH_CONFIG, {
     SSH_CONNECTION: '1 2 3 4',
     SSH_TTY: '/dev/pts/0',

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { type ConfigSpec, type Environment, parseConfig } from '#shared/runtime/config.ts';
 
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
-/** Set by sshd and its clients for whatever runs under them, which may well be us. */
+/** Set by sshd and SSH clients; the gateway may itself be started from such a session. */
 const SESSION_VARIABLES = new Set([
   'SSH_AUTH_SOCK',
   'SSH_AGENT_PID',
@@ -30,7 +30,6 @@ const Schema = z.object({
 
 export type GatewayConfig = z.output<typeof Schema>;
 
-/** The gateway's variables, for whoever reads or shows them. */
 export const SSH_CONFIG: ConfigSpec<typeof Schema.shape> = {
   schema: Schema,
   prefix: 'SSH_',

@@ -1,31 +1,31 @@
-/** One client that has logged in: its channels, their bounds, and the record of its stay. */
+/** Serves one logged-in client: its channels, their limits, and the audit log. */
 import type { Socket } from 'node:net';
 import type { Connection } from 'ssh2';
 import type { ProcessPorts } from '../access/exec/run-process.ts';
 import type { GatewayPod } from '../access/ssh/gateway-files.ts';
 import type { AuthorizedKey } from './authorized-keys.ts';
 import { serveForward } from './forward.ts';
-import type { Bounds, Seats } from './limits.ts';
+import type { Bounds, ConcurrencyLimits } from './limits.ts';
 import type { Meter } from './pump.ts';
 import { type SessionPod, serveSession } from './session.ts';
 
-/** Open channels of one connection: browsers behind a forwarded port open many. */
+/** Open channels per connection; browsers behind a forwarded port open many. */
 const MAX_SESSION_CHANNELS = 10;
 const MAX_FORWARD_CHANNELS = 64;
 
-type Guest = { socket: Socket; key: AuthorizedKey; isProbe: boolean; pod(): GatewayPod };
+type LoggedInClient = { socket: Socket; key: AuthorizedKey; isProbe: boolean; pod(): GatewayPod };
 
-/** Ends when the client leaves; the audit record says who it was and how much went by, never what. */
+/** Runs until the client disconnects. The audit log records address, key and byte counts, never content. */
 export function serveConnection(
-  ports: ProcessPorts & { seats: Seats; bounds: Bounds },
+  ports: ProcessPorts & { limits: ConcurrencyLimits; bounds: Bounds },
   client: Connection,
-  { socket, key, isProbe, pod }: Guest,
+  { socket, key, isProbe, pod }: LoggedInClient,
 ): void {
-  const { clock, log, seats, bounds } = ports;
+  const { clock, log, limits, bounds } = ports;
   const podId = pod().id;
   const address = socket.remoteAddress ?? '';
-  if (!isProbe && !seats.sessions.tryAcquire(podId)) {
-    log.warn({ address, fingerprint: key.fingerprint }, 'session refused: too many');
+  if (!isProbe && !limits.sessions.tryAcquire(podId)) {
+    log.warn({ address, fingerprint: key.fingerprint }, 'session refused: limit reached');
     client.end();
     return;
   }
@@ -46,8 +46,12 @@ export function serveConnection(
     },
   };
 
-  /** Null, after telling the client, when there is no room or no running pod. */
-  function enter(kind: keyof typeof open, max: number, reject: () => void): SessionPod | null {
+  /** Reserves a channel; rejects the request and returns null at the limit or without a running pod. */
+  function reserveChannel(
+    kind: keyof typeof open,
+    max: number,
+    reject: () => void,
+  ): SessionPod | null {
     const { container_id, ...rest } = pod();
     if (container_id === null || open[kind] >= max) {
       reject();
@@ -58,7 +62,7 @@ export function serveConnection(
   }
 
   client.on('session', (accept, reject) => {
-    const running = enter('session', MAX_SESSION_CHANNELS, reject);
+    const running = reserveChannel('session', MAX_SESSION_CHANNELS, reject);
     if (running === null) return;
     serveSession(ports, accept(), {
       pod: running,
@@ -71,7 +75,7 @@ export function serveConnection(
     });
   });
   client.on('tcpip', (accept, reject, { destIP, destPort }) => {
-    const running = enter('forward', MAX_FORWARD_CHANNELS, reject);
+    const running = reserveChannel('forward', MAX_FORWARD_CHANNELS, reject);
     if (running === null) return;
     const target = { host: destIP, port: destPort };
     void serveForward(
@@ -87,17 +91,17 @@ export function serveConnection(
       },
     );
   });
-  // Reverse forwarding is off.
+  // Reverse forwarding is not supported.
   client.on('request', (_accept, reject) => reject?.());
 
   const record = { address, fingerprint: key.fingerprint };
-  if (!isProbe) log.info(record, 'session begins');
+  if (!isProbe) log.info(record, 'session opened');
   socket.once('close', () => {
     disconnected.abort();
     if (isProbe) return;
-    seats.sessions.release(podId);
+    limits.sessions.release(podId);
     const seconds = Math.round((clock.now() - startedMs) / 1_000);
-    log.info({ ...record, seconds, ...bytes }, 'session ends');
+    log.info({ ...record, seconds, ...bytes }, 'session closed');
   });
   void endWhenIdle();
 

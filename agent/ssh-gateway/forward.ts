@@ -1,4 +1,4 @@
-/** Port forwarding (direct-tcpip), towards the pod itself only: its egress policy cannot be gone around. */
+/** Port forwarding (direct-tcpip), only to the pod itself, so that it cannot bypass the pod's egress policy. */
 import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ServerChannel } from 'ssh2';
@@ -18,7 +18,7 @@ const LOOPBACK = new Map([
 ]);
 const CONNECT_TIMEOUT_MS = 10_000;
 
-/** Where a request leads: through a relay inside the pod, straight to its address, or nowhere. Pure. */
+/** Returns the route of a request: a relay inside the pod, its own address, or null if not allowed. Pure. */
 export function routeOf(
   { host, port }: Target,
   podAddresses: readonly string[],
@@ -29,7 +29,7 @@ export function routeOf(
   return podAddresses.includes(host) ? { kind: 'dial', host } : null;
 }
 
-/** Accepts or refuses; `onEnd` is called once in either case. */
+/** Accepts or rejects the request; calls `onEnd` once in either case. */
 export async function serveForward(
   ports: ProcessPorts,
   request: { accept(): ServerChannel; reject(): void; target: Target },
@@ -52,14 +52,14 @@ export async function serveForward(
       await relay(accept(), process, { meter, gone: disconnected });
     }
   } catch (error) {
-    log.debug({ detail: messageOf(error) }, 'a forwarded connection failed');
+    log.debug({ detail: messageOf(error) }, 'forwarded connection failed');
     reject();
   } finally {
     onEnd();
   }
 }
 
-/** What the relay says on stderr is not the client's. */
+/** Drops the relay's stderr, which does not belong to the connection. */
 async function relay(
   channel: ServerChannel,
   process: ExecProcess,
@@ -83,7 +83,7 @@ function dial(host: string, port: number, { clock }: ProcessPorts): Promise<Dupl
   return new Promise((resolve, reject) => {
     const socket = connect({ host, port, allowHalfOpen: true, noDelay: true });
     const signal = clock.deadline(CONNECT_TIMEOUT_MS);
-    const onLate = () => socket.destroy(new Error('no connection in time'));
+    const onLate = () => socket.destroy(new Error('connection timed out'));
     signal.addEventListener('abort', onLate, { once: true });
     socket.once('connect', () => {
       signal.removeEventListener('abort', onLate);

@@ -1,4 +1,4 @@
-/** The gateway: a door per pod of the agent's snapshot, and how each was found, for the agent to read. */
+/** The gateway: one SSH listener for each pod in the agent's snapshot, and a status report for the agent. */
 import { localHost } from '#shared/http/listen.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
@@ -11,85 +11,89 @@ import {
   type GatewayPodStatus,
   GatewaySnapshot,
   type GatewayStatus,
-  readWhole,
+  readJsonFile,
   statusPathOf,
   watchFile,
-  writeWhole,
+  writeJsonFile,
 } from '../access/ssh/gateway-files.ts';
 import type { ExecEngine } from '../containers/engine/exec.ts';
 import { createFailureLimit } from '../identity/auth.ts';
-import { BOUNDS, type Bounds, countTraffic, createSeats } from './limits.ts';
+import { BOUNDS, type Bounds, countTraffic, createConcurrencyLimits } from './limits.ts';
 import { createProbeKey, probeLogin } from './probe.ts';
-import { createPodDoor, type DoorPorts, type PodDoor } from './ssh-listener.ts';
+import { createSshListener, type SshListener, type SshListenerPorts } from './ssh-listener.ts';
 
 export type GatewayPorts = {
   snapshotPath: string;
   host: string;
   pid: number;
   engine: ExecEngine;
-  /** Ends what sessions of a gateway that was killed have left in these containers; how many there were. */
+  /** Hangs up sessions that a killed gateway left in these containers; returns their number. */
   hangUpLeftovers(marks: readonly Mark[], containerIds: readonly string[]): number;
   clock: Clock;
   random: Random;
   log: Log;
-  /** Other than the usual ones, where those would take too long to reach. */
+  /** Default: BOUNDS. */
   bounds?: Bounds;
 };
 
 const FIRST_RETRY_MS = 100;
 const LAST_RETRY_MS = 10_000;
-/** What takes no notice of a hang-up is left running when the gateway ends. */
+/** Processes that ignore SIGHUP keep running after the gateway exits. */
 const STOP_WITHIN_MS = 1_000;
 
 type Served = {
-  door: PodDoor;
-  listening: boolean;
+  listener: SshListener;
+  isListening: boolean;
   status: GatewayPodStatus;
-  leaving: AbortController;
+  /** Aborts when the pod's container changes or the listener closes. */
+  closing: AbortController;
 };
 
-/** Serves until `stop`; a snapshot that cannot be read leaves everything as it is. */
+/** Serves until `stop`. An unreadable snapshot changes nothing. */
 export function startGateway(ports: GatewayPorts) {
   const { snapshotPath, clock, log, bounds = BOUNDS } = ports;
   const probeKey = createProbeKey(ports.random);
-  const counted = countTraffic({ limit: createFailureLimit(clock), seats: createSeats(bounds) });
-  let told = '';
-  const doorPorts: DoorPorts = {
+  const counters = countTraffic({
+    limit: createFailureLimit(clock),
+    limits: createConcurrencyLimits(bounds),
+  });
+  let reportedTraffic = '';
+  const listenerPorts: SshListenerPorts = {
     ...ports,
-    limit: counted.limit,
+    limit: counters.limit,
     track(work) {
       running.add(work);
       void work.finally(() => running.delete(work));
     },
-    seats: counted.seats,
+    limits: counters.limits,
     bounds,
     probeKey: probeKey.authorized,
   };
   const served = new Map<string, Served>();
-  const looks = createHeartbeat(clock);
+  const heartbeat = createHeartbeat(clock);
   const running = new Set<Promise<unknown>>();
-  let isLeaving = false;
+  let isClosed = false;
 
   function report(): void {
     const pods = [...served].map(([id, { status }]) => [id, status] as const);
-    const traffic = counted.traffic();
+    const traffic = counters.traffic();
     const status: GatewayStatus = { pid: ports.pid, pods: Object.fromEntries(pods), traffic };
-    told = JSON.stringify(traffic);
-    writeWhole(statusPathOf(snapshotPath), status);
+    reportedTraffic = JSON.stringify(traffic);
+    writeJsonFile(statusPathOf(snapshotPath), status);
   }
 
-  function found(entry: Served, change: Partial<GatewayPodStatus>): void {
+  function recordStatus(entry: Served, change: Partial<GatewayPodStatus>): void {
     const next = { ...entry.status, ...change };
-    const moved = next.ready !== entry.status.ready;
-    entry.status = { ...next, since_ms: moved ? clock.now() : entry.status.since_ms };
+    const hasChanged = next.ready !== entry.status.ready;
+    entry.status = { ...next, since_ms: hasChanged ? clock.now() : entry.status.since_ms };
     report();
   }
 
   function open(pod: GatewayPod): void {
     const entry: Served = {
-      door: createPodDoor(doorPorts, pod),
-      listening: false,
-      leaving: new AbortController(),
+      listener: createSshListener(listenerPorts, pod),
+      isListening: false,
+      closing: new AbortController(),
       status: {
         port: pod.port,
         container_id: null,
@@ -103,18 +107,23 @@ export function startGateway(ports: GatewayPorts) {
     void makeReady(pod.id, entry);
   }
 
-  /** Listens, then logs in until it works; begun again with every container. */
+  /** Listens, then probes the login until it works; restarted for every new container. */
   async function makeReady(id: string, entry: Served): Promise<void> {
-    const signal = entry.leaving.signal;
+    const signal = entry.closing.signal;
     let pauseMs = FIRST_RETRY_MS;
     while (!signal.aborted) {
-      const container_id = entry.door.pod().container_id;
+      const container_id = entry.listener.pod().container_id;
       const problem = await tryOnce(entry, container_id);
       if (signal.aborted) return;
-      if (entry.door.pod().container_id === container_id) {
-        found(entry, { container_id, ...problem, ready: problem === null, ...(problem ?? GOOD) });
+      if (entry.listener.pod().container_id === container_id) {
+        recordStatus(entry, {
+          container_id,
+          ...problem,
+          ready: problem === null,
+          ...(problem ?? NO_PROBLEM),
+        });
         if (problem === null || problem.message === NOT_RUNNING) return;
-        log.debug({ pod_id: id, detail: problem.message }, 'not ready');
+        log.debug({ pod_id: id, detail: problem.message }, 'pod not ready for SSH');
       }
       await clock.sleep(pauseMs, signal).catch(() => undefined);
       pauseMs = Math.min(pauseMs * 2, LAST_RETRY_MS);
@@ -123,44 +132,45 @@ export function startGateway(ports: GatewayPorts) {
 
   async function tryOnce(entry: Served, containerId: string | null): Promise<Problem | null> {
     try {
-      if (!entry.listening) await entry.door.listen();
-      entry.listening = true;
+      if (!entry.isListening) await entry.listener.listen();
+      entry.isListening = true;
     } catch (error) {
       const taken = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
       return { message: messageOf(error), port_taken: taken };
     }
     if (containerId === null) return { message: NOT_RUNNING, port_taken: false };
     const host = localHost(ports.host);
-    const message = await probeLogin(probeKey, { host, port: entry.door.port, clock });
+    const message = await probeLogin(probeKey, { host, port: entry.listener.port, clock });
     return message === null ? null : { message, port_taken: false };
   }
 
-  function close(id: string, { door, leaving }: Served): void {
+  function close(id: string, { listener, closing }: Served): void {
     served.delete(id);
-    leaving.abort();
-    door.close();
+    closing.abort();
+    listener.close();
   }
 
   function update(pod: GatewayPod, entry: Served): void {
-    const before = entry.door.pod().container_id;
-    entry.door.update(pod);
+    const before = entry.listener.pod().container_id;
+    entry.listener.update(pod);
     if (before === pod.container_id) return;
-    found(entry, { ready: false, container_id: null, message: NOT_RUNNING });
-    entry.leaving.abort();
-    entry.leaving = new AbortController();
+    recordStatus(entry, { ready: false, container_id: null, message: NOT_RUNNING });
+    entry.closing.abort();
+    entry.closing = new AbortController();
     void makeReady(pod.id, entry);
   }
 
-  function look(): void {
-    if (isLeaving) return;
-    if (JSON.stringify(counted.traffic()) !== told) report();
-    const snapshot = readWhole(snapshotPath, GatewaySnapshot);
+  function applySnapshot(): void {
+    if (isClosed) return;
+    if (JSON.stringify(counters.traffic()) !== reportedTraffic) report();
+    const snapshot = readJsonFile(snapshotPath, GatewaySnapshot);
     if (snapshot === null) return;
     const wanted = new Map(snapshot.pods.map((pod) => [pod.id, pod]));
     let changed = false;
     for (const [id, entry] of served) {
       const pod = wanted.get(id);
-      const same = pod?.port === entry.door.port && pod.host_key === entry.door.pod().host_key;
+      const same =
+        pod?.port === entry.listener.port && pod.host_key === entry.listener.pod().host_key;
       if (pod !== undefined && same) update(pod, entry);
       else close(id, entry);
       changed ||= !same;
@@ -169,13 +179,13 @@ export function startGateway(ports: GatewayPorts) {
     if (changed) report();
   }
 
-  /** Before anybody is let in, whose session could be taken for one of them. */
+  /** Runs before any login, because a new session could be mistaken for a leftover. */
   function endLeftovers(): void {
-    const pods = readWhole(snapshotPath, GatewaySnapshot)?.pods ?? [];
+    const pods = readJsonFile(snapshotPath, GatewaySnapshot)?.pods ?? [];
     const marks = pods.map(({ id }) => ({ name: SESSION_MARK, value: id }) as const);
     const containerIds = pods.flatMap(({ container_id }) => container_id ?? []);
     const count = ports.hangUpLeftovers(marks, containerIds);
-    if (count > 0) log.info({ count }, 'hung up on sessions of a gateway that was killed');
+    if (count > 0) log.info({ count }, 'hung up leftover sessions of a killed gateway');
   }
 
   endLeftovers();
@@ -183,23 +193,25 @@ export function startGateway(ports: GatewayPorts) {
   const watching = watchFile({
     path: snapshotPath,
     clock,
-    look: () => looks.beatAfter(async () => look()),
-    onError: (error) => log.error({ err: error }, 'the snapshot could not be followed'),
+    onChange: () => heartbeat.beatAfter(async () => applySnapshot()),
+    onError: (error) => log.error({ err: error }, 'snapshot could not be applied'),
   });
 
   return {
-    /** How following the snapshot goes. */
-    vitals: (): Liveness => ({
-      ...{ heartbeatAgeMs: looks.ageMs(), storeProblem: null, engine: 'unused' },
+    /** Liveness of the loop that follows the snapshot. */
+    liveness: (): Liveness => ({
+      heartbeatAgeMs: heartbeat.ageMs(),
+      storeProblem: null,
+      engine: 'unused',
     }),
-    /** Lets nobody in any more and answers true, unless somebody is logged in. */
-    closeIfFree(): boolean {
-      if (counted.traffic().sessions > 0) return false;
-      isLeaving = true;
+    /** Closes all listeners and returns true, unless a client is logged in. */
+    closeIfIdle(): boolean {
+      if (counters.traffic().sessions > 0) return false;
+      isClosed = true;
       for (const [id, entry] of served) close(id, entry);
       return true;
     },
-    /** Ends every session, and hangs up on what ran in them. */
+    /** Ends every session and hangs up its processes. */
     async stop(): Promise<void> {
       await watching.stop();
       for (const [id, entry] of served) close(id, entry);
@@ -211,5 +223,5 @@ export function startGateway(ports: GatewayPorts) {
 
 type Problem = Pick<GatewayPodStatus, 'message' | 'port_taken'>;
 
-const GOOD: Problem = { message: '', port_taken: false };
-const NOT_RUNNING = 'the pod does not run';
+const NO_PROBLEM: Problem = { message: '', port_taken: false };
+const NOT_RUNNING = 'the pod is not running';

@@ -3,21 +3,21 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { createLog } from '#shared/runtime/log.ts';
-import { createSuccession, createSuccessor } from './handover.ts';
+import { createHandover, createSuccessorLookup } from './handover.ts';
 
 const log = createLog({ name: 'test', level: 'silent' });
 
-it('waits for the last session, tries each release once, and stays where that would not start', async () => {
+it('waits for the last session, tries each release once, and does not hand over to a release that does not start', async () => {
   const scene = { successor: null as string | null, isFree: false };
   const tried: string[] = [];
-  const look = createSuccession({
+  const look = createHandover({
     log,
     successor: () => scene.successor,
     problemOf: async (folder) => {
       tried.push(folder);
       return folder === 'broken' ? 'it does not start' : null;
     },
-    closeIfFree: () => scene.isFree,
+    closeIfIdle: () => scene.isFree,
   });
   expect(await look()).toBe(false);
   scene.successor = 'second';
@@ -29,12 +29,12 @@ it('waits for the last session, tries each release once, and stays where that wo
   expect(tried).toEqual(['second', 'broken', 'second']);
 });
 
-it('takes for a successor what is current, another than its own, and on trial no more', () => {
+it('accepts as successor only the current release, if it is another one and not on trial', () => {
   const root = mkdtempSync(join(tmpdir(), 'podwright-succession-'));
   try {
     mkdirSync(join(root, 'releases'));
     const own = join(root, 'releases/one');
-    const successor = createSuccessor(root, own);
+    const successor = createSuccessorLookup(root, own);
     expect(successor()).toBeNull();
     symlinkSync('releases/one', join(root, 'current'));
     expect(successor()).toBeNull();
@@ -44,7 +44,7 @@ it('takes for a successor what is current, another than its own, and on trial no
     expect(successor()).toBeNull();
     rmSync(join(root, 'trial'));
     expect(successor()).toBe(join(root, 'releases/two'));
-    expect(createSuccessor(root, '/a/checkout')()).toBeNull();
+    expect(createSuccessorLookup(root, '/a/checkout')()).toBeNull();
   } finally {
     rmSync(root, { recursive: true });
   }

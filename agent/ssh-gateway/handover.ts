@@ -1,6 +1,6 @@
 /**
- * A gateway that has become old gives way: it ends, and systemd starts the one of the release that is current. It waits until nobody
- * is logged in, as long as that takes, for a session is a tenant's work; an idle one ends by itself after a day.
+ * Handover to a newer release: an outdated gateway exits, and systemd starts the gateway of the current release. It
+ * waits, without a timeout, until no client is logged in; the idle timeout ends unused sessions after a day.
  */
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -9,23 +9,22 @@ import type { Log } from '#shared/runtime/log.ts';
 import type { RunCommand } from '#shared/runtime/run-command.ts';
 import { createReleaseTree } from '../updates/release-tree.ts';
 
-export type SuccessionPorts = {
+export type HandoverPorts = {
   log: Log;
-  /** The folder of another release that runs this host's services now, and has proved itself; null: there is none. */
+  /** Folder of the newer release that runs this host's services and has passed its trial; null if there is none. */
   successor(): string | null;
-  /** Why its gateway would not start here; null: it would. */
+  /** Why the release's gateway would not start; null if it would. */
   problemOf(folder: string): Promise<string | null>;
-  /** Lets nobody in any more and answers true, unless somebody is logged in. */
-  closeIfFree(): boolean;
+  /** Closes all listeners and returns true, unless a client is logged in. */
+  closeIfIdle(): boolean;
 };
 
-/** How often it looks. */
-export const SUCCESSION_LOOK_MS = 2_000;
-/** It loads all of its modules. */
-const TRY = { timeoutMs: 60_000, maxOutputBytes: 16 * 1024 };
+export const HANDOVER_CHECK_MS = 2_000;
+/** The trial run loads all modules of the gateway. */
+const TRIAL_LIMITS = { timeoutMs: 60_000, maxOutputBytes: 16 * 1024 };
 
-/** Each look answers whether the doors are closed now, so that this process may end. */
-export function createSuccession({ log, successor, problemOf, closeIfFree }: SuccessionPorts) {
+/** Returns a check that resolves with true once the listeners are closed and this process may exit. */
+export function createHandover({ log, successor, problemOf, closeIfIdle }: HandoverPorts) {
   let tried: { folder: string; fits: boolean } | null = null;
   return async (): Promise<boolean> => {
     const folder = successor();
@@ -33,16 +32,24 @@ export function createSuccession({ log, successor, problemOf, closeIfFree }: Suc
     if (tried?.folder !== folder) {
       const problem = await problemOf(folder);
       tried = { folder, fits: problem === null };
-      if (problem === null) log.info({ release: folder }, 'gives way once nobody is logged in');
-      else log.error({ release: folder, detail: problem }, 'its gateway would not start: stays');
+      if (problem === null)
+        log.info(
+          { release: folder },
+          'handing over to a newer release when no client is logged in',
+        );
+      else
+        log.error(
+          { release: folder, detail: problem },
+          'gateway of the newer release does not start; not handing over',
+        );
     }
-    // Looked at anew: it may have been exchanged while its gateway was tried.
-    return tried.fits && successor() === folder && closeIfFree();
+    // The current release may have changed during the trial.
+    return tried.fits && successor() === folder && closeIfIdle();
   };
 }
 
-/** By the releases in `root`; `own` is the folder of this process's. */
-export function createSuccessor(root: string, own: string): () => string | null {
+/** Looks up the newer release in `root`; `own` is the folder of this process's release. */
+export function createSuccessorLookup(root: string, own: string): () => string | null {
   const tree = createReleaseTree(root);
   return () => {
     const name = tree.current();
@@ -51,16 +58,16 @@ export function createSuccessor(root: string, own: string): () => string | null 
   };
 }
 
-/** Has the release's gateway read `environment`. */
+/** Returns a trial: runs `--check-config` of the release's gateway with `environment`. */
 export function createTrial(runCommand: RunCommand, environment: Record<string, string>) {
   return async (folder: string): Promise<string | null> => {
     const program = join(folder, 'agent/ssh-gateway/main.ts');
-    if (!existsSync(program)) return `there is no ${program}`;
+    if (!existsSync(program)) return `${program} does not exist`;
     const node = join(folder, 'node_modules/.bin/node');
     try {
-      const bounds = { ...TRY, env: environment };
+      const bounds = { ...TRIAL_LIMITS, env: environment };
       const { exitCode, stderr } = await runCommand(node, [program, '--check-config'], bounds);
-      return exitCode === 0 ? null : `it ends with ${exitCode}: ${stderr.trim()}`;
+      return exitCode === 0 ? null : `it exits with ${exitCode}: ${stderr.trim()}`;
     } catch (error) {
       return messageOf(error);
     }

@@ -1,22 +1,22 @@
-/** How much room there is: connections that have not logged in, sessions per pod and in all. */
-import { createPerOwnerLimit, type PerOwnerLimit } from '#shared/runtime/semaphore.ts';
+/** Concurrency limits of the gateway, and traffic counters for the agent's metrics. */
+import { type PerOwnerLimit, createPerOwnerLimit } from '#shared/runtime/semaphore.ts';
 import type { GatewayTraffic } from '../access/ssh/gateway-files.ts';
 import type { FailureLimit } from '../identity/auth.ts';
 
-export type Seats = { waiting: PerOwnerLimit; sessions: PerOwnerLimit };
+export type ConcurrencyLimits = { waiting: PerOwnerLimit; sessions: PerOwnerLimit };
 
-/** Connections of one address, and of all, that have not logged in yet. */
+/** Connections that have not logged in yet, per address and in total. */
 export const MAX_WAITING_PER_ADDRESS = 30;
 export const MAX_WAITING = 100;
 
-/** What those who have logged in are held to. */
+/** Limits for logged-in clients. */
 export type Bounds = {
-  /** Logged-in connections per pod and on this host (agent reference 12.1). */
+  /** Logged-in connections per pod and in total. */
   sessionsPerPod: number;
   sessions: number;
-  /** A connection on which nothing was sent either way for this long is ended. */
+  /** Idle time in milliseconds after which a connection is closed. */
   idleMs: number;
-  /** How often that is looked at. */
+  /** Interval of the idle check. */
   idleCheckMs: number;
 };
 
@@ -27,22 +27,19 @@ export const BOUNDS: Bounds = {
   idleCheckMs: 60_000,
 };
 
-/** All empty. */
-export function createSeats({ sessionsPerPod, sessions }: Bounds): Seats {
+export function createConcurrencyLimits({ sessionsPerPod, sessions }: Bounds): ConcurrencyLimits {
   return {
     waiting: createPerOwnerLimit(MAX_WAITING_PER_ADDRESS, MAX_WAITING),
     sessions: createPerOwnerLimit(sessionsPerPod, sessions),
   };
 }
 
-// MERGED agent/ssh-gateway/limits.ts: Who comes and goes at all doors, counted for the agent's metrics since the gateway's start.
-/** The same limit and seats, with what they see counted. */
-export function countTraffic(ports: { limit: FailureLimit; seats: Seats }) {
-  const { limit, seats } = ports;
+/** Wraps the limits so that sessions and failed logins are counted. */
+export function countTraffic(ports: { limit: FailureLimit; limits: ConcurrencyLimits }) {
+  const { limit, limits } = ports;
   const traffic = { sessions: 0, sessions_total: 0, login_failures_total: 0 };
   const byPod = new Map<string, number>();
   return {
-    /** As of now. */
     traffic: (): GatewayTraffic => ({
       ...traffic,
       sessions_by_pod: Object.fromEntries(byPod),
@@ -54,11 +51,11 @@ export function countTraffic(ports: { limit: FailureLimit; seats: Seats }) {
         limit.failed(address);
       },
     } satisfies FailureLimit,
-    seats: {
-      waiting: seats.waiting,
+    limits: {
+      waiting: limits.waiting,
       sessions: {
         tryAcquire(podId: string) {
-          const isTaken = seats.sessions.tryAcquire(podId);
+          const isTaken = limits.sessions.tryAcquire(podId);
           if (isTaken) {
             traffic.sessions += 1;
             traffic.sessions_total += 1;
@@ -71,9 +68,9 @@ export function countTraffic(ports: { limit: FailureLimit; seats: Seats }) {
           const left = (byPod.get(podId) ?? 1) - 1;
           if (left > 0) byPod.set(podId, left);
           else byPod.delete(podId);
-          seats.sessions.release(podId);
+          limits.sessions.release(podId);
         },
       },
-    } satisfies Seats,
+    } satisfies ConcurrencyLimits,
   };
 }

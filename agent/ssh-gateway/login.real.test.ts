@@ -11,7 +11,7 @@ import {
   createSecurityKey,
   startSecurityKeyAgent,
 } from '../../test/fakes/external/security-key.ts';
-import { GatewayStatus, gatewayPaths, readWhole } from '../access/ssh/gateway-files.ts';
+import { GatewayStatus, gatewayPaths, readJsonFile } from '../access/ssh/gateway-files.ts';
 import { BOUNDS } from './limits.ts';
 
 let host: SshHost;
@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => host.stop());
 
-/** A session that lives until it is cut off; resolves once it is up. */
+/** Opens a session that lasts until it is cut; resolves once it is established. */
 async function longSession(view = pod, key = host.key) {
   const child = host.spawnSsh(view, ['echo up; cat'], key);
   const closed = new Promise<number | null>((resolve) => child.once('close', resolve));
@@ -42,8 +42,8 @@ async function echoes(session: Awaited<ReturnType<typeof longSession>>, word: st
   return heard;
 }
 
-describe('who is let in', () => {
-  it('has one of the keys; others, and passwords, are refused', async () => {
+describe('a login', () => {
+  it('accepts the keys of the pod, and rejects others and passwords', async () => {
     expect((await host.ssh(pod, ['echo in'])).stdout.toString()).toBe('in\n');
     const wrong = await host.ssh(pod, ['echo in'], '', host.newKey('stranger'));
     expect(wrong).toMatchObject({ code: 255, stdout: Buffer.alloc(0) });
@@ -52,17 +52,17 @@ describe('who is let in', () => {
     const args = [...host.options(host.portOf(pod)), ...password, 'root@127.0.0.1', 'echo in'];
     expect((await runClient('ssh', args)).stderr).toContain('Permission denied (publickey)');
     const { status } = gatewayPaths(join(host.home, 'agent'));
-    await eventually('what went on at the doors', () => {
+    await eventually('the traffic counters', () => {
       const {
         sessions = 1,
         sessions_total: all = 0,
         login_failures_total: failures = 0,
-      } = readWhole(status, GatewayStatus)?.traffic ?? {};
+      } = readJsonFile(status, GatewayStatus)?.traffic ?? {};
       return sessions === 0 && all >= 1 && failures >= 1;
     });
   });
 
-  it('sees the host key that the agent announces', async () => {
+  it('presents the host key that the agent reports', async () => {
     await host.ssh(pod, ['true']);
     const known = `${host.home}/known_hosts`;
     const { stdout } = await runClient('ssh-keygen', ['-l', '-f', known]);
@@ -92,7 +92,7 @@ describe('who is let in', () => {
     },
   );
 
-  it('may send rubbish without harm to anybody else', async () => {
+  it('with invalid data does not affect others', async () => {
     for (const rubbish of ['', 'GET / HTTP/1.1\r\n\r\n', `SSH-2.0-x\r\n${'\xff'.repeat(400)}`]) {
       const socket = connect(host.portOf(pod), '127.0.0.1');
       socket.on('error', () => undefined);
@@ -102,7 +102,7 @@ describe('who is let in', () => {
     expect((await host.ssh(pod, ['echo in'])).stdout.toString()).toBe('in\n');
   });
 
-  it(`is at most ${BOUNDS.sessionsPerPod} at once in one pod, beside as many in another`, async () => {
+  it(`is limited to ${BOUNDS.sessionsPerPod} sessions per pod, independently of other pods`, async () => {
     const other = await host.launch();
     const pods = [pod, other].flatMap((view) =>
       Array.from({ length: BOUNDS.sessionsPerPod }, () => view),
@@ -113,13 +113,13 @@ describe('who is let in', () => {
     expect(answers).toEqual(sessions.map((_, index) => `word ${index}\n`));
     for (const { child } of sessions) child.kill();
     await Promise.all(sessions.map(({ closed }) => closed));
-    await eventually('room again', async () => (await host.ssh(pod, ['true'])).code === 0);
+    await eventually('a free slot', async () => (await host.ssh(pod, ['true'])).code === 0);
     await host.client().deletePod(other.id);
   });
 });
 
 describe('keys', () => {
-  it('change at once: a new one enters, one that is gone ends its sessions', async () => {
+  it('change at once: a new key is accepted, the sessions of a removed key end', async () => {
     const second = host.newKey('second');
     const session = await longSession();
     const changed = await host.client().putSshKeys(pod.id, [second.publicKey]);
@@ -138,7 +138,7 @@ describe('keys', () => {
 });
 
 describe('sessions', () => {
-  it('outlive the agent, which finds its pods as they were', async () => {
+  it('survive the agent, which finds its pods unchanged', async () => {
     const session = await longSession();
     await host.killAgent();
     expect(await echoes(session, 'alone')).toBe('alone\n');
@@ -151,7 +151,7 @@ describe('sessions', () => {
     await session.closed;
   });
 
-  it('can be had again once a killed gateway is back', async () => {
+  it('are possible again once a killed gateway is back', async () => {
     const session = await longSession();
     await host.restartGateway();
     expect(await session.closed).toBe(255);
@@ -159,7 +159,7 @@ describe('sessions', () => {
     expect((await host.readyPod(pod.id)).ssh).toEqual(pod.ssh);
   });
 
-  it('end with a killed gateway, and take nothing with them that was detached', async () => {
+  it('end with a killed gateway, but detached processes keep running', async () => {
     const marks = 'echo $$ >/tmp/shell; setsid sleep 777 & echo $! >/tmp/detached';
     const child = host.spawnSsh(pod, [`${marks}; echo up; exec sleep 888`]);
     await new Promise((resolve) => child.stdout.once('data', resolve));
@@ -172,7 +172,7 @@ describe('sessions', () => {
     expect(await lives('detached')).toBe(true);
   });
 
-  it('pass signals on', async () => {
+  it('forward signals', async () => {
     const client = new ssh2.Client();
     await new Promise<void>((resolve, reject) => {
       client.once('ready', resolve);
@@ -204,7 +204,7 @@ describe('sessions', () => {
 });
 
 describe('a pod', () => {
-  it('keeps port and host key over a reboot and a new generation', async () => {
+  it('retains port and host key over a reboot and a new generation', async () => {
     await host.client().rebootPod(pod.id, 1);
     const rebooted = await host.readyPod(
       pod.id,
@@ -214,7 +214,7 @@ describe('a pod', () => {
     expect((await host.ssh(pod, ['true'])).code).toBe(0);
   });
 
-  it('has its own server left alone when it brings one', async () => {
+  it('that brings its own server is not served by the gateway', async () => {
     const own = await host.launch({
       publish_own_sshd: true,
       command: ['sh', '-c', 'while :; do echo SSH-2.0-own | nc -l -p 22; done'],

@@ -1,4 +1,4 @@
-/** The SSH gateway's process: environment -> engine connection -> gateway. Sessions outlive the agent's restarts. */
+/** Entry point of the SSH gateway, a separate process so that sessions survive restarts of the agent. */
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '#shared/runtime/clock.ts';
@@ -7,8 +7,8 @@ import {
   definedVariables,
   exitStatusOf,
   inspectConfig,
-  logConfigWarnings,
   runConfigCommand,
+  logConfigWarnings,
 } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { requireWritableFolder } from '#shared/runtime/files.ts';
@@ -22,11 +22,16 @@ import { hangUpLeftovers } from '../access/exec/container-process.ts';
 import { createExecEngine } from '../containers/engine/exec.ts';
 import { CONFIG_HELP, type GatewayConfig, readConfig, SSH_CONFIG } from './config.ts';
 import { startGateway } from './gateway.ts';
-import { createSuccession, createSuccessor, createTrial, SUCCESSION_LOOK_MS } from './handover.ts';
+import {
+  createHandover,
+  createSuccessorLookup,
+  createTrial,
+  HANDOVER_CHECK_MS,
+} from './handover.ts';
 
 const HELP = `Usage: agent/ssh-gateway/main.ts [--help | --version | --check-config | --print-config]
 
-The Podwright SSH gateway: lets renters log in to the pods of one agent. It is configured by
+The Podwright SSH gateway: lets renters log in to the pods of one agent. Configuration by
 environment variables:
 
 ${CONFIG_HELP}
@@ -34,8 +39,8 @@ ${CONFIG_HELP}
 ${CONFIG_COMMANDS_HELP}
 `;
 
-/** It looks at the snapshot every second. */
-const LOOK_WITHIN_MS = 60_000;
+/** The gateway reads the snapshot every second. */
+const HEARTBEAT_TIMEOUT_MS = 60_000;
 
 async function run(config: GatewayConfig): Promise<void> {
   const log = createLog({ name: 'podwright-ssh', level: config.SSH_LOG_LEVEL });
@@ -43,7 +48,11 @@ async function run(config: GatewayConfig): Promise<void> {
   logConfigWarnings(inspectConfig(SSH_CONFIG, process.env).warnings, log);
   requireWritableFolder(dirname(config.SSH_SNAPSHOT), 'SSH_SNAPSHOT: its folder');
   const serviceManager = createServiceManager({
-    ...{ environment: process.env, pid: process.pid, runCommand, clock, log },
+    environment: process.env,
+    pid: process.pid,
+    runCommand,
+    clock,
+    log,
   });
   const gateway = startGateway({
     snapshotPath: config.SSH_SNAPSHOT,
@@ -71,32 +80,33 @@ async function run(config: GatewayConfig): Promise<void> {
   log.info({ version: VERSION, snapshot: config.SSH_SNAPSHOT }, 'serving');
   process.send?.({ ready: true });
   await serviceManager.ready({
-    check: async () => gateway.vitals(),
-    limits: { maxHeartbeatAgeMs: LOOK_WITHIN_MS },
+    check: async () => gateway.liveness(),
+    limits: { maxHeartbeatAgeMs: HEARTBEAT_TIMEOUT_MS },
   });
 }
 
-/** Once its doors are closed for a newer release the process ends. */
+/** Ends the process once it has handed over to a newer release. */
 function followReleases(
   releases: string,
   ports: { gateway: ReturnType<typeof startGateway>; log: Log; shutDown(): void },
 ): void {
   const { gateway, log, shutDown } = ports;
-  const own = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
-  const look = createSuccession({
+  const ownFolder = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
+  const tryHandover = createHandover({
     log,
-    successor: createSuccessor(releases, own),
+    successor: createSuccessorLookup(releases, ownFolder),
     problemOf: createTrial(runCommand, definedVariables(process.env)),
-    closeIfFree: gateway.closeIfFree,
+    closeIfIdle: gateway.closeIfIdle,
   });
   const loop = startLoop({
-    ...{ clock: systemClock, intervalMs: SUCCESSION_LOOK_MS },
+    clock: systemClock,
+    intervalMs: HANDOVER_CHECK_MS,
     async run() {
-      if (!(await look())) return;
+      if (!(await tryHandover())) return;
       void loop.stop();
       shutDown();
     },
-    onError: (error) => log.error({ err: error }, 'the releases could not be followed'),
+    onError: (error) => log.error({ err: error }, 'release check failed'),
   });
 }
 
@@ -105,7 +115,6 @@ if (process.features.typescript === false)
 
 const out = (text: string) => void process.stdout.write(text);
 const error = (text: string) => void process.stderr.write(text);
-// One word, or none.
 const command = process.argv.slice(2).join(' ');
 switch (command) {
   case '':
@@ -118,8 +127,8 @@ switch (command) {
     break;
   case '--check-config':
   case '--print-config': {
-    const look = inspectConfig(SSH_CONFIG, process.env);
-    process.exitCode = runConfigCommand(command, look, [], { out, error });
+    const inspected = inspectConfig(SSH_CONFIG, process.env);
+    process.exitCode = runConfigCommand(command, inspected, [], { out, error });
     break;
   }
   case '--version':
@@ -129,6 +138,6 @@ switch (command) {
     out(HELP);
     break;
   default:
-    error(`podwright-ssh: there is no command ${command}\n\n${HELP}`);
+    error(`podwright-ssh: unknown command ${command}\n\n${HELP}`);
     process.exitCode = 2;
 }

@@ -1,4 +1,4 @@
-/** Finds out whether a login works by logging in: a port that accepts connections proves nothing. */
+/** Probes whether a login works by logging in; an accepted connection alone proves nothing. */
 import { connect } from 'node:net';
 import ssh2 from 'ssh2';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -11,15 +11,15 @@ const USER = 'podwright-probe';
 
 export type ProbeKey = { pair: SshKeyPair; authorized: AuthorizedKey };
 
-/** A key of this process alone: it is never written anywhere. */
+/** Creates a key that exists only in this process. */
 export function createProbeKey(random: Random): ProbeKey {
   const pair = createSshKeyPair(random, USER);
   const [authorized] = parseAuthorizedKeys([pair.publicKey]);
-  if (authorized === undefined) throw new Error('our own key is none');
+  if (authorized === undefined) throw new Error('the generated probe key cannot be parsed');
   return { pair, authorized };
 }
 
-/** Null when a command ran in the pod's shell, else what was in the way. Never rejects. */
+/** Resolves with null if a command ran in the pod's shell, otherwise with the problem. Never rejects. */
 export function probeLogin(
   { pair }: ProbeKey,
   { host, port, clock }: { host: string; port: number; clock: Clock },
@@ -32,21 +32,21 @@ export function probeLogin(
       resolve(problem);
       client.end();
     };
-    const onLate = () => finish('a login took too long');
+    const onLate = () => finish('the login timed out');
     signal.addEventListener('abort', onLate, { once: true });
-    client.on('error', (error) => finish(`a login failed: ${error.message}`));
+    client.on('error', (error) => finish(`the login failed: ${error.message}`));
     client.on('ready', () =>
       client.exec('exit 0', (error, channel) => {
         if (error !== undefined) return finish(`no session: ${error.message}`);
         channel.on('exit', (code) =>
-          finish(code === 0 ? null : `the image has no shell that runs (exit status ${code})`),
+          finish(code === 0 ? null : `the image has no working shell (exit status ${code})`),
         );
         channel.on('close', () => finish('the session ended early'));
         channel.resume();
         channel.stderr.resume();
       }),
     );
-    // ssh2 leaves Nagle's algorithm on, which makes four fifths of a login a wait for acknowledgements.
+    // By default ssh2 leaves Nagle's algorithm on, and most of a login is spent waiting for acknowledgements.
     const sock = connect({ host, port, noDelay: true });
     client.connect({ sock, username: USER, privateKey: pair.privateKeyPem });
   });

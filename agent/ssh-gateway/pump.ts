@@ -1,22 +1,22 @@
-/** Joins an SSH channel with a process or a socket: whoever is slow slows the other side down, nothing piles up. */
+/** Connects an SSH channel with a process or a socket, with backpressure in both directions. */
 import { once } from 'node:events';
 import type { Duplex, Writable } from 'node:stream';
 import type { ServerChannel } from 'ssh2';
 import type { ProcessClient } from '../access/exec/run-process.ts';
 import type { OutputChunk } from '../containers/engine/exec.ts';
 
-/** Counts what has passed, for the audit record and the idle limit. */
+/** Counts bytes for the audit log and the idle timeout. */
 export type Meter = { sent(bytes: number): void; received(bytes: number): void };
 
-/** A process's client behind a channel. `endInput`: its end of input is passed on. */
+/** Adapts a channel to a process's client. `endInput`: the channel's end of input ends the process's input. */
 export function channelClient(
   channel: ServerChannel,
   { meter, gone, endInput }: { meter: Meter; gone: AbortSignal; endInput: boolean },
 ): ProcessClient {
   return {
-    feed: (input) => pumpInput(channel, input, { meter, end: endInput }),
-    take: (chunk) => writeChunk(channel, chunk, { meter, gone }),
-    notStarted: () => void channel.stderr.write('podwright: this cannot be run in the pod now\r\n'),
+    pipeInput: (input) => pumpInput(channel, input, { meter, end: endInput }),
+    write: (chunk) => writeChunk(channel, chunk, { meter, gone }),
+    notStarted: () => void channel.stderr.write('podwright: cannot run this in the pod\r\n'),
     exited(exitCode) {
       channel.exit(exitCode);
       channel.end();
@@ -24,7 +24,7 @@ export function channelClient(
   };
 }
 
-/** Until the output has ended or the client is gone, as `gone` tells. */
+/** Copies output to the channel until it ends or `gone` aborts. */
 export async function pumpOutput(
   output: AsyncIterable<OutputChunk>,
   channel: ServerChannel,
@@ -41,8 +41,7 @@ export async function pumpOutput(
 }
 
 /**
- * What the client sends; `pipe` stops reading while the other side does not take it. `end`: its end of
- * input is passed on.
+ * Pipes the channel to the input, with backpressure. `end`: the channel's end of input ends the input.
  */
 export function pumpInput(
   channel: ServerChannel,
@@ -53,7 +52,7 @@ export function pumpInput(
   channel.pipe(input, { end });
 }
 
-/** Both ways between a channel and a socket, half-closed ends included. */
+/** Connects a channel and a socket in both directions; half-closed sockets are supported. */
 export function joinSocket(
   channel: ServerChannel,
   socket: Duplex,

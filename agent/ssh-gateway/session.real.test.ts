@@ -27,7 +27,7 @@ async function alive(command: string): Promise<boolean> {
 }
 
 describe('a command', () => {
-  it('has its exit status, its outputs apart, its input, and the pod around it', async () => {
+  it('has its exit status, separate outputs, its input, and runs in the pod', async () => {
     const { code, stdout, stderr } = await host.ssh(
       pod,
       ['cat; echo "$COLOUR $USER $HOME $(pwd)"; echo bad >&2; exit 7'],
@@ -37,13 +37,13 @@ describe('a command', () => {
     expect({ code, stderr }).toEqual({ code: 7, stderr: 'bad\n' });
   });
 
-  it('reads what was meant for a shell as a shell would, and nothing else', async () => {
+  it('is interpreted by the shell exactly once', async () => {
     const hostile = `'"; echo $((6 * 7)) "$(echo x)" \\`;
     const { stdout } = await host.ssh(pod, [`printf %s ${shellQuoted(hostile)}`]);
     expect(stdout.toString()).toBe(hostile);
   });
 
-  it('is given the variables that are allowed, and no others', async () => {
+  it('receives only the allowed variables', async () => {
     const set = ['-o', 'SetEnv=LC_TEST=yes LD_PRELOAD=/evil COLOUR=blue'];
     const { stdout } = await runClient('ssh', [
       ...host.options(host.portOf(pod)),
@@ -54,13 +54,13 @@ describe('a command', () => {
     expect(stdout.toString()).toBe('yes||blue\n');
   });
 
-  it('carries bytes of any kind and number', async () => {
+  it('transfers any bytes in any number', async () => {
     const data = randomBytes(3_000_000);
     const { stdout } = await host.ssh(pod, ['cat'], data);
     expect(sha256(stdout)).toBe(sha256(data));
   });
 
-  it('ends when its client vanishes', async () => {
+  it('ends when its client disconnects', async () => {
     const child = host.spawnSsh(pod, ['echo up; exec sleep 4321']);
     await new Promise((resolve) => child.stdout.once('data', resolve));
     expect(await alive('sleep 4321')).toBe(true);
@@ -68,7 +68,7 @@ describe('a command', () => {
     await eventually('the end of the command', async () => !(await alive('sleep 4321')));
   });
 
-  it('is killed when it takes no notice of its client having gone', async () => {
+  it('is killed if it ignores the disconnect of its client', async () => {
     const child = host.spawnSsh(pod, ["trap '' HUP; echo up; while :; do sleep 0.321; done"]);
     await new Promise((resolve) => child.stdout.once('data', resolve));
     child.kill('SIGKILL');
@@ -77,8 +77,8 @@ describe('a command', () => {
 });
 
 describe('a terminal', () => {
-  it('is there when asked for, with the size of the one outside and its changes', async () => {
-    // `script` gives ssh a terminal of its own; resizing it is a window change.
+  it('is allocated on request, with the size of the client and its changes', async () => {
+    // `script` runs ssh in a separate terminal; resizing that sends a window change.
     const ssh = ['ssh', ...host.options(host.portOf(pod)), '-tt', 'root@127.0.0.1'].join(' ');
     const inside =
       'stty size; echo ready; until stty size | grep -q "50 120"; do sleep 0.1; done; tty';
@@ -97,7 +97,7 @@ describe('a terminal', () => {
     expect(text).toMatch(/\/dev\/pts\/\d/);
   });
 
-  it('runs a login shell that ends with its own status', async () => {
+  it('runs a login shell and returns its exit status', async () => {
     const { code, stdout } = await host.ssh(pod, ['-tt'], 'echo $0 $SHELL\nexit 5\n');
     expect(stdout.toString()).toMatch(/ash|sh/);
     expect(code).toBe(5);
@@ -105,7 +105,7 @@ describe('a terminal', () => {
 });
 
 describe('files', () => {
-  it('go there and back by sftp unchanged', async () => {
+  it('are transferred by sftp in both directions unchanged', async () => {
     const data = randomBytes(1_000_000);
     const [from, back] = [join(host.home, 'from'), join(host.home, 'back')];
     writeFileSync(from, data);
@@ -119,7 +119,7 @@ describe('files', () => {
     expect(sum.stdout.toString()).toContain(sha256(data));
   });
 
-  it('go there and back by scp, 50 MB of them', async () => {
+  it('are transferred by scp in both directions, 50 MB', async () => {
     const data = randomBytes(BIG_BYTES);
     const [from, back] = [join(host.home, 'big'), join(host.home, 'big-back')];
     writeFileSync(from, data);
@@ -131,8 +131,8 @@ describe('files', () => {
 });
 
 describe('port forwarding', () => {
-  it("leads to the pod's own services, and nowhere else", async () => {
-    // Something on this host that a pod has no business with.
+  it("reaches only the pod's services", async () => {
+    // A service on this host that pods must not reach.
     const secret = createServer((socket) => socket.end('secret'));
     await new Promise<void>((resolve) => secret.listen(0, '127.0.0.1', resolve));
     const address = secret.address();
@@ -160,7 +160,7 @@ describe('port forwarding', () => {
     }
   });
 
-  it('does not lead back', async () => {
+  it('is not possible in reverse', async () => {
     const { first } = await freePorts(1);
     const reverse = ['-o', 'ExitOnForwardFailure=yes', '-N', '-R', `${first}:localhost:1`];
     const args = [...host.options(host.portOf(pod)), ...reverse, 'root@127.0.0.1'];

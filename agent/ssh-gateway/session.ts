@@ -1,4 +1,4 @@
-/** One session channel of a client: environment, terminal, then a shell, a command or SFTP (RFC 4254 6). */
+/** One session channel of a client: environment, terminal, then a shell, a command or SFTP (RFC 4254, 6). */
 import type { ServerChannel, Session } from 'ssh2';
 import { SESSION_MARK, SIGNALS } from '../access/exec/container-process.ts';
 import { type ProcessPorts, type RunningProcess, runProcess } from '../access/exec/run-process.ts';
@@ -15,7 +15,7 @@ const MAX_VARIABLES = 64;
 const MAX_COLUMNS = 4_096;
 const DEFAULT_TERM = 'xterm';
 
-/** `onEnd` is called once, when the channel is over. */
+/** Calls `onEnd` once, when the channel closes. */
 export function serveSession(
   ports: ProcessPorts,
   session: Session,
@@ -48,7 +48,7 @@ export function serveSession(
         [SESSION_MARK]: pod.id,
       },
     };
-    // A terminal's end of input is not passed on: there it would cut the output off as well.
+    // In a terminal the end of input is not passed on, because it would end the output too.
     const client = channelClient(accept(), { meter, gone, endInput: !tty });
     running = runProcess(ports, { client, request, size: tty ? size : null, gone });
   }
@@ -61,7 +61,7 @@ export function serveSession(
   });
   session.on('pty', (accept, _reject, info) => {
     size = sizeOf(info);
-    // Typed as missing, yet every client sends it.
+    // Missing in ssh2's types, but every client sends it.
     const term = 'term' in info && typeof info.term === 'string' ? info.term : '';
     environment['TERM'] = /^[\w.+-]{1,64}$/.test(term) ? term : DEFAULT_TERM;
     accept?.();
@@ -84,7 +84,7 @@ export function serveSession(
     if (name !== 'sftp' || !pod.sftp) return reject();
     run(accept, sftpArgv(), false);
   });
-  // A client that asks for nothing and leaves ends its session all the same.
+  // Also ends the session of a client that closes the channel without any request.
   session.once('close', () => closed.abort());
   gone.addEventListener('abort', options.onEnd, { once: true });
 }

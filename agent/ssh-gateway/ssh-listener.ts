@@ -1,4 +1,4 @@
-/** The SSH server of one pod: listens on its port with its host key, and lets in who has one of its keys. */
+/** The SSH server of one pod: listens on its port with its host key and accepts its authorized keys. */
 
 import { createServer, type Server as NetServer, type Socket } from 'node:net';
 import ssh2, { type AuthContext, type Connection } from 'ssh2';
@@ -7,11 +7,16 @@ import type { Log } from '#shared/runtime/log.ts';
 import type { GatewayPod } from '../access/ssh/gateway-files.ts';
 import type { ExecEngine } from '../containers/engine/exec.ts';
 import type { FailureLimit } from '../identity/auth.ts';
-import { type AuthorizedKey, hasSigned, keyMeant, parseAuthorizedKeys } from './authorized-keys.ts';
+import {
+  type AuthorizedKey,
+  hasSigned,
+  offeredKey,
+  parseAuthorizedKeys,
+} from './authorized-keys.ts';
 import { serveConnection } from './connection.ts';
-import type { Bounds, Seats } from './limits.ts';
+import type { Bounds, ConcurrencyLimits } from './limits.ts';
 
-export type DoorPorts = {
+export type SshListenerPorts = {
   engine: ExecEngine;
   clock: Clock;
   log: Log;
@@ -19,21 +24,21 @@ export type DoorPorts = {
   /** Address to listen on. */
   host: string;
   limit: FailureLimit;
-  seats: Seats;
+  limits: ConcurrencyLimits;
   bounds: Bounds;
-  /** Lets the gateway itself in from this machine, to see whether a login works. */
+  /** Key of the gateway's login probe; accepted only from this host. */
   probeKey: AuthorizedKey;
 };
 
-/** Somebody at the door; `arrived` aborts when the login is over, either way. */
-type Caller = { socket: Socket; arrived: AbortController };
+/** A connection that has not logged in. `loginEnded` aborts when the login succeeds or the socket closes. */
+type PendingConnection = { socket: Socket; loginEnded: AbortController };
 
-export type PodDoor = ReturnType<typeof createPodDoor>;
+export type SshListener = ReturnType<typeof createSshListener>;
 
 export const LOGIN_TIMEOUT_MS = 30_000;
 const KEEPALIVE_INTERVAL_MS = 30_000;
 const KEEPALIVE_MISSES = 4;
-/** Those that Node does in native code; the clients' favourite is not among them and would be slow here. */
+/** Ciphers that Node implements natively. Most clients prefer chacha20-poly1305, which would be slow in JavaScript. */
 const CIPHERS = [
   'aes128-gcm@openssh.com',
   'aes256-gcm@openssh.com',
@@ -49,13 +54,13 @@ const MACS = [
 ] as const;
 const IDENT = 'Podwright';
 
-/** `listen` first; afterwards `update` with every change of the pod. */
-export function createPodDoor(ports: DoorPorts, first: GatewayPod) {
+/** Call `listen` first, then `update` with every change of the pod. */
+export function createSshListener(ports: SshListenerPorts, first: GatewayPod) {
   const log = ports.log.child({ pod_id: first.id });
   let pod = first;
   let keys = parseAuthorizedKeys(first.authorized_keys);
-  const guests = new Map<Socket, AuthorizedKey>();
-  const sockets = new Map<string, Caller>();
+  const clients = new Map<Socket, AuthorizedKey>();
+  const sockets = new Map<string, PendingConnection>();
 
   const protocol = new ssh2.Server({
     hostKeys: [first.host_key],
@@ -68,19 +73,19 @@ export function createPodDoor(ports: DoorPorts, first: GatewayPod) {
 
   function receive(socket: Socket): void {
     const address = socket.remoteAddress ?? '';
-    if (!ports.limit.allows(address) || !ports.seats.waiting.tryAcquire(address)) {
+    if (!ports.limit.allows(address) || !ports.limits.waiting.tryAcquire(address)) {
       socket.destroy();
       return;
     }
     const name = nameOf(address, socket.remotePort);
-    const arrived = new AbortController();
-    arrived.signal.addEventListener('abort', () => ports.seats.waiting.release(address));
-    sockets.set(name, { socket, arrived });
+    const loginEnded = new AbortController();
+    loginEnded.signal.addEventListener('abort', () => ports.limits.waiting.release(address));
+    sockets.set(name, { socket, loginEnded });
     socket.once('close', () => {
       sockets.delete(name);
-      arrived.abort();
+      loginEnded.abort();
     });
-    ports.clock.sleep(LOGIN_TIMEOUT_MS, arrived.signal).then(
+    ports.clock.sleep(LOGIN_TIMEOUT_MS, loginEnded.signal).then(
       () => socket.destroy(),
       () => undefined,
     );
@@ -88,14 +93,17 @@ export function createPodDoor(ports: DoorPorts, first: GatewayPod) {
   }
 
   protocol.on('connection', (client, { ip, port }) => {
-    // A client that breaks the protocol off is no event; its end follows.
-    client.on('error', (error) => log.debug({ detail: error.message }, 'connection broke'));
-    const caller = sockets.get(nameOf(ip, port));
-    if (caller === undefined) client.end();
-    else void admit(client, caller);
+    // A protocol error of the client; the connection closes next.
+    client.on('error', (error) => log.debug({ detail: error.message }, 'connection failed'));
+    const pending = sockets.get(nameOf(ip, port));
+    if (pending === undefined) client.end();
+    else void admit(client, pending);
   });
 
-  async function admit(client: Connection, { socket, arrived }: Caller): Promise<void> {
+  async function admit(
+    client: Connection,
+    { socket, loginEnded }: PendingConnection,
+  ): Promise<void> {
     const address = socket.remoteAddress ?? '';
     const isOwn = address === socket.localAddress;
     const key = await logIn(client, {
@@ -103,22 +111,22 @@ export function createPodDoor(ports: DoorPorts, first: GatewayPod) {
       failed: () => ports.limit.failed(address),
     });
     if (key === null) return;
-    arrived.abort();
-    // Between its signature and this moment its key may have been taken away.
-    if (!isLetIn(key)) return void socket.destroy();
-    guests.set(socket, key);
-    socket.once('close', () => guests.delete(socket));
+    loginEnded.abort();
+    // The key may have been removed since the client signed.
+    if (!isAuthorized(key)) return void socket.destroy();
+    clients.set(socket, key);
+    socket.once('close', () => clients.delete(socket));
     const isProbe = key === ports.probeKey;
     serveConnection({ ...ports, log }, client, { socket, key, isProbe, pod: () => pod });
   }
 
-  function isLetIn(key: AuthorizedKey): boolean {
+  function isAuthorized(key: AuthorizedKey): boolean {
     return key === ports.probeKey || keys.some(({ blob }) => blob.equals(key.blob));
   }
 
   return {
     port: first.port,
-    /** Rejects when the port cannot be had. */
+    /** Rejects if the port is not available. */
     listen: () =>
       new Promise<void>((resolve, reject) => {
         listener.once('error', reject);
@@ -129,13 +137,13 @@ export function createPodDoor(ports: DoorPorts, first: GatewayPod) {
         });
       }),
     pod: () => pod,
-    /** Ends the sessions of keys that are gone. */
+    /** Ends the sessions of removed keys. */
     update(next: GatewayPod): void {
       pod = next;
       keys = parseAuthorizedKeys(next.authorized_keys);
-      for (const [socket, key] of guests) if (!isLetIn(key)) socket.destroy();
+      for (const [socket, key] of clients) if (!isAuthorized(key)) socket.destroy();
     },
-    /** Ends the listener and every connection. */
+    /** Closes the listener and every connection. */
     close(): void {
       listener.close();
       for (const { socket } of sockets.values()) socket.destroy();
@@ -147,45 +155,45 @@ function nameOf(address: string, port: number | undefined): string {
   return `${address} ${port}`;
 }
 
-// MERGED agent/ssh-gateway/ssh-listener.ts: Who may come in: public keys only, each proved by a signature, with a bound on tries.
-export const MAX_TRIES = 6;
+export const MAX_LOGIN_ATTEMPTS = 6;
 
 export type LoginPorts = {
-  /** The pod's keys as they are at this moment. */
+  /** Returns the pod's current keys. */
   keys(): readonly AuthorizedKey[];
-  /** Counts against the address. */
+  /** Called for each failed attempt. */
   failed(): void;
 };
 
-/** Resolves with the key that was proved, or null when the client ran out of tries or left. */
+/** Authenticates by public key only. Resolves with the proven key, or null after too many attempts or a disconnect. */
 export function logIn(client: Connection, ports: LoginPorts): Promise<AuthorizedKey | null> {
-  let tries = 0;
-  let proved: AuthorizedKey | null = null;
+  let attempts = 0;
+  let proven: AuthorizedKey | null = null;
 
   function decide(context: AuthContext): void {
-    // Clients begin with it to learn what is offered.
+    // Clients send it first to learn the supported methods.
     if (context.method === 'none') {
       context.reject(['publickey']);
       return;
     }
-    const key = context.method === 'publickey' ? keyMeant(context, ports.keys()) : null;
+    const key = context.method === 'publickey' ? offeredKey(context, ports.keys()) : null;
     if (context.method === 'publickey' && key !== null) {
-      const isQuestion = context.signature === undefined;
-      if (!isQuestion && hasSigned(context, key)) proved = key;
-      if (isQuestion || proved === key) {
+      // Without a signature the client only queries whether the key would be accepted.
+      const isQuery = context.signature === undefined;
+      if (!isQuery && hasSigned(context, key)) proven = key;
+      if (isQuery || proven === key) {
         context.accept();
         return;
       }
     }
     ports.failed();
-    tries += 1;
+    attempts += 1;
     context.reject(['publickey']);
-    if (tries >= MAX_TRIES) client.end();
+    if (attempts >= MAX_LOGIN_ATTEMPTS) client.end();
   }
 
   return new Promise((resolve) => {
     client.on('authentication', decide);
-    client.once('ready', () => resolve(proved));
+    client.once('ready', () => resolve(proven));
     client.once('close', () => resolve(null));
   });
 }

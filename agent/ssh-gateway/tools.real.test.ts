@@ -21,8 +21,8 @@ afterAll(() => host.stop());
 
 const sha256 = (data: Buffer) => createHash('sha256').update(data).digest('hex');
 
-describe('rsync, where the image has it', () => {
-  it('brings a folder there, then only what has changed, and back', async () => {
+describe('rsync in an image that contains it', () => {
+  it('uploads a folder, then only changes, and downloads it', async () => {
     await copyPrograms(pod.container_id ?? '', 'rsync');
     const [from, back] = [join(host.home, 'tree'), join(host.home, 'tree-back')];
     mkdirSync(join(from, 'below'), { recursive: true });
@@ -36,7 +36,7 @@ describe('rsync, where the image has it', () => {
     expect((await rsync(`${from}/`, 'root@127.0.0.1:/tree/')).code).toBe(0);
     big.write('changed', 1_000);
     writeFileSync(join(from, 'big'), big);
-    // Size and second of its last change may be those of the first copy.
+    // Size and modification second may equal those of the first copy.
     const again = await rsync(
       '--no-whole-file',
       '--ignore-times',
@@ -54,8 +54,8 @@ describe('rsync, where the image has it', () => {
   });
 });
 
-describe('what an editor does', () => {
-  it('goes over one connection: commands, files and forwarded ports at once', async () => {
+describe('an editor', () => {
+  it('uses one connection for commands, files and forwarded ports at once', async () => {
     const { first: forwarded } = await freePorts(1);
     const socket = join(host.home, 'master');
     const master = host.spawnSsh(pod, [
@@ -91,7 +91,7 @@ describe('what an editor does', () => {
     }
   });
 
-  it('is held to ten programs at a time on one connection, which live on', async () => {
+  it('is limited to ten programs at a time on one connection, which keep running', async () => {
     const socket = join(host.home, 'crowded');
     const master = host.spawnSsh(pod, ['-M', '-S', socket, '-N']);
     const shared = ['-o', `ControlPath=${socket}`, ...host.options(host.portOf(pod))];

@@ -12,7 +12,7 @@ const POD = 'a'.repeat(64);
 const OURS = POD;
 const OTHER = 'b'.repeat(64);
 
-/** pid -> session and container. */
+/** A fake /proc: pid -> session and container. */
 function proc(table: Record<string, [session: number, containerId: string]>): ProcFiles {
   return {
     list: () => [...Object.keys(table), 'self', 'meminfo'],
@@ -28,12 +28,12 @@ function proc(table: Record<string, [session: number, containerId: string]>): Pr
   };
 }
 
-it('finds the processes of one session, whatever their names, in that container only', () => {
+it('finds the processes of one session in its container only', () => {
   const files = proc({ 100: [100, OURS], 101: [100, OURS], 102: [102, OURS], 103: [100, OTHER] });
   expect(membersOfSession(files, { pid: 100, containerId: OURS })).toEqual([100, 101]);
 });
 
-it('takes a pid that is gone, or somebody else by now, for no process of the container', () => {
+it('does not attribute a missing or reused pid to the container', () => {
   const files = proc({ 1: [1, OURS], 100: [100, OTHER] });
   expect(isInContainer(files, 100, OURS)).toBe(false);
   expect(isInContainer(files, 999, OURS)).toBe(false);
@@ -57,11 +57,11 @@ const files = {
 };
 
 it.each<[string, readonly number[] | null, string | null, number | null]>([
-  ['the pod’s own', [10], POD, 0],
-  ['those of another container and of the host', [10, 11, 12], POD, 2],
-  ['one that has ended', [10, 99], POD, 0],
-  ['a card that nobody holds', [12], null, null],
-  ['a driver that does not tell', null, POD, null],
+  ['processes of the pod', [10], POD, 0],
+  ['processes of another container and of the host', [10, 11, 12], POD, 2],
+  ['a process that has ended', [10, 99], POD, 0],
+  ['a card without lease', [12], null, null],
+  ['a driver that does not list processes', null, POD, null],
 ])('counts %s', (_, pids, containerId, expected) => {
   expect(countOutside(files, { pids, containerId })).toBe(expected);
 });
@@ -86,7 +86,7 @@ function leftAmong(table: Record<string, Process>) {
   return leftShells(files, [{ name: TERMINAL_MARK, value: US }], [POD]);
 }
 
-it('finds what the engine was asked to run for a terminal of ours, and nothing that was detached from it', () => {
+it('finds shells that the engine started for a terminal, and no detached processes', () => {
   const found = leftAmong({
     50: { parent: 1, container: 'host' },
     100: { parent: 50, container: POD, executor: US },

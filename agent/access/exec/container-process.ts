@@ -1,33 +1,33 @@
-/** Signals to what runs in a container, sent from the host: only ever to processes of that very container. */
+/** Processes of containers, found and signalled from the host through /proc. */
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Signal names of the protocol (RFC 4254 6.10) that are passed on. */
+/** Signals that clients may send (RFC 4254, 6.10). */
 export const SIGNALS = ['HUP', 'INT', 'QUIT', 'TERM', 'KILL', 'USR1', 'USR2', 'ALRM'] as const;
 export type SignalName = (typeof SIGNALS)[number];
 
 export type ContainerProcess = { pid: number; containerId: string };
 
-/** What of /proc is needed: processes and their files. */
+/** Access to /proc. */
 export type ProcFiles = { list(): string[]; read(path: string): string };
 
-/** This host's. */
+/** /proc of this host. */
 export const PROC: ProcFiles = {
   list: () => readdirSync('/proc'),
   read: (path) => readFileSync(`/proc/${path}`, 'utf8'),
 };
 
-/** To its process group, as a terminal would. False when it is gone or is not the container's. */
+/** Signals the process group, as a terminal does. Returns false if the process is gone or not in the container. */
 export function signalGroup(target: ContainerProcess, name: SignalName): boolean {
   if (!isInContainer(PROC, target.pid, target.containerId)) return false;
   return send(-target.pid, name);
 }
 
-/** To every process of its session, as a terminal that hangs up would. */
+/** Sends SIGHUP to every process of the session, as a terminal that hangs up does. */
 export function hangUp(target: ContainerProcess): void {
   for (const pid of membersOfSession(PROC, target)) send(pid, 'HUP');
 }
 
-/** The processes of the session that `target` leads, inside its container. */
+/** Returns the processes of the session that `target` leads, inside its container. */
 export function membersOfSession(files: ProcFiles, target: ContainerProcess): number[] {
   return files
     .list()
@@ -40,13 +40,13 @@ export function membersOfSession(files: ProcFiles, target: ContainerProcess): nu
     );
 }
 
-/** A pid may have passed to somebody else: the cgroup tells whose it is now. */
+/** Checks the cgroup, because a pid may have been reused by another process. */
 export function isInContainer(files: ProcFiles, pid: number, containerId: string): boolean {
   if (pid <= 1) return false;
   return containerId !== '' && cgroupOf(files, pid).includes(containerId);
 }
 
-/** Empty when it is gone, or hidden. */
+/** Empty if the process is gone or hidden. */
 export function cgroupOf(files: ProcFiles, pid: number): string {
   return readOrEmpty(files, `${pid}/cgroup`);
 }
@@ -55,12 +55,12 @@ function sessionOf(files: ProcFiles, pid: number): number {
   return Number(statOf(files, pid)[3]);
 }
 
-/** NaN when it is gone. */
+/** NaN if the process is gone. */
 export function parentOf(files: ProcFiles, pid: number): number {
   return Number(statOf(files, pid)[1]);
 }
 
-/** Fields after the command's name, which may hold blanks and brackets: state, ppid, pgrp, session. */
+/** Fields after the command name, which may contain blanks and brackets: state, ppid, pgrp, session. */
 function statOf(files: ProcFiles, pid: number): string[] {
   const stat = readOrEmpty(files, `${pid}/stat`);
   return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
@@ -78,15 +78,14 @@ function send(pid: number, name: SignalName): boolean {
   try {
     return process.kill(pid, `SIG${name}`);
   } catch {
-    // Gone meanwhile, or a gateway that is not root.
+    // The process has ended, or the gateway does not run as root.
     return false;
   }
 }
 
-// MERGED agent/access/exec/container-process.ts: Whose the processes on a leased card are, by their control groups (validator reference 5, gpu_side_use).
 /**
- * How many of `pids` are of another than the container. Null where nobody holds the card or nothing is known; what
- * has just ended, or is hidden from the agent, is nobody's.
+ * Counts the compute processes on a leased card that do not belong to its pod's container. Null if the card is not
+ * leased or the processes are unknown. Processes that have ended or are hidden from the agent do not count.
  */
 export function countOutside(
   files: ProcFiles,
@@ -97,29 +96,28 @@ export function countOutside(
   return groups.filter((group) => !group.includes(containerId)).length;
 }
 
-// MERGED agent/access/exec/container-process.ts: Shells that an agent or gateway which was killed has left: the engine goes on running them for nobody.
-/** Set in every terminal's shell, to the executor's id; inherited by what is started there. */
+/** Environment variable of every terminal's shell: the executor id. Child processes inherit it. */
 export const TERMINAL_MARK = 'PODWRIGHT_TERMINAL';
-/** Set in every SSH session, to the pod's id; inherited likewise. */
+/** Environment variable of every SSH session: the pod id. Child processes inherit it. */
 export const SESSION_MARK = 'PODWRIGHT_SESSION';
 
-/** The variable and the value by which a shell is known. */
+/** Variable and value that identify a shell. */
 export type Mark = { name: typeof TERMINAL_MARK | typeof SESSION_MARK; value: string };
 
 /**
- * Hangs up on them, so that they end with what runs in them; what ignores that is its pod's own. For the start
- * only, when there is none that anybody could be using. `containerIds`: those of our running pods. The number
- * of them.
+ * Hangs up shells that a killed agent or gateway left: the engine keeps running them without a client. Processes that
+ * ignore SIGHUP keep running in the pod. Call it only at the start, before any session is opened. `containerIds`:
+ * the running pods of this agent. Returns the number of shells.
  */
 export function hangUpLeftovers(marks: readonly Mark[], containerIds: readonly string[]): number {
-  const left = leftShells(PROC, marks, containerIds);
-  for (const shell of left) hangUp(shell);
-  return left.length;
+  const shells = leftShells(PROC, marks, containerIds);
+  for (const shell of shells) hangUp(shell);
+  return shells.length;
 }
 
 /**
- * Marked processes whose parent is outside of the container: those that the engine was asked to run. What the
- * renter started from a shell and detached has a parent inside.
+ * Returns marked processes whose parent is outside the container: those that the engine started. Processes that
+ * the renter detached from a shell have a parent inside.
  */
 export function leftShells(
   files: ProcFiles,

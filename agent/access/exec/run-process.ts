@@ -1,4 +1,4 @@
-/** One process in a container on behalf of a client: its streams, its end, and its end when the client vanishes. */
+/** Runs one process in a container for a client, and ends it when the client disconnects. */
 import type { Duplex } from 'node:stream';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
@@ -16,38 +16,38 @@ export type ProcessPorts = {
   engine: ExecEngine;
   clock: Clock;
   log: Log;
-  /** Told of work that the end of this program waits for. */
+  /** Registers work that must finish before this program exits. */
   track(work: Promise<unknown>): void;
 };
 
-/** Whoever wanted the process, behind an SSH channel or a WebSocket. */
+/** The client of a process, over an SSH channel or a WebSocket. */
 export type ProcessClient = {
-  /** Passes on what the client sends, no faster than the process takes it. */
-  feed(input: Duplex): void;
-  /** Resolves when there is room for more. */
-  take(chunk: OutputChunk): Promise<void>;
-  /** Comes last: it has ended. */
+  /** Pipes the client's input to the process, with backpressure. */
+  pipeInput(input: Duplex): void;
+  /** Writes output to the client; resolves when it accepts more. */
+  write(chunk: OutputChunk): Promise<void>;
+  /** Called last, when the process has ended. */
   exited(exitCode: number): void;
-  /** Comes before `exited`: it never began. */
+  /** Called before `exited` if the process could not be started. */
   notStarted(): void;
 };
 
 export type RunningProcess = {
   signal(name: SignalName): void;
   resize(size: TerminalSize): void;
-  /** Resolves with the exit status once the process has ended, or null when the client left before. */
+  /** Resolves with the exit status, or with null if the client disconnected before. */
   ended: Promise<number | null>;
 };
 
-/** From the hang-up to the kill of a process whose client has gone. */
+/** Time from SIGHUP to SIGKILL for a process whose client has disconnected. */
 const HANG_UP_GRACE_MS = 5_000;
-/** The engine tells the pid a moment after the start, and the exit status after the end of the output. */
+/** The engine reports the pid shortly after the start, and the exit status shortly after the end of the output. */
 const STATE_POLL_MS = 10;
 const STATE_POLLS = 300;
-/** What a shell would answer for a command that cannot be started. */
+/** Exit status of shells for a command that cannot be started. */
 const NOT_STARTED = 126;
 
-/** Starts it; a start that fails is told to the client. `gone` aborts when the client leaves. */
+/** Starts the process; a failed start is reported to the client. `gone` aborts when the client disconnects. */
 export function runProcess(
   ports: ProcessPorts,
   options: {
@@ -63,7 +63,7 @@ export function runProcess(
   let wanted = options.size;
   let isSizing = false;
 
-  /** Null when it has ended. A client may leave before the engine has quite begun. */
+  /** Returns null if the process has ended. Polls, because the client may disconnect while the process starts. */
   async function pidOf(process: ExecProcess): Promise<number | null> {
     for (let poll = 0; poll < STATE_POLLS; poll += 1) {
       const { pid, exitCode } = await process.inspect();
@@ -80,11 +80,11 @@ export function runProcess(
       const pid = await pidOf(process);
       if (pid !== null) await work(process, pid);
     } catch (error) {
-      log.debug({ detail: messageOf(error) }, 'a process could not be reached');
+      log.debug({ detail: messageOf(error) }, 'process cannot be reached');
     }
   }
 
-  /** One at a time, so that the last one wins; those in between are left out. */
+  /** Applies sizes one at a time, so that the last one wins; intermediate sizes are skipped. */
   async function applySizes(): Promise<void> {
     if (isSizing) return;
     isSizing = true;
@@ -96,7 +96,7 @@ export function runProcess(
         await process.resize(size);
       }
     } catch (error) {
-      log.debug({ detail: messageOf(error) }, 'a terminal could not be resized');
+      log.debug({ detail: messageOf(error) }, 'terminal resize failed');
     }
     isSizing = false;
   }
@@ -116,7 +116,7 @@ export function runProcess(
     try {
       for await (const chunk of output) {
         if (gone.aborted) return;
-        await client.take(chunk);
+        await client.write(chunk);
       }
     } catch (error) {
       if (!gone.aborted) throw error;
@@ -128,14 +128,14 @@ export function runProcess(
       const process = await starting;
       gone.addEventListener('abort', process.close, { once: true });
       if (gone.aborted) process.close();
-      client.feed(process.input);
+      client.pipeInput(process.input);
       void applySizes();
       await passOutput(process.output);
       gone.removeEventListener('abort', process.close);
       if (!gone.aborted) return await finish(process);
       await abandon();
     } catch (error) {
-      log.warn({ detail: messageOf(error) }, 'a process in a pod could not be run');
+      log.warn({ detail: messageOf(error) }, 'process in a pod failed to run');
       if (gone.aborted) return null;
       client.notStarted();
       return end(NOT_STARTED);
@@ -149,7 +149,7 @@ export function runProcess(
       if (exitCode !== null) return end(exitCode);
       await clock.sleep(STATE_POLL_MS);
     }
-    // It has closed its outputs and goes on: nobody would hear of it any more.
+    // The process closed its outputs but keeps running; there is nothing left to wait for.
     return end(0);
   }
 

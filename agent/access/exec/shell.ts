@@ -1,6 +1,6 @@
-/** Shells in a container, of whatever image: fixed scripts, whose data arrives as arguments only. Pure. */
+/** Shell command lines for containers of any image: fixed scripts, data passed only as arguments. Pure. */
 
-/** The best shell there is becomes the login shell; the home folder is where a login begins. */
+/** Changes to the home folder and chooses the best shell of the image. */
 const PRELUDE = `cd 2>/dev/null
 for name in bash ash sh; do SHELL=$(command -v "$name") && break; done
 export SHELL
@@ -18,17 +18,17 @@ export type TerminalSize = { rows: number; columns: number };
 
 const NO_TERMINAL: TerminalSize = { rows: 0, columns: 0 };
 
-/** A login shell. */
+/** Starts a login shell. */
 export function shellArgv(size: TerminalSize = NO_TERMINAL): string[] {
   return script(SHELL_SCRIPT, String(size.rows), String(size.columns));
 }
 
-/** `command` as the login shell reads it. */
+/** Runs `command` in the shell. */
 export function commandArgv(command: string, size: TerminalSize = NO_TERMINAL): string[] {
   return script(COMMAND_SCRIPT, String(size.rows), String(size.columns), command);
 }
 
-/** `text` run by the image's own shell; `values` are its $1, $2, and so on. */
+/** Runs `text` in the image's /bin/sh; `values` are $1, $2, and so on. */
 export function script(text: string, ...values: string[]): string[] {
   return ['/bin/sh', '-c', text, 'podwright', ...values];
 }

@@ -21,7 +21,7 @@ const UNKNOWN_POD = '3f9f41a6-0002-4000-8000-00000000dead';
 let home: ReturnType<typeof createAgentHome>;
 let agent: AgentProcess;
 let pod: PodView;
-/** What the agent has logged so far. */
+/** Log output of the agent so far. */
 let logged = '';
 
 beforeAll(async () => {
@@ -52,14 +52,14 @@ async function processes(): Promise<string> {
   return mustRun('docker', 'exec', pod.container_id ?? '', 'ps');
 }
 
-/** Ends every shell that a test has left. */
+/** Ends every shell that a test left. */
 async function leave(...clients: TerminalClient[]): Promise<void> {
   for (const { socket } of clients) socket.terminate();
   await eventually('the end of the shells', async () => !(await processes()).includes('sh -l'));
 }
 
 describe('a terminal', () => {
-  it('has the size that was asked for, then the one that was told', async () => {
+  it('has the requested size, then the new one after a resize', async () => {
     const terminal = await open('cols=91&rows=17');
     terminal.type('stty size\n');
     await terminal.shows('17 91');
@@ -72,7 +72,7 @@ describe('a terminal', () => {
     await leave(terminal);
   });
 
-  it('is a login shell of the pod, and tells its exit status last', async () => {
+  it('is a login shell of the pod, and sends its exit status last', async () => {
     const terminal = await open('term=screen');
     terminal.type('echo "is $USER $TERM $(tty) $HOSTNAME"; exit 42\n');
     await terminal.shows('is root screen /dev/pts/');
@@ -80,7 +80,7 @@ describe('a terminal', () => {
     expect(terminal.exit()).toBe(42);
   });
 
-  it('shows all that a program writes, however much', async () => {
+  it('sends all output of a program, however much', async () => {
     const terminal = await open();
     terminal.type('stty -onlcr; head -c 20000000 /dev/zero | tr "\\\\0" x; exit\n');
     await terminal.closed;
@@ -88,13 +88,13 @@ describe('a terminal', () => {
     expect(terminal.bytes()).toBeLessThan(20_001_000);
   });
 
-  it('is on record: whose it was, how long and how much, and nothing of what', async () => {
+  it('logs signer, duration and byte counts, and no content', async () => {
     logged = '';
     const terminal = await open();
     terminal.type('echo secret-$((6 * 7)); exit 3\n');
     await terminal.shows('secret-42');
     await terminal.closed;
-    await eventually('the record', () => logged.includes('terminal ends'));
+    await eventually('the record', () => logged.includes('terminal closed'));
     const records = logged
       .trim()
       .split('\n')
@@ -105,10 +105,10 @@ describe('a terminal', () => {
       request_id: expect.stringMatching(/./),
     };
     expect(records).toMatchObject([
-      { ...who, msg: 'terminal begins' },
+      { ...who, msg: 'terminal opened' },
       {
         ...who,
-        msg: 'terminal ends',
+        msg: 'terminal closed',
         exit_code: 3,
         seconds: expect.any(Number),
         received: 'echo secret-$((6 * 7)); exit 3\n'.length,
@@ -118,7 +118,7 @@ describe('a terminal', () => {
     expect(logged).not.toContain('secret');
   });
 
-  it('ends with its client', async () => {
+  it('ends when its client disconnects', async () => {
     const terminal = await open();
     terminal.type('sleep 7654\n');
     await eventually('the program', async () => (await processes()).includes('sleep 7654'));
@@ -126,7 +126,7 @@ describe('a terminal', () => {
     await eventually('its end', async () => !(await processes()).includes('sleep 7654'));
   });
 
-  it('is killed when it takes no notice of its client having gone', async () => {
+  it('is killed if it ignores the disconnect of its client', async () => {
     const terminal = await open();
     terminal.type("trap '' HUP; while :; do sleep 0.765; done\n");
     await eventually('the program', async () => (await processes()).includes('sleep 0.765'));
@@ -135,12 +135,12 @@ describe('a terminal', () => {
   });
 });
 
-describe('a client that does wrong', () => {
+describe('a misbehaving client', () => {
   it.each([
     ['no JSON', 'resize'],
-    ['an unknown note', '{"type":"signal","name":"KILL"}'],
+    ['an unknown message', '{"type":"signal","name":"KILL"}'],
     ['an impossible size', '{"type":"resize","cols":0,"rows":1}'],
-    ['a member too many', '{"type":"resize","cols":1,"rows":1,"x":1}'],
+    ['an extra member', '{"type":"resize","cols":1,"rows":1,"x":1}'],
   ])('loses its terminal for %s', async (_, text) => {
     const terminal = await open();
     terminal.socket.send(text);
@@ -148,14 +148,14 @@ describe('a client that does wrong', () => {
     await leave();
   });
 
-  it('loses its terminal for a message above the bound', async () => {
+  it('loses its terminal after a message above the size limit', async () => {
     const terminal = await open();
     terminal.type('x'.repeat(MAX_TERMINAL_MESSAGE_BYTES + 1));
     expect(await terminal.closed).toMatchObject({ code: 1009 });
     await leave();
   });
 
-  it('holds up nobody and costs next to nothing when it does not read', async () => {
+  it('delays no other client and costs little memory when it does not read', async () => {
     const stalled = await open();
     stalled.type('yes\n');
     await stalled.shows('y\r\ny\r\n');
@@ -170,18 +170,18 @@ describe('a client that does wrong', () => {
   });
 });
 
-describe('who gets none', () => {
+describe('a request is rejected that', () => {
   it.each([
     ['an unknown pod', () => `/v1/pods/${UNKNOWN_POD}/exec`, 404, 'pod_not_found'],
-    ['a size that is none', () => `/v1/pods/${pod.id}/exec?cols=x`, 422, 'validation_error'],
+    ['an invalid size', () => `/v1/pods/${pod.id}/exec?cols=x`, 422, 'validation_error'],
     ['another path', () => `/v1/pods/${pod.id}`, 400, 'bad_request'],
     ['no path at all', () => '/v1/nothing', 404, 'not_found'],
-  ])('asks for %s', async (_, path, status, code) => {
+  ])('names %s', async (_, path, status, code) => {
     const connecting = agent.connect({ path: path(), maxMessageBytes: 1_000 });
     await expect(connecting).rejects.toMatchObject({ status, code });
   });
 
-  it('does not sign, or signs once for two', async () => {
+  it('is not signed, or reuses a signature', async () => {
     const path = `/v1/pods/${pod.id}/exec`;
     const origin = agent.origin;
     expect(await upgrade(origin + path)).toMatchObject({ status: 401, code: 'auth_failed' });
@@ -198,24 +198,24 @@ describe('who gets none', () => {
     await leave();
   });
 
-  it('sends an ordinary request', async () => {
+  it('is not an upgrade', async () => {
     const response = await agent.send({ method: 'GET', path: `/v1/pods/${pod.id}/exec` });
     expect(response.status).toBe(426);
     expect(response.headers.get('upgrade')).toBe('websocket');
   });
 
-  it('comes when the pod has all it may have', async () => {
+  it('exceeds the limit of the pod', async () => {
     const full = await startLogPod(agent, 'exec sleep 1000');
     const opening = Array.from({ length: MAX_TERMINALS_PER_POD }, () => open('', full.id));
     const [first] = await Promise.all(opening);
     const oneMore = open('', full.id);
     await expect(oneMore).rejects.toMatchObject({ code: 'rate_limited', status: 429 });
     first?.type('exit\n');
-    await eventually('a free place', () => open('', full.id).catch(() => null));
+    await eventually('a free slot', () => open('', full.id).catch(() => null));
     await removeLogPod(agent, full.id);
   });
 
-  it('asks for a pod that has gone', async () => {
+  it('names a removed pod', async () => {
     const short = await startLogPod(agent, 'exec sleep 1000');
     const terminal = await open('', short.id);
     terminal.type('echo ready\n');
@@ -226,7 +226,7 @@ describe('who gets none', () => {
   });
 });
 
-it('ends when its agent is killed and started again, and takes nothing with it that was detached', async () => {
+it('ends terminals of a killed agent after its restart, but no detached processes', async () => {
   const terminal = await open();
   terminal.type('setsid sleep 7655 & sleep 7656\n');
   await eventually('the programs', async () => {

@@ -1,4 +1,4 @@
-/** GET /v1/pods/:id/exec: a shell in a pod, as a WebSocket (agent reference 12.3). */
+/** GET /v1/pods/{id}/exec: a shell in a pod, as a WebSocket. */
 import { z } from 'zod';
 import { PodId } from '#shared/api/agent/pod.ts';
 import { MAX_TERMINAL_MESSAGE_BYTES, TerminalQuery } from '#shared/api/agent/terminal.ts';
@@ -13,13 +13,13 @@ export function registerTerminalRoutes(server: HttpServer, host: TerminalHost): 
     if (request.upgrade === null) throw upgradeRequired();
     const { accept } = request.upgrade;
     const terminals = await host.load();
-    const seat = terminals.reserve(request.params.id);
+    const slot = terminals.reserve(request.params.id);
     try {
       const socket = await accept(reply, { maxMessageBytes: MAX_TERMINAL_MESSAGE_BYTES });
-      const who = { signer: request.caller, requestId: request.id };
-      terminals.serve(socket, { seat, query: request.query, who });
+      const caller = { signer: request.caller, requestId: request.id };
+      terminals.serve(socket, { slot, query: request.query, caller });
     } catch (error) {
-      seat.leave();
+      slot.release();
       throw error;
     }
     return reply;

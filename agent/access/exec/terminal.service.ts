@@ -1,4 +1,4 @@
-/** Terminals of pods: how many, how long, who, and their end; never what was typed or shown. */
+/** Terminals of pods over WebSockets: limits, idle timeout, audit log. Input and output are never logged. */
 
 import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
@@ -18,24 +18,24 @@ import { type ProcessClient, runProcess } from './run-process.ts';
 import { shellArgv, type TerminalSize } from './shell.ts';
 import type { TerminalPorts } from './terminals.ts';
 
-/** Each is a process in the pod and two sockets here. */
+/** A terminal costs a process in the pod and two sockets of the agent. */
 export const MAX_TERMINALS_PER_POD = 10;
 export const MAX_TERMINALS = 100;
-/** A terminal that carried nothing either way for this long is closed. */
+/** Closes a terminal without input and output for this long. */
 export const IDLE_TIMEOUT_MS = 3_600_000;
 const IDLE_CHECK_MS = 60_000;
-/** What takes no notice of a hang-up is left to its pod when the agent ends. */
+/** Processes that ignore SIGHUP keep running in the pod after the agent exits. */
 const STOP_WITHIN_MS = 1_000;
 const RETRY_AFTER_SECONDS = '5';
 
-export type Seat = { podId: string; containerId: string; user: string; leave(): void };
-/** For the record: the key that signed, and the request's id, which the central API's records name too. */
-export type Visitor = { signer: string | null; requestId: string };
+export type TerminalSlot = { podId: string; containerId: string; user: string; release(): void };
+/** For the audit log: the signing key, and the request id, which the central API logs too. */
+export type TerminalCaller = { signer: string | null; requestId: string };
 export type Terminals = ReturnType<typeof createTerminals>;
 
 export function createTerminals(ports: Omit<TerminalPorts, 'execEngine'> & { engine: ExecEngine }) {
   const { clock, terminalPod } = ports;
-  const seats = createPerOwnerLimit(MAX_TERMINALS_PER_POD, MAX_TERMINALS);
+  const slots = createPerOwnerLimit(MAX_TERMINALS_PER_POD, MAX_TERMINALS);
   const running = new Set<Promise<unknown>>();
   const stopping = new AbortController();
 
@@ -45,43 +45,43 @@ export function createTerminals(ports: Omit<TerminalPorts, 'execEngine'> & { eng
   }
 
   return {
-    /** A place for one terminal, to be given back. Throws ApiError. */
-    reserve(podId: string): Seat {
+    /** Reserves a slot for one terminal; the caller must release it. Throws ApiError. */
+    reserve(podId: string): TerminalSlot {
       const pod = terminalPod(podId);
       if (pod === null) throw new ApiError('pod_not_found', 'There is no such pod on this node');
       const { containerId, user } = pod;
       if (containerId === null) throw new ApiError('pod_state_conflict', 'The pod does not run');
-      if (!seats.tryAcquire(podId)) {
+      if (!slots.tryAcquire(podId)) {
         throw new ApiError('rate_limited', 'There are too many terminals on this pod or node', {
           headers: { 'Retry-After': RETRY_AFTER_SECONDS },
           hint: 'Close another terminal, or retry later.',
         });
       }
-      let held = true;
-      const leave = () => {
-        if (held) seats.release(podId);
-        held = false;
+      let isReleased = false;
+      const release = () => {
+        if (!isReleased) slots.release(podId);
+        isReleased = true;
       };
-      return { podId, containerId, user, leave };
+      return { podId, containerId, user, release };
     },
 
     /** Runs a login shell behind `socket` until either ends. */
     serve(
       socket: WebSocket,
-      { seat, query, who }: { seat: Seat; query: TerminalQuery; who: Visitor },
+      { slot, query, caller }: { slot: TerminalSlot; query: TerminalQuery; caller: TerminalCaller },
     ): void {
-      const log = ports.log.child({ pod_id: seat.podId });
-      const record = { signer: who.signer, request_id: who.requestId };
+      const log = ports.log.child({ pod_id: slot.podId });
+      const record = { signer: caller.signer, request_id: caller.requestId };
       const startedMs = clock.monotonicMs();
       const left = new AbortController();
       socket.once('close', () => left.abort());
-      // A message above the bound, for one: its goodbye may take a while.
+      // For example a message above the size limit: the closing handshake may take a while.
       socket.once('error', () => left.abort());
       const gone = AbortSignal.any([left.signal, stopping.signal]);
       const size = { columns: query.cols, rows: query.rows };
       const client = createSocketClient(socket, clock, {
-        resize: (wanted) => shell.resize(wanted),
-        refuse() {
+        onResize: (wanted) => shell.resize(wanted),
+        onInvalidMessage() {
           socket.close(CLOSE.invalid, 'invalid_message');
           left.abort();
         },
@@ -93,26 +93,26 @@ export function createTerminals(ports: Omit<TerminalPorts, 'execEngine'> & { eng
           size,
           gone,
           request: {
-            containerId: seat.containerId,
-            user: seat.user,
+            containerId: slot.containerId,
+            user: slot.user,
             argv: shellArgv(size),
             tty: true,
             environment: {
               TERM: query.term,
-              USER: seat.user,
-              LOGNAME: seat.user,
+              USER: slot.user,
+              LOGNAME: slot.user,
               [TERMINAL_MARK]: ports.executorId,
             },
           },
         },
       );
-      log.info(record, 'terminal begins');
-      const sayGoodbye = () => socket.close(CLOSE.goingAway, 'server_shutdown');
-      stopping.signal.addEventListener('abort', sayGoodbye, { signal: left.signal });
+      log.info(record, 'terminal opened');
+      const closeSocket = () => socket.close(CLOSE.goingAway, 'server_shutdown');
+      stopping.signal.addEventListener('abort', closeSocket, { signal: left.signal });
       void shell.ended.then((exitCode) => {
-        seat.leave();
+        slot.release();
         const seconds = Math.round((clock.monotonicMs() - startedMs) / 1_000);
-        log.info({ ...record, seconds, exit_code: exitCode, ...client.bytes() }, 'terminal ends');
+        log.info({ ...record, seconds, exit_code: exitCode, ...client.bytes() }, 'terminal closed');
       });
       void closeWhenIdle(socket, client, gone);
     },
@@ -125,29 +125,28 @@ export function createTerminals(ports: Omit<TerminalPorts, 'execEngine'> & { eng
 
   async function closeWhenIdle(
     socket: WebSocket,
-    client: { quietMs(): number },
+    client: { idleMs(): number },
     gone: AbortSignal,
   ): Promise<void> {
     while (!gone.aborted) {
       await clock.sleep(IDLE_CHECK_MS, gone).catch(() => undefined);
-      if (client.quietMs() > IDLE_TIMEOUT_MS) socket.close(CLOSE.normal, 'idle');
+      if (client.idleMs() > IDLE_TIMEOUT_MS) socket.close(CLOSE.normal, 'idle');
     }
   }
 }
 
-// MERGED agent/access/exec/terminal.service.ts: A terminal's client behind a WebSocket: bytes both ways, sizes in, the exit status out.
 export type SocketClient = ProcessClient & {
-  /** How much went by. */
+  /** Bytes of output and input so far. */
   bytes(): { sent: number; received: number };
-  /** Since the last byte either way. */
-  quietMs(): number;
+  /** Milliseconds since the last input or output. */
+  idleMs(): number;
 };
 
-/** Reads nothing before there is a process to feed. */
+/** Does not read from the socket before `pipeInput`. */
 export function createSocketClient(
   socket: WebSocket,
   clock: Clock,
-  on: { resize(size: TerminalSize): void; refuse(): void },
+  on: { onResize(size: TerminalSize): void; onInvalidMessage(): void },
 ): SocketClient {
   const bytes = { sent: 0, received: 0 };
   let lastMs = clock.monotonicMs();
@@ -157,20 +156,20 @@ export function createSocketClient(
     lastMs = clock.monotonicMs();
   }
 
-  function hear(text: string): void {
+  function handleText(text: string): void {
     const request = TerminalRequest.safeParse(parseJson(text));
-    if (request.success) on.resize({ columns: request.data.cols, rows: request.data.rows });
-    else on.refuse();
+    if (request.success) on.onResize({ columns: request.data.cols, rows: request.data.rows });
+    else on.onInvalidMessage();
   }
 
   return {
     bytes: () => ({ ...bytes }),
-    quietMs: () => clock.monotonicMs() - lastMs,
-    feed(input: Duplex) {
+    idleMs: () => clock.monotonicMs() - lastMs,
+    pipeInput(input: Duplex) {
       socket.on('message', (data: Buffer, isBinary: boolean) => {
-        if (!isBinary) return hear(data.toString('utf8'));
+        if (!isBinary) return handleText(data.toString('utf8'));
         count('received', data.length);
-        // A process that does not read makes its client wait.
+        // Backpressure: stops reading from the client while the process does not read.
         if (input.destroyed || input.write(data)) return;
         socket.pause();
         input.once('drain', () => socket.resume());
@@ -178,21 +177,21 @@ export function createSocketClient(
       input.once('close', () => socket.resume());
       socket.resume();
     },
-    async take({ data }) {
+    async write({ data }) {
       count('sent', data.length);
       for (let at = 0; at < data.length; at += MAX_TERMINAL_MESSAGE_BYTES) {
         const part = data.subarray(at, at + MAX_TERMINAL_MESSAGE_BYTES);
-        // It fails when the socket is closing, which is told by its close.
+        // Fails only when the socket closes, which ends the process anyway.
         await sendMessage(socket, part).catch(() => undefined);
       }
     },
     notStarted() {
-      socket.send(Buffer.from('podwright: a shell cannot be run in the pod now\r\n'));
+      socket.send(Buffer.from('podwright: cannot start a shell in the pod\r\n'));
     },
     exited(code) {
-      const note: TerminalExit = { type: 'exit', code };
-      socket.send(JSON.stringify(note));
-      // Its goodbye could not be read otherwise.
+      const message: TerminalExit = { type: 'exit', code };
+      socket.send(JSON.stringify(message));
+      // A paused socket would not receive the client's close frame.
       socket.resume();
       socket.close(CLOSE.normal, 'exit');
     },

@@ -1,10 +1,10 @@
-/** Terminals, loaded when the first is asked for: an idle agent does without. */
+/** Loads the terminal service when the first terminal is opened, to save memory in idle agents. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { ExecEngine } from '../../containers/engine/exec.ts';
 import type { Terminals } from './terminal.service.ts';
 
-/** Null when there is no such pod; `containerId` is null while it does not run. */
+/** Returns null if the pod does not exist; `containerId` is null while it is not running. */
 export type TerminalPod = (podId: string) => { containerId: string | null; user: string } | null;
 
 export type TerminalPorts = {
@@ -18,9 +18,9 @@ export type TerminalPorts = {
 
 export type TerminalHost = {
   load(): Promise<Terminals>;
-  /** Ends the shells that an agent before this one has left. Before any terminal is opened. */
+  /** Hangs up shells that an earlier agent left. Call it before any terminal is opened. */
   endLeftovers(containerIds: readonly string[]): Promise<void>;
-  /** Hangs up on every shell; resolves soon, whatever they do. */
+  /** Hangs up every shell; resolves within a second even if shells ignore it. */
   close(): Promise<void>;
 };
 
@@ -33,7 +33,7 @@ export function createTerminalHost(ports: TerminalPorts): TerminalHost {
     const { hangUpLeftovers, TERMINAL_MARK } = await import('./container-process.ts');
     const mark = { name: TERMINAL_MARK, value: ports.executorId } as const;
     const count = hangUpLeftovers([mark], containerIds);
-    if (count > 0) ports.log.info({ count }, 'hung up on terminals of an agent that was killed');
+    if (count > 0) ports.log.info({ count }, 'hung up leftover terminals of a killed agent');
   }
 
   async function start(): Promise<Terminals> {
@@ -43,7 +43,7 @@ export function createTerminalHost(ports: TerminalPorts): TerminalHost {
 
   return {
     async load() {
-      // Or it could be taken for one of them.
+      // A new terminal could otherwise be mistaken for a leftover.
       await ending.catch(() => undefined);
       loading ??= start();
       return loading;

@@ -1,17 +1,17 @@
-/** From a pod as it is to a notebook server that answers: look, install, start, wait. */
+/** Brings up a notebook server in a pod: inspects the image, installs Jupyter, starts it and waits for an answer. */
 import type { NotebookReason } from '#shared/api/agent/notebook.ts';
 import { get } from '#shared/http/node-http.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { EngineError } from '../../containers/engine/engine.ts';
 import {
+  findingsArgv,
+  type ImageFindings,
   type InstallWay,
   installArgv,
   installFailure,
-  type Look,
   logArgv,
-  lookArgv,
   nextStep,
-  parseLook,
+  parseFindings,
   pathOf,
   startArgv,
   startEnvironment,
@@ -21,14 +21,14 @@ import type { NotebookRow } from './notebook.store.ts';
 import { lastLines, type PodPrograms } from './pod-programs.ts';
 
 /** A first start on a slow disk compiles a thousand modules. */
-const READY_WITHIN_MS = 120_000;
-/** Each Python and Jupyter of the image is asked for its version. */
-const LOOK_WITHIN_MS = 120_000;
+const READY_TIMEOUT_MS = 120_000;
+/** The inspection runs every Python and Jupyter of the image to get its version. */
+const INSPECT_TIMEOUT_MS = 120_000;
 const READY_POLL_MS = 300;
-/** Of the last lines that tell why a server ended. */
-const LOG_WITHIN_MS = 10_000;
+/** Timeout for reading the last lines of the server's log. */
+const LOG_TIMEOUT_MS = 10_000;
 
-/** Known reasons why a pod has no notebook server; its message is for the renter. */
+/** A bring-up failed for a known reason; the message is shown to the renter. */
 export class NotebookFailure extends Error {
   override name = 'NotebookFailure';
   readonly reason: NotebookReason;
@@ -40,11 +40,11 @@ export class NotebookFailure extends Error {
 
 export type BringUpPorts = {
   programs: PodPrograms;
-  ask: AskNotebook;
+  probe: NotebookProbe;
   clock: Clock;
-  /** Where renters reach the server; null when the pod has no such port. */
+  /** Host port that renters use; null if the pod does not publish the internal port. */
   hostPort(): number | null;
-  /** Writes progress; throws when something newer is wanted. */
+  /** Stores progress; throws if a newer request replaced this one. */
   save(patch: NotebookPatch): NotebookRow;
   signal: AbortSignal;
 };
@@ -52,25 +52,25 @@ export type BringUpPorts = {
 /** Resolves when the server answers as it should; rejects with NotebookFailure, EngineError or the signal's reason. */
 export async function bringUp(row: NotebookRow, ports: BringUpPorts): Promise<void> {
   const { programs, save } = ports;
-  const isLeft = row.exec_id !== null && (await programs.isAlive(row.exec_id));
-  // An agent before this one had started it and was still waiting.
-  if (isLeft && row.step === 'wait') return waitFor(row, ports);
-  if (isLeft && row.exec_id !== null) await programs.end(row.exec_id);
+  const isRunning = row.exec_id !== null && (await programs.isAlive(row.exec_id));
+  // An earlier agent had started the server and was waiting for it.
+  if (isRunning && row.step === 'wait') return waitFor(row, ports);
+  if (isRunning && row.exec_id !== null) await programs.end(row.exec_id);
   const { kind, program } = await provide(row, ports);
   save({ step: 'start', path: pathOf(kind) });
-  await programs.startAlone(startArgv(program, row.internal_port), startEnvironment(row.token));
+  await programs.startDetached(startArgv(program, row.internal_port), startEnvironment(row.token));
   return waitFor(save({ step: 'wait' }), ports);
 }
 
-/** Looks and installs until there is something to start. */
+/** Inspects and installs until there is a Jupyter to start. */
 async function provide(row: NotebookRow, ports: BringUpPorts) {
   const { programs, save, signal } = ports;
   const tried: InstallWay[] = [];
   for (;;) {
     save({ step: 'look' });
-    const look = await lookInto(ports);
-    if (look.listening.includes(row.internal_port)) throw busy(row.internal_port);
-    const next = nextStep(look, tried);
+    const findings = await inspectImage(ports);
+    if (findings.listening.includes(row.internal_port)) throw busy(row.internal_port);
+    const next = nextStep(findings, tried);
     if (next.do === 'start') return next;
     if (next.do === 'give_up') throw new NotebookFailure(next.reason, next.message);
     save({ step: 'install' });
@@ -83,11 +83,11 @@ async function provide(row: NotebookRow, ports: BringUpPorts) {
   }
 }
 
-async function lookInto({ programs, clock, signal }: BringUpPorts): Promise<Look> {
-  const late = clock.deadline(LOOK_WITHIN_MS);
+async function inspectImage({ programs, clock, signal }: BringUpPorts): Promise<ImageFindings> {
+  const late = clock.deadline(INSPECT_TIMEOUT_MS);
   try {
-    const { output } = await programs.run(lookArgv(), AbortSignal.any([signal, late]));
-    return parseLook(output);
+    const { output } = await programs.run(findingsArgv(), AbortSignal.any([signal, late]));
+    return parseFindings(output);
   } catch (error) {
     if (late.aborted && !signal.aborted) {
       throw new NotebookFailure(
@@ -105,20 +105,24 @@ async function lookInto({ programs, clock, signal }: BringUpPorts): Promise<Look
 }
 
 async function waitFor(row: NotebookRow, ports: BringUpPorts): Promise<void> {
-  const { programs, ask, clock, signal } = ports;
+  const { programs, probe, clock, signal } = ports;
   const execId = row.exec_id ?? '';
-  const untilMs = clock.monotonicMs() + READY_WITHIN_MS;
+  const untilMs = clock.monotonicMs() + READY_TIMEOUT_MS;
   for (;;) {
     signal.throwIfAborted();
     const port = ports.hostPort();
-    if (port === null) throw new NotebookFailure('NotebookPortBusy', 'The pod has no such port');
+    if (port === null)
+      throw new NotebookFailure('NotebookPortBusy', 'The pod does not publish this port');
     const alive = await programs.isAlive(execId);
-    const answer = await ask.judge(port, row.token);
+    const answer = await probe.check(port, row.token);
     if (alive && answer === 'good') return;
     if (!alive) throw await notReady('The notebook server ended', ports);
     if (answer === 'open') {
       await programs.end(execId);
-      throw new NotebookFailure('NotebookNotReady', 'It lets in whoever comes, without its token');
+      throw new NotebookFailure(
+        'NotebookNotReady',
+        'The server accepts requests without its token',
+      );
     }
     if (clock.monotonicMs() > untilMs) {
       await programs.end(execId);
@@ -129,7 +133,7 @@ async function waitFor(row: NotebookRow, ports: BringUpPorts): Promise<void> {
 }
 
 async function notReady(what: string, { programs, clock, signal }: BringUpPorts) {
-  const { output } = await programs.run(logArgv(), clock.deadline(LOG_WITHIN_MS, signal));
+  const { output } = await programs.run(logArgv(), clock.deadline(LOG_TIMEOUT_MS, signal));
   const lines = lastLines(output);
   return new NotebookFailure('NotebookNotReady', lines === '' ? what : `${what}: ${lines}`);
 }
@@ -141,24 +145,23 @@ function busy(port: number): NotebookFailure {
   );
 }
 
-// MERGED agent/access/notebook/bring-up.ts: Whether a notebook server answers as it should: to its token, and to nobody without it.
-const ANSWER_WITHIN_MS = 5_000;
+const ANSWER_TIMEOUT_MS = 5_000;
 const LOOPBACK = '127.0.0.1';
 
-/** - `open`: it lets in whoever comes; such a server must not stay */
+/** `good`: accepts only its token; `open`: also accepts requests without it, so the server must be ended. */
 export type Answer = 'good' | 'open' | 'none';
 
-export type AskNotebook = {
-  /** Whether its token opens it. */
-  answers(port: number, token: string): Promise<boolean>;
-  /** The same, and whether nothing else does; servers note such tries in their logs. */
-  judge(port: number, token: string): Promise<Answer>;
+export type NotebookProbe = {
+  /** Returns true if the server accepts its token. */
+  acceptsToken(port: number, token: string): Promise<boolean>;
+  /** Also checks that the server rejects a request without token; servers log such requests. */
+  check(port: number, token: string): Promise<Answer>;
 };
 
-/** Asks at the host port that renters use. */
-export function createAskNotebook(clock: Clock): AskNotebook {
+/** Probes notebook servers at the host port that renters use. */
+export function createNotebookProbe(clock: Clock): NotebookProbe {
   function statusOf(port: number, headers: Record<string, string>): Promise<number> {
-    const signal = clock.deadline(ANSWER_WITHIN_MS);
+    const signal = clock.deadline(ANSWER_TIMEOUT_MS);
     return new Promise((resolve) => {
       const request = get(
         { host: LOOPBACK, port, path: '/api/status', headers, agent: false, signal },
@@ -171,17 +174,17 @@ export function createAskNotebook(clock: Clock): AskNotebook {
     });
   }
 
-  async function answers(port: number, token: string): Promise<boolean> {
+  async function acceptsToken(port: number, token: string): Promise<boolean> {
     return (await statusOf(port, { authorization: `token ${token}` })) === 200;
   }
 
   return {
-    answers,
-    async judge(port, token) {
-      if (!(await answers(port, token))) return 'none';
-      const stranger = await statusOf(port, {});
-      if (stranger === 401 || stranger === 403) return 'good';
-      return stranger === 0 ? 'none' : 'open';
+    acceptsToken,
+    async check(port, token) {
+      if (!(await acceptsToken(port, token))) return 'none';
+      const withoutToken = await statusOf(port, {});
+      if (withoutToken === 401 || withoutToken === 403) return 'good';
+      return withoutToken === 0 ? 'none' : 'open';
     },
   };
 }

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { installFailure, nextStep, parseLook } from './jupyter.ts';
+import { installFailure, nextStep, parseFindings } from './jupyter.ts';
 
-const BARE = parseLook('');
+const BARE = parseFindings('');
 
-describe('what an image has', () => {
-  it('is read line by line, the best Jupyter first, and rubbish left out', () => {
+describe('the findings of an image', () => {
+  it('are parsed line by line, the best Jupyter first, invalid lines ignored', () => {
     const text = [
       'jupyter=lab /opt/conda/bin/jupyter-lab 4.2.1',
       'jupyter=server /usr/bin/jupyter-server 2.14',
@@ -15,7 +15,7 @@ describe('what an image has', () => {
       'listens=22B8',
       'Traceback (most recent call last):',
     ].join('\n');
-    expect(parseLook(text)).toEqual({
+    expect(parseFindings(text)).toEqual({
       jupyter: { kind: 'lab', program: '/opt/conda/bin/jupyter-lab' },
       python: '/usr/bin/python3',
       venv: true,
@@ -25,7 +25,7 @@ describe('what an image has', () => {
     });
   });
 
-  it('decides what is done next', () => {
+  it('determine the next step', () => {
     const python = { ...BARE, python: '/usr/bin/python3' };
     const program = '/usr/bin/jupyter-lab';
     expect(nextStep({ ...BARE, jupyter: { kind: 'lab', program } }, [])).toMatchObject({

@@ -1,13 +1,17 @@
-/** What is run in a pod for its notebook: fixed scripts, whose data arrives as arguments or variables only. Pure. */
+/**
+ * Jupyter in a pod: scripts that inspect the image, install and start it, and the decision what to do next. The
+ * scripts are fixed; data is passed only as arguments or environment variables. Pure.
+ */
+import { script } from '../exec/shell.ts';
 
-/** Where our part of a pod's file system begins; gone with the container, like all that is not on a volume. */
+/** Folder in the pod's file system for files of ours; removed with the container. */
 export const FOLDER = '/opt/podwright';
 
-/** Images often keep programs where only a login shell would look. */
+/** Adds folders that images often put only on a login shell's PATH. */
 const PRELUDE = 'PATH="$PATH:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:/opt/conda/bin"\n';
 
-/** A line per finding, `name=value`; read by look.ts. Each program is run, since a broken one is none. */
-const LOOK_SCRIPT = `${PRELUDE}folder=$1
+/** Prints one line per finding, `name=value`, for `parseFindings`. Runs each program, because it may be broken. */
+const FINDINGS_SCRIPT = `${PRELUDE}folder=$1
 for kind in lab notebook server; do
   for program in "$folder/notebook/bin/jupyter-$kind" "$(command -v "jupyter-$kind")" "$HOME/.local/bin/jupyter-$kind"; do
     [ -x "$program" ] && version=$("$program" --version 2>/dev/null) || continue
@@ -35,7 +39,7 @@ exit 0`;
 
 const PIP = '--no-input --disable-pip-version-check --no-cache-dir --progress-bar off';
 
-/** Packages of the image stay usable in notebooks; what is added stays apart from them. */
+/** Uses the packages of the image, but installs new ones separately. */
 const VENV_SCRIPT = `${PRELUDE}folder=$1 python=$2
 rm -rf "$folder/notebook" && mkdir -p "$folder" &&
 "$python" -m venv --system-site-packages "$folder/notebook" &&
@@ -55,7 +59,7 @@ case $tool in
   *) exec "$tool" -y install python3 python3-pip ;;
 esac`;
 
-/** The settings lie in a file of root's alone: neither arguments nor the environment of kernels show the token. */
+/** Passes the settings in a file with mode 0600, so that neither arguments nor environment reveal the token. */
 const START_SCRIPT = `${PRELUDE}folder=$1 program=$2 port=$3
 mkdir -p "$folder" || exit 1
 (umask 077; rm -f "$folder/notebook.json"; printf '%s' "$PODWRIGHT_NOTEBOOK" >"$folder/notebook.json") || exit 1
@@ -67,28 +71,28 @@ const LOG_SCRIPT = `${PRELUDE}tail -n 15 "$1/notebook.log" 2>/dev/null`;
 
 export type InstallWay = 'venv' | 'pip' | 'tool';
 
-/** What the image has of what is needed. */
-export function lookArgv(): string[] {
-  return script(LOOK_SCRIPT, FOLDER);
+/** Inspects the image. */
+export function findingsArgv(): string[] {
+  return script(FINDINGS_SCRIPT, FOLDER);
 }
 
-/** `with_` is the Python of the image, or its package tool. */
-export function installArgv(way: InstallWay, with_: string): string[] {
+/** `program`: the Python of the image, or its package tool. */
+export function installArgv(way: InstallWay, program: string): string[] {
   const text = { venv: VENV_SCRIPT, pip: PIP_SCRIPT, tool: TOOL_SCRIPT }[way];
-  return script(text, FOLDER, with_);
+  return script(text, FOLDER, program);
 }
 
-/** The server itself; goes with `startEnvironment`. */
+/** Starts the server; needs the variables of `startEnvironment`. */
 export function startArgv(program: string, port: number): string[] {
   return script(START_SCRIPT, FOLDER, program, String(port));
 }
 
-/** The last lines that the server has written. */
+/** Prints the last lines of the server's log. */
 export function logArgv(): string[] {
   return script(LOG_SCRIPT, FOLDER);
 }
 
-/** Each generation of servers reads the names that it knows, and leaves out the others. */
+/** Settings for all generations of Jupyter servers; each ignores the names that it does not support. */
 export function startEnvironment(token: string): Record<string, string> {
   const server = {
     token,
@@ -106,23 +110,18 @@ export function startEnvironment(token: string): Record<string, string> {
   return { PODWRIGHT_NOTEBOOK: JSON.stringify(settings) };
 }
 
-function script(text: string, ...values: string[]): string[] {
-  return ['/bin/sh', '-c', text, 'podwright', ...values];
-}
-
-// MERGED agent/access/notebook/jupyter.ts: What an image has of what a notebook needs, and what is to be done about the rest. Pure.
 export type JupyterKind = 'lab' | 'notebook' | 'server';
 
-export type Look = {
-  /** The best of those found. */
+export type ImageFindings = {
+  /** The best Jupyter found. */
   jupyter: { kind: JupyterKind; program: string } | null;
-  /** Its Python, 3.8 or later. */
+  /** Python 3.8 or later. */
   python: string | null;
   venv: boolean;
   pip: boolean;
-  /** Its package tool. */
+  /** Package tool of the image. */
   tool: string | null;
-  /** TCP ports that something inside the pod listens on. */
+  /** TCP ports in use inside the pod. */
   listening: readonly number[];
 };
 
@@ -133,13 +132,13 @@ export type NextStep =
 
 const PAGES: Record<JupyterKind, string> = { lab: '/lab', notebook: '/tree', server: '/' };
 
-/** Where its pages begin. */
+/** Path of the first page. */
 export function pathOf(kind: JupyterKind): string {
   return PAGES[kind];
 }
 
-/** Reads the answer of the look script; what is not of its form is left out: the pod is the renter's. */
-export function parseLook(text: string): Look {
+/** Parses the output of the inspection; ignores malformed lines, because the renter controls the pod. */
+export function parseFindings(text: string): ImageFindings {
   const found = text.split('\n').map((line) => /^([a-z]+)=(.*)$/.exec(line.trim()));
   const valuesOf = (name: string) => found.flatMap((m) => (m?.[1] === name ? (m[2] ?? '') : []));
   const jupyters = valuesOf('jupyter').flatMap((value) => {
@@ -159,9 +158,9 @@ export function parseLook(text: string): Look {
   };
 }
 
-/** `tried` are the ways of installing that have been gone since the bring-up began. */
-export function nextStep(look: Look, tried: readonly InstallWay[]): NextStep {
-  const { jupyter, python, venv, pip, tool } = look;
+/** `tried`: ways of installing already tried in this bring-up. */
+export function nextStep(findings: ImageFindings, tried: readonly InstallWay[]): NextStep {
+  const { jupyter, python, venv, pip, tool } = findings;
   if (jupyter !== null) return { do: 'start', ...jupyter };
   if (python !== null && venv && !tried.includes('venv')) {
     return { do: 'install', way: 'venv', with: python };
@@ -179,14 +178,14 @@ export function nextStep(look: Look, tried: readonly InstallWay[]): NextStep {
   const message =
     tried.length === 0
       ? 'The Python of the image has neither venv nor pip, and nothing could install them'
-      : 'What was installed brought no jupyter-lab that runs';
+      : 'The installation brought no jupyter-lab that runs';
   return { do: 'give_up', reason: 'NotebookInstallFailed', message };
 }
 
 const UNREACHABLE =
   /temporary failure (?:in name )?resol|name or service not known|could not resolve|failed to establish a new connection|unable to connect|could not connect|network is unreachable|connection timed out|temporary error \(try again later\)|failed to fetch|could not find a version|no matching distribution/i;
 
-/** Why an installation ended badly, by its last lines. */
+/** Classifies a failed installation by its last lines of output. */
 export function installFailure(lines: string): {
   reason: 'NotebookInstallFailed' | 'NotebookSourceUnreachable';
   message: string;

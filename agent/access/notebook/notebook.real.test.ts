@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => host.stop());
 
-/** A pod whose image would hold what `script` puts there; lives until its end is asked for. */
+/** Starts a pod that runs `script` first, to simulate the contents of an image, then waits. */
 function launch(script: string, ports = [PORT]): Promise<PodView> {
   const command = ['sh', '-c', `${script}\nexec sleep 100000`];
   return host.launch({ command, internal_ports: [22, ...ports] });
@@ -46,7 +46,7 @@ function until(pod: PodView, wanted: (notebook: NotebookView) => boolean): Promi
 const rests = ({ status }: NotebookView) => status === 'running' || status === 'failed';
 const runs = ({ status }: NotebookView) => status === 'running';
 
-/** The status with which its server answers at the host port; null when it does not. */
+/** HTTP status of the server at the host port; null if it does not answer. */
 async function statusFor(pod: PodView, headers: Record<string, string> = {}) {
   const url = `http://127.0.0.1:${pod.ports[String(PORT)]}/api/status`;
   return fetch(url, { headers }).then(
@@ -68,27 +68,27 @@ describe('a notebook server', () => {
     await until(pod, rests);
   });
 
-  it('answers at the host port to its token, and to nobody else', async () => {
+  it('accepts only its token at the host port', async () => {
     const { notebook } = await host.client().getPod(pod.id);
     expect(notebook).toMatchObject({ status: 'running', path: '/lab', reason: null });
     expect(await statusFor(pod, { authorization: `token ${TOKEN}` })).toBe(200);
     expect(await statusFor(pod)).toBe(403);
   });
 
-  it('shows its token in no process list, no environment of its own, and no view', async () => {
+  it('does not reveal its token in process lists, its environment or views', async () => {
     expect(await inside(pod, 'sh', '-c', 'cat /proc/[0-9]*/cmdline')).not.toContain(TOKEN);
     const settings = await inside(pod, 'stat', '-c', '%a', '/opt/podwright/notebook.json');
     expect(settings.trim()).toBe('600');
     expect(JSON.stringify(await host.client().listPods())).not.toContain(TOKEN);
   });
 
-  it('is left alone by a repeated request', async () => {
+  it('is not affected by a repeated request', async () => {
     const before = await inside(pod, 'busybox', 'pidof', 'nc');
     await ask(pod);
     expect(await inside(pod, 'busybox', 'pidof', 'nc')).toBe(before);
   });
 
-  it('outlives the agent, and is watched by the next one', async () => {
+  it('survives the agent, and is watched by the next one', async () => {
     const before = await inside(pod, 'busybox', 'pidof', 'nc');
     await host.killAgent();
     expect(await statusFor(pod)).toBe(403);
@@ -100,7 +100,7 @@ describe('a notebook server', () => {
     expect(await statusFor(pod, { authorization: `token ${TOKEN}` })).toBe(200);
   });
 
-  it('is there again after a reboot of its pod', async () => {
+  it('is restarted after a reboot of its pod', async () => {
     await host.client().rebootPod(pod.id, 1);
     await host.readyPod(pod.id, (view) => view.reboots_done === 1 && view.phase === 'running');
     await eventually(
@@ -111,7 +111,7 @@ describe('a notebook server', () => {
     expect(await until(pod, rests)).toMatchObject({ status: 'running' });
   });
 
-  it('that lets in whoever comes is ended', async () => {
+  it('that accepts requests without token is ended', async () => {
     await inside(pod, 'touch', '/tmp/open');
     await inside(pod, 'killall', 'nc');
     await until(pod, ({ status }) => status === 'restarting');
@@ -123,7 +123,7 @@ describe('a notebook server', () => {
 });
 
 describe('a pod without', () => {
-  it('Python or a package tool is told so, and stays as it is', async () => {
+  it('Python or a package tool reports that, and is not changed', async () => {
     const pod = await host.launch({ internal_ports: [22, PORT] });
     await ask(pod);
     expect(await until(pod, rests)).toMatchObject({
@@ -136,7 +136,7 @@ describe('a pod without', () => {
     expect((await host.ssh(pod, ['echo in'])).stdout.toString()).toBe('in\n');
   });
 
-  it("that port is refused, and so is SSH's", async () => {
+  it("that port is rejected, and so is SSH's", async () => {
     const pod = await host.launch();
     await expect(ask(pod)).rejects.toMatchObject({ code: 'bad_request' });
     await expect(ask(pod, 1, 22)).rejects.toMatchObject({ code: 'bad_request' });
@@ -145,7 +145,7 @@ describe('a pod without', () => {
 });
 
 describe('a failure', () => {
-  it('names a port that another program has; another port then works', async () => {
+  it('names a port in use; another port then works', async () => {
     const pod = await launch(`${WITH_JUPYTER}httpd -p 8000 -h /www`, [8000, PORT]);
     await ask(pod, 1, 8000);
     expect(await until(pod, rests)).toMatchObject({ reason: 'NotebookPortBusy' });
@@ -154,7 +154,7 @@ describe('a failure', () => {
     expect(await until(pod, rests)).toMatchObject({ status: 'running', internal_port: PORT });
   });
 
-  it('of a server that ends brings its last words', async () => {
+  it('of a server that ends contains its last output', async () => {
     const pod = await launch(`${WITH_JUPYTER}touch /tmp/broken`);
     await ask(pod);
     const { reason, message } = await until(pod, rests);
@@ -162,7 +162,7 @@ describe('a failure', () => {
     expect(message).toContain('cannot begin: no kernel');
   });
 
-  it('to fetch packages says so', async () => {
+  it('to fetch packages is reported as such', async () => {
     const pod = await launch(withPython("echo 'Temporary failure in name resolution' >&2; exit 1"));
     await ask(pod);
     const { reason, message } = await until(pod, rests);
@@ -174,7 +174,7 @@ describe('a failure', () => {
 describe('an installation', () => {
   const installs = async (pod: PodView) => /root +sleep 98765$/m.test(await inside(pod, 'ps'));
 
-  it('that was cut off with its agent is ended, and done again by the next', async () => {
+  it('interrupted with its agent is ended, and repeated by the next', async () => {
     const pod = await launch(withPython('echo $$ >/tmp/pid; exec sleep 98765'));
     await ask(pod);
     await until(pod, ({ step }) => step === 'install');
@@ -187,7 +187,7 @@ describe('an installation', () => {
     expect(await installs(pod)).toBe(false);
   });
 
-  it('gives way to a newer request', async () => {
+  it('is replaced by a newer request', async () => {
     const pod = await launch(withPython('exec sleep 98765'), [PORT, 8889]);
     await ask(pod, 1, 8889);
     await until(pod, ({ step }) => step === 'install');

@@ -1,4 +1,4 @@
-/** POST /v1/pods/{id}/notebook (design, "The agent's HTTP interface"). */
+/** POST /v1/pods/{id}/notebook. */
 import { z } from 'zod';
 import { NotebookRequest } from '#shared/api/agent/notebook.ts';
 import { PodId, PodView } from '#shared/api/agent/pod.ts';
@@ -8,7 +8,6 @@ import type { NotebookService } from './notebook.service.ts';
 
 const params = z.object({ id: PodId });
 
-/** Signatures and roles are checked by the server's hooks before it runs. */
 export function registerNotebookRoutes(
   server: HttpServer,
   { notebooks, pods }: { notebooks: NotebookService; pods: PodService },

@@ -1,4 +1,4 @@
-/** Notebook servers in pods: what is asked for them, and how they are. The work is notebook.worker.ts's. */
+/** Notebook servers in pods: requests and views. `notebook.worker.ts` does the work. */
 import type { NotebookRequest, NotebookView } from '#shared/api/agent/notebook.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -8,18 +8,18 @@ import type { ExecEngine } from '../../containers/engine/exec.ts';
 import type { PortService } from '../../leases/port.service.ts';
 import type { PodRecords } from '../../pods/pod-records.ts';
 import { isGatewayPort, specOf } from '../../pods/pod-row.ts';
-import { createAskNotebook } from './bring-up.ts';
+import { createNotebookProbe } from './bring-up.ts';
 import { notebookView, requestedRow } from './notebook.state.ts';
 import type { NotebookStore } from './notebook.store.ts';
 import type { NotebookWorker } from './notebook.worker.ts';
 
-/** Between two looks at each notebook server. */
+/** Interval between checks of each notebook server. */
 export const NOTEBOOK_INTERVAL_MS = 3_000;
 const MAX_BRING_UPS = 4;
 
 export type NotebookService = ReturnType<typeof createNotebookService>;
 
-/** `runOnce` belongs into a loop; nothing is done before. */
+/** Does nothing until `runOnce` is called, which belongs into a loop. */
 export function createNotebookService(deps: {
   execEngine(): Promise<ExecEngine>;
   store: NotebookStore;
@@ -30,26 +30,26 @@ export function createNotebookService(deps: {
 }) {
   const { store, records, clock } = deps;
   const workers = new Map<string, NotebookWorker>();
-  const ask = createAskNotebook(clock);
+  const probe = createNotebookProbe(clock);
   const bringUps = createSemaphore(MAX_BRING_UPS);
   let exec: Promise<ExecEngine> | null = null;
-  let stopped = false;
+  let isStopped = false;
 
   async function workerOf(podId: string): Promise<NotebookWorker> {
     const known = workers.get(podId);
     if (known !== undefined) return known;
-    // Most agents never need it, so it is not kept in their memory.
+    // Loaded on first use, to save memory in agents without notebooks.
     const { createNotebookWorker } = await import('./notebook.worker.ts');
     exec ??= deps.execEngine();
-    const workerPorts = { ...deps, ask, bringUps, exec: await exec };
+    const workerPorts = { ...deps, probe, bringUps, exec: await exec };
     const worker = workers.get(podId) ?? createNotebookWorker(podId, workerPorts);
     workers.set(podId, worker);
     return worker;
   }
 
-  async function look(podId: string): Promise<void> {
+  async function check(podId: string): Promise<void> {
     const worker = await workerOf(podId);
-    if (!stopped) worker.look();
+    if (!isStopped) worker.check();
   }
 
   function checkPort(podId: string, port: number): void {
@@ -66,7 +66,7 @@ export function createNotebookService(deps: {
   }
 
   return {
-    /** Durable once it returns; throws ApiError. What an earlier request had begun is ended. */
+    /** Stores the request and interrupts the work of an earlier one. Durable once it returns. Throws ApiError. */
     async request(podId: string, wanted: NotebookRequest): Promise<void> {
       checkPort(podId, wanted.internal_port);
       const before = store.get(podId);
@@ -75,24 +75,24 @@ export function createNotebookService(deps: {
       void workers
         .get(podId)
         ?.interrupt()
-        .then(() => look(podId));
-      if (!workers.has(podId)) await look(podId);
+        .then(() => check(podId));
+      if (!workers.has(podId)) await check(podId);
     },
-    /** Null when none was asked for. */
+    /** Null if no notebook was requested. */
     viewOf(podId: string): NotebookView | null {
       const row = store.get(podId);
       return row === null ? null : notebookView(row);
     },
-    /** Has each of them looked at; does not wait for those that take long. */
+    /** Starts a check of each server; does not wait for the checks. */
     async runOnce(): Promise<void> {
       const rows = store.list();
       const wanted = new Set(rows.map((row) => row.pod_id));
       for (const podId of workers.keys()) if (!wanted.has(podId)) workers.delete(podId);
-      for (const podId of wanted) await look(podId);
+      for (const podId of wanted) await check(podId);
     },
-    /** Servers that answer stay; what is being installed is ended, and begun again by the next agent. */
+    /** Interrupts installations, which the next agent restarts. Running servers keep running. */
     async stop(): Promise<void> {
-      stopped = true;
+      isStopped = true;
       await Promise.all([...workers.values()].map((worker) => worker.interrupt()));
     },
   };

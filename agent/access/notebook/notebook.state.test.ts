@@ -1,24 +1,24 @@
 import { expect, it } from 'vitest';
 import {
-  answering,
   ended,
   failed,
   MAX_RESTARTS,
   notebookView,
   requestedRow,
+  running,
 } from './notebook.state.ts';
 
 const REQUEST = { internal_port: 8888, request: 1, token: 'f'.repeat(32) };
 const NEW = requestedRow('pod', REQUEST, null, 1_000);
-const RUNNING = { ...NEW, ...answering(2_000) };
+const RUNNING = { ...NEW, ...running(2_000) };
 const message = 'it ended';
 const notReady = { reason: 'NotebookNotReady', message } as const;
 
-it('keeps the token out of its view', () => {
+it('omits the token from the view', () => {
   expect(JSON.stringify(notebookView(RUNNING))).not.toContain(REQUEST.token);
 });
 
-it('gives up a first start at once, and one that had been running after many', () => {
+it('fails a first start at once, and a server that had been running after many restarts', () => {
   expect(failed(NEW, notReady, 3_000)).toMatchObject({ status: 'failed', ...notReady });
 
   const waits: number[] = [];
@@ -32,7 +32,7 @@ it('gives up a first start at once, and one that had been running after many', (
   expect(waits).toHaveLength(MAX_RESTARTS);
 });
 
-it('counts an end together with its pod as no fault of its own', () => {
+it('does not count an end together with its pod as a failure', () => {
   const tired = { ...RUNNING, attempts: MAX_RESTARTS };
   const rebooted = ended(tired, { nowMs: 9_000, podBeganMs: 8_000, message });
   expect(rebooted).toMatchObject({ status: 'restarting', attempts: 0, next_try_ms: 0 });
@@ -40,7 +40,7 @@ it('counts an end together with its pod as no fault of its own', () => {
   expect(alone).toMatchObject({ status: 'failed', reason: 'NotebookNotReady' });
 });
 
-it('hands the process of the request before on, so that it can be ended', () => {
+it('retains the exec id of the previous request, so that its process can be ended', () => {
   const before = { ...RUNNING, exec_id: 'abc' };
   const next = requestedRow('pod', { ...REQUEST, request: 2 }, before, 5_000);
   expect(next).toMatchObject({ exec_id: 'abc', status: 'installing', attempts: 0 });

@@ -1,19 +1,19 @@
-/** A notebook server's row: from request to answer, and what its ends and failures lead to. Pure. */
+/** State transitions of a notebook server's row. Pure. */
 import type { NotebookReason, NotebookRequest, NotebookView } from '#shared/api/agent/notebook.ts';
 import type { NotebookRow } from './notebook.store.ts';
 
-/** From the request, or the end of a running server, to its answer. */
+/** Deadline of a bring-up, from the request or the end of a running server. */
 export const BRING_UP_MS = 15 * 60_000;
-/** Starts in a row of a server that had been running before it is given up. */
+/** Consecutive restarts of a server that had been running before it counts as failed. */
 export const MAX_RESTARTS = 6;
-/** After this long without an end the failures before are forgotten. */
+/** After running this long the count of restarts is reset. */
 export const SETTLED_MS = 60_000;
 const FIRST_BACKOFF_MS = 1_000;
 const LAST_BACKOFF_MS = 60_000;
 
 export type NotebookPatch = Partial<Omit<NotebookRow, 'pod_id' | 'request'>>;
 
-/** The row of a request that has just come; `before` may still have a server that is to be ended. */
+/** Returns the row of a new request. `before` may still have a running server, which the bring-up ends. */
 export function requestedRow(
   podId: string,
   wanted: NotebookRequest,
@@ -38,21 +38,21 @@ export function requestedRow(
   };
 }
 
-/** It answers. */
-export function answering(nowMs: number): NotebookPatch {
+/** The server answers. */
+export function running(nowMs: number): NotebookPatch {
   return { status: 'running', step: null, reason: null, message: '', since_ms: nowMs };
 }
 
-/** A running one does not answer any more. `podBeganMs`: when its pod last began to run. */
+/** A running server ended or stopped answering. `podBeganMs`: last start of its pod. */
 export function ended(
   row: NotebookRow,
   facts: { nowMs: number; podBeganMs: number; message: string },
 ): NotebookPatch {
   const { nowMs, message } = facts;
-  // It went down with its pod, which is no fault of its own.
+  // The server ended together with its pod, which does not count as a failure.
   const withPod = facts.podBeganMs > row.since_ms;
   const attempts = withPod ? 0 : row.attempts + 1;
-  if (attempts > MAX_RESTARTS) return givenUp('NotebookNotReady', message, nowMs);
+  if (attempts > MAX_RESTARTS) return permanentlyFailed('NotebookNotReady', message, nowMs);
   return {
     status: 'restarting',
     step: null,
@@ -64,25 +64,24 @@ export function ended(
   };
 }
 
-/** A bring-up failed. Only a server that had been running gets further tries. */
+/** A bring-up failed. Only a server that had been running is retried. */
 export function failed(
   row: NotebookRow,
   { reason, message }: { reason: NotebookReason; message: string },
   nowMs: number,
 ): NotebookPatch {
   const attempts = row.attempts + 1;
-  const again = row.status === 'restarting' && reason === 'NotebookNotReady';
-  if (!again || attempts > MAX_RESTARTS) return givenUp(reason, message, nowMs);
+  const canRetry = row.status === 'restarting' && reason === 'NotebookNotReady';
+  if (!canRetry || attempts > MAX_RESTARTS) return permanentlyFailed(reason, message, nowMs);
   return { step: null, message, attempts, next_try_ms: nowMs + backoffMs(attempts) };
 }
 
-/** As the wire shows it. */
 export function notebookView(row: NotebookRow): NotebookView {
   const { request, internal_port, status, step, reason, message, path, since_ms } = row;
   return { request, internal_port, status, step, reason, message, path, since_ms };
 }
 
-function givenUp(reason: NotebookReason, message: string, nowMs: number): NotebookPatch {
+function permanentlyFailed(reason: NotebookReason, message: string, nowMs: number): NotebookPatch {
   return { status: 'failed', step: null, reason, message, since_ms: nowMs };
 }
 

@@ -1,4 +1,4 @@
-/** All queries on the table pod_notebooks. */
+/** Queries on the table pod_notebooks. */
 import { z } from 'zod';
 import { NOTEBOOK_REASONS, NOTEBOOK_STATUSES, NOTEBOOK_STEPS } from '#shared/api/agent/notebook.ts';
 import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
@@ -26,7 +26,7 @@ export type NotebookStore = ReturnType<typeof createNotebookStore>;
 
 const COLUMNS = Object.keys(NotebookRow.shape);
 
-/** A row can be there only with its pod's, and goes with it. */
+/** A foreign key ties each row to its pod's row. */
 export function createNotebookStore(database: DatabaseSync) {
   const select = database.prepare('SELECT * FROM pod_notebooks WHERE pod_id = :pod_id');
   const selectAll = database.prepare('SELECT * FROM pod_notebooks ORDER BY pod_id');
@@ -43,7 +43,7 @@ export function createNotebookStore(database: DatabaseSync) {
     },
     list: (): NotebookRow[] => selectAll.all().map((row) => NotebookRow.parse(row)),
     put: (row: NotebookRow): void => void write.run(row),
-    /** Changes the row if it is still that of `request`; null when it is not. */
+    /** Changes the row if it still belongs to `request`; otherwise returns null. */
     change(podId: string, request: number, change: Partial<NotebookRow>): NotebookRow | null {
       const row = this.get(podId);
       if (row === null || row.request !== request) return null;

@@ -1,5 +1,4 @@
-/** One pod's notebook server: brought up, watched, started again; strictly one thing at a time. */
-import type { Clock } from '#shared/runtime/clock.ts';
+/** Brings up, watches and restarts one pod's notebook server, strictly one step at a time. */ import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { createSemaphore } from '#shared/runtime/semaphore.ts';
@@ -8,38 +7,44 @@ import type { ExecEngine } from '../../containers/engine/exec.ts';
 import type { PortService } from '../../leases/port.service.ts';
 import type { PodRow } from '../../pods/pod.store.ts';
 import type { PodRecords } from '../../pods/pod-records.ts';
-import { type AskNotebook, type BringUpPorts, bringUp, NotebookFailure } from './bring-up.ts';
-import { answering, ended, failed, type NotebookPatch, SETTLED_MS } from './notebook.state.ts';
+import { type BringUpPorts, bringUp, NotebookFailure, type NotebookProbe } from './bring-up.ts';
+import {
+  ended,
+  failed,
+  type NotebookPatch,
+  running as runningPatch,
+  SETTLED_MS,
+} from './notebook.state.ts';
 import type { NotebookRow, NotebookStore } from './notebook.store.ts';
 import { createPodPrograms } from './pod-programs.ts';
 
 export type NotebookPorts = {
   exec: ExecEngine;
-  ask: AskNotebook;
+  probe: NotebookProbe;
   store: NotebookStore;
   records: PodRecords;
   ports: PortService;
   clock: Clock;
   log: Log;
-  /** Bounds how many are brought up at a time on this host. */
+  /** Bounds concurrent bring-ups on this host. */
   bringUps: ReturnType<typeof createSemaphore>;
 };
 
 export type NotebookWorker = ReturnType<typeof createNotebookWorker>;
 
-/** Looks in a row at a living server that does not answer, before it is ended and started again. */
+/** Consecutive failed checks of a live server before it is restarted. */
 const MAX_MISSES = 4;
 
 type RunningPod = PodRow & { container_id: string };
 
-/** Something newer is wanted of this notebook. */
+/** A newer request replaced this one. */
 class Superseded extends Error {
   override name = 'Superseded';
 }
 
-/** `look` does what is due, and never rejects. */
+/** `check` starts the work that is due; it never throws. */
 export function createNotebookWorker(podId: string, deps: NotebookPorts) {
-  const { exec, ask, store, records, ports, clock, log } = deps;
+  const { exec, probe, store, records, ports, clock, log } = deps;
   let running: Promise<void> | null = null;
   let interruption = new AbortController();
   let misses = 0;
@@ -62,19 +67,19 @@ export function createNotebookWorker(podId: string, deps: NotebookPorts) {
     return createPodPrograms({ exec, clock, containerId: pod.container_id, onCreated });
   }
 
-  async function tend(signal: AbortSignal): Promise<void> {
+  async function runDueWork(signal: AbortSignal): Promise<void> {
     const row = store.get(podId);
     const pod = runningPod(records.get(podId));
     if (row === null || pod === null || row.status === 'failed') return;
     if (row.status === 'running') return watch(row, pod);
     if (row.next_try_ms > clock.now()) return;
-    await deps.bringUps.run(() => raise(row, pod, signal), signal);
+    await deps.bringUps.run(() => bringUpServer(row, pod, signal), signal);
   }
 
   async function watch(row: NotebookRow, pod: RunningPod): Promise<void> {
     const save = saver(row);
     const port = hostPortOf(row);
-    if (port !== null && (await ask.answers(port, row.token))) {
+    if (port !== null && (await probe.acceptsToken(port, row.token))) {
       misses = 0;
       const settled = row.attempts > 0 && clock.now() - row.since_ms > SETTLED_MS;
       if (settled) save({ attempts: 0 });
@@ -87,15 +92,19 @@ export function createNotebookWorker(podId: string, deps: NotebookPorts) {
     const message = alive ? 'The notebook server does not answer' : 'The notebook server ended';
     const facts = { nowMs: clock.now(), podBeganMs: pod.phase_since_ms, message };
     save(ended(row, facts));
-    log.info({ pod_id: podId, detail: message }, 'a notebook server is started again');
+    log.info({ pod_id: podId, detail: message }, 'notebook server restarting');
   }
 
-  async function raise(row: NotebookRow, pod: RunningPod, signal: AbortSignal): Promise<void> {
+  async function bringUpServer(
+    row: NotebookRow,
+    pod: RunningPod,
+    signal: AbortSignal,
+  ): Promise<void> {
     const save = saver(row);
     const late = clock.deadline(Math.max(0, row.deadline_ms - clock.now()));
     const bringUpPorts: BringUpPorts = {
       programs: programsIn(pod, save),
-      ask,
+      probe,
       clock,
       hostPort: () => hostPortOf(row),
       save,
@@ -103,11 +112,11 @@ export function createNotebookWorker(podId: string, deps: NotebookPorts) {
     };
     try {
       await bringUp(row, bringUpPorts);
-      save(answering(clock.now()));
+      save(runningPatch(clock.now()));
     } catch (error) {
       const failure = failureOf(error, late.aborted && !signal.aborted);
       if (failure === null) throw error;
-      log.info({ pod_id: podId, reason: failure.reason }, 'a notebook server cannot be had');
+      log.info({ pod_id: podId, reason: failure.reason }, 'notebook server failed to start');
       save(failed(store.get(podId) ?? row, failure, clock.now()));
     }
   }
@@ -115,24 +124,24 @@ export function createNotebookWorker(podId: string, deps: NotebookPorts) {
   async function run(): Promise<void> {
     const { signal } = interruption;
     try {
-      await tend(signal);
+      await runDueWork(signal);
     } catch (error) {
-      // The pod may have stopped under our hands; the next look sees how it is then.
+      // The pod may have stopped in the meantime; the next check sees its new state.
       const expected = signal.aborted || error instanceof Superseded;
       if (expected || error instanceof EngineError) {
-        log.debug({ pod_id: podId, detail: messageOf(error) }, 'a notebook was left as it is');
+        log.debug({ pod_id: podId, detail: messageOf(error) }, 'notebook work skipped');
       } else {
-        log.error({ pod_id: podId, err: error }, 'a notebook could not be looked after');
+        log.error({ pod_id: podId, err: error }, 'notebook work failed');
       }
     }
     running = null;
   }
 
   return {
-    look(): void {
+    check(): void {
       running ??= run();
     },
-    /** Drops what is under way: something newer is wanted. */
+    /** Aborts the running work, because of a newer request or the end of the agent. */
     async interrupt(): Promise<void> {
       interruption.abort();
       interruption = new AbortController();
@@ -149,6 +158,6 @@ function runningPod(pod: PodRow | null): RunningPod | null {
 
 function failureOf(error: unknown, late: boolean) {
   if (error instanceof NotebookFailure) return error;
-  const message = 'The notebook server was not there in time';
+  const message = 'The notebook server did not start in time';
   return late ? { reason: 'NotebookDeadlineExceeded' as const, message } : null;
 }

@@ -1,23 +1,23 @@
-/** Programs run inside one pod for its notebook: to their end with their output, or on their own. */
+/** Runs programs inside a pod for its notebook: to completion, or detached. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { ExecEngine } from '../../containers/engine/exec.ts';
 import { hangUp, signalGroup } from '../exec/container-process.ts';
 
-export type Ran = { exitCode: number; output: string };
+export type ProgramResult = { exitCode: number; output: string };
 export type PodPrograms = ReturnType<typeof createPodPrograms>;
 
-/** Templates name no user yet. */
+/** Templates do not name a user. */
 const USER = 'root';
-/** The engine tells the exit status a moment after the end of the output. */
+/** The engine reports the exit status shortly after the end of the output. */
 const EXIT_POLL_MS = 20;
 const EXIT_POLLS = 250;
-/** From the request to end to the kill. */
+/** Time from SIGTERM to SIGKILL. */
 const END_GRACE_MS = 5_000;
 const END_POLL_MS = 100;
-/** What a shell would answer for a program that cannot be started. */
+/** Exit status of shells for a program that cannot be started. */
 const NOT_STARTED = 126;
 
-/** Everything rejects with EngineError when the container does not run; `onCreated` is told each program's id. */
+/** All functions reject with EngineError if the container is not running. `onCreated` receives each exec id. */
 export function createPodPrograms(deps: {
   exec: ExecEngine;
   clock: Clock;
@@ -36,8 +36,8 @@ export function createPodPrograms(deps: {
   }
 
   return {
-    /** To its end, or until `signal` aborts: then it is ended, and the signal's reason is thrown. */
-    async run(argv: readonly string[], signal: AbortSignal): Promise<Ran> {
+    /** Runs a program to completion. When `signal` aborts, ends it and throws the signal's reason. */
+    async run(argv: readonly string[], signal: AbortSignal): Promise<ProgramResult> {
       signal.throwIfAborted();
       let execId = '';
       const process = await exec.start({
@@ -68,13 +68,13 @@ export function createPodPrograms(deps: {
       return { exitCode: await exitCodeOf(process.inspect), output: tail.all() };
     },
 
-    startAlone: (argv: readonly string[], environment: Record<string, string>): Promise<void> =>
+    startDetached: (argv: readonly string[], environment: Record<string, string>): Promise<void> =>
       exec.startDetached({ containerId, argv, environment, user: USER, onCreated }),
 
     isAlive: async (execId: string): Promise<boolean> =>
       (await exec.inspect(execId))?.exitCode === null,
 
-    /** Asks it to end, with all that belongs to it, and insists after a grace. */
+    /** Ends a program and its session: SIGTERM, then SIGHUP and SIGKILL after the grace period. */
     async end(execId: string): Promise<void> {
       const state = await exec.inspect(execId);
       if (state === null || state.exitCode !== null) return;
@@ -96,22 +96,22 @@ const MAX_BYTES = 16_384;
 const MAX_LINES = 15;
 const MAX_CHARS = 2_000;
 
-/** Keeps the last bytes of what is added. */
+/** Buffers the last bytes of the output. */
 export function createTail() {
-  let kept = Buffer.alloc(0);
+  let tail = Buffer.alloc(0);
   return {
     add(data: Uint8Array): void {
-      kept = Buffer.concat([kept, data]).subarray(-MAX_BYTES);
+      tail = Buffer.concat([tail, data]).subarray(-MAX_BYTES);
     },
-    all: () => kept.toString('utf8'),
+    all: () => tail.toString('utf8'),
   };
 }
 
-/** The last lines without colours, progress bars and other control characters. */
+/** Returns the last lines without colours, progress bars and other control characters. */
 export function lastLines(text: string): string {
   return (
     text
-      // ESC is the only control character before a bracket that means anything.
+      // Removes ANSI sequences: a control character before a bracket is ESC.
       .replace(/\p{Cc}\[[0-9;?]*[A-Za-z]/gu, '')
       .split(/[\r\n]+/)
       .map((line) => line.replace(/\p{Cc}/gu, '').trim())

@@ -1,4 +1,4 @@
-/** The agent's end of the files that it shares with the SSH gateway. */
+/** The agent's side of the files that it shares with the SSH gateway. */
 import { existsSync } from 'node:fs';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
@@ -9,23 +9,22 @@ import {
   GatewayStatus,
   type GatewayTraffic,
   gatewayPaths,
-  readWhole,
+  readJsonFile,
   watchFile,
-  writeWhole,
+  writeJsonFile,
 } from './gateway-files.ts';
 
 export type GatewayLink = {
-  /** Tells the gateway what to serve; the same again costs nothing. */
+  /** Writes the pods to serve; does nothing if they are unchanged. */
   publish(snapshot: GatewaySnapshot): void;
-  /** What it last said of a pod; null when it is away. */
+  /** Last reported status of a pod; null while the gateway is not running. */
   statusOf(podId: string): GatewayPodStatus | null;
-  /** What went on at its doors by its last report; null when it is away. */
+  /** Last reported traffic; null while the gateway is not running. */
   traffic(): GatewayTraffic | null;
-  /** Calls back after each of its reports. */
+  /** Calls `onReport` after each report of the gateway. */
   follow(onReport: () => void): { stop(): Promise<void> };
 };
 
-/** By files in the agent's home. */
 export function createGatewayLink(options: {
   agentHome: string;
   clock: Clock;
@@ -41,11 +40,11 @@ export function createGatewayLink(options: {
       const text = JSON.stringify(snapshot);
       if (text === published && existsSync(paths.snapshot)) return;
       try {
-        writeWhole(paths.snapshot, snapshot);
+        writeJsonFile(paths.snapshot, snapshot);
         published = text;
       } catch (error) {
-        // The next change, or the next start, tries again.
-        log.error({ detail: messageOf(error) }, 'the SSH gateway could not be told of a change');
+        // Retried with the next change or the next start.
+        log.error({ detail: messageOf(error) }, 'SSH gateway snapshot could not be written');
       }
     },
     traffic: () => (status !== null && isAlive(status.pid) ? status.traffic : null),
@@ -55,16 +54,16 @@ export function createGatewayLink(options: {
       watchFile({
         path: paths.status,
         clock,
-        look() {
-          status = readWhole(paths.status, GatewayStatus);
+        onChange() {
+          status = readJsonFile(paths.status, GatewayStatus);
           onReport();
         },
-        onError: (error) => log.error({ err: error }, 'the SSH gateway could not be followed'),
+        onError: (error) => log.error({ err: error }, 'SSH gateway status could not be read'),
       }),
   };
 }
 
-/** Whether there is such a process: a gateway that was killed leaves its last report behind. */
+/** Returns true if the process exists. A killed gateway leaves its last report behind. */
 export function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);

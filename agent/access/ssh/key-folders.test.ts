@@ -10,7 +10,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(root, { recursive: true }));
 
-it('replaces the file, never its folder, and nobody else may write it', () => {
+it('replaces the file, never its folder, writable only by the owner', () => {
   const folders = createKeyFolders(root);
   const folder = folders.write('a', ['ssh-ed25519 one', 'ssh-ed25519 two']);
   const file = join(folder, 'authorized_keys');
@@ -25,7 +25,7 @@ it('replaces the file, never its folder, and nobody else may write it', () => {
   expect(readdirSync(folder)).toEqual(['authorized_keys']);
 });
 
-it('keeps the folders of the pods that are named', () => {
+it('retains the folders of the given pods', () => {
   const folders = createKeyFolders(root);
   folders.write('a', []);
   folders.write('b', []);

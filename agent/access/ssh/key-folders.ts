@@ -1,4 +1,4 @@
-/** Keys for pods that bring their own SSH server: a folder each, which the pod sees read-only (agent reference 12.2). */
+/** Keys for pods that bring their own SSH server: a folder per pod, mounted read-only. */
 import {
   chmodSync,
   mkdirSync,
@@ -10,18 +10,18 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 
-/** Servers read it as root and refuse one that others may write. */
+/** SSH servers read the file as root and reject one that others may write. */
 const FILE_MODE = 0o644;
 const FOLDER_MODE = 0o755;
 
 export type KeyFolders = {
-  /** The pod's folder, with these keys in it; the same again costs a read. Throws when it cannot be written. */
+  /** Writes the keys if they changed and returns the pod's folder. Throws if it cannot be written. */
   write(podId: string, keys: readonly string[]): string;
   /** Removes the folders of all other pods. */
   retain(podIds: ReadonlySet<string>): void;
 };
 
-/** Below `root`. A rename inside the mounted folder shows in the pod; one of the folder would not. */
+/** Folders below `root`. The file is renamed inside the folder: replacing the mounted folder would not reach the pod. */
 export function createKeyFolders(root: string): KeyFolders {
   return {
     write(podId, keys) {

@@ -1,4 +1,4 @@
-/** Pods that bring their own SSH server: whether it speaks, found by reading its banner (agent reference 12.2). */
+/** Checks the SSH servers of pods that bring their own, by reading their banners. */
 
 import { connect } from 'node:net';
 import type { PodCondition } from '#shared/api/agent/pod.ts';
@@ -10,16 +10,16 @@ import type { PodRecords } from '../../pods/pod-records.ts';
 import { SSH_PORT, specOf } from '../../pods/pod-row.ts';
 
 export const OWN_SSHD_INTERVAL_MS = 2_000;
-/** A server that has spoken is asked again this much later: it notes each of our visits. */
-const ASK_AGAIN_MS = 60_000;
+/** Recheck interval after a server was found ready: servers log each of our connections. */
+const RECHECK_MS = 60_000;
 const MAX_PARALLEL = 8;
 
-/** `run`: which of the container's runs it was found in. */
-type Found = { run: string; ready: boolean; sinceMs: number; askedMs: number };
+/** `run` identifies the run of the container that was checked. */
+type Finding = { run: string; ready: boolean; sinceMs: number; askedMs: number };
 
 export type OwnSshd = ReturnType<typeof createOwnSshd>;
 
-/** What it found is forgotten with the process, and found again. */
+/** Findings are kept in memory only. */
 export function createOwnSshd(deps: {
   records: PodRecords;
   ports: PortService;
@@ -27,7 +27,7 @@ export function createOwnSshd(deps: {
   clock: Clock;
 }) {
   const { records, ports, readBanner, clock } = deps;
-  const found = new Map<string, Found>();
+  const findings = new Map<string, Finding>();
   const places = createSemaphore(MAX_PARALLEL);
 
   function portOf(row: PodRow): number | null {
@@ -35,41 +35,41 @@ export function createOwnSshd(deps: {
     return ports.portsOf(row.id).find(({ internal }) => internal === SSH_PORT)?.host ?? null;
   }
 
-  function presentOf(row: PodRow): Found | null {
-    const last = found.get(row.id);
+  function findingOf(row: PodRow): Finding | null {
+    const last = findings.get(row.id);
     return row.phase === 'running' && last?.run === runOf(row) ? last : null;
   }
 
-  async function ask(row: PodRow, port: number): Promise<void> {
-    const before = presentOf(row);
+  async function check(row: PodRow, port: number): Promise<void> {
+    const before = findingOf(row);
     const askedMs = clock.now();
-    if (before?.ready === true && askedMs - before.askedMs < ASK_AGAIN_MS) return;
+    if (before?.ready === true && askedMs - before.askedMs < RECHECK_MS) return;
     const ready = await readBanner(port);
     const sinceMs = before?.ready === ready ? before.sinceMs : clock.now();
-    found.set(row.id, { run: runOf(row), ready, sinceMs, askedMs });
+    findings.set(row.id, { run: runOf(row), ready, sinceMs, askedMs });
   }
 
   return {
     async runOnce(): Promise<void> {
       const rows = records.list().filter((row) => row.phase === 'running');
-      const asked = rows.flatMap((row) => {
+      const checks = rows.flatMap((row) => {
         const port = portOf(row);
-        return port === null ? [] : [places.run(() => ask(row, port))];
+        return port === null ? [] : [places.run(() => check(row, port))];
       });
       const running = new Set(rows.map((row) => row.id));
-      for (const podId of found.keys()) if (!running.has(podId)) found.delete(podId);
-      await Promise.all(asked);
+      for (const podId of findings.keys()) if (!running.has(podId)) findings.delete(podId);
+      await Promise.all(checks);
     },
-    /** Null for a pod without a server of its own at port 22. */
+    /** Null for a pod that does not bring its own server at port 22. */
     conditionOf(row: PodRow): PodCondition | null {
       if (portOf(row) === null) return null;
-      const present = presentOf(row);
+      const present = findingOf(row);
       const ready = present?.ready === true;
       return {
         type: 'SshReady',
         status: ready,
         reason: ready ? 'Ok' : 'NotYet',
-        message: ready ? '' : 'The SSH server of the image has not spoken yet',
+        message: ready ? '' : 'The SSH server of the image has not answered yet',
         last_transition_ms: present?.sinceMs ?? row.phase_since_ms,
       };
     },
@@ -80,31 +80,33 @@ function runOf({ container_id, phase_since_ms }: PodRow): string {
   return `${container_id} ${phase_since_ms}`;
 }
 
-// MERGED agent/access/ssh/own-sshd.job.ts: Whether an SSH server speaks at a port: Docker's proxy takes connections even when nothing listens behind it.
-const BANNER_WITHIN_MS = 3_000;
-/** Servers may say something before it (RFC 4253 4.2). */
+const BANNER_TIMEOUT_MS = 3_000;
+/** Servers may send other lines before the banner (RFC 4253, 4.2). */
 const MAX_BYTES = 8_192;
 const BANNER = /^SSH-2\.0-/m;
 const LOOPBACK = '127.0.0.1';
 
 export type ReadBanner = (port: number) => Promise<boolean>;
 
-/** At a port of this host. */
+/**
+ * Returns true if an SSH server answers at a port of this host. An accepted connection proves nothing: Docker's proxy
+ * accepts connections even if nothing listens behind it.
+ */
 export function createReadBanner(clock: Clock): ReadBanner {
   return (port) =>
     new Promise((resolve) => {
-      const signal = clock.deadline(BANNER_WITHIN_MS);
+      const signal = clock.deadline(BANNER_TIMEOUT_MS);
       const socket = connect({ host: LOOPBACK, port });
-      let heard = '';
+      let received = '';
       const end = (found: boolean) => {
         socket.destroy();
         resolve(found);
       };
       signal.addEventListener('abort', () => end(false), { once: true });
       socket.on('data', (data) => {
-        heard += data.toString('latin1');
-        if (BANNER.test(heard)) end(true);
-        else if (heard.length > MAX_BYTES) end(false);
+        received += data.toString('latin1');
+        if (BANNER.test(received)) end(true);
+        else if (received.length > MAX_BYTES) end(false);
       });
       socket.once('error', () => end(false));
       socket.once('close', () => end(false));

@@ -5,7 +5,7 @@ import { type SshHost, startSshHost } from '../../../test/fakes/agents/ssh-host.
 import { copyPrograms } from '../../../test/fakes/engine/host-programs.ts';
 import { eventually } from '../../../test/fakes/eventually.ts';
 
-/** As such a template would: its server takes keys from where the variable points to. */
+/** A template with its own server, which reads keys from the path in the variable. */
 const SERVER = `until [ -e /go ]; do sleep 0.1; done
 mkdir -p /etc/dropbear /root/.ssh
 ln -sf "$PODWRIGHT_AUTHORIZED_KEYS" /root/.ssh/authorized_keys
@@ -29,10 +29,10 @@ function loginOf({ conditions }: PodView) {
 }
 
 describe('a pod that brings its own SSH server', () => {
-  it('is ready once that server has spoken, not when its port takes connections', async () => {
+  it('is ready once its server sends a banner, not when its port accepts connections', async () => {
     expect(loginOf(pod)).toEqual({ status: false, reason: 'NotYet' });
     await copyPrograms(pod.container_id ?? '', 'dropbear');
-    // The proxy of the engine listens all the while.
+    // The engine's proxy listens all the time.
     expect(loginOf(await view())).toEqual({ status: false, reason: 'NotYet' });
     await mustRun('docker', 'exec', pod.container_id ?? '', 'touch', '/go');
     const ready = await eventually('its banner', async () => {
@@ -42,13 +42,13 @@ describe('a pod that brings its own SSH server', () => {
     expect(ready.ssh).toBeNull();
   });
 
-  it('lets in the keys of its renter, and nobody else', async () => {
+  it('accepts only the keys of its renter', async () => {
     expect((await host.sshTo(port(), ['echo in'])).stdout.toString()).toBe('in\n');
     const stranger = await host.sshTo(port(), ['echo in'], host.newKey('stranger'));
     expect(stranger.code).toBe(255);
   });
 
-  it('gets keys that change at once, and cannot change them itself', async () => {
+  it('receives changed keys at once, and cannot change them itself', async () => {
     const second = host.newKey('second');
     await host.client().putSshKeys(pod.id, [second.publicKey]);
     expect((await host.sshTo(port(), ['true'])).code).toBe(255);
@@ -60,7 +60,7 @@ describe('a pod that brings its own SSH server', () => {
     expect((await host.sshTo(port(), ['true'])).code).toBe(0);
   });
 
-  it('is not ready while its server is gone with a reboot, and keeps its keys', async () => {
+  it('is not ready while it reboots, and retains its keys', async () => {
     await mustRun('docker', 'exec', pod.container_id ?? '', 'rm', '/go');
     await host.client().rebootPod(pod.id, 1);
     await host.readyPod(pod.id, (seen) => seen.reboots_done === 1 && seen.phase === 'running');
@@ -70,7 +70,7 @@ describe('a pod that brings its own SSH server', () => {
     expect((await host.sshTo(port(), ['true'])).code).toBe(0);
   });
 
-  it('outlives the agent, which then finds it as it was', async () => {
+  it('survives the agent, which then finds it unchanged', async () => {
     await host.killAgent();
     expect((await host.sshTo(port(), ['true'])).code).toBe(0);
     await host.startAgentAgain();

@@ -6,7 +6,7 @@ import { expect, it } from 'vitest';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import { parseLdd, prepareSftpFolder } from './sftp-folder.ts';
 
-it('reads what ldd says', () => {
+it('parses the output of ldd', () => {
   const text = `\tlinux-vdso.so.1 (0x1)\n\tlibc.so.6 => /lib/libc.so.6 (0x2)\n\t/lib64/ld-linux-x86-64.so.2 (0x3)\n`;
   expect(parseLdd(text)).toEqual({
     loader: '/lib64/ld-linux-x86-64.so.2',
@@ -15,7 +15,7 @@ it('reads what ldd says', () => {
   expect(parseLdd('\tnot a dynamic executable\n')).toBeNull();
 });
 
-it('makes a folder whose server runs by its own loader, again and again', async () => {
+it('creates a folder whose server runs under its own loader, repeatedly', async () => {
   const home = mkdtempSync(join(tmpdir(), 'podwright-sftp-'));
   try {
     const folder = join(home, 'sftp');

@@ -1,10 +1,10 @@
-/** A relocatable sftp-server: the host's own, with its loader and libraries, for images that hold none of it. */
+/** A relocatable sftp-server: a copy of the host's with its loader and libraries, for images without one. */
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, renameSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { RunCommand } from '#shared/runtime/run-command.ts';
 import { KEYS_MOUNT_POINT } from '../../pods/pod-ssh.ts';
 
-/** Where distributions keep it. */
+/** Paths in the common distributions. */
 export const SFTP_PROGRAMS = [
   '/usr/lib/openssh/sftp-server',
   '/usr/libexec/openssh/sftp-server',
@@ -14,7 +14,7 @@ const LDD_TIMEOUT_MS = 5_000;
 const MAX_LDD_BYTES = 100_000;
 const MAX_LIBRARIES = 50;
 
-/** Fills `folder`; false when this host has no sftp-server that could be copied. */
+/** Fills `folder`; returns false if this host has no sftp-server that can be copied. */
 export async function prepareSftpFolder(
   folder: string,
   runCommand: RunCommand,
@@ -28,8 +28,8 @@ export async function prepareSftpFolder(
   });
   const needed = parseLdd(stdout);
   if (needed === null) return false;
-  // Pods' users may be anybody; the folder above keeps the host's users out. What is mounted into a
-  // read-only folder needs its place there.
+  // World-readable, because pods may run as any user; the parent folder excludes the host's users. The key
+  // folder is created because nothing can be mounted into a missing path of a read-only folder.
   for (const path of [folder, join(folder, 'lib'), join(folder, basename(KEYS_MOUNT_POINT))]) {
     mkdirSync(path, { recursive: true });
     chmodSync(path, 0o755);
@@ -40,7 +40,7 @@ export async function prepareSftpFolder(
   return true;
 }
 
-/** The loader and the libraries that ldd names; null for a program that needs none, or too many. Pure. */
+/** Parses the output of ldd; null for a static program or one with too many libraries. Pure. */
 export function parseLdd(text: string): { loader: string; libraries: string[] } | null {
   const lines = text.split('\n').map((line) => line.trim());
   const paths = lines.flatMap((line) => /(?:=> |^)(\/\S+) \(0x/.exec(line)?.[1] ?? []);
@@ -49,7 +49,7 @@ export function parseLdd(text: string): { loader: string; libraries: string[] } 
   return loader === undefined || libraries.length > MAX_LIBRARIES ? null : { loader, libraries };
 }
 
-/** By rename: pods may be running the old one. */
+/** Replaces by rename, because pods may be running the old file. */
 function install(from: string, to: string): void {
   if (existsSync(to) && readFileSync(to).equals(readFileSync(from))) return;
   copyFileSync(from, `${to}.new`);

@@ -1,4 +1,4 @@
-/** Logging in to pods, on the agent's side: host keys, keys in force, and what the gateway is to serve. */
+/** SSH access to pods, on the agent's side: host keys, authorized keys, and the gateway's snapshot. */
 import { type PodSpec, sshKeysHash } from '#shared/api/agent/pod.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
@@ -20,13 +20,13 @@ import type { SshStore } from './ssh.store.ts';
 
 export type SshService = ReturnType<typeof createSshService>;
 
-/** Whom shells in pods run as: templates name no user yet. */
+/** User of shells in pods; templates do not name one. */
 export const POD_USER = 'root';
-/** How long a gateway that lives may take to leave a port; it follows its file within moments. */
-export const LEAVE_WITHIN_MS = 10_000;
-const LEAVE_POLL_MS = 50;
+/** Timeout for the gateway to release a port after the snapshot changed. */
+export const RELEASE_TIMEOUT_MS = 10_000;
+const RELEASE_POLL_MS = 50;
 
-/** `publishSoon` after every change of a pod or its keys. */
+/** Callers call `publishSoon` after every change of a pod or its keys. */
 export function createSshService(deps: {
   records: PodRecords;
   ports: PortService;
@@ -35,7 +35,7 @@ export function createSshService(deps: {
   keyFolders: KeyFolders;
   ownSshd: OwnSshd;
   clock: Clock;
-  /** Every pod has the sftp-server mounted. */
+  /** The sftp-server is mounted in every pod. */
   sftp: boolean;
   random: Random;
   log: Log;
@@ -44,14 +44,14 @@ export function createSshService(deps: {
   let publishing = false;
   let closed = false;
 
-  /** Null for a pod that the gateway has nothing to do with. */
+  /** Null for a pod that the gateway does not serve. */
   function portOf(row: PodRow, spec: PodSpec): number | null {
     const leased = servedPorts(row, ports.portsOf(row.id));
     const lease = leased.find(({ internal }) => isGatewayPort(spec, internal));
     return row.desired === 'running' ? (lease?.host ?? null) : null;
   }
 
-  /** A later generation's own list ends the reign of one that was put before it. */
+  /** Keys that were set for this generation replace those of the spec. */
   function keysOf(row: PodRow, spec: PodSpec): readonly string[] {
     const put = store.get(row.id);
     return put?.keys_generation === row.generation
@@ -86,22 +86,22 @@ export function createSshService(deps: {
     writeKeyFolders(rows);
   }
 
-  /** For pods that bring their own server. */
+  /** Writes the keys of pods that bring their own server. */
   function writeKeyFolders(rows: readonly PodRow[]): void {
     const own = rows.filter((row) => row.phase !== 'removed' && specOf(row).publish_own_sshd);
     try {
       for (const row of own) keyFolders.write(row.id, keysOf(row, specOf(row)));
       keyFolders.retain(new Set(own.map((row) => row.id)));
     } catch (error) {
-      // The next change, or the next start, tries again.
+      // Retried with the next change or the next start.
       log.error(
         { detail: messageOf(error) },
-        'keys could not be written for a pod with its own sshd',
+        'keys for a pod with its own sshd could not be written',
       );
     }
   }
 
-  /** What the gateway said of this very port and container; null when it is away or not so far. */
+  /** The gateway's status for this port and container; null if it is not running or has not reported them. */
   function statusOf(row: PodRow, port: number): GatewayPodStatus | null {
     const status = link.statusOf(row.id);
     return status?.port === port && status.container_id === row.container_id ? status : null;
@@ -131,7 +131,7 @@ export function createSshService(deps: {
   }
 
   return {
-    /** Inside the transaction that admits the pod. */
+    /** Creates the host key. Call it inside the transaction that admits the pod. */
     admit(podId: string): void {
       if (store.get(podId) !== null) return;
       const pair = createSshKeyPair(random, 'podwright');
@@ -139,10 +139,10 @@ export function createSshService(deps: {
       store.insert({ pod_id: podId, host_key: pair.privateKeyPem, fingerprint });
     },
     setKeys: (row: PodRow, keys: readonly string[]) => store.setKeys(row.id, row.generation, keys),
-    /** The keys in force stay so when another generation takes the place of the row's. */
+    /** Carries the current keys over to another generation of the pod. */
     carryKeys: (row: PodRow, generation: number) =>
       store.setKeys(row.id, generation, keysOf(row, specOf(row))),
-    /** Whether one can log in to the present container, as far as the gateway has found out. */
+    /** Whether logins to the current container work, as observed by the gateway. */
     loginOf(row: PodRow): LoginState {
       const port = portOf(row, specOf(row));
       if (port === null) return { kind: 'none' };
@@ -150,7 +150,7 @@ export function createSshService(deps: {
       if (status === null) return { kind: 'unknown' };
       return status.ready ? { kind: 'works' } : { kind: 'fails', message: status.message };
     },
-    /** Once the transaction under way has ended; any number of calls until then count as one. */
+    /** Publishes after the current transaction; calls until then are combined. */
     publishSoon(): void {
       if (publishing) return;
       publishing = true;
@@ -158,30 +158,30 @@ export function createSshService(deps: {
     },
     publish,
     viewOf,
-    /** The folder of keys that a pod with its own server gets mounted, ready to be so. */
+    /** Returns the mount of the key folder for a pod that brings its own server. */
     keyMounts(row: PodRow): { source: string; target: string }[] {
       const spec = specOf(row);
       if (!spec.publish_own_sshd) return [];
       return [{ source: keyFolders.write(row.id, keysOf(row, spec)), target: KEYS_MOUNT_POINT }];
     },
     /**
-     * Before a container is made or started that publishes the pod's SSH port itself: waits until the gateway
-     * has left it, since a port that is taken would be exchanged for another. Throws PortNotLeft.
+     * Waits until the gateway has released the SSH port. Call it before creating or starting a container that
+     * publishes the port itself: a port in use would be exchanged for another. Throws PortNotLeft.
      */
     async portLeft(row: PodRow): Promise<void> {
       const lease = ports.portsOf(row.id).find(({ internal }) => internal === SSH_PORT);
       if (lease === undefined || !specOf(row).publish_own_sshd) return;
-      const untilMs = clock.monotonicMs() + LEAVE_WITHIN_MS;
+      const untilMs = clock.monotonicMs() + RELEASE_TIMEOUT_MS;
       const isServed = () => link.statusOf(row.id)?.port === lease.host;
       while (isServed() && !(await ports.isFree(lease.host))) {
         if (clock.monotonicMs() >= untilMs)
           throw new PortNotLeft('The SSH gateway still has the port');
-        await clock.sleep(LEAVE_POLL_MS);
+        await clock.sleep(RELEASE_POLL_MS);
       }
     },
     /**
-     * Leases other ports in place of those that something else on this host has. While a container is being
-     * replaced that may be the old one, which had the port for a server of its own and is about to leave it.
+     * Leases other ports in place of those that another program on this host uses. Skips pods whose container is
+     * being replaced: the old container may still use the port and is about to release it.
      */
     exchangeTakenPorts(): void {
       for (const row of records.list()) {

@@ -1,4 +1,4 @@
-/** All queries on the table pod_ssh: a pod's host key, and keys that came after its spec. */
+/** Queries on the table pod_ssh: a pod's host key, and keys that were set after its spec. */
 import { z } from 'zod';
 import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
 
@@ -14,7 +14,7 @@ export type PodSshRow = z.output<typeof PodSshRow>;
 
 export type SshStore = ReturnType<typeof createSshStore>;
 
-/** A row can be there only with its pod's, and goes with it. */
+/** A foreign key ties each row to its pod's row. */
 export function createSshStore(database: DatabaseSync) {
   const select = database.prepare('SELECT * FROM pod_ssh WHERE pod_id = :pod_id');
   const insert = database.prepare(

@@ -9,13 +9,13 @@ beforeAll(async () => {
 });
 afterAll(() => host.stop());
 
-/** Changes a pod in place and waits until the change has proved itself. */
+/** Changes a pod in place and waits until the change has succeeded. */
 async function change(pod: PodView, generation: number, own: boolean): Promise<PodView> {
   await host.client().putPod(pod.id, {
     ...podSpec({ internal_ports: [22, 8000], ssh_public_keys: [host.key.publicKey] }),
     generation,
     publish_own_sshd: own,
-    // Prints a banner to whoever connects, as a server would.
+    // Sends a banner on every connection, like an SSH server.
     command: own ? ['sh', '-c', 'while true; do echo SSH-2.0-own | nc -l -p 22; done'] : [],
   });
   return host.readyPod(pod.id, ({ phase, observed_generation, change: left, ...view }) => {
@@ -25,7 +25,7 @@ async function change(pod: PodView, generation: number, own: boolean): Promise<P
   });
 }
 
-it('keeps its ports when it comes to have an SSH server of its own, and when it gives it up', async () => {
+it('keeps its ports when its own SSH server is switched on and off', async () => {
   const first = await host.launch();
   const own = await change(first, 2, true);
   expect([own.ports, own.ssh]).toEqual([first.ports, null]);
