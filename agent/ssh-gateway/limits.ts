@@ -1,5 +1,5 @@
 /** Concurrency limits of the gateway, and traffic counters for the agent's metrics. */
-import { type PerOwnerLimit, createPerOwnerLimit } from '#shared/runtime/semaphore.ts';
+import { createPerOwnerLimit, type PerOwnerLimit } from '#shared/runtime/semaphore.ts';
 import type { GatewayTraffic } from '../access/ssh/gateway-files.ts';
 import type { FailureLimit } from '../identity/auth.ts';
 

@@ -7,8 +7,8 @@ import {
   definedVariables,
   exitStatusOf,
   inspectConfig,
-  runConfigCommand,
   logConfigWarnings,
+  runConfigCommand,
 } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { requireWritableFolder } from '#shared/runtime/files.ts';
