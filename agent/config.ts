@@ -156,15 +156,15 @@ export type AgentConfig = z.output<typeof Schema>;
 export const AGENT_CONFIG: ConfigSpec<typeof Schema.shape> = {
   schema: Schema,
   prefix: 'AGENT_',
-  rules: (right, isGiven) => [
+  rules: (right, isSet) => [
     ...tlsProblems({
       prefix: 'AGENT',
       mode: right.AGENT_TLS,
       host: right.AGENT_HOST,
       acknowledged: right.AGENT_TLS_OFF_EXPOSED,
-      isGiven,
+      isSet,
     }),
-    ...updateProblems(isGiven),
+    ...updateProblems(isSet),
     ...portProblems(right),
   ],
 };
@@ -187,12 +187,12 @@ function portProblems(right: Partial<AgentConfig>): ConfigProblem[] {
 }
 
 /** An agent in a container says which; of one that is a service the service has said where its releases lie, updated or not. */
-function updateProblems(isGiven: IsSet): ConfigProblem[] {
+function updateProblems(isSet: IsSet): ConfigProblem[] {
   const source = ['AGENT_UPDATE_URL', 'AGENT_UPDATE_IMAGE'];
   const tree = 'AGENT_UPDATE_TREE';
   const container = 'AGENT_UPDATE_CONTAINER';
-  if (!isGiven(tree)) return allOrNone([...source, container], isGiven);
-  if (!isGiven(container)) return allOrNone(source, isGiven);
+  if (!isSet(tree)) return allOrNone([...source, container], isSet);
+  if (!isSet(container)) return allOrNone(source, isSet);
   return [{ name: container, message: `${container}: unset it, this agent runs from ${tree}` }];
 }
 

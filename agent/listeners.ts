@@ -39,7 +39,7 @@ export type ListenersPorts = {
 export function createListeners(ports: ListenersPorts) {
   const { log, clock, random, auth, identity, executorId, certificates } = ports;
   const certificate = certificates === null ? null : createCertificateJob(certificates, log);
-  const shown = () => certificate?.shown() ?? null;
+  const shown = () => certificate?.current() ?? null;
   const server = createHttpServer({
     log,
     clock,

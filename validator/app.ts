@@ -212,7 +212,7 @@ export function createValidator(options: ValidatorOptions) {
     bodyLimitBytes: BODY_LIMIT_BYTES,
     acceptTraceparent: true,
     verifyBody: auth.verifyBody,
-    tls: certificate?.shown() ?? null,
+    tls: certificate?.current() ?? null,
   });
   auth.install(server);
   rejectSecretsOverHttp(server);

@@ -93,8 +93,8 @@ export type ValidatorConfig = z.output<typeof Schema>;
 export const VALIDATOR_CONFIG: ConfigSpec<typeof Schema.shape> = {
   schema: Schema,
   prefix: 'VALIDATOR_',
-  rules: (right, isGiven) => [
-    ...keyProblems(isGiven),
+  rules: (right, isSet) => [
+    ...keyProblems(isSet),
     ...databaseProblems('VALIDATOR_DATABASE', right.VALIDATOR_DATABASE),
     ...portConflict('VALIDATOR_METRICS_LISTEN', right.VALIDATOR_METRICS_LISTEN, {
       host: right.VALIDATOR_HOST,
@@ -106,7 +106,7 @@ export const VALIDATOR_CONFIG: ConfigSpec<typeof Schema.shape> = {
       mode: right.VALIDATOR_TLS,
       host: right.VALIDATOR_HOST,
       acknowledged: right.VALIDATOR_TLS_OFF_EXPOSED,
-      isGiven,
+      isSet,
     }),
   ],
 };
@@ -121,10 +121,10 @@ export function readValidatorConfig(environment: Environment): ValidatorConfig {
   return parseConfig(VALIDATOR_CONFIG, environment);
 }
 
-function keyProblems(isGiven: IsSet): ConfigProblem[] {
+function keyProblems(isSet: IsSet): ConfigProblem[] {
   return [
-    ...allOrNone(['VALIDATOR_KEY_FILE', 'VALIDATOR_KEY_PASSPHRASE_FILE'], isGiven),
-    ...(isGiven('VALIDATOR_KEY_FILE') && isGiven('VALIDATOR_SEED_FILE') ? [TWO_KEYS] : []),
+    ...allOrNone(['VALIDATOR_KEY_FILE', 'VALIDATOR_KEY_PASSPHRASE_FILE'], isSet),
+    ...(isSet('VALIDATOR_KEY_FILE') && isSet('VALIDATOR_SEED_FILE') ? [TWO_KEYS] : []),
   ];
 }
 
@@ -134,7 +134,7 @@ const KEY_CONFIG = {
     ...{ VALIDATOR_KEY_FILE: true, VALIDATOR_KEY_PASSPHRASE_FILE: true },
   }),
   prefix: 'VALIDATOR_',
-  rules: (_right: unknown, isGiven: IsSet) => keyProblems(isGiven),
+  rules: (_right: unknown, isSet: IsSet) => keyProblems(isSet),
 };
 
 /** Where the own key and its key set lie, for whoever only looks: whatever else is configured. */

@@ -8,7 +8,7 @@ describe.each([1, 2, 3, 5, 8, 13, 64])('a tree of %i rows', (count) => {
   const leaves = leavesOf(count);
   const tree = merkleTree(leaves);
 
-  it('opens every row, and none as another or with another path', () => {
+  it('proves every row, but not another row, index or path', () => {
     for (const [index, leaf] of leaves.entries()) {
       const path = pathOf(tree, index);
       expect(rootAlong(leaf, { index, count, path })).toEqual(rootOf(tree));
@@ -27,12 +27,12 @@ describe.each([1, 2, 3, 5, 8, 13, 64])('a tree of %i rows', (count) => {
   });
 });
 
-it('has another root for every change', () => {
+it('has another root for every change of the rows', () => {
   const roots = new Set(
     [leavesOf(4), leavesOf(5), leavesOf(4).toReversed()].map((leaves) =>
       Buffer.from(rootOf(merkleTree(leaves))).toString('hex'),
     ),
   );
   expect(roots.size).toBe(3);
-  expect(() => merkleTree([])).toThrow('a tree of nothing');
+  expect(() => merkleTree([])).toThrow('a tree needs a leaf');
 });

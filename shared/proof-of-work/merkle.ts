@@ -1,23 +1,23 @@
-/** A tree of hashes over the rows of a result: one root commits to all, a short path opens one. Leaves and nodes are hashed apart. */
+/** A Merkle tree over the rows of a result: the root commits to all rows, a path proves one. Leaves and nodes are hashed with different prefixes. */
 import { createHash } from 'node:crypto';
 
 const LEAF = Buffer.from([0]);
 const NODE = Buffer.from([1]);
 const INDEX_BYTES = 4;
 
-/** Leaves first, the root's level last. */
+/** Levels of hashes, from the leaves to the root. */
 export type MerkleTree = readonly (readonly Uint8Array[])[];
 
-/** Of the row at `index`: a row moved to another place has another hash. */
+/** Hashes a row with its index, so that a row moved to another index has another hash. */
 export function leafHash(index: number, row: Uint8Array): Buffer {
   const place = Buffer.alloc(INDEX_BYTES);
   place.writeUInt32BE(index);
   return createHash('sha256').update(LEAF).update(place).update(row).digest();
 }
 
-/** Over at least one leaf; a node without a neighbour goes up as it is. */
+/** Builds the tree over at least one leaf. A node without a sibling moves up unchanged. */
 export function merkleTree(leaves: readonly Uint8Array[]): MerkleTree {
-  if (leaves.length === 0) throw new RangeError('a tree of nothing');
+  if (leaves.length === 0) throw new RangeError('a tree needs a leaf');
   const levels: (readonly Uint8Array[])[] = [leaves];
   for (let level = leaves; level.length > 1; ) {
     level = parentsOf(level);
@@ -26,14 +26,13 @@ export function merkleTree(leaves: readonly Uint8Array[]): MerkleTree {
   return levels;
 }
 
-/** What stands for every leaf of the tree. */
 export function rootOf(tree: MerkleTree): Uint8Array {
   const root = tree.at(-1)?.[0];
   if (root === undefined) throw new RangeError('a tree without a root');
   return root;
 }
 
-/** The neighbours on the way from a leaf to the root. */
+/** Returns the siblings on the path from a leaf to the root. */
 export function pathOf(tree: MerkleTree, index: number): Uint8Array[] {
   return tree.slice(0, -1).flatMap((level, height) => {
     const neighbour = level[(index >> height) ^ 1];
@@ -41,7 +40,7 @@ export function pathOf(tree: MerkleTree, index: number): Uint8Array[] {
   });
 }
 
-/** The root that a leaf and its path make in a tree of `count` leaves; null for a path of another form. */
+/** Computes the root from a leaf and its path in a tree of `count` leaves. Null if the path has the wrong length. */
 export function rootAlong(
   leaf: Uint8Array,
   { index, count, path }: { index: number; count: number; path: readonly Uint8Array[] },

@@ -12,7 +12,7 @@ const CHALLENGE = {
 } as const;
 const SEED = seedOf(CHALLENGE);
 
-it('gives the same bytes at every place of the stream, however they are asked for', () => {
+it('returns the same bytes at every offset of the stream', () => {
   const whole = keystream(SEED, 0, 4_096);
   for (const [offset, length] of [
     [16, 100],
@@ -21,10 +21,10 @@ it('gives the same bytes at every place of the stream, however they are asked fo
   ] as const) {
     expect(keystream(SEED, offset, length)).toEqual(whole.subarray(offset, offset + length));
   }
-  expect(() => keystream(SEED, 8, 16)).toThrow('8 is within a block');
+  expect(() => keystream(SEED, 8, 16)).toThrow('8 is not a multiple of 16');
 });
 
-it('has another seed for every field of a challenge, part and round', () => {
+it('derives another seed for every field of a challenge, part and round', () => {
   const others = [
     { ...CHALLENGE, nonce: 'AAAAAAAAAAAAAAAAAAAAAB' },
     { ...CHALLENGE, executorId: 'other' },
@@ -33,10 +33,10 @@ it('has another seed for every field of a challenge, part and round', () => {
   ].map(seedOf);
   const seeds = [SEED, ...others, partSeed(SEED, 'A'), partSeed(SEED, 'B'), nextSeed(SEED, SEED)];
   expect(new Set(seeds.map((seed) => seed.toString('hex'))).size).toBe(seeds.length);
-  expect(() => seedOf({ ...CHALLENGE, device: 'a\nb' })).toThrow('a field spans lines');
+  expect(() => seedOf({ ...CHALLENGE, device: 'a\nb' })).toThrow('a field contains a line feed');
 });
 
-it('multiplies as it is written down', () => {
+it('computes the product by definition', () => {
   const n = 32;
   const whole = { n, from: 0, to: n };
   const [a, b] = [matrixRows(SEED, 'A', whole), matrixRows(SEED, 'B', whole)];
@@ -56,8 +56,8 @@ it('multiplies as it is written down', () => {
   expect(rowFrom(Buffer.alloc(5), n)).toBeNull();
 });
 
-// So that another implementation, on a GPU say, can be held against this one.
-it('is the product that was always made of this seed', () => {
+// Reference values for other implementations, such as on a GPU.
+it('computes the known product of a fixed seed', () => {
   const n = 64;
   const b = matrixRows(SEED, 'B', { n, from: 0, to: n });
   const hash = createHash('sha256');

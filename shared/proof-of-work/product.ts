@@ -1,19 +1,19 @@
 /**
- * The work that is proven: C = A·B of n × n matrices with entries 0..15 that a seed spells out. Sums of integers
- * are exact on every processor, so that C is one and the same wherever it was made (validator reference 6).
+ * The proven work: C = A·B of n × n matrices whose entries 0..15 derive from a seed. Integer sums are exact on every
+ * processor, so C is identical wherever it is computed.
  */
 import { KEYSTREAM_BLOCK, keystream } from './keystream.ts';
 import { partSeed } from './seed.ts';
 
-/** Rows begin at whole blocks of the stream. */
+/** n is a multiple of this, so that rows begin at keystream blocks. */
 export const SIZE_STEP = KEYSTREAM_BLOCK;
-/** Beyond it a sum of products by a random vector is no exact float64 any more. */
+/** For larger n, products with a random vector are no longer exact in float64. */
 export const MAX_SIZE = 16_384;
 const ENTRY_MASK = 0x0f;
 
 export type Side = 'A' | 'B';
 
-/** Rows `from` to `to` (exclusive), row after row, a byte an entry. */
+/** Returns rows `from` to `to` (exclusive) in row order, one byte per entry. */
 export function matrixRows(
   seed: Uint8Array,
   side: Side,
@@ -24,7 +24,7 @@ export function matrixRows(
   return rows;
 }
 
-/** Row of C from the same row of A and the whole of B. */
+/** Computes a row of C from the same row of A and all of B. */
 export function productRow(aRow: Uint8Array, b: Uint8Array): Int32Array {
   const n = aRow.length;
   const sums = new Int32Array(n);
@@ -36,14 +36,14 @@ export function productRow(aRow: Uint8Array, b: Uint8Array): Int32Array {
   return sums;
 }
 
-/** As it is hashed and sent: 32-bit little-endian integers. */
+/** Encodes a row for hashing and sending: 32-bit little-endian integers. */
 export function rowBytes(row: Int32Array): Buffer {
   const bytes = Buffer.alloc(row.length * Int32Array.BYTES_PER_ELEMENT);
   for (const [at, sum] of row.entries()) bytes.writeInt32LE(sum, at * Int32Array.BYTES_PER_ELEMENT);
   return bytes;
 }
 
-/** The other way round; null when the bytes are no row of n sums. */
+/** Decodes a row; null unless the bytes hold n sums. */
 export function rowFrom(bytes: Buffer, n: number): Int32Array | null {
   if (bytes.length !== n * Int32Array.BYTES_PER_ELEMENT) return null;
   return Int32Array.from({ length: n }, (_, at) =>

@@ -1,4 +1,4 @@
-/** Where every proof begins: nobody can know it before the challenge, and no two devices share one. */
+/** Seeds of proofs: unpredictable before the challenge, and different for every device. */
 import { createHash } from 'node:crypto';
 
 const TEXT = 'podwright-pow-v1';
@@ -6,7 +6,7 @@ const TEXT = 'podwright-pow-v1';
 export type Purpose = 'product' | 'memory' | 'disk';
 
 export type SeedParts = {
-  /** The challenge's, chosen by the validator. */
+  /** Chosen by the validator for the challenge. */
   nonce: string;
   executorId: string;
   /** UUID of a GPU, or `cpu`, `memory`, `disk`. */
@@ -14,19 +14,20 @@ export type SeedParts = {
   purpose: Purpose;
 };
 
-/** 32 bytes: SHA-256 over LF-separated fields, none of which holds a line feed. */
+/** Returns 32 bytes: SHA-256 over LF-separated fields. Throws if a field contains a line feed. */
 export function seedOf({ nonce, executorId, device, purpose }: SeedParts): Buffer {
   const fields = [TEXT, nonce, executorId, device, purpose];
-  if (fields.some((field) => field.includes('\n'))) throw new RangeError('a field spans lines');
+  if (fields.some((field) => field.includes('\n')))
+    throw new RangeError('a field contains a line feed');
   return createHash('sha256').update(fields.join('\n')).digest();
 }
 
-/** A seed of its own for one part of what a seed is for. */
+/** Derives the seed of a part, such as a matrix. */
 export function partSeed(seed: Uint8Array, part: string): Buffer {
   return createHash('sha256').update(seed).update(part).digest();
 }
 
-/** Of each round: every root but the last begins another. */
+/** Returns the seed of each round: every root but the last determines the next. */
 export function roundSeeds(first: Uint8Array, roots: readonly Uint8Array[]): Uint8Array[] {
   const seeds: Uint8Array[] = [];
   let seed = first;
@@ -37,7 +38,7 @@ export function roundSeeds(first: Uint8Array, roots: readonly Uint8Array[]): Uin
   return seeds;
 }
 
-/** Of the round after the one with that root: it cannot be begun before. */
+/** Returns the seed of the next round, which cannot begin before this round's root is known. */
 export function nextSeed(seed: Uint8Array, root: Uint8Array): Buffer {
   return createHash('sha256').update(seed).update(root).digest();
 }

@@ -1,7 +1,7 @@
 /**
- * A walk over memory or a disk that was filled from a seed: each step's place is told by what the last one read.
- * Whoever holds the bytes walks at their speed; the verifier makes only the blocks that are visited. It shows that
- * the bytes could be had in that time, not where they lay.
+ * A walk over memory or a disk filled from a seed: the block of each step depends on the content of the last. A prover
+ * that has stored the bytes walks at the speed of its storage; the verifier computes only the visited blocks. The walk
+ * proves that the bytes were available in that time, not where they were stored.
  */
 import { createHash } from 'node:crypto';
 import { keystream } from './keystream.ts';
@@ -10,12 +10,12 @@ const PLACE_BYTES = 6;
 
 export type Walk = {
   blockBytes: number;
-  /** That are filled. */
+  /** Number of filled blocks. */
   blocks: number;
   steps: number;
 };
 
-/** The hash that the walk ends with; `read` gives the block at an index. */
+/** Returns the final hash of the walk; `read` returns the block at an index. */
 export async function walk(
   seed: Uint8Array,
   { blocks, steps }: Walk,
@@ -29,7 +29,7 @@ export async function walk(
   return state;
 }
 
-/** `count` blocks of the fill from one on. */
+/** Returns `count` blocks of the fill, beginning with block `from`. */
 export function filledBlocks(
   seed: Uint8Array,
   { blockBytes }: Pick<Walk, 'blockBytes'>,

@@ -28,8 +28,8 @@ const spec = {
   }),
   prefix: 'AGENT_',
   foreign: new Set(['AGENT_OF_OTHERS']),
-  rules: (_: unknown, isGiven: (name: string) => boolean) =>
-    allOrNone(['AGENT_MAIL', 'AGENT_TOKEN'], isGiven),
+  rules: (_: unknown, isSet: (name: string) => boolean) =>
+    allOrNone(['AGENT_MAIL', 'AGENT_TOKEN'], isSet),
 };
 const ID = '3f9f41a6-0001-4000-8000-000000000001';
 const folder = mkdtempSync(join(tmpdir(), 'podwright-config-'));

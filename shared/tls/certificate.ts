@@ -1,13 +1,13 @@
-/** Self-signed certificates, written as DER: Node can read X.509 but not make it. Pure. */
+/** Creates self-signed X.509 certificates in DER; Node can only read them. Pure. */
 import { createPublicKey, type KeyObject, sign } from 'node:crypto';
 import { naiveUtc } from '../runtime/clock.ts';
 
 export type CertificateParts = {
   /** ed25519. */
   privateKey: KeyObject;
-  /** The common name, and the one name in subjectAltName. ASCII, at most 64 characters. */
+  /** The common name and only subjectAltName. ASCII, at most 64 characters. */
   name: string;
-  /** Milliseconds since the epoch; the second ends. Before 2050. */
+  /** Milliseconds since the epoch; before 2050. */
   notBeforeMs: number;
   notAfterMs: number;
   /** Random; at most 20 bytes. */
@@ -36,13 +36,13 @@ const COMMON_NAME = node(TAG.oid, [0x55, 0x04, 0x03]);
 const SUBJECT_ALT_NAME = node(TAG.oid, [0x55, 0x1d, 0x11]);
 const VERSION_3 = node(TAG.version, node(TAG.integer, [2]));
 
-/** PEM of a version 3 certificate over the key's own public half. */
+/** Returns a self-signed version 3 certificate as PEM. */
 export function makeCertificate(parts: CertificateParts): string {
   const name = sequence(node(TAG.set, sequence(COMMON_NAME, node(TAG.utf8, ascii(parts.name)))));
   const altNames = sequence(node(TAG.dnsName, ascii(parts.name)));
   const body = sequence(
     VERSION_3,
-    // A leading 1 keeps it positive and of one length.
+    // The leading 1 keeps the number positive and of fixed length.
     node(TAG.integer, [1, ...parts.serial.subarray(1)]),
     ED25519,
     name,
@@ -70,7 +70,7 @@ function lengthOf(bytes: number): number[] {
   return [0x80 | digits.length, ...digits];
 }
 
-/** `YYMMDDHHMMSSZ`: the form for years before 2050 (RFC 5280 4.1.2.5). */
+/** Encodes `YYMMDDHHMMSSZ`, the form for years before 2050 (RFC 5280 4.1.2.5). */
 function utcTime(epochMs: number): Buffer {
   const digits = naiveUtc(epochMs).replace(/\D/g, '').slice(2, 14);
   return node(TAG.utcTime, ascii(`${digits}Z`));

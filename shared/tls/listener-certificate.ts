@@ -1,4 +1,4 @@
-/** The certificate that a listener shows: given files, or one of our own that is renewed in time. */
+/** The certificate of a listener: configured files, or a self-signed one that is renewed in time. */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { changeCertificate, type HttpServer } from '../http/server.ts';
@@ -13,7 +13,7 @@ import { makeCertificate } from './certificate.ts';
 import { type Pin, pinOfCertificate } from './peer.ts';
 
 export type ListenerCertificate = {
-  /** PEM, the whole chain where it was given. */
+  /** PEM; for configured files, the whole chain. */
   cert: string;
   /** PEM. */
   key: string;
@@ -22,64 +22,64 @@ export type ListenerCertificate = {
   notAfterMs: number;
 };
 
-/** Reads (and where it is ours, renews) the certificate; throws when it cannot be used. Called again and again. */
+/** Reads the certificate and renews a self-signed one. Called periodically. Throws if the certificate is unusable. */
 export type CertificateSource = () => ListenerCertificate;
 
 const DAY_MS = 86_400_000;
 export const LIFETIME_MS = 365 * DAY_MS;
-/** Ours is made anew when less is left, so that no process meets its end but one that stood still for months. */
+/** A self-signed certificate is renewed when it has less time left; only a process stopped for months sees it expire. */
 export const RENEWED_BEFORE_MS = 90 * DAY_MS;
-/** Peers whose clocks are behind take a new one too. */
+/** New certificates are backdated for peers whose clocks are behind. */
 const BACKDATED_MS = DAY_MS;
 const SERIAL_BYTES = 16;
 const MAX_FILE_BYTES = 256 * 1024;
 
 /**
- * Files of somebody else's making, which `prefix`_TLS_CERT and _TLS_KEY name, read anew each time: whoever renews them
- * replaces them. What it gives throws ConfigError that names the variable and the file, and nothing of what is in it.
+ * Returns a source that reads the files named by `prefix`_TLS_CERT and `prefix`_TLS_KEY on each call, so that renewed
+ * files take effect. It throws ConfigError with the variable and the file, but nothing of their contents.
  */
 export function certificateFromFiles(
   certFile: string,
   keyFile: string,
   prefix: string,
 ): CertificateSource {
-  const ofCert = `${prefix}_TLS_CERT (${certFile})`;
-  const ofKey = `${prefix}_TLS_KEY (${keyFile})`;
+  const certName = `${prefix}_TLS_CERT (${certFile})`;
+  const keyName = `${prefix}_TLS_KEY (${keyFile})`;
   return () => {
-    const cert = textOf(certFile, ofCert);
-    const key = textOf(keyFile, ofKey);
-    const read = parsed(() => new X509Certificate(cert), `${ofCert}: no certificate in PEM`);
-    const privateKey = parsed(() => createPrivateKey(key), `${ofKey}: no private key in PEM`);
+    const cert = readPem(certFile, certName);
+    const key = readPem(keyFile, keyName);
+    const read = parsed(() => new X509Certificate(cert), `${certName}: not a certificate in PEM`);
+    const privateKey = parsed(() => createPrivateKey(key), `${keyName}: not a private key in PEM`);
     if (!read.checkPrivateKey(privateKey)) {
-      throw new ConfigError(`${ofCert}: the certificate is of another key than ${ofKey}`);
+      throw new ConfigError(`${certName}: the certificate does not belong to ${keyName}`);
     }
     return { ...describe(cert, privateKey), key };
   };
 }
 
-function textOf(file: string, named: string): string {
+function readPem(file: string, name: string): string {
   try {
     const status = statSync(file);
     if (!status.isFile()) throw new Error('not a file');
     if (status.size > MAX_FILE_BYTES) throw new Error(`more than ${MAX_FILE_BYTES} bytes`);
     return readFileSync(file, 'utf8');
   } catch (cause) {
-    throw new ConfigError(`${named}: ${messageOf(cause)}`, { cause });
+    throw new ConfigError(`${name}: ${messageOf(cause)}`, { cause });
   }
 }
 
-function parsed<T>(parse: () => T, refusal: string): T {
+function parsed<T>(parse: () => T, problem: string): T {
   try {
     return parse();
   } catch (cause) {
-    throw new ConfigError(refusal, { cause });
+    throw new ConfigError(problem, { cause });
   }
 }
 
 export type SelfSignedOptions = {
-  /** Where it is kept; mode 0600. */
+  /** Where the certificate is stored; mode 0600. */
   file: string;
-  /** ed25519: stays the same, and with it the pin. */
+  /** ed25519. Renewals keep the key, and so the pin. */
   privateKey: KeyObject;
   name: string;
   clock: Clock;
@@ -90,16 +90,18 @@ export function selfSignedCertificate(options: SelfSignedOptions): CertificateSo
   const { file, privateKey, clock } = options;
   const key = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
   return () => {
-    const kept = readKept(options);
-    if (kept !== null && kept.notAfterMs - clock.now() > RENEWED_BEFORE_MS) return { ...kept, key };
-    const cert = renewed(options);
+    const stored = readStored(options);
+    if (stored !== null && stored.notAfterMs - clock.now() > RENEWED_BEFORE_MS) {
+      return { ...stored, key };
+    }
+    const cert = renew(options);
     replacePrivateFile(file, cert, options.random);
     return { ...describe(cert, privateKey), key };
   };
 }
 
-/** Null where there is none, or none of this key. */
-function readKept({ file, privateKey }: SelfSignedOptions) {
+/** Returns null if there is no certificate of this key. */
+function readStored({ file, privateKey }: SelfSignedOptions) {
   const bytes = readPrivateFile(file);
   if (bytes === null) return null;
   try {
@@ -109,7 +111,7 @@ function readKept({ file, privateKey }: SelfSignedOptions) {
   }
 }
 
-function renewed({ privateKey, name, clock, random }: SelfSignedOptions): string {
+function renew({ privateKey, name, clock, random }: SelfSignedOptions): string {
   const notBeforeMs = clock.now() - BACKDATED_MS;
   const notAfterMs = clock.now() + LIFETIME_MS;
   const serial = random.bytes(SERIAL_BYTES);
@@ -118,21 +120,25 @@ function renewed({ privateKey, name, clock, random }: SelfSignedOptions): string
 
 function describe(cert: string, privateKey: KeyObject): Omit<ListenerCertificate, 'key'> {
   const read = new X509Certificate(cert);
-  if (!read.checkPrivateKey(privateKey)) throw new Error('the certificate is of another key');
+  if (!read.checkPrivateKey(privateKey)) throw new Error('the certificate belongs to another key');
   return { cert, pin: pinOfCertificate(read), notAfterMs: read.validToDate.getTime() };
 }
 
-/** Both or none; `prefix` is that of the variables which name them. */
-type GivenFiles = { certFile: string | undefined; keyFile: string | undefined; prefix: string };
+/** Both files or none; `prefix` is that of the variables that name them. */
+type ConfiguredFiles = {
+  certFile: string | undefined;
+  keyFile: string | undefined;
+  prefix: string;
+};
 
-/** Either of the two: given files go before our own. Null where the listener is plain. */
+/** Prefers configured files to a self-signed certificate. Returns null for a plain listener. */
 export function chooseCertificateSource(
   isSecure: boolean,
-  { certFile, keyFile, prefix }: GivenFiles,
-  own: SelfSignedOptions,
+  { certFile, keyFile, prefix }: ConfiguredFiles,
+  selfSigned: SelfSignedOptions,
 ): CertificateSource | null {
   if (!isSecure) return null;
-  if (certFile === undefined || keyFile === undefined) return selfSignedCertificate(own);
+  if (certFile === undefined || keyFile === undefined) return selfSignedCertificate(selfSigned);
   return certificateFromFiles(certFile, keyFile, prefix);
 }
 
@@ -140,25 +146,25 @@ export const CERTIFICATE_INTERVAL_MS = 3_600_000;
 
 export type CertificateJob = ReturnType<typeof createCertificateJob>;
 
-/** Reads the source at once: a certificate that cannot be used stops the start. */
+/** Presents renewed certificates without a restart. Reads the source at once and throws if it is unusable. */
 export function createCertificateJob(source: CertificateSource, log: Log) {
-  let shown: ListenerCertificate = source();
-  log.info({ pin: shown.pin, not_after_ms: shown.notAfterMs }, 'certificate');
+  let current: ListenerCertificate = source();
+  log.info({ pin: current.pin, not_after_ms: current.notAfterMs }, 'certificate loaded');
 
-  /** Rejects when the source cannot be read; the one before stays. */
+  /** Rejects if the source is unusable; the current certificate stays. */
   async function runOnce(server: HttpServer): Promise<void> {
     const next = source();
-    if (next.cert === shown.cert && next.key === shown.key) return;
+    if (next.cert === current.cert && next.key === current.key) return;
     changeCertificate(server, next);
-    shown = next;
+    current = next;
     log.info({ pin: next.pin, not_after_ms: next.notAfterMs }, 'certificate renewed');
   }
 
   return {
-    shown: () => shown,
+    current: () => current,
     runOnce,
     renewEvery(intervalMs: number, server: HttpServer, clock: Clock): Loop {
-      const onError = (error: unknown) => log.error({ err: error }, 'certificate not renewed');
+      const onError = (error: unknown) => log.error({ err: error }, 'certificate renewal failed');
       return startLoop({ clock, intervalMs, run: () => runOnce(server), onError });
     },
   };

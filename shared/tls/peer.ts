@@ -1,11 +1,11 @@
 /**
- * What a certificate is known by where no authority vouches for it: the SHA-256 of its public key, not of the
- * certificate, so that a renewed one of the same key needs no new pin. Pure.
+ * How a TLS peer is identified, and why it is rejected. A pin is the SHA-256 of a public key, not of the certificate, so
+ * that a renewed certificate of the same key needs no new pin. Pure.
  */
 import { createHash, type KeyObject, type X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 
-/** `sha256//` and base64, as `curl --pinnedpubkey` takes it. */
+/** `sha256//` and base64, the format of `curl --pinnedpubkey`. */
 export const Pin = z
   .string()
   .regex(/^sha256\/\/[A-Za-z0-9+/]{43}=$/, 'Not a pin like sha256//…=')
@@ -21,25 +21,23 @@ export function pinOfCertificate(certificate: X509Certificate): Pin {
   return pinOf(certificate.publicKey);
 }
 
-/** Why we would not speak to whoever answered at an address, or believe it. */
-
-/** Closed and stable: checks report them, and clients key on them. */
+/** Why a peer is rejected. Checks report these codes and clients depend on them. */
 export const PEER_REFUSALS = [
-  /** It has another key than the one it is known by. */
+  /** The peer has another key than the pinned one. */
   'TLS_PIN_MISMATCH',
   'TLS_CERTIFICATE_EXPIRED',
-  /** No authority of ours vouches for it, or not for this name. */
+  /** No trusted authority signed its certificate, or not for this name. */
   'TLS_UNTRUSTED',
-  /** No valid signature of its provider over its key. */
+  /** The provider has not signed its key, or the signature is invalid. */
   'NOT_ENROLLED',
-  /** It has another identity key than before, and no later enrolment. */
+  /** Its identity key has changed without a later enrolment. */
   'IDENTITY_CHANGED',
-  /** Its answer has no valid signature. */
+  /** Its response has no valid signature. */
   'RESPONSE_UNSIGNED',
 ] as const;
 export type PeerRefusal = (typeof PEER_REFUSALS)[number];
 
-/** With a `TLS_` reason nothing of the request was sent. */
+/** A rejected peer. With a `TLS_` reason, nothing of the request was sent. */
 export class PeerRefused extends Error {
   override name = 'PeerRefused';
   readonly reason: PeerRefusal;
@@ -51,7 +49,7 @@ export class PeerRefused extends Error {
 
 const MAX_DEPTH = 5;
 
-/** The refusal that `error` is or came from, or null. */
+/** Returns the PeerRefused in the error's chain of causes, or null. */
 export function findPeerRefusal(error: unknown): PeerRefused | null {
   let at = error;
   for (let depth = 0; depth < MAX_DEPTH && at instanceof Error; depth += 1) {

@@ -1,19 +1,19 @@
-/** Where TLS is needed: everywhere but within one machine. Pure. */
+/** When TLS is required: on every connection except over loopback. Pure. */
 
 import { allOrNone, type ConfigProblem, type IsSet } from '../runtime/config.ts';
 
-/** When a listener serves TLS; `auto`: unless it listens on the loopback address. */
+/** `auto`: TLS unless the listener's address is loopback. */
 export const TLS_MODES = ['auto', 'on', 'off'] as const;
 export type TlsMode = (typeof TLS_MODES)[number];
 
-/** Whether a host name or address, as in a URL or of a socket, never leaves this machine. */
+/** Returns true if a host of a URL, or an address of a socket, is loopback. */
 export function isLoopback(host: string): boolean {
   const address = host.replace(/^\[(.*)\]$/, '$1').replace(/^::ffff:/i, '');
   if (address === 'localhost' || address === '::1') return true;
   return /^127(?:\.\d{1,3}){3}$/.test(address);
 }
 
-/** False where somebody between here and there could read what is sent; what is no URL at all passes. */
+/** Returns true for HTTPS, loopback, and text that is not a URL (its own schema rejects it). */
 export function isSecureUrl(url: string): boolean {
   if (!URL.canParse(url)) return true;
   const { protocol, hostname } = new URL(url);
@@ -25,23 +25,23 @@ export function servesTls(mode: TlsMode, host: string): boolean {
 }
 
 export type ListenerChoice = {
-  /** `AGENT` or `VALIDATOR`: how the variables begin. */
+  /** Prefix of the variables: `AGENT` or `VALIDATOR`. */
   prefix: string;
-  /** What is not right by itself is undefined. */
+  /** Undefined if invalid. */
   mode: TlsMode | undefined;
   host: string | undefined;
-  /** Whether plain HTTP away from loopback was asked for by name. */
+  /** The operator has accepted plain HTTP beyond loopback. */
   acknowledged: boolean | undefined;
-  isGiven: IsSet;
+  isSet: IsSet;
 };
 
-/** What is wrong with the variables of a listener taken together. */
+/** Checks the TLS variables of a listener in combination. */
 export function tlsProblems(choice: ListenerChoice): ConfigProblem[] {
-  const { prefix, mode, host, acknowledged, isGiven } = choice;
-  const problems = allOrNone([`${prefix}_TLS_CERT`, `${prefix}_TLS_KEY`], isGiven);
+  const { prefix, mode, host, acknowledged, isSet } = choice;
+  const problems = allOrNone([`${prefix}_TLS_CERT`, `${prefix}_TLS_KEY`], isSet);
   if (mode !== 'off' || host === undefined || isLoopback(host) || acknowledged) return problems;
   const name = `${prefix}_TLS`;
-  const why = `${host} is reached from elsewhere, and everything could be read on the way`;
-  const message = `${name} ("off"): ${why}; ${prefix}_TLS_OFF_EXPOSED=true accepts that`;
+  const why = `${host} is reachable from other machines, and all traffic would be readable`;
+  const message = `${name} ("off"): ${why}; set ${prefix}_TLS_OFF_EXPOSED=true to accept this`;
   return [...problems, { name, message }];
 }

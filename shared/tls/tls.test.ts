@@ -37,7 +37,7 @@ afterEach(async () => {
   await Promise.all(open.splice(0).map((each) => each.close()));
 });
 
-/** A certificate of `identity` as it was made at `clock`. */
+/** A certificate of `identity`, created at the clock's time. */
 function certificateOf(identity = honest, clock: Clock = systemClock, name = 'localhost') {
   const file = join(folder, `${systemRandom.uuid()}.crt`);
   const { privateKey } = identity;
@@ -47,7 +47,10 @@ function certificateOf(identity = honest, clock: Clock = systemClock, name = 'lo
 async function serve(certificate = certificateOf()) {
   const arrived: string[] = [];
   const server = createHttpServer({
-    ...{ log, clock: systemClock, random: systemRandom, tls: certificate },
+    log,
+    clock: systemClock,
+    random: systemRandom,
+    tls: certificate,
     bodyLimitBytes: 10_000_000,
   });
   server.addHook('onRequest', async (request) => void arrived.push(request.url));
@@ -87,7 +90,8 @@ function callerOf(port: number, trust: Trust, clock: Clock = systemClock, host =
     baseUrl: `https://${host}:${port}`,
     audience: 'anybody',
     signer: createSigner(new Uint8Array(32).fill(3)),
-    ...{ clock: systemClock, random: systemRandom },
+    clock: systemClock,
+    random: systemRandom,
     transport: transportFor(trust, clock),
   };
 }
@@ -102,7 +106,7 @@ async function refusalOf(work: Promise<unknown>): Promise<string | undefined> {
   );
 }
 
-it('carries requests, streams and WebSockets to whoever has the pinned key', async () => {
+it('sends requests, streams and WebSockets to the peer with the pinned key', async () => {
   const { port } = await serve();
   const caller = callerOf(port, pin);
   const send = createSignedFetch(caller);
@@ -125,7 +129,7 @@ it('carries requests, streams and WebSockets to whoever has the pinned key', asy
   socket.terminate();
 });
 
-it('sends nothing to whoever stands in between with a certificate of its own', async () => {
+it('sends nothing to a peer with another certificate', async () => {
   const { port, arrived } = await serve(certificateOf(stranger));
   const caller = callerOf(port, pin);
   expect(await refusalOf(createSignedFetch(caller)(post))).toBe('TLS_PIN_MISMATCH');
@@ -134,7 +138,7 @@ it('sends nothing to whoever stands in between with a certificate of its own', a
   expect(arrived).toEqual([]);
 });
 
-it('notices a certificate that was swapped, and takes a renewed one of the same key', async () => {
+it('rejects a replaced certificate and accepts a renewed one of the same key', async () => {
   const { server, port, arrived } = await serve();
   const call = () => createSignedFetch(callerOf(port, pin))(post);
   changeCertificate(server, certificateOf(stranger));
@@ -144,7 +148,7 @@ it('notices a certificate that was swapped, and takes a renewed one of the same 
   expect((await call()).status).toBe(200);
 });
 
-it('refuses an expired certificate, pinned or not', async () => {
+it('rejects an expired certificate even if its key is pinned', async () => {
   const { port, arrived } = await serve();
   const later = createManualClock(systemClock.now() + LIFETIME_MS + 1);
   const refused = await refusalOf(createSignedFetch(callerOf(port, pin, later))(post));
@@ -152,7 +156,7 @@ it('refuses an expired certificate, pinned or not', async () => {
   expect(arrived).toEqual([]);
 });
 
-it('takes what an authority vouches for, under the right name only', async () => {
+it('accepts a certificate of a trusted authority only for its name', async () => {
   const certificate = certificateOf();
   const { port, arrived } = await serve(certificate);
   const call = (host: string) =>
@@ -172,7 +176,7 @@ it('takes what an authority vouches for, under the right name only', async () =>
 it.each([
   ['TLS 1.2', { maxVersion: 'TLSv1.2' }, /protocol version/],
   ['another protocol', { ALPNProtocols: ['h2'] }, /no application protocol/],
-] as const)('refuses a client with %s', async (_, options, message) => {
+] as const)('rejects a client with %s', async (_, options, message) => {
   const { port, arrived } = await serve();
   const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false, ...options });
   socket.on('secureConnect', () => socket.destroy(new Error('it was let in')));
@@ -181,13 +185,13 @@ it.each([
   expect(arrived).toEqual([]);
 });
 
-it('answers no plain HTTP at the same port', async () => {
+it('does not serve plain HTTP on the same port', async () => {
   const { port, arrived } = await serve();
   await expect(fetch(`http://127.0.0.1:${port}/silent`)).rejects.toThrow('fetch failed');
   expect(arrived).toEqual([]);
 });
 
-it('gives up when it is told to, before and after the answer begins, and follows no redirect', async () => {
+it('aborts before and after the response begins, and follows no redirect', async () => {
   const { port } = await serve();
   const send = createSignedFetch(callerOf(port, pin));
   const before = new AbortController();
@@ -203,7 +207,7 @@ it('gives up when it is told to, before and after the answer begins, and follows
   await expect(send({ method: 'GET', path: '/gone' })).rejects.toThrow('unexpected redirect');
 });
 
-it('keeps its certificate over restarts, renews it in time, and has one pin throughout', async () => {
+it('keeps its certificate across restarts, renews it in time, and keeps its pin', async () => {
   const clock = createManualClock(systemClock.now());
   const file = join(folder, 'kept.crt');
   const { privateKey } = honest;
@@ -223,7 +227,7 @@ it('keeps its certificate over restarts, renews it in time, and has one pin thro
   );
 });
 
-it('reads given files anew each time, and refuses a key that is of another certificate', () => {
+it('reads configured files on each call, and rejects a key of another certificate', () => {
   const [certFile, keyFile] = [join(folder, 'given.crt'), join(folder, 'given.key')];
   const given = certificateOf();
   writeFileSync(certFile, given.cert);
@@ -231,18 +235,18 @@ it('reads given files anew each time, and refuses a key that is of another certi
   const read = certificateFromFiles(certFile, keyFile, 'AGENT');
   expect(read()).toEqual(given);
   writeFileSync(certFile, certificateOf(stranger).cert);
-  expect(read).toThrow('of another key');
+  expect(read).toThrow('does not belong to AGENT_TLS_KEY');
   writeFileSync(certFile, 'hush');
-  expect(read).toThrow(new ConfigError(`AGENT_TLS_CERT (${certFile}): no certificate in PEM`));
+  expect(read).toThrow(new ConfigError(`AGENT_TLS_CERT (${certFile}): not a certificate in PEM`));
   writeFileSync(certFile, given.cert);
   writeFileSync(keyFile, 'hush');
-  expect(read).toThrow(new ConfigError(`AGENT_TLS_KEY (${keyFile}): no private key in PEM`));
+  expect(read).toThrow(new ConfigError(`AGENT_TLS_KEY (${keyFile}): not a private key in PEM`));
   rmSync(keyFile);
   expect(read).toThrow(`AGENT_TLS_KEY (${keyFile}): ENOENT`);
 });
 
 it.each([20, 64, 127, 128, 300])(
-  'is a certificate whatever the length of its name: %i',
+  'creates a valid certificate for a name of %i characters',
   (chars) => {
     const certificate = certificateOf(honest, systemClock, 'n'.repeat(chars));
     expect(certificate.pin).toBe(pin);

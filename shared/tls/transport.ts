@@ -1,14 +1,14 @@
-/** How requests travel: plainly within one machine, over TLS 1.3 to an accepted peer everywhere else. */
+/** How requests are sent: plain HTTP over loopback, otherwise TLS 1.3 to a verified peer. */
 import type { X509Certificate } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { Agent, request as httpsRequest } from 'node:https';
 import { isIP } from 'node:net';
 import { type Duplex, Readable } from 'node:stream';
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
-import type { Clock } from '../runtime/clock.ts';
+import { type Clock, withDeadline } from '../runtime/clock.ts';
 import { PeerRefused, type Pin, pinOfCertificate } from './peer.ts';
 
-/** What requests of ours need of fetch. */
+/** The subset of fetch's options that our requests use. */
 export type OutgoingInit = {
   method: string;
   headers: Record<string, string>;
@@ -17,27 +17,27 @@ export type OutgoingInit = {
 };
 
 export type Transport = {
-  /** Rejects as fetch does, and with PeerRefused in front of a peer that is not accepted. No redirect is followed. */
+  /** Rejects like fetch, and with PeerRefused if the peer is not accepted. Redirects reject. */
   fetch(url: URL, init: OutgoingInit): Promise<Response>;
-  /** For WebSockets; absent: Node's own, for plain ones. */
+  /** Agent for WebSockets; absent for plain ones. */
   agent?: Agent;
-  /** Ends idle connections. */
+  /** Closes idle connections. */
   close(): void;
 };
 
-/** Plain HTTP, and HTTPS as fetch does it. */
+/** Plain HTTP, or HTTPS with fetch's verification. */
 export const PLAIN_TRANSPORT: Transport = {
   fetch: (url, init) => fetch(url, { ...init, redirect: 'error' }),
   close: () => undefined,
 };
 
-/** HTTPS alone. */
+/** HTTPS only. */
 export function createSecureTransport(options: SecureAgentOptions): Transport {
   const agent = createSecureAgent(options);
   return { agent, fetch: (url, init) => send(agent, url, init), close: () => agent.destroy() };
 }
 
-/** Statuses of answers without a body, which `Response` insists on. */
+/** Statuses for which the `Response` constructor requires a null body. */
 const BODILESS: readonly number[] = [204, 205, 304];
 
 function send(agent: Agent, url: URL, init: OutgoingInit): Promise<Response> {
@@ -84,28 +84,28 @@ function toResponse(response: IncomingMessage): Response {
 }
 
 /**
- * `authorities`: those that the system trusts, and the name has to be right. A pin needs neither. `anybody`: whom
- * nothing is told and nothing is believed, but who may be asked who it is.
+ * A pin: the peer must have this key. `authorities`: the system's authorities must have signed the certificate for the
+ * host name. `anybody`: no verification, only to read the peer's identity; send no secret and trust no response.
  */
 export type Trust = Pin | 'authorities' | 'anybody';
 
 export type SecureAgentOptions = {
   trust: Trust;
   clock: Clock;
-  /** Told of each peer before it is judged: how it shows itself to whoever does not know it yet. */
+  /** Called with the certificate of each peer before verification, to learn the key of a new peer. */
   onPeer?(certificate: X509Certificate): void;
 };
 
 const HANDSHAKE_TIMEOUT_MS = 10_000;
-/** An idle connection is closed before the server's own keep-alive time-out, 72 seconds, ends it under a request. */
+/** Idle connections close before the server's keep-alive timeout of 72 s could close them during a request. */
 const IDLE_MS = 30_000;
 const MAX_FREE_SOCKETS = 8;
 
 type OnConnected = (error: Error | null, socket?: Duplex) => void;
 
 /**
- * Gives a connection to requests only when its peer was accepted: not a byte of a request reaches another. Each makes
- * a full handshake, so that every one of them shows a certificate.
+ * Creates an agent whose connections are verified before any request is sent on them. Sessions are not resumed, so every
+ * connection presents a certificate.
  */
 export function createSecureAgent(options: SecureAgentOptions): Agent {
   const agent = new Agent({
@@ -130,16 +130,16 @@ async function dial(to: ConnectionOptions, options: SecureAgentOptions): Promise
   const socket = connect({
     host,
     ...(port === undefined ? {} : { port }),
-    // An address is no server name (RFC 6066).
+    // An IP address is not a valid server name (RFC 6066).
     ...(isIP(host) === 0 ? { servername: host } : {}),
     ALPNProtocols: ['http/1.1'],
     minVersion: 'TLSv1.3',
-    // Judged below, by pin or authorities: the error then says which, and comes as one of ours.
+    // `verifyPeer` checks the certificate, so that the error is a PeerRefused.
     rejectUnauthorized: false,
   });
   try {
     await handshake(socket, options.clock);
-    refuse(socket, options);
+    verifyPeer(socket, options);
     return socket;
   } catch (error) {
     socket.destroy();
@@ -149,25 +149,20 @@ async function dial(to: ConnectionOptions, options: SecureAgentOptions): Promise
 
 async function handshake(socket: TLSSocket, clock: Clock): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const over = new AbortController();
-  const gone = () => reject(new Error('the connection was closed during the TLS handshake'));
-  socket.once('secureConnect', resolve).once('error', reject).once('close', gone);
-  clock
-    .sleep(HANDSHAKE_TIMEOUT_MS, over.signal)
-    .then(() => reject(new Error(`no TLS handshake within ${HANDSHAKE_TIMEOUT_MS} ms`)))
-    .catch(() => undefined);
+  const onClose = () => reject(new Error('the connection was closed during the TLS handshake'));
+  socket.once('secureConnect', resolve).once('error', reject).once('close', onClose);
   try {
-    await promise;
+    await withDeadline(clock, HANDSHAKE_TIMEOUT_MS, promise);
   } finally {
-    over.abort();
-    socket.off('secureConnect', resolve).off('error', reject).off('close', gone);
+    socket.off('secureConnect', resolve).off('error', reject).off('close', onClose);
   }
 }
 
-/** Throws PeerRefused unless the peer is whom `trust` asks for. */
-function refuse(socket: TLSSocket, { trust, clock, onPeer }: SecureAgentOptions): void {
+/** Throws PeerRefused unless the peer satisfies `trust`. */
+function verifyPeer(socket: TLSSocket, { trust, clock, onPeer }: SecureAgentOptions): void {
   const certificate = socket.getPeerX509Certificate();
-  if (certificate === undefined) throw new PeerRefused('TLS_UNTRUSTED', 'it shows no certificate');
+  if (certificate === undefined)
+    throw new PeerRefused('TLS_UNTRUSTED', 'it presents no certificate');
   onPeer?.(certificate);
   if (trust === 'anybody') return;
   if (trust === 'authorities') {

@@ -148,11 +148,11 @@ const GROUPS: readonly (readonly string[])[] = [S3_KEYS, CHAT_MEMBERS, STRIPE_SE
 /** What these variables have to be like together. */
 export function surroundingProblems(
   { CENTRAL_PAYMENTS: payments }: Partial<SurroundingsConfig>,
-  isGiven: IsSet,
+  isSet: IsSet,
 ): ConfigProblem[] {
-  const problems = GROUPS.flatMap((names) => allOrNone(names, isGiven));
+  const problems = GROUPS.flatMap((names) => allOrNone(names, isSet));
   const name = 'CENTRAL_PAYMENTS';
-  const hasSecrets = STRIPE_SECRETS.some(isGiven);
+  const hasSecrets = STRIPE_SECRETS.some(isSet);
   if (payments === 'stripe' && !hasSecrets) {
     problems.push({ name, message: `${name}: stripe needs ${STRIPE_SECRETS.join(' and ')}` });
   }

@@ -54,8 +54,8 @@ export type CentralConfig = z.output<typeof Schema>;
 export const CENTRAL_CONFIG: ConfigSpec<typeof Schema.shape> = {
   schema: Schema,
   prefix: 'CENTRAL_',
-  rules: (right, isGiven) => [
-    ...surroundingProblems(right, isGiven),
+  rules: (right, isSet) => [
+    ...surroundingProblems(right, isSet),
     ...databaseProblems('CENTRAL_DATABASE', right.CENTRAL_DATABASE),
     ...portConflict('CENTRAL_METRICS_LISTEN', right.CENTRAL_METRICS_LISTEN, {
       host: right.CENTRAL_HOST,
