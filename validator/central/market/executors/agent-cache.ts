@@ -28,9 +28,9 @@ export function createAgentCache<T>(clock: Clock) {
   const cache = new Map<string, Entry<T>>();
 
   /** False without an answer in time. A later answer still becomes the latest response. */
-  async function isAnswered(entry: Entry<T>, ask: () => Promise<T>): Promise<boolean> {
+  async function isAnswered(entry: Entry<T>, call: () => Promise<T>): Promise<boolean> {
     const late = new AbortController();
-    const answered = ask().then(
+    const answered = call().then(
       (value) => {
         entry.last = { value, atMs: clock.now() };
         return true;
@@ -48,7 +48,7 @@ export function createAgentCache<T>(clock: Clock) {
     }
   }
 
-  return (key: string, ask: () => Promise<T>): Promise<CachedAnswer<T>> => {
+  return (key: string, call: () => Promise<T>): Promise<CachedAnswer<T>> => {
     const calledMs = clock.monotonicMs();
     const before = cache.get(key);
     if (before !== undefined && calledMs - before.calledMs < FRESH_FOR_MS) return before.pending;
@@ -57,7 +57,7 @@ export function createAgentCache<T>(clock: Clock) {
       last: before?.last ?? null,
       pending: Promise.resolve({ last: null, isLive: false }),
     };
-    entry.pending = isAnswered(entry, ask).then((isLive) => ({ last: entry.last, isLive }));
+    entry.pending = isAnswered(entry, call).then((isLive) => ({ last: entry.last, isLive }));
     // Moved to the end of the map, whose first entry is evicted.
     cache.delete(key);
     cache.set(key, entry);

@@ -16,7 +16,11 @@ const UBUNTU = '5d0c8f3a-6d0e-4c59-9a3e-3f6f0b7c1a01';
 const IMAGE = 'ubuntu:24.04';
 const GB = 1_000_000_000;
 const PULL: FinishedPull = {
-  ...{ finished_ms: 1_000, took_ms: 10_000, bytes: GB, image_bytes: GB, is_whole: true },
+  finished_ms: 1_000,
+  took_ms: 10_000,
+  bytes: GB,
+  image_bytes: GB,
+  is_whole: true,
 };
 
 let market: TestMarket;
@@ -42,33 +46,42 @@ async function podResponse(id: string) {
   return (await market.call('GET', `/pods/${id}`, { headers: account.key })).body;
 }
 
-it('says that it assumes, while nothing was measured', async () => {
+it('assumes sizes and speeds before the first measurement', async () => {
   expect(await estimate()).toEqual({
-    ...{ estimated_seconds: 110, eta_basis: 'assumed', is_cached_template: false },
-    ...{ is_slow_machine: false, warning_message: null, docker_image_size: null },
-    ...{ required_balance_usd: 1.1, price_per_hour: 4.4 },
+    estimated_seconds: 110,
+    eta_basis: 'assumed',
+    is_cached_template: false,
+    is_slow_machine: false,
+    warning_message: null,
+    docker_image_size: null,
+    required_balance_usd: 1.1,
+    price_per_hour: 4.4,
   });
   // Needs no registry.
   expect(await estimate(DEFAULT_TEMPLATE)).toMatchObject({
-    ...{ estimated_seconds: 10, eta_basis: 'assumed', is_cached_template: true },
+    estimated_seconds: 10,
+    eta_basis: 'assumed',
+    is_cached_template: true,
   });
   const path = `/executors/deployment-estimate?executor_id=${node.id}&template_id=${UBUNTU}`;
   expect((await market.call('GET', path)).status).toBe(401);
 });
 
-it('knows an image by the launches of it on that node', async () => {
+it('uses earlier launches of the image on the node', async () => {
   const { id } = await rent();
   await market.clock.advance(7_000);
   await market.sync();
   expect((await podResponse(id)).status).toBe('RUNNING');
   expect(await estimate()).toMatchObject({
-    ...{ estimated_seconds: 7, eta_basis: 'launches', is_cached_template: true },
+    estimated_seconds: 7,
+    eta_basis: 'launches',
+    is_cached_template: true,
   });
   const other = await market.verifiedNode();
   expect(await estimate(UBUNTU, other)).toMatchObject({ is_cached_template: false });
 });
 
-it('reckons with the speed of finished pulls and the size that they told', async () => {
+it('uses the measured pull speed and image size', async () => {
   const host = market.agents.host(node.id);
   host.arrives = 'pulling';
   const { id } = await rent();
@@ -77,26 +90,31 @@ it('reckons with the speed of finished pulls and the size that they told', async
   await market.sync();
   await market.sync();
   expect(await findPullSpeed(market.ports.db, node.id)).toMatchObject({
-    ...{ bytes_per_second: GB / 10, pulls: 1 },
+    bytes_per_second: GB / 10,
+    pulls: 1,
   });
   expect(await estimate()).toMatchObject({
-    ...{ estimated_seconds: 20, eta_basis: 'pull_speed', docker_image_size: GB },
+    estimated_seconds: 20,
+    eta_basis: 'pull_speed',
+    docker_image_size: GB,
   });
   const slow = await market.verifiedNode();
   const measures = createPullRecorder(market.ports);
   await measures.record(slow.id, null, { ...PULL, took_ms: 200_000 });
   expect(await estimate(UBUNTU, slow)).toMatchObject({
-    ...{ estimated_seconds: 210, eta_basis: 'pull_speed', is_slow_machine: true },
+    estimated_seconds: 210,
+    eta_basis: 'pull_speed',
+    is_slow_machine: true,
     warning_message: 'This node pulls images at about 5.0 MB/s: a large one takes long',
   });
   const { body } = await market.call('GET', `/executors/${slow.id}/hardware-utilization`);
   expect(body.network).toMatchObject({ download_speed: 40, upload_speed: null });
 });
 
-it('counts a pull once, averages over several, and leaves tiny ones out', async () => {
+it('counts a pull once, averages several pulls, and ignores tiny ones', async () => {
   const { db } = market.ports;
   const told = async (pull: Partial<FinishedPull>) => {
-    // Another process, or this one after its restart.
+    // Another process, or this one after a restart.
     await createPullRecorder(market.ports).record(node.id, IMAGE, { ...PULL, ...pull });
     return (await findPullSpeed(db, node.id))?.bytes_per_second;
   };
@@ -106,11 +124,11 @@ it('counts a pull once, averages over several, and leaves tiny ones out', async 
   expect(await told({ finished_ms: 2_000, took_ms: 5_000 })).toBe(130_000_000);
   expect(await told({ finished_ms: 1_500, took_ms: 5_000 })).toBe(130_000_000);
   expect(averagedSpeed(100, { ...PULL, bytes: 0 })).toBe(70);
-  // Whatever an agent or an old row says.
+  // Bounds apply to agents and old rows alike.
   expect(averagedSpeed(null, { ...PULL, bytes: 2 ** 53, took_ms: 0 })).toBe(1e12);
 });
 
-it('takes the size of a whole image for better than that of a part, and forgets it in time', async () => {
+it('prefers the size of a whole image to that of a part, and deletes it in time', async () => {
   const { db } = market.ports;
   let finished_ms = 0;
   const told = async (image_bytes: number, is_whole: boolean) => {
@@ -129,7 +147,7 @@ it('takes the size of a whole image for better than that of a part, and forgets 
   expect(await findImageSize(db, IMAGE)).toBeNull();
 });
 
-it('learns the sizes of the images of all pods of a node, whichever pull ended last', async () => {
+it('records the image sizes of all pods of a node, whichever pull ended last', async () => {
   const { db } = market.ports;
   const measures = createPullRecorder(market.ports);
   await measures.record(node.id, IMAGE, { ...PULL, finished_ms: 2_000 });
@@ -138,7 +156,7 @@ it('learns the sizes of the images of all pods of a node, whichever pull ended l
   expect(await findPullSpeed(db, node.id)).toMatchObject({ pulls: 1 });
 });
 
-it('counts a pull again whose count was not stored', async () => {
+it('counts a pull again if storing it failed', async () => {
   const { db } = market.ports;
   const measures = createPullRecorder(market.ports);
   await db.schema.alterTable('pull_speeds').renameTo('elsewhere').execute();
@@ -148,8 +166,8 @@ it('counts a pull again whose count was not stored', async () => {
   expect(await findPullSpeed(db, node.id)).toMatchObject({ pulls: 1 });
 });
 
-describe('the time that a pod still needs', () => {
-  it('is estimated with the rental, follows its pull, and ends with it', async () => {
+describe('the estimated time of a pod', () => {
+  it('is set with the rental, follows the pull, and ends when the pod runs', async () => {
     const host = market.agents.host(node.id);
     host.arrives = 'pulling';
     const rented = await rent();
@@ -164,7 +182,9 @@ describe('the time that a pod still needs', () => {
     host.change(rented.id, { phase: 'starting', pull: null });
     await market.sync();
     expect(await podResponse(rented.id)).toMatchObject({
-      ...{ phase: 'starting', estimated_ready_seconds: 10, eta_basis: 'assumed' },
+      phase: 'starting',
+      estimated_ready_seconds: 10,
+      eta_basis: 'assumed',
       message: null,
     });
     await market.clock.advance(15_000);
@@ -172,25 +192,33 @@ describe('the time that a pod still needs', () => {
     host.change(rented.id, { phase: 'running' });
     await market.sync();
     expect(await podResponse(rented.id)).toMatchObject({
-      ...{ phase: 'ready', estimated_ready_seconds: null, eta_basis: null },
+      phase: 'ready',
+      estimated_ready_seconds: null,
+      eta_basis: null,
     });
   });
 
-  it('is not told of a build', async () => {
+  it('is null for a build', async () => {
     const body = { pod_name: 'built', dockerfile_content: 'FROM ubuntu:24.04', gpu_count: 1 };
     const { body: pod } = await market.call('POST', `/executors/${node.id}/rent`, {
-      ...{ headers: account.key, body },
+      headers: account.key,
+      body,
     });
     expect(pod).toMatchObject({ estimated_ready_seconds: null, eta_basis: null });
   });
 });
 
-it('takes the start-up from launches of other images, and none of them for a pull', () => {
+it('derives the start-up time from launches of other images, without their pulls', () => {
   const known = {
-    ...{ sameImageMs: [], isBuiltin: false, imageBytes: GB, bytesPerSecond: GB / 100 },
+    sameImageMs: [],
+    isBuiltin: false,
+    imageBytes: GB,
+    bytesPerSecond: GB / 100,
   };
   expect(launchEstimate({ ...known, anyImageMs: [4_000, 90_000] })).toEqual({
-    ...{ ms: 104_000, basis: 'pull_speed', isCached: false },
+    ms: 104_000,
+    basis: 'pull_speed',
+    isCached: false,
   });
   expect(launchEstimate({ ...known, anyImageMs: [90_000] }).ms).toBe(130_000);
   expect(launchEstimate({ ...known, imageBytes: null, anyImageMs: [] }).basis).toBe('assumed');

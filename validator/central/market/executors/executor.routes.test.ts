@@ -17,7 +17,7 @@ async function idsOf(query: string): Promise<string[]> {
 }
 
 describe('the list of free nodes', () => {
-  it('is sorted by price and filtered by what is asked', async () => {
+  it('is sorted by price and filtered by the query', async () => {
     const h100 = await market.verifiedNode({ gpus: 4, minimum: 1, price: 3 });
     const cheap = await market.verifiedNode({
       gpus: 1,
@@ -45,7 +45,8 @@ describe('the list of free nodes', () => {
     expect(await idsOf('min_download_mbps=0')).toHaveLength(2);
     const [, fast] = (await market.call('GET', '/executors')).body;
     expect(fast).toMatchObject({
-      ...{ effective_download_speed_mbps: 940, effective_upload_speed_mbps: 210 },
+      effective_download_speed_mbps: 940,
+      effective_upload_speed_mbps: 210,
       specs: { network: { download_speed: 940, upload_speed: 210 } },
     });
 
@@ -53,7 +54,7 @@ describe('the list of free nodes', () => {
     expect(headers['x-filter-funnel']).toBe('offered=2; price_lte=1; gpu_count_gte=0');
   });
 
-  it('counts free GPUs, and drops a node that has fewer than its minimum', async () => {
+  it('counts free GPUs, and omits a node with fewer than its minimum', async () => {
     const node = await market.verifiedNode({ gpus: 4, minimum: 2 });
     const account = await market.renter();
     await market.rent(account, node.id, { gpu_count: 2 });
@@ -64,7 +65,7 @@ describe('the list of free nodes', () => {
     expect(await idsOf('')).toEqual([]);
   });
 
-  it('measures distances from a given place only', async () => {
+  it('requires coordinates for a distance', async () => {
     const near = await market.verifiedNode();
     await market.verifiedNode();
     await market.ports.db
@@ -79,7 +80,7 @@ describe('the list of free nodes', () => {
     expect(refused.body.validation_errors).toMatchObject([{ field: 'query.lon' }]);
   });
 
-  it('refuses values that are none', async () => {
+  it('rejects malformed values', async () => {
     for (const query of [
       'price_lte=cheap',
       'gpu_count_gte=1.5',
@@ -90,7 +91,7 @@ describe('the list of free nodes', () => {
     }
   });
 
-  it('leaves specs out of the summary, and tells bookmarks only to somebody', async () => {
+  it('omits specs in the summary, and bookmarks without a credential', async () => {
     await market.verifiedNode();
     const account = await market.signUp();
     const [full] = (await market.call('GET', '/executors')).body;
@@ -106,11 +107,13 @@ describe('the list of free nodes', () => {
   });
 });
 
-it('tells what joins the cards of a node, and finds nodes by it', async () => {
+it('shows the interconnect of a node, and filters by it', async () => {
   const joined = await market.addNode();
   const inventory = testInventory(joined.id, { collectedMs: market.clock.now() });
   const gpus = inventory.gpu.devices.map(({ uuid }, row) => ({
-    ...{ uuid, numa_node: 0, cpus: null },
+    uuid,
+    numa_node: 0,
+    cpus: null,
     links: row === 0 ? ['X', 'NV18'] : ['NV18', 'X'],
   }));
   const gpu = { ...inventory.gpu, topology: { gpus } };
@@ -131,7 +134,7 @@ it('tells what joins the cards of a node, and finds nodes by it', async () => {
   });
 });
 
-describe('what keeps a node off the market', () => {
+describe('obstacles to renting a node', () => {
   it.each([
     ['paused', 'executors', { paused: 1 }, 'node_paused_by_provider', 409],
     ['failed', 'executors', { state: 'failed' }, 'node_not_verified', 400],
@@ -150,7 +153,7 @@ describe('what keeps a node off the market', () => {
   });
 });
 
-describe('figures of the market', () => {
+describe('market figures', () => {
   it('counts nodes, machines and capacity', async () => {
     const node = await market.verifiedNode({ gpus: 2, minimum: 1 });
     await market.addNode();
@@ -184,7 +187,7 @@ describe('figures of the market', () => {
     ]);
   });
 
-  it('adds up machines, and machines of one model', async () => {
+  it('adds up nodes of one machine, and machines of one model', async () => {
     const pcie = 'NVIDIA H100 PCIe';
     await market.verifiedNode({ gpus: 8, price: 3 });
     await market.verifiedNode({ gpus: 4, minimum: 1, price: 2.5 });
@@ -199,10 +202,16 @@ describe('figures of the market', () => {
     expect(stats).toMatchObject([
       { machine_name: pcie, total_gpu_count: 2, min_price_per_gpu: 2, max_price_per_gpu: 2 },
       {
-        ...{ machine_name: 'NVIDIA H100 80GB HBM3', total_executor_count: 2 },
-        ...{ rented_executor_count: 0, available_executor_count: 2 },
-        ...{ total_gpu_count: 12, rented_gpu_count: 0, available_gpu_count: 12 },
-        ...{ min_price_per_gpu: 2.5, avg_price_per_gpu: 2.75, max_price_per_gpu: 3 },
+        machine_name: 'NVIDIA H100 80GB HBM3',
+        total_executor_count: 2,
+        rented_executor_count: 0,
+        available_executor_count: 2,
+        total_gpu_count: 12,
+        rented_gpu_count: 0,
+        available_gpu_count: 12,
+        min_price_per_gpu: 2.5,
+        avg_price_per_gpu: 2.75,
+        max_price_per_gpu: 3,
       },
     ]);
     expect((await market.call('GET', '/machines/capacity')).body).toEqual([
@@ -223,7 +232,7 @@ describe('figures of the market', () => {
     });
   });
 
-  it('tells an image for a known GPU and 404 for any other', async () => {
+  it('returns an image for a known GPU and 404 for any other', async () => {
     const path = '/executors/default-docker-image?driver_version=570&gpu_model=';
     const images = (await market.call('GET', `${path}H100`)).body;
     expect(images).toContainEqual(expect.objectContaining({ docker_image: 'ubuntu' }));
@@ -233,7 +242,7 @@ describe('figures of the market', () => {
 });
 
 describe('hardware utilization', () => {
-  it("is the agent's answer, or what was stored while the agent is silent", async () => {
+  it('comes from the agent, or from the last measurement while the agent is silent', async () => {
     const node = await market.verifiedNode();
     const path = `/executors/${node.id}/hardware-utilization`;
     const host = market.agents.host(node.id);
@@ -244,20 +253,29 @@ describe('hardware utilization', () => {
     expect((await market.call('GET', path)).body).toMatchObject({ stale: true });
   });
 
-  it('has everything of an agent that samples, and asks it once in five seconds', async () => {
+  it('has all figures of a sampling agent, which is called once in five seconds', async () => {
     const node = await market.verifiedNode({ gpus: 1 });
     const path = `/executors/${node.id}/hardware-utilization`;
     const host = market.agents.host(node.id);
     const { cpu, memory, disk, gpu } = host.inventory;
     const [device] = gpu.devices.map((found) => ({
       ...found,
-      ...{ graphics_clock_mhz: 1_980, memory_clock_mhz: 2_619, pcie_link: 'PCIe 5 x16' },
-      ...{ ecc_errors: 2, processes: 3, memory_used_mib: 40_780 },
+      graphics_clock_mhz: 1_980,
+      memory_clock_mhz: 2_619,
+      pcie_link: 'PCIe 5 x16',
+      ecc_errors: 2,
+      processes: 3,
+      memory_used_mib: 40_780,
     }));
     host.metrics = {
-      ...{ age_ms: 4_000, simulated: true, cpu: { ...cpu, load_1m: 7.5 }, memory, disk },
+      age_ms: 4_000,
+      simulated: true,
+      cpu: { ...cpu, load_1m: 7.5 },
+      memory,
+      disk,
       network: { rx_bytes_per_second: 1_000, tx_bytes_per_second: 2_000 },
-      ...{ gpus: device === undefined ? [] : [device], gpu_error: null },
+      gpus: device === undefined ? [] : [device],
+      gpu_error: null,
     };
     const answers = await Promise.all([1, 2, 3].map(() => market.call('GET', path)));
     expect(host.metricsAsked).toBe(1);
@@ -269,8 +287,12 @@ describe('hardware utilization', () => {
       network: { rx_bytes_per_second: 1_000, tx_bytes_per_second: 2_000 },
       gpus: [
         {
-          ...{ graphics_speed: 1_980, memory_speed: 2_619, pcie: 'PCIe 5 x16' },
-          ...{ ecc_errors: 2, processes: 3, memory_utilization: 50 },
+          graphics_speed: 1_980,
+          memory_speed: 2_619,
+          pcie: 'PCIe 5 x16',
+          ecc_errors: 2,
+          processes: 3,
+          memory_utilization: 50,
         },
       ],
     });
@@ -280,7 +302,7 @@ describe('hardware utilization', () => {
     expect([host.metricsAsked, last.stale, last.cpu.load_1m]).toEqual([2, false, 7.5]);
   });
 
-  it('is 404 for a node that nobody measured or that is not there', async () => {
+  it('is 404 for a node that does not exist or was never measured', async () => {
     const node = await market.addNode();
     for (const id of [node.id, '00000000-0000-4000-8000-000000000000']) {
       const { status, body } = await market.call('GET', `/executors/${id}/hardware-utilization`);

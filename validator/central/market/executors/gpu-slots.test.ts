@@ -5,7 +5,7 @@ import { chooseGpus, freeSlotsFor } from './gpu-slots.ts';
 
 const ID = '11111111-1111-4111-8111-111111111111';
 
-it('adds a slot for every device that no pod holds', () => {
+it('adds a slot for every device without a pod', () => {
   const { devices } = testInventory(ID, { gpus: 2 }).gpu;
   const [first, second] = devices;
   const held = [{ executor_id: ID, idx: 0, gpu_uuid: String(first?.uuid), pod_id: 'p' }];
@@ -14,13 +14,13 @@ it('adds a slot for every device that no pod holds', () => {
   ]);
 });
 
-it('gives a swapped card another index while a pod holds its own', () => {
+it('assigns another index to a swapped card while a pod uses its index', () => {
   const { devices } = testInventory(ID, { gpus: 1 }).gpu;
   const held = [{ executor_id: ID, idx: 0, gpu_uuid: 'GPU-gone', pod_id: 'p' }];
   expect(freeSlotsFor(ID, held, devices)).toMatchObject([{ idx: 1, gpu_uuid: devices[0]?.uuid }]);
 });
 
-it('has no slot for a device that its host keeps from new pods', () => {
+it('has no slot for a device that its host withholds', () => {
   const { devices } = testInventory(ID, { gpus: 4 }).gpu;
   const [sound, dirty, cordoned, held] = devices;
   if (!sound || !dirty || !cordoned || !held) throw new Error('four devices');
@@ -37,7 +37,7 @@ it('has no slot for a device that its host keeps from new pods', () => {
   expect(slots.map(({ gpu_uuid }) => gpu_uuid)).toEqual([sound.uuid]);
 });
 
-it('gives each part of a split card a slot of its own', () => {
+it('assigns a slot to each part of a split card', () => {
   const [card] = testInventory(ID, { gpus: 1 }).gpu.devices;
   if (card === undefined) throw new Error('one device');
   const part = (uuid: string) => ({
@@ -53,7 +53,7 @@ it('gives each part of a split card a slot of its own', () => {
   ]);
 });
 
-/** `links(a, b)` between cards of `numa.length`. */
+/** `links(a, b)` between cards, of which there are `numa.length`. */
 function topologyOf(
   numa: readonly (number | null)[],
   links: (a: number, b: number) => string,
@@ -74,12 +74,12 @@ const choose = (count: number, free: readonly number[], topology: GpuTopology | 
 
 const switched = topologyOf([0, 0, 0, 0, 1, 1, 1, 1], () => 'NV18');
 const pairs = topologyOf([0, 0, 1, 1], (a, b) => (a >> 1 === b >> 1 ? 'NV4' : 'SYS'));
-/** NVLink between 0-1, 2-3, …; nothing else is closer than the node. */
+/** NVLink between 0-1, 2-3, and so on; everything else is connected through the NUMA node. */
 const pcie = topologyOf([0, 0, 0, 0, 1, 1, 1, 1], (a, b) => {
   if (a >> 1 === b >> 1) return 'PIX';
   return a >> 2 === b >> 2 ? 'NODE' : 'SYS';
 });
-/** A pair of NVLinks that spans the nodes. */
+/** NVLink pairs that span NUMA nodes. */
 const crossed = topologyOf([0, 1, 0, 1], (a, b) =>
   a % 2 === b % 2 ? 'PIX' : a + b === 1 ? 'NV4' : 'SYS',
 );
@@ -99,8 +99,8 @@ it.each([
   expect(choose(count, free, topology)).toBe(chosen);
 });
 
-it('finds the clique that a look at the nearest alone would miss', () => {
-  // 0 is nearest to 1, but only 0, 2 and 3 are all joined to each other.
+it('finds a clique that a greedy choice would miss', () => {
+  // Card 0 is nearest to 1, but only 0, 2 and 3 are fully connected.
   const links = ['01', '02', '03', '23'];
   const trap = topologyOf([0, 0, 0, 0], (a, b) => {
     const pair = [a, b].toSorted((x, y) => x - y).join('');
@@ -118,13 +118,13 @@ it('packs MIG devices on as few cards as possible', () => {
   expect(chooseGpus(3, free, pairs)).toEqual(['a0', 'a1', 'a2']);
 });
 
-it('gives what there is when more are asked for, and nothing for nothing', () => {
+it('returns all GPUs if more are requested, and none for a count of 0', () => {
   expect(choose(9, [2, 0], switched)).toBe('20');
   expect(choose(0, [2, 0], null)).toBe('');
   expect(choose(0, [2, 0], switched)).toBe('');
 });
 
-it('answers for the largest host in a moment', () => {
+it('is fast for the largest host', () => {
   const numa = Array.from({ length: 64 }, (_, index) => index >> 3);
   const large = topologyOf(numa, (a, b) => (a >> 3 === b >> 3 ? 'NV18' : 'SYS'));
   const free = numa.map((_, index) => index);

@@ -1,4 +1,4 @@
-/** A card is known by its UUID: whoever knew those of others could offer them as theirs. */
+/** UUIDs identify cards and are therefore visible only to the renter of a card. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import {
   createTestMarket,
@@ -23,7 +23,7 @@ const shownIn = (answer: { status: number; body: unknown }) => {
   return uuids.filter((uuid) => text.includes(uuid));
 };
 
-it('nobody who looks at nodes learns the UUIDs of their cards', async () => {
+it('does not show UUIDs of cards in public responses', async () => {
   const { key: headers } = await market.renter();
   expect(uuids).toHaveLength(2);
   const spec = { gpu_type: 'H100', dry_run: true };
@@ -40,7 +40,7 @@ it('nobody who looks at nodes learns the UUIDs of their cards', async () => {
   expect(row.specs.gpu.details).toMatchObject([{ uuid: null }, { uuid: null }]);
 });
 
-it('a renter learns those of the own pod, and of no other card of the node', async () => {
+it('shows renters the UUIDs of their own cards only', async () => {
   const account = await market.renter();
   const { body: pod } = await market.rent(account, nodeId, { gpu_count: 1 });
   const [held = ''] = (

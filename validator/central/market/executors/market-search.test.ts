@@ -10,7 +10,7 @@ import { NO_ANNOTATIONS } from './node-annotations.ts';
 
 const NODES = 300;
 const ROUNDS = 60;
-/** More at a time than are taken in one by one. */
+/** More changes than are applied one by one. */
 const MANY = 150;
 
 let db: Database;
@@ -21,7 +21,7 @@ beforeEach(async () => {
 });
 afterEach(() => db.destroy());
 
-it('finds with what it kept what it would find anew, whatever was changed', async () => {
+it('returns the same from its cache as a new search, after any change', async () => {
   const random = createSeededRandom(5);
   const view = createMarketView({ db });
   const search = createMarketSearch();
@@ -50,7 +50,7 @@ it('finds with what it kept what it would find anew, whatever was changed', asyn
   for (let round = 0; round < ROUNDS; round += 1) {
     await change(round % 9 === 0 ? MANY : 1 + random.int(4));
     const offers = await view.offers();
-    // Not all each time, so that some have much to make up for.
+    // Only some queries each time, so that others must catch up on more changes.
     for (const query of queries.filter(() => random.int(3) > 0)) {
       const page = search(offers, query, NO_ANNOTATIONS);
       expect(page).toEqual(createMarketSearch()(offers, query, NO_ANNOTATIONS));

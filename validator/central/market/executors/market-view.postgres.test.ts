@@ -20,7 +20,7 @@ afterEach(async () => {
   await other.destroy();
 });
 
-it('misses no change of another process, in whichever order transactions come to their end', async () => {
+it('misses no change of another process, in whatever order transactions commit', async () => {
   const view = createMarketView({ db });
   const nodes = (await view.offers()).nodes.map(({ node }) => node.id);
   const [first = '', second = ''] = nodes;
@@ -38,13 +38,13 @@ it('misses no change of another process, in whichever order transactions come to
   expect(await seen()).toEqual(without(first, second));
 });
 
-it('reads nothing again that did not change, also after a move to another cluster', async () => {
+it('reads unchanged rows only once, also after a move to another cluster', async () => {
   const foreign = 9_000_000_000_000;
   await db.updateTable('executors').set({ revision: foreign }).execute();
   await resetForeignRevisions(db);
   const view = createMarketView({ db });
   const [first, second] = (await view.offers()).nodes.map(({ node }) => node.id);
-  // A transaction under way keeps the horizon where it is.
+  // An open transaction holds the horizon back.
   const slow = await other.startTransaction().execute();
   const price = (cents: number) => ({ price_uusd_per_gpu_hour: cents * 10_000 });
   await slow

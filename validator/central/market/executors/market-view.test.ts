@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => db.destroy());
 
-/** What the database says itself. */
+/** The result of a direct query. */
 function offered() {
   return db
     .selectFrom('executors')
@@ -32,7 +32,7 @@ function offered() {
     .execute();
 }
 
-it('is what the database says, cheapest first, whatever was changed', async () => {
+it('equals the database, cheapest first, after any change', async () => {
   const random = createSeededRandom(11);
   const view = createMarketView({ db });
   const ids = (await db.selectFrom('executors').select('id').execute()).map(({ id }) => id);
@@ -67,11 +67,11 @@ it('is what the database says, cheapest first, whatever was changed', async () =
     expect(seen).toEqual(inOrder);
     markets.add(JSON.stringify(seen));
   }
-  // Otherwise nothing was tried.
+  // Guards against a test without changes.
   expect(markets.size).toBeGreaterThan(ROUNDS / 3);
 });
 
-it('holds nothing that was rolled back, and shows everybody what was committed before they asked', async () => {
+it('excludes rolled back changes, and includes those committed before the call', async () => {
   const view = createMarketView({ db });
   const before = (await view.offers()).nodes.length;
   const failed = db.transaction().execute(async (tx) => {
@@ -88,7 +88,7 @@ it('holds nothing that was rolled back, and shows everybody what was committed b
   await early;
 });
 
-it('does not move with what is not shown', async () => {
+it('keeps its version if only hidden columns change', async () => {
   const revisions = () =>
     db.selectFrom('executors').select(['id', 'revision']).orderBy('id').execute();
   const before = await revisions();

@@ -134,11 +134,11 @@ export function createOffers() {
     version += 1;
   }
 
-  function applyOneByOne(taken: readonly OfferChange[]): void {
-    for (const change of taken) applyChange(nodes, change);
-    changes.push(...taken);
+  function applyOneByOne(applied: readonly OfferChange[]): void {
+    for (const change of applied) applyChange(nodes, change);
+    changes.push(...applied);
     changes.splice(0, changes.length - MAX_CHANGES);
-    version += taken.length;
+    version += applied.length;
   }
 
   const offers: Offers = {

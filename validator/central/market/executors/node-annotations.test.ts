@@ -1,4 +1,4 @@
-/** Bookmarks and machine requests in lists of nodes and pods (contract 3.1). */
+/** Bookmarks and machine requests in lists of nodes and pods. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.ts';
 import {
@@ -41,13 +41,13 @@ async function request(body: object): Promise<string> {
   return (await market.call('POST', '/machine-requests', { headers: account.key, body })).body.id;
 }
 
-it('finds the caller’s bookmarks, and none without a credential', async () => {
+it("filters by the caller's bookmarks, and by none without a credential", async () => {
   await bookmark(h100);
   expect(await nodes('bookmarked=true')).toEqual([h100.id]);
   expect(await nodes('bookmarked=true', account.session)).toEqual([h100.id]);
   expect(await nodes('bookmarked=false')).toEqual([l40s.id]);
   expect(await nodes('bookmarked=true&price_lte=1')).toEqual([]);
-  // Where nodes are looked at one by one.
+  // The query path that filters single nodes.
   expect(await nodes('bookmarked=true&min_download_mbps=0')).toEqual([h100.id]);
   for (const headers of [{}, { 'x-api-key': 'sk_nobody' }, (await market.signUp()).key]) {
     expect(await nodes('bookmarked=true', headers as Record<string, string>)).toEqual([]);
@@ -59,7 +59,7 @@ it('finds the caller’s bookmarks, and none without a credential', async () => 
   expect(headers['x-filter-funnel']).toBe('offered=2; price_lte=1; bookmarked=0');
 });
 
-it('shows a caller what it noted, and others nothing of it', async () => {
+it('shows annotations to their owner only', async () => {
   await bookmark(h100);
   const id = await request({ gpu_class: 'L40S' });
   await moveMachineRequest(market.ports.db, id, 'fulfilled', { fulfilled_executor_id: l40s.id });
@@ -79,7 +79,7 @@ it('shows a caller what it noted, and others nothing of it', async () => {
   }
 });
 
-it('finds what fits a pending request, and what was added for a fulfilled one', async () => {
+it('finds nodes that match a pending request, and the node added for a fulfilled one', async () => {
   const ask = (id: string, headers?: Record<string, string>) =>
     nodes(`machine_request_id=${id}`, headers);
   const id = await request({ gpu_class: 'H100', gpu_count: 4, hourly_budget: 8.8 });
@@ -93,7 +93,7 @@ it('finds what fits a pending request, and what was added for a fulfilled one', 
   expect(await ask(await request({ gpu_class: 'nvidia l40s', min_vram_gb: 40 }))).toEqual([
     l40s.id,
   ]);
-  // Nobody else's, and no request at all.
+  // Requests of others, and requests that do not exist.
   expect(await ask(id, (await market.signUp()).key)).toEqual([]);
   expect(await ask(id, {})).toEqual([]);
   for (const none of ['x', '00000000-0000-4000-8000-000000000000']) {
@@ -109,7 +109,7 @@ it('finds what fits a pending request, and what was added for a fulfilled one', 
   expect(await ask(cancelled)).toEqual([]);
 });
 
-it('filters pods by the notes on their nodes', async () => {
+it('filters pods by annotations of their nodes', async () => {
   const onH100 = (await market.rent(account, h100.id, { gpu_count: 2 })).body.id;
   const onL40s = (await market.rent(account, l40s.id)).body.id;
   const pods = async (query: string) =>
@@ -120,7 +120,7 @@ it('filters pods by the notes on their nodes', async () => {
   expect(await pods(`machine_request_id=${await request({ gpu_class: 'H100' })}`)).toEqual([
     onH100,
   ]);
-  // A pod has as many GPUs as were rented.
+  // For a pod, the rented GPUs count.
   const four = await request({ gpu_class: 'H100', gpu_count: 4 });
   expect(await pods(`machine_request_id=${four}`)).toEqual([]);
   await moveMachineRequest(market.ports.db, four, 'fulfilled', { fulfilled_executor_id: l40s.id });
@@ -129,7 +129,7 @@ it('filters pods by the notes on their nodes', async () => {
   expect(await pods('')).toEqual([onH100, onL40s].toSorted());
 });
 
-it('shows them on the node that a rental by specification chose', async () => {
+it('shows them on the node chosen by a rental by specification', async () => {
   await bookmark(l40s);
   const body = { pod_name: 'mine', template_id: DEFAULT_TEMPLATE, dry_run: true };
   const chosen = async (more: object) =>

@@ -16,7 +16,9 @@ afterEach(() => market.close());
 
 const joinedBy = (...links: string[]): GpuTopology => ({
   gpus: links.map((_, row) => ({
-    ...{ uuid: `GPU-${row}`, numa_node: 0, cpus: null },
+    uuid: `GPU-${row}`,
+    numa_node: 0,
+    cpus: null,
     links: links.map((link, column) => (row === column ? 'X' : link)),
   })),
 });
@@ -32,7 +34,7 @@ it.each([
   expect(figuresOf({ ...inventory, gpu }).nvlink).toBe(expected);
 });
 
-it('takes the card with the least memory', () => {
+it('uses the card with the least memory', () => {
   const inventory = testInventory('e');
   const devices = inventory.gpu.devices.map((device, index) => ({
     ...device,
@@ -42,7 +44,7 @@ it('takes the card with the least memory', () => {
   expect(figuresOf({ ...inventory, gpu }).gpu_memory_mib).toBe(1_000);
 });
 
-it('brings nodes of an older schema to what their next verdict would say', async () => {
+it('migrates nodes of an older schema to the figures of their next verdict', async () => {
   const node = await market.verifiedNode();
   const never = await market.addNode();
   const { db } = market.ports;

@@ -26,7 +26,7 @@ async function listed(texts: ReturnType<typeof createNodeListJson>, options = OP
   return { nodes, rows };
 }
 
-it('gives the rows that are made one by one, kept or not, and new ones after a change', async () => {
+it('equals rows encoded one by one, cached or not, also after a change', async () => {
   await seedMarket(db, 8);
   const texts = createNodeListJson(db);
   for (const options of [OPTIONS, { ...OPTIONS, summary: true }, OPTIONS]) {
@@ -47,13 +47,13 @@ it('gives the rows that are made one by one, kept or not, and new ones after a c
   expect(rows.map((row) => row.price_per_gpu)).toEqual(rows.map(() => 7));
 });
 
-it('gives a whole market in parts', async () => {
+it('streams a whole market in parts', async () => {
   await seedMarket(db, MAX_PAGE_SIZE + 500);
   const { nodes, rows } = await listed(createNodeListJson(db), { ...OPTIONS, summary: true });
   expect(nodes.length).toBeGreaterThan(MAX_PAGE_SIZE);
   expect(rows.map(({ id }) => id)).toEqual(nodes.map(({ id }) => id));
 });
 
-it('gives an empty market as an empty list', async () => {
+it('returns an empty list for an empty market', async () => {
   expect((await listed(createNodeListJson(db))).rows).toEqual([]);
 });

@@ -15,7 +15,10 @@ import { setRemovalDue } from './pod-removal.ts';
 
 const UBUNTU = '5d0c8f3a-6d0e-4c59-9a3e-3f6f0b7c1a01';
 const PULL: FinishedPull = {
-  ...{ finished_ms: 2 ** 43, took_ms: 500, bytes: MAX_BYTES, image_bytes: MAX_BYTES },
+  finished_ms: 2 ** 43,
+  took_ms: 500,
+  bytes: MAX_BYTES,
+  image_bytes: MAX_BYTES,
   is_whole: true,
 };
 
@@ -35,13 +38,14 @@ const get = (path: string) => market.call('GET', path, { headers: account.key })
 
 async function rent(on: AddedNode): Promise<string> {
   const { status, body } = await market.rent(account, on.id, {
-    ...{ template_id: UBUNTU, gpu_count: 1 },
+    template_id: UBUNTU,
+    gpu_count: 1,
   });
   expect(status).toBe(200);
   return body.id;
 }
 
-/** Rents on both nodes; the first one's agent then says `told` of its pod. */
+/** Rents on both nodes; the first agent then reports `told` for its pod. */
 async function rentBoth(told: Partial<PodView>): Promise<{ id: string; otherId: string }> {
   const host = market.agents.host(node.id);
   host.arrives = 'pulling';
@@ -54,35 +58,45 @@ async function rentBoth(told: Partial<PodView>): Promise<{ id: string; otherId: 
 }
 
 describe('the largest figures that an agent may send', () => {
-  it('keep no pod from being shown and no node from being rented', async () => {
+  it('do not prevent pods from being listed or nodes from being rented', async () => {
     const pull = { ...NO_PROGRESS, eta_seconds: MAX_WAIT_SECONDS, bytes_total: MAX_BYTES };
     const { id } = await rentBoth({ pull, last_pull: PULL });
     expect((await get(`/pods/${id}`)).body).toMatchObject({
-      ...{ phase: 'pulling', estimated_ready_seconds: MAX_WAIT_SECONDS },
+      phase: 'pulling',
+      estimated_ready_seconds: MAX_WAIT_SECONDS,
     });
     expect((await get('/pods')).body).toHaveLength(2);
     expect(await findPullSpeed(market.ports.db, node.id)).toMatchObject({ bytes_per_second: 1e12 });
     await rent(node);
     const estimate = `/executors/deployment-estimate?template_id=${UBUNTU}&executor_id=`;
     expect((await get(estimate + node.id)).body.estimated_seconds).toBeLessThan(200);
-    // The image is as large everywhere.
+    // The image has the same size on every node.
     const elsewhere = (await get(estimate + other.id)).body.estimated_seconds;
     expect(elsewhere).toBeLessThanOrEqual(MAX_WAIT_SECONDS);
     expect((await get(`/executors/${node.id}/hardware-utilization`)).status).toBe(200);
   });
 
-  it('are times that can be told', async () => {
+  it('are valid times', async () => {
     const { id } = await rentBoth({});
     const host = market.agents.host(node.id);
     const { gpu, cpu, memory, disk } = host.inventory;
     const metrics: HostMetrics = {
-      ...{ age_ms: MAX_AGE_MS, simulated: true, memory, disk, gpus: gpu.devices, gpu_error: null },
+      age_ms: MAX_AGE_MS,
+      simulated: true,
+      memory,
+      disk,
+      gpus: gpu.devices,
+      gpu_error: null,
       cpu: { ...cpu, load_1m: MAX_FIGURE },
       network: { rx_bytes_per_second: MAX_FIGURE, tx_bytes_per_second: MAX_FIGURE },
     };
     host.metrics = metrics;
     host.podMetrics.set(id, {
-      ...{ age_ms: MAX_AGE_MS, simulated: true, interval_seconds: 10, gpus: [], idle_ms: null },
+      age_ms: MAX_AGE_MS,
+      simulated: true,
+      interval_seconds: 10,
+      gpus: [],
+      idle_ms: null,
       cpu: { used_cores: MAX_FIGURE, limit_cores: 1 },
       memory: { used_bytes: Number.MAX_SAFE_INTEGER, limit_bytes: 1 },
       history: [{ age_ms: MAX_AGE_MS, gpu_percent: null, gpu_memory_percent: null }],
@@ -92,16 +106,20 @@ describe('the largest figures that an agent may send', () => {
     await market.clock.advance(10_000);
     host.metrics = { ...metrics, age_ms: MAX_AGE_MS + 1 };
     host.podMetrics.set(id, {
-      ...{ age_ms: Number.MAX_SAFE_INTEGER, simulated: true, interval_seconds: 10, gpus: [] },
+      age_ms: Number.MAX_SAFE_INTEGER,
+      simulated: true,
+      interval_seconds: 10,
+      gpus: [],
       idle_ms: null,
-      ...{ cpu: { used_cores: null, limit_cores: 1 }, history: [] },
+      cpu: { used_cores: null, limit_cores: 1 },
+      history: [],
       memory: { used_bytes: null, limit_bytes: 1 },
     });
     for (const path of paths) expect((await get(path)).status).toBe(200);
   });
 });
 
-describe('larger ones', () => {
+describe('larger figures', () => {
   const beyond: [string, Partial<PodView>][] = [
     ['a time to go', { pull: { ...NO_PROGRESS, eta_seconds: MAX_WAIT_SECONDS + 1 } }],
     ['a size', { last_pull: { ...PULL, bytes: MAX_BYTES + 1 } }],
@@ -109,14 +127,14 @@ describe('larger ones', () => {
     ['a generation', { generation: Number.MAX_SAFE_INTEGER }],
     ['a port', { ports: { 22: 65_536 } }],
   ];
-  it.each(beyond)('are no answer: %s', async (_, told) => {
+  it.each(beyond)('count as no answer: %s', async (_, told) => {
     const { id, otherId } = await rentBoth({ ...told, phase: 'running' });
     expect((await get(`/pods/${otherId}`)).body).toMatchObject({ status: 'RUNNING' });
     expect((await get(`/pods/${id}`)).body).toMatchObject({ status: 'PENDING' });
     expect(await findPullSpeed(market.ports.db, node.id)).toBeUndefined();
   });
 
-  it('are refused in a report of a node', async () => {
+  it('are rejected in the report of a node', async () => {
     const { inventory } = market.agents.host(node.id);
     const [device] = inventory.gpu.devices;
     if (device === undefined) throw new Error('the fixture has GPUs');
@@ -132,7 +150,7 @@ describe('larger ones', () => {
   });
 });
 
-it('syncs what is due although a row cannot be read', async () => {
+it('syncs due executors although one row cannot be parsed', async () => {
   const { db } = market.ports;
   const poisoned = await rent(node);
   await market.sync();
@@ -150,7 +168,7 @@ it('syncs what is due although a row cannot be read', async () => {
   await market.clock.advance(10_000);
   await market.sync();
   expect((await get(`/pods/${id}`)).body).toMatchObject({ status: 'RUNNING' });
-  // Nothing was lost meanwhile: the removal is begun once the row can be read.
+  // Nothing is lost: the removal begins once the row can be parsed.
   await db
     .updateTable('pods')
     .set({ ready_expected_at: null })
@@ -161,7 +179,7 @@ it('syncs what is due although a row cannot be read', async () => {
   expect((await get(`/pods/${poisoned}`)).status).toBe(404);
 });
 
-it('records where a pod stands although its pull cannot be counted', async () => {
+it('records the state of a pod although its pull cannot be stored', async () => {
   const { db } = market.ports;
   const { id } = await rentBoth({});
   await db.schema.alterTable('pull_speeds').renameTo('elsewhere').execute();

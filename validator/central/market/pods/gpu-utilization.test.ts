@@ -10,7 +10,7 @@ beforeEach(async () => {
 });
 afterEach(() => market.close());
 
-/** A pod that was measured, or was not. */
+/** A pod with or without measurements. */
 async function rented(isMeasured = true) {
   const node = await market.verifiedNode({ gpus: 1 });
   const { id } = (await market.rent(await market.renter(), node.id)).body;
@@ -19,7 +19,10 @@ async function rented(isMeasured = true) {
   await market.sync();
   if (isMeasured) {
     host.podMetrics.set(id, {
-      ...{ age_ms: 2_000, simulated: true, interval_seconds: 10, idle_ms: null },
+      age_ms: 2_000,
+      simulated: true,
+      interval_seconds: 10,
+      idle_ms: null,
       cpu: { used_cores: 1, limit_cores: 2 },
       memory: { used_bytes: 1, limit_bytes: 2 },
       gpus: gpu === undefined ? [] : [{ ...gpu, utilization_percent: 60, processes: 1 }],
@@ -34,13 +37,17 @@ async function rented(isMeasured = true) {
   return { id, host, ask, uuid: gpu?.uuid };
 }
 
-it("shows a pod's GPUs to whoever knows its id, by the time of here", async () => {
+it("shows a pod's GPUs without a credential, with times of the central API", async () => {
   const { id, host, ask, uuid } = await rented();
   const ago = (ms: number) => naiveUtc(market.clock.now() - ms);
   const { status, body } = await ask();
   expect(status).toBe(200);
   expect(body).toMatchObject({
-    ...{ pod_id: id, timestamp: ago(2_000), stale: false, simulated: true, interval_seconds: 10 },
+    pod_id: id,
+    timestamp: ago(2_000),
+    stale: false,
+    simulated: true,
+    interval_seconds: 10,
     gpus: [{ uuid, gpu_utilization: 60, memory_utilization: 0, processes: 1, graphics_speed: 210 }],
     history: [
       { timestamp: ago(12_000), gpu_utilization: 40, memory_utilization: 5 },
@@ -51,7 +58,7 @@ it("shows a pod's GPUs to whoever knows its id, by the time of here", async () =
   expect(host.metricsAsked).toBe(1);
 });
 
-it('shows what was last known, as stale, while the node does not answer', async () => {
+it('shows the last answer as stale while the node is silent', async () => {
   const { host, ask } = await rented();
   const known = (await ask()).body;
   host.up = false;
@@ -68,7 +75,7 @@ it('shows what was last known, as stale, while the node does not answer', async 
   expect((await ask()).body).toMatchObject({ stale: true, gpus: [{}] });
 });
 
-it('says that nothing is known: empty before the first sample, 502 when the node never answered', async () => {
+it('is empty before the first sample, and 502 if the node never answered', async () => {
   const silent = await rented();
   silent.host.up = false;
   const refused = await silent.ask();
@@ -80,7 +87,7 @@ it('says that nothing is known: empty before the first sample, 502 when the node
   expect((await fresh.ask()).body).toMatchObject({ stale: false, gpus: [], history: [] });
 });
 
-it('says of a pod that its node has not heard of whether the GPUs of its node are simulated', async () => {
+it('reports simulated GPUs for a pod that its node does not have yet', async () => {
   const { id, ask, host } = await rented(false);
   host.pods.clear();
   const nodes = market.ports.db.updateTable('executors');
@@ -90,7 +97,7 @@ it('says of a pod that its node has not heard of whether the GPUs of its node ar
   expect((await ask()).body).toMatchObject({ pod_id: id, gpus: [], simulated: false });
 });
 
-it('is 404 for what is no pod, or is one no more, and 422 for what is no id', async () => {
+it('is 404 for a missing or ended pod, and 422 for a malformed id', async () => {
   const { id, ask, host } = await rented();
   await ask();
   await market.ports.db
@@ -106,7 +113,7 @@ it('is 404 for what is no pod, or is one no more, and 422 for what is no id', as
   expect(host.metricsAsked).toBe(1);
 });
 
-it('is 404 for a creation that failed, once that was shown long enough', async () => {
+it('is 404 for a failed creation after its time in the list', async () => {
   const { ask, id, host } = await rented();
   const failed = { state: 'creation_failed', delete_requested_at: market.clock.now() };
   await market.ports.db.updateTable('pods').set(failed).where('id', '=', id).execute();
@@ -116,7 +123,7 @@ it('is 404 for a creation that failed, once that was shown long enough', async (
   expect(host.metricsAsked).toBe(1);
 });
 
-it('waits for no agent longer than five seconds, and forgets who was asked for longest ago', async () => {
+it('waits at most five seconds for an agent, and evicts the least recent answer', async () => {
   const { clock } = market;
   const look = createAgentCache<number>(clock);
   const slow = Promise.withResolvers<number>();

@@ -32,8 +32,8 @@ export function createGpuUtilizations(deps: {
     if (pod === undefined || goneAtOf(pod, clock.now()) !== null) {
       throw podNotFound(`There is no pod ${podId}`);
     }
-    const ask = () => agents.clientOf(pod.executor_id).podMetrics(podId).catch(nullIfUnknown);
-    const { last, isLive } = await read(podId, ask);
+    const call = () => agents.clientOf(pod.executor_id).podMetrics(podId).catch(nullIfUnknown);
+    const { last, isLive } = await read(podId, call);
     if (last === null) {
       throw new ApiError('upstream_unavailable', 'The node of this pod does not answer');
     }

@@ -18,7 +18,7 @@ beforeEach(async () => {
 });
 afterEach(() => scene.close());
 
-/** The node takes a change and is busy with it until told otherwise. */
+/** The node accepts a change and works on it until the test ends it. */
 async function change(body: object = { docker_image: 'gone/gone' }) {
   host.arrives = 'pulling';
   expect((await scene.call('PUT', `/pods/${id}`, body)).status).toBe(200);
@@ -27,14 +27,16 @@ async function change(body: object = { docker_image: 'gone/gone' }) {
   host.arrives = 'running';
 }
 
-it('shows how far a change is', async () => {
+it('shows the progress of a change', async () => {
   await change();
   const cause = { reason: 'ImageRateLimited', message: 'slow down' } as const;
   host.change(id, { ...changing(host, id, 'preparing', cause), phase: 'running' });
   await market.sync();
   expect(await scene.pod(id)).toMatchObject({
-    ...{ status: 'REBOOT_PENDING', phase: 'pulling' },
-    ...{ reason_code: 'image_pull_failed', message: 'slow down' },
+    status: 'REBOOT_PENDING',
+    phase: 'pulling',
+    reason_code: 'image_pull_failed',
+    message: 'slow down',
   });
   host.change(id, { ...changing(host, id, 'replacing'), phase: 'starting' });
   await market.sync();
@@ -47,24 +49,30 @@ it('shows how far a change is', async () => {
   expect(await scene.pod(id)).toMatchObject({ status: 'RUNNING', phase: 'ready' });
 });
 
-describe('a change that the node gives up', () => {
+describe('a change that fails on the node', () => {
   const failed = { reason: 'ImageNotFound', message: 'no such image' } as const;
 
-  it('leaves the pod as it was, and says why', async () => {
+  it('leaves the pod unchanged and shows the reason', async () => {
     const before = await scene.pod(id);
     await change();
     host.change(id, { ...changing(host, id, 'failed', failed), phase: 'running' });
     await market.sync();
     expect(await scene.pod(id)).toMatchObject({
-      ...{ status: 'RUNNING', phase: 'ready', template: before.template },
-      ...{ template_id: before.template_id, ports_mapping: before.ports_mapping },
-      ...{ reason_code: 'image_pull_failed', message: 'no such image' },
+      status: 'RUNNING',
+      phase: 'ready',
+      template: before.template,
+      template_id: before.template_id,
+      ports_mapping: before.ports_mapping,
+      reason_code: 'image_pull_failed',
+      message: 'no such image',
     });
     expect((await scene.events(id)).at(-1)).toMatchObject({
-      ...{ sub_event_type: 'pod-reboot.failed', to_status: 'RUNNING' },
-      ...{ reason: 'image_pull_failed', error: 'no such image' },
+      sub_event_type: 'pod-reboot.failed',
+      to_status: 'RUNNING',
+      reason: 'image_pull_failed',
+      error: 'no such image',
     });
-    // The node is left in peace, and a lost pod would come back as it was.
+    // No further change is sent, and a lost pod would return with its former content.
     const calls = host.calls.length;
     await market.sync();
     expect(host.calls).toHaveLength(calls);
@@ -72,11 +80,12 @@ describe('a change that the node gives up', () => {
     await market.clock.advance(10_000);
     await market.sync();
     expect(host.specs.get(id)).toMatchObject({
-      ...{ generation: 2, image: { reference: 'podwright.local/base:1' } },
+      generation: 2,
+      image: { reference: 'podwright.local/base:1' },
     });
   });
 
-  it('counts as rebooting until the old container runs again', async () => {
+  it('counts as rebooting until the former container runs again', async () => {
     await change();
     host.change(id, {
       ...changing(host, id, 'failed', { reason: 'StartFailed' }),
@@ -93,7 +102,7 @@ describe('a change that the node gives up', () => {
     expect((await scene.events(id)).at(-1)).toMatchObject({ sub_event_type: 'pod-reboot.failed' });
   });
 
-  it('leaves the pod’s own template as it was, too, unless it was changed since', async () => {
+  it("reverts the account's own template, unless it was changed since", async () => {
     const own = await scene.template();
     const path = `/templates/${own.id}`;
     id = await scene.running({ template_id: own.id });
@@ -108,7 +117,8 @@ describe('a change that the node gives up', () => {
     await scene.call('PUT', `/pods/${id}`, { environment: { A: 'b' } });
     await market.sync();
     expect(host.specs.get(id)).toMatchObject({
-      ...{ generation: 3, environment: { A: 'b' } },
+      generation: 3,
+      environment: { A: 'b' },
       image: { reference: expect.stringMatching(/^own.image/) },
     });
 
@@ -118,11 +128,12 @@ describe('a change that the node gives up', () => {
     host.change(id, { ...changing(host, id, 'failed', failed), phase: 'running' });
     await market.sync();
     expect((await scene.call('GET', path)).body).toMatchObject({
-      ...{ docker_image: 'gone/gone', name: 'renamed' },
+      docker_image: 'gone/gone',
+      name: 'renamed',
     });
   });
 
-  it('is not told of any more after a reboot', async () => {
+  it('is no longer shown after a reboot', async () => {
     await change();
     host.change(id, { ...changing(host, id, 'failed', failed), phase: 'running' });
     await market.sync();
@@ -135,11 +146,12 @@ describe('a change that the node gives up', () => {
     await market.sync();
     expect(await scene.pod(id)).toMatchObject({ status: 'RUNNING', reason_code: null });
     expect((await scene.events(id)).at(-1)).toMatchObject({
-      ...{ sub_event_type: 'pod-reboot.success', reason: null },
+      sub_event_type: 'pod-reboot.success',
+      reason: null,
     });
   });
 
-  it('can be followed by another one', async () => {
+  it('can be followed by another change', async () => {
     await change();
     host.change(id, { ...changing(host, id, 'failed', failed), phase: 'running' });
     await market.sync();
@@ -153,14 +165,15 @@ describe('a change that the node gives up', () => {
     });
   });
 
-  it('does the same where the node refuses it at once', async () => {
+  it('has the same result if the node refuses it at once', async () => {
     const before = await scene.pod(id);
     host.refusal = new ApiError('conflict', 'PortPoolExhausted: no port is free');
     await scene.call('PUT', `/pods/${id}`, { internal_ports: [1, 2, 3] });
     await market.sync();
     expect(await scene.pod(id)).toMatchObject({ status: 'RUNNING', template: before.template });
     expect((await scene.events(id)).at(-1)).toMatchObject({
-      ...{ sub_event_type: 'pod-reboot.failed', reason: 'start_failed' },
+      sub_event_type: 'pod-reboot.failed',
+      reason: 'start_failed',
       error: expect.stringContaining('PortPoolExhausted'),
     });
     host.refusal = null;
@@ -173,7 +186,7 @@ describe('a change that the node gives up', () => {
   });
 });
 
-it('lets a pod be removed in the middle of a change', async () => {
+it('allows a removal during a change', async () => {
   host.arrives = 'pulling';
   const once = await scene.template({ one_time_template: true });
   await scene.call('PUT', `/pods/${id}/switch-template`, { template_id: once.id });

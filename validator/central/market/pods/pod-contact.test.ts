@@ -1,4 +1,4 @@
-/** Silence of a node, each limit of it at its edge. */
+/** Limits for silent nodes, each at its boundary. */
 import { expect, it } from 'vitest';
 import { CheckResult } from '#shared/api/central/validator-routes.ts';
 import { billableUntil, deferUntilContact, isSilent, lossReason } from './pod-contact.ts';
@@ -22,7 +22,7 @@ it.each([
   expect(billableUntil(pod, SEEN_MS + silentMs)).toBe(endMs);
 });
 
-it('waits half a minute for a pod that nobody has heard of, once', () => {
+it('waits half a minute for contact with a silent pod, once', () => {
   const plannedMs = SEEN_MS + MINUTE_MS;
   const at = (dueAtMs: number, nowMs: number) =>
     deferUntilContact([heard], { plannedMs, dueAtMs, nowMs });
@@ -32,14 +32,19 @@ it('waits half a minute for a pod that nobody has heard of, once', () => {
   expect(deferUntilContact([heard], early)).toBeNull();
 });
 
-/** What the check that the agent answers has come to, so long after the last contact. */
+/** A verdict of the reachability check this long after the last contact. */
 const failedAfter = (ms: number, reason_code = 'AGENT_UNREACHABLE') => ({
   state: 'failed' as const,
   verdict_at: SEEN_MS + ms,
   checks_json: JSON.stringify([
     CheckResult.parse({
-      ...{ check_id: 'reachable', passed: false, measured: 'no answer', required: 'an answer' },
-      ...{ message: 'The agent did not answer', remediation: 'Start it', reason_code },
+      check_id: 'reachable',
+      passed: false,
+      measured: 'no answer',
+      required: 'an answer',
+      message: 'The agent did not answer',
+      remediation: 'Start it',
+      reason_code,
     }),
   ]),
 });
@@ -50,7 +55,7 @@ it.each([
   ['a verdict of a minute after the last word', failedAfter(MINUTE_MS), HOUR_MS, true],
   ['a verdict of a millisecond before that', failedAfter(MINUTE_MS - 1), HOUR_MS, false],
   ['another failure of the node', failedAfter(HOUR_MS, 'TLS_PIN_MISMATCH'), HOUR_MS, false],
-])('gives a pod up after %s, or not', (_, node, silentMs, isLost) => {
+])('handles the loss of a pod after %s', (_, node, silentMs, isLost) => {
   const times = { lostAtMs: SEEN_MS, nowMs: SEEN_MS + silentMs };
   expect(lossReason(node, times) !== null).toBe(isLost);
 });

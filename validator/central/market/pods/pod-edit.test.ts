@@ -17,7 +17,7 @@ beforeEach(async () => {
 afterEach(() => scene.close());
 
 describe('PUT /pods/{id}', () => {
-  it('copies a foreign template privately, and runs the change with what the pod has', async () => {
+  it("copies a foreign template privately, and keeps the pod's resources", async () => {
     const before = host.specs.get(id);
     const edited = await scene.call('PUT', `/pods/${id}`, {
       environment: { A: 'b' },
@@ -26,8 +26,12 @@ describe('PUT /pods/{id}', () => {
     expect(edited).toMatchObject({
       status: 200,
       body: {
-        ...{ name: 'mine', is_private: true, user_id: account.id, environment: { A: 'b' } },
-        ...{ docker_image: 'podwright.local/base', docker_image_tag: '1' },
+        name: 'mine',
+        is_private: true,
+        user_id: account.id,
+        environment: { A: 'b' },
+        docker_image: 'podwright.local/base',
+        docker_image_tag: '1',
       },
     });
     expect(edited.body.id).not.toBe(DEFAULT_TEMPLATE);
@@ -40,7 +44,8 @@ describe('PUT /pods/{id}', () => {
       environment: { A: 'b' },
     });
     expect(await scene.pod(id)).toMatchObject({
-      ...{ status: 'RUNNING', template_id: edited.body.id },
+      status: 'RUNNING',
+      template_id: edited.body.id,
       template: { id: edited.body.id, environment: { A: 'b' } },
     });
     expect(await scene.events(id)).toMatchObject([
@@ -54,7 +59,7 @@ describe('PUT /pods/{id}', () => {
     );
   });
 
-  it("changes the account's own template in place, its row sent back whole", async () => {
+  it("edits the account's own template in place, also when the row is sent back whole", async () => {
     const own = await scene.template({
       docker_image: 'registry:5000/own/image',
       docker_image_tag: '2',
@@ -65,19 +70,20 @@ describe('PUT /pods/{id}', () => {
     expect(edited.body).toMatchObject({ id: own.id, startup_commands: 'sleep 5' });
     await market.sync();
     expect(host.specs.get(owned)).toMatchObject({
-      ...{ generation: 2, command: ['sleep', '5'] },
+      generation: 2,
+      command: ['sleep', '5'],
       image: { reference: 'registry:5000/own/image:2' },
     });
   });
 
-  it('keeps the ports that were rented beyond the template', async () => {
+  it("keeps ports that were rented beyond the template's", async () => {
     const wide = await scene.running({ initial_port_count: 4 });
     await scene.call('PUT', `/pods/${wide}`, { internal_ports: [22, 9000] });
     await market.sync();
     expect(host.specs.get(wide)?.internal_ports).toEqual([22, 9000, 20000, 20001]);
   });
 
-  it('keeps keys that were added since', async () => {
+  it('keeps keys that were added since the rental', async () => {
     const key = `${'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI'}Kq6mYB5aC8yR3m9Z0qj2s8w1N4x7u5t6v3b2c1d0e9f other`;
     const added = await scene.call('POST', `/pods/${id}/multiple-ssh-keys`, { public_keys: [key] });
     expect(added.status).toBe(200);
@@ -99,7 +105,7 @@ describe('PUT /pods/{id}', () => {
       'validation_error',
     ],
     ['port 0', { internal_ports: [0] }, 422, 'validation_error'],
-  ])('refuses %s and changes nothing', async (_, body, status, code) => {
+  ])('rejects %s and changes nothing', async (_, body, status, code) => {
     const before = await scene.pod(id);
     const templates = (await scene.call('GET', '/templates')).body;
     const refused = await scene.call('PUT', `/pods/${id}`, body);
@@ -108,7 +114,7 @@ describe('PUT /pods/{id}', () => {
     expect((await scene.call('GET', '/templates')).body).toEqual(templates);
   });
 
-  it('refuses more ports than a pod can have together with those rented', async () => {
+  it('rejects more ports than a pod can have', async () => {
     const wide = await scene.running({ initial_port_count: 64 });
     const internal_ports = Array.from({ length: 10 }, (_, n) => n + 100);
     const refused = await scene.call('PUT', `/pods/${wide}`, { internal_ports });
@@ -119,7 +125,7 @@ describe('PUT /pods/{id}', () => {
     });
   });
 
-  it('is for pods that run, one change at a time', async () => {
+  it('requires a running pod without a pending change', async () => {
     expect((await scene.call('PUT', `/pods/${id}`, { name: 'x' })).status).toBe(200);
     const again = await scene.call('PUT', `/pods/${id}`, { name: 'y' });
     expect(again.body.error.code).toBe('pod_state_conflict');

@@ -20,7 +20,7 @@ beforeEach(async () => {
 });
 afterEach(() => scene.close());
 
-/** A request of the renter under an id of its own. */
+/** A request of the renter with its own request id. */
 function named(
   requestId: string,
   method: 'POST' | 'PUT' | 'DELETE',
@@ -38,7 +38,7 @@ async function rent(requestId: string): Promise<string> {
   return rented.body.id;
 }
 
-/** What a pod's log says of who, which request, what, why and from where to where. */
+/** Actor, request, type, reason and statuses of each event of a pod. */
 async function story(id: string): Promise<(string | null)[][]> {
   const events: AccountEvent[] = await scene.events(id);
   for (const event of events) {
@@ -58,7 +58,7 @@ async function story(id: string): Promise<(string | null)[][]> {
   ]);
 }
 
-it('tells a life from the rental over reboot and edit to the scheduled removal', async () => {
+it('records a life from rental, reboot and edit to the scheduled removal', async () => {
   const { host, market } = scene;
   const id = await rent('rent-0001');
   await named('reboot-0001', 'POST', `/pods/${id}/reboot`);
@@ -72,7 +72,7 @@ it('tells a life from the rental over reboot and edit to the scheduled removal',
   await named('schedule-0001', 'POST', path, { removal_scheduled_at: at(5) });
   await named('cancel-0001', 'DELETE', path);
   await named('schedule-0002', 'POST', path, { removal_scheduled_at: at(2) });
-  // The end waits for half a minute until the node is heard of.
+  // The removal waits half a minute for contact with the node.
   for (const minutes of [105, 15, 0.5]) await scene.later(minutes * MINUTE_MS);
   await market.sync();
   const running = 'RUNNING RUNNING';
@@ -111,7 +111,7 @@ it('tells a life from the rental over reboot and edit to the scheduled removal',
   ]);
 });
 
-it('tells a launch that fails by the request that wanted it, with what went wrong', async () => {
+it("records a failed launch with the rental's request id and the error", async () => {
   scene.host.arrives = 'pulling';
   const id = await rent('rent-0001');
   scene.host.change(id, { phase: 'failed', reason: 'ImageNotFound', message: 'no such image' });
@@ -127,7 +127,7 @@ it('tells a launch that fails by the request that wanted it, with what went wron
   expect((await scene.events(id)).at(-1).error).toBe('no such image');
 });
 
-it('tells an outage, a failed reboot and a deletion', async () => {
+it('records an outage, a failed reboot and a deletion', async () => {
   const { host, market } = scene;
   const id = await rent('rent-0001');
   host.up = false;
@@ -165,9 +165,9 @@ it('tells an outage, a failed reboot and a deletion', async () => {
   ]);
 });
 
-describe("the filters of a pod's log", () => {
+describe("filters of a pod's events", () => {
   let id: string;
-  /** When the pod was rented; its reboot was asked for a second later. */
+  /** Time of the rental; the reboot was requested a second later. */
   let rentedAt: number;
   beforeEach(async () => {
     rentedAt = scene.market.clock.now();
@@ -180,12 +180,12 @@ describe("the filters of a pod's log", () => {
   const types = async (query: string) =>
     (await list(query)).body.map((event: AccountEvent) => event.sub_event_type);
 
-  it('narrow it by number, time, pod and key', async () => {
+  it('limit events by number, time, pod and key', async () => {
     const [rented, created, reboot] = await types('');
     expect([rented, created, reboot]).toEqual([
       ...['pod-rent.success', 'pod-create.success', 'pod-reboot.requested'],
     ]);
-    // The newest ones, still oldest first.
+    // The newest events, oldest first.
     expect(await types('limit=2')).toEqual([created, reboot]);
     expect(await types('limit=1000')).toHaveLength(3);
     expect(await types(`since=${naiveUtc(rentedAt + 1_000)}`)).toEqual([reboot]);
@@ -199,7 +199,7 @@ describe("the filters of a pod's log", () => {
     expect(await types(`api_key_id=${scene.node.id}`)).toEqual([]);
   });
 
-  it('still hold after the pod has ended', async () => {
+  it('apply after the pod has ended', async () => {
     await scene.remove(id);
     await scene.market.sync();
     expect(await types('limit=1')).toEqual(['pod-delete.success']);

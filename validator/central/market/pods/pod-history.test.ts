@@ -8,7 +8,7 @@ beforeEach(async () => {
 });
 afterEach(() => scene.close());
 
-/** Rents, removes, and lets a second go by. */
+/** Rents and removes a pod, then advances the clock by a second. */
 async function ended(pod_name: string): Promise<string> {
   const id = await scene.running({ pod_name });
   await scene.remove(id);
@@ -21,7 +21,7 @@ const history = (query = '') => scene.call('GET', `/pods/history${query}`);
 const namesOf = ({ items }: { items: { pod_name: string }[] }) =>
   items.map(({ pod_name }) => pod_name);
 
-it('answers 404 with when and why after a deletion, or the tombstone where that is wanted', async () => {
+it('returns 404 with time and reason after a deletion, or the tombstone on request', async () => {
   const id = await scene.running();
   await scene.remove(id);
   expect(await scene.pod(id)).toMatchObject({ status: 'DELETING' });
@@ -35,8 +35,13 @@ it('answers 404 with when and why after a deletion, or the tombstone where that 
   ]);
   const tombstone = await scene.call('GET', `/pods/${id}?include_deleted=true`);
   expect(tombstone.body).toMatchObject({
-    ...{ id, status: 'DELETED', deleted_at: endedAt, reason_code: 'user_initiated' },
-    ...{ ssh_connect_cmd: null, jupyter_url: null, phase: null },
+    id,
+    status: 'DELETED',
+    deleted_at: endedAt,
+    reason_code: 'user_initiated',
+    ssh_connect_cmd: null,
+    jupyter_url: null,
+    phase: null,
   });
   expect((await scene.events(id)).at(-1)).toMatchObject({ sub_event_type: 'pod-delete.success' });
   const stranger = await scene.market.renter();
@@ -46,7 +51,7 @@ it('answers 404 with when and why after a deletion, or the tombstone where that 
   }
 });
 
-it('shows a failed creation as deleted once it was shown long enough', async () => {
+it('shows a failed creation as deleted after its time in the list', async () => {
   scene.host.arrives = 'failed';
   scene.host.removesAtOnce = false;
   const id = await scene.running();
@@ -55,10 +60,12 @@ it('shows a failed creation as deleted once it was shown long enough', async () 
   await scene.market.clock.advance(180_000);
   const { body } = await scene.call('GET', path);
   expect(body).toMatchObject({
-    ...{ status: 'DELETED', reason_code: 'start_failed', phase: 'deleting' },
+    status: 'DELETED',
+    reason_code: 'start_failed',
+    phase: 'deleting',
     deleted_at: naiveUtc(scene.market.clock.now()),
   });
-  // Its node has still to drop what it has of it.
+  // Its node has not removed it yet.
   expect((await history()).body.items).toEqual([]);
   scene.host.pods.clear();
   await scene.later();
@@ -68,14 +75,16 @@ it('shows a failed creation as deleted once it was shown long enough', async () 
   ]);
 });
 
-it('lists what has ended page by page, the latest end first', async () => {
+it('lists ended pods by page, the latest end first', async () => {
   for (const name of ['a', 'b', 'c']) await ended(name);
   const live = await scene.running({ pod_name: 'live' });
   const whole = (await history()).body;
   expect(whole).toMatchObject({ total: 3, page: 1, limit: 20, has_next: false });
   expect(namesOf(whole)).toEqual(['c', 'b', 'a']);
   expect(whole.items[0]).toMatchObject({
-    ...{ status: 'DELETED', reason_code: 'user_initiated', gpu_count: '1' },
+    status: 'DELETED',
+    reason_code: 'user_initiated',
+    gpu_count: '1',
     deleted_at: naiveUtc(scene.market.clock.now() - 1_000),
   });
   const first = (await history('?limit=2')).body;
@@ -92,7 +101,7 @@ it('lists what has ended page by page, the latest end first', async () => {
 });
 
 it.each(['page=0', 'page=1000001', 'page=x', 'limit=0', 'limit=101', 'limit=1.5'])(
-  'answers 422 to %s',
+  'returns 422 for %s',
   async (query) => {
     const { status, body } = await history(`?${query}`);
     expect([status, body.validation_errors[0].field]).toEqual([

@@ -8,9 +8,9 @@ const MINUTE_MS = 60_000;
 
 let scene: PodScene;
 let id: string;
-/** When the agent began to find it unused; null: it is in use. */
+/** Time since which the agent reports no use; null while the pod is used. */
 let unusedSinceMs: number | null;
-/** Since when its agent has measured. */
+/** Time of the agent's first sample. */
 let measuredSinceMs: number;
 beforeEach(async () => {
   scene = await createPodScene();
@@ -20,7 +20,7 @@ beforeEach(async () => {
 });
 afterEach(() => scene.close());
 
-/** What its agent says of it, every ten seconds. */
+/** The agent's report, every ten seconds. */
 async function live(ms: number): Promise<void> {
   const { clock } = scene.market;
   for (let left = ms; left > 0; left -= 10_000) {
@@ -37,7 +37,12 @@ function tell(): void {
   const history = Array.from({ length: Math.min(points, 60) }, () => POINT);
   const idle_ms = unusedSinceMs === null ? null : scene.market.clock.now() - unusedSinceMs;
   scene.host.podMetrics.set(id, {
-    ...{ simulated: true, age_ms: 0, interval_seconds: 10, idle_ms, gpus: [], history },
+    simulated: true,
+    age_ms: 0,
+    interval_seconds: 10,
+    idle_ms,
+    gpus: [],
+    history,
     cpu: { used_cores: 0, limit_cores: 1 },
     memory: { used_bytes: 1, limit_bytes: 2 },
   });
@@ -50,7 +55,7 @@ const details = async () =>
     .filter(({ reason }: { reason: string | null }) => reason === 'idle_shutdown')
     .map(({ event }: { event: { detail: string } }) => event.detail);
 
-it('warns, stops at the instant and not at the look after it, and starts when its minutes are set anew', async () => {
+it('warns, stops at the computed instant, and starts when the minutes are set anew', async () => {
   const startMs = scene.market.clock.now();
   await live(5 * MINUTE_MS - 1_000);
   expect(await details()).toEqual([]);
@@ -69,20 +74,20 @@ it('warns, stops at the instant and not at the look after it, and starts when it
   expect((await scene.pod(id)).status).toBe('RUNNING');
 });
 
-it('deletes it after the grace, with its reason', async () => {
+it('deletes the pod after the grace period, with its reason', async () => {
   await live(10 * MINUTE_MS + 20_000);
   await scene.later(10 * MINUTE_MS);
   await scene.later();
   expect((await scene.pod(id)).details).toMatchObject({ reason_code: 'idle_shutdown' });
 });
 
-it('begins anew with every use, and what nobody measured counts as use', async () => {
+it('restarts the idle time with every use, and counts missing measurements as use', async () => {
   await live(9 * MINUTE_MS);
   unusedSinceMs = null;
   await live(10_000);
   unusedSinceMs = scene.market.clock.now();
   await live(9 * MINUTE_MS);
-  // The agent does not tell for a while, then that it was unused since.
+  // The agent reports nothing for a while, then no use since.
   scene.host.podMetrics.delete(id);
   for (let looks = 0; looks < 20; looks += 1) await scene.later(10_000);
   expect((await scene.pod(id)).status).toBe('RUNNING');
@@ -102,7 +107,7 @@ it('begins anew with every use, and what nobody measured counts as use', async (
 const mails = async () =>
   (await scene.market.call('GET', '/_local/outbox', { headers: { host: 'localhost' } })).body;
 
-it('mails once for each time without use, over restarts of the agent, and again after a use', async () => {
+it('mails once per idle period, across restarts of the agent, and again after a use', async () => {
   const stopsAt = naiveUtc(scene.market.clock.now() + 10 * MINUTE_MS).slice(11, 16);
   const removedAt = naiveUtc(scene.market.clock.now() + 20 * MINUTE_MS).slice(11, 16);
   await live(6 * MINUTE_MS);
@@ -112,7 +117,7 @@ it('mails once for each time without use, over restarts of the agent, and again 
     expect(told.text).toContain(part);
   }
   for (const _ of ['once', 'twice']) {
-    // It has measured nothing, then once, and then finds the pod unused from then on.
+    // No sample, then one, and then no use from then on.
     scene.host.podMetrics.delete(id);
     await scene.later(10_000);
     unusedSinceMs = null;
@@ -129,14 +134,14 @@ it('mails once for each time without use, over restarts of the agent, and again 
   unusedSinceMs = scene.market.clock.now();
   await live(6 * MINUTE_MS);
   expect(await mails()).toHaveLength(2);
-  // A use that began and ended between two looks.
+  // A use that began and ended between two polls.
   await scene.market.clock.advance(20_000);
   unusedSinceMs = scene.market.clock.now();
   await live(6 * MINUTE_MS);
   expect(await mails()).toHaveLength(3);
 });
 
-it('counts from the wish at the earliest', async () => {
+it('counts idle time from the request at the earliest', async () => {
   await scene.call('PATCH', `/pods/${id}`, { idle_shutdown_minutes: 60 });
   await live(20 * MINUTE_MS);
   await scene.call('PATCH', `/pods/${id}`, { idle_shutdown_minutes: 10 });
@@ -146,13 +151,16 @@ it('counts from the wish at the earliest', async () => {
   expect((await scene.pod(id)).status).toBe('STOPPED');
 });
 
-it('happens once over a restart that slept through it, at its own instant', async () => {
+it('stops once, at the computed instant, after a restart that missed it', async () => {
   const { market } = scene;
   const startMs = market.clock.now();
   await live(9 * MINUTE_MS);
   await market.clock.advance(5 * 3_600_000);
   const restarted = await createCentral(market.ports, {
-    ...{ validators: [], signupCreditUusd: 0, verifyEmailAtSignup: true, trustedProxies: [] },
+    validators: [],
+    signupCreditUusd: 0,
+    verifyEmailAtSignup: true,
+    trustedProxies: [],
   });
   tell();
   await restarted.syncPods();
@@ -164,7 +172,7 @@ it('happens once over a restart that slept through it, at its own instant', asyn
   await restarted.close();
 });
 
-it('knows nothing by figures that are missing or old, and keeps to an instant that ages only blur', () => {
+it('ignores missing and old figures, and tolerates jitter of ages', () => {
   const pod = { idle_from: 0, idle_stop_at: null, first_running_at: 0 };
   const at = { minutes: 1, nowMs: 1_000_000 };
   expect(plannedIdleStop(pod, { age_ms: null, idle_ms: 1 }, at)).toBeNull();

@@ -15,7 +15,7 @@ import { changePod, findPod } from './pod.store.ts';
 import { CONTACT_LOST_MS, isUnanswered } from './pod-contact.ts';
 
 const MINUTE_MS = 60_000;
-/** The renter is warned this long before the stop, or after half of the idle minutes if those are shorter. */
+/** The renter is warned this long before the stop, or half of the idle minutes before it if that is less. */
 const WARN_BEFORE_MS = 5 * MINUTE_MS;
 /** Measured ages vary by the time that a response takes. */
 const JITTER_MS = 15_000;

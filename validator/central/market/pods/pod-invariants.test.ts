@@ -9,7 +9,7 @@ import {
 import { openHolds } from '../../../../test/fakes/scenes/wallet.ts';
 
 const STEPS = 120;
-/** What a seed finds does not depend on the engine, and PostgreSQL takes four times as long. */
+/** Results do not depend on the database engine, and PostgreSQL is four times slower. */
 const SEEDS = onPostgres() ? [1, 2] : [1, 2, 3, 4, 5, 6];
 
 let market: TestMarket;
@@ -26,7 +26,7 @@ beforeEach(async () => {
 });
 afterEach(() => market.close());
 
-/** A small linear generator: the same seed takes the same steps. */
+/** A linear generator: the same seed repeats the same steps. */
 function createDice(seed: number) {
   let state = seed;
   return (sides: number) => {
@@ -58,7 +58,7 @@ async function assertInvariants(): Promise<void> {
     expect(generation, 'row and spec agree on the generation').toBe(pod.generation);
     if (!gave) expect(held, `a live pod has its GPUs (${pod.state})`).toHaveLength(pod.gpu_count);
     expect(pod.hold_id, 'every pod was held for').not.toBeNull();
-    // Its first settlement has ended it, where the pod has run.
+    // Ended by the first settlement, if the pod has run.
     const isHeld = holds.has(String(pod.hold_id));
     if (gave) expect(isHeld, 'what is ending holds no money').toBe(false);
     else if (pod.first_running_at === null) expect(isHeld, 'what never ran is held for').toBe(true);
@@ -70,8 +70,8 @@ async function assertInvariants(): Promise<void> {
 }
 
 /**
- * One GPU is in one pod's hands on its host, those being removed included. What failed at its creation gave
- * its GPU back at once: there the agent itself refuses until the GPU is free.
+ * Each GPU belongs to at most one pod on its host, pods being removed included. A failed creation releases its GPU at
+ * once, because the agent itself refuses the GPU until it is free.
  */
 async function assertHosts(): Promise<void> {
   const failures = await market.ports.db
@@ -87,13 +87,13 @@ async function assertHosts(): Promise<void> {
   }
 }
 
-/** Finishes what a host is removing. */
+/** Completes removals on a host. */
 function finishRemovals(nodeId: string): void {
   const { pods } = market.agents.host(nodeId);
   for (const [id, view] of pods) if (view.phase === 'removing') pods.delete(id);
 }
 
-/** A host gives up the changes that it has taken, and has its old containers running again. */
+/** A host fails its pending changes and restarts the former containers. */
 function endChanges(nodeId: string): void {
   const host = market.agents.host(nodeId);
   for (const { id, generation, phase } of [...host.pods.values()]) {
@@ -103,7 +103,7 @@ function endChanges(nodeId: string): void {
   }
 }
 
-it.each(SEEDS)('no GPU has two pods and no hold goes astray, seed %i', async (seed) => {
+it.each(SEEDS)('assigns no GPU twice and loses no hold, seed %i', async (seed) => {
   const roll = createDice(seed);
   const pick = <T>(items: readonly T[]): T => {
     const item = items[roll(items.length)];

@@ -32,7 +32,7 @@ async function register(public_key: string): Promise<string> {
   return (await market.call('POST', '/ssh-keys', { headers: account.key, body })).body.id;
 }
 
-it('adds registered and pasted keys, each once, and makes the node agree', async () => {
+it('adds registered and pasted keys once each, and sends them to the node', async () => {
   await market.sync();
   const before = host.pods.get(podId)?.ssh_keys_hash;
   const id = await register(newKey());
@@ -51,7 +51,7 @@ it('adds registered and pasted keys, each once, and makes the node agree', async
   });
 });
 
-it('goes on until the node has them', async () => {
+it('retries until the node has the keys', async () => {
   await market.sync();
   host.up = false;
   const { body } = await add({ public_keys: [newKey()] });
@@ -63,7 +63,7 @@ it('goes on until the node has them', async () => {
   expect(host.pods.get(podId)?.ssh_keys_hash).toBe(sshKeysHash(texts));
 });
 
-it('refuses none, too many, strange and unknown keys', async () => {
+it('rejects no keys, too many keys, foreign keys and malformed keys', async () => {
   expect((await add({})).status).toBe(422);
   expect((await add({ public_keys: Array.from({ length: 21 }, () => newKey()) })).status).toBe(422);
   expect((await add({ public_keys: ['ssh-rsa nonsense'] })).status).toBe(422);
@@ -81,7 +81,7 @@ it('refuses none, too many, strange and unknown keys', async () => {
   expect(rounds.filter(({ status }) => status === 400)).toHaveLength(1);
 });
 
-it('refuses a pod that is being deleted', async () => {
+it('rejects a pod that is being deleted', async () => {
   host.removesAtOnce = false;
   await market.sync();
   await market.call('DELETE', `/pods/${podId}`, { headers: account.key });
@@ -89,7 +89,7 @@ it('refuses a pod that is being deleted', async () => {
   expect(body.error.code).toBe('pod_state_conflict');
 });
 
-it('shows a pod as running once a login works, or cannot work in time', async () => {
+it('shows a pod as running once logins work, or after the time limit', async () => {
   const ssh = { port: 31_000, host_key_fingerprint: 'SHA256:x', ready: false };
   await market.sync();
   const other = await market.verifiedNode({ gpus: 1, minimum: 1 });
@@ -109,7 +109,7 @@ it('shows a pod as running once a login works, or cannot work in time', async ()
   expect(await status()).toMatchObject({ status: 'RUNNING' });
 });
 
-it('knows a key by itself, not by its comment', () => {
+it('ignores the comment when it compares keys', () => {
   const [one, two] = [newKey('one'), newKey('two')];
   const key = (public_key: string): PodSshKey => ({ id: null, name: '', public_key });
   const renamed = one.replace(/ one$/, ' other');

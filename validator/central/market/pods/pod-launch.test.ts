@@ -12,7 +12,7 @@ beforeEach(async () => {
 afterEach(() => scene.close());
 
 describe('a launch', () => {
-  it('counts as running once the SSH server that the image brings has spoken', async () => {
+  it("counts as running once the image's own SSH server answers", async () => {
     host.arrives = 'starting';
     const id = await scene.rentOne();
     await market.sync();
@@ -25,7 +25,7 @@ describe('a launch', () => {
     expect((await scene.pod(id)).status).toBe('RUNNING');
   });
 
-  it('waits for an agent that is down, and sends the spec once it is there', async () => {
+  it('waits for an agent that is down, and sends the spec once it answers', async () => {
     host.up = false;
     const id = await scene.rentOne();
     await market.sync();
@@ -37,7 +37,7 @@ describe('a launch', () => {
     expect(host.specs.get(id)?.gpu_uuids).toHaveLength(1);
   });
 
-  it('is not repeated for an answer that was lost', async () => {
+  it('is not repeated after a lost answer', async () => {
     host.losesAnswers = true;
     const id = await scene.rentOne();
     await market.sync();
@@ -47,7 +47,7 @@ describe('a launch', () => {
     expect(host.calls).toEqual([`put ${id}`]);
   });
 
-  it('shows how far it is', async () => {
+  it('shows its progress', async () => {
     host.arrives = 'pulling';
     const id = await scene.rentOne();
     await market.sync();
@@ -67,7 +67,7 @@ describe('a launch', () => {
     expect(await scene.pod(id)).toMatchObject({ status: 'RUNNING', phase: 'ready' });
   });
 
-  it('that fails frees GPU and hold at once, is shown 180 s, then gone', async () => {
+  it('that fails releases GPU and hold at once, and is listed for 180 s', async () => {
     host.arrives = 'failed';
     const id = await scene.rentOne();
     expect(await scene.held()).toBe(0.55);
@@ -93,7 +93,7 @@ describe('a launch', () => {
     expect(events.at(-1)).toMatchObject({ sub_event_type: 'pod-create.failed' });
   });
 
-  it('that the agent refuses is failed with its words, and not sent again', async () => {
+  it("that the agent refuses fails with the agent's message, and is not repeated", async () => {
     host.refusal = new ApiError('spec_refused', 'privileged is not allowed');
     const id = await scene.rentOne();
     await market.sync();
@@ -106,7 +106,7 @@ describe('a launch', () => {
     expect(host.calls.filter((call) => call.startsWith('put'))).toHaveLength(1);
   });
 
-  it('is tried again while the GPU is still in use, and given up after ten minutes', async () => {
+  it('is retried while the GPU is in use, and fails after ten minutes', async () => {
     host.refusal = new ApiError('gpu_unavailable', 'still draining');
     const id = await scene.rentOne();
     await market.sync();
@@ -122,7 +122,7 @@ describe('a launch', () => {
     expect(await scene.freeGpus()).toBe(2);
   });
 
-  it('keeps its GPU while a silent agent may have it', async () => {
+  it('keeps its GPU while a silent agent may have the pod', async () => {
     host.up = false;
     const id = await scene.rentOne();
     await scene.later(600_000);

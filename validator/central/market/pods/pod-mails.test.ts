@@ -14,20 +14,23 @@ afterEach(() => scene.close());
 const mails = async () =>
   (await scene.market.call('GET', '/_local/outbox', { headers: { host: 'localhost' } })).body.map(
     ({ kind, subject, text }: { kind: string; subject: string; text: string }) => ({
-      ...{ kind, subject, text },
+      kind,
+      subject,
+      text,
     }),
   );
 const wish = (body: object) =>
   scene.market.call('PUT', '/users/me/notification', { headers: scene.account.key, body });
 
-it('tells once of a pod that failed, with what the node said, unless its renter wants no such mails', async () => {
+it("mails once about a failed pod, with the node's message, unless the renter disabled it", async () => {
   scene.host.refusal = new ApiError('spec_refused', 'privileged is <not> allowed');
   await scene.rentOne();
   await scene.market.sync();
   await scene.market.sync();
   expect(await mails()).toEqual([
     {
-      ...{ kind: 'pod-failed', subject: 'Your pod mine failed' },
+      kind: 'pod-failed',
+      subject: 'Your pod mine failed',
       text: expect.stringContaining('privileged is <not> allowed'),
     },
   ]);
@@ -37,7 +40,7 @@ it('tells once of a pod that failed, with what the node said, unless its renter 
   expect(await mails()).toHaveLength(1);
 });
 
-it('tells of a scheduled removal an hour before it, once for each time that it is set to', async () => {
+it('mails about a scheduled removal an hour before it, once per scheduled time', async () => {
   await scene.running({ termination_hours: 2 });
   await scene.later(HOUR_MS - 1);
   expect(await mails()).toEqual([]);

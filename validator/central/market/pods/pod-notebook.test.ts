@@ -18,7 +18,7 @@ function install(id: string, jupyter_internal_port: number, headers = account.ke
   return market.call('POST', `/pods/${id}/install-jupyter`, { headers, body });
 }
 
-/** The node tells of its notebook server. */
+/** The node reports its notebook server. */
 async function tells(id: string, change: Partial<NotebookView>): Promise<void> {
   const notebook = host.pods.get(id)?.notebook;
   if (notebook === null || notebook === undefined) throw new Error('the node was not asked');
@@ -29,7 +29,7 @@ async function tells(id: string, change: Partial<NotebookView>): Promise<void> {
 const asked = () => host.calls.filter((call) => call.startsWith('notebook'));
 
 describe('install-jupyter', () => {
-  it('ends in an address that opens with its token', async () => {
+  it('returns an address with a token that opens it', async () => {
     const id = await scene.running();
     const { status, body } = await install(id, 8000);
     expect(status).toBe(200);
@@ -52,7 +52,7 @@ describe('install-jupyter', () => {
     expect((await scene.pod(id)).jupyter_url).toBe(done.jupyter_url);
   });
 
-  it('that is repeated asks the node once; after a failure it asks anew, with another token', async () => {
+  it('calls the node once when repeated, and again with another token after a failure', async () => {
     const id = await scene.running();
     await install(id, 8000);
     await install(id, 8000);
@@ -72,7 +72,7 @@ describe('install-jupyter', () => {
     expect(host.notebookTokens.get(id)).not.toBe(first);
   });
 
-  it('reaches a node whose answer was lost, and one that has lost the pod', async () => {
+  it('reaches a node whose answer was lost, and one that lost the pod', async () => {
     const id = await scene.running();
     host.up = false;
     await install(id, 8000);
@@ -88,7 +88,7 @@ describe('install-jupyter', () => {
     expect((await scene.pod(id)).jupyter_installation_status).toBeNull();
   });
 
-  it('says what the node refused', async () => {
+  it('shows why the node refused', async () => {
     const id = await scene.running();
     host.notebookRefusal = new ApiError('bad_request', 'that port is not open');
     await install(id, 8000);
@@ -105,7 +105,7 @@ describe('install-jupyter', () => {
     [8888, 400],
     [0, 422],
     [70_000, 422],
-  ])('of port %i is %i', async (port, status) => {
+  ])('for port %i returns %i', async (port, status) => {
     const id = await scene.running();
     const { body, ...answer } = await install(id, port);
     expect(answer.status).toBe(status);
@@ -114,7 +114,7 @@ describe('install-jupyter', () => {
     expect(asked()).toEqual([]);
   });
 
-  it('wants a running pod of the caller', async () => {
+  it('requires a running pod of the caller', async () => {
     host.arrives = 'pulling';
     const id = await scene.running();
     const early = await install(id, 8000);
@@ -127,7 +127,7 @@ describe('install-jupyter', () => {
 });
 
 describe('enable_jupyter', () => {
-  it('gives the pod a port for it, and asks once it runs', async () => {
+  it('maps a port and requests the server once the pod runs', async () => {
     host.arrives = 'pulling';
     const id = await scene.running({ enable_jupyter: true });
     expect(await scene.pod(id)).toMatchObject({ enable_jupyter: true, jupyter_url: null });

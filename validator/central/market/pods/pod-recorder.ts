@@ -71,15 +71,15 @@ export function createPodRecorder(deps: {
       );
   }
 
-  async function move(tx: Db, pod: Pod, seen: Observed, view: PodView): Promise<void> {
+  async function move(tx: Db, pod: Pod, observed: Observed, view: PodView): Promise<void> {
     const from = podStateOf(pod.state);
     const nowMs = clock.now();
-    const end = seen.state === 'rebooting' ? null : changeOutcomeOf(pod, view);
-    const first = seen.state === 'running' && pod.first_running_at === null;
+    const end = observed.state === 'rebooting' ? null : changeOutcomeOf(pod, view);
+    const first = observed.state === 'running' && pod.first_running_at === null;
     const change = {
-      phase: seen.phase,
-      reason_code: seen.reason,
-      message: seen.message,
+      phase: observed.phase,
+      reason_code: observed.reason,
+      message: observed.message,
       ports_json: JSON.stringify(view.ports),
       ...contactColumns(view, nowMs),
       updated_at: nowMs,
@@ -87,10 +87,10 @@ export function createPodRecorder(deps: {
       ...expectationAfter(pod, view, nowMs),
       ...(end === null ? {} : changeOutcomeColumns(pod, end)),
     };
-    if (!(await movePod(tx, pod.id, seen.state, change, { from: [from] }))) return;
+    if (!(await movePod(tx, pod.id, observed.state, change, { from: [from] }))) return;
     if (end !== null) await updateTemplates(tx, pod, end, nowMs);
-    const { reason, message } = seen;
-    await recordTransition(tx, deps, pod, seen.state, {
+    const { reason, message } = observed;
+    await recordTransition(tx, deps, pod, observed.state, {
       reason,
       message,
       isUndone: end === 'reverted',
@@ -98,30 +98,30 @@ export function createPodRecorder(deps: {
   }
 
   /** Updates a pod whose state is unchanged. A rebooting pod that answers again is metered again. */
-  async function updateInState(pod: Pod, seen: Observed, view: PodView): Promise<void> {
+  async function updateInState(pod: Pod, observed: Observed, view: PodView): Promise<void> {
     const nowMs = clock.now();
     const change = {
       ...expectationAfter(pod, view, nowMs),
-      phase: seen.phase,
-      reason_code: seen.reason,
-      message: seen.message,
+      phase: observed.phase,
+      reason_code: observed.reason,
+      message: observed.message,
       ports_json: JSON.stringify(view.ports),
       ...contactColumns(view, nowMs),
     };
     if (pod.phase !== wirePhase('unknown')) {
-      await changePod(db, pod.id, [seen.state], change);
+      await changePod(db, pod.id, [observed.state], change);
       return;
     }
     await moneyTransaction(deps, async (tx) => {
-      if (!(await changePod(tx, pod.id, [seen.state], change))) return;
-      await meterTransition(tx, pod.id, seen.state, { nowMs });
+      if (!(await changePod(tx, pod.id, [observed.state], change))) return;
+      await meterTransition(tx, pod.id, observed.state, { nowMs });
     });
   }
 
   async function observe(pod: Pod, view: PodView): Promise<Observed> {
-    const seen = observedOf(pod, view, clock.now());
-    const mayRestore = isBeingCreated(pod) && restoringInsteadOf(pod, seen);
-    return mayRestore && (await deps.restoresAtStart(pod.id)) ? RESTORING : seen;
+    const observed = observedOf(pod, view, clock.now());
+    const mayRestore = isBeingCreated(pod) && restoringInsteadOf(pod, observed);
+    return mayRestore && (await deps.restoresAtStart(pod.id)) ? RESTORING : observed;
   }
 
   /** Reverts a change that the agent refused: the pod keeps running with its former spec. */
@@ -166,20 +166,20 @@ export function createPodRecorder(deps: {
   return {
     async observed(pod: Pod, view: PodView): Promise<void> {
       const from = podStateOf(pod.state);
-      const seen = await observe(pod, view);
+      const observed = await observe(pod, view);
       if (pod.acknowledged_generation < view.generation) {
         await acknowledgeGeneration(db, pod.id, view.generation);
       }
       await acknowledgeReboots(db, pod, view);
       const notebook = notebookChange(pod, view);
       if (notebook !== null) await changePod(db, pod.id, [from], notebook);
-      if (seen.state === 'creation_failed') {
-        const reason = seen.reason ?? 'start_failed';
-        await endCreation(pod, { reason, message: seen.message, gpusFree: true });
-      } else if (seen.state !== from) {
-        await moneyTransaction(deps, (tx) => move(tx, pod, seen, view));
-      } else if (hasChanged(pod, seen, view, clock.now())) {
-        await updateInState(pod, seen, view);
+      if (observed.state === 'creation_failed') {
+        const reason = observed.reason ?? 'start_failed';
+        await endCreation(pod, { reason, message: observed.message, gpusFree: true });
+      } else if (observed.state !== from) {
+        await moneyTransaction(deps, (tx) => move(tx, pod, observed, view));
+      } else if (hasChanged(pod, observed, view, clock.now())) {
+        await updateInState(pod, observed, view);
       }
       // Last, because the pod's state must not wait for statistics.
       await recordPull(pod, view);
@@ -292,11 +292,11 @@ async function acknowledgeReboots(db: Database, pod: Pod, view: PodView): Promis
   await changePod(db, pod.id, [podStateOf(pod.state)], { reboots_acknowledged: acknowledged });
 }
 
-function hasChanged(pod: Pod, seen: Observed, view: PodView, nowMs: number): boolean {
+function hasChanged(pod: Pod, observed: Observed, view: PodView, nowMs: number): boolean {
   return (
-    pod.phase !== seen.phase ||
-    pod.reason_code !== seen.reason ||
-    pod.message !== seen.message ||
+    pod.phase !== observed.phase ||
+    pod.reason_code !== observed.reason ||
+    pod.message !== observed.message ||
     pod.ports_json !== JSON.stringify(view.ports) ||
     expectationAfter(pod, view, nowMs) !== null ||
     isSeenLongAgo(pod, nowMs)

@@ -14,7 +14,7 @@ beforeEach(async () => {
 afterEach(() => scene.close());
 
 describe('a deletion', () => {
-  it('during the launch reaches the agent after it', async () => {
+  it('during the launch reaches the agent after the launch', async () => {
     host.arrives = 'pulling';
     const id = await scene.rentOne();
     await market.sync();
@@ -34,7 +34,7 @@ describe('a deletion', () => {
     expect(await scene.freeGpus()).toBe(2);
   });
 
-  it('keeps the GPU until the agent has removed the pod', async () => {
+  it('keeps the GPU reserved until the agent has removed the pod', async () => {
     const id = await scene.rentOne();
     await market.sync();
     host.removesAtOnce = false;
@@ -51,7 +51,7 @@ describe('a deletion', () => {
     expect(host.calls.filter((call) => call.startsWith('delete'))).toHaveLength(1);
   });
 
-  it('tells who rents it that the node went, where the operator ends the marketplace', async () => {
+  it('records the removal of the node when the operator shuts down the marketplace', async () => {
     const id = await scene.rentOne();
     await market.sync();
     expect(await market.central.pods.removeAll()).toBe(1);
@@ -82,7 +82,7 @@ describe('a deletion', () => {
     });
   });
 
-  it('stops a pod that arrives on its node afterwards', async () => {
+  it('removes a pod that arrives on its node later', async () => {
     const id = await scene.rentOne();
     await market.sync();
     const view = host.pods.get(id);
@@ -95,7 +95,7 @@ describe('a deletion', () => {
 });
 
 describe('a scheduled removal', () => {
-  it('comes when it is due, with its reason', async () => {
+  it('runs when it is due, with its reason', async () => {
     const id = await scene.rentOne({ termination_hours: 1 });
     await scene.later(3_599_000);
     expect(await scene.pod(id)).toMatchObject({ status: 'RUNNING' });
@@ -105,7 +105,7 @@ describe('a scheduled removal', () => {
     expect(host.pods.size).toBe(0);
   });
 
-  it('comes after a restart of the central API that slept through it', async () => {
+  it('runs after a restart that missed it', async () => {
     const id = await scene.rentOne({ termination_hours: 1 });
     await scene.later(0);
     expect(await scene.pod(id)).toMatchObject({ status: 'RUNNING' });
@@ -145,7 +145,8 @@ describe('a scheduled removal', () => {
     }
     const cancel = () => scene.call('DELETE', `/pods/${id}/schedule-removal`);
     expect((await cancel()).body).toMatchObject({
-      ...{ removal_scheduled_at: null, termination_hours: null },
+      removal_scheduled_at: null,
+      termination_hours: null,
     });
     expect((await cancel()).body.error.code).toBe('pod_state_conflict');
     await at(2);

@@ -42,7 +42,7 @@ const input = {
   sshPublicKeys: ['ssh-ed25519 AAAA'],
 };
 
-it('gives the pod its share of the node', () => {
+it('assigns the pod its share of the node', () => {
   const memory = Math.floor(256 * 1024 ** 3 * 0.9 * 0.25);
   expect(podSpecFor(input)).toEqual({
     generation: 1,
@@ -66,13 +66,13 @@ it('gives the pod its share of the node', () => {
   });
 });
 
-it('adds ports beyond the template only where more are wanted', () => {
+it("adds ports beyond the template's only on request", () => {
   expect(podSpecFor({ ...input, notebookPort: 8888 }).internal_ports).toEqual([22, 8000, 8888]);
   expect(podSpecFor({ ...input, portCount: 1 }).internal_ports).toEqual([22, 8000]);
   expect(podSpecFor({ ...input, portCount: 4 }).internal_ports).toEqual([22, 8000, 20000, 20001]);
 });
 
-it('refuses what no agent would run', () => {
+it('rejects specs that every agent refuses', () => {
   const bad = { ...template, docker_image: 'team/UPPER' };
   expect(() => podSpecFor({ ...input, template: bad })).toThrow(
     expect.objectContaining({ code: 'template_invalid' }),
@@ -87,18 +87,18 @@ it.each([
       .fill('/a')
       .map((a, n) => a + n),
   ),
-])('refuses volumes that no pod can have: %s', (volumes_json) => {
+])('rejects volumes that no pod can have: %s', (volumes_json) => {
   expect(() => podSpecFor({ ...input, template: { ...template, volumes_json } })).toThrow(
     expect.objectContaining({ code: 'template_invalid' }),
   );
 });
 
-it('leaves port 22 to an image that brings its own SSH server', () => {
+it('leaves port 22 to an image with its own SSH server', () => {
   const own = { ...template, environment_json: '{"PODWRIGHT_OWN_SSHD":"1"}' };
   expect(podSpecFor({ ...input, template: own }).publish_own_sshd).toBe(true);
 });
 
-it('names the template to the node, shortened and without what no line may hold', () => {
+it("sends the template's name truncated and without control characters", () => {
   const named = (name: string) =>
     podSpecFor({ ...input, template: { ...input.template, name } }).template;
   expect(named('a\u0000b\nc')).toBe('abc');

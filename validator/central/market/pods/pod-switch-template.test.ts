@@ -25,7 +25,7 @@ describe('PUT /pods/{id}/switch-template', () => {
   const switchTo = (templateId: string) =>
     scene.call('PUT', `/pods/${id}/switch-template`, { template_id: templateId });
 
-  it('runs another template in the same place', async () => {
+  it('runs another template on the same node and GPUs', async () => {
     const own = await scene.template({ docker_image_tag: '3', internal_ports: [22] });
     const gpus = host.specs.get(id)?.gpu_uuids;
     expect(await switchTo(own.id)).toMatchObject({
@@ -34,12 +34,14 @@ describe('PUT /pods/{id}/switch-template', () => {
     });
     await market.sync();
     expect(host.specs.get(id)).toMatchObject({
-      ...{ image: { reference: 'own/image:3' }, internal_ports: [22], gpu_uuids: gpus },
+      image: { reference: 'own/image:3' },
+      internal_ports: [22],
+      gpu_uuids: gpus,
     });
     expect(await scene.pod(id)).toMatchObject({ status: 'RUNNING', template_id: own.id });
   });
 
-  it('knows no template that is foreign, private or absent', async () => {
+  it('rejects foreign, private and missing templates', async () => {
     const stranger = await market.renter();
     const theirs = await market.call('POST', '/templates', {
       headers: stranger.key,
@@ -54,7 +56,7 @@ describe('PUT /pods/{id}/switch-template', () => {
     expect((await scene.call('PUT', `/pods/${id}/switch-template`, {})).status).toBe(422);
   });
 
-  it('uses a template for one use once, and gives it back when the switch fails', async () => {
+  it('uses a one-time template once, and releases it when the switch fails', async () => {
     const once = await scene.template({ one_time_template: true });
     host.arrives = 'pulling';
     await switchTo(once.id);
@@ -67,7 +69,7 @@ describe('PUT /pods/{id}/switch-template', () => {
     await market.sync();
     const other = await market.rent(account, node.id, { gpu_count: 1, template_id: once.id });
     expect(other.body.error.code).toBe('template_invalid');
-    // Left behind, it is done with.
+    // The template that the pod left is used up.
     await switchTo(DEFAULT_TEMPLATE);
     await market.sync();
     expect((await scene.call('GET', `/templates/${once.id}`)).status).toBe(404);
@@ -75,7 +77,7 @@ describe('PUT /pods/{id}/switch-template', () => {
 });
 
 describe('PUT /templates/{id}', () => {
-  it("reaches the owner's pods at their next reboot", async () => {
+  it("applies to the owner's pods at their next reboot", async () => {
     const own = await scene.template();
     const owned = await scene.running({ template_id: own.id });
     const row = (await scene.call('GET', `/templates/${own.id}`)).body;
@@ -91,14 +93,14 @@ describe('PUT /templates/{id}', () => {
     await market.sync();
     expect(host.specs.get(owned)).toMatchObject({ generation: 2, environment: { NEW: '1' } });
     expect(await scene.pod(owned)).toMatchObject({ template: { environment: { NEW: '1' } } });
-    // Nothing new since: the same container again.
+    // Unchanged since: the same container restarts.
     await scene.call('POST', `/pods/${owned}/reboot`, {});
     await market.sync();
     expect(host.specs.get(owned)?.generation).toBe(2);
     expect(host.calls.at(-1)).toBe(`reboot ${owned} 1`);
   });
 
-  it('reaches no pod of another account', async () => {
+  it('does not apply to pods of other accounts', async () => {
     const stranger = await market.renter();
     const headers = stranger.key;
     const body = { name: 'open', docker_image: 'x/y', is_private: false };
@@ -112,7 +114,7 @@ describe('PUT /templates/{id}', () => {
     expect(host.specs.get(mine)?.generation).toBe(1);
     host.change(mine, { phase: 'running', reboots_done: 1 });
     await market.sync();
-    // An edit builds upon what the pod runs, not upon what became of its template.
+    // An edit is based on what the pod runs, not on the present template.
     const edited = await scene.call('PUT', `/pods/${mine}`, { environment: { A: 'b' } });
     expect(edited.body).toMatchObject({ startup_commands: '', user_id: account.id });
   });

@@ -16,6 +16,6 @@ it.each([
     { bytes_done: 5, bytes_total: 5, layers_done: 6, layers_total: 7 },
     'Unpacking the image: 6 of 7 layers are there',
   ],
-])('says of %j: %s', (pull, message) => {
+])('describes %j as: %s', (pull, message) => {
   expect(pullMessage({ ...NO_PROGRESS, ...pull })).toBe(message);
 });

@@ -12,8 +12,8 @@ beforeEach(async () => {
 });
 afterEach(() => scene.close());
 
-describe('what the agent has', () => {
-  it('is put back when the agent lost it', async () => {
+describe('pods on the agent', () => {
+  it('are sent again when the agent lost them', async () => {
     const id = await scene.rentOne();
     await market.sync();
     host.pods.clear();
@@ -22,7 +22,7 @@ describe('what the agent has', () => {
     expect(await scene.pod(id)).toMatchObject({ status: 'RUNNING' });
   });
 
-  it('is left alone when nobody here knows it', async () => {
+  it('are left alone when they are unknown here', async () => {
     const stranger = '22222222-2222-4222-8222-222222222222';
     const id = await scene.rentOne();
     await market.sync();
@@ -33,7 +33,7 @@ describe('what the agent has', () => {
     expect(host.calls).not.toContain(`delete ${stranger}`);
   });
 
-  it('is failed when its id was removed on the node behind our back', async () => {
+  it('fail when their id was removed on the node', async () => {
     const id = await scene.rentOne();
     await market.sync();
     host.pods.clear();
@@ -48,7 +48,7 @@ describe('what the agent has', () => {
     expect(await scene.freeGpus()).toBe(2);
   });
 
-  it('counts as unknown after 60 s of silence, and as running again after', async () => {
+  it('are unknown after 60 s of silence, and run again after contact', async () => {
     const id = await scene.rentOne();
     await market.sync();
     host.up = false;
@@ -62,7 +62,7 @@ describe('what the agent has', () => {
     expect(host.calls).toEqual([`put ${id}`]);
   });
 
-  it('stays a reboot while nobody can follow it', async () => {
+  it('keep rebooting while their node is silent', async () => {
     const id = await scene.rentOne();
     await market.sync();
     await scene.call('POST', `/pods/${id}/reboot`, {});
@@ -76,7 +76,7 @@ describe('what the agent has', () => {
     expect(await scene.pod(id)).toMatchObject({ status: 'RUNNING', phase: 'ready' });
   });
 
-  it('fails for good where the agent says so', async () => {
+  it('fail for good when the agent reports it', async () => {
     const id = await scene.rentOne();
     await market.sync();
     host.change(id, { phase: 'failed', reason: 'OOMKilled', message: 'out of memory' });
@@ -90,7 +90,7 @@ describe('what the agent has', () => {
 });
 
 describe('a reboot', () => {
-  it('happens once for a request whose answer was lost', async () => {
+  it('happens once after a lost answer', async () => {
     const id = await scene.rentOne();
     await market.sync();
     host.losesAnswers = true;
@@ -106,7 +106,7 @@ describe('a reboot', () => {
     expect(host.calls).toEqual([`put ${id}`, `reboot ${id} 1`]);
   });
 
-  it('is done when the agent lost the pod and started it anew', async () => {
+  it('is complete when the agent lost the pod and started it again', async () => {
     const id = await scene.rentOne();
     await market.sync();
     await scene.post(id, 'reboot', {});
@@ -119,13 +119,13 @@ describe('a reboot', () => {
     expect(host.calls.at(-1)).toBe(`reboot ${id} 1`);
   });
 
-  it('is refused before the first start', async () => {
+  it('is rejected before the first start', async () => {
     const id = await scene.rentOne();
     expect((await scene.post(id, 'reboot', {})).body.error.code).toBe('pod_state_conflict');
   });
 });
 
-it('does not let a silent executor hold up another', async () => {
+it('syncs other executors while one is silent', async () => {
   const other = await market.verifiedNode();
   host.up = false;
   await scene.rentOne();

@@ -171,12 +171,12 @@ export function createPodSync(deps: SyncDeps) {
   }
 
   /** Removes ended pods that the agent still runs, and logs pods that are unknown here. */
-  async function removeStrays(
+  async function removeOrphans(
     client: AgentClient,
     executorId: string,
-    strays: PodView[],
+    orphans: PodView[],
   ): Promise<void> {
-    for (const view of strays) {
+    for (const view of orphans) {
       const pod = await findPod(db, view.id);
       if (pod !== undefined && pod.executor_id === executorId) {
         if (pod.delete_requested_at !== null || pod.ended_at !== null)
@@ -193,17 +193,17 @@ export function createPodSync(deps: SyncDeps) {
     client: AgentClient,
     pods: readonly Pod[],
     views: readonly PodView[],
-    holds: PodsAwaitingVolumes | null,
+    waiting: PodsAwaitingVolumes | null,
   ): Promise<boolean> {
     const byId = new Map(views.map((view) => [view.id, view]));
     let isAllDone = true;
     for (const pod of pods) {
       try {
         const step = nextStep(pod, byId.get(pod.id));
-        const hold = holds?.get(pod.id);
-        if (step.do !== 'put' || hold === undefined) await perform(client, pod, step);
-        else if (hold.isFinal) await record.refused(pod, hold.message);
-        else await record.awaitsVolume(pod, hold.message);
+        const wait = waiting?.get(pod.id);
+        if (step.do !== 'put' || wait === undefined) await perform(client, pod, step);
+        else if (wait.isFinal) await record.refused(pod, wait.message);
+        else await record.awaitsVolume(pod, wait.message);
       } catch (error) {
         if (!(error instanceof ApiError) || isUnanswered(error)) throw error;
         log.warn(
@@ -235,15 +235,15 @@ export function createPodSync(deps: SyncDeps) {
       const views = await client.listPods();
       const executor = await findExecutor(db, executorId);
       if (executor !== undefined) await recordSeen(db, executor, clock.now());
-      const holds = await deps.volumes.pass(client, executorId);
-      isAllDone = await performAll(client, pods, views, holds);
+      const waiting = await deps.volumes.pass(client, executorId);
+      isAllDone = await performAll(client, pods, views, waiting);
       await checkIdle(client, pods);
       const known = new Set(pods.map((pod) => pod.id));
-      const strays = views.filter((view) => !known.has(view.id) && view.desired === 'running');
-      await removeStrays(client, executorId, strays);
+      const orphans = views.filter((view) => !known.has(view.id) && view.desired === 'running');
+      await removeOrphans(client, executorId, orphans);
       const isBackingUp = await deps.operations.pass(client, executorId);
       // Last, because a pod may have left its volume in this pass.
-      isWorking = isBackingUp || (holds !== null && (await deps.volumes.isWorking(executorId)));
+      isWorking = isBackingUp || (waiting !== null && (await deps.volumes.isWorking(executorId)));
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       await failLateLaunches(executorId);

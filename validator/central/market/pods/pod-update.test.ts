@@ -16,7 +16,7 @@ beforeEach(async () => {
 afterEach(() => scene.close());
 
 describe('PATCH /pods/{id}', () => {
-  it('keeps name and limits without touching the node', async () => {
+  it('stores name and limits without calling the node', async () => {
     const calls = host.calls.length;
     const body = { pod_name: 'new', max_spend_usd: 12.5, idle_shutdown_minutes: 30 };
     expect(await scene.call('PATCH', `/pods/${id}`, body)).toMatchObject({ status: 200, body });
@@ -27,7 +27,7 @@ describe('PATCH /pods/{id}', () => {
     expect(host.calls).toHaveLength(calls);
   });
 
-  it('counts hours from the creation, as a scheduled removal', async () => {
+  it('counts hours from the creation, as for a scheduled removal', async () => {
     const created = (await market.ports.db.selectFrom('pods').selectAll().executeTakeFirstOrThrow())
       .created_at;
     await market.clock.advance(2 * HOUR_MS);
@@ -56,7 +56,7 @@ describe('PATCH /pods/{id}', () => {
     [{ max_spend_usd: 0.0000015 }, 422, 'validation_error'],
     [{ idle_shutdown_minutes: 0.5 }, 422, 'validation_error'],
     [{ pod_name: '' }, 422, 'validation_error'],
-  ])('refuses %j', async (body, status, code) => {
+  ])('rejects %j', async (body, status, code) => {
     const refused = await scene.call('PATCH', `/pods/${id}`, body);
     expect([refused.status, refused.body.error.code]).toEqual([status, code]);
   });

@@ -13,7 +13,7 @@ afterEach(() => scene.close());
 
 type Warned = { detail: string; event: { minutes_left: number } };
 
-/** Minutes that the warnings of a pod gave, in order. */
+/** Minutes left in the warnings of a pod, in order. */
 async function warnings(id: string): Promise<number[]> {
   const events: Warned[] = await scene.events(id);
   return events
@@ -28,7 +28,7 @@ async function schedule(id: string, inMinutes: number) {
   return scene.call('POST', `/pods/${id}/schedule-removal`, { removal_scheduled_at: time });
 }
 
-it('warns an hour, 15 and 5 minutes before, once each, and says when', async () => {
+it('warns an hour, 15 and 5 minutes before the removal, once each, with the time', async () => {
   const id = await scene.running({ termination_hours: 2 });
   await scene.later(60 * MINUTE_MS - 1);
   expect(await warnings(id)).toEqual([]);
@@ -62,7 +62,7 @@ it('warns an hour, 15 and 5 minutes before, once each, and says when', async () 
   expect((await scene.pod(id)).details).toMatchObject({ reason_code: 'scheduled_termination' });
 });
 
-it('gives only the latest warning after a downtime, and none once the removal is due', async () => {
+it('sends only the latest warning after a downtime, and none once the removal is due', async () => {
   const id = await scene.running({ termination_hours: 2 });
   await minutes(108);
   expect(await warnings(id)).toEqual([12]);
@@ -90,7 +90,7 @@ it('repeats nothing after a restart', async () => {
   await restarted.close();
 });
 
-it('begins again for a removal that was moved, not for one set to the same time', async () => {
+it('warns again after a move of the removal, but not after a move to the same time', async () => {
   const id = await scene.running();
   await schedule(id, 61);
   await minutes(1);
@@ -106,7 +106,7 @@ it('begins again for a removal that was moved, not for one set to the same time'
   expect(await warnings(id)).toEqual([60, 10, 60]);
 });
 
-it('begins again for a lifetime that was changed, and goes by its hours', async () => {
+it('warns again after a change of termination_hours', async () => {
   const id = await scene.running({ termination_hours: 2 });
   await minutes(60);
   await scene.call('PATCH', `/pods/${id}`, { termination_hours: 3 });
@@ -117,7 +117,7 @@ it('begins again for a lifetime that was changed, and goes by its hours', async 
   expect(await warnings(id)).toEqual([60, 60]);
 });
 
-it('drops the warnings of a removal that was cancelled, and of a pod that goes before it', async () => {
+it('cancels the warnings of a cancelled removal, and of a pod that is deleted earlier', async () => {
   const cancelled = await scene.running({ termination_hours: 2 });
   const removed = await scene.running({ termination_hours: 2 });
   await scene.call('DELETE', `/pods/${cancelled}/schedule-removal`);

@@ -46,7 +46,7 @@ describe.each(ROUTES)('%s /pods/{id}%s', (method, action) => {
   const body = BODIES[action] ?? { pod_name: 'x' };
   const sent = ['POST', 'PUT', 'PATCH'].includes(method) ? { body } : {};
 
-  it("knows neither another account's pod nor one that is not there", async () => {
+  it('returns 404 for a foreign and for a missing pod', async () => {
     const stranger = await market.signUp();
     const foreign = await market.call(method, `/pods/${podId}${action}`, {
       headers: stranger.key,
@@ -63,7 +63,7 @@ describe.each(ROUTES)('%s /pods/{id}%s', (method, action) => {
     }
   });
 
-  it('asks for a credential before anything else, then for a well-formed id', async () => {
+  it('checks the credential first, then the form of the id', async () => {
     expect((await market.call(method, `/pods/nonsense${action}`, sent)).status).toBe(401);
     const headers = account.key;
     expect(
@@ -72,7 +72,7 @@ describe.each(ROUTES)('%s /pods/{id}%s', (method, action) => {
   });
 });
 
-it("lists the caller's pods, newest first, by the filters of nodes", async () => {
+it("lists the caller's pods, newest first, with the filters of nodes", async () => {
   await market.clock.advance(1);
   const dear = await market.verifiedNode({
     gpus: 2,
@@ -105,7 +105,7 @@ it('toggles a like', async () => {
   expect((await like()).body.is_favorite).toBe(false);
 });
 
-it('counts every like of several at once, and takes none for a pod that has ended', async () => {
+it('applies concurrent likes one by one, and rejects one for an ended pod', async () => {
   const headers = account.key;
   const like = () => market.call('POST', `/pods/${podId}/like`, { headers });
   const favorites = async () =>
@@ -121,7 +121,7 @@ it('counts every like of several at once, and takes none for a pod that has ende
   expect([late.status, late.body.error.code]).toEqual([404, 'pod_not_found']);
 });
 
-it('takes no like for a pod that is on its way out', async () => {
+it('rejects a like for a pod that is being removed', async () => {
   await market.sync();
   market.agents.host(nodeId).removesAtOnce = false;
   const headers = account.key;
@@ -130,7 +130,7 @@ it('takes no like for a pod that is on its way out', async () => {
   expect([late.status, late.body.error.code]).toEqual([400, 'pod_state_conflict']);
 });
 
-it('knows a pod by its id in upper case, in path and body', async () => {
+it('accepts ids in upper case, in path and body', async () => {
   const headers = account.key;
   const { body } = await market.call('GET', `/pods/${podId.toUpperCase()}`, { headers });
   expect(body.id).toBe(podId);
@@ -165,13 +165,13 @@ it('shows one pod in full', async () => {
   expect(body).not.toHaveProperty('deleted_at');
 });
 
-it("keeps its price when the node's changes", async () => {
+it("keeps its price when the node's price changes", async () => {
   await market.ports.db.updateTable('executors').set({ price_uusd_per_gpu_hour: 9 }).execute();
   const { body } = await market.call('GET', `/pods/${podId}`, { headers: account.key });
   expect(body).toMatchObject({ price: 2.2, executor: { price_per_gpu: 2.2 } });
 });
 
-it('reboots without a volume only', async () => {
+it('reboots without a volume id only', async () => {
   await market.sync();
   const body = { volume_id: NOWHERE };
   const path = `/pods/${podId}/reboot`;

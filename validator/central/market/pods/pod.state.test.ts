@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { mayMove, POD_STATES, sourcesOf, wirePhase, wireStatus } from './pod.state.ts';
 
-it('lets every pod that is not ended be deleted, and nothing come back from the end', () => {
+it('allows the deletion of every pod that has not ended, and no move after the end', () => {
   const ends = ['deleting', 'deleted'];
   for (const state of POD_STATES) {
     expect(mayMove(state, 'deleting'), state).toBe(!ends.includes(state));
@@ -9,14 +9,14 @@ it('lets every pod that is not ended be deleted, and nothing come back from the 
   }
 });
 
-it('never brings a failed creation back', () => {
+it('never restarts a failed creation', () => {
   expect(POD_STATES.filter((to) => mayMove('creation_failed', to))).toEqual([
     'deleting',
     'deleted',
   ]);
 });
 
-it('knows where a reboot may begin', () => {
+it('allows a reboot from running, failed to reboot and unknown pods', () => {
   expect(sourcesOf('rebooting')).toEqual(['running', 'reboot_failed', 'unknown']);
 });
 

@@ -25,7 +25,7 @@ function move(to: PodState, change: Partial<PodMove> = {}, from?: readonly PodSt
 
 const stateNow = async () => (await findPod(market.ports.db, id))?.state;
 
-it('makes the moves of the table and no other', async () => {
+it('makes the moves of the table and no others', async () => {
   for (const from of POD_STATES) {
     for (const to of POD_STATES) {
       await put(from);
@@ -36,14 +36,14 @@ it('makes the moves of the table and no other', async () => {
   }
 });
 
-it('moves nothing that has ended, or is elsewhere than it was seen', async () => {
+it('does not move ended pods, or pods in another state than expected', async () => {
   const { db } = market.ports;
   await put('running', 1);
   expect(await move('deleting')).toBe(false);
   expect(await changePod(db, id, POD_STATES, { message: 'late' })).toBe(false);
   await put('running');
   expect(await move('deleting', {}, ['pending', 'pulling'])).toBe(false);
-  // What the caller names does not widen the table.
+  // `from` cannot allow a move that the table forbids.
   expect(await move('creation_failed', {}, ['running'])).toBe(false);
   expect(await stateNow()).toBe('running');
 });

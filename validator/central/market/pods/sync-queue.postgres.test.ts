@@ -1,4 +1,4 @@
-/** Two central APIs on one PostgreSQL database, in one process and on one clock. */
+/** Two central APIs on one PostgreSQL database, in one process with one clock. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createPostgresDatabase } from '../../../../test/fakes/scenes/central-database.ts';
 import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.ts';
@@ -36,21 +36,21 @@ afterEach(async () => {
 const puts = () =>
   nodes.flatMap(({ id }) => one.agents.host(id).calls.filter((call) => call.startsWith('put')));
 
-/** How often the agents were asked for their pods while `work` ran. */
+/** Number of pod lists requested from the agents while `work` ran. */
 async function listingsDuring(work: () => Promise<unknown>): Promise<number> {
   const before = one.agents.listings();
   await work();
   return one.agents.listings() - before;
 }
 
-/** Lets time go by in which both processes say that they live, as their loops would. */
+/** Advances the clock while both processes send their heartbeats. */
 async function laterWithBeats(ms: number): Promise<void> {
   await one.clock.advance(ms);
   const beat = { beat_at: one.clock.now() };
   await one.ports.db.updateTable('central_processes').set(beat).execute();
 }
 
-it('sends each launch once, whichever process was asked and whichever looks', async () => {
+it('sends each launch once, whichever process received the rental or runs the sync', async () => {
   for (const [index, node] of nodes.entries()) {
     await (index % 2 === 0 ? one : other).rent(account, node.id);
   }
@@ -60,7 +60,7 @@ it('sends each launch once, whichever process was asked and whichever looks', as
   expect(body.map((pod: { status: string }) => pod.status)).toEqual(nodes.map(() => 'RUNNING'));
 });
 
-it('asks a calm node once in its interval, not once for each process', async () => {
+it('polls an idle node once per interval, not once per process', async () => {
   for (const node of nodes) await one.rent(account, node.id);
   for (let round = 0; round < 3; round += 1) await one.sync();
   const both = () => Promise.all([one.sync(), other.sync()]);
@@ -71,7 +71,7 @@ it('asks a calm node once in its interval, not once for each process', async () 
   expect(await listingsDuring(both)).toBe(nodes.length);
 });
 
-it('takes over the turns of a process that is dead, and of no other', async () => {
+it('takes over the claims of a dead process only', async () => {
   const [node] = nodes;
   await one.rent(account, node?.id ?? '');
   const { db } = other.ports;
@@ -95,7 +95,7 @@ it('begins a scheduled removal once', async () => {
   expect(types.filter((type: string) => type === 'pod-delete.requested')).toHaveLength(1);
 });
 
-it('removes or keeps a pod whose removal is cancelled as it is due, and breaks neither off', async () => {
+it('removes or keeps a pod whose removal is cancelled as it becomes due, without an error', async () => {
   const ids: string[] = [];
   for (const node of nodes) {
     ids.push((await one.rent(account, node.id, { termination_hours: 1 })).body.id);
@@ -134,7 +134,7 @@ it('warns of a scheduled removal once', async () => {
   }
 });
 
-it('gives no GPU to two pods and no money to two rentals, asked for in both at once', async () => {
+it('assigns no GPU and no money twice to concurrent rentals in both processes', async () => {
   const rich = await one.renter();
   const node = await one.verifiedNode({ gpus: 4, minimum: 1, price: 1.2 });
   const balance = 1_000_000;

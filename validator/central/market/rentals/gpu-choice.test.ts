@@ -14,7 +14,7 @@ function outcome(requested: number | null, offer: GpuOffer): number | string {
 const whole = { total: 4, free: 4, minimum: null, canSplit: true };
 const split = { total: 4, free: 4, minimum: 2, canSplit: true };
 
-describe('the table of marketplace reference 1.11', () => {
+describe('the number of GPUs', () => {
   it.each([
     ['none stated means all', null, whole, 4],
     ['none stated while some are rented', null, { ...split, free: 2 }, 'gpu_count_invalid'],
@@ -35,6 +35,6 @@ describe('the table of marketplace reference 1.11', () => {
   });
 });
 
-it('names the count that is free', () => {
+it('states the number of free GPUs', () => {
   expect(() => chooseGpuCount(3, { ...split, free: 2 })).toThrow('2 GPUs of the node are free');
 });

@@ -112,8 +112,8 @@ export async function rentFirstOf(
 ): Promise<{ node: MarketNode; pod: RentExecutorResponse; attempts: number }> {
   for (const [index, { id }] of survivors.slice(0, MAX_ATTEMPTS).entries()) {
     try {
-      const taken = await inSavepoint(tx, () => rentIfStill(tx, deps, request, id));
-      return { ...taken, attempts: index + 1 };
+      const rented = await inSavepoint(tx, () => rentIfStill(tx, deps, request, id));
+      return { ...rented, attempts: index + 1 };
     } catch (error) {
       if (!(error instanceof ApiError) || !LOST_RACE.has(error.code)) throw error;
     }

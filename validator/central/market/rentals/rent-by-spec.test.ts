@@ -33,7 +33,7 @@ async function pods() {
 }
 
 describe('a specification that nodes meet', () => {
-  it('rents the cheapest per GPU and names the others', async () => {
+  it('rents the cheapest node per GPU and lists the others', async () => {
     const dear = await market.verifiedNode({ gpus: 2, price: 3 });
     const cheap = await market.verifiedNode({ gpus: 2, price: 2.5 });
     await market.verifiedNode({ gpus: 1, price: 0.8, ...L40S });
@@ -49,9 +49,14 @@ describe('a specification that nodes meet', () => {
       candidates: 2,
       alternatives_considered: [
         {
-          ...{ id: dear.id, machine_name: 'NVIDIA H100 80GB HBM3', gpu_count: 2 },
-          ...{ available_gpu_count: 2, price_per_gpu: 3, price_per_hour: 6 },
-          ...{ download_mbps: null, country_code: null },
+          id: dear.id,
+          machine_name: 'NVIDIA H100 80GB HBM3',
+          gpu_count: 2,
+          available_gpu_count: 2,
+          price_per_gpu: 3,
+          price_per_hour: 6,
+          download_mbps: null,
+          country_code: null,
         },
       ],
       attempts: 1,
@@ -67,8 +72,14 @@ describe('a specification that nodes meet', () => {
     const { status, body } = await bySpec({ gpu_count: 2, dry_run: true });
     expect(status).toBe(200);
     expect(body).toMatchObject({
-      ...{ dry_run: true, pod: null, pod_id: null, id: null, attempts: 0 },
-      ...{ price_per_hour: 4.4, candidates: 1, template_id: DEFAULT_TEMPLATE },
+      dry_run: true,
+      pod: null,
+      pod_id: null,
+      id: null,
+      attempts: 0,
+      price_per_hour: 4.4,
+      candidates: 1,
+      template_id: DEFAULT_TEMPLATE,
       selected_executor: { id: node.id, available_gpu_count: 4 },
     });
     expect(await pods()).toEqual([]);
@@ -79,7 +90,7 @@ describe('a specification that nodes meet', () => {
     expect(await rentals.execute()).toEqual([]);
   });
 
-  it('refuses on a dry run what the rental would refuse, in the same words', async () => {
+  it('rejects on a dry run what the rental would reject, with the same message', async () => {
     await market.verifiedNode();
     const { db } = market.ports;
     const nowhere = '00000000-0000-4000-8000-000000000000';
@@ -120,7 +131,7 @@ describe('a specification that nodes meet', () => {
     expect(await pods()).toHaveLength(1);
   });
 
-  it('answers one key with one node, also when a cheaper one has come', async () => {
+  it('returns the same node for a repeated key, even if a cheaper one was added', async () => {
     const first = await market.verifiedNode({ gpus: 2, price: 3 });
     const key = { 'idempotency-key': 'by-spec-1' };
     const rented = await bySpec({}, key);
@@ -134,7 +145,7 @@ describe('a specification that nodes meet', () => {
     expect([other.status, other.body.error.code]).toEqual([422, 'idempotency_key_reused']);
   });
 
-  it('refuses what stands against the renter, not against the node, and keeps nothing', async () => {
+  it('rejects errors of the renter without trying other nodes, and stores nothing', async () => {
     await market.verifiedNode();
     await market.verifiedNode();
     expect((await bySpec({ termination_hours: 0 })).body.error.code).toBe('ttl_invalid');
@@ -145,7 +156,7 @@ describe('a specification that nodes meet', () => {
     expect(free.body).toEqual({ count: 2 });
   });
 
-  it('gives 20 who ask at once the GPUs that there are, each once', async () => {
+  it('assigns the available GPUs once each to 20 concurrent requests', async () => {
     await market.verifiedNode({ gpus: 4, minimum: 1 });
     await market.verifiedNode({ gpus: 2, minimum: 1 });
     const answers = await Promise.all(Array.from({ length: 20 }, () => bySpec({ gpu_count: 1 })));
@@ -161,7 +172,7 @@ describe('a specification that nodes meet', () => {
   });
 });
 
-describe('nodes that were taken after they were chosen', () => {
+describe('nodes that were rented after they were chosen', () => {
   const request = () => ({
     body: { pod_name: 'mine', template_id: DEFAULT_TEMPLATE, max_price_per_gpu_hour: 4 },
     identity: { accountId: '', source: 'sdk', clientVersion: null },
@@ -188,7 +199,7 @@ describe('nodes that were taken after they were chosen', () => {
     return db.transaction().execute(rent);
   }
 
-  it('make way for the next one, and leave no trace', async () => {
+  it('are skipped without a trace', async () => {
     await market.verifiedNode({ price: 2 });
     await market.verifiedNode({ price: 2.5 });
     const third = await market.verifiedNode({ price: 3 });
@@ -204,7 +215,7 @@ describe('nodes that were taken after they were chosen', () => {
     expect(await pods()).toHaveLength(2);
   });
 
-  it('are told as a rental in progress when none is left', async () => {
+  it('cause node_rent_in_progress when none is left', async () => {
     await market.verifiedNode();
     const lost = tryAll(async ([first = '']) => market.rent(await market.renter(), first));
     await expect(lost).rejects.toMatchObject({ code: 'node_rent_in_progress', status: 409 });
@@ -213,7 +224,7 @@ describe('nodes that were taken after they were chosen', () => {
 });
 
 describe('a specification that no node meets', () => {
-  it('is answered with the flat members and the error object', async () => {
+  it('returns the flat members and the error object', async () => {
     const node = await market.verifiedNode({ gpus: 2, price: 2.4 });
     await market.verifiedNode({ gpus: 1, price: 0.8, ...L40S });
     const { status, body } = await bySpec({ gpu_type: 'H100', max_price_per_gpu_hour: 2 });
@@ -248,7 +259,7 @@ describe('a specification that no node meets', () => {
     expect(await pods()).toEqual([]);
   });
 
-  it('counts the nodes that are there when none can be rented', async () => {
+  it('counts the nodes present when none can be rented', async () => {
     await market.addNode();
     const { body } = await bySpec({});
     expect(body).toMatchObject({ constraint: 'rentable', candidates_before: 1, nearest: [] });
@@ -261,11 +272,11 @@ describe('a specification that no node meets', () => {
     ['gpu_count', 0],
     ['gpu_type', ' '],
     ['docker_in_docker', 'yes'],
-  ])('is a matter of form with %s = %j', async (name, value) => {
+  ])('is 422 with %s = %j', async (name, value) => {
     expect((await bySpec({ [name]: value })).status).toBe(422);
   });
 
-  it('asks for a credential first, then for a good key', async () => {
+  it('checks the credential first, then the idempotency key', async () => {
     const path = '/executors/rent-by-spec';
     const headers = { 'idempotency-key': 'not valid!' };
     expect((await market.call('POST', path, { headers, body: {} })).status).toBe(401);

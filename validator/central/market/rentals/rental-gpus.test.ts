@@ -15,7 +15,7 @@ beforeEach(async () => {
 });
 afterEach(() => scene.close());
 
-describe('GPU counts, each row of marketplace reference 1.11', () => {
+describe('GPU counts', () => {
   type Wish = { minimum: number | null; splits: boolean; rented: number };
   const whole: Wish = { minimum: null, splits: true, rented: 0 };
   const split: Wish = { minimum: 2, splits: true, rented: 0 };
@@ -63,15 +63,18 @@ describe('GPU counts, each row of marketplace reference 1.11', () => {
   });
 });
 
-it('gives a pod GPUs that are joined, and parts of split cards like whole ones', async () => {
+it('assigns connected GPUs, and parts of split cards like whole ones', async () => {
   const { db } = market.ports;
   const other = await market.addNode({ gpus: 4, minimum: 1 });
   const inventory = testInventory(other.id, { gpus: 4, collectedMs: market.clock.now() });
   const uuids = inventory.gpu.devices.map(({ uuid }) => uuid);
-  // NVLink joins the first with the third and the second with the fourth.
+  // NVLink connects the first with the third and the second with the fourth.
   const link = (a: number, b: number) => (a === b ? 'X' : a % 2 === b % 2 ? 'NV4' : 'SYS');
   const gpus = uuids.map((uuid, a) => ({
-    ...{ uuid, numa_node: 0, cpus: null, links: uuids.map((_, b) => link(a, b)) },
+    uuid,
+    numa_node: 0,
+    cpus: null,
+    links: uuids.map((_, b) => link(a, b)),
   }));
   const devices = inventory.gpu.devices.map((device, index) =>
     index === 1 ? { ...device, cordoned: { reason: 'Xid: Xid 79', since_ms: 1 } } : device,
@@ -86,7 +89,7 @@ it('gives a pod GPUs that are joined, and parts of split cards like whole ones',
     .where('executor_id', '=', other.id)
     .orderBy('idx')
     .execute();
-  // The cordoned second has no slot; the pair is preferred to the first two.
+  // The cordoned second card has no slot; the pair is preferred to the first two.
   expect(slots.map((slot) => [slot.gpu_uuid, slot.pod_id !== null])).toEqual([
     [uuids[0], true],
     [uuids[2], true],
@@ -94,7 +97,7 @@ it('gives a pod GPUs that are joined, and parts of split cards like whole ones',
   ]);
 });
 
-it('gives the last GPU to one of 50 who want it', async () => {
+it('assigns the last GPU to one of 50 concurrent rentals', async () => {
   const renters = await Promise.all(Array.from({ length: 5 }, () => market.renter()));
   await market.rent(account, node.id, { gpu_count: 1 });
   const answers = await Promise.all(

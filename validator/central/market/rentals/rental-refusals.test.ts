@@ -20,8 +20,8 @@ afterEach(() => scene.close());
 
 const have = (micro: number) => setAvailable(market.ports.db, micro);
 
-describe('refusals, each before those after it', () => {
-  it('checks the credential before the key, the key before the body, the body before the node', async () => {
+describe('the order of errors', () => {
+  it('is credential, idempotency key, body, node', async () => {
     const badKey = { 'idempotency-key': 'not valid!' };
     const nobody = { key: {} } as unknown as TestAccount;
     const codes = [];
@@ -41,7 +41,7 @@ describe('refusals, each before those after it', () => {
     ]);
   });
 
-  it('takes all wrongs together and names the first, then the next', async () => {
+  it('is kept when a request has every error at once', async () => {
     const { db } = market.ports;
     const wrong = { gpu_count: 3, template_id: NOWHERE, termination_hours: 0 };
     await db.deleteFrom('ssh_keys').execute();
@@ -74,7 +74,7 @@ describe('refusals, each before those after it', () => {
     expect((await market.rent(account, node.id, keyed)).status).toBe(200);
   });
 
-  it('says what is missing in the words that clients parse', async () => {
+  it('reports missing funds in the form that clients parse', async () => {
     await have(100_000);
     const { status, body } = await market.rent(account, node.id);
     expect(status).toBe(403);
@@ -84,7 +84,7 @@ describe('refusals, each before those after it', () => {
     );
   });
 
-  it('allows a balance exactly at the floor, and counts what other pods hold', async () => {
+  it('accepts a balance exactly at the floor, and subtracts holds of other pods', async () => {
     await have(550_000);
     expect((await market.rent(account, node.id, { gpu_count: 1 })).status).toBe(200);
     const second = await market.rent(account, node.id, { gpu_count: 1 });
@@ -94,7 +94,7 @@ describe('refusals, each before those after it', () => {
     expect(me).toMatchObject({ balance: 0.55, held: 0.55, available: 0 });
   });
 
-  it('lets two rentals at once have money for one of them', async () => {
+  it('accepts one of two concurrent rentals if the money covers one', async () => {
     await have(550_000);
     const both = await Promise.all(
       [1, 2].map(() => market.rent(account, node.id, { gpu_count: 1 })),
@@ -103,7 +103,7 @@ describe('refusals, each before those after it', () => {
     expect(await scene.holds()).toEqual([550_000]);
   });
 
-  it('says that secret_names are not available yet', async () => {
+  it('rejects secret_names as not available yet', async () => {
     const { status, body } = await market.rent(account, node.id, { secret_names: ['a'] });
     expect(status).toBe(400);
     expect(body.error.code).toBe('bad_request');
@@ -121,11 +121,11 @@ describe('refusals, each before those after it', () => {
     ['termination_hours', 'soon'],
     ['template_id', 'x'],
     ['pod_name', 'x'.repeat(101)],
-  ])('refuses %s = %j as a matter of form', async (name, value) => {
+  ])('returns 422 for %s = %j', async (name, value) => {
     expect((await market.rent(account, node.id, { [name]: value })).status).toBe(422);
   });
 
-  it('uses the default template, and refuses when there is none', async () => {
+  it('uses the default template, and rejects a rental without one', async () => {
     const none = await market.rent(account, node.id, { template_id: null });
     expect(none.body.error.code).toBe('template_invalid');
     const body = { preference: { default_template_id: DEFAULT_TEMPLATE } };
@@ -135,7 +135,7 @@ describe('refusals, each before those after it', () => {
   });
 });
 
-describe('one wrong at a time', () => {
+describe('a single error', () => {
   it.each<[string, number, string, () => Promise<unknown>, object]>([
     ['a node that left', 404, 'node_not_found', () => setNode({ state: 'removed' }), {}],
     ['a queued node', 400, 'node_not_verified', () => setNode({ state: 'queued' }), {}],
@@ -168,7 +168,7 @@ describe('one wrong at a time', () => {
     expect([again.status, again.body.error.code]).toEqual([400, 'template_invalid']);
   });
 
-  /** What was granted comes on top. */
+  /** Granted credit is added. */
   function haveTooMuch(): Promise<void> {
     return payIn(market.ports.db, account.id, Number.MAX_SAFE_INTEGER);
   }

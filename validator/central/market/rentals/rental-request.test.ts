@@ -21,17 +21,17 @@ it.each([
   ['blanks', ' '],
   ['the same as text', PUBLIC_KEY],
   ['the same twice', [PUBLIC_KEY, `${PUBLIC_KEY}\n`]],
-])("puts the account's key on the pod: %s", (_, given) => {
+])("uses the account's key: %s", (_, given) => {
   expect(chosenKeys(given, [registered])).toEqual([own]);
 });
 
-it('knows a registered key by its material, and takes one that is not registered', () => {
+it('recognises a registered key by its material, and accepts unregistered keys', () => {
   const renamed = PUBLIC_KEY.replace('me@here', 'other');
   expect(chosenKeys(renamed, [registered])).toEqual([{ ...own, public_key: renamed }]);
   expect(chosenKeys(PUBLIC_KEY, [])).toEqual([{ id: null, name: '', public_key: PUBLIC_KEY }]);
 });
 
-it('refuses what is no public key, and a pod without any', () => {
+it('rejects malformed keys, and a pod without any key', () => {
   expect(() => chosenKeys('hello', [registered])).toThrow('user_public_key');
   expect(() => chosenKeys(null, [])).toThrow('There is no SSH key');
 });

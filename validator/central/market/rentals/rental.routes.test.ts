@@ -23,7 +23,7 @@ it.each([
   expect((await market.rent(account, node.id, {}, headers)).body.source).toBe(stored);
 });
 
-it('takes the six keys of classic clients with their nulls, and unknown ones', async () => {
+it('accepts the six members of older clients with their nulls, and unknown members', async () => {
   const { status, body } = await market.rent(account, node.id, {
     dockerfile_content: null,
     volume_id: null,
@@ -77,7 +77,7 @@ it('records where the rental came from', async () => {
   });
 });
 
-it('keeps limits and the wish for an encrypted volume', async () => {
+it('stores limits and the request for an encrypted volume', async () => {
   const wish = { max_spend_usd: 2.5, idle_shutdown_minutes: 30, enable_volume_encryption: true };
   const { body } = await market.rent(account, node.id, { gpu_count: 1, ...wish });
   expect(body).toMatchObject({ ...wish, volume_encryption_status: null });
@@ -85,11 +85,13 @@ it('keeps limits and the wish for an encrypted volume', async () => {
   expect(seen.body).toMatchObject(wish);
   const plain = await market.rent(account, node.id, { gpu_count: 1, max_spend_usd: null });
   expect(plain.body).toMatchObject({
-    ...{ max_spend_usd: null, idle_shutdown_minutes: null, enable_volume_encryption: false },
+    max_spend_usd: null,
+    idle_shutdown_minutes: null,
+    enable_volume_encryption: false,
   });
 });
 
-it('un-rents the only pod on a node, and asks which one when there are several', async () => {
+it('ends the only rental on a node, and rejects the request if there are several', async () => {
   const unrent = () =>
     market.call('DELETE', `/executors/${node.id}/rent`, { headers: account.key });
   expect((await unrent()).body.error.code).toBe('pod_not_found');

@@ -37,7 +37,7 @@ function match(nodes: MarketNode[], spec: NodeSpec) {
   return matchSpec(nodes.length, nodes, constraintsOf(spec));
 }
 
-describe('what is told when no node matches', () => {
+describe('the error when no node matches', () => {
   it.each<[string, NodeSpec, MarketNode[], object]>([
     [
       'a price',
@@ -131,11 +131,11 @@ it.each<[string, NodeSpec, Partial<MarketNode>]>([
   ['a country by its code', { country: 'fr' }, { location_json: placed('France', 'FR') }],
   ['exactly the price', { max_price_per_gpu_hour: 2.4 }, {}],
   ['what is refused when true', { docker_in_docker: false }, { sysbox_runtime: 0 }],
-])('takes %s', (_, spec, change) => {
+])('accepts %s', (_, spec, change) => {
   expect(match([node(change)], spec)).toMatchObject({ survivors: [{ id: 'a' }] });
 });
 
-it('chooses the cheapest per GPU, then the lower id', () => {
+it('chooses the cheapest node per GPU, then the lower id', () => {
   const nodes = [
     node({ id: 'c' }),
     node({ id: 'b' }),
@@ -183,7 +183,7 @@ describe('on random markets', () => {
     max_price_per_gpu_hour: maybe([0.4, 1, 2]),
   });
 
-  /** Every constraint judged by itself, in other words than those of the product. */
+  /** An independent implementation of every constraint. */
   const oracle: [string, (spec: NodeSpec, n: MarketNode) => boolean][] = [
     ['gpu_type', (s, n) => s.gpu_type == null || (n.machine_name ?? '').includes(s.gpu_type)],
     [
@@ -216,7 +216,7 @@ describe('on random markets', () => {
   ];
   const atLeast = (bytes: number, gb: number | null | undefined) => gb == null || bytes >= gb * GB;
 
-  it('the funnel counts what passes every constraint so far', () => {
+  it('counts in the funnel what passes every constraint so far', () => {
     let matched = 0;
     for (let round = 0; round < 400; round += 1) {
       const nodes = Array.from({ length: 40 }, (_, index) => someNode(index));
@@ -240,7 +240,7 @@ describe('on random markets', () => {
     expect(matched).toBeLessThan(380);
   });
 
-  it('asking for the best that is offered leaves at least one node after that constraint', () => {
+  it('leaves at least one node after a constraint set to the best offered value', () => {
     let relaxed = 0;
     for (let round = 0; round < 400; round += 1) {
       const nodes = Array.from({ length: 20 }, (_, index) => someNode(index));
@@ -250,7 +250,7 @@ describe('on random markets', () => {
       relaxed += 1;
       const again = match(nodes, { ...spec, [found.constraint]: found.best_offered });
       const step = again.funnel.find(({ constraint }) => constraint === found.constraint);
-      // A wish that is no longer one has no step.
+      // An omitted constraint has no step.
       expect([round, found.constraint, step?.remaining ?? 1]).not.toEqual([
         round,
         found.constraint,

@@ -14,7 +14,7 @@ it.each([
   ['--ip=* --glob={a,b} ~ #x', ['--ip=*', '--glob={a,b}', '~', '#x']],
   ["'two\nlines'", ['two\nlines']],
   ['ünï cödé', ['ünï', 'cödé']],
-])('%j is %j', (text, words) => {
+])('splits %j into %j', (text, words) => {
   expect(splitShellWords(text)).toEqual({ words });
 });
 
@@ -30,15 +30,15 @@ it.each([
   '(a)',
   'a\nb',
   'a\rb',
-])('%j has an unquoted metacharacter', (text) => {
+])('rejects the unquoted metacharacter in %j', (text) => {
   expect(splitShellWords(text)).toEqual({ problem: expect.stringContaining('unquoted') });
 });
 
-it.each(["'a", '"a', 'a\\', '"a\\"', `'a' "`])('%j does not end', (text) => {
+it.each(["'a", '"a', 'a\\', '"a\\"', `'a' "`])('rejects the open quote in %j', (text) => {
   expect(splitShellWords(text)).toEqual({ problem: expect.stringContaining('without its end') });
 });
 
-it('is linear in a long text', () => {
+it('takes linear time', () => {
   const text = '"'.concat('\\"'.repeat(200_000), '"');
   expect(splitShellWords(text)).toEqual({ words: ['"'.repeat(200_000)] });
 });

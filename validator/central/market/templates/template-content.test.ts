@@ -35,7 +35,7 @@ const REFUSED: [string, object][] = [
   ['PODWRIGHT_OWN_SSHD is neither', { environment: { PODWRIGHT_OWN_SSHD: 'yes' } }],
 ];
 
-it('refuses what no pod can have wherever a template is written, and names it', async () => {
+it('rejects reserved paths and variables in every route that writes a template', async () => {
   const { body: own } = await send('POST', '/templates', NEW);
   for (const [message, part] of REFUSED) {
     const answers = [
@@ -50,7 +50,7 @@ it('refuses what no pod can have wherever a template is written, and names it', 
   expect((await send('GET', `/templates/${own.id}`)).body).toEqual(own);
 });
 
-it('refuses it in an edit too, and leaves pod and template alone', async () => {
+it('rejects them in an edit too, and changes neither pod nor template', async () => {
   const node = await market.verifiedNode({ gpus: 1 });
   const { body: own } = await send('POST', '/templates', NEW);
   const { body: pod } = await market.rent(account, node.id, { template_id: own.id });
@@ -63,7 +63,7 @@ it('refuses it in an edit too, and leaves pod and template alone', async () => {
   expect((await send('GET', `/templates/${own.id}`)).body).toEqual(own);
 });
 
-it('takes a row back as it was read, and what is common in templates', async () => {
+it('accepts a row as it was read, and common templates', async () => {
   const environment = { PODWRIGHT_OWN_SSHD: '1', NVIDIA_VISIBLE_DEVICES: 'all' };
   const volumes = ['/workspace/', '/data/a', '/data/b', '/processes'];
   const { body: own } = await send('POST', '/templates', { ...NEW, environment, volumes });
@@ -87,7 +87,7 @@ it.each([
   ['ubuntu@sha256', 'a'.repeat(64), '', 'ubuntu', '', DIGEST],
   [`ubuntu:24.04@${DIGEST}`, '', DIGEST, 'ubuntu', '24.04', DIGEST],
   ['podwright.local/base', '1', '', 'podwright.local/base', '1', ''],
-])('%s + %s + %s', (image, tag, digest, expectedImage, expectedTag, expectedDigest) => {
+])('parses %s + %s + %s', (image, tag, digest, expectedImage, expectedTag, expectedDigest) => {
   const parsed = { image: expectedImage, tag: expectedTag, digest: expectedDigest };
   expect(parseImageName(image, tag, digest)).toEqual(parsed);
   expect(parseImageName(expectedImage, expectedTag, expectedDigest)).toEqual(parsed);
@@ -107,11 +107,11 @@ it.each([
   [`ubuntu@${DIGEST}@${DIGEST}`, '', ''],
   [`ubuntu@${DIGEST}`, '', `sha256:${'b'.repeat(64)}`],
   ['http://host/app', '', ''],
-])('%j + %j + %j is malformed', (image, tag, digest) => {
+])('rejects %j + %j + %j', (image, tag, digest) => {
   expect(parseImageName(image, tag, digest)).toBeNull();
 });
 
-it('writes what an agent takes', () => {
+it('writes references that agents accept', () => {
   expect(imageReference({ image: 'ubuntu', tag: '24.04' })).toBe('ubuntu:24.04');
   expect(imageReference({ image: 'ubuntu', tag: '' })).toBe('ubuntu');
 });

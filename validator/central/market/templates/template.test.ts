@@ -23,7 +23,7 @@ const post = (body: object) => central.call('POST', '/templates', { headers, bod
 const put = (id: string, body: object) =>
   central.call('PUT', `/templates/${id}`, { headers, body });
 
-it('ships official templates, the one that clients know first, and keeps them at a restart', async () => {
+it('installs the official templates, the best known first, and keeps them at a restart', async () => {
   await ensureOfficialTemplates(central.ports.db, central.clock);
   const { body } = await central.call('GET', '/templates');
   expect(body.map((row: { name: string }) => row.name)).toEqual([
@@ -46,7 +46,7 @@ it('ships official templates, the one that clients know first, and keeps them at
   expect([removed.status, removed.body.error.code]).toEqual([404, 'template_not_found']);
 });
 
-it('fills in the documented defaults, null counting as absent', async () => {
+it('applies the documented defaults, also for null', async () => {
   const row = {
     id: expect.any(String),
     name: 'x',
@@ -87,7 +87,7 @@ it('fills in the documented defaults, null counting as absent', async () => {
   expect(again.body.id).not.toBe(created.body.id);
 });
 
-it('takes its whole row back and changes only what was changed', async () => {
+it('accepts its whole row back and changes only changed members', async () => {
   const { body: row } = await post({
     name: 'x',
     docker_image: 'host',
@@ -128,7 +128,7 @@ it.each([
   [{ docker_image_tag: 'a b' }, 'malformed'],
   [{ docker_image_digest: 'sha256:1' }, 'malformed'],
   [{ docker_credential_id: UNKNOWN_ID }, 'credential'],
-])('refuses %j as template_invalid, when made and when changed', async (part, message) => {
+])('rejects %j as template_invalid, in a new template and in a change', async (part, message) => {
   const { body: row } = await post({ name: 'x', docker_image: 'ubuntu' });
   for (const refused of [
     await post({ name: 'x', docker_image: 'ubuntu', ...part }),
@@ -151,11 +151,11 @@ it.each([
   { category: 'WINDOWS' },
   { entrypoint: 'a\0b' },
   { is_private: 'yes' },
-])('answers 422 to %j', async (part) => {
+])('returns 422 for %j', async (part) => {
   expect((await post({ name: 'x', docker_image: 'ubuntu', ...part })).status).toBe(422);
 });
 
-it('shows public ones to all and private ones to nobody else, as if they were not there', async () => {
+it('shows public templates to all and private ones only to their owner', async () => {
   const stranger = await central.signUp();
   const { body: shared } = await post({ name: 'p', docker_image: 'ubuntu', is_private: false });
   const { body: own } = await post({ name: 'q', docker_image: 'ubuntu' });
@@ -191,7 +191,7 @@ it('shows public ones to all and private ones to nobody else, as if they were no
   expect((await central.call('GET', `/templates/${own.id}`, { headers })).status).toBe(404);
 });
 
-it('lets an account make 20 an hour', async () => {
+it('accepts 20 templates an hour per account', async () => {
   const body = { name: 'ephemeral', docker_image: 'ubuntu' };
   for (let made = 0; made < 20; made += 1) expect((await post(body)).status).toBe(200);
   const refused = await post(body);
@@ -201,11 +201,11 @@ it('lets an account make 20 an hour', async () => {
   expect((await post(body)).status).toBe(200);
 });
 
-describe('for renting', () => {
+describe('a template for a rental', () => {
   const forRent = (id: string | null, defaultId: string | null = null, account = accountId) =>
     templateForRent(central.ports.db, account, id, defaultId);
 
-  it('is the stated one, else the default, else refused', async () => {
+  it('is the requested one, else the default, else an error', async () => {
     const { body: own } = await post({ name: 'x', docker_image: 'ubuntu' });
     expect((await forRent(own.id, OFFICIAL_ID)).id).toBe(own.id);
     expect((await forRent(null, OFFICIAL_ID)).id).toBe(OFFICIAL_ID);
@@ -226,7 +226,7 @@ describe('for renting', () => {
     await expect(twice).rejects.toMatchObject({ code: 'template_invalid' });
   });
 
-  it('can be repeated otherwise; only one-time ones go with their pod', async () => {
+  it('can be used again otherwise; only one-time templates are deleted with their pod', async () => {
     const { body: plain } = await post({ name: 'x', docker_image: 'ubuntu' });
     const { body: once } = await post({
       name: 'x',

@@ -13,14 +13,14 @@ afterEach(() => scene.close());
 const copies = () => scene.market.ports.db.selectFrom('volume_copies').selectAll().execute();
 const otherHost = () => scene.market.agents.host(scene.other.id);
 
-/** The pod is gone, and its node has begun to save what it left. */
+/** The pod has ended, and its node has begun to save its volume. */
 async function left(podId: string): Promise<void> {
   await scene.remove(podId);
   await scene.later();
   await scene.later(2_000);
 }
 
-it('makes room on the node before the pod comes, and says what the volume may hold', async () => {
+it("creates the copy before the pod starts, with the volume's size limit", async () => {
   const id = await scene.make();
   const podId = await scene.runOn(scene.node.id, id);
   const copy = scene.copyOn(scene.node.id);
@@ -29,20 +29,24 @@ it('makes room on the node before the pod comes, and says what the volume may ho
   expect(await scene.told(podId)).toEqual(['pod-lifecycle.status volume_attached']);
 });
 
-it('saves what a pod leaves, then drops it from the node', async () => {
+it('saves the volume of an ended pod, then removes the copy', async () => {
   const id = await scene.make();
   const podId = await scene.runOn(scene.node.id, id);
   const copy = scene.copyOn(scene.node.id);
   await left(podId);
   const operation = scene.operationOn(scene.node.id)?.id ?? '';
   expect(scene.host.operations.requests.get(operation)).toMatchObject({
-    ...{ path: '/mnt', create_repository: true },
+    path: '/mnt',
+    create_repository: true,
     repository: { location: `rest:http://storage.test/${id}/` },
   });
   scene.host.operations.progress(operation, { stage: 'uploading', percent: 40 });
   await scene.later(2_000);
   expect(await scene.volume(id)).toMatchObject({
-    ...{ status: 'saving', attached_pod_id: null, executor_id: scene.node.id, progress: 40 },
+    status: 'saving',
+    attached_pod_id: null,
+    executor_id: scene.node.id,
+    progress: 40,
     last_saved_at: null,
   });
   scene.host.operations.progress(operation, { total_bytes: 1_000, total_files: 3 });
@@ -50,23 +54,29 @@ it('saves what a pod leaves, then drops it from the node', async () => {
   await scene.later(2_000);
   await scene.later(2_000);
   expect(await scene.volume(id)).toMatchObject({
-    ...{ status: 'available', executor_id: null, last_saved_at: expect.any(String) },
-    ...{ current_size_bytes: 1_000, current_file_count: 3, progress: null },
+    status: 'available',
+    executor_id: null,
+    last_saved_at: expect.any(String),
+    current_size_bytes: 1_000,
+    current_file_count: 3,
+    progress: null,
   });
   expect([scene.host.volumes.views.has(copy), await copies()]).toEqual([false, []]);
   expect(await scene.told(podId)).toContain('backup.success volume_saved');
 });
 
-it('fills the volume on another node before its pod is sent there', async () => {
+it('restores the volume on another node before its pod is sent there', async () => {
   const id = await scene.saved();
   const rented = (await scene.rentOn(scene.other.id, id)).body;
   await scene.market.sync();
   const operation = scene.operationOn(scene.other.id)?.id ?? '';
   expect(otherHost().operations.requests.get(operation)).toMatchObject({
-    ...{ snapshot_id: 'a'.repeat(64), source_path: '/mnt', target_path: '/mnt' },
+    snapshot_id: 'a'.repeat(64),
+    source_path: '/mnt',
+    target_path: '/mnt',
   });
   otherHost().operations.progress(operation, { stage: 'fetching', percent: 50 });
-  // Longer than a launch may take: what is waited for is heard of.
+  // Longer than the launch deadline: waiting for a volume counts as contact.
   for (let minutes = 0; minutes < 12; minutes += 1) await scene.later(60_000);
   expect(otherHost().pods.size).toBe(0);
   const waiting = await scene.pod(rented.id);
@@ -77,7 +87,9 @@ it('fills the volume on another node before its pod is sent there', async () => 
   await scene.later();
   await scene.later();
   expect(await scene.pod(rented.id)).toMatchObject({
-    ...{ status: 'RUNNING', volume: { id, status: 'attached' }, message: null },
+    status: 'RUNNING',
+    volume: { id, status: 'attached' },
+    message: null,
   });
   expect(await scene.told(rented.id)).toEqual([
     'pod-lifecycle.status volume_attached',
@@ -85,7 +97,7 @@ it('fills the volume on another node before its pod is sent there', async () => 
   ]);
 });
 
-it('keeps others waiting while it is saved, and gives it to a pod of the same node at once', async () => {
+it('blocks other nodes while it is saved, and attaches to a pod on the same node at once', async () => {
   const id = await scene.make();
   const first = await scene.runOn(scene.node.id, id);
   const copy = scene.copyOn(scene.node.id);
@@ -98,7 +110,7 @@ it('keeps others waiting while it is saved, and gives it to a pod of the same no
 
   const second = await scene.runOn(scene.node.id, id);
   expect(scene.host.specs.get(second)?.volume).toEqual({ id: copy });
-  // What was begun before ends late, and is not taken for what the second pod leaves.
+  // A save that began before ends late and does not count as the save after the second pod.
   scene.host.operations.finish(operation, 'b');
   await scene.later(10_000);
   expect(await scene.volume(id)).toMatchObject({ status: 'attached', last_saved_at: null });
@@ -107,7 +119,7 @@ it('keeps others waiting while it is saved, and gives it to a pod of the same no
   expect(row).toEqual([{ snapshot_id: 'c'.repeat(64) }]);
 });
 
-it('tries again for as long as the storage is full, tells once, and loses nothing', async () => {
+it('retries while the storage is full, records one event, and loses nothing', async () => {
   const id = await scene.make();
   const podId = await scene.runOn(scene.node.id, id);
   scene.storage.isUp = false;
@@ -133,7 +145,7 @@ it('tries again for as long as the storage is full, tells once, and loses nothin
   expect(await scene.volume(id)).toMatchObject({ status: 'available', message: null });
 });
 
-it('sends an operation again that the node has lost, or whose answer was, under the same id', async () => {
+it('repeats an operation with the same id if the node or the answer was lost', async () => {
   const id = await scene.saved();
   otherHost().losesAnswers = true;
   await scene.rentOn(scene.other.id, id);
@@ -148,7 +160,7 @@ it('sends an operation again that the node has lost, or whose answer was, under 
   expect(otherHost().operations.requests.size).toBe(1);
 });
 
-it('fails a pod whose volume cannot be brought to its node, and leaves the volume as it was', async () => {
+it('fails a pod whose volume cannot be restored, and keeps the volume', async () => {
   const id = await scene.saved();
   const rented = (await scene.rentOn(scene.other.id, id)).body;
   await scene.market.sync();
@@ -163,7 +175,7 @@ it('fails a pod whose volume cannot be brought to its node, and leaves the volum
   expect((await scene.rentOn(scene.node.id, id)).status).toBe(200);
 });
 
-it('fails a pod on a node whose agent refuses volumes', async () => {
+it('fails a pod on a node whose agent has no volumes', async () => {
   const id = await scene.make();
   scene.host.volumes.refusal = new ApiError('spec_refused', 'not root');
   const podId = await scene.runOn(scene.node.id, id);
@@ -172,7 +184,7 @@ it('fails a pod on a node whose agent refuses volumes', async () => {
   expect((await scene.pod(podId)).message).toContain('not root');
 });
 
-it('drops a copy whose pod is deleted before it is filled', async () => {
+it('removes a copy whose pod is deleted before the restore ends', async () => {
   const id = await scene.saved();
   const rented = (await scene.rentOn(scene.other.id, id)).body;
   await scene.market.sync();
@@ -182,7 +194,7 @@ it('drops a copy whose pod is deleted before it is filled', async () => {
   expect([otherHost().volumes.views.size, await copies()]).toEqual([0, []]);
 });
 
-it('saves every six hours what a pod has, which goes on with it', async () => {
+it('saves an attached volume every six hours without interrupting its pod', async () => {
   const id = await scene.make();
   const podId = await scene.runOn(scene.node.id, id);
   for (let hours = 0; hours < 6; hours += 1) {
@@ -209,7 +221,7 @@ it('saves every six hours what a pod has, which goes on with it', async () => {
   expect(await scene.volume(id)).toMatchObject({ status: 'available', attached_pod_id: null });
 });
 
-it('falls back to what was saved when the node has lost the copy, and says so', async () => {
+it('returns to the last saved state if the node lost the copy, with an event', async () => {
   const id = await scene.make();
   const podId = await scene.runOn(scene.node.id, id);
   const kept = new Map(scene.host.volumes.views);
@@ -227,7 +239,7 @@ it('falls back to what was saved when the node has lost the copy, and says so', 
   expect(await scene.volume(id)).toMatchObject({ status: 'available', last_saved_at: null });
 });
 
-it('gives up what lies on a silent node after a day, and never takes what comes back late', async () => {
+it('abandons the copy on a silent node after a day, and ignores a late return', async () => {
   const id = await scene.saved('a');
   const podId = await scene.runOn(scene.node.id, id);
   scene.host.operations.finish(scene.operationOn(scene.node.id)?.id ?? '');
@@ -250,7 +262,7 @@ it('gives up what lies on a silent node after a day, and never takes what comes 
   expect(await scene.volume(id)).toMatchObject({ attached_pod_id: rented.id });
 });
 
-it('gives up on request what a deleted pod left on a node, and nothing else', async () => {
+it('abandons on request the copy that a deleted pod left, and nothing else', async () => {
   const id = await scene.saved('a');
   const release = () => scene.call('POST', `/volumes/${id}/release`);
   expect((await release()).body.error.code).toBe('bad_request');
@@ -269,7 +281,7 @@ it('keeps one snapshot of each volume, and removes the repository with the volum
   const podId = await scene.runOn(scene.other.id, id);
   otherHost().operations.finish(scene.operationOn(scene.other.id)?.id ?? '');
   await scene.later(2_000);
-  // Restored from what the next save will replace.
+  // Restored from the snapshot that the next save replaces.
   expect((await copies())[0]).toMatchObject({ state: 'attached' });
   await scene.savedFrom(scene.other.id, podId, 'b');
   await scene.market.central.tendBackups();
@@ -284,7 +296,7 @@ it('keeps one snapshot of each volume, and removes the repository with the volum
   expect(scene.storage.removed).toEqual([id]);
 });
 
-it('does not clean a repository in use, nor begin to use one that is being cleaned', async () => {
+it('does not clean a repository in use, nor use one that is being cleaned', async () => {
   const id = await scene.saved('a');
   const { db } = scene.market.ports;
   await db.updateTable('volumes').set({ has_waste: 1 }).execute();
@@ -305,7 +317,7 @@ it('does not clean a repository in use, nor begin to use one that is being clean
   expect(scene.storage.pruned).toHaveLength(1);
 });
 
-it('keeps a node on the market until what lies there is saved, for a day at most', async () => {
+it('keeps a node on the market until its copies are saved, for a day at most', async () => {
   const id = await scene.make();
   const podId = await scene.runOn(scene.node.id, id);
   await left(podId);

@@ -4,10 +4,23 @@ import { acceptsSnapshot, cannotRestore, copyStep, pauseAfter } from './volume.p
 import { COPY_STATES, sourcesOf, volumeStatus } from './volume.state.ts';
 
 const COPY: VolumeCopy = {
-  ...{ id: 'c', volume_id: 'v', account_id: 'a', pod_id: 'p', executor_id: 'e' },
-  ...{ state: 'restoring', source_snapshot_id: 's', operation_id: null, stage: null, percent: 0 },
-  ...{ attempts: 0, retry_at: null, error_code: null, error_message: null },
-  ...{ seen_at: 0, created_at: 0, updated_at: 0 },
+  id: 'c',
+  volume_id: 'v',
+  account_id: 'a',
+  pod_id: 'p',
+  executor_id: 'e',
+  state: 'restoring',
+  source_snapshot_id: 's',
+  operation_id: null,
+  stage: null,
+  percent: 0,
+  attempts: 0,
+  retry_at: null,
+  error_code: null,
+  error_message: null,
+  seen_at: 0,
+  created_at: 0,
+  updated_at: 0,
 };
 const FACTS = { isPresent: true, isPodGoing: false, nowMs: 1_000 };
 
@@ -37,7 +50,7 @@ it.each([
   expect(copyStep({ ...COPY, ...copy }, { ...FACTS, ...facts })).toBe(step);
 });
 
-it('gives a restore up for what cannot be mended, or after six attempts; saving never', () => {
+it('ends a restore after a fatal error or six attempts, and never ends a save', () => {
   expect(cannotRestore({ ...COPY, error_code: 'RepositoryUnreachable', attempts: 5 })).toBe(false);
   expect(cannotRestore({ ...COPY, error_code: 'RepositoryUnreachable', attempts: 6 })).toBe(true);
   expect(cannotRestore({ ...COPY, error_code: 'NoSpace', attempts: 1 })).toBe(true);
@@ -57,11 +70,11 @@ it.each([
   expect(acceptsSnapshot(quality, { ...COPY, state: 'saving', ...copy })).toBe(isTaken);
 });
 
-it('waits twice as long after each attempt, ten minutes at most', () => {
+it('doubles the pause after each attempt, up to ten minutes', () => {
   expect([1, 2, 3, 8, 1_000].map(pauseAfter)).toEqual([5_000, 10_000, 20_000, 600_000, 600_000]);
 });
 
-it('lets nothing come back once it counts no more', () => {
+it('allows no move from dropping', () => {
   expect(COPY_STATES.filter((state) => sourcesOf(state).includes('dropping'))).toEqual([]);
   expect(sourcesOf('dropping')).toEqual(['restoring', 'attached', 'saving']);
 });

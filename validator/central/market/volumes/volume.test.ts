@@ -10,17 +10,29 @@ beforeEach(async () => {
 });
 afterEach(() => scene.close());
 
-it('makes, shows, changes and deletes volumes', async () => {
+it('creates, shows, changes and deletes volumes', async () => {
   const { volumes } = scene;
   expect((await volumes('GET')).body).toEqual([]);
   const made = await volumes('POST', '', { name: ' my data, v1.0 (old)/x! ', description: null });
   expect(made.status).toBe(200);
   expect(made.body).toEqual({
-    ...{ id: expect.any(String), name: 'my data, v1.0 (old)/x!', description: '' },
-    ...{ current_size_bytes: 0, current_size_mb: 0, current_size_gb: 0, current_file_count: 0 },
-    ...{ last_metrics_update: null, attached_pod_id: null, size_limit_bytes: 5 * 1024 ** 3 },
-    ...{ status: 'available', executor_id: null, last_saved_at: null, progress: null },
-    ...{ message: null, created_at: expect.any(String), updated_at: expect.any(String) },
+    id: expect.any(String),
+    name: 'my data, v1.0 (old)/x!',
+    description: '',
+    current_size_bytes: 0,
+    current_size_mb: 0,
+    current_size_gb: 0,
+    current_file_count: 0,
+    last_metrics_update: null,
+    attached_pod_id: null,
+    size_limit_bytes: 5 * 1024 ** 3,
+    status: 'available',
+    executor_id: null,
+    last_saved_at: null,
+    progress: null,
+    message: null,
+    created_at: expect.any(String),
+    updated_at: expect.any(String),
   });
   const { id } = made.body;
   const own = (method: 'PUT' | 'DELETE', body?: object) =>
@@ -38,7 +50,7 @@ it('makes, shows, changes and deletes volumes', async () => {
   expect((await volumes('GET')).body).toHaveLength(1);
 });
 
-it('takes a repeated creation once under one key', async () => {
+it('creates one volume for a repeated key', async () => {
   const headers = { ...scene.account.key, 'idempotency-key': 'once' };
   const first = await scene.volumes('POST', '', { name: 'one' }, headers);
   const again = await scene.volumes('POST', '', { name: 'one' }, headers);
@@ -61,7 +73,7 @@ it.each([
   if (status === 422) expect(answer.body).toEqual(flatRefusal(expect.any(String)));
 });
 
-it('keeps to fifty volumes of an account, deleted ones apart', async () => {
+it('allows fifty volumes per account, without deleted ones', async () => {
   const { db } = scene.market.ports;
   const first = await scene.make();
   const row = await db.selectFrom('volumes').selectAll().executeTakeFirstOrThrow();
@@ -74,7 +86,7 @@ it('keeps to fifty volumes of an account, deleted ones apart', async () => {
   expect((await scene.volumes('POST', '', { name: 'one more' })).status).toBe(200);
 });
 
-it('shows nobody the volumes of others, and says of statistics in the envelope why not', async () => {
+it('hides volumes of others, and returns errors of current-stats in the envelope', async () => {
   const id = await scene.make();
   const stranger = await scene.market.renter();
   const theirs = scene.market.below('/volumes', stranger);
@@ -93,7 +105,7 @@ it('shows nobody the volumes of others, and says of statistics in the envelope w
   expect([nobody.status, nobody.body]).toEqual([401, flatRefusal(expect.any(String))]);
 });
 
-it('gives a volume to one pod, which shows it, and to no second one while it has it', async () => {
+it('attaches a volume to one pod, which shows it, and to no second one', async () => {
   const id = await scene.make();
   const rented = await scene.rentOn(scene.node.id, id);
   expect(rented.body).toMatchObject({
@@ -115,7 +127,7 @@ it('gives a volume to one pod, which shows it, and to no second one while it has
   expect([deletion.status, deletion.body.success]).toEqual([400, false]);
 });
 
-it('lets one of many simultaneous rentals have it, and repeats that one under its key', async () => {
+it('attaches to one of many concurrent rentals, which its key repeats', async () => {
   const id = await scene.make();
   const nodes = [scene.node.id, scene.other.id, scene.node.id, scene.other.id];
   const body = { gpu_count: 1, volume_id: id };
@@ -134,12 +146,14 @@ it('lets one of many simultaneous rentals have it, and repeats that one under it
   expect(copies).toHaveLength(1);
 });
 
-it('rents by a specification with a volume, and tries it out without taking it', async () => {
+it('rents by a specification with a volume; a dry run does not attach it', async () => {
   const id = await scene.make();
   const body = { pod_name: 'mine', template_id: null, gpu_count: 1, volume_id: id };
   const template_id = (await scene.template()).id;
   const dry = await scene.call('POST', '/executors/rent-by-spec', {
-    ...{ ...body, template_id, dry_run: true },
+    ...body,
+    template_id,
+    dry_run: true,
   });
   expect(dry.status).toBe(200);
   expect((await scene.volume(id)).attached_pod_id).toBeNull();
@@ -147,11 +161,13 @@ it('rents by a specification with a volume, and tries it out without taking it',
   expect(real.body.pod.volume).toMatchObject({ id, attached_pod_id: real.body.pod_id });
 });
 
-it('refuses templates that need its place, with the rental and with edits', async () => {
+it('rejects templates that use its mount path, in rentals and in edits', async () => {
   const id = await scene.make();
   const template = await scene.template({ volumes: ['/mnt/cache'] });
   const refused = await scene.market.rent(scene.account, scene.node.id, {
-    ...{ gpu_count: 1, volume_id: id, template_id: template.id },
+    gpu_count: 1,
+    volume_id: id,
+    template_id: template.id,
   });
   expect([refused.status, refused.body.error.code]).toEqual([400, 'template_invalid']);
   const podId = await scene.runOn(scene.node.id, id);
@@ -162,17 +178,18 @@ it('refuses templates that need its place, with the rental and with edits', asyn
   expect(scene.host.specs.get(podId)).toMatchObject({ generation: 2, volume: expect.anything() });
 });
 
-it('reboots with its own volume or none named, and with no other', async () => {
+it('reboots with its own volume id or none, and with no other', async () => {
   const id = await scene.make();
   const podId = await scene.runOn(scene.node.id, id);
   const other = await scene.post(podId, 'reboot', { volume_id: await scene.make('other') });
   expect([other.status, other.body.error.code]).toEqual([400, 'bad_request']);
   expect((await scene.post(podId, 'reboot', { volume_id: id })).body).toMatchObject({
-    ...{ status: 'REBOOT_PENDING', volume: { id } },
+    status: 'REBOOT_PENDING',
+    volume: { id },
   });
 });
 
-it('shows what its node measured, and says when that is old', async () => {
+it("shows the node's measurements, and marks old ones", async () => {
   const id = await scene.make();
   await scene.runOn(scene.node.id, id);
   const stats = async () => (await scene.volumes('GET', `/${id}/current-stats`)).body;
@@ -180,15 +197,19 @@ it('shows what its node measured, and says when that is old', async () => {
   scene.host.volumes.measure(scene.copyOn(scene.node.id), 3 * 2 ** 20, 7, 1_000);
   await scene.later(30_000);
   expect(await stats()).toMatchObject({
-    ...{ volume_id: id, current_size_bytes: 3 * 2 ** 20, current_size_mb: 3, stale: false },
-    ...{ current_file_count: 7, last_metrics_update: expect.any(String) },
+    volume_id: id,
+    current_size_bytes: 3 * 2 ** 20,
+    current_size_mb: 3,
+    stale: false,
+    current_file_count: 7,
+    last_metrics_update: expect.any(String),
   });
   scene.host.up = false;
   await scene.later(600_000);
   expect(await stats()).toMatchObject({ current_size_mb: 3, stale: true });
 });
 
-it('goes with its account, and so does what is kept of it', async () => {
+it('is deleted with its account, together with its data', async () => {
   const id = await scene.saved();
   await scene.market.call('DELETE', '/users/me', { headers: scene.account.session });
   await scene.market.central.tendBackups();
