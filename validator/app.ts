@@ -17,8 +17,8 @@ import {
 } from '#shared/tls/listener-certificate.ts';
 import { createCentralClient } from './central-client.ts';
 import type { Policy } from './checks/check.ts';
-import { createProofPaces } from './checks/proof-pace.ts';
-import { createStandings } from './checks/standing.service.ts';
+import { createCheckHistory } from './checks/check-history.service.ts';
+import { createProofBaselines } from './checks/proof-baseline.service.ts';
 import { createEvidence } from './evidence/evidence.service.ts';
 import { createSocketRelay, registerGatewayRoutes } from './gateway/gateway.routes.ts';
 import { createGatewayAuth } from './gateway/gateway.ts';
@@ -129,8 +129,8 @@ export function createValidator(options: ValidatorOptions) {
     ...{ clock, store, hotkey: signer.hotkey },
     signaturesWaiting: options.signaturesWaiting ?? (() => 0),
   });
-  const standings = createStandings({ store, clock });
-  const paces = createProofPaces({ store, clock });
+  const checkHistory = createCheckHistory({ store, clock });
+  const baselines = createProofBaselines({ store, clock });
   const verifier = createVerifier();
   const directory = createExecutorDirectory({ central, clock, log });
   const links = createAgentLinks({
@@ -177,11 +177,11 @@ export function createValidator(options: ValidatorOptions) {
     clock,
     log,
     policy: options.policy,
-    standings,
+    checkHistory,
     releases: releases.expected,
-    paces,
+    baselines,
     proofs: createProofRounds({
-      ...{ clock, random, paces, verifier, onProven: metrics.proven },
+      ...{ clock, random, baselines, verifier, onProven: metrics.proven },
       ...{ size: options.proof, intervalMs: options.checkIntervalMs },
     }),
     metrics,

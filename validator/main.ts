@@ -17,7 +17,7 @@ import { systemRandom } from '#shared/runtime/random.ts';
 import { VERSION } from '#shared/runtime/version.ts';
 import { isTracingConfigured } from '#shared/telemetry/tracing.ts';
 import { centralDatabaseIn } from './central/platform/central-home.ts';
-import { readKnownCheckPolicy } from './checks/known-check-policy.ts';
+import { readKnownCheckPolicy } from './checks/checks.ts';
 import {
   keyConfigIn,
   readValidatorConfig,

@@ -5,7 +5,7 @@ import type { HttpServer } from '#shared/http/server.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { VERSION } from '#shared/runtime/version.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
-import { CHECKS } from './checks/check-table.ts';
+import { CHECKS } from './checks/checks.ts';
 import { countMessages, oldestMessageMs } from './store/outbox.store.ts';
 import type { EvidenceStore } from './store/tables.ts';
 import { lastConfirmedMs } from './weights/epoch.store.ts';

@@ -13,8 +13,8 @@ import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import { publicKeyOf } from '#shared/signing/hotkey.ts';
 import { signedHeaders } from '#shared/signing/signed-request.ts';
 import { type Signer, verifySr25519 } from '#shared/signing/sr25519.ts';
-import { createProofPaces } from '../../validator/checks/proof-pace.ts';
-import { createStandings } from '../../validator/checks/standing.service.ts';
+import { createCheckHistory } from '../../validator/checks/check-history.service.ts';
+import { createProofBaselines } from '../../validator/checks/proof-baseline.service.ts';
 import { createEvidence } from '../../validator/evidence/evidence.service.ts';
 import { createGatewayAuth } from '../../validator/gateway/gateway.ts';
 import { createHealthService } from '../../validator/inspection/health.service.ts';
@@ -181,10 +181,10 @@ function healthOf(store: EvidenceStore, onLook: () => void) {
   const answer = async () => ({ ...structuredClone(inventory), collected_ms: clock.now() });
   // Signing costs time, and no memory.
   const signer: Signer = { hotkey: hotkey(1), sign: () => new Uint8Array(64) };
-  const standings = createStandings({ store, clock });
-  const paces = createProofPaces({ store, clock });
+  const checkHistory = createCheckHistory({ store, clock });
+  const baselines = createProofBaselines({ store, clock });
   return createHealthService({
-    ...{ clock, log, policy: facts.policy, atOnce: AT_ONCE, standings, paces },
+    ...{ clock, log, policy: facts.policy, atOnce: AT_ONCE, checkHistory, baselines },
     metrics: { checked: () => undefined, passed: () => undefined },
     directory: {
       ids: async () => ids,
@@ -206,7 +206,7 @@ function healthOf(store: EvidenceStore, onLook: () => void) {
     }),
     proofs: createProofRounds({
       ...{ clock, random: systemRandom, size: null, intervalMs: 0 },
-      ...{ paces, verifier: createVerifier(), onProven: () => undefined },
+      ...{ baselines, verifier: createVerifier(), onProven: () => undefined },
     }),
     ways: createNetworkChecks({
       ...{ clock, random: systemRandom, isOn: false, intervalMs: 0, egressImage: null },

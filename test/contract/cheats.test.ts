@@ -8,7 +8,7 @@ import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createValidator, type Validator } from '../../validator/app.ts';
 import { type CheckPolicy, readCheckPolicy } from '../../validator/checks/check-policy.ts';
-import { CHECKS } from '../../validator/checks/check-table.ts';
+import { CHECKS } from '../../validator/checks/checks.ts';
 import type { RentalFacts } from '../../validator/checks/measured.ts';
 import { EvidenceDocument } from '../../validator/evidence/document.ts';
 import type { LineSize } from '../../validator/inspection/lines/measure-line.ts';

@@ -6,7 +6,7 @@ import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { LABELS } from '../../agent/containers/engine/engine.ts';
 import type { Facts } from '../../validator/checks/check.ts';
-import { judgeRentalProbe, judgeSshReach } from '../../validator/checks/rental.check.ts';
+import { rentalProbe, sshReach as sshReachCheck } from '../../validator/checks/rental.check.ts';
 import { sshReach } from '../../validator/inspection/inspect.ts';
 import { createRentalProbes } from '../../validator/inspection/rental-probe/rental-probe.service.ts';
 import {
@@ -65,8 +65,8 @@ it('rents the whole host, logs in, sees what was offered, and leaves nothing; th
   expect(result).toMatchObject({ status: 'passed', step: null, detail: '', repeated: false });
   expect(result?.memory?.seen_kib).toBeGreaterThanOrEqual(result?.memory?.given_kib ?? Infinity);
   expect([await podsLeft(), await containersLeft(facts.executor.id)]).toEqual([[], []]);
-  const judged = judgeRentalProbe({ ...facts, measured: { ...facts.measured, rental: result } });
-  expect(judged.status).toBe('passed');
+  const judged = rentalProbe.judge({ ...facts, measured: { ...facts.measured, rental: result } });
+  expect(judged.status).toBe('ok');
   const again = await start().look(await factsOf(), host.client(), true);
   expect(again).toEqual({ ...result, repeated: true });
   expect((await factsOf()).inventory.gpu.devices.map((device) => device.lease_state)).toEqual([
@@ -80,7 +80,7 @@ it('tells a port that is not reached by the step, and removes the pod all the sa
   const rental = await start().look(facts, host.client(), false);
   expect(rental).toMatchObject({ status: 'failed', step: 'login' });
   expect(await podsLeft()).toEqual([]);
-  const judged = judgeRentalProbe({ ...facts, measured: { ...facts.measured, rental } });
+  const judged = rentalProbe.judge({ ...facts, measured: { ...facts.measured, rental } });
   expect(judged).toMatchObject({
     reasonCode: 'RENTAL_PROBE_FAILED',
     remedy: expect.stringContaining('AGENT_PORT_RANGE'),
@@ -138,7 +138,7 @@ it('leaves hosts with a pod alone, but for a look at who answers at its port', a
     sshReach({ readBanner, clock: systemClock }, executor, pods);
   expect(await reach(facts.executor)).toEqual([{ pod: pod.id, problem: null }]);
   const ssh = await reach({ ...facts.executor, executor_ip_address: '127.0.0.2' });
-  expect(judgeSshReach({ ...facts, measured: { ...facts.measured, ssh } })).toMatchObject({
+  expect(sshReachCheck.judge({ ...facts, measured: { ...facts.measured, ssh } })).toMatchObject({
     reasonCode: 'POD_SSH_UNREACHABLE',
     inARow: 2,
   });

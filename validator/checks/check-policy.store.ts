@@ -1,10 +1,10 @@
-/** Policies that evidence was judged by, by their hash. */
+/** Queries of check policies, by their hash. Evidence refers to them. */
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import type { StoreDb } from '../store/tables.ts';
 import { CheckPolicy, checkPolicyHashOf } from './check-policy.ts';
 
-/** Resolves with its hash. */
-export async function keepCheckPolicy(db: StoreDb, policy: CheckPolicy): Promise<string> {
+/** Stores the policy unless it exists. Returns its hash. */
+export async function saveCheckPolicy(db: StoreDb, policy: CheckPolicy): Promise<string> {
   const hash = checkPolicyHashOf(policy);
   await db
     .insertInto('check_policies')
@@ -14,7 +14,7 @@ export async function keepCheckPolicy(db: StoreDb, policy: CheckPolicy): Promise
   return hash;
 }
 
-/** Null for one that is not known, and for null. */
+/** Returns null if the hash is null or unknown, or if the stored text does not match it. */
 export async function findCheckPolicy(
   db: StoreDb,
   hash: string | null,

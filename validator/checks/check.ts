@@ -1,4 +1,4 @@
-/** A check as data: a pure verdict over facts, with a reason code and what to do (validator reference 5). */
+/** What a check of the validator is: the shared shape, with a reason code for each failure and a mode. */
 import type { Inventory, VerifyResult } from '#shared/api/agent/inventory.ts';
 import type {
   CheckCategory,
@@ -6,108 +6,115 @@ import type {
   CheckSeverity,
   ExecutorToCheck,
 } from '#shared/api/central/validator-routes.ts';
+import type { CheckDefinition, Outcome } from '#shared/check/check.ts';
 import { PEER_REFUSALS } from '#shared/tls/peer.ts';
 import type { CheckPolicy } from './check-policy.ts';
 import type { Measured } from './measured.ts';
 
-/** Why whoever answered gave us no inventory. Closed and stable: evidence holds them, and clients key on them. */
+/** Why an answer contained no inventory. Closed and stable: evidence stores the codes, and clients compare them. */
 export const REFUSALS = [
   ...PEER_REFUSALS,
-  /** It answered something that no agent answers. */
+  /** The answer is not one of an agent. */
   'AGENT_ANSWER_INVALID',
-  /** It is an agent, and will not answer us. */
+  /** The agent rejects this validator's requests. */
   'AGENT_REFUSED',
 ] as const;
 export type Refusal = (typeof REFUSALS)[number];
 
-/** Everything that was learnt of one executor in one inspection. */
+/** All facts about one executor from one inspection. */
 export type Facts = {
   executor: ExecutorToCheck;
-  /** Null when the agent did not answer; `transportError` says why. */
+  /** Null if the agent did not answer; `transportError` has the reason. */
   inventory: Inventory | null;
   transportError: string | null;
-  /** Null when whoever answered was believed, or nobody answered. */
+  /** Null if the answer was accepted or there was none. */
   refusal: Refusal | null;
-  /** Null when the agent did not answer, or was not believed. */
+  /** Null if the agent did not answer or its answer was rejected. */
   identity: AgentIdentity | null;
   /** Validator's wall clock when the inventory arrived, milliseconds. */
   receivedMs: number;
-  /** Null when it was not run: rented hosts are never disturbed. */
+  /** Null if the probe was not run, as on rented hosts. */
   probe: VerifyResult | null;
   measured: Measured;
   policy: Policy;
 };
 
-/** The key that the agent signs with, hex, and until when its provider's word for it counts. */
+/** The agent's public key in hex, and the time at which its provider's signature expires. */
 export type AgentIdentity = { publicKey: string; enrolledUntilMs: number };
 
 export type Policy = {
-  /** Simulated GPUs pass only where nothing is at stake: on one's own machine. */
+  /** Accept simulated GPUs. Only for a marketplace on one machine, where no money is involved. */
   acceptSimulated: boolean;
   checks: CheckPolicy;
 };
 
-export type Failure = {
-  status: 'failed';
+export type Failure = Outcome<'fail'> & {
   reasonCode: string;
-  measured: string;
   message: string;
-  /** How often in a row it has to be seen before it counts; once unless given. */
+  /** Number of consecutive runs that must fail before the failure counts; 1 by default. */
   inARow?: number;
-  /** Until then there is no verdict: what is seen is not what may be rented. It holds otherwise. */
+  /** Until the failure counts, the verdict is withheld. By default the check passes until then. */
   isWithholding?: boolean;
-  /** Where the table’s remedy for the reason does not fit. */
-  remedy?: string;
-  /** It is of the same measurement as the time before: seen again, it is seen once. */
+  /** The same measurement as in the run before: it does not increase the count. */
   isRepeated?: boolean;
 };
 
-export type Outcome =
-  /** `warning`: it holds, and will hurt. */
-  | { status: 'passed'; measured: string; warning?: string }
+export type CheckOutcome =
+  | Outcome<'ok'>
+  | (Outcome<'warn'> & { message: string })
   | Failure
-  /** The facts that it needs are missing: no verdict either way, and no cost. */
-  | {
-      status: 'unknown';
-      measured: string;
-      /** The question does not arise any more: a failure from before ends with it. */
-      isMoot?: boolean;
-    };
+  /** Without the facts there is no verdict and no penalty. `isMoot`: nothing is required any more, which ends an earlier failure. */
+  | (Outcome<'unknown'> & { isMoot?: boolean });
 
-/** The rule of one check over facts that have an inventory. Pure. */
-export type Judge = (facts: Facts & { inventory: Inventory }) => Outcome;
+/** Judges facts with an inventory. Pure. */
+export type Judge = (facts: Facts & { inventory: Inventory }) => CheckOutcome;
 
-/** One row of the table of checks. */
-export type Check = {
-  id: string;
-  /** What goes wrong on a host that fails it. */
-  detects: string;
-  /** What has to hold, in words. */
-  required: string;
+export type Check = CheckDefinition & {
   category: CheckCategory;
-  /** Of a failure that counts. */
+  /** Severity of a failure in mode `enforce`. */
   severity: CheckSeverity;
-  /** After its failure nothing else is worth judging. */
+  /** A failure ends the run: later checks are not judged. */
   fatal: boolean;
-  /** Unless the policy says otherwise. `shadow`: on record without effect; `observe`: not even meant to have one. */
+  /** Default mode; a policy may set another. `shadow` and `observe` record failures without effect on the verdict. */
   mode: CheckMode;
-  /** Whether it is judged while a renter is on the host. */
+  /** Judged while a renter is on the host, too. */
   whileRented: boolean;
-  /** Whether the host has to be tried for it: its failure stands until it was tried again and passed. */
+  /** Needs a trial on the host. A failure stays open until a later trial passes. */
   isTrial: boolean;
-  /** What to do about each reason that it can give. */
+  /** The standard remedy for each reason code. */
   remedies: Readonly<Record<string, string>>;
   judge: Judge;
-  /** The same of an executor without an inventory; not judged unless given. */
-  judgeAbsent?: (facts: Facts) => Outcome;
+  /** Judges facts without an inventory. Without it the check is unknown then. */
+  judgeAbsent?: (facts: Facts) => CheckOutcome;
 };
 
-export const passed = (measured: string): Outcome => ({ status: 'passed', measured });
-export const unknown = (measured: string): Outcome => ({ status: 'unknown', measured });
-/** Unknown because nobody asks for it. */
-export const moot = (measured: string): Outcome => ({ status: 'unknown', measured, isMoot: true });
-
-/** A failure: what was found, in figures and in words. */
-export function failed(reasonCode: string, measured: string, message: string): Failure {
-  return { status: 'failed', reasonCode, measured, message };
+/** Defines a check that counts for the verdict and is judged on idle hosts, unless stated otherwise. */
+export function defineCheck(
+  check: CheckDefinition & Pick<Check, 'category' | 'judge' | 'remedies'> & Partial<Check>,
+): Check {
+  return {
+    severity: 'error',
+    fatal: false,
+    mode: 'enforce',
+    whileRented: false,
+    isTrial: false,
+    ...check,
+  };
 }
+
+/** The requirement holds, but it may fail later. */
+export function warn(measured: string, message: string): CheckOutcome {
+  return { status: 'warn', measured, message };
+}
+
+/** Nothing is required: unlike `unknown`, this ends an earlier failure. */
+export function moot(measured: string): CheckOutcome {
+  return { status: 'unknown', measured, isMoot: true };
+}
+
+/** `reasonCode`: a key of the check's remedies. */
+export function fail(reasonCode: string, measured: string, message: string): Failure {
+  return { status: 'fail', reasonCode, measured, message };
+}
+
+export const READ_LOG_AND_RESTART = 'Read the log of the agent, then restart it.';

@@ -1,75 +1,104 @@
-/** How the cards are: sound, unthrottled, awake, and not at work for somebody else. */
+/** Checks of the cards' state: healthy, unthrottled, responsive, and idle unless rented. */
 import type { GpuDevice } from '#shared/api/agent/inventory.ts';
-import { failed, type Judge, passed, unknown } from './check.ts';
-import { ONE_THOUSAND } from './check-policy.ts';
-import { withLoad } from './load.ts';
+import { ok, unknown } from '#shared/check/check.ts';
+import { defineCheck, fail } from './check.ts';
+import { PERMILLE } from './check-policy.ts';
+import { withLoad } from './measured.ts';
 
-/** A reset between two looks has mended it. */
-const ILL_IN_A_ROW = 2;
+export const gpuHealth = defineCheck({
+  id: 'gpu_health',
+  detects: 'a faulty card',
+  required: 'no uncorrectable errors, no fault',
+  category: 'runtime',
+  whileRented: true,
+  judge({ inventory: { gpu } }) {
+    if (gpu.devices.length === 0) return unknown('no GPU');
+    const first = gpu.devices.find(
+      (device) => device.cordoned !== null || (device.ecc_errors ?? 0) > 0,
+    );
+    if (first === undefined) return ok(`${gpu.devices.length} sound`);
+    const why = first.cordoned?.reason ?? `${first.ecc_errors} uncorrectable errors`;
+    // A reset between two runs clears the fault.
+    return { ...fail('GPU_UNHEALTHY', `${first.uuid}: ${why}`, 'A card is faulty'), inARow: 2 };
+  },
+  remedies: { GPU_UNHEALTHY: 'Reset or service the card.' },
+});
 
-export const judgeGpuHealth: Judge = ({ inventory: { gpu } }) => {
-  if (gpu.devices.length === 0) return unknown('no GPU');
-  const ill = gpu.devices.filter(
-    (device) => device.cordoned !== null || (device.ecc_errors ?? 0) > 0,
-  );
-  const [first] = ill;
-  if (first === undefined) return passed(`${gpu.devices.length} sound`);
-  const why = first.cordoned?.reason ?? `${first.ecc_errors} uncorrectable errors`;
-  const failure = failed('GPU_UNHEALTHY', `${first.uuid}: ${why}`, 'A card is not sound');
-  return { ...failure, inARow: ILL_IN_A_ROW };
-};
+export const powerLimit = defineCheck({
+  id: 'power_limit',
+  detects: 'a throttled card',
+  required: 'at least 0.9 of the default power limit',
+  category: 'env',
+  mode: 'shadow',
+  judge({ inventory: { gpu }, policy }) {
+    const known = gpu.devices.flatMap(
+      ({ uuid, power_limit_w: limit, power_default_limit_w: usual }) =>
+        limit === null || usual === null || usual === 0
+          ? []
+          : [{ uuid, limit, usual, permille: (limit / usual) * PERMILLE }],
+    );
+    if (known.length === 0) return unknown('not reported');
+    const capped = known.find(({ permille }) => permille < policy.checks.min_power_permille);
+    if (capped === undefined) return ok(`${known.length} cards`);
+    const measured = `${capped.uuid}: ${capped.limit} W of ${capped.usual} W`;
+    return fail('GPU_POWER_CAPPED', measured, 'A card is throttled by its power limit');
+  },
+  remedies: { GPU_POWER_CAPPED: 'Restore the limit: nvidia-smi -pl <default>.' },
+});
 
-export const judgePowerLimit: Judge = ({ inventory: { gpu }, policy }) => {
-  const known = gpu.devices.flatMap(
-    ({ uuid, power_limit_w: limit, power_default_limit_w: usual }) =>
-      limit === null || usual === null || usual === 0
-        ? []
-        : [{ uuid, limit, usual, permille: (limit / usual) * ONE_THOUSAND }],
-  );
-  if (known.length === 0) return unknown('not told');
-  const capped = known.find(({ permille }) => permille < policy.checks.min_power_permille);
-  if (capped === undefined) return passed(`${known.length} cards`);
-  const measured = `${capped.uuid}: ${capped.limit} W of ${capped.usual} W`;
-  return failed('GPU_POWER_CAPPED', measured, 'A card is throttled by its power limit');
-};
+export const gpuWedge = defineCheck({
+  id: 'gpu_wedge',
+  detects: 'a card that hangs',
+  required: 'no fully busy card without processes and memory in use',
+  category: 'runtime',
+  mode: 'shadow',
+  judge({ inventory, measured: { load }, policy }) {
+    const { gpu } = withLoad(inventory, load);
+    const { wedge_utilization_percent: busy, wedge_memory_permille: empty } = policy.checks;
+    if (gpu.devices.every((device) => device.utilization_percent === null)) {
+      return unknown('not reported');
+    }
+    const hung = gpu.devices.find(
+      (device) =>
+        (device.utilization_percent ?? 0) >= busy &&
+        memoryPermille(device) <= empty &&
+        device.processes === 0,
+    );
+    if (hung === undefined) return ok('none');
+    const message = 'A card is fully busy but runs no process';
+    const measured = `${hung.uuid}: ${hung.utilization_percent} %`;
+    return { ...fail('GPU_WEDGED', measured, message), inARow: 2 };
+  },
+  remedies: { GPU_WEDGED: 'Drain the host, then reset the card or reboot.' },
+});
 
-export const judgeGpuWedge: Judge = ({ inventory, measured, policy }) => {
-  const { gpu } = withLoad(inventory, measured.load);
-  const { wedge_utilization_percent: busy, wedge_memory_permille: empty } = policy.checks;
-  if (gpu.devices.every((device) => device.utilization_percent === null))
-    return unknown('not told');
-  const wedged = gpu.devices.find(
-    (device) =>
-      (device.utilization_percent ?? 0) >= busy &&
-      memoryPermille(device) <= empty &&
-      device.processes === 0,
-  );
-  if (wedged === undefined) return passed('none');
-  const message = 'A card is fully busy with nothing on it';
-  const words = `${wedged.uuid}: ${wedged.utilization_percent} %`;
-  return { ...failed('GPU_WEDGED', words, message), inARow: 2 };
-};
-
-export const judgeIdleUse: Judge = ({ inventory, measured: { load }, executor, policy }) => {
-  if (executor.rented) return unknown('rented');
-  const { gpu } = withLoad(inventory, load);
-  const { idle_utilization_percent: busy, idle_memory_permille: full } = policy.checks;
-  const idle = gpu.devices.filter(
-    (device) => device.leased_by === null && device.lease_state === 'free',
-  );
-  if (idle.length === 0) return unknown('no free GPU');
-  const used = idle.find(
-    (device) =>
-      (device.processes ?? 0) > 0 &&
-      ((device.utilization_percent ?? 0) >= busy || memoryPermille(device) > full),
-  );
-  if (used === undefined) return passed('idle');
-  const { uuid, utilization_percent: percent, memory_used_mib: mib, processes } = used;
-  const measured = `${uuid}: ${percent ?? '?'} %, ${mib ?? '?'} MiB, ${processes} processes`;
-  const message = 'A GPU works for somebody although no pod has it';
-  return { ...failed('GPU_BUSY_OUTSIDE_POD', measured, message), inARow: 2 };
-};
+export const gpuIdleUse = defineCheck({
+  id: 'gpu_idle_use',
+  detects: 'a card that is used by others while it is offered',
+  required: 'no process on a GPU without a pod',
+  category: 'policy',
+  judge({ inventory, measured: { load }, executor, policy }) {
+    if (executor.rented) return unknown('rented');
+    const { gpu } = withLoad(inventory, load);
+    const { idle_utilization_percent: busy, idle_memory_permille: full } = policy.checks;
+    const free = gpu.devices.filter(
+      (device) => device.leased_by === null && device.lease_state === 'free',
+    );
+    if (free.length === 0) return unknown('no free GPU');
+    const used = free.find(
+      (device) =>
+        (device.processes ?? 0) > 0 &&
+        ((device.utilization_percent ?? 0) >= busy || memoryPermille(device) > full),
+    );
+    if (used === undefined) return ok('idle');
+    const { uuid, utilization_percent: percent, memory_used_mib: mib, processes } = used;
+    const measured = `${uuid}: ${percent ?? '?'} %, ${mib ?? '?'} MiB, ${processes} processes`;
+    const message = 'A GPU is in use although no pod has it';
+    return { ...fail('GPU_BUSY_OUTSIDE_POD', measured, message), inARow: 2 };
+  },
+  remedies: { GPU_BUSY_OUTSIDE_POD: 'Stop the processes that nvidia-smi lists.' },
+});
 
 function memoryPermille({ memory_used_mib: used, memory_total_mib: total }: GpuDevice): number {
-  return total === 0 ? 0 : ((used ?? 0) / total) * ONE_THOUSAND;
+  return total === 0 ? 0 : ((used ?? 0) / total) * PERMILLE;
 }

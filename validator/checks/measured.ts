@@ -1,43 +1,58 @@
-/** What an inspection learnt beside inventory and probe, and what was known before: kept with the evidence as it is here. */
+/** Facts of an inspection beside inventory and probe, and facts from earlier runs. Stored with the evidence in this form. */
 import { z } from 'zod';
 import { Amount, Name, Text } from '#shared/api/agent/bounds.ts';
 import { EgressCheckResult, ImageAvailability } from '#shared/api/agent/host-checks.ts';
+import type { GpuDevice, Inventory } from '#shared/api/agent/inventory.ts';
 import { Digest, Permille } from '#shared/updates/update-manifest.ts';
-import { FoundFailure } from './found-failure.ts';
 
 const Ms = z.number().nonnegative();
-/** What a time of a proof is compared with and how; documents of older programs have none of it. */
+/** Limit of `measured` in a result. */
+export const MAX_MEASURED_CHARS = 1_000;
+
+/** A failure found by a trial, or before a renter arrived. It stays open until a later run shows that it is over. */
+export const OpenFailure = z.object({
+  reason_code: Name,
+  measured: z.string().max(MAX_MEASURED_CHARS),
+  message: Text,
+  /** Null: the check's standard remedy for the reason. */
+  remedy: Text.nullable(),
+  /** When it was first found, by the validator's clock. */
+  since_ms: z.int(),
+});
+export type OpenFailure = z.output<typeof OpenFailure>;
+
+/** What the time of a proof is compared with. Missing in documents of older versions. */
 const TIMES = {
-  /** From asking to the commitment, the way included. */
+  /** From the request to the commitment, network included. */
   wall_ms: Ms.nullable().default(null),
-  /** Executors but this one that the expectation was learned from. */
+  /** Number of other executors that the expectation is derived from. */
   others: Amount.default(0),
 };
 const Part = z.enum(['product', 'memory', 'disk']);
 export type ProofPart = z.output<typeof Part>;
 
-/** How a proof of work of processor, memory and disk ended. */
+/** Result of a proof of work of processor, memory and disk. */
 export const ProofFacts = z.object({
   device: z.literal('cpu').default('cpu'),
   status: z.enum(['proven', 'failed', 'refused', 'not_measured']),
-  /** Of a failure, and the part that it is in; null where it is no single one's. */
+  /** Reason and part of a failure; `part` is null if it concerns no single part. */
   reason: z.string().nullable(),
   part: Part.nullable(),
   detail: Text,
   parts: z.array(Part),
-  /** From asking to the commitment, less what the way there and back takes; null without one. */
+  /** From the request to the commitment, without the network's share; null without a commitment. */
   ms: Ms.nullable(),
-  /** What such a proof took hosts with this processor before; null while too few have been seen. */
+  /** Usual time on hosts with this processor; null until there are enough samples. */
   expected_ms: Ms.nullable(),
   ...TIMES,
   roots: z.array(z.string()),
   openings_hash: z.string().nullable(),
-  /** Whether it is the one of the inspection before. */
+  /** The same proof as in the inspection before. */
   repeated: z.boolean(),
 });
 export type ProofFacts = z.output<typeof ProofFacts>;
 
-/** What one card made of its part; `reason` is null where it is proven. */
+/** Result of one card; `reason` is null if it is proven. */
 export const CardProof = z.object({
   uuid: Name,
   reason: z.string().nullable(),
@@ -47,15 +62,15 @@ export const CardProof = z.object({
 });
 export type CardProof = z.output<typeof CardProof>;
 
-/** How the proof of work of an executor's cards ended, all at once. */
+/** Result of the proof of work of all cards of an executor. */
 export const GpuProofFacts = z.object({
   device: z.literal('gpu'),
-  /** `missing`: the agent has nothing to prove it with. */
+  /** `missing`: the agent lacks the program for proofs. */
   status: z.enum(['proven', 'failed', 'missing', 'not_measured']),
-  /** Of the first card that failed, or of all. */
+  /** Reason of the first card that failed, or of all. */
   reason: z.string().nullable(),
   detail: Text,
-  /** As of the processor; null where a card failed before. */
+  /** As for the processor; null if a card failed before. */
   ms: Ms.nullable(),
   expected_ms: Ms.nullable(),
   ...TIMES,
@@ -64,7 +79,7 @@ export const GpuProofFacts = z.object({
 });
 export type GpuProofFacts = z.output<typeof GpuProofFacts>;
 
-/** How fast the line has been, in kilobits a second as the executor sees it. */
+/** Bandwidth in kilobits per second; directions are the executor's. */
 export const LineFacts = z.object({
   samples: Amount,
   /** Moving means. */
@@ -72,27 +87,27 @@ export const LineFacts = z.object({
   up_kbit: Amount,
   last_down_kbit: Amount,
   last_up_kbit: Amount,
-  /** The way on which something else arrived than was sent. */
+  /** The direction in which received data differed from the data sent. */
   false_stream: z.enum(['down', 'up']).nullable(),
-  /** How often in a row the agent would not be measured. */
+  /** Consecutive refusals of the agent. */
   refusals: Amount,
-  /** The fastest that another executor was of late: what the validator's own line can do at least. */
+  /** The fastest recent measurement of another executor: a lower bound for the validator's own line. */
   others_down_kbit: Amount,
   others_up_kbit: Amount,
   measured_ms: z.number().nullable(),
-  /** Whether the inspection before went by the same measurement. */
+  /** The same measurement as in the inspection before. */
   repeated: z.boolean(),
 });
 export type LineFacts = z.output<typeof LineFacts>;
 
-/** Which digest everybody is to run, and what is known of the one that the agent runs. */
+/** The digest that all agents should run, and whether the running one was ever signed. */
 export const ReleaseFacts = z.object({
   target: Digest,
   sequence: Amount,
-  /** Whether it was ever signed. */
+  /** The running digest was signed once. */
   is_known: z.boolean(),
   rollout_permille: Permille,
-  /** Until then nobody has to have followed. */
+  /** Until then agents need not have updated. */
   grace_until_ms: Ms,
 });
 export type ReleaseFacts = z.output<typeof ReleaseFacts>;
@@ -100,27 +115,27 @@ export type ReleaseFacts = z.output<typeof ReleaseFacts>;
 const Step = z.enum(['launch', 'ready', 'login', 'command', 'inside', 'remove']);
 export type RentalStep = z.output<typeof Step>;
 
-/** How a rental from end to end went. */
+/** Result of a rental probe. */
 export const RentalFacts = z.object({
   status: z.enum(['passed', 'failed', 'not_run']),
-  /** That failed. */
+  /** The step that failed. */
   step: Step.nullable(),
   detail: Text,
   ms: Ms,
   /** Validator's wall clock when it ended, milliseconds. */
   at_ms: z.int(),
-  /** What the pod was given of memory, and what there was in all as seen from inside; null where it did not pass. */
+  /** Memory limit of the pod, and total memory seen inside it; null unless the probe passed. */
   memory: z.object({ given_kib: Amount, seen_kib: Amount }).nullable().default(null),
-  /** Those on the host that kept it from being run. */
+  /** Pods on the host that prevented the probe. */
   pods: z.array(Name).default([]),
-  /** Whether it was not run because the agent would not have it, or did not answer. */
+  /** Not run because the agent refused it or did not answer. */
   refused: z.boolean().default(false),
-  /** Whether it is the one of an inspection before, or beside the regular ones. */
+  /** From an earlier inspection, or from one on request. */
   repeated: z.boolean(),
 });
 export type RentalFacts = z.output<typeof RentalFacts>;
 
-/** What was at work on a host before it was given work to prove itself by. */
+/** Load of a host before its trials, so that checks of idle hosts do not measure the trials themselves. */
 export const Load = z.object({
   cpu_percent: z.number().nullable(),
   cards: z.array(
@@ -134,19 +149,19 @@ export const Load = z.object({
 });
 export type Load = z.output<typeof Load>;
 
-/** What an agent that had shown itself was asked, and gave no answer to; `sources`: that its inventory leaves out. */
+/** A request that the agent did not answer although it sent its inventory; `sources`: data missing in the inventory. */
 export const Unanswered = z.object({
   question: z.enum(['pods', 'container', 'ports', 'registry', 'proof', 'sources']),
   problem: Text,
-  /** Whether it was not asked anew, or only because somebody asked us. */
+  /** From an earlier inspection, or from one on request. */
   repeated: z.boolean(),
 });
 export type Unanswered = z.output<typeof Unanswered>;
 
 export const Measured = z.object({
-  /** Validator's wall clock when the inventory was asked for, milliseconds. */
+  /** Validator's wall clock when the inventory was requested, milliseconds. */
   asked_ms: z.number(),
-  /** Null where it was not asked for. */
+  /** Null if they were not requested. */
   pods: z
     .array(
       z.object({
@@ -157,61 +172,103 @@ export const Measured = z.object({
       }),
     )
     .nullable(),
-  /** Pods of rental probes of ours, which may have been there when the pods were asked for. */
+  /** Pods of our own rental probes, which may be among `pods`. */
   own_pods: z.array(Name).default([]),
-  /** Null where the inventory was read before any work was given. */
+  /** Null if the inventory was read before the trials. */
   load: Load.nullable().default(null),
   proof: ProofFacts.nullable(),
-  /** Null where no real card was asked. */
+  /** Null if no real card was challenged. */
   gpu_proof: GpuProofFacts.nullable().default(null),
-  /** Ports that the agent listened on for us; null where that was not asked for or not understood. */
+  /** Ports that the agent opened for the check; null if that was not requested or not supported. */
   ports: z
     .object({
       opened: Amount,
       reached: Amount,
       problem: Text.nullable(),
-      /** Whether the agent would not, as `problem` says. */
+      /** The agent refused; `problem` has the reason. */
       refused: z.boolean().default(false),
       repeated: z.boolean(),
     })
     .nullable(),
-  /** Whether its engine reaches a registry; null where that was not asked for or not told. */
+  /** Whether the engine reaches a registry; null if that was not requested or not reported. */
   egress: EgressCheckResult.extend({ repeated: z.boolean() }).nullable().default(null),
-  /** Images of templates; null where they were not asked for or not told. */
+  /** Images of templates; null if they were not requested or not reported. */
   templates: z
     .object({ images: z.array(ImageAvailability), repeated: z.boolean() })
     .nullable()
     .default(null),
-  /** Null where it was never tried. */
+  /** Null if it was never tried. */
   line: LineFacts.nullable().default(null),
-  /** Null where none was due, or possible. */
+  /** Null if none was due or possible. */
   rental: RentalFacts.nullable().default(null),
-  /** Of pods that have run for a while: whether their SSH ports are answered. Null where that was not tried. */
+  /** SSH ports of pods that have run for a while; null if they were not tried. */
   ssh: z
     .array(z.object({ pod: Name, problem: Text.nullable() }))
     .nullable()
     .default(null),
-  /** What the executor was when it first passed under its present record; null before that. */
+  /** Spec and cards with which the executor first passed under its present record; null before that. */
   accepted: z.object({ spec: Name, gpu_uuids: z.array(Name) }).nullable(),
-  /** GPUs of its inventory that another executor had first. */
+  /** GPUs of the inventory that another executor claimed first. */
   taken: z.array(z.object({ uuid: Name, executor_id: z.string() })),
-  /** How often in a row, just before, a reason was given that counts only when it is seen again. */
+  /** By check: number of consecutive failures just before. */
   streaks: z.record(z.string(), z.int().min(0)),
-  /** By check: what was found before and not shown to be over; documents of older programs have none. */
-  found: z.record(z.string(), FoundFailure).default({}),
-  /** Documents of older programs have none. */
+  /** By check: open failures of earlier runs. Missing in documents of older versions. */
+  found: z.record(z.string(), OpenFailure).default({}),
+  /** Missing in documents of older versions. */
   unanswered: z.array(Unanswered).default([]),
-  /** Null where no image of the agent is signed for; documents of older programs have none. */
+  /** Null if no image of the agent is signed for. Missing in documents of older versions. */
   releases: ReleaseFacts.nullable().default(null),
 });
 export type Measured = z.output<typeof Measured>;
 
-/** Of an inspection that measured nothing beside. */
 export function nothingMeasured(askedMs: number): Measured {
   return {
-    ...{ asked_ms: askedMs, pods: null, proof: null, gpu_proof: null, rental: null, ssh: null },
-    ...{ ports: null, egress: null, templates: null, line: null, releases: null },
-    ...{ accepted: null, taken: [], streaks: {}, found: {}, own_pods: [], load: null },
+    asked_ms: askedMs,
+    pods: null,
+    proof: null,
+    gpu_proof: null,
+    rental: null,
+    ssh: null,
+    ports: null,
+    egress: null,
+    templates: null,
+    line: null,
+    releases: null,
+    accepted: null,
+    taken: [],
+    streaks: {},
+    found: {},
+    own_pods: [],
+    load: null,
     unanswered: [],
+  };
+}
+
+/** The load that an inventory reports. */
+export function loadOf({ cpu, gpu }: Inventory): Load {
+  return {
+    cpu_percent: cpu.utilization_percent,
+    cards: gpu.devices.map(({ uuid, utilization_percent, memory_used_mib, processes }) => ({
+      uuid,
+      utilization_percent,
+      memory_used_mib,
+      processes,
+    })),
+  };
+}
+
+const UNKNOWN_LOAD = { utilization_percent: null, memory_used_mib: null, processes: null };
+
+/** Replaces the inventory's load by an earlier one; null leaves it unchanged. Cards without an earlier load have none. */
+export function withLoad(inventory: Inventory, load: Load | null): Inventory {
+  if (load === null) return inventory;
+  const devices = inventory.gpu.devices.map((device): GpuDevice => {
+    const before = load.cards.find(({ uuid }) => uuid === device.uuid);
+    return { ...device, ...(before ?? UNKNOWN_LOAD) };
+  });
+  return {
+    ...inventory,
+    cpu: { ...inventory.cpu, utilization_percent: load.cpu_percent },
+    gpu: { ...inventory.gpu, devices },
   };
 }

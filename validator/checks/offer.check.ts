@@ -1,53 +1,81 @@
-/** Whose the offer is, and whether the host is free for it. */
+/** Checks of the offer: bans, collateral, and load beside the marketplace. */
 import type { Inventory } from '#shared/api/agent/inventory.ts';
-import { type Failure, failed, type Judge, passed, unknown } from './check.ts';
+import { ok, unknown } from '#shared/check/check.ts';
+import { defineCheck, type Failure, fail } from './check.ts';
 import type { CheckPolicy } from './check-policy.ts';
-import { withLoad } from './load.ts';
+import { withLoad } from './measured.ts';
 
-/** Something may start for a while, as an update of packages. */
+/** Tolerates work that ends by itself, such as an update of packages. */
 const LOADED_IN_A_ROW = 3;
 const PERCENT = 100;
 const KIB_PER_GIB = 1_048_576;
 
-export const judgeBanned: Judge = ({ inventory: { gpu }, executor, policy }) => {
-  const { banned_hotkeys: hotkeys, banned_gpus: cards } = policy.checks;
-  const { miner_hotkey: hotkey } = executor;
-  if (executor.provider_banned === true || hotkeys.some((each) => each === hotkey)) {
-    return failed('PROVIDER_BANNED', hotkey, 'The provider is banned');
-  }
-  const banned = gpu.devices.find(({ uuid }) => cards.includes(uuid));
-  if (banned === undefined) return passed('neither provider nor card');
-  return failed('GPU_BANNED', banned.uuid, 'The card is banned');
-};
+export const banned = defineCheck({
+  id: 'banned',
+  detects: 'a banned provider or card',
+  required: 'neither provider nor card is banned',
+  category: 'policy',
+  whileRented: true,
+  judge({ inventory: { gpu }, executor, policy }) {
+    const { banned_hotkeys: hotkeys, banned_gpus: cards } = policy.checks;
+    const { miner_hotkey: hotkey } = executor;
+    if (executor.provider_banned === true || hotkeys.some((each) => each === hotkey)) {
+      return fail('PROVIDER_BANNED', hotkey, 'The provider is banned');
+    }
+    const card = gpu.devices.find(({ uuid }) => cards.includes(uuid));
+    if (card === undefined) return ok('neither provider nor card');
+    return fail('GPU_BANNED', card.uuid, 'The card is banned');
+  },
+  remedies: {
+    PROVIDER_BANNED: 'Ask the support of the marketplace.',
+    GPU_BANNED: 'Remove the card, or ask the support of the marketplace.',
+  },
+});
 
-export const judgeCollateral: Judge = ({ executor: { collateral_deposited: deposited } }) => {
-  if (deposited === null) return unknown('not told');
-  if (deposited) return passed('deposited');
-  return failed('COLLATERAL_MISSING', 'none', 'There is no deposit');
-};
+export const collateral = defineCheck({
+  id: 'collateral',
+  detects: 'a provider without a deposit',
+  required: 'a deposit for the executor',
+  category: 'policy',
+  mode: 'shadow',
+  judge({ executor: { collateral_deposited: deposited } }) {
+    if (deposited === null) return unknown('not reported');
+    if (deposited) return ok('deposited');
+    return fail('COLLATERAL_MISSING', 'none', 'There is no deposit');
+  },
+  remedies: { COLLATERAL_MISSING: 'Make the deposit for this executor.' },
+});
 
-/** Of hosts without a pod: all their load is their own. */
-export const judgeSideLoad: Judge = ({ inventory, measured: { load }, executor, policy }) => {
-  const { cpu } = withLoad(inventory, load);
-  if (executor.rented) return unknown('rented');
-  const disk = sideDisk(inventory, policy.checks);
-  if (disk !== null) return { ...disk, inARow: LOADED_IN_A_ROW };
-  if (cpu.utilization_percent === null) return unknown('not told');
-  const cores = (cpu.utilization_percent / PERCENT) * cpu.cores;
-  const measured = `${cores.toFixed(1)} of ${cpu.cores} cores`;
-  if (cores <= policy.checks.max_side_load_cores) return passed(measured);
-  const failure = failed('HOST_SIDE_LOAD', measured, 'The host works although no pod is on it');
-  return { ...failure, inARow: LOADED_IN_A_ROW };
-};
+/** Judged on hosts without a pod, whose whole load is their own. */
+export const hostSideLoad = defineCheck({
+  id: 'host_side_load',
+  detects: 'a host that is used by others while it is offered',
+  required: 'idle processors while there is no pod, and a disk that is free for pods',
+  category: 'policy',
+  mode: 'shadow',
+  judge({ inventory, measured: { load }, executor, policy }) {
+    if (executor.rented) return unknown('rented');
+    const { cpu } = withLoad(inventory, load);
+    const disk = sideDisk(inventory, policy.checks);
+    if (disk !== null) return { ...disk, inARow: LOADED_IN_A_ROW };
+    if (cpu.utilization_percent === null) return unknown('not reported');
+    const cores = (cpu.utilization_percent / PERCENT) * cpu.cores;
+    const measured = `${cores.toFixed(1)} of ${cpu.cores} cores`;
+    if (cores <= policy.checks.max_side_load_cores) return ok(measured);
+    const failure = fail('HOST_SIDE_LOAD', measured, 'The host is busy although it has no pod');
+    return { ...failure, inARow: LOADED_IN_A_ROW };
+  },
+  remedies: { HOST_SIDE_LOAD: 'Stop other programs on the host; move other data off its disk.' },
+});
 
-/** With images in a store of its own the engine does not tell all that it has. */
-const TELLING_DRIVER = 'overlay2';
+/** Docker reports its whole disk use only with this driver, not with the containerd image store. */
+const REPORTING_DRIVER = 'overlay2';
 
 function sideDisk({ sources, docker }: Inventory, policy: CheckPolicy): Failure | null {
   const usedKib = sources?.side_disk_kib ?? null;
-  if (usedKib === null || docker.storage_driver !== TELLING_DRIVER) return null;
+  if (usedKib === null || docker.storage_driver !== REPORTING_DRIVER) return null;
   const usedGib = Math.floor(usedKib / KIB_PER_GIB);
   if (usedGib <= policy.max_side_disk_gib) return null;
-  const message = 'Much of the disk of pods is used by others';
-  return failed('HOST_SIDE_LOAD', `${usedGib} GiB beside Docker's`, message);
+  const message = 'Other data takes much of the disk of pods';
+  return fail('HOST_SIDE_LOAD', `${usedGib} GiB beside Docker's`, message);
 }

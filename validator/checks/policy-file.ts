@@ -1,10 +1,10 @@
-/** A policy of the validator as an operator writes it: one JSON file, read whole. */
+/** Reads a policy (of checks or of weights) from a JSON file of the operator. */
 import { readFileSync } from 'node:fs';
 import type { z } from 'zod';
 import { ConfigError } from '#shared/runtime/config.ts';
 import { fileProblem } from '#shared/runtime/files.ts';
 
-/** Throws ConfigError that names the file and every wrong field. `what`: a policy for that, in words. */
+/** Throws ConfigError that names the file and every invalid field. `what`: what the policy is for. */
 export function readPolicyFile<T>(
   schema: z.ZodType<T>,
   path: string,
@@ -23,5 +23,5 @@ export function readPolicyFile<T>(
   const problems = parsed.error.issues.map(
     ({ path: at, message }) => `${at.join('.') || 'policy'}: ${message}`,
   );
-  throw new ConfigError(`${path} is no policy for ${what}:\n  ${problems.join('\n  ')}`);
+  throw new ConfigError(`${path} is not a policy for ${what}:\n  ${problems.join('\n  ')}`);
 }

@@ -1,85 +1,152 @@
-/** The host did the work that it was challenged to do, in the time that such a processor takes (validator reference 6). */
-import { type Facts, failed, type Judge, type Outcome, passed, unknown } from './check.ts';
-import { ONE_THOUSAND } from './check-policy.ts';
+/** Checks by proof of work: the host solved its challenges, in the time that its hardware takes. */
+import { ok, unknown } from '#shared/check/check.ts';
+import {
+  type CheckOutcome,
+  defineCheck,
+  type Facts,
+  fail,
+  type Judge,
+  READ_LOG_AND_RESTART,
+} from './check.ts';
+import { PERMILLE } from './check-policy.ts';
 import type { GpuProofFacts, ProofFacts, ProofPart } from './measured.ts';
 
-/** A busy host or a slow way is late now and then; one that always is has not what it offers. */
+/** Tolerates a busy host or a slow network. */
 const LATE_IN_A_ROW = 3;
-/** Fewer may all have been busy when they were seen: nobody can be too fast by them. */
+/** With fewer other executors of the model, all of them may have been busy when they were measured. */
 const OTHERS_TO_BE_FASTER_THAN = 3;
-/** What starting threads, a container and a connection takes is once more and once less, whatever the work. */
-const UNEVEN_MS = 500;
+/** Variation of starting threads, a container and a connection, whatever the work. */
+const VARIATION_MS = 500;
 
-export const judgePowCpu: Judge = (facts) => judgePart(facts, 'product', judgeTime);
-export const judgePowMemory: Judge = (facts) => judgePart(facts, 'memory', () => null);
-export const judgePowDisk: Judge = (facts) => judgePart(facts, 'disk', () => null);
-
-/** Faults of hardware and driver, which do not come and go as load does. */
-const CERTAIN: ReadonlySet<string> = new Set(['POW_MISMATCH', 'UUID_MISMATCH']);
-
-/** One card that fails fails the executor: it is offered as a whole. */
-export const judgePowGpu: Judge = (facts) => {
-  const proof = facts.measured.gpu_proof;
-  if (proof === null || proof.status === 'not_measured') {
-    return unknown(proof?.detail ?? 'no real card was asked');
-  }
-  const words = `${proof.cards.length} cards, device gpu`;
-  if (proof.status === 'proven') return judgeTime(proof, facts) ?? passed(words);
-  const reason = proof.reason ?? 'GPU_PROOF_FAILED';
-  const failure = failed(reason, proof.detail || words, 'The cards did not prove their work');
-  if (CERTAIN.has(reason)) return failure;
-  return { ...failure, inARow: LATE_IN_A_ROW, isRepeated: proof.repeated };
+const REMEDIES = {
+  POW_MISMATCH: 'Update the agent; if the failure persists, test memory and disk of the host.',
+  POW_TIMEOUT: 'Stop other work on the host.',
+  POW_REFUSED: READ_LOG_AND_RESTART,
 };
+const TIMING_REMEDIES = {
+  POW_TOO_SLOW: 'Stop other work on the host, or correct what it offers.',
+  POW_TOO_FAST: 'Should not occur on a genuine host. Report it to the validator’s operator.',
+};
+/** Faults of hardware or driver, which do not depend on load. */
+const PERMANENT: ReadonlySet<string> = new Set(['POW_MISMATCH', 'UUID_MISMATCH']);
+
+export const powCpu = defineCheck({
+  id: 'pow_cpu',
+  detects: 'a processor that is slower than offered or computes wrong results',
+  required: 'the requested product, in the time of the processor',
+  category: 'policy',
+  mode: 'shadow',
+  isTrial: true,
+  judge: (facts) => judgePart(facts, 'product', judgeTime),
+  remedies: { ...REMEDIES, ...TIMING_REMEDIES },
+});
+
+/** One failing card fails the executor, which is offered as a whole. */
+export const powGpu = defineCheck({
+  id: 'pow_gpu',
+  detects: 'a card that does not exist, or is slower than offered',
+  required: 'the requested product of every card, in the time of its model (device: gpu)',
+  category: 'policy',
+  mode: 'shadow',
+  isTrial: true,
+  judge(facts) {
+    const proof = facts.measured.gpu_proof;
+    if (proof === null || proof.status === 'not_measured') {
+      return unknown(proof?.detail ?? 'no real card was challenged');
+    }
+    const measured = `${proof.cards.length} cards, device gpu`;
+    if (proof.status === 'proven') return judgeTime(proof, facts) ?? ok(measured);
+    const reason = proof.reason ?? 'GPU_PROOF_FAILED';
+    const failure = fail(reason, proof.detail || measured, 'The cards did not prove their work');
+    if (PERMANENT.has(reason)) return failure;
+    return { ...failure, inARow: LATE_IN_A_ROW, isRepeated: proof.repeated };
+  },
+  remedies: {
+    ...REMEDIES,
+    ...TIMING_REMEDIES,
+    FABRIC_NOT_READY: 'Start nvidia-fabricmanager in the version of the driver.',
+    DEVICE_ABSENT: 'Check that nvidia-smi and `docker run --gpus` list every card.',
+    VRAM_UNAVAILABLE: 'Stop other programs that use memory of the cards.',
+    UUID_MISMATCH: 'Restart the agent and Docker, so that both list the present cards.',
+    GPU_PROOF_FAILED: READ_LOG_AND_RESTART,
+    GPU_PROOF_MISSING:
+      'Build the image on the host: docker build -t podwright.local/gpu-proof:1 agent/gpu-proof.',
+  },
+});
+
+export const powMem = defineCheck({
+  id: 'pow_mem',
+  detects: 'memory that does not exist',
+  required: 'the requested walk through memory',
+  category: 'policy',
+  mode: 'shadow',
+  isTrial: true,
+  judge: (facts) => judgePart(facts, 'memory', () => null),
+  remedies: REMEDIES,
+});
+
+export const powDisk = defineCheck({
+  id: 'pow_disk',
+  detects: 'a disk that does not exist',
+  required: 'the requested walk over the disk',
+  category: 'policy',
+  mode: 'shadow',
+  isTrial: true,
+  judge: (facts) => judgePart(facts, 'disk', () => null),
+  remedies: REMEDIES,
+});
 
 type Timed = Pick<
   ProofFacts | GpuProofFacts,
   'device' | 'ms' | 'wall_ms' | 'others' | 'expected_ms' | 'repeated'
 >;
-type Timing = (proof: Timed, facts: Facts) => Outcome | null;
+/** Returns null if the time cannot be judged. */
+type JudgeTime = (proof: Timed, facts: Facts) => CheckOutcome | null;
 
-function judgePart(facts: Facts, part: ProofPart, timing: Timing): Outcome {
+function judgePart(
+  facts: Parameters<Judge>[0],
+  part: ProofPart,
+  judgeDuration: JudgeTime,
+): CheckOutcome {
   const { proof } = facts.measured;
-  if (proof === null || proof.status === 'not_measured')
-    return unknown(proof?.detail ?? 'not asked');
-  if (!proof.parts.includes(part)) return unknown('not asked');
+  if (proof === null || proof.status === 'not_measured') {
+    return unknown(proof?.detail ?? 'not challenged');
+  }
+  if (!proof.parts.includes(part)) return unknown('not challenged');
   const measured = proof.ms === null ? proof.detail : `${Math.round(proof.ms)} ms`;
-  if (proof.status === 'proven') return timing(proof, facts) ?? passed(measured);
-  const isOwn = (proof.part ?? 'product') === part;
-  if (!isOwn) return unknown('another part failed');
-  const failure = failed(
-    proof.reason ?? 'POW_REFUSED',
-    proof.detail,
-    'The host did not prove its work',
-  );
+  if (proof.status === 'proven') return judgeDuration(proof, facts) ?? ok(measured);
+  // A failure that concerns no single part is reported for the product.
+  if ((proof.part ?? 'product') !== part) return unknown('another part failed');
+  const reason = proof.reason ?? 'POW_REFUSED';
+  const failure = fail(reason, proof.detail, 'The host did not prove its work');
   return proof.reason === 'POW_MISMATCH'
     ? failure
     : { ...failure, inARow: LATE_IN_A_ROW, isRepeated: proof.repeated };
 }
 
-const judgeTime: Timing = (proof, { policy }) => {
+const judgeTime: JudgeTime = (proof, { policy }) => {
   const { device, ms, expected_ms: expected, repeated } = proof;
   if (ms === null || expected === null || expected === 0) return null;
   const { pow_fastest_permille: fastest, pow_slowest_permille: slowest } = policy.checks;
-  const permille = (ms / expected) * ONE_THOUSAND;
+  const permille = (ms / expected) * PERMILLE;
   const measured = `${Math.round(ms)} ms, others ${Math.round(expected)} ms`;
   const hardware = device === 'cpu' ? 'its processor' : 'its cards';
   const late = { inARow: LATE_IN_A_ROW, isRepeated: repeated };
   if (permille > slowest) {
-    return { ...failed('POW_TOO_SLOW', measured, `Slower than ${hardware}`), ...late };
+    return { ...fail('POW_TOO_SLOW', measured, `Slower than ${hardware}`), ...late };
   }
-  if (permille >= fastest || !isPlainlyFaster(proof, { expected, fastest }))
-    return passed(measured);
-  return { ...failed('POW_TOO_FAST', measured, `Faster than ${hardware}`), ...late };
+  if (permille >= fastest || !isClearlyFaster(proof, { expected, fastest })) return ok(measured);
+  return { ...fail('POW_TOO_FAST', measured, `Faster than ${hardware}`), ...late };
 };
 
 /**
- * What the way takes is an estimate, which a moment of slowness beforehand makes too large: whoever is called too fast
- * is so with the way counted as work, too.
+ * The network's share of the time is an estimate, which is too large after a moment of slowness. So a proof counts as
+ * too fast only if it is so with the network's share included.
  */
-function isPlainlyFaster(
+function isClearlyFaster(
   { wall_ms: wallMs, others }: Timed,
   { expected, fastest }: { expected: number; fastest: number },
 ): boolean {
   if (wallMs === null || others < OTHERS_TO_BE_FASTER_THAN) return false;
-  return wallMs * ONE_THOUSAND < expected * fastest && expected - wallMs > UNEVEN_MS;
+  return wallMs * PERMILLE < expected * fastest && expected - wallMs > VARIATION_MS;
 }

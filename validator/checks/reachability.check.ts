@@ -1,37 +1,81 @@
-/** The agent answers signed requests at its address, and signs its answers. */
-import { type Facts, failed, type Outcome, passed, type Refusal } from './check.ts';
+/** Checks that an agent answers and that it is the enrolled one. Their failures end a run. */
+import { ok, unknown } from '#shared/check/check.ts';
+import { type CheckOutcome, defineCheck, type Facts, fail, type Refusal } from './check.ts';
 
-/** What an answer that was not believed is called; of the others the identity's check tells. */
-const DISTRUSTED: Partial<Record<Refusal, [message: string, remedy: string]>> = {
-  RESPONSE_UNSIGNED: [
-    'The answers are not signed with the key of the agent',
-    'Let nothing between validator and agent change answers; update the agent.',
-  ],
-  TLS_PIN_MISMATCH: [
-    'The certificate is not the agent’s',
-    'Let nothing between validator and agent end TLS; give the agent its certificate to serve.',
-  ],
-  TLS_UNTRUSTED: ['It shows no certificate to know it by', 'Serve TLS 1.3 with a certificate.'],
-  TLS_CERTIFICATE_EXPIRED: [
-    'The certificate has expired',
-    'Renew the files of AGENT_TLS_CERT, or set the clock of the host.',
-  ],
+/** Messages and remedies for answers that were rejected. Refusals that are missing here concern `executor_identity`. */
+const REJECTED: Partial<Record<Refusal, { message: string; remedy?: string }>> = {
+  AGENT_ANSWER_INVALID: { message: 'The answer of the agent is no inventory' },
+  AGENT_REFUSED: { message: 'The agent rejects requests of the validator' },
+  RESPONSE_UNSIGNED: {
+    message: 'The answers are not signed with the key of the agent',
+    remedy: 'Remove proxies that change answers between validator and agent; update the agent.',
+  },
+  TLS_PIN_MISMATCH: {
+    message: 'The certificate is not the agent’s',
+    remedy:
+      'Remove proxies that terminate TLS between validator and agent, or let the agent serve their certificate.',
+  },
+  TLS_UNTRUSTED: {
+    message: 'The agent shows no certificate that identifies it',
+    remedy: 'Serve TLS 1.3 with a certificate.',
+  },
+  TLS_CERTIFICATE_EXPIRED: {
+    message: 'The certificate has expired',
+    remedy: 'Renew the files of AGENT_TLS_CERT, or set the clock of the host.',
+  },
 };
 
-/** The remedies stand in the table. */
-const USELESS: Partial<Record<Refusal, string>> = {
-  AGENT_ANSWER_INVALID: 'The agent answers, but with something else than an inventory',
-  AGENT_REFUSED: 'The agent answers, and refuses the validator',
-};
+export const reachability = defineCheck({
+  id: 'reachability',
+  detects: 'an agent that does not answer, or whose answers are invalid',
+  required: 'a valid answer of the agent within 15 s',
+  category: 'transport',
+  fatal: true,
+  whileRented: true,
+  judge: () => ok('answered'),
+  judgeAbsent({ transportError, refusal }) {
+    const measured = transportError ?? 'no answer';
+    if (refusal === null) return fail('AGENT_UNREACHABLE', measured, 'The agent did not answer');
+    const rejected = REJECTED[refusal];
+    if (rejected === undefined) return ok('answered');
+    const { message, ...remedy } = rejected;
+    return { ...fail(refusal, measured, message), ...remedy };
+  },
+  remedies: {
+    AGENT_UNREACHABLE: 'Start the agent and open its port (8080) to the validator.',
+    AGENT_ANSWER_INVALID:
+      'Update the agent: its version differs from the validator’s, or it was modified.',
+    AGENT_REFUSED:
+      'Read the measured reason: usually AGENT_TRUSTED_KEYS lacks the validator, or a clock is wrong. Run `npm run agent -- doctor`.',
+  },
+});
 
-/** Of an executor without an inventory. */
-export function judgeUnreached({ transportError, refusal }: Facts): Outcome {
-  const measured = transportError ?? 'no answer';
-  if (refusal === null) return failed('AGENT_UNREACHABLE', measured, 'The agent did not answer');
-  const useless = USELESS[refusal];
-  if (useless !== undefined) return failed(refusal, measured, useless);
-  const distrusted = DISTRUSTED[refusal];
-  if (distrusted === undefined) return passed('answered');
-  const [message, remedy] = distrusted;
-  return { ...failed(refusal, measured, message), remedy };
-}
+const ENROL = 'Enrol the agent again: npm run agent -- enrol --help.';
+
+const changed = (measured: string) => fail('IDENTITY_CHANGED', measured, 'Another agent answers');
+const notEnrolled = (measured: string) =>
+  fail('NOT_ENROLLED', measured, 'The provider has not enrolled this agent');
+
+export const executorIdentity = defineCheck({
+  id: 'executor_identity',
+  detects: 'an agent of another executor',
+  required: 'the key that the provider enrolled, with the executor id of the portal',
+  category: 'policy',
+  fatal: true,
+  whileRented: true,
+  judge({ inventory, identity, executor, receivedMs }) {
+    if (identity === null) return unknown('no identity');
+    if (inventory.executor_id !== executor.id) {
+      const remedy = `Set AGENT_EXECUTOR_ID=${executor.id} on this host and restart the agent.`;
+      return { ...changed(inventory.executor_id), remedy };
+    }
+    if (identity.enrolledUntilMs <= receivedMs) return notEnrolled('its enrolment has ended');
+    return ok(identity.publicKey);
+  },
+  judgeAbsent({ refusal, transportError }: Facts): CheckOutcome {
+    const measured = transportError ?? 'no inventory';
+    if (refusal === 'NOT_ENROLLED') return notEnrolled(measured);
+    return refusal === 'IDENTITY_CHANGED' ? changed(measured) : unknown(measured);
+  },
+  remedies: { IDENTITY_CHANGED: ENROL, NOT_ENROLLED: ENROL },
+});

@@ -1,74 +1,96 @@
-/** A renter gets what is offered, from launch to removal, and reaches a pod for as long as it runs (validator reference 5). */
-import { type Facts, failed, type Judge, type Outcome, passed, unknown } from './check.ts';
-import { SAY_AGAIN } from './check-row.ts';
+/** Checks that a renter receives what is offered: a rental probe from launch to removal, and SSH while a pod runs. */
+import { ok, unknown } from '#shared/check/check.ts';
+import { type CheckOutcome, defineCheck, type Facts, fail, READ_LOG_AND_RESTART } from './check.ts';
 import type { RentalFacts, RentalStep } from './measured.ts';
 
-/** A way that is down for a moment is no host that cannot be reached. */
-const IN_A_ROW = 2;
-
-/** As with the pods that a host has and nobody rents: what has just begun or ended is over by then. */
+/** Tolerates a short outage of the network. */
+const UNREACHABLE_IN_A_ROW = 2;
+/** By then a rental that has just begun or ended is known to the market. */
 const SKIPPED_IN_A_ROW = 3;
 
 const STEPS: Record<RentalStep, [message: string, remedy: string]> = {
   launch: [
-    'The agent did not take a pod',
-    'Start "npm run agent -- doctor", and look at the log of the agent.',
+    'The agent did not accept a pod',
+    'Run "npm run agent -- doctor", and read the log of the agent.',
   ],
   ready: [
-    'A pod did not come to run with a working login',
-    'Look at the log of the agent; see that the SSH gateway runs (podwright-ssh-gateway).',
+    'A pod did not start with a working login',
+    'Read the log of the agent; check that the SSH gateway runs (podwright-ssh-gateway).',
   ],
   login: [
-    'A login to a pod did not work from outside',
+    'A login to a pod from outside failed',
     'Forward the range of pod ports (AGENT_PORT_RANGE) to the host, each to the same number.',
   ],
   command: [
-    'A command in a pod gave no or a wrong answer',
-    'Look at the logs of SSH gateway and Docker.',
+    'A command in a pod returned no output or a wrong one',
+    'Read the logs of SSH gateway and Docker.',
   ],
   inside: [
-    'A pod has less inside than was offered',
+    'A pod has fewer resources than offered',
     'Correct the record in the portal; reinstall the NVIDIA container toolkit if cards are missing.',
   ],
-  remove: [
-    'A pod could not be removed',
-    'Look at the log of the agent; restart Docker if it hangs.',
-  ],
+  remove: ['A pod could not be removed', 'Read the log of the agent; restart Docker if it hangs.'],
 };
 
-export const judgeRentalProbe: Judge = (facts) => {
-  const { rental } = facts.measured;
-  if (rental === null) return unknown('not run');
-  if (rental.status === 'not_run') return judgeSkipped(rental, facts);
-  if (rental.step === null) return passed(`${rental.ms} ms`);
-  const [message, remedy] = STEPS[rental.step];
-  const measured = `${rental.step}: ${rental.detail}`;
-  return { ...failed('RENTAL_PROBE_FAILED', measured, message), remedy };
-};
+export const rentalProbe = defineCheck({
+  id: 'rental_probe',
+  detects: 'a host that passes other checks but cannot be rented',
+  required: 'launch, login, command, the offered cards and limits inside, removal',
+  category: 'runtime',
+  mode: 'shadow',
+  isTrial: true,
+  judge(facts) {
+    const { rental } = facts.measured;
+    if (rental === null) return unknown('not run');
+    if (rental.status === 'not_run') return judgeSkipped(rental, facts);
+    if (rental.step === null) return ok(`${rental.ms} ms`);
+    const [message, remedy] = STEPS[rental.step];
+    const measured = `${rental.step}: ${rental.detail}`;
+    return { ...fail('RENTAL_PROBE_FAILED', measured, message), remedy };
+  },
+  remedies: {
+    RENTAL_PROBE_FAILED: 'See the step that failed.',
+    RENTAL_PROBE_SKIPPED:
+      'Compare `orphans` and pods of the agent with the market; `remove-all` removes what is left.',
+  },
+});
 
-/** By a pod that is neither rented nor ours a host keeps itself from being tried, and by taking none of ours. */
-function judgeSkipped({ detail, pods, refused, repeated }: RentalFacts, facts: Facts): Outcome {
+/** A host could avoid the probe by refusing it, or with a pod that is neither rented nor ours. Both count as failures. */
+function judgeSkipped(
+  { detail, pods, refused, repeated }: RentalFacts,
+  facts: Facts,
+): CheckOutcome {
   const { executor, measured } = facts;
   const { pod_ids: rented } = executor;
+  const again = { inARow: SKIPPED_IN_A_ROW, isRepeated: repeated };
   if (refused) {
-    const message = 'The agent keeps the host from being tried';
-    const failure = failed('RENTAL_PROBE_SKIPPED', detail, message);
-    return { ...failure, inARow: SKIPPED_IN_A_ROW, isRepeated: repeated, remedy: SAY_AGAIN };
+    const failure = fail('RENTAL_PROBE_SKIPPED', detail, 'The agent refuses the rental probe');
+    return { ...failure, ...again, remedy: READ_LOG_AND_RESTART };
   }
   if (rented === null) return unknown(`not run: ${detail}`);
   const known = new Set([...rented, ...measured.own_pods]);
-  const strange = pods.filter((id) => !known.has(id));
-  if (strange.length === 0) return unknown(`not run: ${detail}`);
-  const message = 'A pod that nobody rents keeps the host from being tried';
-  const failure = failed('RENTAL_PROBE_SKIPPED', strange.join(', '), message);
-  return { ...failure, inARow: SKIPPED_IN_A_ROW, isRepeated: repeated };
+  const unrented = pods.filter((id) => !known.has(id));
+  if (unrented.length === 0) return unknown(`not run: ${detail}`);
+  const message = 'A pod without a rental prevents the rental probe';
+  return { ...fail('RENTAL_PROBE_SKIPPED', unrented.join(', '), message), ...again };
 }
 
-export const judgeSshReach: Judge = ({ measured: { ssh } }) => {
-  if (ssh === null || ssh.length === 0) return unknown('no pod to be reached');
-  const lost = ssh.filter(({ problem }) => problem !== null);
-  if (lost.length === 0) return passed(`${ssh.length} answer`);
-  const measured = lost.map(({ pod, problem }) => `${pod}: ${problem}`).join('; ');
-  const failure = failed('POD_SSH_UNREACHABLE', measured, 'The SSH port of a pod is not answered');
-  return { ...failure, inARow: IN_A_ROW };
-};
+export const sshReach = defineCheck({
+  id: 'ssh_reach',
+  detects: 'pods whose SSH port does not answer',
+  required: 'the SSH port of a pod answers, 90 s after its start',
+  category: 'env',
+  mode: 'shadow',
+  whileRented: true,
+  judge({ measured: { ssh } }) {
+    if (ssh === null || ssh.length === 0) return unknown('no pod to connect to');
+    const failed = ssh.filter(({ problem }) => problem !== null);
+    if (failed.length === 0) return ok(`${ssh.length} answer`);
+    const measured = failed.map(({ pod, problem }) => `${pod}: ${problem}`).join('; ');
+    const failure = fail('POD_SSH_UNREACHABLE', measured, 'The SSH port of a pod does not answer');
+    return { ...failure, inARow: UNREACHABLE_IN_A_ROW };
+  },
+  remedies: {
+    POD_SSH_UNREACHABLE: 'Open the leased port; check that the SSH gateway runs.',
+  },
+});

@@ -13,7 +13,7 @@ import type { Signer } from '#shared/signing/sr25519.ts';
 import { servesTls } from '#shared/tls/tls-mode.ts';
 import { createSecureTransport, PLAIN_TRANSPORT } from '#shared/tls/transport.ts';
 import { createCentralClient } from '../central-client.ts';
-import { readKnownCheckPolicy } from '../checks/known-check-policy.ts';
+import { readKnownCheckPolicy } from '../checks/checks.ts';
 import { storeTarget, VALIDATOR_CONFIG, type ValidatorConfig } from '../config.ts';
 import { ownKeyLocation } from '../keys/key-commands.ts';
 import { openKey } from '../keys/key-file.ts';

@@ -4,7 +4,7 @@ import type { Log } from '#shared/runtime/log.ts';
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import { sha256Hex } from '#shared/signing/signed-request.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
-import { keepCheckPolicy } from '../checks/check-policy.store.ts';
+import { saveCheckPolicy } from '../checks/check-policy.store.ts';
 import type { TrustedHotkey } from '../keys/trusted-hotkeys.ts';
 import type { EvidenceHeadRow, EvidenceStore, StoreDb } from '../store/tables.ts';
 import { type HeadClaim, isTrustedHead, signHead } from './chain-head.ts';
@@ -94,7 +94,7 @@ export function createEvidence(options: EvidenceOptions) {
       const { id: executorId } = run.facts.executor;
       return store.transaction().execute(async (tx) => {
         await first?.(tx);
-        const checkPolicyHash = await keepCheckPolicy(tx, run.facts.policy.checks);
+        const checkPolicyHash = await saveCheckPolicy(tx, run.facts.policy.checks);
         const { row, head, last } = await endOf(tx, executorId);
         const place = { seq: (last?.seq ?? 0) + 1, previous: last?.id ?? null };
         const document = documentOf(run, {

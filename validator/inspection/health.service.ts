@@ -11,10 +11,10 @@ import type { Log } from '#shared/runtime/log.ts';
 import { startLoop } from '#shared/runtime/loop.ts';
 import { createSemaphore } from '#shared/runtime/semaphore.ts';
 import type { AgentIdentity, Facts, Policy } from '../checks/check.ts';
+import type { CheckHistory } from '../checks/check-history.service.ts';
 import type { Measured } from '../checks/measured.ts';
-import { judgeAll } from '../checks/pipeline.ts';
-import type { ProofPaces } from '../checks/proof-pace.ts';
-import type { Standings } from '../checks/standing.service.ts';
+import type { ProofBaselines } from '../checks/proof-baseline.service.ts';
+import { judgeAll } from '../checks/verdict.ts';
 import type { CheckRun } from '../evidence/document.ts';
 import type { EvidenceService } from '../evidence/evidence.service.ts';
 import type { ValidatorMetrics } from '../metrics.ts';
@@ -51,10 +51,10 @@ export type HealthOptions = {
   log: Log;
   policy: Policy;
   inspections: InspectionQueue;
-  standings: Standings;
+  checkHistory: CheckHistory;
   /** What is known of the image that an agent says it runs. */
   releases(running: string | null): Promise<Measured['releases']>;
-  paces: ProofPaces;
+  baselines: ProofBaselines;
   proofs: ProofRounds;
   ways: NetworkChecks;
   /** How fast its line was; null: not measured, or not known. */
@@ -73,11 +73,11 @@ export type HealthOptions = {
 type Look = { place: ProofPlace; wish: CheckRequest | null };
 
 export function createHealthService(options: HealthOptions) {
-  const { directory, clock, log, inspections, standings, proofs, outbox } = options;
+  const { directory, clock, log, inspections, checkHistory, proofs, outbox } = options;
   // What one executor has is settled before another one’s is looked at.
   const settling = createSemaphore(1);
   const places = createSemaphore(PARALLEL_INSPECTIONS);
-  /** Those of whom standings may know something. */
+  /** Executors that may have a check history. */
   let remembered: ReadonlySet<string> = new Set();
 
   async function check(executor: ExecutorToCheck, how: Look): Promise<HealthReport> {
@@ -138,7 +138,7 @@ export function createHealthService(options: HealthOptions) {
   ): Promise<HealthReport> {
     const recalled = await inspections.recall(seen.executor.id);
     const { transportFailures, pauseMs, streaks, found } = recalled;
-    const before = await standings.before(seen);
+    const before = await checkHistory.load(seen);
     const line = await options.lines.facts(seen.executor.id);
     const releases = await options.releases(seen.inventory?.update?.current_digest ?? null);
     const known = { ...before, line, releases, streaks, found };
@@ -160,7 +160,7 @@ export function createHealthService(options: HealthOptions) {
       if (isClaimed) await inspections.release(facts.executor.id);
       return report;
     }
-    await options.paces.keep(facts);
+    await options.baselines.record(facts);
     options.metrics.checked(facts.executor.id, report);
     return report;
   }
@@ -174,7 +174,7 @@ export function createHealthService(options: HealthOptions) {
     const ended = { ...memory, executorId, verdict, checkedMs: finishedMs, factsMs };
     await options.evidence.record(run, async (tx) => {
       await inspections.end(tx, ended, isClaimed);
-      await standings.keep(tx, facts, report);
+      await checkHistory.record(tx, facts, report);
       await enqueue(tx, message, replaces);
     });
   }
@@ -232,7 +232,7 @@ export function createHealthService(options: HealthOptions) {
       await inspections.changed(directory.drainChanged());
       proofs.keep(ids);
       options.ways.keep(ids);
-      if (ids.symmetricDifference(remembered).size > 0) await standings.forgetOthers(ids);
+      if (ids.symmetricDifference(remembered).size > 0) await checkHistory.deleteOthers(ids);
       remembered = ids;
       const due = (await inspections.due()).filter((id) => ids.has(id));
       if (due.length > 0) await checkAll(due);

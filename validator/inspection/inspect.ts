@@ -6,10 +6,9 @@ import type { CheckRequest, ExecutorToCheck } from '#shared/api/central/validato
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError, messageOf } from '#shared/runtime/errors.ts';
 import { findPeerRefusal } from '#shared/tls/peer.ts';
+import { missingSources } from '../checks/agent.check.ts';
 import type { AgentIdentity, Facts, Policy, Refusal } from '../checks/check.ts';
-import { loadOf } from '../checks/load.ts';
-import { type Measured, nothingMeasured, type Unanswered } from '../checks/measured.ts';
-import { untoldIn } from '../checks/untold.ts';
+import { loadOf, type Measured, nothingMeasured, type Unanswered } from '../checks/measured.ts';
 import type { ReadBanner } from './rental-probe/ssh-session.ts';
 
 const TRIES = 2;
@@ -51,7 +50,11 @@ export async function recheck(tried: Facts, inspection: Inspection): Promise<Fac
   if (facts.inventory === null) return facts;
   const { client, clock, readBanner } = inspection;
   const { answer: pods, ...open } = await ask('pods', client.listPods());
-  const unanswered = [...measured.unanswered, ...open.unanswered, ...untoldIn(facts.inventory)];
+  const unanswered = [
+    ...measured.unanswered,
+    ...open.unanswered,
+    ...missingSources(facts.inventory),
+  ];
   const told = { ...measured, unanswered, pods: pods?.slice(0, MAX_PODS).map(shown) ?? null };
   if (!executor.rented || pods === null) return { ...facts, measured: told };
   const ssh = await sshReach({ readBanner, clock }, executor, pods);

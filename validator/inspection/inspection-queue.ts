@@ -1,7 +1,7 @@
 /** Which executors are due, who is at them, and what is remembered of them: in the ledger, for whichever process comes next. */
 import type { HealthReport } from '#shared/api/central/validator-routes.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
-import type { FoundFailure } from '../checks/found-failure.ts';
+import type { OpenFailure } from '../checks/measured.ts';
 import { isShared } from '../store/evidence-store.ts';
 import type { EvidenceStore, StoreDb } from '../store/tables.ts';
 import {
@@ -40,7 +40,7 @@ export type Memory = {
   /** Of reasons that count only when they are seen again. */
   streaks: Record<string, number>;
   /** Failures that no run since has shown to be over, by check. */
-  found: Record<string, FoundFailure>;
+  found: Record<string, OpenFailure>;
 };
 
 /** And what the last look was followed by. */
@@ -104,7 +104,7 @@ export function createInspectionQueue(options: InspectionQueueOptions) {
       if (row === undefined) return { transportFailures: 0, pauseMs: null, streaks: {}, found: {} };
       // Written by us.
       const streaks = JSON.parse(row.streaks_json) as Record<string, number>;
-      const found = JSON.parse(row.found_json) as Record<string, FoundFailure>;
+      const found = JSON.parse(row.found_json) as Record<string, OpenFailure>;
       const { transport_failures: transportFailures, pause_ms: pauseMs } = row;
       return { transportFailures, pauseMs, streaks, found };
     },

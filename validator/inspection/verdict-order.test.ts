@@ -12,8 +12,8 @@ import { createTestStore } from '../../test/fakes/scenes/test-evidence-store.ts'
 import { checkRun } from '../../test/fixtures/check-run.ts';
 import { goldenPolicy } from '../../test/fixtures/cycle-set.ts';
 import { inventoryOf } from '../../test/fixtures/inventory.ts';
-import { createProofPaces } from '../checks/proof-pace.ts';
-import { createStandings } from '../checks/standing.service.ts';
+import { createCheckHistory } from '../checks/check-history.service.ts';
+import { createProofBaselines } from '../checks/proof-baseline.service.ts';
 import { createEvidence } from '../evidence/evidence.service.ts';
 import type { EvidenceStore } from '../store/tables.ts';
 import { createHealthService } from './health.service.ts';
@@ -60,11 +60,11 @@ const client: AgentClient = {
 
 /** Of a process that was just started on the ledger. */
 function start(holder = systemRandom.uuid()) {
-  const paces = createProofPaces({ store, clock });
+  const baselines = createProofBaselines({ store, clock });
   const nothing = async () => null;
   const signer = createSigner(new Uint8Array(32).fill(1));
   return createHealthService({
-    ...{ clock, log, policy, paces, atOnce: 1, readBanner: nothing, releases: nothing },
+    ...{ clock, log, policy, baselines, atOnce: 1, readBanner: nothing, releases: nothing },
     metrics: { checked: () => undefined, passed: () => undefined },
     directory: {
       ids: async () => new Set([executor.id]),
@@ -73,12 +73,12 @@ function start(holder = systemRandom.uuid()) {
     },
     clientOf: () => client,
     identityOf: async () => ({ publicKey: 'ab'.repeat(32), enrolledUntilMs: 2 ** 43 }),
-    standings: createStandings({ store, clock }),
+    checkHistory: createCheckHistory({ store, clock }),
     inspections: createInspectionQueue({
       ...{ store, clock, holder, intervalMs: CYCLE_MS, pauseMs: 0 },
     }),
     proofs: createProofRounds({
-      ...{ clock, random: systemRandom, size: null, intervalMs: 0, paces },
+      ...{ clock, random: systemRandom, size: null, intervalMs: 0, baselines },
       ...{ verifier: createVerifier(), onProven: () => undefined },
     }),
     ways: createNetworkChecks({
@@ -216,7 +216,7 @@ it.each<[string, () => Promise<void>]>([
     const container = report.checks.find((check) => check.check_id === 'container_start');
     expect(report.verdict).toBe('failed');
     expect(container).toMatchObject({ passed: false, reason_code: 'CONTAINER_START_FAILED' });
-    expect(container?.message).toContain(`stands since ${foundAt}Z`);
+    expect(container?.message).toContain(`open since ${foundAt}Z`);
   }
   expect(trials).toHaveBeenCalledTimes(1);
   host.isRented = false;

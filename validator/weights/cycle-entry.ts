@@ -1,7 +1,7 @@
 /** The entry of an executor in a cycle, derived from its document and from the cycles before. */
 import { z } from 'zod';
 import { Hotkey } from '#shared/signing/hotkey.ts';
-import { lineSpeeds } from '../checks/line.check.ts';
+import { lineSpeeds } from '../checks/bandwidth.check.ts';
 import { Measured } from '../checks/measured.ts';
 import type { EvidenceDocument } from '../evidence/document.ts';
 import type { CycleVerdict, StoreDb } from '../store/tables.ts';

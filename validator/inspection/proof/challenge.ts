@@ -13,7 +13,7 @@ import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import { sha256Hex } from '#shared/signing/signed-request.ts';
-import type { Expected } from '../../checks/proof-pace.ts';
+import type { Expected } from '../../checks/proof-baseline.service.ts';
 import type { Verifier } from './verifier.ts';
 import type { RowFault } from './verify.tasks.ts';
 

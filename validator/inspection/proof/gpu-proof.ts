@@ -7,7 +7,7 @@ import {
 import type { Inventory } from '#shared/api/agent/inventory.ts';
 import { seedOf } from '#shared/proof-of-work/seed.ts';
 import type { CardProof, GpuProofFacts } from '../../checks/measured.ts';
-import type { Expected } from '../../checks/proof-pace.ts';
+import type { Expected } from '../../checks/proof-baseline.service.ts';
 import {
   type ChallengeDeps,
   type ChallengeFailure,

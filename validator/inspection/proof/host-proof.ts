@@ -2,7 +2,7 @@
 import type { ChallengeRequest, Commitment } from '#shared/api/agent/challenges.ts';
 import { type Purpose, seedOf } from '#shared/proof-of-work/seed.ts';
 import type { ProofFacts } from '../../checks/measured.ts';
-import type { Expected } from '../../checks/proof-pace.ts';
+import type { Expected } from '../../checks/proof-baseline.service.ts';
 import {
   type ChallengeDeps,
   type ChallengeFailure,

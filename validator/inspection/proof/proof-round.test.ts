@@ -26,7 +26,7 @@ it('asks for no proof beside what this validator has on the host itself, and hol
   };
   const rounds = createProofRounds({
     ...{ clock: createManualClock(), random: systemRandom, size: SMALL_PROOF, intervalMs: 1_000 },
-    paces: { expected: async () => ({ modelMs: null, ownMs: null, others: 0 }) },
+    baselines: { expected: async () => ({ modelMs: null, ownMs: null, others: 0 }) },
     ...{ verifier, onProven: () => undefined },
   });
   const { facts } = checkRun({ atMs: 1_000 });

@@ -5,7 +5,7 @@ import type { Random } from '#shared/runtime/random.ts';
 import { createSemaphore } from '#shared/runtime/semaphore.ts';
 import type { Facts } from '../../checks/check.ts';
 import type { GpuProofFacts, ProofFacts, Unanswered } from '../../checks/measured.ts';
-import type { ProofPaces } from '../../checks/proof-pace.ts';
+import type { ProofBaselines } from '../../checks/proof-baseline.service.ts';
 import { gpuProofFacts } from './gpu-proof.ts';
 import { type ProofSize, proofFacts } from './host-proof.ts';
 import type { Verifier } from './verifier.ts';
@@ -29,7 +29,7 @@ export type ProofRoundOptions = {
   size: ProofSize | null;
   /** A proof counts for as long. */
   intervalMs: number;
-  paces: Pick<ProofPaces, 'expected'>;
+  baselines: Pick<ProofBaselines, 'expected'>;
   verifier: Verifier;
   /** Milliseconds that each proof of an executor took. */
   onProven(device: 'cpu' | 'gpu', ms: number): void;
@@ -46,7 +46,7 @@ export function unprovenIn({ proof, gpu_proof }: Proofs): Unanswered[] {
 }
 
 export function createProofRounds(options: ProofRoundOptions) {
-  const { clock, random, size, intervalMs, paces, verifier } = options;
+  const { clock, random, size, intervalMs, baselines, verifier } = options;
   const places = createSemaphore(MAX_PARALLEL);
   let proven = new Map<string, { atMs: number; proofs: Proofs }>();
 
@@ -73,7 +73,7 @@ export function createProofRounds(options: ProofRoundOptions) {
       return {
         executorId,
         roundTripMs,
-        expected: await paces.expected(executorId, inventory, device),
+        expected: await baselines.expected(executorId, inventory, device),
       };
     };
     const proofs = await places.run(async (): Promise<Proofs> => {

@@ -4,7 +4,7 @@ import { inventoryOf } from '../../test/fixtures/inventory.ts';
 import type { Facts, Refusal } from './check.ts';
 import { readCheckPolicy } from './check-policy.ts';
 import { nothingMeasured } from './measured.ts';
-import { judge, TRANSPORT_FAILURES_ALLOWED } from './pipeline.ts';
+import { judge, TRANSPORT_FAILURES_ALLOWED } from './verdict.ts';
 
 const EXECUTOR_ID = '11111111-1111-4111-8111-111111111111';
 const NOW_MS = 1_800_000_000_000;
@@ -41,12 +41,12 @@ function facts(change: Partial<Facts> = {}): Facts {
 const inventory = (change: Parameters<typeof inventoryOf>[0]) =>
   inventoryOf({ executorId: EXECUTOR_ID, collectedMs: NOW_MS, gpuCount: 2, ...change });
 
-/** Somebody answered, and was not believed. */
+/** An answer that was rejected. */
 function refused(refusal: Refusal): Partial<Facts> {
   return { inventory: null, identity: null, probe: null, transportError: 'because', refusal };
 }
 
-it('verifies an honest executor', () => {
+it('verifies a genuine executor', () => {
   const report = judge(facts(), 0);
   expect(report.verdict).toBe('verified');
   expect(report.checks.every((check) => check.passed && check.reason_code === null)).toBe(true);
@@ -59,7 +59,7 @@ it.each([
     { identity: { publicKey: 'ab'.repeat(32), enrolledUntilMs: NOW_MS } },
     'NOT_ENROLLED',
   ],
-  ['an agent that nobody enrolled', refused('NOT_ENROLLED'), 'NOT_ENROLLED'],
+  ['an agent that was never enrolled', refused('NOT_ENROLLED'), 'NOT_ENROLLED'],
   ['a wrong clock', { inventory: inventory({ collectedMs: NOW_MS - 31_000 }) }, 'CLOCK_SKEW'],
   ['unreadable GPUs', { inventory: inventory({ gpuError: 'NVML' }) }, 'GPU_UNREADABLE'],
   ['simulated GPUs', { inventory: inventory({ simulated: true }) }, 'GPU_SIMULATED'],
@@ -86,7 +86,7 @@ it.each([
   expect(failed[0]?.remediation).toMatch(/\w+ \w+/);
 });
 
-it('takes simulated GPUs where the policy says so', () => {
+it('accepts simulated GPUs if the policy does', () => {
   const simulated = facts({
     inventory: inventory({ simulated: true }),
     policy: { acceptSimulated: true, checks: readCheckPolicy() },
@@ -94,11 +94,11 @@ it('takes simulated GPUs where the policy says so', () => {
   expect(judge(simulated, 0).verdict).toBe('verified');
 });
 
-it('leaves a rented host undisturbed: no probe is no fault', () => {
+it('passes a rented host without a probe', () => {
   expect(judge(facts({ probe: null }), 0).verdict).toBe('verified');
 });
 
-it('withholds the verdict on an unreachable agent until it was unreachable three times in a row', () => {
+it('withholds the verdict on an unreachable agent until the third time in a row', () => {
   const lost = facts({ inventory: null, transportError: 'refused', probe: null });
   expect(judge(lost, 0).verdict).toBe('withheld');
   expect(judge(lost, TRANSPORT_FAILURES_ALLOWED - 1).verdict).toBe('withheld');
@@ -113,7 +113,7 @@ it.each<[Refusal, string]>([
   ['TLS_PIN_MISMATCH', 'reachability'],
   ['TLS_CERTIFICATE_EXPIRED', 'reachability'],
   ['TLS_UNTRUSTED', 'reachability'],
-])('says %s, and withholds the verdict as on an agent that is not reached', (reason, checkId) => {
+])('reports %s, and withholds the verdict as for an unreachable agent', (reason, checkId) => {
   const report = judge(facts(refused(reason)), 0);
   const failed = report.checks.filter((check) => !check.passed);
   expect(failed).toMatchObject([{ check_id: checkId, reason_code: reason }]);

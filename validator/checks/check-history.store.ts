@@ -1,10 +1,15 @@
-/** Queries of what the ledger knows of executors beside their evidence. */
+/** Queries of accepted specs and GPU claims of executors. */
 import type { GpuClaimRow, StoreDb } from '../store/tables.ts';
-import { type Claimant, UNKNOWN_KEY } from './standing.state.ts';
+
+/** An executor with the UUIDs of its cards and the key of its agent. */
+export type Claimant = { executorId: string; agentKey: string; uuids: readonly string[] };
+
+/** Key of claims from before keys were stored. */
+export const UNKNOWN_KEY = '';
 
 export type Accepted = { executorId: string; listed: string; spec: string; gpuUuids: string[] };
 
-/** Null before it passed under this record. */
+/** Returns null before the executor passed under this record. */
 export async function findAccepted(
   db: StoreDb,
   executorId: string,
@@ -17,11 +22,10 @@ export async function findAccepted(
     .where('listed', '=', listed)
     .executeTakeFirst();
   if (row === undefined) return null;
-  // Written by us.
   return { spec: row.spec, gpu_uuids: JSON.parse(row.gpu_uuids_json) as string[] };
 }
 
-/** Takes the place of what was accepted under another record; what stands under this one stays. */
+/** Stores the accepted spec. Replaces one of another record, and leaves one of the same record unchanged. */
 export async function accept(db: StoreDb, accepted: Accepted): Promise<void> {
   const { executorId, listed, spec, gpuUuids } = accepted;
   const values = { listed, spec, gpu_uuids_json: JSON.stringify(gpuUuids) };
@@ -37,7 +41,7 @@ export async function accept(db: StoreDb, accepted: Accepted): Promise<void> {
     .execute();
 }
 
-/** Everybody's claims on these cards. */
+/** Claims of all executors on these cards. */
 export async function claimsOn(db: StoreDb, uuids: readonly string[]): Promise<GpuClaimRow[]> {
   if (uuids.length === 0) return [];
   return db
@@ -48,7 +52,7 @@ export async function claimsOn(db: StoreDb, uuids: readonly string[]): Promise<G
     .execute();
 }
 
-/** Of an executor that passed with these cards. Under another key than before its claims begin anew. */
+/** Claims the cards for an executor that passed. With another key than before, its claims start again. */
 export async function claim(
   db: StoreDb,
   { executorId, agentKey, uuids }: Claimant,
@@ -75,19 +79,19 @@ export async function claim(
   await db.deleteFrom('gpu_claims').where('seen_ms', '<', forgetMs).execute();
 }
 
-/** What is remembered of single executors. */
+/** Tables with rows of single executors. */
 const TABLES = ['gpu_claims', 'accepted_specs', 'lines'] as const;
-/** Ids in one statement. */
-const TOGETHER = 500;
+/** Ids per statement. */
+const BATCH = 500;
 
-/** Forgets every executor but these. */
-export async function forgetOthers(db: StoreDb, kept: ReadonlySet<string>): Promise<void> {
+/** Deletes every executor except these. */
+export async function deleteOthers(db: StoreDb, kept: ReadonlySet<string>): Promise<void> {
   for (const table of TABLES) {
     const rows = await db.selectFrom(table).select('executor_id').distinct().execute();
-    const gone = rows.map((row) => row.executor_id).filter((id) => !kept.has(id));
-    for (let from = 0; from < gone.length; from += TOGETHER) {
-      const some = gone.slice(from, from + TOGETHER);
-      await db.deleteFrom(table).where('executor_id', 'in', some).execute();
+    const removed = rows.map((row) => row.executor_id).filter((id) => !kept.has(id));
+    for (let from = 0; from < removed.length; from += BATCH) {
+      const batch = removed.slice(from, from + BATCH);
+      await db.deleteFrom(table).where('executor_id', 'in', batch).execute();
     }
   }
 }

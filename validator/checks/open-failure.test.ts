@@ -1,10 +1,10 @@
-/** What a look at an idle host found stands until such a look shows that it is over. */
+/** Failures found by trials stay open until a trial passes. */
 import { expect, it } from 'vitest';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { type Change, factsOf, NOW_MS, POLICY } from '../../test/fixtures/check-facts.ts';
 import type { Facts } from './check.ts';
 import type { Measured } from './measured.ts';
-import { judgeAll } from './pipeline.ts';
+import { judgeAll } from './verdict.ts';
 
 const ENFORCED = {
   modes: {
@@ -13,7 +13,7 @@ const ENFORCED = {
   },
 };
 
-/** A run after those before it, `ms` after the first. */
+/** Runs after `before`, `ms` after the first run. */
 function after(before: ReturnType<typeof judgeAll> | null, change: Change, ms = 0) {
   const facts = factsOf({ ...change, checks: { ...ENFORCED, ...change.checks } });
   const { streaks = {}, found = {} } = before ?? {};
@@ -27,17 +27,36 @@ const resultIn = ({ report }: ReturnType<typeof judgeAll>, id: string) =>
 const proofOf = (change: Partial<NonNullable<Measured['proof']>>): Change => ({
   measured: {
     proof: {
-      ...{ device: 'cpu', status: 'proven', reason: null, part: null, detail: '' },
-      ...{ parts: ['product'], ms: 10, wall_ms: 10, others: 0, expected_ms: null },
-      ...{ roots: [], openings_hash: null, repeated: false, ...change },
+      device: 'cpu',
+      status: 'proven',
+      reason: null,
+      part: null,
+      detail: '',
+      parts: ['product'],
+      ms: 10,
+      wall_ms: 10,
+      others: 0,
+      expected_ms: null,
+      roots: [],
+      openings_hash: null,
+      repeated: false,
+      ...change,
     },
   },
 });
 const rentalOf = (change: Partial<NonNullable<Measured['rental']>>): Change => ({
   measured: {
     rental: {
-      ...{ status: 'passed', step: null, detail: '', ms: 1, at_ms: 1, memory: null },
-      ...{ pods: [], refused: false, repeated: false, ...change },
+      status: 'passed',
+      step: null,
+      detail: '',
+      ms: 1,
+      at_ms: 1,
+      memory: null,
+      pods: [],
+      refused: false,
+      repeated: false,
+      ...change,
     },
   },
 });
@@ -52,7 +71,7 @@ it.each<[string, string, Change, number, Change]>([
   ['pow_cpu', 'POW_MISMATCH', MISMATCH, 1, proofOf({})],
   ['rental_probe', 'RENTAL_PROBE_FAILED', REMOVAL, 1, rentalOf({})],
   ['ports', 'PORTS_CLOSED', portsOf(0), 2, portsOf(300)],
-])('%s: %s outlasts runs without the trial', (id, reason, failing, times, passing) => {
+])('%s: %s stays open in runs without the trial', (id, reason, failing, times, passing) => {
   let run = after(null, failing);
   for (let time = 1; time < times; time += 1) run = after(run, failing);
   expect(run.report.verdict).toBe('failed');
@@ -61,21 +80,21 @@ it.each<[string, string, Change, number, Change]>([
     run = after(run, change, (at + 1) * 1_000);
     expect(run.report.verdict).toBe('failed');
     expect(resultIn(run, id)).toMatchObject({ passed: false, reason_code: reason });
-    expect(resultIn(run, id)?.message).toContain(`stands since ${naiveUtc(NOW_MS)}Z`);
+    expect(resultIn(run, id)?.message).toContain(`open since ${naiveUtc(NOW_MS)}Z`);
   }
   run = after(run, passing);
   expect([run.report.verdict, run.found]).toEqual(['verified', {}]);
   expect(after(run, { rented: true }).report.verdict).toBe('verified');
 });
 
-it('is not lifted by a failure that may pass and does not count yet', () => {
+it('is not closed by a failure that does not count yet', () => {
   const late = proofOf({ status: 'failed', reason: 'POW_TIMEOUT', part: 'product' });
   const run = after(after(null, MISMATCH), late, 1_000);
   expect(run.report.verdict).toBe('failed');
   expect(resultIn(run, 'pow_cpu')?.reason_code).toBe('POW_MISMATCH');
 });
 
-it('is kept through an agent that does not answer, and one that another answers for', () => {
+it('stays open if the agent does not answer, or another agent does', () => {
   const away: Facts = { ...factsOf(), inventory: null, transportError: 'no answer' };
   const found = after(null, MISMATCH).found;
   const gone = judgeAll({ ...away, measured: { ...away.measured, found } }, 0);
@@ -84,7 +103,7 @@ it('is kept through an agent that does not answer, and one that another answers 
   expect(after(after(null, MISMATCH), strange).found).toEqual(found);
 });
 
-it('ends with the question, and counts as the policy has it now', () => {
+it('is closed if nothing is required any more, and counts by the present policy', () => {
   const egress = { registry: 'blocked', problem: 'no route', repeated: false } as const;
   const blocked = { measured: { egress } };
   const failed = after(after(null, blocked), blocked);
@@ -100,25 +119,26 @@ const skippedBy = (pods: string[], podIds: string[] | undefined, repeated = fals
   ...(podIds === undefined ? {} : { podIds }),
 });
 
-it('costs as a failed rental probe to keep out of one by a pod that nobody rents, three times in a row', () => {
+it('fails a host that prevents rental probes with an unrented pod three times in a row', () => {
   let run = after(null, skippedBy([POD], []));
   run = after(run, skippedBy([POD], []));
   expect([run.report.verdict, resultIn(run, 'rental_probe')?.passed]).toEqual(['verified', true]);
-  // Neither an asked check nor one without the central API's word makes the row longer, or ends it.
+  // Repeated checks and checks without the central API's list of pods do not change the streak.
   run = after(run, skippedBy([POD], [], true));
   run = after(run, skippedBy([POD], undefined));
   expect(run.report.verdict).toBe('verified');
   run = after(run, skippedBy([POD], []));
   expect(run.report.verdict).toBe('failed');
   expect(resultIn(run, 'rental_probe')).toMatchObject({
-    ...{ reason_code: 'RENTAL_PROBE_SKIPPED', measured: POD },
+    reason_code: 'RENTAL_PROBE_SKIPPED',
+    measured: POD,
   });
   run = after(run, { rented: true });
   expect(run.report.verdict).toBe('failed');
   expect(after(run, rentalOf({})).report.verdict).toBe('verified');
 });
 
-it('blames nobody for a pod that is rented there or that is a probe of ours', () => {
+it('ignores pods that are rented or are our own probes', () => {
   let run: ReturnType<typeof judgeAll> | null = null;
   for (let time = 0; time < 4; time += 1) run = after(run, skippedBy([POD], [POD]));
   const ours = skippedBy([POD], []);

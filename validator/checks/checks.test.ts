@@ -5,11 +5,10 @@ import { expect, it, onTestFinished } from 'vitest';
 import { ConfigError } from '#shared/runtime/config.ts';
 import { factsOf, POLICY } from '../../test/fixtures/check-facts.ts';
 import { CheckPolicy, readCheckPolicy } from './check-policy.ts';
-import { CHECKS } from './check-table.ts';
-import { readKnownCheckPolicy } from './known-check-policy.ts';
-import { judgeAll } from './pipeline.ts';
+import { CHECKS, describeChecks, readKnownCheckPolicy } from './checks.ts';
+import { judgeAll } from './verdict.ts';
 
-it('names each check once, with a remedy for each of its reasons', () => {
+it('has each check once, with a remedy for each of its reasons', () => {
   expect(new Set(CHECKS.map(({ id }) => id)).size).toBe(CHECKS.length);
   const empty = CHECKS.filter(({ remedies }) =>
     Object.values(remedies).some((text) => text === ''),
@@ -20,10 +19,10 @@ it('names each check once, with a remedy for each of its reasons', () => {
   ]);
 });
 
-it('stands in the README as it is, row by row', () => {
+it('matches the table in the README row by row', () => {
   const readme = readFileSync('README.md', 'utf8');
-  const rows = CHECKS.map(({ id, mode, whileRented, detects, remedies }) => {
-    const reasons = Object.keys(remedies).map((reason) => `\`${reason}\``);
+  const rows = describeChecks().map(({ id, mode, whileRented, detects, remedies }) => {
+    const reasons = remedies.map(({ reason }) => `\`${reason}\``);
     const when = whileRented ? `${mode}, rented` : mode;
     return `| \`${id}\` | ${when} | ${detects} | ${reasons.join(' ')} |`;
   });
@@ -33,19 +32,19 @@ it('stands in the README as it is, row by row', () => {
   expect(fields.filter((field) => !readme.includes(`\`${field}\``))).toEqual([]);
 });
 
-it('finds no fault with an honest host, whatever its agent does not tell', () => {
+it('passes a genuine host whose agent does not report every source', () => {
   const { report } = judgeAll(factsOf(), 0);
   expect(report.checks.filter((check) => !check.passed)).toEqual([]);
   expect(report.checks.find(({ check_id }) => check_id === 'cpu_truth')?.message).toBe('unknown');
 });
 
-it('knows no policy with wrong lines', () => {
+it('rejects a policy with invalid entries', () => {
   const wrong = { ...POLICY, modes: { clock: { mode: 'sometimes', from: null } } };
   expect(CheckPolicy.safeParse(wrong).success).toBe(false);
   expect(() => readCheckPolicy('/nowhere.json')).toThrow('/nowhere.json');
 });
 
-it('knows no modes of checks and reasons that there are not', () => {
+it('rejects modes of unknown checks and reasons', () => {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-policy-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const path = join(folder, 'policy.json');

@@ -1,4 +1,4 @@
-/** What checks make of cards: what they are called, how they are, whose they are. */
+/** Checks of cards: model, MIG instances, state, bans. */
 import { expect, it } from 'vitest';
 import type { Inventory } from '#shared/api/agent/inventory.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
@@ -9,7 +9,7 @@ import {
   resultOf,
   sourcesWith,
 } from '../../test/fixtures/check-facts.ts';
-import { loadOf } from './load.ts';
+import { loadOf } from './measured.ts';
 
 const driverFrom = (from: string) => ({ driver_min: { version: '999.1', from } });
 const LISTED = { spec: 'NVIDIA H100 80GB HBM3:1' };
@@ -64,7 +64,7 @@ it.each<Failing>([
 });
 
 type Device = Inventory['gpu']['devices'][number];
-/** So many parts of one card, each with an even share of what it has. */
+/** MIG instances of one card with equal shares. */
 function split(card: string, profile: string, parts: number, mib: number): Partial<Device>[] {
   return Array.from({ length: parts }, (_, at) => ({
     uuid: `MIG-51a2b3c4-0010-4aaa-8bbb-00000000000${at}`,
@@ -92,9 +92,9 @@ it.each<[string, Partial<Device>[]]>([
   ['one part that is all of it', split('NVIDIA A30', '4g.24gb', 1, 24_125)],
   ['computing parts of one memory', split(H100, '1c.3g.40gb', 3, 40_448)],
   ['parts for media', split('NVIDIA H100 NVL', '1g.12gb+me', 1, 12_032)],
-  ['parts of a model that nobody knows', split('NVIDIA X900', '1g.99gb', 7, 101_376)],
+  ['parts of an unknown model', split('NVIDIA X900', '1g.99gb', 7, 101_376)],
   ['UUIDs of old drivers', [{ ...split(H100, '1g.10gb', 1, 1)[0], uuid: 'MIG-GPU-12ab-cd/7/0' }]],
-])('takes %s for what they are told as', (_, devices) => {
+])('accepts %s', (_, devices) => {
   expect(partsOf(devices)).toBe('passed');
 });
 
@@ -128,18 +128,18 @@ it.each<[string, Partial<Device>[], RegExp]>([
   ],
   ['a card with the UUID of a part', [{ uuid: 'MIG-1' }], /no UUID of a whole card/],
   ['a card with the name of a part', [{ name: `${H100} MIG 1g.10gb` }], /the name of a part/],
-])('does not take %s', (_, devices, measured) => {
+])('rejects %s', (_, devices, measured) => {
   expect(partsOf(devices)).toMatch(/^GPU_PARTS_FALSE /);
   expect(partsOf(devices)).toMatch(measured);
   expect(partsOf(devices, 'simulated')).toBe('unknown');
 });
 
-it('warns of a driver whose date is to come', () => {
+it('warns of an old driver before the policy’s date', () => {
   const soon = factsOf({ checks: driverFrom('2100-01-01T00:00:00Z') });
   expect(resultOf('driver_min', soon)).toMatchObject({ passed: true, severity: 'warning' });
 });
 
-it('bans by the lists of the policy, too', () => {
+it('bans by the lists of the policy', () => {
   const { miner_hotkey: hotkey } = factsOf().executor;
   const banned_hotkeys = [Hotkey.parse(hotkey)];
   expect(resultOf('banned', factsOf({ checks: { banned_hotkeys } })).reason_code).toBe(
@@ -152,7 +152,7 @@ it('bans by the lists of the policy, too', () => {
   expect(POLICY.banned_gpus).toEqual([]);
 });
 
-it('does not take the work of a trial for somebody else’s: what was there before it counts', () => {
+it('judges the load from before the trials', () => {
   const { inventory } = factsOf();
   if (inventory === null) throw new Error('no inventory');
   const idle = loadOf(inventory);

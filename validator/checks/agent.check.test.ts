@@ -1,4 +1,4 @@
-/** What an agent leaves unanswered that has shown itself. */
+/** Requests that an agent leaves unanswered. */
 import { expect, it } from 'vitest';
 import { createAgentClient } from '#shared/api/agent/agent-client.ts';
 import type { Inventory } from '#shared/api/agent/inventory.ts';
@@ -6,17 +6,17 @@ import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { factsOf, sourcesWith } from '../../test/fixtures/check-facts.ts';
 import { inventoryOf } from '../../test/fixtures/inventory.ts';
 import { ask } from '../inspection/inspect.ts';
+import { missingSources } from './agent.check.ts';
 import type { Unanswered } from './measured.ts';
-import { judgeAll } from './pipeline.ts';
-import { untoldIn } from './untold.ts';
+import { judgeAll } from './verdict.ts';
 
 const PODS: Unanswered = { question: 'pods', problem: 'Not for you', repeated: false };
 
-const told = (change: Partial<NonNullable<Inventory['sources']>>) =>
+const sourcesOf = (change: Partial<NonNullable<Inventory['sources']>>) =>
   sourcesWith({ cpus_present: 4, ...change });
 const GPU = inventoryOf().gpu;
 
-/** One run after the other. */
+/** Runs checks with each list of unanswered requests in turn. */
 function runs(...each: Unanswered[][]) {
   let last: ReturnType<typeof judgeAll> | null = null;
   for (const unanswered of each) {
@@ -27,17 +27,18 @@ function runs(...each: Unanswered[][]) {
   return { verdict: last?.report.verdict, passed: result?.passed, measured: result?.measured };
 }
 
-it('costs as an agent that is not reached: the verdict, the third time in a row', () => {
+it('fails the third time in a row, like an unreachable agent', () => {
   const proof: Unanswered = { question: 'proof', problem: 'socket hang up', repeated: false };
   expect(runs([PODS], [PODS])).toMatchObject({ verdict: 'verified', passed: true });
   expect(runs([PODS], [PODS], [proof, PODS])).toEqual({
-    ...{ verdict: 'failed', passed: false },
+    verdict: 'failed',
+    passed: false,
     measured: 'proof: socket hang up; pods: Not for you',
   });
   expect(runs([PODS], [PODS], [], [PODS]).verdict).toBe('verified');
 });
 
-it('is seen once however often it is told again, and counts for nothing before its day', () => {
+it('does not count repeated answers, and counts only from the policy’s date on', () => {
   const again = [{ ...PODS, repeated: true }];
   expect(runs([PODS], again, again, again, [PODS])).toMatchObject({ verdict: 'verified' });
   expect(runs([PODS], again, [PODS], again, [PODS]).verdict).toBe('failed');
@@ -52,31 +53,32 @@ it('is seen once however often it is told again, and counts for nothing before i
 
 it.each<[string, Partial<Inventory>, string[]]>([
   ['processors', sourcesWith({ cpus_present: null, driver_gpus: [] }), ['processors']],
-  ['the bus', told({ pci_gpus: null, driver_gpus: [] }), ['cards on the PCI bus']],
-  ['the driver', told({ pci_gpus: 1, driver_gpus: null }), ['cards of the driver']],
+  ['the bus', sourcesOf({ pci_gpus: null, driver_gpus: [] }), ['cards on the PCI bus']],
+  ['the driver', sourcesOf({ pci_gpus: 1, driver_gpus: null }), ['cards of the driver']],
   ['anything', { sources: null }, ['processors', 'cards on the PCI bus', 'cards of the driver']],
-  ['cards of a driver that has none on the bus', told({ pci_gpus: 0, driver_gpus: null }), []],
-  ['memory and disk', told({ driver_gpus: [] }), []],
-  ['cards, having none', { ...told({ pci_gpus: null }), gpu: { ...GPU, driver: 'none' } }, []],
-  ['cards, when it cannot read them', { ...told({}), gpu: { ...GPU, error: 'no answer' } }, []],
-])(
-  'asks of an inventory that says nothing of %s what every such host tells',
-  (_, change, words) => {
-    const { inventory } = factsOf({ inventory: change });
-    const untold = inventory === null ? [] : untoldIn(inventory);
-    expect(untold.map(({ question, problem }) => `${question}: ${problem}`)).toEqual(
-      words.length === 0
-        ? []
-        : [`sources: nothing of the kernel’s own about its ${words.join(', ')}`],
-    );
-  },
-);
+  ['cards of a driver that has none on the bus', sourcesOf({ pci_gpus: 0, driver_gpus: null }), []],
+  ['memory and disk', sourcesOf({ driver_gpus: [] }), []],
+  ['cards, having none', { ...sourcesOf({ pci_gpus: null }), gpu: { ...GPU, driver: 'none' } }, []],
+  [
+    'cards, when it cannot read them',
+    { ...sourcesOf({}), gpu: { ...GPU, error: 'no answer' } },
+    [],
+  ],
+])('reports missing sources of an inventory without %s', (_, change, words) => {
+  const { inventory } = factsOf({ inventory: change });
+  const missing = inventory === null ? [] : missingSources(inventory);
+  expect(missing.map(({ question, problem }) => `${question}: ${problem}`)).toEqual(
+    words.length === 0
+      ? []
+      : [`sources: nothing of the kernel’s own about its ${words.join(', ')}`],
+  );
+});
 
 it.each<[string, () => Promise<Response>, RegExp]>([
   ['a refusal', async () => refusal(), /^Not you$/],
   ['silence', () => Promise.reject(new Error('ECONNRESET')), /ECONNRESET/],
   ['another answer', async () => new Response('<html>'), /unknown form/],
-])('takes %s for none', async (_, answer, problem) => {
+])('treats %s as unanswered', async (_, answer, problem) => {
   const client = createAgentClient({ send: answer, clock: createManualClock() });
   expect(await ask('pods', client.listPods())).toEqual({
     answer: null,
@@ -87,6 +89,6 @@ it.each<[string, () => Promise<Response>, RegExp]>([
 const refusal = () =>
   Response.json({ error: { code: 'forbidden', message: 'Not you', hint: 'x' } }, { status: 403 });
 
-it('keeps no fault of our own for one of the agent’s', async () => {
+it('does not blame the agent for an error of our own', async () => {
   await expect(ask('pods', Promise.reject(new TypeError('ours')))).rejects.toThrow('ours');
 });

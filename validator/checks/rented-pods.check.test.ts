@@ -1,4 +1,4 @@
-/** What checks make of pods and of the cards that they have, and whom they do not blame. */
+/** Checks of rented pods and their cards, and cases in which a genuine host passes. */
 import { describe, expect, it } from 'vitest';
 import type { Inventory } from '#shared/api/agent/inventory.ts';
 import {
@@ -44,12 +44,12 @@ it.each<Failing>([
   expect(result.remediation).toMatch(/\w+ \w+/);
 });
 
-it('excuses a pod that its own program ended', () => {
+it('passes a pod that its own program ended', () => {
   const ended = factsOf({ rented: true, measured: { pods: [deadPod('ExitedNonZero')] } });
   expect(resultOf('pod_alive', ended)).toMatchObject({ passed: true, severity: 'warning' });
 });
 
-it('blames no honest host for a rental that has just begun, or for what is gone', () => {
+it('tolerates a rental that has just begun, and ignores removed pods', () => {
   const pods = [deadPod(null)];
   const begun = factsOf({ rented: true, podIds: [POD], measured: { pods: [] } });
   expect(resultOf('ledger', begun)).toMatchObject({ passed: true, streak: 1 });
@@ -60,16 +60,16 @@ it('blames no honest host for a rental that has just begun, or for what is gone'
   );
 });
 
-it('knows the pod of a rental probe of ours, and no other that nobody rents', () => {
+it('ignores the pod of our own rental probe, but no other unrented pod', () => {
   const pods = [deadPod(null), { ...deadPod(null), id: 'another' }];
   const streaks = { ledger: 2 };
-  const told = (own_pods: string[]) =>
+  const result = (own_pods: string[]) =>
     resultOf('ledger', factsOf({ podIds: [], measured: { pods, own_pods, streaks } }));
-  expect(told(['pod', 'another'])).toMatchObject({ message: 'passed', streak: 0 });
-  expect(told(['pod'])).toMatchObject({ reason_code: 'POD_NOT_RENTED', measured: 'another' });
+  expect(result(['pod', 'another'])).toMatchObject({ message: 'passed', streak: 0 });
+  expect(result(['pod'])).toMatchObject({ reason_code: 'POD_NOT_RENTED', measured: 'another' });
 });
 
-describe('a host that is honest', () => {
+describe('a genuine host', () => {
   const uuids = factsOf().inventory?.gpu.devices.map(({ uuid }) => uuid) ?? [];
   const accepted = { spec: 'NVIDIA H100 80GB HBM3:1', gpu_uuids: [...uuids, 'GPU-2'] };
   const gpu = (change: object) => {
@@ -90,11 +90,13 @@ describe('a host that is honest', () => {
       },
     ],
     [
-      'whose parts of a card were made anew',
+      'whose MIG instances were recreated',
       {
         gpuType: 'H100 MIG 1g.10gb',
         device: {
-          ...{ uuid: 'MIG-0', name: 'NVIDIA H100 80GB HBM3 MIG 1g.10gb', memory_total_mib: 9_984 },
+          uuid: 'MIG-0',
+          name: 'NVIDIA H100 80GB HBM3 MIG 1g.10gb',
+          memory_total_mib: 9_984,
           mig: { profile: '1g.10gb', parent_uuid: 'GPU-0' },
         },
         measured: {
@@ -105,7 +107,7 @@ describe('a host that is honest', () => {
     ],
     ['that resets a card after an error', { device: { ecc_errors: 1 } }],
     [
-      'that has not been told of its pod',
+      'that never received its pod',
       { rented: true, podIds: [POD], measured: { pods: [], streaks: { pod_alive: 5, ledger: 5 } } },
     ],
     ...['pending', 'pulling', 'starting', 'rebooting', 'backoff'].map((phase): [string, Change] => [
@@ -124,11 +126,11 @@ describe('a host that is honest', () => {
         },
       ],
     ),
-  ])('%s is not punished', (_, change) => {
+  ])('%s passes', (_, change) => {
     expect(verdictWhen(change)).toBe('verified');
   });
 
-  it('with a driver that is being loaded is not judged yet', () => {
+  it('has its verdict withheld while its driver loads', () => {
     expect(verdictWhen({ measured: { accepted } })).toBe('withheld');
   });
 });

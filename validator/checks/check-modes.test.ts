@@ -3,25 +3,35 @@ import { isBlocking } from '#shared/api/central/validator-routes.ts';
 import { factsOf, NOW_MS, POLICY, resultOf, verdictWhen } from '../../test/fixtures/check-facts.ts';
 import { modeOf } from './check-policy.ts';
 import type { ProofFacts } from './measured.ts';
-import { judgeAll } from './pipeline.ts';
+import { judgeAll } from './verdict.ts';
 
 const ENFORCED = { modes: { power_limit: { mode: 'enforce' as const, from: null } } };
 const PROOF: ProofFacts = {
-  ...{ device: 'cpu', status: 'proven', reason: null, part: null, detail: '' },
-  ...{ parts: ['product', 'memory', 'disk'], ms: 10, wall_ms: 10, others: 5, expected_ms: null },
-  ...{ roots: [], openings_hash: null, repeated: false },
+  device: 'cpu',
+  status: 'proven',
+  reason: null,
+  part: null,
+  detail: '',
+  parts: ['product', 'memory', 'disk'],
+  ms: 10,
+  wall_ms: 10,
+  others: 5,
+  expected_ms: null,
+  roots: [],
+  openings_hash: null,
+  repeated: false,
 };
 const CAPPED = { power_limit_w: 300 };
 
 describe('a shadow check', () => {
-  it('is on record and changes no verdict', () => {
+  it('is recorded and changes no verdict', () => {
     const result = resultOf('power_limit', factsOf({ device: CAPPED }));
     expect(result).toMatchObject({ passed: false, mode: 'shadow', verdict: 'verified' });
     expect([result.reason_code, isBlocking(result)]).toEqual(['GPU_POWER_CAPPED', false]);
     expect(result.message).toMatch(/changes no verdict/);
   });
 
-  it('counts once the policy says so, from its date on', () => {
+  it('counts from the policy’s date on', () => {
     expect(resultOf('power_limit', factsOf({ device: CAPPED, checks: ENFORCED })).verdict).toBe(
       'failed',
     );
@@ -31,7 +41,7 @@ describe('a shadow check', () => {
     expect([at(NOW_MS), at(NOW_MS * 2)]).toEqual(['shadow', 'enforce']);
   });
 
-  it('counts for one of its reasons alone where the policy says so', () => {
+  it('counts for a single reason if the policy names it', () => {
     const count = { mode: 'enforce' as const, from: '2026-12-01T00:00:00Z' };
     const modes = {
       pow_cpu: { mode: 'observe' as const, from: null },
@@ -40,9 +50,11 @@ describe('a shadow check', () => {
     const of = (reason: string, atMs = NOW_MS) =>
       modeOf({ id: 'pow_cpu', mode: 'shadow' }, { ...POLICY, modes }, { atMs, reason });
     expect([of('POW_MISMATCH'), of('POW_TOO_SLOW'), of('POW_MISMATCH', 0)]).toEqual([
-      ...['enforce', 'observe', 'observe'],
+      'enforce',
+      'observe',
+      'observe',
     ]);
-    // A wrong answer is no matter of speed: as it ships, the policy takes it for what it is.
+    // The default policy enforces POW_MISMATCH, which does not depend on speed.
     const wrong = { ...PROOF, status: 'failed', reason: 'POW_MISMATCH', part: 'memory' } as const;
     expect(verdictWhen({ measured: { proof: wrong } })).toBe('failed');
     const slow = { ...PROOF, ms: 900, expected_ms: 100 };
@@ -50,7 +62,7 @@ describe('a shadow check', () => {
   });
 });
 
-it('stops at a fatal failure: what comes after says nothing', () => {
+it('judges no further check after a fatal failure', () => {
   const strange = factsOf({
     inventory: { executor_id: '22222222-2222-4222-8222-222222222222' },
     device: CAPPED,
@@ -61,7 +73,7 @@ it('stops at a fatal failure: what comes after says nothing', () => {
   ]);
 });
 
-it('takes a reason that may pass only when it is seen again, and forgets it when all is well', () => {
+it('counts a transient reason only in consecutive runs, and resets the streak when it passes', () => {
   const busy = { processes: 1, utilization_percent: 90 };
   const first = resultOf('gpu_idle_use', factsOf({ device: busy }));
   expect([first.passed, first.severity, first.streak]).toEqual([true, 'warning', 1]);
@@ -72,7 +84,7 @@ it('takes a reason that may pass only when it is seen again, and forgets it when
   expect(resultOf('gpu_idle_use', factsOf({ measured, rented: true })).streak).toBe(1);
 });
 
-describe('a host that has passed and shows something else', () => {
+describe('a host that passed before and now differs', () => {
   const accepted = { spec: 'NVIDIA L4:1', gpu_uuids: ['GPU-1'] };
   const unread = factsOf({}).inventory?.gpu ?? null;
   if (unread === null) throw new Error('no inventory');
@@ -98,7 +110,7 @@ describe('a host that has passed and shows something else', () => {
     ],
     ['a host that has become another', 'spec_stable', 'SPEC_CHANGED', {}],
     ['cards that were exchanged', 'gpu_uuid_stable', 'GPU_SET_CHANGED', {}],
-  ])('%s gives no verdict at first, and counts when it is seen again', (_, id, reason, change) => {
+  ])('%s withholds the verdict at first, and fails in the next run', (_, id, reason, change) => {
     const seen = (streaks: Record<string, number>) => {
       const facts = factsOf({ ...change, measured: { accepted, streaks } });
       return resultOf(id, facts);
@@ -108,12 +120,12 @@ describe('a host that has passed and shows something else', () => {
     expect(seen({ [id]: 1 })).toMatchObject({ reason_code: reason, verdict: 'failed', streak: 2 });
   });
 
-  it('has its time for that alone: what counts at once counts beside it', () => {
+  it('fails at once for other reasons', () => {
     const checks = { min_free_disk_gib: 10_000 };
     expect(verdictWhen({ measured: { accepted }, checks })).toBe('failed');
   });
 
-  it('learns at once what it was never accepted with', () => {
+  it('fails at once if it was never accepted', () => {
     const inventory = { gpu: { ...unread, devices: [] } };
     expect(verdictWhen({ inventory })).toBe('failed');
   });

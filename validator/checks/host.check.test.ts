@@ -1,4 +1,4 @@
-/** What checks make of a host: its agent, clock, processors, memory, disk and engine. */
+/** Checks of a host: agent, clock, processors, memory, disk and engine. */
 import { expect, it } from 'vitest';
 import {
   type Change,
@@ -12,28 +12,34 @@ import type { Measured } from './measured.ts';
 
 const OPEN = { firewall: 'unavailable', disk_quota: 'none', seccomp: true } as const;
 const RENTAL: Measured['rental'] = {
-  ...{
-    status: 'passed',
-    step: null,
-    detail: '',
-    ms: 1,
-    at_ms: 1,
-    memory: null,
-    pods: [],
-    refused: false,
-    repeated: false,
-  },
+  status: 'passed',
+  step: null,
+  detail: '',
+  ms: 1,
+  at_ms: 1,
+  memory: null,
+  pods: [],
+  refused: false,
+  repeated: false,
 };
 const SYSBOX = {
-  ...{ version: '28', storage_driver: 'overlay2', cgroup_version: '2' },
-  ...{ gpu_runtime: true, sysbox_runtime: true },
+  version: '28',
+  storage_driver: 'overlay2',
+  cgroup_version: '2',
+  gpu_runtime: true,
+  sysbox_runtime: true,
 };
 const nestedProbe = (status: 'ok' | 'failed' | 'skipped') => ({
-  ...{ ok: true, reason_code: null, simulated: false },
+  ok: true,
+  reason_code: null,
+  simulated: false,
   steps: [{ name: 'docker_in_docker', status, ms: 3, message: '' }],
 });
 const failedProbe = (reason_code: string | null) => ({
-  ...{ ok: false, reason_code, steps: [], simulated: false },
+  ok: false,
+  reason_code,
+  steps: [],
+  simulated: false,
 });
 
 it.each<Failing>([
@@ -83,10 +89,10 @@ it.each<Failing>([
   expect(result.remediation).toMatch(/\w+ \w+/);
 });
 
-it('warns of a clock that drifts, and knows a slow answer from a wrong clock', () => {
+it('warns of a clock that drifts, and distinguishes a slow answer from a wrong clock', () => {
   const drifting = factsOf({ inventory: { collected_ms: NOW_MS - 6_000 } });
   expect(resultOf('clock', drifting)).toMatchObject({ passed: true, severity: 'warning' });
-  // The answer took its time on the way: the host's clock was right when it was asked.
+  // The answer was slow: the host's clock was right when it was sent.
   const slow = factsOf({
     inventory: { collected_ms: NOW_MS - 20_000 },
     measured: { asked_ms: NOW_MS - 21_000 },
@@ -94,13 +100,13 @@ it('warns of a clock that drifts, and knows a slow answer from a wrong clock', (
   expect(resultOf('clock', slow)).toMatchObject({ message: 'passed', severity: 'info' });
 });
 
-it('blames no honest host for a pod that shows its limit', () => {
+it('passes a host whose pod sees its whole memory limit', () => {
   const memory = { given_kib: 900, seen_kib: 900 };
   const inside = factsOf({ measured: { rental: { ...RENTAL, memory } } });
   expect(resultOf('mem_truth', inside).message).toBe('passed');
 });
 
-it('takes containers in containers for proven only where they are offered and were tried', () => {
+it('passes nested containers only if they are offered and were tried', () => {
   const nested = (change: Change) => resultOf('dind_runtime', factsOf(change)).message;
   const probe = nestedProbe('ok');
   expect(nested({ inventory: { docker: SYSBOX }, probe })).toBe('passed');

@@ -3,8 +3,14 @@ import { createTestStore } from '../../test/fakes/scenes/test-evidence-store.ts'
 import { unmeasuredLine } from '../inspection/lines/line.state.ts';
 import { findLine, saveLine } from '../inspection/lines/line.store.ts';
 import type { EvidenceStore } from '../store/tables.ts';
-import { UNKNOWN_KEY } from './standing.state.ts';
-import { accept, claim, claimsOn, findAccepted, forgetOthers } from './standing.store.ts';
+import {
+  accept,
+  claim,
+  claimsOn,
+  deleteOthers,
+  findAccepted,
+  UNKNOWN_KEY,
+} from './check-history.store.ts';
 
 let store: EvidenceStore;
 beforeEach(async () => {
@@ -12,7 +18,7 @@ beforeEach(async () => {
 });
 afterEach(() => store.destroy());
 
-it('forgets who has left, whose cards may come back under another executor at once', async () => {
+it('deletes executors that left, so that their cards may return under another one at once', async () => {
   for (const executorId of ['gone', 'here']) {
     const gpuUuids = [`GPU-${executorId}`];
     const claimant = { executorId, agentKey: 'key', uuids: gpuUuids };
@@ -22,7 +28,7 @@ it('forgets who has left, whose cards may come back under another executor at on
   }
   const wanted = ['GPU-gone', 'GPU-here'];
   expect(await claimsOn(store, wanted)).toHaveLength(2);
-  await forgetOthers(store, new Set(['here', 'new']));
+  await deleteOthers(store, new Set(['here', 'new']));
   expect((await claimsOn(store, wanted)).map(({ uuid }) => uuid)).toEqual(['GPU-here']);
   expect(await findAccepted(store, 'gone', 'H100:1')).toBeNull();
   expect(await findAccepted(store, 'here', 'H100:1')).not.toBeNull();
@@ -32,7 +38,7 @@ it('forgets who has left, whose cards may come back under another executor at on
   ]);
 });
 
-it('keeps since when a card is claimed while the key is the same, and forgets claims that nobody made for long', async () => {
+it('retains the time of the first claim while the key is the same, and deletes old claims', async () => {
   const claimAs = (agentKey: string, nowMs: number, forgetMs = 0) =>
     claim(store, { executorId: 'one', agentKey, uuids: ['GPU-1'] }, { nowMs, forgetMs });
   const claimed = async () =>
@@ -41,7 +47,7 @@ it('keeps since when a card is claimed while the key is the same, and forgets cl
       first_ms,
       seen_ms,
     ]);
-  // As one of an older program.
+  // A claim written by an older version.
   await claimAs(UNKNOWN_KEY, 1);
   await claimAs('key', 2);
   await claimAs('key', 3);

@@ -1,4 +1,4 @@
-/** What checks make of the ways to and from a host. */
+/** Checks of the network of a host. */
 import { expect, it } from 'vitest';
 import { type Failing, factsOf, resultOf } from '../../test/fixtures/check-facts.ts';
 import type { LineFacts } from './measured.ts';
@@ -6,11 +6,19 @@ import type { LineFacts } from './measured.ts';
 const SHUT = { opened: 0, reached: 0, problem: 'busy', refused: true, repeated: false };
 const UNREACHED = { registry: 'unreachable', problem: 'no answer', repeated: false } as const;
 const LINE: LineFacts = {
-  ...{ samples: 3, down_kbit: 200_000, up_kbit: 200_000 },
-  ...{ last_down_kbit: 200_000, last_up_kbit: 200_000, false_stream: null, refusals: 0 },
-  ...{ others_down_kbit: 900_000, others_up_kbit: 900_000, measured_ms: 1, repeated: false },
+  samples: 3,
+  down_kbit: 200_000,
+  up_kbit: 200_000,
+  last_down_kbit: 200_000,
+  last_up_kbit: 200_000,
+  false_stream: null,
+  refusals: 0,
+  others_down_kbit: 900_000,
+  others_up_kbit: 900_000,
+  measured_ms: 1,
+  repeated: false,
 };
-/** Tried, and broken off each time, while others could be measured. */
+/** Every attempt was aborted, although other executors could be measured. */
 const NEVER: LineFacts = { ...LINE, samples: 0, measured_ms: null };
 const templates = (state: 'present' | 'missing' | 'unknown') => ({
   images: [{ image: 'ubuntu:24.04', state, problem: '' }],
@@ -60,7 +68,7 @@ it.each<Failing>([
   expect(result.remediation).toMatch(/\w+ \w+/);
 });
 
-it('excuses a line that is slow for a moment, or no slower than the validator’s own', () => {
+it('tolerates a line that is slow once, or no slower than the validator’s own', () => {
   const slow = (line: LineFacts) => resultOf('bandwidth', factsOf({ measured: { line } }));
   expect(slow({ ...LINE, down_kbit: 60_000 })).toMatchObject({ passed: true, streak: 1 });
   expect(slow({ ...LINE, down_kbit: 60_000, others_down_kbit: 60_000 }).message).toBe('unknown');
@@ -68,14 +76,14 @@ it('excuses a line that is slow for a moment, or no slower than the validator’
   expect(slow({ ...NEVER, others_down_kbit: 0 }).message).toBe('unknown');
 });
 
-it('asks no more ports of a small range than it has', () => {
+it('requires no more ports than a small range has', () => {
   const small = { measured: opened(2), inventory: rangeOf(20_000, 20_001) };
   expect(resultOf('ports', factsOf(small))).toMatchObject({ passed: true, message: 'passed' });
   const seldom = { ...opened(0), streaks: { ports: 1 } };
   expect(resultOf('ports', factsOf({ measured: seldom })).passed).toBe(true);
 });
 
-it('asks no host to have what its registry does not tell', () => {
+it('ignores images whose registry does not answer', () => {
   const message = (state: 'present' | 'missing' | 'unknown') =>
     resultOf('template_cache', factsOf({ measured: { templates: templates(state) } })).message;
   expect([message('present'), message('unknown')]).toEqual(['passed', 'unknown']);

@@ -5,24 +5,24 @@ import { checkRun } from '../../test/fixtures/check-run.ts';
 import { executorId } from '../../test/fixtures/cycle-set.ts';
 import type { EvidenceStore } from '../store/tables.ts';
 import type { Facts } from './check.ts';
-import { judgeAll } from './pipeline.ts';
-import { createStandings, type Standings } from './standing.service.ts';
+import { type CheckHistory, createCheckHistory } from './check-history.service.ts';
+import { judgeAll } from './verdict.ts';
 
 const DAY_MS = 24 * 3_600_000;
 const [FIRST, LATER] = [1, 2];
 
 let clock: ManualClock;
 let store: EvidenceStore;
-let standings: Standings;
+let history: CheckHistory;
 let uuids: readonly string[];
 beforeEach(async () => {
   [clock, store] = [createManualClock(), await createTestStore()];
-  standings = createStandings({ store, clock });
+  history = createCheckHistory({ store, clock });
   uuids = checkRun({ atMs: clock.now() }).facts.inventory?.gpu.devices.map((d) => d.uuid) ?? [];
 });
 afterEach(() => store.destroy());
 
-/** A check of an executor that shows the same card as all others; what of it counts, if it does. */
+/** Checks an executor that shows the same card as all others. Returns its failures. */
 async function check(number: number, publicKey = `key of ${number}`): Promise<string[]> {
   const { facts } = checkRun({ atMs: clock.now(), number });
   const { inventory } = facts;
@@ -34,14 +34,14 @@ async function check(number: number, publicKey = `key of ${number}`): Promise<st
     identity,
     inventory: { ...inventory, gpu: { ...inventory.gpu, devices } },
   };
-  const known = await standings.before(shown);
+  const known = await history.load(shown);
   const judged: Facts = { ...shown, measured: { ...shown.measured, ...known } };
   const { report } = judgeAll(judged, 0);
-  await store.transaction().execute((tx) => standings.keep(tx, judged, report));
+  await store.transaction().execute((tx) => history.record(tx, judged, report));
   return report.checks.flatMap(({ reason_code: reason }) => reason ?? []);
 }
 
-it('a card is of whom passed with it first, as often as others show it', async () => {
+it('leaves a card with the executor that passed with it first, however often others show it', async () => {
   expect(await check(FIRST)).toEqual([]);
   for (let time = 0; time < 3; time += 1) {
     await clock.advance(DAY_MS / 2);
@@ -50,7 +50,7 @@ it('a card is of whom passed with it first, as often as others show it', async (
   }
 });
 
-it('whoever was away has it back, and who came with it meanwhile fails from then on', async () => {
+it('returns a card to an executor that was away, and fails the one that came meanwhile', async () => {
   expect(await check(FIRST)).toEqual([]);
   await clock.advance(2 * DAY_MS);
   expect(await check(LATER)).toEqual([]);
@@ -61,7 +61,7 @@ it('whoever was away has it back, and who came with it meanwhile fails from then
   expect(await check(FIRST)).toEqual([]);
 });
 
-it('one that comes back with another key, or after a month, is a newcomer', async () => {
+it('treats an executor that returns with another key, or after a month, as new', async () => {
   await check(FIRST);
   await clock.advance(2 * DAY_MS);
   expect(await check(LATER)).toEqual([]);
@@ -73,7 +73,7 @@ it('one that comes back with another key, or after a month, is a newcomer', asyn
   expect(await check(FIRST)).toEqual(['GPU_DUPLICATE']);
 });
 
-it('of two that pass with a card at once the same one is the first for both', async () => {
+it('orders claims of the same time the same way for both executors', async () => {
   const both = [FIRST, LATER].map((number) => ({
     ...{ uuid: uuids[0] ?? '', executor_id: executorId(number), agent_key: `key of ${number}` },
     ...{ first_ms: clock.now(), seen_ms: clock.now() },

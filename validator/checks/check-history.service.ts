@@ -1,0 +1,103 @@
+/** What later runs need of an executor's earlier ones: the accepted spec, and which executor claimed a card first. */
+import type { Inventory } from '#shared/api/agent/inventory.ts';
+import type { ExecutorToCheck, HealthReport } from '#shared/api/central/validator-routes.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { EvidenceStore, GpuClaimRow, StoreDb } from '../store/tables.ts';
+import type { AgentIdentity, Facts } from './check.ts';
+import {
+  accept,
+  type Claimant,
+  claim,
+  claimsOn,
+  deleteOthers,
+  findAccepted,
+  UNKNOWN_KEY,
+} from './check-history.store.ts';
+import { specOf } from './gpu-inventory.check.ts';
+import type { Measured } from './measured.ts';
+
+/** An executor that did not pass with a card for this long no longer blocks others from it. */
+const CLAIM_MS = 24 * 3_600_000;
+/** After this time its claim is deleted, and with it the precedence over later claims. */
+const FORGOTTEN_MS = 30 * 24 * 3_600_000;
+
+export type CheckHistory = ReturnType<typeof createCheckHistory>;
+
+export function createCheckHistory({ store, clock }: { store: EvidenceStore; clock: Clock }) {
+  return {
+    /** Returns the facts of earlier runs that the checks compare the inventory with. */
+    async load({
+      executor,
+      inventory,
+      identity,
+    }: Facts): Promise<Pick<Measured, 'accepted' | 'taken'>> {
+      if (inventory === null || identity === null) return { accepted: null, taken: [] };
+      const claimant = claimantOf(executor, inventory, identity);
+      const claims = await claimsOn(store, claimant.uuids);
+      return {
+        accepted: await findAccepted(store, executor.id, listedAs(executor)),
+        taken: takenFrom(claimant, claims, clock.now() - CLAIM_MS),
+      };
+    },
+
+    /** Records spec and cards of an executor that passed, in the transaction of its evidence. Ignores other verdicts. */
+    async record(tx: StoreDb, facts: Facts, { verdict }: HealthReport): Promise<void> {
+      const { executor, inventory, identity } = facts;
+      if (verdict !== 'verified' || inventory === null || identity === null) return;
+      const nowMs = clock.now();
+      const claimant = claimantOf(executor, inventory, identity);
+      await claim(tx, claimant, { nowMs, forgetMs: nowMs - FORGOTTEN_MS });
+      await accept(tx, {
+        executorId: executor.id,
+        listed: listedAs(executor),
+        spec: specOf(inventory),
+        gpuUuids: [...claimant.uuids],
+      });
+    },
+
+    /** Deletes executors that are not listed any more: their cards may return under another executor. */
+    deleteOthers: (executorIds: ReadonlySet<string>) => deleteOthers(store, executorIds),
+  };
+}
+
+const claimantOf = (
+  { id }: ExecutorToCheck,
+  { gpu }: Inventory,
+  { publicKey }: AgentIdentity,
+): Claimant => ({
+  executorId: id,
+  agentKey: publicKey,
+  uuids: gpu.devices.map((device) => device.uuid),
+});
+
+const listedAs = ({ gpu_type, gpu_count }: ExecutorToCheck) => `${gpu_type}:${gpu_count}`;
+
+/**
+ * Returns the claimant's cards that belong to another executor. A card belongs to the executor with the earliest claim
+ * among those that passed with it since `sinceMs`. An executor that was away for longer gets its card back when it
+ * returns with its key, even if others passed with the card meanwhile. Pure.
+ */
+export function takenFrom(
+  { executorId, agentKey, uuids }: Claimant,
+  claims: readonly GpuClaimRow[],
+  sinceMs: number,
+): Measured['taken'] {
+  const isOwn = ({ executor_id: id, agent_key: key }: GpuClaimRow) =>
+    id === executorId && (key === agentKey || key === UNKNOWN_KEY);
+  return [...new Set(uuids)].flatMap((uuid) => {
+    const onCard = claims.filter((each) => each.uuid === uuid);
+    const own = onCard.find(isOwn);
+    const [first] = onCard
+      .filter((each) => each.executor_id !== executorId && each.seen_ms >= sinceMs)
+      .filter((each) => own === undefined || byAge(each, own) < 0)
+      .sort(byAge);
+    return first === undefined ? [] : [{ uuid, executor_id: first.executor_id }];
+  });
+}
+
+/** Oldest first. Equal times are ordered by executor id, so that every run has the same result. */
+function byAge(one: GpuClaimRow, other: GpuClaimRow): number {
+  const byTime = one.first_ms - other.first_ms;
+  if (byTime !== 0) return byTime;
+  return one.executor_id < other.executor_id ? -1 : 1;
+}

@@ -1,0 +1,195 @@
+/** Runs all checks over the facts of an inspection and derives the verdict. Pure. */
+import {
+  type CheckResult,
+  type HealthReport,
+  isBlocking,
+} from '#shared/api/central/validator-routes.ts';
+import { unknown } from '#shared/check/check.ts';
+import { naiveUtc } from '#shared/runtime/clock.ts';
+import { lineSpeeds } from './bandwidth.check.ts';
+import type { Check, CheckOutcome, Facts, Failure } from './check.ts';
+import { modeOf } from './check-policy.ts';
+import { CHECKS } from './checks.ts';
+import { MAX_MEASURED_CHARS, type OpenFailure } from './measured.ts';
+
+/** An unreachable agent fails only after this many earlier unreachable inspections in a row. */
+export const TRANSPORT_FAILURES_ALLOWED = 2;
+const REMEDY = 'See the log of the agent.';
+
+export type Judgement = {
+  report: HealthReport;
+  /** By check: number of consecutive failures. */
+  streaks: Record<string, number>;
+  /** By check: a failure that stays open until a run shows that it is over. */
+  found: Record<string, OpenFailure>;
+};
+
+/** `transportFailures`: number of unreachable inspections just before this one. */
+export function judge(facts: Facts, transportFailures: number): HealthReport {
+  return judgeAll(facts, transportFailures).report;
+}
+
+/** Like `judge`, and returns what the next run needs. */
+export function judgeAll(facts: Facts, transportFailures: number): Judgement {
+  const checks: CheckResult[] = [];
+  const streaks: Record<string, number> = {};
+  const found: Record<string, OpenFailure> = {};
+  /** Failures that do not count yet but prevent a passing verdict. */
+  const withholding = new Set<string>();
+  let endedBy: string | null = null;
+  for (const check of CHECKS) {
+    const outcome = endedBy === null ? outcomeOf(check, facts) : unknown(`not after ${endedBy}`);
+    const streak = streakOf(outcome, facts.measured.streaks[check.id] ?? 0);
+    if (streak > 0) streaks[check.id] = streak;
+    const counts = isCounting(outcome, streak);
+    const isJudged = endedBy === null && isJudgedNow(check, facts);
+    const now = { outcome, isCounting: counts, isJudged, nowMs: facts.receivedMs };
+    const open = openFailureAfter(check, now, facts.measured.found[check.id] ?? null);
+    if (open !== null) found[check.id] = open;
+    const failsNow = outcome.status === 'fail' && counts;
+    const reportsOpen = open !== null && !failsNow && endedBy === null;
+    const reported = reportsOpen ? outcomeOfOpen(open) : outcome;
+    const result = toCheckResult(check, reported, { streak, facts });
+    checks.push(result);
+    if (!isCounting(reported, streak)) withholding.add(check.id);
+    if (check.fatal && isBlocking(result)) endedBy = check.id;
+  }
+  const { inventory, receivedMs } = facts;
+  const verdict = verdictOf(checks, facts, { transportFailures, withholding });
+  const line = lineSpeeds(facts.measured.line);
+  return {
+    report: { verdict, checked_at_ms: receivedMs, checks, inventory, line },
+    // An agent that did not answer was not judged, so its streaks stay.
+    streaks: inventory === null ? facts.measured.streaks : streaks,
+    found,
+  };
+}
+
+/** Unknown outcomes and repeated measurements leave the streak as it is. */
+function streakOf(outcome: CheckOutcome, before: number): number {
+  if (outcome.status === 'unknown') return before;
+  if (outcome.status !== 'fail') return 0;
+  return outcome.isRepeated === true ? Math.max(before, 1) : before + 1;
+}
+
+/** Returns false for a failure that needs a longer streak. */
+function isCounting(outcome: CheckOutcome, streak: number): boolean {
+  return outcome.status !== 'fail' || streak >= (outcome.inARow ?? 1);
+}
+
+function outcomeOf(check: Check, facts: Facts): CheckOutcome {
+  const { inventory } = facts;
+  if (inventory === null) {
+    return check.judgeAbsent?.(facts) ?? unknown('no inventory');
+  }
+  if (!isJudgedNow(check, facts)) return unknown('rented');
+  return check.judge({ ...facts, inventory });
+}
+
+const isJudgedNow = ({ whileRented }: Check, { executor, inventory }: Facts): boolean =>
+  inventory !== null && (whileRented || !executor.rented);
+
+export type JudgedOutcome = {
+  outcome: CheckOutcome;
+  /** The streak is long enough for the failure to count. */
+  isCounting: boolean;
+  /** False beside a renter and after a fatal failure. */
+  isJudged: boolean;
+  nowMs: number;
+};
+
+/**
+ * Returns the failure that stays open after a run: the one that counts now, or the earlier one if this run did not
+ * show that it is over. A run without trials closes no failure that a trial found.
+ */
+export function openFailureAfter(
+  check: Check,
+  { outcome, isCounting: counts, isJudged, nowMs }: JudgedOutcome,
+  before: OpenFailure | null,
+): OpenFailure | null {
+  if (check.whileRented || outcome.status === 'ok' || outcome.status === 'warn') return null;
+  if (outcome.status === 'unknown') {
+    const wasLeftOut = !isJudged || (check.isTrial && outcome.isMoot !== true);
+    return wasLeftOut ? before : null;
+  }
+  if (!counts) return before;
+  const { reasonCode, message, remedy = null } = outcome;
+  return {
+    reason_code: reasonCode,
+    measured: outcome.measured.slice(0, MAX_MEASURED_CHARS),
+    message,
+    remedy,
+    since_ms: before?.reason_code === reasonCode ? before.since_ms : nowMs,
+  };
+}
+
+/** The outcome of a run that did not find an open failure itself. */
+function outcomeOfOpen({ since_ms, ...found }: OpenFailure): Failure {
+  const since = `open since ${naiveUtc(since_ms)}Z, until a trial passes`;
+  return {
+    status: 'fail',
+    reasonCode: found.reason_code,
+    measured: found.measured,
+    message: `${found.message} (${since})`,
+    ...(found.remedy === null ? {} : { remedy: found.remedy }),
+  };
+}
+
+/** The wire form of an outcome. Unknown outcomes pass, with the message `unknown`. */
+function toCheckResult(
+  check: Check,
+  outcome: CheckOutcome,
+  { streak, facts }: { streak: number; facts: Facts },
+): CheckResult {
+  const reason = outcome.status === 'fail' ? outcome.reasonCode : null;
+  const mode = modeOf(check, facts.policy.checks, { atMs: facts.receivedMs, reason });
+  const common = {
+    check_id: check.id,
+    measured: outcome.measured.slice(0, MAX_MEASURED_CHARS),
+    required: check.required,
+    mode,
+    category: check.category,
+    fatal: check.fatal,
+  };
+  const passing = { ...common, passed: true, reason_code: null, remediation: '' };
+  if (outcome.status === 'unknown') return { ...passing, severity: 'info', message: 'unknown' };
+  if (outcome.status === 'ok') return { ...passing, severity: 'info', message: 'passed' };
+  if (outcome.status === 'warn') {
+    return { ...passing, severity: 'warning', message: outcome.message };
+  }
+  const progress = isCounting(outcome, streak)
+    ? ''
+    : `seen ${streak} of ${outcome.inARow} times in a row`;
+  if (progress !== '' && outcome.isWithholding !== true) {
+    const message = `${outcome.message} (${outcome.reasonCode}, ${progress})`;
+    return { ...passing, severity: 'warning', message };
+  }
+  const effect = mode === 'enforce' ? progress : 'recorded only: it changes no verdict yet';
+  const note = effect === '' ? '' : ` (${effect})`;
+  return {
+    ...common,
+    passed: false,
+    severity: mode === 'enforce' ? check.severity : 'warning',
+    reason_code: outcome.reasonCode,
+    message: `${outcome.message}${note}`,
+    remediation: outcome.remedy ?? check.remedies[outcome.reasonCode] ?? REMEDY,
+  };
+}
+
+function verdictOf(
+  checks: readonly CheckResult[],
+  facts: Facts,
+  {
+    transportFailures,
+    withholding,
+  }: { transportFailures: number; withholding: ReadonlySet<string> },
+): HealthReport['verdict'] {
+  // An agent that was never enrolled has no verdict to lose, and its provider waits for the reason.
+  if (facts.refusal === 'NOT_ENROLLED') return 'failed';
+  if (facts.inventory === null) {
+    return transportFailures < TRANSPORT_FAILURES_ALLOWED ? 'withheld' : 'failed';
+  }
+  const blocking = checks.filter(isBlocking);
+  if (blocking.length === 0) return 'verified';
+  return blocking.every(({ check_id: id }) => withholding.has(id)) ? 'withheld' : 'failed';
+}
