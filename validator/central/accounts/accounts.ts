@@ -1,5 +1,6 @@
 /** Composes accounts: sign-up and profile, API keys, SSH keys, registry logins, notification settings, chat links. */
 import type { HttpServer } from '#shared/http/server.ts';
+import type { Mails } from '../delivery/mail/mail.service.ts';
 import type { CentralDeps } from '../platform/central-deps.ts';
 import type { Db } from '../platform/database/tables.ts';
 import type { Sweeps } from '../platform/schedule/retention.ts';
@@ -13,9 +14,9 @@ import { createEmailVerification } from './account/email-verification.ts';
 import { createPasswordReset } from './account/password-reset.ts';
 import { createReferralPayout } from './account/referral-payout.ts';
 import { registerApiKeyRoutes } from './api-keys/api-key.routes.ts';
-import type { ApiKeys } from './api-keys/api-key.service.ts';
 import { registerChatRoutes } from './chat/chat.routes.ts';
 import { createChatLinks } from './chat/chat.service.ts';
+import type { Credentials } from './credentials.ts';
 import { registerNotificationSettingRoutes } from './notification-settings/notification-setting.routes.ts';
 import {
   createNotificationSettings,
@@ -29,13 +30,15 @@ import {
 import { registerSshKeyRoutes } from './ssh-keys/ssh-key.routes.ts';
 import { createSshKeys, deleteSshKeys } from './ssh-keys/ssh-key.service.ts';
 
-export type AccountsModuleDeps = CentralDeps & {
-  apiKeys: ApiKeys;
-  /** Functions of modules above accounts. */
-  above: AccountPorts;
-  /** Deletes other modules' data of an account, in the transaction that removes the account. */
-  deleteData: readonly ((tx: Db, accountId: string) => Promise<void>)[];
-};
+export type AccountsModuleDeps = CentralDeps &
+  Pick<Credentials, 'sessions' | 'passwords' | 'apiKeys'> & {
+    mails: Mails;
+    wakeMail(): void;
+    /** Functions of modules above accounts. */
+    above: AccountPorts;
+    /** Deletes other modules' data of an account, in the transaction that removes the account. */
+    deleteData: readonly ((tx: Db, accountId: string) => Promise<void>)[];
+  };
 
 /** Registers no routes. */
 export function createAccountsModule({ apiKeys, above, deleteData, ...deps }: AccountsModuleDeps) {

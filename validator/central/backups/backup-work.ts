@@ -4,9 +4,10 @@ import type { CentralDeps } from '../platform/central-deps.ts';
 import type { Db } from '../platform/database/tables.ts';
 import type { OnceDeps } from '../platform/idempotency/once.ts';
 import type { Processes } from '../platform/processes.ts';
+import type { Sweeps } from '../platform/schedule/retention.ts';
 import { createBackupJob } from './backup.job.ts';
 import { registerBackupRoutes } from './backup.routes.ts';
-import { createBackups } from './backup.service.ts';
+import { createBackups, forgetBackups } from './backup.service.ts';
 import { createBackupCleanup } from './backup-cleanup.ts';
 import { activeConfigOf, createBackupConfigs } from './backup-config.service.ts';
 import { createBackupRepositories } from './backup-repository.service.ts';
@@ -62,10 +63,13 @@ export function createBackupWork(
     beginRestore: (tx: Db, restore: NewRestore) => beginRestore(tx, { clock, random }, restore),
     configOf: activeConfigOf,
 
+    /** Deletes the backups of an account, in the transaction that removes the account. */
+    deleteAccountData: (tx: Db, accountId: string) => forgetBackups(tx, accountId, clock.now()),
+
     runOnce: () => job.runOnce(),
     start: () => job.start(),
     stop: () => job.stop(),
     /** Removes logs of what is long over. */
-    sweep: upkeep.sweep,
+    sweeps: { 'backup-logs': upkeep.sweep } satisfies Sweeps,
   };
 }

@@ -1,11 +1,12 @@
 /** Composes the market: nodes, rentals, pods, volumes, machine requests, notices and validators. */
 import type { HttpServer } from '#shared/http/server.ts';
-import type { CentralDeps } from '../platform/central-deps.ts';
+import type { MailDeps } from '../delivery/delivery.ts';
 import type { Db, Pod } from '../platform/database/tables.ts';
 import type { Idempotency } from '../platform/idempotency/idempotency.ts';
 import type { Processes } from '../platform/processes.ts';
 import type { Sweeps } from '../platform/schedule/retention.ts';
 import type { DueHandlers } from '../platform/schedule/schedule.ts';
+import { deleteMarketData } from './account-data.ts';
 import { annotationsOf } from './annotations.ts';
 import { registerBookmarkRoutes } from './bookmarks/bookmark.routes.ts';
 import { createBookmarks } from './bookmarks/bookmark.service.ts';
@@ -28,6 +29,8 @@ import type { RentDeps } from './rentals/rental.service.ts';
 import { createLocalChannels } from './support-channels/local-channels.ts';
 import { registerSupportChannelRoutes } from './support-channels/support-channel.routes.ts';
 import { createPodChannels } from './support-channels/support-channel.service.ts';
+import { ensureOfficialTemplates } from './templates/official-templates.ts';
+import { registerTemplateRoutes } from './templates/template.routes.ts';
 import { createTemplates } from './templates/template.service.ts';
 import { registerUpdaterRoutes } from './updater/updater.routes.ts';
 import { createSignedDigests } from './updater/updater.service.ts';
@@ -63,7 +66,7 @@ export type MarketParts = {
 };
 
 /** Nothing runs and nothing is registered yet. */
-export function createMarket(deps: CentralDeps, parts: MarketParts) {
+export function createMarket(deps: MailDeps, parts: MarketParts) {
   const { db, clock, random, agents } = deps.ports;
   const { objects = null } = deps.ports;
   const { processes, idempotency, backups, afterSpend } = parts;
@@ -107,6 +110,7 @@ export function createMarket(deps: CentralDeps, parts: MarketParts) {
     registerApi(api: HttpServer): void {
       const { beginRestore } = backups;
       const rentDeps = { clock, random, idempotency, wake, afterSpend, beginRestore };
+      registerTemplateRoutes(api, templates);
       executors.register(api);
       registerRentalRoutes(api, {
         ...rentDeps,
@@ -136,7 +140,10 @@ export function createMarket(deps: CentralDeps, parts: MarketParts) {
     },
 
     /** Must complete before the first request is served. */
-    prepare: () => executors.prepare(),
+    async prepare(): Promise<void> {
+      await executors.prepare();
+      await ensureOfficialTemplates(db, clock);
+    },
 
     /** Milliseconds since the pod sync last polled its queue. */
     sinceSyncMs: pods.sincePollMs,
@@ -153,6 +160,9 @@ export function createMarket(deps: CentralDeps, parts: MarketParts) {
     dueHandlers,
 
     sweeps: { 'image-sizes': (tx) => deleteOldImageSizes(tx, clock.now()) } satisfies Sweeps,
+
+    /** Deletes the market's data of an account, in the transaction that removes the account. */
+    deleteAccountData: (tx: Db, accountId: string) => deleteMarketData(tx, accountId, clock.now()),
 
     podCleanup: pods.cleanup,
 

@@ -1,6 +1,7 @@
 /** Composes the money module: ledger, metering, top-ups, transfers, payouts, low balances and alpha quotes. */
 import type { HttpServer } from '#shared/http/server.ts';
-import type { CentralDeps, CentralPorts } from '../platform/central-deps.ts';
+import type { MailDeps } from '../delivery/delivery.ts';
+import type { CentralPorts } from '../platform/central-deps.ts';
 import type { Db } from '../platform/database/tables.ts';
 import type { Idempotency } from '../platform/idempotency/idempotency.ts';
 import type { Payments, PayoutProcessor } from '../platform/ports.ts';
@@ -55,7 +56,7 @@ export const moneyForAccounts = {
 };
 
 /** Starts no jobs and registers no routes. */
-export function createBilling(deps: CentralDeps, above: BillingPorts) {
+export function createBilling(deps: MailDeps, above: BillingPorts) {
   const { db, clock, random, log, alphaRates = null } = deps.ports;
   const { mails, options } = deps;
   const { pods, payoutKeyOf, requirePodOf } = above;

@@ -1,16 +1,8 @@
-/** What createCentral is given, in app.ts, and what every group of routes is then put together from. */
+/** Ports and options of the central API, and the dependencies that every module composes its parts from. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
-import type { CredentialWatch } from '../accounts/auth/credential-watch.ts';
-import type { PasswordCost, Passwords } from '../accounts/auth/password.ts';
-import type { Sessions } from '../accounts/auth/session.ts';
-import type { StreamTickets } from '../accounts/auth/stream-ticket.ts';
-import type { BackupFolder } from '../backups/storage/backup-storage.ts';
-import type { Mails } from '../delivery/mail/mail.service.ts';
-import type { NodePlaces } from '../providers/node-address.ts';
-import type { ProviderTokens } from '../providers/provider-token.service.ts';
 import type { Notifier } from './database/notifier.ts';
 import type { Database } from './database/tables.ts';
 import type { AllowedOrigins } from './edge/cors.ts';
@@ -18,6 +10,7 @@ import type { CentralMetrics } from './metrics/central-metrics.ts';
 import type {
   Agents,
   AlphaRates,
+  BackupFolder,
   BackupStorage,
   CentralMiner,
   ChatPlatform,
@@ -99,31 +92,18 @@ export type CentralOptions = {
   /** Where webhooks may lead; `public` when absent. */
   webhookTargets?: 'public' | 'loopback';
   /** Where nodes may be; `public` when absent. */
-  nodePlaces?: NodePlaces;
-  /** What hashing a password costs; 19 MiB and two passes when absent. */
-  passwordCost?: PasswordCost;
+  nodePlaces?: 'public' | 'private';
+  /** Argon2id parameters, memory in KiB. Default: 19 MiB and two passes. */
+  passwordCost?: { memory: number; passes: number; parallelism: number };
   /** `https://host`: our own origin in addresses that we give away; that of the request when absent. */
   publicOrigin?: string | null;
 };
 
-/** What a group of routes is registered with. */
 export type CentralDeps = {
+  /** `db` notifies through `notifier`. */
   ports: CentralPorts;
   options: CentralOptions;
-  /** Issues portal and user tokens. */
-  sessions: Sessions;
-  /** Ends streams that outlast the credential of their request. */
-  credentials: CredentialWatch;
-  tickets: StreamTickets;
   notifier: Notifier;
-  /** Hashes passwords, in turns that everybody shares. */
-  passwords: Passwords;
-  /** Credentials of providers. */
-  providerTokens: ProviderTokens;
-  /** Writes mails in the transaction of what they tell of. */
-  mails: Mails;
-  /** Has them sent soon: they were committed. */
-  wakeMail(): void;
-  /** Aborts when the server is to stop: streams and waits end on it. */
+  /** Aborts when the server stops: streams and waits end on it. */
   stopping: AbortSignal;
 };

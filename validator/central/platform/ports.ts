@@ -142,6 +142,15 @@ export type RepositoryPlace = {
   environment: Record<string, string>;
 };
 
+/** Storage of backups on this host's disk. */
+export type BackupFolder = {
+  folder: string;
+  /** Limit of one account's repositories together. */
+  bytesPerAccount: number;
+  /** Reads the size of the file system; default: the operating system. For tests. */
+  spaceOf?: (folder: string) => Promise<{ totalBytes: number; freeBytes: number }>;
+};
+
 /** Where repositories of backups lie: one for each pod or volume, by an id of ours. */
 export type BackupStorage = {
   /** `append`: may add and read and remove its own locks, nothing else; `full`: may prune too. */

@@ -1,6 +1,7 @@
 /** The provider portal put together: who providers are, their nodes, what those bring in. */
 import type { HttpServer } from '#shared/http/server.ts';
 import { createChatHandshake } from '../accounts/chat/chat-handshake.ts';
+import type { Credentials } from '../accounts/credentials.ts';
 import type { MarketOverview } from '../market/executors/market-overview.ts';
 import { registerPortalRequestRoutes } from '../market/machine-requests/portal-request.routes.ts';
 import type { PortalRequests } from '../market/machine-requests/portal-request.service.ts';
@@ -15,6 +16,7 @@ import { registerPortalRoutes, registerSharedConfig } from './portal.routes.ts';
 import { createPortalAnswers } from './portal-answer.ts';
 import { createProviders } from './provider.service.ts';
 import { createProfiles } from './provider-profile.service.ts';
+import type { ProviderTokens } from './provider-token.service.ts';
 import { createRewardEstimates } from './reward-estimate.ts';
 
 export type PortalParts = {
@@ -24,10 +26,13 @@ export type PortalParts = {
   notices: Notices;
 };
 
+export type PortalDeps = CentralDeps &
+  Pick<Credentials, 'sessions' | 'passwords'> & { providerTokens: ProviderTokens };
+
 /** Registers the routes below /portal. */
 export function registerPortal(
   portal: HttpServer,
-  deps: CentralDeps,
+  deps: PortalDeps,
   { idempotency, overview, requests, notices }: PortalParts,
 ): void {
   const { sessions, passwords, providerTokens, options } = deps;

@@ -6,6 +6,7 @@ import { type Frame, framesIn, framesOf } from '../../../../test/fakes/scenes/ev
 import { createTestMarket, type TestMarket } from '../../../../test/fakes/scenes/market-fixture.ts';
 import { watchDatabase } from '../../../../test/fakes/scenes/watched-database.ts';
 import { createSeededRandom } from '../../../../test/fakes/seeded-random.ts';
+import { findAnyPod, requireAnyOwnPod, requireOwnPod } from '../../market/pods/pod-access.ts';
 import { createNotifier, withNotifier } from '../../platform/database/notifier.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { SYSTEM_ACTOR } from '../../platform/identity.ts';
@@ -76,6 +77,8 @@ const ended = (reason: string) => ({
   data: JSON.stringify({ meta: 'end', reason }),
 });
 
+const POD_ACCESS = { findAnyPod, requireOwnPod, requireAnyOwnPod };
+
 /** Streams on real time, notified of what is recorded through `db`. */
 function createStreams() {
   const notifier = createNotifier(systemClock);
@@ -87,6 +90,7 @@ function createStreams() {
     random: systemRandom,
     log,
     notifier,
+    pods: POD_ACCESS,
     db,
     stopping: stopping.signal,
   });

@@ -1,20 +1,20 @@
-/** One stream from a pod's node for all who follow the pod's log here. */
+/** One stream from a pod's node, shared by all readers that follow the pod's log in this process. */
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import type { LogFrame } from '#shared/api/agent/pod.ts';
 import { dataFrame } from '#shared/http/event-stream.ts';
+import { liveFrames } from '#shared/http/keep-alive.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { createSemaphore } from '#shared/runtime/semaphore.ts';
-import { framesOrIdle, IDLE } from './idle-frames.ts';
 import { BEGINNING, type LogPage, type LogPosition, MAX_TAIL, readLogPage } from './log-page.ts';
 import { createLogRing, type LogRing } from './log-ring.ts';
 
 export type LogHub = {
   ring: LogRing;
-  /** Resolves once it is known where the ring begins. Rejects when `signal` aborts. */
+  /** Resolves once the ring knows its first line. Rejects when `signal` aborts. */
   ready(signal: AbortSignal): Promise<void>;
-  /** Resolves when an entry of this number or a later one is there. Rejects when `signal` aborts. */
+  /** Resolves when the ring has an entry with this number or a later one. Rejects when `signal` aborts. */
   arrived(number: number, signal: AbortSignal): Promise<void>;
-  /** What is in the log already. Few at a time; the others wait. */
+  /** Reads the log's existing lines; at most MAX_PAGES at a time, further calls wait. */
   page(from: LogPosition, signal: AbortSignal): Promise<LogPage>;
 };
 
@@ -22,18 +22,18 @@ export type LogHubs = ReturnType<typeof createLogHubs>;
 
 const FIRST_RETRY_MS = 1_000;
 const LAST_RETRY_MS = 5_000;
-/** Three keep-alives of the agent: a stream that misses them is dead. */
+/** Three keep-alive intervals of the agent: a stream that misses them counts as dead. */
 const SILENCE_MS = 45_000;
-/** Pages of one pod that are read at a time. */
+/** Pages of one pod that are read at the same time. */
 const MAX_PAGES = 4;
-/** How long what comes right behind something else may wait for more. */
+/** Delay by which entries that follow each other closely are delivered together. */
 const GATHER_MS = 5;
 
-/** A hub lives as long as it has followers. */
+/** A hub exists as long as it has followers. */
 export function createLogHubs(clock: Clock) {
   const hubs = new Map<string, { hub: LogHub; followers: number; leave: AbortController }>();
   return {
-    /** To be left when the follower goes. */
+    /** Call `leave` when the follower leaves. */
     join(podId: string, client: AgentClient): { hub: LogHub; leave(): void } {
       const leave = new AbortController();
       const entry = hubs.get(podId) ?? {
@@ -60,8 +60,8 @@ export function createLogHubs(clock: Clock) {
 
 type HubOptions = { clock: Clock; client: AgentClient; podId: string };
 
-/** Runs until `over` aborts. A node that is lost is asked again, after the last line that came. */
-function startLogHub({ clock, client, podId }: HubOptions, over: AbortSignal): LogHub {
+/** Runs until `closing` aborts. After a lost connection it resumes at the last received line. */
+function startLogHub({ clock, client, podId }: HubOptions, closing: AbortSignal): LogHub {
   const ring = createLogRing();
   const pages = createSemaphore(MAX_PAGES);
   const began = Promise.withResolvers<void>();
@@ -74,31 +74,31 @@ function startLogHub({ clock, client, podId }: HubOptions, over: AbortSignal): L
     if (!isGathering) void wakeAll();
   }
 
-  /** At once, then not again for a moment: a burst is handed to everybody in a few pieces. */
+  /** Wakes the followers at once, then at most every GATHER_MS, so that a burst is delivered in a few pieces. */
   async function wakeAll(): Promise<void> {
     isGathering = true;
-    for (let told = -1; told < ring.next() && !over.aborted; ) {
-      told = ring.next();
+    for (let delivered = -1; delivered < ring.next() && !closing.aborted; ) {
+      delivered = ring.next();
       for (const wake of waiting) wake();
       waiting.clear();
-      await clock.sleep(GATHER_MS, over).catch(() => undefined);
+      await clock.sleep(GATHER_MS, closing).catch(() => undefined);
     }
     isGathering = false;
   }
 
-  function take(frame: LogFrame): void {
+  function accept(frame: LogFrame): void {
     if ('log' in frame) {
       at = { tail: MAX_TAIL, since: frame.id };
       push({ id: frame.id, text: dataFrame(frame) });
     } else if ('meta' in frame && frame.meta !== 'end') {
-      // The agent's end is not the log's: what it means, each follower finds out.
+      // The agent's end frame is dropped: each follower checks whether the log has ended.
       push({ id: null, text: dataFrame(frame) });
     }
   }
 
-  /** The ring begins after what is the last line now, so that each later line is in it, and once. */
+  /** The ring starts after the log's present last line, so that it holds each later line exactly once. */
   async function begin(): Promise<void> {
-    const last = await readLogPage({ client, clock }, podId, { tail: 1 }, over);
+    const last = await readLogPage({ client, clock }, podId, { tail: 1 }, closing);
     if (last.lastId !== null) at = { tail: MAX_TAIL, since: last.lastId };
     ring.startAfter(last.lastId);
     began.resolve();
@@ -107,18 +107,31 @@ function startLogHub({ clock, client, podId }: HubOptions, over: AbortSignal): L
   /** Returns when the agent has ended its stream. */
   async function followOnce(): Promise<void> {
     const leaving = new AbortController();
-    const signal = AbortSignal.any([over, leaving.signal]);
+    const signal = AbortSignal.any([closing, leaving.signal]);
     const upstream = await client.podLogs(podId, { ...at, follow: true }, signal);
     retryMs = FIRST_RETRY_MS;
+    const frames = liveFrames<LogFrame | null>({
+      clock,
+      open(ended) {
+        ended.addEventListener('abort', () => leaving.abort(), { once: true });
+        return upstream;
+      },
+      idleFrame: null,
+      idleMs: SILENCE_MS,
+    });
+    const end = () => frames.end();
+    closing.addEventListener('abort', end, { once: true });
     try {
-      const frames = framesOrIdle(upstream, { clock, idleMs: SILENCE_MS, signal: over });
       for await (const frame of frames) {
-        if (frame === IDLE) throw new Error('the node is silent');
-        take(frame);
+        if (frame === null) throw new Error('the node is silent');
+        accept(frame);
       }
     } catch {
-      if (!over.aborted) push({ id: null, text: dataFrame({ meta: 'gap', reason: 'node_lost' }) });
+      if (!closing.aborted) {
+        push({ id: null, text: dataFrame({ meta: 'gap', reason: 'node_lost' }) });
+      }
     } finally {
+      closing.removeEventListener('abort', end);
       leaving.abort();
     }
   }
@@ -126,15 +139,15 @@ function startLogHub({ clock, client, podId }: HubOptions, over: AbortSignal): L
   let retryMs = FIRST_RETRY_MS;
   async function run(): Promise<void> {
     let hasBegun = false;
-    while (!over.aborted) {
+    while (!closing.aborted) {
       try {
         if (!hasBegun) await begin();
         hasBegun = true;
         await followOnce();
       } catch {
-        // The node does not answer, or does not know the pod yet: asked again below.
+        // The node does not answer, or does not have the pod yet: retried below.
       }
-      await clock.sleep(retryMs, over).catch(() => undefined);
+      await clock.sleep(retryMs, closing).catch(() => undefined);
       retryMs = Math.min(retryMs * 2, LAST_RETRY_MS);
     }
   }

@@ -5,6 +5,7 @@ import { fakeLine } from '../../../../test/fakes/agents/fake-log.ts';
 import { eventually } from '../../../../test/fakes/eventually.ts';
 import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.ts';
 import { createTestMarket, type TestMarket } from '../../../../test/fakes/scenes/market-fixture.ts';
+import { findAnyPod } from '../../market/pods/pod-access.ts';
 import { createPodLogs } from './pod-logs.ts';
 import type { StreamLimits } from './stream-limits.ts';
 
@@ -39,6 +40,7 @@ function createStreams(limits?: StreamLimits) {
     db: market.ports.db,
     clock: systemClock,
     agents: market.agents,
+    pods: { findAnyPod },
     stopping: stopping.signal,
     ...(limits === undefined ? {} : { limits }),
   });

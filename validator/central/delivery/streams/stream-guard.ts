@@ -1,30 +1,44 @@
-/** Whether a stream may go on: pods are deleted and credentials revoked meanwhile. */
-
+/** Guards streams while they run: keeps them alive, and ends them when their pod or credential is gone. */
+import { KEEP_ALIVE_INTERVAL_MS, liveFrames } from '#shared/http/keep-alive.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
-import { findAnyPod } from '../../market/pods/pod-access.ts';
-import type { Database } from '../../platform/database/tables.ts';
-import { framesOrIdle, IDLE } from './idle-frames.ts';
+import type { Database, Db, Pod } from '../../platform/database/tables.ts';
 
-/** How often pods are looked at. */
+/** Interval of the checks that a stream may continue. */
 export const CHECK_INTERVAL_MS = 5_000;
 
+/** Access to pods, which the market provides. */
+export type PodAccess = {
+  /** Any account's pod, ended ones included. */
+  findAnyPod(db: Db, podId: string): Promise<Pod | undefined>;
+  /** Throws 404 unless the pod is the account's and has not ended. */
+  requireOwnPod(db: Db, accountId: string, podId: string, nowMs: number): Promise<Pod>;
+  /** Throws 404 unless the pod is or was the account's. */
+  requireAnyOwnPod(db: Db, accountId: string, podId: string): Promise<unknown>;
+};
+
 export type Guarded = {
-  /** Null: of the account alone. */
+  /** Null for a stream of the account. */
   podId: string | null;
-  /** Aborts when the credential that opened the stream does not stand any more. */
+  /** Aborts when the credential that opened the stream is revoked or expires. */
   revoked: AbortSignal;
 };
 
 export type StreamGuard = ReturnType<typeof createStreamGuard>;
 
-export function createStreamGuard({ db, stopping }: { db: Database; stopping: AbortSignal }) {
+export function createStreamGuard(deps: {
+  db: Database;
+  pods: Pick<PodAccess, 'findAnyPod'>;
+  stopping: AbortSignal;
+}) {
+  const { db, pods, stopping } = deps;
+
   async function isGone(podId: string): Promise<boolean> {
-    const pod = await findAnyPod(db, podId);
+    const pod = await pods.findAnyPod(db, podId);
     return pod === undefined || pod.delete_requested_at !== null || pod.ended_at !== null;
   }
 
   return {
-    /** Why the stream is over; null while it is not. */
+    /** Why the stream must end; null while it may continue. */
     async endReason({ podId, revoked }: Guarded): Promise<string | null> {
       if (stopping.aborted) return 'server_shutdown';
       if (revoked.aborted) return 'credential_revoked';
@@ -33,45 +47,58 @@ export function createStreamGuard({ db, stopping }: { db: Database; stopping: Ab
   };
 }
 
-// MERGED validator/central/delivery/streams/stream-guard.ts: A stream that is looked after while it runs: kept alive, and ended with what allowed it.
-const KEEP_ALIVE_INTERVAL_MS = 15_000;
-
-export type WatchOptions = {
+export type GuardOptions = {
   clock: Clock;
   /** Ends the stream at once. */
   signal: AbortSignal;
-  /** What is sent every 15 s. */
+  /** Sent every KEEP_ALIVE_INTERVAL_MS. */
   keepAlive: string;
-  /** Asked every few seconds, and when the stream is over; null while it may go on. */
+  /** Queried every CHECK_INTERVAL_MS; the stream ends when it returns a reason. */
   endReason(): Promise<string | null>;
 };
 
-/** `frames` with keep-alives in between; ends with them, or as soon as there is a reason to. */
-export async function* watched(
-  frames: AsyncGenerator<string>,
-  { clock, signal, keepAlive, endReason }: WatchOptions,
+/**
+ * Returns the frames of a source with keep-alives in between. The signal passed to `open` aborts when the stream
+ * ends for any reason.
+ */
+export async function* guarded(
+  open: (ended: AbortSignal) => AsyncGenerator<string>,
+  { clock, signal, keepAlive, endReason }: GuardOptions,
 ): AsyncGenerator<string> {
+  const frames = liveFrames<string | null>({
+    clock,
+    open,
+    idleFrame: null,
+    idleMs: CHECK_INTERVAL_MS,
+  });
+  const end = () => frames.end();
+  signal.addEventListener('abort', end, { once: true });
+  if (signal.aborted) end();
   let checkAtMs = clock.monotonicMs() + CHECK_INTERVAL_MS;
   let keepAliveAtMs = clock.monotonicMs() + KEEP_ALIVE_INTERVAL_MS;
-  for await (const text of framesOrIdle(frames, { clock, idleMs: CHECK_INTERVAL_MS, signal })) {
-    if (text !== IDLE) yield text;
-    if (clock.monotonicMs() < checkAtMs) continue;
-    checkAtMs = clock.monotonicMs() + CHECK_INTERVAL_MS;
-    if ((await endReason()) !== null) return;
-    if (clock.monotonicMs() < keepAliveAtMs) continue;
-    keepAliveAtMs = clock.monotonicMs() + KEEP_ALIVE_INTERVAL_MS;
-    yield keepAlive;
+  try {
+    for await (const text of frames) {
+      if (text !== null) yield text;
+      if (clock.monotonicMs() < checkAtMs) continue;
+      checkAtMs = clock.monotonicMs() + CHECK_INTERVAL_MS;
+      if ((await endReason()) !== null) return;
+      if (clock.monotonicMs() < keepAliveAtMs) continue;
+      keepAliveAtMs = clock.monotonicMs() + KEEP_ALIVE_INTERVAL_MS;
+      yield keepAlive;
+    }
+  } finally {
+    signal.removeEventListener('abort', end);
   }
 }
 
-/** `frames`; calls `leave` when they are over or given up. */
-export async function* leaving(
+/** Returns `frames` and calls `release` when they end or the reader leaves. */
+export async function* released(
   frames: AsyncGenerator<string>,
-  leave: () => void,
+  release: () => void,
 ): AsyncGenerator<string> {
   try {
     yield* frames;
   } finally {
-    leave();
+    release();
   }
 }

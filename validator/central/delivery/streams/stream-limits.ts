@@ -1,36 +1,35 @@
-/** How many streams of one kind there may be: per pod where they have one, per account, and in all. */
+/** Limits of concurrent streams of one kind: per pod, per account and in total. */
 
 import { ApiError } from '#shared/runtime/errors.ts';
 import { createPerOwnerLimit } from '#shared/runtime/semaphore.ts';
 
 export type StreamLimits = { perPod?: number; perAccount: number; total: number };
-export type StreamSeats = ReturnType<typeof createStreamSeats>;
 
-/** Readers of logs: each costs a page of 64 KiB and its socket's buffers when it stalls. */
+/** A stalled reader of a log holds a page of 64 KiB and its socket's buffers. */
 export const LOG_LIMITS: StreamLimits = { perPod: 256, perAccount: 512, total: 2_000 };
-/** Terminals: each holds two sockets here, two at the gateway, and a process in the pod. */
+/** A terminal holds two sockets in this process, two at the gateway, and a process in the pod. */
 export const TERMINAL_LIMITS: StreamLimits = { perPod: 10, perAccount: 50, total: 500 };
-/** Followers of an account's events: each costs a page of them and its socket's buffers when it stalls. */
+/** A stalled reader of events holds a page of them and its socket's buffers. */
 export const EVENT_LIMITS: StreamLimits = { perAccount: 20, total: 2_000 };
 const RETRY_AFTER_SECONDS = '5';
 
-export function createStreamSeats({ perPod = 0, perAccount, total }: StreamLimits) {
+export function createStreamLimit({ perPod = 0, perAccount, total }: StreamLimits) {
   const pods = createPerOwnerLimit(perPod, total);
   const accounts = createPerOwnerLimit(perAccount, total);
   return {
-    /** The way to give the place back, once. Throws 429. */
-    take(podId: string | null, accountId: string): () => void {
+    /** Returns the function that releases the stream, which may be called more than once. Throws 429. */
+    acquire(podId: string | null, accountId: string): () => void {
       if (podId !== null && !pods.tryAcquire(podId)) throw tooMany('on this pod', perPod);
-      const leavePod = () => podId !== null && pods.release(podId);
+      const releasePod = () => podId !== null && pods.release(podId);
       if (!accounts.tryAcquire(accountId)) {
-        leavePod();
+        releasePod();
         throw tooMany('of this account', perAccount);
       }
-      let held = true;
+      let isHeld = true;
       return () => {
-        if (!held) return;
-        held = false;
-        leavePod();
+        if (!isHeld) return;
+        isHeld = false;
+        releasePod();
         accounts.release(accountId);
       };
     },

@@ -1,16 +1,20 @@
-/** Terminals of pods for their owners: relayed to the node, ended with the pod or the credential, recorded. */
+/** Terminals of pods: relayed to the node, logged, and ended when the pod or the credential is gone. */
 import type { WebSocket } from 'ws';
 import type { TerminalQuery } from '#shared/api/agent/terminal.ts';
 import { CLOSE, relayWebSockets } from '#shared/http/websocket.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
-import { requireOwnPod } from '../../market/pods/pod-access.ts';
 import type { Database } from '../../platform/database/tables.ts';
 import type { UserIdentity } from '../../platform/identity.ts';
 import type { Agents } from '../../platform/ports.ts';
-import { CHECK_INTERVAL_MS, createStreamGuard, type Guarded } from './stream-guard.ts';
-import { createStreamSeats, TERMINAL_LIMITS } from './stream-limits.ts';
+import {
+  CHECK_INTERVAL_MS,
+  createStreamGuard,
+  type Guarded,
+  type PodAccess,
+} from './stream-guard.ts';
+import { createStreamLimit, TERMINAL_LIMITS } from './stream-limits.ts';
 
 export type TerminalRequest = {
   identity: UserIdentity;
@@ -20,11 +24,11 @@ export type TerminalRequest = {
   revoked: Guarded['revoked'];
 };
 
-/** A terminal that waits for its client. */
+/** A terminal whose client has not been upgraded yet. */
 export type OpenTerminal = {
-  /** Resolves when it is over. */
+  /** Relays until either side closes. */
   join(near: WebSocket): Promise<void>;
-  /** For when the client is gone. */
+  /** Closes the terminal when the client has left. */
   abandon(): void;
 };
 
@@ -35,13 +39,14 @@ export function createTerminals(deps: {
   clock: Clock;
   log: Log;
   agents: Agents;
+  pods: PodAccess;
   stopping: AbortSignal;
 }) {
-  const { db, clock, agents, stopping } = deps;
-  const guard = createStreamGuard({ db, stopping });
-  const seats = createStreamSeats(TERMINAL_LIMITS);
+  const { db, clock, agents, pods, stopping } = deps;
+  const guard = createStreamGuard({ db, pods, stopping });
+  const limit = createStreamLimit(TERMINAL_LIMITS);
 
-  /** Ends `near`, and with it the terminal, as soon as the pod or the credential is gone. */
+  /** Closes `near`, and with it the terminal, when the pod or the credential is gone. */
   async function watch(near: WebSocket, guarded: Guarded, log: Log): Promise<void> {
     const closed = new AbortController();
     near.once('close', () => closed.abort());
@@ -49,9 +54,9 @@ export function createTerminals(deps: {
     while (!closed.signal.aborted) {
       await clock.sleep(CHECK_INTERVAL_MS, wake).catch(() => undefined);
       if (closed.signal.aborted) return;
-      // A failure to look is no reason to end it; the next look may succeed.
+      // A failed check does not end the terminal; the next one may succeed.
       const reason = await guard.endReason(guarded).catch((error: unknown) => {
-        log.warn({ err: error }, 'a terminal was not looked at');
+        log.warn({ err: error }, 'terminal check failed');
         return null;
       });
       if (reason !== null) return near.close(CLOSE.normal, reason);
@@ -61,14 +66,14 @@ export function createTerminals(deps: {
   async function relay(near: WebSocket, far: WebSocket, request: TerminalRequest): Promise<void> {
     const { accountId, credential } = request.identity;
     const log = deps.log.child({ pod_id: request.podId, request_id: request.requestId });
-    const who = {
+    const actor = {
       account_id: accountId,
       credential: credential.type,
       api_key_id: credential.type === 'api_key' ? credential.keyId : null,
     };
     const startedMs = clock.monotonicMs();
     const bytes = { sent: 0, received: 0 };
-    log.info(who, 'terminal begins');
+    log.info(actor, 'terminal opened');
     void watch(near, request, log);
     await relayWebSockets(near, far, {
       toFar(count) {
@@ -79,26 +84,27 @@ export function createTerminals(deps: {
       },
     });
     const seconds = Math.round((clock.monotonicMs() - startedMs) / 1_000);
-    log.info({ ...who, seconds, ...bytes }, 'terminal ends');
+    log.info({ ...actor, seconds, ...bytes }, 'terminal closed');
   }
 
   return {
-    /** Throws 404, 400 when the pod does not run, 429, or what the node says. */
+    /** Throws 404, 400 for a pod that is not running, 429, or the node's error. */
     async open(request: TerminalRequest, gone: AbortSignal): Promise<OpenTerminal> {
       const { accountId } = request.identity;
-      const pod = await requireOwnPod(db, accountId, request.podId, clock.now());
+      const pod = await pods.requireOwnPod(db, accountId, request.podId, clock.now());
       if (pod.state !== 'running') {
         throw new ApiError('pod_state_conflict', 'A terminal needs a running pod');
       }
       gone.throwIfAborted();
-      const leave = seats.take(pod.id, accountId);
+      const release = limit.acquire(pod.id, accountId);
       const { query, requestId } = request;
-      const wish = { query, requestId, signal: gone };
-      const far = await agents.terminalOf(pod.executor_id, pod.id, wish).catch((error: unknown) => {
-        leave();
+      const options = { query, requestId, signal: gone };
+      const opening = agents.terminalOf(pod.executor_id, pod.id, options);
+      const far = await opening.catch((error: unknown) => {
+        release();
         throw error;
       });
-      far.once('close', leave);
+      far.once('close', release);
       return {
         join: (near) => relay(near, far, request),
         abandon: () => far.terminate(),

@@ -3,7 +3,7 @@ import type { HttpServer } from '#shared/http/server.ts';
 import { startLoop } from '#shared/runtime/loop.ts';
 import { isPostgres } from '../../../database/engine.ts';
 import { createDockerLogins } from '../../accounts/registry-logins/docker-credential.service.ts';
-import type { CentralDeps } from '../../platform/central-deps.ts';
+import type { MailDeps } from '../../delivery/delivery.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { Processes } from '../../platform/processes.ts';
 import type { AnnotationsOf } from '../executors/node-annotations.ts';
@@ -29,7 +29,7 @@ export type PodPartsDeps = Pick<SyncDeps, 'operations' | 'volumes' | 'inMaintena
   backupConfigOf: PodsDeps['backupConfigOf'];
 };
 
-export function createPodParts({ ports, mails, notifier }: CentralDeps, parts: PodPartsDeps) {
+export function createPodParts({ ports, mails, notifier }: MailDeps, parts: PodPartsDeps) {
   const { db, clock, random, log, agents, secret } = ports;
   const { processes, annotationsOf, volumesOfPods } = parts;
   const notebookToken = createNotebookTokens(secret);

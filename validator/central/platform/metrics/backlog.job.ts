@@ -1,9 +1,8 @@
-/** Counts what there is and what waits, so that a scrape never asks the database. */
+/** Counts rows and waiting work now and then, as metrics that a scrape reads from memory. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { type Loop, startLoop } from '#shared/runtime/loop.ts';
 import { type Family, type Sample, unlabelled } from '#shared/telemetry/family.ts';
-import type { BackupFill, EmbeddedBackups } from '../../backups/storage/backup-storage.ts';
 import type { Db } from '../database/tables.ts';
 import {
   type Counted,
@@ -18,31 +17,34 @@ import {
   type Waiting,
 } from './backlog.store.ts';
 
-/** Some of it reads whole tables. */
+/** Some of the counts read whole tables. */
 export const BACKLOG_INTERVAL_MS = 30_000;
 
 export type Backlog = {
-  /** Monotonic. */
+  /** Monotonic clock. */
   atMs: number;
   pods: readonly Counted[];
   executors: readonly Counted[];
   slots: { total: number; free: number };
   mails: readonly Counted[];
-  /** By the kind of work. */
+  /** Due work, by kind. */
   waiting: readonly (Waiting & { kind: string })[];
-  /** Work of the schedule that failed when it was last tried. */
+  /** Scheduled work whose last attempt failed, by kind. */
   failing: readonly { kind: string; count: number }[];
   repositories: number;
-  /** Null where no repository lies in a folder of ours, or its disk does not answer. */
+  /** Null if backups are stored elsewhere, or the disk cannot be read. */
   backupFill: BackupFill | null;
-  /** Wall clock of the count: what ages of work are told by. */
+  /** Wall clock of the count, from which ages are computed. */
   nowMs: number;
 };
 
-/** The storage of backups on this machine's disk; null where they lie elsewhere. */
-export type BackupsToCount = Pick<EmbeddedBackups, 'fill'> | null;
+/** `bytes` of all repositories, null before the first count; size and free space of their disk. */
+export type BackupFill = { bytes: number | null; totalBytes: number; freeBytes: number };
 
-/** Of one moment, as far as one query after the other is one. */
+/** Storage of backups on this host's disk; null if they are stored elsewhere. */
+export type BackupsToCount = { fill(): Promise<BackupFill> } | null;
+
+/** The queries run one after the other, not in one snapshot. */
 export async function readBacklog(
   db: Db,
   clock: Clock,
@@ -51,7 +53,8 @@ export async function readBacklog(
   const nowMs = clock.now();
   const due = await dueWorkWaiting(db, nowMs);
   return {
-    ...{ nowMs, atMs: clock.monotonicMs() },
+    nowMs,
+    atMs: clock.monotonicMs(),
     pods: await countPods(db),
     executors: await countExecutors(db),
     slots: await countSlots(db),
@@ -67,7 +70,7 @@ export async function readBacklog(
   };
 }
 
-/** Counts now and then until it is stopped. */
+/** Counts every BACKLOG_INTERVAL_MS until it is stopped. */
 export function startBacklog(
   metrics: { setBacklog(backlog: Backlog): void },
   { db, clock, log, backups }: { db: Db; clock: Clock; log: Log; backups: BackupsToCount },
@@ -76,7 +79,7 @@ export function startBacklog(
     clock,
     intervalMs: BACKLOG_INTERVAL_MS,
     run: async () => metrics.setBacklog(await readBacklog(db, clock, backups)),
-    onError: (error) => log.error({ err: error }, 'the backlog could not be counted'),
+    onError: (error) => log.error({ err: error }, 'counting the backlog failed'),
   });
 }
 

@@ -1,0 +1,79 @@
+/** Creates the HTTP server with the hooks of every request, in their order, and the two interface descriptions. */
+import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
+import type { CentralOptions, CentralPorts } from './central-deps.ts';
+import { installCors } from './edge/cors.ts';
+import { errorProfileOf } from './edge/error-profiles.ts';
+import {
+  installBodyLimits,
+  installSecurityHeaders,
+  refuseUnstorable,
+} from './edge/request-hooks.ts';
+import { installKeyGate } from './idempotency/once.ts';
+import { describeInterface } from './openapi/openapi.ts';
+import { DEFAULT_LIMITS } from './rate-limits/policies.ts';
+import { createRateLimits } from './rate-limits/rate-limit.ts';
+
+export const API_PREFIX = '/api';
+export const PORTAL_PREFIX = '/portal';
+const BODY_LIMIT_BYTES = 1024 * 1024;
+
+type VerifyBody = NonNullable<Parameters<typeof createHttpServer>[0]['verifyBody']>;
+
+export type ApiServerDeps = {
+  ports: CentralPorts;
+  options: CentralOptions;
+  /** Verifies requests whose signature covers the body. */
+  verifyBody: VerifyBody;
+  /** Installs the hook that sets the identity of each request. */
+  authenticate(server: HttpServer): void;
+};
+
+/** Routes are registered afterwards, with `registerBelow`. */
+export async function createApiServer(deps: ApiServerDeps): Promise<HttpServer> {
+  const { ports, options, verifyBody, authenticate } = deps;
+  const { clock, random, log, metrics } = ports;
+  const server = createHttpServer({
+    log,
+    clock,
+    random,
+    bodyLimitBytes: BODY_LIMIT_BYTES,
+    trustedProxies: options.trustedProxies,
+    profileOf: errorProfileOf,
+    verifyBody,
+  });
+  const limits = createRateLimits(options.rateLimits ?? DEFAULT_LIMITS, { clock });
+  metrics?.watch(server);
+  installSecurityHeaders(server);
+  installCors(server, options.corsOrigins ?? []);
+  limits.beforeAuthentication(server);
+  authenticate(server);
+  refuseUnstorable(server);
+  limits.afterAuthentication(server);
+  installBodyLimits(server);
+  installKeyGate(server);
+  await describeInterface(server, {
+    prefix: API_PREFIX,
+    title: 'Podwright',
+    decorator: 'swagger',
+  });
+  await describeInterface(server, {
+    prefix: PORTAL_PREFIX,
+    title: 'Podwright provider portal',
+    decorator: 'portalDescription',
+  });
+  return server;
+}
+
+/** Registers groups of routes below a prefix, one after the other. */
+export async function registerBelow(
+  server: HttpServer,
+  prefix: string,
+  groups: readonly ((scope: HttpServer) => void | Promise<void>)[],
+): Promise<void> {
+  await server.register(
+    async (scope) => {
+      for (const register of groups) await register(scope);
+    },
+    { prefix },
+  );
+}
