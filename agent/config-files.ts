@@ -1,4 +1,4 @@
-/** The agent's configuration with the files that its variables name, for whoever starts it or looks at it. */
+/** Reads the files that the agent's variables name, and implements `--check-config` and `--print-config`. */
 import {
   type ConfigCommand,
   type Environment,
@@ -19,16 +19,16 @@ export function policyOf({ AGENT_POLICY: path }: AgentConfig): ProviderPolicy {
   return path === undefined ? NO_POLICY : readPolicyFile(path);
 }
 
-/** Throws ConfigError for a key set that is none. */
+/** Throws ConfigError for an invalid key set. */
 export function trustedKeysOf(config: AgentConfig): readonly TrustedKey[] {
   return trustedKeysFrom(config.AGENT_TRUSTED_KEYS, config.AGENT_KEY_SET);
 }
 
-/** `--check-config` and `--print-config`, with the files that the variables name. */
+/** Runs `--check-config` or `--print-config`, including problems of the files that the variables name. */
 export function showConfiguration(command: ConfigCommand, environment: Environment): void {
   const look = inspectConfig(AGENT_CONFIG, environment);
   const { config } = look;
-  const ofFiles = config === null ? [] : furtherOf(config, environment);
+  const ofFiles = config === null ? [] : fileProblems(config, environment);
   const further = [...ofFiles, ...errorMessages(() => isTracingConfigured(environment))];
   process.exitCode = runConfigCommand(command, look, further, {
     out: (text) => void process.stdout.write(text),
@@ -36,7 +36,7 @@ export function showConfiguration(command: ConfigCommand, environment: Environme
   });
 }
 
-function furtherOf(config: AgentConfig, environment: Environment): string[] {
+function fileProblems(config: AgentConfig, environment: Environment): string[] {
   const ofEngine = engineProblems(config, environment['DOCKER_HOST']);
   return [...ofEngine.map(({ message }) => message), ...errorMessages(...filesOf(config))];
 }
@@ -50,7 +50,7 @@ function filesOf(config: AgentConfig) {
   ];
 }
 
-/** Throws ConfigError for a listener's certificate that cannot be used. */
+/** Throws ConfigError if the listener's certificate cannot be used. */
 export function checkTlsFiles(config: AgentConfig): void {
   const { AGENT_TLS_CERT: cert, AGENT_TLS_KEY: key } = config;
   if (cert === undefined || key === undefined || !isSecure(config)) return;

@@ -7,7 +7,7 @@ const HOTKEY = '5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY';
 const read = (change: Record<string, string> = {}) =>
   readConfig({ AGENT_EXECUTOR_ID: ID, HOME: '/root', ...change });
 
-it('fills in everything but the executor id', () => {
+it('has defaults for everything except the executor id', () => {
   expect(read()).toMatchObject({
     AGENT_HOME: '/var/lib/podwright',
     AGENT_PORT: 8080,
@@ -53,12 +53,12 @@ it.each([
   ['AGENT_METRICS_LISTEN', '127.0.0.1:8080'],
   ['AGENT_METRICS_LISTEN', '127.0.0.1:20010'],
   ['AGENT_PORT', '20999'],
-])('refuses %s=%s by name', (name, value) => {
+])('rejects %s=%s by name', (name, value) => {
   expect(() => read({ [name]: value })).toThrow(ConfigError);
   expect(() => read({ [name]: value })).toThrow(name);
 });
 
-it('reads the ranges that pods live in and may reach', () => {
+it('reads the ranges of pod subnets and reachable networks', () => {
   expect(read().AGENT_POD_SUBNETS).toEqual({ base: 0x0a_c9_00_00, prefix: 16 });
   const allow = read({ AGENT_EGRESS_ALLOW: '10.20.0.0/24, 192.168.7.9/32' }).AGENT_EGRESS_ALLOW;
   expect(allow).toEqual(['10.20.0.0/24', '192.168.7.9/32']);
@@ -71,7 +71,7 @@ it('finds the engine’s socket', () => {
   expect(dockerSocketOf(own, 'unix:///run/other.sock')).toBe('/run/mine.sock');
 });
 
-it('refuses an engine elsewhere, unless a socket is named', () => {
+it('rejects a remote engine unless a socket is set', () => {
   const remote = { DOCKER_HOST: 'tcp://10.1.2.3:2375' };
   expect(() => read(remote)).toThrow('DOCKER_HOST ("tcp://10.1.2.3:2375"): only unix:///');
   expect(() => read({ DOCKER_HOST: 'unix://' })).toThrow(ConfigError);
@@ -79,7 +79,7 @@ it('refuses an engine elsewhere, unless a socket is named', () => {
   expect(dockerSocketOf(own, remote.DOCKER_HOST)).toBe('/run/mine.sock');
 });
 
-it('tells of every variable in the help', () => {
+it('describes every variable in the help', () => {
   for (const name of Object.keys(read())) expect(CONFIG_HELP).toContain(name);
 });
 
@@ -106,7 +106,7 @@ it.each([
 
 const SOURCE = { AGENT_UPDATE_URL: 'https://a.example/d', AGENT_UPDATE_IMAGE: 'a.example/agent' };
 
-it('updates the container that it is told of, or the release that its service runs', () => {
+it('updates the configured container or the release of its service', () => {
   const placeOf = (change: Record<string, string>) => updateOf(read(change))?.place ?? null;
   expect(placeOf({ AGENT_UPDATE_TREE: '/opt/podwright' })).toBeNull();
   const tree = { kind: 'tree', folder: '/opt/podwright' };
@@ -130,7 +130,7 @@ it.each<[Record<string, string>, string]>([
     'AGENT_UPDATE_IMAGE',
   ],
   [{ ...SOURCE, AGENT_UPDATE_TREE: '/a', AGENT_UPDATE_CONTAINER: 'a' }, 'AGENT_UPDATE_CONTAINER'],
-])('refuses %j, and names %s', (change, name) => {
+])('rejects %j and names %s', (change, name) => {
   const problems = (() => {
     try {
       read(change);

@@ -44,7 +44,7 @@ const PortRange = z
     return { first, last };
   })
   .refine(({ first, last }) => first >= 1024 && first <= last && last <= 65_535, {
-    message: 'Both ends must lie in 1024-65535, the first not above the last',
+    message: 'Both ends must be in 1024-65535, the first not above the last',
   });
 
 /** `ss58=role+role,ss58=role` */
@@ -69,7 +69,7 @@ const SimulatedGpus = z.string().transform((text, context): string[] => {
   return names ?? [];
 });
 
-const NOT_PRIVATE = 'Must lie inside 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16 or 100.64.0.0/10';
+const NOT_PRIVATE = 'Must be inside 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16 or 100.64.0.0/10';
 
 /** `10.201.0.0/16` */
 const SubnetPool = z.string().transform((text, context) => {
@@ -101,7 +101,7 @@ const PercentRange = z
     return { start, stop };
   })
   .refine(({ start, stop }) => stop >= 10 && stop < start && start <= 99, {
-    message: 'Both must lie in 10-99, the first above the second',
+    message: 'Both must be in 10-99, the first above the second',
   });
 
 const AbsolutePath = z.string().startsWith('/', 'Not an absolute path');
@@ -152,41 +152,40 @@ const Schema = z.object({
 
 export type AgentConfig = z.output<typeof Schema>;
 
-/** The agent's variables, for whoever reads or shows them. */
 export const AGENT_CONFIG: ConfigSpec<typeof Schema.shape> = {
   schema: Schema,
   prefix: 'AGENT_',
-  rules: (right, isSet) => [
+  rules: (valid, isSet) => [
     ...tlsProblems({
       prefix: 'AGENT',
-      mode: right.AGENT_TLS,
-      host: right.AGENT_HOST,
-      acknowledged: right.AGENT_TLS_OFF_EXPOSED,
+      mode: valid.AGENT_TLS,
+      host: valid.AGENT_HOST,
+      acknowledged: valid.AGENT_TLS_OFF_EXPOSED,
       isSet,
     }),
     ...updateProblems(isSet),
-    ...portProblems(right),
+    ...portProblems(valid),
   ],
 };
 
-/** Ports that two would want: a listener beside the main one, or the pods. */
-function portProblems(right: Partial<AgentConfig>): ConfigProblem[] {
-  const { AGENT_HOST: host, AGENT_PORT: port, AGENT_PORT_RANGE: range } = right;
-  const metrics = right.AGENT_METRICS_LISTEN;
+/** Conflicts between the ports of the listeners and of pods. */
+function portProblems(valid: Partial<AgentConfig>): ConfigProblem[] {
+  const { AGENT_HOST: host, AGENT_PORT: port, AGENT_PORT_RANGE: range } = valid;
+  const metrics = valid.AGENT_METRICS_LISTEN;
   const main = { host, port, names: 'AGENT_HOST and AGENT_PORT' };
   const problems = portConflict('AGENT_METRICS_LISTEN', metrics, main);
-  const ofPods = (other: number | undefined) =>
+  const isInRange = (other: number | undefined) =>
     range !== undefined && other !== undefined && range.first <= other && other <= range.last;
   const inRange = [
-    ...(ofPods(port) ? ['AGENT_PORT'] : []),
-    ...(ofPods(metrics?.port) ? ['AGENT_METRICS_LISTEN'] : []),
+    ...(isInRange(port) ? ['AGENT_PORT'] : []),
+    ...(isInRange(metrics?.port) ? ['AGENT_METRICS_LISTEN'] : []),
   ];
   const name = 'AGENT_PORT_RANGE';
-  const words = (other: string) => `${name}: holds the port of ${other}, which pods cannot have`;
-  return [...problems, ...inRange.map((other) => ({ name, message: words(other) }))];
+  const problemOf = (other: string) => `${name}: must not include the port of ${other}`;
+  return [...problems, ...inRange.map((other) => ({ name, message: problemOf(other) }))];
 }
 
-/** An agent in a container says which; of one that is a service the service has said where its releases lie, updated or not. */
+/** A service always sets AGENT_UPDATE_TREE, also without updates. In a container all three update variables are required together. */
 function updateProblems(isSet: IsSet): ConfigProblem[] {
   const source = ['AGENT_UPDATE_URL', 'AGENT_UPDATE_IMAGE'];
   const tree = 'AGENT_UPDATE_TREE';
@@ -196,7 +195,7 @@ function updateProblems(isSet: IsSet): ConfigProblem[] {
   return [{ name: container, message: `${container}: unset it, this agent runs from ${tree}` }];
 }
 
-/** Throws ConfigError naming every problem at once. */
+/** Throws ConfigError that names every problem. */
 export function readConfig(environment: Environment): AgentConfig {
   const config = parseConfig(AGENT_CONFIG, environment);
   const problems = engineProblems(config, environment['DOCKER_HOST']);
@@ -204,14 +203,14 @@ export function readConfig(environment: Environment): AgentConfig {
   return config;
 }
 
-/** How this agent updates itself: what replaces it, its container or the release in a folder of them, and by what. */
+/** Source of updates, and what an update replaces: the agent's container, or the release in a folder of releases. */
 export type UpdateConfig = {
   url: string;
   image: string;
   place: { kind: 'container'; name: string } | { kind: 'tree'; folder: string };
 };
 
-/** Null: it does not. The schema lets no half of it pass. */
+/** Null: the agent does not update itself. The schema rejects incomplete settings. */
 export function updateOf(config: AgentConfig): UpdateConfig | null {
   const { AGENT_UPDATE_URL: url, AGENT_UPDATE_IMAGE: image } = config;
   const { AGENT_UPDATE_CONTAINER: name, AGENT_UPDATE_TREE: folder } = config;
@@ -220,7 +219,6 @@ export function updateOf(config: AgentConfig): UpdateConfig | null {
   return name === undefined ? null : { url, image, place: { kind: 'container', name } };
 }
 
-/** Whether the agent's listener serves TLS. */
 export function isSecure({ AGENT_TLS: mode, AGENT_HOST: host }: AgentConfig): boolean {
   return servesTls(mode, host);
 }
@@ -229,7 +227,7 @@ const DEFAULT_SOCKET = '/var/run/docker.sock';
 const UNIX_PREFIX = 'unix://';
 const MAX_SHOWN_CHARS = 200;
 
-/** AGENT_DOCKER_SOCKET, or a Unix socket named by Docker's own DOCKER_HOST, or Docker's default. */
+/** AGENT_DOCKER_SOCKET, the Unix socket in DOCKER_HOST, or Docker's default socket. */
 export function dockerSocketOf(config: AgentConfig, dockerHost: string | undefined): string {
   if (config.AGENT_DOCKER_SOCKET !== undefined) return config.AGENT_DOCKER_SOCKET;
   return dockerHost?.startsWith(UNIX_PREFIX) === true
@@ -237,56 +235,56 @@ export function dockerSocketOf(config: AgentConfig, dockerHost: string | undefin
     : DEFAULT_SOCKET;
 }
 
-/** The problem of a DOCKER_HOST that counts and is no Unix socket: another engine than the meant one would be used. */
+/** Rejects a DOCKER_HOST that is not a Unix socket, because the agent would silently use another engine. */
 export function engineProblems(
   config: AgentConfig,
   dockerHost: string | undefined,
 ): ConfigProblem[] {
   if (config.AGENT_DOCKER_SOCKET !== undefined || !dockerHost) return [];
   if (dockerHost.startsWith(`${UNIX_PREFIX}/`)) return [];
-  const given = JSON.stringify(withoutUrlSecrets(dockerHost).slice(0, MAX_SHOWN_CHARS));
+  const shown = JSON.stringify(withoutUrlSecrets(dockerHost).slice(0, MAX_SHOWN_CHARS));
   const name = 'DOCKER_HOST';
   const allowed = 'only unix:///path/of/a.sock is supported';
-  const message = `${name} (${given}): ${allowed}; unset it, or set AGENT_DOCKER_SOCKET`;
+  const message = `${name} (${shown}): ${allowed}; unset it, or set AGENT_DOCKER_SOCKET`;
   return [{ name, message }];
 }
 
 /** For `--help`. */
-export const CONFIG_HELP = `AGENT_EXECUTOR_ID         required: this host's id at the marketplace, a UUID
+export const CONFIG_HELP = `AGENT_EXECUTOR_ID         required: the node's id in the marketplace, a UUID
 AGENT_HOME                folder of the store (/var/lib/podwright)
-AGENT_HOST, AGENT_PORT    where to listen (0.0.0.0, 8080)
+AGENT_HOST, AGENT_PORT    listen address (0.0.0.0, 8080)
 AGENT_TLS                 auto (unless AGENT_HOST is the loopback address), on or off (auto)
-AGENT_TLS_CERT, AGENT_TLS_KEY  PEM files (a self-made certificate)
-AGENT_TLS_OFF_EXPOSED     accept AGENT_TLS=off where others reach the listener (false)
+AGENT_TLS_CERT, AGENT_TLS_KEY  PEM files (a self-signed certificate)
+AGENT_TLS_OFF_EXPOSED     accept AGENT_TLS=off if other hosts can reach the listener (false)
 AGENT_METRICS_LISTEN      plain HTTP address for /metrics, /healthz and /readyz, 127.0.0.1:9100; the main
                           listener then has no /metrics (none)
 AGENT_GPU_METRICS         names of GPU metrics: nvidia (nvidia_smi_…), dcgm (DCGM_FI_…), both or none (nvidia)
 AGENT_PORT_RANGE          host ports for pods (20000-20999)
-AGENT_POD_SUBNETS         where the subnets of pods come from (10.201.0.0/16)
+AGENT_POD_SUBNETS         pool of the pods' subnets (10.201.0.0/16)
 AGENT_EGRESS_ALLOW        private ranges that pods may reach: 10.20.0.0/24,… (none)
-AGENT_REQUIRE_FIREWALL    start nothing where pods cannot be fenced in (false)
-AGENT_TRUSTED_KEYS        who may call: ss58=role+role,ss58=role (nobody)
-AGENT_KEY_SET             keys with windows, signed by one of those: a JSON file (none)
+AGENT_REQUIRE_FIREWALL    start no pod without firewall rules (false)
+AGENT_TRUSTED_KEYS        keys that may call the agent: ss58=role+role,ss58=role (none)
+AGENT_KEY_SET             JSON file of keys with validity periods, signed by a trusted key (none)
 AGENT_GPU                 auto, nvidia, simulated or none (auto)
-AGENT_SIMULATED_GPUS      what simulated GPUs are called (NVIDIA H100 80GB HBM3*2); split by MIG:
+AGENT_SIMULATED_GPUS      names of simulated GPUs (NVIDIA H100 80GB HBM3*2); split by MIG:
                           NVIDIA H100 80GB HBM3[3g.40gb+1g.10gb*4]
-AGENT_GPU_SPLIT           any, or whole: all GPUs of the host to one pod (any)
-AGENT_MIN_GPU_COUNT       GPUs that a pod has at least (0: pods without any too)
+AGENT_GPU_SPLIT           any, or whole: a pod gets all GPUs of the host (any)
+AGENT_MIN_GPU_COUNT       minimum number of GPUs per pod (0)
 AGENT_NVIDIA_SMI          path of nvidia-smi (nvidia-smi)
-AGENT_GPU_PROOF_IMAGE     what cards prove their work with, built from agent/gpu-proof (podwright.local/gpu-proof:1)
+AGENT_GPU_PROOF_IMAGE     image of the GPU proof, built from agent/gpu-proof (podwright.local/gpu-proof:1)
 AGENT_BUSYBOX             static busybox for the built-in image (/bin/busybox)
 AGENT_DOCKER_SOCKET       the engine's socket (DOCKER_HOST, or /var/run/docker.sock)
-AGENT_MEMORY_RESERVE_MIB  memory kept from pods (1024)
-AGENT_ALLOW_LOCAL_REGISTRIES  let pods use images of registries at private addresses (false)
-AGENT_IMAGE_GC            percent of the disk at which unused images go, and at which that ends (85-80)
+AGENT_MEMORY_RESERVE_MIB  memory reserved for the host (1024)
+AGENT_ALLOW_LOCAL_REGISTRIES  allow images from registries at private addresses (false)
+AGENT_IMAGE_GC            disk use in percent at which removal of unused images starts and stops (85-80)
 AGENT_POLICY              the provider's policy, a JSON file (none)
-AGENT_KERNEL_LOG          where the driver's Xid messages are read, a device, pipe or file (/dev/kmsg)
-AGENT_UPDATE_URL          where signed digests of new versions are told: https://…/api/updater/digest (no updates)
-AGENT_UPDATE_IMAGE        the repository that they have to be of: ghcr.io/example/agent
-AGENT_UPDATE_CONTAINER    the name of the container that the agent runs in, which is replaced
-AGENT_UPDATE_TREE         folder of releases that the agent runs from, set by its service (none)
+AGENT_KERNEL_LOG          device, pipe or file with the driver's Xid messages (/dev/kmsg)
+AGENT_UPDATE_URL          source of signed digests of new versions: https://…/api/updater/digest (no updates)
+AGENT_UPDATE_IMAGE        repository of the new versions: ghcr.io/example/agent
+AGENT_UPDATE_CONTAINER    name of the agent's own container, which an update replaces
+AGENT_UPDATE_TREE         folder of releases from which the agent runs, set by its service (none)
 AGENT_UPDATE_LOGIN_FILE   JSON file, mode 0600, with username and password for that repository (public)
-AGENT_UPDATE_INTERVAL_S   seconds between two looks (300)
-AGENT_UPDATE_PROBATION_S  seconds that a new version has to work before the old one is given up (60)
+AGENT_UPDATE_INTERVAL_S   seconds between update checks (300)
+AGENT_UPDATE_PROBATION_S  seconds that a new version must work before the update is final (60)
 AGENT_LOG_LEVEL           fatal, error, warn, info, debug, trace or silent (info)
 AGENT_EXIT_WITH_PARENT    end when the parent process ends (false)`;

@@ -1,4 +1,4 @@
-/** What of the host itself an agent works with, as its configuration says. */
+/** Creates adapters of the host from the configuration: updates, certificates, firewall, SFTP. */
 import type { KeyObject } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -33,7 +33,7 @@ const MS_PER_SECOND = 1_000;
 const UNITS_FOLDER = '/etc/systemd/system';
 const IPV6_ADDRESSES = '/proc/net/if_inet6';
 
-/** Null: it is left to the provider. */
+/** Null: the agent does not update itself. */
 export function updatesOf(
   config: AgentConfig,
   keys: readonly TrustedKey[],
@@ -48,18 +48,26 @@ export function updatesOf(
   const image = createSignedImage({ image: update.image, engine, readLogin });
   const { place } = update;
   return {
-    ...{ image: update.image, platform: PLATFORM, keys },
+    image: update.image,
+    platform: PLATFORM,
+    keys,
     installation:
       place.kind === 'tree'
         ? createTreeInstallation({
-            ...{ clock: systemClock, folder: place.folder, image, engine },
+            clock: systemClock,
+            folder: place.folder,
+            image,
+            engine,
             own: fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/, ''),
             unitsFolder: UNITS_FOLDER,
             tree: createReleaseTree(place.folder),
             request: createUpdateRequest(home),
           })
         : createContainerInstallation({
-            ...{ name: place.name, image, executorId, engine },
+            name: place.name,
+            image,
+            executorId,
+            engine,
             containers: createOwnContainers(docker),
           }),
     readManifest: createManifestReader(update.url, systemClock),
@@ -87,11 +95,11 @@ export function firewallOf(config: AgentConfig): Firewall {
   });
 }
 
-/** Null, and a warning, when pods have to do without: SFTP and scp are then refused. */
+/** Returns null and logs a warning if sftp-server is missing. SFTP and scp are then refused. */
 export async function sftpFolderIn(agentHome: string, log: Log): Promise<string | null> {
   const folder = gatewayPaths(agentHome).sftp;
   const ready = await prepareSftpFolder(folder, runCommand).catch((error: unknown) => {
-    log.debug({ detail: messageOf(error) }, 'sftp-server could not be copied');
+    log.debug({ detail: messageOf(error) }, 'copying sftp-server failed');
     return false;
   });
   if (!ready) log.warn('SFTP is unavailable: install the package openssh-sftp-server');

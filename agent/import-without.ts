@@ -1,10 +1,10 @@
-/** Imports packages without those of their parts that the agent never calls: each would stay in memory for good. */
+/** Imports packages without dependencies that the agent never calls and that would stay in memory. */
 import { registerHooks } from 'node:module';
 
-/** Any built-in module does: nothing of it is ever called. */
+/** Any built-in module, because it is never called. */
 const STAND_IN = { url: 'node:events', format: 'builtin', shortCircuit: true };
 
-/** What `load` imports, where each specifier in `unused`, as it is written there, gets an empty stand-in. */
+/** Runs `load`. Imports of the specifiers in `unused`, exactly as written in the package, resolve to a stand-in. */
 export async function importWithout<T>(
   unused: ReadonlySet<string>,
   load: () => Promise<T>,

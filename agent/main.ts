@@ -1,7 +1,7 @@
-/** The agent's process: what every part of it needs is loaded lean, then its command line. */
+/** Entry point of the agent: loads zod without unused parts, then runs the command line. */
 import { importWithout } from './import-without.ts';
 
-/** zod's messages in sixty languages besides English: 1 MB of an idle agent's memory. */
+/** zod's messages in sixty other languages cost an idle agent 1 MB of memory. */
 const UNUSED_OF_ZOD = new Set(['../locales/index.js']);
 
 if (process.features.typescript === false) throw new Error('run this with Node 26: npm run agent');

@@ -1,12 +1,12 @@
-/** What an agent does again and again, each at its own pace. */
+/** Work that the agent repeats at an interval. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { type Loop, startLoop } from '#shared/runtime/loop.ts';
 
-/** `name` is what the log calls it; the pause lies between two runs. */
+/** `name` appears in the log. The interval is between the end of a run and the start of the next. */
 export type PeriodicWork = { name: string; intervalMs: number; run(): Promise<unknown> };
 
-/** Runs it at once and from then on; what a run throws is logged. */
+/** Runs the work at once and then periodically. Errors of a run are logged. */
 export function startWork(
   { name, intervalMs, run }: PeriodicWork,
   { clock, log }: { clock: Clock; log: Log },

@@ -1,4 +1,4 @@
-/** The agent that runs: configuration -> real adapters -> createAgent -> listen. Loaded only to run: its other commands do without. */
+/** Runs the agent: creates the real adapters from the configuration and starts to listen. Other commands do not load this file. */
 import { readFileSync } from 'node:fs';
 import { cpus, hostname, totalmem, uptime } from 'node:os';
 import { join } from 'node:path';
@@ -43,18 +43,18 @@ import { createFolderBytes, createFolderEntries } from './pods/folder-size.ts';
 
 const BYTES_PER_MIB = 1024 * 1024;
 const MS_PER_SECOND = 1_000;
-/** Requests and steps under way may take this long to end; a pod's step cut off later resumes at the next start. */
+/** Time for requests and steps to end. A step that is interrupted then resumes at the next start. */
 const SHUTDOWN_MS = 10_000;
-/** Reconciling never waits for a pod, only for lists of the engine's, which have deadlines. */
+/** The reconcile loop waits only for lists of the engine, which have deadlines. */
 const RECONCILED_WITHIN_MS = 60_000;
 const EPHEMERAL_PORTS = '/proc/sys/net/ipv4/ip_local_port_range';
 
 const NOT_ROOT =
-  'not root: the data volumes of pods are neither counted against their disk limits nor backed up';
+  'not running as root: data volumes of pods are neither counted against disk limits nor backed up';
 
-/** Resolves when it serves; rejects where it cannot, in words for whoever started it. `environment` loses what systemd has put there. */
+/** Resolves when the agent listens. Rejects with an error for the operator. Removes systemd's variables from `environment`. */
 export async function serve(config: AgentConfig, environment: Environment): Promise<void> {
-  // Before anything is opened.
+  // Checked before any file is opened.
   const policy = policyOf(config);
   const keys = trustedKeysOf(config);
   checkTlsFiles(config);
@@ -63,7 +63,11 @@ export async function serve(config: AgentConfig, environment: Environment): Prom
   logConfigWarnings(inspectConfig(AGENT_CONFIG, environment).warnings, log);
   const tracing = await startTracing('podwright-agent', environment, { clock, log });
   const serviceManager = createServiceManager({
-    ...{ environment, pid: process.pid, runCommand, clock, log },
+    environment,
+    pid: process.pid,
+    runCommand,
+    clock,
+    log,
   });
   const firewall = firewallOf(config);
   if (config.AGENT_REQUIRE_FIREWALL) await assertFirewall(firewall);
@@ -75,7 +79,9 @@ export async function serve(config: AgentConfig, environment: Environment): Prom
   const metrics = createMetrics({ clock, executorId });
   const identity = openIdentity(config.AGENT_HOME, systemRandom);
   const smi = createNvidiaSmi({
-    ...{ clock, runCommand, program: config.AGENT_NVIDIA_SMI },
+    clock,
+    runCommand,
+    program: config.AGENT_NVIDIA_SMI,
     onHang: () => metrics.timedOut('gpu'),
   });
   const gpuDriver = await chooseGpuDriver({
@@ -106,7 +112,8 @@ export async function serve(config: AgentConfig, environment: Environment): Prom
     runInContainer: createRunInContainer({ socketPath, clock }),
     hostProbe: createHostProbe({ clock }),
     hostSources: createHostSources({
-      ...{ clock, folder: join(config.AGENT_HOME, 'scratch') },
+      clock,
+      folder: join(config.AGENT_HOME, 'scratch'),
       restic: createResticVersion({ clock, runCommand, program: 'restic' }),
       sideDisk: createSideDisk({ clock, engineBytes: engine.engineDiskBytes }),
     }),
@@ -165,10 +172,10 @@ export async function serve(config: AgentConfig, environment: Environment): Prom
 async function listen({ server, monitoring }: Agent, config: AgentConfig): Promise<void> {
   const place = { host: config.AGENT_HOST, port: config.AGENT_PORT };
   await listenOn(server, place, { host: 'AGENT_HOST', port: 'AGENT_PORT' });
-  const apart = config.AGENT_METRICS_LISTEN;
-  if (apart === undefined || monitoring === null) return;
+  const monitoringPlace = config.AGENT_METRICS_LISTEN;
+  if (monitoringPlace === undefined || monitoring === null) return;
   const name = 'AGENT_METRICS_LISTEN';
-  await listenOn(monitoring, apart, { host: name, port: name });
+  await listenOn(monitoring, monitoringPlace, { host: name, port: name });
 }
 
 async function assertFirewall(firewall: Firewall): Promise<void> {
@@ -184,9 +191,9 @@ async function endProcess(
   log: Log,
 ): Promise<void> {
   log.info('shutting down; pods keep running');
-  const timeUp = systemClock.sleep(SHUTDOWN_MS);
-  await Promise.race([agent.stop(), timeUp]).catch((error: unknown) =>
-    log.error({ err: error }, 'shutting down failed'),
+  const deadline = systemClock.sleep(SHUTDOWN_MS);
+  await Promise.race([agent.stop(), deadline]).catch((error: unknown) =>
+    log.error({ err: error }, 'shutdown failed'),
   );
   closeHome();
   await tracing.close();
@@ -194,21 +201,21 @@ async function endProcess(
 }
 
 function once(work: () => Promise<void>): () => void {
-  let begun = false;
+  let isDone = false;
   return () => {
-    if (begun) return;
-    begun = true;
+    if (isDone) return;
+    isDone = true;
     void work();
   };
 }
 
-/** The kernel hands these ports to outgoing connections, so one of ours may be taken at any moment. */
+/** The kernel assigns these ports to outgoing connections, so a pod's port may be taken at any time. */
 function warnAboutEphemeralPorts({ AGENT_PORT_RANGE: range }: AgentConfig, log: Log): void {
   try {
     const [low = 0, high = 0] = readFileSync(EPHEMERAL_PORTS, 'utf8').split(/\s+/).map(Number);
     if (range.first > high || range.last < low) return;
     log.warn({ range, ephemeral: { low, high } }, 'AGENT_PORT_RANGE overlaps the ephemeral ports');
   } catch (error) {
-    log.debug({ detail: messageOf(error) }, 'the range of ephemeral ports is not known');
+    log.debug({ detail: messageOf(error) }, 'reading the range of ephemeral ports failed');
   }
 }

@@ -19,7 +19,7 @@ function row(id: string, change: Partial<PodRow> = {}): PodRow {
   return { ...newPodRow(id, 1, content, 1), ...change };
 }
 
-it('keeps rows over a reopening, and migrates only once', () => {
+it('retains rows when reopened, and migrates only once', () => {
   const home = mkdtempSync(join(tmpdir(), 'podwright-'));
   const first = openDatabase(join(home, 'agent.sqlite'));
   createPodStore(first).put(row('a', { reason: 'ImageAuth', message: 'no' }));
@@ -32,7 +32,7 @@ it('keeps rows over a reopening, and migrates only once', () => {
   rmSync(home, { recursive: true });
 });
 
-it('takes over the pods of a store from before pods could be changed or their boot was noted', () => {
+it('migrates the pods of a store without changes and boot ids', () => {
   const home = mkdtempSync(join(tmpdir(), 'podwright-'));
   const old = openSqlite(join(home, 'agent.sqlite'));
   for (const file of ['schema.sql', 'schema-2-ssh.sql']) {
@@ -54,7 +54,7 @@ it('takes over the pods of a store from before pods could be changed or their bo
   rmSync(home, { recursive: true });
 });
 
-it('lets one agent have a home at a time', () => {
+it('lets only one agent use a home', () => {
   const home = mkdtempSync(join(tmpdir(), 'podwright-'));
   const first = openHome(home);
   expect(() => openHome(home)).toThrow(/another agent uses/);
@@ -63,7 +63,7 @@ it('lets one agent have a home at a time', () => {
   rmSync(home, { recursive: true });
 });
 
-it('ends the agent with one sentence where no home can be made, or another has it', async () => {
+it('ends the agent with one line if the home cannot be created or is in use', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-'));
   const home = join(folder, 'file', 'home');
   try {
@@ -87,7 +87,7 @@ it('ends the agent with one sentence where no home can be made, or another has i
   }
 });
 
-it('leaves a corrupt row out of the list and names it', () => {
+it('omits a corrupt row from the list and reports its id', () => {
   const database = openDatabase(':memory:');
   const pods = createPodStore(database);
   pods.put(row('good'));
@@ -100,7 +100,7 @@ it('leaves a corrupt row out of the list and names it', () => {
   expect(corrupt.toSorted()).toEqual(['bad-conditions', 'bad-phase', 'bad-spec']);
 });
 
-it('keeps the newest events of a pod only', () => {
+it('retains only the newest events of a pod', () => {
   const pods = createPodStore(openDatabase(':memory:'));
   for (let at = 1; at <= 150; at += 1) pods.addEvent(row('a', { updated_ms: at }));
   pods.addEvent(row('b'));
@@ -109,7 +109,7 @@ it('keeps the newest events of a pod only', () => {
   expect(pods.events('b')).toHaveLength(1);
 });
 
-it('forgets old tombstones, and the oldest beyond their bound', () => {
+it('deletes old tombstones, and the oldest beyond the limit', () => {
   const pods = createPodStore(openDatabase(':memory:'));
   pods.put(row('live'));
   for (let at = 1; at <= 1_010; at += 1) {
@@ -122,7 +122,7 @@ it('forgets old tombstones, and the oldest beyond their bound', () => {
   expect(pods.get('live')).not.toBeNull();
 });
 
-it('gives no key to two pods, whatever state its lease is in', () => {
+it('never leases a key twice, whatever the state of its lease', () => {
   const database = openDatabase(':memory:');
   const leases = createLeaseStore(database);
   const clock = createManualClock(1_000);
@@ -142,7 +142,7 @@ it('gives no key to two pods, whatever state its lease is in', () => {
   expect(leases.list('port')).toMatchObject([{ key: '20000', pod_id: 'b', state: 'held' }]);
 });
 
-it('takes a lease back when the transaction fails', () => {
+it('rolls a lease back when the transaction fails', () => {
   const database = openDatabase(':memory:');
   const leases = createLeaseStore(database);
   const fail = () =>

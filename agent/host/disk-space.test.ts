@@ -4,7 +4,7 @@ import { eventually } from '../../test/fakes/eventually.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { createSideDisk } from './disk-space.ts';
 
-it('tells what others than the engine use, once it is known, and asks once an hour', async () => {
+it('reports disk use of other programs, measured once an hour', async () => {
   const clock = createManualClock();
   const answers = [Promise.resolve(0), Promise.resolve(2 ** 60), Promise.reject(new Error('away'))];
   for (const answer of answers) answer.catch(() => undefined);

@@ -24,7 +24,7 @@ it('reads the load of the last minute', () => {
   expect(loadOf('')).toBeNull();
 });
 
-it('counts what went through the ways out of the host, once', () => {
+it('counts the bytes of each uplink once', () => {
   const uplinks = uplinksOf(ROUTE, ROUTE6);
   expect([...uplinks]).toEqual(['bond0', 'ens6']);
   expect(bytesThrough(dev(10_000, 20_000), uplinks)).toEqual({
@@ -35,7 +35,7 @@ it('counts what went through the ways out of the host, once', () => {
   expect(bytesThrough('bond0: garbage', new Set(['bond0']))).toBeNull();
 });
 
-it('tells speeds from the second look on, and none when the counters began anew', async () => {
+it('reports speeds from the second call, and none after counters were reset', async () => {
   const clock = createManualClock();
   const traffic = createTraffic(clock);
   const uplink = (rx: number, tx: number) => ({ interfaces: 'bond0', rx, tx });
@@ -53,7 +53,7 @@ it('tells speeds from the second look on, and none when the counters began anew'
   expect(traffic(uplink(10, 600))).toEqual(UNKNOWN);
 });
 
-it('tells none when the host has got other ways out meanwhile', async () => {
+it('reports none after the uplinks changed', async () => {
   const clock = createManualClock();
   const traffic = createTraffic(clock);
   const through = (...names: string[]) => traffic(bytesThrough(dev(10_000, 500), new Set(names)));

@@ -27,7 +27,7 @@ const read = (folder = join(root, 'scratch')) =>
     sideDisk: () => 7,
   })(root);
 
-it('reads cards, library, processors and memory where kernel and driver tell them', async () => {
+it('reads cards, library, processors and memory from kernel and driver', async () => {
   put('sys/bus/pci/devices/0000:01:00.0/vendor', '0x10de\n');
   put('sys/bus/pci/devices/0000:01:00.0/class', '0x030200\n');
   // The sound device of a card, and a card of somebody else.
@@ -57,7 +57,7 @@ it('reads cards, library, processors and memory where kernel and driver tell the
   expect(readdirSync(join(root, 'scratch'))).toEqual([]);
 });
 
-it('says nothing of what is not told, and that a folder takes no file', async () => {
+it('returns null for missing values, and reports a folder that is not writable', async () => {
   put('file', '');
   expect(await read(join(root, 'file'))).toEqual({
     ...{ pci_gpus: null, driver_gpus: null, driver_library_sha256: null },
@@ -82,7 +82,7 @@ const judged = async (offeredKib: number) => {
   return { memory_kib, isLie: memory_kib != null && offeredKib > memory_kib * 1.03 };
 };
 
-it('counts memory that was plugged into a running machine, which its nodes do not', async () => {
+it('counts hot-plugged memory, which the nodes omit', async () => {
   // As seen on a virtual machine of 10 GiB that was given 14 more.
   put('sys/devices/system/node/node0/meminfo', 'Node 0 MemTotal:       14248140 kB\n');
   plugged(192, 0);
@@ -90,7 +90,7 @@ it('counts memory that was plugged into a running machine, which its nodes do no
   expect((await judged(64 * MIB * MIB)).isLie).toBe(true);
 });
 
-it('counts no memory that is plugged in and not in use, and is not cut by hidden blocks', async () => {
+it('does not count offline memory, and is not reduced by hidden blocks', async () => {
   put('sys/devices/system/node/node0/meminfo', 'Node 0 MemTotal:       130000 kB\n');
   plugged(1, 7);
   expect((await read())?.memory_kib).toBe(128 * MIB);
@@ -98,13 +98,13 @@ it('counts no memory that is plugged in and not in use, and is not cut by hidden
   expect((await read())?.memory_kib).toBe(260_000);
 });
 
-it('says nothing of memory when its blocks cannot be read', async () => {
+it('returns null for memory if its blocks cannot be read', async () => {
   put('sys/devices/system/node/node0/meminfo', 'Node 0 MemTotal:       14248140 kB\n');
   put('sys/devices/system/memory/memory0/state', 'online\n');
   expect((await read())?.memory_kib).toBeNull();
 });
 
-it('tells the rest when one of them cannot be had', async () => {
+it('returns the other values if one fails', async () => {
   put('sys/devices/system/cpu/present', '0-1\n');
   const restic = () => Promise.reject(new Error('it hangs'));
   const folder = join(root, 'scratch');

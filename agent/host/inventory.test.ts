@@ -58,7 +58,7 @@ function setUp() {
   return { clock, state, collected, server };
 }
 
-it('tells of engine, GPUs and host', async () => {
+it('reports engine, GPUs and host', async () => {
   const { server, collected, state } = setUp();
   const response = await server.inject('/v1/inventory');
   expect(Inventory.parse(response.json())).toMatchObject({
@@ -73,7 +73,7 @@ it('tells of engine, GPUs and host', async () => {
   expect(state.asked).toBe(1);
 });
 
-it('collects once for all who ask within two seconds', async () => {
+it('collects once for all requests within two seconds', async () => {
   const { server, state, clock } = setUp();
   await Promise.all([server.inject('/v1/inventory'), server.inject('/v1/inventory')]);
   expect(state.asked).toBe(1);
@@ -82,14 +82,14 @@ it('collects once for all who ask within two seconds', async () => {
   expect(state.asked).toBe(2);
 });
 
-it('trusts a trial of the GPU runtime more than the list of runtimes', async () => {
+it('prefers a test of the GPU runtime to the list of runtimes', async () => {
   const { server, state } = setUp();
   state.gpuTried = false;
   const inventory = (await server.inject('/v1/inventory')).json();
   expect(inventory.docker.gpu_runtime).toBe(false);
 });
 
-it('remembers the engine while it is away, and refuses while it never answered', async () => {
+it('caches the engine’s facts while it is away, and fails if it has never answered', async () => {
   const { server, state, clock } = setUp();
   state.engineAnswers = false;
   const refused = await server.inject('/v1/inventory');

@@ -11,7 +11,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(home, { recursive: true }));
 
-it('makes one key, for the owner alone, and keeps to it', () => {
+it('creates one key, readable by its owner only, and reuses it', () => {
   const key = openSecretKey(join(home, 'new'), systemRandom);
   expect(key).toHaveLength(32);
   expect(openSecretKey(join(home, 'new'), systemRandom)).toEqual(key);
@@ -19,7 +19,7 @@ it('makes one key, for the owner alone, and keeps to it', () => {
   expect(statSync(join(home, 'new', 'secret.key')).mode & 0o777).toBe(0o600);
 });
 
-it('refuses a key that others may read, and a file that is none', () => {
+it('rejects a key that others can read, and an invalid file', () => {
   const path = join(home, 'secret.key');
   openSecretKey(home, systemRandom);
   chmodSync(path, 0o640);

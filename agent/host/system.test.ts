@@ -42,7 +42,7 @@ it.each([
   ['docker is broken', { docker: broken }, 503],
   ['the database is broken', { database: broken }, 503],
   ['the GPUs are broken', { gpu: broken }, 200],
-])('when %s, /readyz answers accordingly', async (_, checks, status) => {
+])('/readyz reports when %s', async (_, checks, status) => {
   const response = await setUp(checks).server.inject('/readyz');
   expect(response.statusCode).toBe(status);
   const good = { ok: true, message: 'fine' };
@@ -63,7 +63,7 @@ it('does not wait for a component that hangs', async () => {
   });
 });
 
-it('asks its components once a second, however many callers there are', async () => {
+it('probes its components once a second, whatever the number of callers', async () => {
   let asked = 0;
   const { server, clock } = setUp({
     docker: async () => {
@@ -78,7 +78,7 @@ it('asks its components once a second, however many callers there are', async ()
   expect(asked).toBe(2);
 });
 
-it('tells its health, version and update status', async () => {
+it('reports its health, version and update status', async () => {
   const { server } = setUp();
   const answer = async (path: string) => (await server.inject(path)).json();
   expect(await answer('/healthz')).toEqual({ status: 'ok' });

@@ -71,13 +71,13 @@ async function post(app: App, headers: Record<string, string>, url = URL, payloa
   return { status: response.statusCode, code: response.json().error?.code };
 }
 
-it('lets a correctly signed request through and names its caller', async () => {
+it('accepts a correctly signed request and records its caller', async () => {
   const app = createApp();
   expect((await post(app, signatureHeaders(controller, freshParts(app)))).status).toBe(200);
   expect(app.calls).toEqual([controller.hotkey]);
 });
 
-it('lets a proxy reorder the query but not change it', async () => {
+it('accepts a reordered query, but not a changed one', async () => {
   const app = createApp();
   const headers = signatureHeaders(controller, freshParts(app));
   expect((await post(app, headers, URL.replace('a=1&b=2', 'b=2&a=1'))).status).toBe(200);
@@ -97,7 +97,7 @@ const SIGNED_OTHERWISE: [string, Partial<CanonicalParts>][] = [
   ['signer', { signer: stranger.hotkey }],
 ];
 
-it.each(SIGNED_OTHERWISE)('refuses a signature over another %s', async (_, change) => {
+it.each(SIGNED_OTHERWISE)('rejects a signature over another %s', async (_, change) => {
   const app = createApp();
   const parts = freshParts(app);
   const answer = await post(app, signatureHeaders(controller, parts, { ...parts, ...change }));
@@ -105,7 +105,7 @@ it.each(SIGNED_OTHERWISE)('refuses a signature over another %s', async (_, chang
   expect(app).toMatchObject({ calls: [], failures: ['signature'] });
 });
 
-it('refuses a signature over another version of the canonical form', async () => {
+it('rejects a signature over another version of the canonical form', async () => {
   const app = createApp();
   const parts = freshParts(app);
   const text = canonicalRequest(parts).replace('podwright-req-v1', 'podwright-req-v0');
@@ -190,20 +190,20 @@ const REFUSED: Case[] = [
   ],
 ];
 
-it.each(REFUSED)('refuses a request %s', async (_, [status, code, reason], headersFor) => {
+it.each(REFUSED)('rejects a request %s', async (_, [status, code, reason], headersFor) => {
   const app = createApp();
   expect(await post(app, await headersFor(app))).toEqual({ status, code });
   expect(app).toMatchObject({ calls: [], failures: [reason] });
 });
 
-it('refuses an altered body', async () => {
+it('rejects a changed body', async () => {
   const app = createApp();
   const answer = await post(app, sign(app), URL, '{"reboot": 1}');
   expect(answer).toEqual({ status: 401, code: 'auth_failed' });
   expect(app).toMatchObject({ calls: [], failures: ['body_hash'] });
 });
 
-it('judges the signature before the syntax of the body', async () => {
+it('checks the signature before the syntax of the body', async () => {
   const app = createApp();
   expect((await post(app, sign(app), URL, '{')).status).toBe(401);
   const broken = signatureHeaders(controller, freshParts(app, { bodySha256: sha256Hex('{') }));
@@ -211,7 +211,7 @@ it('judges the signature before the syntax of the body', async () => {
   expect(app.calls).toEqual([]);
 });
 
-it('takes a request once, also after a restart of the agent', async () => {
+it('rejects a replayed request, also after a restart of the agent', async () => {
   const app = createApp();
   const headers = sign(app);
   expect((await post(app, headers)).status).toBe(200);
@@ -223,7 +223,7 @@ it('takes a request once, also after a restart of the agent', async () => {
   expect(restarted).toMatchObject({ calls: [], failures: ['before_start'] });
 });
 
-it('refuses a header that comes twice', async () => {
+it('rejects a duplicate header', async () => {
   const app = createApp();
   const address = await app.server.listen({ host: '127.0.0.1', port: 0 });
   for (const name of Object.values(SIGNATURE_HEADERS)) {
@@ -237,7 +237,7 @@ it('refuses a header that comes twice', async () => {
   expect(app.calls).toEqual([]);
 });
 
-it('refuses a route that nobody listed, whoever signs', async () => {
+it('rejects a route that is not listed, whoever signs', async () => {
   const app = createApp();
   const request = { method: 'GET', url: '/forgotten', audience: EXECUTOR_ID };
   const parts = partsToSign(controller, { ...request, timestampMs: app.clock.now() });
@@ -249,7 +249,7 @@ it('refuses a route that nobody listed, whoever signs', async () => {
   expect(app).toMatchObject({ calls: [], failures: ['unlisted_route', 'unlisted_route'] });
 });
 
-it('leaves public paths open and unknown paths and methods to the router', async () => {
+it('admits public paths, and leaves unknown paths and methods to the router', async () => {
   const app = createApp();
   expect((await app.server.inject('/healthz')).statusCode).toBe(200);
   expect((await app.server.inject('/v1/nothing')).statusCode).toBe(404);
@@ -258,7 +258,7 @@ it('leaves public paths open and unknown paths and methods to the router', async
   expect(app).toMatchObject({ calls: [null], failures: [] });
 });
 
-it('makes an address wait after many false signatures, and no other', async () => {
+it('blocks an address after many invalid signatures, and no other', async () => {
   const app = createApp();
   const attempt = (address: string, headers: Record<string, string>) =>
     app.server.inject({
@@ -304,7 +304,7 @@ function setUp(maxAddresses?: number) {
   return { clock, limit, exhaust };
 }
 
-it('forgives one failure at a time, and all of them after a while', async () => {
+it('refills one token at a time, and all after a while', async () => {
   const { clock, limit, exhaust } = setUp();
   exhaust('192.0.2.1');
   limit.failed('192.0.2.1');
@@ -333,7 +333,7 @@ it('counts the addresses of one IPv6 network as one, and IPv4 ones each', () => 
   expect(limit.allows('::ffff:192.0.2.2')).toBe(true);
 });
 
-it('remembers so many addresses, and forgets the one that failed longest ago', () => {
+it('limits the number of addresses, and drops the one that failed longest ago', () => {
   const { limit, exhaust } = setUp(2);
   exhaust('192.0.2.1');
   exhaust('192.0.2.2');
@@ -359,7 +359,7 @@ it.each(cases)('$method $path admits $role as listed', async ({ method, path, ro
   expect(response.statusCode).toBe(roles.includes(role) ? 200 : 403);
 });
 
-it('opens the public paths for reading only, and nothing that is on no list', () => {
+it('admits public paths for reading only, and no unlisted route', () => {
   for (const path of PUBLIC_PATHS) {
     expect([rolesFor('GET', path), rolesFor('HEAD', path)]).toEqual(['public', 'public']);
     expect(rolesFor('POST', path)).toBeNull();

@@ -23,7 +23,7 @@ function hostAt(home = join(folder, systemRandom.uuid()), executorId = ID) {
   return { home, clock, run: (...args: string[]) => runEnrol(args, ports) };
 }
 
-it('brings the provider’s word to the host, without its key', () => {
+it('enrols an agent without the provider’s key on the host', () => {
   const { run, home } = hostAt();
   expect(run('show')).toMatch(/^key [0-9a-f]{64}\nnot enrolled\n$/);
   const asked = run('request', '--days', '30').trim();
@@ -33,7 +33,7 @@ it('brings the provider’s word to the host, without its key', () => {
   expect(run('show')).toContain(`by ${provider.hotkey}, for 30 more days`);
 });
 
-it('takes the signature of another wallet over the text', () => {
+it('accepts another wallet’s signature over the text', () => {
   const { run } = hostAt();
   const asked = run('request').trim();
   const text = run('sign', '--text', asked).slice(0, -1);
@@ -48,15 +48,15 @@ it('takes the signature of another wallet over the text', () => {
   expect(run('accept', JSON.stringify(enrolment))).toContain('enrolled by');
 });
 
-it('keeps nothing that is of another agent, of nobody, or over', async () => {
+it('rejects an enrolment of another agent, without a valid signature, or expired', async () => {
   const host = hostAt();
   const asked = host.run('request').trim();
   const enrolment = host.run('sign', '--seed-file', seedFile, asked).trim();
   const changed = (change: object) => JSON.stringify({ ...JSON.parse(enrolment), ...change });
   const stranger = createSigner(new Uint8Array(32).fill(8)).hotkey;
   for (const [run, text, message] of [
-    [hostAt().run, enrolment, 'of another key'],
-    [hostAt(host.home, OTHER_ID).run, enrolment, 'of another executor'],
+    [hostAt().run, enrolment, 'for another key'],
+    [hostAt(host.home, OTHER_ID).run, enrolment, 'for another executor'],
     [host.run, changed({ hotkey: stranger }), 'not signed by'],
     [host.run, changed({ expires_ms: 2 ** 43 }), 'not signed by'],
     [host.run, changed({ more: 1 }), 'Unrecognized key'],
@@ -66,15 +66,15 @@ it('keeps nothing that is of another agent, of nobody, or over', async () => {
     expect(() => run('accept', text)).toThrow(EnrolError);
   }
   await host.clock.advance(366 * 86_400_000);
-  expect(() => host.run('accept', enrolment)).toThrow('ended already');
+  expect(() => host.run('accept', enrolment)).toThrow('has expired');
   expect(readEnrolment(host.home)).toBeNull();
 });
 
-it('refuses wrong use', () => {
+it('rejects wrong usage', () => {
   const { run } = hostAt();
   const asked = run('request').trim();
   for (const days of ['0', '1826', 'x', '-1']) {
-    expect(() => run('request', `--days=${days}`)).toThrow(`--days ${days}: 1 to 1825`);
+    expect(() => run('request', `--days=${days}`)).toThrow(`--days ${days}: must be 1 to 1825`);
   }
   for (const args of [[], ['what'], ['--what'], ['sign', asked]]) {
     expect(() => run(...args)).toThrow(EnrolError);

@@ -114,13 +114,13 @@ it.each(SECRETS)(
   },
 );
 
-it.each(SECRETS)('does not mind %s over TLS, or within the machine', async (_, sent) => {
+it.each(SECRETS)('accepts %s over TLS or on loopback', async (_, sent) => {
   const secured = await call(encrypted, outside, sent);
   const local = await call(plain, '127.0.0.1', sent);
   for (const { error } of [secured, local]) expect(error?.code).not.toBe('tls_required');
 });
 
-it('takes a pod without secrets however it comes, and with them over TLS', async () => {
+it('accepts a pod without secrets over plain HTTP, and with secrets over TLS', async () => {
   const bare = put({ environment: {}, ssh_public_keys: [] }, []);
   const other = { ...bare, path: POD.replace('1111', '2222') };
   expect((await call(plain, outside, other)).status).toBe(200);
@@ -128,7 +128,7 @@ it('takes a pod without secrets however it comes, and with them over TLS', async
   expect((await call(encrypted, outside, whole)).status).toBe(200);
 });
 
-it('opens no terminal over plain HTTP from elsewhere', async () => {
+it('rejects a terminal over plain HTTP from another host', async () => {
   const path = `${POD}/exec?cols=80&rows=24`;
   expect(await upgrade(originOf(plain, outside) + path)).toMatchObject({
     status: 403,

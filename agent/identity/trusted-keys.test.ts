@@ -30,7 +30,7 @@ function fileOf(content: unknown): string {
   return path;
 }
 
-it('gives the keys of the set, and without a file those that were trusted before', () => {
+it('returns the keys of the set, or the configured keys without a file', () => {
   expect(trustedKeysFrom(ROOTS, fileOf(signKeySet(SET, root)))).toEqual([
     {
       hotkey: next.hotkey,
@@ -48,7 +48,7 @@ it.each<[string, () => string, RegExp]>([
   ['a set of a stranger', () => fileOf(signKeySet(SET, next)), /no key in the role/],
   ['a folder', () => folder, /not a file/],
   ['nothing', () => join(folder, 'nowhere'), /ENOENT/],
-])('refuses %s, and names the variable', (_, path, message) => {
+])('rejects %s and names the variable', (_, path, message) => {
   const reading = () => trustedKeysFrom(ROOTS, path());
   expect(reading).toThrow(ConfigError);
   expect(reading).toThrow(/^AGENT_KEY_SET \//);

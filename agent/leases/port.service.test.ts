@@ -33,14 +33,14 @@ it('leases each internal port once, and keeps it', () => {
   expect(ports.freeCount()).toBe(1);
 });
 
-it('refuses all or nothing inside a transaction', () => {
+it('leases all ports or none in a transaction', () => {
   const { ports, database } = createPorts();
   const tooMany = () => inTransaction(database, () => ports.lease('a', [1, 2, 3, 4, 5]));
   expect(tooMany).toThrow(PortPoolExhausted);
   expect(ports.portsOf('a')).toEqual([]);
 });
 
-it('lets a port rest before it is leased again', async () => {
+it('cools a port before it is leased again', async () => {
   const { ports, clock } = createPorts();
   ports.lease('a', [1, 2, 3, 4]);
   ports.release('a', [1]);
@@ -55,7 +55,7 @@ it('lets a port rest before it is leased again', async () => {
   expect(ports.portsOf('b')).toEqual([{ internal: 1, host: 101 }]);
 });
 
-it('exchanges ports that something else listens on, until none is left', async () => {
+it('replaces ports in use by other processes, until none is left', async () => {
   const { ports } = createPorts([100, 101]);
   ports.lease('a', [1]);
   await ports.replaceBusy('a');
@@ -65,7 +65,7 @@ it('exchanges ports that something else listens on, until none is left', async (
   await expect(full.ports.replaceBusy('a')).rejects.toThrow(PortPoolExhausted);
 });
 
-it('exchanges the port that the engine names, or all when it names none', () => {
+it('replaces the port that the engine names, or all if it names none', () => {
   const { ports } = createPorts();
   ports.lease('a', [1, 2]);
   ports.replace('a', 'Bind for 0.0.0.0:101 failed: port is already allocated');
@@ -76,7 +76,7 @@ it('exchanges the port that the engine names, or all when it names none', () => 
   expect(other.ports.portsOf('a').map(({ host }) => host)).toEqual([102, 103]);
 });
 
-it('sees by trying whether a port is in use', async () => {
+it('detects by binding whether a port is in use', async () => {
   const { first: port } = await freePorts(1);
   expect(await probePort(port)).toBe(true);
   const server = createServer();

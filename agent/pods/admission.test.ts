@@ -24,7 +24,7 @@ it.each([
     'variables that templates name',
     { environment: { PODWRIGHT_OWN_SSHD: '1', NVIDIA_VISIBLE_DEVICES: 'all' } },
   ],
-])('lets %s pass', (_, change) => {
+])('accepts %s', (_, change) => {
   expect(() => checkPolicy(PodSpec.parse(podSpec(change)), HOST)).not.toThrow();
 });
 
@@ -38,7 +38,7 @@ it.each([
   ['internal_ports', { internal_ports: [80, 80] }],
   ['environment', { environment: { A: 'b', PODWRIGHT_SESSION: 'x' } }],
   ['environment', { environment: { BIG: 'x'.repeat(30_000), ...manyVariables() } }],
-])('refuses by %s', (field, change) => {
+])('rejects a spec that breaks %s', (field, change) => {
   expect(() => checkPolicy(PodSpec.parse(podSpec(change)), HOST)).toThrow(
     expect.objectContaining({
       code: 'spec_refused',
@@ -47,7 +47,7 @@ it.each([
   );
 });
 
-it('takes local registries where the provider allows them', () => {
+it('accepts local registries if the provider allows them', () => {
   const spec = PodSpec.parse(podSpec({ image: { reference: 'localhost:5000/x' } }));
   expect(() => checkPolicy(spec, { ...HOST, localRegistries: true })).not.toThrow();
 });

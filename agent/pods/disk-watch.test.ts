@@ -40,7 +40,7 @@ async function setUp(diskBytes: number | null = LIMIT, inVolumes?: () => Promise
   };
 }
 
-it('shows how full the disk is, and warns from 85 % on', async () => {
+it('reports disk use and warns from 85 %', async () => {
   const { view, measure } = await setUp();
   expect(view().conditions.map(({ type }) => type)).not.toContain('DiskWithinQuota');
   expect(await measure(0.5)).toMatchObject({ status: true, reason: 'Ok' });
@@ -50,7 +50,7 @@ it('shows how full the disk is, and warns from 85 % on', async () => {
   expect(await measure(0.2)).toMatchObject({ status: true });
 });
 
-it('stops a pod that stays above its limit, and leaves it stopped', async () => {
+it('stops a pod that stays above its limit and does not restart it', async () => {
   const { agent, clock, view, measure, container } = await setUp();
   await measure(1.1);
   expect(view().phase).toBe('running');
@@ -63,7 +63,7 @@ it('stops a pod that stays above its limit, and leaves it stopped', async () => 
   expect(container()?.status).toBe('exited');
 });
 
-it('forgives who has tidied up in time, not who is far above', async () => {
+it('spares a pod that deletes files in time, but not one far above its limit', async () => {
   const { clock, view, measure } = await setUp();
   await measure(1.1);
   await clock.advance(MINUTE_MS);
@@ -74,7 +74,7 @@ it('forgives who has tidied up in time, not who is far above', async () => {
   expect(view()).toMatchObject({ phase: 'failed', reason: 'DiskQuotaExceeded' });
 });
 
-it('finishes a stop that was cut off', async () => {
+it('completes an interrupted stop', async () => {
   const { agent, engine, measure, container } = await setUp();
   engine.hook = async (moment, method) => {
     if (moment === 'before' && method === 'stopContainer') throw new Error('killed');
@@ -86,12 +86,12 @@ it('finishes a stop that was cut off', async () => {
   expect(container()?.status).toBe('exited');
 });
 
-it('measures nobody who has no limit', async () => {
+it('does not measure pods without a limit', async () => {
   const { measure } = await setUp(null);
   expect(await measure(5)).toBeUndefined();
 });
 
-it('counts what lies in volumes, and says so where it cannot', async () => {
+it('counts volumes, and reports when it cannot', async () => {
   let found: number | null = null;
   const { clock, view, measure } = await setUp(LIMIT, async () => found);
   const blind = await measure(0.5);

@@ -61,7 +61,7 @@ function createHost() {
   };
 }
 
-it('takes a new boot id for a reboot of the host: no crash, no restart counted', async () => {
+it('treats a new boot id as a reboot of the host, without counting a crash or a restart', async () => {
   const host = createHost();
   host.boot('first boot');
   const { container_id } = await host.launch();
@@ -80,7 +80,7 @@ it('takes a new boot id for a reboot of the host: no crash, no restart counted',
   expect(host.view()).toMatchObject({ restart_count: 1, last_exit: { reason: 'ExitedNonZero' } });
 });
 
-it('takes no clock that was set for a reboot', async () => {
+it('does not treat a changed clock as a reboot', async () => {
   const host = createHost();
   host.boot('the only boot');
   const { container_id } = await host.launch();
@@ -96,7 +96,7 @@ it('takes no clock that was set for a reboot', async () => {
   });
 });
 
-it('counts nothing against a pod that the engine took down with it, and restarts it at once', async () => {
+it('restarts a pod at once, without backoff, after the engine was restarted', async () => {
   const host = createHost();
   host.boot('boot');
   const { container_id } = await host.launch();
@@ -112,7 +112,7 @@ it('counts nothing against a pod that the engine took down with it, and restarts
   expect(host.view()).toMatchObject({ restart_count: 1, last_exit: { reason: 'ExitedNonZero' } });
 });
 
-it('knows an engine that was restarted while the agent was away as well', async () => {
+it('recognizes a restart of the engine while the agent was not running', async () => {
   const host = createHost();
   host.boot('boot');
   await host.launch();
@@ -125,7 +125,7 @@ it('knows an engine that was restarted while the agent was away as well', async 
   expect(host.view().last_exit?.reason).toBe('DockerUnavailable');
 });
 
-it('gives a running pod its network again', async () => {
+it('reconnects a running pod to its network', async () => {
   const host = createHost();
   host.boot('boot');
   const { container_id } = await host.launch();
@@ -136,7 +136,7 @@ it('gives a running pod its network again', async () => {
   expect(host.view()).toMatchObject({ phase: 'running', restart_count: 0, last_exit: null });
 });
 
-it('says CrashLoopBackOff and when it will try again, and forgets after ten healthy minutes', async () => {
+it('reports CrashLoopBackOff with the next retry, and resets after ten healthy minutes', async () => {
   const host = createHost();
   host.boot('boot');
   const { container_id } = await host.launch();

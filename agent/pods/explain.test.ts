@@ -37,7 +37,7 @@ async function explain(change: object): Promise<PodVerdict> {
   return PodVerdict.parse(answer.json());
 }
 
-it('explains all that speaks against a spec, the provider’s rules beside the host’s, and stores nothing', async () => {
+it('explains every rule of host and provider that a spec breaks, and stores nothing', async () => {
   const limits = { ...podSpec().limits, cpu_cores: 64 };
   const verdict = await explain({ image: { reference: 'ubuntu' }, limits });
   expect(verdict.accepted).toBe(false);
@@ -52,7 +52,7 @@ it('explains all that speaks against a spec, the provider’s rules beside the h
   expect(agent.pods.list()).toEqual([]);
 });
 
-it('refuses what it explains, naming field and rule', async () => {
+it('rejects a spec with the explained field and rule', async () => {
   const answer = await put({ image: { reference: 'ubuntu' } });
   expect(answer.statusCode).toBe(400);
   expect(answer.json()).toMatchObject({
@@ -66,7 +66,7 @@ it('refuses what it explains, naming field and rule', async () => {
   expect(agent.core.leases.list('port')).toEqual([]);
 });
 
-it('takes no more pods than the provider wants, and a change of those that are there', async () => {
+it('enforces the provider’s limit of pods, and still accepts changes', async () => {
   const image = { reference: 'ghcr.io/a/b:1' };
   expect(await explain({ image })).toEqual({ accepted: true, refusals: [] });
   const first = await put({ image });

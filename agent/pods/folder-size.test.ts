@@ -14,7 +14,7 @@ afterEach(() => rmSync(folder, { recursive: true }));
 
 const folderBytes = createFolderBytes(runCommand);
 
-it('counts what lies in all folders, each file once, and nothing outside them', async () => {
+it('counts the files of all folders once, and nothing outside them', async () => {
   const [one, two, outside] = ['one', 'two', 'outside'].map((name) => join(folder, name));
   if (one === undefined || two === undefined || outside === undefined) throw new Error('no folder');
   for (const path of [one, two, outside]) mkdirSync(path);
@@ -28,7 +28,7 @@ it('counts what lies in all folders, each file once, and nothing outside them', 
   expect(await folderBytes([])).toBe(0);
 });
 
-it('tells of no figure where there is none to be had', async () => {
+it('returns null if the folders cannot be measured', async () => {
   expect(await folderBytes([join(folder, 'missing')])).toBeNull();
   const slow: RunCommand = async () => {
     return { exitCode: null, stdout: '12\ttotal\n', stderr: '', ended: 'timeout' };
@@ -36,7 +36,7 @@ it('tells of no figure where there is none to be had', async () => {
   expect(await createFolderBytes(slow)([folder])).toBeNull();
 });
 
-it('takes the figure of a walk that files vanished from', async () => {
+it('accepts the total of a walk during which files vanished', async () => {
   const stdout = `3\t${folder}/new\nline\n7\ttotal\n`;
   const walk: RunCommand = async () => ({ exitCode: 1, stdout, stderr: 'gone', ended: null });
   expect(await createFolderBytes(walk)([folder])).toBe(7);

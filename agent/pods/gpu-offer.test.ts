@@ -25,7 +25,7 @@ function setUp(text: string, gpuShare: GpuShareRule = { split: 'any', minimum: 0
   return { clock, agent, put, devices };
 }
 
-it('offers and leases the parts of a simulated card, and never the card', async () => {
+it('offers and leases the MIG devices of a simulated card, never the card itself', async () => {
   const { clock, agent, put, devices } = setUp(
     'NVIDIA H100 80GB HBM3[3g.40gb+1g.10gb*2],NVIDIA L4',
   );
@@ -59,7 +59,7 @@ it.each<[string, GpuShareRule, number, string | null]>([
   ['the whole of it', { split: 'whole', minimum: 0 }, 2, null],
   ['fewer GPUs than the minimum', { split: 'any', minimum: 2 }, 1, 'gpu_count_invalid'],
   ['as many as the minimum', { split: 'any', minimum: 2 }, 2, null],
-])('asked for %s', async (_, rule, count, code) => {
+])('handles a request for %s', async (_, rule, count, code) => {
   const { agent, put, devices } = setUp('NVIDIA L4*2', rule);
   const uuids = (await devices()).map(({ uuid }) => uuid);
   const answer = await put(uuids.slice(0, count));

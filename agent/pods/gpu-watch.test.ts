@@ -80,13 +80,13 @@ beforeEach(async () => {
   await pod.watch.runOnce();
 });
 
-it('says that all is well, with the command that a pod is asked by', async () => {
+it('reports healthy GPUs, and runs nvidia-smi in the pod', async () => {
   await pod.look();
   expect(pod.condition()).toMatchObject({ type: 'GpuHealthy', status: true, reason: 'Ok' });
   expect(pod.looks).toEqual(['c nvidia-smi -L']);
 });
 
-it('counts an Xid of its own card between start and finish, and no other', async () => {
+it('counts Xid errors of the pod’s card between start and finish only', async () => {
   const { startedMs, state, clock } = pod;
   await clock.advance(60_000);
   pod.xid(startedMs - 5_000);
@@ -116,7 +116,7 @@ it('counts an Xid of its own card between start and finish, and no other', async
   expect(pod.condition()).toMatchObject({ status: false });
 });
 
-it('shows a fault that lasts to the pod on the card', () => {
+it('reports a lasting fault to the pod on the card', () => {
   const cordon = { subject: H100_A, source: 'inventory', reason: 'RowRemapPending' } as const;
   pod.store.putCordon({ ...cordon, message: 'rows wait', since_ms: 7 });
   expect(pod.condition()).toMatchObject({
@@ -127,7 +127,7 @@ it('shows a fault that lasts to the pod on the card', () => {
   expect(pod.condition()).toMatchObject({ status: true });
 });
 
-it('calls a GPU lost after three looks without it, and no earlier', async () => {
+it('reports a GPU as lost after three probes without it', async () => {
   pod.state.answer = async () => LOST;
   await pod.look();
   const firstMs = pod.clock.now();
@@ -143,7 +143,7 @@ it('calls a GPU lost after three looks without it, and no earlier', async () => 
   expect(pod.condition()).toMatchObject({ status: true });
 });
 
-it('begins anew when the pod was started again', async () => {
+it('resets the count when the pod is restarted', async () => {
   pod.state.answer = async () => LOST;
   for (const _ of [1, 2, 3]) await pod.look();
   pod.records.change('pod', () => ({ phase: 'rebooting' }));
@@ -157,13 +157,13 @@ it('begins anew when the pod was started again', async () => {
 it.each<[string, () => Promise<{ exitCode: number; stdout: string } | null>]>([
   ['an image that cannot run nvidia-smi', async () => ({ exitCode: 127, stdout: 'not found' })],
   ['an engine that is away', () => Promise.reject(new Error('unavailable'))],
-])('takes %s for no loss', async (_, answer) => {
+])('does not treat %s as a loss', async (_, answer) => {
   pod.state.answer = answer;
   for (const __ of [1, 2, 3, 4]) await pod.look();
   expect(pod.condition()).toMatchObject({ status: true });
 });
 
-it('takes nvidia-smi that hangs inside, or another card, for a loss', async () => {
+it('treats a hanging nvidia-smi, or another card, as a loss', async () => {
   pod.state.answer = async () => null;
   await pod.look();
   pod.state.answer = async () => ({ exitCode: 0, stdout: SEEN.replace('GPU-51', 'GPU-99') });

@@ -59,7 +59,7 @@ function callsOf(containerId: string | null) {
   return hook.calls().filter((call) => call.containerId === containerId);
 }
 
-it('tells at boot that GPUs reach containers, after trying', async () => {
+it('reports at start, after a test, that GPUs reach containers', async () => {
   const tried = await eventually('a try of the runtime', () =>
     hook.calls().find(({ visibleDevices }) => visibleDevices === H100_B),
   );
@@ -67,7 +67,7 @@ it('tells at boot that GPUs reach containers, after trying', async () => {
   await eventually('the runtime', async () => (await host.inventory()).docker.gpu_runtime);
 });
 
-it('gives a container exactly the leased GPUs, whatever renter and image ask for', async () => {
+it('gives a container exactly the leased GPUs, whatever the renter and the image request', async () => {
   const environment = { NVIDIA_VISIBLE_DEVICES: 'all', NVIDIA_DRIVER_CAPABILITIES: 'all' };
   const pod = await launch([CARD_C, CARD_D], { environment });
   expect(callsOf(pod.container_id)).toEqual([
@@ -82,7 +82,7 @@ it('gives a container exactly the leased GPUs, whatever renter and image ask for
   await removed(pod.id);
 });
 
-it('runs a pod on the memory node of its GPUs, and anywhere where the engine refuses that', async () => {
+it('runs a pod on the memory node of its GPUs, and without placement if the engine refuses it', async () => {
   const placeOf = async (uuids: string[]) => {
     const pod = await launch(uuids);
     const format = '{{.HostConfig.CpusetCpus}}/{{.HostConfig.CpusetMems}}';
@@ -96,7 +96,7 @@ it('runs a pod on the memory node of its GPUs, and anywhere where the engine ref
   expect(await placeOf([CARD_C, CARD_D])).toBe('/');
 });
 
-it('gives a container without GPUs none, though its image asks for all', async () => {
+it('gives a container without leases no GPUs, even if its image requests all', async () => {
   const pod = await launch([], { environment: { NVIDIA_VISIBLE_DEVICES: 'all' } });
   expect(callsOf(pod.container_id)).toEqual([]);
   const inside = await host.docker('exec', pod.container_id ?? '', 'env');
@@ -104,7 +104,7 @@ it('gives a container without GPUs none, though its image asks for all', async (
   await removed(pod.id);
 });
 
-it('leases and passes MIG devices by their UUIDs, and never the card that they are part of', async () => {
+it('leases and passes MIG devices by UUID, never their card', async () => {
   const pod = await launch([MIG_3G, MIG_1G]);
   expect(callsOf(pod.container_id)[0]?.visibleDevices).toBe(`${MIG_3G},${MIG_1G}`);
   const { gpu } = await host.inventory();
@@ -122,7 +122,7 @@ it('leases and passes MIG devices by their UUIDs, and never the card that they a
 it.each([
   ['nvidia-container-cli: initialization error: nvml error: driver not loaded', 'RuntimeMissing'],
   [`nvidia-container-cli: device error: ${H100_B}: unknown device`, 'GpuUnavailable'],
-])('names the reason of a refusal: %s', async (words, reason) => {
+])('reports the reason of a refusal: %s', async (words, reason) => {
   hook.fail(words);
   const id = systemRandom.uuid();
   await host.put(id, [H100_B]);
@@ -133,7 +133,7 @@ it.each([
   await removed(id);
 });
 
-it('keeps trying after a hook that fails with words of its own, and shows them', async () => {
+it('retries after a hook fails, and shows its error', async () => {
   hook.fail('the disk of the driver is on fire');
   const id = systemRandom.uuid();
   await host.put(id, [H100_B]);
@@ -145,7 +145,7 @@ it('keeps trying after a hook that fails with words of its own, and shows them',
   await removed(id);
 });
 
-it('sees from inside that a pod has lost its GPUs, until a reboot brings them back', async () => {
+it('detects from inside that a pod lost its GPUs, until a reboot restores them', async () => {
   const { gpuProbe } = host.agent.core;
   const pod = await launch([H100_B]);
   const health = async () =>
@@ -165,7 +165,7 @@ it('sees from inside that a pod has lost its GPUs, until a reboot brings them ba
   await removed(pod.id);
 });
 
-it('removes a pod whose process stays on the card, and keeps the card from others until it is gone', async () => {
+it('removes a pod whose process stays on the card, and blocks the card until the process is gone', async () => {
   const pod = await launch([CARD_C]);
   host.become({ apps: `${CARD_C}, 4242\n` });
   await removed(pod.id);
@@ -188,7 +188,7 @@ it('removes a pod whose process stays on the card, and keeps the card from other
   await removed((await launch([CARD_C])).id);
 });
 
-it('keeps new pods from a card with a fault, and tells the pod that is on it', async () => {
+it('rejects new pods on a faulty card, and reports the fault to the pod on it', async () => {
   const { gpuHealth, gpuWatch } = host.agent.core;
   const pod = await launch([H100_B]);
   await gpuWatch.runOnce();
@@ -226,7 +226,7 @@ it('keeps new pods from a card with a fault, and tells the pod that is on it', a
 });
 
 /** The last one: this host has no display for good, once it was refused. */
-it('does without the display where the host lacks its device, after one refusal', async () => {
+it('omits the display capability after one refusal if the host lacks its device', async () => {
   hook.setModeset(false);
   const first = await launch([CARD_D]);
   const calls = hook.calls().slice(-2);
@@ -243,7 +243,7 @@ it('does without the display where the host lacks its device, after one refusal'
   await removed(second.id);
 });
 
-it('says of an engine without the toolkit that it has none, and refuses the launch for that', async () => {
+it('reports an engine without the NVIDIA toolkit and rejects the launch', async () => {
   const bare = await startOwnEngine();
   const without = await createGpuHost(bare.socketPath);
   try {

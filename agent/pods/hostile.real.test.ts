@@ -93,7 +93,7 @@ async function processesOf(pod: PodView): Promise<number> {
   return lines.trim().split('\n').length - 1;
 }
 
-it('a fork bomb ends at the pod’s own limit of processes', async () => {
+it('limits a fork bomb to the pod’s processes', async () => {
   // awk goes on when it cannot fork, which a shell does not.
   const bomb = `exec awk 'BEGIN { while (1) system("sleep 30 & sleep 30 &") }'`;
   await attack(bomb, async (pod) => {
@@ -104,14 +104,14 @@ it('a fork bomb ends at the pod’s own limit of processes', async () => {
   });
 });
 
-it('a memory hog is killed for its memory, and called so', async () => {
+it('kills a pod that exceeds its memory and reports OOMKilled', async () => {
   await attack('tail /dev/zero; exit 9', async (pod) => {
     const exit = (await host.view(pod.id)).last_exit;
     expect(exit).toMatchObject({ oom_killed: true, reason: 'OOMKilled' });
   });
 });
 
-it('shared memory is full at its size', async () => {
+it('limits shared memory to its size', async () => {
   const fill = 'dd if=/dev/zero of=/dev/shm/x bs=64k 2>/tmp/words; sleep 60';
   await attack(fill, async (pod) => {
     const [size = '', words = ''] = (
@@ -123,7 +123,7 @@ it('shared memory is full at its size', async () => {
   });
 });
 
-it('a pod that fills the disk is measured and stopped', async () => {
+it('stops a pod that fills the disk', async () => {
   const limits = { ...LIMITS, disk_bytes: 32 * MIB };
   const fill = 'dd if=/dev/zero of=/big bs=1M count=64; sleep 60';
   const pod = await host.launch(fill, { limits, internal_ports: [], stop_grace_seconds: 1 });
@@ -140,7 +140,7 @@ it('a pod that fills the disk is measured and stopped', async () => {
   await host.remove(pod.id);
 });
 
-it('a flood of output stays within the log files’ bounds', async () => {
+it('limits the log files of a pod that floods its output', async () => {
   await attack('yes "$(seq 1 50 | tr -d "\\n")"', async (pod) => {
     const inspect = ['inspect', '-f', '{{.LogPath}}', pod.container_id ?? ''];
     const path = (await mustRun('docker', ...inspect)).trim();
@@ -155,7 +155,7 @@ it('a flood of output stays within the log files’ bounds', async () => {
   });
 });
 
-it('a process that ignores SIGTERM goes when its grace is over', async () => {
+it('kills a process that ignores SIGTERM after the grace period', async () => {
   const began = systemClock.monotonicMs();
   await attack("trap '' TERM INT; while :; do sleep 1; done", async (pod) => {
     expect((await host.view(pod.id)).phase).toBe('running');
@@ -163,7 +163,7 @@ it('a process that ignores SIGTERM goes when its grace is over', async () => {
   expect(systemClock.monotonicMs() - began).toBeLessThan(ATTACK_MS + 15_000);
 });
 
-it('a scan of its bridge finds nobody but itself, not even the host', async () => {
+it('shows a pod that scans its bridge only itself, not even the host', async () => {
   const own = "ip -4 -o addr show eth0 | awk '{print $4}' | cut -d/ -f1";
   const look = "printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 1 $net.$last 8000 | grep -q HTTP";
   const scan = [

@@ -53,7 +53,7 @@ async function stop(agent: Agent): Promise<void> {
   await stopped;
 }
 
-it('tells of a pod that a lost store has left behind, after its grace, and leaves it alone', async () => {
+it('reports a pod of a lost store after the grace period, and does not touch it', async () => {
   const first = start();
   await launch(first, ID, { volumes: ['/data'] });
   await stop(first);
@@ -81,7 +81,7 @@ it('tells of a pod that a lost store has left behind, after its grace, and leave
   expect(engine.volumes.size).toBe(1);
 });
 
-it.each(['probe', 'doctor'])('leaves a %s container to whoever made it', async (kind) => {
+it.each(['probe', 'doctor'])('ignores a %s container', async (kind) => {
   const agent = start();
   await launch(agent, ID);
   const [pod] = engine.containers.values();
@@ -93,7 +93,7 @@ it.each(['probe', 'doctor'])('leaves a %s container to whoever made it', async (
   expect(agent.core.orphans.list()).toEqual([]);
 });
 
-it('removes what is left of an unknown pod when its removal is asked for, over a kill too', async () => {
+it('removes the remains of an unknown pod on DELETE, also across a kill', async () => {
   const first = start();
   await launch(first, ID, { volumes: ['/data'] });
   await stop(first);
@@ -117,7 +117,7 @@ it('removes what is left of an unknown pod when its removal is asked for, over a
   expect([engine.containers.size, engine.networks.size, engine.volumes.size]).toEqual([0, 0, 0]);
 });
 
-it('boots with a corrupt row, leaves its pod and leases as they are, and removes it when asked', async () => {
+it('starts with a corrupt row, leaves its pod and leases unchanged, and removes it on DELETE', async () => {
   const database = openDatabase(':memory:');
   const first = start(database);
   await launch(first, ID, { gpu_uuids: [GPU] });
@@ -148,7 +148,7 @@ it('boots with a corrupt row, leaves its pod and leases as they are, and removes
   expect(second.core.gpuLeases.holderOf(GPU)).toBeNull();
 });
 
-it('removes a network and a volume that came to be after its pod was gone', async () => {
+it('removes a network and a volume that were created after their pod was removed', async () => {
   const agent = start();
   await launch(agent, ID, { volumes: ['/data'] });
   const [volume] = [...engine.volumes.values()];

@@ -15,7 +15,7 @@ beforeEach(() => {
 });
 afterEach(() => pod.agent().stop());
 
-it('takes a still newer generation instead of one whose image is being fetched', async () => {
+it('replaces a staged generation by a newer one', async () => {
   const before = await pod.launched();
   const release = pod.hold('pullImage');
   await pod.put(2, { image: { reference: OTHER_IMAGE }, internal_ports: [99] });
@@ -27,7 +27,7 @@ it('takes a still newer generation instead of one whose image is being fetched',
   expect(pod.containers()).toMatchObject([{ spec: { environment: { A: 'b' } } }]);
 });
 
-it('returns to the last one that had settled when a newer one follows one on trial', async () => {
+it('rolls back to the last committed generation if a newer one follows one on trial', async () => {
   const before = await pod.launched();
   await pod.put(2, { environment: { TWO: '2' } });
   await pod.settle();
@@ -44,7 +44,7 @@ it('returns to the last one that had settled when a newer one follows one on tri
   expect(pod.running()).toHaveLength(1);
 });
 
-it('keeps a newer generation in mind while the one before it fails its trial', async () => {
+it('applies a staged generation after its predecessor fails its trial', async () => {
   await pod.launched();
   await pod.put(2);
   await pod.settle();
@@ -80,7 +80,7 @@ it.each(['preparing', 'replacing', 'settling'] as const)(
   },
 );
 
-it('looks after the old container while the new image is fetched', async () => {
+it('restarts the old container while the new image is fetched', async () => {
   const before = await pod.launched();
   const release = pod.hold('pullImage');
   await pod.put(2, { image: { reference: OTHER_IMAGE } });
@@ -100,7 +100,7 @@ it('looks after the old container while the new image is fetched', async () => {
   expect(pod.view()).toMatchObject({ observed_generation: 2, change: null });
 });
 
-it('answers a reboot by the change under way', async () => {
+it('completes a reboot by the change in progress', async () => {
   await pod.launched();
   await pod.put(2);
   await pod.settle();
@@ -111,7 +111,7 @@ it('answers a reboot by the change under way', async () => {
   expect(pod.view()).toMatchObject({ observed_generation: 2, reboots_done: 1 });
 });
 
-it('goes on after the engine was away during a change', async () => {
+it('continues a change after an outage of the engine', async () => {
   await pod.launched();
   const release = pod.hold('pullImage');
   await pod.put(2, { image: { reference: OTHER_IMAGE } });
@@ -125,7 +125,7 @@ it('goes on after the engine was away during a change', async () => {
   expect(pod.view()).toMatchObject({ observed_generation: 2, change: null });
 });
 
-it('goes on with a change that a reboot of the host cut off', async () => {
+it('continues a change that a reboot of the host interrupted', async () => {
   await pod.launched();
   await pod.put(2, { environment: { A: 'b' } });
   await pod.settle();

@@ -23,7 +23,7 @@ it.each<[string, EngineError['kind'], string]>([
   ['createContainer', 'deadline', 'DeadlineExceeded'],
   ['startContainer', 'refused', 'StartFailed'],
   ['startContainer', 'device', 'RuntimeMissing'],
-])('brings the old container back when %s fails with %s', async (method, kind, reason) => {
+])('rolls back when %s fails with %s', async (method, kind, reason) => {
   const before = await pod.launched();
   pod.breakNew(method, kind);
   await pod.put(2, { environment: { A: 'b' } });
@@ -36,7 +36,7 @@ it.each<[string, EngineError['kind'], string]>([
   expect(pod.containers()).toMatchObject([{ id: before.container_id, status: 'running' }]);
 });
 
-it('brings the old container back when the new one ends before it has settled', async () => {
+it('rolls back when the new container ends during its trial', async () => {
   const before = await pod.launched();
   await pod.put(2, { command: ['crash'] });
   await pod.settle();
@@ -49,7 +49,7 @@ it('brings the old container back when the new one ends before it has settled', 
   expect(pod.containers()).toHaveLength(1);
 });
 
-it('gives up the new ports and GPUs of a change that failed', async () => {
+it('releases the new ports and GPUs of a failed change', async () => {
   const [one = '', two = ''] = GPUS;
   const change = { internal_ports: [80, 81], gpu_uuids: [one] };
   const before = await pod.launched(change);
@@ -65,7 +65,7 @@ it('gives up the new ports and GPUs of a change that failed', async () => {
   expect(pod.agent().core.gpuLeases.uuidsOf(ID)).toEqual([one]);
 });
 
-it.each([true, false])('holds a change to a login that worked, works again: %s', async (works) => {
+it.each([true, false])('requires a login that worked before, works again: %s', async (works) => {
   const ports = { internal_ports: [22] };
   pod.setLogin(() => true);
   const before = await pod.launched(ports);
@@ -81,7 +81,7 @@ it.each([true, false])('holds a change to a login that worked, works again: %s',
   expect(pod.view()).toMatchObject({ phase: 'running', observed_generation: works ? 2 : 1 });
 });
 
-it('stops a new container that fills the disk and returns to the old one', async () => {
+it('rolls back when the new container fills the disk', async () => {
   const limits = { cpu_cores: 1, memory_bytes: 2 ** 26, shm_bytes: 0, pids: 64 };
   const before = await pod.launched({ limits });
   await pod.put(2, { limits: { ...limits, disk_bytes: 2 ** 24 } });
@@ -95,7 +95,7 @@ it('stops a new container that fills the disk and returns to the old one', async
   });
 });
 
-it('replaces what was stopped for its disk without a way back', async () => {
+it('replaces a pod stopped for its disk use without a fallback', async () => {
   const limits = { cpu_cores: 1, memory_bytes: 2 ** 26, shm_bytes: 0, pids: 64 };
   const before = await pod.launched({ limits: { ...limits, disk_bytes: 2 ** 24 } });
   const release = pod.hold('pullImage');
@@ -111,7 +111,7 @@ it('replaces what was stopped for its disk without a way back', async () => {
   expect(pod.containers()).toHaveLength(1);
 });
 
-it('restarts a new container that ends after it has settled', async () => {
+it('restarts a new container that ends after its trial', async () => {
   await pod.launched();
   await pod.put(2);
   await pod.pass(PROVEN_MS);

@@ -17,7 +17,7 @@ beforeEach(() => {
 });
 afterEach(() => pod.agent().stop());
 
-it('fetches the new image first, then replaces, and keeps the old container until the new has settled', async () => {
+it('fetches the new image, replaces the container, and keeps the old one until the trial has succeeded', async () => {
   const before = await pod.launched();
   const release = pod.hold('pullImage');
   await pod.put(2, { image: { reference: OTHER_IMAGE } });
@@ -42,7 +42,7 @@ it('fetches the new image first, then replaces, and keeps the old container unti
   expect(pod.conditionOf('GenerationReady')).toMatchObject({ status: true });
 });
 
-it('never stops a pod for an image that cannot be had', async () => {
+it('does not stop a pod for an image that cannot be pulled', async () => {
   const before = await pod.launched();
   await pod.put(2, { image: { reference: MISSING } });
   await pod.pass(A_MINUTE_MS);
@@ -66,7 +66,7 @@ it('never stops a pod for an image that cannot be had', async () => {
   expect(pod.view()).toMatchObject({ phase: 'running', observed_generation: 3, change: null });
 });
 
-it('tries a registry that is away for a while, and no longer', async () => {
+it('retries an unreachable registry a limited number of times', async () => {
   const before = await pod.launched();
   const mend = pod.breakNew('pullImage', 'image_unreachable');
   await pod.put(2, { image: { reference: OTHER_IMAGE } });
@@ -86,7 +86,7 @@ it('tries a registry that is away for a while, and no longer', async () => {
   expect(pod.view().change).toMatchObject({ stage: 'failed', reason: 'ImageUnreachable' });
 });
 
-it('changes the variables of a pod whose registry is away', async () => {
+it('changes the environment of a pod whose registry is unreachable', async () => {
   const { image } = await pod.launched();
   pod.breakNew('pullImage', 'image_unreachable');
   await pod.put(2, { environment: { A: 'b' } });
@@ -100,7 +100,7 @@ it('changes the variables of a pod whose registry is away', async () => {
   expect(pod.containers()).toMatchObject([{ spec: { environment: { A: 'b' } } }]);
 });
 
-it('keeps host ports, leases new ones, and gives up old ones and GPUs only at the end', async () => {
+it('keeps host ports, leases new ones, and releases old ports and GPUs only after the commit', async () => {
   const [one = '', two = ''] = GPUS;
   const before = await pod.launched({ internal_ports: [80, 81], gpu_uuids: [one] });
   const wanted = { internal_ports: [81, 82], gpu_uuids: [two] };
@@ -115,7 +115,7 @@ it('keeps host ports, leases new ones, and gives up old ones and GPUs only at th
   expect(gpuLeases.uuidsOf(ID)).toEqual([two]);
 });
 
-it('counts newer keys at once and keeps them over a roll-back', async () => {
+it('applies new SSH keys at once and keeps them after a rollback', async () => {
   const ports = { internal_ports: [22] };
   await pod.launched({ ...ports, ssh_public_keys: ['ssh-ed25519 one'] });
   await pod.put(2, {

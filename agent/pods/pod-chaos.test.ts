@@ -191,7 +191,7 @@ function viewOrNull(agent: Agent, id: string) {
   }
 }
 
-it.each(Array.from({ length: RUNS }, (_, run) => run + 1))('settles, seed %i', async (seed) => {
+it.each(Array.from({ length: RUNS }, (_, run) => run + 1))('converges, seed %i', async (seed) => {
   const world = createWorld(seed);
   let host = world.boot(world.first);
   let isDead = () => false;

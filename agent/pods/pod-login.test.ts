@@ -29,7 +29,7 @@ function createAgent() {
   return { engine, agent, lines, database, url, put, rows };
 }
 
-it('shows a login neither in its logs nor in answers, whatever goes wrong', async () => {
+it('shows a registry login neither in logs nor in responses, whatever fails', async () => {
   const { engine, agent, lines, database, url, put } = createAgent();
   let tries = 0;
   engine.hook = async (moment, method) => {
@@ -57,7 +57,7 @@ it('shows a login neither in its logs nor in answers, whatever goes wrong', asyn
   await agent.stop();
 });
 
-it('keeps a login as long as the pod may have to pull, and takes a newer one', async () => {
+it('retains a login as long as the pod may need to pull, and accepts a newer one', async () => {
   const { agent, url, put, rows } = createAgent();
   await put({ registry_auth: auth });
   const [first] = rows();

@@ -21,7 +21,7 @@ function setUp() {
   return { clock, state, pulls: createPodPulls({ clock, livePods: () => state.live }) };
 }
 
-it('tells what a pull brought and how long it took, the wait for its turn apart', async () => {
+it('reports bytes and duration of a pull without its time in the queue', async () => {
   const { clock, pulls } = setUp();
   pulls.note('one', NO_PROGRESS);
   await clock.advance(60_000);
@@ -40,7 +40,7 @@ it('tells what a pull brought and how long it took, the wait for its turn apart'
   ]);
 });
 
-it('counts only what came while the pod was in it, and knows an image of which a part was there', async () => {
+it('counts only bytes received for this pod, and marks partly present images', async () => {
   const { clock, pulls } = setUp();
   pulls.note('one', progress(60, 0, 0));
   await clock.advance(1_000);
@@ -49,7 +49,7 @@ it('counts only what came while the pod was in it, and knows an image of which a
   expect(pulls.lastOf('one')).toMatchObject({ bytes: 40, took_ms: 1_000, is_whole: false });
 });
 
-it('has nothing to tell of a pull that was ended, and forgets pods that are gone', () => {
+it('reports nothing for an aborted pull, and drops removed pods', () => {
   const { pulls, state } = setUp();
   pulls.note('one', progress(0, 0));
   pulls.note('one', null);

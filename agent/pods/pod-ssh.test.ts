@@ -43,7 +43,7 @@ afterEach(() => agent.stop());
 
 const keysTold = () => told.pods[0]?.authorized_keys;
 
-it('tells the gateway of a pod from its admission to its removal', async () => {
+it('publishes a pod to the gateway from its admission to its removal', async () => {
   const view = await agent.pods.put(ID, SPEC);
   await Promise.resolve();
   expect(told.pods).toMatchObject([{ id: ID, port: view.ssh?.port, user: 'root' }]);
@@ -54,7 +54,7 @@ it('tells the gateway of a pod from its admission to its removal', async () => {
   expect(told.pods).toEqual([]);
 });
 
-it('keeps keys that were put over a repeated spec, and drops them for a later one', async () => {
+it('keeps replaced keys for a repeated spec, and drops them for a newer one', async () => {
   await agent.pods.put(ID, SPEC);
   const changed = agent.pods.putSshKeys(ID, ['ssh-ed25519 two']);
   expect(changed.ssh_keys_hash).toBe(sshKeysHash(['ssh-ed25519 two']));
@@ -71,7 +71,7 @@ it('keeps keys that were put over a repeated spec, and drops them for a later on
   expect(keysTold()).toEqual(['ssh-ed25519 three']);
 });
 
-it('exchanges a port that the gateway could not have', async () => {
+it('leases another port if the gateway could not listen on one', async () => {
   const { ssh } = await agent.pods.put(ID, SPEC);
   const port = ssh?.port ?? 0;
   status = {
@@ -84,7 +84,7 @@ it('exchanges a port that the gateway could not have', async () => {
   expect(told.pods[0]?.port).toBe(moved);
 });
 
-it('leaves a pod with a server of its own alone', async () => {
+it('does not publish a pod with its own SSH server', async () => {
   const view = await agent.pods.put(ID, { ...SPEC, publish_own_sshd: true });
   await Promise.resolve();
   expect(view.ssh).toBeNull();
@@ -92,7 +92,7 @@ it('leaves a pod with a server of its own alone', async () => {
   expect(told.pods).toEqual([]);
 });
 
-it('waits for the gateway to leave a port that the pod’s own server is to have', async () => {
+it('waits until the gateway closes a port that the pod’s own server needs', async () => {
   const { ports } = await agent.pods.put(ID, { ...SPEC, publish_own_sshd: true });
   const port = ports['22'] ?? 0;
   status = {

@@ -169,7 +169,7 @@ it.each<[string, Partial<PodRow>, ContainerState[], object]>([
   expect(planPod(row(change), containers, FACTS)).toMatchObject(step);
 });
 
-it('has a held pod stand still, whatever else is wanted of it but its removal', () => {
+it('keeps a paused pod stopped, except for its removal', () => {
   const held = { ...FACTS, paused: true };
   const running = container();
   const stop = { kind: 'stop_for_pause', container: running };

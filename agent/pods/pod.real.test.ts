@@ -98,7 +98,7 @@ async function pageOf(view: PodView): Promise<string> {
   });
 }
 
-it('launches a pod that answers on its port, repeats without effect, and removes all of it', async () => {
+it('launches a pod that answers on its port, ignores a repeated request, and removes everything', async () => {
   const host = await newHost();
   const agent = startAgent(host);
   const pod = await launch(agent, { internal_ports: [8000, 22] });
@@ -137,7 +137,7 @@ it('finds its pod again after a restart of the agent', async () => {
   });
 });
 
-it('starts a pod again that ended while the agent was away', async () => {
+it('restarts a pod that ended while the agent was not running', async () => {
   const host = await newHost();
   const first = startAgent(host);
   const pod = await launch(first);
@@ -195,7 +195,7 @@ it('replaces the container by a new generation on the same port', async () => {
   });
 });
 
-it('keeps what is in volumes over an edit, filled from the image at first, and names their folders', async () => {
+it('keeps the data of volumes across a change, copies the image’s files at first, and reports their folders', async () => {
   const host = await newHost();
   const agent = startAgent(host);
   const pod = await launch(agent, { volumes: ['/www', '/data'] });
@@ -222,7 +222,7 @@ it('keeps what is in volumes over an edit, filled from the image at first, and n
   expect(await agent.core.dataRootsOf(pod.id)).toEqual([]);
 });
 
-it('keeps to its own objects when two agents share an engine', async () => {
+it('touches only its own objects if two agents share an engine', async () => {
   const [one, two] = [await newHost(), await newHost()];
   const [first, second] = [startAgent(one), startAgent(two)];
   const pod = await launch(first);
@@ -246,7 +246,7 @@ it('keeps to its own objects when two agents share an engine', async () => {
   expect(await pageOf(pod)).toContain('running');
 });
 
-it('moves to another port when its own is taken at the start', async () => {
+it('leases another port if its own is in use at the start', async () => {
   const host = await newHost();
   const squatter = startAgent({ ...(await newHost()), portRange: host.portRange });
   const taken = await launch(squatter);
@@ -263,7 +263,7 @@ it('moves to another port when its own is taken at the start', async () => {
   expect(await pageOf(pod)).toContain('running');
 });
 
-it('restarts a pod that ends by itself, and says how it ended', async () => {
+it('restarts a pod that exits, and reports the exit', async () => {
   const agent = startAgent(await newHost());
   const pod = await launch(agent, { command: ['sh', '-c', 'sleep 0.2; exit 3'] });
   const view = await eventually('the first restart', async () => {
@@ -278,7 +278,7 @@ it('restarts a pod that ends by itself, and says how it ended', async () => {
   expect(view.container_id).toBe(pod.container_id);
 });
 
-it('tells a pod that ran out of memory from one that failed', async () => {
+it('distinguishes an out-of-memory kill from a failure', async () => {
   const agent = startAgent(await newHost());
   const limits = { cpu_cores: 1, memory_bytes: 2 ** 25, shm_bytes: 2 ** 20, pids: 64 };
   const pod = await launch(agent, { command: ['sh', '-c', 'sleep 0.2; tail /dev/zero'], limits });

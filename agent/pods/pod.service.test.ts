@@ -70,7 +70,7 @@ async function putAndSettle(change: Partial<PodSpecInput> = {}, id = ID) {
 
 const onlyContainer = () => [...engine.containers.values()][0];
 
-it('runs the image by its digest and keeps it over a new container', async () => {
+it('runs the image by digest, also in a new container', async () => {
   expect(await putAndSettle()).toMatchObject({
     phase: 'running',
     image: { reference: IMAGE, digest: DIGEST },
@@ -100,14 +100,14 @@ it.each<[string, Partial<PodSpecInput>, string, string]>([
   ],
   ['a port twice', { generation: 2, internal_ports: [80, 80] }, 'spec_refused', 'internal_ports'],
   ['too many ports', { generation: 2, internal_ports: [80, 81] }, 'conflict', 'PortPoolExhausted'],
-])('refuses %s and changes nothing', async (_, change, code, words) => {
+])('rejects %s and changes nothing', async (_, change, code, words) => {
   const before = await putAndSettle();
   const refusal = agent.pods.put(ID, spec(change));
   await expect(refusal).rejects.toMatchObject({ code, message: expect.stringContaining(words) });
   expect(agent.pods.get(ID)).toEqual(before);
 });
 
-it('refuses an older generation and a removed id', async () => {
+it('rejects an older generation and the id of a removed pod', async () => {
   await putAndSettle({ generation: 3 });
   await expect(agent.pods.put(ID, spec({ generation: 2 }))).rejects.toMatchObject({
     code: 'conflict',
@@ -119,7 +119,7 @@ it('refuses an older generation and a removed id', async () => {
   });
 });
 
-it('leaves no trace of a pod whose GPU is held', async () => {
+it('stores nothing for a pod whose GPU is leased', async () => {
   await putAndSettle({ gpu_uuids: [GPU] });
   const second = agent.pods.put(ID_2, spec({ gpu_uuids: [GPU] }));
   await expect(second).rejects.toMatchObject({ code: 'gpu_unavailable', status: 409 });
@@ -140,13 +140,13 @@ it('blocks a GPU whose processes outlive the pod until they are gone', async () 
   expect(await put()).toMatchObject({ gpu_uuids: [GPU], simulated: true });
 });
 
-it('never asks the engine for simulated GPUs, and hides all others', async () => {
+it('does not request simulated GPUs from the engine, and hides real ones', async () => {
   await putAndSettle({ gpu_uuids: [GPU], environment: { NVIDIA_VISIBLE_DEVICES: 'all', A: 'b' } });
   expect(onlyContainer()?.spec.gpuUuids).toEqual([]);
   expect(onlyContainer()?.spec.environment).toEqual({ A: 'b', NVIDIA_VISIBLE_DEVICES: 'void' });
 });
 
-it('drops what an old generation was waiting for when a new one comes', async () => {
+it('aborts the pull of an old generation when a new one arrives', async () => {
   const release = holdEngine(engine, 'inspectImage');
   await agent.pods.put(ID, spec());
   await settle();
@@ -158,7 +158,7 @@ it('drops what an old generation was waiting for when a new one comes', async ()
   expect(onlyContainer()?.spec.image).toBe(OTHER_DIGEST);
 });
 
-it('gives up a pull when the pod is removed', async () => {
+it('aborts a pull when the pod is removed', async () => {
   const release = holdEngine(engine, 'pullImage');
   await agent.pods.put(ID, spec());
   await settle();
@@ -170,7 +170,7 @@ it('gives up a pull when the pod is removed', async () => {
   expect(engine.containers.size).toBe(0);
 });
 
-it('declares nothing dead while the engine is away', async () => {
+it('keeps the last known phase while the engine is away', async () => {
   const before = await putAndSettle();
   engine.setAway(true);
   await pass(60_000);
@@ -197,7 +197,7 @@ it.each<[string, EngineError['kind'], string]>([
   ['createContainer', 'refused', 'SpecRefused'],
   ['startContainer', 'device', 'RuntimeMissing'],
   ['startContainer', 'refused', 'StartFailed'],
-])('%s failing with %s ends in failed', async (method, kind, reason) => {
+])('fails the pod when %s fails with %s', async (method, kind, reason) => {
   const mend = breakEngine(engine, method, kind);
   await putAndSettle();
   await pass(LONGEST_BACKOFF_MS);
@@ -212,7 +212,7 @@ it.each<[string, EngineError['kind'], string]>([
   ['pullImage', 'image_unreachable', 'ImageUnreachable'],
   ['createContainer', 'deadline', 'DeadlineExceeded'],
   ['startContainer', 'port_busy', 'PortConflict'],
-])('%s failing with %s is tried again', async (method, kind, reason) => {
+])('retries %s after %s', async (method, kind, reason) => {
   const random = { ...systemRandom, int: (maxExclusive: number) => maxExclusive - 1 };
   agent = createTestAgent({ engine, clock, random, executorId: systemRandom.uuid() });
   agent.start();
@@ -240,7 +240,7 @@ it.each<[number, boolean, string]>([
   });
 });
 
-it('forgets a removed pod after a day', async () => {
+it('deletes the row of a removed pod after a day', async () => {
   await putAndSettle();
   await agent.pods.remove(ID);
   await pass(10_000);
@@ -250,7 +250,7 @@ it('forgets a removed pod after a day', async () => {
   await expect(agent.pods.remove(ID)).rejects.toThrow('no such pod');
 });
 
-it('takes reboots in order, each once, and only where there is something to reboot', async () => {
+it('accepts reboots in order, each once, and only for a pod with a container', async () => {
   await putAndSettle();
   expect(() => agent.pods.reboot(ID, 2)).toThrow('number 1');
   expect(agent.pods.reboot(ID, 1)).toMatchObject({ reboots_requested: 1, reboots_done: 0 });
@@ -260,7 +260,7 @@ it('takes reboots in order, each once, and only where there is something to rebo
   expect(() => agent.pods.reboot(ID, 2)).toThrow('cannot be rebooted');
 });
 
-it('takes another container where the runtime keeps something of the first, but none for one that ran', async () => {
+it('replaces a container whose task is left over, unless the container ran', async () => {
   const mend = breakEngine(engine, 'startContainer', 'task_left');
   await putAndSettle();
   expect(engine.containers.size).toBe(0);
@@ -279,7 +279,7 @@ it('takes another container where the runtime keeps something of the first, but 
   expect(agent.pods.get(ID)).toMatchObject({ phase: 'running', container_id: view.container_id });
 });
 
-it('has a pod stand still with everything it has, over a kill of the agent, and go on', async () => {
+it('stops a pod with its data, across a kill of the agent, and starts it again', async () => {
   const before = await putAndSettle();
   expect(agent.pods.setStopped(ID, true)).toMatchObject({ stopped: true });
   await settle();

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { POD_PHASES, type PodPhase } from '#shared/api/agent/pod.ts';
 import { MOVES, mayMove, RESTING_PHASES } from './pod.state.ts';
 
-it('lets every phase but the last be left for removal, and nothing leave the last', () => {
+it('allows removal from every phase except the last, which is final', () => {
   for (const phase of POD_PHASES) {
     expect(mayMove(phase, 'removing')).toBe(phase !== 'removed');
     expect(mayMove(phase, phase)).toBe(true);
@@ -17,7 +17,7 @@ it('reaches every phase from pending', () => {
   expect([...reached].toSorted()).toEqual([...POD_PHASES].toSorted());
 });
 
-it('leaves a resting phase only by a new generation or the removal', () => {
+it('leaves a resting phase only for a new generation or removal', () => {
   for (const phase of RESTING_PHASES.filter((resting) => resting !== 'removed')) {
     expect(MOVES[phase]).toEqual(['pending', 'removing']);
   }

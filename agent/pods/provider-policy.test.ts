@@ -44,7 +44,7 @@ it.each([
   expect(read).toThrow(named);
 });
 
-it('says that the file is missing, or none', () => {
+it('reports a missing or unreadable file', () => {
   expect(() => readPolicyFile(join(folder, 'none.json'))).toThrow(/AGENT_POLICY .*ENOENT/);
   expect(() => readPolicyFile(folder)).toThrow(/not a file/);
   const pipe = join(folder, 'pipe');
@@ -52,7 +52,7 @@ it('says that the file is missing, or none', () => {
   expect(() => readPolicyFile(pipe)).toThrow(/not a file/);
 });
 
-it('keeps the agent from starting on a wrong file, before anything is made', async () => {
+it('prevents the agent’s start on an invalid file, before any file is created', async () => {
   const env = {
     AGENT_EXECUTOR_ID: '00000000-0000-4000-8000-00000000000e',
     AGENT_HOME: join(folder, 'home'),
@@ -73,7 +73,7 @@ const rulesAgainst = (policy: object, change: Partial<PodSpecInput>) =>
     ({ field, rule }) => `${rule}: ${field}`,
   );
 
-it('has nothing against a pod without a policy', () => {
+it('accepts every pod without a policy', () => {
   const spec = PodSpec.parse(podSpec({ ...image('ghcr.io/a/b:1'), entrypoint: ['/bin/sh'] }));
   expect(providerRefusals(spec, NO_POLICY)).toEqual([]);
 });
@@ -131,11 +131,11 @@ it.each<[string, object, Partial<PodSpecInput>, string[]]>([
     {},
     ['max_pids: limits.pids', 'max_ports: internal_ports'],
   ],
-])('judges %s', (_, policy, change, expected) => {
+])('checks %s', (_, policy, change, expected) => {
   expect(rulesAgainst(policy, change)).toEqual(expected);
 });
 
-it('judges an image that is to be built', () => {
+it('checks the bases of an image that is built', () => {
   const spec = PodSpec.parse(podSpec());
   const built = { ...spec, image: { ...spec.image, dockerfile: 'FROM scratch' } };
   const rules = (policy: object) => providerRefusals(built, ProviderPolicy.parse(policy));

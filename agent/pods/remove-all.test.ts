@@ -12,7 +12,7 @@ function removeAll(...args: string[]) {
   return { status, stdout, stderr };
 }
 
-it('explains itself instead of removing anything', () => {
+it('prints its help and removes nothing', () => {
   const usage = expect.stringMatching(/^Usage: .*remove-all\n[\s\S]*AGENT_EXECUTOR_ID/);
   expect(removeAll('--help')).toEqual({ status: 0, stdout: usage, stderr: '' });
   expect(removeAll('--force')).toEqual({ status: 2, stdout: '', stderr: usage });

@@ -36,14 +36,14 @@ it.each<[string, (object | Error)[], EngineErrorKind]>([
   expect(await outcomeOf(...records)).toMatchObject({ kind });
 });
 
-it('has an engine’s failure tried again, and a Dockerfile’s not', async () => {
+it('retries a failure of the engine, not one of the Dockerfile', async () => {
   const interrupted = failureOf('pull', await outcomeOf(refusal(503, 'shutting down')));
   expect(interrupted).toMatchObject({ kind: 'retry', reason: 'BuildFailed', maxAttempts: 5 });
   const away = failureOf('pull', await outcomeOf(broken('ECONNREFUSED')));
   expect(away.kind).toBe('engine_away');
 });
 
-it('has the image of a build that ends well', async () => {
+it('returns the image of a successful build', async () => {
   expect(await outcomeOf({ aux: { ID: 'sha256:one' } }, { aux: { ID: 'sha256:two' } })).toBe(
     'sha256:two',
   );

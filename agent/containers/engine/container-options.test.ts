@@ -16,7 +16,7 @@ const SPEC: ContainerSpec = {
   stopGraceSeconds: 10,
 };
 
-it('mounts a volume so that it is ours even if the engine has to make it', () => {
+it('labels a volume so that it is recognized even if the engine recreates it', () => {
   const labels = { 'io.podwright.pod': 'x' };
   const volumes = [{ name: 'v', target: '/data', labels }];
   expect(containerOptions({ ...SPEC, volumes })).toMatchObject({
@@ -26,7 +26,7 @@ it('mounts a volume so that it is ours even if the engine has to make it', () =>
   });
 });
 
-it('gives a pod nothing that it need not have', () => {
+it('gives a pod no unneeded privileges', () => {
   const binding = [{ HostIp: '', HostPort: '20000' }];
   expect(containerOptions(SPEC)).toEqual({
     Image: 'sha256:1',
@@ -52,7 +52,7 @@ it('gives a pod nothing that it need not have', () => {
   });
 });
 
-it('asks for GPUs by UUID only, and replaces entrypoint and command only when given', () => {
+it('requests GPUs by UUID only, and replaces entrypoint and command only if set', () => {
   const request = containerOptions({ ...SPEC, gpuUuids: ['GPU-1'], command: ['x'], network: null });
   expect(request).toMatchObject({
     Cmd: ['x'],
@@ -64,7 +64,7 @@ it('asks for GPUs by UUID only, and replaces entrypoint and command only when gi
   expect(request).not.toHaveProperty('Entrypoint');
 });
 
-it('limits the root file system only where it is told to', () => {
+it('limits the root file system only if requested', () => {
   expect(containerOptions(SPEC)).not.toHaveProperty('HostConfig.StorageOpt');
   const limits = { ...SPEC.limits, diskBytes: 2 ** 30 };
   expect(containerOptions({ ...SPEC, limits })).toMatchObject({

@@ -44,12 +44,12 @@ async function read(...options: Parameters<ContainerEngine['containerLogs']>): P
   return chunks.map((chunk) => `${chunk.stream} ${textOf(chunk).trim()}`);
 }
 
-it('says what it has on its disk, images and all', async () => {
+it('reports its disk use including images', async () => {
   const info = await engine.inspectImage(image);
   expect(await engine.engineDiskBytes()).toBeGreaterThanOrEqual(info?.sizeBytes ?? Infinity);
 });
 
-it('gives the output of a container by stream, with its last lines only or from a time on', async () => {
+it('returns a container’s output by stream, its last lines, or its lines since a time', async () => {
   const id = await runScript('echo one; sleep 0.1; echo two >&2; sleep 0.1; echo three');
   expect(await engine.waitContainer(id, NEVER)).toBe(0);
   const all = ['stdout one', 'stderr two', 'stdout three'];
@@ -59,7 +59,7 @@ it('gives the output of a container by stream, with its last lines only or from 
   expect(await read(id, { tail: 'all', follow: false, sinceMs }, NEVER)).toEqual([]);
 });
 
-it('follows the output until the container ends, or the reader leaves', async () => {
+it('follows the output until the container ends or the reader stops', async () => {
   const ending = await runScript('echo one; sleep 0.3; echo two');
   const followed = read(ending, { tail: 'all', follow: true }, NEVER);
   expect(await followed).toEqual(['stdout one', 'stdout two']);
@@ -78,7 +78,7 @@ it('follows the output until the container ends, or the reader leaves', async ()
   expect(seen).toEqual(['line\n', 'line\n']);
 });
 
-it('refuses a processor share that the host does not have', async () => {
+it('rejects more processors than the host has', async () => {
   const cores = 4_096;
   const limits = { cpuCores: cores, memoryBytes: 2 ** 26, shmBytes: 2 ** 20, pids: 64 };
   const request = engine.createContainer({
@@ -91,7 +91,7 @@ it('refuses a processor share that the host does not have', async () => {
   });
 });
 
-it('tells GPUs that the engine cannot give from other refusals', async () => {
+it('distinguishes refused GPUs from other refusals', async () => {
   const limits = { cpuCores: 1, memoryBytes: 2 ** 26, shmBytes: 2 ** 20, pids: 64 };
   const gpuUuids = ['GPU-00000000-0000-4000-8000-000000000000'];
   const id = await engine.createContainer({

@@ -5,7 +5,7 @@ import { ContainerUsageAnswer } from './engine-answers.ts';
 const CPU = { cpu_stats: { cpu_usage: { total_usage: 5_000 } } };
 const NETWORKS = { eth0: { rx_bytes: 1, tx_bytes: 2 }, eth1: { rx_bytes: 10, tx_bytes: 20 } };
 
-it('reads figures of version 1 and 2 alike', () => {
+it('reads figures of cgroup v1 and v2', () => {
   const v1 = {
     ...{ ...CPU, networks: NETWORKS, pids_stats: { current: 3, limit: 64 } },
     memory_stats: {
@@ -41,7 +41,7 @@ it('reads figures of version 1 and 2 alike', () => {
   expect(ContainerUsageAnswer.parse(v2)).toEqual(figures);
 });
 
-it('knows what the engine leaves out, and a container that does not run', () => {
+it('accepts missing figures, and returns null for a container that does not run', () => {
   const lean = {
     ...CPU,
     memory_stats: { usage: 9_000 },

@@ -64,7 +64,7 @@ it.each<[string, EngineErrorKind]>([
   expect(toPullError(text).kind).toBe(kind);
 });
 
-it('passes on the engine’s own words, shortened', () => {
+it('passes the engine’s error text through, truncated', () => {
   expect(toEngineError(refusal(500, 'x'.repeat(5_000))).message).toHaveLength(500);
   expect(toEngineError(refusal(404, 'No such image')).message).toBe('No such image');
   const plain = Object.assign(new Error('(HTTP code 500) server error - no (HTTP code 1) x'), {

@@ -8,7 +8,7 @@ import { builtinTar } from '../images/builtin-image.ts';
 import { createDockerodeEngine } from './dockerode-engine.ts';
 import { endLeftoverTask } from './leftover-task.ts';
 
-it('ends the task of one container only, and finds nothing where there is none', async () => {
+it('ends the task of one container only, and reports when there is none', async () => {
   const own = await startOwnEngine();
   try {
     const engine = createDockerodeEngine({ socketPath: own.socketPath, clock: systemClock });

@@ -40,7 +40,7 @@ async function inspected(id: string) {
   return found;
 }
 
-it('makes a container anew from another image: the provider’s settings stay, the image’s are the new one’s', async () => {
+it('recreates a container from another image with the provider’s settings and the new image’s defaults', async () => {
   const old = await containers.find(name);
   if (old === null) throw new Error('no container');
   const wish = { name: `${name}-next`, image: `${name}:2`, labels: { release: '7' } };
@@ -64,6 +64,6 @@ it('makes a container anew from another image: the provider’s settings stay, t
   expect(await containers.createLike(old, wish)).toBe(id);
 });
 
-it('knows a container that is not there as none', async () => {
+it('returns null for a missing container', async () => {
   expect(await containers.find(`${name}-nobody`)).toBeNull();
 });

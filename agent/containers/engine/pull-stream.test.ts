@@ -53,7 +53,7 @@ it('follows each layer, and sums them', async () => {
   ]);
 });
 
-it('stays within what an answer may hold, whatever a registry says of sizes', async () => {
+it('limits sizes to what a response allows, whatever the registry reports', async () => {
   const clock = createManualClock();
   const seen: PullProgress[] = [];
   const huge = (id: string, bytes: number) => layer(id, 'Downloading', bytes, 1e300);
@@ -67,7 +67,7 @@ it('stays within what an answer may hold, whatever a registry says of sizes', as
   expect(seen.at(-1)).toMatchObject({ bytes_done: MAX_BYTES, bytes_total: MAX_BYTES });
 });
 
-it('tells speed and remaining time by the last seconds', async () => {
+it('computes speed and remaining time over the last seconds', async () => {
   const clock = createManualClock();
   const seen: PullProgress[] = [];
   const parts = [100, 200, 300, 400, 450].map((bytes) => layer('a', 'Downloading', bytes, 1_000));
@@ -85,7 +85,7 @@ it('tells speed and remaining time by the last seconds', async () => {
   ]);
 });
 
-it('takes a countdown before a retry, or the same bytes again, for no life sign', async () => {
+it('does not count a retry countdown or repeated bytes as progress', async () => {
   const clock = createManualClock();
   const retry = layer('a', 'Retrying in 5 seconds');
   const again = layer('a', 'Downloading', 40, 100);
@@ -96,7 +96,7 @@ it('takes a countdown before a retry, or the same bytes again, for no life sign'
   await outcome;
 });
 
-it('gives up a pull that moves, but will never end', async () => {
+it('aborts a pull that is too slow to end', async () => {
   const clock = createManualClock();
   const parts = Array.from({ length: 40 }, (_, n) => layer('a', 'Downloading', n + 1, 1_000));
   const following = followPull(slowly(clock, 60_000, parts), clock, () => undefined);
@@ -115,13 +115,13 @@ it('finds the error in a stream that began well', async () => {
   await expect(following).rejects.toMatchObject({ kind: 'image_auth' });
 });
 
-it('takes no stream for success that ends before the engine says so', async () => {
+it('treats a stream without a final status as a failure', async () => {
   const records = recordsOf(layer('a', 'Pull complete'));
   const following = followPull(records, createManualClock(), () => undefined);
   await expect(following).rejects.toMatchObject({ kind: 'image_unreachable' });
 });
 
-it('reads lines that arrive in pieces and leaves out what is no record', async () => {
+it('reads lines that arrive in pieces and skips other text', async () => {
   const text = '{"status":"ä1"}\nnonsense\n{"status":"2"}\n{"status":"unfinished"';
   const bytes = new TextEncoder().encode(text);
   async function* pieces() {
@@ -131,7 +131,7 @@ it('reads lines that arrive in pieces and leaves out what is no record', async (
   expect(found.map((record) => record.status)).toEqual(['ä1', '2']);
 });
 
-it('gives up a stream that has gone silent, however long it ran before', async () => {
+it('aborts a silent stream, however long it ran before', async () => {
   const clock = createManualClock();
   async function* stalls() {
     for (let count = 0; count < 3; count += 1) {

@@ -23,7 +23,7 @@ const SAID = [
   'Step 3/6 : RUN x &&   y\n ---> Running in 00ac\nStep 4/9 : of its own\nout\n',
 ];
 
-it('shows the renter’s own steps, counted without ours, and leaves their output alone', () => {
+it('shows the renter’s steps, numbered without the added ones, and leaves their output unchanged', () => {
   const { lines } = outputOf(TEXT);
   for (const part of SAID) lines.write(part);
   const shown = lines.list().map(({ log }) => log);
@@ -36,13 +36,13 @@ it('shows the renter’s own steps, counted without ours, and leaves their outpu
   expect(shown.at(-1)).toBe('out\n');
 });
 
-it('names the line of the step that failed, and its own last lines', () => {
+it('names the line of the failed step and its last lines', () => {
   const { lines, output } = outputOf(TEXT);
   for (const part of SAID) lines.write(part.replace('Step 4/9 : of its own\n', ''));
   expect(output.failureOf('it returned 3', lines.list())).toBe('Line 4: it returned 3\nout');
 });
 
-it('bounds what it says', () => {
+it('limits the length of the message', () => {
   const { lines, output } = outputOf('FROM a\nRUN b');
   lines.write('Step 1/3 : FROM a\nStep 2/3 : LABEL x\nStep 3/3 : RUN b\n');
   for (let line = 0; line < 100; line += 1) lines.write(`${line} ${'x'.repeat(300)}\n`);

@@ -89,7 +89,7 @@ it('builds an image with the renter’s steps, and shows their output', async ()
   expect(await leftOvers()).toEqual(NOTHING);
 });
 
-it('builds an identical Dockerfile once, also for two at a time', async () => {
+it('builds an identical Dockerfile once, also for concurrent pods', async () => {
   const text = `${BASE}\nRUN head -c 9 /dev/urandom | base64 > /once`;
   const [one, two] = await Promise.all([build(text), build(text)]);
   expect(two).toEqual(one);
@@ -104,7 +104,7 @@ it('builds in stages, and copies between them', async () => {
   expect(await leftOvers()).toEqual(NOTHING);
 });
 
-it('fails with the last lines of a step that failed', async () => {
+it('fails with the last lines of the failed step', async () => {
   const text = `${BASE}\nRUN echo "no such thing" >&2; exit 3`;
   const outcome = build(text);
   await expect(outcome).rejects.toMatchObject({
@@ -129,7 +129,7 @@ it.each([
   });
 });
 
-it('ends a build that nobody wants any more, and leaves nothing of it', async () => {
+it('aborts a build whose pod is gone, and leaves nothing', async () => {
   const leaving = new AbortController();
   const text = `${BASE}\nRUN echo begun; sleep 100`;
   const outcome = build(text, {}, leaving.signal).then(
@@ -145,7 +145,7 @@ it('ends a build that nobody wants any more, and leaves nothing of it', async ()
   });
 });
 
-it('bounds memory, processes and disk of a step', async () => {
+it('limits memory, processes and disk of a step', async () => {
   await expect(
     build(`${BASE}\nRUN awk 'BEGIN { s = "x"; while (length(s) < 536870912) s = s s }'`),
   ).rejects.toMatchObject({
@@ -159,7 +159,7 @@ it('bounds memory, processes and disk of a step', async () => {
     disk_bytes: 2 ** 25,
   });
   await expect(filling).rejects.toMatchObject({
-    message: expect.stringMatching(/has written \d+ bytes, of at most 33554432/),
+    message: expect.stringMatching(/has written \d+ bytes; its limit is 33554432/),
   });
   expect(await leftOvers()).toEqual(NOTHING);
 });
@@ -181,7 +181,7 @@ it('runs steps in the pod’s network, without privileges, and without the label
   expect(BigInt(`0x${effective}`) & ((1n << 21n) | (1n << 12n))).toBe(0n);
 });
 
-it('pulls what it builds on with the login, and only from where that is for', async () => {
+it('pulls base images with the login, which is sent to its registry only', async () => {
   const name = `podwright-test/${systemRandom.uuid()}`;
   registry.publish(name, '1', 'private', { layers: [systemRandom.bytes(1_000)] });
   registry.requireLogin({ username: 'ann', password: 's3cret' });
@@ -198,7 +198,7 @@ it('pulls what it builds on with the login, and only from where that is for', as
   registry.requireLogin(null);
 });
 
-it('refuses a base that runs something by itself', async () => {
+it('rejects a base with ONBUILD instructions', async () => {
   const name = `podwright-test/${systemRandom.uuid()}`;
   const config = { OnBuild: ['ADD http://169.254.169.254/ /x'] };
   registry.publish(name, '1', 'trigger', { config });
@@ -206,7 +206,7 @@ it('refuses a base that runs something by itself', async () => {
   await expect(outcome).rejects.toMatchObject({ message: expect.stringMatching(/ONBUILD/) });
 });
 
-it('finds the image of an earlier life by its name, and the log in its file', async () => {
+it('finds the image of an earlier agent process by name, and the log in its file', async () => {
   const text = `${BASE}\nRUN echo ${systemRandom.uuid()}`;
   const first = await build(text);
   const key = core.builds.keyOf(text, undefined);

@@ -28,7 +28,7 @@ afterAll(async () => {
   await registry.close();
 });
 
-it('tells a full disk, and makes room by removing the longest unused image', async () => {
+it('reports a full disk, and removes the least recently used image', async () => {
   const engine = createDockerodeEngine({ socketPath: small.socketPath, clock: systemClock });
   // Time passes at will, on the very disk that fills up.
   let later = 0;

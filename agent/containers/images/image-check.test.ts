@@ -38,7 +38,7 @@ it.each<[EngineErrorKind | null, string, string]>([
   },
 );
 
-it('looks for nobody else, one at a time, and at no registry of its surroundings', async () => {
+it('serves one check at a time, for its own executor, and queries no local registry', async () => {
   const images = checks(null);
   const strange = { ...ask(HERE), executor_id: 'x' };
   await expect(images.check(strange)).rejects.toThrow('another executor');

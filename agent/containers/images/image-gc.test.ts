@@ -56,7 +56,7 @@ function createHost() {
   };
 }
 
-it('removes the longest unused images until there is room, and no others', async () => {
+it('removes the least recently used images until there is room, and no others', async () => {
   const { clock, core, used, freed, percents, pull, names } = createHost();
   for (const name of ['a', 'b', 'c', 'd']) {
     const imageId = await pull(name);
@@ -72,7 +72,7 @@ it('removes the longest unused images until there is room, and no others', async
   expect(freed).toEqual([1, 1]);
 });
 
-it('leaves what was there before, the built-in image, and what a container needs', async () => {
+it('keeps foreign images, the built-in image, and images that containers use', async () => {
   const { clock, engine, core, percents, pull, names } = createHost();
   const reference = 'registry.example/e:1';
   const digest = `sha256:${'e'.repeat(64)}`;
@@ -96,7 +96,7 @@ it('leaves what was there before, the built-in image, and what a container needs
   expect(names()).toEqual(['a']);
 });
 
-it('finds what a killed agent had begun to pull', async () => {
+it('completes the row of a pull that a killed agent had started', async () => {
   const { clock, engine, core, restart } = createHost();
   const digest = `sha256:${'a'.repeat(64)}`;
   engine.addImage('registry.example/a:1', digest);
@@ -115,7 +115,7 @@ it('finds what a killed agent had begun to pull', async () => {
 it.each([
   ['while it is built again', 'before buildImage'],
   ['between its look and what it makes of it', 'after inspectImage'],
-])('leaves a build alone that a killed agent had begun, %s', async (_, moment) => {
+])('ignores a build that a killed agent had started, %s', async (_, moment) => {
   const { clock, engine, core, executorId, restart } = createHost();
   const dockerfile = 'FROM podwright.local/base:1\nRUN true';
   const reference = builtReference(executorId, core.builds.keyOf(dockerfile, undefined));
@@ -137,7 +137,7 @@ it.each([
   expect(core.store.get(reference)?.image_id).toMatch(/^sha256:/);
 });
 
-it('chooses by the time of the last use, and never what is new or in use', () => {
+it('chooses by last use, and never new images or images in use', () => {
   const row = (reference: string, last_used_ms: number, image_id: string | null = reference) =>
     ({ reference, image_id, size_bytes: 1, last_used_ms }) satisfies ImageRow;
   const rows = [row('new', HOUR_MS - 1), row('b', 2), row('a', 1), row('coming', 0, null)];

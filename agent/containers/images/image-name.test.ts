@@ -38,13 +38,13 @@ it.each([
   expect(matchesPattern(pattern, text)).toBe(matches);
 });
 
-it('matches a hostile pattern in no time', () => {
+it('matches a hostile pattern in linear time', () => {
   const began = performance.now();
   expect(matchesPattern(`${'a*'.repeat(120)}b`, 'a'.repeat(255))).toBe(false);
   expect(performance.now() - began).toBeLessThan(50);
 });
 
-it('takes a registry without a port for every port, and an image without a tag for every tag', () => {
+it('matches every port of a registry without a port, and every tag of an image without a tag', () => {
   const name = imageNameOf('Registry.Example.org:5000/team/app:1.2');
   expect(matchesRegistry('registry.example.org', name)).toBe(true);
   expect(matchesRegistry('*.example.org', name)).toBe(true);

@@ -76,7 +76,7 @@ async function ensure(tag: string, digest?: string) {
   return ready;
 }
 
-it('finds the digest behind a tag, and keeps to it when the tag moves', async () => {
+it('resolves a tag’s digest, and keeps it when the tag moves', async () => {
   const digest = registry.publish(name, '1', systemRandom.uuid());
   const first = await ensure('1');
   expect(first.digest).toBe(digest);
@@ -87,13 +87,13 @@ it('finds the digest behind a tag, and keeps to it when the tag moves', async ()
   expect((await ensure('1')).digest).toBe(moved);
 });
 
-it('pulls exactly the digest that is asked for', async () => {
+it('pulls exactly the requested digest', async () => {
   const digest = registry.publish(name, '1', systemRandom.uuid());
   registry.publish(name, '1', systemRandom.uuid());
   expect((await ensure('1', digest)).digest).toBe(digest);
 });
 
-it('shares one pull between those who want the same image', async () => {
+it('shares one pull between pods with the same image', async () => {
   registry.publish(name, '1', systemRandom.uuid());
   const before = registry.requests();
   const [one, ...others] = await Promise.all([ensure('1'), ensure('1'), ensure('1')]);
@@ -112,12 +112,12 @@ it.each([
   [404, 'MANIFEST_UNKNOWN', 'image_not_found'],
   [404, 'NAME_UNKNOWN', 'image_not_found'],
   [503, 'UNAVAILABLE', 'image_unreachable'],
-])('tells a registry that answers %i %s as %s', async (status, code, kind) => {
+])('maps a registry’s status %i %s to %s', async (status, code, kind) => {
   registry.refuseWith(status, code);
   await expect(ensure('1')).rejects.toMatchObject({ kind });
 });
 
-it('tells a missing tag and a missing digest apart from a registry that is gone', async () => {
+it('distinguishes a missing tag or digest from an unreachable registry', async () => {
   registry.publish(name, '1', systemRandom.uuid());
   await expect(ensure('none')).rejects.toMatchObject({ kind: 'image_not_found' });
   const digest = `sha256:${'0'.repeat(64)}`;
@@ -127,7 +127,7 @@ it('tells a missing tag and a missing digest apart from a registry that is gone'
   await expect(refusal).rejects.toMatchObject({ kind: 'image_unreachable' });
 });
 
-it('gives up a pull at once when nobody wants it any more', async () => {
+it('aborts a pull at once when its last waiter leaves', async () => {
   registry.publish(name, '1', 'fresh', { layers: [systemRandom.bytes(1_000)] });
   registry.setStalling(true);
   const leaving = new AbortController();
@@ -147,14 +147,14 @@ it('gives up a pull at once when nobody wants it any more', async () => {
   expect((await ensure('1')).digest).toMatch(/^sha256:/);
 });
 
-it('makes the built-in image, and no other under its name', async () => {
+it('creates the built-in image, and no other with its host', async () => {
   const made = await images.ensure({ reference: 'podwright.local/base:1' }, ignore, NEVER);
   expect(made).toEqual({ imageId: expect.stringMatching(/^sha256:/), digest: null });
   const other = images.ensure({ reference: 'podwright.local/other:1' }, ignore, NEVER);
   await expect(other).rejects.toMatchObject({ kind: 'image_not_found' });
 });
 
-it('tells how far each layer is, how fast, and how long it will take', async () => {
+it('reports progress per layer, speed and remaining time', async () => {
   const layers = [200_000, 300_000].map((bytes) => systemRandom.bytes(bytes));
   registry.publish(name, '1', 'big', { layers });
   registry.setBytesPerSecond(150_000);
@@ -176,7 +176,7 @@ it('tells how far each layer is, how fast, and how long it will take', async () 
   expect(fastest).toBeLessThan(600_000);
 });
 
-it('pulls with the right login, and tells a wrong or missing one', async () => {
+it('pulls with the right login, and reports a wrong or missing one', async () => {
   registry.publish(name, '1', systemRandom.uuid());
   registry.requireLogin({ username: 'ann', password: 's3cret' });
   const reference = `${registry.host}/${name}:1`;
@@ -190,7 +190,7 @@ it('pulls with the right login, and tells a wrong or missing one', async () => {
   expect(ready.digest).toMatch(/^sha256:/);
 });
 
-it('lets nobody use an image that is here by another’s login', async () => {
+it('denies an image that another login has pulled', async () => {
   const digest = registry.publish(name, '1', systemRandom.uuid());
   registry.requireLogin({ username: 'ann', password: 's3cret' });
   const wanted = { reference: `${registry.host}/${name}:1`, digest };
@@ -200,20 +200,20 @@ it('lets nobody use an image that is here by another’s login', async () => {
   await expect(stranger).rejects.toMatchObject({ kind: 'image_auth' });
 });
 
-it('leaves the host’s own tags where they are', async () => {
+it('does not move the host’s own tags', async () => {
   registry.publish(name, '1', systemRandom.uuid());
   const reference = `${registry.host}/${name}:1`;
   await ensure('1');
   expect(await engine.inspectImage(reference)).toBeNull();
 });
 
-it('finds out when a registry sends something else than its digest says', async () => {
+it('detects content that does not match the digest', async () => {
   registry.publish(name, '1', systemRandom.uuid());
   registry.setForging(true);
   await expect(ensure('1')).rejects.toMatchObject({ kind: 'image_digest_mismatch' });
 });
 
-it('gives up a pull that brings nothing any more', async () => {
+it('aborts a pull without progress', async () => {
   registry.publish(name, '1', 'fresh', { layers: [systemRandom.bytes(1_000)] });
   registry.setStalling(true);
   // The same limit, sooner over.

@@ -23,14 +23,14 @@ function createService(busyboxPath = '/bin/busybox') {
   };
 }
 
-it('refuses an image that carries another digest than the one asked for', async () => {
+it('rejects an image with another digest than requested', async () => {
   const { engine, images } = createService();
   engine.addImage(`registry.example/one@${DIGEST}`, null);
   const pinned = { reference: 'registry.example/one:1', digest: DIGEST };
   await expect(images.ensure(pinned, ignore, NEVER)).rejects.toThrow(ImageDigestMismatch);
 });
 
-it('asks the registry again for those who come with another login', async () => {
+it('queries the registry again for another login', async () => {
   const { engine, images } = createService();
   engine.addImage('registry.example/one:1', DIGEST);
   const calls: string[] = [];
@@ -61,7 +61,7 @@ it('asks the registry again for those who come with another login', async () => 
   }
 });
 
-it('keeps as its own only what was not there before', async () => {
+it('records only images that were not there before', async () => {
   const { engine, images, store } = createService();
   const own = 'registry.example/own:1';
   const provider = 'registry.example/provider:1';
@@ -94,7 +94,7 @@ it('runs a bounded number of pulls at a time', async () => {
   expect(most).toBe(MAX_PARALLEL_PULLS);
 });
 
-it('says which package is missing when there is no busybox', async () => {
+it('names the missing package if there is no busybox', async () => {
   const { images } = createService('/nowhere/busybox');
   const ensure = images.ensure({ reference: BUILTIN_REFERENCE }, ignore, NEVER);
   await expect(ensure).rejects.toThrow(/busybox-static/);

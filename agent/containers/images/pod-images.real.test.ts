@@ -115,7 +115,7 @@ it('runs a pod from a Dockerfile; the build’s output comes first in its log', 
   expect(two).toBe(one);
 });
 
-it('fails for good when a step does, with its output', async () => {
+it('fails permanently when a step fails, with its output', async () => {
   const id = await put({ image: { dockerfile: `${BASE}\nRUN echo oh-no; exit 7` } });
   const view = await settled(id);
   expect(view).toMatchObject({
@@ -126,7 +126,7 @@ it('fails for good when a step does, with its output', async () => {
   expect((await framesOf(id)).map(({ log }) => log)).toContain('oh-no\n');
 });
 
-it('refuses what could make the host look around, and a login for nowhere', async () => {
+it('rejects local registries, and a login that no image uses', async () => {
   const refused = (spec: Partial<PodPutInput>) =>
     expect(put(spec)).rejects.toMatchObject({ code: 'spec_refused' });
   await refused({ image: { dockerfile: `${BASE}\nADD http://169.254.169.254/ /x` } });
@@ -136,7 +136,7 @@ it('refuses what could make the host look around, and a login for nowhere', asyn
   await refused({ registry_auth: auth, image: { dockerfile: BASE } });
 });
 
-it('pulls with the pod’s login, and shows it nowhere', async () => {
+it('pulls with the pod’s login, and never shows it', async () => {
   const name = `podwright-test/${systemRandom.uuid()}`;
   const password = `S3CRET-${systemRandom.uuid()}`;
   const digest = registry.publish(name, '1', 'private', { layers: [systemRandom.bytes(2_000)] });
@@ -175,7 +175,7 @@ it('pulls with the pod’s login, and shows it nowhere', async () => {
   registry.requireLogin(null);
 });
 
-it('builds again after a kill in the middle, and leaves nothing of the first attempt', async () => {
+it('builds again after a kill, and leaves nothing of the first attempt', async () => {
   const marker = systemRandom.uuid();
   const dockerfile = `${BASE}\nRUN echo ${marker}; sleep 4\nCMD ["sleep", "1000"]`;
   const id = await put({ image: { dockerfile } });

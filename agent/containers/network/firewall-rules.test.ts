@@ -51,7 +51,7 @@ COMMIT
 `);
 });
 
-it('moves a jump that something else has overtaken, and leaves one behind jumps of ours', () => {
+it('moves a jump behind a foreign rule to the front, and keeps one behind the agent’s jumps', () => {
   const overtaken = readListing(
     `-A INPUT -j ACCEPT
 -A INPUT -i pw+ -j PODWRIGHT-INPUT
@@ -70,7 +70,7 @@ it('moves a jump that something else has overtaken, and leaves one behind jumps 
   ]);
 });
 
-it('takes away exactly what it put there', () => {
+it('removes exactly what it added', () => {
   const listing = readListing(`${BARE}\n-A INPUT -i pw+ -j PODWRIGHT-INPUT`, names);
   expect(removalText(listing, names).split('\n').slice(3)).toEqual([
     '-D INPUT -i pw+ -j PODWRIGHT-INPUT',

@@ -35,7 +35,7 @@ function firewallOf(runCommand: RunCommand, resolvers = async (): Promise<string
   return createIptablesFirewall({ runCommand, allow: [], resolvers, hasIpv6: false });
 }
 
-it('writes once, then only looks; counts what others did, not what it changed itself', async () => {
+it('writes once, then only checks; counts changes of other programs, not its own', async () => {
   const { filter, runCommand } = fakeIptables();
   let resolvers: string[] = [];
   const firewall = firewallOf(runCommand, async () => resolvers);
@@ -54,7 +54,7 @@ it('writes once, then only looks; counts what others did, not what it changed it
   expect(filter.lines.filter((line) => line.includes('10.0.0.53'))).toHaveLength(4);
 });
 
-it('makes do with the modules that the kernel has', async () => {
+it('uses the modules that the kernel has', async () => {
   const { filter, runCommand } = fakeIptables(['conntrack']);
   await firewallOf(runCommand).assert();
   expect(filter.lines).toContain(
@@ -63,7 +63,7 @@ it('makes do with the modules that the kernel has', async () => {
   expect(filter.lines).toContain('-A PODWRIGHT-INPUT -j DROP');
 });
 
-it('says why it cannot be had', async () => {
+it('reports why it is not available', async () => {
   const missing = firewallOf(async () => {
     throw new Error('spawn iptables ENOENT');
   });
@@ -73,7 +73,7 @@ it('says why it cannot be had', async () => {
   await expect(denied.assert()).rejects.toThrow('iptables: you must be root');
 });
 
-it('takes the name servers that are not the host’s own loopback', () => {
+it('returns DNS servers that are not on loopback', () => {
   const text = `# made by hand
 search example
 nameserver 127.0.0.53

@@ -58,7 +58,7 @@ async function reachedOf(urls: readonly string[]): Promise<string[]> {
   return urls.filter((_, index) => answers[index]);
 }
 
-it('keeps pods off this host, whatever address they try', async () => {
+it('blocks pods from this host on every address', async () => {
   const urls = ownAddresses().map((address) => `http://${address}:${host.agentPort}/healthz`);
   expect(urls.length).toBeGreaterThan(3);
   for (const url of urls) {
@@ -69,14 +69,14 @@ it('keeps pods off this host, whatever address they try', async () => {
   expect(await reachedOf(urls)).toEqual([]);
 });
 
-it('keeps pods apart, by their own addresses and by published ports', async () => {
+it('isolates pods from each other, by address and by published port', async () => {
   const direct = `http://${await host.addressOf(other)}:${HTTP}/`;
   expect(await page(direct)).toContain(PAGE);
   const published = ownAddresses().map((address) => publishedUrl(other, address));
   expect(await reachedOf([direct, ...published])).toEqual([]);
 });
 
-it('lets pods out to public addresses, not to private and link-local ones, nor to mail servers', async () => {
+it('lets pods reach public addresses, but no private and link-local ones and no mail servers', async () => {
   const { addresses } = neighbour;
   const url = (address: string, port = HTTP) => `http://${address}:${port}/${PATH}`;
   for (const address of Object.values(addresses)) {
@@ -93,7 +93,7 @@ it('lets pods out to public addresses, not to private and link-local ones, nor t
   expect(await reachedOf(tried)).toEqual([url(addresses.public), url(addresses.private, DNS)]);
 });
 
-it('stays closed while the engine makes and removes networks', async () => {
+it('stays closed while the engine creates and removes networks', async () => {
   const url = `http://${neighbour.addresses.private}:${HTTP}/${PATH}`;
   const churn = Array.from({ length: CHURN }, () =>
     host.launch().then(({ id }) => host.remove(id)),
@@ -127,7 +127,7 @@ it('resolves names for pods through the engine', async () => {
   expect(await reachedOf([`http://${addresses.private}:${DNS}/${PATH}`])).toHaveLength(1);
 });
 
-it('brings rules back that were flushed by hand, and counts them', async () => {
+it('restores rules that were flushed, and counts them', async () => {
   const { names, agent } = host;
   const [address = ''] = ownAddresses();
   const url = `http://${address}:${host.agentPort}/healthz`;
@@ -146,7 +146,7 @@ it('brings rules back that were flushed by hand, and counts them', async () => {
   expect(ready.json().components.firewall).toEqual({ ok: true, message: 'enforced' });
 });
 
-it('shares its rules with another agent of the engine without either seeing a change', async () => {
+it('shares its rules with another agent without reporting drift', async () => {
   const [one, two] = [host.newFirewall(), host.newFirewall()];
   const first = await Promise.all([one.assert(), two.assert()]);
   const again = [await two.assert(), await one.assert(), await two.assert()];

@@ -42,7 +42,7 @@ function setUp(poolText = '10.0.0.0/26') {
   return { engine, firewall, port, of, placeOf };
 }
 
-it('gives each pod a subnet and a bridge that the rules know, and takes both back', async () => {
+it('gives each pod a subnet and a bridge under the rules, and releases both', async () => {
   const { of, placeOf, engine } = setUp();
   const { networks, leases } = of('one');
   const podId = systemRandom.uuid();
@@ -58,7 +58,7 @@ it('gives each pod a subnet and a bridge that the rules know, and takes both bac
   expect(leases.list('subnet')).toEqual([]);
 });
 
-it('goes on to the next subnet when another agent has one, until none is left', async () => {
+it('tries the next subnet if another agent has one, until none is left', async () => {
   const { of, engine } = setUp();
   const [one, two] = [of('one'), of('two')];
   const pods = Array.from({ length: 4 }, () => systemRandom.uuid());
@@ -77,14 +77,14 @@ it('goes on to the next subnet when another agent has one, until none is left', 
   expect(engine.networks.size).toBe(4);
 });
 
-it('says so when all of its own subnets are leased', async () => {
+it('reports when all of its subnets are leased', async () => {
   const { of } = setUp('10.0.0.0/28');
   const { networks } = of('one');
   await networks.ensure(systemRandom.uuid());
   await expect(networks.ensure(systemRandom.uuid())).rejects.toThrow('Every subnet');
 });
 
-it('starts pods without a firewall only where none is demanded', async () => {
+it('starts pods without a firewall only if none is required', async () => {
   const { of, firewall } = setUp();
   firewall.works = false;
   await of('one').networks.ensure(systemRandom.uuid());
@@ -98,7 +98,7 @@ it('starts pods without a firewall only where none is demanded', async () => {
   expect(strict.guard.enforced()).toBe(true);
 });
 
-it('counts what somebody else did to the rules', async () => {
+it('counts changes of the rules by other programs', async () => {
   const { of, firewall } = setUp();
   const { guard, drifts } = of('one');
   await guard.runOnce();
@@ -107,7 +107,7 @@ it('counts what somebody else did to the rules', async () => {
   expect(drifts).toEqual([3]);
 });
 
-it('leaves the rules while any agent has a network on the engine', async () => {
+it('keeps the rules while any agent has a network on the engine', async () => {
   const { of, engine, port, firewall } = setUp();
   await of('one').networks.ensure(systemRandom.uuid());
   await of('two').networks.ensure(systemRandom.uuid());

@@ -36,7 +36,7 @@ it.each(['10.201.0.0/24', '192.168.64.0/22', '172.16.0.0/28'])(
   },
 );
 
-it('gives one that was handed back again, and the same pod the same', () => {
+it('reuses a released subnet, and chooses the same one for the same pod', () => {
   const pool = poolOf('10.0.0.0/26');
   const all = exhaust(pool, () => 'f'.repeat(32));
   for (const free of all) {
@@ -47,7 +47,7 @@ it('gives one that was handed back again, and the same pod the same', () => {
   expect(chooseSubnet(pool, podId, new Set())).toBe('10.0.0.32/28');
 });
 
-it('reads ranges as they are written', () => {
+it('parses ranges', () => {
   for (const text of ['0.0.0.0/0', '10.201.0.0/16', '255.255.255.255/32', '192.168.7.8/29']) {
     const range = parseCidr(text);
     expect(range === null ? null : formatCidr(range)).toBe(text);

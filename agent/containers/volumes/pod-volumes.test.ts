@@ -24,7 +24,7 @@ const mountsOf = (containerId: string | null) =>
 const DATA = volumeName(ID, '/data');
 const WORK = volumeName(ID, '/work');
 
-it('gives a pod a volume for each path, which carries what tells whose it is', async () => {
+it('creates a labelled volume for each path', async () => {
   const { container_id } = await pod.launched({ volumes: ['/data/', '/work'] });
   expect(names()).toEqual([DATA, WORK].toSorted());
   expect(pod.engine.volumes.get(DATA)?.labels).toMatchObject({
@@ -37,7 +37,7 @@ it('gives a pod a volume for each path, which carries what tells whose it is', a
   ]);
 });
 
-it('keeps a volume through edits that leave it out and name it again, and all go with the pod', async () => {
+it('keeps a volume across changes that drop and name it again, and removes all with the pod', async () => {
   await pod.launched({ volumes: ['/data'] });
   const made = pod.engine.volumes.get(DATA);
   await pod.put(2, { volumes: ['/work'] });
@@ -55,7 +55,7 @@ it('keeps a volume through edits that leave it out and name it again, and all go
   expect([pod.view().phase, names()]).toEqual(['removed', []]);
 });
 
-it('makes a volume anew that was taken away, and mounts nobody else’s', async () => {
+it('recreates a removed volume, and does not mount another owner’s', async () => {
   await pod.engine.createVolume(DATA, { [LABELS.pod]: ID });
   await pod.put(1, { volumes: ['/data'] });
   await pod.settle();
@@ -90,7 +90,7 @@ it.each([[['data']], [['/data', '/data/']], [['/proc/1']], [['/\ud800']]])(
   },
 );
 
-it('knows a spec without volumes by the hash that it had before there were any', () => {
+it('keeps the hash of a spec without volumes', () => {
   const limits = { cpu_cores: 1, memory_bytes: 2 ** 30, shm_bytes: 0, pids: 64 };
   const image = { reference: 'ubuntu:24.04' };
   const spec = PodSpec.parse({ generation: 1, image, limits });

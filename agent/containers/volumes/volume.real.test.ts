@@ -82,7 +82,7 @@ chown 1000:1001 deep && chmod 2750 deep && ln deep/er/file hard && ln -s /etc/pa
 mkfifo pipe && echo 'Signature: 8a477f597d28d172789f06886806bc55' > cache/CACHEDIR.TAG && echo warm > cache/entry
 chmod 1777 /mnt && chown 7:8 /mnt && touch /mnt/written && sleep 3600`;
 
-it('carries what a pod wrote to a pod on another host', async () => {
+it('carries a pod’s data to a pod on another host', async () => {
   const [from, to] = [await newHost(), await newHost()];
   const volume_id = systemRandom.uuid();
   const [first, second] = [systemRandom.uuid(), systemRandom.uuid()];
@@ -126,7 +126,7 @@ it('carries what a pod wrote to a pod on another host', async () => {
   expect(read).toBe('data\n');
 });
 
-it('saves and restores to the end when the agent is killed in the middle of either', async () => {
+it('completes backup and restore although the agent is killed during each', async () => {
   const home: AgentHome = createAgentHome({});
   let agent = await home.start();
   const copies = [systemRandom.uuid(), systemRandom.uuid()] as const;

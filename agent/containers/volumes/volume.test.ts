@@ -76,7 +76,7 @@ async function launch(change: Partial<PodSpecInput>): Promise<string> {
 const mountsOf = (podId: string) =>
   engine.containers.get(agent.pods.get(podId).container_id ?? '')?.spec.volumes;
 
-it('makes a copy once, gives it to a pod beside its own volumes, and keeps it after the pod', async () => {
+it('creates a copy once, mounts it beside the pod’s own volumes, and keeps it after the pod', async () => {
   const id = await made();
   await put(id);
   const view = { id, volume_id: VOLUME, size_bytes: LIMIT, state: 'present' };
@@ -100,14 +100,14 @@ it('makes a copy once, gives it to a pod beside its own volumes, and keeps it af
   expect((await call('DELETE', `/v1/volumes/${id}`)).status).toBe(404);
 });
 
-it('refuses what could never be saved, and leaves nothing of it', async () => {
+it('rejects a volume that could not be backed up, and leaves nothing', async () => {
   const id = systemRandom.uuid();
   const refused = await put(id);
   expect([refused.status, refused.body.error.code]).toEqual([400, 'spec_refused']);
   expect([engine.volumes.size, await listed()]).toEqual([0, []]);
 });
 
-it('refuses another volume under the id, forms that are none, and a pod without room at /mnt', async () => {
+it('rejects another volume with the id, invalid requests, and a pod that uses /mnt', async () => {
   const id = await made();
   expect((await put(id, systemRandom.uuid())).status).toBe(409);
   expect((await call('PUT', '/v1/volumes/x', { volume_id: VOLUME, size_bytes: 1 })).status).toBe(
@@ -120,14 +120,14 @@ it('refuses another volume under the id, forms that are none, and a pod without 
   expect([pod.status, pod.body.error.code]).toEqual([400, 'spec_refused']);
 });
 
-it('starts no pod without its volume, and makes none in its place', async () => {
+it('does not start a pod without its volume, and creates none in its place', async () => {
   const podId = await launch({ volume: { id: systemRandom.uuid() } });
   expect(agent.pods.get(podId)).toMatchObject({ phase: 'failed', reason: 'StartFailed' });
   expect(agent.pods.get(podId).message).toContain('not on this host');
   expect(engine.volumes.size).toBe(0);
 });
 
-it('gives a volume to no second pod', async () => {
+it('does not mount a volume in a second pod', async () => {
   const id = await made();
   const first = await launch({ volume: { id } });
   await clock.advance(1);
@@ -137,7 +137,7 @@ it('gives a volume to no second pod', async () => {
   expect(agent.pods.get(first).phase).toBe('running');
 });
 
-it('finds its copies after its store was lost, and misses one that was taken from the engine', async () => {
+it('recovers its copies after a lost store, and notices one that was removed from the engine', async () => {
   const [kept, taken] = [await made(), await made()];
   await agent.stop();
   agent = openAgent();
@@ -146,14 +146,14 @@ it('finds its copies after its store was lost, and misses one that was taken fro
   expect(await listed()).toMatchObject([{ id: kept, volume_id: VOLUME, size_bytes: LIMIT }]);
 });
 
-it('does not take what others have under its name', async () => {
+it('does not use a volume of another owner with its name', async () => {
   const id = systemRandom.uuid();
   await engine.createVolume(volumeCopyName(id), { somebody: 'else' });
   expect((await put(id)).status).toBe(409);
   expect(await listed()).toEqual([]);
 });
 
-it('tells what lies in a volume, in a pod or not, and how old that is', async () => {
+it('reports a volume’s size and its age, mounted or not', async () => {
   const id = await made();
   inVolumes = 5 * MIB;
   await agent.core.volumeWatch.runOnce();
@@ -164,7 +164,7 @@ it('tells what lies in a volume, in a pod or not, and how old that is', async ()
   expect(await listed()).toMatchObject([{ bytes: 5 * MIB, measured_age_ms: 1_500 }]);
 });
 
-it('stops a pod ten minutes after its volume passed the limit, or at once when it passed it by far', async () => {
+it('stops a pod ten minutes after its volume exceeds the limit, or at once if it is far above', async () => {
   const id = await made();
   inVolumes = 3 * LIMIT;
   await agent.core.volumeWatch.runOnce();

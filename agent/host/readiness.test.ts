@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { openDatabase } from '../database/database.ts';
 import { storeProblem } from './readiness.ts';
 
-it('finds a store that takes and gives, lives with a full one, and says what is wrong with any other', () => {
+it('accepts a working store and a full disk, and reports any other error', () => {
   const database = openDatabase(':memory:');
   const rows = () => database.prepare('SELECT count(*) AS rows FROM meta').get()?.['rows'];
   const pages = Number(database.prepare('PRAGMA page_count').get()?.['page_count']);

@@ -17,7 +17,7 @@ it('joins and splits output into lines', () => {
   expect(logs.slice(3).map((log) => log.length)).toEqual([16_384, 16_384, 7_233]);
 });
 
-it('keeps the first and the last of much output', () => {
+it('retains the first and the last lines of long output', () => {
   const lines = createBuildLines(() => 0);
   const text = `${'x'.repeat(1_023)}\n`;
   const count = (4 * MAX_PART_CHARS) / 1_024;
@@ -29,7 +29,7 @@ it('keeps the first and the last of much output', () => {
   expect(jumps).toHaveLength(1);
 });
 
-it('keeps a finished log in a file that only the owner reads', async () => {
+it('stores a finished log in a file that only its owner can read', async () => {
   const home = mkdtempSync(join(tmpdir(), 'podwright-'));
   const folder = join(home, 'builds');
   const logs = createBuildLogs({ folder, clock: createManualClock() });
