@@ -53,7 +53,7 @@ async function run(words: string, change: { file?: string; format?: string } = {
 
 /** The program that the README gives to everybody. */
 function readdedBy(exported: string) {
-  const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8');
+  const readme = readFileSync(new URL('./README.md', import.meta.url), 'utf8');
   const [, program = ''] = /```js\n(\/\/ re-add\.mjs[\s\S]*?)```/.exec(readme) ?? [];
   const file = join(folder, 're-add.mjs');
   writeFileSync(file, program);
