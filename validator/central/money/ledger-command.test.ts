@@ -15,7 +15,7 @@ import { runMoneyLedgerCommand } from './ledger-command.ts';
 const folder = mkdtempSync(join(tmpdir(), 'podwright-money-'));
 let scene: PodScene;
 let target: string;
-/** A running central API with a pod, one that was deleted, and an account. */
+/** A running central API with an account, a pod and a deleted pod. */
 beforeAll(async () => {
   target = onPostgres() ? await createPostgresDatabase() : join(folder, 'central.db');
   scene = await createPodScene({ db: await openCentralDatabase(target) });
@@ -51,7 +51,7 @@ async function run(words: string, change: { file?: string; format?: string } = {
   return { isWell, ...written };
 }
 
-/** The program that the README gives to everybody. */
+/** Runs the program printed in the README. */
 function readdedBy(exported: string) {
   const readme = readFileSync(new URL('./README.md', import.meta.url), 'utf8');
   const [, program = ''] = /```js\n(\/\/ re-add\.mjs[\s\S]*?)```/.exec(readme) ?? [];
@@ -62,7 +62,7 @@ function readdedBy(exported: string) {
 }
 
 describe('ledger verify', () => {
-  it('finds every rule kept, while the central API writes', async () => {
+  it('reports no findings while the central API writes', async () => {
     const [verified] = await Promise.all([run('verify'), scene.market.renter()]);
     expect(verified).toMatchObject({ isWell: true, err: '' });
     expect(verified.out).toMatch(
@@ -70,7 +70,7 @@ describe('ledger verify', () => {
     );
   });
 
-  it('names what is not as it should be, and changes nothing', async () => {
+  it('reports findings and changes nothing', async () => {
     const { db } = scene.market.ports;
     await db
       .updateTable('pods')
@@ -99,7 +99,7 @@ describe('ledger verify', () => {
   });
 });
 
-it('is a command of the validator, whose own ledger it leaves alone', () => {
+it('is a validator command that does not touch the evidence store', () => {
   const main = new URL('../../main.ts', import.meta.url).pathname;
   const env = { PATH: process.env['PATH'] ?? '', CENTRAL_DATABASE: target };
   const { status, stdout, stderr } = spawnSync(process.execPath, [main, 'ledger', 'verify'], {
@@ -110,7 +110,7 @@ it('is a command of the validator, whose own ledger it leaves alone', () => {
 });
 
 describe('ledger pay-in', () => {
-  it('credits a payment once, as paid credit that may be passed on', async () => {
+  it('credits a payment once, as transferable paid credit', async () => {
     const { email, key } = await scene.market.signUp();
     const balance = async () =>
       (await scene.market.call('GET', '/users/me', { headers: key })).body.balance;
@@ -141,13 +141,13 @@ describe('ledger pay-in', () => {
     'pay-in a@example.com 1000000 one',
     'pay-in a@example.com 1 a/b',
     'pay-in a@example.com 1 one more',
-  ])('refuses %s', async (words) => {
+  ])('rejects %s', async (words) => {
     await expect(run(words)).rejects.toThrow(ConfigError);
   });
 });
 
 describe('ledger export', () => {
-  it('is added up by the program of the README to the same balances', async () => {
+  it("is recomputed by the README's program to the same balances", async () => {
     const { out } = await run('export');
     const verified = await run('verify');
     const { status, said } = readdedBy(out);
@@ -175,7 +175,7 @@ describe('ledger export', () => {
   });
 });
 
-it('refuses words that are no command, a server in argv, and a database that is not there', async () => {
+it('rejects unknown commands, a server address as argument and a missing database', async () => {
   await expect(run('mend')).rejects.toThrow(ConfigError);
   await expect(run('export', { format: 'xml' })).rejects.toThrow('see --help');
   await expect(run('verify', { file: 'postgres://u:p@h/d' })).rejects.toThrow('CENTRAL_DATABASE');

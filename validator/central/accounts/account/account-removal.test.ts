@@ -26,7 +26,7 @@ afterEach(() => market.close());
 const remove = (headers: Record<string, string> = account.session) =>
   market.call('DELETE', '/users/me', { headers });
 
-it('refuses a key, and a session while pods live, naming them', async () => {
+it('rejects a key, and a session while pods exist, naming them', async () => {
   const byKey = await remove(account.key);
   expect([byKey.status, byKey.body.error.code]).toEqual([403, 'forbidden']);
   const node = await market.verifiedNode();
@@ -38,7 +38,7 @@ it('refuses a key, and a session while pods live, naming them', async () => {
   expect((await market.call('GET', '/users/me', { headers: account.key })).status).toBe(200);
 });
 
-it('ends every credential, clears the person and keeps the events', async () => {
+it('revokes every credential, deletes personal data and keeps events', async () => {
   const node = await market.verifiedNode();
   const { body: pod } = await market.rent(account, node.id);
   await market.call('DELETE', `/pods/${pod.id}`, { headers: account.key });
@@ -83,7 +83,7 @@ it('ends every credential, clears the person and keeps the events', async () => 
   );
 });
 
-it('clears what was noted about nodes, and closes machine requests', async () => {
+it('deletes bookmarks and feedback, and closes machine requests', async () => {
   const node = await market.verifiedNode();
   const ask = (path: string, body: object) =>
     market.call('POST', path, { headers: account.key, body });
@@ -108,7 +108,7 @@ it('clears what was noted about nodes, and closes machine requests', async () =>
   );
 });
 
-it('still takes the pods of a deleted account off their nodes', async () => {
+it('still removes the pods of a deleted account from their nodes', async () => {
   const node = await market.verifiedNode();
   const { body: pod } = await market.rent(account, node.id);
   await market.sync();
@@ -121,7 +121,7 @@ it('still takes the pods of a deleted account off their nodes', async () => {
   expect(row.ended_at).not.toBeNull();
 });
 
-it('keeps nothing of requests that were let in before it and come after it', async () => {
+it('stores nothing for requests that were authenticated before the deletion', async () => {
   const { db, clock, random, secret } = market.ports;
   const caller: UserIdentity = {
     ...{ kind: 'user', accountId: account.id, source: 'programmatic', clientVersion: null },
@@ -151,7 +151,7 @@ it('keeps nothing of requests that were let in before it and come after it', asy
   expect(await active.execute()).toEqual([]);
 });
 
-it('frees the address for a new account that knows nothing of the old one', async () => {
+it('frees the address for an unrelated new account', async () => {
   await remove();
   const body = { email: account.email, password: 'another horse' };
   const again = await market.call('POST', '/users', { body });
@@ -159,7 +159,7 @@ it('frees the address for a new account that knows nothing of the old one', asyn
   expect(again.body.user.id).not.toBe(account.id);
 });
 
-it('either deletes the account or rents, when both come at once', async () => {
+it('either deletes the account or rents when both happen at once', async () => {
   const node = await market.verifiedNode();
   const [removed, rented] = await Promise.all([remove(), market.rent(account, node.id)]);
   expect([removed.status, rented.status]).toSatisfy(

@@ -28,7 +28,7 @@ const account: Account = {
   updated_at: NOW_MS,
 };
 
-it('tells what is free and when it runs out, never the password', () => {
+it('shows available money and its end, never the password', () => {
   const balance = {
     ...{ posted: 3_000_000, held: 600_000, burnPerHour: 2_400_000 },
     runsOutAtMs: NOW_MS + 3_600_000,

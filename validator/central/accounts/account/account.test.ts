@@ -16,7 +16,7 @@ afterEach(() => central.close());
 
 const post = (path: string, body: object) => central.call('POST', path, { body });
 
-it('signs up with credit and a key that works, by either path', async () => {
+it('signs up with credit and a working key, by either path', async () => {
   const { status, body } = await post('/users', { ...BODY, name: 'Ada' });
   expect(status).toBe(200);
   expect(body).toEqual({
@@ -58,7 +58,7 @@ it('signs up with credit and a key that works, by either path', async () => {
   expect([second.status, second.body.user.name]).toEqual([200, 'b']);
 });
 
-it('refuses a taken address, whatever its case, also when two come at once', async () => {
+it('rejects a taken address in any case, also concurrently', async () => {
   await post('/users', BODY);
   const taken = await post('/users', { ...BODY, email: ' ada@EXAMPLE.com ' });
   expect(taken.status).toBe(400);
@@ -98,7 +98,7 @@ it('grants nothing before the address is verified', async () => {
   });
 });
 
-it('logs in with a token for seven days and tells no reason when it does not', async () => {
+it('logs in with a token for seven days, and gives no reason for a failure', async () => {
   const { body: created } = await post('/users', BODY);
   const { status, body } = await post('/users/login', { ...BODY, email: 'ADA@example.com' });
   expect([status, body.user, body.expires_at]).toEqual([
@@ -175,7 +175,7 @@ it('shows a default template that was deleted as none', async () => {
   expect(shown.body).toMatchObject({ default_template_id: null, default_template: null });
 });
 
-it('changes e-mail and password with the password and a session only', async () => {
+it('changes e-mail and password only with the password and a session', async () => {
   const { key, session, password, email } = await central.signUp();
   const put = async (headers: Record<string, string>, body: object) => {
     const answer = await central.call('PUT', '/users/me', { headers, body });
@@ -215,7 +215,7 @@ it('resets the verification when the address changes, where addresses are verifi
   expect(other.body.email_verified).toBe(false);
 });
 
-it('changes and clears the rest of the profile, and keeps what is not named', async () => {
+it('changes and clears profile fields, and keeps absent ones', async () => {
   const { key: headers } = await central.signUp();
   const put = (body: object) => central.call('PUT', '/users/me', { headers, body });
   const profile = {
@@ -239,7 +239,7 @@ it('changes and clears the rest of the profile, and keeps what is not named', as
   }
 });
 
-it('keeps default hours by source and ends rentals by them', async () => {
+it('stores default hours by source and ends rentals after them', async () => {
   const market = await createTestMarket();
   try {
     const node = await market.verifiedNode({ gpus: 2, minimum: 1 });
@@ -283,7 +283,7 @@ it('rents with the default template when the request names none', async () => {
   }
 });
 
-it('tells the caller its address, a proxied one only through a trusted proxy', async () => {
+it("returns the caller's address, a forwarded one only from a trusted proxy", async () => {
   const headers = { 'x-forwarded-for': '203.0.113.9' };
   expect((await central.call('GET', '/users/get-ip', { headers })).body).toEqual({
     ip: '127.0.0.1',

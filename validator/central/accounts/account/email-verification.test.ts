@@ -23,7 +23,7 @@ const verify = async (token: string) => {
 const me = async (key: string) =>
   (await central.call('GET', '/users/me', { headers: { 'x-api-key': key } })).body;
 
-it('verifies by the mailed token, once, and grants the credit then', async () => {
+it('verifies once by the mailed token and grants the credit', async () => {
   const { body } = await post('/users', BODY);
   expect(body).toMatchObject({
     signup_credit_granted: false,
@@ -49,7 +49,7 @@ it('verifies by the mailed token, once, and grants the credit then', async () =>
   ]);
 });
 
-it('lets a token be used by one of many that come at once', async () => {
+it('lets one of many concurrent requests use a token', async () => {
   const { body } = await post('/users', BODY);
   const token = await mailedToken(central, BODY.email, KIND);
   const all = await Promise.all(Array.from({ length: 10 }, () => verify(token)));
@@ -57,7 +57,7 @@ it('lets a token be used by one of many that come at once', async () => {
   expect((await me(body.api_key)).balance).toBe(10);
 });
 
-it('refuses expired, unknown and malformed tokens', async () => {
+it('rejects expired, unknown and malformed tokens', async () => {
   const other = { ...BODY, email: 'in-time@example.com' };
   for (const body of [BODY, other]) await post('/users', body);
   const token = await mailedToken(central, BODY.email, KIND);
@@ -73,7 +73,7 @@ it('refuses expired, unknown and malformed tokens', async () => {
   expect(await central.ports.db.selectFrom('account_tokens').selectAll().execute()).toEqual([]);
 });
 
-it('sends the mail again on request, and answers alike for any address', async () => {
+it('resends the mail on request, with the same answer for any address', async () => {
   await post('/users', BODY);
   const texts = new Set<string>();
   for (const email of [' ADA@example.com', 'nobody@example.com', 'no address']) {
@@ -89,7 +89,7 @@ it('sends the mail again on request, and answers alike for any address', async (
   expect(await mailsTo(central, BODY.email)).toHaveLength(2);
 });
 
-it('asks a changed address for proof, tells the old one, and gives no second credit', async () => {
+it('verifies a changed address, notifies the old one and grants no second credit', async () => {
   const { body } = await post('/users', BODY);
   await verify(await mailedToken(central, BODY.email, KIND));
   const { token: session } = (await post('/users/login', BODY)).body;
@@ -108,7 +108,7 @@ it('asks a changed address for proof, tells the old one, and gives no second cre
   expect(await me(body.api_key)).toMatchObject({ balance: 10, email_verified: true });
 });
 
-it('does not take the token of an address that was given up', async () => {
+it('rejects the token of a former address', async () => {
   await post('/users', BODY);
   const token = await mailedToken(central, BODY.email, KIND);
   const { token: session } = (await post('/users/login', BODY)).body;
@@ -132,7 +132,7 @@ it('grants an address no second credit under a new account', async () => {
   expect(JSON.stringify(stored)).not.toContain('ada@');
 });
 
-it('refuses rentals until the address is verified', async () => {
+it('rejects rentals until the address is verified', async () => {
   const market = await createTestMarket({ verifyEmailAtSignup: false });
   try {
     const node = await market.verifiedNode();
@@ -147,7 +147,7 @@ it('refuses rentals until the address is verified', async () => {
   }
 });
 
-it('answers the outbox to this machine only', async () => {
+it('serves the outbox to this host only', async () => {
   await post('/users', BODY);
   const ask = (headers: Record<string, string>, remoteAddress = '127.0.0.1') =>
     central.server.inject({ method: 'GET', url: '/api/_local/outbox', headers, remoteAddress });

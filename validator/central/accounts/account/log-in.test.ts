@@ -16,7 +16,7 @@ beforeEach(async () => {
 });
 afterEach(() => central.close());
 
-/** Somebody logs in, and this happens while the password is compared. */
+/** Logs in and runs `meanwhile` while the password is compared. */
 function logInDuring(meanwhile: () => Promise<{ status: number }>) {
   const { db, clock, random, secret } = central.ports;
   const passwords = createPasswords({ random });
@@ -38,14 +38,14 @@ const headers = () => ({ headers: account.session });
 const live = () =>
   central.ports.db.selectFrom('sessions').select('id').where('revoked_at', 'is', null).execute();
 
-it('gives nobody a session for a password that was changed meanwhile', async () => {
+it('rejects a log-in whose password was changed meanwhile', async () => {
   const body = { current_password: account.password, new_password: 'battery staple' };
   const change = () => central.call('PUT', '/users/me', { ...headers(), body });
   await expect(logInDuring(change)).rejects.toMatchObject({ code: 'unauthorized' });
   expect(await live()).toHaveLength(1);
 });
 
-it('gives nobody a session of an account that was deleted meanwhile', async () => {
+it('rejects a log-in to an account deleted meanwhile', async () => {
   const remove = () => central.call('DELETE', '/users/me', headers());
   await expect(logInDuring(remove)).rejects.toMatchObject({ code: 'unauthorized' });
   expect(await live()).toEqual([]);

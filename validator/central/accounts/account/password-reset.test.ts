@@ -29,7 +29,7 @@ const mailed = () => mailedToken(central, account.email, 'password-reset');
 const me = async (headers: Record<string, string>) =>
   (await central.call('GET', '/users/me', { headers })).status;
 
-it('sets a password by the mailed token, ends the sessions and leaves the keys', async () => {
+it('sets a password by the mailed token, ends sessions and keeps API keys', async () => {
   await request(account.email.toUpperCase());
   expect(await reset(await mailed())).toEqual([200, true]);
   expect([await logIn(account.password), await logIn(NEW)]).toEqual([401, 200]);
@@ -42,7 +42,7 @@ it('sets a password by the mailed token, ends the sessions and leaves the keys',
   expect(body[0]).toMatchObject({ event_type: 'account', detail: 'password reset by mail' });
 });
 
-it('takes each token once, for an hour, and none that was sent before a change of password', async () => {
+it('accepts each token once within an hour, and none sent before a password change', async () => {
   await request(account.email);
   const first = await mailed();
   const all = await Promise.all(Array.from({ length: 5 }, () => reset(first)));
@@ -71,14 +71,14 @@ it('takes each token once, for an hour, and none that was sent before a change o
   expect(await logIn('chosen by hand')).toBe(200);
 });
 
-it('answers alike whether or not there is such an account', async () => {
+it('gives the same answer whether or not the account exists', async () => {
   const { body: known } = await request(account.email);
   const { status, body: unknown } = await request('nobody@example.com');
   expect([status, unknown]).toEqual([200, known]);
   expect(await mailsTo(central, 'nobody@example.com')).toEqual([]);
 });
 
-it('refuses bad passwords and tokens of another purpose without using them', async () => {
+it('rejects bad passwords and tokens of another purpose without using them', async () => {
   await request(account.email);
   const token = await mailed();
   expect(await reset(token, 'short')).toEqual([422, 'validation_error']);
@@ -88,7 +88,7 @@ it('refuses bad passwords and tokens of another purpose without using them', asy
   expect(await reset(token)).toEqual([200, true]);
 });
 
-it('ends other sessions, not its own, when the password is changed by hand', async () => {
+it('ends other sessions when the password is changed in the profile', async () => {
   const { email, password } = account;
   const other = (await central.call('POST', '/users/login', { body: { email, password } })).body;
   const body = { new_password: NEW, current_password: password };

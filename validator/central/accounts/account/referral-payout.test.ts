@@ -22,7 +22,7 @@ const stored = () =>
     .executeTakeFirst();
 const CRYPTO = { crypto_address: '5Grwva-EF', crypto_network: 'bittensor' };
 
-it('takes crypto with address and network, and forgets both with another method', async () => {
+it('accepts crypto with address and network, and clears both with another method', async () => {
   const set = await put({ referral_payout_method: 'crypto', ...CRYPTO });
   expect([set.status, set.body]).toMatchObject([
     200,
@@ -45,7 +45,7 @@ it.each([
   [{ referral_payout_method: 'cheque' }, 422],
   [{ referral_payout_method: 'crypto', ...CRYPTO, crypto_address: 'a b\nc d e f' }, 422],
   [{}, 422],
-])('refuses %j with %i and changes nothing', async (body, status) => {
+])('rejects %j with %i and changes nothing', async (body, status) => {
   expect((await put(body)).status).toBe(status);
   expect(await stored()).toMatchObject({ referral_payout_method: 'balance' });
 });

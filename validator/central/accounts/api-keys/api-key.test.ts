@@ -64,7 +64,7 @@ it('stores neither keys nor passwords in readable form', async () => {
   expect(stored).not.toContain(owner.token);
 });
 
-it('makes, renames, expires and deletes keys', async () => {
+it('creates, renames, expires and deletes keys', async () => {
   const made = await create({
     name: ' ci ',
     expires_at: '2027-01-15T10:00:00+01:00',
@@ -119,7 +119,7 @@ it.each([
   expect((await create(body)).status).toBe(status);
 });
 
-it('lets a key neither make, change nor delete keys', async () => {
+it('does not let a key create, change or delete keys', async () => {
   const [{ id }] = await list(owner.session);
   const headers = owner.key;
   for (const [method, path, body] of [
@@ -135,7 +135,7 @@ it('lets a key neither make, change nor delete keys', async () => {
   expect(await list(owner.session)).toHaveLength(1);
 });
 
-it('refuses foreign keys', async () => {
+it('rejects keys of other accounts', async () => {
   const stranger = await central.signUp();
   const [{ id }] = await list(stranger.session);
   for (const path of [`/keys/${id}`, `/keys/${id}/refusals`]) {
@@ -148,7 +148,7 @@ it('refuses foreign keys', async () => {
   expect([absent.status, absent.body.error.code]).toEqual([404, 'not_found']);
 });
 
-it('notes the last use once a minute', async () => {
+it('records the last use once a minute', async () => {
   const lastUsed = async () => (await list(owner.session))[0].last_used;
   const use = () => central.call('GET', '/users/me', { headers: owner.key });
   await use();
@@ -161,7 +161,7 @@ it('notes the last use once a minute', async () => {
   expect(await lastUsed()).toBe('2027-01-15T08:01:00.000000');
 });
 
-it('shows a key once where retrieval is switched off', async () => {
+it('shows a key once if retrieval is disabled', async () => {
   await central.close();
   central = await createTestCentral({ apiKeysRetrievable: false });
   owner = await central.signUp();
@@ -185,7 +185,7 @@ it('has a catalogue of scopes that are not available, and no refusals', async ()
   expect([refusals.status, refusals.body]).toEqual([200, { refusals: [] }]);
 });
 
-it('bounds the keys of an account', async () => {
+it('limits the keys of an account', async () => {
   for (let made = 1; made < 100; made += 1) await create({ name: `k${made}` });
   const refused = await create({ name: 'one too many' });
   expect([refused.status, refused.body.error.code]).toEqual([400, 'bad_request']);

@@ -4,7 +4,7 @@ import { apiKeyHash, createApiKeySecrets } from './api-key-secret.ts';
 
 const secrets = createApiKeySecrets({ random: systemRandom, secret: new Uint8Array(32).fill(1) });
 
-it('makes keys of the documented form that only their hash finds', () => {
+it('creates keys in the documented format, found only by their hash', () => {
   const made = secrets.create();
   expect(made.key).toMatch(/^sk_[A-Za-z0-9_-]{43}$/);
   expect(made.prefix + made.suffix).toBe(made.key.slice(0, 10) + made.key.slice(-5));
@@ -13,7 +13,7 @@ it('makes keys of the documented form that only their hash finds', () => {
   expect(secrets.create().key).not.toBe(made.key);
 });
 
-it('opens what it sealed, for that row and under that secret only', () => {
+it('opens sealed keys only for the same row and secret', () => {
   const made = secrets.create();
   expect(secrets.open(made.sealed, made.hash)).toBe(made.key);
   expect(() => secrets.open(made.sealed, apiKeyHash('another'))).toThrow();
@@ -24,7 +24,7 @@ it('opens what it sealed, for that row and under that secret only', () => {
   expect(() => others.open(made.sealed, made.hash)).toThrow();
 });
 
-it('refuses a secret that is too short to be one', () => {
+it('rejects a secret that is too short', () => {
   const weak = () => createApiKeySecrets({ random: systemRandom, secret: new Uint8Array(8) });
   expect(weak).toThrow(RangeError);
 });

@@ -1,4 +1,4 @@
-/** The rules that no route of the account half has: portal and validator, on a server of their own. */
+/** The portal and validator rules, on a separate server. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import { createLog } from '#shared/runtime/log.ts';
@@ -78,11 +78,11 @@ afterEach(async () => {
   await db.destroy();
 });
 
-it('refuses a route that does not say whom it admits', () => {
+it('rejects a route without an authentication rule', () => {
   expect(() => server.get('/forgotten', async () => ({}))).toThrow(/GET \/forgotten has no config/);
 });
 
-it('tells a handler who calls, by what, from where and with which client', async () => {
+it('gives handlers the identity, credential, source and client version', async () => {
   const account = {
     id: PROVIDER_ID,
     email: 'a@example.com',
@@ -152,7 +152,7 @@ describe('portal', () => {
       .execute();
   });
 
-  it('takes a portal token only, tells an expired one from an invalid one', async () => {
+  it('accepts only portal tokens, and distinguishes expired from invalid ones', async () => {
     const { token, sessionId } = await sessions.issue(db, 'portal', PROVIDER_ID);
     const userToken = (await sessions.issue(db, 'user', PROVIDER_ID)).token;
     const orphan = (await sessions.issue(db, 'portal', 'nobody')).token;
@@ -169,7 +169,7 @@ describe('portal', () => {
     expect(fresh.sessionId).not.toBe(sessionId);
   });
 
-  it('is no user on open routes', async () => {
+  it('does not count as a user on open routes', async () => {
     const { token } = await sessions.issue(db, 'portal', PROVIDER_ID);
     const headers = { authorization: `Bearer ${token}` };
     expect((await server.inject({ url: '/open', headers })).json()).toEqual({ user: false });
@@ -217,7 +217,7 @@ describe('validator', () => {
     return [response.statusCode, response.json().error?.code];
   }
 
-  it('takes a fresh timestamp signed by a known validator for itself', async () => {
+  it('accepts a recent timestamp signed by a known validator', async () => {
     const now = clock.now();
     const good = signed(validator, now);
     expect(await post(PATH, good)).toEqual([200, undefined]);
@@ -240,7 +240,7 @@ describe('validator', () => {
     expect(internal.statusCode).toBe(200);
   });
 
-  it('verifies the canonical signature as well when it is there', async () => {
+  it('verifies the canonical signature too if present', async () => {
     const body = '{"a":1}';
     const legacy = () => signed(validator, clock.now());
     const both = { ...legacy(), ...canonically(validator, PATH, body) };

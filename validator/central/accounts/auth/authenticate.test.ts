@@ -14,7 +14,7 @@ beforeEach(async () => {
 });
 afterEach(() => central.close());
 
-it('judges the credential before path, body and resource', async () => {
+it('checks the credential before path, body and resource', async () => {
   const { key } = await central.signUp();
   const refusal = async (path: string, headers: Record<string, string>, body?: object) => {
     const sent = body === undefined ? { headers } : { headers, body };
@@ -31,7 +31,7 @@ it('judges the credential before path, body and resource', async () => {
   expect(await refusal('/users/me', {}, {})).toEqual([405, 'method_not_allowed']);
 });
 
-it('refuses without reading a body that is too large or no JSON', async () => {
+it('rejects before reading an oversized or invalid body', async () => {
   const payload = `{"${'x'.repeat(2 * 1024 * 1024)}`;
   const headers = { 'content-type': 'application/json' };
   const url = '/api/ssh-keys';
@@ -39,7 +39,7 @@ it('refuses without reading a body that is too large or no JSON', async () => {
   expect(response.statusCode).toBe(401);
 });
 
-it('names what is wrong with a key', async () => {
+it('reports what is wrong with a key', async () => {
   const { key, session } = await central.signUp();
   const messageFor = async (headers: Record<string, string>) => {
     const { status, body } = await central.call('GET', '/users/me', { headers });
@@ -70,7 +70,7 @@ it('names what is wrong with a key', async () => {
   expect(await messageFor(key)).toEqual(unknown);
 });
 
-it('takes key and session alone or together, if both are good and of one account', async () => {
+it('accepts key and session, alone or together for the same account', async () => {
   const a = await central.signUp();
   const b = await central.signUp();
   const statusFor = async (headers: Record<string, string>) =>
@@ -101,7 +101,7 @@ it('takes key and session alone or together, if both are good and of one account
   }
 });
 
-it('refuses a key where a session is demanded, and both together count as the key', async () => {
+it('rejects a key on session routes, also together with a session', async () => {
   const { key, session } = await central.signUp();
   const create = (headers: Record<string, string>) =>
     central.call('POST', '/keys', { headers, body: { name: 'second' } });
@@ -113,7 +113,7 @@ it('refuses a key where a session is demanded, and both together count as the ke
   expect((await create(session)).status).toBe(200);
 });
 
-it('never answers 401 on open routes, and a valid credential enriches them', async () => {
+it('never answers 401 on open routes, which a valid credential enriches', async () => {
   const { key } = await central.signUp();
   await central.call('POST', '/templates', {
     headers: key,

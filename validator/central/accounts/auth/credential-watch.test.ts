@@ -13,7 +13,7 @@ import { createApiKeySecrets } from './api-key-secret.ts';
 import { createCredentialWatch } from './credential-watch.ts';
 import { createSessions } from './session.ts';
 
-/** What the reference promises. */
+/** Longest time between a revocation and the end of a stream. */
 const PROMISED_MS = 5_000;
 const NEVER = new AbortController().signal;
 
@@ -61,7 +61,7 @@ async function endsInTime(revoked: AbortSignal): Promise<void> {
 it.each<[string, object]>([
   ['deactivated', { is_active: false }],
   ['expired', { expires_at: '2027-01-15T08:00:03Z' }],
-])('ends what a key opened that is %s, and nothing else', async (_, change) => {
+])('ends only streams of a key that is %s', async (_, change) => {
   const watch = createWatch();
   const [key, session] = [await ownKey(), await ownSession()];
   const [byKey, bySession] = [watch.revoked(key, NEVER), watch.revoked(session, NEVER)];
@@ -70,7 +70,7 @@ it.each<[string, object]>([
   expect(bySession.aborted).toBe(false);
 });
 
-it('ends what a session opened that is revoked, and with the account everything', async () => {
+it('ends streams of a revoked session, and all streams of a deleted account', async () => {
   const watch = createWatch();
   const byKey = watch.revoked(await ownKey(), NEVER);
   const bySession = watch.revoked(await ownSession(), NEVER);
@@ -83,7 +83,7 @@ it('ends what a session opened that is revoked, and with the account everything'
   await endsInTime(byKey);
 });
 
-it('looks once for all, and not at all when nobody is left', async () => {
+it('polls once for all streams, and stops without streams', async () => {
   const watch = createWatch();
   const over = new AbortController();
   const [key, session] = [await ownKey(), await ownSession()];
@@ -102,7 +102,7 @@ it('looks once for all, and not at all when nobody is left', async () => {
   await endsInTime(watch.revoked(key, NEVER));
 });
 
-it('takes a database that fails for no revocation, and looks again', async () => {
+it('keeps streams open when the database fails, and polls again', async () => {
   const watch = createWatch();
   const key = await ownKey();
   const byKey = watch.revoked(key, NEVER);

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createPasswords } from './password.ts';
 
-it('hashes to a PHC string of argon2id and knows the password again', async () => {
+it('hashes to an argon2id PHC string and verifies the password', async () => {
   const passwords = createPasswords({ random: systemRandom });
   const hash = await passwords.hash('päss wörd');
   expect(hash).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/);
@@ -13,7 +13,7 @@ it('hashes to a PHC string of argon2id and knows the password again', async () =
   expect(await passwords.matches('anything', null)).toBe(false);
 });
 
-it('reads a hash of another implementation', async () => {
+it('verifies a hash of another implementation', async () => {
   const passwords = createPasswords({ random: systemRandom });
   // From the test vectors of the reference implementation (phc-winner-argon2, src/test.c).
   const foreign =
@@ -22,7 +22,7 @@ it('reads a hash of another implementation', async () => {
   await expect(passwords.matches('password', 'plain')).rejects.toThrow(/PHC/);
 });
 
-it('takes as long for nobody as for somebody', async () => {
+it('takes as long for an unknown account as for a known one', async () => {
   const passwords = createPasswords({ random: systemRandom });
   const hash = await passwords.hash('secret secret');
   const measure = async (stored: string | null) => {
@@ -35,11 +35,11 @@ it('takes as long for nobody as for somebody', async () => {
     return times.toSorted((a, b) => a - b)[3] ?? 0;
   };
   const [somebody, nobody] = [await measure(hash), await measure(null)];
-  // Wide, for a busy machine: without the dummy hash it would be a thousandth.
+  // Generous for a busy host: without the dummy hash the ratio would be a thousandth.
   expect(nobody / somebody).toBeGreaterThan(0.2);
 });
 
-it('refuses instead of queueing without end, and recovers', async () => {
+it('rejects when the queue is full, and recovers', async () => {
   const passwords = createPasswords({ random: systemRandom });
   const outcomes = await Promise.allSettled(
     Array.from({ length: 105 }, () => passwords.matches('x', null)),

@@ -26,7 +26,7 @@ it.each([
   ['1.2.3, 1.2.3', null],
   [`1.2.3-${'x'.repeat(64)}`, null],
   [undefined, null],
-])('client version %s is kept as %s', (stated, kept) => {
+])('parses client version %s as %s', (stated, kept) => {
   const headers = stated === undefined ? {} : { 'x-lium-client-version': stated };
   expect(clientVersionOf(headers)).toBe(kept);
 });

@@ -4,7 +4,7 @@ import { createTestMarket } from '../../../../test/fakes/scenes/market-fixture.t
 
 const text = (nowMs: number) => String(Math.floor(nowMs / 1_000));
 
-it('takes a signature of a validator once, whatever it is sent with again', async () => {
+it("accepts a validator's signature once", async () => {
   const market = await createTestMarket();
   try {
     const { validator, clock } = market;
@@ -23,7 +23,7 @@ it('takes a signature of a validator once, whatever it is sent with again', asyn
     expect(
       await ask({ ...first, signature: first.signature.toUpperCase().replace('0X', '0x') }),
     ).toBe(401);
-    // Signed anew within the same second, it is another signature.
+    // Signing again within the same second gives another signature.
     expect(await ask(sign())).toBe(200);
     await clock.advance(302_000);
     await market.central.sweepAccounts();
@@ -33,7 +33,7 @@ it('takes a signature of a validator once, whatever it is sent with again', asyn
   }
 });
 
-it('lets nobody into the portal by what a validator signed', async () => {
+it("does not accept a validator's signature as portal log-in", async () => {
   const market = await createTestMarket();
   try {
     const { validator, clock } = market;

@@ -59,7 +59,7 @@ it('links a chat account by code, state and PKCE, shows it, and unlinks it', asy
   ]);
 });
 
-it('takes a state once, within ten minutes, from the account that began, and no made-up one', async () => {
+it('accepts a state once, within ten minutes, from the account that began', async () => {
   const stranger = await central.signUp();
   const sent = provider.allow(await begin(), '1');
   const foreign = await callback(sent, stranger);
@@ -75,7 +75,7 @@ it('takes a state once, within ten minutes, from the account that began, and no 
   expect(await chatIdOf(stranger)).toBeNull();
 });
 
-it('refuses a code that was got for another state: PKCE', async () => {
+it('rejects a code obtained for another state (PKCE)', async () => {
   const first = provider.allow(await begin(), 'victim');
   const second = provider.allow(await begin(), 'mine');
   const mixed = await callback({ code: first.code, state: second.state });
@@ -83,7 +83,7 @@ it('refuses a code that was got for another state: PKCE', async () => {
   expect(await chatIdOf()).toBeNull();
 });
 
-it('answers null when the owner said no, and spends the state', async () => {
+it('answers null when the user denies access, and ends the state', async () => {
   const { state, code } = provider.allow(await begin(), '1');
   const denied = await callback({ state, error: 'access_denied' });
   expect([denied.status, denied.body]).toEqual([200, null]);
@@ -99,7 +99,7 @@ it('links one chat account to one account only', async () => {
   expect((await callback(provider.allow(await begin(), '7'))).status).toBe(200);
 });
 
-it('tells when the platform is down, and stores neither tokens nor verifiers in the clear', async () => {
+it('reports an unavailable platform, and stores neither tokens nor plain verifiers', async () => {
   const url = await begin();
   const { db } = central.ports;
   const stored = JSON.stringify(await db.selectFrom('chat_link_states').selectAll().execute());
@@ -112,7 +112,7 @@ it('tells when the platform is down, and stores neither tokens nor verifiers in 
   expect(JSON.stringify(answer.body)).not.toContain('127.0.0.1');
 });
 
-it('bounds links that were begun and not finished', async () => {
+it('limits unfinished links', async () => {
   for (let begun = 0; begun < 10; begun += 1) await begin();
   const { key: headers } = account;
   const refused = await central.call('GET', '/users/me/chat/oauth-url', { headers });
@@ -121,7 +121,7 @@ it('bounds links that were begun and not finished', async () => {
   await begin();
 });
 
-it('says so where no platform is set up', async () => {
+it('rejects links without a chat platform', async () => {
   await central.close();
   central = await createTestCentral();
   const { key: headers } = await central.signUp();

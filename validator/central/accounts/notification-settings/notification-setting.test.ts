@@ -27,13 +27,13 @@ const put = (body: object) =>
   central.call('PUT', '/users/me/notification', { headers: account.key, body });
 const rows = () => central.ports.db.selectFrom('notification_settings').selectAll().execute();
 
-it('is all on for who never said anything, and reading leaves no row', async () => {
+it('is on by default, and reading creates no row', async () => {
   expect((await read()).body).toEqual({ ...ON, is_default: true });
   expect(await rows()).toEqual([]);
   expect(await wants(central.ports.db, account.id, 'pod_failed')).toBe(true);
 });
 
-it('changes the flags that are named and no other, in the one row of the account', async () => {
+it("changes only the flags sent, in the account's single row", async () => {
   const first = await put({ pod_failed: false, machine_request: null });
   expect([first.status, first.body]).toEqual([
     200,
@@ -54,11 +54,11 @@ it('changes the flags that are named and no other, in the one row of the account
   expect(await wants(central.ports.db, account.id, 'notice_period')).toBe(true);
 });
 
-it('refuses what is no truth value', async () => {
+it('rejects values that are not booleans', async () => {
   expect((await put({ low_balance: 'yes' })).status).toBe(422);
 });
 
-it('goes with its account', async () => {
+it('is deleted with its account', async () => {
   await central.call('DELETE', '/users/me', { headers: account.session });
   expect(await rows()).toEqual([]);
 });

@@ -33,7 +33,7 @@ async function templateWith(credentialId: string, change: object = {}) {
   return call('POST', '/templates', { ...body, ...change });
 }
 
-it('keeps, lists, changes and removes credentials, and never shows the password', async () => {
+it('creates, lists, changes and deletes credentials without showing the password', async () => {
   const created = await call('POST', '/docker-credentials', LOGIN);
   expect([created.status, created.body]).toEqual([
     200,
@@ -47,7 +47,7 @@ it('keeps, lists, changes and removes credentials, and never shows the password'
   ]);
   const path = `/docker-credentials/${created.body.id}`;
   expect((await call('GET', path)).body).toEqual(created.body);
-  // A session does as well as a key.
+  // A session works like a key.
   const listed = await call('GET', '/docker-credentials', undefined, account.session);
   expect(listed.body).toEqual([created.body]);
   const changed = await call('PUT', path, { docker_password: 'another', name: null });
@@ -59,7 +59,7 @@ it('keeps, lists, changes and removes credentials, and never shows the password'
   expect((await call('DELETE', path)).body.error.code).toBe('not_found');
 });
 
-it('refuses what is none, by the field and without repeating it', async () => {
+it('rejects invalid input, naming the field without repeating the value', async () => {
   for (const [wrong, field] of [
     [{ docker_password: '' }, 'body.docker_password'],
     [{ docker_password: null }, 'body.docker_password'],
@@ -73,7 +73,7 @@ it('refuses what is none, by the field and without repeating it', async () => {
   }
 });
 
-it('gives nothing of it to another account', async () => {
+it('reveals nothing to another account', async () => {
   const stranger = await market.renter();
   const { body: row } = await call('POST', '/docker-credentials', LOGIN);
   const path = `/docker-credentials/${row.id}`;
@@ -100,7 +100,7 @@ it('sends the login to the node that pulls with it, for the image’s own regist
   expect(JSON.stringify([pod, stored])).not.toContain(PASSWORD);
 });
 
-it('goes along with its owner’s pods alone, whatever strangers make of a public template', async () => {
+it("is sent only with its owner's pods, also for copies of a public template", async () => {
   const { body: credential } = await call('POST', '/docker-credentials', LOGIN);
   const { body: template } = await templateWith(credential.id, { is_private: false });
   const stranger = await market.renter();
@@ -131,7 +131,7 @@ it('goes along with its owner’s pods alone, whatever strangers make of a publi
   const again = await as('PUT', `/pods/${pod.id}`, named);
   expect(again.body.error.code).toBe('template_invalid');
 
-  // Even a row that names it, as older versions wrote them.
+  // Also a row of an older version that names it.
   await market.ports.db
     .updateTable('pods')
     .set({ docker_credential_id: credential.id })
@@ -144,7 +144,7 @@ it('goes along with its owner’s pods alone, whatever strangers make of a publi
   expect(JSON.stringify([...host.specs.values()])).not.toContain(PASSWORD);
 });
 
-it('rents nothing whose credential is gone, and changes the template all the same', async () => {
+it('rejects rentals without the credential, but allows changes of the template', async () => {
   const { body: credential } = await call('POST', '/docker-credentials', LOGIN);
   const { body: template } = await templateWith(credential.id);
   await call('DELETE', `/docker-credentials/${credential.id}`);

@@ -15,7 +15,7 @@ beforeEach(async () => {
 });
 afterEach(() => central.close());
 
-it('keeps, lists, changes and removes keys', async () => {
+it('creates, lists, changes and deletes keys', async () => {
   const { key: headers, id: userId } = await central.signUp();
   const body = { name: ' laptop ', public_key: `${ED25519} me@laptop\n` };
   const created = await central.call('POST', '/ssh-keys', { headers, body });
@@ -50,7 +50,7 @@ it('keeps, lists, changes and removes keys', async () => {
   expect((await central.call('DELETE', path, { headers })).status).toBe(404);
 });
 
-it('answers the row that is there when the same key comes again', async () => {
+it('returns the existing row for the same key', async () => {
   const { key: headers } = await central.signUp();
   const post = (name: string, public_key: string) =>
     central.call('POST', '/ssh-keys', { headers, body: { name, public_key } });
@@ -73,7 +73,7 @@ it('answers the row that is there when the same key comes again', async () => {
   expect(theirs.body.id).not.toBe(first.body.id);
 });
 
-it('refuses what is no public key by the field', async () => {
+it('rejects an invalid public key, naming the field', async () => {
   const { key: headers } = await central.signUp();
   const post = (body: object) => central.call('POST', '/ssh-keys', { headers, body });
   for (const public_key of ['', 'x', `${ED25519}\n${RSA}`, `no-pty ${ED25519}`, 5, null]) {
@@ -90,7 +90,7 @@ it('refuses what is no public key by the field', async () => {
   ]);
 });
 
-it('tells a foreign key from an absent one and gives neither away', async () => {
+it('distinguishes a foreign key from an absent one and reveals neither', async () => {
   const { key: headers } = await central.signUp();
   const stranger = await central.signUp();
   const { body: row } = await central.call('POST', '/ssh-keys', {

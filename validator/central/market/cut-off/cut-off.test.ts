@@ -1,4 +1,4 @@
-/** The end of the money, to the millisecond and the micro-dollar. */
+/** Cut-off, to the millisecond and the micro-dollar. */
 import { afterEach, expect, it } from 'vitest';
 import {
   createMeteringScene,
@@ -8,7 +8,7 @@ import { payIn, setAvailable } from '../../../../test/fakes/scenes/wallet.ts';
 import { payIn as notePayment } from '../../money/top-ups/paid-credit.ts';
 import { createAccountPods } from './cut-off.ts';
 
-/** 1,000 seconds of one pod, of which a rental asks for 900. */
+/** 1,000 seconds of one pod; a rental requires 900. */
 const CREDIT_UUSD = 1_000_000;
 const FLOOR_UUSD = 900_000;
 const GRACE_MS = 600_000;
@@ -21,7 +21,7 @@ const withCredit = async (signupCreditUusd: number) => {
 };
 const statusOf = async (id: string) => (await scene.pod(id)).status;
 
-/** As the operator notes a payment. */
+/** Records a payment like `ledger pay-in`. */
 async function pay(amountUusd: number, reference: string): Promise<void> {
   const { clock, ports } = scene.market;
   const deps = { clock, random: ports.random };
@@ -31,7 +31,7 @@ async function pay(amountUusd: number, reference: string): Promise<void> {
     .execute((tx) => notePayment(tx, { ...deps, pods: createAccountPods(deps) }, paid));
 }
 
-it('stops a pod at the millisecond, and money that comes a millisecond before the end of the grace starts it', async () => {
+it('stops a pod to the millisecond, and restarts it with money a millisecond before the grace period ends', async () => {
   await withCredit(CREDIT_UUSD);
   const id = await scene.running();
   await scene.later(CREDIT_UUSD - 1);
@@ -53,7 +53,7 @@ it('stops a pod at the millisecond, and money that comes a millisecond before th
   expect((await scene.meter(id)).charged_uusd).toBe(CREDIT_UUSD);
 });
 
-it('stops a pod at the millisecond at which it has cost what its renter lets it', async () => {
+it('stops a pod at its spend limit, to the millisecond', async () => {
   await withCredit(10 * CREDIT_UUSD);
   const id = await scene.running({ max_spend_usd: 0.123457 });
   await scene.later(123_456);
@@ -62,7 +62,7 @@ it('stops a pod at the millisecond at which it has cost what its renter lets it'
   expect(await scene.pod(id)).toMatchObject({ status: 'STOPPED', spent_usd: 0.123457 });
 });
 
-it('starts as many pods as it covers 15 minutes of, the oldest first, to the micro-dollar', async () => {
+it('restarts as many pods as the money covers for 15 minutes, oldest first, to the micro-dollar', async () => {
   await withCredit(2 * CREDIT_UUSD);
   const first = await scene.running();
   await scene.later(10);
@@ -75,7 +75,7 @@ it('starts as many pods as it covers 15 minutes of, the oldest first, to the mic
   expect(await both()).toEqual(['STOPPED', 'STOPPED']);
   await pay(1, 'two');
   expect(await both()).toEqual(['PENDING', 'STOPPED']);
-  // The money of the first one is no money for the second, whatever it comes with.
+  // Money used for the first pod is not available for the second.
   await pay(1, 'three');
   expect(await both()).toEqual(['PENDING', 'STOPPED']);
   const friend = await scene.market.signUp();
@@ -85,7 +85,7 @@ it('starts as many pods as it covers 15 minutes of, the oldest first, to the mic
   expect(await both()).toEqual(['PENDING', 'PENDING']);
 });
 
-it('rents, transfers and starts nothing on the money of a pod that starts again', async () => {
+it('does not rent, transfer or restart on money reserved for a restarting pod', async () => {
   await withCredit(CREDIT_UUSD);
   const first = await scene.running();
   await scene.later(CREDIT_UUSD - 1);
@@ -104,7 +104,7 @@ it('rents, transfers and starts nothing on the money of a pod that starts again'
   expect((await scene.me()).available).toBe(FLOOR_UUSD / 1_000_000);
 });
 
-it('starts no two stopped pods on the same money, and says what is missing', async () => {
+it('does not restart two pods on the same money, and reports what is missing', async () => {
   await withCredit(4 * CREDIT_UUSD);
   const ids = [
     await scene.running({ max_spend_usd: 0.1 }),
@@ -122,7 +122,7 @@ it('starts no two stopped pods on the same money, and says what is missing', asy
   expect([refused.status, refused.body.error.code]).toEqual([403, 'insufficient_balance']);
   expect(refused.body.error.message).toContain('so starting it again requires at least ');
   expect(await scene.pod(ids[1] ?? '')).toMatchObject({ status: 'STOPPED', pod_name: 'mine' });
-  // A limit that is reached already starts nothing, and asks for nothing.
+  // A limit that is already reached restarts nothing and requires nothing.
   expect((await raise(ids[1], { max_spend_usd: 0.05 })).body.status).toBe('STOPPED');
   await pay(1, 'last');
   expect((await raise(ids[1])).body.status).toBe('PENDING');
@@ -131,18 +131,21 @@ it('starts no two stopped pods on the same money, and says what is missing', asy
 it.each([
   [FLOOR_UUSD, 0],
   [FLOOR_UUSD + 1, 1],
-])('pays a first settlement of %d out of what was held, and %d beside it', async (uusd, beside) => {
-  await withCredit(10 * CREDIT_UUSD);
-  const id = await scene.running();
-  await scene.later(uusd);
-  await scene.tick();
-  expect((await scene.meter(id)).charged_uusd).toBe(uusd);
-  const { lines } = (await scene.call('GET', '/users/me/ledger')).body;
-  const paidBy = (cause: string) =>
-    lines
-      .filter((line: { cause_type: string }) => line.cause_type === cause)
-      .reduce((sum: number, line: { amount_usd: number }) => sum - line.amount_usd, 0);
-  expect(paidBy('usage') * 1_000_000).toBeCloseTo(beside, 3);
-  const balance = (10 * CREDIT_UUSD - uusd) / 1_000_000;
-  expect(await scene.me()).toMatchObject({ held: 0, balance, available: balance });
-});
+])(
+  'pays a first settlement of %d from the hold and %d from available money',
+  async (uusd, beside) => {
+    await withCredit(10 * CREDIT_UUSD);
+    const id = await scene.running();
+    await scene.later(uusd);
+    await scene.tick();
+    expect((await scene.meter(id)).charged_uusd).toBe(uusd);
+    const { lines } = (await scene.call('GET', '/users/me/ledger')).body;
+    const paidBy = (cause: string) =>
+      lines
+        .filter((line: { cause_type: string }) => line.cause_type === cause)
+        .reduce((sum: number, line: { amount_usd: number }) => sum - line.amount_usd, 0);
+    expect(paidBy('usage') * 1_000_000).toBeCloseTo(beside, 3);
+    const balance = (10 * CREDIT_UUSD - uusd) / 1_000_000;
+    expect(await scene.me()).toMatchObject({ held: 0, balance, available: balance });
+  },
+);

@@ -1,4 +1,4 @@
-/** How long a pod without money is kept for its last backup. */
+/** Retention of a pod without money during its last backup. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import {
   type BackupScene,
@@ -7,7 +7,7 @@ import {
 
 const MINUTE_MS = 60_000;
 const TOLD_EVERY_MINUTES = 1.5;
-/** Half an hour of the scene's pod, at 2.20 an hour. */
+/** Half an hour of the scene's pod at $2.20 per hour. */
 const CREDIT_UUSD = 1_100_000;
 
 let scene: BackupScene;
@@ -28,7 +28,7 @@ afterEach(() => scene.close());
 
 const status = async () => (await scene.pod(scene.podId)).status;
 
-/** Minutes in which its backup goes on, told often enough for it to count as going on. */
+/** Advances minutes while the agent keeps reporting the backup as running. */
 async function upload(minutes: number): Promise<void> {
   for (let left = minutes; left > 0; left -= TOLD_EVERY_MINUTES) {
     const heartbeat_ms = scene.market.clock.now();
@@ -37,7 +37,7 @@ async function upload(minutes: number): Promise<void> {
   }
 }
 
-it('is kept beyond its grace while the backup runs, and goes with the look after that', async () => {
+it('is kept beyond its grace period while the backup runs, and removed at the next check', async () => {
   await upload(15);
   expect(await status()).toBe('STOPPED');
   scene.operations.finish(backupId);
@@ -50,7 +50,7 @@ it('is kept beyond its grace while the backup runs, and goes with the look after
   });
 });
 
-it('is kept for an hour at most, whatever its renter changes meanwhile', async () => {
+it('is kept for an hour at most, whatever its renter changes', async () => {
   await upload(30);
   expect(
     (await scene.call('PATCH', `/pods/${scene.podId}`, { pod_name: 'mine still' })).status,

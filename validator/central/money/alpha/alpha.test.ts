@@ -33,7 +33,7 @@ afterEach(async () => {
 
 async function ask(alphaRates: ReturnType<typeof createFileAlphaRates> | null, path: string) {
   central ??= await createTestCentral({ alphaRates });
-  // With a key that nobody has: these routes are open all the same.
+  // With an unknown key: these routes are open.
   return central.call('GET', `/balance${path}`, { headers: { 'x-api-key': 'sk_unknown' } });
 }
 
@@ -63,7 +63,7 @@ it('quotes dollars in tokens of a subnet, by its rate, rounded up to the smalles
   }
 });
 
-it('says 503 where nobody knows rates, that it will stay so, and logs no error of it', async () => {
+it('answers 503 without a source of rates, hints not to retry, and logs no error', async () => {
   let lines = '';
   const write = (line: string) => {
     lines += line;
@@ -83,7 +83,7 @@ it.each([
   ['a rate of nothing', [{ ...RATES[0], rate_usd: 0 }]],
   ['a netuid twice', [RATES[0], RATES[0]]],
   ['two defaults', [RATES[1], { ...RATES[0], is_default: true }]],
-])('refuses a file with %s by name', (_, content) => {
+])('rejects a file with %s and names it', (_, content) => {
   expect(() => createFileAlphaRates(rateFile(content))).toThrow('CENTRAL_ALPHA_RATES');
 });
 
@@ -107,7 +107,7 @@ function httpRates() {
   return { clock, rates: createHttpAlphaRates({ url: `http://127.0.0.1:${address.port}`, clock }) };
 }
 
-it('asks a service once a minute, however many ask', async () => {
+it('queries a service once a minute, however many requests arrive', async () => {
   const { clock, rates } = httpRates();
   const many = await Promise.all([rates.subnets(), rates.subnets(), rates.subnets()]);
   expect(many[2]).toHaveLength(2);
@@ -119,7 +119,7 @@ it('asks a service once a minute, however many ask', async () => {
   expect(asked).toBe(2);
 });
 
-it('lives ten minutes on what it knows, and asks a service that fails every ten seconds', async () => {
+it('uses known rates for ten minutes and retries a failing service every ten seconds', async () => {
   const { clock, rates } = httpRates();
   await rates.subnets();
   await clock.advance(60_000);
@@ -139,7 +139,7 @@ it('lives ten minutes on what it knows, and asks a service that fails every ten 
 });
 
 it.each(['[{"netuid":1}]', 'no json', `"${'x'.repeat(300_000)}"`])(
-  'takes nothing from a service that answers %.20s',
+  'rejects the answer %.20s of a service',
   async (body) => {
     answer = { status: 200, body };
     await expect(httpRates().rates.subnets()).rejects.toMatchObject({ status: 503 });

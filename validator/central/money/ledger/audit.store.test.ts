@@ -21,7 +21,7 @@ afterEach(() => db.destroy());
 const STEPS = onPostgres() ? 40 : 150;
 const AUDITED_EVERY = 15;
 
-it('keeps every rule over random postings, refusals and deaths, and gives the same balances again', async () => {
+it('keeps every invariant over random postings, rejections and crashes, and replays to the same balances', async () => {
   const world = createLedgerWorld(db, createSeededRandom(11));
   for (let step = 1; step <= STEPS; step += 1) {
     await world.step();
@@ -36,7 +36,7 @@ it('keeps every rule over random postings, refusals and deaths, and gives the sa
   await again.destroy();
 });
 
-it('keeps every rule over 100 transfers at once, of which none takes what is not there', async () => {
+it('keeps every invariant over 100 concurrent transfers, none of which overdraws', async () => {
   const people = ['a', 'b', 'c', 'd'];
   const each = 100;
   const post = (debit: LedgerAccount, credit: LedgerAccount, amountUusd: number) =>
@@ -82,10 +82,10 @@ it.each<[string, StoredTransfer[], typeof A, string[]]>([
   ['a balance that is stored otherwise', [direct], { ...A, credits_posted: 11 }, ['I1', 'I15']],
   ['pending money that is stored otherwise', [direct, pending], A, ['I15']],
   ['a transfer that counts twice', [direct, direct], A, ['I3', 'I15', 'I15']],
-  ['an account below nothing', [direct, { ...pending, amount_uusd: 11 }], A, ['I15', 'I2']],
+  ['an account below 0', [direct, { ...pending, amount_uusd: 11 }], A, ['I15', 'I2']],
   ['a hold that ends twice', [direct, pending, voided, { ...voided, seq: 4 }], A, ['I4']],
   [
-    'a hold that ends in part',
+    'a hold that is resolved in part',
     [direct, pending, { ...pending, seq: 3 }, { ...voided, seq: 4 }],
     { ...A, debits_pending: 4 },
     ['I4'],
@@ -101,7 +101,7 @@ it.each<[string, StoredTransfer[], typeof A, string[]]>([
   expect(findings.map(({ rule }) => rule).toSorted()).toEqual(rules.toSorted());
 });
 
-it('finds money that stays where it only passes through', () => {
+it('finds money left on a transit account', () => {
   const findings: Finding[] = [];
   const audit = createAudit((finding) => findings.push(finding));
   audit.add({ ...direct, credit_id: 'clearing:usage' });

@@ -11,7 +11,7 @@ const HELD_USD = 0.55;
 
 let scene: PodScene;
 let settled: string;
-/** A renter with a sign-up credit, a pod that was metered once, one that was deleted, and money from elsewhere. */
+/** A renter with sign-up credit, a settled pod, a deleted pod, and received money. */
 beforeAll(async () => {
   scene = await createPodScene();
   const { db } = scene.market.ports;
@@ -51,7 +51,7 @@ async function post(
 const read = (query = '') => scene.call('GET', `/users/me/ledger${query}`);
 
 describe('the journal of an account', () => {
-  it('tells each movement with its cause, and the balance after it', async () => {
+  it('lists each movement with its cause and the balance after it', async () => {
     const { status, body } = await read();
     expect(status).toBe(200);
     expect(body.next_after).toBeNull();
@@ -74,7 +74,7 @@ describe('the journal of an account', () => {
     expect(me).toMatchObject({ balance: 12.799999, held: 0, available: 12.799999 });
   });
 
-  it('comes in pages, each of which goes on where the last ended', async () => {
+  it('is paged without gaps or overlaps', async () => {
     const whole = (await read()).body.lines;
     const pages = [];
     for (let after: number | null = 0; after !== null; ) {
@@ -88,7 +88,7 @@ describe('the journal of an account', () => {
     expect((await read('?since=2030-01-01T00:00:00Z')).body.lines).toEqual([]);
   });
 
-  it('comes as CSV', async () => {
+  it('is available as CSV', async () => {
     const { server } = scene.market;
     const url = '/api/users/me/ledger?format=csv&limit=2';
     const { headers, body } = await server.inject({ url, headers: scene.account.key });
@@ -101,7 +101,7 @@ describe('the journal of an account', () => {
     expect(end).toBe('');
   });
 
-  it('is nobody else’s, and refuses what it does not know', async () => {
+  it('is private to the account, and rejects unknown parameters', async () => {
     const other = await scene.market.renter();
     const { body } = await scene.market.call('GET', '/users/me/ledger', { headers: other.key });
     expect(body.lines).toHaveLength(1);
@@ -111,7 +111,7 @@ describe('the journal of an account', () => {
     }
   });
 
-  it('is refused where it does not give what is stored', async () => {
+  it('is refused if it does not add up to the stored balance', async () => {
     const { db } = scene.market.ports;
     const store = (change: 1 | -1) =>
       db

@@ -12,7 +12,7 @@ import { openCentralDatabase } from '../../platform/database/database.ts';
 import { auditLedger } from './audit.service.ts';
 import { lockAccounts } from './ledger.store.ts';
 
-it('keeps what was committed and every rule when a process is killed while it posts', async () => {
+it('keeps committed postings and every invariant when a process is killed', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-ledger-'));
   const target = onPostgres() ? await createPostgresDatabase() : join(folder, 'central.db');
   try {
@@ -23,7 +23,7 @@ it('keeps what was committed and every rule when a process is killed while it po
     await eventually('some postings', () => said().length > 20);
     await writer.end('SIGKILL');
     const left = await openCentralDatabase(target);
-    // On a server, what the dead process had begun ends a moment later; the locks of these rows with it.
+    // On PostgreSQL the transaction of the killed process ends a moment later and releases its locks.
     await left
       .transaction()
       .execute((tx) => lockAccounts(tx, ['clearing:usage', 'external:topup']));

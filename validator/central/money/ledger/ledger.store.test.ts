@@ -50,7 +50,7 @@ async function balanceOf(id: LedgerAccount): Promise<number> {
 }
 
 describe('posting', () => {
-  it('moves money between accounts, in groups with their cause, and opens accounts as they come', async () => {
+  it('moves money between accounts in groups with causes, and creates accounts on demand', async () => {
     const cause = testCause({ type: 'top-up', id: 'x', actor: 'session', requestId: 'r', atMs: 7 });
     const legs = [
       leg('external:topup', paidAccount(A), 500),
@@ -90,7 +90,7 @@ describe('posting', () => {
     expect(await inTx((tx) => postGroups(tx, []))).toEqual([]);
   });
 
-  it('takes a cause that comes once a single time, also from two at once', async () => {
+  it('posts a unique cause once, also when two post it concurrently', async () => {
     const cause = testCause({ type: 'callback', id: '7', once: true });
     const post = () =>
       inTx((tx) => postGroup(tx, [leg('external:topup', paidAccount(A), 5)], cause));
@@ -100,7 +100,7 @@ describe('posting', () => {
     expect(await balanceOf(paidAccount(A))).toBe(5);
   });
 
-  it('brings no account of a renter below nothing, and undoes what was to', async () => {
+  it('rejects a posting that would take a renter below 0, and rolls it back', async () => {
     await topUp(A, 100);
     const spend = (amount: number) =>
       inTx((tx) => postGroup(tx, [leg(paidAccount(A), 'clearing:usage', amount)], testCause()));
@@ -120,7 +120,7 @@ describe('posting', () => {
     },
   );
 
-  it('lets no account grow beyond what can be counted', async () => {
+  it('rejects balances beyond the safe integer range', async () => {
     await topUp(A, Number.MAX_SAFE_INTEGER);
     expect(await code(topUp(A, 1))).toBe('account_balance_invalid');
     expect(await code(topUp(B, 1))).toBe('account_balance_invalid');
@@ -128,7 +128,7 @@ describe('posting', () => {
     expect(await code(walletOf(db, A))).toBe('account_balance_invalid');
   });
 
-  it('never changes or removes what was posted, whoever asks', async () => {
+  it('rejects any change of posted rows', async () => {
     await topUp(A, 5);
     for (const change of [
       sql`update transfers set amount_uusd = 6`,
@@ -142,7 +142,7 @@ describe('posting', () => {
     expect(await transfers()).toHaveLength(1);
   });
 
-  it('needs a transaction', async () => {
+  it('requires a transaction', async () => {
     const posting = postGroup(db, [leg('external:topup', paidAccount(A), 5)], testCause());
     await expect(posting).rejects.toThrow('inside a transaction');
   });
@@ -154,7 +154,7 @@ describe('holds', () => {
     await topUp(A, 100);
   });
 
-  it('sets granted credit aside first, and leaves the rest to be spent', async () => {
+  it('holds granted credit first and leaves the rest available', async () => {
     await hold(A, 50);
     const wallet = await walletOf(db, A);
     expect(wallet).toEqual({
@@ -173,7 +173,7 @@ describe('holds', () => {
     [50, { paid: 80, granted: 0 }],
     [20, { paid: 100, granted: 10 }],
     [0, { paid: 100, granted: 30 }],
-  ])('posts %d of a hold and frees the rest', async (posted, left) => {
+  ])('posts %d of a hold and releases the rest', async (posted, left) => {
     const id = await hold(A, 50);
     await inTx((tx) => settleHold(tx, id, posted, testCause()));
     expect(await walletOf(db, A)).toMatchObject({ ...left, held: 0 });
@@ -181,7 +181,7 @@ describe('holds', () => {
     expect(await openHolds(db)).toEqual(new Map());
   });
 
-  it('ends a hold once, whoever tries again', async () => {
+  it('resolves a hold once', async () => {
     const [settled, voided] = [await hold(A, 50), await hold(A, 10)];
     const settle = (id: string, amount: number) =>
       inTx((tx) => settleHold(tx, id, amount, testCause()));
@@ -197,14 +197,14 @@ describe('holds', () => {
     expect(await balanceOf('clearing:usage')).toBe(40);
   });
 
-  it('posts no more of a hold than it holds', async () => {
+  it('rejects posting more than a hold holds', async () => {
     const id = await hold(A, 50);
     const work = inTx((tx) => settleHold(tx, id, 51, testCause()));
     await expect(work).rejects.toThrow('does not cover 51');
     expect(await openHolds(db)).toEqual(new Map([[id, 50]]));
   });
 
-  it('ends a hold once when several do at the same moment, and holds no money twice', async () => {
+  it('resolves a hold once when several try concurrently, and holds no money twice', async () => {
     const id = await hold(A, 50);
     const ends = Array.from({ length: 10 }, (_, index) =>
       code(

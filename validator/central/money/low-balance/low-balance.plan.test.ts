@@ -30,7 +30,7 @@ it.each([
 it.each([
   [5.5 * USD - 1, true],
   [5.5 * USD, false],
-])('with %i micro-dollars after a crossing it still counts as crossed: %s', (available, still) => {
+])('with %i micro-dollars after a crossing, is still crossed: %s', (available, still) => {
   const { notify, notified } = checkThresholds(
     idle(available),
     thresholds,
@@ -40,7 +40,7 @@ it.each([
   expect([notify, notified.ofAmount]).toEqual([false, still]);
 });
 
-it('tells once on the way down, however often it is asked, and once more after a recovery', () => {
+it('notifies once on the way down, and once more after a recovery', () => {
   let notified = NEVER_NOTIFIED;
   const notifications = [8, 5.2, 5, 4.9, 5.4, 4.8, 5.5, 5.3, 5, 4].map((usd) => {
     const result = checkThresholds(idle(usd * USD), thresholds, notified, NOW_MS);
@@ -61,7 +61,7 @@ it('tells once on the way down, however often it is asked, and once more after a
   ]);
 });
 
-it('watches runway and amount each by itself, at the exact minute', () => {
+it('checks runway and amount separately, at the exact minute', () => {
   const low = { thresholdUusd: 0, runwayMinutes: 120 };
   const at = (minutes: number, extra = 0) => lasting(minutes * 60_000 + extra);
   expect(checkThresholds(at(120, 1), low, NEVER_NOTIFIED, NOW_MS).notify).toBe(false);
@@ -73,7 +73,7 @@ it('watches runway and amount each by itself, at the exact minute', () => {
   expect(checkThresholds(nothing, low, crossed.notified, NOW_MS)).toMatchObject({ notify: true });
 });
 
-it('forgets the runway of an account that spends nothing any more', () => {
+it('resets the runway notification of an account that spends nothing', () => {
   const notified = { ofAmount: false, ofRunway: true };
   expect(
     checkThresholds(idle(9 * USD), DEFAULT_THRESHOLDS, notified, NOW_MS).notified.ofRunway,
@@ -89,10 +89,10 @@ it.each([
   [0.2, '12 min left'],
   [0, '0 min left'],
   [49.99, '2 d 1 h left'],
-])('says %s hours as %s', (hours, text) => {
+])('formats %s hours as %s', (hours, text) => {
   expect(runwayText(lasting(hours * HOUR_MS), NOW_MS)).toBe(text);
 });
 
-it('says nothing of a runway while nothing is spent', () => {
+it('returns no runway text while nothing is spent', () => {
   expect(runwayText(idle(USD), NOW_MS)).toBeNull();
 });

@@ -34,7 +34,7 @@ const lowEvents = async () =>
     (event: { event_type: string }) => event.event_type === 'billing',
   );
 
-/** What a spend reports. */
+/** Calls the check that follows a spend. */
 async function spent(availableUsd: number, burnUsd = 0): Promise<void> {
   const { db, clock, random, secret } = central.ports;
   const written = createMails({ db, clock, random, secret, isSent: false });
@@ -44,14 +44,14 @@ async function spent(availableUsd: number, burnUsd = 0): Promise<void> {
   await db.transaction().execute((tx) => lowBalance.afterSpend(tx, new Map([[account.id, funds]])));
 }
 
-it('shows defaults to who set nothing, and reading leaves no row', async () => {
+it('returns the defaults without creating a row', async () => {
   expect((await read()).body).toEqual({ ...DEFAULTS, defaults: DEFAULTS, overridden: [] });
   expect(await central.ports.db.selectFrom('low_balance_thresholds').selectAll().execute()).toEqual(
     [],
   );
 });
 
-it('merges what is set with the defaults, and null takes it away again', async () => {
+it('merges settings with the defaults; null restores a default', async () => {
   const set = await put({ threshold_usd: 2.5 });
   expect([set.status, set.body]).toMatchObject([
     200,
@@ -79,11 +79,11 @@ it.each([
   [{ threshold_usd: 1e300 }],
   [{ runway_minutes: 1.5 }],
   [{ runway_minutes: -1 }],
-])('refuses %j', async (body) => {
+])('rejects %j', async (body) => {
   expect((await put(body)).status).toBe(422);
 });
 
-it('tells once by event and mail when a threshold is crossed, with what is left in hours', async () => {
+it('notifies once by event and mail when a threshold is crossed, with the remaining time', async () => {
   for (const usd of [6, 5.2, 5, 4.5]) await spent(usd, 1.5);
   expect(await mails()).toEqual([{ kind: 'low-balance' }]);
   expect(await lowEvents()).toMatchObject([
@@ -103,7 +103,7 @@ it('tells once by event and mail when a threshold is crossed, with what is left 
   });
 });
 
-it('tells again once it was topped up, and writes no mail to who wants none', async () => {
+it('notifies again after a top-up, without a mail if mails are switched off', async () => {
   await central.ports.db.transaction().execute((tx) => rearmLowBalance(tx, account.id));
   await central.call('PUT', '/users/me/notification', {
     headers: account.key,
@@ -115,7 +115,7 @@ it('tells again once it was topped up, and writes no mail to who wants none', as
   expect(await mails()).toHaveLength(1);
 });
 
-it('counts what is held for running pods into how long the money lasts, as the account shows it', async () => {
+it('counts holds of running pods into the runway, as the account does', async () => {
   const scene = await createPodScene();
   try {
     const { db } = scene.market.ports;
@@ -141,7 +141,7 @@ it('counts what is held for running pods into how long the money lasts, as the a
   }
 });
 
-it('tells at once what a rental holds, though nothing runs yet', async () => {
+it("notifies when a rental's hold crosses the threshold, before the pod runs", async () => {
   const scene = await createPodScene();
   try {
     await scene.call('PUT', PATH, { threshold_usd: 9.9999 });

@@ -9,7 +9,7 @@ const rate = (usdPerHour: number, gpus: number): Rate => ({
   gpus,
 });
 
-/** Everything posted while `ms` are metered in steps. */
+/** Sums everything posted while `ms` are metered in steps. */
 function meter(at: Rate, ms: number, stepMs: number) {
   const posted = { charged: 0, provider: 0, fee: 0 };
   for (let nowMs = stepMs; ; nowMs += stepMs) {
@@ -24,7 +24,7 @@ function meter(at: Rate, ms: number, stepMs: number) {
 }
 
 describe('the meter', () => {
-  it('charges the same whatever the length of its ticks (I6)', () => {
+  it('charges the same whatever the settlement interval (I6)', () => {
     const odd: Rate = { priceUusdPerGpuHour: 1_234_567, gpus: 3 };
     const ms = 3 * HOUR_MS + 1_234_567;
     const slow = meter(odd, ms, HOUR_MS);
@@ -41,14 +41,14 @@ describe('the meter', () => {
     expect(addTime(NO_COST, dear, ms)).toEqual({ uusd: 2_640_000_066, rest: 2_400_000 });
   });
 
-  it('keeps fractions over the pieces of a life', () => {
+  it('keeps fractions across segments', () => {
     const odd: Rate = { priceUusdPerGpuHour: 1_000_001, gpus: 1 };
     let pieces = NO_COST;
     for (let index = 0; index < 3_600; index += 1) pieces = addTime(pieces, odd, 1_000);
     expect(pieces).toEqual({ uusd: 1_000_001, rest: 0 });
   });
 
-  it('takes nothing for time that went backwards (I18)', () => {
+  it('charges nothing for time that goes backwards (I18)', () => {
     expect(addTime({ uusd: 5, rest: 7 }, rate(1, 1), -60_000)).toEqual({ uusd: 5, rest: 7 });
     expect(chargeBetween({ chargedUusd: 100, providerUusd: 95 }, 40)).toEqual({
       chargeUusd: 0,
@@ -57,7 +57,7 @@ describe('the meter', () => {
     });
   });
 
-  it('gives the provider 95 % of the whole, rounded once', () => {
+  it('gives the provider 95 % of the total, rounded once', () => {
     expect([0, 1, 19, 20, 21, 100, 10_001].map(providerShare)).toEqual([
       0, 0, 18, 19, 19, 95, 9500,
     ]);
@@ -72,7 +72,7 @@ describe('the meter', () => {
     expect(before.providerUusd).toBe(providerShare(before.chargedUusd));
   });
 
-  it('adds up segments from scratch, billable ones alone', () => {
+  it('recomputes the cost of billable segments from scratch', () => {
     const at = rate(3.6, 1);
     const piece = (fromMs: number, toMs: number | null, isBillable: boolean) => ({
       ...{ fromMs, toMs, isBillable, rate: at },

@@ -1,4 +1,4 @@
-/** A pod's time ends at its own instant, whatever else happens to it before somebody notes that instant. */
+/** A pod's time ends at its own instant, whatever happens to it before that instant is processed. */
 import { afterEach, expect, it } from 'vitest';
 import {
   createMeteringScene,
@@ -6,17 +6,17 @@ import {
 } from '../../../../test/fakes/scenes/metering-scene.ts';
 import { CONTACT_WAIT_MS } from '../../market/pods/pod-contact.ts';
 
-/** What the renter has lasts 1,000 seconds of one pod. */
+/** Lasts 1,000 seconds of one pod. */
 const CREDIT_UUSD = 1_000_000;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
-/** The central API was down for so long. */
+/** How long the central API is down. */
 const AWAY_MS = 2 * HOUR_MS;
 
 let scene: MeteringScene;
 afterEach(() => scene.close());
 
-/** Nobody was there while its time ended; then its node is heard of, and what was due waits for no longer than that. */
+/** Ends the pod's time while the central API is down; then the node reports, before due work runs. */
 async function missItsEnd(): Promise<void> {
   await scene.later(MINUTE_MS);
   await scene.market.clock.advance(AWAY_MS);
@@ -36,7 +36,7 @@ const REMOVAL: End = {
   ...{ credit: 10 * CREDIT_UUSD, body: { termination_hours: 1 }, usedMs: HOUR_MS },
 };
 
-/** A pod whose time has ended, and that counts as running yet. */
+/** A pod whose time has ended but whose state is still running. */
 async function ended({ credit, body }: End): Promise<string> {
   scene = await createMeteringScene({ signupCreditUusd: credit });
   const id = await scene.running(body);
@@ -67,7 +67,7 @@ it.each([
   expect(await chargedOf(id)).toEqual([end.usedMs, 0]);
 });
 
-it('charges no more for a pod of which its node tells after that that it failed', async () => {
+it('charges nothing more for a pod that its node later reports as failed', async () => {
   const id = await ended(LIMIT);
   scene.host.change(id, { phase: 'failed', reason: 'OOMKilled', message: 'out of memory' });
   await scene.later(10_000);

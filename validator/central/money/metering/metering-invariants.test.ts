@@ -1,4 +1,4 @@
-/** After every step of random lives of pods the money adds up; `npm run soak -- --only money` takes more of them. */
+/** Checks the invariants after every step of random pod lives. `npm run soak -- --only money` runs more of them. */
 import { expect, it } from 'vitest';
 import { createTestDatabase } from '../../../../test/fakes/scenes/central-database.ts';
 import { createSeededRandom } from '../../../../test/fakes/seeded-random.ts';

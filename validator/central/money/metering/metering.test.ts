@@ -22,7 +22,7 @@ beforeEach(async () => {
 });
 afterEach(() => scene.close());
 
-it('charges from the first running to the accepted deletion, and frees the rest of what was held', async () => {
+it('charges from the first running to the accepted deletion, and releases the rest of the hold', async () => {
   scene.host.arrives = 'pulling';
   const id = await scene.rentOne();
   await scene.later(5 * MINUTE_MS);
@@ -46,7 +46,7 @@ it('charges from the first running to the accepted deletion, and frees the rest 
   expect((await scene.me()).balance).toBe(9.938766);
 });
 
-it('charges nothing for a creation that failed, and frees what was held', async () => {
+it('charges nothing for a failed creation and releases its hold', async () => {
   scene.host.arrives = 'failed';
   const id = await scene.rentOne();
   await scene.later(MINUTE_MS);
@@ -60,7 +60,7 @@ it('charges nothing for a creation that failed, and frees what was held', async 
   });
 });
 
-it('meters a reboot that its renter asked for, and none that nobody can follow', async () => {
+it('charges a reboot requested by the renter, but not one that failed', async () => {
   const id = await scene.running();
   await scene.market.clock.advance(10_000);
   await scene.post(id, 'reboot', {});
@@ -78,11 +78,11 @@ it('meters a reboot that its renter asked for, and none that nobody can follow',
   ]);
 });
 
-it('stops pods at the instant at which the money is used up, however late it wakes, and nobody is below nothing', async () => {
+it('stops pods at the instant at which the money runs out, even when late, and no balance falls below 0', async () => {
   const id = await scene.running();
   await scene.live(MINUTE_MS);
   expect((await scene.me()).runs_out_at).toContain('T');
-  // The clock jumps, and the first that is heard of the pod is that it still runs.
+  // The clock jumps, and the first report says that the pod still runs.
   await scene.market.clock.advance(40 * DAY_MS);
   await scene.market.sync();
   await scene.later(CONTACT_WAIT_MS);
@@ -106,7 +106,7 @@ it('stops pods at the instant at which the money is used up, however late it wak
   expect(await scene.freeGpus()).toBe(2);
 });
 
-it('warns before it stops them, by event and mail', async () => {
+it('warns by event and mail before pods stop', async () => {
   const id = await scene.running();
   for (const minutes of [107, 45, 10]) await scene.later(minutes * MINUTE_MS);
   await scene.later(5 * MINUTE_MS);
@@ -131,7 +131,7 @@ it('warns before it stops them, by event and mail', async () => {
   expect(kinds).toEqual([warning, warning, warning, 'balance-exhausted']);
 });
 
-it('starts them again when money comes within the grace', async () => {
+it('restarts pods when money arrives within the grace period', async () => {
   const id = await scene.running();
   await scene.live(MINUTE_MS);
   await scene.later(CREDIT_UUSD);
@@ -171,7 +171,7 @@ it('starts them again when money comes within the grace', async () => {
   ]);
 });
 
-it('stops a pod that has cost as much as its renter lets it, to the millisecond', async () => {
+it('stops a pod at its spend limit, to the millisecond', async () => {
   const id = await scene.running({ max_spend_usd: 0.1 });
   await scene.live(100_000 - 1_000);
   expect((await scene.pod(id)).status).toBe('RUNNING');
@@ -184,7 +184,7 @@ it('stops a pod that has cost as much as its renter lets it, to the millisecond'
   expect(await scene.meter(id)).toMatchObject({ charged_uusd: 100_000, state: 'stopped' });
 });
 
-it('charges to the scheduled removal and not to when it was noticed', async () => {
+it('charges up to the scheduled removal, not up to when it was processed', async () => {
   const id = await scene.running({ termination_hours: 1 });
   const rentedMs = (
     await scene.db.selectFrom('pods').select('created_at').executeTakeFirstOrThrow()
@@ -192,14 +192,14 @@ it('charges to the scheduled removal and not to when it was noticed', async () =
   await scene.live(MINUTE_MS);
   await scene.market.clock.advance(2 * HOUR_MS);
   await scene.market.sync();
-  // The node is asked first whether the pod ran on.
+  // The node is contacted first.
   expect((await scene.pod(id)).status).toBe('RUNNING');
   await scene.later(CONTACT_WAIT_MS);
   await scene.tick();
   expect((await scene.meter(id)).charged_uusd).toBe(HOUR_MS - (scene.startMs() - rentedMs));
 });
 
-it('takes nothing for a clock that goes back (I18)', async () => {
+it('charges nothing for a clock that goes back (I18)', async () => {
   const id = await scene.running();
   await scene.live(10 * MINUTE_MS);
   await scene.tick();
@@ -211,7 +211,7 @@ it('takes nothing for a clock that goes back (I18)', async () => {
   expect(await scene.segments(id)).toEqual([[0, 10 * MINUTE_MS, 'running']]);
 });
 
-it('shows one figure everywhere: rows, statement, the day of the provider, the ledger', async () => {
+it('shows the same amount in rows, statement, provider billing and ledger', async () => {
   const id = await scene.running();
   await scene.live(MINUTE_MS);
   scene.host.up = false;
@@ -252,7 +252,7 @@ it('shows one figure everywhere: rows, statement, the day of the provider, the l
   expect((await scene.call('GET', `/pods/${id}/statement`)).body.total).toBeGreaterThan(usd - 1e-9);
 });
 
-it('starts a pod again whose renter raises its limit in the grace, and only then', async () => {
+it('restarts a pod only if its limit is raised within the grace period', async () => {
   const id = await scene.running({ max_spend_usd: 0.1 });
   await scene.live(110_000);
   expect((await scene.pod(id)).status).toBe('STOPPED');
@@ -265,7 +265,7 @@ it('starts a pod again whose renter raises its limit in the grace, and only then
   expect(await scene.pod(id)).toMatchObject({ status: 'STOPPED', spent_usd: 0.2 });
 });
 
-it('keeps a pod that is started again for moments ten minutes in all', async () => {
+it('keeps a pod that is repeatedly restarted for ten minutes in total', async () => {
   const id = await scene.running({ max_spend_usd: 0.1 });
   await scene.live(110_000);
   await scene.later(7 * MINUTE_MS);
@@ -281,7 +281,7 @@ it('keeps a pod that is started again for moments ten minutes in all', async () 
   expect(scene.host.pods.has(id)).toBe(false);
 });
 
-it('keeps a pod for ten minutes from a stop that was noted late, and then for what it did not stand still of them', async () => {
+it('keeps a pod for ten minutes after a stop recorded late, then for the rest of them', async () => {
   const id = await scene.running({ max_spend_usd: 0.1 });
   // The central API was down for half an hour.
   await scene.later(30 * MINUTE_MS);
@@ -297,11 +297,11 @@ it('keeps a pod for ten minutes from a stop that was noted late, and then for wh
   await scene.live(10_000);
   await scene.live(120_000);
   expect(await scene.pod(id)).toMatchObject({ status: 'STOPPED', spent_usd: 0.22 });
-  // Less the four minutes, and the one in which it counts as stopped whether noted or not; and the two in which it ran.
+  // Ten minutes minus four, minus the first unrecorded minute, plus the two in which it ran.
   expect(await keptMs()).toBe((10 - 4 - 1 + 2) * MINUTE_MS);
 });
 
-it('runs out earlier when another rental holds money, and later when a pod ends', async () => {
+it("runs out earlier after another rental's hold, and later after a pod ends", async () => {
   const id = await scene.running();
   const before = (await scene.me()).runs_out_at;
   const second = await scene.rentOne();

@@ -1,4 +1,4 @@
-/** A month of pods whose earnings are paid out: everything is accounted for, and the journal alone gives it all again. */
+/** A month of pods with payouts: all money is accounted for, and replaying the journal reproduces the balances. */
 import { expect, it } from 'vitest';
 import { createTestDatabase } from '../../../../test/fakes/scenes/central-database.ts';
 import { replayJournal } from '../../../../test/fakes/scenes/journal-replay.ts';
@@ -8,14 +8,14 @@ import { auditLedger } from '../ledger/audit.service.ts';
 
 const DAYS = 30;
 const HOUR_MS = 3_600_000;
-/** What is earned on a day is paid out after the next one. */
+/** Earnings of a day are paid out after the next day. */
 const AFTER_MS = 3 * 24 * HOUR_MS;
 /** Enough for all of them. */
 const CREDIT_UUSD = 100_000_000_000;
-/** Each time the processor pays or not. */
+/** The processor pays or declines at random. */
 const LAST_PAYOUTS = 30;
 
-it('pays out in the end what renters paid, less fees, and replays to the same balances', async () => {
+it('pays out what renters paid minus fees, and replays to the same balances', async () => {
   const db = await createTestDatabase();
   const scene = { renters: 2, nodes: 2, gpus: 2 };
   const random = createSeededRandom(25);

@@ -15,30 +15,30 @@ const pod = (change: Partial<Burning> = {}): Burning => ({
 });
 
 describe('the runway', () => {
-  it('is the balance over the burn', () => {
+  it('is the balance divided by the hourly cost', () => {
     expect(runsOutAt(10_000_000, [pod()])).toBe(START_MS + 2.5 * HOUR_MS);
     expect(runsOutAt(10_000_000, [pod(), pod()])).toBe(START_MS + 1.25 * HOUR_MS);
   });
 
-  it('is never without a burn, and where it lies beyond all times', () => {
+  it('is null without cost and beyond the last representable time', () => {
     expect(runsOutAt(10_000_000, [])).toBeNull();
     const rate = { priceUusdPerGpuHour: 0, gpus: 8 };
     expect(runsOutAt(10_000_000, [pod({ rate })])).toBeNull();
     expect(runsOutAt(Number.MAX_SAFE_INTEGER, [pod()])).toBeNull();
   });
 
-  it('stays where it is when a tick charges what was used', () => {
+  it('does not move when a settlement charges use', () => {
     const before = runsOutAt(10_000_000, [pod(), pod({ sinceMs: START_MS + 7 })]);
     const charged = [pod({ chargedUusd: 66 }), pod({ sinceMs: START_MS + 7, chargedUusd: 1_000 })];
     expect(runsOutAt(10_000_000 - 1_066, charged)).toBe(before);
   });
 
-  it('is when the last pod began where there was nothing left', () => {
+  it('is the start of the last pod if no money was left', () => {
     const later = pod({ sinceMs: START_MS + 60_000 });
     expect(runsOutAt(0, [pod(), later])).toBe(START_MS + 60_000);
   });
 
-  it('is the last instant at which what was used is covered', () => {
+  it('is the last instant at which all use is covered', () => {
     const random = createSeededRandom(11);
     for (let round = 0; round < 300; round += 1) {
       const pods = Array.from({ length: 1 + random.int(4) }, () =>
@@ -56,14 +56,14 @@ describe('the runway', () => {
           0,
         );
       expect(used(atMs)).toBeLessThanOrEqual(funds);
-      // All together they would pass it at the next instant; each alone is rounded down.
+      // Together they would exceed it at the next instant; separately each is rounded down.
       expect(used(atMs + HOUR_MS)).toBeGreaterThan(funds - pods.length);
     }
   });
 });
 
-describe('a cap of one pod', () => {
-  it('is reached when it has cost so much', () => {
+describe('the spend limit of one pod', () => {
+  it('is reached when the pod has cost that much', () => {
     expect(spendsOutAt(pod(), 4_000_000)).toBe(START_MS + HOUR_MS);
     expect(spendsOutAt(pod({ closed: { uusd: 3_000_000, rest: 0 } }), 4_000_000)).toBe(
       START_MS + HOUR_MS / 4,

@@ -1,4 +1,4 @@
-/** Who pays for a settlement, to the micro-dollar. */
+/** Payers of a settlement, to the micro-dollar. */
 import { expect, it } from 'vitest';
 import type { Wallet } from '../ledger/wallet.service.ts';
 import { NO_HOLD_PAYMENT, planSettlement } from './settlement.plan.ts';
@@ -6,7 +6,7 @@ import type { Meter } from './usage.store.ts';
 
 const START_MS = 1_800_000_000_000;
 
-/** A pod at a micro-dollar per millisecond, of which nothing was charged yet. */
+/** A pod at one micro-dollar per millisecond, not charged yet. */
 const METER: Meter = {
   ...{ pod_id: 'p', account_id: 'a', executor_id: 'e', provider_id: 'h', hold_id: null },
   ...{ price_uusd_per_gpu_hour: 3_600_000, gpu_count: 1, seq: 0, state: 'running' },
@@ -20,7 +20,7 @@ const wallet = (granted: number, paid: number, held = 0): Wallet => ({
   available: paid + granted - held,
 });
 
-/** What each account of the ledger loses; what goes to provider and platform is 95 and 5. */
+/** Amounts debited from each ledger account. */
 function payers(legs: ReturnType<typeof planSettlement>['legs']): Record<string, number> {
   const paying = legs.filter(({ credit }) => credit === 'clearing:usage');
   return Object.fromEntries(paying.map(({ debit, amountUusd }) => [debit, amountUusd]));
@@ -46,7 +46,7 @@ it.each([
 it.each([
   [99, { 'user:a': 1 }],
   [100, {}],
-])('takes what a hold has paid of 100 from nobody a second time: %d', (uusd, expected) => {
+])('does not charge again what a hold has paid of 100: %d', (uusd, expected) => {
   const held = { ...NO_HOLD_PAYMENT, uusd, granted: 10 };
   const { legs, row } = planSettlement(METER, START_MS + 100, wallet(0, 1), held);
   expect(payers(legs)).toEqual(expected);

@@ -1,4 +1,4 @@
-/** A limit or balance that is lowered never makes free what was used before. */
+/** Lowering a limit or balance never makes earlier use free. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import {
   createMeteringScene,
@@ -9,7 +9,7 @@ import { payIn } from '../../../../test/fakes/scenes/wallet.ts';
 /** A dollar lasts 1,000 seconds, 15 minutes cost 0.90. */
 const USD = 1_000_000;
 const MINUTE_MS = 60_000;
-/** As often as a node is heard of. */
+/** Interval between contacts with a node. */
 const SYNC_MS = 10_000;
 
 let scene: MeteringScene;
@@ -20,7 +20,7 @@ afterEach(() => scene.close());
 
 const pay = (usd: number) => payIn(scene.db, scene.account.id, usd * USD);
 
-/** A pod of an account with so much. */
+/** Starts a pod of an account with this balance. */
 async function runningWith(usd: number): Promise<string> {
   await pay(usd);
   return scene.running();
@@ -31,7 +31,7 @@ const cap = (id: string, usd: number | null) =>
 const send = (email: string, amount: number) =>
   scene.call('POST', '/users/me/transfer-credits', { recipient_email: email, amount });
 
-it('charges what a pod used before its limit was lowered below it', async () => {
+it('charges use before its limit was lowered below the cost', async () => {
   const id = await runningWith(10);
   await scene.live(MINUTE_MS);
   expect((await cap(id, 0.000001)).status).toBe(200);
@@ -44,7 +44,7 @@ it('charges what a pod used before its limit was lowered below it', async () => 
   ]);
 });
 
-it('charges it, too, where the limit goes at once and the pod goes on, and where it goes', async () => {
+it('charges that use too if the limit is removed at once or the pod is deleted', async () => {
   const id = await runningWith(10);
   for (let round = 1; round <= 3; round += 1) {
     await scene.live(MINUTE_MS);
@@ -64,7 +64,7 @@ it('charges it, too, where the limit goes at once and the pod goes on, and where
   expect((await scene.meter(id)).charged_uusd).toBeGreaterThan(3 * MINUTE_MS);
 });
 
-it('counts the time between the last word of the agent and the new limit as used', async () => {
+it('counts the time between the last contact and the new limit as used', async () => {
   const id = await runningWith(10);
   await scene.live(MINUTE_MS);
   await scene.market.clock.advance(7_000);
@@ -78,7 +78,7 @@ it('counts the time between the last word of the agent and the new limit as used
   expect((await scene.meter(id)).charged_uusd).toBe(MINUTE_MS + 7_000);
 });
 
-it('leaves a pod that has run out already its own instant, whatever is changed late', async () => {
+it('keeps the stop instant of a pod whose money has run out, despite later changes', async () => {
   const id = await runningWith(1);
   await scene.live(MINUTE_MS);
   await scene.market.clock.advance(40 * MINUTE_MS);
@@ -89,7 +89,7 @@ it('leaves a pod that has run out already its own instant, whatever is changed l
   expect((await scene.meter(id)).absorbed_uusd).toBe(0);
 });
 
-it('transfers what remains once pods are settled, and not what they need for 15 minutes', async () => {
+it('transfers only money that remains after settlement and reservation for 15 minutes', async () => {
   const friend = await scene.market.signUp();
   const id = await runningWith(3);
   await scene.live(100_000);
@@ -104,7 +104,7 @@ it('transfers what remains once pods are settled, and not what they need for 15 
   expect((await send(friend.email, 0.000001)).status).toBe(403);
 });
 
-it('rents nothing on the money that running pods need for their next 15 minutes', async () => {
+it('rejects a rental on money that running pods need for their next 15 minutes', async () => {
   const id = await runningWith(1.9);
   await scene.live(200_000);
   const wish = { gpu_count: 1 };
@@ -120,7 +120,7 @@ it('rents nothing on the money that running pods need for their next 15 minutes'
   expect((await scene.pod(id)).status).toBe('RUNNING');
 });
 
-it('pays what was used before a dispute takes the money back', async () => {
+it('settles use before a dispute returns the money', async () => {
   const id = await runningWith(1);
   await scene.call('PUT', '/users/me/auto-top-up', {
     ...{ enabled: true, threshold_usd: 5, amount_usd: 5, payment_method_id: 'sim_disputed' },

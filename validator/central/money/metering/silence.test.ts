@@ -1,4 +1,4 @@
-/** What is charged while a node is silent, and when its pod is lost. */
+/** Charges while a node is silent, and the loss of its pod. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { CheckResult } from '#shared/api/central/validator-routes.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
@@ -22,7 +22,7 @@ beforeEach(async () => {
 });
 afterEach(() => scene.close());
 
-/** A validator's failed check of the node. */
+/** Reports a validator's failed check of the node. */
 const verdict = (reason_code: string) =>
   scene.market.report(scene.node, {
     verdict: 'failed',
@@ -30,7 +30,7 @@ const verdict = (reason_code: string) =>
     checks: [CheckResult.parse({ ...FAILED_CHECK, reason_code })],
   });
 
-it('charges nothing from the last contact on, nor twice, when an agent is silent and comes back', async () => {
+it('charges nothing after the last contact, and nothing twice when a silent agent returns', async () => {
   const id = await scene.running();
   await scene.live(MINUTE_MS);
   scene.host.up = false;
@@ -45,12 +45,12 @@ it('charges nothing from the last contact on, nor twice, when an agent is silent
   expect(back?.slice(1)).toEqual([null, 'running']);
 });
 
-it('charges nothing beyond the last contact for what ended while nobody could tell whether it ran', async () => {
+it('charges up to the last contact if a pod ended while its state was unknown', async () => {
   const ids = [await scene.running({ termination_hours: 1 }), await scene.running()];
   await scene.live(MINUTE_MS);
   const heardMs = scene.market.clock.now();
   scene.host.up = false;
-  // Nobody asked either: the central API was down, too.
+  // The central API was down too.
   await scene.market.clock.advance(2 * HOUR_MS);
   for (const id of ids) await scene.remove(id);
   await scene.later(CONTACT_WAIT_MS);
@@ -60,7 +60,7 @@ it('charges nothing beyond the last contact for what ended while nobody could te
   }
 });
 
-it('waits once with a removal for a node that nobody asked, and charges what was confirmed when it stays silent', async () => {
+it('defers a removal once to contact the node, and charges confirmed time if it stays silent', async () => {
   const id = await scene.running({ termination_hours: 1 });
   await scene.live(MINUTE_MS);
   scene.host.up = false;
@@ -73,10 +73,10 @@ it('waits once with a removal for a node that nobody asked, and charges what was
   expect((await scene.meter(id)).charged_uusd).toBe(MINUTE_MS);
 });
 
-it('gives back what was charged since the pod was last well when its provider broke it', async () => {
+it('refunds charges since the last healthy contact when the provider breaks a pod', async () => {
   const id = await scene.running();
   await scene.live(MINUTE_MS);
-  // The agent answers and the pod is not well; then nothing answers.
+  // The agent reports an unhealthy pod, then stops answering.
   scene.host.change(id, { phase: 'backoff' });
   await scene.live(MINUTE_MS);
   await scene.tick();
@@ -94,7 +94,7 @@ it('gives back what was charged since the pod was last well when its provider br
   expect((await scene.me()).balance).toBe(9.94);
 });
 
-it('breaks a pod, too, whose node was lost while it rebooted, and ends a creation there', async () => {
+it('breaks a rebooting pod and fails a creation when their node is lost', async () => {
   const id = await scene.running();
   await scene.live(MINUTE_MS);
   await scene.tick();
@@ -112,14 +112,14 @@ it('breaks a pod, too, whose node was lost while it rebooted, and ends a creatio
   expect(await scene.pod(id)).toMatchObject({ status: 'BROKEN', reason_code: 'provider_fault' });
   expect(await scene.pod(created)).toMatchObject({ status: 'CREATION_FAILED' });
   expect((await scene.me()).held).toBe(0);
-  // It drops both of them when it comes back.
+  // The agent removes both when it returns.
   await scene.remove(id);
   scene.host.up = true;
   await scene.later(MINUTE_MS);
   expect(await scene.freeGpus()).toBe(2);
 });
 
-it('breaks a pod at once when a validator confirms that its node is lost, and only by a verdict of the silence', async () => {
+it("breaks a pod at once when a validator's verdict during the silence confirms the loss", async () => {
   const id = await scene.running();
   await scene.live(MINUTE_MS);
   scene.host.change(id, { phase: 'backoff' });
@@ -134,13 +134,13 @@ it('breaks a pod at once when a validator confirms that its node is lost, and on
   await scene.later(0);
   expect((await scene.pod(id)).status).toBe('RUNNING');
   await verdict('AGENT_UNREACHABLE');
-  // Not after the pause of an agent that does not answer.
+  // Does not wait for the backoff of an agent that does not answer.
   await scene.later(0);
   expect(await scene.pod(id)).toMatchObject({ status: 'BROKEN', reason_code: 'provider_fault' });
   expect((await scene.meter(id)).refunded_uusd).toBe(MINUTE_MS);
 });
 
-it('charges nothing for the silence of an announced maintenance, and gives no pod up before its end', async () => {
+it('charges nothing during announced maintenance and breaks no pod before it ends', async () => {
   const { market } = scene;
   const token = await market.logIn();
   const startMs = market.clock.now() + 24 * HOUR_MS;
@@ -152,7 +152,7 @@ it('charges nothing for the silence of an announced maintenance, and gives no po
   await scene.live(2 * MINUTE_MS);
   scene.host.change(id, { phase: 'backoff' });
   await scene.live(MINUTE_MS);
-  // It answers in the maintenance: it is charged.
+  // Time in which the node answers during maintenance is charged.
   const lostMs = startMs + MINUTE_MS - scene.startMs();
   scene.host.up = false;
   await scene.live(3 * MINUTE_MS);
@@ -174,7 +174,7 @@ it('charges nothing for the silence of an announced maintenance, and gives no po
   expect((await scene.meter(id)).refunded_uusd).toBe(MINUTE_MS);
 });
 
-it('gives back a day of charges at most', async () => {
+it('refunds at most one day of charges', async () => {
   await scene.close();
   scene = await createMeteringScene({ signupCreditUusd: 1_000_000_000 });
   const id = await scene.running();
@@ -196,7 +196,7 @@ it('gives back a day of charges at most', async () => {
   });
 });
 
-it('shows what went back to its renter and to its provider: an event, a line, a day that is reversed', async () => {
+it('shows a refund as event, statement line and reversed day', async () => {
   const id = await scene.running();
   scene.host.change(id, { phase: 'backoff' });
   await scene.live(MINUTE_MS);

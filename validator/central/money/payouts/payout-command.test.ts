@@ -73,16 +73,16 @@ it('requests a payout for each party that has earned enough, and lists them', as
 it.each([
   ['run', false, /CENTRAL_PAYOUTS is none/],
   ['walk', true, /unknown command payout walk/],
-])('refuses %s where nobody would do it', async (words, isPaid, message) => {
+])('rejects %s without a payout processor', async (words, isPaid, message) => {
   await expect(command(words, isPaid)).rejects.toThrow(message);
 });
 
-it('changes nothing in a database of another schema', async () => {
+it('does not change a database of another schema', async () => {
   await db.updateTable('meta').set({ value: '1' }).where('name', '=', 'schema').execute();
   await expect(command('run')).rejects.toThrow(/has schema 1/);
 });
 
-it('pays once what a process asked for that was killed before the answer', async () => {
+it('pays once when the requesting process is killed before the answer', async () => {
   await earn(db, { kind: 'provider', id: 'north' }, 12 * USD);
   const asker = await startProgram('test/fakes/faults/payout-asker.ts', 'sent', {
     ...{ PAYOUT_DATABASE: target, PAYOUT_PARTY: 'north' },
@@ -91,7 +91,7 @@ it('pays once what a process asked for that was killed before the answer', async
   const account = 'provider:north';
   expect(await balancesOf(db, account)).toEqual({ posted: 12 * USD, pending: 12 * USD });
   const row = await db.selectFrom('payouts').selectAll().executeTakeFirstOrThrow();
-  // After the time that the dead process had taken for its question.
+  // After the lease of the killed process.
   const ports = { db, clock: createManualClock(row.due_at), random: systemRandom };
   const log = createLog({ name: 'test', level: 'silent' });
   const processor = createSimulatedPayouts(ports);

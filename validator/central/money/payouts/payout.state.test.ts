@@ -9,7 +9,7 @@ it.each([
   [TODAY - 1, TODAY - 2 * DAY_MS],
   [TODAY, TODAY - DAY_MS],
   [TODAY + DAY_MS - 1, TODAY - DAY_MS],
-])('pays out at %d what was earned before %d', (nowMs, untilMs) => {
+])('pays out at %d earnings before %d', (nowMs, untilMs) => {
   expect(payableBefore(nowMs)).toBe(untilMs);
 });
 
@@ -18,13 +18,13 @@ it.each([
   [{ balance: 100, pending: 60, withheld: 0 }, 40],
   [{ balance: 100, pending: 60, withheld: 40 }, 0],
   [{ balance: 100, pending: 60, withheld: 41 }, 0],
-  // More went back of the last days than was earned in them.
+  // Refunds of the last days exceed their earnings.
   [{ balance: 100, pending: 0, withheld: -5 }, 100],
   [{ balance: -1, pending: 0, withheld: 0 }, 0],
-])('of %j it is %d', (has, uusd) => {
+])('computes from %j a payable amount of %d', (has, uusd) => {
   expect(payable(has)).toBe(uusd);
 });
 
-it('asks for ten dollars, and for a cent of own credit', () => {
+it('requires ten dollars, or one cent of own credit', () => {
   expect(MINIMUM_UUSD).toEqual({ hotkey: 10_000_000, crypto: 10_000_000, balance: 10_000 });
 });

@@ -10,7 +10,7 @@ import { accountOfParty } from './payout.service.ts';
 
 const USD = 1_000_000;
 const MINUTE_MS = 60_000;
-/** Until the processor is asked again; one that was decided keeps the time for which it was taken. */
+/** Advances until the processor is asked again. */
 const FIRST_PAUSE_MS = 10_000;
 const LEASE_MS = 120_000;
 const DAY_MS = 86_400_000;
@@ -28,7 +28,7 @@ const refusal = (answer: object) => ('refused' in answer ? answer.refused : 'req
 const states = async () => (await scene.rows()).map(({ state }) => state);
 
 describe('a payout', () => {
-  it('takes everything that was earned, is set aside first and leaves the ledger once', async () => {
+  it('takes all earnings, is held first and leaves the ledger once', async () => {
     const { provider, payouts } = scene;
     await scene.earn(provider, 9_999_999);
     expect(refusal(await payouts.request(provider))).toBe('too_little');
@@ -77,7 +77,7 @@ describe('a payout', () => {
     expect(refusal(await payouts.request(provider))).toBe('requested');
   });
 
-  it('is one of twenty that are asked for at once', async () => {
+  it('is created once for twenty concurrent requests', async () => {
     await scene.earn(scene.provider, 30 * USD);
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => scene.payouts.request(scene.provider)),
@@ -87,7 +87,7 @@ describe('a payout', () => {
     expect([await states(), await scene.paidToWorld()]).toEqual([['paid'], 30 * USD]);
   });
 
-  it('is decided by the first answer, but for money that left after all', async () => {
+  it('is decided by the first answer, except when money was paid after all', async () => {
     const { provider, payouts } = scene;
     const request = async () => {
       const answer = await payouts.request(provider);
@@ -108,7 +108,7 @@ describe('a payout', () => {
     await payouts.settle(second, 'test', declined);
     const third = await request();
     await payouts.settle(third, 'test', paid);
-    // The processor had paid the second one all the same.
+    // The processor paid the second one after all.
     expect(await payouts.settle(second, 'test', paid)).toBe(true);
     expect(await scene.balance(provider)).toEqual({ posted: -30 * USD, pending: 0 });
     await scene.earn(provider, 35 * USD);
@@ -117,7 +117,7 @@ describe('a payout', () => {
     });
   });
 
-  it('is asked for again, under the same key, when the process died on the answer', async () => {
+  it('is requested again under the same key after a crash', async () => {
     const { provider, db, processor } = scene;
     const { clock, ports } = scene.market;
     await scene.earn(provider, 30 * USD);
@@ -144,7 +144,7 @@ describe('a payout', () => {
     expect(await scene.books()).toMatchObject([{ asked: 2 }]);
   });
 
-  it('is never more than was earned and not paid', async () => {
+  it('never exceeds unpaid earnings', async () => {
     const account = providerAccount(scene.provider.id);
     await scene.earn(scene.provider, 10 * USD);
     const place = (uusd: number) =>
@@ -154,14 +154,14 @@ describe('a payout', () => {
     expect(placed.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
   });
 
-  it('goes to nobody who is banned', async () => {
+  it('is refused to banned providers', async () => {
     await scene.earn(scene.provider, 30 * USD);
     await scene.db.updateTable('providers').set({ banned_at: 1 }).execute();
     expect(refusal(await scene.payouts.request(scene.provider))).toBe('no_destination');
   });
 });
 
-it('pays a provider what its pods earned, but for the last day, and the billing says so', async () => {
+it("pays a provider's earnings except the last day, and billing shows it", async () => {
   await setAvailable(scene.db, 1_000 * USD);
   await scene.db
     .updateTable('executors')
@@ -188,10 +188,10 @@ it('pays a provider what its pods earned, but for the last day, and the billing 
   expect([await scene.paidToWorld(), await status()]).toEqual([posted, ['paid']]);
 });
 
-describe('what an account has earned with referrals', () => {
+describe('referral earnings', () => {
   const me = async () => (await scene.call('GET', '/users/me')).body;
 
-  it('becomes its own credit, as it chose', async () => {
+  it("become the account's credit with method balance", async () => {
     await scene.earn(scene.referrer, 9_999);
     expect(refusal(await scene.payouts.request(scene.referrer))).toBe('too_little');
     await scene.earn(scene.referrer, 2 * USD);
@@ -206,7 +206,7 @@ describe('what an account has earned with referrals', () => {
     expect(lines.at(-1)).toMatchObject({ counterpart: 'referral', amount_usd: 2.009999 });
   });
 
-  it('waits until what its payer paid can go back no more', async () => {
+  it('are paid once they cannot be refunded', async () => {
     const { db, referrer, payouts } = scene;
     const leg = { debit: 'platform:fee', credit: accountOfParty(referrer) } as const;
     const accrue = (amountUusd: number) => {
@@ -223,7 +223,7 @@ describe('what an account has earned with referrals', () => {
     expect(await payouts.request(referrer)).toMatchObject({ payout: { amount_uusd: 2 * USD } });
   });
 
-  it('goes to the address that it named, as it was when it was requested', async () => {
+  it('go to the address set at the time of the request', async () => {
     await scene.earn(scene.referrer, 20 * USD);
     const put = (network: string) =>
       scene.market.call('PUT', '/users/me/referral-payout-method', {

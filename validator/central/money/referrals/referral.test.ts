@@ -23,7 +23,7 @@ async function signUp(code: string) {
   return scene.market.call('POST', '/users', { body });
 }
 
-/** The scene's renter was brought by somebody, and has no granted credit. */
+/** Gives the scene's renter a referrer and removes its granted credit. */
 async function brought() {
   const { db } = scene.market.ports;
   const referrer = await scene.market.signUp();
@@ -45,7 +45,7 @@ const earnedBy = async (id: string) =>
   (await balancesOf(scene.market.ports.db, referralAccount(id))).posted;
 const spentUsd = async (id: string) => (await scene.pod(id)).spent_usd;
 
-it('is noted with the sign-up by a code, and an unknown code is refused', async () => {
+it('records the referrer at sign-up and rejects an unknown code', async () => {
   const { referral_code: code } = (await scene.call('GET', '/users/me')).body;
   expect((await signUp('nobody')).body).toMatchObject({ message: expect.stringContaining('code') });
   const made = await signUp(code);
@@ -56,7 +56,7 @@ it('is noted with the sign-up by a code, and an unknown code is refused', async 
   ]);
 });
 
-it('earns a fifth of the fee on what was paid, however often the meter ticks', async () => {
+it('credits a fifth of the fee on paid usage, whatever the settlement interval', async () => {
   const referrer = await brought();
   const id = await scene.running();
   for (const ms of [10_000, 333, 7, 25_000]) {
@@ -76,7 +76,7 @@ it('earns a fifth of the fee on what was paid, however often the meter ticks', a
 const spentOf = async (id: string) =>
   (await scene.call('GET', `/pods/${id}/statement`)).body.total as number;
 
-it('earns nothing with granted credit, nor once the referrer is gone', async () => {
+it('credits nothing for granted credit or to a deleted referrer', async () => {
   const referrer = await brought();
   await setAvailable(scene.market.ports.db, 540 * USD, scene.account.id);
   const id = await scene.running();
@@ -94,17 +94,17 @@ it('earns nothing with granted credit, nor once the referrer is gone', async () 
   expect(await earnedBy(referrer.id)).toBe(0);
 });
 
-it('earns nothing for what went back to the renter, and owes what it was paid of that already', async () => {
+it('takes the referral credit back with a refund, below 0 if it was paid out', async () => {
   const referrer = await brought();
   const id = await scene.running();
   await scene.later(30_000);
-  // From now on it is not well.
+  // The pod is unhealthy from now on.
   scene.host.change(id, { phase: 'backoff' });
   for (const ms of [30_000, 30_000]) await scene.later(ms);
   await scene.market.central.meterPods();
   const before = await earnedBy(referrer.id);
   expect(before).toBeGreaterThan(0);
-  // As if it had been paid before.
+  // Simulates an earlier payout.
   const leg = { debit: referralAccount(referrer.id), credit: 'external:payout' } as const;
   await scene.market.ports.db
     .transaction()

@@ -65,7 +65,7 @@ function callBack(type: string, object: object, change: { atMs?: number; secret?
   return central.server.inject({ method: 'POST', url: '/payments/callback', payload, headers });
 }
 
-it('keeps a card under a customer of the account and charges it without its owner, in cents', async () => {
+it('attaches a card to a customer of the account and charges it off-session in cents', async () => {
   expect((await put('pm_ok')).status).toBe(200);
   await topUp();
   expect(stripe.intents()).toMatchObject([{ amount: 2_550, currency: 'usd' }]);
@@ -74,7 +74,7 @@ it('keeps a card under a customer of the account and charges it without its owne
   expect(body.stripe_customer_id).toMatch(/^cus_/);
 });
 
-it('refuses a card that the processor does not know, and says so when it does not answer', async () => {
+it('rejects an unknown card, and reports a processor that does not answer', async () => {
   expect((await put('pm_unknown')).status).toBe(400);
   stripe.fail(true);
   const away = await put('pm_ok');
@@ -85,14 +85,14 @@ it('refuses a card that the processor does not know, and says so when it does no
 it.each([
   ['pm_declined', 'do_not_honor'],
   ['pm_action', 'the bank wants the payer’s consent'],
-])('notes why %s was not charged', async (method, reason) => {
+])('records why %s was not charged', async (method, reason) => {
   await put(method);
   await topUp();
   expect(await shown()).toMatchObject({ status: 'failed', last_error: reason });
   expect(await paid()).toBe(0);
 });
 
-it('charges once though the first answer was lost', async () => {
+it('charges once although the first answer was lost', async () => {
   await put('pm_ok');
   stripe.fail(true);
   await topUp();
@@ -105,14 +105,14 @@ it('charges once though the first answer was lost', async () => {
     .selectFrom('accounts')
     .select('payment_customer_id')
     .executeTakeFirstOrThrow();
-  // It arrived, and nobody heard of it.
+  // The request arrived, but its answer was lost.
   await payments.charge({ key, customerId, paymentMethodId, amountUusd: amount_uusd });
   await central.clock.advance(10_000);
   await charge();
   expect([stripe.intents().length, await paid()]).toEqual([1, 25.5]);
 });
 
-it('asks about a charge that the bank works on', async () => {
+it('queries a pending charge', async () => {
   await put('pm_processing');
   await topUp();
   expect([(await shown()).status, await paid()]).toEqual(['charging', 0]);
@@ -139,7 +139,7 @@ it('credits a signed callback once, however often it comes', async () => {
   expect([await paid(), (await shown()).status]).toEqual([0, 'suspended']);
 });
 
-it('hears of a decline, and passes by what changes no charge of ours', async () => {
+it('applies a decline and ignores events about other objects', async () => {
   await put('pm_processing');
   await topUp();
   const [intent = {}] = stripe.intents();
@@ -152,7 +152,7 @@ it('hears of a decline, and passes by what changes no charge of ours', async () 
   expect(await paid()).toBe(0);
 });
 
-it('believes no callback that Stripe did not sign just now', async () => {
+it('rejects callbacks without a recent Stripe signature', async () => {
   await put('pm_processing');
   await topUp();
   const [intent = {}] = stripe.intents();

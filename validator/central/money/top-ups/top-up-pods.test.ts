@@ -21,9 +21,9 @@ const charge = () => scene.market.central.chargeTopUps();
 const charges = () => scene.db.selectFrom('topups').select('state').orderBy('created_at').execute();
 const wish = { enabled: true, threshold_usd: 5, amount_usd: 5, payment_method_id: 'sim_ok' };
 
-it('is declined, and paid with another card in the grace: the pod goes on', async () => {
+it('restarts a pod when another card pays within the grace period after a decline', async () => {
   const id = await scene.running();
-  // At once, for something runs.
+  // Charges at once, because a pod runs.
   expect((await put({ ...wish, payment_method_id: 'sim_declined' })).body.status).toBe('charging');
   await charge();
   await scene.later(USD - 30_000);
@@ -44,7 +44,7 @@ it('is declined, and paid with another card in the grace: the pod goes on', asyn
   });
 });
 
-it('charges with its daily look what no spend has brought about, at the threshold', async () => {
+it('charges in the daily check at the threshold, without a spend', async () => {
   await scene.db.updateTable('executors').set({ price_uusd_per_gpu_hour: 3_600 }).execute();
   await setAvailable(scene.db, 5 * USD + 3_601);
   await scene.running();

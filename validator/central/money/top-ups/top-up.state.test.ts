@@ -41,7 +41,7 @@ it.each<[string, Partial<ChargeFacts>, boolean]>([
   expect(shouldCharge({ ...FACTS, ...change }, NOW)).toBe(expected);
 });
 
-it('waits longer after each decline, and the third in a row suspends', () => {
+it('waits longer after each decline and suspends after the third', () => {
   const first = afterCharge('declined', 0, NOW);
   expect(first).toEqual({ status: 'failed', declines: 1, not_before: NOW + 300_000 });
   expect(afterCharge('declined', 1, NOW)).toEqual({
@@ -54,7 +54,7 @@ it('waits longer after each decline, and the third in a row suspends', () => {
   expect(afterCharge('unanswered', 2, NOW)).toMatchObject({ status: 'failed', declines: 2 });
 });
 
-it('sends a charge again for less than a day, and waits for a bank two weeks', () => {
+it('repeats a charge for less than a day, and waits two weeks for a bank', () => {
   expect([1, 2, 3, 4, 30].map((attempts) => nextAskAt(attempts, 0))).toEqual([
     ...[10_000, 60_000, 600_000, 3_600_000, 3_600_000],
   ]);

@@ -42,7 +42,7 @@ const details = async () =>
     .map(({ detail }: { detail: string }) => detail);
 const mails = () => central.ports.db.selectFrom('mails').select('kind').execute();
 
-/** What a spend that leaves so much reports, while something runs. */
+/** Calls the check that follows a spend leaving this much, while a pod runs. */
 async function spend(leftUsd: number, payments?: Payments): Promise<void> {
   const { db, clock, random } = central.ports;
   const processor = payments ?? createSimulatedPayments({ db, clock, random });
@@ -64,7 +64,7 @@ async function behind(payments: Payments): Promise<void> {
   account = await central.signUp();
 }
 
-it('is null until it is set, and the first time everything that decides is needed', async () => {
+it('is null until configured, and the first update needs every required field', async () => {
   expect([(await get()).status, (await get()).body]).toEqual([200, null]);
   const { threshold_usd: _, ...without } = FIRST;
   expect([(await put(without)).status, (await put({})).status]).toEqual([422, 422]);
@@ -100,7 +100,7 @@ it('is null until it is set, and the first time everything that decides is neede
   });
 });
 
-it('charges once at the threshold, credits it and is ready for the next', async () => {
+it('charges once at the threshold, credits the amount and is ready again', async () => {
   await put(FIRST);
   await spend(10.000001);
   expect(await topUps()).toEqual([]);
@@ -133,7 +133,7 @@ it('stays below the limit of a calendar month', async () => {
   expect([await paid(), (await get()).body.month_charged_usd]).toEqual([75, 25]);
 });
 
-it('looks once a day by itself, and charges nothing while nothing runs', async () => {
+it('checks daily and charges nothing while nothing runs', async () => {
   await put(FIRST);
   await setAvailable(central.ports.db, 3 * USD);
   await central.clock.advance(DAY_MS);
@@ -147,7 +147,7 @@ it('looks once a day by itself, and charges nothing while nothing runs', async (
   expect(await central.ports.db.selectFrom('due_work').selectAll().execute()).toEqual([]);
 });
 
-it('tries a declined method again later and later, and suspends with the third decline', async () => {
+it('retries a declined method with growing pauses and suspends after the third decline', async () => {
   await put({ ...FIRST, payment_method_id: 'sim_declined' });
   for (const pauseMs of [5 * MINUTE_MS, HOUR_MS]) {
     await spend(1);
@@ -175,7 +175,7 @@ it('tries a declined method again later and later, and suspends with the third d
   expect(await paid()).toBe(25);
 });
 
-it('charges again for pods that stand still before their grace has ended, though nothing is spent', async () => {
+it('charges for stopped pods before their grace period ends, although nothing is spent', async () => {
   const scene = await createMeteringScene({ payments: 'simulated' });
   try {
     const { chargeTopUps } = scene.market.central;
@@ -186,7 +186,7 @@ it('charges again for pods that stand still before their grace has ended, though
     const method = { payment_method_id: 'sim_declined' };
     await scene.call('PUT', '/users/me/auto-top-up', { ...FIRST, ...method });
     await chargeTopUps();
-    // Its bank lets the next one through.
+    // The bank accepts the next charge.
     await scene.db.updateTable('auto_topups').set({ payment_method_id: 'sim_ok' }).execute();
     await scene.later(5 * MINUTE_MS);
     await chargeTopUps();
@@ -198,7 +198,7 @@ it('charges again for pods that stand still before their grace has ended, though
   }
 });
 
-it('waits for a charge that takes its time, over a restart of the central API', async () => {
+it('waits for a pending charge across a restart of the central API', async () => {
   await put({ ...FIRST, payment_method_id: 'sim_late' });
   await spend(1);
   await charge();
@@ -214,7 +214,7 @@ it('waits for a charge that takes its time, over a restart of the central API', 
   await again.central.close();
 });
 
-it('takes a disputed charge back: what is free from the account, the rest is the platform’s', async () => {
+it('reverses a disputed charge from free credit, and the rest from the platform', async () => {
   await put({ ...FIRST, payment_method_id: 'sim_disputed' });
   await setAvailable(central.ports.db, 0);
   await spend(1);
@@ -247,7 +247,7 @@ it('takes a disputed charge back: what is free from the account, the rest is the
   expect((await put({ enabled: true, payment_method_id: 'sim_ok' })).body.status).toBe('idle');
 });
 
-it('is not to be had where nothing can be paid', async () => {
+it('is rejected without a payment processor', async () => {
   await central.close();
   central = await createTestCentral();
   account = await central.signUp();
@@ -255,7 +255,7 @@ it('is not to be had where nothing can be paid', async () => {
   expect((await get()).body).toBeNull();
 });
 
-it('goes with its account; charges stay', async () => {
+it('is deleted with its account, while charges stay', async () => {
   await put(FIRST);
   await spend(1);
   await charge();
@@ -267,7 +267,7 @@ it('goes with its account; charges stay', async () => {
   expect(rows).toEqual([{ payment_customer_id: null }]);
 });
 
-/** A processor that a test answers for. */
+/** A processor whose answers the test sets. */
 function processor() {
   const orders: string[] = [];
   let answer: () => ChargeAnswer = () => {
@@ -295,7 +295,7 @@ function processor() {
 const hear = (news: PaymentEvent) =>
   central.server.inject({ method: 'POST', url: '/payments/callback', payload: news });
 
-it('sends a charge without an answer again under the same key, and no more after a day', async () => {
+it('repeats an unanswered charge under the same key for a day', async () => {
   const { payments, orders } = processor();
   await behind(payments);
   await put({ ...FIRST, payment_method_id: 'pm_1' });
@@ -314,12 +314,12 @@ it('sends a charge without an answer again under the same key, and no more after
   expect([orders.length, await status()]).toEqual([3, 'failed']);
   const [row] = await topUps();
   expect(row).toMatchObject({ state: 'unanswered' });
-  // It was charged all the same: credited when the processor says so.
+  // The charge succeeded after all and is credited when the processor reports it.
   await hear({ externalId: 'pi_1', key: row?.id ?? null, change: { kind: 'succeeded' } });
   expect([await paid(), await status()]).toEqual([25, 'failed']);
 });
 
-it('credits once what is told three times, at once and beside the answer', async () => {
+it('credits once for three callbacks, also concurrent with the answer', async () => {
   const { payments, answer } = processor();
   await behind(payments);
   await put({ ...FIRST, payment_method_id: 'pm_1' });
@@ -333,7 +333,7 @@ it('credits once what is told three times, at once and beside the answer', async
   expect(await topUps()).toMatchObject([{ external_id: 'pi_1', state: 'succeeded' }]);
 });
 
-it('takes refunds back by their sum, never more than was paid, and takes strangers’ charges quietly', async () => {
+it('reverses refunds by their total, never more than was paid, and acknowledges unknown charges', async () => {
   const { payments, answer } = processor();
   await behind(payments);
   await put({ ...FIRST, payment_method_id: 'pm_1' });

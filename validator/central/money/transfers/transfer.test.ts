@@ -9,7 +9,7 @@ import { placeHold } from '../ledger/hold.service.ts';
 import { walletOf } from '../ledger/wallet.service.ts';
 
 const USD = 1_000_000;
-/** What every account is granted at its sign-up. */
+/** Sign-up credit of every account. */
 const GRANTED = 10;
 
 let central: TestCentral;
@@ -37,7 +37,7 @@ const paidOf = async (account: TestAccount) =>
 const history = async (account: TestAccount, path = 'transfer-history') =>
   (await central.call('GET', `/users/me/${path}`, { headers: account.key })).body;
 
-it('passes paid credit on and shows both sides what each had afterwards', async () => {
+it('transfers paid credit and shows both sides their balances', async () => {
   await pay(ada, 5);
   const sent = await send(ada, to(bob, 1.25, 'thanks'));
   expect([sent.status, sent.body]).toEqual([
@@ -65,7 +65,7 @@ it('passes paid credit on and shows both sides what each had afterwards', async 
   expect(events.body.map(({ detail }: { detail: string }) => detail)).toContain('$1.25 received');
 });
 
-it('keeps granted and held credit where it is, and says what can be sent', async () => {
+it('does not transfer granted or held credit, and states the transferable amount', async () => {
   const none = await send(ada, to(bob, 0.01));
   expect(none.body.error.hint).toContain('PUT /users/me/auto-top-up');
   expect([none.status, none.body.error.code]).toEqual([403, 'insufficient_balance']);
@@ -83,7 +83,7 @@ it('keeps granted and held credit where it is, and says what can be sent', async
   expect(await paidOf(bob)).toBe(4);
 });
 
-it('is done once per Idempotency-Key, whatever became of it', async () => {
+it('is executed once per Idempotency-Key, also if it failed', async () => {
   await pay(ada, 5);
   const key = { 'idempotency-key': 'pay-1' };
   const first = await send(ada, to(bob, 2), key);
@@ -93,7 +93,7 @@ it('is done once per Idempotency-Key, whatever became of it', async () => {
   expect([await paidOf(ada), await paidOf(bob)]).toEqual([3, 2]);
 });
 
-it('refuses oneself, strangers, the deleted and the unconfirmed', async () => {
+it('rejects the sender itself and unknown, deleted or unverified recipients', async () => {
   await pay(ada, 5);
   const codes = async (answer: ReturnType<typeof send>) => {
     const { status, body } = await answer;
@@ -114,7 +114,7 @@ it('refuses oneself, strangers, the deleted and the unconfirmed', async () => {
   expect(await paidOf(ada)).toBe(5);
 });
 
-it('knows nobody by an address that was never confirmed, and the address keeps nothing', async () => {
+it('does not find accounts by an unverified address', async () => {
   await pay(ada, 5);
   await central.ports.db
     .updateTable('accounts')
@@ -129,7 +129,7 @@ it('knows nobody by an address that was never confirmed, and the address keeps n
   expect([await paidOf(ada), await paidOf(bob)]).toEqual([5, 0]);
 });
 
-it('keeps what was topped up for a day, in which its payer may dispute it', async () => {
+it('does not transfer topped-up credit for a day', async () => {
   const { db, clock } = central.ports;
   await pay(ada, 5);
   await db
@@ -153,7 +153,7 @@ it('keeps what was topped up for a day, in which its payer may dispute it', asyn
   expect((await send(ada, to(bob, 4))).status).toBe(200);
 });
 
-it('refuses what is no amount', async () => {
+it('rejects invalid amounts', async () => {
   await pay(ada, 5);
   for (const amount of [0, -1, 0.0000001, 1.1234567, 1e12, 1e300, '1', null]) {
     const { status } = await send(ada, { recipient_email: bob.email, amount });
@@ -163,7 +163,7 @@ it('refuses what is no amount', async () => {
   expect((await send(ada, to(bob, 1, 'x'.repeat(200)))).status).toBe(200);
 });
 
-it('never pays out more than there is, with a hundred at once in both directions', async () => {
+it('never overdraws with a hundred concurrent transfers in both directions', async () => {
   await pay(ada, 30);
   const answers = await Promise.all(
     Array.from({ length: 100 }, (_, index) =>
@@ -180,7 +180,7 @@ it('never pays out more than there is, with a hundred at once in both directions
   expect(entries).toHaveLength(2 * done);
 });
 
-it('shows a deleted account to nobody, and its notes neither', async () => {
+it('hides a deleted account and its notes', async () => {
   await pay(ada, 5);
   await send(ada, to(bob, 1, 'from me'));
   await central.call('DELETE', '/users/me', { headers: ada.session });
