@@ -1,5 +1,5 @@
-// The arithmetic of a proof of work, for a card and for a host alike: SHA-256, the keystream (AES-256 in counter
-// mode), the product's dots. What it computes is what shared/proof-of-work computes, byte for byte.
+// The arithmetic of the proof of work, for cards and hosts: SHA-256, the keystream (AES-256 in counter mode) and dot
+// products. Results equal those of shared/proof-of-work byte for byte.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -34,17 +34,17 @@ const uint32_t kSha[64] = {
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
 };
 
-// What look-ups need where the work is done: copied to the card once.
+// Lookup tables, copied to the card once.
 struct Tables {
   uint32_t sha[64];
-  // Of AES: the S-box, and S-box and column mix in one; the other three are rotations of it.
+  // AES: the S-box, and S-box combined with MixColumns; the other three tables are rotations of it.
   uint8_t sbox[256];
   uint32_t mix[256];
 };
 
 inline uint8_t timesTwo(uint8_t x) { return uint8_t(x << 1 ^ (x & 0x80 ? 0x1b : 0)); }
 
-// Made from its definition (FIPS 197): the inverse in GF(2^8), then an affine map.
+// Computes the S-box by its definition (FIPS 197): the inverse in GF(2^8), then an affine map.
 inline void makeTables(Tables& tables) {
   memcpy(tables.sha, kSha, sizeof kSha);
   uint8_t p = 1, q = 1;
@@ -151,7 +151,7 @@ inline Key keyOf(const Hash& seed, const Tables& tables) {
   return key;
 }
 
-// The 16 bytes of the stream at a block's index.
+// Returns the 16 bytes of the keystream at a block index.
 PROOF_FN void keystreamBlock(const Key& key, const Tables& tables, uint64_t index, uint8_t* out) {
   uint32_t s[4] = {0, 0, uint32_t(index >> 32), uint32_t(index)};
   for (int at = 0; at < 4; at++) s[at] ^= key.words[at];
@@ -173,7 +173,7 @@ PROOF_FN void keystreamBlock(const Key& key, const Tables& tables, uint64_t inde
   }
 }
 
-// The sum of four products of bytes that are below 128, added to another.
+// Adds the sum of four products of bytes below 128.
 PROOF_FN int32_t dot4(uint32_t a, uint32_t b, int32_t sum) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 610
   return __dp4a(int32_t(a), int32_t(b), sum);

@@ -1,4 +1,4 @@
-// The program on a card: one kernel that does one piece of work for each index.
+// The program on a card: one kernel that calls a function for each index.
 #include <cuda_runtime.h>
 
 #include "program.h"
@@ -8,12 +8,12 @@ namespace {
 constexpr size_t kThreads = 128;
 constexpr size_t kMaxBlocks = 1 << 30;
 
-// What a fault of the driver means to whoever has to mend it (validator reference 5).
+// Maps driver errors to the agent's fault codes.
 const char* codeOf(cudaError_t error) {
   switch (error) {
     case cudaErrorMemoryAllocation:
       return "VRAM_UNAVAILABLE";
-    // The fabric manager of the NVSwitches has not finished.
+    // The fabric manager of the NVSwitches is not ready.
     case cudaErrorSystemNotReady:
       return "FABRIC_NOT_READY";
     case cudaErrorNoDevice:
@@ -36,7 +36,7 @@ __global__ void each(size_t count, Work work) {
   if (index < count) work(index);
 }
 
-// As nvidia-smi writes it.
+// UUID in the format of nvidia-smi.
 std::string textOf(const cudaUUID_t& uuid) {
   std::string text = "GPU-";
   for (int at = 0; at < 16; at++) {

@@ -1,6 +1,6 @@
 /**
- * The program of cards, compiled for a host, in real containers: byte for byte what shared/proof-of-work makes. Where
- * there is a CUDA compiler, the same sources are compiled for cards, too; no card is needed for that, or used.
+ * Runs the GPU proof, compiled for a host, in real containers and compares it with shared/proof-of-work byte for byte.
+ * If there is a CUDA compiler, the same sources are also compiled for cards; no card is needed or used.
  */
 import { createReadStream, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -34,7 +34,7 @@ const reference = `podwright.local/gpu-proof-test:${executorId}`;
 const labels = { [LABELS.executor]: executorId };
 let folder: string;
 let program: string;
-/** What containers were asked of the engine. */
+/** Container specs requested from the engine. */
 let specs: ContainerSpec[] = [];
 
 beforeAll(async () => {
@@ -72,7 +72,7 @@ async function compile(compiler: string, ...options: string[]): Promise<void> {
   if (exitCode !== 0) throw new Error(`${compiler}: ${stderr}`);
 }
 
-/** On a host without cards the engine would give no container that asks for one. */
+/** Drops GPU requests, which an engine on a host without cards rejects. */
 function proofOn({ gpus }: { gpus: boolean }) {
   const watched: Pick<ContainerEngine, 'createContainer'> = {
     createContainer(spec) {
@@ -93,7 +93,7 @@ const runOf = (image: string | null, signal = new AbortController().signal): Run
   ...{ image: image ?? 'none', deadlineMs: 60_000, signal },
 });
 
-it('commits to what the verifier makes, and opens the same rows, each card in a container of its own', async () => {
+it('commits to the same work as the verifier and opens the same rows, with one container per card', async () => {
   const proof = proofOn({ gpus: false });
   const run = runOf(await proof.image());
   const second = {
@@ -128,14 +128,14 @@ it('commits to what the verifier makes, and opens the same rows, each card in a 
   expect(await engine.listContainers(labels)).toEqual([]);
 });
 
-it('has a fault for a card that the engine does not give, and leaves nothing behind', async () => {
+it('reports a fault for a card that the engine rejects, and leaves no container', async () => {
   const proof = proofOn({ gpus: true });
   const [card] = await proof.commit([TASK], runOf(await proof.image()));
   expect(card).toMatchObject({ uuid: UUID, fault: { code: 'DEVICE_ABSENT' }, product: null });
   expect(await engine.listContainers(labels)).toEqual([]);
 });
 
-it('gives up with its deadline, and takes away what an agent that was killed has left', async () => {
+it('aborts at its deadline, and removes containers of a killed agent', async () => {
   const proof = proofOn({ gpus: false });
   const image = await proof.image();
   const late = new AbortController();
@@ -150,7 +150,7 @@ it('gives up with its deadline, and takes away what an agent that was killed has
 
   const [spec] = specs;
   if (spec === undefined) throw new Error('no container');
-  // Nobody ends this one, but it ends.
+  // This container is not removed; it exits after its time limit.
   const id = await engine.createContainer({
     ...{ ...spec, name: `${spec.name}-left`, gpuUuids: [], entrypoint: ['/proof', 'hold', '1'] },
   });
@@ -160,7 +160,7 @@ it('gives up with its deadline, and takes away what an agent that was killed has
   expect(await engine.listContainers(labels)).toEqual([]);
 });
 
-it('proves nothing with simulated cards, or without the image', async () => {
+it('runs no proof with simulated cards or without the image', async () => {
   const options = { executorId, clock: systemClock, random: systemRandom, engine };
   const execEngine = async () => createExecEngine(connection);
   const simulated = createGpuProof({
@@ -185,14 +185,14 @@ it.each([
   ['a row beyond the last', `open ${UUID} 64 0 ${SEED} 64\n`],
   ['more rows than are opened', `open ${UUID} 64 0 ${SEED} ${'1,'.repeat(33)}\n`],
   ['memory that nothing has', `commit ${UUID} 64 1 ${SEED} 1048576 1099511627776 1 ${SEED}\n`],
-])('refuses %s', async (_, input) => {
+])('rejects %s', async (_, input) => {
   const { exitCode, stdout } = await runCommand(program, [], { ...BOUNDS, input });
   expect(exitCode).toBe(1);
   const last = stdout.trim().split('\n').at(-1) ?? '';
   expect(CARD_FAULTS).toContain(JSON.parse(last).fault);
 });
 
-it('compiles for cards where there is a compiler for them', async () => {
+it('compiles for cards if there is a CUDA compiler', async () => {
   const found = await runCommand('sh', ['-c', 'command -v nvcc'], BOUNDS);
   if (found.exitCode !== 0) {
     process.stderr.write('gpu-proof: no nvcc here, held against the verifier on a host alone\n');

@@ -1,5 +1,4 @@
-// The program without a card, one thread of a processor: what tests hold against shared/proof-of-work. No proof of
-// anything: it answers for whatever UUID it is asked for.
+// The program on a host, single-threaded, for tests against shared/proof-of-work. It proves nothing: it accepts any UUID.
 #include <memory>
 
 #include "program.h"

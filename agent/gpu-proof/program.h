@@ -1,7 +1,7 @@
-// What is asked on standard input, one line of words, and what is answered on standard output, JSON line by line:
+// Protocol: one line of words on standard input, JSON lines on standard output.
 //   commit UUID N ROUNDS SEED BLOCK_BYTES BLOCKS STEPS SEED   -> one object (no memory is filled where BLOCKS is 0)
 //   open UUID N {ROUND SEED INDEX,INDEX,...}                  -> one object for each row
-// A fault is one object with a code. `hold SECONDS` as arguments keeps the container for as long, and no longer.
+// A fault is one object with a code. The arguments `hold SECONDS` keep the container running for that time.
 #pragma once
 #include <unistd.h>
 
@@ -19,7 +19,7 @@ constexpr size_t kMaxLine = 8192;
 constexpr size_t kMinSize = 64, kMaxSize = 16384, kMaxRounds = 16, kMaxRows = 32;
 constexpr size_t kMaxBlockBytes = 1 << 20, kMaxSteps = 1000000, kMaxHoldSeconds = 3600;
 
-// Thrown for whatever ends the work early; `code` is one of those that the agent knows.
+// Thrown when the work ends early; `code` is one of the fault codes of the agent's API.
 struct Fault {
   std::string code, detail;
 };
@@ -53,7 +53,7 @@ inline std::string jsonText(const std::string& text) {
   return safe + '"';
 }
 
-// The words of the one line that is read.
+// The words of the input line.
 class Words {
  public:
   explicit Words(const std::string& line) : stream_(line) {}
@@ -164,8 +164,8 @@ void open(Card& card, const Tables& tables, const Tables* there, Words& words) {
   }
 }
 
-// Card: `take`, `put`, `get` of memory, `each` of a range, and a constructor that throws where the card of that
-// UUID is not the one here. Its destructor frees what was taken.
+// Card: allocates (`take`), writes (`put`) and reads (`get`) memory, and runs a function for each index of a range
+// (`each`). The constructor throws if the card has another UUID. The destructor frees the memory.
 template <class Card>
 int run(int count, char** arguments) {
   try {

@@ -1,5 +1,5 @@
-// The work itself, over a Card: whatever has memory, and does something for each index of a range. The same code
-// runs on a GPU (device.cu) and, for tests, on a host (host.cc).
+// The work, over a Card: an interface with memory and parallel loops. The same code runs on a GPU (device.cu) and, for
+// tests, on a host (host.cc).
 #pragma once
 #include <string>
 #include <vector>
@@ -8,14 +8,14 @@
 
 namespace proof {
 
-// Rows and columns that are made at a time: 16 reads of 16 bytes for 1,024 products.
+// Rows and columns computed at a time: 16 reads of 16 bytes for 1,024 products.
 constexpr int kTile = 8;
 
 struct Walk {
   size_t blockBytes, blocks, steps;
 };
 
-// Entries of A as they lie, of B with its columns as rows.
+// Entries of A by row, of B by column.
 struct Expand {
   Key key;
   const Tables* tables;
@@ -55,14 +55,14 @@ struct Multiply {
       for (int j = 0; j < kTile; j++) c[(top + i) * n + left + j] = sums[i][j];
     }
   }
-  // Rows begin at whole blocks, and so do allocations.
+  // Rows and allocations are aligned to blocks.
   PROOF_FN static void load(const uint8_t* from, uint32_t* to) {
     const uint32_t* words = static_cast<const uint32_t*>(__builtin_assume_aligned(from, kBlock));
     for (int at = 0; at < 4; at++) to[at] = words[at];
   }
 };
 
-// The hash of a row of C under its index.
+// Hashes a row of C with its index.
 struct Leaf {
   const int32_t* c;
   const Tables* tables;
@@ -72,7 +72,7 @@ struct Leaf {
     Sha256 sha(*tables);
     sha.byte(0);
     for (int shift = 24; shift >= 0; shift -= 8) sha.byte(uint8_t(index >> shift));
-    // Hosts and cards are little-endian alike.
+    // Hosts and cards are little-endian.
     out[index] = sha.add(c + index * n, n * sizeof(int32_t)).end();
   }
 };
@@ -86,7 +86,7 @@ struct Fill {
   }
 };
 
-// One thread: where each step reads is told by what the last one read.
+// A single thread, because each step reads at a position given by the previous read.
 struct Wander {
   Hash seed;
   const Tables* tables;
@@ -113,7 +113,7 @@ inline Hash nextSeed(const Tables& tables, const Hash& seed, const Hash& root) {
   return Sha256(tables).add(seed.bytes, kHash).add(root.bytes, kHash).end();
 }
 
-// Leaves first, the root's level last; a node without a neighbour goes up as it is.
+// Levels from the leaves to the root; a node without a sibling moves up unchanged.
 using Tree = std::vector<std::vector<Hash>>;
 
 inline Tree treeOf(const Tables& tables, std::vector<Hash> leaves) {
@@ -143,7 +143,7 @@ inline std::vector<Hash> pathOf(const Tree& tree, size_t index) {
   return path;
 }
 
-// Products of one size, one after the other in the same memory.
+// Computes products of one size, one after the other in the same memory.
 template <class Card>
 class Products {
  public:
@@ -152,7 +152,7 @@ class Products {
         b_(card.template take<uint8_t>(n * n)), c_(card.template take<int32_t>(n * n)),
         leaves_(card.template take<Hash>(n)) {}
 
-  // The tree over the rows of one; they stay until the next.
+  // Hash tree over the rows of a product, valid until the next product.
   Tree make(const Hash& seed) {
     const size_t blocks = n_ * n_ / kBlock;
     card_.each(blocks, Expand{keyOf(partSeed(tables_, seed, 'A'), tables_), there_, n_, false, a_});

@@ -1,4 +1,4 @@
-/** How the agent and what it lends out stand (agent reference 15, set E): what is set anew by each collection. */
+/** Metrics of the agent's state and of the host. Host metrics have names that do not clash with node_exporter. */
 import { POD_PHASES, type PodPhase } from '#shared/api/agent/pod.ts';
 import type { UpdateState } from '#shared/api/agent/update-status.ts';
 import { type Family, unlabelled } from '#shared/telemetry/family.ts';
@@ -13,23 +13,23 @@ export type GpuLeaseState = {
   podId: string | null;
 };
 
-/** Of everything at one moment. */
+/** State of the agent at one collection. */
 export type AgentState = {
-  /** Of every pod. */
+  /** Phase of every pod. */
   phases: readonly PodPhase[];
   gpuLeases: readonly GpuLeaseState[];
-  /** Kept from new pods. */
+  /** GPUs that accept no new pods. */
   cordonedUuids: readonly string[];
   ports: { size: number; free: number };
   logSubscribers: number;
-  /** Null where no gateway tells. */
+  /** Null if no SSH gateway reports. */
   ssh: GatewayTraffic | null;
   diskQuota: string;
   firewallEnforced: boolean;
   unfinishedOperations: number;
-  /** Whether the GPUs are simulated. */
+  /** True if the GPUs are simulated. */
   simulated: boolean;
-  /** Of the agent's own update. */
+  /** State of the agent's self-update. */
   updateState: UpdateState;
 };
 
@@ -40,7 +40,10 @@ export function stateFamilies(state: () => AgentState | null): Family[] {
     help: string,
     [labels, samples]: [Family['labels'], (now: AgentState) => ReturnType<Family['samples']>],
   ): Family => ({
-    ...{ name: AGENT_PREFIX + name, help, type: 'gauge', labels },
+    name: AGENT_PREFIX + name,
+    help,
+    type: 'gauge',
+    labels,
     samples() {
       const now = state();
       return now === null ? [] : samples(now);
@@ -55,21 +58,21 @@ export function stateFamilies(state: () => AgentState | null): Family[] {
           value: phases.filter((other) => other === phase).length,
         })),
     ]),
-    gauge('gpu_lease_state', '1 for the present state of each GPU.', [
+    gauge('gpu_lease_state', '1 for the current lease state of each GPU.', [
       ['uuid', 'state'],
       (now) =>
         now.gpuLeases.map(({ uuid, state: is }) => ({ labels: { uuid, state: is }, value: 1 })),
     ]),
-    gauge('gpu_cordoned', 'Always 1 for each GPU that is kept from new pods.', [
+    gauge('gpu_cordoned', 'Always 1 for each cordoned GPU.', [
       ['uuid'],
       ({ cordonedUuids }) => cordonedUuids.map((uuid) => ({ labels: { uuid }, value: 1 })),
     ]),
-    gauge('gpus_simulated', '1 where the GPUs are simulated: nothing computes on them.', [
+    gauge('gpus_simulated', '1 if the GPUs are simulated.', [
       [],
       ({ simulated }) => unlabelled(simulated ? 1 : 0),
     ]),
     gauge('port_pool_size', 'Host ports for pods.', [[], ({ ports }) => unlabelled(ports.size)]),
-    gauge('port_pool_free', 'Those that could be leased now.', [
+    gauge('port_pool_free', 'Host ports for pods that are free.', [
       [],
       ({ ports }) => unlabelled(ports.free),
     ]),
@@ -89,33 +92,31 @@ export function stateFamilies(state: () => AgentState | null): Family[] {
       type: 'counter',
     },
     {
-      ...gauge('ssh_auth_failures_total', 'Tries to log in by SSH that proved no key of the pod.', [
+      ...gauge('ssh_auth_failures_total', 'Failed SSH logins.', [
         [],
         ({ ssh }) => (ssh === null ? [] : unlabelled(ssh.login_failures_total)),
       ]),
       type: 'counter',
     },
-    gauge('disk_quota_enforced', '1 for what holds pods to their share of the disk.', [
+    gauge('disk_quota_enforced', '1 for the mechanism that enforces disk quotas.', [
       ['mode'],
       ({ diskQuota: mode }) => [{ labels: { mode }, value: 1 }],
     ]),
-    gauge(
-      'firewall_enforced',
-      "1 where the pods' firewall rules were last found or put in place.",
-      [[], (now) => unlabelled(now.firewallEnforced ? 1 : 0)],
-    ),
-    gauge('update_state', "1 for the state of the agent's own update.", [
+    gauge('firewall_enforced', "1 if the pods' firewall rules were in place at the last check.", [
+      [],
+      (now) => unlabelled(now.firewallEnforced ? 1 : 0),
+    ]),
+    gauge('update_state', "1 for the state of the agent's self-update.", [
       ['state'],
       ({ updateState: state }) => [{ labels: { state }, value: 1 }],
     ]),
-    gauge('operations_unfinished', 'Backups, restores and drills that wait or run.', [
+    gauge('operations_unfinished', 'Waiting and running backups, restores and drills.', [
       [],
       (now) => unlabelled(now.unfinishedOperations),
     ]),
   ];
 }
 
-// MERGED agent/metrics/agent-families.ts: The host's own figures, under names that no node_exporter beside has (agent reference 15, set C).
 const PREFIX = `${AGENT_PREFIX}host_`;
 const BYTES_PER_KIB = 1_024;
 const PERCENT = 100;
@@ -127,32 +128,36 @@ const FIGURES: readonly (readonly [string, string, (host: HostSample) => number 
     'Busy share of all processors between the last two samples.',
     ({ cpu }) => (cpu.utilization_percent === null ? null : cpu.utilization_percent / PERCENT),
   ],
-  ['load1', 'Mean load of the last minute.', ({ cpu }) => cpu.load_1m],
+  ['load1', 'Load average over one minute.', ({ cpu }) => cpu.load_1m],
   ['memory_total_bytes', 'Memory of the host.', ({ memory }) => memory.total_kib * BYTES_PER_KIB],
   [
     'memory_available_bytes',
-    'Memory that could be had without swapping.',
+    'Memory available without swapping.',
     ({ memory }) => memory.available_kib * BYTES_PER_KIB,
   ],
   [
     'disk_total_bytes',
-    'Size of the file system that pods fill.',
+    'Size of the file system that pods use.',
     ({ disk }) => disk.total_kib * BYTES_PER_KIB,
   ],
-  ['disk_free_bytes', 'What is free there.', ({ disk }) => disk.free_kib * BYTES_PER_KIB],
+  [
+    'disk_free_bytes',
+    'Free space of the file system that pods use.',
+    ({ disk }) => disk.free_kib * BYTES_PER_KIB,
+  ],
   [
     'network_receive_bytes_per_second',
-    'Received through the interfaces of the default routes between the last two samples.',
+    'Receive rate of the interfaces of the default routes between the last two samples.',
     ({ network }) => network.rx_bytes_per_second,
   ],
   [
     'network_transmit_bytes_per_second',
-    'Sent through them.',
+    'Transmit rate of these interfaces.',
     ({ network }) => network.tx_bytes_per_second,
   ],
 ];
 
-/** `host` is null where the last sample is too old to be shown. */
+/** `host` returns null if the last sample is too old. */
 export function hostFamilies(host: () => HostSample | null): Family[] {
   return FIGURES.map(([name, help, figureOf]) => ({
     name: PREFIX + name,

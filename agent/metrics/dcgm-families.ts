@@ -1,10 +1,10 @@
-/** GPU metrics under the names of NVIDIA's DCGM exporter, as far as nvidia-smi tells them (agent reference 15, set B). */
+/** GPU metrics under the names of NVIDIA's DCGM exporter, as far as nvidia-smi provides them. */
 import type { Family, Sample } from '#shared/telemetry/family.ts';
 import type { GpuCard } from '../gpu/gpu-driver.ts';
 import type { GpuFacts } from './gpu-families.ts';
 import { inBaseUnits, type Unit } from './gpu-units.ts';
 
-/** Name after `DCGM_FI_DEV_`, field of nvidia-smi, how it reads; DCGM keeps MiB, MHz and percent as they are. */
+/** Name after `DCGM_FI_DEV_`, field of nvidia-smi, unit. DCGM does not convert MiB, MHz and percent. */
 const FIELDS: readonly (readonly [string, string, Unit])[] = [
   ['GPU_TEMP', 'temperature.gpu', 'plain'],
   ['MEMORY_TEMP', 'temperature.memory', 'plain'],
@@ -27,14 +27,17 @@ const PER_PART = 'FB_USED';
 const LABELS = ['gpu', 'UUID', 'pci_bus_id', 'device', 'modelName', 'Hostname'] as const;
 const PART_LABELS = [...LABELS, 'GPU_I_PROFILE', 'GPU_I_ID'] as const;
 
-/** `hostname` is the host's own. */
 export function dcgmFamilies({ reading, xids }: GpuFacts, hostname: string): Family[] {
   const cards = () => reading()?.cards ?? [];
   const labelsOf = ({ index, uuid, name, pciBusId }: GpuCard) => ({
-    ...{ gpu: index, UUID: uuid, pci_bus_id: pciBusId ?? '' },
-    ...{ device: `nvidia${index}`, modelName: name, Hostname: hostname },
+    gpu: index,
+    UUID: uuid,
+    pci_bus_id: pciBusId ?? '',
+    device: `nvidia${index}`,
+    modelName: name,
+    Hostname: hostname,
   });
-  /** Of MIG devices only memory in use is known. */
+  /** For MIG devices only the used memory is known. */
   const parts = (): Sample[] =>
     (reading()?.parts ?? []).flatMap((part) => {
       const card = cards().find(({ uuid }) => uuid === part.parentUuid);
@@ -59,7 +62,7 @@ export function dcgmFamilies({ reading, xids }: GpuFacts, hostname: string): Fam
     ),
     {
       name: `${PREFIX}XID_ERRORS`,
-      help: 'The last Xid of each card, if it had any.',
+      help: 'Last Xid of each card, if any.',
       type: 'gauge',
       labels: LABELS,
       samples: () =>

@@ -1,4 +1,4 @@
-/** GPU metrics under the names of nvidia_gpu_exporter, which public dashboards ask for (agent reference 15, set A). */
+/** GPU metrics under the names of nvidia_gpu_exporter, which public dashboards use. */
 import type { Family, Sample } from '#shared/telemetry/family.ts';
 import type { GpuCard, GpuReading } from '../gpu/gpu-driver.ts';
 import { METRIC_FIELDS } from '../gpu/nvidia/csv.ts';
@@ -8,13 +8,13 @@ import { inBaseUnits, type Unit } from './gpu-units.ts';
 const PREFIX = 'nvidia_smi_';
 const MIB = 2 ** 20;
 
-/** What these metrics are made of; a reading that is too old to be shown is null. */
+/** Source of the GPU metrics; a reading that is too old is null. */
 export type GpuFacts = {
   reading(): GpuReading | null;
   xids(): readonly CountedXid[];
-  /** Readings that brought no new figures, so far. */
+  /** Number of readings without new values. */
   failures(): number;
-  /** Of the last attempt, however old its figures are; null before the first. */
+  /** Result of the last reading, regardless of the age of its values; null before the first. */
   lastAttempt(): Pick<GpuReading, 'ageMs' | 'error' | 'exitCode'> | null;
 };
 
@@ -76,7 +76,7 @@ export function uuidLabel(uuid: string): string {
   return uuid.replace(/^GPU-/, '').toLowerCase();
 }
 
-/** What may be told to anybody. */
+/** Families for the public listener. */
 export function gpuFamilies(facts: GpuFacts): Family[] {
   const cards = () => facts.reading()?.cards ?? [];
   const fields = FIELDS.map(([field, metric, unit]): Family => {
@@ -84,7 +84,7 @@ export function gpuFamilies(facts: GpuFacts): Family[] {
     return {
       name,
       help: `nvidia-smi's ${field}, in base units.`,
-      // The name ends so, and only counters may.
+      // Only counters may have names with this suffix.
       type: name.endsWith('_total') ? 'counter' : 'gauge',
       labels: ['uuid'],
       samples: () => cards().flatMap((card) => fieldSample(card, field, unit)),
@@ -104,11 +104,11 @@ function fieldSample({ uuid, values }: GpuCard, field: string, unit: Unit): Samp
   return value === null ? [] : [{ labels: { uuid: uuidLabel(uuid) }, value }];
 }
 
-/** Dashboards join the other metrics with this one for the cards' names. */
+/** Dashboards join the other metrics with this one to get the names of cards. */
 function infoFamily({ reading }: GpuFacts): Family {
   return {
     name: `${PREFIX}gpu_info`,
-    help: 'Always 1; the labels tell which card and driver it is.',
+    help: 'Always 1; the labels identify card and driver.',
     type: 'gauge',
     labels: INFO_LABELS,
     samples() {
@@ -141,7 +141,7 @@ function migFamilies({ reading }: GpuFacts): Family[] {
   return [
     {
       name: `${PREFIX}mig_info`,
-      help: 'Always 1 for each MIG device; the labels tell its place in its card.',
+      help: 'Always 1 for each MIG device; the labels identify its instances.',
       type: 'gauge',
       labels: MIG_LABELS,
       samples: () =>
@@ -158,9 +158,9 @@ function migFamilies({ reading }: GpuFacts): Family[] {
     },
     {
       name: `${PREFIX}mig_memory_used_bytes`,
-      help: 'Memory in use on each MIG device.',
+      help: 'Used memory of each MIG device.',
       type: 'gauge',
-      // Dashboards join it with mig_info by the instance's number.
+      // Dashboards join it with mig_info by instance id.
       labels: ['uuid', 'mig_uuid', 'gpu_instance_id'],
       samples: () =>
         parts().flatMap(({ parentUuid, uuid, gpuInstance, memoryUsedMib: used }) => {
@@ -177,14 +177,14 @@ function xidFamilies({ xids }: GpuFacts): Family[] {
   return [
     {
       name: `${PREFIX}xid_errors_total`,
-      help: "Xids in the kernel's log since the agent's first start, of the last thousand of all cards.",
+      help: "Xids in the kernel log since the agent's first start, among the last thousand of all cards.",
       type: 'counter',
       labels: ['uuid', 'xid'],
       samples: () => xids().map((xid) => ({ labels: labelsOf(xid), value: xid.count })),
     },
     {
       name: `${PREFIX}xid_last_timestamp_seconds`,
-      help: 'When each card last had each Xid.',
+      help: 'Time of the last occurrence of each Xid on each card.',
       type: 'gauge',
       labels: ['uuid', 'xid'],
       samples: () => xids().map((xid) => ({ labels: labelsOf(xid), value: xid.lastMs / 1_000 })),
@@ -196,7 +196,7 @@ function meta({ failures, lastAttempt }: GpuFacts): Family[] {
   return [
     {
       name: `${PREFIX}command_exit_code`,
-      help: "Exit status of nvidia-smi's last run that ended by itself.",
+      help: 'Exit status of the last nvidia-smi run that was not killed.',
       type: 'gauge',
       labels: [],
       samples() {
@@ -206,14 +206,14 @@ function meta({ failures, lastAttempt }: GpuFacts): Family[] {
     },
     {
       name: `${PREFIX}failed_scrapes_total`,
-      help: 'Readings of the GPUs that brought no new figures.',
+      help: 'Readings of the GPUs without new values.',
       type: 'counter',
       labels: [],
       samples: () => [{ labels: {}, value: failures() }],
     },
     {
       name: `${PREFIX}last_collect_success`,
-      help: '1 where the last reading of the GPUs brought new figures of all of them.',
+      help: '1 if the last reading returned new values of all GPUs.',
       type: 'gauge',
       labels: [],
       samples() {
@@ -225,7 +225,7 @@ function meta({ failures, lastAttempt }: GpuFacts): Family[] {
   ];
 }
 
-/** What tells of those who rent the cards: for a listener of the provider's own. */
+/** Families that reveal the processes of renters, for the provider's separate listener. */
 export function gpuProcessFamilies({ reading }: Pick<GpuFacts, 'reading'>): Family[] {
   const processes = () => reading()?.processes ?? [];
   const labelsOf = ({ uuid, pid }: { uuid: string; pid: number }) => ({
@@ -235,14 +235,14 @@ export function gpuProcessFamilies({ reading }: Pick<GpuFacts, 'reading'>): Fami
   return [
     {
       name: `${PREFIX}compute_app_info`,
-      help: 'Always 1 for each process that computes on a whole card.',
+      help: 'Always 1 for each compute process on a whole card.',
       type: 'gauge',
       labels: ['uuid', 'pid'],
       samples: () => processes().map((each) => ({ labels: labelsOf(each), value: 1 })),
     },
     {
       name: `${PREFIX}compute_app_used_memory_bytes`,
-      help: 'Memory of the card that the process has.',
+      help: 'Card memory used by the process.',
       type: 'gauge',
       labels: ['uuid', 'pid'],
       samples: () =>
@@ -252,7 +252,7 @@ export function gpuProcessFamilies({ reading }: Pick<GpuFacts, 'reading'>): Fami
     },
     {
       name: `${PREFIX}compute_apps_last_collect_success`,
-      help: '1 where the processes on the cards are known.',
+      help: '1 if the processes on the cards are known.',
       type: 'gauge',
       labels: [],
       samples() {

@@ -1,4 +1,4 @@
-/** Values as nvidia-smi prints them, in Prometheus' base units. Pure. */
+/** Converts values of nvidia-smi to the base units of Prometheus. Pure. */
 import { amountOf, numberOf } from '../gpu/nvidia/values.ts';
 
 export type Unit = 'plain' | 'mib' | 'percent' | 'mhz' | 'word';
@@ -10,7 +10,7 @@ const FACTORS: Record<Exclude<Unit, 'word'>, number> = {
   mhz: 1e6,
 };
 
-/** As the driver's library numbers them. */
+/** Numbers of NVML for the printed words. */
 const WORDS: Record<string, number> = {
   no: 0,
   disabled: 0,
@@ -23,18 +23,18 @@ const WORDS: Record<string, number> = {
   exclusive_thread: 1,
   prohibited: 2,
   exclusive_process: 3,
-  // Of gpu_recovery_action.
+  // gpu_recovery_action
   reset: 1,
   reboot: 2,
   'drain p2p': 3,
   'drain and reset': 4,
-  // Of fabric.state.
+  // fabric.state
   'not started': 1,
   'in progress': 2,
   completed: 3,
 };
 
-/** Null for what is no value: a series of it would be a lie. */
+/** Returns null if there is no value; the series is then omitted. */
 export function inBaseUnits(printed: string | undefined, unit: Unit): number | null {
   if (printed === undefined) return null;
   if (unit === 'word') return wordValue(printed.trim());
@@ -42,7 +42,7 @@ export function inBaseUnits(printed: string | undefined, unit: Unit): number | n
   return number === null ? null : number * FACTORS[unit];
 }
 
-/** `P8`, `0x0000000000000001` and plain numbers beside the words. */
+/** Also parses `P8`, `0x0000000000000001` and plain numbers. */
 function wordValue(text: string): number | null {
   const known = WORDS[text.toLowerCase()];
   if (known !== undefined) return known;

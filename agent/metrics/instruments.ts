@@ -1,4 +1,4 @@
-/** What the agent counts and times of its own work (agent reference 15, set E). No label takes what somebody wrote. */
+/** Counters and histograms of the agent's work. Labels never contain text from clients. */
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { OperationRow } from '../backups/operation.store.ts';
 import type { FrameCounts } from '../logs/log-frames.ts';
@@ -14,7 +14,7 @@ const OPERATION_SECONDS = [1, 5, 30, 120, 600, 3_600, 21_600];
 
 export type Instruments = ReturnType<typeof createInstruments>;
 
-/** Registers all of them; a counter without labels begins at 0. */
+/** Registers all instruments. */
 export function createInstruments(registry: Registry) {
   const registers = [registry];
   const counter = (name: string, help: string, labelNames: readonly string[] = []) =>
@@ -27,78 +27,82 @@ export function createInstruments(registry: Registry) {
 
   const authFailures = counter(
     'auth_failures_total',
-    'Requests refused by authentication, by reason.',
+    'Requests rejected by authentication, by reason.',
     ['reason'],
   );
   const firewallDrift = counter(
     'firewall_drift_total',
-    "Lines of the pods' firewall rules that something else had removed or added.",
+    "Lines of the pods' firewall rules that another program removed or added.",
   );
   const imagesRemoved = counter(
     'images_removed_total',
-    'Unused images of this agent that were removed because the disk filled up.',
+    'Unused images of this agent that were removed to free disk space.',
   );
   const imageBytesRemoved = counter(
     'image_bytes_removed_total',
-    'Their sizes; layers that other images share are counted, though they stay.',
+    'Sizes of removed images, including layers that other images still use.',
   );
-  const pulled = counter('image_pull_bytes_total', 'What finished pulls of images have brought.');
+  const pulled = counter('image_pull_bytes_total', 'Bytes fetched by finished image pulls.');
   const reconnects = counter(
     'docker_events_reconnects_total',
-    "Times that the stream of the engine's events was opened again.",
+    "Reconnects to the engine's event stream.",
   );
   const timeouts = counter(
     'collector_timeouts_total',
-    'Readings of a source that had to be broken off.',
+    'Readings that were aborted after their timeout, by source.',
     ['collector'],
   );
-  const reconcileErrors = counter(
-    'reconcile_errors_total',
-    'Passes over all pods that came to nothing, by reason.',
-    ['reason'],
-  );
-  const restores = counter('restore_total', 'Restores that have ended, by result.', ['result']);
+  const reconcileErrors = counter('reconcile_errors_total', 'Failed reconcile passes, by reason.', [
+    'reason',
+  ]);
+  const restores = counter('restore_total', 'Finished restores, by result.', ['result']);
   const backupBytes = counter(
     'backup_bytes_total',
     'Bytes read or restored, by kind of operation.',
     ['kind'],
   );
-  const logLines = counter('log_lines_total', 'Lines that log streams have sent.');
-  const logBytes = counter('log_bytes_total', 'What log streams have sent, with their frames.');
-  const logGaps = counter('log_gap_total', 'Times that a log stream told of lines that it lacks.');
-  // Of all pods together, for this is anybody's to read: which pods there are is the provider's own listener's to tell.
+  const logLines = counter('log_lines_total', 'Lines sent by log streams.');
+  const logBytes = counter('log_bytes_total', 'Bytes sent by log streams, including framing.');
+  const logGaps = counter('log_gap_total', 'Gaps reported by log streams.');
+  // Without pod labels: the public listener must not reveal which pods exist.
   const logDropped = counter(
     'log_dropped_total',
-    'Lines that log streams could not give any more, for they were rotated away; an estimate.',
+    'Estimated lines that were rotated away before log streams could send them.',
   );
   const engineCalls = histogram(
     'docker_request_duration_seconds',
-    'Calls of the container engine, by what was asked and what came of it.',
+    'Calls of the container engine, by operation and result.',
     { labels: ['op', 'code'], buckets: ENGINE_SECONDS },
   );
-  const reconciles = histogram('reconcile_duration_seconds', 'Passes over all pods.', {
-    ...{ labels: [], buckets: RECONCILE_SECONDS },
-  });
+  const reconciles = histogram(
+    'reconcile_duration_seconds',
+    'Duration of reconcile passes over all pods.',
+    {
+      labels: [],
+      buckets: RECONCILE_SECONDS,
+    },
+  );
   const launches = histogram(
     'pod_launch_duration_seconds',
-    'Steps on the way to a running pod that came to their end.',
+    'Duration of finished pod launch steps.',
     { labels: ['stage'], buckets: LAUNCH_SECONDS },
   );
-  const operations = histogram('backup_duration_seconds', 'Backups that succeeded.', {
-    ...{ labels: [], buckets: OPERATION_SECONDS },
+  const operations = histogram('backup_duration_seconds', 'Duration of successful backups.', {
+    labels: [],
+    buckets: OPERATION_SECONDS,
   });
   const orphans = new Gauge({
     name: `${AGENT_PREFIX}orphans`,
-    help: 'Objects with our label that belong to no pod, by kind; they are reported, never removed.',
+    help: "Engine objects with the agent's label that belong to no pod, by kind; reported, never removed.",
     labelNames: ['kind'],
     registers,
   });
   const lastReconcile = new Gauge({
     name: `${AGENT_PREFIX}reconcile_last_success_timestamp_seconds`,
-    help: 'When all pods were last compared with what the engine has.',
+    help: 'Time of the last successful reconcile pass.',
     registers,
   });
-  // Never is not 1970.
+  // No value before the first pass, instead of 0 (1970).
   lastReconcile.remove();
 
   return {
@@ -107,16 +111,16 @@ export function createInstruments(registry: Registry) {
       imagesRemoved.inc();
       imageBytesRemoved.inc(bytes);
     },
-    /** How many objects of each kind belong to no pod. */
+    /** Sets the number of orphans by kind. */
     setOrphans(counts: Record<string, number>): void {
       for (const [kind, count] of Object.entries(counts)) orphans.set({ kind }, count);
     },
     firewallDrifted: (lines: number) => firewallDrift.inc(lines),
-    /** A pull has ended, having brought so much. */
+    /** Records a finished pull. */
     pulledBytes: (bytes: number) => pulled.inc(bytes),
     eventsReopened: () => reconnects.inc(),
     timedOut: (collector: string) => timeouts.inc({ collector }),
-    /** `failure` null: the pass did its work; `nowMs` is wall-clock time. */
+    /** Records a reconcile pass; `failure` is null for success, `nowMs` is wall-clock time. */
     reconciled(tookMs: number, failure: 'engine_away' | 'internal' | null, nowMs: number): void {
       if (failure !== null) {
         reconcileErrors.inc({ reason: failure });
@@ -129,7 +133,7 @@ export function createInstruments(registry: Registry) {
       engineCalls.observe({ op, code }, tookMs / MS_PER_SECOND),
     launched: (stage: LaunchStage, tookMs: number) =>
       launches.observe({ stage }, tookMs / MS_PER_SECOND),
-    /** A backup, restore or drill is over. */
+    /** Records a finished backup, restore or drill. */
     operationEnded({ kind, stage, progress, started_ms, finished_ms }: OperationRow): void {
       if (kind === 'restore') restores.inc({ result: stage });
       backupBytes.inc({ kind }, progress.processed_bytes ?? 0);
@@ -137,7 +141,7 @@ export function createInstruments(registry: Registry) {
         operations.observe(Math.max(0, finished_ms - started_ms) / MS_PER_SECOND);
       }
     },
-    /** A log stream sends frames. */
+    /** Records frames sent by a log stream. */
     logged({ bytes, lines, dropped }: FrameCounts): void {
       logBytes.inc(bytes);
       logLines.inc(lines);

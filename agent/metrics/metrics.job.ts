@@ -1,5 +1,4 @@
-/** Collects what metrics show, apart from the reconcile: a driver that hangs must not hold that up. */
-import type { PullProgress } from '#shared/api/agent/images.ts';
+/** Collects the values of metrics, separately from the reconcile loop, which a hanging driver must not block. */ import type { PullProgress } from '#shared/api/agent/images.ts';
 import { SAMPLE_INTERVAL_MS } from '#shared/api/agent/metrics.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Family } from '#shared/telemetry/family.ts';
@@ -22,12 +21,12 @@ import type { Metrics } from './metrics.ts';
 import { type PodFacts, podFamilies, type WorkFacts } from './pod-families.ts';
 import type { Samples } from './samples.ts';
 
-/** Figures that no collection has renewed for so long are not shown: stale values hide faults. */
+/** Maximum age of exported values: stale values would hide faults. */
 const SHOWN_MS = 3 * SAMPLE_INTERVAL_MS;
 const MAX_OPERATIONS = 500;
 const PERCENT = 100;
 
-/** In the place of an image's name; its Dockerfile is the renter's own text. */
+/** Label value for images built on this node; their Dockerfile is the renter's text. */
 const BUILT_HERE = 'built here';
 
 export type MetricsJobPorts = {
@@ -42,7 +41,7 @@ export type MetricsJobPorts = {
   xids(): CountedXid[];
   cordonedUuids(): string[];
   writtenBytes(podId: string): number | null;
-  /** Of the image of a pod that is being pulled; null without a pull. */
+  /** Progress of the running image pull of a pod; null if there is none. */
   pullOf(podId: string): PullProgress | null;
   /** The parts of the agent's state that are in memory. */
   currentState(): Omit<
@@ -51,7 +50,7 @@ export type MetricsJobPorts = {
   >;
 };
 
-/** Everything of one moment, for scrapes to read. */
+/** One collection, read by scrapes. */
 type Collected = {
   state: AgentState;
   pods: readonly PodFacts[];
@@ -59,7 +58,7 @@ type Collected = {
   xids: readonly CountedXid[];
 };
 
-/** Adds the metrics of GPUs, host and pods; `runOnce` brings them up to date. */
+/** Registers the metrics of GPUs, host and pods; `runOnce` updates them. */
 export function createMetricsJob(ports: MetricsJobPorts) {
   const { clock, metrics, samples } = ports;
   let collected: Collected | null = null;
@@ -111,7 +110,7 @@ export function createMetricsJob(ports: MetricsJobPorts) {
     };
   }
 
-  /** The rows are many, and told of once: what ends later is noted when it ends. */
+  /** Loaded once, because there are many rows; later backups are recorded when they end. */
   function lastBackups(): Map<string, number> {
     if (backups !== null) return backups;
     backups = new Map();
@@ -143,7 +142,7 @@ export function createMetricsJob(ports: MetricsJobPorts) {
   ]);
 
   return {
-    /** One sample of everything. Rejects only when our own store cannot be read. */
+    /** Samples everything once. Rejects only if the agent's store cannot be read. */
     async runOnce(): Promise<void> {
       await samples.runOnce();
       if (samples.gpus()?.reading.ageMs === 0) metrics.collected('gpu');
@@ -152,9 +151,9 @@ export function createMetricsJob(ports: MetricsJobPorts) {
       collected = collect();
       metrics.collected('pods');
     },
-    /** The kernel ended a process of a pod for want of memory. */
+    /** Records an out-of-memory kill in a pod. */
     noteOom: (podId: string) => void ooms.set(podId, (ooms.get(podId) ?? 0) + 1),
-    /** A backup, restore or drill is over. */
+    /** Records a finished backup, restore or drill. */
     noteOperation: (row: OperationRow) => noteBackup(lastBackups(), row),
   };
 }
@@ -180,7 +179,7 @@ function inNvidiaNames(gpuMetrics: GpuMetrics): boolean {
   return gpuMetrics === 'nvidia' || gpuMetrics === 'both';
 }
 
-/** By bytes, or by layers while no size is known. */
+/** Progress in bytes, or in layers while sizes are unknown. */
 function pullFacts(podId: string, pull: PullProgress | null): WorkFacts[] {
   if (pull === null) return [];
   const [done, total] =
@@ -204,7 +203,7 @@ function noteBackup(
 
 function leaseStates(devices: readonly { uuid: string }[], leases: LeaseStore): GpuLeaseState[] {
   const known = new Map(leases.list('gpu').map((lease) => [lease.key, lease]));
-  // A card that fell off the bus is still held, or dirty.
+  // Includes leases of cards that fell off the bus.
   const uuids = new Set([...devices.map(({ uuid }) => uuid), ...known.keys()]);
   return [...uuids].map((uuid) => {
     const lease = known.get(uuid);

@@ -1,4 +1,4 @@
-/** What /metrics tells of an agent with a pod, on the fake engine; every name as promtool wants it. */
+/** Tests /metrics of an agent with a pod on the fake engine; promtool accepts every name. */
 import { execFileSync } from 'node:child_process';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { MAX_SCRAPES, registerMetricsRoute } from '#shared/http/scrape.ts';
@@ -29,7 +29,7 @@ beforeEach(() => {
 });
 afterEach(() => agent.stop());
 
-/** With one whole card and one that is split. */
+/** An agent with one whole card and one split by MIG. */
 function begin(ports: Partial<AgentPorts> = {}): void {
   clock = createManualClock();
   engine = createFakeEngine(clock);
@@ -80,7 +80,7 @@ async function launch(): Promise<{ id: string; uuid: string; containerId: string
   return { id, uuid, containerId };
 }
 
-it('is clean by promtool, with everything that can be told but under the names of NVIDIA', async () => {
+it('passes promtool with all metrics except those under NVIDIA names', async () => {
   await launch();
   await agent.metricsJob.runOnce();
   await agent.core.reconcile.runOnce();
@@ -90,7 +90,7 @@ it('is clean by promtool, with everything that can be told but under the names o
   expect(execFileSync('promtool', ['check', 'metrics'], { input, encoding: 'utf8' })).toBe('');
 });
 
-it('tells of sessions and failed logins what the SSH gateway says, and nothing while it is away', async () => {
+it('exports sessions and failed logins of the SSH gateway, and nothing while it is not running', async () => {
   await agent.metricsJob.runOnce();
   expect((await scrape()).filter((line) => line.startsWith('podwright_agent_ssh_'))).toEqual([]);
   const traffic = {
@@ -110,7 +110,7 @@ it('tells of sessions and failed logins what the SSH gateway says, and nothing w
   );
 });
 
-it('tells of cards under the names that public dashboards join on', async () => {
+it('exports cards under the names that public dashboards join on', async () => {
   await agent.metricsJob.runOnce();
   const lines = await scrape();
   const uuid = ((await cardUuids())[0] ?? '').replace('GPU-', '').toLowerCase();
@@ -129,11 +129,11 @@ it('tells of cards under the names that public dashboards join on', async () => 
       expect.stringMatching(/^nvidia_smi_mig_info\{uuid="[^"]+",mig_uuid="MIG-.*profile="1g.10gb"/),
     ]),
   );
-  // What the driver has no value for is absent, not 0; and the other names are by option.
+  // Missing values are absent, not 0; DCGM names are optional.
   expect(lines.join('\n')).not.toMatch(/^(?:nvidia_smi_fan_speed_ratio|DCGM_)/m);
 });
 
-it('tells of cards as DCGM does where it is told to', async () => {
+it('exports cards under DCGM names if configured', async () => {
   await again({ gpuMetrics: 'dcgm' });
   await agent.metricsJob.runOnce();
   const text = (await scrape()).join('\n');
@@ -144,7 +144,7 @@ it('tells of cards as DCGM does where it is told to', async () => {
   expect(text).not.toMatch(/^nvidia_smi_/m);
 });
 
-it('shows figures for three missed collections and no longer, with the age of what it knows', async () => {
+it('exports values for up to three missed collections, with the age of each source', async () => {
   await agent.metricsJob.runOnce();
   shown = { ageMs: 29 * SECOND_MS, error: 'nvidia-smi did not end within 10000 ms' };
   await clock.advance(29 * SECOND_MS);
@@ -163,7 +163,7 @@ it('shows figures for three missed collections and no longer, with the age of wh
   );
 });
 
-it('tells of pods and what they use, of a GPU that is lent, and of work done', async () => {
+it('exports pods and their use, GPU leases, and finished work', async () => {
   const { id, uuid } = await launch();
   await agent.core.reconcile.runOnce();
   await agent.metricsJob.runOnce();
@@ -207,7 +207,7 @@ it('tells of pods and what they use, of a GPU that is lent, and of work done', a
   );
 });
 
-it('names no pod, image or process on a listener that everybody reaches', async () => {
+it('names no pod, image or process on the public listener', async () => {
   await again({ separateMonitoring: false });
   const { id } = await launch();
   await agent.metricsJob.runOnce();
@@ -217,7 +217,7 @@ it('names no pod, image or process on a listener that everybody reaches', async 
   expect(text).not.toMatch(/registry\.example|container_|compute_app/);
 });
 
-it('asks the engine and the driver nothing for a scrape', async () => {
+it('does not query engine or driver for a scrape', async () => {
   await agent.metricsJob.runOnce();
   let reads = 0;
   engine.hook = async () => {
@@ -227,7 +227,7 @@ it('asks the engine and the driver nothing for a scrape', async () => {
   expect(reads).toBe(0);
 });
 
-it('refuses a scrape beyond the bound, and one that the scraper has given up', async () => {
+it('rejects a scrape above the limit, and one that the scraper has aborted', async () => {
   const server = createHttpServer({
     ...{ clock, random: systemRandom, bodyLimitBytes: 1_000 },
     log: createLog({ name: 'test', level: 'silent' }),

@@ -1,4 +1,4 @@
-/** The agent's metrics (agent reference 15). A scrape reads memory and never measures anything. */
+/** The agent's metrics. A scrape reads from memory and never measures anything. */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Gauge, Registry } from 'prom-client';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -12,24 +12,24 @@ const LOOP_SAMPLE_MS = 100;
 const NANOSECONDS = 1e9;
 const MS_PER_SECOND = 1_000;
 
-/** Two registries per agent, so that several agents fit into one process: for anybody, and what tells of renters. */
+/** Creates two registries per agent: public metrics, and metrics that identify renters. */
 export function createMetrics({ clock, executorId }: { clock: Clock; executorId: string }) {
-  const open = new Registry();
-  const ofPods = new Registry();
-  const instruments = createInstruments(open);
+  const publicRegistry = new Registry();
+  const podRegistry = new Registry();
+  const instruments = createInstruments(publicRegistry);
 
-  registerFamily(open, {
+  registerFamily(publicRegistry, {
     name: `${AGENT_PREFIX}build_info`,
-    help: 'Always 1; the labels tell what runs.',
+    help: 'Always 1; the labels identify version and executor.',
     type: 'gauge',
     labels: ['version', 'executor_id'],
     samples: () => [{ labels: { version: VERSION, executor_id: executorId }, value: 1 }],
   });
 
   const collectedMs = new Map<string, number>();
-  registerFamily(open, {
+  registerFamily(publicRegistry, {
     name: `${AGENT_PREFIX}collector_age_seconds`,
-    help: 'Time since each source last gave good figures.',
+    help: 'Time since each source last returned good values.',
     type: 'gauge',
     labels: ['collector'],
     samples: () =>
@@ -44,9 +44,9 @@ export function createMetrics({ clock, executorId }: { clock: Clock; executorId:
   new Gauge({
     name: `${AGENT_PREFIX}event_loop_lag_seconds`,
     help: 'Longest delay of the event loop since the last scrape.',
-    registers: [open],
+    registers: [publicRegistry],
     collect() {
-      // What is measured is the whole period of the sampling timer; the lag is what exceeds it.
+      // The histogram contains whole periods of the sampling timer; the lag is the excess.
       this.set(Math.max(0, delay.max / NANOSECONDS - LOOP_SAMPLE_MS / MS_PER_SECOND));
       delay.reset();
     },
@@ -54,22 +54,22 @@ export function createMetrics({ clock, executorId }: { clock: Clock; executorId:
 
   return {
     ...instruments,
-    /** A source has just given good figures. */
+    /** Records that a source returned good values. */
     collected: (collector: string) => void collectedMs.set(collector, clock.monotonicMs()),
-    /** For anybody. Throws where a name is taken. */
+    /** Adds families to the public registry. Throws if a name is in use. */
     add(families: readonly Family[]): void {
-      for (const family of families) registerFamily(open, family);
+      for (const family of families) registerFamily(publicRegistry, family);
     },
-    /** For a listener of the provider's own: names of pods, images, processes. */
+    /** Adds families that identify renters: names of pods, images, processes. */
     addOfPods(families: readonly Family[]): void {
-      for (const family of families) registerFamily(ofPods, family);
+      for (const family of families) registerFamily(podRegistry, family);
     },
-    contentType: open.contentType,
-    /** Prometheus' text format, without what tells of renters. */
-    render: () => open.metrics(),
-    /** All. */
-    renderAll: async () => `${await open.metrics()}${await ofPods.metrics()}`,
-    /** Stops the sampling of the event loop. */
+    contentType: publicRegistry.contentType,
+    /** Renders the public metrics in Prometheus' text format. */
+    render: () => publicRegistry.metrics(),
+    /** Renders all metrics. */
+    renderAll: async () => `${await publicRegistry.metrics()}${await podRegistry.metrics()}`,
+    /** Stops sampling the event loop. */
     close: () => void delay.disable(),
   };
 }

@@ -1,4 +1,4 @@
-/** What pods use, under the names of cAdvisor (agent reference 15, set D), and who has which GPU. */
+/** Resource use of pods under the names of cAdvisor, and GPU leases. */
 import type { Family } from '#shared/telemetry/family.ts';
 import type { ContainerUsage } from '../containers/engine/engine.ts';
 import { AGENT_PREFIX } from './instruments.ts';
@@ -8,16 +8,16 @@ export type PodFacts = {
   podId: string;
   containerId: string;
   containerName: string;
-  /** By which it was asked for. */
+  /** The reference in the pod's spec. */
   image: string;
   imageDigest: string | null;
-  /** The beginning of its template's name; null where nobody told. */
+  /** Truncated name of the template; null if the spec has none. */
   template: string | null;
   memoryLimitBytes: number;
   /** Milliseconds since the epoch. */
   runningSinceMs: number;
   seenMs: number;
-  /** Null where it was not measured, or too long ago. */
+  /** Null if not measured recently. */
   usage: ContainerUsage | null;
   writtenBytes: number | null;
   oomEvents: number;
@@ -26,13 +26,13 @@ export type PodFacts = {
 export type PodFamilyFacts = {
   pods(): readonly PodFacts[];
   leases(): readonly { uuid: string; podId: string }[];
-  /** When a backup of each pod last succeeded, milliseconds since the epoch. */
+  /** Time of the last successful backup by pod, milliseconds since the epoch. */
   backups(): ReadonlyMap<string, number>;
-  /** What is under way: pulls of images, backups, restores, drills. */
+  /** Running image pulls, backups, restores and drills. */
   work(): readonly WorkFacts[];
 };
 
-/** `ratio` of 0 to 1. */
+/** `ratio`: progress from 0 to 1. */
 export type WorkFacts = { podId: string; kind: string; ratio: number };
 
 const NANOSECONDS = 1e9;
@@ -49,70 +49,73 @@ const FIGURES: readonly (readonly [string, string, Family['type'], Figure])[] = 
   ],
   [
     'memory_working_set_bytes',
-    'Memory without files that are only cached.',
+    'Memory without inactive file cache.',
     'gauge',
     ({ usage }) => usage?.memoryBytes,
   ],
-  ['memory_usage_bytes', 'Memory with them.', 'gauge', ({ usage }) => usage?.memoryWithFilesBytes],
-  ['memory_rss', 'Memory of no file.', 'gauge', ({ usage }) => usage?.residentBytes],
-  ['memory_cache', 'Memory of files, in use or not.', 'gauge', ({ usage }) => usage?.cacheBytes],
   [
-    'spec_memory_limit_bytes',
-    'What it may have.',
+    'memory_usage_bytes',
+    'Memory including file cache.',
     'gauge',
-    ({ memoryLimitBytes }) => memoryLimitBytes,
+    ({ usage }) => usage?.memoryWithFilesBytes,
   ],
+  ['memory_rss', 'Anonymous memory.', 'gauge', ({ usage }) => usage?.residentBytes],
+  ['memory_cache', 'File cache.', 'gauge', ({ usage }) => usage?.cacheBytes],
+  ['spec_memory_limit_bytes', 'Memory limit.', 'gauge', ({ memoryLimitBytes }) => memoryLimitBytes],
   [
     'network_receive_bytes_total',
-    'Received through its networks.',
+    'Bytes received through its networks.',
     'counter',
     ({ usage }) => usage?.network?.receivedBytes,
   ],
   [
     'network_transmit_bytes_total',
-    'Sent through them.',
+    'Bytes sent through its networks.',
     'counter',
     ({ usage }) => usage?.network?.sentBytes,
   ],
   [
     'fs_reads_bytes_total',
-    'Read from block devices.',
+    'Bytes read from block devices.',
     'counter',
     ({ usage }) => usage?.blockIo?.readBytes,
   ],
   [
     'fs_writes_bytes_total',
-    'Written to block devices.',
+    'Bytes written to block devices.',
     'counter',
     ({ usage }) => usage?.blockIo?.writtenBytes,
   ],
   ['threads', 'Its processes and their threads.', 'gauge', ({ usage }) => usage?.tasks],
   [
     'fs_usage_bytes',
-    'Written into the container and its volumes, where that is measured.',
+    'Bytes stored in the container and its volumes, if measured.',
     'gauge',
     ({ writtenBytes }) => writtenBytes,
   ],
   [
     'oom_events_total',
-    'Times that the kernel ended a process of it for want of memory, since the agent began.',
+    'Out-of-memory kills since the agent started.',
     'counter',
     ({ oomEvents }) => oomEvents,
   ],
   [
     'start_time_seconds',
-    'Since when it runs.',
+    'Start time.',
     'gauge',
     ({ runningSinceMs }) => runningSinceMs / MS_PER_SECOND,
   ],
-  ['last_seen', 'When it was last sampled.', 'gauge', ({ seenMs }) => seenMs / MS_PER_SECOND],
+  ['last_seen', 'Time of the last sample.', 'gauge', ({ seenMs }) => seenMs / MS_PER_SECOND],
 ];
 
-/** For a listener of the provider's own: they name pods and images. */
+/** Families that name pods and images, for the provider's separate listener. */
 export function podFamilies({ pods, leases, backups, work }: PodFamilyFacts): Family[] {
   const figures = FIGURES.map(
     ([name, help, type, figureOf]): Family => ({
-      ...{ name: `container_${name}`, help, type, labels: LABELS },
+      name: `container_${name}`,
+      help,
+      type,
+      labels: LABELS,
       samples: () =>
         pods().flatMap((pod) => {
           const value = figureOf(pod);
@@ -135,7 +138,7 @@ export function podFamilies({ pods, leases, backups, work }: PodFamilyFacts): Fa
     },
     {
       name: `${AGENT_PREFIX}gpu_lease`,
-      help: 'Always 1 for each GPU that a pod has.',
+      help: 'Always 1 for each GPU that a pod holds.',
       type: 'gauge',
       labels: ['uuid', 'pod_id'],
       samples: () =>
@@ -143,7 +146,7 @@ export function podFamilies({ pods, leases, backups, work }: PodFamilyFacts): Fa
     },
     {
       name: `${AGENT_PREFIX}pod_work_progress_ratio`,
-      help: 'How far a pull, backup, restore or drill has come that is under way.',
+      help: 'Progress of running pulls, backups, restores and drills.',
       type: 'gauge',
       labels: ['pod_id', 'kind'],
       samples: () =>
@@ -151,7 +154,7 @@ export function podFamilies({ pods, leases, backups, work }: PodFamilyFacts): Fa
     },
     {
       name: `${AGENT_PREFIX}backup_last_success_timestamp_seconds`,
-      help: 'When a backup of each pod last succeeded.',
+      help: 'Time of the last successful backup of each pod.',
       type: 'gauge',
       labels: ['pod_id'],
       samples: () =>

@@ -10,7 +10,7 @@ const BEFORE: IdleBefore = {
   use: { ...UNUSED, atMs: 10_000, network: { receivedBytes: 0, sentBytes: 0 } },
 };
 
-it('goes on while nothing is used, and begins with the first such sample', () => {
+it('starts with the first idle sample, and continues while the pod is idle', () => {
   expect(idleSince(BEFORE, UNUSED)).toBe(1);
   expect(idleSince({ ...BEFORE, idleSinceMs: null }, UNUSED)).toBe(20_000);
   expect(idleSince(BEFORE, { ...UNUSED, gpuPercents: [] })).toBe(1);
@@ -30,7 +30,7 @@ it.each<[string, Partial<Use>]>([
   expect(idleSince(BEFORE, { ...UNUSED, ...change })).toBeNull();
 });
 
-it('counts what was between samples that are far apart as use, and what was never measured', () => {
+it('treats gaps between samples and missing measurements as use', () => {
   const late = { ...UNUSED, atMs: 40_001 };
   expect(idleSince(BEFORE, { ...UNUSED, atMs: 40_000 })).toBe(1);
   expect(idleSince(BEFORE, late)).toBe(40_001);

@@ -1,4 +1,4 @@
-/** What a pod used at its latest samples: a bounded history, without clock or engine. Pure. */
+/** A pod's latest sample, bounded history, and idle time. Pure. */
 import {
   type GpuReadings,
   MAX_HISTORY,
@@ -20,44 +20,48 @@ export type PodSample = {
   gpus: readonly GpuReadings[];
   /** Oldest first. */
   history: readonly Point[];
-  /** Since when nobody has used it; null: somebody does, or that is not known. */
+  /** Start of the idle time; null if the pod is in use or that is unknown. */
   idleSinceMs: number | null;
   use: Use;
 };
 
-export type Look = Pick<PodSample, 'atMs' | 'containerId' | 'usage' | 'gpus'> & {
-  /** False: the driver gave no new figures, and old ones make no point of the history. */
+export type Measurement = Pick<PodSample, 'atMs' | 'containerId' | 'usage' | 'gpus'> & {
+  /** False if the driver returned old values, which are not added to the history. */
   isNew: boolean;
-  /** GPUs that the pod has, measured or not. */
+  /** Number of GPUs of the pod, measured or not. */
   gpuCount: number;
-  /** Open SSH sessions; null: not known. */
+  /** Open SSH sessions; null if unknown. */
   sessions: number | null;
 };
 
 /** `before` is null for the first sample of a pod. */
 export function nextSample(
   before: PodSample | null,
-  { isNew, gpuCount, sessions, ...look }: Look,
+  { isNew, gpuCount, sessions, ...measured }: Measurement,
 ): PodSample {
   const history = before?.history ?? [];
-  const point = isNew ? pointOf(look) : null;
-  const cores = usedCores(before, look);
-  const isMeasured = isNew && look.gpus.length === gpuCount;
+  const point = isNew ? pointOf(measured) : null;
+  const cores = usedCores(before, measured);
+  const isMeasured = isNew && measured.gpus.length === gpuCount;
   const use = {
-    ...{ atMs: look.atMs, usedCores: cores, network: look.usage?.network ?? null, sessions },
+    atMs: measured.atMs,
+    usedCores: cores,
+    network: measured.usage?.network ?? null,
+    sessions,
     gpuPercents: isMeasured
-      ? look.gpus.map((gpu) => gpu.utilization_percent)
+      ? measured.gpus.map((gpu) => gpu.utilization_percent)
       : Array.from({ length: gpuCount }, () => null),
   };
   return {
-    ...look,
+    ...measured,
     usedCores: cores,
-    ...{ use, idleSinceMs: idleSince(before, use) },
+    use,
+    idleSinceMs: idleSince(before, use),
     history: point === null ? history : [...history, point].slice(-MAX_HISTORY),
   };
 }
 
-/** Null for the first sample of a container: the engine tells what was used since its start only. */
+/** Null for the first sample of a container, because the counters are cumulative. */
 function usedCores(
   before: Pick<PodSample, 'atMs' | 'containerId' | 'usage'> | null,
   now: Pick<PodSample, 'atMs' | 'containerId' | 'usage'>,
@@ -66,7 +70,7 @@ function usedCores(
   if (from === null || from.usage === null || now.usage === null) return null;
   const tookNanos = (now.atMs - from.atMs) * NANOS_PER_MS;
   const used = now.usage.cpuNanos - from.usage.cpuNanos;
-  // Started anew, the container counts from 0 again.
+  // A restarted container counts from 0.
   return tookNanos <= 0 || used < 0 ? null : rounded(used / tookNanos, 1_000);
 }
 
@@ -92,35 +96,37 @@ function rounded(figure: number, steps: number): number {
   return Math.round(figure * steps) / steps;
 }
 
-// MERGED agent/metrics/pod-sample.ts: Since when nobody has used a pod: what the renter's wish to have it stopped then goes by (README, "Idle pods"). Pure.
-/** Of each GPU. */
+/** Limit per GPU for an idle pod. */
 const MAX_GPU_PERCENT = 3;
-/** What servers that wait for somebody use. */
+/** Limit for an idle pod: processor use of servers that wait for requests. */
 const MAX_CORES = 0.1;
-/** Both ways together. */
+/** Limit for an idle pod, received and sent together. */
 const MAX_BYTES_PER_SECOND = 2_048;
-/** After samples so far apart nobody knows what was in between. */
-const LONGEST_GAP_MS = 3 * SAMPLE_INTERVAL_MS;
+/** Samples further apart do not show what happened in between. */
+const MAX_GAP_MS = 3 * SAMPLE_INTERVAL_MS;
 const MS_PER_SECOND = 1_000;
 
 export type Use = {
   atMs: number;
-  /** Null: not known. */
+  /** Null if unknown. */
   usedCores: number | null;
   network: ContainerUsage['network'];
-  /** Of each GPU of the pod, 0-100; null where it is not known. */
+  /** Utilization of each GPU of the pod, 0-100; null if unknown. */
   gpuPercents: readonly (number | null)[];
-  /** Open SSH sessions; null: not known. */
+  /** Open SSH sessions; null if unknown. */
   sessions: number | null;
 };
 
 export type IdleBefore = { idleSinceMs: number | null; use: Use };
 
-/** When the first of the samples without use was taken that this one is the last of; null: it is in use, or that is not known. */
+/**
+ * Returns the time of the first in the current series of idle samples; null if the pod is in use or that is unknown.
+ * A renter's idle shutdown counts from it.
+ */
 export function idleSince(before: IdleBefore | null, now: Use): number | null {
   if (before === null || !isUnused(before.use, now)) return null;
-  const isSeen = now.atMs - before.use.atMs <= LONGEST_GAP_MS;
-  return isSeen && before.idleSinceMs !== null ? before.idleSinceMs : now.atMs;
+  const isContinuous = now.atMs - before.use.atMs <= MAX_GAP_MS;
+  return isContinuous && before.idleSinceMs !== null ? before.idleSinceMs : now.atMs;
 }
 
 function isUnused(before: Use, { atMs, usedCores, network, gpuPercents, sessions }: Use): boolean {
@@ -128,8 +134,8 @@ function isUnused(before: Use, { atMs, usedCores, network, gpuPercents, sessions
   if (sessions !== 0 || usedCores === null || usedCores > MAX_CORES || seconds <= 0) return false;
   if (gpuPercents.some((percent) => percent === null || percent > MAX_GPU_PERCENT)) return false;
   if (network === null || before.network === null) return false;
-  const moved = bytesOf(network) - bytesOf(before.network);
-  return moved >= 0 && moved / seconds <= MAX_BYTES_PER_SECOND;
+  const transferred = bytesOf(network) - bytesOf(before.network);
+  return transferred >= 0 && transferred / seconds <= MAX_BYTES_PER_SECOND;
 }
 
 function bytesOf({ receivedBytes, sentBytes }: NonNullable<ContainerUsage['network']>): number {

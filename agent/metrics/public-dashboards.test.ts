@@ -1,5 +1,5 @@
 /**
- * The series that widely used public dashboards ask for, by their names and the labels that they select and join by:
+ * The series of widely used public dashboards, by name and by the labels that they select and join by:
  * Grafana's 14574 and 25547 (nvidia_gpu_exporter), 12239 (DCGM exporter), 14282 and 19792 (cAdvisor).
  */
 import { Registry } from 'prom-client';
@@ -60,7 +60,7 @@ const POD_FACTS: Parameters<typeof podFamilies>[0] = {
 const THROTTLES = ['sw_power_cap', 'sw_thermal_slowdown', 'hw_thermal_slowdown']
   .concat('hw_power_brake_slowdown', 'gpu_idle', 'applications_clocks_setting', 'sync_boost')
   .map((reason) => `clocks_event_reasons_${reason}`);
-/** After `nvidia_smi_`; all of them are selected by `uuid`. */
+/** Names after `nvidia_smi_`; dashboards select all of them by `uuid`. */
 const NVIDIA = [
   ...['index', 'pstate', 'compute_mode', 'fabric_state', 'gpu_recovery_action'],
   ...['utilization_gpu_ratio', 'utilization_memory_ratio', 'memory_used_bytes'],
@@ -72,7 +72,7 @@ const NVIDIA = [
   ...['ecc_errors_uncorrected_aggregate_total', 'xid_errors_total', 'xid_last_timestamp_seconds'],
   ...['compute_app_info', 'compute_app_used_memory_bytes', ...THROTTLES],
 ];
-/** Only through NVIDIA's library, which is not asked; the exporter itself gives them only so. */
+/** Available only through NVML, which the agent does not use; the exporter itself also needs it. */
 const NOT_BY_NVIDIA_SMI = [
   ...['energy_joules_total', 'pcie_throughput_tx_bytes_per_second'],
   ...['pcie_throughput_rx_bytes_per_second', 'mig_sm_activity_ratio', 'mig_tensor_activity_ratio'],
@@ -85,7 +85,7 @@ const CADVISOR = [
   ...['last_seen', 'spec_memory_limit_bytes', 'oom_events_total', 'threads'],
 ];
 
-/** Labels of each series, by its name. */
+/** Labels of each series, by name. */
 async function seriesOf(families: readonly Family[]): Promise<Map<string, string>> {
   const registry = new Registry();
   for (const family of families) registerFamily(registry, family);
@@ -98,7 +98,7 @@ async function seriesOf(families: readonly Family[]): Promise<Map<string, string
   );
 }
 
-it('gives each series of nvidia_gpu_exporter that its dashboards ask for', async () => {
+it('exports each series of nvidia_gpu_exporter that its dashboards use', async () => {
   const series = await seriesOf([...gpuFamilies(FACTS), ...gpuProcessFamilies(FACTS)]);
   for (const name of NVIDIA) {
     expect([name, series.get(`nvidia_smi_${name}`)]).toEqual([
@@ -115,14 +115,14 @@ it('gives each series of nvidia_gpu_exporter that its dashboards ask for', async
     'pci_bus_id',
   );
   for (const label of labels) expect(info).toMatch(new RegExp(`[{,]${label}="[^"]`));
-  // What a part uses is joined with its profile by the number of its instance.
+  // Dashboards join a MIG device's memory with its profile by instance id.
   for (const name of ['mig_info', 'mig_memory_used_bytes']) {
     expect(series.get(`nvidia_smi_${name}`)).toContain('gpu_instance_id="7"');
   }
   expect(NOT_BY_NVIDIA_SMI.filter((name) => series.has(`nvidia_smi_${name}`))).toEqual([]);
 });
 
-it("gives each series of DCGM's dashboard that nvidia-smi knows, by the labels that it selects by", async () => {
+it("exports each series of DCGM's dashboard that nvidia-smi provides, with the labels that it selects by", async () => {
   const series = await seriesOf(dcgmFamilies(FACTS, 'one'));
   for (const name of DCGM) {
     expect(series.get(`DCGM_FI_DEV_${name}`)).toContain('Hostname="one"');
@@ -131,7 +131,7 @@ it("gives each series of DCGM's dashboard that nvidia-smi knows, by the labels t
   expect([...series.keys()].filter((name) => name.startsWith('DCGM_FI_PROF_'))).toEqual([]);
 });
 
-it("gives each series of cAdvisor that dashboards ask for, by the container's name", async () => {
+it("exports each series of cAdvisor that dashboards use, by the container's name", async () => {
   const series = await seriesOf(podFamilies(POD_FACTS));
   for (const name of CADVISOR) {
     expect([name, series.get(`container_${name}`)]).toEqual([

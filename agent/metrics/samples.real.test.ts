@@ -1,4 +1,4 @@
-/** A pod that works on the real engine, and what the agent says that it uses. */
+/** Measures a busy pod on the real engine. */
 import { existsSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { HostMetrics, PodMetrics } from '#shared/api/agent/metrics.ts';
@@ -8,7 +8,7 @@ import type { ContainerUsage } from '../containers/engine/engine.ts';
 import { createFileUsage, createKernelFiles } from './usage/kernel-usage.ts';
 
 const MIB = 2 ** 20;
-/** A sleeper's processor time between two looks, on a busy host. */
+/** Processor use of a sleeping pod between two samples, on a busy host. */
 const CPU_NANOS_APART = 1e8;
 
 let host: RealHost;
@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => host?.close());
 
-it("finds a pod's processors and memory in use, and the host's", async () => {
+it('measures processors and memory of a pod and of the host', async () => {
   const pod = await host.launch('while :; do :; done');
   const read = async (path: string) => {
     await host.agent.samples.runOnce();
@@ -25,7 +25,7 @@ it("finds a pod's processors and memory in use, and the host's", async () => {
   };
   const busy = await eventually('a busy pod', async () => {
     const metrics = PodMetrics.parse(await read(`/v1/pods/${pod.id}/metrics`));
-    // On a busy host its first moments may look like rest.
+    // On a busy host the pod may seem idle at first.
     return (metrics.cpu.used_cores ?? 0) > 0.1 && metrics;
   });
   expect(busy.memory.used_bytes).toBeGreaterThan(0);
@@ -39,8 +39,8 @@ it("finds a pod's processors and memory in use, and the host's", async () => {
   expect(whole.disk.total_kib).toBeGreaterThan(0);
 });
 
-it("reads from the kernel's files what the engine says of a pod", async () => {
-  // Every kind of figure, and then rest.
+it("reads the same values from the kernel's files as from the engine", async () => {
+  // Uses every resource, then sleeps.
   const busy =
     'dd if=/dev/zero of=/tmp/file bs=64k count=64 conv=fsync; ping -c 2 -i 0.1 -W 1 127.0.0.1; touch /tmp/done';
   const pod = await host.launch(`${busy}; sleep 600 & sleep 600`);
@@ -79,7 +79,7 @@ it("reads from the kernel's files what the engine says of a pod", async () => {
   expect([before.tasks, engine.tasks]).toEqual([3, 3]);
 });
 
-it('finds that nobody uses a pod that only waits', async () => {
+it('detects an idle pod', async () => {
   const pod = await host.launch('sleep 1000');
   const waiting = await eventually('an idle pod', async () => {
     await host.agent.samples.runOnce();

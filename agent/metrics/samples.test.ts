@@ -26,7 +26,7 @@ const usage = (cpuNanos: number, memoryBytes: number): ContainerUsage => ({
   memoryWithFilesBytes: memoryBytes,
 });
 
-/** Two cards, the pod has the second. */
+/** Two cards; the pod holds the second. */
 async function setUp() {
   const clock = createManualClock();
   const engine = createFakeEngine(clock);
@@ -75,7 +75,7 @@ async function setUp() {
     sample: () => agent.samples.runOnce(),
     pod: async () => PodMetrics.parse((await inject('GET', `/v1/pods/${id}/metrics`)).json()),
     host: async () => HostMetrics.parse((await inject('GET', '/v1/metrics/host')).json()),
-    /** The second card as the next sample finds it. */
+    /** Sets the second card for the next sample. */
     show(change: Partial<GpuReading['devices'][number]>, ageMs = 0): void {
       const devices = cards.devices.map((device, index) =>
         index === 1 ? { ...device, ...change } : device,
@@ -85,7 +85,7 @@ async function setUp() {
   };
 }
 
-it('tells what was sampled and how old it is, and measures nothing when asked', async () => {
+it('returns samples with their age, and measures nothing on request', async () => {
   const { sample, host, clock, state, uuids } = await setUp();
   await sample();
   const { reads } = state;
@@ -106,7 +106,7 @@ it('tells what was sampled and how old it is, and measures nothing when asked', 
   expect(state.reads).toBe(reads + 1);
 });
 
-it("shows a pod's own GPUs, processors and memory", async () => {
+it("returns a pod's GPUs, processors and memory", async () => {
   const { sample, pod, clock, engine, containerId, show, uuids } = await setUp();
   expect(await pod()).toMatchObject({ age_ms: null, gpus: [], history: [] });
   engine.usages.set(containerId, usage(CORE_NANOS, 4_096));
@@ -130,7 +130,7 @@ it("shows a pod's own GPUs, processors and memory", async () => {
   });
 });
 
-it('keeps sixty points, none of old figures, and unknown ones as unknown', async () => {
+it('retains sixty points, none from old values, and null for unknown values', async () => {
   const { sample, pod, clock, show } = await setUp();
   for (let n = 0; n < MAX_HISTORY + 5; n += 1) {
     show({ utilization_percent: n });
@@ -150,7 +150,7 @@ it('keeps sixty points, none of old figures, and unknown ones as unknown', async
   });
 });
 
-it('goes on with the GPUs while the engine is away, and begins anew with a new container', async () => {
+it('continues to sample GPUs while the engine does not answer, and restarts with a new container', async () => {
   const { agent, sample, pod, clock, engine, containerId, id, inject } = await setUp();
   engine.usages.set(containerId, usage(CORE_NANOS, 4_096));
   await sample();
@@ -166,7 +166,7 @@ it('goes on with the GPUs while the engine is away, and begins anew with a new c
   expect([gone.statusCode, gone.json().error.code]).toEqual([404, 'pod_not_found']);
 });
 
-it('logs once that the GPUs cannot be read, and once that they can again', async () => {
+it('logs the first failure to read the GPUs and the recovery', async () => {
   const { sample, state, lines } = await setUp();
   const good = state.reading;
   for (const reading of [good, { ...good, error: 'x'.repeat(9_000), ageMs: 1 }]) {
@@ -183,7 +183,7 @@ it('logs once that the GPUs cannot be read, and once that they can again', async
   ]);
 });
 
-it('tells of nothing as older than a day', async () => {
+it('limits the reported age to a day', async () => {
   const { sample, host, pod, clock, state } = await setUp();
   await sample();
   state.hostAnswers = false;
@@ -192,7 +192,7 @@ it('tells of nothing as older than a day', async () => {
   expect(await pod()).toMatchObject({ age_ms: MAX_AGE_MS, history: [{ age_ms: MAX_AGE_MS }] });
 });
 
-it('goes on with the host while the engine is away, which told once where its disk is', async () => {
+it('continues to sample the host while the engine does not answer, with the cached data folder', async () => {
   const { sample, host, clock, engine } = await setUp();
   engine.setAway(true);
   await sample();
@@ -205,7 +205,7 @@ it('goes on with the host while the engine is away, which told once where its di
   expect(await host()).toMatchObject({ age_ms: 0, disk: { path: '/var/lib/docker' } });
 });
 
-it('samples other pods although the engine fails with one, and none when it does not answer', async () => {
+it('samples other pods if the engine fails for one, and none if it does not answer', async () => {
   const { agent, sample, pod, engine, inject } = await setUp();
   const other = systemRandom.uuid();
   await inject('PUT', `/v1/pods/${other}`, podSpec({ image: { reference: IMAGE } }));
@@ -234,7 +234,7 @@ it('samples other pods although the engine fails with one, and none when it does
   expect(await known()).toEqual([]);
 });
 
-it('refuses while nothing was measured, and what is no pod', async () => {
+it('rejects requests before the first sample and for unknown pods', async () => {
   const { inject } = await setUp();
   const answers = ['/v1/metrics/host', '/v1/pods/x/metrics', `/v1/pods/${EXECUTOR_ID}/metrics`];
   const codes = answers.map(async (url) => (await inject('GET', url)).json().error.code);

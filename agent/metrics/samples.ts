@@ -1,4 +1,4 @@
-/** The latest figures of the host and of running pods. A job takes them; who asks gets what is there, with its age. */
+/** Latest samples of the host and of running pods. A job takes them; requests read them from memory, with their age. */
 import { MAX_AGE_MS, MAX_TEXT_CHARS } from '#shared/api/agent/bounds.ts';
 import {
   type HostMetrics,
@@ -19,7 +19,7 @@ import { nextSample, type PodSample } from './pod-sample.ts';
 import type { PodUsage } from './usage/pod-usage.ts';
 
 const MS_PER_SECOND = 1_000;
-/** Of what the driver says of its failure. */
+/** Length of the driver's message in the log. */
 const MAX_LOGGED_CHARS = 500;
 
 export type Samples = ReturnType<typeof createSamples>;
@@ -47,7 +47,7 @@ export function createSamples(deps: SamplesPorts) {
   const pods = new Map<string, PodSample>();
   const ageOf = (atMs: number) => Math.min(MAX_AGE_MS, Math.round(clock.monotonicMs() - atMs));
 
-  /** The engine's, which does not move while it is away. */
+  /** The engine's data folder, cached for the time that the engine does not answer. */
   async function engineFolder(): Promise<string> {
     try {
       ({ rootDir } = await engine.info());
@@ -57,24 +57,24 @@ export function createSamples(deps: SamplesPorts) {
     return rootDir;
   }
 
-  /** What was measured last stays, and grows old, when it cannot be measured again. */
+  /** Keeps the last sample if the host cannot be sampled; its age then grows. */
   async function sampleHost(): Promise<void> {
     try {
       const figures = await deps.hostProbe.sample(await engineFolder());
       host = { atMs: clock.monotonicMs(), figures };
     } catch (error) {
-      log.debug({ detail: messageOf(error) }, 'the host could not be sampled');
+      log.debug({ detail: messageOf(error) }, 'host sample failed');
     }
   }
 
-  /** Its log has the first failure and the recovery, not each reading between. */
-  function noteGpus({ ageMs, error, cards }: GpuReading): void {
+  /** Logs the first failure and the recovery, not each failed reading. */
+  function recordGpuReading({ ageMs, error, cards }: GpuReading): void {
     const fails = ageMs > 0 || (error !== null && cards.length === 0);
     if (fails) gpuFailures += 1;
     if (fails && !gpusFail) {
-      log.warn({ detail: error?.slice(0, MAX_LOGGED_CHARS) }, 'the GPUs cannot be read');
+      log.warn({ detail: error?.slice(0, MAX_LOGGED_CHARS) }, 'GPUs cannot be read');
     }
-    if (!fails && gpusFail) log.info('the GPUs can be read again');
+    if (!fails && gpusFail) log.info('GPUs readable again');
     gpusFail = fails;
   }
 
@@ -89,49 +89,51 @@ export function createSamples(deps: SamplesPorts) {
     );
     const usages = await deps.podUsage.read(running.map(({ containerId }) => containerId));
     for (const { row, containerId } of running) {
-      note(row, containerId, { usage: usages.get(containerId) ?? null, reading });
+      recordPod(row, containerId, { usage: usages.get(containerId) ?? null, reading });
     }
   }
 
-  function note(
+  function recordPod(
     { id, spec_json }: PodRow,
     containerId: string,
     { usage, reading }: { usage: ContainerUsage | null; reading: GpuReading },
   ): void {
-    // Not the leases: those of a generation in preparation are not in this container.
+    // From the spec, not the leases: leases of a generation in preparation are not in this container.
     const { gpu_uuids: uuids, publish_own_sshd: hasOwnSshd } = specOf({ spec_json });
     const open = deps.gatewayLink.traffic()?.sessions_by_pod ?? null;
-    const look = {
-      ...{ containerId, usage },
+    const measurement = {
+      containerId,
+      usage,
       atMs: clock.monotonicMs(),
       gpus: reading.devices.filter(({ uuid }) => uuids.includes(uuid)),
-      ...{ isNew: reading.ageMs === 0, gpuCount: uuids.length },
-      // Nobody sees who has logged in to a server that the image brings.
+      isNew: reading.ageMs === 0,
+      gpuCount: uuids.length,
+      // Sessions of a server in the image are not observable.
       sessions: open === null || hasOwnSshd ? null : (open[id] ?? 0),
     };
-    pods.set(id, nextSample(pods.get(id) ?? null, look));
+    pods.set(id, nextSample(pods.get(id) ?? null, measurement));
   }
 
   return {
-    /** One look at everything. Rejects only when our own store cannot be read. */
+    /** Samples everything once. Rejects only if the agent's store cannot be read. */
     async runOnce(): Promise<void> {
       const [reading] = await Promise.all([gpuDriver.read(), sampleHost()]);
       gpus = { atMs: clock.monotonicMs(), reading };
-      noteGpus(reading);
+      recordGpuReading(reading);
       await samplePods(reading);
     },
 
-    /** The last attempt to read the GPUs, and how old its figures are now; null before the first. */
+    /** The last GPU reading and the current age of its values in milliseconds; null before the first. */
     gpus: () =>
       gpus === null
         ? null
         : { reading: gpus.reading, ageMs: gpus.reading.ageMs + clock.monotonicMs() - gpus.atMs },
-    /** Attempts that brought no new figures, so far. */
+    /** Number of readings without new values. */
     gpuFailures: () => gpuFailures,
-    /** The host as last sampled, with its age; null before that. */
+    /** The last host sample and its age in milliseconds; null before the first. */
     hostFigures: () =>
       host === null ? null : { figures: host.figures, ageMs: clock.monotonicMs() - host.atMs },
-    /** What a pod used at its last sample; null where it was not sampled. */
+    /** The pod's last sample and its age in milliseconds; null if there is none. */
     podUsage(id: string): { usage: ContainerUsage | null; ageMs: number } | null {
       const sample = pods.get(id);
       if (sample === undefined) return null;
@@ -141,7 +143,7 @@ export function createSamples(deps: SamplesPorts) {
     /** Throws `upstream_unavailable` until the first sample. */
     host(): HostMetrics {
       if (host === null || gpus === null) {
-        throw new ApiError('upstream_unavailable', 'The host was not measured yet');
+        throw new ApiError('upstream_unavailable', 'The host has not been measured yet');
       }
       const { devices, error } = gpus.reading;
       const age_ms = ageOf(host.atMs);

@@ -7,7 +7,7 @@ import type { Agent } from '../app.ts';
 let agent: Agent;
 afterEach(() => agent.stop());
 
-it('serves metrics at their own listener alone, and nothing but them and health there', async () => {
+it('serves metrics only at the separate listener, and only metrics and health there', async () => {
   const engine = createFakeEngine(systemClock);
   agent = createTestAgent({ engine, clock: systemClock, separateMonitoring: true });
   const main = async (url: string) => (await agent.server.inject({ url })).statusCode;
@@ -20,7 +20,7 @@ it('serves metrics at their own listener alone, and nothing but them and health 
   for (const path of ['/v1/pods', '/v1/inventory', '/identity']) expect(await own(path)).toBe(404);
 });
 
-it('serves all at one listener otherwise', async () => {
+it('serves everything at one listener by default', async () => {
   agent = createTestAgent({ engine: createFakeEngine(systemClock), clock: systemClock });
   expect(agent.monitoring).toBeNull();
   expect((await agent.server.inject({ url: '/metrics' })).statusCode).toBe(200);

@@ -30,7 +30,7 @@ it.each<[EngineErrorKind | null, string]>([
   expect(await service(fails).check(ask())).toMatchObject({ registry });
 });
 
-it('calls a host blocked whose connections come to nothing, at the registry of the image', async () => {
+it('reports a host as blocked if it cannot connect to the registry of the image', async () => {
   const hosts: string[] = [];
   const blocked = service('image_unreachable', async (host) => {
     hosts.push(host);
@@ -42,7 +42,7 @@ it('calls a host blocked whose connections come to nothing, at the registry of t
   expect(hosts).toEqual(['registry-1.docker.io', 'ghcr.io', 'registry-1.docker.io']);
 });
 
-it('looks for nobody else, one at a time, and at no registry of its surroundings', async () => {
+it('rejects other executors, concurrent checks and private registries', async () => {
   const egress = service(null);
   await expect(egress.check({ ...ask(), executor_id: 'x' })).rejects.toThrow('another executor');
   await expect(egress.check(ask('169.254.169.254/a'))).rejects.toThrow('private address');

@@ -1,4 +1,7 @@
-/** Asks a registry for a digest, through the engine as pulls of pods do; and whether it takes connections at all where it does not answer. */
+/**
+ * Checks a registry by resolving a digest through the engine, as pulls of pods do. If the registry does not answer, tries
+ * a plain connection to it.
+ */
 import { connect } from 'node:net';
 import type { EgressCheckRequest, EgressCheckResult } from '#shared/api/agent/host-checks.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -10,23 +13,23 @@ import {
 } from '../containers/engine/engine.ts';
 import { isLocalRegistry, registryHostOf } from '../containers/images/image-name.ts';
 
-/** Together below what a caller waits for. */
+/** Both timeouts together are below the caller's timeout. */
 const ANSWER_MS = 10_000;
 const CONNECT_MS = 4_000;
 const HTTPS_PORT = 443;
 const DOCKER_HUB_HOST = 'registry-1.docker.io';
 const MAX_PROBLEM_CHARS = 1_000;
-/** What a registry says itself. */
+/** Errors that are answers of the registry. */
 const ANSWERS: readonly EngineErrorKind[] = [
   'image_auth',
   'image_not_found',
   'image_rate_limited',
   'image_digest_mismatch',
 ];
-/** What says nothing of the registry. */
+/** Errors of the engine, which say nothing about the registry. */
 const ENGINE_FAILED: readonly EngineErrorKind[] = ['unavailable', 'refused', 'conflict'];
 
-/** Rejects when nothing takes a connection there in time. */
+/** Rejects if no connection is accepted before `signal` aborts. */
 export type TryConnection = (host: string, port: number, signal: AbortSignal) => Promise<void>;
 
 export type EgressCheckService = ReturnType<typeof createEgressCheckService>;
@@ -42,7 +45,7 @@ export function createEgressCheckService(options: EgressCheckOptions) {
   const { clock, executorId, engine } = options;
   let running: Promise<EgressCheckResult> | null = null;
 
-  async function look(image: string, host: string): Promise<EgressCheckResult> {
+  async function checkRegistry(image: string, host: string): Promise<EgressCheckResult> {
     try {
       await engine.resolveDigest(image, undefined, clock.deadline(ANSWER_MS));
       return { registry: 'answers', problem: '' };
@@ -61,18 +64,18 @@ export function createEgressCheckService(options: EgressCheckOptions) {
   }
 
   return {
-    /** One at a time. Throws 400 for another executor and for registries of the host's surroundings, 409 beside another check. */
-    async check({ executor_id: asked, image }: EgressCheckRequest): Promise<EgressCheckResult> {
-      if (asked !== executorId) {
+    /** Throws 400 for another executor and for registries at private addresses, 409 during another check. */
+    async check({ executor_id, image }: EgressCheckRequest): Promise<EgressCheckResult> {
+      if (executor_id !== executorId) {
         throw new ApiError('bad_request', 'The check is for another executor');
       }
       const named = registryHostOf(image);
       if (named !== null && isLocalRegistry(named)) {
-        throw new ApiError('bad_request', 'The image is of a registry at a private address');
+        throw new ApiError('bad_request', 'The registry of the image has a private address');
       }
-      if (running !== null) throw new ApiError('conflict', 'Another check is under way');
+      if (running !== null) throw new ApiError('conflict', 'Another check is in progress');
       const host = named === null || named === 'docker.io' ? DOCKER_HUB_HOST : named;
-      running = look(image, host);
+      running = checkRegistry(image, host);
       try {
         return await running;
       } finally {

@@ -1,4 +1,4 @@
-/** Whether images are here, or can be had from their registries, as the engine says. */
+/** Checks whether images are present on this node or can be pulled. */
 import type {
   ImageAvailability,
   ImageCheckRequest,
@@ -13,12 +13,15 @@ import {
 } from '../containers/engine/engine.ts';
 import { isLocalRegistry, registryHostOf } from '../containers/images/image-name.ts';
 
-/** For all of them together. */
+/** Timeout for all images together. */
 const ANSWER_MS = 10_000;
 const MAX_PROBLEM_CHARS = 1_000;
-/** After these the image may well be there for a pod that comes later. */
-const SAYS_NOTHING: readonly EngineErrorKind[] = [
-  ...(['unavailable', 'refused', 'conflict', 'image_rate_limited'] as const),
+/** Errors that say nothing about the image. */
+const INCONCLUSIVE: readonly EngineErrorKind[] = [
+  'unavailable',
+  'refused',
+  'conflict',
+  'image_rate_limited',
 ];
 
 export type ImageChecks = ReturnType<typeof createImageChecks>;
@@ -32,7 +35,7 @@ export type ImageChecksOptions = {
 export function createImageChecks({ clock, executorId, engine }: ImageChecksOptions) {
   let isBusy = false;
 
-  async function standingOf(image: string, signal: AbortSignal): Promise<ImageAvailability> {
+  async function stateOf(image: string, signal: AbortSignal): Promise<ImageAvailability> {
     try {
       if ((await engine.inspectImage(image)) !== null) {
         return { image, state: 'present', problem: '' };
@@ -41,26 +44,26 @@ export function createImageChecks({ clock, executorId, engine }: ImageChecksOpti
       return { image, state: 'pullable', problem: '' };
     } catch (error) {
       if (!(error instanceof EngineError)) throw error;
-      const state = SAYS_NOTHING.includes(error.kind) ? 'unknown' : 'missing';
+      const state = INCONCLUSIVE.includes(error.kind) ? 'unknown' : 'missing';
       return { image, state, problem: messageOf(error).slice(0, MAX_PROBLEM_CHARS) };
     }
   }
 
   return {
-    /** One at a time. Throws 400 for another executor and for registries of the host's surroundings, 409 beside another check. */
-    async check({ executor_id: asked, images }: ImageCheckRequest): Promise<ImageCheckResult> {
-      if (asked !== executorId) {
+    /** Throws 400 for another executor and for registries at private addresses, 409 during another check. */
+    async check({ executor_id, images }: ImageCheckRequest): Promise<ImageCheckResult> {
+      if (executor_id !== executorId) {
         throw new ApiError('bad_request', 'The check is for another executor');
       }
       const isLocal = (host: string | null) => host !== null && isLocalRegistry(host);
       if (images.some((image) => isLocal(registryHostOf(image)))) {
-        throw new ApiError('bad_request', 'An image is of a registry at a private address');
+        throw new ApiError('bad_request', 'The registry of an image has a private address');
       }
-      if (isBusy) throw new ApiError('conflict', 'Another check is under way');
+      if (isBusy) throw new ApiError('conflict', 'Another check is in progress');
       isBusy = true;
       try {
         const signal = clock.deadline(ANSWER_MS);
-        return { images: await Promise.all(images.map((image) => standingOf(image, signal))) };
+        return { images: await Promise.all(images.map((image) => stateOf(image, signal))) };
       } finally {
         isBusy = false;
       }

@@ -1,4 +1,4 @@
-/** Listens on free ports of pods for a while, and says on each which it is: for the validator to try the way here. */
+/** Listens on free pod ports for a while and identifies each, so that a validator can test whether they are reachable. */
 import { createServer, type Server } from 'node:net';
 import {
   type PortCheckOpened,
@@ -9,7 +9,7 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { PortRange } from '../leases/port.service.ts';
 
-/** Of one port; strangers may come by, too. */
+/** Per port; others than the validator may connect, too. */
 const MAX_CONNECTIONS = 8;
 
 export type PortCheckService = ReturnType<typeof createPortCheckService>;
@@ -19,7 +19,7 @@ export type PortCheckOptions = {
   executorId: string;
   range: PortRange;
   isLeased(port: number): boolean;
-  /** Rented hosts are never disturbed (validator reference, decision 7). */
+  /** Rented hosts are not checked, so that checks do not disturb pods. */
   isRented(): boolean;
 };
 
@@ -35,35 +35,35 @@ export function createPortCheckService(options: PortCheckOptions) {
 
   const isOffered = (port: number) => port >= range.first && port <= range.last && !isLeased(port);
 
-  function refuse({ executor_id: asked }: PortCheckRequest): void {
-    if (asked !== executorId) {
+  function requireAllowed({ executor_id }: PortCheckRequest): void {
+    if (executor_id !== executorId) {
       throw new ApiError('bad_request', 'The check is for another executor');
     }
     if (isRented())
-      throw new ApiError('conflict', 'A pod is on this host: its ports are left alone');
-    if (isOpen) throw new ApiError('conflict', 'Another check of ports is under way');
+      throw new ApiError('conflict', 'A pod is on this host: its ports are not checked');
+    if (isOpen) throw new ApiError('conflict', 'Another port check is in progress');
   }
 
   return {
-    /** Answers once it listens; ports that cannot be had are left out. Throws 409 beside a pod or another check. */
+    /** Resolves once it listens, with the ports that could be opened. Throws 409 if rented or during another check. */
     async open(request: PortCheckRequest, stopping: AbortSignal): Promise<PortCheckOpened> {
-      refuse(request);
+      requireAllowed(request);
       isOpen = true;
       const ports = [...new Set(request.ports)].filter(isOffered);
-      const tried = await Promise.all(
+      const results = await Promise.all(
         ports.map(async (port) => ({
           port,
           server: await listen(port, portAnswer(request, port)),
         })),
       );
-      servers = tried.flatMap(({ server }) => server ?? []);
+      servers = results.flatMap(({ server }) => server ?? []);
       clock.sleep(request.open_ms, stopping).then(closeAll, closeAll);
-      return { opened: tried.flatMap(({ port, server }) => (server === null ? [] : [port])) };
+      return { opened: results.flatMap(({ port, server }) => (server === null ? [] : [port])) };
     },
   };
 }
 
-/** Null when something else listens there. */
+/** Returns null if the port is in use. */
 function listen(port: number, answer: string): Promise<Server | null> {
   return new Promise((resolve) => {
     const server = createServer((socket) => {

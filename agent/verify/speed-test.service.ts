@@ -1,4 +1,4 @@
-/** Takes and gives the streams by which a validator measures the line, one test at a time. */
+/** Receives and sends the streams by which a validator measures the network speed, one test at a time. */
 import { createHash, type Hash } from 'node:crypto';
 import type { WebSocket } from 'ws';
 import {
@@ -18,7 +18,7 @@ export type SpeedTests = ReturnType<typeof createSpeedTests>;
 export type SpeedTestOptions = {
   clock: Clock;
   executorId: string;
-  /** Rented hosts are never disturbed (validator reference, decision 7). */
+  /** Rented hosts are not tested, so that tests do not disturb pods. */
   isRented(): boolean;
 };
 
@@ -26,22 +26,23 @@ export function createSpeedTests({ clock, executorId, isRented }: SpeedTestOptio
   let isBusy = false;
 
   return {
-    /** The place of one test until `leave`. Throws 409 beside a pod or another test. */
-    reserve(askedExecutorId: string): { leave(): void } {
-      if (askedExecutorId !== executorId) {
+    /** Reserves the service until `release`. Throws 409 if rented or during another test. */
+    reserve(requestedExecutorId: string): { release(): void } {
+      if (requestedExecutorId !== executorId) {
         throw new ApiError('bad_request', 'The test is for another executor');
       }
-      if (isRented()) throw new ApiError('conflict', 'A pod is on this host: its line is its own');
-      if (isBusy) throw new ApiError('conflict', 'Another test of the line is under way');
+      if (isRented())
+        throw new ApiError('conflict', 'A pod is on this host: its network is not tested');
+      if (isBusy) throw new ApiError('conflict', 'Another speed test is in progress');
       isBusy = true;
       return {
-        leave: () => {
+        release: () => {
           isBusy = false;
         },
       };
     },
 
-    /** Takes a paused socket; resolves when it has closed, which it does in two minutes at the latest. */
+    /** Serves a paused socket until it closes, at most two minutes. */
     async serve(socket: WebSocket, stopping: AbortSignal): Promise<void> {
       const ended = new AbortController();
       clock.sleep(MAX_SPEED_TEST_MS, AbortSignal.any([stopping, ended.signal])).then(
@@ -50,8 +51,8 @@ export function createSpeedTests({ clock, executorId, isRented }: SpeedTestOptio
       );
       const streams = createStreams(socket, isRented);
       socket.on('message', (data: Buffer, isBinary: boolean) => {
-        const isTaken = isBinary ? streams.take(data) : streams.obey(data.toString());
-        if (!isTaken) socket.close(CLOSE.invalid);
+        const isValid = isBinary ? streams.receive(data) : streams.handle(data.toString());
+        if (!isValid) socket.close(CLOSE.invalid);
       });
       const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
       socket.resume();
@@ -64,16 +65,16 @@ export function createSpeedTests({ clock, executorId, isRented }: SpeedTestOptio
 type Receiving = { kind: 'receiving'; hash: Hash };
 type Sending = { kind: 'sending'; isStopped: boolean };
 
-/** The streams of one test, one after the other. Both answer whether what came was in its place. */
+/** The streams of one test, one after the other. `receive` and `handle` return false for an unexpected message. */
 function createStreams(socket: WebSocket, isRented: () => boolean) {
   let current: Receiving | Sending | null = null;
-  let left = MAX_SPEED_TEST_BYTES;
+  let bytesLeft = MAX_SPEED_TEST_BYTES;
 
   const answer = (text: SpeedResponse) => sendMessage(socket, JSON.stringify(text));
-  // Its close tells whoever waits for the answer.
-  const unheard = () => undefined;
+  // The peer notices a failed send by the close of the socket.
+  const ignore = () => undefined;
 
-  async function give(stream: Sending, seed: string, bytes: number): Promise<void> {
+  async function sendStream(stream: Sending, seed: string, bytes: number): Promise<void> {
     const next = keystreamFrom(Buffer.from(seed, 'hex'));
     let sent = 0;
     while (sent < bytes && !stream.isStopped) {
@@ -91,33 +92,33 @@ function createStreams(socket: WebSocket, isRented: () => boolean) {
       current = { kind: 'receiving', hash: createHash('sha256') };
       return true;
     }
-    left -= request.bytes;
-    if (left < 0) return false;
+    bytesLeft -= request.bytes;
+    if (bytesLeft < 0) return false;
     current = { kind: 'sending', isStopped: false };
-    give(current, request.seed, request.bytes).catch(unheard);
+    sendStream(current, request.seed, request.bytes).catch(ignore);
     return true;
   }
 
   return {
-    take(data: Buffer): boolean {
-      left -= data.length;
-      if (current?.kind !== 'receiving' || left < 0) return false;
+    receive(data: Buffer): boolean {
+      bytesLeft -= data.length;
+      if (current?.kind !== 'receiving' || bytesLeft < 0) return false;
       current.hash.update(data);
       return true;
     },
-    obey(text: string): boolean {
+    handle(text: string): boolean {
       const request = parsed(text);
       if (request === null) return false;
       if (request.type === 'down' || request.type === 'up') return begin(request);
       if (request.type === 'stop') {
-        // One that has just ended has crossed with it.
+        // The stream may already have ended when the request arrives.
         if (current?.kind === 'sending') current.isStopped = true;
         return current?.kind !== 'receiving';
       }
       if (current?.kind !== 'receiving') return false;
       const sha256 = current.hash.digest('hex');
       current = null;
-      answer({ type: 'received', sha256 }).catch(unheard);
+      answer({ type: 'received', sha256 }).catch(ignore);
       return true;
     },
   };

@@ -1,4 +1,4 @@
-/** The steps of a self-test: timed, the rest skipped after a failure, each failure with a reason code. */
+/** Steps of a self-test: timed; after a failure the rest is skipped. The first failure determines the reason code. */
 import type { VerifyResult } from '#shared/api/agent/inventory.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
@@ -40,12 +40,12 @@ export function createSteps(clock: Clock) {
   }
 
   return {
-    /** Skipped when a step before it failed. */
+    /** Runs a step, or skips it after a failure. */
     async run(name: string, work: () => Promise<void>): Promise<void> {
       if (reason === null) await attempt(name, work);
-      else skip(name, 'a step before it failed');
+      else skip(name, 'an earlier step failed');
     },
-    /** Done whatever happened before; null when there is nothing to do. */
+    /** Runs a step even after a failure; `work` is null if there is nothing to do. */
     async finish(name: string, work: (() => Promise<void>) | null): Promise<void> {
       if (work === null) skip(name, 'nothing to do');
       else await attempt(name, work);
@@ -58,10 +58,10 @@ export function createSteps(clock: Clock) {
   };
 }
 
-/** After an upgrade of the driver without a reboot: kernel module and library are of two versions. */
+/** After a driver upgrade without reboot the versions of kernel module and library differ. */
 const NVML_MISMATCH = /driver\/library version mismatch|nvml(?: error)?: .*mismatch/i;
 
-/** `as there are only 2 CPUs available` is the engine's answer to a quota that it cannot give. */
+/** The engine's messages for a CPU quota above the host's CPUs, such as `as there are only 2 CPUs available`. */
 const CPU_REFUSED = /range of cpus|only \d+(?:\.\d+)? cpus? available/i;
 
 function reasonFor(step: string, error: unknown): VerifyReason {

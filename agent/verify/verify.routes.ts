@@ -1,5 +1,4 @@
-/** POST /v1/verify. */
-
+/** Routes of the checks: /v1/verify, /v1/egress-checks, /v1/image-checks, /v1/port-checks, /v1/speed-test. */
 import {
   EgressCheckRequest,
   EgressCheckResult,
@@ -28,7 +27,6 @@ export function registerVerifyRoutes(
   server.post('/v1/verify', { schema }, (request) => verify.verify(request.body));
 }
 
-// MERGED agent/verify/verify.routes.ts: POST /v1/egress-checks.
 export function registerEgressCheckRoutes(
   server: HttpServer,
   { egressChecks }: { egressChecks: Pick<EgressCheckService, 'check'> },
@@ -37,7 +35,6 @@ export function registerEgressCheckRoutes(
   server.post('/v1/egress-checks', { schema }, (request) => egressChecks.check(request.body));
 }
 
-// MERGED agent/verify/verify.routes.ts: POST /v1/image-checks.
 export function registerImageCheckRoutes(
   server: HttpServer,
   { imageChecks }: { imageChecks: Pick<ImageChecks, 'check'> },
@@ -46,8 +43,7 @@ export function registerImageCheckRoutes(
   server.post('/v1/image-checks', { schema }, (request) => imageChecks.check(request.body));
 }
 
-// MERGED agent/verify/verify.routes.ts: POST /v1/port-checks.
-/** Registers it; ports are closed when `stopping` aborts. */
+/** The ports are closed when `stopping` aborts. */
 export function registerPortCheckRoutes(
   server: HttpServer,
   { portChecks, stopping }: { portChecks: PortCheckService; stopping: AbortSignal },
@@ -56,8 +52,7 @@ export function registerPortCheckRoutes(
   server.post('/v1/port-checks', { schema }, (request) => portChecks.open(request.body, stopping));
 }
 
-// MERGED agent/verify/verify.routes.ts: GET /v1/speed-test, as a WebSocket.
-/** Registers it; a test under way ends when `stopping` aborts. */
+/** A running test ends when `stopping` aborts. */
 export function registerSpeedTestRoutes(
   server: HttpServer,
   { speedTests, stopping }: { speedTests: SpeedTests; stopping: AbortSignal },
@@ -66,12 +61,12 @@ export function registerSpeedTestRoutes(
   const schema = { querystring: SpeedTestQuery };
   server.get(SPEED_TEST_PATH, { config, schema }, async (request, reply) => {
     if (request.upgrade === null) throw upgradeRequired();
-    const seat = speedTests.reserve(request.query.executor_id);
+    const slot = speedTests.reserve(request.query.executor_id);
     try {
       const socket = await request.upgrade.accept(reply, { maxMessageBytes: SPEED_MESSAGE_BYTES });
       await speedTests.serve(socket, stopping);
     } finally {
-      seat.leave();
+      slot.release();
     }
     return reply;
   });

@@ -1,5 +1,4 @@
-/** The self-test: does this host start a container with what a pod would ask for? */
-import type { z } from 'zod';
+/** Self-test: starts a probe container with the resources of a pod. */ import type { z } from 'zod';
 import type { VerifyRequest, VerifyResult, VerifyStep } from '#shared/api/agent/inventory.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -33,11 +32,11 @@ export type VerifyServiceOptions = {
   gpu: Pick<GpuDriver, 'kind' | 'read'>;
   /** The id of an image that has /bin/true and needs no network. */
   ensureBuiltinImage(): Promise<string>;
-  /** How its containers are labelled, `probe` by default; who runs beside the agent needs a label of its own. */
+  /** Label of the probe containers. Default: `probe`; other processes beside the agent need another one. */
   probeKind?: string;
 };
 
-/** How often a host whose GPU runtime is not known is tried, and up to how many times. */
+/** Interval and maximum of attempts to find out whether GPUs reach containers. */
 export const GPU_RUNTIME_INTERVAL_MS = 30_000;
 const MAX_RUNTIME_TRIES = 5;
 
@@ -59,7 +58,7 @@ export function createVerifyService(options: VerifyServiceOptions) {
   let tries = 0;
   let trying: Promise<void> = Promise.resolve();
 
-  /** Probes of a run that was cut off. Only one runs at a time, so every other one is stale. */
+  /** Removes probes of interrupted runs. Only one probe runs at a time, so every existing one is stale. */
   async function removeStaleProbes(): Promise<void> {
     for (const probe of await engine.listContainers(probeLabels)) {
       await engine.removeContainer(probe.id);
@@ -82,7 +81,7 @@ export function createVerifyService(options: VerifyServiceOptions) {
     };
   }
 
-  /** Cards that the engine is not asked for must at least be in the inventory. */
+  /** Simulated GPUs are not requested from the engine, but must be in the inventory. */
   async function requireKnownGpus(uuids: readonly string[]): Promise<void> {
     if (gpu.kind === 'nvidia' || uuids.length === 0) return;
     const known = new Set((await gpu.read()).devices.map((device) => device.uuid));
@@ -121,7 +120,7 @@ export function createVerifyService(options: VerifyServiceOptions) {
     return { ...result, steps: all, simulated: gpu.kind === 'simulated' };
   }
 
-  /** A step of its own, whose failure is none of the host's ordinary pods; none where it is not offered. */
+  /** A separate step, which does not affect the result for ordinary pods. Skipped if the runtime is missing. */
   async function tryNested(image: string): Promise<VerifyResult['steps']> {
     if (!isNestedOffered(await engine.info())) return [];
     const steps = createSteps(clock);
@@ -138,7 +137,7 @@ export function createVerifyService(options: VerifyServiceOptions) {
   }
 
   async function exclusively<T>(work: () => Promise<T>): Promise<T> {
-    if (busy) throw new ApiError('conflict', 'Another verification is under way');
+    if (busy) throw new ApiError('conflict', 'Another verification is in progress');
     busy = true;
     try {
       return await work();
@@ -147,54 +146,53 @@ export function createVerifyService(options: VerifyServiceOptions) {
     }
   }
 
-  async function probeAndLearn(request: z.output<typeof VerifyRequest>): Promise<VerifyResult> {
+  async function probeAndRecord(request: z.output<typeof VerifyRequest>): Promise<VerifyResult> {
     const result = await probe(request);
-    learnFrom(result, request.gpu_uuids.length);
+    recordGpuRuntime(result, request.gpu_uuids.length);
     return result;
   }
 
-  /** A card that is refused says nothing of the runtime; that no driver can be selected does. */
-  function learnFrom(result: VerifyResult, gpuCount: number): void {
+  /** A rejected card says nothing about the runtime, but a missing device driver does. */
+  function recordGpuRuntime(result: VerifyResult, gpuCount: number): void {
     if (gpu.kind !== 'nvidia' || gpuCount === 0) return;
-    const words = result.steps.map((step) => step.message).join('\n');
+    const messages = result.steps.map((step) => step.message).join('\n');
     if (result.ok) gpuRuntime = true;
-    else if (/could not select device driver/i.test(words)) gpuRuntime = false;
+    else if (/could not select device driver/i.test(messages)) gpuRuntime = false;
   }
 
   return {
-    /** Throws `conflict` while another run is under way; every failure of the host is in the result. */
+    /** Throws `conflict` during another run; failures of the host are part of the result. */
     async verify(request: z.output<typeof VerifyRequest>): Promise<VerifyResult> {
-      // A try of our own is no reason to send a validator away.
+      // Waits for a GPU runtime attempt instead of rejecting the validator.
       await trying;
-      return exclusively(() => probeAndLearn(request));
+      return exclusively(() => probeAndRecord(request));
     },
 
     removeStaleProbes,
 
-    /** Starts a probe with one of the GPUs, unless it is known whether GPUs reach containers here. */
+    /** Starts a probe with one GPU, unless it is already known whether GPUs reach containers. */
     async tryGpuRuntime(): Promise<void> {
       if (gpu.kind !== 'nvidia' || gpuRuntime !== null || tries >= MAX_RUNTIME_TRIES) return;
       const [device] = (await gpu.read()).devices;
       if (device === undefined || busy) return;
-      const result = exclusively(() => probeAndLearn({ gpu_uuids: [device.uuid] }));
+      const result = exclusively(() => probeAndRecord({ gpu_uuids: [device.uuid] }));
       const ended = () => undefined;
       trying = result.then(ended, ended);
-      // An engine that is away was not tried.
+      // An unavailable engine does not count as an attempt.
       if ((await result).reason_code !== 'ENGINE_UNAVAILABLE') tries += 1;
     },
 
-    /** Whether GPUs reached a container when that was last tried; null when it never was. */
+    /** Whether GPUs reached a container at the last attempt; null before the first. */
     gpuRuntimeTried: (): boolean | null => gpuRuntime,
   };
 }
 
-// MERGED agent/verify/verify.service.ts: Whether containers can be run in containers here, found out by doing what an engine inside would do first.
-/** The runtime that pods with an engine of their own get. */
+/** Runtime of pods that run containers themselves. */
 export const NESTED_RUNTIME = 'sysbox-runc';
 export const NESTED_STEP: VerifyStep['name'] = 'docker_in_docker';
 
-/** Layers on layers, processes and devices of its own: what every inner container needs, and no common runtime gives. */
-const AS_AN_ENGINE = [
+/** The operations that a container engine inside needs: overlay mounts and namespaces. No common runtime allows them. */
+const NESTED_ENGINE_SCRIPT = [
   'set -e',
   'mkdir -p /tmp/nested',
   'busybox mount -t tmpfs tmpfs /tmp/nested',
@@ -206,12 +204,11 @@ const AS_AN_ENGINE = [
   'busybox unshare -m -p -f true',
 ].join('\n');
 
-/** Whether the engine says that it has the runtime. */
+/** Returns true if the engine has the runtime. */
 export const isNestedOffered = ({ runtimes }: Pick<EngineInfo, 'runtimes'>): boolean =>
   runtimes.includes(NESTED_RUNTIME);
 
-/** The probe that tries it. */
 export function nestedSpec(probe: ContainerSpec): ContainerSpec {
-  const command = ['/bin/sh', '-c', AS_AN_ENGINE];
+  const command = ['/bin/sh', '-c', NESTED_ENGINE_SCRIPT];
   return { ...probe, entrypoint: command, gpuUuids: [], runtime: NESTED_RUNTIME };
 }

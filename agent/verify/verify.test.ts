@@ -30,7 +30,7 @@ const INFO: EngineInfo = {
   ...{ rootDir: '/var/lib/docker', seccomp: true },
 };
 
-/** `faults` replaces calls; every container that exists is in `containers`. */
+/** A fake engine: `faults` replaces calls, `containers` holds the existing containers. */
 function setUp(faults: Partial<VerifyServiceOptions['engine']> = {}, gpu: GpuDriver = nvidia) {
   const clock = createManualClock();
   const containers = new Map<string, ContainerSpec>();
@@ -70,7 +70,7 @@ function setUp(faults: Partial<VerifyServiceOptions['engine']> = {}, gpu: GpuDri
 describe('containers in containers', () => {
   const offered = { info: async () => ({ ...INFO, runtimes: ['runc', 'sysbox-runc'] }) };
 
-  it('are tried where the engine has the runtime for them, without GPUs', async () => {
+  it('are probed without GPUs if the engine has the runtime', async () => {
     const { verify, created, containers } = setUp(offered);
     const { ok, steps } = await verify.verify({ gpu_uuids: [GPU] });
     expect([ok, steps.at(-1)]).toMatchObject([true, { name: 'docker_in_docker', status: 'ok' }]);
@@ -81,7 +81,7 @@ describe('containers in containers', () => {
     expect(containers.size).toBe(0);
   });
 
-  it('that do not work are told, and no fault of the host otherwise', async () => {
+  it('that do not work are reported without failing the result', async () => {
     let waited = 0;
     const waitContainer = async () => (waited++ === 0 ? 0 : 1);
     const { verify, containers } = setUp({ ...offered, waitContainer });
@@ -95,7 +95,7 @@ describe('containers in containers', () => {
 const reject = (kind: EngineError['kind'], message: string) => () =>
   Promise.reject(new EngineError(kind, message));
 
-it('starts a labelled probe with exactly what was asked for, and removes it', async () => {
+it('starts a labelled probe with exactly the requested resources, and removes it', async () => {
   const { verify, created, containers } = setUp();
   const result = await verify.verify({ gpu_uuids: [GPU], cpu_cores: 3 });
   expect(VerifyResult.parse(result)).toMatchObject({ ok: true, reason_code: null });
@@ -137,7 +137,7 @@ it.each([
   ['start', { startContainer: reject('unavailable', 'away') }, 'ENGINE_UNAVAILABLE'],
   ['wait', { waitContainer: async () => 1 }, 'CONTAINER_START_FAILED'],
   ['remove', { removeContainer: reject('unavailable', 'away') }, 'ENGINE_UNAVAILABLE'],
-])('tells which step failed: %s', async (name, faults, reason) => {
+])('reports the failed step: %s', async (name, faults, reason) => {
   const { verify, containers } = setUp(faults);
   const result = await verify.verify({ gpu_uuids: [] });
   expect(result).toMatchObject({ ok: false, reason_code: reason });
@@ -148,7 +148,7 @@ it.each([
   if (name !== 'remove') expect(containers.size).toBe(0);
 });
 
-it('gives up on a probe that does not end', async () => {
+it('fails a probe that does not end', async () => {
   const { verify, clock, containers } = setUp({
     waitContainer: (_id, signal) =>
       new Promise((_resolve, fail) => {
@@ -164,7 +164,7 @@ it('gives up on a probe that does not end', async () => {
   expect(containers.size).toBe(0);
 });
 
-it('runs one at a time, over HTTP', async () => {
+it('runs one verification at a time, over HTTP', async () => {
   const gate = Promise.withResolvers<void>();
   const { verify, clock } = setUp({ ping: () => gate.promise });
   const log = createLog({ name: 'test', level: 'silent' });
@@ -179,7 +179,7 @@ it('runs one at a time, over HTTP', async () => {
   expect((await post()).statusCode).toBe(200);
 });
 
-it('removes the probes that an earlier run left behind, and nothing else', async () => {
+it('removes only the probes that an earlier run left', async () => {
   const { verify, engine, containers } = setUp();
   const spec = (labels: Record<string, string>): ContainerSpec => ({
     name: 'x',
@@ -201,7 +201,7 @@ it('removes the probes that an earlier run left behind, and nothing else', async
   expect([...containers.keys()]).toEqual(['id-2', 'id-3']);
 });
 
-it('does not ask the engine for simulated cards, but knows which there are', async () => {
+it('does not request simulated cards from the engine, but rejects unknown ones', async () => {
   const gpu = createSimulatedDriver(EXECUTOR_ID, ['NVIDIA L4']);
   const { verify, created } = setUp({}, gpu);
   const uuid = (await gpu.read()).devices[0]?.uuid ?? '';
@@ -214,7 +214,7 @@ it('does not ask the engine for simulated cards, but knows which there are', asy
   expect(verify.gpuRuntimeTried()).toBeNull();
 });
 
-it('learns from trying whether GPUs reach containers', async () => {
+it('determines by a probe whether GPUs reach containers', async () => {
   const outcome: { startContainer?: () => Promise<void> } = {};
   const { verify } = setUp({
     startContainer: () => outcome.startContainer?.() ?? Promise.resolve(),

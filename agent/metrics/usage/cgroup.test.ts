@@ -1,11 +1,11 @@
-/** Lines as kernels and engines of both kinds write them: where a container's groups lie. */
+/** Cgroup files as kernels and engines of both versions write them. */
 import { expect, it } from 'vitest';
 import {
   blockIoIn,
+  cgroupFolders,
   cpuNanosIn,
   memoryPartsIn,
   parseCgroupMounts,
-  placeOf,
   wholeNumber,
 } from './cgroup.ts';
 import { trafficIn } from './kernel-usage.ts';
@@ -28,40 +28,40 @@ const v1Groups = (path: string) =>
     .map((head) => `${head}:${path}\n`)
     .join('');
 const foldersOf = (groups: string, mounts: string) => {
-  const place = placeOf(groups, parseCgroupMounts(mounts));
+  const place = cgroupFolders(groups, parseCgroupMounts(mounts));
   return place && [place.cpu, place.memory, place.io, place.pids].map((each) => each?.folder);
 };
 const under = (path: string) =>
   ['cpu,cpuacct', 'memory', 'blkio', 'pids'].map((each) => `/sys/fs/cgroup/${each}${path}`);
 
-it('follows the groups of version 1, whichever driver named them', () => {
+it('finds the groups of version 1 under both cgroup drivers', () => {
   for (const path of [`/docker/${ID}`, `/system.slice/docker-${ID}.scope`]) {
     expect(foldersOf(v1Groups(path), V1_MOUNTS + UNIFIED)).toEqual(under(path));
   }
 });
 
-it('follows the one group of version 2, also below a slice of its own or of a user', () => {
+it('finds the group of version 2, also below a custom or user slice', () => {
   for (const path of [
     `/docker/${ID}`,
     `/system.slice/docker-${ID}.scope`,
     `/user.slice/user-1000.slice/user@1000.service/user.slice/docker-${ID}.scope`,
   ]) {
-    const place = placeOf(`0::${path}\n`, parseCgroupMounts(V2_MOUNTS));
+    const place = cgroupFolders(`0::${path}\n`, parseCgroupMounts(V2_MOUNTS));
     const group = { version: 2, folder: `/sys/fs/cgroup${path}` };
     expect(place).toEqual({ cpu: group, memory: group, io: group, pids: group });
   }
 });
 
-it('takes from version 2 what a mixed host has not given to version 1', () => {
+it('uses version 2 on a mixed host for controllers without version 1 mount', () => {
   const mounts = V1_MOUNTS.replace(/^3[89].*\n/gm, '') + UNIFIED;
-  const place = placeOf(v1Groups('/docker/x'), parseCgroupMounts(mounts));
+  const place = cgroupFolders(v1Groups('/docker/x'), parseCgroupMounts(mounts));
   expect(place?.memory).toEqual({ version: 1, folder: '/sys/fs/cgroup/memory/docker/x' });
   expect(place?.pids).toEqual({ version: 2, folder: '/sys/fs/cgroup/unified/docker/x' });
   const none = V1_MOUNTS.replace(/^3[89].*\n/gm, '');
-  expect(placeOf(v1Groups('/docker/x'), parseCgroupMounts(none))?.io).toBeNull();
+  expect(cgroupFolders(v1Groups('/docker/x'), parseCgroupMounts(none))?.io).toBeNull();
 });
 
-it('knows that only a part of a hierarchy may be mounted, and at any place', () => {
+it('supports partial mounts of a hierarchy at any path', () => {
   const mounts = '30 24 0:26 /docker/outer /host\\040groups ro - cgroup2 cgroup ro\n';
   expect(foldersOf('0::/docker/outer/docker/inner\n', mounts)?.[0]).toBe(
     '/host groups/docker/inner',
@@ -77,11 +77,10 @@ it.each([
   ['without memory', '2:cpu,cpuacct:/docker/x\n', V1_MOUNTS],
   ['unreadable', 'nonsense', V2_MOUNTS],
 ])('finds nothing for groups that are %s', (_, groups, mounts) => {
-  expect(placeOf(groups, parseCgroupMounts(mounts))).toBeNull();
+  expect(cgroupFolders(groups, parseCgroupMounts(mounts))).toBeNull();
 });
 
-// MERGED agent/metrics/usage/cgroup.test.ts: Files after the kernel's documents of control groups, of versions 1 and 2, and of older and newer kernels.
-it('reads processor time in nanoseconds of both versions', () => {
+it('parses processor time of both versions to nanoseconds', () => {
   expect(cpuNanosIn('123456789012\n', 1)).toBe(123_456_789_012);
   const old = 'usage_usec 2500\nuser_usec 2000\nsystem_usec 500\n';
   const recent = `${old}nice_usec 0\ncore_sched.force_idle_usec 0\nnr_periods 7\nnr_throttled 1\n`;
@@ -89,7 +88,7 @@ it('reads processor time in nanoseconds of both versions', () => {
   expect([cpuNanosIn('', 1), cpuNanosIn('nr_periods 7\n', 2)]).toEqual([null, null]);
 });
 
-it('reads the parts of memory, those of groups below included', () => {
+it('parses the parts of memory, including child groups', () => {
   const v1 = 'cache 1\nrss 2\ninactive_file 3\nhierarchical_memory_limit 9223372036854771712\n';
   expect(memoryPartsIn(`${v1}total_cache 10\ntotal_rss 20\ntotal_inactive_file 30\n`, 1)).toEqual({
     ...{ cacheBytes: 10, residentBytes: 20, inactiveFileBytes: 30 },
@@ -102,19 +101,19 @@ it('reads the parts of memory, those of groups below included', () => {
   });
 });
 
-it('adds up what block devices took and gave', () => {
+it('sums reads and writes of all block devices', () => {
   const v1 = '8:0 Read 100\n8:0 Write 20\n8:0 Sync 120\n8:0 Total 120\n253:1 Read 1\nTotal 121\n';
   expect(blockIoIn(v1, 1)).toEqual({ readBytes: 101, writtenBytes: 20 });
   expect(blockIoIn('Total 0\n', 1)).toEqual({ readBytes: 0, writtenBytes: 0 });
   const v2 = '8:0 rbytes=100 wbytes=20 rios=3 wios=1 dbytes=7 dios=0\n';
   expect(blockIoIn(v2, 2)).toEqual({ readBytes: 100, writtenBytes: 20 });
-  // Devices without figures, and further ones of controllers that are switched on.
+  // Devices without values, and additional values of enabled controllers.
   const recent = `253:0 \n259:0 rbytes=1 wbytes=2 rios=1 wios=1 dbytes=0 dios=0 cost.usage=9\n${v2}`;
   expect(blockIoIn(recent, 2)).toEqual({ readBytes: 101, writtenBytes: 22 });
   expect(blockIoIn('', 2)).toEqual({ readBytes: 0, writtenBytes: 0 });
 });
 
-it('takes a figure for one only where it is one', () => {
+it('parses only whole numbers', () => {
   expect(['12\n', '0', 'max\n', '', '-1', '1e3'].map(wholeNumber)).toEqual([
     12,
     0,
@@ -126,7 +125,7 @@ const HEAD = `Inter-|   Receive                                                |
  face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
 `;
 
-it("adds up the engine's interfaces alone, from old kernels' lines and new ones", () => {
+it("sums only the engine's interfaces, in the formats of old and new kernels", () => {
   const rest = ' 1 0 0 0 0 0 0';
   const text = `${HEAD}    lo: 999${rest} 999${rest}
   eth0: 100${rest} 20${rest}

@@ -1,9 +1,9 @@
-/** Where a process's control groups lie in this process's view of the file system, of version 1, 2 or both. Pure. */
+/** Control groups of versions 1 and 2: folders of a process's groups, and parsers for their files. Pure. */
 
 /** One mounted hierarchy. */
 export type CgroupMount = {
   version: 1 | 2;
-  /** Empty for version 2, whose groups have whatever is switched on for them. */
+  /** Empty for version 2, where controllers are enabled per group. */
   controllers: readonly string[];
   /** The part of the hierarchy that is mounted. */
   root: string;
@@ -12,8 +12,8 @@ export type CgroupMount = {
 
 export type GroupFolder = { version: 1 | 2; folder: string };
 
-/** Null for what is not mounted here. Processor and memory are in every pod's figures, the others where they are told. */
-export type CgroupPlace = {
+/** `io` and `pids` are null if not mounted. */
+export type CgroupFolders = {
   cpu: GroupFolder;
   memory: GroupFolder;
   io: GroupFolder | null;
@@ -21,13 +21,13 @@ export type CgroupPlace = {
 };
 
 const FSTYPE_VERSIONS: Readonly<Record<string, 1 | 2>> = { cgroup: 1, cgroup2: 2 };
-/** Fields of a line of mountinfo (proc(5)); those after ` - ` count from there. */
+/** Indexes of fields in a line of mountinfo (proc(5)), before the separator ` - `. */
 const ROOT_FIELD = 3;
 const FOLDER_FIELD = 4;
-/** What a group is called whose last process has ended and that is removed. */
+/** Suffix of a removed group. */
 const REMOVED = ' (deleted)';
 
-/** Of `/proc/self/mountinfo`. */
+/** Parses `/proc/self/mountinfo`. */
 export function parseCgroupMounts(mountinfo: string): CgroupMount[] {
   return mountinfo.split('\n').flatMap((line) => {
     const [before = '', after = ''] = line.split(' - ');
@@ -41,8 +41,11 @@ export function parseCgroupMounts(mountinfo: string): CgroupMount[] {
   });
 }
 
-/** `cgroups` is the process's `/proc/PID/cgroup`. Null where its groups are gone or cannot be reached from here. */
-export function placeOf(cgroups: string, mounts: readonly CgroupMount[]): CgroupPlace | null {
+/** `cgroups` is the process's `/proc/PID/cgroup`. Null if its groups are removed or not mounted. */
+export function cgroupFolders(
+  cgroups: string,
+  mounts: readonly CgroupMount[],
+): CgroupFolders | null {
   const groups = parseGroups(cgroups);
   const unified = folderIn(
     mounts.find(({ version }) => version === 2),
@@ -50,7 +53,7 @@ export function placeOf(cgroups: string, mounts: readonly CgroupMount[]): Cgroup
   );
   const folderOf = (controller: string): GroupFolder | null => {
     const mount = mounts.find(({ controllers }) => controllers.includes(controller));
-    // A controller is in one hierarchy alone: of version 2 where none of version 1 has it.
+    // A controller belongs to one hierarchy: version 2 unless a version 1 mount has it.
     if (mount === undefined) return unified === null ? null : { version: 2, folder: unified };
     const path = groups.find(({ controllers }) => controllers.includes(controller))?.path;
     const folder = folderIn(mount, path);
@@ -61,7 +64,7 @@ export function placeOf(cgroups: string, mounts: readonly CgroupMount[]): Cgroup
   return { cpu, memory, io: folderOf('blkio'), pids: folderOf('pids') };
 }
 
-/** `4:memory:/docker/…`; of version 2 `0::/system.slice/docker-….scope`. */
+/** Parses `4:memory:/docker/…` (version 1) and `0::/system.slice/docker-….scope` (version 2). */
 function parseGroups(text: string) {
   return text.split('\n').flatMap((line) => {
     const match = /^(\d+):([^:]*):(\/.*)$/.exec(line);
@@ -71,7 +74,7 @@ function parseGroups(text: string) {
   });
 }
 
-/** Null for a path outside what is mounted, as `/../docker/…` is in another namespace of control groups. */
+/** Null for a path outside the mounted part, such as `/../docker/…` in another cgroup namespace. */
 function folderIn(mount: CgroupMount | undefined, path: string | undefined): string | null {
   if (mount === undefined || path === undefined || path.endsWith(REMOVED)) return null;
   if (path.split('/').includes('..')) return null;
@@ -81,18 +84,16 @@ function folderIn(mount: CgroupMount | undefined, path: string | undefined): str
   return path.startsWith(`${root}/`) ? folder + path.slice(root.length) : null;
 }
 
-/** Blanks and the like are octal there. */
+/** Decodes octal escapes, such as those of blanks. */
 function unescaped(field: string): string {
   return field.replaceAll(/\\([0-7]{3})/g, (_, octal: string) =>
     String.fromCharCode(Number.parseInt(octal, 8)),
   );
 }
 
-/** Figures of control groups, as the kernel's documents of both versions write them (cgroup-v1/, cgroup-v2.rst). Pure. */
-
 const NANOS_PER_MICRO = 1_000;
 
-/** Of `cpuacct.usage` (version 1) or `cpu.stat`, in nanoseconds. Null where it is not told. */
+/** Parses `cpuacct.usage` (version 1) or `cpu.stat` to nanoseconds. */
 export function cpuNanosIn(text: string, version: 1 | 2): number | null {
   if (version === 1) return wholeNumber(text.trim());
   const micros = keyed(text).get('usage_usec');
@@ -100,15 +101,15 @@ export function cpuNanosIn(text: string, version: 1 | 2): number | null {
 }
 
 export type MemoryParts = {
-  /** Kept of files that nobody has used for a while. */
+  /** File cache that was not used recently. */
   inactiveFileBytes: number;
-  /** Of no file; null where it is not told. */
+  /** Anonymous memory; null if unknown. */
   residentBytes: number | null;
-  /** All that is kept of files; null where it is not told. */
+  /** All file cache; null if unknown. */
   cacheBytes: number | null;
 };
 
-/** Of `memory.stat`, the groups below included: version 1 has figures of its own for those. */
+/** Parses `memory.stat`, including child groups, for which version 1 has separate `total_` values. */
 export function memoryPartsIn(text: string, version: 1 | 2): MemoryParts {
   const figures = keyed(text);
   const first = (...names: string[]) =>
@@ -129,8 +130,8 @@ export function memoryPartsIn(text: string, version: 1 | 2): MemoryParts {
 export type BlockIo = { readBytes: number; writtenBytes: number };
 
 /**
- * Of `io.stat` (`8:0 rbytes=… wbytes=… rios=…`, and since Linux 5.2 lines that end after the device) or of version 1's
- * `blkio.…io_service_bytes…` (`8:0 Read …`), over all devices.
+ * Sums `io.stat` (`8:0 rbytes=… wbytes=… rios=…`; since Linux 5.2 also lines with the device only) or version 1's
+ * `blkio.…io_service_bytes…` (`8:0 Read …`) over all devices.
  */
 export function blockIoIn(text: string, version: 1 | 2): BlockIo {
   return version === 1
@@ -138,13 +139,13 @@ export function blockIoIn(text: string, version: 1 | 2): BlockIo {
     : { readBytes: sum(text, /\brbytes=(\d+)/g), writtenBytes: sum(text, /\bwbytes=(\d+)/g) };
 }
 
-/** The content of a file with a single figure; null for `max` and what is none. */
+/** Parses a file with a single number; null for `max` and other text. */
 export function wholeNumber(text: string): number | null {
   const trimmed = text.trim();
   return /^\d+$/.test(trimmed) ? Number(trimmed) : null;
 }
 
-/** `name figure`, a line each; what is no such line is left out. */
+/** Parses lines `name number`; ignores other lines. */
 function keyed(text: string): Map<string, number> {
   const figures = new Map<string, number>();
   for (const line of text.split('\n')) {

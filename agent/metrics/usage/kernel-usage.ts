@@ -1,4 +1,4 @@
-/** A container's figures from the kernel's own files: of its control groups, and of its first process. */
+/** Resource use of a container, read from the kernel's files of its control groups and its first process. */
 
 import { closeSync, openSync, readSync } from 'node:fs';
 import type { ContainerUsage } from '../../containers/engine/engine.ts';
@@ -6,26 +6,27 @@ import {
   type BlockIo,
   blockIoIn,
   type CgroupMount,
+  cgroupFolders,
   cpuNanosIn,
   type GroupFolder,
   memoryPartsIn,
   parseCgroupMounts,
-  placeOf,
   wholeNumber,
 } from './cgroup.ts';
 
-/** Far more than any of them has; what a pod could make longer is its list of interfaces. */
+/** Far above the size of these files; a pod can only lengthen its list of interfaces. */
 const MAX_FILE_BYTES = 64 * 1024;
-/** Every container has several lines there. */
+/** The mount table has several lines per container. */
 const MAX_MOUNTS_BYTES = 4 * 1024 * 1024;
 
-/** The schedulers' counters are kept where they are in use; those of limits always. */
+/** The throttle counters exist always, those of the I/O schedulers only while in use. */
 const BLOCK_IO_V1 = [
   'blkio.throttle.io_service_bytes_recursive',
   'blkio.throttle.io_service_bytes',
 ] as const;
 
-export type FilePlace = {
+/** Paths of a container's files. */
+export type UsageFiles = {
   containerId: string;
   pid: number;
   cpu: string;
@@ -39,7 +40,6 @@ export type FilePlace = {
 
 export type FileUsage = ReturnType<typeof createFileUsage>;
 
-/** Reads nothing until it is asked. */
 export function createFileUsage(files: KernelFiles) {
   let mounts: readonly CgroupMount[] = [];
   const read = (path: string) => files.read(path, MAX_FILE_BYTES);
@@ -53,7 +53,7 @@ export function createFileUsage(files: KernelFiles) {
     }
   }
 
-  function ioFileIn(group: GroupFolder | null): FilePlace['io'] {
+  function ioFileIn(group: GroupFolder | null): UsageFiles['io'] {
     if (group === null) return null;
     const { version, folder } = group;
     const names = version === 1 ? BLOCK_IO_V1 : ['io.stat'];
@@ -63,23 +63,24 @@ export function createFileUsage(files: KernelFiles) {
 
   return {
     /**
-     * Where the files of the container with that first process are. Throws, with the reason, where they cannot be seen
-     * from here: in a container without the host's processes or control groups.
+     * Finds the files of the container whose first process is `pid`. Throws with the reason if they are not
+     * accessible, for example if the agent runs in a container without the host's processes or control groups.
      */
-    locate(containerId: string, pid: number): FilePlace {
+    locate(containerId: string, pid: number): UsageFiles {
       const cgroups = read(`/proc/${pid}/cgroup`);
       if (!cgroups.includes(containerId)) {
-        throw new Error(`process ${pid} is another one here, or its control groups are hidden`);
+        throw new Error(`process ${pid} is not in the container, or its control groups are hidden`);
       }
       if (mounts.length === 0) {
         mounts = parseCgroupMounts(files.read('/proc/self/mountinfo', MAX_MOUNTS_BYTES));
       }
-      const place = placeOf(cgroups, mounts);
-      if (place === null) throw new Error('its control groups are not mounted here');
+      const place = cgroupFolders(cgroups, mounts);
+      if (place === null) throw new Error('its control groups are not mounted');
       const { cpu, memory, pids } = place;
       const pidsFile = pids === null ? null : `${pids.folder}/pids.current`;
       return {
-        ...{ containerId, pid },
+        containerId,
+        pid,
         cpu: `${cpu.folder}/${cpu.version === 1 ? 'cpuacct.usage' : 'cpu.stat'}`,
         cpuVersion: cpu.version,
         memory: `${memory.folder}/${memory.version === 1 ? 'memory.usage_in_bytes' : 'memory.current'}`,
@@ -90,20 +91,23 @@ export function createFileUsage(files: KernelFiles) {
       };
     },
 
-    /** All of one moment, or a throw: of a container that ended meanwhile half the figures would be of nothing. */
-    read(place: FilePlace): ContainerUsage {
+    /** Reads all values. Throws if the container has ended, instead of returning partial values. */
+    read(place: UsageFiles): ContainerUsage {
       const { containerId, pid, io } = place;
-      // A pid may have passed to somebody else, whose traffic is not the pod's.
-      if (!read(`/proc/${pid}/cgroup`).includes(containerId)) throw new Error('it has ended');
+      // The pid may have been reused by a process outside the pod.
+      if (!read(`/proc/${pid}/cgroup`).includes(containerId))
+        throw new Error('the container has ended');
       const network = trafficIn(read(`/proc/${pid}/net/dev`));
       const cpuNanos = cpuNanosIn(read(place.cpu), place.cpuVersion);
       const withFiles = wholeNumber(read(place.memory));
       if (cpuNanos === null || withFiles === null)
-        throw new Error('its control groups tell nothing');
+        throw new Error('its control groups have no values');
       const parts = memoryPartsIn(read(place.memoryStat), place.memoryVersion);
       const blockIo: BlockIo | null = io === null ? null : blockIoIn(read(io.path), io.version);
       return {
-        ...{ cpuNanos, network, blockIo },
+        cpuNanos,
+        network,
+        blockIo,
         memoryBytes: Math.max(0, withFiles - parts.inactiveFileBytes),
         memoryWithFilesBytes: withFiles,
         residentBytes: parts.residentBytes,
@@ -116,19 +120,19 @@ export function createFileUsage(files: KernelFiles) {
 
 /** What went through a network namespace's interfaces, of its `/proc/PID/net/dev`. Pure. */
 
-/** Bytes received and sent; null where the namespace has no interface of ours. */
+/** Traffic of a network namespace; null if it has no interface of the engine. */
 export type Traffic = { receivedBytes: number; sentBytes: number } | null;
 
-/** As the engine calls its ends in a container: a bridge of the pod's own would count everything twice. */
+/** The engine's interfaces in a container; a bridge inside the pod would count traffic twice. */
 const ENGINE_INTERFACE = /^eth\d+$/;
-/** Columns after the name: bytes received first, bytes sent ninth. */
+/** Index of the bytes sent among the columns after the name. */
 const SENT_COLUMN = 8;
 
 export function trafficIn(text: string): Traffic {
   const interfaces = text.split('\n').flatMap((line) => {
     const colon = line.indexOf(':');
     if (colon === -1 || !ENGINE_INTERFACE.test(line.slice(0, colon).trim())) return [];
-    // Old kernels write no blank after the colon.
+    // Old kernels print no blank after the colon.
     const columns = line
       .slice(colon + 1)
       .trim()
@@ -144,17 +148,16 @@ export function trafficIn(text: string): Traffic {
   };
 }
 
-// MERGED agent/metrics/usage/kernel-usage.ts: Files that the kernel makes while they are read: of /proc and of control groups.
 const CHUNK_BYTES = 64 * 1024;
 
 export type KernelFiles = {
-  /** The whole text. Throws the system's error, or that there are more than `maxBytes`. */
+  /** Reads the whole file. Throws if it cannot be read or has more than `maxBytes`. */
   read(path: string, maxBytes: number): string;
 };
 
 /**
- * This host's. At once and not through the thread pool: the kernel answers from memory, and a turn of the pool costs
- * several times what such a file does.
+ * Reads files that the kernel generates (/proc, cgroups). Synchronous: the kernel answers from memory, and the thread
+ * pool would cost several times as much.
  */
 export function createKernelFiles(): KernelFiles {
   const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
@@ -166,7 +169,7 @@ export function createKernelFiles(): KernelFiles {
         for (;;) {
           const count = readSync(file, chunk);
           if (count === 0) return text;
-          // What is looked for is ASCII, and no character is cut at the end of a chunk.
+          // The values are ASCII, so chunks cannot cut a character.
           text += chunk.toString('latin1', 0, count);
           if (text.length > maxBytes) throw new Error(`${path} has more than ${maxBytes} bytes`);
         }

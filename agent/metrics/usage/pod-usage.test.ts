@@ -1,4 +1,4 @@
-/** Which way the figures of containers come: from files that appear and vanish, or from the engine. */
+/** Tests whether values come from files, which appear and vanish, or from the engine. */
 import { beforeEach, expect, it } from 'vitest';
 import { createLog } from '#shared/runtime/log.ts';
 import { createFakeEngine } from '../../../test/fakes/engine/fake-engine.ts';
@@ -6,7 +6,7 @@ import { IDLE_USAGE } from '../../../test/fakes/engine/fake-engine-containers.ts
 import { createManualClock } from '../../../test/fakes/manual-clock.ts';
 import { type ContainerSpec, EngineError } from '../../containers/engine/engine.ts';
 import { createFileUsage } from './kernel-usage.ts';
-import { createPodUsage, LOOK_AGAIN_MS } from './pod-usage.ts';
+import { createPodUsage, RETRY_FILES_MS } from './pod-usage.ts';
 
 const IMAGE = 'registry.example/one:1';
 const SPEC: ContainerSpec = {
@@ -31,7 +31,7 @@ let kernel: Map<string, string>;
 let calls: string[];
 let warnings: string[];
 let id: string;
-/** What happens before the next file is read. */
+/** Hook that runs before the next file is read. */
 let beforeRead: (path: string) => void;
 
 beforeEach(async () => {
@@ -51,7 +51,7 @@ beforeEach(async () => {
   calls = [];
 });
 
-/** The container's process and group, as version 2 shows them. */
+/** The container's process and group with cgroup version 2. */
 function show(pid: number, micros: number): void {
   Object.assign(engine.containers.get(id) ?? {}, { pid });
   const group = `/sys/fs/cgroup/docker/${id}`;
@@ -90,7 +90,7 @@ const BY_FILES = {
   blockIo: { readBytes: 10, writtenBytes: 20 },
 };
 
-it('asks the engine once for where the files are, and nothing while they are there', async () => {
+it('queries the engine once for the files, and not again while they exist', async () => {
   show(12, 1);
   const read = begin();
   expect(await read()).toEqual(BY_FILES);
@@ -99,14 +99,14 @@ it('asks the engine once for where the files are, and nothing while they are the
   expect([calls, warnings]).toEqual([['inspectContainer'], []]);
 });
 
-it('tells what the kernel counts, and nothing of what it does not', async () => {
+it('returns the values of the kernel, and null for missing ones', async () => {
   show(12, 1);
   kernel.delete(`/sys/fs/cgroup/docker/${id}/io.stat`);
   kernel.delete(`/sys/fs/cgroup/docker/${id}/pids.current`);
   expect(await begin()()).toEqual({ ...BY_FILES, blockIo: null, tasks: null });
 });
 
-it('gives no half figures of a group that vanishes while it is read, and follows the next run', async () => {
+it('returns no partial values of a group that vanishes while it is read, and follows the next run', async () => {
   show(12, 1);
   const read = begin();
   await read();
@@ -123,7 +123,7 @@ it('gives no half figures of a group that vanishes while it is read, and follows
   expect(warnings).toEqual([]);
 });
 
-it('takes nothing of a process that got the pid of one that ended', async () => {
+it('ignores a process with a reused pid', async () => {
   show(12, 1);
   const read = begin();
   await read();
@@ -135,21 +135,24 @@ it.each([
   ['the host’s processes are hidden', () => kernel.delete('/proc/12/cgroup'), 'ENOENT'],
   ['another process has that pid here', () => kernel.set('/proc/12/cgroup', '0::/x\n'), 'another'],
   ['the groups are not mounted', () => kernel.set('/proc/self/mountinfo', '1 2\n'), 'not mounted'],
-])('asks the engine where %s, says so once, and looks again later', async (_, hide, why) => {
-  show(12, 1);
-  hide();
-  const read = begin();
-  expect([(await read())?.cpuNanos, (await read())?.cpuNanos]).toEqual([99, 99]);
-  expect(calls).toEqual(['inspectContainer', 'containerUsage', 'containerUsage']);
-  expect(warnings).toEqual([expect.stringContaining(why)]);
-  kernel.set('/proc/self/mountinfo', MOUNTS);
-  show(12, 1);
-  await clock.advance(LOOK_AGAIN_MS);
-  expect(await read()).toEqual(BY_FILES);
-  expect(warnings).toHaveLength(1);
-});
+])(
+  'queries the engine where %s, logs it once, and tries the files again later',
+  async (_, hide, why) => {
+    show(12, 1);
+    hide();
+    const read = begin();
+    expect([(await read())?.cpuNanos, (await read())?.cpuNanos]).toEqual([99, 99]);
+    expect(calls).toEqual(['inspectContainer', 'containerUsage', 'containerUsage']);
+    expect(warnings).toEqual([expect.stringContaining(why)]);
+    kernel.set('/proc/self/mountinfo', MOUNTS);
+    show(12, 1);
+    await clock.advance(RETRY_FILES_MS);
+    expect(await read()).toEqual(BY_FILES);
+    expect(warnings).toHaveLength(1);
+  },
+);
 
-it('forgets containers that it is not asked about any more', async () => {
+it('drops containers that are no longer requested', async () => {
   show(12, 1);
   const files = createFileUsage({ read: (path) => kernel.get(path) ?? '' });
   const log = createLog({ name: 'test', level: 'silent' });
@@ -160,7 +163,7 @@ it('forgets containers that it is not asked about any more', async () => {
   expect(calls).toEqual(['inspectContainer', 'inspectContainer']);
 });
 
-it('asks a few questions at a time, and no more once the engine is silent', async () => {
+it('limits concurrent requests, and stops once the engine does not answer', async () => {
   const ids: string[] = [];
   for (let count = 0; count < 30; count += 1) {
     ids.push(await engine.createContainer({ ...SPEC, name: `pod-${count}` }));

@@ -1,5 +1,4 @@
-/** What containers use: from the kernel's files, and where those cannot be seen, from the engine. */
-
+/** Resource use of containers: from the kernel's files, or from the engine where they are not accessible. */
 import { type Clock, createEventLoopYield } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
@@ -10,18 +9,18 @@ import {
   EngineError,
   type EngineErrorKind,
 } from '../../containers/engine/engine.ts';
-import type { FilePlace, FileUsage } from './kernel-usage.ts';
+import type { FileUsage, UsageFiles } from './kernel-usage.ts';
 
-/** What concerns the engine; anything else one container alone. */
-const SILENCE: readonly EngineErrorKind[] = ['unavailable', 'deadline'];
-/** An engine takes up to a second for an answer. */
-const QUESTIONS_AT_A_TIME = 8;
-/** How long the engine is asked before the files of a container are looked for again. */
-export const LOOK_AGAIN_MS = 10 * 60_000;
+/** Errors of the engine itself; others concern a single container. */
+const ENGINE_ERRORS: readonly EngineErrorKind[] = ['unavailable', 'deadline'];
+/** Concurrent requests; an engine takes up to a second for an answer. */
+const MAX_ENGINE_REQUESTS = 8;
+/** How long the engine is queried before the files of a container are searched again. */
+export const RETRY_FILES_MS = 10 * 60_000;
 
 export type PodUsage = ReturnType<typeof createPodUsage>;
 
-/** Remembers where the files of running containers are: one question to the engine for each start of a container. */
+/** Caches the file paths of running containers: one request to the engine for each start of a container. */
 export function createPodUsage(deps: {
   clock: Clock;
   log: Log;
@@ -29,31 +28,30 @@ export function createPodUsage(deps: {
   files: FileUsage;
 }) {
   const { clock, log, engine, files } = deps;
-  const places = new Map<string, FilePlace>();
-  /** Until when the engine is asked for a container. */
+  const places = new Map<string, UsageFiles>();
+  /** Until when the engine is queried for a container. */
   const hiddenUntilMs = new Map<string, number>();
-  const questions = createSemaphore(QUESTIONS_AT_A_TIME);
-  let isTold = false;
+  const requests = createSemaphore(MAX_ENGINE_REQUESTS);
+  let hasWarned = false;
 
-  function fromFiles(place: FilePlace): ContainerUsage | null {
+  function fromFiles(place: UsageFiles): ContainerUsage | null {
     try {
       return files.read(place);
     } catch (error) {
-      log.debug({ detail: messageOf(error) }, 'the files of a container cannot be read');
+      log.debug({ detail: messageOf(error) }, 'usage files of a container cannot be read');
       return null;
     }
   }
 
-  function tell(detail: string): void {
-    if (isTold) return;
-    isTold = true;
-    const words =
-      'what pods use is asked of the engine, one request per pod: it cannot be read here';
-    log.warn({ detail }, words);
+  function warnOnce(detail: string): void {
+    if (hasWarned) return;
+    hasWarned = true;
+    const message = 'usage files are not accessible; querying the engine, one request per pod';
+    log.warn({ detail }, message);
   }
 
   /** Rejects with EngineError. */
-  async function byEngine(id: string): Promise<ContainerUsage | null> {
+  async function fromEngine(id: string): Promise<ContainerUsage | null> {
     if ((hiddenUntilMs.get(id) ?? 0) > clock.monotonicMs()) return engine.containerUsage(id);
     hiddenUntilMs.delete(id);
     const state = await engine.inspectContainer(id);
@@ -65,38 +63,38 @@ export function createPodUsage(deps: {
       return usage;
     } catch (error) {
       const usage = await engine.containerUsage(id);
-      // One that has just ended has no files either.
+      // A container that has just ended has no files either.
       if (usage === null) return null;
-      hiddenUntilMs.set(id, clock.monotonicMs() + LOOK_AGAIN_MS);
-      tell(messageOf(error));
+      hiddenUntilMs.set(id, clock.monotonicMs() + RETRY_FILES_MS);
+      warnOnce(messageOf(error));
       return usage;
     }
   }
 
-  async function askFor(
+  async function queryEngine(
     ids: readonly string[],
     usages: Map<string, ContainerUsage | null>,
   ): Promise<void> {
     let engineAnswers = true;
-    const ask = async (id: string) => {
-      // An engine that does not answer is not waited for again and again.
+    const query = async (id: string) => {
+      // Skips the remaining containers once the engine does not answer.
       if (!engineAnswers) return;
       try {
-        usages.set(id, await byEngine(id));
+        usages.set(id, await fromEngine(id));
       } catch (error) {
         if (!(error instanceof EngineError)) throw error;
-        if (SILENCE.includes(error.kind)) engineAnswers = false;
+        if (ENGINE_ERRORS.includes(error.kind)) engineAnswers = false;
       }
     };
-    await Promise.all(ids.map((id) => questions.run(() => ask(id))));
+    await Promise.all(ids.map((id) => requests.run(() => query(id))));
   }
 
   return {
-    /** Of each container, null where nobody tells. Never rejects because of engine or kernel. */
+    /** Returns the use of each container, null if unknown. Never rejects because of engine or kernel. */
     async read(ids: readonly string[]): Promise<ReadonlyMap<string, ContainerUsage | null>> {
-      const asked = new Set(ids);
+      const requested = new Set(ids);
       for (const known of [places, hiddenUntilMs]) {
-        for (const id of known.keys()) if (!asked.has(id)) known.delete(id);
+        for (const id of known.keys()) if (!requested.has(id)) known.delete(id);
       }
       const breathe = createEventLoopYield(clock);
       const usages = new Map<string, ContainerUsage | null>();
@@ -107,7 +105,7 @@ export function createPodUsage(deps: {
         if (usage === null) places.delete(id);
         usages.set(id, usage);
       }
-      await askFor(
+      await queryEngine(
         ids.filter((id) => usages.get(id) === null),
         usages,
       );

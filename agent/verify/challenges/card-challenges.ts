@@ -1,4 +1,4 @@
-/** The part of a challenge that its cards answer: seeds of their own, and the rows of a product that are opened later. */
+/** The part of a challenge that GPUs answer: seeds per card, and rows of products that are opened later. */
 import {
   type CardCommitment,
   type ChallengeRequest,
@@ -10,7 +10,7 @@ import { roundSeeds, seedOf } from '#shared/proof-of-work/seed.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { CardTask, GpuProof } from './gpu-proof.ts';
 
-/** What a card multiplied: the seed of each round is enough to make its rows again. */
+/** Product of a card. The seed of each round suffices to recompute its rows. */
 export type CardProduct = { n: number; seeds: readonly Uint8Array[] };
 
 export type CardChallenges = ReturnType<typeof createCardChallenges>;
@@ -35,7 +35,7 @@ export function createCardChallenges({
   }
 
   return {
-    /** Null where no card is asked or none can prove anything here. `products` is by UUID, for `open`. */
+    /** `cards` is null if the challenge names none or this node cannot run the proof. `products`, by UUID, is for `open`. */
     async commit(
       request: ChallengeRequest,
       signal: AbortSignal,
@@ -53,7 +53,7 @@ export function createCardChallenges({
       return { cards, products: new Map(products) };
     },
 
-    /** Throws 409 when the card does not do it again. */
+    /** Throws 409 if the card cannot recompute the rows. */
     async open(
       uuid: string,
       { n, seeds }: CardProduct,
@@ -61,7 +61,7 @@ export function createCardChallenges({
       { deadlineMs, signal }: Bounds,
     ): Promise<OpenedRow[]> {
       const image = await gpuProof.image();
-      if (image === null) throw new ApiError('conflict', 'No card can prove anything here');
+      if (image === null) throw new ApiError('conflict', 'This node cannot run the GPU proof');
       const rounds = seeds.flatMap((seed, round) => {
         const indices = rows.filter((row) => row.round === round).map(({ index }) => index);
         return indices.length === 0 ? [] : [{ round, seed, indices }];

@@ -9,7 +9,7 @@ import {
 import type { HttpServer } from '#shared/http/server.ts';
 import type { ChallengeService } from './challenge.service.ts';
 
-/** Registers them; work under way is given up when `stopping` aborts. */
+/** Running work is aborted when `stopping` aborts. */
 export function registerChallengeRoutes(
   server: HttpServer,
   { challenges, stopping }: { challenges: ChallengeService; stopping: AbortSignal },

@@ -1,4 +1,4 @@
-/** Commits to the work of one challenge at a time, and opens what is asked of the last ones. */
+/** Commits to the work of one challenge at a time, and opens rows of the last ones. */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
@@ -16,14 +16,14 @@ import { ApiError } from '#shared/runtime/errors.ts';
 import type { CardChallenges, CardProduct } from './card-challenges.ts';
 import type { RunProof } from './proof-threads.ts';
 
-/** Openings follow at once; what was not opened by then is forgotten. */
-const KEPT = 2;
-/** Rows are made again for it. */
+/** Retained challenges; validators open them at once. */
+const MAX_RETAINED = 2;
+/** Deadline of an opening, which recomputes rows. */
 const OPENING_MS = 60_000;
 
 type Round = { seed: Uint8Array; tree: MerkleTree };
 type Product = { n: number; rounds: readonly Round[] };
-type Kept = { product: Product | null; cards: ReadonlyMap<string, CardProduct> };
+type Retained = { product: Product | null; cards: ReadonlyMap<string, CardProduct> };
 
 export type ChallengeService = ReturnType<typeof createChallengeService>;
 
@@ -32,9 +32,9 @@ export type ChallengeServiceOptions = {
   executorId: string;
   /** Threads that multiply. */
   workers: number;
-  /** Where the disk is written. */
+  /** Folder for the file of the disk challenge. */
   folder: string;
-  /** Rented hosts are never disturbed (validator reference, decision 7). */
+  /** Rented hosts are not challenged, so that challenges do not disturb pods. */
   isRented(): boolean;
   proof: RunProof;
   cards: CardChallenges;
@@ -44,7 +44,7 @@ export function createChallengeService(options: ChallengeServiceOptions) {
   const { clock, executorId, workers, isRented, proof, cards } = options;
   const path = join(options.folder, 'challenge.data');
   // Oldest first.
-  const kept = new Map<string, Kept>();
+  const retained = new Map<string, Retained>();
   let isBusy = false;
 
   const removeLeftovers = () => rm(path, { force: true });
@@ -77,9 +77,9 @@ export function createChallengeService(options: ChallengeServiceOptions) {
   }
 
   async function walkOver(kind: 'memory' | 'disk', request: ChallengeRequest, signal: AbortSignal) {
-    const asked = request[kind];
-    if (asked === null) return null;
-    const walk = toWalk(asked);
+    const parameters = request[kind];
+    if (parameters === null) return null;
+    const walk = toWalk(parameters);
     const seed = seedFor(request, kind);
     const task = kind === 'disk' ? { kind, seed, walk, path } : { kind, seed, walk };
     await removeLeftovers();
@@ -91,41 +91,41 @@ export function createChallengeService(options: ChallengeServiceOptions) {
     }
   }
 
-  function keep(id: string, done: Kept): void {
-    kept.delete(id);
-    kept.set(id, done);
-    for (const oldest of kept.keys()) {
-      if (kept.size <= KEPT) break;
-      kept.delete(oldest);
+  function retain(id: string, done: Retained): void {
+    retained.delete(id);
+    retained.set(id, done);
+    for (const oldest of retained.keys()) {
+      if (retained.size <= MAX_RETAINED) break;
+      retained.delete(oldest);
     }
   }
 
   const since = (beganMs: number) => clock.monotonicMs() - beganMs;
 
-  function refuse(request: ChallengeRequest): void {
+  function requireAllowed(request: ChallengeRequest): void {
     if (request.executor_id !== executorId) {
       throw new ApiError('bad_request', 'The challenge is for another executor');
     }
     if (isRented()) {
-      throw new ApiError('conflict', 'A pod is on this host: nothing is proven beside it');
+      throw new ApiError('conflict', 'A pod is on this host: it is not challenged while rented');
     }
   }
 
-  /** One at a time, so that each has the host for itself. */
-  async function alone<T>(
+  /** Runs one challenge at a time, so that each has the whole host. */
+  async function exclusively<T>(
     deadlineMs: number,
     stopping: AbortSignal,
     work: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
-    if (isBusy) throw new ApiError('conflict', 'Another challenge is under way');
+    if (isBusy) throw new ApiError('conflict', 'Another challenge is in progress');
     isBusy = true;
     const deadline = clock.deadline(deadlineMs);
     try {
       return await work(AbortSignal.any([deadline, stopping]));
     } catch (error) {
       if (!deadline.aborted) throw error;
-      throw new ApiError('conflict', 'The work was not done by its deadline', {
-        hint: 'Ask for less, or for it in more time.',
+      throw new ApiError('conflict', 'The work was not finished by its deadline', {
+        hint: 'Request less work or a later deadline.',
       });
     } finally {
       isBusy = false;
@@ -134,12 +134,12 @@ export function createChallengeService(options: ChallengeServiceOptions) {
 
   async function openedRows(
     { n, rounds }: Product,
-    asked: OpenRequest['rows'],
+    requested: OpenRequest['rows'],
     signal: AbortSignal,
   ) {
     const opened: OpenedRow[] = [];
     for (const [at, { seed, tree }] of rounds.entries()) {
-      const indices = asked.filter(({ round }) => round === at).map(({ index }) => index);
+      const indices = requested.filter(({ round }) => round === at).map(({ index }) => index);
       if (indices.length === 0) continue;
       const rows = await proof.rows({ kind: 'open', seed, n, indices }, signal);
       for (const [place, index] of indices.entries()) {
@@ -151,16 +151,16 @@ export function createChallengeService(options: ChallengeServiceOptions) {
   }
 
   return {
-    /** Throws 409 beside a pod or another challenge, and when the deadline has passed. */
+    /** Throws 409 if rented, during another challenge, and after the deadline. */
     async commit(request: ChallengeRequest, stopping: AbortSignal): Promise<Commitment> {
-      refuse(request);
-      return alone(request.deadline_ms, stopping, async (signal) => {
+      requireAllowed(request);
+      return exclusively(request.deadline_ms, stopping, async (signal) => {
         const { challenge_id } = request;
         const onCards = await cards.commit(request, signal);
         const beganMs = clock.monotonicMs();
         const made = await multiply(request, signal);
         const product = made && { roots: made.rounds.map(rootIn), ms: since(beganMs) };
-        keep(challenge_id, { product: made, cards: onCards.products });
+        retain(challenge_id, { product: made, cards: onCards.products });
         const memory = await walkOver('memory', request, signal);
         const disk = await walkOver('disk', request, signal);
         const host = { device: 'cpu', workers, product, memory, disk } as const;
@@ -168,12 +168,12 @@ export function createChallengeService(options: ChallengeServiceOptions) {
       });
     },
 
-    /** Round by round. Throws 404 for a challenge that is not remembered, 422 for a row that it has not. */
+    /** Opens rows round by round. Throws 404 for an unknown challenge, 422 for a row that does not exist. */
     async open(id: string, { card, rows }: OpenRequest, stopping: AbortSignal): Promise<Opening> {
-      const known = kept.get(id);
+      const known = retained.get(id);
       const product = card === null ? known?.product : known?.cards.get(card);
       if (product === undefined || product === null) {
-        throw new ApiError('not_found', 'There is no such challenge, or it is too long ago', {
+        throw new ApiError('not_found', 'There is no such challenge, or it is no longer retained', {
           hint: 'Make a new challenge.',
         });
       }
@@ -182,7 +182,7 @@ export function createChallengeService(options: ChallengeServiceOptions) {
         if (round < made.length && index < product.n) continue;
         throw new ApiError('validation_error', `There is no row ${index} of round ${round}`);
       }
-      return alone(OPENING_MS, stopping, async (signal) => ({
+      return exclusively(OPENING_MS, stopping, async (signal) => ({
         rows:
           'rounds' in product
             ? await openedRows(product, rows, signal)
@@ -190,7 +190,7 @@ export function createChallengeService(options: ChallengeServiceOptions) {
       }));
     },
 
-    /** What a run that was cut off left on the disk. To be called while no challenge is under way. */
+    /** Deletes the file of an interrupted run. Call it while no challenge is running. */
     removeLeftovers,
   };
 }

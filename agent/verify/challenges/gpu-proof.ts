@@ -1,6 +1,6 @@
 /**
- * Has cards prove their work, each by the program of `agent/gpu-proof` in a container of its own: with that card
- * alone, no network, nothing to write to, and an end that comes by itself when the agent is gone.
+ * Runs the GPU proof: the program of `agent/gpu-proof` in one container per card, with that card only, without network,
+ * read-only, and with a time limit that applies even if the agent is gone. The program answers in JSON lines.
  */
 
 import { z } from 'zod';
@@ -26,13 +26,13 @@ import type { ExecEngine } from '../../containers/engine/exec.ts';
 import type { GpuDriver } from '../../gpu/gpu-driver.ts';
 
 const PROGRAM = '/proof';
-/** A context of the driver, and the tree of hashes. */
+/** Memory for the driver's context and the hash tree. */
 const LIMITS = { cpuCores: 1, memoryBytes: 2 * 1024 ** 3, shmBytes: 0, pids: 64 };
-/** Beyond the deadline: the engine needs some of it to start. */
+/** Added to the deadline, because the engine needs time to start the container. */
 const HOLD_MARGIN_S = 30;
 const MS_PER_SECOND = 1_000;
 
-/** What one card is asked to commit to. */
+/** The work of one card. */
 export type CardTask = {
   uuid: string;
   n: number;
@@ -41,14 +41,14 @@ export type CardTask = {
   memory: { walk: Walk; seed: Uint8Array } | null;
 };
 
-/** The rows of rounds whose seeds are known. */
+/** Rows to open, by round, with the seed of each round. */
 export type CardOpening = {
   uuid: string;
   n: number;
   rounds: readonly { round: number; seed: Uint8Array; indices: readonly number[] }[];
 };
 
-/** `image` is what `image()` gave; a container ends by itself some time after `deadlineMs`. */
+/** `image` is the result of `image()`. A container exits by itself some time after `deadlineMs`. */
 export type Run = { image: string; deadlineMs: number; signal: AbortSignal };
 
 export type GpuProof = ReturnType<typeof createGpuProof>;
@@ -88,8 +88,8 @@ export function createGpuProof(options: GpuProofOptions) {
     };
   }
 
-  /** What the program answers to one line in a container with one card. The container is gone afterwards. */
-  async function ask(
+  /** Runs the program with one line of input in a container with one card; removes the container afterwards. */
+  async function runProgram(
     uuid: string,
     { image, deadlineMs, signal }: Run,
     line: string,
@@ -107,11 +107,11 @@ export function createGpuProof(options: GpuProofOptions) {
   async function answerIn(containerId: string, line: string, signal: AbortSignal): Promise<string> {
     const request = { containerId, argv: [PROGRAM], environment: {}, user: '', tty: false };
     const running = await (await options.execEngine()).start(request);
-    const giveUp = () => running.close();
-    signal.addEventListener('abort', giveUp, { once: true });
+    const abort = () => running.close();
+    signal.addEventListener('abort', abort, { once: true });
     let answer = '';
     try {
-      // It may have been given up while the program was started.
+      // The signal may have aborted while the program was started.
       signal.throwIfAborted();
       running.input.end(`${line}\n`);
       for await (const { stream, data } of running.output) {
@@ -119,7 +119,7 @@ export function createGpuProof(options: GpuProofOptions) {
         if (answer.length > MAX_ANSWER_CHARS) break;
       }
     } finally {
-      signal.removeEventListener('abort', giveUp);
+      signal.removeEventListener('abort', abort);
       running.close();
     }
     signal.throwIfAborted();
@@ -134,7 +134,7 @@ export function createGpuProof(options: GpuProofOptions) {
     read: (text: string) => Answer<T>,
   ): Promise<Answer<T>> {
     try {
-      return read(await ask(uuid, run, line));
+      return read(await runProgram(uuid, run, line));
     } catch (error) {
       run.signal.throwIfAborted();
       if (!(error instanceof EngineError)) throw error;
@@ -152,24 +152,24 @@ export function createGpuProof(options: GpuProofOptions) {
   }
 
   return {
-    /** The image to do it with; null where cards are simulated, or it was not built. */
+    /** Id of the proof image; null if GPUs are simulated or the image was not built. */
     async image(): Promise<string | null> {
       if (gpu.kind !== 'nvidia') return null;
       return (await engine.inspectImage(options.image))?.id ?? null;
     },
 
-    /** All at once. Rejects when the signal aborts, once all containers are gone. */
+    /** Runs all cards in parallel. When the signal aborts, rejects once all containers are removed. */
     async commit(tasks: readonly CardTask[], run: Run): Promise<CardCommitment[]> {
       const commitments = tasks.map((task) => commitCard(task, run));
       await Promise.allSettled(commitments);
       return Promise.all(commitments);
     },
 
-    /** Rows in the order of their rounds, as asked. Rejects when the signal aborts. */
+    /** Returns the rows in the requested order. Rejects when the signal aborts. */
     open: (opening: CardOpening, run: Run): Promise<Answer<OpenedRow[]>> =>
       answerOf(opening.uuid, run, openLine(opening), readOpened),
 
-    /** Removes the containers of an earlier run; to be called while none is under way. */
+    /** Removes the containers of an interrupted run. Call it while no proof is running. */
     async removeLeftovers(): Promise<void> {
       for (const { id } of await engine.listContainers(labels)) await engine.removeContainer(id);
     },
@@ -191,11 +191,10 @@ function openLine({ uuid, n, rounds }: CardOpening): string {
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 
-// MERGED agent/verify/challenges/gpu-proof.ts: What the program in `agent/gpu-proof` says: JSON line by line, believed only in this form.
-/** A row of the largest product is 88 KiB of base64, its path one more. */
+/** A row of the largest product has 88 KiB of base64, its path 1 KiB. */
 const MAX_LINE_CHARS = 100_000;
-/** Of one run; more is no answer. */
-export const MAX_ANSWER_CHARS = MAX_OPENED_ROWS * MAX_LINE_CHARS;
+/** Maximum output of one run. */
+const MAX_ANSWER_CHARS = MAX_OPENED_ROWS * MAX_LINE_CHARS;
 
 const Fault = z.object({ fault: z.string(), detail: z.string().max(1_000) });
 const Committed = z.object({
@@ -206,11 +205,11 @@ const Committed = z.object({
 
 type CardFault = NonNullable<CardCommitment['fault']>;
 
-/** What a run came to: what its card says of itself, or why there is nothing. */
-export type Answer<T> = { done: T } | { fault: CardFault };
+/** Result of a run: the output, or a fault. */
+type Answer<T> = { done: T } | { fault: CardFault };
 
-/** Of `commit`: one line. */
-export function readCommitted(text: string): Answer<Pick<CardCommitment, 'product' | 'memory'>> {
+/** Parses the output of `commit`: one line. */
+function readCommitted(text: string): Answer<Pick<CardCommitment, 'product' | 'memory'>> {
   const line = jsonLines(text)?.[0];
   const committed = Committed.safeParse(line);
   if (!committed.success) return { fault: faultIn(line) };
@@ -218,21 +217,21 @@ export function readCommitted(text: string): Answer<Pick<CardCommitment, 'produc
   return { done: { product: { roots, ms }, memory } };
 }
 
-/** Of `open`: a line for each row. */
-export function readOpened(text: string): Answer<OpenedRow[]> {
+/** Parses the output of `open`: one line for each row. */
+function readOpened(text: string): Answer<OpenedRow[]> {
   const lines = jsonLines(text);
   const rows = z.array(OpenedRow).max(MAX_OPENED_ROWS).safeParse(lines);
   return rows.success ? { done: rows.data } : { fault: faultIn(lines?.at(-1)) };
 }
 
-/** A fault of ours to tell where nothing better is known. */
-export function failedWith(detail: string): CardFault {
+/** The fault for errors without a specific code. */
+function failedWith(detail: string): CardFault {
   return { code: 'GPU_PROOF_FAILED', detail: detail.slice(0, 1_000) };
 }
 
 function faultIn(line: unknown): CardFault {
   const said = Fault.safeParse(line);
-  if (!said.success) return failedWith('The program gave no answer that is understood');
+  if (!said.success) return failedWith('The program printed no valid answer');
   const { fault, detail } = said.data;
   const code = CARD_FAULTS.find((known) => known === fault);
   return code === undefined ? failedWith(detail) : { code, detail };

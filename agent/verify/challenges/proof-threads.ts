@@ -1,11 +1,11 @@
-/** Runs tasks in threads of their own, which end with the task, with the deadline, or with whoever gives up. */
+/** Runs each proof task in a worker thread, which ends with the task or when the signal aborts. */
 import { Worker } from 'node:worker_threads';
 import type { OpenTask, ProofResult, ProofTask, RowsTask, Walked } from './proof.tasks.ts';
 
 export type RunProof = {
-  /** The hashes of all rows of a part. */
+  /** Returns the leaf hashes of a range of rows. */
   leaves(task: RowsTask, signal: AbortSignal): Promise<Uint8Array[]>;
-  /** Some rows themselves. */
+  /** Returns individual rows. */
   rows(task: OpenTask, signal: AbortSignal): Promise<Uint8Array[]>;
   walk(task: Exclude<ProofTask, RowsTask | OpenTask>, signal: AbortSignal): Promise<Walked>;
 };
@@ -13,15 +13,15 @@ export type RunProof = {
 export const proofThreads: RunProof = {
   async leaves(task, signal) {
     const result = await inThread(task, signal);
-    return 'leaves' in result ? result.leaves : misunderstood();
+    return 'leaves' in result ? result.leaves : unexpectedResult();
   },
   async rows(task, signal) {
     const result = await inThread(task, signal);
-    return 'rows' in result ? result.rows : misunderstood();
+    return 'rows' in result ? result.rows : unexpectedResult();
   },
   async walk(task, signal) {
     const result = await inThread(task, signal);
-    return 'digest' in result ? result : misunderstood();
+    return 'digest' in result ? result : unexpectedResult();
   },
 };
 
@@ -30,19 +30,19 @@ async function inThread(task: ProofTask, signal: AbortSignal): Promise<ProofResu
   signal.throwIfAborted();
   const worker = new Worker(new URL('./proof.worker.ts', import.meta.url), { workerData: task });
   const end = Promise.withResolvers<ProofResult>();
-  const giveUp = () => end.reject(signal.reason);
-  signal.addEventListener('abort', giveUp, { once: true });
+  const abort = () => end.reject(signal.reason);
+  signal.addEventListener('abort', abort, { once: true });
   worker.once('message', end.resolve);
   worker.once('error', end.reject);
-  worker.once('exit', (code) => end.reject(new Error(`the thread ended with ${code}`)));
+  worker.once('exit', (code) => end.reject(new Error(`the worker thread exited with ${code}`)));
   try {
     return await end.promise;
   } finally {
-    signal.removeEventListener('abort', giveUp);
+    signal.removeEventListener('abort', abort);
     await worker.terminate();
   }
 }
 
-function misunderstood(): never {
-  throw new Error('a thread did another task than it was given');
+function unexpectedResult(): never {
+  throw new Error('a worker thread returned the result of another task');
 }

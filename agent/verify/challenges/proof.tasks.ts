@@ -1,4 +1,4 @@
-/** The work of a challenge itself, as a worker thread does it. */
+/** The work of a challenge; runs in a worker thread. */
 import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -7,9 +7,9 @@ import { matrixRows, productRow, rowBytes } from '#shared/proof-of-work/product.
 import { filledBlocks, type Walk, walk } from '#shared/proof-of-work/walk.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 
-/** Rows of A that are made at a time. */
+/** Rows of A computed at a time. */
 const ROWS_AT_ONCE = 16;
-/** Filled at a time. */
+/** Bytes filled at a time. */
 const FILL_BYTES = 4 * 1024 * 1024;
 const WASM_PAGE_BYTES = 65_536;
 
@@ -20,15 +20,14 @@ export type ProofTask =
   | RowsTask
   | OpenTask
   | ({ kind: 'memory' } & WalkTask)
-  /** In a new file at `path`, which whoever gave the task removes: a thread may be ended at any point. */
+  /** In a new file at `path`. The caller deletes it, because the thread may be terminated at any point. */
   | ({ kind: 'disk'; path: string } & WalkTask);
 
-/** `direct`: past the cache of files, so that the disk itself answered. */
+/** `direct`: read with O_DIRECT, so that the disk and not the page cache answered. */
 export type Walked = { digest: Uint8Array; fillMs: number; walkMs: number; direct: boolean };
-/** Leaf hashes of rows, rows themselves, or how a walk ended: as the task's kind says. */
+/** Leaf hashes, rows, or the result of a walk, by the task's kind. */
 export type ProofResult = { leaves: Uint8Array[] } | { rows: Uint8Array[] } | Walked;
 
-/** Whatever the task asks for. */
 export function work(task: ProofTask): Promise<ProofResult> | ProofResult {
   switch (task.kind) {
     case 'rows':
@@ -56,7 +55,7 @@ function leavesOf({ seed, n, from, to }: RowsTask): Uint8Array[] {
   return leaves;
 }
 
-/** Made again from the seed: only their hashes were kept. */
+/** Recomputes rows from the seed, because only their hashes were retained. */
 function rowsOf({ seed, n, indices }: OpenTask): Uint8Array[] {
   const b = matrixRows(seed, 'B', { n, from: 0, to: n });
   return indices.map((index) => {
@@ -65,23 +64,23 @@ function rowsOf({ seed, n, indices }: OpenTask): Uint8Array[] {
   });
 }
 
-async function walkMemory({ seed, walk: asked }: WalkTask): Promise<Walked> {
-  const { blockBytes, blocks } = asked;
+async function walkMemory({ seed, walk: parameters }: WalkTask): Promise<Walked> {
+  const { blockBytes, blocks } = parameters;
   const beganMs = systemClock.monotonicMs();
   const memory = Buffer.alloc(blocks * blockBytes);
-  for (const { from, count } of portions(asked)) {
-    filledBlocks(seed, asked, { from, count }).copy(memory, from * blockBytes);
+  for (const { from, count } of portions(parameters)) {
+    filledBlocks(seed, parameters, { from, count }).copy(memory, from * blockBytes);
   }
   const filledMs = systemClock.monotonicMs();
-  const digest = await walk(seed, asked, (index) =>
+  const digest = await walk(seed, parameters, (index) =>
     memory.subarray(index * blockBytes, (index + 1) * blockBytes),
   );
   return { digest, ...timed(beganMs, filledMs), direct: false };
 }
 
 async function walkDisk(task: WalkTask & { path: string }): Promise<Walked> {
-  const { seed, walk: asked, path } = task;
-  const { blockBytes } = asked;
+  const { seed, walk: parameters, path } = task;
+  const { blockBytes } = parameters;
   const beganMs = systemClock.monotonicMs();
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   await fill(task);
@@ -89,7 +88,7 @@ async function walkDisk(task: WalkTask & { path: string }): Promise<Walked> {
   const block = pageAligned(blockBytes);
   const { file, direct } = await openForReading(path, block);
   try {
-    const digest = await walk(seed, asked, async (index) => {
+    const digest = await walk(seed, parameters, async (index) => {
       await file.read(block, 0, blockBytes, index * blockBytes);
       return block;
     });
@@ -99,20 +98,20 @@ async function walkDisk(task: WalkTask & { path: string }): Promise<Walked> {
   }
 }
 
-async function fill({ seed, walk: asked, path }: WalkTask & { path: string }): Promise<void> {
+async function fill({ seed, walk: parameters, path }: WalkTask & { path: string }): Promise<void> {
   const file = await open(path, 'wx', 0o600);
   try {
-    for (const { from, count } of portions(asked)) {
-      await file.write(filledBlocks(seed, asked, { from, count }));
+    for (const { from, count } of portions(parameters)) {
+      await file.write(filledBlocks(seed, parameters, { from, count }));
     }
-    // What is not on the disk yet cannot be read from it.
+    // O_DIRECT reads only what has reached the disk.
     await file.sync();
   } finally {
     await file.close();
   }
 }
 
-/** O_DIRECT where file system and block size allow it, which only a read tells. */
+/** Opens with O_DIRECT if file system and block size allow it, which only a read shows. */
 async function openForReading(
   path: string,
   block: Uint8Array,
@@ -132,12 +131,12 @@ async function openForReading(
   }
 }
 
-/** As much of it as is needed here; Node has all. */
+/** Node provides it, but its types do not declare it. */
 declare const WebAssembly: {
   Memory: new (pages: { initial: number }) => { buffer: ArrayBuffer };
 };
 
-/** O_DIRECT takes no other memory; that of WebAssembly begins at a page, other buffers anywhere. */
+/** O_DIRECT requires aligned memory. WebAssembly memory is page-aligned, other buffers are not. */
 function pageAligned(bytes: number): Buffer {
   const { buffer } = new WebAssembly.Memory({ initial: Math.ceil(bytes / WASM_PAGE_BYTES) });
   return Buffer.from(buffer, 0, bytes);
