@@ -1,4 +1,4 @@
-/** The validator's own metrics (validator reference 10). A scrape reads memory and a few figures of the ledger. */
+/** The validator's metrics and their route. A scrape reads memory and runs a few queries on the evidence store. */
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { CheckResult, HealthReport } from '#shared/api/central/validator-routes.ts';
 import type { HttpServer } from '#shared/http/server.ts';
@@ -16,7 +16,7 @@ export type MetricsOptions = {
   clock: Clock;
   store: EvidenceStore;
   hotkey: Hotkey;
-  /** Signatures that were asked for and not given yet; 0 where the key is in this thread. */
+  /** Pending signatures of the key thread; 0 if the key is in this thread. */
   signaturesWaiting(): number;
 };
 
@@ -25,36 +25,36 @@ const MS_PER_SECOND = 1_000;
 const CYCLE_BUCKETS = [1, 5, 15, 30, 60, 120, 300, 600, 900];
 const PROOF_BUCKETS = [0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300];
 const VERDICTS = ['verified', 'failed', 'withheld'] as const satisfies HealthReport['verdict'][];
-/** An agent's words are no label: only reasons of the table are. */
+/** Label for reasons that are not in the table of checks: agents must not choose label values. */
 const OTHER_REASON = 'other';
-/** Of agents that are too old, or do not run the release that they should. */
+/** Reasons of agents that are too old or do not run the expected release. */
 const OUTDATED: ReadonlySet<string> = new Set(['AGENT_OUTDATED', 'AGENT_IMAGE_OUTDATED']);
 const REASONS = new Map(CHECKS.map(({ id, remedies }) => [id, new Set(Object.keys(remedies))]));
 
-/** One registry per validator, so that several fit into one process. */
+/** One registry per validator, so that several can run in one process. */
 export function createValidatorMetrics({ clock, store, hotkey, ...options }: MetricsOptions) {
   const registry = new Registry();
   const registers = [registry];
-  /** The last verdict of each executor that is listed. */
+  /** Last verdict of each listed executor. */
   let verdicts = new Map<string, HealthReport['verdict']>();
-  /** Since when an executor's agent is too old. */
+  /** Time since which an executor's agent is outdated. */
   let outdatedMs = new Map<string, number>();
 
   new Gauge({
     name: `${PREFIX}build_info`,
-    help: 'Always 1; the labels tell what runs.',
+    help: 'Always 1; labels name the version and hotkey.',
     labelNames: ['version', 'hotkey'],
     registers,
   }).set({ version: VERSION, hotkey }, 1);
   const cycles = new Histogram({
     name: `${PREFIX}cycle_seconds`,
-    help: 'Time of one pass over the executors that were due.',
+    help: 'Duration of one pass over the due executors.',
     buckets: CYCLE_BUCKETS,
     registers,
   });
   const checks = new Counter({
     name: `${PREFIX}checks_total`,
-    help: 'Checks that were judged, by check and reason; the reason is empty for those that passed.',
+    help: 'Judged checks by check and reason; the reason is empty for passed checks.',
     labelNames: ['check', 'reason'],
     registers,
   });
@@ -83,14 +83,14 @@ export function createValidatorMetrics({ clock, store, hotkey, ...options }: Met
   });
   const proofs = new Histogram({
     name: `${PREFIX}proof_seconds`,
-    help: 'Time of proofs of work, by the device that did it.',
+    help: 'Duration of proofs of work by device.',
     labelNames: ['device'],
     buckets: PROOF_BUCKETS,
     registers,
   });
   new Gauge({
     name: `${PREFIX}outbox_age_seconds`,
-    help: 'How long the oldest message of the outbox has been waiting; 0 when none does.',
+    help: 'Age of the oldest waiting outbox message; 0 if none waits.',
     registers,
     async collect() {
       const since = await oldestMessageMs(store);
@@ -99,7 +99,7 @@ export function createValidatorMetrics({ clock, store, hotkey, ...options }: Met
   });
   new Gauge({
     name: `${PREFIX}outbox_messages`,
-    help: 'Messages of the outbox: waiting to be told, or parked because they were refused.',
+    help: 'Outbox messages: waiting for delivery, or parked.',
     labelNames: ['state'],
     registers,
     async collect() {
@@ -110,7 +110,7 @@ export function createValidatorMetrics({ clock, store, hotkey, ...options }: Met
   });
   new Gauge({
     name: `${PREFIX}weights_posted_timestamp_seconds`,
-    help: 'When the newest weights that the central API shows were computed; 0 before the first.',
+    help: 'Time at which the newest published weights were computed; 0 before the first.',
     registers,
     async collect() {
       this.set(((await lastConfirmedMs(store)) ?? 0) / MS_PER_SECOND);
@@ -118,7 +118,7 @@ export function createValidatorMetrics({ clock, store, hotkey, ...options }: Met
   });
   new Gauge({
     name: `${PREFIX}signer_queue`,
-    help: 'Signatures that were asked for and not given yet.',
+    help: 'Pending signatures of the key thread.',
     registers,
     collect() {
       this.set(options.signaturesWaiting());
@@ -126,7 +126,7 @@ export function createValidatorMetrics({ clock, store, hotkey, ...options }: Met
   });
   new Gauge({
     name: `${PREFIX}executor_update_lag_seconds`,
-    help: 'How long the agent has been too old that has been it longest; 0 when none is.',
+    help: 'Longest time for which an agent has been outdated; 0 if none is.',
     registers,
     collect() {
       const since = Math.min(...outdatedMs.values());
@@ -142,7 +142,7 @@ export function createValidatorMetrics({ clock, store, hotkey, ...options }: Met
   }
 
   return {
-    /** An executor was checked. */
+    /** Counts a checked executor. */
     checked(executorId: string, { verdict, checks: results }: HealthReport): void {
       for (const result of results) count(result);
       judged.inc({ verdict });
@@ -151,7 +151,7 @@ export function createValidatorMetrics({ clock, store, hotkey, ...options }: Met
       if (!isOutdated) outdatedMs.delete(executorId);
       else if (!outdatedMs.has(executorId)) outdatedMs.set(executorId, clock.now());
     },
-    /** A pass over the list took so many milliseconds; executors that are not in it are forgotten. */
+    /** Records a pass of `ms` over the list and drops executors that are not listed. */
     passed(ms: number, listed: ReadonlySet<string>): void {
       cycles.observe(ms / MS_PER_SECOND);
       verdicts = new Map([...verdicts].filter(([id]) => listed.has(id)));
@@ -168,7 +168,7 @@ function countOf(verdicts: ReadonlyMap<string, string>, verdict: string): number
   return [...verdicts.values()].filter((other) => other === verdict).length;
 }
 
-// MERGED validator/metrics.ts: GET /metrics, public: figures of the validator, none of a single executor.
+/** GET /metrics, public: no metric names a single executor. */
 export function registerMetricsRoutes(
   server: HttpServer,
   { metrics }: { metrics: Pick<ValidatorMetrics, 'render' | 'contentType'> },

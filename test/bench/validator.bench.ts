@@ -208,13 +208,13 @@ function healthOf(store: EvidenceStore, onLook: () => void) {
       ...{ clock, random: systemRandom, size: null, intervalMs: 0 },
       ...{ baselines, verifier: createVerifier(), onProven: () => undefined },
     }),
-    ways: createNetworkChecks({
-      ...{ clock, random: systemRandom, isOn: false, intervalMs: 0, egressImage: null },
+    network: createNetworkChecks({
+      ...{ clock, random: systemRandom, isEnabled: false, intervalMs: 0, egressImage: null },
       templateImages: [],
     }),
     lines: { facts: async () => null },
     hosts: createHostLocks({ store, clock, log, holder: 'bench' }),
-    rentals: { look: async () => null, clear: async () => true, podsAt: async () => [] },
+    rentals: { probe: async () => null, clear: async () => true, podsAt: async () => [] },
     readBanner: async () => null,
     releases: async () => null,
     evidence: createEvidence({

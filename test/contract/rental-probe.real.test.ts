@@ -61,13 +61,13 @@ async function containersLeft(executorId: string) {
 it('rents the whole host, logs in, sees what was offered, and leaves nothing; then it counts for a while', async () => {
   const facts = await factsOf();
   const probes = start();
-  const result = await probes.look(facts, host.client(), false);
+  const result = await probes.probe(facts, host.client(), false);
   expect(result).toMatchObject({ status: 'passed', step: null, detail: '', repeated: false });
   expect(result?.memory?.seen_kib).toBeGreaterThanOrEqual(result?.memory?.given_kib ?? Infinity);
   expect([await podsLeft(), await containersLeft(facts.executor.id)]).toEqual([[], []]);
   const judged = rentalProbe.judge({ ...facts, measured: { ...facts.measured, rental: result } });
   expect(judged.status).toBe('ok');
-  const again = await start().look(await factsOf(), host.client(), true);
+  const again = await start().probe(await factsOf(), host.client(), true);
   expect(again).toEqual({ ...result, repeated: true });
   expect((await factsOf()).inventory.gpu.devices.map((device) => device.lease_state)).toEqual([
     'free',
@@ -77,7 +77,7 @@ it('rents the whole host, logs in, sees what was offered, and leaves nothing; th
 
 it('tells a port that is not reached by the step, and removes the pod all the same', async () => {
   const facts = await factsOf({ executor_ip_address: '127.0.0.2' });
-  const rental = await start().look(facts, host.client(), false);
+  const rental = await start().probe(facts, host.client(), false);
   expect(rental).toMatchObject({ status: 'failed', step: 'login' });
   expect(await podsLeft()).toEqual([]);
   const judged = rentalProbe.judge({ ...facts, measured: { ...facts.measured, rental } });
@@ -87,14 +87,14 @@ it('tells a port that is not reached by the step, and removes the pod all the sa
   });
   // Somebody who asks has it tried again, the loop does later.
   const asked = await factsOf();
-  expect(await start().look(asked, host.client(), false)).toEqual({ ...rental, repeated: true });
-  expect(await start().look(asked, host.client(), true)).toMatchObject({ status: 'passed' });
+  expect(await start().probe(asked, host.client(), false)).toEqual({ ...rental, repeated: true });
+  expect(await start().probe(asked, host.client(), true)).toMatchObject({ status: 'passed' });
 });
 
 it('gives way to whoever rents', async () => {
   const facts = await factsOf();
   const probes = start();
-  const looking = probes.look(facts, host.client(), false);
+  const looking = probes.probe(facts, host.client(), false);
   const { id } = facts.executor;
   const [pod] = await eventually('it is under way', async () => {
     const pods = await podsLeft();
@@ -121,7 +121,7 @@ it('removes what a validator left that was killed, before anything else', async 
   await host.client().putPod(podId, spec);
   const probes = start();
   await eventually('it is known to be gone', async () => {
-    await probes.look(facts, host.client(), false);
+    await probes.probe(facts, host.client(), false);
     return (await findRentalProbe(store, facts.executor.id))?.ended_ms !== null;
   });
   expect(await podsLeft()).toEqual([]);
@@ -131,7 +131,7 @@ it('leaves hosts with a pod alone, but for a look at who answers at its port', a
   const pod = await host.launch();
   const facts = await factsOf();
   const skipped = { status: 'not_run', pods: [pod.id] };
-  expect(await start().look(facts, host.client(), true)).toMatchObject(skipped);
+  expect(await start().probe(facts, host.client(), true)).toMatchObject(skipped);
   expect((await podsLeft()).map(({ id }) => id)).toEqual([pod.id]);
   const pods = (await podsLeft()).map((view) => ({ ...view, phase_since_ms: 0 }));
   const reach = (executor: Facts['executor']) =>

@@ -5,7 +5,7 @@ import type { Inventory } from '#shared/api/agent/inventory.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { factsOf, sourcesWith } from '../../test/fixtures/check-facts.ts';
 import { inventoryOf } from '../../test/fixtures/inventory.ts';
-import { ask } from '../inspection/inspect.ts';
+import { query } from '../inspection/inspect.ts';
 import { missingSources } from './agent.check.ts';
 import type { Unanswered } from './measured.ts';
 import { judgeAll } from './verdict.ts';
@@ -80,7 +80,7 @@ it.each<[string, () => Promise<Response>, RegExp]>([
   ['another answer', async () => new Response('<html>'), /unknown form/],
 ])('treats %s as unanswered', async (_, answer, problem) => {
   const client = createAgentClient({ send: answer, clock: createManualClock() });
-  expect(await ask('pods', client.listPods())).toEqual({
+  expect(await query('pods', client.listPods())).toEqual({
     answer: null,
     unanswered: [{ question: 'pods', problem: expect.stringMatching(problem), repeated: false }],
   });
@@ -90,5 +90,5 @@ const refusal = () =>
   Response.json({ error: { code: 'forbidden', message: 'Not you', hint: 'x' } }, { status: 403 });
 
 it('does not blame the agent for an error of our own', async () => {
-  await expect(ask('pods', Promise.reject(new TypeError('ours')))).rejects.toThrow('ours');
+  await expect(query('pods', Promise.reject(new TypeError('ours')))).rejects.toThrow('ours');
 });

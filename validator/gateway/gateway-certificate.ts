@@ -1,4 +1,4 @@
-/** The gateway's certificate, as the validator's configuration asks for it. */
+/** The gateway's certificate according to the configuration. */
 import { join } from 'node:path';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
@@ -11,14 +11,14 @@ import {
 import { servesTls } from '#shared/tls/tls-mode.ts';
 import type { ValidatorConfig } from '../config.ts';
 
-/** Null where it listens plainly. Its own key is made on the first call, in VALIDATOR_HOME. */
+/** Null for plain HTTP. The first call creates the gateway's key in VALIDATOR_HOME. */
 export function gatewayCertificates(config: ValidatorConfig): CertificateSource | null {
   const { VALIDATOR_HOME: home, VALIDATOR_TLS: mode, VALIDATOR_HOST: host } = config;
   if (!servesTls(mode, host)) return null;
   return gatewayCertificatesIn(home, config.VALIDATOR_TLS_CERT, config.VALIDATOR_TLS_KEY);
 }
 
-/** Throws ConfigError where the gateway is to serve files that cannot be used; makes nothing. */
+/** Throws ConfigError if the configured certificate files cannot be used. Writes nothing. */
 export function checkGatewayFiles(config: ValidatorConfig): void {
   const { VALIDATOR_TLS_CERT: cert, VALIDATOR_TLS_KEY: key } = config;
   if (cert === undefined || key === undefined) return;
@@ -27,7 +27,7 @@ export function checkGatewayFiles(config: ValidatorConfig): void {
   }
 }
 
-/** TLS in any case. Without files a certificate of our own, which callers know by its pin. */
+/** Always uses TLS. Without files the certificate is self-signed, and callers pin it. */
 export function gatewayCertificatesIn(
   home: string,
   certFile?: string,

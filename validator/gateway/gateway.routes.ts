@@ -1,4 +1,4 @@
-/** The gateway: takes the central API's signed commands and relays them to agents, signed anew (design, control path). */
+/** Relays the central API's commands to agents over HTTP and WebSocket, signed by the validator. */
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
@@ -20,24 +20,25 @@ import type { ExecutorDirectory } from '../inspection/executor-directory.ts';
 import type { HealthService } from '../inspection/health.service.ts';
 import type { RentalProbes } from '../inspection/rental-probe/rental-probe.service.ts';
 
-export type GatewayOptions = {
+export type RelayOptions = {
   directory: ExecutorDirectory;
   health: HealthService;
   rentals: Pick<RentalProbes, 'yieldTo'>;
   sendTo(executor: ExecutorToCheck): SignedFetch;
-  relaySocket: SocketRelay;
+  connectTo(executor: ExecutorToCheck): SignedConnect;
   clock: Clock;
 };
 
-/** Below the deadline of every caller, so that they get our answer instead of a broken connection. */
+/** Shorter than every caller's deadline, so that callers get an answer instead of a broken connection. */
 const RELAY_TIMEOUT_MS = 12_000;
-/** Together with it still below the callers’. */
+/** Together with RELAY_TIMEOUT_MS still shorter than the callers' deadline. */
 const YIELD_TIMEOUT_MS = 2_000;
 
 const Target = z.object({ executorId: z.uuid(), id: z.uuid().optional() });
 
-/** Relays exactly the agent routes marked as relayed, below `/v1/executors/{id}`. */
-export function registerGatewayRoutes(server: HttpServer, options: GatewayOptions): void {
+/** Relays the agent routes marked `relayed`, below `/v1/executors/{id}`. */
+export function registerGatewayRoutes(server: HttpServer, options: RelayOptions): void {
+  const relaySocket = createSocketRelay(options.connectTo);
   const routes: readonly AgentRoute[] = AGENT_ROUTES;
   for (const route of routes.filter((candidate) => candidate.relayed)) {
     server.route({
@@ -45,7 +46,7 @@ export function registerGatewayRoutes(server: HttpServer, options: GatewayOption
       method: route.method,
       url: `/v1/executors/:executorId${route.path}`,
       schema: { params: Target },
-      handler: (request, reply) => relay(request, reply, options),
+      handler: (request, reply) => relay(request, reply, { ...options, relaySocket }),
     });
   }
   server.post(
@@ -58,7 +59,7 @@ export function registerGatewayRoutes(server: HttpServer, options: GatewayOption
 async function relay(
   request: FastifyRequest<{ Params: z.output<typeof Target> }>,
   reply: FastifyReply,
-  { directory, rentals, sendTo, relaySocket, clock }: GatewayOptions,
+  { directory, rentals, sendTo, relaySocket, clock }: RelayOptions & { relaySocket: SocketRelay },
 ): Promise<FastifyReply> {
   const { executorId } = request.params;
   const executor = await directory.find(executorId);
@@ -67,13 +68,13 @@ async function relay(
     await relaySocket(request, reply, { executor, path });
     return reply;
   }
-  // Whoever rents comes first; a launch that is too early nevertheless is sent again.
+  // A renter has priority over a rental probe. A launch that still comes too early is retried by the central API.
   if (request.method === 'PUT') {
     await withDeadline(clock, YIELD_TIMEOUT_MS, rentals.yieldTo(executorId)).catch(() => undefined);
   }
   const gone = new AbortController();
   reply.raw.once('close', () => gone.abort());
-  // A log stream lasts as long as its reader once it has begun; everything else ends in time.
+  // A log stream has no deadline once it has begun.
   const streaming = request.url.split('?', 1)[0]?.endsWith('/logs') === true;
   const signal = streaming ? gone.signal : clock.deadline(RELAY_TIMEOUT_MS, gone.signal);
   const sent = sendTo(executor)({
@@ -91,7 +92,7 @@ async function relay(
       cause: error,
     });
   });
-  // Nobody waits for an answer any more, and the node has done no wrong.
+  // The client disconnected; this is not an error of the node.
   if (answer === null) return reply.hijack();
   void reply.status(answer.status);
   const type = answer.headers.get('content-type');
@@ -99,27 +100,26 @@ async function relay(
   return reply.send(answer.body === null ? '' : Readable.fromWeb(answer.body));
 }
 
-// MERGED validator/gateway/gateway.routes.ts: Relays WebSockets to agents: signed anew, messages, backpressure and close codes passed on both ways.
-/** Sockets relayed at a time, to one executor and in all; each holds two connections. */
+/** Relayed sockets per executor and in total; each uses two connections. */
 export const MAX_SOCKETS_PER_EXECUTOR = 200;
 const MAX_SOCKETS = 1_000;
-/** The longest message of any route: a log line of 64 KiB as JSON. */
+/** Longest message of any route: a log line of 64 KiB as JSON. */
 const MAX_MESSAGE_BYTES = 1024 * 1024;
 const RETRY_AFTER_SECONDS = '5';
 
-export type SocketRelay = ReturnType<typeof createSocketRelay>;
+type SocketRelay = ReturnType<typeof createSocketRelay>;
 
-export function createSocketRelay(connectTo: (executor: ExecutorToCheck) => SignedConnect) {
-  const seats = createPerOwnerLimit(MAX_SOCKETS_PER_EXECUTOR, MAX_SOCKETS);
+function createSocketRelay(connectTo: (executor: ExecutorToCheck) => SignedConnect) {
+  const limit = createPerOwnerLimit(MAX_SOCKETS_PER_EXECUTOR, MAX_SOCKETS);
 
-  /** Resolves when both sides have closed. A refusal of the agent is thrown, and so answered as it came. */
+  /** Resolves when both sides closed. Passes messages, backpressure and close codes in both directions; throws the agent's refusal. */
   return async (
     request: FastifyRequest,
     reply: FastifyReply,
     { executor, path }: { executor: ExecutorToCheck; path: string },
   ): Promise<void> => {
-    if (request.upgrade === null) throw new Error('the request is no upgrade');
-    if (!seats.tryAcquire(executor.id)) {
+    if (request.upgrade === null) throw new Error('the request is not an upgrade');
+    if (!limit.tryAcquire(executor.id)) {
       throw new ApiError('rate_limited', 'There are too many streams to this node', {
         headers: { 'Retry-After': RETRY_AFTER_SECONDS },
       });
@@ -139,7 +139,7 @@ export function createSocketRelay(connectTo: (executor: ExecutorToCheck) => Sign
       });
       await relayWebSockets(near, far);
     } finally {
-      seats.release(executor.id);
+      limit.release(executor.id);
     }
   };
 }

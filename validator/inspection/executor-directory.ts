@@ -1,4 +1,4 @@
-/** Which executors there are and where: read from the central API, the last good list kept. */
+/** Caches the list of executors of the central API. */
 import type { ExecutorToCheck } from '#shared/api/central/validator-routes.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError, messageOf } from '#shared/runtime/errors.ts';
@@ -7,15 +7,19 @@ import type { CentralClient } from '../central-client.ts';
 
 export type ExecutorDirectory = ReturnType<typeof createExecutorDirectory>;
 
-/** A miss reads the list again, but no more often than this: unknown ids must not become a load. */
+/** A lookup of an unknown id reloads the list at most this often. */
 const MISS_REFRESH_MS = 1_000;
 
-/** By what an executor is told from what it was: of that, a verdict is out of date. */
+/** Listed properties whose change makes the last verdict outdated. */
 const listedAs = (executor: ExecutorToCheck) =>
   JSON.stringify([
-    ...[executor.executor_ip_address, executor.executor_ip_port, executor.miner_hotkey],
-    ...[executor.gpu_type, executor.gpu_count],
-    ...[executor.collateral_deposited, executor.provider_banned ?? null],
+    executor.executor_ip_address,
+    executor.executor_ip_port,
+    executor.miner_hotkey,
+    executor.gpu_type,
+    executor.gpu_count,
+    executor.collateral_deposited,
+    executor.provider_banned ?? null,
   ]);
 
 export function createExecutorDirectory({
@@ -42,7 +46,7 @@ export function createExecutorDirectory({
     refreshedAtMs = clock.monotonicMs();
   }
 
-  /** One request at a time; callers meanwhile share it. */
+  /** Concurrent callers share one request. */
   function refresh(): Promise<void> {
     refreshing ??= read().finally(() => {
       refreshing = null;
@@ -51,27 +55,29 @@ export function createExecutorDirectory({
   }
 
   return {
-    /** The ids of all. Reads the list anew; the last good one counts while the central API does not answer. */
+    /** Reloads the list and returns all ids. Falls back to the last list while the central API does not answer. */
     async ids(): Promise<ReadonlySet<string>> {
       try {
         await refresh();
       } catch (error) {
         if (known.size === 0) throw error;
-        log.warn({ error: messageOf(error), known: known.size }, 'executors as last listed');
-        // Pods may have come and gone since: nothing of them is held against a host.
+        log.warn(
+          { error: messageOf(error), known: known.size },
+          'executor list failed to load, using the last one',
+        );
+        // The listed pods may be outdated: forget them, so that no check fails because of them.
         known = new Map([...known].map(([id, executor]) => [id, { ...executor, pod_ids: null }]));
       }
       return new Set(known.keys());
     },
-    /** Those that were listed as something else before, since they were last taken. */
+    /** Returns and clears the ids of executors whose listing changed. */
     drainChanged(): string[] {
-      const taken = [...changed];
+      const drained = [...changed];
       changed = new Set();
-      return taken;
+      return drained;
     },
-    /** The last list. */
     known: (): ExecutorToCheck[] => [...known.values()],
-    /** Throws ApiError `node_not_found` for an executor that the central API does not list. */
+    /** Throws ApiError `node_not_found` for an unlisted executor. */
     async find(id: string): Promise<ExecutorToCheck> {
       if (!known.has(id) && clock.monotonicMs() - refreshedAtMs >= MISS_REFRESH_MS) await refresh();
       const executor = known.get(id);

@@ -1,4 +1,4 @@
-/** Health reports as letters: what replaces what, and how the central API is told (contract 11). */
+/** Outbox messages for health reports, and their delivery to the central API. */
 import type { z } from 'zod';
 import type {
   ExecutorHealthCheckRequest,
@@ -11,15 +11,15 @@ import { type Delivery, type Outcome, outcomeOf } from '../store/outbox.service.
 import type { Message } from '../store/outbox.store.ts';
 
 /**
- * The central API keeps the last verdict of an executor; `withheld` is none, and changes nothing of it. So a newer
- * verdict replaces all that waits, and one that was withheld replaces its like alone.
+ * The central API stores the last verdict of an executor; `withheld` does not change it. So a newer verdict replaces all
+ * waiting messages, and a withheld one replaces only withheld ones.
  */
 const RANK: Record<HealthReport['verdict'], number> = { withheld: 0, failed: 1, verified: 1 };
 
 const OK = 200;
 const GONE = 404;
 
-/** The letter about one inspection, and what it replaces. */
+/** Message about one inspection, and the rank up to which it replaces waiting ones. */
 export function healthMessage(
   { executor }: Facts,
   report: HealthReport,
@@ -47,7 +47,7 @@ export function healthMessage(
   return { message, replaces: rank };
 }
 
-/** Tells the central API. An executor that it does not list any more is nobody's to be told of. */
+/** Posts health reports. A 404 `node_not_found` counts as delivered: the executor was removed. */
 export function createHealthDelivery(central: Pick<CentralClient, 'postHealth'>): Delivery {
   async function send(body: string, key: string): Promise<Outcome> {
     const { status, text } = await central.postHealth(body, key);
@@ -63,7 +63,7 @@ export function createHealthDelivery(central: Pick<CentralClient, 'postHealth'>)
         state: 'unavailable',
         reason: messageOf(error),
       })),
-    // The next inspection tells anew.
+    // The next inspection reports anew.
     onParked: async () => undefined,
   };
 }

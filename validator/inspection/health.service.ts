@@ -1,4 +1,4 @@
-/** Checks executors when they are due, or at once when asked; what it found is kept and on its way before it counts. */
+/** Checks executors when they are due or on request. The result is stored and queued for delivery in one transaction. */
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import type {
   CheckRequest,
@@ -39,113 +39,118 @@ import type { ReadBanner } from './rental-probe/ssh-session.ts';
 export type HealthService = ReturnType<typeof createHealthService>;
 
 const PARALLEL_INSPECTIONS = 32;
-/** Whose proofs begin together. */
-const GROUP = 64;
+/** Executors whose proofs begin together. */
+const GROUP_SIZE = 64;
 
 export type HealthOptions = {
   directory: Pick<ExecutorDirectory, 'ids' | 'drainChanged' | 'find'>;
   clientOf(executor: ExecutorToCheck): AgentClient;
-  /** Of an agent that has just answered. */
+  /** Identity of an agent that has just answered. */
   identityOf(executor: ExecutorToCheck): Promise<AgentIdentity>;
   clock: Clock;
   log: Log;
   policy: Policy;
   inspections: InspectionQueue;
   checkHistory: CheckHistory;
-  /** What is known of the image that an agent says it runs. */
+  /** Release facts about the image that an agent reports to run. */
   releases(running: string | null): Promise<Measured['releases']>;
   baselines: ProofBaselines;
   proofs: ProofRounds;
-  ways: NetworkChecks;
-  /** How fast its line was; null: not measured, or not known. */
+  network: NetworkChecks;
+  /** Bandwidth facts; null if not measured. */
   lines: { facts(executorId: string): Promise<Measured['line']> };
   hosts: Pick<HostLocks, 'run'>;
-  rentals: Pick<RentalProbes, 'look' | 'clear' | 'podsAt'>;
+  rentals: Pick<RentalProbes, 'probe' | 'clear' | 'podsAt'>;
   readBanner: ReadBanner;
   evidence: Pick<EvidenceService, 'record'>;
   outbox: Outbox;
-  /** Executors whose facts are in memory at a time. */
+  /** Executors whose facts are in memory at the same time. */
   atOnce: number;
   metrics: Pick<ValidatorMetrics, 'checked' | 'passed'>;
 };
 
-/** `wish`: of whoever asked for it; null for an executor that was due, and is claimed. */
-type Look = { place: ProofPlace; wish: CheckRequest | null };
+/** `request` is null for a claimed executor that was due. */
+type Trigger = { place: ProofPlace; request: CheckRequest | null };
 
 export function createHealthService(options: HealthOptions) {
   const { directory, clock, log, inspections, checkHistory, proofs, outbox } = options;
-  // What one executor has is settled before another one’s is looked at.
-  const settling = createSemaphore(1);
-  const places = createSemaphore(PARALLEL_INSPECTIONS);
-  /** Executors that may have a check history. */
-  let remembered: ReadonlySet<string> = new Set();
+  // Results are stored one after the other: a verdict depends on the claims of other executors.
+  const recording = createSemaphore(1);
+  const reading = createSemaphore(PARALLEL_INSPECTIONS);
+  /** Listed executors of the last pass. */
+  let listed: ReadonlySet<string> = new Set();
 
-  async function check(executor: ExecutorToCheck, how: Look): Promise<HealthReport> {
+  async function check(executor: ExecutorToCheck, trigger: Trigger): Promise<HealthReport> {
     const startedMs = clock.now();
-    const facts = await look(executor, how);
-    const isClaimed = how.wish === null;
-    const report = await settling.run(() => settle(facts, { startedMs, isClaimed }));
+    const facts = await collectFacts(executor, trigger);
+    const isClaimed = trigger.request === null;
+    const report = await recording.run(() => judgeAndRecord(facts, { startedMs, isClaimed }));
     const reasons = report.checks.flatMap((result) => result.reason_code ?? []);
     log.info({ executor: executor.id, verdict: report.verdict, reasons }, 'executor checked');
     return report;
   }
 
-  /** What takes long comes first, so that the verdict is on the host as it is afterwards. */
-  async function look(executor: ExecutorToCheck, how: Look): Promise<Facts> {
+  /** Trials come first because they take long: the verdict is about the host after them. */
+  async function collectFacts(executor: ExecutorToCheck, trigger: Trigger): Promise<Facts> {
     const inspection = { ...options, client: options.clientOf(executor) };
-    const first = await places.run(() => readAgent(executor, inspection));
-    const tried = await tryOut(first, inspection.client, how);
-    const facts = await places.run(() => recheck(tried, inspection));
+    const first = await reading.run(() => readAgent(executor, inspection));
+    const tried = await runLockedTrials(first, inspection.client, trigger);
+    const facts = await reading.run(() => recheck(tried, inspection));
     const own_pods = await options.rentals.podsAt(executor.id, facts.receivedMs);
-    // Who asks often sees the same thing often: only the regular checks are in a row.
-    const isAsked = how.wish !== null;
+    // Only regular checks count as consecutive failures.
+    const isRequested = trigger.request !== null;
     const unanswered = facts.measured.unanswered.map((each) => {
-      return { ...each, repeated: each.repeated || isAsked };
+      return { ...each, repeated: each.repeated || isRequested };
     });
     return { ...facts, measured: { ...facts.measured, own_pods, unanswered } };
   }
 
-  /** What an idle host is tried by, one trial at a time; where others do not let go of it, by nothing. */
-  async function tryOut(facts: Facts, client: AgentClient, how: Look): Promise<Facts> {
+  /** Runs the trials of an idle host under its lock; skips them if the lock is not free in time. */
+  async function runLockedTrials(
+    facts: Facts,
+    client: AgentClient,
+    trigger: Trigger,
+  ): Promise<Facts> {
     const { executor, inventory } = facts;
-    if (inventory === null || executor.rented) return runTrials(facts, client, how);
-    const trials = () => runTrials(facts, client, how);
+    if (inventory === null || executor.rented) return runTrials(facts, client, trigger);
+    const trials = () => runTrials(facts, client, trigger);
     const tried = await options.hosts.run(executor.id, LONGEST_WAIT_MS, trials);
-    how.place.leave();
+    trigger.place.leave();
     return tried ?? facts;
   }
 
-  /** Proofs begin when every other executor of the group has been looked at, too. */
-  async function runTrials(facts: Facts, client: AgentClient, how: Look): Promise<Facts> {
-    const { rentals, ways } = options;
-    const { id } = facts.executor;
-    const isFree = await rentals.clear(id, client);
-    const proven = await how.place.prove(facts, client, isFree);
-    const known = await ways.look(facts, client, isFree);
-    const rental = await rentals.look(facts, client, how.wish !== null);
-    // Whoever rents it now is not disturbed.
+  /** Proofs begin once all executors of the group were read. */
+  async function runTrials(facts: Facts, client: AgentClient, trigger: Trigger): Promise<Facts> {
+    const { rentals, network } = options;
+    const { request } = trigger;
+    const isFree = await rentals.clear(facts.executor.id, client);
+    const proven = await trigger.place.prove(facts, client, isFree);
+    const reached = await network.check(facts, client, isFree);
+    const rental = await rentals.probe(facts, client, request !== null);
+    // A renter who arrived meanwhile is not disturbed.
     const container = yieldedToRenter(rental)
       ? NOT_QUERIED
-      : await runProbe(facts, client, how.wish);
-    const unanswered = [...unprovenIn(proven), ...known.unanswered, ...container.unanswered];
-    const measured = { ...facts.measured, ...known, ...proven, rental, unanswered };
+      : await runProbe(facts, client, request);
+    const unanswered = [...unprovenIn(proven), ...reached.unanswered, ...container.unanswered];
+    const measured = { ...facts.measured, ...reached, ...proven, rental, unanswered };
     return { ...facts, probe: container.answer, measured };
   }
 
-  async function settle(
-    seen: Facts,
+  async function judgeAndRecord(
+    collected: Facts,
     { startedMs, isClaimed }: { startedMs: number; isClaimed: boolean },
   ): Promise<HealthReport> {
-    const recalled = await inspections.recall(seen.executor.id);
-    const { transportFailures, pauseMs, streaks, found } = recalled;
-    const before = await checkHistory.load(seen);
-    const line = await options.lines.facts(seen.executor.id);
-    const releases = await options.releases(seen.inventory?.update?.current_digest ?? null);
+    const { id: executorId } = collected.executor;
+    const state = await inspections.load(executorId);
+    const { transportFailures, pauseMs, streaks, found } = state;
+    const before = await checkHistory.load(collected);
+    const line = await options.lines.facts(executorId);
+    const releases = await options.releases(collected.inventory?.update?.current_digest ?? null);
     const known = { ...before, line, releases, streaks, found };
-    const facts = { ...seen, measured: { ...seen.measured, ...known } };
+    const facts = { ...collected, measured: { ...collected.measured, ...known } };
     const judgement = judgeAll(facts, transportFailures);
     const { report } = judgement;
-    const memory = {
+    const next = {
       transportFailures: facts.inventory === null ? transportFailures + 1 : 0,
       pauseMs,
       streaks: judgement.streaks,
@@ -153,25 +158,29 @@ export function createHealthService(options: HealthOptions) {
     };
     const run = { facts, transportFailures, report, startedMs, finishedMs: clock.now() };
     try {
-      await keep(run, memory, isClaimed);
+      await recordRun(run, next, isClaimed);
     } catch (error) {
       if (!(error instanceof StaleVerdict)) throw error;
-      log.info({ executor: facts.executor.id }, 'check came too late to count');
-      if (isClaimed) await inspections.release(facts.executor.id);
+      log.info({ executor: executorId }, 'check came too late to count');
+      if (isClaimed) await inspections.release(executorId);
       return report;
     }
     await options.baselines.record(facts);
-    options.metrics.checked(facts.executor.id, report);
+    options.metrics.checked(executorId, report);
     return report;
   }
 
-  /** All of it or nothing: that it was looked at, what it stands by, the evidence, and the letter that tells of it. */
-  async function keep(run: CheckRun, memory: InspectionState, isClaimed: boolean): Promise<void> {
+  /** Stores evidence, inspection state, check history and the outbox message in one transaction. */
+  async function recordRun(
+    run: CheckRun,
+    next: InspectionState,
+    isClaimed: boolean,
+  ): Promise<void> {
     const { facts, report, finishedMs } = run;
     const { id: executorId } = facts.executor;
     const { message, replaces } = healthMessage(facts, report, finishedMs);
     const { verdict, checked_at_ms: factsMs } = report;
-    const ended = { ...memory, executorId, verdict, checkedMs: finishedMs, factsMs };
+    const ended = { ...next, executorId, verdict, checkedMs: finishedMs, factsMs };
     await options.evidence.record(run, async (tx) => {
       await inspections.end(tx, ended, isClaimed);
       await checkHistory.record(tx, facts, report);
@@ -181,34 +190,34 @@ export function createHealthService(options: HealthOptions) {
 
   async function checkClaimed(executorId: string, place: ProofPlace): Promise<void> {
     try {
-      await check(await directory.find(executorId), { place, wish: null });
-      tell();
+      await check(await directory.find(executorId), { place, request: null });
+      deliver();
     } catch (error) {
-      log.warn({ executor: executorId, error: messageOf(error) }, 'check not kept');
+      log.warn({ executor: executorId, error: messageOf(error) }, 'check failed to be recorded');
       await inspections.release(executorId);
     } finally {
       place.leave();
     }
   }
 
-  /** What cannot be told now is told later. */
-  function tell(): void {
-    outbox.runOnce().catch((error: unknown) => log.error({ err: error }, 'outbox failed'));
+  /** Starts a delivery; undelivered messages are retried later. */
+  function deliver(): void {
+    outbox.runOnce().catch((error: unknown) => log.error({ err: error }, 'outbox pass failed'));
   }
 
-  /** Claims lapse unless somebody says that we are alive. */
-  const holdOn = () =>
+  /** Claims lapse unless they are extended. */
+  const extendClaims = () =>
     startLoop({
       clock,
       intervalMs: CLAIM_MS / 4,
-      run: inspections.hold,
-      onError: (error) => log.error({ err: error }, 'executors could not be held'),
+      run: inspections.extendClaims,
+      onError: (error) => log.error({ err: error }, 'inspection claims failed to extend'),
     });
 
-  /** Group by group, a few beside each other: one that is slow holds up its own alone. */
+  /** Checks groups, several in parallel, so that a slow executor delays only its group. */
   async function checkAll(due: string[]): Promise<void> {
-    const size = Math.min(GROUP, options.atOnce);
-    const holding = holdOn();
+    const size = Math.min(GROUP_SIZE, options.atOnce);
+    const extending = extendClaims();
     async function work(): Promise<void> {
       while (due.length > 0) {
         const claimed = await inspections.claim(due.splice(0, size));
@@ -219,35 +228,32 @@ export function createHealthService(options: HealthOptions) {
     try {
       await Promise.all(Array.from({ length: Math.ceil(options.atOnce / size) }, work));
     } finally {
-      await holding.stop();
+      await extending.stop();
     }
   }
 
   return {
-    /** One pass over what is due, group by group; one that fails stops no other. */
+    /** Checks all due executors; a failed check does not stop the others. */
     async runOnce(): Promise<void> {
       const beganMs = clock.monotonicMs();
       const ids = await directory.ids();
-      await inspections.follow(ids);
-      await inspections.changed(directory.drainChanged());
-      proofs.keep(ids);
-      options.ways.keep(ids);
-      if (ids.symmetricDifference(remembered).size > 0) await checkHistory.deleteOthers(ids);
-      remembered = ids;
+      await inspections.sync(ids);
+      await inspections.resetPauses(directory.drainChanged());
+      proofs.retain(ids);
+      options.network.retain(ids);
+      if (ids.symmetricDifference(listed).size > 0) await checkHistory.deleteOthers(ids);
+      listed = ids;
       const due = (await inspections.due()).filter((id) => ids.has(id));
       if (due.length > 0) await checkAll(due);
       options.metrics.passed(clock.monotonicMs() - beganMs, ids);
       await outbox.runOnce();
     },
-    /**
-     * Inspects one executor now, as is wished. What it finds is told to the central API as well, should the answer
-     * be lost.
-     */
-    async checkNow(executorId: string, wish: CheckRequest): Promise<HealthReport> {
-      const listed = await directory.find(executorId);
-      const executor = { ...listed, rented: listed.rented || wish.rental_in_progress };
-      const report = await check(executor, { place: proofs.begin(1).place(), wish });
-      tell();
+    /** Checks one executor now. The result also goes to the central API by the outbox, in case the answer is lost. */
+    async checkNow(executorId: string, request: CheckRequest): Promise<HealthReport> {
+      const found = await directory.find(executorId);
+      const executor = { ...found, rented: found.rented || request.rental_in_progress };
+      const report = await check(executor, { place: proofs.begin(1).place(), request });
+      deliver();
       return report;
     },
   };

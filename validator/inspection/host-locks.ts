@@ -1,4 +1,4 @@
-/** Trials that take a host for themselves: one at a time on each, whichever process of this validator is at it. */
+/** Locks hosts so that one trial runs on each at a time, across all processes of this validator. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { startLoop } from '#shared/runtime/loop.ts';
@@ -8,10 +8,10 @@ import { acquireLease, releaseLease } from '../store/lease.store.ts';
 import type { EvidenceStore } from '../store/tables.ts';
 import { CLAIM_MS } from './inspection-queue.ts';
 
-/** Below what callers of a check wait for. */
+/** Shorter than the timeout of callers of a check. */
 export const LONGEST_WAIT_MS = 240_000;
-/** From one look at what another process holds to the next. */
-const LOOK_MS = 1_000;
+/** Interval for retrying a lease that another process holds. */
+const RETRY_MS = 1_000;
 
 export type HostLocks = ReturnType<typeof createHostLocks>;
 
@@ -19,64 +19,61 @@ export type HostLocksOptions = {
   store: EvidenceStore;
   clock: Clock;
   log: Log;
-  /** Of this process alone. */
+  /** Unique id of this process. */
   holder: string;
 };
 
-type Queue = { place: ReturnType<typeof createSemaphore>; users: number };
+type Queue = { semaphore: ReturnType<typeof createSemaphore>; users: number };
 
 export function createHostLocks({ store, clock, log, holder }: HostLocksOptions) {
   const queues = new Map<string, Queue>();
 
-  /** Of the other processes. False when it was not to be had in time. */
-  async function taken(name: string, waiting: AbortSignal | undefined): Promise<boolean> {
+  /** Acquires the lease that excludes other processes. Returns false if it was not free in time. */
+  async function acquired(name: string, waiting: AbortSignal | undefined): Promise<boolean> {
     for (;;) {
       const untilMs = clock.now() + CLAIM_MS;
       if (await acquireLease(store, { name, holder, untilMs }, clock.now())) return true;
       if (waiting === undefined) return false;
-      const isOver = await clock.sleep(LOOK_MS, waiting).then(
+      const isAborted = await clock.sleep(RETRY_MS, waiting).then(
         () => false,
         () => true,
       );
-      if (isOver) return false;
+      if (isAborted) return false;
     }
   }
 
-  /** A lease lapses by itself soon after a process was killed; until then it has to be kept. */
+  /** Runs `work` under a lease, which is extended meanwhile and lapses soon after a process was killed. */
   async function leased<T>(
     name: string,
     waiting: AbortSignal | undefined,
     work: () => Promise<T>,
   ): Promise<T | null> {
     if (!isShared(store)) return work();
-    if (!(await taken(name, waiting))) return null;
-    const holding = startLoop({
+    if (!(await acquired(name, waiting))) return null;
+    const extending = startLoop({
       clock,
       intervalMs: CLAIM_MS / 4,
       run: async () => {
         await acquireLease(store, { name, holder, untilMs: clock.now() + CLAIM_MS }, clock.now());
       },
-      onError: (error) => log.error({ err: error }, 'a host could not be held'),
+      onError: (error) => log.error({ err: error }, 'host lease failed to extend'),
     });
     try {
       return await work();
     } finally {
-      await holding.stop();
+      await extending.stop();
       await releaseLease(store, { name, holder });
     }
   }
 
   function queueOf(executorId: string): Queue {
-    const known = queues.get(executorId) ?? { place: createSemaphore(1), users: 0 };
+    const known = queues.get(executorId) ?? { semaphore: createSemaphore(1), users: 0 };
     queues.set(executorId, known);
     return known;
   }
 
   return {
-    /**
-     * What `work` resolves with, once nobody else of this validator is at the host; null when that was not so within
-     * `waitMs`, and `work` did not begin.
-     */
+    /** Runs `work` once no other trial uses the host. Resolves with null, without starting `work`, if that takes longer than `waitMs`. */
     async run<T>(executorId: string, waitMs: number, work: () => Promise<T>): Promise<T | null> {
       const queue = queueOf(executorId);
       if (queue.users > 0 && waitMs === 0) return null;
@@ -88,8 +85,8 @@ export function createHostLocks({ store, clock, log, holder }: HostLocksOptions)
         return work();
       };
       try {
-        const turn = () => leased(`host ${executorId}`, waiting, begin);
-        return await queue.place.run(turn, waiting);
+        const locked = () => leased(`host ${executorId}`, waiting, begin);
+        return await queue.semaphore.run(locked, waiting);
       } catch (error) {
         if (hasBegun || waiting?.aborted !== true) throw error;
         return null;

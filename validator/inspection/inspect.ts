@@ -1,4 +1,4 @@
-/** Collects what an executor says of itself: first what it is tried by, then, after the trials, what it is judged by. */
+/** Reads the facts of an executor from its agent: before the trials, and again before the verdict. */
 import { type AgentClient, isInvalidResponse } from '#shared/api/agent/agent-client.ts';
 import { type Inventory, isRentable, type VerifyResult } from '#shared/api/agent/inventory.ts';
 import type { PodView } from '#shared/api/agent/pod.ts';
@@ -12,9 +12,9 @@ import { loadOf, type Measured, nothingMeasured, type Unanswered } from '../chec
 import type { ReadBanner } from './rental-probe/ssh-session.ts';
 
 const TRIES = 2;
-/** In the evidence. */
+/** Pods recorded as evidence. */
 const MAX_PODS = 64;
-/** What is older is read again before it is judged: a host may break while it is being tried. */
+/** Older facts are read again before the verdict: a host may break during the trials. */
 const FRESH_MS = 5_000;
 
 export type Inspection = {
@@ -25,7 +25,7 @@ export type Inspection = {
   readBanner: ReadBanner;
 };
 
-/** Who it is and what it has. Never rejects: what could not be learnt is null in the facts. */
+/** Reads inventory and identity. Never rejects: facts that could not be read are null. */
 export async function readAgent(
   executor: ExecutorToCheck,
   { client, identityOf, clock, policy }: Inspection,
@@ -41,24 +41,24 @@ export async function readAgent(
 }
 
 /**
- * What it is judged by: all of it as it is now, the pods included, but for what it was tried by, and for the load that
- * was on it before. `receivedMs` is of this reading. Never rejects.
+ * Reads everything that the verdict depends on again, including pods; results of trials and the load before them are
+ * retained. `receivedMs` is the time of this reading. Never rejects.
  */
 export async function recheck(tried: Facts, inspection: Inspection): Promise<Facts> {
   const facts = await freshOf(tried, inspection);
   const { executor, measured } = facts;
   if (facts.inventory === null) return facts;
   const { client, clock, readBanner } = inspection;
-  const { answer: pods, ...open } = await ask('pods', client.listPods());
+  const { answer: pods, ...open } = await query('pods', client.listPods());
   const unanswered = [
     ...measured.unanswered,
     ...open.unanswered,
     ...missingSources(facts.inventory),
   ];
-  const told = { ...measured, unanswered, pods: pods?.slice(0, MAX_PODS).map(shown) ?? null };
-  if (!executor.rented || pods === null) return { ...facts, measured: told };
+  const reported = { ...measured, unanswered, pods: pods?.slice(0, MAX_PODS).map(shown) ?? null };
+  if (!executor.rented || pods === null) return { ...facts, measured: reported };
   const ssh = await sshReach({ readBanner, clock }, executor, pods);
-  return { ...facts, measured: { ...told, ssh } };
+  return { ...facts, measured: { ...reported, ssh } };
 }
 
 async function freshOf(tried: Facts, inspection: Inspection): Promise<Facts> {
@@ -101,7 +101,7 @@ async function readInventory(
   return read;
 }
 
-/** Null where nobody answered. */
+/** Refusal of the peer; null if there was no answer. */
 function refusalIn(failure: unknown): Refusal | null {
   const peer = findPeerRefusal(failure);
   if (peer !== null) return peer.reason;
@@ -111,38 +111,40 @@ function refusalIn(failure: unknown): Refusal | null {
 }
 
 /**
- * Has a container started with what the host offers, or what `wish` asks for. No answer when that itself could not be
- * asked for, which is no fault of the container runtime, and on a rented host.
+ * Starts a container with the GPUs and cores of the host, or with those of `request`. Not queried on a rented host. No
+ * answer if the agent could not be asked, which is not a fault of the container runtime.
  */
 export async function runProbe(
   { executor, inventory }: Facts,
   client: AgentClient,
-  wish: CheckRequest | null,
+  request: CheckRequest | null,
 ): Promise<AgentAnswer<VerifyResult>> {
   if (inventory === null || executor.rented) return NOT_QUERIED;
   const real = inventory.gpu.driver === 'nvidia';
-  // A card that its agent keeps from pods would fail the host, whose other cards may be sound.
+  // Cards that the agent excludes from pods are left out: they would fail the host, whose other cards may be healthy.
   const offered = real ? inventory.gpu.devices.filter(isRentable) : [];
-  const wished = wish?.gpu_uuids ?? [];
-  const gpuUuids = wished.length > 0 ? wished : offered.map((device) => device.uuid);
-  const cpuCores = wish?.cpu_count ?? inventory.cpu.cores;
-  return ask('container', client.verify({ gpu_uuids: gpuUuids, cpu_cores: cpuCores }));
+  const requested = request?.gpu_uuids ?? [];
+  const gpuUuids = requested.length > 0 ? requested : offered.map((device) => device.uuid);
+  const cpuCores = request?.cpu_count ?? inventory.cpu.cores;
+  return query('container', client.verify({ gpu_uuids: gpuUuids, cpu_cores: cpuCores }));
 }
 
-// MERGED validator/inspection/inspect.ts: One question to an agent that has shown itself: its answer, or that there was none, and why.
 export const MAX_PROBLEM_CHARS = 300;
 
 export type AgentAnswer<T> = { answer: T | null; unanswered: Unanswered[] };
 
 export const NOT_QUERIED: AgentAnswer<never> = { answer: null, unanswered: [] };
 
-/** Rejects only for what is our own fault. A refusal and silence are the same here: by either nothing is learnt. */
-export async function ask<T>(
+/**
+ * Awaits an answer of an agent whose identity is known. A refusal counts like a missing answer. Rejects only for errors of
+ * the validator.
+ */
+export async function query<T>(
   question: Unanswered['question'],
-  asking: Promise<T>,
+  request: Promise<T>,
 ): Promise<AgentAnswer<T>> {
   try {
-    return { answer: await asking, unanswered: [] };
+    return { answer: await request, unanswered: [] };
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     const problem = error.message.slice(0, MAX_PROBLEM_CHARS);
@@ -150,13 +152,12 @@ export async function ask<T>(
   }
 }
 
-// MERGED validator/inspection/inspect.ts: Whether pods of a rented host are reached: who listens at their SSH port says so by itself, and nothing is sent.
-/** A pod may take as long before its login works. */
+/** Time that a new pod has before its SSH login must work. */
 const FIRST_MS = 90_000;
 const BANNER_MS = 10_000;
 const MAX_SSH_PODS = 16;
 
-/** Null where it could not be tried. */
+/** Reads the SSH banner of each running pod without sending anything. Null if the validator could not connect at all. */
 export async function sshReach(
   { readBanner, clock }: { readBanner: ReadBanner; clock: Clock },
   executor: ExecutorToCheck,
@@ -168,9 +169,9 @@ export async function sshReach(
   );
   const signal = clock.deadline(BANNER_MS);
   const host = executor.executor_ip_address;
-  const looks = old
+  const attempts = old
     .flatMap(({ id, ssh }) => (ssh === null ? [] : [{ id, port: ssh.port }]))
     .slice(0, MAX_SSH_PODS)
     .map(async ({ id, port }) => ({ pod: id, problem: await readBanner({ host, port }, signal) }));
-  return Promise.all(looks).catch(() => null);
+  return Promise.all(attempts).catch(() => null);
 }

@@ -32,7 +32,7 @@ async function looks(
       intervalMs,
       pauseMs: 0,
     });
-    await inspections.follow(new Set([ID]));
+    await inspections.sync(new Set([ID]));
     if ((await inspections.claim([ID])).length > 0) {
       at.push((clock.now() - beganMs) / 1_000);
       await end(inspections, verdict, true);
@@ -48,7 +48,7 @@ async function end(
   isClaimed: boolean,
 ): Promise<void> {
   const times = { checkedMs: clock.now(), factsMs: clock.now() };
-  const ended = { ...(await inspections.recall(ID)), executorId: ID, verdict, ...times };
+  const ended = { ...(await inspections.load(ID)), executorId: ID, verdict, ...times };
   await store.transaction().execute((tx) => inspections.end(tx, ended, isClaimed));
 }
 
@@ -90,11 +90,11 @@ it('looks at once at one that was changed, and does not pause longer for who ask
     ...{ store, clock, holder: 'a', intervalMs: MINUTE_MS, pauseMs: 0 },
   });
   expect(await inspections.due()).toEqual([]);
-  await inspections.changed([ID]);
+  await inspections.resetPauses([ID]);
   expect((await looks('failed', LOCAL)).slice(0, 4)).toEqual([0, 1, 2, 4]);
-  const before = await inspections.recall(ID);
+  const before = await inspections.load(ID);
   await end(inspections, 'failed', false);
-  expect(await inspections.recall(ID)).toEqual(before);
+  expect(await inspections.load(ID)).toEqual(before);
   await end(inspections, 'verified', false);
-  expect((await inspections.recall(ID)).pauseMs).toBeNull();
+  expect((await inspections.load(ID)).pauseMs).toBeNull();
 });

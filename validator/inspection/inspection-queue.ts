@@ -1,4 +1,4 @@
-/** Which executors are due, who is at them, and what is remembered of them: in the ledger, for whichever process comes next. */
+/** Queue of inspections in the evidence store: which executors are due, which process claimed them, and their state between inspections. */
 import type { HealthReport } from '#shared/api/central/validator-routes.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { OpenFailure } from '../checks/measured.ts';
@@ -18,7 +18,7 @@ import {
   syncInspections,
 } from './inspection.store.ts';
 
-/** Of a process that is killed, the others take over what it was at after this. */
+/** A claim lapses after this unless it is extended, so that other processes take over from one that was killed. */
 export const CLAIM_MS = 12_000;
 
 export type InspectionQueue = ReturnType<typeof createInspectionQueue>;
@@ -26,38 +26,38 @@ export type InspectionQueue = ReturnType<typeof createInspectionQueue>;
 export type InspectionQueueOptions = {
   store: EvidenceStore;
   clock: Clock;
-  /** Of this process alone. */
+  /** Unique id of this process. */
   holder: string;
   /** Milliseconds between two inspections of a verified executor. */
   intervalMs: number;
-  /** Milliseconds after which others are looked at again at the earliest, however short their own pause is. */
+  /** Shortest time in milliseconds between two inspections of any other executor, whatever its pause. */
   pauseMs: number;
 };
 
-/** What is remembered of an executor. */
+/** State of an executor between two inspections, as the checks define it. */
 export type Memory = {
   transportFailures: number;
-  /** Of reasons that count only when they are seen again. */
+  /** Consecutive failures by check, for reasons that count only when repeated. */
   streaks: Record<string, number>;
-  /** Failures that no run since has shown to be over, by check. */
+  /** Failures that no later run has resolved, by check. */
   found: Record<string, OpenFailure>;
 };
 
-/** And what the last look was followed by. */
+/** `pauseMs` is the pause that followed the last inspection. */
 export type InspectionState = Memory & { pauseMs: number | null };
 
 export type InspectionEnd = InspectionState & {
   executorId: string;
   verdict: HealthReport['verdict'];
   checkedMs: number;
-  /** When the facts were read that the verdict is on, by this clock. */
+  /** Time at which the facts of the verdict were read, by this clock. */
   factsMs: number;
 };
 
-/** The clocks of two processes may be apart by so much; facts of a later time are of a clock that was set back since. */
+/** Largest difference between the clocks of two processes; stored facts from further ahead predate a clock correction. */
 const CLOCKS_APART_MS = 60_000;
 
-/** A verdict on newer facts is on record: this one came too late, and nothing of it is kept. */
+/** Thrown when a verdict on newer facts is already stored; nothing of the older run is stored. */
 export class StaleVerdict extends Error {}
 
 export function createInspectionQueue(options: InspectionQueueOptions) {
@@ -69,40 +69,41 @@ export function createInspectionQueue(options: InspectionQueueOptions) {
       nowMs,
       verifiedMs: nowMs - options.intervalMs,
       otherMs: nowMs - options.pauseMs,
-      // A file has one process at a time: what another one held, it left behind.
+      // One process runs on a file: claims of its predecessor have lapsed.
       freeMs: isShared(store) ? nowMs : Number.MAX_SAFE_INTEGER,
     };
   }
 
   return {
-    /** Executors that are listed from now on. */
-    follow: (executorIds: ReadonlySet<string>) =>
+    /** Adds newly listed executors and deletes unlisted ones. */
+    sync: (executorIds: ReadonlySet<string>) =>
       syncInspections(store, executorIds, dueNow().freeMs),
 
-    /** Those that others are known of now: who did not pass with the old is looked at again at once. */
-    changed: (executorIds: readonly string[]) => resetPauses(store, executorIds),
+    /** Makes executors whose listing changed due at once if they did not pass before. */
+    resetPauses: (executorIds: readonly string[]) => resetPauses(store, executorIds),
 
-    /** Those that are due, and that nobody is at. */
+    /** Executors that are due and unclaimed. */
     due: (): Promise<string[]> => dueInspections(store, dueNow()),
 
-    /** Takes those that are due still; they are this process's while it keeps calling `hold`. */
+    /** Claims executors that are still due; the claim lasts while this process calls `extendClaims`. */
     claim: (executorIds: readonly string[]): Promise<string[]> =>
       claimInspections(store, executorIds, {
-        ...{ due: dueNow(), holder },
+        due: dueNow(),
+        holder,
         untilMs: clock.now() + CLAIM_MS,
       }),
 
-    /** Executors that were reached when they were last looked at. */
-    answering: (): Promise<Set<string>> => reachableExecutors(store),
+    /** Executors whose agent answered in the last inspection. */
+    reachable: (): Promise<Set<string>> => reachableExecutors(store),
 
-    hold: () => extendClaims(store, holder, clock.now() + CLAIM_MS),
+    extendClaims: () => extendClaims(store, holder, clock.now() + CLAIM_MS),
 
     release: (executorId: string) => releaseInspection(store, executorId, holder),
 
-    async recall(executorId: string): Promise<InspectionState> {
+    async load(executorId: string): Promise<InspectionState> {
       const row = await findInspection(store, executorId);
       if (row === undefined) return { transportFailures: 0, pauseMs: null, streaks: {}, found: {} };
-      // Written by us.
+      // We wrote this JSON.
       const streaks = JSON.parse(row.streaks_json) as Record<string, number>;
       const found = JSON.parse(row.found_json) as Record<string, OpenFailure>;
       const { transport_failures: transportFailures, pause_ms: pauseMs } = row;
@@ -110,55 +111,51 @@ export function createInspectionQueue(options: InspectionQueueOptions) {
     },
 
     /**
-     * In the transaction that records the result. Throws VerdictTooLate, and an error when the executor was claimed and
-     * another process has taken it over meanwhile: that one's result counts.
+     * Stores the result in the transaction that records the run. Throws StaleVerdict, or an Error if another process has
+     * taken over the claim, whose result then counts.
      */
     async end(tx: StoreDb, ended: InspectionEnd, isClaimed: boolean): Promise<void> {
       const { executorId: id, verdict } = ended;
-      const looked = { verdict, isRegular: isClaimed, before: ended.pauseMs };
+      const inspected = { verdict, isRegular: isClaimed, before: ended.pauseMs };
       const latestMs = clock.now() + CLOCKS_APART_MS;
       const result = {
         executor_id: id,
         checked_ms: ended.checkedMs,
         verdict,
         facts_ms: ended.factsMs,
-        pause_ms: pauseAfter({ ...looked, intervalMs: options.intervalMs }),
+        pause_ms: pauseAfter({ ...inspected, intervalMs: options.intervalMs }),
         transport_failures: ended.transportFailures,
         streaks_json: JSON.stringify(ended.streaks),
         found_json: JSON.stringify(ended.found),
       };
-      const isKept = isClaimed
+      const isStored = isClaimed
         ? await endInspection(tx, result, { holder, latestMs })
         : await recordUnclaimedInspection(tx, result, latestMs);
-      if (isKept) return;
+      if (isStored) return;
       if (!isClaimed || (await findInspection(tx, id))?.holder === holder) {
-        throw new StaleVerdict('a verdict on newer facts is on record');
+        throw new StaleVerdict('a verdict on newer facts is stored');
       }
-      throw new Error('another process has taken this executor over');
+      throw new Error('another process has taken over this executor');
     },
   };
 }
 
-// MERGED validator/inspection/inspection-queue.ts: How soon an executor that did not pass is looked at again: with the next passes at first, then ever later.
 const FIRST_PAUSE_MS = 1_000;
-/**
- * What leaves an executor that never passes within the 3,000 documents that are kept of it: 2,016 in the 14 days that
- * evidence is kept for.
- */
+/** Limits an executor that never passes to 2,016 documents in 14 days, below the 3,000 that are retained per executor. */
 const LONGEST_PAUSE_MS = 600_000;
 
-export type Looked = {
+export type Inspected = {
   verdict: HealthReport['verdict'];
-  /** Whether it was due. Somebody who asks makes the pause no longer. */
+  /** False for an inspection on request, which does not lengthen the pause. */
   isRegular: boolean;
-  /** What the look before was followed by; null where that passed or there was none, and where something has changed since. */
+  /** Pause before this inspection; null after a pass, a change of the listing, or no inspection. */
   before: number | null;
-  /** Between two looks at one that passes: no pause is longer. */
+  /** Interval of verified executors; no pause is longer. */
   intervalMs: number;
 };
 
-/** Milliseconds from a look to the next; null after one that passed, which the regular interval follows. */
-export function pauseAfter({ verdict, isRegular, before, intervalMs }: Looked): number | null {
+/** Milliseconds until the next inspection; null after a pass, which the regular interval follows. */
+export function pauseAfter({ verdict, isRegular, before, intervalMs }: Inspected): number | null {
   if (verdict === 'verified') return null;
   if (!isRegular) return before;
   if (before === null) return 0;

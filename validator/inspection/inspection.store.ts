@@ -1,23 +1,23 @@
-/** Queries of what is remembered of executors between two inspections, and of who is at them. */
+/** Queries of the state of executors between inspections, and of the processes that have claimed them. */
 import type { ExpressionBuilder } from 'kysely';
 import { isShared } from '../store/evidence-store.ts';
 import type { EvidenceStore, InspectionRow, StoreDb } from '../store/tables.ts';
 
-/** Of one statement, whose number of variables is bounded. */
+/** Rows per statement; the number of variables of a statement is limited. */
 const ROWS_AT_ONCE = 500;
 
-/** When an executor is due, and when it is free: not held, or held no longer. Milliseconds. */
+/** Times that decide which executors are due and unclaimed, in milliseconds. */
 export type Due = {
   nowMs: number;
-  /** Verified ones that were looked at later are not due. */
+  /** Verified executors inspected after this are not due. */
   verifiedMs: number;
-  /** The same of all others, whose own pause has to be over, too. */
+  /** All others inspected after this are not due; their pause must be over too. */
   otherMs: number;
-  /** Held until before this counts as not held. */
+  /** Claims that ended before this have lapsed. */
   freeMs: number;
 };
 
-/** Executors that are listed from now on; all others are forgotten, unless somebody is at them. */
+/** Adds newly listed executors and deletes unlisted ones, except claimed ones. */
 export async function syncInspections(
   db: StoreDb,
   executorIds: ReadonlySet<string>,
@@ -43,7 +43,7 @@ export async function syncInspections(
   }
 }
 
-/** Their pauses are over, and grow from the first again. */
+/** Ends the pauses of executors; the next pause starts from the shortest. */
 export async function resetPauses(db: StoreDb, executorIds: readonly string[]): Promise<void> {
   for (const ids of inParts(executorIds)) {
     await db
@@ -54,7 +54,7 @@ export async function resetPauses(db: StoreDb, executorIds: readonly string[]): 
   }
 }
 
-/** Executors that are due and free, those longest not looked at first. */
+/** Executors that are due and unclaimed, least recently inspected first. */
 export async function dueInspections(db: StoreDb, due: Due): Promise<string[]> {
   const rows = await db
     .selectFrom('inspections')
@@ -66,7 +66,7 @@ export async function dueInspections(db: StoreDb, due: Due): Promise<string[]> {
   return rows.map((row) => row.executor_id);
 }
 
-/** Takes those of them that are due and free still; resolves with their ids. */
+/** Claims those executors that are still due and unclaimed; resolves with their ids. */
 export async function claimInspections(
   store: EvidenceStore,
   executorIds: readonly string[],
@@ -79,7 +79,7 @@ export async function claimInspections(
       .where('executor_id', 'in', [...executorIds])
       .where(isDue(due))
       .orderBy('executor_id');
-    // Whoever is at a row that moment has it: nobody waits, least of all in a circle.
+    // Rows that another process is claiming are skipped, which also avoids deadlocks.
     const rows = await (isShared(tx) ? free.forUpdate().skipLocked() : free).execute();
     const ids = rows.map((row) => row.executor_id);
     if (ids.length === 0) return [];
@@ -92,7 +92,7 @@ export async function claimInspections(
   });
 }
 
-/** Holds on to all that this process is at. */
+/** Extends all claims of this process. */
 export async function extendClaims(db: StoreDb, holder: string, untilMs: number): Promise<void> {
   await db
     .updateTable('inspections')
@@ -101,7 +101,7 @@ export async function extendClaims(db: StoreDb, holder: string, untilMs: number)
     .execute();
 }
 
-/** Lets go of one that came to nothing: it is due as before. */
+/** Releases a claim without a result; the executor stays due. */
 export async function releaseInspection(
   db: StoreDb,
   executorId: string,
@@ -126,21 +126,21 @@ export function findInspection(
     .executeTakeFirst();
 }
 
-/** `verdict` and `facts_ms` are of this inspection. */
+/** State after an inspection; `verdict` and `facts_ms` are its results. */
 export type InspectionResult = Omit<InspectionRow, 'holder' | 'held_until_ms'>;
 
-/** What is withheld is no verdict, and puts none out of date. */
+/** A withheld verdict does not change the time of the newest facts. */
 function changesOf({ executor_id: _, facts_ms, ...result }: InspectionResult) {
   return result.verdict === 'withheld' ? result : { ...result, facts_ms };
 }
 
-/** Facts of a time beyond `latestMs` are of a clock that was set back since. */
+/** Stored facts from after `latestMs` were recorded before the clock was set back, and do not count as newer. */
 function isNotNewer({ facts_ms: factsMs }: InspectionResult, latestMs: number) {
   return (eb: Expressions) =>
     eb.or([eb('inspections.facts_ms', '<=', factsMs), eb('inspections.facts_ms', '>', latestMs)]);
 }
 
-/** Whether it was still this holder's to end, and no verdict on newer facts is on record. */
+/** Stores the result of a claimed inspection. Returns false if the claim was lost or a verdict on newer facts is stored. */
 export async function endInspection(
   tx: StoreDb,
   result: InspectionResult,
@@ -157,8 +157,8 @@ export async function endInspection(
 }
 
 /**
- * The result of an inspection that nobody took it for: whoever is at it goes on. False where a verdict on newer facts
- * is on record.
+ * Stores the result of an unclaimed inspection; a claim of another process stays valid. Returns false if a verdict on
+ * newer facts is stored.
  */
 export async function recordUnclaimedInspection(
   tx: StoreDb,
@@ -168,8 +168,11 @@ export async function recordUnclaimedInspection(
   const { numInsertedOrUpdatedRows: count = 0n } = await tx
     .insertInto('inspections')
     .values({
-      ...{ executor_id: result.executor_id, facts_ms: 0, ...changesOf(result) },
-      ...{ holder: null, held_until_ms: 0 },
+      executor_id: result.executor_id,
+      facts_ms: 0,
+      ...changesOf(result),
+      holder: null,
+      held_until_ms: 0,
     })
     .onConflict((conflict) =>
       conflict
@@ -181,7 +184,7 @@ export async function recordUnclaimedInspection(
   return count > 0n;
 }
 
-/** One whose time lies ahead was looked at by a clock that was set back since. */
+/** Inspections in the future happened before the clock was set back: such executors are due. */
 function isDue({ nowMs, verifiedMs, otherMs, freeMs }: Due) {
   return (eb: Expressions) =>
     eb.and([
@@ -208,7 +211,7 @@ function inParts(ids: readonly string[]): string[][] {
   return parts;
 }
 
-/** Executors that were reached when they were last looked at. */
+/** Executors whose agent answered in the last inspection. */
 export async function reachableExecutors(db: StoreDb): Promise<Set<string>> {
   const rows = await db
     .selectFrom('inspections')

@@ -1,4 +1,4 @@
-/** The ways between an executor and the world, looked at now and then: ports from outside, registries and images from inside. */
+/** Network checks of an executor: ports from outside, and registry and template images from inside. Results are reused for one interval. */
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import type { EgressCheckResult } from '#shared/api/agent/host-checks.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -7,76 +7,79 @@ import type { Random } from '#shared/runtime/random.ts';
 import { createSemaphore } from '#shared/runtime/semaphore.ts';
 import type { Facts } from '../checks/check.ts';
 import type { Measured } from '../checks/measured.ts';
-import { type AgentAnswer, ask, MAX_PROBLEM_CHARS, NOT_QUERIED } from './inspect.ts';
-import { askPort, checkPorts } from './port-check.ts';
+import { type AgentAnswer, MAX_PROBLEM_CHARS, NOT_QUERIED, query } from './inspect.ts';
+import { checkPorts, readPort } from './port-check.ts';
 
 export type NetworkChecks = ReturnType<typeof createNetworkChecks>;
 
-/** Hosts looked at at once: each takes hundreds of connections. */
+/** Hosts checked in parallel; each needs hundreds of connections. */
 const MAX_PARALLEL = 8;
 
-type Ways = Pick<Measured, 'ports' | 'egress' | 'templates' | 'unanswered'>;
-const NOT_LOOKED_AT: Ways = { ports: null, egress: null, templates: null, unanswered: [] };
+type NetworkFacts = Pick<Measured, 'ports' | 'egress' | 'templates' | 'unanswered'>;
+const NOT_CHECKED: NetworkFacts = { ports: null, egress: null, templates: null, unanswered: [] };
 
 export type NetworkCheckOptions = {
   clock: Clock;
   random: Random;
-  /** Whether ways are looked at. */
-  isOn: boolean;
-  /** A look counts for as long. */
+  isEnabled: boolean;
+  /** Results are reused for this long. */
   intervalMs: number;
-  /** Whose digest agents have to learn; null: nothing is asked. */
+  /** Image whose digest agents must resolve; null skips the check. */
   egressImage: string | null;
-  /** Which they have to have, or be able to have. */
+  /** Images that agents must have or be able to pull. */
   templateImages: readonly string[];
 };
 
 export function createNetworkChecks(options: NetworkCheckOptions) {
-  const { clock, random, isOn, intervalMs, egressImage, templateImages } = options;
-  const places = createSemaphore(MAX_PARALLEL);
-  let known = new Map<string, { atMs: number; ways: Ways }>();
+  const { clock, random, isEnabled, intervalMs, egressImage, templateImages } = options;
+  const limit = createSemaphore(MAX_PARALLEL);
+  let known = new Map<string, { atMs: number; facts: NetworkFacts }>();
 
   return {
     /**
-     * The last look while it counts, else one now, unless something of ours is on the host. Nothing of hosts that are
-     * rented or away.
+     * Returns the last result while it is fresh, else checks now if `isFree`: no pod of ours is on the host. Skips rented
+     * and unreachable hosts.
      */
-    async look(facts: Facts, client: AgentClient, isFree: boolean): Promise<Ways> {
+    async check(facts: Facts, client: AgentClient, isFree: boolean): Promise<NetworkFacts> {
       const { executor, inventory } = facts;
-      if (!isOn || inventory === null || executor.rented) return NOT_LOOKED_AT;
+      if (!isEnabled || inventory === null || executor.rented) return NOT_CHECKED;
       const last = known.get(executor.id);
       if (last !== undefined && clock.monotonicMs() - last.atMs < intervalMs) {
-        return repeated(last.ways);
+        return repeated(last.facts);
       }
-      if (!isFree) return NOT_LOOKED_AT;
-      const deps = { client, clock, random, askPort };
-      const [ports, egress, templates] = await places.run(() =>
+      if (!isFree) return NOT_CHECKED;
+      const deps = { client, clock, random, readPort };
+      const [ports, egress, templates] = await limit.run(() =>
         Promise.all([
-          ask('ports', checkPorts(deps, { ...facts, inventory })),
-          egressImage === null ? NOT_QUERIED : askEgress(client, executor.id, egressImage),
-          templateImages.length === 0 ? null : askImages(client, executor.id, templateImages),
+          query('ports', checkPorts(deps, { ...facts, inventory })),
+          egressImage === null ? NOT_QUERIED : queryEgress(client, executor.id, egressImage),
+          templateImages.length === 0 ? null : queryImages(client, executor.id, templateImages),
         ]),
       );
-      const unanswered = [...ports.unanswered, ...egress.unanswered, ...unlearnt(egress.answer)];
-      const ways = { ports: ports.answer, egress: egress.answer, templates, unanswered };
-      known.set(executor.id, { atMs: clock.monotonicMs(), ways });
-      return ways;
+      const unanswered = [
+        ...ports.unanswered,
+        ...egress.unanswered,
+        ...unansweredRegistry(egress.answer),
+      ];
+      const found = { ports: ports.answer, egress: egress.answer, templates, unanswered };
+      known.set(executor.id, { atMs: clock.monotonicMs(), facts: found });
+      return found;
     },
-    /** Forgets all others. */
-    keep(executorIds: ReadonlySet<string>): void {
+    /** Drops results of all other executors. */
+    retain(executorIds: ReadonlySet<string>): void {
       known = new Map([...known].filter(([id]) => executorIds.has(id)));
     },
   };
 }
 
-/** An engine that cannot be asked answers nobody else either: whoever always says so keeps it from being looked at. */
-function unlearnt(egress: EgressCheckResult | null): Measured['unanswered'] {
+/** An agent that reports its engine as unreachable gave no answer; otherwise it could always evade the check. */
+function unansweredRegistry(egress: EgressCheckResult | null): Measured['unanswered'] {
   if (egress?.registry !== 'unknown') return [];
-  const problem = `the engine could not be asked: ${egress.problem}`.slice(0, MAX_PROBLEM_CHARS);
+  const problem = `the engine did not answer: ${egress.problem}`.slice(0, MAX_PROBLEM_CHARS);
   return [{ question: 'registry', problem, repeated: false }];
 }
 
-function repeated({ ports, egress, templates, unanswered }: Ways): Ways {
+function repeated({ ports, egress, templates, unanswered }: NetworkFacts): NetworkFacts {
   return {
     ports: ports === null ? null : { ...ports, repeated: true },
     egress: egress === null ? null : { ...egress, repeated: true },
@@ -85,20 +88,20 @@ function repeated({ ports, egress, templates, unanswered }: Ways): Ways {
   };
 }
 
-function askEgress(
+function queryEgress(
   client: Pick<AgentClient, 'checkEgress'>,
   executorId: string,
   image: string,
 ): Promise<AgentAnswer<EgressCheckResult & { repeated: boolean }>> {
-  const asking = client.checkEgress({ executor_id: executorId, image });
-  return ask(
+  const request = client.checkEgress({ executor_id: executorId, image });
+  return query(
     'registry',
-    asking.then((result) => ({ ...result, repeated: false })),
+    request.then((result) => ({ ...result, repeated: false })),
   );
 }
 
-/** Null where the agent does not tell: one of an older program knows no such question. */
-async function askImages(
+/** Null if the agent does not answer: older versions lack the route. */
+async function queryImages(
   client: Pick<AgentClient, 'checkImages'>,
   executorId: string,
   images: readonly string[],

@@ -25,7 +25,7 @@ function scene(size: number, takes: number | ApiError) {
       return { opened: request.ports };
     },
   };
-  const askPort = async (_: string, port: number) => {
+  const readPort = async (_: string, port: number) => {
     busy.now += 1;
     most.seen = Math.max(most.seen, busy.now);
     await Promise.resolve();
@@ -33,7 +33,7 @@ function scene(size: number, takes: number | ApiError) {
     if (last === null || port === last.ports[0]) throw new Error('shut');
     return portAnswer(last, port);
   };
-  const deps = { client, clock: createManualClock(), random: systemRandom, askPort };
+  const deps = { client, clock: createManualClock(), random: systemRandom, readPort };
   const inventory = { ...facts.inventory, ports };
   return { tiers, most, check: () => checkPorts(deps, { ...facts, inventory }) };
 }

@@ -1,4 +1,4 @@
-/** Whether ports that pods get are reached from here: a sample, each of which has to answer for itself. */
+/** Checks that the ports of pods are reachable from the validator: connects to a sample, each port answering with its own proof. */
 import { connect } from 'node:net';
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import {
@@ -13,13 +13,13 @@ import { createSemaphore } from '#shared/runtime/semaphore.ts';
 import type { Facts } from '../checks/check.ts';
 import type { Measured } from '../checks/measured.ts';
 
-/** How many ports are tried: fewer where the agent does not take as many (validator reference 5). */
+/** Sample sizes; the next smaller one is used if the agent rejects the request as too large. */
 const TIERS = [300, 50, 10] as const;
-/** Of its range at most every second one, so that a pod that comes meanwhile finds ports; of small ranges all. */
+/** At most half of the range is sampled, so that a new pod finds free ports; small ranges are sampled completely. */
 const SMALL_RANGE = 20;
 const MAX_PARALLEL = 200;
 const OPEN_MS = 20_000;
-/** Of one port, and of all of them. */
+/** Timeouts of one port and of the whole sample. */
 const CONNECT_MS = 5_000;
 const ALL_MS = 18_000;
 const NONCE_BYTES = 16;
@@ -27,17 +27,17 @@ const MAX_ANSWER_BYTES = 256;
 const MAX_NAMED = 20;
 const CONFLICT = 409;
 
-/** What comes from a port until it ends. Rejects when it is not reached in time. */
-export type AskPort = (host: string, port: number, signal: AbortSignal) => Promise<string>;
+/** Reads from a port until the end of the stream. Rejects if it does not connect in time. */
+export type ReadPort = (host: string, port: number, signal: AbortSignal) => Promise<string>;
 
 export type PortCheckDeps = {
   client: Pick<AgentClient, 'checkPorts'>;
   clock: Clock;
   random: Random;
-  askPort: AskPort;
+  readPort: ReadPort;
 };
 
-/** Rejects with ApiError where the agent neither opens ports nor is busy, and for what is our own fault. */
+/** Rejects with ApiError if the agent does not open ports for another reason than being busy, and for errors of the validator. */
 export async function checkPorts(
   deps: PortCheckDeps,
   { executor, inventory }: Facts & { inventory: object },
@@ -45,7 +45,7 @@ export async function checkPorts(
   const { first, last } = inventory.ports;
   try {
     const check = await openPorts(deps, executor.id, { first, last });
-    if (check === null) return { ...NONE, problem: 'the range of ports is none' };
+    if (check === null) return { ...NONE, problem: 'the port range is empty' };
     return await tryPorts(deps, executor.executor_ip_address, check);
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== CONFLICT) throw error;
@@ -57,7 +57,7 @@ const NONE = { opened: 0, reached: 0, refused: false, repeated: false };
 
 type OpenCheck = { asked: PortCheckRequest; opened: PortCheckOpened['opened'] };
 
-/** The largest sample that the agent takes; null for a range that is none. Rejects with the agent's refusal. */
+/** Opens the largest sample that the agent accepts; null for an empty range. Rejects with the agent's refusal. */
 async function openPorts(
   { client, random }: PortCheckDeps,
   executorId: string,
@@ -82,27 +82,29 @@ async function openPorts(
 }
 
 async function tryPorts(
-  { clock, askPort }: PortCheckDeps,
+  { clock, readPort }: PortCheckDeps,
   host: string,
   { asked, opened }: OpenCheck,
 ): Promise<Measured['ports']> {
-  // An agent that names others than those asked for would choose its own sample.
+  // Ignores ports that were not requested: an agent must not choose its own sample.
   const ports = [...new Set(opened)].filter((port) => asked.ports.includes(port));
-  const places = createSemaphore(MAX_PARALLEL);
+  const limit = createSemaphore(MAX_PARALLEL);
   const all = clock.deadline(ALL_MS);
   const answers = await Promise.allSettled(
     ports.map((port) =>
-      places.run(() => askPort(host, port, clock.deadline(CONNECT_MS, all)), all),
+      limit.run(() => readPort(host, port, clock.deadline(CONNECT_MS, all)), all),
     ),
   );
-  const lost = ports.filter((port, at) => {
+  const unreachable = ports.filter((port, at) => {
     const answer = answers[at];
     return answer?.status !== 'fulfilled' || answer.value !== portAnswer(asked, port);
   });
-  const more = lost.length > MAX_NAMED ? `, and ${lost.length - MAX_NAMED} more` : '';
+  const more = unreachable.length > MAX_NAMED ? `, and ${unreachable.length - MAX_NAMED} more` : '';
   const problem =
-    lost.length === 0 ? null : `not reached: ${lost.slice(0, MAX_NAMED).join(', ')}${more}`;
-  const reached = ports.length - lost.length;
+    unreachable.length === 0
+      ? null
+      : `not reached: ${unreachable.slice(0, MAX_NAMED).join(', ')}${more}`;
+  const reached = ports.length - unreachable.length;
   return { opened: ports.length, reached, problem, refused: false, repeated: false };
 }
 
@@ -119,14 +121,14 @@ function sampleOf(
   return [...ports];
 }
 
-export const askPort: AskPort = (host, port, signal) =>
+export const readPort: ReadPort = (host, port, signal) =>
   new Promise((resolve, reject) => {
     const socket = connect({ host, port, signal });
     let answer = '';
     socket.setEncoding('utf8');
     socket.on('data', (text) => {
       answer += text;
-      if (answer.length > MAX_ANSWER_BYTES) socket.destroy(new Error('too long an answer'));
+      if (answer.length > MAX_ANSWER_BYTES) socket.destroy(new Error('the answer is too long'));
     });
     socket.once('end', () => resolve(answer));
     socket.once('error', reject);

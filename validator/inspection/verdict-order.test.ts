@@ -81,14 +81,14 @@ function start(holder = systemRandom.uuid()) {
       ...{ clock, random: systemRandom, size: null, intervalMs: 0, baselines },
       ...{ verifier: createVerifier(), onProven: () => undefined },
     }),
-    ways: createNetworkChecks({
-      ...{ clock, random: systemRandom, isOn: false, intervalMs: 0 },
+    network: createNetworkChecks({
+      ...{ clock, random: systemRandom, isEnabled: false, intervalMs: 0 },
       ...{ egressImage: null, templateImages: [] },
     }),
     lines: { facts: nothing },
     hosts: createHostLocks({ store, clock, log, holder }),
     rentals: {
-      async look(facts) {
+      async probe(facts) {
         if (!facts.executor.rented) await onTrial();
         return null;
       },

@@ -86,14 +86,14 @@ it('lets one process at a time claim an executor, and another once the claim lap
     createInspectionQueue({ store, clock, holder, intervalMs: 900_000, pauseMs: 0 });
   const [one, two] = [processOf('one'), processOf('two')];
   const ids = Array.from({ length: 20 }, (_, at) => `executor ${at}`);
-  await one.follow(new Set(ids));
+  await one.sync(new Set(ids));
   const [first, second] = await Promise.all([one.claim(ids), two.claim(ids)]);
   // One process runs on a file: it takes over what its predecessor claimed.
   if (!onPostgres()) return expect([first, second]).toEqual([first, first]);
   expect([...first, ...second].length).toBe(20);
   expect(new Set([...first, ...second]).size).toBe(20);
   await clock.advance(CLAIM_MS);
-  await two.hold();
+  await two.extendClaims();
   await clock.advance(1);
   expect((await two.claim(ids)).toSorted()).toEqual(first.toSorted());
   const [taken = ''] = first;
@@ -103,7 +103,7 @@ it('lets one process at a time claim an executor, and another once the claim lap
   const end = (process: typeof one) =>
     store.transaction().execute((tx) => process.end(tx, { ...ended, ...memory }, true));
   if (first.length > 0) {
-    await expect(end(one)).rejects.toThrow('taken this executor over');
+    await expect(end(one)).rejects.toThrow('taken over this executor');
     await end(two);
     expect(await one.due()).not.toContain(taken);
   }

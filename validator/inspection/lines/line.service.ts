@@ -1,4 +1,4 @@
-/** Measures the lines of executors in turns, and tells checks how fast they have been. */
+/** Measures the bandwidth of executors' lines one after the other and provides the results to the checks. */
 import type { SignedConnect } from '#shared/api/agent/connect.ts';
 import type { ExecutorToCheck } from '#shared/api/central/validator-routes.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -14,9 +14,9 @@ import { betterOf, isDue, needsSecondSample, nextLine, unmeasuredLine } from './
 import { fastestOfOthers, findLine, listLines, markReported, saveLine } from './line.store.ts';
 import { type LineSample, type LineSize, measureLine } from './measure-line.ts';
 
-/** They share the validator's own line: more would measure that instead. */
+/** Measurements share the validator's line; more in parallel would measure that line instead. */
 const MAX_PARALLEL = 2;
-/** How long what others came to says what the validator's own line can do. */
+/** Time for which a measurement of another executor proves the speed of the validator's line. */
 const PROVEN_MS = 24 * 3_600_000;
 
 export type Lines = ReturnType<typeof createLines>;
@@ -27,33 +27,33 @@ export type LineOptions = {
   random: Random;
   log: Log;
   connectTo(executor: ExecutorToCheck): SignedConnect;
-  /** Whether lines are for this process to measure, of those that share the ledger. */
+  /** Resolves with true if this process measures lines now, of all that share the store. */
   holdsLease(): Promise<boolean>;
-  /** One that is being tried is measured another time: its agent would refuse. */
+  /** A locked host is skipped: its agent would refuse the measurement. */
   hosts: Pick<HostLocks, 'run'>;
-  /** Null: nothing is measured. */
+  /** Null disables measurements. */
   size: LineSize | null;
-  /** From one measurement of an executor to the next. */
+  /** Milliseconds between two measurements of an executor. */
   intervalMs: number;
   /** A pass over many lines is long: each that was tried shows that it goes on. */
   beatAfter: Heartbeat['beatAfter'];
-  /** What is low, for a first sample to be taken twice. */
+  /** A first sample below this is repeated. */
   lowKbit: number;
 };
 
 export function createLines(options: LineOptions) {
   const { store, clock, random, log, size, lowKbit } = options;
-  const places = createSemaphore(MAX_PARALLEL);
+  const limit = createSemaphore(MAX_PARALLEL);
 
   async function measure(
     executor: ExecutorToCheck,
-    asked: LineSize,
+    size: LineSize,
     signal: AbortSignal,
   ): Promise<void> {
     const before = (await findLine(store, executor.id)) ?? unmeasuredLine(executor.id);
-    // Another process may have been faster.
+    // Another process may have measured it meanwhile.
     if (!isDue(before, clock.now(), options.intervalMs) || !(await options.holdsLease())) return;
-    const deps = { connect: options.connectTo(executor), clock, random, size: asked, signal };
+    const deps = { connect: options.connectTo(executor), clock, random, size, signal };
     let sample: LineSample = await measureLine(deps, executor.id);
     if (needsSecondSample(before, sample, lowKbit)) {
       sample = betterOf(sample, await measureLine(deps, executor.id));
@@ -64,7 +64,7 @@ export function createLines(options: LineOptions) {
   }
 
   return {
-    /** Measures those that are due and not rented, some at a time, who waits longest first. */
+    /** Measures all due executors that are not rented, the least recently tried first. */
     async runOnce(executors: readonly ExecutorToCheck[], stopping: AbortSignal): Promise<void> {
       if (size === null) return;
       const known = await listLines(store);
@@ -75,32 +75,33 @@ export function createLines(options: LineOptions) {
           return !rented && isDue(line, clock.now(), options.intervalMs);
         })
         .toSorted((a, b) => triedMs(a) - triedMs(b));
-      const alone = (executor: ExecutorToCheck, asked: LineSize) =>
-        options.hosts.run(executor.id, 0, () => measure(executor, asked, stopping));
+      const whenFree = (executor: ExecutorToCheck) =>
+        options.hosts.run(executor.id, 0, () => measure(executor, size, stopping));
       const passes = due.map((executor) =>
-        places
-          .run(() => options.beatAfter(() => alone(executor, size)), stopping)
+        limit
+          .run(() => options.beatAfter(() => whenFree(executor)), stopping)
           .catch((error: unknown) => {
             if (stopping.aborted) return;
-            log.warn({ executor: executor.id, error: messageOf(error) }, 'line not measured');
+            log.warn({ executor: executor.id, error: messageOf(error) }, 'line measurement failed');
           }),
       );
       await Promise.all(passes);
     },
 
-    /** What a look at the executor goes by; null where it was never tried. */
+    /** Line facts for the checks; null if no measurement was tried. */
     async facts(executorId: string): Promise<LineFacts | null> {
       const line = await findLine(store, executorId);
       if (line === undefined) return null;
       const others = await fastestOfOthers(store, executorId, clock.now() - PROVEN_MS);
       const { executor_id: _, tried_ms: triedMs, told_ms: toldMs, ...figures } = line;
-      // Of a line that was never measured, when that was tried.
+      // For a line that was never measured, the time of the last attempt.
       const knownMs = line.measured_ms ?? triedMs;
       const isRepeated = toldMs === knownMs;
       if (!isRepeated) await markReported(store, executorId, knownMs);
       return {
         ...figures,
-        ...{ others_down_kbit: others.down_kbit, others_up_kbit: others.up_kbit },
+        others_down_kbit: others.down_kbit,
+        others_up_kbit: others.up_kbit,
         repeated: isRepeated,
       };
     },

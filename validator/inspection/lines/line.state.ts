@@ -1,15 +1,15 @@
-/** What is known of an executor's line after one more measurement, and who is measured next. Pure. */
+/** State of an executor's line after a measurement, and when the next one is due. Pure. */
 import type { LineRow } from '../../store/tables.ts';
 import type { LineSample } from './measure-line.ts';
 
-/** What one more measurement makes of the average (validator reference 5). */
+/** Weight of a new measurement in the moving mean. */
 const NEW_SHARE = 0.3;
-/** One that came to nothing is tried again after that. */
+/** Pause after a failed measurement. */
 const RETRY_MS = 5 * 60_000;
-/** In case a clock was set back. */
+/** A wait that is longer than this factor means that the clock was set back. */
 const MAX_WAIT_FACTOR = 2;
 
-/** Of an executor that was never tried. */
+/** State of a line that was never tried. */
 export function unmeasuredLine(executorId: string): LineRow {
   return {
     executor_id: executorId,
@@ -17,19 +17,22 @@ export function unmeasuredLine(executorId: string): LineRow {
     measured_ms: null,
     told_ms: null,
     samples: 0,
-    ...{ down_kbit: 0, up_kbit: 0, last_down_kbit: 0, last_up_kbit: 0 },
+    down_kbit: 0,
+    up_kbit: 0,
+    last_down_kbit: 0,
+    last_up_kbit: 0,
     false_stream: null,
     refusals: 0,
   };
 }
 
-/** With what a try at `nowMs` came to. What could not be measured moves no figure. */
+/** State after an attempt at `nowMs`. A failed attempt changes no speed. */
 export function nextLine(before: LineRow, sample: LineSample, nowMs: number): LineRow {
   const tried = { ...before, tried_ms: nowMs };
   if (sample.status === 'not_measured') return tried;
   if (sample.status === 'refused') return { ...tried, refusals: before.refusals + 1 };
   const found = { ...tried, refusals: 0, measured_ms: nowMs, false_stream: sample.falseStream };
-  // The speed of what is no answer says nothing.
+  // A stream with wrong content has no meaningful speed.
   if (sample.falseStream !== null) return found;
   const { downKbit, upKbit } = sample;
   return {
@@ -37,17 +40,18 @@ export function nextLine(before: LineRow, sample: LineSample, nowMs: number): Li
     samples: before.samples + 1,
     down_kbit: averaged(before.down_kbit, downKbit, before.samples),
     up_kbit: averaged(before.up_kbit, upKbit, before.samples),
-    ...{ last_down_kbit: downKbit, last_up_kbit: upKbit },
+    last_down_kbit: downKbit,
+    last_up_kbit: upKbit,
   };
 }
 
-/** A first sample that is low may be the moment's: it is taken twice, and the better of each way counts. */
+/** Returns true for a low first sample, which may be accidental; the better of two counts per direction. */
 export function needsSecondSample(before: LineRow, sample: LineSample, lowKbit: number): boolean {
   if (sample.status !== 'measured' || sample.falseStream !== null) return false;
   return before.samples === 0 && Math.min(sample.downKbit, sample.upKbit) < lowKbit;
 }
 
-/** The better of two samples, each way. */
+/** The better of two samples per direction. */
 export function betterOf(first: LineSample, second: LineSample): LineSample {
   if (first.status !== 'measured' || second.status !== 'measured') return first;
   return {
@@ -57,7 +61,6 @@ export function betterOf(first: LineSample, second: LineSample): LineSample {
   };
 }
 
-/** Whether it is to be measured now. */
 export function isDue(line: LineRow, nowMs: number, intervalMs: number): boolean {
   const isFresh =
     line.measured_ms === line.tried_ms && line.false_stream === null && line.tried_ms !== 0;

@@ -1,4 +1,4 @@
-/** Queries of what the ledger knows of executors' lines. */
+/** Queries of executors' lines. */
 import type { LineRow, StoreDb } from '../../store/tables.ts';
 
 export function findLine(db: StoreDb, executorId: string): Promise<LineRow | undefined> {
@@ -9,7 +9,7 @@ export function findLine(db: StoreDb, executorId: string): Promise<LineRow | und
     .executeTakeFirst();
 }
 
-/** All there are, by executor. */
+/** All lines by executor id. */
 export async function listLines(db: StoreDb): Promise<Map<string, LineRow>> {
   const rows = await db.selectFrom('lines').selectAll().execute();
   return new Map(rows.map((row) => [row.executor_id, row]));
@@ -24,7 +24,7 @@ export async function saveLine(db: StoreDb, row: LineRow): Promise<void> {
     .execute();
 }
 
-/** The measurement that checks go by from now on. */
+/** Records the measurement that the checks last used. */
 export async function markReported(db: StoreDb, executorId: string, measuredMs: number) {
   await db
     .updateTable('lines')
@@ -33,13 +33,13 @@ export async function markReported(db: StoreDb, executorId: string, measuredMs: 
     .execute();
 }
 
-/** The fastest that others were seen to be since `sinceMs`, each way; 0 where there is nobody. */
+/** Fastest measurement of other executors since `sinceMs`, per direction; 0 if there is none. */
 export async function fastestOfOthers(
   db: StoreDb,
   executorId: string,
   sinceMs: number,
 ): Promise<{ down_kbit: number; up_kbit: number }> {
-  // By an index each: with every look at every executor a scan would be asked for.
+  // One indexed query per direction: a scan would run in every inspection of every executor.
   const fastest = async (way: 'last_down_kbit' | 'last_up_kbit') => {
     const row = await db
       .selectFrom('lines')

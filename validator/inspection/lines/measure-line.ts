@@ -1,4 +1,4 @@
-/** Measures the line to one executor: streams of random bytes down to it and up from it, larger until one takes a while. */
+/** Measures the bandwidth to one executor with streams of random bytes in both directions, growing until one takes long enough. */
 import { createHash } from 'node:crypto';
 import type { WebSocket } from 'ws';
 import type { SignedConnect } from '#shared/api/agent/connect.ts';
@@ -16,30 +16,33 @@ import type { Random } from '#shared/runtime/random.ts';
 
 const BITS = 8;
 const GROWTH = 8;
-/** A stream that has not come to its end by then is as slow as that. */
+/** Timeout of a stream; a stalled stream counts with this duration. */
 const STALLED_MS = 30_000;
 
-/** How much is streamed: more each time until a stream takes `enoughMs`, at most `mostBytes` or for `mostMs`. */
+/** Stream sizes: each stream is larger until one takes `enoughMs`; at most `mostBytes` or `mostMs`. */
 export type LineSize = { firstBytes: number; mostBytes: number; enoughMs: number; mostMs: number };
 
 export const FULL_LINE: LineSize = {
-  ...{ firstBytes: 256 * 1024, mostBytes: 128 * 1024 * 1024, enoughMs: 1_000, mostMs: 5_000 },
+  firstBytes: 256 * 1024,
+  mostBytes: 128 * 1024 * 1024,
+  enoughMs: 1_000,
+  mostMs: 5_000,
 };
-/** For a marketplace on one machine, whose line is its own memory. */
+/** For a local marketplace, where streams pass through memory only. */
 export const SMALL_LINE: LineSize = { ...FULL_LINE, mostBytes: 2 * 1024 * 1024 };
 
 export type LineSample =
   | {
       status: 'measured';
-      /** As the executor sees it: down is to it, up from it. */
+      /** As the executor sees it: down is towards it, up is from it. */
       downKbit: number;
       upKbit: number;
-      /** The way on which something else arrived than was sent. */
+      /** Direction in which other bytes arrived than were sent. */
       falseStream: 'down' | 'up' | null;
     }
-  /** The agent would not. */
+  /** The agent refused the measurement. */
   | { status: 'refused'; detail: string }
-  /** It could not be learnt, whoever is to blame. */
+  /** The measurement failed, on either side. */
   | { status: 'not_measured'; detail: string };
 
 export type LineDeps = {
@@ -47,28 +50,28 @@ export type LineDeps = {
   clock: Clock;
   random: Random;
   size: LineSize;
-  /** Gives up, whereupon nothing was measured. */
+  /** Aborts the measurement. */
   signal: AbortSignal;
 };
 
-/** Rejects only for what is our own fault. */
+/** Rejects only for errors of the validator. */
 export async function measureLine(deps: LineDeps, executorId: string): Promise<LineSample> {
   const query = new URLSearchParams({ executor_id: executorId });
   const path = `${SPEED_TEST_PATH}?${query}`;
   try {
     const { signal } = deps;
     const socket = await deps.connect({ path, maxMessageBytes: SPEED_MESSAGE_BYTES, signal });
-    const giveUp = () => socket.terminate();
-    signal.addEventListener('abort', giveUp, { once: true });
+    const abort = () => socket.terminate();
+    signal.addEventListener('abort', abort, { once: true });
     try {
       const down = await grow(deps, socket, streamDown);
-      // Who stalls one way is not asked the other: the slower one counts in any case.
-      const isOver = down.isFalse || down.ms >= STALLED_MS;
-      const up = isOver ? down : await grow(deps, socket, streamUp);
+      // A stalled direction skips the other: the slower one counts in any case.
+      const isDecided = down.isFalse || down.ms >= STALLED_MS;
+      const up = isDecided ? down : await grow(deps, socket, streamUp);
       const falseStream = down.isFalse ? 'down' : up.isFalse ? 'up' : null;
       return { status: 'measured', downKbit: down.kbit, upKbit: up.kbit, falseStream };
     } finally {
-      signal.removeEventListener('abort', giveUp);
+      signal.removeEventListener('abort', abort);
       socket.close(CLOSE.normal);
     }
   } catch (error) {
@@ -83,18 +86,18 @@ const CONFLICT = 409;
 type Streamed = { bytes: number; ms: number; isFalse: boolean };
 type Stream = (deps: LineDeps, socket: WebSocket, bytes: number) => Promise<Streamed>;
 
-/** Streams until one has taken long enough to tell; its speed counts. */
+/** Repeats the stream with growing sizes until one takes long enough; its speed counts. */
 async function grow(deps: LineDeps, socket: WebSocket, stream: Stream) {
   const { firstBytes, mostBytes, enoughMs } = deps.size;
   for (let bytes = firstBytes; ; bytes = Math.min(mostBytes, bytes * GROWTH)) {
     const done = await stream(deps, socket, bytes);
-    // Bits in a millisecond.
+    // Bits per millisecond are kilobits per second.
     const kbit = Math.round((done.bytes * BITS) / Math.max(1, done.ms));
     if (done.isFalse || done.ms >= enoughMs || bytes >= mostBytes) return { ...done, kbit };
   }
 }
 
-/** Until the executor has said what it got: it cannot know before the last byte is there. */
+/** Sends bytes until the executor confirms their hash, which it cannot know before the last byte. */
 async function streamDown(deps: LineDeps, socket: WebSocket, bytes: number): Promise<Streamed> {
   const { clock, random, size } = deps;
   const next = keystreamFrom(random.bytes(SEED_BYTES));
@@ -102,17 +105,17 @@ async function streamDown(deps: LineDeps, socket: WebSocket, bytes: number): Pro
   const beganMs = clock.monotonicMs();
   const passedMs = () => clock.monotonicMs() - beganMs;
   let sent = 0;
-  const outcome = await converse(socket, clock, {
+  const outcome = await exchange(socket, clock, {
     onBytes: () => false,
-    async speak(say) {
-      await say({ type: 'down' });
+    async begin(send) {
+      await send({ type: 'down' });
       while (sent < bytes && passedMs() < size.mostMs) {
         const part = next(Math.min(SPEED_MESSAGE_BYTES, bytes - sent));
         hash.update(part);
         sent += part.length;
         await sendMessage(socket, part);
       }
-      await say({ type: 'end' });
+      await send({ type: 'end' });
     },
   });
   const isFalse =
@@ -120,53 +123,56 @@ async function streamDown(deps: LineDeps, socket: WebSocket, bytes: number): Pro
   return { bytes: sent, ms: passedMs(), isFalse };
 }
 
-/** Until the executor has sent all, or enough to tell. */
+/** Receives bytes until the executor has sent all, or long enough. */
 async function streamUp(deps: LineDeps, socket: WebSocket, bytes: number): Promise<Streamed> {
   const { clock, random, size } = deps;
   const seed = random.bytes(SEED_BYTES);
   const next = keystreamFrom(seed);
   const beganMs = clock.monotonicMs();
-  let [got, lastMs, isStopped, isFalse] = [0, beganMs, false, false];
-  const outcome = await converse(socket, clock, {
-    onBytes(data, say) {
-      got += data.length;
-      isFalse ||= got > bytes || !next(data.length).equals(data);
+  let received = 0;
+  let lastMs = beganMs;
+  let isStopped = false;
+  let isFalse = false;
+  const outcome = await exchange(socket, clock, {
+    onBytes(data, send) {
+      received += data.length;
+      isFalse ||= received > bytes || !next(data.length).equals(data);
       lastMs = clock.monotonicMs();
       if (!isStopped && lastMs - beganMs >= size.mostMs) {
         isStopped = true;
-        // Its close is noticed by whoever waits for the answer.
-        say({ type: 'stop' }).catch(() => undefined);
+        // If the socket closed, the pending answer rejects.
+        send({ type: 'stop' }).catch(() => undefined);
       }
       return !isFalse;
     },
-    speak: (say) => say({ type: 'up', seed: Buffer.from(seed).toString('hex'), bytes }),
+    begin: (send) => send({ type: 'up', seed: Buffer.from(seed).toString('hex'), bytes }),
   });
-  if (outcome === 'stalled') return { bytes: got, ms: STALLED_MS, isFalse };
-  const isShort = !isStopped && got < bytes;
-  return { bytes: got, ms: lastMs - beganMs, isFalse: isFalse || isShort };
+  if (outcome === 'stalled') return { bytes: received, ms: STALLED_MS, isFalse };
+  const isShort = !isStopped && received < bytes;
+  return { bytes: received, ms: lastMs - beganMs, isFalse: isFalse || isShort };
 }
 
-type Say = (request: SpeedRequest) => Promise<void>;
-type Talk = {
-  speak(say: Say): Promise<void>;
-  /** False: it is none of what was asked for. */
-  onBytes(data: Buffer, say: Say): boolean;
+type Send = (request: SpeedRequest) => Promise<void>;
+type Exchange = {
+  begin(send: Send): Promise<void>;
+  /** Returns false if the bytes are not the requested ones. */
+  onBytes(data: Buffer, send: Send): boolean;
 };
 
-/** The executor's answer, or that it did not come in time. Rejects with ApiError when the socket closes before. */
-async function converse(
+/** Resolves with the executor's answer, or `stalled` after the timeout. Rejects with ApiError if the socket closes first. */
+async function exchange(
   socket: WebSocket,
   clock: Clock,
-  { speak, onBytes }: Talk,
+  { begin, onBytes }: Exchange,
 ): Promise<SpeedResponse | 'stalled'> {
-  const say: Say = (request) => sendMessage(socket, JSON.stringify(request));
+  const send: Send = (request) => sendMessage(socket, JSON.stringify(request));
   const { promise, resolve, reject } = Promise.withResolvers<SpeedResponse | 'stalled'>();
   const ended = new AbortController();
   const onMessage = (data: Buffer, isBinary: boolean) => {
-    if (isBinary && onBytes(data, say)) return;
+    if (isBinary && onBytes(data, send)) return;
     resolve(isBinary ? UNEXPECTED_ANSWER : (parsed(data) ?? UNEXPECTED_ANSWER));
   };
-  const onClose = () => reject(new ApiError('upstream_unavailable', 'The line broke'));
+  const onClose = () => reject(new ApiError('upstream_unavailable', 'The connection closed'));
   socket.on('message', onMessage);
   socket.once('close', onClose);
   clock.sleep(STALLED_MS, ended.signal).then(
@@ -178,8 +184,8 @@ async function converse(
   );
   if (socket.readyState !== socket.OPEN) onClose();
   socket.resume();
-  // What cannot be said is told by the close.
-  speak(say).catch(() => undefined);
+  // If sending fails, the close rejects the answer.
+  begin(send).catch(() => undefined);
   try {
     return await promise;
   } finally {
@@ -189,7 +195,7 @@ async function converse(
   }
 }
 
-/** Stands for whatever is no answer to the question. */
+/** Stands for any message that is not a valid answer. */
 const UNEXPECTED_ANSWER: SpeedResponse = { type: 'sent', bytes: 0 };
 
 function parsed(data: Buffer): SpeedResponse | null {

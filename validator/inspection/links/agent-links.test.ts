@@ -228,12 +228,12 @@ it('follows a certificate that the agent vouches for, and sends nothing to any o
   const given = certificateOf(identityOf(10));
   guise.shown = given;
   changeCertificate(agent, given);
-  links.forget();
+  links.closeAll();
   expect(await refusal()).toBe(DONE);
   arrived = [];
   // In between now: the document is the agent's, the certificate is not.
   changeCertificate(agent, certificateOf(identityOf(11)));
-  links.forget();
+  links.closeAll();
   expect(await refusal()).toBe('TLS_PIN_MISMATCH');
   expect(arrived).toEqual([]);
 });

@@ -1,4 +1,4 @@
-/** The validator's way to agents: a link each, opened with its first request and kept while it holds. */
+/** Connections to agents: one link each, opened by the first request and cached. */
 import { createSignedConnect, type SignedConnect } from '#shared/api/agent/connect.ts';
 import type { ExecutorToCheck } from '#shared/api/central/validator-routes.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -21,19 +21,19 @@ export type AgentLinksOptions = {
 
 export type AgentLinks = ReturnType<typeof createAgentLinks>;
 
-/** More agents than that share the places: the one whose link is oldest opens it anew. */
+/** Cached links; beyond this the oldest is closed. */
 const MAX_LINKS = 10_000;
 
-type Kept = { address: string; opening: Promise<AgentLink> };
+type CachedLink = { address: string; opening: Promise<AgentLink> };
 
 export function createAgentLinks({ store, signer, clock, random, tls }: AgentLinksOptions) {
-  const links = new Map<string, Kept>();
+  const links = new Map<string, CachedLink>();
 
-  /** At one time one opening per agent, shared by all who wait for it. */
+  /** Concurrent callers share one opening per agent. */
   function linkTo(executor: ExecutorToCheck): Promise<AgentLink> {
     const address = addressOf(executor);
-    const kept = links.get(executor.id);
-    if (kept?.address === address) return kept.opening;
+    const cached = links.get(executor.id);
+    if (cached?.address === address) return cached.opening;
     drop(executor.id);
     const [oldest] = links.keys();
     if (oldest !== undefined && links.size >= MAX_LINKS) drop(oldest);
@@ -49,8 +49,10 @@ export function createAgentLinks({ store, signer, clock, random, tls }: AgentLin
     const link = await openLink(executor, known, { clock, tls });
     const { hotkey, publicKey, enrolledUntilMs } = link.identity;
     await saveIdentity(store, {
-      ...{ executor_id: executor.id, hotkey },
-      ...{ public_key: publicKey, enrolled_until_ms: enrolledUntilMs },
+      executor_id: executor.id,
+      hotkey,
+      public_key: publicKey,
+      enrolled_until_ms: enrolledUntilMs,
     });
     return link;
   }
@@ -68,10 +70,10 @@ export function createAgentLinks({ store, signer, clock, random, tls }: AgentLin
   }
 
   /**
-   * A refused peer is asked anew who it is, now or by the next request: a renewed certificate, another enrolment.
-   * Only what a `TLS_` refusal has kept from being sent is tried again at once.
+   * Runs `work` on the agent's link. After a refusal of the peer the identity is read again by the next request, because
+   * its certificate or enrolment may have been renewed. A `TLS_` refusal means that nothing was sent, so it is retried once.
    */
-  async function through<T>(
+  async function withLink<T>(
     executor: ExecutorToCheck,
     work: (link: AgentLink) => Promise<T>,
   ): Promise<T> {
@@ -89,20 +91,25 @@ export function createAgentLinks({ store, signer, clock, random, tls }: AgentLin
   }
 
   const callerOf = ({ baseUrl, identity, transport }: AgentLink, executorId: string) => ({
-    ...{ baseUrl, audience: executorId, signer, clock, random, transport },
+    baseUrl,
+    audience: executorId,
+    signer,
+    clock,
+    random,
+    transport,
     checkResponse: (answer: Response, nonce: string) =>
       checkedAnswer(answer, nonce, { identity, executorId }),
   });
 
   return {
-    /** Rejects as SignedFetch does, and with PeerRefused. No request is sent before the agent is known. */
+    /** Rejects as SignedFetch does, and with PeerRefused. Sends no request before the agent's identity is verified. */
     sendTo(executor: ExecutorToCheck): SignedFetch {
       return (request) =>
-        through(executor, (link) => createSignedFetch(callerOf(link, executor.id))(request));
+        withLink(executor, (link) => createSignedFetch(callerOf(link, executor.id))(request));
     },
     connectTo(executor: ExecutorToCheck): SignedConnect {
       return (request) =>
-        through(executor, (link) =>
+        withLink(executor, (link) =>
           createSignedConnect(callerOf(link, executor.id))(request),
         ).catch(asApiError);
     },
@@ -110,21 +117,21 @@ export function createAgentLinks({ store, signer, clock, random, tls }: AgentLin
     async identityOf(executor: ExecutorToCheck): Promise<KnownIdentity> {
       return (await linkTo(executor)).identity;
     },
-    /** Has every agent say anew who it is, at its next request. */
-    forget(): void {
+    /** Closes all links; the next request reads the agent's identity again. */
+    closeAll(): void {
       for (const id of [...links.keys()]) drop(id);
     },
   };
 }
 
-/** What SignedConnect promises, for an agent to which there is no link too. */
+/** Wraps link errors in ApiError, as SignedConnect promises. */
 function asApiError(cause: unknown): never {
   if (cause instanceof ApiError) throw cause;
   const message = `The node did not answer (${messageOf(cause)})`;
   throw new ApiError('upstream_unavailable', message, { cause });
 }
 
-/** What a link is good for. */
+/** A change of any of these needs a new link. */
 function addressOf(executor: ExecutorToCheck): string {
   const { executor_ip_address: ip, executor_ip_port: port, miner_hotkey: hotkey } = executor;
   return [ip, port, hotkey].join(' ');
@@ -135,7 +142,6 @@ function knownFrom(row: { hotkey: string; public_key: string; enrolled_until_ms:
   return { hotkey, publicKey, enrolledUntilMs };
 }
 
-// MERGED validator/inspection/links/agent-links.ts: Queries of the keys that agents are known by.
 export async function findIdentity(
   store: StoreDb,
   executorId: string,

@@ -1,4 +1,4 @@
-/** Whether whoever answers at an agent's address is the agent that its provider enrolled (validator reference 3). Pure. */
+/** Decides whether the peer at an agent's address is the agent that its provider enrolled. Pure. */
 
 import {
   endorsedPin,
@@ -8,9 +8,9 @@ import {
 import type { ExecutorToCheck } from '#shared/api/central/validator-routes.ts';
 import { PeerRefused, type Pin } from '#shared/tls/peer.ts';
 
-/** What an agent is known by. */
+/** Verified identity of an agent. */
 export type KnownIdentity = {
-  /** Of the provider who enrolled it. */
+  /** Hotkey of the provider that enrolled it. */
   hotkey: string;
   /** ed25519, hex. */
   publicKey: string;
@@ -19,25 +19,28 @@ export type KnownIdentity = {
 
 export type IdentityContext = {
   executor: Pick<ExecutorToCheck, 'id' | 'miner_hotkey'>;
-  /** Of the certificate that came with the document; null over plain HTTP. */
-  shown: Pin | null;
-  /** From before; null for an agent that is met for the first time. */
+  /** Pin of the certificate that the peer presented; null over plain HTTP. */
+  presented: Pin | null;
+  /** Last verified identity; null for a new agent. */
   known: KnownIdentity | null;
   nowMs: number;
 };
 
 /**
- * The identity to go by from now on; throws PeerRefused. A key that is known stays so after its enrolment has ended:
- * pods of renters are behind it. Another key takes a later enrolment, so that one that was replaced never comes back.
+ * Identity to use from now on; throws PeerRefused. A known key stays valid after its enrolment ended, because renters' pods
+ * depend on it. Another key needs a later enrolment, so that a replaced key cannot return.
  */
 export function judgeIdentity(
   document: IdentityDocument,
-  { executor, shown, known, nowMs }: IdentityContext,
+  { executor, presented, known, nowMs }: IdentityContext,
 ): KnownIdentity {
   const { executor_id: id, public_key: publicKey } = document;
   if (id !== executor.id) throw new PeerRefused('IDENTITY_CHANGED', `executor ${id} answers`);
-  if (shown !== null && endorsedPin(document, nowMs) !== shown) {
-    throw new PeerRefused('TLS_PIN_MISMATCH', `its identity does not vouch for ${shown}`);
+  if (presented !== null && endorsedPin(document, nowMs) !== presented) {
+    throw new PeerRefused(
+      'TLS_PIN_MISMATCH',
+      `its identity document does not contain ${presented}`,
+    );
   }
   const before = known?.hotkey === executor.miner_hotkey ? known : null;
   const enrolledUntilMs = enrolledUntil(document, executor);
@@ -48,13 +51,16 @@ export function judgeIdentity(
   const isEnrolled = enrolledUntilMs > nowMs;
   if (before === null) {
     if (isEnrolled) return next;
-    throw new PeerRefused('NOT_ENROLLED', 'its provider has not signed its key, or not for now');
+    throw new PeerRefused(
+      'NOT_ENROLLED',
+      'its provider has not signed its key, or the enrolment has expired',
+    );
   }
   if (isEnrolled && enrolledUntilMs > before.enrolledUntilMs) return next;
-  throw new PeerRefused('IDENTITY_CHANGED', 'it has another key, and no later enrolment');
+  throw new PeerRefused('IDENTITY_CHANGED', 'it has another key without a later enrolment');
 }
 
-/** 0 without a valid enrolment of this very key by this very provider. */
+/** End of a valid enrolment of this key by this provider; 0 without one. */
 function enrolledUntil(
   { enrolment, executor_id: id, public_key: publicKey }: IdentityDocument,
   executor: IdentityContext['executor'],

@@ -1,4 +1,4 @@
-/** One agent as the validator speaks to it: identity read and judged, certificate pinned, answers checked. */
+/** Opens the connection to one agent: reads and verifies its identity, pins its certificate and verifies its answers. */
 
 import { IDENTITY_PATH, IdentityDocument } from '#shared/api/agent/identity.ts';
 import type { ExecutorToCheck } from '#shared/api/central/validator-routes.ts';
@@ -10,7 +10,7 @@ import { isLoopback } from '#shared/tls/tls-mode.ts';
 import { createSecureTransport, PLAIN_TRANSPORT, type Transport } from '#shared/tls/transport.ts';
 import { judgeIdentity, type KnownIdentity } from './identity.state.ts';
 
-/** `auto`: agents on this machine are spoken to plainly. */
+/** `auto` uses plain HTTP for agents on this machine. */
 export type AgentTls = 'auto' | 'on';
 
 export type AgentLink = {
@@ -21,18 +21,17 @@ export type AgentLink = {
 
 const IDENTITY_TIMEOUT_MS = 10_000;
 const MAX_DOCUMENT_CHARS = 16_384;
-/** Of an answer that is no stream; the agent's own are far smaller. */
+/** Limit of answers that are not streams; real ones are far smaller. */
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 const EVENT_STREAM = 'text/event-stream';
 
-/** The agent's base address. */
 export function agentUrlOf(executor: ExecutorToCheck, tls: AgentTls): string {
   const { executor_ip_address: ip, executor_ip_port: port } = executor;
   const scheme = tls === 'auto' && isLoopback(ip) ? 'http' : 'https';
   return `${scheme}://${hostAndPort(ip, port)}`;
 }
 
-/** Rejects with PeerRefused when whoever answers is not the agent, and as fetch does when nobody answers. */
+/** Rejects with PeerRefused if the peer is not the enrolled agent, and as fetch does without an answer. */
 export async function openLink(
   executor: ExecutorToCheck,
   known: KnownIdentity | null,
@@ -40,21 +39,21 @@ export async function openLink(
 ): Promise<AgentLink> {
   const baseUrl = agentUrlOf(executor, tls);
   const isSecure = baseUrl.startsWith('https:');
-  let shown: Pin | null = null;
+  let presented: Pin | null = null;
   const onPeer = (certificate: Parameters<typeof pinOfCertificate>[0]) => {
-    shown = pinOfCertificate(certificate);
+    presented = pinOfCertificate(certificate);
   };
-  const asking = isSecure
+  const identityTransport = isSecure
     ? createSecureTransport({ trust: 'anybody', clock, onPeer })
     : PLAIN_TRANSPORT;
   try {
-    const document = await readDocument(asking, baseUrl, clock);
-    const identity = judgeIdentity(document, { executor, shown, known, nowMs: clock.now() });
+    const document = await readDocument(identityTransport, baseUrl, clock);
+    const identity = judgeIdentity(document, { executor, presented, known, nowMs: clock.now() });
     const transport =
-      shown === null ? PLAIN_TRANSPORT : createSecureTransport({ trust: shown, clock });
+      presented === null ? PLAIN_TRANSPORT : createSecureTransport({ trust: presented, clock });
     return { baseUrl, identity, transport };
   } finally {
-    asking.close();
+    identityTransport.close();
   }
 }
 
@@ -69,13 +68,13 @@ async function readDocument(
   const text = Buffer.from(await readWhole(answer, MAX_DOCUMENT_CHARS)).toString('utf8');
   const parsed = answer.ok ? IdentityDocument.safeParse(parseJson(text)) : null;
   if (parsed?.success) return parsed.data;
-  // No word of what answered: providers read this of any address that they name.
-  throw new PeerRefused('NOT_ENROLLED', 'it does not say who it is');
+  // Never quotes the answer: providers read this message and may name any address.
+  throw new PeerRefused('NOT_ENROLLED', 'it returns no identity document');
 }
 
 /**
- * The answer, read and found to be signed by the agent; throws PeerRefused. A stream is passed on as it is: the
- * connection is the agent's own, by its pin or because it does not leave this machine.
+ * Reads an answer and verifies the agent's signature; throws PeerRefused. Streams are passed through unsigned: the pin, or
+ * the loopback connection, identifies the agent.
  */
 export async function checkedAnswer(
   answer: Response,
@@ -97,7 +96,7 @@ async function readWhole(answer: Response, maxBytes: number): Promise<Uint8Array
   let bytes = 0;
   for await (const part of answer.body ?? []) {
     bytes += part.length;
-    if (bytes > maxBytes) throw new RangeError(`an answer of more than ${maxBytes} bytes`);
+    if (bytes > maxBytes) throw new RangeError(`the answer exceeds ${maxBytes} bytes`);
     parts.push(part);
   }
   return new Uint8Array(Buffer.concat(parts));

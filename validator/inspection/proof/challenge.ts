@@ -1,4 +1,4 @@
-/** One challenge to one host: sent, timed by our own clock, and what its failing means. */
+/** Sends one proof-of-work challenge to a host, times it by the validator's clock and verifies rows and walks. */
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import {
   type ChallengeRequest,
@@ -29,16 +29,13 @@ const UNREACHABLE = 'upstream_unavailable';
 
 export type ChallengeFailure =
   | { status: 'failed'; fault: 'POW_TIMEOUT' | 'POW_REFUSED'; detail: string }
-  /** Nobody answered: that says nothing about the work. */
+  /** No answer, which proves nothing about the work. */
   | { status: 'not_measured'; detail: string };
 
-/** `wallMs` is from our asking to our having the commitment: what the host says of itself is not gone by. */
+/** `wallMs` is measured by the validator, from sending the challenge to receiving the commitment. */
 export type Committing = { request: ChallengeRequest; commitment: Commitment; wallMs: number };
 
-/**
- * Sends a challenge that nobody could know before, then has `check` look at what came back. Rejects only for what is
- * our own fault.
- */
+/** Sends an unpredictable challenge and verifies the commitment with `check`. Rejects only for errors of the validator. */
 export async function challenge<T>(
   { client, clock, random }: ChallengeDeps,
   plan: Omit<ChallengeRequest, 'challenge_id' | 'nonce'>,
@@ -61,7 +58,7 @@ export async function challenge<T>(
   }
 }
 
-/** Whether a walk ended where it had to. */
+/** Returns true if `digest` is the end of the walk. */
 export async function isWalkCorrect(
   { verifier }: Pick<ChallengeDeps, 'verifier'>,
   { seed, asked, digest }: { seed: Uint8Array; asked: WalkRequest; digest: string | undefined },
@@ -69,13 +66,9 @@ export async function isWalkCorrect(
   return digest !== undefined && (await verifier.walk({ seed, walk: toWalk(asked) })) === digest;
 }
 
-// MERGED validator/inspection/proof/challenge.ts: Has rows of a product opened that nobody could know of before its commitment, and verifies them.
-/** Half-done work escapes one time in 2^16. */
+/** Skipping half of the work is detected except once in 2^16. */
 const ROWS = 16;
-/**
- * Rounds before the last of which one row is looked at, chosen by chance: a round that was skipped has none. Each
- * costs as much to verify as the last.
- */
+/** Random earlier rounds of which one row is verified, which detects a skipped round. Each costs as much as the last round. */
 const EARLIER_ROUNDS = 1;
 
 export type ProductCheckDeps = {
@@ -86,26 +79,26 @@ export type ProductCheckDeps = {
 
 export type CommittedProduct = {
   challengeId: string;
-  /** UUID of the card that made it; null for the processor. */
+  /** UUID of the card that computed it; null for the processor. */
   card: string | null;
   seed: Uint8Array;
   n: number;
   rounds: number;
-  /** Hex, as they were committed to. */
+  /** Committed Merkle roots, hex. */
   roots: readonly string[];
 };
 
 export type ProductCheck = { detail: string | null; openingsHash: string | null };
 
-/** What is wrong with the product, null for nothing, and the hash of what was opened of it. */
+/** Opens random rows after the commitment and verifies them. `detail` is the fault or null; `openingsHash` covers the opened rows. */
 export async function checkProduct(
   { client, random, verifier }: ProductCheckDeps,
-  { challengeId, card, seed, n, rounds, roots: said }: CommittedProduct,
+  { challengeId, card, seed, n, rounds, roots: committedRoots }: CommittedProduct,
 ): Promise<ProductCheck> {
-  if (said.length !== rounds) {
-    return { detail: 'The product has not the rounds asked for', openingsHash: null };
+  if (committedRoots.length !== rounds) {
+    return { detail: 'The product does not have the requested rounds', openingsHash: null };
   }
-  const roots = said.map((root) => Buffer.from(root, 'hex'));
+  const roots = committedRoots.map((root) => Buffer.from(root, 'hex'));
   const chosen = chooseRows({ n, rounds }, random);
   const opening = await client.openChallenge(challengeId, {
     card,
@@ -124,12 +117,12 @@ export async function checkProduct(
 }
 
 const ROW_FAULTS: Record<RowFault, string> = {
-  malformed: 'the rows opened are not those asked for',
-  not_committed: 'a row opened is not the one committed to',
-  wrong: 'a row is not that of the product',
+  malformed: 'the opened rows are not the requested ones',
+  not_committed: 'an opened row does not match the commitment',
+  wrong: 'a row is not part of the product',
 };
 
-/** By round, in order: rows of the last, and one of each of some before. */
+/** Rows to open, in the order of rounds: many of the last round and one of each chosen earlier round. */
 function chooseRows({ n, rounds }: { n: number; rounds: number }, random: Random) {
   const earlier = distinct(Math.min(EARLIER_ROUNDS, rounds - 1), rounds - 1, random);
   const last = Math.min(ROWS, n, MAX_OPENED_ROWS - earlier.length);
@@ -147,15 +140,14 @@ function distinct(count: number, below: number, random: Random): number[] {
   return [...chosen];
 }
 
-// MERGED validator/inspection/proof/challenge.ts: What time a proof may take, and what of it counts.
 const FIRST_DEADLINE_MS = 300_000;
 const SHORTEST_DEADLINE_MS = 10_000;
-/** Above the slowest that is taken: what is late is to be seen as late, not as lost. */
+/** Above the slowest accepted time, so that a late proof is judged as slow instead of lost. */
 const DEADLINE_FACTOR = 4;
-/** A slow way takes no more of the time that is not counted. */
+/** At most this much of a round trip is deducted. */
 const MAX_ROUND_TRIP_MS = 2_000;
 
-/** The deadline that is announced, whole milliseconds. */
+/** Deadline of a challenge in whole milliseconds. */
 export function deadlineFor({ modelMs, ownMs }: Omit<Expected, 'others'>): number {
   if (modelMs === null && ownMs === null) return FIRST_DEADLINE_MS;
   const usual = Math.max(modelMs ?? 0, ownMs ?? 0);
@@ -163,7 +155,7 @@ export function deadlineFor({ modelMs, ownMs }: Omit<Expected, 'others'>): numbe
   return Math.min(FIRST_DEADLINE_MS, deadline);
 }
 
-/** What a proof took, less what the way there and back takes. */
+/** Duration of a proof without the network round trip. */
 export function msWithoutRoundTrip(wallMs: number, roundTripMs: number): number {
   return Math.max(0, wallMs - Math.min(roundTripMs, MAX_ROUND_TRIP_MS));
 }

@@ -1,4 +1,4 @@
-/** Has all cards of one host prove their work at once, each for itself. */
+/** Proof of work of all cards of one host: one challenge, which every card proves separately. */
 import {
   type CardCommitment,
   CardUuid,
@@ -23,11 +23,11 @@ export type CardsPlan = NonNullable<ChallengeRequest['gpu']>;
 
 export type CardsProof =
   | { status: 'answered'; wallMs: number; cards: CardProof[] }
-  /** The agent has no way to have a card prove anything. */
+  /** The agent has no program for proofs on cards. */
   | { status: 'missing' }
   | ChallengeFailure;
 
-/** Rejects only for what is our own fault. */
+/** Rejects only for errors of the validator. */
 export function proveCards(
   deps: ChallengeDeps,
   executorId: string,
@@ -50,13 +50,14 @@ async function checkCard(
   { product }: CardsPlan,
   { uuid, memory }: CardsPlan['cards'][number],
 ): Promise<CardProof> {
-  const said = commitment.cards?.find((card) => card.uuid === uuid);
-  const roots = said?.product?.roots ?? [];
+  const claimed = commitment.cards?.find((card) => card.uuid === uuid);
+  const roots = claimed?.product?.roots ?? [];
   const proof = { uuid, roots, openings_hash: null };
-  if (said === undefined) {
-    return { ...proof, reason: 'DEVICE_ABSENT', detail: 'Nothing was said of this card' };
+  if (claimed === undefined) {
+    return { ...proof, reason: 'DEVICE_ABSENT', detail: 'The answer does not contain this card' };
   }
-  if (said.fault !== null) return { ...proof, reason: said.fault.code, detail: said.fault.detail };
+  if (claimed.fault !== null)
+    return { ...proof, reason: claimed.fault.code, detail: claimed.fault.detail };
   const { nonce, executor_id: executorId, challenge_id: challengeId } = request;
   const seedFor = (purpose: 'product' | 'memory') =>
     seedOf({ nonce, executorId, device: uuid, purpose });
@@ -64,7 +65,7 @@ async function checkCard(
   const { detail, openingsHash } = await checkProduct(deps, committed);
   const opened = { ...proof, openings_hash: openingsHash };
   if (detail !== null) return { ...opened, reason: 'POW_MISMATCH', detail };
-  if (await isCardWalkCorrect(deps, memory, said, seedFor('memory'))) {
+  if (await isCardWalkCorrect(deps, memory, claimed, seedFor('memory'))) {
     return { ...opened, reason: null, detail: '' };
   }
   return { ...opened, reason: 'POW_MISMATCH', detail: 'The walk over its memory ended elsewhere' };
@@ -73,25 +74,27 @@ async function checkCard(
 async function isCardWalkCorrect(
   deps: ChallengeDeps,
   asked: CardsPlan['cards'][number]['memory'],
-  said: CardCommitment,
+  claimed: CardCommitment,
   seed: Uint8Array,
 ): Promise<boolean> {
-  return asked === null || isWalkCorrect(deps, { seed, asked, digest: said.memory?.digest });
+  return asked === null || isWalkCorrect(deps, { seed, asked, digest: claimed.memory?.digest });
 }
 
-// MERGED validator/inspection/proof/gpu-proof.ts: Has the cards of an executor prove their work, and puts what came of it in the words of the checks.
-/** What each card is asked; how much of its memory is filled, in thousandths, and how often that is read. */
+/** Work per card: product, filled part of its memory in thousandths, and number of reads. */
 export type GpuProofSize = CardsPlan['product'] & { fillPermille: number; steps: number };
 
-/** For hosts that earn money: 17.6 · 10^12 operations, and what a driver leaves free of the memory. */
+/** For production: 17.6 · 10^12 operations, and as much memory as a driver leaves free. */
 export const FULL_GPU_PROOF: GpuProofSize = {
-  ...{ n: 8_192, rounds: 16, fillPermille: 870, steps: 100_000 },
+  n: 8_192,
+  rounds: 16,
+  fillPermille: 870,
+  steps: 100_000,
 };
 
-/** That it works at all. */
+/** For a local marketplace: shows only that proofs work. */
 export const SMALL_GPU_PROOF: GpuProofSize = { n: 64, rounds: 2, fillPermille: 1, steps: 64 };
 
-/** A card reads in such pieces. */
+/** Block size of reads on a card. */
 const BLOCK_BYTES = 64;
 const BYTES_PER_MIB = 1024 ** 2;
 const ONE_THOUSAND = 1_000;
@@ -101,11 +104,11 @@ export type GpuProofRequest = {
   size: GpuProofSize;
   inventory: Inventory;
   expected: Expected;
-  /** What a question takes there and back. */
+  /** Network round trip. */
   roundTripMs: number;
 };
 
-/** Null where there is no real card that is whole. Rejects only for what is our own fault. */
+/** Runs the proof and converts it to facts for the checks. Null without a real, unpartitioned card. Rejects only for errors of the validator. */
 export async function gpuProofFacts(
   deps: ChallengeDeps,
   { executorId, size, inventory, expected, roundTripMs }: GpuProofRequest,
@@ -114,8 +117,15 @@ export async function gpuProofFacts(
   if (gpu === null) return null;
   const proof = await proveCards(deps, executorId, { gpu, deadlineMs: deadlineFor(expected) });
   const base = {
-    ...({ device: 'gpu', reason: null, detail: '', ms: null, repeated: false } as const),
-    ...{ expected_ms: expected.modelMs, others: expected.others, wall_ms: null, cards: [] },
+    device: 'gpu' as const,
+    reason: null,
+    detail: '',
+    ms: null,
+    repeated: false,
+    expected_ms: expected.modelMs,
+    others: expected.others,
+    wall_ms: null,
+    cards: [],
   };
   switch (proof.status) {
     case 'missing':
@@ -141,7 +151,7 @@ function planFor(
 ): CardsPlan | null {
   if (gpu.driver !== 'nvidia') return null;
   const cards = gpu.devices.flatMap(({ uuid, memory_total_mib: mib }) => {
-    // Parts of a split card have another form.
+    // UUIDs of MIG devices have another form.
     if (!CardUuid.safeParse(uuid).success) return [];
     const bytes = (mib * BYTES_PER_MIB * fillPermille) / ONE_THOUSAND;
     const blocks = Math.floor(bytes / BLOCK_BYTES);

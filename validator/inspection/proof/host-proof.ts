@@ -1,4 +1,4 @@
-/** Has the processor, memory and disk of one host prove their work: a challenge, its commitment, then rows and walks. */
+/** Proof of work of one host's processor, memory and disk: a challenge, its commitment, then rows and walks. */
 import type { ChallengeRequest, Commitment } from '#shared/api/agent/challenges.ts';
 import { type Purpose, seedOf } from '#shared/proof-of-work/seed.ts';
 import type { ProofFacts } from '../../checks/measured.ts';
@@ -15,7 +15,7 @@ import {
 } from './challenge.ts';
 import { FULL_GPU_PROOF, type GpuProofSize, SMALL_GPU_PROOF } from './gpu-proof.ts';
 
-/** What is asked of a host; null parts are left out. */
+/** Parts of the challenge; null parts are left out. */
 export type ProofPlan = Pick<ChallengeRequest, 'deadline_ms' | 'product' | 'memory' | 'disk'>;
 
 export type ProofPart = 'product' | 'memory' | 'disk';
@@ -25,10 +25,10 @@ export type Proof =
   | { status: 'failed'; fault: 'POW_MISMATCH'; part: ProofPart; detail: string }
   | ChallengeFailure;
 
-/** Rejects only for what is our own fault. */
+/** Rejects only for errors of the validator. */
 export function prove(deps: ChallengeDeps, executorId: string, plan: ProofPlan): Promise<Proof> {
-  const asked = { ...plan, executor_id: executorId, gpu: null };
-  return challenge(deps, asked, (committing) => check(deps, committing));
+  const request = { ...plan, executor_id: executorId, gpu: null };
+  return challenge(deps, request, (committing) => check(deps, committing));
 }
 
 async function check(deps: ChallengeDeps, committing: Committing): Promise<Proof> {
@@ -53,7 +53,10 @@ async function productIn(deps: ChallengeDeps, { request, commitment }: Committin
   const { product: asked, challenge_id: challengeId } = request;
   if (asked === null) return { detail: null, openingsHash: null };
   return checkProduct(deps, {
-    ...{ challengeId, card: null, seed: seedFor(request, 'product'), ...asked },
+    challengeId,
+    card: null,
+    seed: seedFor(request, 'product'),
+    ...asked,
     roots: commitment.product?.roots ?? [],
   });
 }
@@ -62,11 +65,10 @@ function seedFor({ nonce, executor_id: executorId }: ChallengeRequest, purpose: 
   return seedOf({ nonce, executorId, device: purpose === 'product' ? 'cpu' : purpose, purpose });
 }
 
-// MERGED validator/inspection/proof/host-proof.ts: Has an executor prove its work, and puts what came of it in the words of the checks.
-/** Sizes of what is asked of every host, and of each of its cards; the deadline is learned. */
+/** Sizes of the proofs of every host and of each of its cards; deadlines follow from earlier proofs. */
 export type ProofSize = Omit<ProofPlan, 'deadline_ms'> & { gpu: GpuProofSize };
 
-/** For hosts that earn money: seconds of one core, and some of the memory and the disk. */
+/** For production: seconds of one core and a sample of memory and disk. */
 export const FULL_PROOF: ProofSize = {
   product: { n: 1_024, rounds: 2 },
   memory: { block_bytes: 4_096, blocks: 32_768, steps: 20_000 },
@@ -74,7 +76,7 @@ export const FULL_PROOF: ProofSize = {
   gpu: FULL_GPU_PROOF,
 };
 
-/** For a marketplace on one's own machine: that it works at all. */
+/** For a local marketplace: shows only that proofs work. */
 export const SMALL_PROOF: ProofSize = {
   product: { n: 64, rounds: 1 },
   memory: { block_bytes: 4_096, blocks: 64, steps: 64 },
@@ -86,19 +88,19 @@ export type ProofRequest = {
   executorId: string;
   size: ProofSize;
   expected: Expected;
-  /** What a question takes there and back. */
+  /** Network round trip. */
   roundTripMs: number;
 };
 
-/** Rejects only for what is our own fault. */
-export async function proofFacts(deps: ChallengeDeps, ask: ProofRequest): Promise<ProofFacts> {
-  const { gpu: _, ...size } = ask.size;
-  const proof = await prove(deps, ask.executorId, {
+/** Runs the proof and converts it to facts for the checks. Rejects only for errors of the validator. */
+export async function proofFacts(deps: ChallengeDeps, request: ProofRequest): Promise<ProofFacts> {
+  const { gpu: _, ...size } = request.size;
+  const proof = await prove(deps, request.executorId, {
     ...size,
-    deadline_ms: deadlineFor(ask.expected),
+    deadline_ms: deadlineFor(request.expected),
   });
   const parts = (['product', 'memory', 'disk'] as const).filter((part) => size[part] !== null);
-  return factsOf(proof, parts, ask);
+  return factsOf(proof, parts, request);
 }
 
 function factsOf(

@@ -1,4 +1,4 @@
-/** Proofs of work, which begin together: no hardware can answer for two executors one after the other. */
+/** Runs proofs of work in rounds that begin together, so that no hardware can prove work for two executors in turn. */
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -10,12 +10,12 @@ import { gpuProofFacts } from './gpu-proof.ts';
 import { type ProofSize, proofFacts } from './host-proof.ts';
 import type { Verifier } from './verifier.ts';
 
-/** Who takes longer to be looked at than this proves after the others. */
+/** Executors that are not ready after this time prove later than the others. */
 const MAX_WAIT_MS = 60_000;
-/** Under way at once; verifying them is work, too. */
+/** Proofs in parallel; verifying them costs CPU time too. */
 const MAX_PARALLEL = 64;
 
-/** `gpu_proof` is null where no real card is there to be asked. */
+/** `gpu_proof` is null for hosts without real cards. */
 export type Proofs = { proof: ProofFacts | null; gpu_proof: GpuProofFacts | null };
 
 export type ProofRounds = ReturnType<typeof createProofRounds>;
@@ -25,19 +25,19 @@ export type ProofPlace = ReturnType<ProofRound['place']>;
 export type ProofRoundOptions = {
   clock: Clock;
   random: Random;
-  /** Null: nothing is to be proven. */
+  /** Null disables proofs. */
   size: ProofSize | null;
-  /** A proof counts for as long. */
+  /** A proof is reused for this long. */
   intervalMs: number;
   baselines: Pick<ProofBaselines, 'expected'>;
   verifier: Verifier;
-  /** Milliseconds that each proof of an executor took. */
+  /** Called with the duration of each proof. */
   onProven(device: 'cpu' | 'gpu', ms: number): void;
 };
 
 const NOTHING: Proofs = { proof: null, gpu_proof: null };
 
-/** Proofs that were asked for, and that the agent gave no answer to. */
+/** Proofs that were requested but not answered. */
 export function unprovenIn({ proof, gpu_proof }: Proofs): Unanswered[] {
   return [gpu_proof, proof].flatMap((each) => {
     if (each?.status !== 'not_measured') return [];
@@ -64,12 +64,12 @@ export function createProofRounds(options: ProofRoundOptions) {
   async function proveNow(
     { executor, inventory, receivedMs, measured }: Facts & { inventory: object },
     client: AgentClient,
-    asked: ProofSize,
+    size: ProofSize,
   ): Promise<Proofs> {
     const { id: executorId } = executor;
     const deps = { client, clock, random, verifier };
     const roundTripMs = await measureRoundTrip(client, clock, receivedMs - measured.asked_ms);
-    const ask = async (device: 'cpu' | 'gpu') => {
+    const requestFor = async (device: 'cpu' | 'gpu') => {
       return {
         executorId,
         roundTripMs,
@@ -77,10 +77,10 @@ export function createProofRounds(options: ProofRoundOptions) {
       };
     };
     const proofs = await places.run(async (): Promise<Proofs> => {
-      // Cards first, nearest to when all others begin: a card is what is most worth passing round.
-      const onCards = { ...(await ask('gpu')), size: asked.gpu, inventory };
+      // Cards first, close to the common start: cards are the most likely to be shared between hosts.
+      const onCards = { ...(await requestFor('gpu')), size: size.gpu, inventory };
       const gpu_proof = await gpuProofFacts(deps, onCards);
-      return { gpu_proof, proof: await proofFacts(deps, { ...(await ask('cpu')), size: asked }) };
+      return { gpu_proof, proof: await proofFacts(deps, { ...(await requestFor('cpu')), size }) };
     });
     const { proof, gpu_proof } = proofs;
     for (const each of [proof, gpu_proof]) {
@@ -93,33 +93,33 @@ export function createProofRounds(options: ProofRoundOptions) {
   }
 
   return {
-    /** For `count` executors, each of which has a place. */
+    /** Starts a round for `count` executors. */
     begin(count: number) {
       const barrier = createBarrier(clock, count, MAX_WAIT_MS);
       return {
-        /** Of one that proves or leaves. */
+        /** Place of one executor, which either proves or leaves. */
         place() {
-          let isOver = false;
+          let isDone = false;
           function leave(): void {
-            if (!isOver) barrier.leave();
-            isOver = true;
+            if (!isDone) barrier.leave();
+            isDone = true;
           }
           return {
-            /** Nobody waits for it any more; nobody does once it has proven. */
+            /** The others no longer wait for this place. No effect after `prove`. */
             leave,
             /**
-             * The last proofs while they count; none of hosts that are rented or away, or where none is asked for, and
-             * no new ones where something of ours is on the host.
+             * Returns the last proofs while they are fresh, else new ones if `isFree`: no pod of ours is on the host. None
+             * for rented and unreachable hosts.
              */
             async prove(facts: Facts, client: AgentClient, isFree: boolean): Promise<Proofs> {
               const { executor, inventory } = facts;
               const last = latest(executor.id);
-              const isAsked = isFree && !executor.rented && last === null;
-              if (size === null || inventory === null || !isAsked) {
+              const isDue = isFree && !executor.rented && last === null;
+              if (size === null || inventory === null || !isDue) {
                 leave();
                 return executor.rented ? NOTHING : (last ?? NOTHING);
               }
-              isOver = true;
+              isDone = true;
               await barrier.arrive();
               return proveNow({ ...facts, inventory }, client, size);
             },
@@ -127,14 +127,14 @@ export function createProofRounds(options: ProofRoundOptions) {
         },
       };
     },
-    /** Forgets all others. */
-    keep(executorIds: ReadonlySet<string>): void {
+    /** Drops proofs of all other executors. */
+    retain(executorIds: ReadonlySet<string>): void {
       proven = new Map([...proven].filter(([id]) => executorIds.has(id)));
     },
   };
 }
 
-/** What a question takes there and back: making an inventory is work, a list of pods is none. */
+/** Network round trip in milliseconds: the faster of an inventory and a list of pods, which costs the agent no work. */
 async function measureRoundTrip(
   client: AgentClient,
   clock: Clock,
@@ -149,10 +149,9 @@ async function measureRoundTrip(
   return Math.max(0, Math.min(inventoryMs, listMs));
 }
 
-// MERGED validator/inspection/proof/proof-round.ts: Where some wait for each other, so that they begin one thing together.
 export type Barrier = ReturnType<typeof createBarrier>;
 
-/** For `count` of them; it opens at the latest `maxWaitMs` after the first has come. */
+/** Barrier for `count` participants; opens at the latest `maxWaitMs` after the first arrival. */
 export function createBarrier(clock: Clock, count: number, maxWaitMs: number) {
   const opened = Promise.withResolvers<void>();
   const waiting = new AbortController();
@@ -163,19 +162,19 @@ export function createBarrier(clock: Clock, count: number, maxWaitMs: number) {
     opened.resolve();
   }
 
-  function come(): void {
+  function countDown(): void {
     missing -= 1;
     if (missing <= 0) open();
   }
 
   return {
-    /** Resolves once all others have come too, or left, or the time is over. */
+    /** Resolves once all others arrived or left, or at the timeout. */
     arrive(): Promise<void> {
       if (missing === count) clock.sleep(maxWaitMs, waiting.signal).then(open, () => undefined);
-      come();
+      countDown();
       return opened.promise;
     },
-    /** Of who has nothing to begin: nobody waits for it. */
-    leave: come,
+    /** Withdraws a participant. */
+    leave: countDown,
   };
 }

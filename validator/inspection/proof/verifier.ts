@@ -1,4 +1,4 @@
-/** Verifies rows and walks in a thread of its own, one after the other; it begins with the first proof. */
+/** Verifies rows and walks sequentially in a thread, which starts with the first proof. */
 import { createThreadCalls, type ThreadCalls } from '#shared/runtime/thread-calls.ts';
 import type { RowFault, RowsTask, Verified, VerifyTask, WalkTask } from './verify.tasks.ts';
 
@@ -7,20 +7,20 @@ export type Verifier = ReturnType<typeof createVerifier>;
 export function createVerifier() {
   let calls: ThreadCalls<VerifyTask, Verified> | null = null;
 
-  function ask(task: VerifyTask): Promise<Verified> {
+  function call(task: VerifyTask): Promise<Verified> {
     calls ??= createThreadCalls(new URL('./verify.worker.ts', import.meta.url), null);
     return calls.call(task);
   }
 
   return {
-    /** The first fault among opened rows; null when all are as they should be. */
+    /** First fault among the opened rows; null if all are correct. */
     async rows(task: Omit<RowsTask, 'kind'>): Promise<RowFault | null> {
-      const verified = await ask({ kind: 'rows', ...task });
+      const verified = await call({ kind: 'rows', ...task });
       return 'fault' in verified ? verified.fault : unexpectedAnswer();
     },
-    /** Where a walk ends, hex. */
+    /** Digest at the end of a walk, hex. */
     async walk(task: Omit<WalkTask, 'kind'>): Promise<string> {
-      const verified = await ask({ kind: 'walk', ...task });
+      const verified = await call({ kind: 'walk', ...task });
       return 'digest' in verified ? verified.digest : unexpectedAnswer();
     },
     close: async () => calls?.close(),
@@ -28,5 +28,5 @@ export function createVerifier() {
 }
 
 function unexpectedAnswer(): never {
-  throw new Error('the thread verified something else');
+  throw new Error('the verifier thread returned an unexpected answer');
 }

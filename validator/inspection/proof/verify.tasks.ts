@@ -1,4 +1,4 @@
-/** What a validator computes to verify a proof, as its thread does it. */
+/** Verification of proofs of work; runs in the verifier thread. */
 import type { OpenedRow } from '#shared/api/agent/challenges.ts';
 import { leafHash, rootAlong } from '#shared/proof-of-work/merkle.ts';
 import { matrixRows, rowFrom } from '#shared/proof-of-work/product.ts';
@@ -14,10 +14,9 @@ export type RowsTask = {
 export type WalkTask = { kind: 'walk'; seed: Uint8Array; walk: Walk };
 export type VerifyTask = RowsTask | WalkTask;
 
-/** The first fault among rows, or where a walk ends, hex: as the task's kind says. */
+/** First fault among rows, or the digest of a walk in hex, depending on the task. */
 export type Verified = { fault: RowFault | null } | { digest: string };
 
-/** Whatever the task asks for. */
 export async function verify(task: VerifyTask): Promise<Verified> {
   if (task.kind === 'rows') {
     return { fault: faultInRows(task.committed, task.asked, task.opened, systemRandom) };
@@ -29,17 +28,19 @@ export async function verify(task: VerifyTask): Promise<Verified> {
   return { digest: digest.toString('hex') };
 }
 
-// MERGED validator/inspection/proof/verify.tasks.ts: Whether opened rows are rows of C = A·B under the committed root, in time n² instead of n³: by random vectors x, C_row·x = A_row·(B·x) (Freivalds; validator reference 6). Pure but for the vectors. /
-/** A wrong sum escapes one vector only where its coefficient is 0, one time in 65,536. */
+/** A wrong sum passes one vector only if its coefficient is 0, once in 65,536. */
 const VECTORS = 2;
 const COEFFICIENTS = 65_536;
-/** Rows of B that are made at a time: B as a whole is never held. */
+/** Rows of B generated at a time; all of B is never in memory. */
 const ROWS_AT_ONCE = 256;
 
 export type Committed = { seed: Uint8Array; n: number; root: Uint8Array };
 export type RowFault = 'malformed' | 'not_committed' | 'wrong';
 
-/** The first fault among the rows asked for; null when all are as they should be. */
+/**
+ * First fault among the requested rows; null if all are correct. Verifies rows of C = A·B against the committed root in
+ * n² instead of n³ operations with random vectors x: C_row·x = A_row·(B·x) (Freivalds' algorithm).
+ */
 export function faultInRows(
   committed: Committed,
   asked: readonly number[],
@@ -74,7 +75,7 @@ function faultIn(
   return holds ? null : 'wrong';
 }
 
-/** B·x for each vector, in one pass over B. Every figure stays below 2^53. */
+/** B·x for each vector in one pass over B. All values stay below 2^53. */
 function imagesOf({ seed, n }: Committed, vectors: readonly Float64Array[]): Float64Array[] {
   const images = vectors.map(() => new Float64Array(n));
   for (let from = 0; from < n; from += ROWS_AT_ONCE) {

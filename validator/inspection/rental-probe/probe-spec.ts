@@ -1,21 +1,21 @@
-/** The pod that a rental probe launches: what a renter of the whole host would get, but for the image. Pure. */
+/** Spec of the pod that a rental probe launches: what a renter of the whole host gets, except the image. Pure. */
 import { type Inventory, isRentable } from '#shared/api/agent/inventory.ts';
 import type { PodSpecInput } from '#shared/api/agent/pod.ts';
 
-/** The agent removes it by then, whatever becomes of us. */
+/** The agent removes the pod after this time, even if the validator stopped. */
 export const LIFETIME_S = 600;
-/** What is left to the host, as with rentals. */
+/** Share of memory that a rental gets; the host needs the rest. */
 const MEMORY_SHARE = 0.9;
 const SHM_BYTES = 64 * 1024 ** 2;
 const PIDS = 256;
 const KIB = 1_024;
 const SSH_PORT = 22;
 
-/** What has to be seen inside. */
+/** Resources that must be visible inside the pod. */
 export type Expected = {
   cpuCores: number;
   memoryBytes: number;
-  /** Cards with a device of their own; null where they are simulated, or there are none. */
+  /** Number of GPU devices; null for simulated or no GPUs. */
   cards: number | null;
 };
 
@@ -26,7 +26,7 @@ export function probeSpec(
   const devices = inventory.gpu.devices.filter(isRentable);
   const cpuCores = inventory.cpu.cores;
   const memoryBytes = Math.floor(inventory.memory.total_kib * KIB * MEMORY_SHARE);
-  // Parts of one card share its device.
+  // MIG devices of one card share its device file.
   const cards = new Set(devices.map(({ uuid, mig }) => mig?.parent_uuid ?? uuid)).size;
   return {
     spec: {
@@ -35,34 +35,40 @@ export function probeSpec(
       internal_ports: [SSH_PORT],
       gpu_uuids: devices.map(({ uuid }) => uuid),
       limits: {
-        ...{ cpu_cores: cpuCores, memory_bytes: memoryBytes },
-        ...{ shm_bytes: Math.min(SHM_BYTES, memoryBytes), pids: PIDS },
+        cpu_cores: cpuCores,
+        memory_bytes: memoryBytes,
+        shm_bytes: Math.min(SHM_BYTES, memoryBytes),
+        pids: PIDS,
       },
       stop_grace_seconds: 0,
       ssh_public_keys: [publicKey],
       remove_after_seconds: LIFETIME_S,
     },
     expected: {
-      ...{ cpuCores, memoryBytes },
+      cpuCores,
+      memoryBytes,
       cards: inventory.gpu.driver === 'nvidia' && cards > 0 ? cards : null,
     },
   };
 }
 
-/** Of a pod that any provider has room for who lets pods in at all. */
+/** Limits of a pod that every usable host can run. */
 const LEAST = { cpuCores: 1, memoryBytes: 1024 ** 3, diskBytes: 1024 ** 3, pids: 64 } as const;
 
-/** The least that anybody would rent of this host: one card, one core. */
+/** Smallest rentable part of the host: one card, one core. */
 export function leastSpec(
   inventory: Inventory,
-  wish: { image: string; publicKey: string },
+  options: { image: string; publicKey: string },
 ): { spec: PodSpecInput; expected: Expected } {
-  const { spec, expected } = probeSpec(inventory, wish);
+  const { spec, expected } = probeSpec(inventory, options);
   const cpuCores = Math.min(LEAST.cpuCores, expected.cpuCores);
   const memoryBytes = Math.min(LEAST.memoryBytes, expected.memoryBytes);
   const limits = {
-    ...{ cpu_cores: cpuCores, memory_bytes: memoryBytes, disk_bytes: LEAST.diskBytes },
-    ...{ shm_bytes: Math.min(SHM_BYTES, memoryBytes), pids: LEAST.pids },
+    cpu_cores: cpuCores,
+    memory_bytes: memoryBytes,
+    disk_bytes: LEAST.diskBytes,
+    shm_bytes: Math.min(SHM_BYTES, memoryBytes),
+    pids: LEAST.pids,
   };
   const gpu_uuids = (spec.gpu_uuids ?? []).slice(0, 1);
   return {
@@ -71,7 +77,7 @@ export function leastSpec(
   };
 }
 
-/** Run inside: what the container has, one `name=value` a line, empty where it cannot be told; cgroups v2, then v1. */
+/** Shell script that prints the container's resources as `name=value` lines; empty if unknown. Reads cgroups v2, then v1. */
 export const INSPECT_SCRIPT: string = [
   'g=/sys/fs/cgroup',
   'echo "cards=$(ls -d /dev/nvidia[0-9]* 2>/dev/null | wc -l)"',
@@ -80,18 +86,18 @@ export const INSPECT_SCRIPT: string = [
   'echo "cpu=$(cat $g/cpu.max 2>/dev/null || echo $(cat $g/cpu/cpu.cfs_quota_us $g/cpu/cpu.cfs_period_us 2>/dev/null))"',
 ].join('; ');
 
-/** All the memory that there is as a container sees it, KiB; null where it cannot be told. */
-export function memorySeen(words: string): number | null {
-  const digits = /^seen=MemTotal: +(\d+) kB$/m.exec(words)?.[1];
+/** Total memory that the container sees, in KiB; null if unknown. */
+export function memorySeen(output: string): number | null {
+  const digits = /^seen=MemTotal: +(\d+) kB$/m.exec(output)?.[1];
   return digits === undefined ? null : Number(digits);
 }
 
-/** The kernel counts memory in pages, and cores in parts. */
+/** Tolerance, because the kernel rounds memory to pages and cores to fractions. */
 const LEAST_SHARE = 0.99;
 
-/** What is less than it should be, in words; null when nothing is. What cannot be read is nobody's fault. */
-export function shortfallIn(expected: Expected, words: string): string | null {
-  const value = (name: string) => new RegExp(`^${name}=(.*)$`, 'm').exec(words)?.[1]?.trim() ?? '';
+/** Describes a resource below its expected value; null if there is none. Values that could not be read are not counted. */
+export function shortfallIn(expected: Expected, output: string): string | null {
+  const value = (name: string) => new RegExp(`^${name}=(.*)$`, 'm').exec(output)?.[1]?.trim() ?? '';
   const { cards, memoryBytes, cpuCores } = expected;
   const seen = Number(value('cards'));
   if (cards !== null && seen < cards) return `${seen} of ${cards} cards`;

@@ -1,4 +1,4 @@
-/** When an executor is rented for a probe, how many at once, and what is left of one that was cut off. */
+/** Decides when an executor is rented for a probe, limits parallel probes and removes pods of interrupted ones. */
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -13,12 +13,12 @@ import { beginRentalProbe, endRentalProbe, findRentalProbe } from './rental-prob
 import { blockedByPods, isPresent, type ProbeEnd, rentOnce } from './rental-probe.ts';
 import type { SshLogin } from './ssh-session.ts';
 
-/** Beyond these the others wait for a later pass. */
+/** Further executors wait for a later pass. */
 const MAX_PARALLEL = 16;
 const HOUR_MS = 3_600_000;
-/** What did not pass is tried again sooner. */
+/** Pause after a probe that did not pass. */
 const AGAIN_MS = 600_000;
-/** For an agent to remove a pod whose time is over. */
+/** Time that an agent has to remove a pod after its lifetime. */
 const REMOVAL_MS = 120_000;
 
 export type RentalProbes = ReturnType<typeof createRentalProbes>;
@@ -37,8 +37,11 @@ export function createRentalProbes(options: RentalProbesOptions) {
   const { store, clock, random, log } = options;
   const running = new Map<string, Running>();
 
-  /** True when nothing of the last one is on the host, as far as is known. */
-  async function cleared(row: RentalProbeRow | undefined, client: AgentClient): Promise<boolean> {
+  /** Removes the pod of an interrupted probe. Returns true if none is left, as far as is known. */
+  async function removeLeftover(
+    row: RentalProbeRow | undefined,
+    client: AgentClient,
+  ): Promise<boolean> {
     if (row === undefined || row.ended_ms !== null) return true;
     const isLive = isShared(store) && clock.now() - row.started_ms < LIFETIME_S * 1_000;
     if (isLive || running.has(row.executor_id)) return false;
@@ -64,7 +67,7 @@ export function createRentalProbes(options: RentalProbesOptions) {
     return ageMs >= 0 && ageMs < keptMs;
   }
 
-  async function probe(
+  async function runRentalProbe(
     { executor, policy, inventory }: Facts & { inventory: object },
     client: AgentClient,
   ): Promise<RentalFacts | null> {
@@ -84,13 +87,13 @@ export function createRentalProbes(options: RentalProbesOptions) {
       const end = await renting;
       const result = resultOf(end, { ms: clock.monotonicMs() - startedMs, atMs: clock.now() });
       log.info({ executor: executor.id, ...end, ms: result.ms }, 'rental probe');
-      // Where the removal was not seen to its end, the row stays open: the next look sees to it.
-      const isOver = await client.getPod(podId).then(
+      // If the removal is not confirmed, the row stays open and the next inspection removes the pod.
+      const isGone = await client.getPod(podId).then(
         (view) => !isPresent(view),
         (error: unknown) => error instanceof ApiError && error.code === 'pod_not_found',
       );
       await endRentalProbe(store, podId, {
-        endedMs: isOver ? clock.now() : null,
+        endedMs: isGone ? clock.now() : null,
         resultJson: JSON.stringify(result),
       });
       return result;
@@ -99,7 +102,7 @@ export function createRentalProbes(options: RentalProbesOptions) {
     }
   }
 
-  /** Pods of ours that may have been on the host at `atMs`; one that its agent keeps beyond its time is none. */
+  /** Probe pods that may have been on the host at `atMs`. A pod that the agent retains beyond its lifetime is not excused. */
   async function podsAt(executorId: string, atMs: number): Promise<string[]> {
     const row = await findRentalProbe(store, executorId);
     if (row === undefined) return [];
@@ -110,9 +113,9 @@ export function createRentalProbes(options: RentalProbesOptions) {
   }
 
   return {
-    /** Takes away what was left of one that was cut off; false while its agent has it still, within the pod's time. */
+    /** Removes the pod of an interrupted probe. Returns false while the pod still exists within its lifetime. */
     async clear(executorId: string, client: AgentClient): Promise<boolean> {
-      if (await cleared(await findRentalProbe(store, executorId), client)) return true;
+      if (await removeLeftover(await findRentalProbe(store, executorId), client)) return true;
       const ours = await podsAt(executorId, clock.now());
       const pods = ours.length === 0 ? [] : await client.listPods().catch(() => []);
       return !pods.some((pod) => isPresent(pod) && ours.includes(pod.id));
@@ -121,14 +124,14 @@ export function createRentalProbes(options: RentalProbesOptions) {
     podsAt,
 
     /**
-     * What the last one came to while that counts, else one now if there is room. Null for hosts that are away,
-     * rented; not run on those that have a pod, whoever's it is. `isAsked`: somebody waits for what did not pass.
+     * Returns the last result while it is fresh, else runs a probe if the limit allows. Null for unreachable and rented
+     * hosts; `not_run` for hosts with a pod. `isAsked`: the check was requested, so a failure is tried again at once.
      */
-    async look(facts: Facts, client: AgentClient, isAsked: boolean): Promise<RentalFacts | null> {
+    async probe(facts: Facts, client: AgentClient, isAsked: boolean): Promise<RentalFacts | null> {
       const { executor, inventory } = facts;
       if (inventory === null) return null;
       const row = await findRentalProbe(store, executor.id);
-      const isClear = await cleared(row, client);
+      const isClear = await removeLeftover(row, client);
       if (executor.rented) return null;
       const last = resultIn(row);
       if (last !== null && (!isClear || isFresh(last, facts, isAsked))) {
@@ -140,17 +143,17 @@ export function createRentalProbes(options: RentalProbesOptions) {
       const present = pods.filter(isPresent);
       const result =
         present.length === 0
-          ? await probe({ ...facts, inventory }, client)
+          ? await runRentalProbe({ ...facts, inventory }, client)
           : resultOf(blockedByPods(present), { ms: 0, atMs: clock.now() });
-      // Who asks often sees the same thing often: only the regular checks are in a row.
+      // Only regular checks count as consecutive: a requested one may see the same pod again.
       return result?.status === 'not_run' ? { ...result, repeated: isAsked } : result;
     },
 
-    /** Somebody rents it now: what is under way ends, and resolves when nothing of it is left. */
+    /** Aborts a running probe because a renter needs the host; resolves when its pod is gone. */
     async yieldTo(executorId: string): Promise<void> {
-      const probing = running.get(executorId);
-      probing?.stop.abort();
-      await probing?.ended;
+      const probe = running.get(executorId);
+      probe?.stop.abort();
+      await probe?.ended;
     },
   };
 }
@@ -164,6 +167,8 @@ function resultOf(end: ProbeEnd, { ms, atMs }: { ms: number; atMs: number }): Re
     ...(end.status === 'not_run'
       ? { pods: end.pods, refused: end.refused }
       : { pods: [], refused: false }),
-    ...{ ms: Math.round(ms), at_ms: atMs, repeated: false },
+    ms: Math.round(ms),
+    at_ms: atMs,
+    repeated: false,
   };
 }

@@ -1,4 +1,4 @@
-/** Queries of rental probes: one row for each executor, written before its pod is asked for. */
+/** Queries of rental probes: one row per executor, written before its pod is launched. */
 import type { RentalProbeRow, StoreDb } from '../../store/tables.ts';
 
 export function findRentalProbe(
@@ -12,7 +12,7 @@ export function findRentalProbe(
     .executeTakeFirst();
 }
 
-/** Whether it may be launched: no other process has one under way there. */
+/** Records the start of a probe. Returns false if another process runs one there. */
 export async function beginRentalProbe(
   db: StoreDb,
   begun: { executor_id: string; pod_id: string; started_ms: number },
@@ -31,7 +31,7 @@ export async function beginRentalProbe(
   return count > 0n;
 }
 
-/** With null for `endedMs` something of its pod may be left. */
+/** `endedMs` null means that the pod may still exist. */
 export async function endRentalProbe(
   db: StoreDb,
   podId: string,

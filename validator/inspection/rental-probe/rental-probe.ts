@@ -1,4 +1,4 @@
-/** One rental, from the launch to the removal, as a renter would have it: each step bounded, the pod removed in any case. */
+/** Rents a host as a renter would, from launch to removal. Each step has a timeout, and the pod is always removed. */
 import { createHash } from 'node:crypto';
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import type { Inventory } from '#shared/api/agent/inventory.ts';
@@ -25,7 +25,7 @@ const NONCE_BYTES = 16;
 const BYTES_PER_KIB = 1_024;
 const MAX_DETAIL_CHARS = 500;
 const MAX_PODS_NAMED = 16;
-/** What says nothing of the host, once: the way to it, an agent that is older than this. */
+/** Error codes that prove nothing about the host: no connection, or an older agent. */
 const INCONCLUSIVE_CODES: readonly string[] = [
   'upstream_unavailable',
   'validation_error',
@@ -44,35 +44,32 @@ export type ProbeRequest = {
   host: string;
   inventory: Inventory;
   image: string;
-  /** Aborts when somebody else needs the host. */
+  /** Aborts when a renter needs the host. */
   signal: AbortSignal;
 };
 
 export type ProbeEnd =
-  /** `memory`: as RentalFacts has it. */
+  /** `memory` as in RentalFacts. */
   | { status: 'passed'; memory: RentalFacts['memory'] }
   | { status: 'failed'; step: RentalStep; detail: string }
   | NotRun;
 
-/**
- * Nothing was learnt of the host. `pods`: those that were in the way, as its agent has it; `refused`: the agent would
- * not have it, or did not answer.
- */
+/** No result. `pods` are the pods that blocked the probe; `refused`: the agent refused or did not answer. */
 export type NotRun = { status: 'not_run'; detail: string; pods: string[]; refused: boolean };
 
-const YIELDED = 'it gave way to a renter';
+const YIELDED = 'stopped for a renter';
 
-/** Whether somebody rents the host since it was tried: our own gateway knows that, whatever the host says. */
+/** Returns true if the probe was stopped because the gateway relayed a rental of the host. */
 export const yieldedToRenter = (rental: RentalFacts | null): boolean =>
   rental?.status === 'not_run' && !rental.repeated && rental.detail.startsWith(YIELDED);
 
-/** Whether a pod is on the host that is still to be reckoned with. */
+/** Returns true if a pod still exists on the host. */
 export const isPresent = ({ phase }: Pick<PodView, 'phase'>): boolean => phase !== 'removed';
 
 /** Never rejects. */
-export async function rentOnce(deps: ProbeDeps, ask: ProbeRequest): Promise<ProbeEnd> {
-  const end = await endOf(deps, ask, () => runSteps(deps, ask));
-  const removal = await endOf(deps, ask, () => removed(deps, ask.podId));
+export async function rentOnce(deps: ProbeDeps, request: ProbeRequest): Promise<ProbeEnd> {
+  const end = await endOf(deps, request, () => runSteps(deps, request));
+  const removal = await endOf(deps, request, () => removePod(deps, request.podId));
   return removal.status === 'passed' || end.status !== 'passed' ? end : removal;
 }
 
@@ -84,14 +81,14 @@ class StepFailed extends Error {
   }
 }
 
-async function runSteps(deps: ProbeDeps, ask: ProbeRequest): Promise<RentalFacts['memory']> {
+async function runSteps(deps: ProbeDeps, request: ProbeRequest): Promise<RentalFacts['memory']> {
   const { clock, random } = deps;
-  const { podId, signal } = ask;
-  // In memory alone, and good for this one pod.
+  const { podId, signal } = request;
+  // The key stays in memory and is used for this pod only.
   const key = createSshKeyPair(random, 'podwright-rental-probe');
-  const expected = await inStep('launch', () => launch(deps, ask, key.publicKey));
+  const expected = await inStep('launch', () => launch(deps, request, key.publicKey));
   const ssh = await inStep('ready', () => readySsh(deps, podId, clock.deadline(READY_MS, signal)));
-  const place = { host: ask.host, port: ssh.port };
+  const place = { host: request.host, port: ssh.port };
   const login = { ...key, hostKeyFingerprint: ssh.host_key_fingerprint, signal };
   const session = await inStep('login', () => deps.logIn(place, login));
   try {
@@ -102,7 +99,7 @@ async function runSteps(deps: ProbeDeps, ask: ProbeRequest): Promise<RentalFacts
   }
 }
 
-/** The whole host; where its provider lets no pod have as much, the least that anybody would rent. */
+/** Launches a pod with the whole host, or with the smallest rentable part if the provider's policy limits pods. */
 async function launch(
   { client }: ProbeDeps,
   { podId, image, inventory }: ProbeRequest,
@@ -148,24 +145,24 @@ const unmetOf = ({ conditions }: PodView): string =>
     .flatMap(({ type, status, message }) => (status ? [] : `${type}: ${message}`))
     .join(', ');
 
-/** What nobody could have written beforehand. */
+/** Runs a command whose output cannot be prepared in advance. */
 async function runNonce(session: SshSession, nonce: string): Promise<void> {
   const output = await session.run(`printf %s '${nonce}' | sha256sum`);
   const hash = createHash('sha256').update(nonce).digest('hex');
-  if (!output.startsWith(hash)) throw new Error('a command gave another answer than it should');
+  if (!output.startsWith(hash)) throw new Error('a command returned an unexpected answer');
 }
 
 async function lookInside(session: SshSession, expected: Expected): Promise<RentalFacts['memory']> {
-  const words = await session.run(INSPECT_SCRIPT);
-  const less = shortfallIn(expected, words);
-  if (less !== null) throw new Error(`inside there are ${less}`);
-  const seen = memorySeen(words);
+  const output = await session.run(INSPECT_SCRIPT);
+  const less = shortfallIn(expected, output);
+  if (less !== null) throw new Error(`the pod has ${less}`);
+  const seen = memorySeen(output);
   const given = Math.floor(expected.memoryBytes / BYTES_PER_KIB);
   return seen === null ? null : { given_kib: given, seen_kib: seen };
 }
 
-/** Asks until nothing of it is left. */
-async function removed({ client, clock }: ProbeDeps, podId: string): Promise<null> {
+/** Deletes the pod and polls until it is gone. */
+async function removePod({ client, clock }: ProbeDeps, podId: string): Promise<null> {
   const signal = clock.deadline(REMOVED_MS);
   return inStep('remove', async () => {
     for (;;) {
@@ -183,7 +180,7 @@ async function removed({ client, clock }: ProbeDeps, podId: string): Promise<nul
 
 async function endOf(
   deps: ProbeDeps,
-  ask: ProbeRequest,
+  request: ProbeRequest,
   work: () => Promise<RentalFacts['memory']>,
 ): Promise<ProbeEnd> {
   try {
@@ -191,8 +188,8 @@ async function endOf(
   } catch (error) {
     if (!(error instanceof StepFailed)) return notRun(messageOf(error));
     const detail = error.message.slice(0, MAX_DETAIL_CHARS);
-    const excuse = await inconclusiveReason(deps, ask, error.cause);
-    if (excuse !== null) return { ...excuse, detail: `${excuse.detail}: ${detail}` };
+    const reason = await inconclusiveReason(deps, request, error.cause);
+    if (reason !== null) return { ...reason, detail: `${reason.detail}: ${detail}` };
     return { status: 'failed', step: error.step, detail };
   }
 }
@@ -207,28 +204,28 @@ const notRun = (
   refused,
 });
 
-/** What is there already, which may be a renter's: a probe has to wait. */
+/** Result for a host that already has pods, which may belong to a renter. */
 export const blockedByPods = (pods: readonly PodView[]): NotRun =>
-  notRun('a pod is there', { pods });
+  notRun('the host has a pod', { pods });
 
-/** Why a failure says nothing of the host; null when it does. */
+/** Reason why a failure is inconclusive; null if the host is at fault. */
 async function inconclusiveReason(
   { client }: ProbeDeps,
   { podId, signal }: ProbeRequest,
   cause: unknown,
 ): Promise<NotRun | null> {
   if (signal.aborted) return notRun(YIELDED);
-  if (isOwnFault(cause)) return notRun('the validator could not');
+  if (isOwnFault(cause)) return notRun('the validator failed');
   if (cause instanceof ApiError && INCONCLUSIVE_CODES.includes(cause.code))
-    return notRun('the agent did not take it up', { refused: true });
-  // The way to the host may be down as a whole, and a renter may have come first.
+    return notRun('the agent did not accept it', { refused: true });
+  // The host may be unreachable as a whole, or a renter's pod may have been launched first.
   const pods = await client.listPods().catch(() => null);
-  if (pods === null) return notRun('the agent does not answer any more', { refused: true });
+  if (pods === null) return notRun('the agent stopped answering', { refused: true });
   const others = pods.filter((pod) => pod.id !== podId && isPresent(pod));
-  return others.length > 0 ? notRun('a renter came', { pods: others }) : null;
+  return others.length > 0 ? notRun('a renter launched a pod', { pods: others }) : null;
 }
 
-/** Its own choice of what one pod may have, which renters see beforehand. */
+/** Returns true if the provider's policy, which renters see in advance, rejected the spec. */
 function isProviderPolicy({ code, options }: ApiError): boolean {
   return code === 'spec_refused' && (options.details?.['rule'] ?? 'host') !== 'host';
 }

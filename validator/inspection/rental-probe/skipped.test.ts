@@ -55,7 +55,7 @@ const byRule = (rule: string) => new ApiError('spec_refused', 'too much', { deta
 it('asks a provider that gives no pod the whole host for the least, and no other way out', async () => {
   const facts = factsOf();
   const { agent, asked } = refusing([byRule('max_cpu_cores'), byRule('max_cpu_cores')]);
-  const rental = await probes().look(facts, agent, false);
+  const rental = await probes().probe(facts, agent, false);
   expect(rental).toMatchObject({ status: 'failed', step: 'launch', detail: 'too much' });
   const [whole, least] = asked;
   expect(whole?.limits.cpu_cores).toBe(facts.inventory?.cpu.cores);
@@ -63,7 +63,7 @@ it('asks a provider that gives no pod the whole host for the least, and no other
   expect(least?.gpu_uuids).toHaveLength(1);
   const host = refusing([byRule('host')]);
   await store.deleteFrom('rental_probes').execute();
-  expect(await probes().look(facts, host.agent, false)).toMatchObject({ status: 'failed' });
+  expect(await probes().probe(facts, host.agent, false)).toMatchObject({ status: 'failed' });
   expect(host.asked).toHaveLength(1);
 });
 
@@ -71,32 +71,32 @@ it.each([
   ['says that it does not understand', new ApiError('validation_error', 'no such field')],
   ['does not answer', new ApiError('upstream_unavailable', 'socket hang up')],
 ])('tells an agent that %s from a host that has no room', async (_, error) => {
-  const rental = await probes().look(factsOf(), refusing([error]).agent, false);
+  const rental = await probes().probe(factsOf(), refusing([error]).agent, false);
   expect(rental).toMatchObject({ status: 'not_run', refused: true, pods: [] });
   const judged = (streak: number) =>
     resultOf('rental_probe', factsOf({ measured: { rental, streaks: { rental_probe: streak } } }));
   expect([judged(1).passed, judged(2).reason_code]).toEqual([true, 'RENTAL_PROBE_SKIPPED']);
-  const asked = await probes().look(factsOf(), refusing([error]).agent, true);
+  const asked = await probes().probe(factsOf(), refusing([error]).agent, true);
   expect(asked).toMatchObject({ refused: true, repeated: true });
 });
 
 it('names the pod, and is of a regular check alone something new', async () => {
-  const look = (isAsked: boolean) => probes().look(factsOf(), agentWith([POD]), isAsked);
+  const look = (isAsked: boolean) => probes().probe(factsOf(), agentWith([POD]), isAsked);
   expect(await look(false)).toMatchObject({ status: 'not_run', pods: [POD], repeated: false });
   expect(await look(true)).toMatchObject({ status: 'not_run', pods: [POD], repeated: true });
-  expect(await probes().look(factsOf({ rented: true }), agentWith([POD]), false)).toBeNull();
+  expect(await probes().probe(factsOf({ rented: true }), agentWith([POD]), false)).toBeNull();
 });
 
 it('names the pod that excuses a probe that failed', async () => {
   const facts = factsOf();
-  const excused = await probes().look(facts, agentWith([], [POD]), false);
+  const excused = await probes().probe(facts, agentWith([], [POD]), false);
   expect(excused).toMatchObject({ status: 'not_run', pods: [POD], repeated: false });
   // As it is kept for the next time, too.
-  const next = await probes().look(facts, agentWith([]), false);
+  const next = await probes().probe(facts, agentWith([]), false);
   expect(next).toMatchObject({ status: 'not_run', pods: [POD], repeated: true });
 });
 
 it('is a failure where no pod is in the way', async () => {
-  const failed = await probes().look(factsOf(), agentWith([], []), false);
+  const failed = await probes().probe(factsOf(), agentWith([], []), false);
   expect(failed).toMatchObject({ status: 'failed', step: 'launch', pods: [] });
 });

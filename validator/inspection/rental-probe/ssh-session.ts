@@ -1,4 +1,4 @@
-/** A login of ours through a leased port, as a renter's; and a look at who answers there, without one. */
+/** SSH through a pod's leased port as a renter uses it: a login with commands, and reading the server's banner. */
 import { createHash } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import ssh2 from 'ssh2';
@@ -11,13 +11,13 @@ const MAX_OUTPUT_BYTES = 65_536;
 const MAX_BANNER_BYTES = 4_096;
 const BANNER = /^SSH-2\.0-/m;
 const USER = 'root';
-/** Ours: nothing was learnt of the host. */
+/** Errors of the validator's machine, which prove nothing about the host. */
 const OWN_FAULTS = ['EMFILE', 'ENFILE', 'ENOBUFS', 'EADDRNOTAVAIL', 'ENETUNREACH', 'ENETDOWN'];
 
 export type SshPlace = { host: string; port: number };
 
 export type SshSession = {
-  /** What the command wrote. Rejects when it did not end with 0, or in time. */
+  /** Resolves with the output. Rejects on a nonzero exit status or a timeout. */
   run(command: string): Promise<string>;
   end(): void;
 };
@@ -27,13 +27,13 @@ export type SshLogin = (
   login: { privateKeyPem: string; hostKeyFingerprint: string; signal: AbortSignal },
 ) => Promise<SshSession>;
 
-/** Whether it was this machine that could not. */
+/** Returns true for an error of the validator's machine. */
 export function isOwnFault(error: unknown): boolean {
   const code = error instanceof Error ? (error as { code?: unknown }).code : undefined;
   return typeof code === 'string' && OWN_FAULTS.includes(code);
 }
 
-/** Believes the one host key that the agent names. Rejects when there is no login within 20 s. */
+/** Accepts only the host key that the agent reported. Rejects without a login within 20 s. */
 export const createSshLogin =
   (clock: Clock): SshLogin =>
   async (place, { privateKeyPem, hostKeyFingerprint, signal }) => {
@@ -43,7 +43,7 @@ export const createSshLogin =
       client.end();
       sock.destroy();
     };
-    // Errors after the login reach whoever waits for a command.
+    // Errors after the login reject the running command.
     client.on('error', () => undefined);
     const ready = new Promise<void>((resolve, reject) => {
       sock.once('error', reject);
@@ -52,7 +52,10 @@ export const createSshLogin =
       client.once('close', () => reject(new Error('the connection was closed')));
     });
     client.connect({
-      ...{ sock, username: USER, privateKey: privateKeyPem, readyTimeout: 0 },
+      sock,
+      username: USER,
+      privateKey: privateKeyPem,
+      readyTimeout: 0,
       hostVerifier: (key: Buffer) => fingerprintOf(key) === hostKeyFingerprint,
     });
     try {
@@ -89,14 +92,14 @@ function runCommand(client: ssh2.Client, command: string): Promise<string> {
   });
 }
 
-/** Null when whoever listens there introduces itself as an SSH server; what was in the way otherwise. */
+/** Resolves with null if an SSH server listens there, else with the problem. */
 export type ReadBanner = (place: SshPlace, signal: AbortSignal) => Promise<string | null>;
 
-/** Sends nothing. Rejects only for what is our own fault. */
+/** Sends nothing. Rejects only for errors of the validator. */
 export const readBanner: ReadBanner = async (place, signal) => {
   const socket = connect({ ...place, signal });
   try {
-    return (await hasBanner(socket)) ? null : 'it is no SSH server';
+    return (await hasBanner(socket)) ? null : 'not an SSH server';
   } catch (error) {
     if (isOwnFault(error)) throw error;
     return signal.aborted ? 'no answer in time' : messageOf(error);
@@ -106,11 +109,11 @@ export const readBanner: ReadBanner = async (place, signal) => {
 };
 
 async function hasBanner(socket: Socket): Promise<boolean> {
-  let words = '';
+  let text = '';
   for await (const bytes of socket) {
-    words += String(bytes);
-    if (BANNER.test(words)) return true;
-    if (words.length > MAX_BANNER_BYTES) return false;
+    text += String(bytes);
+    if (BANNER.test(text)) return true;
+    if (text.length > MAX_BANNER_BYTES) return false;
   }
   return false;
 }

@@ -1,0 +1,159 @@
+/** Composition of the inspection module: health rounds, probes, proofs, network checks and line measurements. */
+import { createAgentClient } from '#shared/api/agent/agent-client.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { Heartbeat } from '#shared/runtime/liveness.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import type { Signer } from '#shared/signing/sr25519.ts';
+import type { CentralClient } from '../central-client.ts';
+import type { Policy } from '../checks/check.ts';
+import { createCheckHistory } from '../checks/check-history.service.ts';
+import { createProofBaselines } from '../checks/proof-baseline.service.ts';
+import type { EvidenceService } from '../evidence/evidence.service.ts';
+import type { ValidatorMetrics } from '../metrics.ts';
+import { isShared } from '../store/evidence-store.ts';
+import { acquireLease } from '../store/lease.store.ts';
+import type { Outbox } from '../store/outbox.service.ts';
+import type { EvidenceStore } from '../store/tables.ts';
+import { createExecutorDirectory } from './executor-directory.ts';
+import { createHealthService, type HealthOptions } from './health.service.ts';
+import { createHostLocks } from './host-locks.ts';
+import { createInspectionQueue } from './inspection-queue.ts';
+import { createLines } from './lines/line.service.ts';
+import type { LineSize } from './lines/measure-line.ts';
+import { createAgentLinks } from './links/agent-links.ts';
+import type { AgentTls } from './links/open-link.ts';
+import { createNetworkChecks } from './network-checks.ts';
+import type { ProofSize } from './proof/host-proof.ts';
+import { createProofRounds } from './proof/proof-round.ts';
+import { createVerifier } from './proof/verifier.ts';
+import { createRentalProbes } from './rental-probe/rental-probe.service.ts';
+import { createSshLogin, readBanner } from './rental-probe/ssh-session.ts';
+
+export type InspectionOptions = {
+  store: EvidenceStore;
+  clock: Clock;
+  random: Random;
+  log: Log;
+  signer: Signer;
+  central: CentralClient;
+  policy: Policy;
+  evidence: Pick<EvidenceService, 'record'>;
+  outbox: Outbox;
+  metrics: Pick<ValidatorMetrics, 'checked' | 'passed' | 'proven'>;
+  releases: HealthOptions['releases'];
+  /** Unique id of this process among those that share the store. */
+  holder: string;
+  heartbeats: { check: Heartbeat; line: Heartbeat };
+  /** Null disables proofs of work and network checks. */
+  proof: ProofSize | null;
+  /** Null disables line measurements. */
+  line: LineSize | null;
+  agentTls: AgentTls;
+  checkIntervalMs: number;
+  listIntervalMs: number;
+  checksAtOnce: number;
+};
+
+const KBIT_PER_MBIT = 1_000;
+/** Measurements cost the provider traffic, and lines change rarely. */
+const LINE_INTERVAL_MS = 3_600_000;
+/** Longer than two measurements of a line. */
+const LINES_LEASE_MS = 300_000;
+
+export type Inspection = ReturnType<typeof createInspection>;
+
+export function createInspection(options: InspectionOptions) {
+  const { store, clock, random, log, signer, holder, policy, evidence, heartbeats } = options;
+  const { checkIntervalMs, listIntervalMs, metrics, proof } = options;
+  const baselines = createProofBaselines({ store, clock });
+  const verifier = createVerifier();
+  const directory = createExecutorDirectory({ central: options.central, clock, log });
+  const links = createAgentLinks({ store, signer, clock, random, tls: options.agentTls });
+  const { sendTo, connectTo } = links;
+  const hosts = createHostLocks({ store, clock, log, holder });
+  const rentals = createRentalProbes({ store, clock, random, log, logIn: createSshLogin(clock) });
+  const lines = createLines({
+    store,
+    clock,
+    random,
+    log,
+    connectTo,
+    size: options.line,
+    intervalMs: LINE_INTERVAL_MS,
+    beatAfter: heartbeats.line.beatAfter,
+    hosts,
+    lowKbit: policy.checks.min_bandwidth_mbit * KBIT_PER_MBIT,
+    holdsLease: () => {
+      const untilMs = clock.now() + LINES_LEASE_MS;
+      return acquireLease(store, { name: 'lines', holder, untilMs }, clock.now());
+    },
+  });
+  const inspections = createInspectionQueue({
+    store,
+    clock,
+    holder,
+    intervalMs: checkIntervalMs,
+    // Every process that shares the store sees an executor in each of its passes.
+    pauseMs: isShared(store) ? listIntervalMs / 2 : 0,
+  });
+  const health = createHealthService({
+    directory,
+    clientOf: (executor) => createAgentClient({ send: sendTo(executor), clock }),
+    identityOf: links.identityOf,
+    clock,
+    log,
+    policy,
+    inspections,
+    checkHistory: createCheckHistory({ store, clock }),
+    releases: options.releases,
+    baselines,
+    proofs: createProofRounds({
+      clock,
+      random,
+      baselines,
+      verifier,
+      onProven: metrics.proven,
+      size: proof,
+      intervalMs: checkIntervalMs,
+    }),
+    network: createNetworkChecks({
+      clock,
+      random,
+      intervalMs: checkIntervalMs,
+      isEnabled: proof !== null,
+      egressImage: policy.checks.egress_image,
+      templateImages: policy.checks.template_images,
+    }),
+    lines,
+    hosts,
+    rentals,
+    readBanner,
+    // A pass over many executors is long: each judged executor counts as progress.
+    evidence: { record: (...run) => heartbeats.check.beatAfter(() => evidence.record(...run)) },
+    outbox: options.outbox,
+    atOnce: options.checksAtOnce,
+    metrics,
+  });
+  const stopping = new AbortController();
+
+  return {
+    directory,
+    health,
+    rentals,
+    sendTo,
+    connectTo,
+    /** Measures the lines of due executors whose agent answered last. */
+    async measureLines(): Promise<void> {
+      const reachable = await inspections.reachable();
+      const executors = directory.known().filter(({ id }) => reachable.has(id));
+      await lines.runOnce(executors, stopping.signal);
+    },
+    /** Aborts measurements; call before `close` and wait for running passes in between. */
+    stop: () => stopping.abort(),
+    async close(): Promise<void> {
+      links.closeAll();
+      await verifier.close();
+    },
+  };
+}
