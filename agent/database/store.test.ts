@@ -79,7 +79,7 @@ it('ends the agent with one line if the home cannot be created or is in use', as
     taken.close();
     expect(without).toMatchObject({ exitCode: 6, stderr: expect.stringMatching(/^.*\n$/) });
     expect(without.stderr).toContain(`podwright-agent: AGENT_HOME ${home} cannot be written: `);
-    // Unlike a wrong variable, it may be over the next time.
+    // Unlike a wrong variable, this may succeed on a retry.
     expect(second).toMatchObject({ exitCode: 1, stderr: expect.stringMatching(/^.*\n$/) });
     expect(second.stderr).toMatch(/^podwright-agent: another agent uses .*: stop the other agent/);
   } finally {

@@ -15,7 +15,7 @@ it('reports disk use of other programs, measured once an hour', async () => {
   await eventually('it is known', () => sideDisk('/') !== null);
   const { bsize, blocks, bfree } = statfsSync('/');
   const usedKib = ((blocks - bfree) * bsize) / 1_024;
-  // Others use the same disk at the same time.
+  // Other processes use the disk at the same time.
   expect(Math.abs((sideDisk('/') ?? 0) - usedKib)).toBeLessThan(0.2 * usedKib);
   expect(asked).toBe(1);
   await clock.advance(3_600_000);

@@ -63,6 +63,6 @@ it('reports none after the uplinks changed', async () => {
   await clock.advance(10_000);
   expect(through('ens6', 'bond0')).toEqual({ rx_bytes_per_second: 0, tx_bytes_per_second: 0 });
   await clock.advance(10_000);
-  // The counters have risen, those of another interface.
+  // The counters are higher, but of another interface.
   expect(through('bond0', 'veth1a')).toEqual(UNKNOWN);
 });

@@ -30,7 +30,7 @@ const read = (folder = join(root, 'scratch')) =>
 it('reads cards, library, processors and memory from kernel and driver', async () => {
   put('sys/bus/pci/devices/0000:01:00.0/vendor', '0x10de\n');
   put('sys/bus/pci/devices/0000:01:00.0/class', '0x030200\n');
-  // The sound device of a card, and a card of somebody else.
+  // The sound device of a card, and a card of another vendor.
   put('sys/bus/pci/devices/0000:01:00.1/vendor', '0x10de\n');
   put('sys/bus/pci/devices/0000:01:00.1/class', '0x040300\n');
   put('sys/bus/pci/devices/0000:02:00.0/vendor', '0x1002\n');
@@ -67,7 +67,7 @@ it('returns null for missing values, and reports a folder that is not writable',
   });
 });
 
-/** A kernel that can plug memory: blocks of 128 MiB, so many of them in use. */
+/** A kernel with memory hot-plug: blocks of 128 MiB, `online` of them in use. */
 function plugged(online: number, offline: number): void {
   put('sys/devices/system/memory/block_size_bytes', '8000000\n');
   const states = [...Array(online).fill('online'), ...Array(offline).fill('offline')];
@@ -83,7 +83,7 @@ const judged = async (offeredKib: number) => {
 };
 
 it('counts hot-plugged memory, which the nodes omit', async () => {
-  // As seen on a virtual machine of 10 GiB that was given 14 more.
+  // Observed on a virtual machine of 10 GiB to which 14 GiB were added.
   put('sys/devices/system/node/node0/meminfo', 'Node 0 MemTotal:       14248140 kB\n');
   plugged(192, 0);
   expect(await judged(24_684_084)).toEqual({ memory_kib: 192 * 128 * MIB, isLie: false });

@@ -64,7 +64,7 @@ function inventoryOf(ports: HostPorts, parts: Parts) {
     gpu: ports.gpuDriver,
     host: ports.hostProbe,
     hostSources: ports.hostSources,
-    gpuStanding: (device, pids) => {
+    availabilityOf: (device, pids) => {
       const holder = gpus.gpuLeases.holderOf(device.uuid);
       return {
         leased_by: holder,

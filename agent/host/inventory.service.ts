@@ -21,7 +21,7 @@ export type InventoryServiceOptions = {
   /** Values with which a validator compares the inventory. */
   hostSources: ReadHostSources;
   /** Lease, cordon and processes of a GPU. */
-  gpuStanding: AvailabilityOf;
+  availabilityOf: AvailabilityOf;
   /** Range of host ports for pods, and number of free ones. */
   ports(): Inventory['ports'];
   /** Isolation of pods, without seccomp, which the engine reports. */
@@ -66,7 +66,7 @@ export function createInventoryService(options: InventoryServiceOptions) {
       agent_version: VERSION,
       collected_ms: clock.now(),
       simulated: options.gpu.kind === 'simulated',
-      gpu: gpuInventory(options.gpu.kind, reading, options.gpuStanding),
+      gpu: gpuInventory(options.gpu.kind, reading, options.availabilityOf),
       ...host,
       docker: {
         version: docker.version,

@@ -44,7 +44,7 @@ function setUp() {
       }),
     },
     hostSources: async () => KERNEL_SOURCES,
-    gpuStanding: () => ({ leased_by: 'pod', lease_state: 'held', cordoned: null }),
+    availabilityOf: () => ({ leased_by: 'pod', lease_state: 'held', cordoned: null }),
     ports: () => ({ first: 1, last: 2, free: 2 }),
     isolation: () => ({ firewall: 'enforced', disk_quota: 'poll' }),
     orphans: () => [],

@@ -96,7 +96,7 @@ it('reports its health, version and update status', async () => {
   });
 });
 
-/** A moment of real time. */
+/** A short real-time wait. */
 function pause(): Promise<undefined> {
   return systemClock.sleep(1).then(() => undefined);
 }

@@ -85,7 +85,7 @@ it('accepts a reordered query, but not a changed one', async () => {
   expect((await post(app, again, URL.replace('b=2', 'b=3'))).code).toBe('auth_failed');
 });
 
-/** What differs between the text that was signed and the request that arrives. */
+/** Differences between the signed text and the received request. */
 const SIGNED_OTHERWISE: [string, Partial<CanonicalParts>][] = [
   ['method', { method: 'PUT' }],
   ['path', { rawPath: '/v1/pods/3f9f41a6-0003-4000-8000-000000000003/reboot' }],
@@ -326,7 +326,7 @@ it('counts the addresses of one IPv6 network as one, and IPv4 ones each', () => 
   exhaust('2001:db8:1:2::1');
   expect(limit.allows('2001:db8:1:2:ffff::9')).toBe(false);
   expect(limit.allows('2001:db8:1:3::1')).toBe(true);
-  // Written short: its groups of zeros are no part of the host.
+  // Compressed notation: groups of zeros are omitted.
   exhaust('2001:db8::5:6:7:8');
   expect(limit.allows('2001:db8::9:6:7:8')).toBe(false);
   exhaust('::ffff:192.0.2.1');

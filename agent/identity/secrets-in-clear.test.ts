@@ -52,7 +52,7 @@ async function call(agent: Agent, host: string, { method, path, body }: Case) {
   const transport: Transport = agent === plain ? PLAIN_TRANSPORT : secure;
   const answer = await transport.fetch(new URL(originOf(agent, host) + path), {
     method,
-    // Whatever a proxy, or anybody, says of the way here.
+    // Forwarding headers are ignored.
     headers: {
       'content-type': 'application/json',
       'x-forwarded-proto': 'https',

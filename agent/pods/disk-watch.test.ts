@@ -10,7 +10,7 @@ const LIMIT = 100 * 2 ** 20;
 const MINUTE_MS = 60_000;
 const IMAGE = 'registry.example/one:1';
 
-/** `inVolumes` tells what lies in the pod's volume, if it has one. */
+/** `inVolumes` returns the size of the pod's volume. */
 async function setUp(diskBytes: number | null = LIMIT, inVolumes?: () => Promise<number | null>) {
   const clock = createManualClock();
   const engine = createFakeEngine(clock);
@@ -101,7 +101,7 @@ it('counts volumes, and reports when it cannot', async () => {
   const near = await measure(0.5);
   expect(near).toMatchObject({ status: false, reason: 'DiskNearlyFull' });
   expect(near?.message).toMatch(/\(90 %\)$/);
-  // A walk that fails says nothing new.
+  // A failed walk does not change the size.
   found = null;
   expect((await measure(0.5))?.message).toMatch(/\(90 %\)$/);
   found = LIMIT * 0.6;
@@ -121,7 +121,7 @@ it('walks the volumes of a pod for at most a tenth of the time', async () => {
   const { clock, measure } = await setUp(LIMIT, slow);
   expect((await measure(0.1))?.message).toContain('(20 %)');
   await clock.advance(8 * MINUTE_MS);
-  // What is outside the volumes is measured all the same.
+  // Files outside the volumes are still measured.
   expect((await measure(0.2))?.message).toContain('(30 %)');
   expect(walks).toBe(1);
   await clock.advance(MINUTE_MS);

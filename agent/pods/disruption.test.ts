@@ -1,4 +1,4 @@
-/** What a pod is told to have suffered when the host or the engine went down under it, and when it keeps failing by itself. */
+/** Exit reasons and restarts of pods after a reboot of the host, a restart of the engine, and repeated failures. */
 import { expect, it } from 'vitest';
 import { PodSpec, type PodView } from '#shared/api/agent/pod.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
@@ -38,7 +38,7 @@ function createHost() {
     agent.start();
   }
 
-  /** What is under way never ends, as after kill -9. */
+  /** Steps in progress never end, as after kill -9. */
   function kill(): void {
     engine.hook = () => new Promise(() => undefined);
     void agent.stop();
@@ -74,7 +74,7 @@ it('treats a new boot id as a reboot of the host, without counting a crash or a 
     last_exit: { exit_code: 255, reason: 'HostReboot' },
   });
   expect(host.moves()).toContainEqual(['backoff', 'HostReboot']);
-  // What ends in the new boot has ended by itself.
+  // An exit in the new boot is the pod's own.
   host.engine().exit(container_id ?? '', 1);
   await host.pass(2_000);
   expect(host.view()).toMatchObject({ restart_count: 1, last_exit: { reason: 'ExitedNonZero' } });
@@ -85,7 +85,7 @@ it('does not treat a changed clock as a reboot', async () => {
   host.boot('the only boot');
   const { container_id } = await host.launch();
   host.kill();
-  // An hour that the kernel's uptime knows nothing of.
+  // The wall clock moves by an hour, the kernel's uptime does not.
   await host.clock.advance(HOUR_MS);
   host.engine().exit(container_id ?? '', 3);
   host.boot('the only boot');
@@ -157,7 +157,7 @@ it('reports CrashLoopBackOff with the next retry, and resets after ten healthy m
     last_exit: { exit_code: 1, reason: 'ExitedNonZero' },
   });
   expect(third.message).toContain('3 times in a row');
-  // One that was healthy for ten minutes begins anew.
+  // Ten healthy minutes reset the count.
   const later = await crash(4_000 + 10 * 60_000);
   expect(later).toMatchObject({
     reason: 'ExitedNonZero',

@@ -1,4 +1,4 @@
-/** What a host offers of its GPUs, asked as central API and validators ask: over the agent's own routes. */
+/** GPUs that a host offers, read over the agent's routes. */
 import { expect, it } from 'vitest';
 import { Inventory } from '#shared/api/agent/inventory.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
@@ -8,7 +8,7 @@ import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { createGpuSource, type GpuShareRule } from '../gpu/gpu-lease.ts';
 import { createSimulatedDriver, parseSimulatedGpus } from '../gpu/simulated-gpus.ts';
 
-/** An agent with simulated GPUs after `AGENT_SIMULATED_GPUS`. */
+/** An agent with simulated GPUs in the format of `AGENT_SIMULATED_GPUS`. */
 function setUp(text: string, gpuShare: GpuShareRule = { split: 'any', minimum: 0 }) {
   const clock = createManualClock();
   const executorId = systemRandom.uuid();

@@ -16,7 +16,7 @@ const PCI = '00000000:1B:00.0';
 const SEEN = `GPU 0: NVIDIA H100 (UUID: ${H100_A})\n`;
 const LOST = { exitCode: 255, stdout: 'Failed to initialize NVML: Unknown Error\n' };
 
-/** A pod that runs on one card, and whatever a look into it answers. */
+/** A running pod on one card, and the result of a probe in it. */
 function setUp() {
   const clock = createManualClock();
   const database = openDatabase(':memory:');
@@ -99,11 +99,11 @@ it('counts Xid errors of the pod’s card between start and finish only', async 
     reason: 'GpuUnhealthy',
     last_transition_ms: startedMs + 3_000,
   });
-  // Started anew: what was before is not this run's.
+  // After a restart, earlier errors do not count.
   state.container = { status: 'running', startedMs: startedMs + 10_000, finishedMs: 0 };
   await pod.watch.runOnce();
   expect(pod.condition()).toMatchObject({ status: true });
-  // It ended before the next one.
+  // The container ended before the next error.
   state.container = {
     status: 'exited',
     startedMs: startedMs + 10_000,

@@ -31,7 +31,7 @@ afterAll(async () => {
   hook.remove();
 });
 
-/** The built-in image asks for every GPU from now on, as many public images do. */
+/** Makes the built-in image request every GPU, as many public images do. */
 async function greedyImage(): Promise<void> {
   await host.agent.core.ensureBuiltinImage();
   const id = (await host.docker('create', IMAGE)).stdout.trim();
@@ -92,7 +92,7 @@ it('runs a pod on the memory node of its GPUs, and without placement if the engi
   };
   expect(await placeOf([H100_B])).toBe('0/0');
   expect(await placeOf([H100_B, CARD_C])).toBe('/');
-  // Node 1 is one that the agent believes in, and the kernel does not have.
+  // The agent believes that node 1 exists; the kernel does not have it.
   expect(await placeOf([CARD_C, CARD_D])).toBe('/');
 });
 
@@ -205,7 +205,7 @@ it('rejects new pods on a faulty card, and reports the fault to the pod on it', 
     return (
       JSON.stringify(reasons.filter(([, reason]) => reason !== null)) ===
       JSON.stringify([
-        [H100_B, "Xid: Xid 79 in the kernel's log"],
+        [H100_B, 'Xid: Xid 79 in the kernel log'],
         [CARD_C, 'RowRemapFailure: a row could not be remapped'],
       ])
     );
@@ -225,7 +225,7 @@ it('rejects new pods on a faulty card, and reports the fault to the pod on it', 
   await removed(pod.id);
 });
 
-/** The last one: this host has no display for good, once it was refused. */
+/** Last test: after one refusal, the agent does not request the display again. */
 it('omits the display capability after one refusal if the host lacks its device', async () => {
   hook.setModeset(false);
   const first = await launch([CARD_D]);

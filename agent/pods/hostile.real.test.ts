@@ -1,4 +1,4 @@
-/** Pods that mean harm: each is held by its own limits, and neither its host nor its neighbour notices. */
+/** Hostile pods: each stays within its limits and does not affect the host or its neighbour. */
 import { readdir, stat } from 'node:fs/promises';
 import { loadavg } from 'node:os';
 import { basename, dirname, join } from 'node:path';
@@ -21,7 +21,7 @@ const MAX_LOG_FILES = 3;
 const MAX_LOG_BYTES = 51e6;
 const PAUSE_MS = 50;
 const MAX_MEDIAN_MS = 200;
-/** Generous: the machine may be busy with other tests; what counts is that nothing grows without end. */
+/** Generous, because other tests may load the machine. */
 const MAX_LOAD_GROWTH = 12;
 
 let host: RealHost;
@@ -38,7 +38,7 @@ afterAll(() => host?.close());
 const neighbourUrl = () => `http://127.0.0.1:${neighbour.ports['8000']}/`;
 const agentUrl = () => `http://127.0.0.1:${host.agentPort}/healthz`;
 
-/** Milliseconds until `url` has answered; null when it does not. */
+/** Milliseconds until `url` answers; null if it does not. */
 async function took(url: string): Promise<number | null> {
   const began = performance.now();
   const signal = AbortSignal.timeout(5_000);
@@ -47,7 +47,7 @@ async function took(url: string): Promise<number | null> {
   return answer?.ok === true ? performance.now() - began : null;
 }
 
-/** Medians while the attack goes on; a missing answer counts as endless. */
+/** Median response times during the attack; a missing response counts as infinite. */
 async function watch(): Promise<{ agentMs: number; neighbourMs: number }> {
   const seen: { agent: number[]; neighbour: number[] } = { agent: [], neighbour: [] };
   const untilMs = systemClock.monotonicMs() + ATTACK_MS;
@@ -63,7 +63,7 @@ function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Infinity;
 }
 
-/** Runs `script` as a pod, watches everybody else, gives the pod to `inspect`, and removes it. */
+/** Runs `script` as a pod, measures host and neighbour, passes the pod to `inspect`, and removes it. */
 async function attack(script: string, inspect: (pod: PodView) => Promise<void>): Promise<void> {
   const loadBefore = loadavg()[0] ?? 0;
   const pod = await host.launch(script, {
@@ -87,14 +87,14 @@ async function attack(script: string, inspect: (pod: PodView) => Promise<void>):
 const inPod = (pod: PodView, script: string) =>
   mustRun('docker', 'exec', pod.container_id ?? '', 'sh', '-c', script);
 
-/** What the engine counts from outside; the pod itself may have no process left to ask with. */
+/** Counted by the engine, because the pod may not be able to start another process. */
 async function processesOf(pod: PodView): Promise<number> {
   const lines = await mustRun('docker', 'top', pod.container_id ?? '', '-o', 'pid');
   return lines.trim().split('\n').length - 1;
 }
 
 it('limits a fork bomb to the pod’s processes', async () => {
-  // awk goes on when it cannot fork, which a shell does not.
+  // Unlike a shell, awk continues if it cannot fork.
   const bomb = `exec awk 'BEGIN { while (1) system("sleep 30 & sleep 30 &") }'`;
   await attack(bomb, async (pod) => {
     const count = await processesOf(pod);
@@ -130,7 +130,7 @@ it('stops a pod that fills the disk', async () => {
   const { diskQuota, diskWatch } = host.agent.core;
   const ended = await eventually('the end of it', async () => {
     await diskWatch.runOnce();
-    // Where the kernel holds the limit nothing has to be stopped: the writing fails.
+    // If the kernel enforces the limit, the write fails and the pod keeps running.
     if (diskQuota.found() === 'kernel') return (await inPod(pod, 'stat -c %s /big')).trim();
     const view = await host.view(pod.id);
     return view.phase === 'failed' && view.reason;

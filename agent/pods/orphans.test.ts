@@ -1,4 +1,4 @@
-/** What the store does not know, or cannot read: told of, left alone, and removed when that is asked for. */
+/** Objects without a row, or with a corrupt one: reported, left alone, and removed on DELETE. */
 import { beforeEach, expect, it } from 'vitest';
 import { PodSpec } from '#shared/api/agent/pod.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
@@ -134,7 +134,7 @@ it('starts with a corrupt row, leaves its pod and leases unchanged, and removes 
   const other = second.pods.put(systemRandom.uuid(), spec({ gpu_uuids: [GPU] }));
   await expect(other).rejects.toMatchObject({ code: 'gpu_unavailable' });
 
-  // Its end must not set anybody working on a row that cannot be read.
+  // The exit must not start a worker on a corrupt row.
   for (const { id, labels } of [...engine.containers.values()]) {
     if (labels['io.podwright.pod'] === ID) engine.exit(id, 1);
   }

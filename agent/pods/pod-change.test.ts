@@ -56,7 +56,7 @@ it('does not stop a pod for an image that cannot be pulled', async () => {
     status: false,
     reason: 'ImageNotFound',
   });
-  // The refused generation is known: it is not tried again, and its number is used up.
+  // The refused generation is recorded: it is not retried, and its number cannot be reused.
   await pod.put(2, { image: { reference: MISSING } });
   await pod.settle();
   expect(pod.view()).toEqual(after);

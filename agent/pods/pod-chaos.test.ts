@@ -1,4 +1,4 @@
-/** Random requests, faults and kills at any moment: whatever happens, no lease is held twice and all of it settles. */
+/** Random requests, faults and kills: no lease is ever held twice, and the agent converges. */
 import { expect, it } from 'vitest';
 import { PodSpec } from '#shared/api/agent/pod.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -19,7 +19,7 @@ const IMAGES: Record<string, string> = {
   'registry.example/one:1': `sha256:${'a1'.repeat(32)}`,
   'registry.example/two:1': `sha256:${'b2'.repeat(32)}`,
 };
-/** No registry has it: a first launch ends in failed, a change leaves what runs. */
+/** Does not exist: a first launch fails, and a change leaves the present container running. */
 const MISSING = 'registry.example/missing:1';
 /** Longer than any backoff. */
 const LONG_MS = 400_000;
@@ -33,7 +33,7 @@ function createWorld(seed: number) {
   const first = createFakeEngine(clock);
   for (const [reference, digest] of Object.entries(IMAGES)) first.addImage(reference, digest);
   const executorId = random.uuid();
-  /** Those in use now; removed ones stay in `ids`, for their leftovers. */
+  /** Pods in use; removed ones stay in `ids`, to check for leftovers. */
   const slots = Array.from({ length: PODS }, () => random.uuid());
   const ids = [...slots];
   const gpus = { ...fakeGpus(GPUS), gpuMode: () => 'nvidia' as const };
@@ -63,7 +63,7 @@ function randomSpec(random: Random, generation: number) {
   });
 }
 
-/** Refusals are answers; anything else is a bug. */
+/** ApiErrors are expected; any other error is a bug. */
 async function tolerate(work: () => unknown): Promise<void> {
   try {
     await work();
@@ -107,7 +107,7 @@ async function act(world: World, { agent, engine }: ReturnType<World['boot']>): 
       if (random.int(3) > 0) return undefined;
       slots[slot] = random.uuid();
       ids.push(slots[slot]);
-      // Of an id that the store does not know the engine is asked, and no time passes in here.
+      // For an unknown id the engine is queried, and the clock does not advance here.
       void tolerate(() => agent.pods.remove(id));
       return undefined;
     case 5:
@@ -169,13 +169,13 @@ function expectSettled(agent: Agent, engine: FakeEngine, ids: readonly string[])
     // The fake names images after their digests.
     expect(found[0]?.spec.image).toBe(IMAGES[view.image.reference]);
     expect(found[0]?.spec.gpuUuids.toSorted()).toEqual(view.gpu_uuids.toSorted());
-    // SSH's is listened on by the gateway.
+    // The gateway listens on the SSH port.
     const { 22: _, ...published } = view.ports;
     expect(Object.fromEntries(found[0]?.spec.ports.map((p) => [p.internal, p.host]) ?? [])).toEqual(
       published,
     );
   }
-  // One that failed before its launch may have none.
+  // A pod that failed before its launch may have no container.
   const alive = agent.pods.list();
   const launched = alive.filter(({ phase }) => phase === 'running').length;
   expect(engine.networks.size).toBeGreaterThanOrEqual(launched);
@@ -207,7 +207,7 @@ it.each(Array.from({ length: RUNS }, (_, run) => run + 1))('converges, seed %i',
   for (let count = 0; count < OPERATIONS; count += 1) {
     if (world.random.int(10) === 0) isDead = killAt(host.engine, world.random.int(12));
     await act(world, host);
-    // Often the next request comes while the last one is still being worked on.
+    // The next request often arrives while the last one is in progress.
     await world.clock.advance(world.random.int(world.random.int(2) === 0 ? 3_000 : MAX_LATENCY_MS));
     expectNoDoubleUse(host.engine);
     if (isDead()) replaceHost();
@@ -219,6 +219,6 @@ it.each(Array.from({ length: RUNS }, (_, run) => run + 1))('converges, seed %i',
   await passTime(world, LONG_MS);
   expectNoDoubleUse(last.engine);
   expectSettled(last.agent, last.engine, world.ids);
-  // A call of the last relist may be under way, and no time passes any more.
+  // A call of the last list may be in progress, and the clock does not advance any more.
   void last.agent.stop();
 });

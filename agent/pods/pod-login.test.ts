@@ -65,7 +65,7 @@ it('retains a login as long as the pod may need to pull, and accepts a newer one
   expect(again.statusCode).toBe(200);
   expect(rows()).toHaveLength(1);
   expect(rows()[0]).not.toEqual(first);
-  // The same pod without it: nothing of the spec has changed.
+  // The same spec without a login changes nothing.
   expect((await put({})).statusCode).toBe(200);
   expect(rows()).toHaveLength(1);
   await agent.server.inject({ method: 'DELETE', url });

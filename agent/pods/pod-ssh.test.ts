@@ -35,7 +35,7 @@ beforeEach(() => {
     engine: createFakeEngine(clock),
     clock,
     gatewayLink,
-    // Taken as long as the gateway says that it has a port.
+    // In use as long as the gateway reports a port.
     probePort: async () => status === null,
   });
 });
@@ -101,7 +101,7 @@ it('waits until the gateway closes a port that the pod’s own server needs', as
   };
   agent.start();
   await clock.advance(1_000);
-  // However the host's date is set meanwhile.
+  // A changed wall clock has no effect.
   wallOffsetMs = -3_600_000;
   await clock.advance(RELEASE_TIMEOUT_MS);
   const waiting = { phase: 'backoff', reason: 'PortConflict', ports };

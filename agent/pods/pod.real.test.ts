@@ -234,7 +234,7 @@ it('touches only its own objects if two agents share an engine', async () => {
   await podIn(second, other.id, 'removed');
   expect(await pageOf(pod)).toContain('running');
 
-  // The same pod id on both: the name belongs to the first, and stays its own.
+  // The same pod id on both agents: the name belongs to the first.
   await send(second, 'PUT', `/v1/pods/${pod.id}`, podSpec());
   const refused = await podIn(second, pod.id, 'quarantined');
   expect(refused.reason).toBe('NameTaken');
@@ -253,7 +253,7 @@ it('leases another port if its own is in use at the start', async () => {
   const executorId = host.executorId;
   const database = openDatabase(host.database);
   const options = { engine, clock: systemClock, executorId, database, portRange: host.portRange };
-  // A probe that sees nothing: the engine itself is the one to find the port taken.
+  // The probe reports the port as free, so the engine detects the conflict.
   const agent = createTestAgent({ ...options, probePort: async () => true });
   running.push(agent);
   agent.start();

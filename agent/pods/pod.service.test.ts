@@ -22,7 +22,7 @@ const ID_2 = '00000000-0000-4000-8000-000000000002';
 const GPU = 'GPU-00000000-0000-4000-8000-000000000000';
 const EXECUTOR = '00000000-0000-4000-8000-00000000000e';
 const LONGEST_BACKOFF_MS = 300_000;
-/** Enough turns for any chain of steps that waits for nothing but the fake. */
+/** Enough turns of the event loop for any chain of steps on the fake engine. */
 const TURNS = 30;
 
 let clock: ManualClock;
@@ -47,12 +47,12 @@ beforeEach(() => {
   agent.start();
 });
 
-/** Lets everything happen that needs no time. */
+/** Runs everything that needs no time. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < TURNS; turn += 1) await clock.advance(0);
 }
 
-/** Time passes, and what falls due in it is done. */
+/** Advances the clock and runs what is due. */
 async function pass(ms: number): Promise<void> {
   await settle();
   await clock.advance(ms);

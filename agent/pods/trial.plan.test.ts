@@ -26,7 +26,7 @@ const fallback = (change = {}) =>
 const staged = (image_id: string | null) =>
   JSON.stringify({ ...before, generation: 3, image_id, attempts: 0, reason: null, message: '' });
 
-/** Generation 2 on trial, generation 1 kept. */
+/** Generation 2 is on trial, generation 1 is the fallback. */
 function row(change: Partial<PodRow> = {}): PodRow {
   return {
     ...newPodRow('pod', 2, { spec_json, spec_hash: '' }, 0),

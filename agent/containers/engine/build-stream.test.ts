@@ -8,7 +8,7 @@ const refusal = (statusCode: number, message: string) =>
   Object.assign(new Error(message), { statusCode, json: { message } });
 const broken = (code: string) => Object.assign(new Error(code), { code });
 
-/** What came of a build whose stream said this, or broke. */
+/** Result of a build whose stream has these records or fails. */
 async function outcomeOf(...records: (object | Error)[]): Promise<unknown> {
   async function* stream() {
     for (const record of records) {

@@ -5,7 +5,7 @@ import { ensureBuiltinImage } from '../images/builtin-image.ts';
 import { createDockerodeEngine } from './dockerode-engine.ts';
 import { type ContainerEngine, LABELS, type LogChunk } from './engine.ts';
 
-/** What the in-memory engine does not have: output, and a socket that may be missing. */
+/** Behaviour that the in-memory engine lacks: output, and a socket that may be missing. */
 const engine = createDockerodeEngine({ socketPath: '/var/run/docker.sock', clock: systemClock });
 const labels = { [LABELS.managed]: '1', [LABELS.executor]: systemRandom.uuid() };
 const NEVER = new AbortController().signal;

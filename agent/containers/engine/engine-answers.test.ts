@@ -1,4 +1,4 @@
-/** The engine's figures of a container as it answers with control groups of either version. */
+/** Responses of the engine with cgroup v1 and v2. */
 import { expect, it } from 'vitest';
 import { ContainerUsageAnswer } from './engine-answers.ts';
 

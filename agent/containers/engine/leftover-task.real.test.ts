@@ -1,4 +1,4 @@
-/** A start that the engine was killed in: what the runtime keeps of it, and how it goes. */
+/** A task that the runtime keeps after the engine was killed during a start. */
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';

@@ -60,7 +60,7 @@ it('recreates a container from another image with the provider’s settings and 
   const mountsOf = ({ Mounts }: { Mounts: { Source: string; Destination: string }[] }) =>
     Mounts.map(({ Source, Destination }) => `${Source} ${Destination}`).toSorted();
   expect(mountsOf(after)).toEqual(mountsOf(before));
-  // The same once more, as after a kill.
+  // Repeated, as after a kill.
   expect(await containers.createLike(old, wish)).toBe(id);
 });
 

@@ -85,22 +85,20 @@ function parseJson(line: string): unknown {
   }
 }
 
-/** The lines of a build's output, bounded: the first and the last ones are kept. */
-
-/** `seq` counts the lines of one build without a hole: one that is missing was dropped. */
+/** `seq` numbers the lines of a build without gaps, so a missing number is a dropped line. */
 export type BuildLine = { seq: number; ms: number; log: string };
 
-/** Of the beginning and of the end, each in characters. */
+/** Limit in characters of the retained beginning, and of the retained end. */
 export const MAX_PART_CHARS = 512 * 1024;
 /** Longer lines are split. */
 const MAX_LINE_CHARS = 16 * 1024;
 
 export type BuildLines = ReturnType<typeof createBuildLines>;
 
-/** How a whole line is to be shown; null: not at all. */
+/** Returns the line for the renter, or null to hide it. */
 export type EditLine = (line: string) => string | null;
 
-/** `nowMs` stamps each line. */
+/** Splits a build's output into lines and retains the first and the last ones. `nowMs` timestamps each line. */
 export function createBuildLines(nowMs: () => number) {
   const head: BuildLine[] = [];
   const tail: BuildLine[] = [];
@@ -126,11 +124,11 @@ export function createBuildLines(nowMs: () => number) {
   }
 
   return {
-    /** Every later line passes through it. */
+    /** Applies to later lines. */
     useEdit(next: EditLine): void {
       edit = next;
     },
-    /** Output as it comes: several lines, or part of one. */
+    /** Appends output: several lines, or part of one. */
     write(text: string): void {
       open += text;
       for (;;) {
@@ -139,18 +137,18 @@ export function createBuildLines(nowMs: () => number) {
         if (newline === -1 && open.length <= MAX_LINE_CHARS) return;
         const line = open.slice(0, end);
         open = open.slice(end);
-        // The engine ends each of its own lines with an empty one.
+        // The engine prints an empty line after each of its own lines.
         if (line !== '\n') add(line);
       }
     },
-    /** A line that was begun and will not be continued. */
+    /** Adds an unfinished last line. */
     end(): void {
       if (open !== '') add(`${open}\n`);
       open = '';
     },
-    /** All that is kept, in order. */
+    /** Retained lines in order. */
     list: (): BuildLine[] => [...head, ...tail],
-    /** How many there were. */
+    /** Number of all lines, including dropped ones. */
     count: () => seq,
   };
 }

@@ -71,7 +71,7 @@ async function outputOf(dockerfile: string): Promise<string> {
   return lines.map(({ log }) => log).join('');
 }
 
-/** What is left of builds in the engine, beside finished images. */
+/** Objects of builds in the engine, except finished images. */
 async function leftOvers() {
   const containers = await engine.listContainers(labels);
   return { containers, images: await engine.listImages({ labels, unused: true }) };

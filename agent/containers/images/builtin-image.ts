@@ -7,41 +7,15 @@ import { type ContainerEngine, LABELS } from '../engine/engine.ts';
 
 export const BUILTIN_REFERENCE = `${BUILTIN_HOST}base:1`;
 
-const APPLETS = [
-  ...['ash', 'awk', 'base64', 'cat', 'chmod', 'chown', 'cp', 'cut', 'date', 'dd', 'df', 'du'],
-  ...['echo', 'env', 'expr', 'false', 'find', 'free', 'grep', 'gunzip', 'gzip', 'head', 'hostname'],
-  ...['httpd', 'id', 'ip', 'kill', 'killall', 'ln', 'ls', 'md5sum', 'mkdir', 'mktemp', 'mount'],
-  ...['mv', 'nc', 'nproc', 'nslookup', 'ping', 'printf', 'ps', 'pwd', 'readlink', 'rm', 'rmdir'],
-  ...[
-    'sed',
-    'seq',
-    'sh',
-    'sha256sum',
-    'sleep',
-    'sort',
-    'stat',
-    'stty',
-    'sync',
-    'tail',
-    'tar',
-    'tee',
-  ],
-  ...[
-    'test',
-    'timeout',
-    'top',
-    'touch',
-    'tr',
-    'true',
-    'uname',
-    'uniq',
-    'uptime',
-    'vi',
-    'wc',
-    'wget',
-  ],
-  ...['which', 'whoami', 'xargs', 'yes'],
-];
+/** Commands that are links to busybox. */
+const APPLETS = `
+  ash awk base64 cat chmod chown cp cut date dd df du echo env expr false find free grep gunzip
+  gzip head hostname httpd id ip kill killall ln ls md5sum mkdir mktemp mount mv nc nproc nslookup
+  ping printf ps pwd readlink rm rmdir sed seq sh sha256sum sleep sort stat stty sync tail tar tee
+  test timeout top touch tr true uname uniq uptime vi wc wget which whoami xargs yes
+`
+  .trim()
+  .split(/\s+/);
 
 /** Ends at once on SIGTERM: a shell runs traps only between commands, so it waits for a background sleep. */
 const INIT_SCRIPT = `#!/bin/sh

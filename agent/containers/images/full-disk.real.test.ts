@@ -30,7 +30,7 @@ afterAll(async () => {
 
 it('reports a full disk, and removes the least recently used image', async () => {
   const engine = createDockerodeEngine({ socketPath: small.socketPath, clock: systemClock });
-  // Time passes at will, on the very disk that fills up.
+  // A manual clock, with the real disk that fills up.
   let later = 0;
   const clock = { ...systemClock, now: () => systemClock.now() + later };
   const freed: number[] = [];

@@ -18,7 +18,7 @@ function createHost() {
   const engine = createFakeEngine(clock);
   const used: string[] = [];
   const freed: number[] = [];
-  /** Percent in use at each look; the last one stays. */
+  /** Disk use in percent at each check; the last value repeats. */
   const percents = [10];
   const options = {
     ...{ executorId: systemRandom.uuid(), engine, clock, random: systemRandom },
@@ -92,7 +92,7 @@ it('keeps foreign images, the built-in image, and images that containers use', a
   await core.gc.runOnce();
   expect(await engine.inspectImage(provider)).not.toBeNull();
   expect(await engine.inspectImage('podwright.local/base:1')).not.toBeNull();
-  // Refused by the engine, and therefore still known as ours.
+  // The engine refused the removal, so the row stays.
   expect(names()).toEqual(['a']);
 });
 

@@ -21,7 +21,7 @@ const engine = createDockerodeEngine({ socketPath: SOCKET, clock: systemClock })
 const secret = systemRandom.bytes(32);
 const log = createLog({ name: 'test', level: 'silent' });
 
-/** As of an agent that was never here before: what others have pulled is not its own. */
+/** A new store: images that others pulled are not the agent's. */
 function newImages(clock: Clock = systemClock) {
   const database = openDatabase(':memory:');
   const authStore = createRegistryAuthStore(database);
@@ -56,7 +56,7 @@ afterAll(async () => {
   await registry.close();
 });
 
-/** Whatever names it has. */
+/** By id, whatever its names. */
 function removeImage(imageId: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const path = `/images/${imageId}?force=1`;
@@ -216,7 +216,7 @@ it('detects content that does not match the digest', async () => {
 it('aborts a pull without progress', async () => {
   registry.publish(name, '1', 'fresh', { layers: [systemRandom.bytes(1_000)] });
   registry.setStalling(true);
-  // The same limit, sooner over.
+  // The same limit, reached sooner.
   const hasty: Clock = {
     ...systemClock,
     sleep: (ms, signal) => systemClock.sleep(ms === PULL_IDLE_MS ? 1_500 : ms, signal),

@@ -52,7 +52,7 @@ it('queries the registry again for another login', async () => {
     ['bob', 2],
     ['ann', 2],
     ['bob', 2],
-    // Whoever needs no login may have it, and then so may everybody.
+    // An image that was pulled without a login is public, so every login may use it.
     [undefined, 3],
     ['eve', 3],
   ] as const) {

@@ -96,7 +96,7 @@ it('runs a pod from a Dockerfile; the build’s output comes first in its log', 
   const built = frames.findIndex(({ log }) => log === 'building-it\n');
   expect(built).toBeGreaterThan(0);
   expect(built).toBeLessThan(frames.length - 1);
-  // A reader goes on where it was, in the build as in the container's output.
+  // A reader resumes at its position, in the build's and in the container's output.
   const rest = await framesOf(id, { since: frames[built]?.id ?? '' });
   expect(rest.map(({ log }) => log)).toEqual(frames.slice(built + 1).map(({ log }) => log));
   expect(await framesOf(id, { since: frames.at(-1)?.id ?? '' })).toEqual([]);
@@ -146,7 +146,7 @@ it('pulls with the pod’s login, and never shows it', async () => {
   const without = await put({ image });
   expect(await settled(without)).toMatchObject({ phase: 'failed', reason: 'ImageAuth' });
   const id = await put({ image, registry_auth });
-  // It has no program to run: that it was pulled is what counts.
+  // The image has no program; only the pull matters.
   const view = await eventually('the pull', async () => {
     const now = await agent.client.getPod(id);
     return now.image.digest === digest && now;
@@ -188,7 +188,7 @@ it('builds again after a kill, and leaves nothing of the first attempt', async (
   await agent.kill();
   await eventually('the end of the step', async () => (await steps()) === '');
   agent = await home.start();
-  // With what the agent says of it, should it not run.
+  // Includes the agent's message if the pod does not run.
   const { phase, message } = await settled(id);
   expect([phase, message]).toEqual(['running', '']);
   const unnamed = ['--filter', 'dangling=true'];

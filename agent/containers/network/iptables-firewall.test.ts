@@ -8,7 +8,7 @@ const done = (change: Partial<CommandResult> = {}): CommandResult => ({
   ...change,
 });
 
-/** A packet filter of one table; `refuses` are texts that it has no module for. */
+/** A fake packet filter with one table; `refuses` are rules for which it has no module. */
 function fakeIptables(refuses: readonly string[] = []) {
   const filter = { lines: ['-P INPUT ACCEPT'], restores: 0 };
   const runCommand: RunCommand = async (program, _args, { input }) => {

@@ -1,4 +1,4 @@
-/** What pods reach and what reaches them, on the real engine with real rules. Needs root, as the rules do. */
+/** Connections from and to pods on the real engine with real rules. Needs root. */
 import { networkInterfaces } from 'node:os';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { PodView } from '#shared/api/agent/pod.ts';
@@ -9,10 +9,10 @@ import { createNeighbour, type Neighbour } from '../../../test/fakes/neighbour-n
 const HTTP = 8000;
 const DNS = 53;
 const SMTP = 25;
-/** Pods made meanwhile, and connections tried at once. */
+/** Numbers of pods created during the test and of concurrent connections. */
 const CHURN = 4;
 const PROBES = 4;
-/** Any file of the neighbour's. */
+/** A file of the neighbour. */
 const PATH = 'hostname';
 const PAGE = 'This pod is running.';
 
@@ -87,7 +87,7 @@ it('lets pods reach public addresses, but no private and link-local ones and no 
     url(addresses.private),
     url(addresses.linkLocal),
     url(addresses.public, SMTP),
-    // The host's resolver may be private: it is open on its own port alone.
+    // The host's resolver may be private; only its DNS port is open.
     url(addresses.private, DNS),
   ];
   expect(await reachedOf(tried)).toEqual([url(addresses.public), url(addresses.private, DNS)]);
@@ -113,7 +113,7 @@ it('gives pods no IPv6', async () => {
 it('leaves published ports open, from the host and from outside', async () => {
   for (const address of ['127.0.0.1', ...ownAddresses()]) {
     const text = await page(publishedUrl(pod, address));
-    // Bridges of other agents' pods come and go meanwhile.
+    // Bridges of other agents' pods appear and vanish during the test.
     const isGone = address !== '127.0.0.1' && !ownAddresses().includes(address);
     expect([address, isGone || text.includes(PAGE)]).toEqual([address, true]);
   }
@@ -132,7 +132,7 @@ it('restores rules that were flushed, and counts them', async () => {
   const [address = ''] = ownAddresses();
   const url = `http://${address}:${host.agentPort}/healthz`;
   const driftBefore = await driftOf();
-  // Without them the pod does get through, unless a round of the agent's comes in between.
+  // Without the rules the pod gets through, unless the agent restores them first.
   await eventually('an unguarded moment', async () => {
     await mustRun('iptables', '-t', 'mangle', '-F', names.input);
     return host.reaches(pod, url);

@@ -12,7 +12,7 @@ import { parsePool } from './subnets.ts';
 
 const log = createLog({ name: 'test', level: 'silent' });
 
-/** Two agents on one engine with one pool: `of` makes each with a store of its own. */
+/** Two agents that share engine and pool; `of` creates each with its own store. */
 function setUp(poolText = '10.0.0.0/26') {
   const clock = createManualClock();
   const engine = createFakeEngine(clock);

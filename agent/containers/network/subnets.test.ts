@@ -8,7 +8,7 @@ function poolOf(text: string): Cidr {
   return pool;
 }
 
-/** All subnets that a pool gives when nothing is handed back. */
+/** All subnets of a pool, none of which is released. */
 function exhaust(pool: Cidr, podIdOf: () => string): string[] {
   const taken = new Set<string>();
   for (;;) {

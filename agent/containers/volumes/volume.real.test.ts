@@ -47,7 +47,7 @@ async function call(
   return { status: response.statusCode, body: response.json() };
 }
 
-/** What is done on a host under way of an operation, to its end. */
+/** Runs an operation on a host to its end. */
 async function done({ agent }: RealHost, id: string): Promise<OperationView> {
   const look = () => {
     const view = OperationView.parse(agent.operations.get(id));
@@ -76,7 +76,7 @@ const restoreOf = (id: string, snapshot: string | null) => ({
   ...{ source_path: '/mnt', target_path: '/mnt' },
 });
 
-/** Everything that a pod may keep, also what calls itself a cache, and links that lead out. */
+/** All kinds of files that a pod may have, including cache folders and links that point outside. */
 const WRITE = `cd /mnt && mkdir -p deep/er cache && echo data > deep/er/file && echo any > random && chmod 4711 deep/er/file
 chown 1000:1001 deep && chmod 2750 deep && ln deep/er/file hard && ln -s /etc/passwd out && ln -s ../../.. up
 mkfifo pipe && echo 'Signature: 8a477f597d28d172789f06886806bc55' > cache/CACHEDIR.TAG && echo warm > cache/entry
@@ -97,7 +97,7 @@ it('carries a pod’s data to a pod on another host', async () => {
   const before = fingerprintOf(live);
   expect(before.length).toBeGreaterThan(9);
 
-  // Not while a pod has it.
+  // Rejected while a pod has the volume.
   const operation = systemRandom.uuid();
   const early = restoreOf(operation, 'a'.repeat(64));
   expect((await call(from, 'POST', `/v1/volumes/${first}/restores`, early)).status).toBe(409);
@@ -110,7 +110,7 @@ it('carries a pod’s data to a pod on another host', async () => {
   expect(saved).toMatchObject({ stage: 'done', quality: 'full', pod_id: first });
   await from.agent.core.volumeWatch.runOnce();
   const [measured] = await from.agent.core.persistentVolumes.list();
-  // Neither the folder itself, nor what is linked twice a second time.
+  // The folder itself does not count, and hard links count once.
   expect(measured?.files).toBe(before.length - 2);
   expect((await call(from, 'DELETE', `/v1/volumes/${first}`)).body.state).toBe('removed');
 
@@ -143,7 +143,7 @@ it('completes backup and restore although the agent is killed during each', asyn
     writeFileSync(join(live, `part ${part}`), systemRandom.bytes(12 * MIB));
   const before = fingerprintOf(live);
 
-  /** Killed once it is under way; the next agent brings it to its end. */
+  /** Kills the agent during the operation; the next agent completes it. */
   async function killed(id: string, stage: OperationView['stage']): Promise<OperationView> {
     const isThere = async () => {
       const view = await agent.client.getOperation(id);
@@ -171,7 +171,7 @@ it('completes backup and restore although the agent is killed during each', asyn
   });
   expect(await killed(restore, 'fetching')).toMatchObject({ stage: 'done', error: null });
   expect(fingerprintOf(await placeOf(copies[1]))).toEqual(before);
-  // A removal in the middle of a save ends it, and leaves nothing.
+  // A removal during a backup aborts it and leaves nothing.
   const last = systemRandom.uuid();
   await agent.client.postVolumeBackup(copies[0], { ...backupOf(last), repository: own });
   const isRemoved = async () => {

@@ -58,7 +58,7 @@ const put = (id: string, volume_id = VOLUME) =>
   call('PUT', `/v1/volumes/${id}`, { volume_id, size_bytes: LIMIT });
 const listed = async () => (await call('GET', '/v1/volumes')).body.volumes;
 
-/** As put, and its folder is there, as an engine on this host would make it. */
+/** Puts a volume and creates its folder, as an engine on this host would. */
 async function made(id = systemRandom.uuid()): Promise<string> {
   mkdirSync(join(folder, volumeCopyName(id), '_data'), { recursive: true });
   expect((await put(id)).status).toBe(200);
@@ -175,7 +175,7 @@ it('stops a pod ten minutes after its volume exceeds the limit, or at once if it
     await agent.core.volumeWatch.runOnce();
     return agent.pods.get(podId).phase;
   };
-  // Saved above its limit by far: there is time to tidy up.
+  // Restored far above its limit: the grace period applies.
   expect(await look(3 * LIMIT)).toBe('running');
   for (let minutes = 0; minutes < 8; minutes += 1) expect(await look(3 * LIMIT)).toBe('running');
   expect(await look(LIMIT - 1)).toBe('running');
@@ -187,7 +187,7 @@ it('stops a pod ten minutes after its volume exceeds the limit, or at once if it
 
   const other = await made();
   const second = await launch({ volume: { id: other } });
-  // All of it is the pod's: the copy was empty when it came.
+  // The copy was empty at first, so the pod wrote everything.
   await look(2 * LIMIT);
   expect(agent.pods.get(second)).toMatchObject({ phase: 'failed', reason: 'DiskQuotaExceeded' });
 });
