@@ -24,7 +24,7 @@ it.each<[string, string, RegExp | null]>([
   ],
   ['METRICS_LISTEN', '127.0.0.1:9101', null],
   ['METRICS_LISTEN', '127.0.0.2:8000', null],
-  ['METRICS_LISTEN', '0.0.0.0:8000', /has port 8000, as .*_HOST and .*_PORT have/],
+  ['METRICS_LISTEN', '0.0.0.0:8000', /port 8000 is already used by .*_HOST and .*_PORT/],
 ])('central API and validator accept or reject %s=%s alike: %s', (name, value, refusal) => {
   const port = '8000';
   const looks = [

@@ -45,7 +45,7 @@ it('returns the keys of the set, or the configured keys without a file', () => {
 
 it.each<[string, () => string, RegExp]>([
   ['a set that nobody signed', () => fileOf(SET), /key_set/],
-  ['a set of a stranger', () => fileOf(signKeySet(SET, next)), /no key in the role/],
+  ['a set of a stranger', () => fileOf(signKeySet(SET, next)), /not a trusted key with the role/],
   ['a folder', () => folder, /not a file/],
   ['nothing', () => join(folder, 'nowhere'), /ENOENT/],
 ])('rejects %s and names the variable', (_, path, message) => {

@@ -1,4 +1,4 @@
-/** What a hotkey signs to say that an account of the central API is its own (contract 11). Pure. */
+/** A hotkey's signed proof that it owns an account of the central API. Pure. */
 import { z } from 'zod';
 import { Hotkey, publicKeyOf } from './hotkey.ts';
 import { type Signer, signatureFromHex, toHex, verifySr25519 } from './sr25519.ts';
@@ -8,7 +8,7 @@ const MAX_SECONDS = 999_999_999_999;
 export const AccountProof = z
   .object({
     hotkey: Hotkey,
-    /** Seconds since the epoch, when it was signed. */
+    /** Time of signing, seconds since the epoch. */
     timestamp: z.int().min(0).max(MAX_SECONDS),
     /** sr25519, `0x` + hex. */
     signature: z.string().max(200),
@@ -16,8 +16,8 @@ export const AccountProof = z
   .meta({ id: 'AccountProof' });
 export type AccountProof = z.output<typeof AccountProof>;
 
-/** Nothing else that is signed has this form. */
-const textOf = (accountId: string, timestamp: number): Uint8Array =>
+/** The prefix prevents reuse of signatures made for other purposes. */
+const signedText = (accountId: string, timestamp: number): Uint8Array =>
   new TextEncoder().encode(`podwright-account-v1\n${accountId}\n${timestamp}`);
 
 export async function signAccountProof(
@@ -26,14 +26,14 @@ export async function signAccountProof(
   nowMs: number,
 ): Promise<AccountProof> {
   const timestamp = Math.floor(nowMs / 1_000);
-  const signature = await signer.sign(textOf(accountId, timestamp));
+  const signature = await signer.sign(signedText(accountId, timestamp));
   return { hotkey: signer.hotkey, timestamp, signature: toHex(signature) };
 }
 
-/** Whether the hotkey signed it for this account; its age is for the caller to judge. */
+/** Returns true if the hotkey signed the proof for this account. The caller checks its age. */
 export function verifyAccountProof(accountId: string, proof: AccountProof): boolean {
   const key = publicKeyOf(proof.hotkey);
   const signature = signatureFromHex(proof.signature.toLowerCase());
   if (key === null || signature === null) return false;
-  return verifySr25519(textOf(accountId, proof.timestamp), signature, key);
+  return verifySr25519(signedText(accountId, proof.timestamp), signature, key);
 }

@@ -12,15 +12,15 @@ const WEIGHTS = {
   updated_at: '2026-11-20T23:50:00.123456Z',
 };
 
-describe('the text of Python', () => {
-  it('is the golden one', () => {
+describe('Python JSON', () => {
+  it('writes the golden text', () => {
     expect(pythonJson(WEIGHTS)).toBe(
       '{"current_block": null, "netuid": 51, "uids": [3, 7], "updated_at": "2026-11-20T23:50:00.123456Z", "version_key": 3101, "wait_for_finalization": false, "wait_for_inclusion": false, "weights": [65535, 120]}',
     );
     expect(pythonJson({ 'é😀': '\x7f' })).toBe('{"\\u00e9\\ud83d\\ude00": "\\u007f"}');
   });
 
-  it('escapes every unit outside 0x20..0x7e, quote and backslash, and nothing else', () => {
+  it('escapes every unit outside 0x20..0x7e, quotes and backslashes, and nothing else', () => {
     const short = new Map([...'"\\\b\f\n\r\t'].map((char, at) => [char, '"\\bfnrt'[at]]));
     for (let unit = 0; unit <= 0xffff; unit += 1) {
       const char = String.fromCharCode(unit);
@@ -32,7 +32,7 @@ describe('the text of Python', () => {
     expect(pythonJson('"\\\b\f\n\r\t\x00\x1f /')).toBe('"\\"\\\\\\b\\f\\n\\r\\t\\u0000\\u001f /"');
   });
 
-  it('orders keys by code points, where UTF-16 would not', () => {
+  it('orders keys by code points, unlike UTF-16', () => {
     expect(pythonJson({ '\u{1f600}': 1, '\uffee': 2, a: 3 })).toBe(
       '{"a": 3, "\\uffee": 2, "\\ud83d\\ude00": 1}',
     );
@@ -40,7 +40,7 @@ describe('the text of Python', () => {
 });
 
 describe('canonical JSON', () => {
-  it('has one text whatever the order of members', () => {
+  it('writes the same text for any order of members', () => {
     const text = '{"a":[1,{"b":null,"c":"é\\n"}],"z":true}';
     expect(canonicalJson({ z: true, a: [1, { c: 'é\n', b: null }] })).toBe(text);
     expect(parseCanonicalJson(text)).toEqual({ value: JSON.parse(text) });
@@ -57,7 +57,7 @@ describe('canonical JSON', () => {
     '"\\u0041"',
     '{',
     '[1]\n',
-  ])('is not %s', (text) => {
+  ])('rejects %s', (text) => {
     expect(parseCanonicalJson(text)).toBeNull();
   });
 });
@@ -68,17 +68,17 @@ it.each([
   ['no number', Number.NaN],
   ['undefined', { a: undefined }],
   ['a bigint', 1n],
-])('neither text has %s', (_, value) => {
+])('rejects %s in both spellings', (_, value) => {
   expect(() => canonicalJson(value)).toThrow(TypeError);
   expect(() => pythonJson(value)).toThrow(TypeError);
 });
 
-it('does not exhaust the stack', () => {
+it('rejects deep values instead of exhausting the stack', () => {
   const deep: unknown = JSON.parse(`${'['.repeat(10_000)}${']'.repeat(10_000)}`);
   expect(() => canonicalJson(deep)).toThrow(/nested/);
 });
 
-it('is the same text whether a list was in order already or not', () => {
+it('writes the same text for ordered and unordered lists', () => {
   const ordered = {
     a: 'é😀\ud800"\\\n',
     b: [1, -0, null, true, { c: [], d: {} }],

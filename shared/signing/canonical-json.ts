@@ -1,4 +1,7 @@
-/** Canonical JSON: sorted keys, no white space, safe integers only (validator reference 4.2, 7). Pure. */
+/**
+ * JSON as text that is identical wherever it is written, for signing and hashing: canonical JSON (sorted keys, no white
+ * space, safe integers only) and the spelling of Python's json.dumps. Pure.
+ */
 
 const CANONICAL: JsonStyle = {
   comma: ',',
@@ -7,12 +10,12 @@ const CANONICAL: JsonStyle = {
   isNative: true,
 };
 
-/** The one text of `value`; keys in the order of their UTF-16 units. Throws TypeError for fractions and undefined. */
+/** Writes canonical JSON, keys ordered by UTF-16 units. Throws TypeError for fractions, undefined and non-JSON values. */
 export function canonicalJson(value: unknown): string {
   return writeJson(value, CANONICAL);
 }
 
-/** The value of a text that is canonical, or null: white space, other orders and doubled keys are refused. */
+/** Parses canonical JSON. Null for any other text: white space, another order, duplicate keys. */
 export function parseCanonicalJson(text: string): { value: JsonValue } | null {
   try {
     const value = JSON.parse(text) as JsonValue;
@@ -32,33 +35,33 @@ export type JsonValue =
   | readonly JsonValue[]
   | { readonly [key: string]: JsonValue };
 
-/** How one of the texts differs from another. */
+/** The differences between the two spellings. */
 export type JsonStyle = {
   comma: string;
   colon: string;
-  /** A string with its quotes. */
+  /** Writes a string with its quotes. */
   string(text: string): string;
-  /** The order of keys; that of their UTF-16 units when absent. */
+  /** Order of keys; default: by UTF-16 units. */
   compare?(a: string, b: string): number;
-  /** JSON.stringify writes the same of what is in order already, several times as fast. */
+  /** JSON.stringify writes the same text for ordered values, and is several times as fast. */
   isNative?: true;
 };
 
-/** Deeper values are refused, so that none from outside can exhaust the stack. */
+/** Limits recursion, so that untrusted values cannot exhaust the stack. */
 const MAX_DEPTH = 64;
 
-/** Throws TypeError for whatever has more than one spelling: fractions, unsafe integers, undefined, anything but JSON. */
+/** Throws TypeError for values with more than one spelling: fractions, unsafe integers, undefined, non-JSON values. */
 export function writeJson(value: unknown, style: JsonStyle, depth = 0): string {
   if (depth > MAX_DEPTH) throw new TypeError(`nested deeper than ${MAX_DEPTH}`);
   if (value === null || typeof value === 'boolean') return String(value);
   if (typeof value === 'string') return style.string(value);
   if (typeof value === 'number') return integer(value);
   if (Array.isArray(value)) {
-    // Cycles of whole fleets are hashed, as they were parsed from such texts.
-    if (style.isNative && isWritten(value, depth)) return JSON.stringify(value);
+    // Fast path: large lists to hash were usually parsed from canonical JSON.
+    if (style.isNative && isCanonical(value, depth)) return JSON.stringify(value);
     return `[${joined(value, style, depth)}]`;
   }
-  if (typeof value !== 'object') throw new TypeError(`a ${typeof value} is no JSON`);
+  if (typeof value !== 'object') throw new TypeError(`a ${typeof value} is not JSON`);
   return `{${members(value as Readonly<Record<string, unknown>>, style, depth)}}`;
 }
 
@@ -84,7 +87,7 @@ function members(
   return text;
 }
 
-/** What was parsed from such a text is in order already. */
+/** Skips the sort for keys in order, as in values parsed from canonical JSON. */
 function keysInOrder(value: object, { compare }: JsonStyle): string[] {
   const keys = Object.keys(value);
   return compare === undefined && isAscending(keys) ? keys : keys.sort(compare);
@@ -97,27 +100,27 @@ function isAscending(keys: readonly string[]): boolean {
   return true;
 }
 
-/** Whether JSON.stringify writes it as it is to be: plain, in order, of safe integers, not too deep. */
-function isWritten(value: unknown, depth: number): boolean {
+/** Returns true if JSON.stringify writes the canonical text: plain objects, keys in order, safe integers, limited depth. */
+function isCanonical(value: unknown, depth: number): boolean {
   if (depth > MAX_DEPTH) return false;
   if (typeof value === 'string' || typeof value === 'boolean' || value === null) return true;
   if (typeof value === 'number') return Number.isSafeInteger(value);
   if (typeof value !== 'object') return false;
-  if (Array.isArray(value)) return areWritten(value, depth);
+  if (Array.isArray(value)) return areCanonical(value, depth);
   if (Object.getPrototypeOf(value) !== Object.prototype) return false;
   if (!isAscending(Object.keys(value))) return false;
-  return areWritten(Object.values(value), depth);
+  return areCanonical(Object.values(value), depth);
 }
 
-function areWritten(children: readonly unknown[], depth: number): boolean {
+function areCanonical(children: readonly unknown[], depth: number): boolean {
   for (const child of children) {
-    if (!isWritten(child, depth + 1)) return false;
+    if (!isCanonical(child, depth + 1)) return false;
   }
   return true;
 }
 
 function integer(value: number): string {
-  if (!Number.isSafeInteger(value)) throw new TypeError(`${value} is no safe integer`);
+  if (!Number.isSafeInteger(value)) throw new TypeError(`${value} is not a safe integer`);
   return String(value);
 }
 
@@ -130,18 +133,21 @@ const SHORT_ESCAPES: Readonly<Record<string, string>> = {
   '\r': '\\r',
   '\t': '\\t',
 };
-/** One UTF-16 unit at a time, so that pairs are written as two escapes. */
+/** Matches one UTF-16 unit, so that a surrogate pair becomes two escapes. */
 const TO_ESCAPE = /["\\]|[^\x20-\x7e]/g;
 
 const PYTHON = {
   comma: ', ',
   colon: ': ',
   string: (text: string) => `"${text.replace(TO_ESCAPE, escapeUnit)}"`,
-  // UTF-8 keeps the order of code points, which is Python's; that of UTF-16 units differs above U+FFFF.
+  // Python orders by code points, as UTF-8 does; UTF-16 units order differently above U+FFFF.
   compare: (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.from(b)),
 };
 
-/** Throws TypeError for fractions: Python and we would spell them differently. */
+/**
+ * Writes JSON as Python's json.dumps(value, sort_keys=True); set weights are signed over this text. Throws TypeError for
+ * fractions, which Python writes differently.
+ */
 export function pythonJson(value: unknown): string {
   return writeJson(value, PYTHON);
 }

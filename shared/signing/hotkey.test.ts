@@ -2,12 +2,12 @@ import { decodeAddress, encodeAddress } from '@polkadot/util-crypto';
 import { expect, it } from 'vitest';
 import { Hotkey, hotkeyOf, publicKeyOf } from './hotkey.ts';
 
-/** The well-known development account of the substrate world. */
+/** The well-known development account of Substrate. */
 const ALICE = '5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY';
 const ALICE_KEY = 'd43593c715fdd31c61141abd04a99fd6822c8558854ccde39a5684e7a56da27d';
 const key = new Uint8Array(Buffer.from(ALICE_KEY, 'hex'));
 
-it('writes and reads the form of polkadot, prefix 42', () => {
+it('encodes and decodes like polkadot with prefix 42', () => {
   expect(hotkeyOf(key)).toBe(ALICE);
   expect(publicKeyOf(ALICE)).toEqual(key);
   for (let n = 0; n < 64; n += 1) {
@@ -31,31 +31,31 @@ it.each([
   ['an end of line', `${ALICE}\n`],
   ['letters outside base58', ALICE.replace('G', '0')],
   ['nothing', ''],
-])('refuses %s', (_, text) => {
+])('rejects %s', (_, text) => {
   expect(publicKeyOf(text)).toBeNull();
   expect(Hotkey.safeParse(text).success).toBe(false);
 });
 
-it('refuses the same key under every other prefix of a byte, and of two', () => {
+it('rejects the same key under every other prefix of one or two bytes', () => {
   for (let prefix = 0; prefix < 16_384; prefix += prefix < 300 ? 1 : 97) {
-    // Of one byte 46 and 47 are reserved: nobody writes them.
+    // The one-byte prefixes 46 and 47 are reserved.
     if ([42, 46, 47].includes(prefix)) continue;
     if (publicKeyOf(encodeAddress(key, prefix)) !== null) expect(prefix).toBe('refused');
   }
 });
 
-it('refuses every address with one character changed, left out or doubled', () => {
+it('rejects every address with one character changed, removed or doubled', () => {
   const letters = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
   for (let at = 0; at < ALICE.length; at += 1) {
     const [before, after] = [ALICE.slice(0, at), ALICE.slice(at + 1)];
     const others = [...letters].filter((letter) => letter !== ALICE[at]);
     const wrong = [...others, '', `${ALICE[at]}${ALICE[at]}`].map((put) => before + put + after);
-    const taken = wrong.filter((text) => publicKeyOf(text) !== null);
+    const accepted = wrong.filter((text) => publicKeyOf(text) !== null);
     // A checksum of two bytes: one in 65,536 would pass by chance, and none of these does.
-    expect(taken).toEqual([]);
+    expect(accepted).toEqual([]);
   }
 });
 
-it('makes no address of another length', () => {
+it('rejects a public key of another length', () => {
   expect(() => hotkeyOf(new Uint8Array(31))).toThrow(RangeError);
 });

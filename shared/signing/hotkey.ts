@@ -1,9 +1,9 @@
-/** Hotkeys: sr25519 public keys in ss58 form with prefix 42 (validator reference 3). */
+/** Hotkeys: sr25519 public keys as ss58 addresses with prefix 42. */
 import { createHash } from 'node:crypto';
 import { base58 } from '@scure/base';
 import { z } from 'zod';
 
-/** A checked ss58 address: prefix 42, valid checksum, 32 byte key. */
+/** A validated ss58 address: prefix 42, valid checksum, 32-byte key. */
 export type Hotkey = string & { readonly brand: 'Hotkey' };
 
 const PREFIX = 42;
@@ -11,14 +11,14 @@ const PUBLIC_KEY_BYTES = 32;
 const CHECKSUM_BYTES = 2;
 const CHECKSUM_CONTEXT = new TextEncoder().encode('SS58PRE');
 
-/** The ss58 form of a 32 byte public key. */
+/** Encodes a 32-byte public key as ss58. */
 export function hotkeyOf(publicKey: Uint8Array): Hotkey {
   if (publicKey.length !== PUBLIC_KEY_BYTES) throw new RangeError('a public key has 32 bytes');
   const body = Uint8Array.of(PREFIX, ...publicKey);
   return base58.encode(Uint8Array.of(...body, ...checksumOf(body))) as Hotkey;
 }
 
-/** The public key of `text`, or null: hex, other prefixes, other lengths and bad checksums are refused. */
+/** Decodes the public key of an ss58 address. Null for hex, other prefixes, other lengths and bad checksums. */
 export function publicKeyOf(text: string): Uint8Array | null {
   if (!/^[1-9A-HJ-NP-Za-km-z]{47,48}$/.test(text)) return null;
   let bytes: Uint8Array;

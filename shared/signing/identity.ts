@@ -1,4 +1,4 @@
-/** The agent's own ed25519 key: it signs answers, and is the key of its self-made certificate (validator reference 3). */
+/** The agent's ed25519 identity key. It signs responses and is the key of the agent's self-signed certificate. */
 import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 import { join } from 'node:path';
 import { ConfigError } from '../runtime/config.ts';
@@ -12,37 +12,37 @@ export type Identity = {
   /** 64 lower-case hex digits. */
   publicKey: string;
   privateKey: KeyObject;
-  /** 64 bytes; ed25519 is deterministic. */
+  /** Returns 64 bytes; ed25519 is deterministic. */
   sign(text: string): Uint8Array;
 };
 
 const KEY_FILE = 'identity.key';
 const SEED_BYTES = 32;
 const KEY_BYTES = 32;
-/** What comes before the 32 bytes in PKCS #8 and SPKI (RFC 8410). */
+/** DER prefixes of a 32-byte key in PKCS #8 and SPKI (RFC 8410). */
 const PRIVATE_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex');
 const PUBLIC_PREFIX = Buffer.from('302a300506032b6570032100', 'hex');
 
-/** Reads the key in `home`, made on the first call; mode 0600. Throws when others may read it. */
+/** Reads the key in `home`, or creates it, mode 0600. Throws ConfigError if other users may read it. */
 export function openIdentity(home: string, random: Random): Identity {
   const path = join(home, KEY_FILE);
   const seed = readOrCreatePrivateFile(path, () => random.bytes(SEED_BYTES), random);
-  return identityFrom(checked(seed, path));
+  return identityFrom(requireSeed(seed, path));
 }
 
-/** Null where none was made yet. Throws as `openIdentity`. */
+/** Like `openIdentity`, but returns null if there is no key. */
 export function readIdentity(home: string): Identity | null {
   const path = join(home, KEY_FILE);
   const seed = readPrivateFile(path);
-  return seed === null ? null : identityFrom(checked(seed, path));
+  return seed === null ? null : identityFrom(requireSeed(seed, path));
 }
 
-function checked(seed: Uint8Array, path: string): Uint8Array {
+function requireSeed(seed: Uint8Array, path: string): Uint8Array {
   if (seed.length === SEED_BYTES) return seed;
-  throw new ConfigError(`${path} does not hold ${SEED_BYTES} bytes: put back what it had`);
+  throw new ConfigError(`${path} must contain ${SEED_BYTES} bytes: restore it from a backup`);
 }
 
-/** The identity of a seed of 32 bytes. */
+/** Derives the identity from a 32-byte seed. */
 export function identityFrom(seed: Uint8Array): Identity {
   const der = Buffer.concat([PRIVATE_PREFIX, seed]);
   const privateKey = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
@@ -54,7 +54,7 @@ export function identityFrom(seed: Uint8Array): Identity {
   };
 }
 
-/** Null for anything but 64 lower-case hex digits of an ed25519 key. */
+/** Parses an ed25519 public key of 64 lower-case hex digits. Null if it is invalid. */
 export function publicKeyObject(publicKey: string): KeyObject | null {
   if (!/^[0-9a-f]{64}$/.test(publicKey)) return null;
   const der = Buffer.concat([PUBLIC_PREFIX, Buffer.from(publicKey, 'hex')]);
@@ -65,13 +65,13 @@ export function publicKeyObject(publicKey: string): KeyObject | null {
   }
 }
 
-/** Whether this identity's key signed `text`; never throws. */
+/** Returns true if this public key signed `text`; never throws. */
 export function verifyIdentity(publicKey: string, text: string, signature: Uint8Array): boolean {
   const key = publicKeyObject(publicKey);
   return key !== null && verify(null, Buffer.from(text), key, signature);
 }
 
-/** The pin of the certificate that such an identity makes itself; null as for `publicKeyObject`. */
+/** Returns the pin of this key's self-signed certificate. Null if the key is invalid. */
 export function selfSignedPin(publicKey: string): Pin | null {
   const key = publicKeyObject(publicKey);
   return key === null ? null : pinOf(key);
@@ -81,27 +81,28 @@ export const RESPONSE_SIGNATURE_HEADER = 'x-podwright-response-signature';
 
 export type ResponseParts = {
   status: number;
-  /** As sent; empty when there is none. */
+  /** As sent; empty if there is none. */
   body: Uint8Array | string;
-  /** The request's: an answer fits no other. */
+  /** The request's nonce, which ties the response to it. */
   nonce: string;
   executorId: string;
 };
 
 export function signResponse(identity: Identity, parts: ResponseParts): string {
-  return toHex(identity.sign(answerText(parts)));
+  return toHex(identity.sign(responseText(parts)));
 }
 
-/** `signature` as the header had it; false for anything but a valid one. */
+/** Returns true if the header's `signature` is valid for the response. */
 export function isResponseSigned(
   publicKey: string,
   parts: ResponseParts,
   signature: string | null,
 ): boolean {
   const bytes = signatureFromHex(signature ?? '');
-  return bytes !== null && verifyIdentity(publicKey, answerText(parts), bytes);
+  return bytes !== null && verifyIdentity(publicKey, responseText(parts), bytes);
 }
 
-function answerText({ status, body, nonce, executorId }: ResponseParts): string {
+/** Lines separated by LF: see README.md, "Signed responses". */
+function responseText({ status, body, nonce, executorId }: ResponseParts): string {
   return ['podwright-res-v1', String(status), sha256Hex(body), nonce, executorId].join('\n');
 }

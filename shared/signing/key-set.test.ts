@@ -37,7 +37,7 @@ function rotation(change: object = {}): KeySet {
 }
 
 describe('a signed key set', () => {
-  it('lets both keys command for a while, then the new one alone, then nobody', async () => {
+  it('accepts both keys while their windows overlap, then the new one, then neither', async () => {
     const keys = trustedKeys(ROOTS, signKeySet(rotation(), oldKey));
     const clock = createManualClock(START_MS - 10_000);
     const failures: AuthFailure[] = [];
@@ -49,7 +49,7 @@ describe('a signed key set', () => {
       verify: verifySr25519,
       onFailure: (reason) => failures.push(reason),
     });
-    const mayCommand = (by: typeof oldKey) => {
+    const accepts = (by: typeof oldKey) => {
       const request = { method: 'GET', url: '/x', body: '', audience: 'us' };
       const parts = partsToSign(by, { ...request, timestampMs: clock.now() });
       try {
@@ -60,12 +60,12 @@ describe('a signed key set', () => {
         return false;
       }
     };
-    const seen: [number, boolean, boolean][] = [];
+    const accepted: [number, boolean, boolean][] = [];
     for (const at of [-1, 0, 1_000, 1_001, 2_000, 2_001]) {
       await clock.advance(START_MS + at - clock.now());
-      seen.push([at, mayCommand(oldKey), mayCommand(newKey)]);
+      accepted.push([at, accepts(oldKey), accepts(newKey)]);
     }
-    expect(seen).toEqual([
+    expect(accepted).toEqual([
       [-1, true, false],
       [0, true, true],
       [1_000, true, true],
@@ -74,10 +74,10 @@ describe('a signed key set', () => {
       [2_001, false, false],
     ]);
     expect(new Set(failures)).toEqual(new Set(['key_window']));
-    expect(mayCommand(reader)).toBe(false);
+    expect(accepts(reader)).toBe(false);
   });
 
-  it('leaves roots that it does not name as they are, and takes those away that it revokes', () => {
+  it('keeps unlisted roots and removes revoked ones', () => {
     const hotkeys = (keys: TrustedKey[]) => keys.map(({ hotkey }) => hotkey);
     const rotated = trustedKeys(ROOTS, signKeySet(rotation(), oldKey));
     expect(hotkeys(rotated)).toEqual([oldKey.hotkey, newKey.hotkey, reader.hotkey]);
@@ -86,20 +86,24 @@ describe('a signed key set', () => {
   });
 
   it.each<[string, () => ReturnType<typeof signKeySet>, RegExp]>([
-    ['by a stranger', () => signKeySet(rotation(), stranger), /no key in the role/],
-    ['by a key that may only read', () => signKeySet(rotation(), reader), /no key in the role/],
-    ['by itself', () => signKeySet(rotation(), newKey), /no key in the role/],
+    [
+      'by an unknown key',
+      () => signKeySet(rotation(), stranger),
+      /not a trusted key with the role/,
+    ],
+    ['by a read-only key', () => signKeySet(rotation(), reader), /not a trusted key with the role/],
+    ['by itself', () => signKeySet(rotation(), newKey), /not a trusted key with the role/],
     [
       'and then changed',
       () => ({ ...signKeySet(rotation(), oldKey), key_set: rotation({ sequence: 2 }) }),
-      /signature is not that of/,
+      /has not made this signature/,
     ],
     [
       'by another in its name',
       () => ({ ...signKeySet(rotation(), stranger), ss58: oldKey.hotkey }),
-      /signature is not that of/,
+      /has not made this signature/,
     ],
-  ])('counts for nothing when signed %s', (_, signed, message) => {
+  ])('is rejected when signed %s', (_, signed, message) => {
     expect(() => trustedKeys(ROOTS, signed())).toThrow(message);
   });
 
@@ -113,7 +117,7 @@ describe('a signed key set', () => {
     ['an unknown role', { keys: [{ ...rotation().keys[0], roles: ['root'] }] }],
     ['a key in hex', { keys: [{ ...rotation().keys[0], ss58: `0x${'ab'.repeat(32)}` }] }],
     ['another kind', { kind: 'image-digest' }],
-  ])('is none with %s', (_, change) => {
+  ])('is invalid with %s', (_, change) => {
     expect(KeySet.safeParse({ ...rotation(), ...change }).success).toBe(false);
   });
 });

@@ -8,7 +8,7 @@ function fieldAt(bytes: Buffer, offset: number): { value: Buffer; next: number }
   return { value: bytes.subarray(offset + 4, offset + 4 + length), next: offset + 4 + length };
 }
 
-it('writes a private key whose public half is the one announced', () => {
+it('writes a private key that matches the public key', () => {
   const bytes = (length: number) => new Uint8Array(length).fill(7);
   const pair = createSshKeyPair({ uuid: () => '', bytes, int: () => 0 }, 'someone');
   expect(pair.publicKey).toMatch(/^ssh-ed25519 AAAAC3NzaC1lZDI1NTE5\S+ someone$/);

@@ -1,15 +1,15 @@
-/** An ed25519 key pair in the files that the OpenSSH client reads (PROTOCOL.key of OpenSSH). */
+/** Creates ed25519 key pairs in the file format of OpenSSH (PROTOCOL.key). */
 import { createHash, createPrivateKey, createPublicKey } from 'node:crypto';
 import type { Random } from '../runtime/random.ts';
 
 export type SshKeyPair = {
   /** Content of `id_ed25519`. */
   privateKeyPem: string;
-  /** One line, as in `authorized_keys`. */
+  /** A line of `authorized_keys`. */
   publicKey: string;
 };
 
-/** PKCS#8 wrapping of a raw ed25519 seed. */
+/** DER prefix of a raw ed25519 seed in PKCS #8. */
 const PKCS8_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex');
 const SEED_BYTES = 32;
 const RAW_PUBLIC_KEY_BYTES = 32;
@@ -17,7 +17,7 @@ const KEY_TYPE = 'ssh-ed25519';
 const CIPHER_BLOCK_BYTES = 8;
 const PEM_LINE_CHARS = 70;
 
-/** A fresh pair without a passphrase. */
+/** Creates a key pair without a passphrase. */
 export function createSshKeyPair(random: Random, comment: string): SshKeyPair {
   const seed = Buffer.from(random.bytes(SEED_BYTES));
   const der = Buffer.concat([PKCS8_PREFIX, seed]);
@@ -54,7 +54,7 @@ export function createSshKeyPair(random: Random, comment: string): SshKeyPair {
   };
 }
 
-/** `SHA256:…` of a public key's line, as `ssh-keygen -l` shows it; the comment does not count. */
+/** Returns the `SHA256:…` fingerprint of a public key line, as `ssh-keygen -l` prints it. */
 export function sshFingerprint(publicKey: string): string {
   const blob = Buffer.from(publicKey.split(' ')[1] ?? '', 'base64');
   return `SHA256:${createHash('sha256').update(blob).digest('base64').replace(/=+$/, '')}`;
@@ -71,7 +71,7 @@ function field(content: string | Uint8Array): Buffer {
   return Buffer.concat([uint32(bytes.length), bytes]);
 }
 
-/** 1, 2, 3, … up to the block size, as the format asks for. */
+/** Pads with 1, 2, 3, … to the block size, as the format requires. */
 function pad(bytes: Buffer): Buffer {
   const missing = (CIPHER_BLOCK_BYTES - (bytes.length % CIPHER_BLOCK_BYTES)) % CIPHER_BLOCK_BYTES;
   return Buffer.concat([bytes, Uint8Array.from({ length: missing }, (_, index) => index + 1)]);

@@ -1,4 +1,4 @@
-/** Checks signed requests in the order cheap to dear (validator reference 2.2). Shared by agent and gateway. */
+/** Verifies signed requests for agent and gateway, cheap checks first. README.md describes the protocol. */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Clock } from '../runtime/clock.ts';
 import { ApiError } from '../runtime/errors.ts';
@@ -6,31 +6,31 @@ import { type Hotkey, publicKeyOf } from './hotkey.ts';
 import { canonicalRequest, SIGNATURE_HEADERS, sha256Hex } from './signed-request.ts';
 import { signatureFromHex, type Verify } from './sr25519.ts';
 
-/** What a trusted key may do; a route names the roles it admits. */
+/** Roles of trusted keys; each route lists the roles that it accepts. */
 export const ROLES = ['validator-control', 'validator-read', 'central', 'provider-local'] as const;
 export type Role = (typeof ROLES)[number];
 
-/** Without a window it counts at any time; both ends are milliseconds since the epoch, and in it. */
+/** A key without a window is always valid. Both ends of the window are inclusive, milliseconds since the epoch. */
 export type TrustedKey = {
   hotkey: Hotkey;
-  /** What its key set calls it. */
+  /** Its id in the key set. */
   keyId?: string;
   roles: readonly Role[];
   notBeforeMs?: number;
   notAfterMs?: number;
 };
 
-/** Largest difference between the signer's clock and ours, either way. */
+/** Largest accepted difference between the signer's clock and ours, in either direction. */
 export const MAX_SKEW_MS = 30_000;
 
-/** Why a request was refused: for the log and the metric, never for the caller. */
+/** Why a request was rejected, for logs and metrics. The caller gets only the error code. */
 export type AuthFailure =
   | 'headers'
   | 'skew'
   | 'before_start'
   | 'audience'
   | 'signer'
-  /** It is not yet, or no longer, one of our keys. */
+  /** The key is not yet valid, or no longer. */
   | 'key_window'
   | 'role'
   | 'replay'
@@ -45,7 +45,7 @@ export type IncomingRequest = {
   headers: IncomingHttpHeaders;
 };
 
-/** A request whose headers are in order; its body and signature are still to be checked. */
+/** A request whose headers passed; body and signature are not checked yet. */
 export type PendingRequest = {
   canonical: string;
   bodySha256: string;
@@ -57,7 +57,7 @@ export type PendingRequest = {
 
 export type RequestVerifierOptions = {
   clock: Clock;
-  /** Who we are: the executor id, or the ss58 of the validator. */
+  /** Our id: the executor id, or the validator's ss58 address. */
   audience: string;
   keys: readonly TrustedKey[];
   replay: ReplayCache;
@@ -67,11 +67,11 @@ export type RequestVerifierOptions = {
 
 const utf8 = new TextEncoder();
 
-/** Requests signed before this verifier was made are refused, so a restart forgets no nonce. */
+/** Rejects requests signed before this verifier was created, because a restart empties the replay cache. */
 export function createRequestVerifier(options: RequestVerifierOptions) {
   const { clock, audience, replay, verify } = options;
-  // Addresses are decoded once: that takes a good part of what checking a signature does.
-  const keys = new Map(options.keys.map((key) => [key.hotkey as string, decoded(key)]));
+  // Decoding an address takes a good part of the time of a verification, so it is done once.
+  const keys = new Map(options.keys.map((key) => [key.hotkey as string, withPublicKey(key)]));
   const startedMs = clock.now();
 
   function refuse(reason: AuthFailure, signer?: string): ApiError {
@@ -79,20 +79,20 @@ export function createRequestVerifier(options: RequestVerifierOptions) {
     switch (reason) {
       case 'skew':
       case 'before_start':
-        return new ApiError('clock_or_restart', 'The request was not signed just now', {
+        return new ApiError('clock_or_restart', 'The signature’s timestamp is not current', {
           details: { server_time_ms: clock.now() },
         });
       case 'role':
-        return new ApiError('forbidden', 'This key may not do this');
+        return new ApiError('forbidden', 'The role of this key does not allow this');
       case 'cache_full':
-        return new ApiError('auth_busy', 'Too many requests to remember');
+        return new ApiError('auth_busy', 'The replay cache is full');
       default:
-        return new ApiError('auth_failed', 'The request is not signed as required');
+        return new ApiError('auth_failed', 'The request is not correctly signed');
     }
   }
 
   return {
-    /** Steps 1-6: everything that needs no body. Throws ApiError. */
+    /** Checks everything that does not need the body. Throws ApiError. */
     checkHeaders(request: IncomingRequest, allowed: readonly Role[]): PendingRequest {
       const read = readHeaders(request.headers);
       const key = read === null ? undefined : keys.get(read.signer);
@@ -113,7 +113,7 @@ export function createRequestVerifier(options: RequestVerifierOptions) {
       return { canonical, bodySha256, signature, nonce, signer, publicKey };
     },
 
-    /** Steps 7-9: the body's hash, the signature, then the nonce. Throws ApiError. */
+    /** Checks the body's hash and the signature, then records the nonce. Throws ApiError. */
     checkBody(pending: PendingRequest, rawBody: Uint8Array): { signer: Hotkey } {
       const { signer, publicKey } = pending;
       if (sha256Hex(rawBody) !== pending.bodySha256) throw refuse('body_hash', signer);
@@ -127,13 +127,13 @@ export function createRequestVerifier(options: RequestVerifierOptions) {
   };
 }
 
-function decoded(key: TrustedKey): TrustedKey & { publicKey: Uint8Array } {
+function withPublicKey(key: TrustedKey): TrustedKey & { publicKey: Uint8Array } {
   const publicKey = publicKeyOf(key.hotkey);
-  if (publicKey === null) throw new RangeError(`${key.hotkey} is no hotkey`);
+  if (publicKey === null) throw new RangeError(`${key.hotkey} is not a hotkey`);
   return { ...key, publicKey };
 }
 
-/** Whether a key counts at that time. */
+/** Returns true if the key is valid at that time. */
 export function isKeyValidAt(
   { notBeforeMs, notAfterMs }: Pick<TrustedKey, 'notBeforeMs' | 'notAfterMs'>,
   nowMs: number,
@@ -150,7 +150,7 @@ type SignatureFields = {
   signature: Uint8Array;
 };
 
-/** Node joins repeated headers with a comma, which none of these shapes allows: each comes once. */
+/** Returns null if a header is missing, malformed or repeated: Node joins repeated headers with a comma. */
 function readHeaders(headers: IncomingHttpHeaders): SignatureFields | null {
   const text = (name: string) => (typeof headers[name] === 'string' ? headers[name] : '');
   const signer = text(SIGNATURE_HEADERS.signer);
@@ -159,12 +159,12 @@ function readHeaders(headers: IncomingHttpHeaders): SignatureFields | null {
   const audience = text(SIGNATURE_HEADERS.audience);
   const bodySha256 = text(SIGNATURE_HEADERS.bodySha256);
   const signature = signatureFromHex(text(SIGNATURE_HEADERS.signature));
-  const shaped =
+  const isWellFormed =
     /^[0-9]{13}$/.test(timestamp) &&
     /^[A-Za-z0-9_-]{22}$/.test(nonce) &&
     /^[A-Za-z0-9-]{1,64}$/.test(audience) &&
     /^[0-9a-f]{64}$/.test(bodySha256);
-  if (!shaped || signature === null) return null;
+  if (!isWellFormed || signature === null) return null;
   return { signer, timestampMs: Number(timestamp), nonce, audience, bodySha256, signature };
 }
 
@@ -173,19 +173,17 @@ function splitOnce(text: string, separator: string): [string, string] {
   return at === -1 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)];
 }
 
-/** Nonces seen, each until no request bearing it could still be in its time window (validator reference 2.3). */
-
 export type ReplayCache = {
   has(signer: string, nonce: string, nowMs: number): boolean;
-  /** `full` refuses: a live entry is never evicted, or a flood would make replays possible. */
+  /** `full`: rejected. Live entries are never evicted; otherwise a flood would make replays possible. */
   add(signer: string, nonce: string, nowMs: number): 'added' | 'seen' | 'full';
 };
 
 const CAPACITY = 100_000;
 
-/** `ttlMs` is twice the allowed clock skew. */
+/** Remembers each nonce for `ttlMs`, twice the allowed clock skew: until then the request could be replayed. */
 export function createReplayCache(ttlMs: number, capacity: number = CAPACITY): ReplayCache {
-  /** Insertion order is expiry order, because every entry lives equally long. */
+  /** In order of expiry, because every entry has the same lifetime. */
   const expiries = new Map<string, number>();
 
   function dropExpired(nowMs: number): void {

@@ -4,14 +4,14 @@ import { createSealing } from './sealing.ts';
 
 const sealing = createSealing({ key: systemRandom.bytes(32), random: systemRandom });
 
-it('gives back what it has sealed, and shows nothing of it', () => {
+it('decrypts what it has encrypted, and does not reveal it', () => {
   const sealed = sealing.seal('s3cret: ä', 'pod 1');
   expect(sealed).not.toContain('s3cret');
   expect(sealing.seal('s3cret: ä', 'pod 1')).not.toBe(sealed);
   expect(sealing.open(sealed, 'pod 1')).toBe('s3cret: ä');
 });
 
-it('opens nothing in another place, under another key, or changed', () => {
+it('does not decrypt with another place or key, or changed text', () => {
   const sealed = sealing.seal('s3cret', 'pod 1');
   const other = createSealing({ key: systemRandom.bytes(32), random: systemRandom });
   const changed = `${sealed.startsWith('A') ? 'B' : 'A'}${sealed.slice(1)}`;

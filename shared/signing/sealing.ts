@@ -1,4 +1,4 @@
-/** Secrets at rest: AES-256-GCM under a key of the deployment's own. */
+/** Encrypts secrets at rest with AES-256-GCM under the deployment's key. */
 import { createCipheriv, createDecipheriv } from 'node:crypto';
 import type { Random } from '../runtime/random.ts';
 
@@ -11,7 +11,7 @@ export type Sealing = ReturnType<typeof createSealing>;
 /** `key` has 32 bytes. */
 export function createSealing({ key, random }: { key: Uint8Array; random: Random }) {
   return {
-    /** `place` is authenticated along: sealed text that was moved to another place does not open there. */
+    /** `place` is authenticated with the text: sealed text copied to another place does not open there. */
     seal(text: string, place: string): string {
       const nonce = random.bytes(NONCE_BYTES);
       const cipher = createCipheriv(CIPHER, key, nonce).setAAD(Buffer.from(place));
@@ -19,7 +19,7 @@ export function createSealing({ key, random }: { key: Uint8Array; random: Random
       return Buffer.concat([nonce, sealed, cipher.getAuthTag()]).toString('base64url');
     },
 
-    /** The text itself. Throws when it was sealed under another key or for another place. */
+    /** Decrypts. Throws if the text was sealed with another key, for another place, or has changed. */
     open(sealed: string, place: string): string {
       const bytes = Buffer.from(sealed, 'base64url');
       const tagAt = bytes.length - TAG_BYTES;

@@ -16,7 +16,7 @@ afterEach(async () => {
   await Promise.all(servers.splice(0).map((server) => server.close()));
 });
 
-/** A server that takes signed requests by its own clock, and a client whose clock is `aheadMs` off. */
+/** A server that verifies requests, and a client whose clock is `aheadMs` ahead. */
 async function setUp(aheadMs = 0) {
   const clock = createManualClock(START_MS);
   const failures: string[] = [];
@@ -55,7 +55,7 @@ async function setUp(aheadMs = 0) {
   return { send, failures, calls, clock };
 }
 
-it('is understood with path, query and body as they are on the wire', async () => {
+it('signs path, query and body as they are on the wire', async () => {
   const { send, calls } = await setUp();
   const path = "/v1/echo/a%20b?z=ü&a=1+2&a='&empty=";
   const response = await send({ method: 'POST', path, body: '{"t":"ü"}' });
@@ -64,7 +64,7 @@ it('is understood with path, query and body as they are on the wire', async () =
   expect(calls).toEqual([{ t: 'ü' }, null]);
 });
 
-it('signs once more, by the time of the server, when its clock is off or older than the server', async () => {
+it('retries once with the server’s time if its clock is off or the server has restarted', async () => {
   for (const aheadMs of [-1, -MAX_SKEW_MS - 1_000, MAX_SKEW_MS + 1_000]) {
     const { send, failures, calls } = await setUp(aheadMs);
     const response = await send({ method: 'POST', path: '/v1/echo/x', body: '{}' });
@@ -73,13 +73,13 @@ it('signs once more, by the time of the server, when its clock is off or older t
   }
 });
 
-it('does not follow a server whose time is far off', async () => {
+it('does not retry if the server’s time is too different', async () => {
   const { send, failures } = await setUp(-2 * MAX_SKEW_MS - 1);
   expect((await send({ method: 'GET', path: '/v1/echo/x' })).status).toBe(401);
   expect(failures).toEqual(['skew']);
 });
 
-it('passes other refusals on, and an abort', async () => {
+it('returns other errors and rejects on abort', async () => {
   const { send, failures } = await setUp();
   expect((await send({ method: 'GET', path: '/nothing' })).status).toBe(404);
   expect(failures).toEqual([]);

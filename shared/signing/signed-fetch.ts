@@ -1,4 +1,4 @@
-/** fetch with a signed request: how central, validator and tests call the gateway and the agent. */
+/** fetch with signed requests, for calls to gateway and agent. README.md describes the protocol. */
 
 import type { Clock } from '../runtime/clock.ts';
 import type { Random } from '../runtime/random.ts';
@@ -12,55 +12,55 @@ import type { Signer } from './sr25519.ts';
 export type SignedFetchOptions = {
   /** Origin and path prefix, no slash at the end. */
   baseUrl: string;
-  /** Whom the requests are meant for: an executor id or the ss58 of a validator. */
+  /** The intended recipient: an executor id, or a validator's ss58 address. */
   audience: string;
   signer: Signer;
   clock: Clock;
   random: Random;
-  /** As fetch itself does when absent. */
+  /** Default: fetch. */
   transport?: Transport;
-  /** Given each answer and its request's nonce; returns the answer to go on with, or rejects. */
-  checkResponse?(answer: Response, nonce: string): Promise<Response>;
+  /** Verifies each response with its request's nonce; returns the response to use, or rejects. */
+  checkResponse?(response: Response, nonce: string): Promise<Response>;
 };
 
 export type OutgoingRequest = {
   method: string;
   /** Below baseUrl, beginning with a slash, query included. */
   path: string;
-  /** Sent as it is with a JSON content type. */
+  /** Sent unchanged with a JSON content type. */
   body?: string;
   headers?: Record<string, string>;
   signal?: AbortSignal;
 };
 
-/** Rejects as fetch does; any HTTP status is a response. */
+/** Rejects like fetch; every HTTP status is a response. */
 export type SignedFetch = (request: OutgoingRequest) => Promise<Response>;
 
-/** A longer answer is no refusal of ours. */
+/** Error bodies of our servers are shorter. */
 export const MAX_REFUSAL_BYTES = 16_384;
 
-/** Signs again once when the server says `clock_or_restart`, with the server's time if that is near ours. */
+/** Retries once on `clock_or_restart`, signed with the server's time if that is close to ours. */
 export function createSignedFetch(options: SignedFetchOptions): SignedFetch {
   const { clock } = options;
   return (request) =>
-    inSpan(spanWishOf(options, request), async () => {
+    inSpan(spanOptions(options, request), async () => {
       const first = await send(options, request, clock.now());
       if (first.status !== 401) return first;
-      const refusal = await first
+      const errorText = await first
         .clone()
         .text()
         .catch(() => '');
-      const serverTimeMs = serverTimeForRetry(refusal, clock.now());
+      const serverTimeMs = serverTimeForRetry(errorText, clock.now());
       if (serverTimeMs === null) return first;
       await first.body?.cancel();
       return send(options, request, serverTimeMs);
     });
 }
 
-/** Ids are no part of a name. */
 const ID = /[0-9a-f]{8}-[0-9a-f-]{27}/g;
 
-function spanWishOf(
+/** Ids are removed from the span's name. */
+function spanOptions(
   { audience, baseUrl }: SignedFetchOptions,
   { method, path }: OutgoingRequest,
 ): SpanOptions {
@@ -87,7 +87,7 @@ async function send(
   const init: OutgoingInit = {
     method,
     headers: {
-      // Whoever is asked names the same request in its log.
+      // The receiver logs the same request id.
       ...(requestId === null ? {} : { 'x-request-id': requestId }),
       ...(traceparent === null ? {} : { traceparent }),
       ...request.headers,
@@ -97,13 +97,13 @@ async function send(
     ...(hasBody ? { body } : {}),
     ...(signal === undefined ? {} : { signal }),
   };
-  const answer = await transport.fetch(url, init);
-  return checkResponse?.(answer, signed[SIGNATURE_HEADERS.nonce] ?? '') ?? answer;
+  const response = await transport.fetch(url, init);
+  return checkResponse?.(response, signed[SIGNATURE_HEADERS.nonce] ?? '') ?? response;
 }
 
-/** The server's time out of a refusal that asks for another signature, if it is near ours; else null. */
-export function serverTimeForRetry(refusal: string, nowMs: number): number | null {
-  if (refusal.length > MAX_REFUSAL_BYTES || !refusal.includes('clock_or_restart')) return null;
-  const time = Number(/"server_time_ms":(\d{13})\b/.exec(refusal)?.[1]);
+/** Returns the server's time from a `clock_or_restart` error body if it is close to ours, else null. */
+export function serverTimeForRetry(errorText: string, nowMs: number): number | null {
+  if (errorText.length > MAX_REFUSAL_BYTES || !errorText.includes('clock_or_restart')) return null;
+  const time = Number(/"server_time_ms":(\d{13})\b/.exec(errorText)?.[1]);
   return Math.abs(time - nowMs) <= 2 * MAX_SKEW_MS ? time : null;
 }

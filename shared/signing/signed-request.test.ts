@@ -12,7 +12,7 @@ const PARTS = {
   signer: '5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY',
 };
 
-it('writes nine lines without an end of line', () => {
+it('writes nine lines without a final line feed', () => {
   expect(canonicalRequest(PARTS)).toBe(
     [
       'podwright-req-v1',
@@ -28,7 +28,7 @@ it('writes nine lines without an end of line', () => {
   );
 });
 
-it('keeps an empty line for an empty query', () => {
+it('writes an empty line for an empty query', () => {
   expect(canonicalRequest({ ...PARTS, rawQuery: '' }).split('\n')[3]).toBe('');
 });
 
@@ -39,12 +39,12 @@ it.each([
   ['a=b+c&d=%2f', 'a=b%20c&d=%2F'],
   ["a=!'()*~", 'a=%21%27%28%29%2A~'],
   ['ü=%C3%BC', '%C3%BC=%C3%BC'],
-])('brings the query %j into one form', (query, canonical) => {
+])('canonicalizes the query %j', (query, canonical) => {
   expect(canonicalQuery(query)).toBe(canonical);
   expect(canonicalQuery(canonical)).toBe(canonical);
 });
 
-it('hashes nothing as the empty text', () => {
+it('hashes an empty body as the empty text', () => {
   const empty = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
   expect([sha256Hex(''), sha256Hex(new Uint8Array())]).toEqual([empty, empty]);
 });

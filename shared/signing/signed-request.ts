@@ -1,4 +1,4 @@
-/** The text that a signed request signs (validator reference 2.1). Pure. */
+/** The canonical text and headers of a signed request. README.md describes the protocol. */
 import { hash } from 'node:crypto';
 import { type Random, randomToken } from '../runtime/random.ts';
 import { type Signer, toHex } from './sr25519.ts';
@@ -7,14 +7,14 @@ export type CanonicalParts = {
   method: string;
   /** As on the wire, without the query. */
   rawPath: string;
-  /** As on the wire, without `?`; empty when there is none. */
+  /** As on the wire, without `?`; empty if there is none. */
   rawQuery: string;
   /** 64 lower-case hex digits. */
   bodySha256: string;
   timestampMs: number;
   /** 16 bytes as base64url, 22 characters. */
   nonce: string;
-  /** Whom the request is meant for: an executor id or the ss58 of a validator. */
+  /** The intended recipient: an executor id, or a validator's ss58 address. */
   audience: string;
   signer: string;
 };
@@ -28,7 +28,7 @@ export const SIGNATURE_HEADERS = {
   signature: 'x-podwright-signature',
 } as const;
 
-/** Fields separated by LF, no LF at the end; its UTF-8 bytes are signed directly. */
+/** Returns the fields separated by LF, without a final LF. Its UTF-8 bytes are signed directly. */
 export function canonicalRequest(parts: CanonicalParts): string {
   return [
     'podwright-req-v1',
@@ -43,7 +43,7 @@ export function canonicalRequest(parts: CanonicalParts): string {
   ].join('\n');
 }
 
-/** Sorted by key, then value, in RFC 3986 encoding, so that proxies may reorder but not change it. */
+/** Sorts parameters by key, then value, in RFC 3986 encoding: proxies may reorder the query but not change it. */
 export function canonicalQuery(rawQuery: string): string {
   if (rawQuery === '') return '';
   return [...new URLSearchParams(rawQuery)]
@@ -52,7 +52,7 @@ export function canonicalQuery(rawQuery: string): string {
     .join('&');
 }
 
-/** Lower-case hex SHA-256. */
+/** Returns the SHA-256 in lower-case hex. */
 export function sha256Hex(bytes: Uint8Array | string): string {
   return hash('sha256', bytes, 'hex');
 }
@@ -66,7 +66,7 @@ function rfc3986(text: string): string {
 
 const NONCE_BYTES = 16;
 
-/** Good for one request, and for as long as the server's clock is near `timestampMs`. */
+/** Signs a request and returns its headers. They are valid for one request while the server's clock is close to `timestampMs`. */
 export async function signedHeaders(
   { audience, signer, random }: { audience: string; signer: Signer; random: Random },
   request: { method: string; url: URL; body: string; timestampMs: number },

@@ -13,13 +13,13 @@ beforeAll(async () => {
   await cryptoWaitReady();
 });
 
-it('derives the address and key that polkadot derives', () => {
+it('derives the same address and key as polkadot', () => {
   const pair = new Keyring({ type: 'sr25519', ss58Format: 42 }).addFromSeed(seed);
   expect(signer.hotkey).toBe(pair.address);
   expect(publicKey).toEqual(pair.publicKey);
 });
 
-it('is verified by polkadot, and verifies what polkadot signs', () => {
+it('interoperates with polkadot in both directions', () => {
   expect(sr25519Verify(message, signer.sign(message), sr25519PairFromSeed(seed).publicKey)).toBe(
     true,
   );
@@ -28,11 +28,11 @@ it('is verified by polkadot, and verifies what polkadot signs', () => {
   expect(pair.verify(message, signer.sign(message), publicKey)).toBe(true);
 });
 
-it('signs differently every time', () => {
+it('makes a different signature every time', () => {
   expect(toHex(signer.sign(message))).not.toBe(toHex(signer.sign(message)));
 });
 
-it('says no to anything else and never throws', () => {
+it('rejects everything else and never throws', () => {
   const signature = signer.sign(message);
   const changed = signature.with(5, (signature[5] ?? 0) ^ 1);
   expect(verifySr25519(message, changed, publicKey)).toBe(false);
@@ -44,16 +44,16 @@ it('says no to anything else and never throws', () => {
   expect(verifySr25519(message, signature, new Uint8Array(3))).toBe(false);
   const prefixed = Uint8Array.of(1, ...signature);
   expect(verifySr25519(message, prefixed, publicKey)).toBe(false);
-  // What high-level verifiers let pass: the same text in an envelope.
+  // High-level verifiers accept the text wrapped in an envelope; this one must not.
   const wrapped = new TextEncoder().encode(`<Bytes>${new TextDecoder().decode(message)}</Bytes>`);
   expect(verifySr25519(message, signer.sign(wrapped), publicKey)).toBe(false);
 });
 
-it('refuses a seed of another length', () => {
+it('rejects a seed of another length', () => {
   expect(() => createSigner(new Uint8Array(33))).toThrow(RangeError);
 });
 
-it('reads one spelling of a signature only', () => {
+it('decodes only one spelling of a signature', () => {
   const hex = toHex(signer.sign(message));
   expect(toHex(signatureFromHex(hex) ?? new Uint8Array())).toBe(hex);
   for (const bad of [

@@ -1,23 +1,23 @@
-/** sr25519 signatures through @scure/sr25519; the ports Signer and Verify. */
+/** sr25519 signatures with @scure/sr25519, behind the ports Signer and Verify. */
 import { getPublicKey, secretFromSeed, sign, verify } from '@scure/sr25519';
 import { type Hotkey, hotkeyOf } from './hotkey.ts';
 
 export type Signer = {
   readonly hotkey: Hotkey;
-  /** 64 bytes. Randomised: two signatures of one message differ. At once only where the key is in this thread. */
+  /** Returns 64 bytes. Randomised: two signatures of a message differ. Synchronous only if the key is in this thread. */
   sign(message: Uint8Array): Uint8Array | Promise<Uint8Array>;
 };
 
-/** Whose key is here. */
+/** A signer whose key is in this thread. */
 export type LocalSigner = Omit<Signer, 'sign'> & { sign(message: Uint8Array): Uint8Array };
 
-/** True only for a 64 byte sr25519 signature of exactly `message`; never throws. */
+/** Returns true only for a 64-byte sr25519 signature of exactly `message`; never throws. */
 export type Verify = (message: Uint8Array, signature: Uint8Array, publicKey: Uint8Array) => boolean;
 
 const SEED_BYTES = 32;
 const SIGNATURE_BYTES = 64;
 
-/** A signer from a 32 byte seed. */
+/** Creates a signer from a 32-byte seed. */
 export function createSigner(seed: Uint8Array): LocalSigner {
   if (seed.length !== SEED_BYTES) throw new RangeError('a seed has 32 bytes');
   const secret = secretFromSeed(seed);
@@ -36,12 +36,12 @@ export const verifySr25519: Verify = (message, signature, publicKey) => {
   }
 };
 
-/** `0x` + lower-case hex, the form of every signature on the wire. */
+/** Encodes bytes as `0x` and lower-case hex, the form of signatures on the wire. */
 export function toHex(bytes: Uint8Array): string {
   return `0x${Buffer.from(bytes).toString('hex')}`;
 }
 
-/** Bytes of `0x` + 128 lower-case hex digits, or null. */
+/** Decodes `0x` and 128 lower-case hex digits. Null for any other text. */
 export function signatureFromHex(text: string): Uint8Array | null {
   return /^0x[0-9a-f]{128}$/.test(text) ? new Uint8Array(Buffer.from(text.slice(2), 'hex')) : null;
 }

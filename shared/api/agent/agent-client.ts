@@ -1,4 +1,4 @@
-/** Typed caller of the agent: direct (validator) or through the gateway (central), by the SignedFetch given. */
+/** Typed client of the agent's interface: direct (validator) or through the gateway (central). */
 import { z } from 'zod';
 import { readSse } from '../../http/event-stream.ts';
 import type { Clock } from '../../runtime/clock.ts';
@@ -31,11 +31,11 @@ export type AgentClient = ReturnType<typeof createAgentClient>;
 const CALL_TIMEOUT_MS = 15_000;
 const VERIFY_TIMEOUT_MS = 120_000;
 const OPENING_TIMEOUT_MS = 90_000;
-const MAX_ANSWER_CHARS = 8 * 1024 * 1024;
+const MAX_RESPONSE_CHARS = 8 * 1024 * 1024;
 
 /**
- * Every call rejects with ApiError: the agent's own refusal with its code and status, or
- * `upstream_unavailable` when there was no usable answer (then it is unknown whether the call had effect).
+ * Every call rejects with ApiError: the agent's error with its code and status, or `upstream_unavailable` without a
+ * usable response. In the latter case it is unknown whether the call had an effect.
  */
 export function createAgentClient({ send, clock }: { send: SignedFetch; clock: Clock }) {
   async function call<T>(
@@ -51,12 +51,12 @@ export function createAgentClient({ send, clock }: { send: SignedFetch; clock: C
       send(body === undefined ? request : { ...request, body: JSON.stringify(body) }),
     );
     const text = await reach(() => response.text());
-    if (!response.ok) throw agentError(response.status, jsonIn(text));
-    const parsed = schema.safeParse(jsonIn(text));
+    if (!response.ok) throw agentError(response.status, parseBody(text));
+    const parsed = schema.safeParse(parseBody(text));
     if (parsed.success) return parsed.data;
     const [issue] = parsed.error.issues;
-    const where = `${issue?.path.join('.') || 'the whole'}: ${issue?.message ?? 'wrong'}`;
-    const message = `The node gave an answer of unknown form (${where})`;
+    const where = `${issue?.path.join('.') || 'the body'}: ${issue?.message ?? 'invalid'}`;
+    const message = `Unexpected response from the node (${where})`;
     throw unavailable(message, new InvalidResponse(message, { cause: parsed.error }));
   }
 
@@ -109,7 +109,7 @@ export function createAgentClient({ send, clock }: { send: SignedFetch; clock: C
     openChallenge: (id: string, request: OpenRequest) =>
       call(Opening, 'POST', `/v1/challenges/${id}/open`, request, OPENING_TIMEOUT_MS),
 
-    /** Frames until the stream ends or `signal` aborts. Throws ApiError before the first frame only. */
+    /** Yields frames until the stream ends or `signal` aborts. Rejects with ApiError only before the first frame. */
     async podLogs(
       id: string,
       query: { tail: number; follow: boolean; since?: string; stream?: 'stdout' | 'stderr' },
@@ -124,14 +124,14 @@ export function createAgentClient({ send, clock }: { send: SignedFetch; clock: C
       const path = `/v1/pods/${id}/logs?${search}`;
       const response = await reach(() => send({ method: 'GET', path, signal }));
       if (!response.ok) {
-        throw agentError(response.status, jsonIn(await reach(() => response.text())));
+        throw agentError(response.status, parseBody(await reach(() => response.text())));
       }
       return parseFrames(response);
     },
   };
 }
 
-/** Holds the response until its end: fetch cancels a body not yet read when its response is collected. */
+/** Keeps a reference to the response: fetch cancels an unread body when its response is garbage-collected. */
 async function* parseFrames(response: Response): AsyncGenerator<LogFrame> {
   for await (const value of readSse(response.body ?? [])) {
     const frame = LogFrame.safeParse(value);
@@ -139,9 +139,9 @@ async function* parseFrames(response: Response): AsyncGenerator<LogFrame> {
   }
 }
 
-/** Undefined for what is no JSON, or longer than any answer. */
-function jsonIn(text: string): unknown {
-  if (text.length > MAX_ANSWER_CHARS) return undefined;
+/** Parses a response body. Undefined if it is not JSON or too long. */
+function parseBody(text: string): unknown {
+  if (text.length > MAX_RESPONSE_CHARS) return undefined;
   try {
     return JSON.parse(text);
   } catch {
@@ -161,31 +161,32 @@ function unavailable(message: string, cause?: unknown): ApiError {
   return new ApiError('upstream_unavailable', message, { cause });
 }
 
-/** What the agent's error body must hold to be passed on; anything else is `upstream_unavailable`. */
-const AgentRefusal = z.object({
+/** The part of the agent's error body that is passed on; any other body becomes `upstream_unavailable`. */
+const AgentErrorBody = z.object({
   error: z.object({ code: z.string(), message: z.string(), hint: z.string() }),
   details: z.record(z.string(), z.unknown()).nullish(),
 });
 
-/** Somebody answered, and it is none of the answers that an agent gives. */
+/** A response that no agent sends. */
 export class InvalidResponse extends Error {
   override name = 'InvalidAnswer';
 }
 
-/** Whether what came back is why the call failed, not that nothing came. */
+/** Returns true if a call failed because of an invalid response, not for lack of one. */
 export function isInvalidResponse(error: unknown): boolean {
   return error instanceof Error && error.cause instanceof InvalidResponse;
 }
 
-/** `answer` is the body as JSON, or undefined where it is none. */
-export function agentError(status: number, answer: unknown): ApiError {
-  const refusal = AgentRefusal.safeParse(answer);
-  if (!refusal.success || !isErrorCode(refusal.data.error.code)) {
-    // The status is for logs alone: a provider may name any address, and reads what became of the call.
+/** Converts an error response into an ApiError. `body` is the parsed JSON; undefined if it is not JSON. */
+export function agentError(status: number, body: unknown): ApiError {
+  const parsed = AgentErrorBody.safeParse(body);
+  if (!parsed.success || !isErrorCode(parsed.data.error.code)) {
+    // The status is only logged. A provider can configure any address and sees the resulting error; the status would
+    // tell it about services inside our network.
     const cause = new InvalidResponse(`status ${status}`);
-    return new ApiError('upstream_unavailable', 'The node answered as no agent does', { cause });
+    return new ApiError('upstream_unavailable', 'Unexpected response from the node', { cause });
   }
-  const { code, message, hint } = refusal.data.error;
-  const { details } = refusal.data;
+  const { code, message, hint } = parsed.data.error;
+  const { details } = parsed.data;
   return new ApiError(code, message, { status, hint, ...(details ? { details } : {}) });
 }

@@ -1,6 +1,6 @@
 /**
- * Proof of work between validator and agent: POST /v1/challenges commits to results, POST /v1/challenges/{id}/open
- * then shows the rows that are asked for (validator reference 6).
+ * Proof of work between validator and agent: POST /v1/challenges returns commitments to results; then
+ * POST /v1/challenges/{id}/open reveals the requested rows.
  */
 import { z } from 'zod';
 import { KEYSTREAM_BLOCK } from '../../proof-of-work/keystream.ts';
@@ -8,7 +8,7 @@ import { MAX_SIZE, SIZE_STEP } from '../../proof-of-work/product.ts';
 import type { Walk } from '../../proof-of-work/walk.ts';
 import { Amount, Name, Text } from './bounds.ts';
 
-/** What a processor multiplies within minutes. */
+/** Largest matrix that a processor multiplies within minutes. */
 const MAX_CPU_SIZE = 4_096;
 const MIN_SIZE = 64;
 const MAX_ROUNDS = 16;
@@ -17,11 +17,11 @@ const MAX_STEPS = 1_000_000;
 const MAX_DISK_READS = 100_000;
 const MAX_DISK_BLOCK = 1024 * 1024;
 const MAX_WORKERS = 1_024;
-/** Whole cards of one host. */
+/** Most whole cards of a host. */
 export const MAX_CARDS = 64;
-/** Of one card. */
+/** Largest memory of a card. */
 const MAX_CARD_BYTES = 1024 * GIB;
-/** In one opening, of all rounds together. */
+/** Most rows of an opening, over all rounds. */
 export const MAX_OPENED_ROWS = 32;
 
 const Milliseconds = z.number().nonnegative().max(600_000);
@@ -38,8 +38,8 @@ const bytesOf = ({ block_bytes, blocks }: WalkRequest) => block_bytes * blocks;
 const HostWalk = AnyWalk.refine((walk) => bytesOf(walk) <= GIB, 'More than 1 GiB');
 const CardWalk = AnyWalk.refine((walk) => bytesOf(walk) <= MAX_CARD_BYTES, 'More than a card has');
 
-/** Of a whole card, as nvidia-smi writes it; parts of split ones have others. */
-export const CardUuid = z.string().regex(/^GPU-[0-9a-f-]{1,64}$/, 'No UUID of a whole card');
+/** UUID of a whole card as nvidia-smi prints it; MIG devices have other UUIDs. */
+export const CardUuid = z.string().regex(/^GPU-[0-9a-f-]{1,64}$/, 'Not a UUID of a whole card');
 
 const productUpTo = (size: number) =>
   z.object({
@@ -50,18 +50,15 @@ const productUpTo = (size: number) =>
 export const ChallengeRequest = z.object({
   challenge_id: z.uuid(),
   nonce: Nonce,
-  /** The agent's own: a challenge for another host is refused. */
+  /** The agent's id; it rejects challenges for other hosts. */
   executor_id: Name,
-  /** In which the commitment is made; what takes longer is given up. */
+  /** Time for the commitment; longer work is cancelled. */
   deadline_ms: z.int().min(1_000).max(600_000),
-  /** Rounds of C = A·B, each begun from the root of the one before. */
+  /** Rounds of C = A·B; the root of each determines the seed of the next. */
   product: productUpTo(MAX_CPU_SIZE).nullable(),
   memory: HostWalk.nullable(),
-  disk: HostWalk.refine(
-    ({ steps }) => steps <= MAX_DISK_READS,
-    'More reads than are taken',
-  ).nullable(),
-  /** The same product on each of these cards, all at once, with their memory filled meanwhile. */
+  disk: HostWalk.refine(({ steps }) => steps <= MAX_DISK_READS, 'Too many reads').nullable(),
+  /** The product on each of these cards at the same time, while their memory is filled. */
   gpu: z
     .object({
       product: productUpTo(MAX_SIZE),
@@ -75,7 +72,6 @@ export const ChallengeRequest = z.object({
 });
 export type ChallengeRequest = z.output<typeof ChallengeRequest>;
 
-/** A walk as it is asked for, in the words of those who walk. */
 export const toWalk = ({ block_bytes: blockBytes, blocks, steps }: WalkRequest): Walk => ({
   blockBytes,
   blocks,
@@ -85,7 +81,7 @@ export const toWalk = ({ block_bytes: blockBytes, blocks, steps }: WalkRequest):
 export const Walked = z.object({ digest: Hash, fill_ms: Milliseconds, walk_ms: Milliseconds });
 export const Product = z.object({ roots: z.array(Hash).max(MAX_ROUNDS), ms: Milliseconds });
 
-/** Why a card proved nothing (validator reference 5). */
+/** Why a card has no proof. */
 export const CARD_FAULTS = [
   'FABRIC_NOT_READY',
   'DEVICE_ABSENT',
@@ -105,22 +101,22 @@ export type CardCommitment = z.output<typeof CardCommitment>;
 
 export const Commitment = z.object({
   challenge_id: z.uuid(),
-  /** What did the work of product, memory and disk; that of cards is apart. */
+  /** The device of product, memory and disk; `cards` has those of GPUs. */
   device: z.literal('cpu'),
   workers: z.int().min(1).max(MAX_WORKERS),
   product: Product.nullable(),
   memory: Walked.nullable(),
   disk: Walked.extend({
-    /** Whether it was read past the cache of files. */
+    /** The reads bypassed the page cache. */
     direct: z.boolean().default(false),
   }).nullable(),
-  /** Null where no card was asked, or the agent has no way to have one prove anything. */
+  /** Null if no card was requested, or the agent cannot run proofs on cards. */
   cards: z.array(CardCommitment).max(MAX_CARDS).nullable().default(null),
 });
 export type Commitment = z.output<typeof Commitment>;
 
 export const OpenRequest = z.object({
-  /** Whose product it is: a card's, or the processor's. */
+  /** The card whose product to open; null: the processor's. */
   card: CardUuid.nullable().default(null),
   rows: z
     .array(z.object({ round: Amount, index: Amount }))
@@ -130,7 +126,7 @@ export const OpenRequest = z.object({
 export type OpenRequest = z.output<typeof OpenRequest>;
 
 const MAX_ROW_CHARS = (MAX_SIZE * Int32Array.BYTES_PER_ELEMENT * 4) / 3 + 4;
-/** A tree over the most rows is as high. */
+/** Height of the tree over the most rows. */
 const MAX_PATH = 14;
 
 export const OpenedRow = z.object({

@@ -1,4 +1,4 @@
-/** Opens WebSockets with a signed request: how central reaches the gateway and the gateway the agent. */
+/** Opens WebSockets with a signed request, from central to gateway and from gateway to agent. */
 import type { IncomingMessage } from 'node:http';
 import type { WebSocket } from 'ws';
 import { pingPeer } from '../../http/keep-alive.ts';
@@ -15,22 +15,22 @@ export type SocketRequest = {
   /** Below baseUrl, beginning with a slash, query included. */
   path: string;
   headers?: Record<string, string>;
-  /** A larger message ends the socket with 1009. */
+  /** A larger message closes the socket with 1009. */
   maxMessageBytes: number;
-  /** Gives up on a socket that is not open yet. */
+  /** Cancels the connection attempt; no effect once the socket is open. */
   signal?: AbortSignal;
 };
 
 /**
- * The open socket, paused: `resume` it once somebody listens. Rejects with ApiError: the other side's own
- * refusal, or `upstream_unavailable` when it does not answer.
+ * Returns the open socket, paused: call `resume` once its listeners are attached. Rejects with ApiError: the other
+ * side's error, or `upstream_unavailable` if it does not respond.
  */
 export type SignedConnect = (request: SocketRequest) => Promise<WebSocket>;
 
-/** A handshake takes no longer; below the deadlines of those who wait for it. */
+/** Below the deadlines of the callers. */
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 
-/** Signs again once when the server says `clock_or_restart`, as for ordinary requests. */
+/** Retries once on `clock_or_restart`, like `createSignedFetch`. */
 export function createSignedConnect(options: SignedFetchOptions): SignedConnect {
   const { clock } = options;
   return async (request) => {
@@ -43,14 +43,14 @@ export function createSignedConnect(options: SignedFetchOptions): SignedConnect 
   };
 }
 
-type Refusal = { status: number; body: string };
+type ErrorResponse = { status: number; body: string };
 
 async function open(
   options: SignedFetchOptions,
   request: SocketRequest,
   timestampMs: number,
-): Promise<WebSocket | Refusal> {
-  // Loaded with the first socket: an idle process does without.
+): Promise<WebSocket | ErrorResponse> {
+  // Loaded with the first socket, to save the memory of idle processes.
   const ws = await import('ws');
   const url = new URL(options.baseUrl + request.path);
   const signed = await signedHeaders(options, { method: 'GET', url, body: '', timestampMs });
@@ -63,28 +63,28 @@ async function open(
     perMessageDeflate: false,
     followRedirects: false,
   });
-  const { promise, resolve, reject } = Promise.withResolvers<WebSocket | Refusal>();
-  const giveUp = () => socket.terminate();
+  const { promise, resolve, reject } = Promise.withResolvers<WebSocket | ErrorResponse>();
+  const cancel = () => socket.terminate();
   socket.on('error', (error) => reject(unavailable(error)));
   socket.once('unexpected-response', (_sent, response: IncomingMessage) => {
-    readRefusal(response).then(resolve, (error) => reject(unavailable(error)));
+    readErrorResponse(response).then(resolve, (error) => reject(unavailable(error)));
   });
   socket.once('open', () => {
     socket.pause();
     resolve(socket);
   });
-  request.signal?.addEventListener('abort', giveUp, { once: true });
-  if (request.signal?.aborted) giveUp();
+  request.signal?.addEventListener('abort', cancel, { once: true });
+  if (request.signal?.aborted) cancel();
   try {
     const outcome = await promise;
     if (outcome === socket) pingPeer(socket, options.clock);
     return outcome;
   } finally {
-    request.signal?.removeEventListener('abort', giveUp);
+    request.signal?.removeEventListener('abort', cancel);
   }
 }
 
-async function readRefusal(response: IncomingMessage): Promise<Refusal> {
+async function readErrorResponse(response: IncomingMessage): Promise<ErrorResponse> {
   let body = '';
   response.setEncoding('utf8');
   for await (const part of response) {

@@ -1,6 +1,6 @@
-/** The text of a Dockerfile as the lines that its builder reads. Pure. */
+/** Splits a Dockerfile into the lines that the builder reads, and expands variables. Pure. */
 
-/** An instruction: its name, what follows on one line, and at which line of the text it begins, from 1. */
+/** An instruction: its name, the text after it on one line, and the line where it begins, from 1. */
 export type DockerfileLine = { name: string; rest: string; line: number };
 type Joined = { text: string; line: number };
 
@@ -8,18 +8,17 @@ const NAMES = new Set([
   ...['ARG', 'CMD', 'COPY', 'ENTRYPOINT', 'ENV', 'EXPOSE', 'FROM', 'HEALTHCHECK', 'LABEL'],
   ...['MAINTAINER', 'RUN', 'SHELL', 'STOPSIGNAL', 'USER', 'VOLUME', 'WORKDIR'],
 ]);
-/** Those in which an image may be named. */
-const READ_CLOSELY = new Set(['ARG', 'COPY', 'FROM']);
+/** Instructions that can name an image. */
+const NAMES_IMAGE = new Set(['ARG', 'COPY', 'FROM']);
 const STRANGE = /[^\P{Cc}\t]|[^\P{Z} ]|\uFEFF/u;
-/** Of messages. */
 export const NO_CONTEXT = 'there is no build context; fetch files in RUN';
-/** What looks like the beginning of a here-document. */
+/** Matches the beginning of a here-document. */
 export const HEREDOC = /<<-?["']?[A-Za-z_]/;
 
 const DIRECTIVE = /^#\s*([a-z]+)\s*=\s*(\S.*?)\s*$/i;
 const CONTINUED = /\\[ \t]*$/;
 
-/** Throws DockerfileProblem for a text that cannot be taken apart for certain. */
+/** Throws DockerfileProblem if the text is ambiguous. */
 export function dockerfileLines(text: string): DockerfileLine[] {
   if (text.includes('\0')) throw new DockerfileProblem('It contains a NUL character');
   const lines = text.replace(/^\uFEFF/, '').split(/\r?\n/);
@@ -32,7 +31,7 @@ export function dockerfileLines(text: string): DockerfileLine[] {
   });
 }
 
-/** What `work` returns; names the line in what it throws. */
+/** Runs `work` and adds the line to a DockerfileProblem that it throws. */
 export function atLine<T>(line: number, work: () => T): T {
   try {
     return work();
@@ -41,7 +40,7 @@ export function atLine<T>(line: number, work: () => T): T {
   }
 }
 
-/** `# escape` would change how every line is read, `# syntax` who reads it. */
+/** Rejects `# escape`, which would change how every line is read; `# syntax` is ignored without BuildKit. */
 function checkDirectives(lines: readonly string[]): void {
   for (const [index, line] of lines.entries()) {
     const [, name = '', value = ''] = DIRECTIVE.exec(line.trim()) ?? [];
@@ -52,7 +51,7 @@ function checkDirectives(lines: readonly string[]): void {
   }
 }
 
-/** Comments and blank lines gone, continued lines made one. */
+/** Removes comments and blank lines, and joins continued lines. */
 function joined(lines: readonly string[]): Joined[] {
   const out: Joined[] = [];
   let open: Joined | null = null;
@@ -79,14 +78,14 @@ function split(line: string, before: string): { name: string; rest: string } {
     const why = HEREDOC.test(before) ? ' (here-documents need BuildKit, not supported here)' : '';
     throw new DockerfileProblem(`Not an instruction: ${line.slice(0, 40)}${why}`);
   }
-  // The builder takes other characters for white space than we do.
-  if (READ_CLOSELY.has(name) && STRANGE.test(rest)) {
+  // The builder treats other characters as white space than our expressions.
+  if (NAMES_IMAGE.has(name) && STRANGE.test(rest)) {
     throw new DockerfileProblem(`${name} with control characters or unusual spaces`);
   }
   return { name, rest: rest.trim() };
 }
 
-/** What a renter has to change about a Dockerfile: a sentence that begins with the line, where one is to blame. */
+/** A problem of a Dockerfile as a sentence for the renter; begins with the line if it is known. */
 export class DockerfileProblem extends Error {
   override name = 'DockerfileProblem';
 
@@ -97,10 +96,10 @@ export class DockerfileProblem extends Error {
 
 const VARIABLE = /\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?:(:[-+])([^${}\\]*))?\})/g;
 
-/** `$A`, `${A}`, `${A:-word}` and `${A:+word}`; anything else with a dollar or a backslash is refused. */
+/** Expands `$A`, `${A}`, `${A:-word}` and `${A:+word}` like the builder. Throws for any other `$` or backslash. */
 export function expandVariables(text: string, known: ReadonlyMap<string, string>): string {
   if (/\\/.test(text) || text.replace(VARIABLE, '').includes('$')) {
-    throw new DockerfileProblem(`Not a form of variables that is supported: ${text.slice(0, 100)}`);
+    throw new DockerfileProblem(`Unsupported form of variables: ${text.slice(0, 100)}`);
   }
   return text.replace(
     VARIABLE,

@@ -29,7 +29,7 @@ it.each([
   ['FROM a\r\nRUN true\r\n', ['a']],
   ['FROM scratch AS none\nFROM scratch-like\nRUN cat <<< x && echo $((1<<N))', ['scratch-like']],
   ['FROM scratch\nCOPY --from=busybox /bin /bin\nRUN true', ['busybox']],
-])('knows every image of %j', (text, images) => {
+])('finds every image of %j', (text, images) => {
   expect(imagesOf(text)).toEqual(images);
 });
 
@@ -45,9 +45,9 @@ it.each([
   ['FROM a\nCOPY \u0085--from=10.0.0.1/x /a /b', /unusual spaces/],
   ['FROM SCRATCH', /Not an image reference/],
   ['FROM --platform=linux/arm64 a', /takes no flags/],
-  [`ARG A=10.0.0.1\nFROM \${A#x}/b`, /form of variables/],
+  [`ARG A=10.0.0.1\nFROM \${A#x}/b`, /Unsupported form of variables/],
   ['ARG A="10.0.0.1/x y"\nFROM $A', /without spaces/],
-  ['FROM $(x)', /form of variables/],
+  ['FROM $(x)', /Unsupported form of variables/],
   ['FROM a b c d', /Not FROM/],
   ['FROM http://10.0.0.1/x', /Not an image reference/],
   ['FROM a\nCOPY --from=$X /a /b', /Not an image reference/],
@@ -67,11 +67,11 @@ it.each([
   ['FROM a\nFROM scratch AS x\nCMD ["y"]', /^Line 2: scratch is empty/],
   ['FROM scratch\nRUN true', /^Line 2: scratch is empty/],
   [`FROM a\n${'FROM a\n'.repeat(40)}`, /More than 32/],
-])('refuses %j', (text, problem) => {
+])('rejects %j', (text, problem) => {
   expect(imagesOf(text)).toMatch(problem);
 });
 
-it('writes each instruction on one line, its image apart', () => {
+it('returns each instruction on one line, with its image separate', () => {
   const text = 'ARG B=ubuntu\nFROM $B AS x\nRUN a && \\\n  # why\n  b\nCOPY --from=alpine /etc /e';
   const parsed = parseDockerfile(text);
   expect('instructions' in parsed && parsed.instructions).toMatchObject([

@@ -1,6 +1,6 @@
 /**
- * Reads a Dockerfile as strictly as it takes to know every image that it starts from. What cannot be known
- * for certain is refused: a build must not make its host knock at addresses of the renter's choice. Pure.
+ * Parses a Dockerfile strictly enough to know every image that it uses. Anything ambiguous is rejected, so that a build
+ * cannot make the host contact an address that the renter chooses. Pure.
  */
 import {
   atLine,
@@ -15,16 +15,16 @@ import { ImageDigest, ImageReference } from './pod.ts';
 
 export type BaseImage = { reference: string; digest?: string };
 
-/** One instruction on one line, as the builder is to read it. */
+/** An instruction as a single line for the builder. */
 export type Instruction = {
   name: string;
-  /** Where it begins in the text, from 1. */
+  /** Line in the text where it begins, from 1. */
   line: number;
-  /** What follows the name. */
+  /** The text after the name. */
   rest: string;
-  /** The image that it takes from a registry, if it does. */
+  /** The registry image that it uses; null if none. */
   image: BaseImage | null;
-  /** Its line without the image's name: `before` + name + `after`. */
+  /** The line around the image's name: `before` + name + `after`. */
   around: { before: string; after: string } | null;
 };
 
@@ -36,7 +36,7 @@ const MAX_STAGES = 32;
 const EMPTY =
   'scratch is empty: start from an image such as ubuntu:24.04, or fill it by COPY --from=<stage or image>';
 
-/** Never throws: the problem is one sentence for the renter. */
+/** Returns the instructions and images, or the problem as a sentence for the renter. */
 export function parseDockerfile(text: string): Dockerfile | { problem: string } {
   try {
     return read(text);
@@ -47,22 +47,22 @@ export function parseDockerfile(text: string): Dockerfile | { problem: string } 
 }
 
 function read(text: string): Dockerfile {
-  const arguments_ = new Map<string, string>();
+  const buildArguments = new Map<string, string>();
   const stages: string[] = [];
-  /** The line of a stage that begins with nothing and has got nothing yet. */
+  /** Line of the current stage if it began with scratch and is still empty. */
   let emptySince: number | null = null;
 
   function readLine({ name, rest, line }: DockerfileLine): Instruction {
     if (name === 'FROM') {
       if (stages.length === MAX_STAGES)
         throw new DockerfileProblem(`More than ${MAX_STAGES} stages`);
-      const from = readFrom(rest, arguments_, stages);
+      const from = readFrom(rest, buildArguments, stages);
       emptySince = /^scratch(?: |$)/.test(from.rest) ? line : null;
       return { ...from, line };
     }
     if (stages.length === 0) {
       if (name !== 'ARG') throw new DockerfileProblem(`${name} before the first FROM`);
-      noteArgument(rest, arguments_);
+      readArgument(rest, buildArguments);
     }
     if (name === 'RUN' && emptySince !== null) throw new DockerfileProblem(EMPTY);
     if (name === 'COPY') emptySince = null;
@@ -76,7 +76,7 @@ function read(text: string): Dockerfile {
   return { instructions, images: unique(images) };
 }
 
-function noteArgument(rest: string, known: Map<string, string>): void {
+function readArgument(rest: string, known: Map<string, string>): void {
   const [, name, value = ''] = /^([A-Za-z_]\w*)(?:=(\S*))?$/.exec(rest) ?? [];
   if (name === undefined) {
     throw new DockerfileProblem(`Before FROM, ARG takes one NAME=value without spaces: ${rest}`);
@@ -92,7 +92,7 @@ function readFrom(rest: string, known: Map<string, string>, stages: string[]): U
   const words = rest.split(/\s+/);
   const [word = '', as, stage] = words;
   if (word.startsWith('--')) {
-    throw new DockerfileProblem('FROM takes no flags here: the platform is the node’s own');
+    throw new DockerfileProblem('FROM takes no flags: the platform is that of the node');
   }
   const isNamed = words.length === 3 && as?.toUpperCase() === 'AS';
   const isName = stage === undefined || /^[a-z][a-z0-9_.-]*$/i.test(stage);
@@ -103,7 +103,7 @@ function readFrom(rest: string, known: Map<string, string>, stages: string[]): U
   const after = stage === undefined ? '' : ` AS ${stage}`;
   const isEarlier = base === 'scratch' || stages.includes(base.toLowerCase());
   stages.push((stage ?? '').toLowerCase());
-  // Written out: the builder must not expand anything to something else.
+  // Variables are already expanded, so that the builder cannot expand them differently.
   const plain = { name: 'FROM', rest: `${base}${after}`, image: null, around: null };
   if (isEarlier) return plain;
   return { ...plain, image: imageOf(base), around: { before: 'FROM ', after } };
@@ -115,7 +115,7 @@ function readInstruction(name: string, rest: string, stages: readonly string[]):
   return name === 'COPY' ? { ...plain, ...copiedFrom(rest, stages) } : plain;
 }
 
-/** The builder takes quotes and backslashes in flags for nothing: here no flag may hide behind them. */
+/** The builder ignores quotes and backslashes in flags, so they are rejected: they could hide a --from. */
 function copiedFrom(
   rest: string,
   stages: readonly string[],
@@ -131,7 +131,7 @@ function copiedFrom(
   if (froms.length > 1) throw new DockerfileProblem('COPY with more than one --from');
   const from = froms[0]?.slice('--from='.length);
   if (from === undefined) throw new DockerfileProblem(withoutFrom(rest));
-  // The stage that is being built is none to copy from.
+  // A stage cannot copy from itself.
   const isStage = stages.slice(0, -1).includes(from.toLowerCase());
   if (isStage || /^\d{1,3}$/.test(from)) return null;
   const others = flags.filter((flag) => !flag.startsWith('--from='));
@@ -141,14 +141,14 @@ function copiedFrom(
 
 function withoutFrom(rest: string): string {
   return HEREDOC.test(rest)
-    ? 'Here-documents need BuildKit, which is not supported: write the file in RUN, as by printf'
+    ? 'Here-documents need BuildKit, which is not supported: write the file in RUN, for example with printf'
     : `COPY without --from=<stage or image> is refused: ${NO_CONTEXT}`;
 }
 
-/** The agent knows its own objects by their labels. */
+/** The agent identifies its objects by labels with this prefix. */
 function checkLabel(rest: string): void {
   if (/podwright/i.test(rest.replace(/["'\\]/g, ''))) {
-    throw new DockerfileProblem('LABEL io.podwright.* is the node’s own');
+    throw new DockerfileProblem('LABEL io.podwright.* is reserved for the node');
   }
   if (rest.includes('$')) throw new DockerfileProblem('LABEL with variables is not supported');
 }
