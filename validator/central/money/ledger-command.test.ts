@@ -116,12 +116,14 @@ describe('ledger pay-in', () => {
       (await scene.market.call('GET', '/users/me', { headers: key })).body.balance;
     const before = await balance();
     expect(await run(`pay-in ${email} 12.5 bank-1`)).toMatchObject({
-      ...{ isWell: true, out: 'bank-1: credited\n' },
+      isWell: true,
+      out: 'bank-1: credited\n',
     });
     expect((await run(`pay-in ${email.toUpperCase()} 12.5 bank-1`)).out).toContain('before');
     const other = await run(`pay-in ${email} 12.6 bank-1`);
     expect([other.isWell, other.err]).toEqual([
-      ...[false, 'bank-1: the reference is that of another payment\n'],
+      false,
+      'bank-1: the reference is that of another payment\n',
     ]);
     const { email: another } = await scene.market.signUp();
     expect((await run(`pay-in ${another} 12.5 bank-1`)).isWell).toBe(false);

@@ -124,7 +124,10 @@ it('still removes the pods of a deleted account from their nodes', async () => {
 it('stores nothing for requests that were authenticated before the deletion', async () => {
   const { db, clock, random, secret } = market.ports;
   const caller: UserIdentity = {
-    ...{ kind: 'user', accountId: account.id, source: 'programmatic', clientVersion: null },
+    kind: 'user',
+    accountId: account.id,
+    source: 'programmatic',
+    clientVersion: null,
     credential: { type: 'session', sessionId: random.uuid() },
   };
   const deps = { db, clock, random };
@@ -137,7 +140,9 @@ it('stores nothing for requests that were authenticated before the deletion', as
       CreateSshKey.parse({ name: 'late', public_key: PUBLIC_KEY }),
     ),
     createDockerCredentials({ ...deps, secret }).create(caller, {
-      ...{ name: 'late', docker_username: 'ada', docker_password: 'hush' },
+      name: 'late',
+      docker_username: 'ada',
+      docker_password: 'hush',
     }),
     createTemplates(deps).create(
       caller,

@@ -30,7 +30,9 @@ const account: Account = {
 
 it('shows available money and its end, never the password', () => {
   const balance = {
-    ...{ posted: 3_000_000, held: 600_000, burnPerHour: 2_400_000 },
+    posted: 3_000_000,
+    held: 600_000,
+    burnPerHour: 2_400_000,
     runsOutAtMs: NOW_MS + 3_600_000,
   };
   const user = toUser({ account, balance, validatorHotkey: null, referralUusd: 1_500_000 });

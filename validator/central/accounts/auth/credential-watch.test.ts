@@ -36,7 +36,9 @@ function createWatch() {
   const { db, clock, random, secret } = central.ports;
   const secrets = createApiKeySecrets({ random, secret });
   return createCredentialWatch({
-    ...{ db, clock, stopping: stopping.signal },
+    db,
+    clock,
+    stopping: stopping.signal,
     log: createLog({ name: 'test', level: 'silent' }),
     sessions: createSessions({ clock, random, secret }),
     apiKeys: createApiKeys({ db, clock, random, secrets, retrievable: true }),

@@ -60,8 +60,8 @@ export function createUserCredentials(deps: {
 }
 
 function apiKeyHeader(request: Credentials): string | null {
-  const given = request.headers['x-api-key'];
-  return typeof given === 'string' && given !== '' ? given : null;
+  const sent = request.headers['x-api-key'];
+  return typeof sent === 'string' && sent !== '' ? sent : null;
 }
 
 /** Returns the token after `Authorization: Bearer`, well formed or not; null for other schemes and an empty token. */

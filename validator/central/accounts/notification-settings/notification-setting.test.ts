@@ -42,12 +42,17 @@ it("changes only the flags sent, in the account's single row", async () => {
   await central.clock.advance(5_000);
   const second = await put({ low_balance: false });
   expect(second.body).toMatchObject({
-    ...{ ...ON, pod_failed: false, low_balance: false },
-    ...{ id: first.body.id, created_at: first.body.created_at },
+    ...ON,
+    pod_failed: false,
+    low_balance: false,
+    id: first.body.id,
+    created_at: first.body.created_at,
   });
   expect(second.body.updated_at > first.body.updated_at).toBe(true);
   expect((await read()).body).toEqual({
-    ...{ ...ON, pod_failed: false, low_balance: false },
+    ...ON,
+    pod_failed: false,
+    low_balance: false,
     is_default: false,
   });
   expect(await wants(central.ports.db, account.id, 'pod_failed')).toBe(false);

@@ -45,7 +45,8 @@ it('quotes dollars in tokens of a subnet, by its rate, rounded up to the smalles
     { original: 1, converted: 0.333333334, rate: 3, netuid: 51 },
   ]);
   expect((await ask(rates, '/convert/alpha?amount=1')).body).toMatchObject({
-    ...{ netuid: 4, converted: 4 },
+    netuid: 4,
+    converted: 4,
   });
   expect((await ask(rates, '/alpha/subnets')).body).toEqual([
     { ...RATES[0], is_default: false },
@@ -129,7 +130,8 @@ it('uses known rates for ten minutes and retries a failing service every ten sec
   expect(asked).toBe(2);
   await clock.advance(540_000);
   await expect(rates.subnets()).rejects.toMatchObject({
-    ...{ code: 'upstream_unavailable', status: 503 },
+    code: 'upstream_unavailable',
+    status: 503,
   });
   await expect(rates.subnets()).rejects.toMatchObject({ status: 503 });
   expect(asked).toBe(3);

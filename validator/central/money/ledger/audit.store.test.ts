@@ -65,12 +65,22 @@ it('keeps every invariant over 100 concurrent transfers, none of which overdraws
 });
 
 const direct: StoredTransfer = {
-  ...{ seq: 1, group_id: 1, debit_id: 'external:topup', credit_id: 'user:a' },
-  ...{ amount_uusd: 10, kind: 'direct', pending_seq: null },
+  seq: 1,
+  group_id: 1,
+  debit_id: 'external:topup',
+  credit_id: 'user:a',
+  amount_uusd: 10,
+  kind: 'direct',
+  pending_seq: null,
 };
 const pending: StoredTransfer = {
-  ...{ seq: 2, group_id: 2, debit_id: 'user:a', credit_id: 'clearing:usage' },
-  ...{ amount_uusd: 4, kind: 'pending', pending_seq: null },
+  seq: 2,
+  group_id: 2,
+  debit_id: 'user:a',
+  credit_id: 'clearing:usage',
+  amount_uusd: 4,
+  kind: 'pending',
+  pending_seq: null,
 };
 const voided: StoredTransfer = { ...pending, seq: 3, group_id: 3, kind: 'void', pending_seq: 2 };
 const A = { id: 'user:a', debits_posted: 0, credits_posted: 10, debits_pending: 0 };

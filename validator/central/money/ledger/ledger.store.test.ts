@@ -59,8 +59,13 @@ describe('posting', () => {
     const id = await inTx((tx) => postGroup(tx, legs, cause));
     expect(await db.selectFrom('ledger_groups').selectAll().execute()).toEqual([
       {
-        ...{ id: Number(id), cause_type: 'top-up', cause_id: 'x', is_once: 0 },
-        ...{ actor: 'session', request_id: 'r', at_ms: 7 },
+        id: Number(id),
+        cause_type: 'top-up',
+        cause_id: 'x',
+        is_once: 0,
+        actor: 'session',
+        request_id: 'r',
+        at_ms: 7,
       },
     ]);
     expect(await transfers()).toMatchObject([
@@ -158,7 +163,12 @@ describe('holds', () => {
     await hold(A, 50);
     const wallet = await walletOf(db, A);
     expect(wallet).toEqual({
-      ...{ accountId: A, paid: 100, granted: 30, held: 50, heldOfGranted: 30, available: 80 },
+      accountId: A,
+      paid: 100,
+      granted: 30,
+      held: 50,
+      heldOfGranted: 30,
+      available: 80,
     });
     expect(spendLegs(wallet, 80, 'clearing:usage')).toEqual([
       leg(paidAccount(A), 'clearing:usage', 80),

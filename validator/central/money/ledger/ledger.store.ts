@@ -30,7 +30,7 @@ const addGroups = prepared((db, { rows }: Rows) =>
     .columns(GROUP_COLUMNS)
     .expression((eb) =>
       eb
-        .selectFrom(jsonRows(db, rows, GROUP).as('given'))
+        .selectFrom(jsonRows(db, rows, GROUP).as('input'))
         .select(GROUP_COLUMNS)
         // Without a WHERE clause, SQLite parses the ON of ON CONFLICT as a join condition.
         .where(sql<boolean>`true`),
@@ -106,13 +106,13 @@ const addTransfers = prepared((db, { rows }: Rows) =>
     .columns(TRANSFER_COLUMNS)
     .expression((eb) =>
       eb
-        .selectFrom(jsonRows(db, rows, TRANSFER).as('given'))
-        .select((given) => [
+        .selectFrom(jsonRows(db, rows, TRANSFER).as('input'))
+        .select((input) => [
           'group_id',
           'debit_id',
           'credit_id',
           'amount_uusd',
-          given.ref('kind').$castTo<Entry['kind']>().as('kind'),
+          input.ref('kind').$castTo<Entry['kind']>().as('kind'),
           'pending_seq',
         ]),
     ),
@@ -139,13 +139,13 @@ const CHANGE = { id: 'text', debits: 'bigint', credits: 'bigint', pending: 'bigi
 const addToAccounts = prepared((db, { rows }: Rows) =>
   db
     .updateTable('ledger_accounts')
-    .from(jsonRows(db, rows, CHANGE).as('given'))
+    .from(jsonRows(db, rows, CHANGE).as('input'))
     .set((eb) => ({
-      debits_posted: eb('debits_posted', '+', eb.ref('given.debits')),
-      credits_posted: eb('credits_posted', '+', eb.ref('given.credits')),
-      debits_pending: eb('debits_pending', '+', eb.ref('given.pending')),
+      debits_posted: eb('debits_posted', '+', eb.ref('input.debits')),
+      credits_posted: eb('credits_posted', '+', eb.ref('input.credits')),
+      debits_pending: eb('debits_pending', '+', eb.ref('input.pending')),
     }))
-    .whereRef('ledger_accounts.id', '=', 'given.id')
+    .whereRef('ledger_accounts.id', '=', 'input.id')
     .returning('ledger_accounts.id'),
 );
 
@@ -155,12 +155,12 @@ const openAccounts = prepared((db, { rows }: Rows) =>
     .columns(['id', 'debits_posted', 'credits_posted', 'debits_pending'])
     .expression((eb) =>
       eb
-        .selectFrom(jsonRows(db, rows, { id: 'text' }).as('given'))
-        .select((given) => [
+        .selectFrom(jsonRows(db, rows, { id: 'text' }).as('input'))
+        .select((input) => [
           'id',
-          given.lit(0).as('debits_posted'),
-          given.lit(0).as('credits_posted'),
-          given.lit(0).as('debits_pending'),
+          input.lit(0).as('debits_posted'),
+          input.lit(0).as('credits_posted'),
+          input.lit(0).as('debits_pending'),
         ])
         .where(sql<boolean>`true`),
     )
@@ -188,7 +188,7 @@ const locked = prepared((db, { rows }: Rows) =>
     .selectFrom('ledger_accounts')
     .select('id')
     .where('id', 'in', (eb) =>
-      eb.selectFrom(jsonRows(db, rows, { id: 'text' }).as('given')).select('id'),
+      eb.selectFrom(jsonRows(db, rows, { id: 'text' }).as('input')).select('id'),
     )
     // Byte order, as in `changesOf`; the server's locale may sort differently.
     .orderBy(sql`id collate "C"`)
@@ -218,7 +218,7 @@ const many = prepared((db, { rows }: Rows) =>
     .selectFrom('ledger_accounts')
     .selectAll()
     .where('id', 'in', (eb) =>
-      eb.selectFrom(jsonRows(db, rows, { id: 'text' }).as('given')).select('id'),
+      eb.selectFrom(jsonRows(db, rows, { id: 'text' }).as('input')).select('id'),
     ),
 );
 

@@ -47,7 +47,7 @@ const watched = prepared((db, { rows }: Slots<{ rows: string }>) =>
       'marks.told_of_runway',
     ])
     .where('accounts.id', 'in', (eb) =>
-      eb.selectFrom(jsonRows(db, rows, { id: 'text' }).as('given')).select('id'),
+      eb.selectFrom(jsonRows(db, rows, { id: 'text' }).as('input')).select('id'),
     )
     .where('accounts.deleted_at', 'is', null)
     .orderBy('accounts.id'),

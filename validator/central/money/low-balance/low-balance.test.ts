@@ -58,17 +58,24 @@ it('merges settings with the defaults; null restores a default', async () => {
     { user_id: account.id, threshold_usd: 2.5, runway_minutes: null },
   ]);
   expect((await read()).body).toEqual({
-    ...{ threshold_usd: 2.5, runway_minutes: 120 },
-    ...{ defaults: DEFAULTS, overridden: ['threshold_usd'] },
+    threshold_usd: 2.5,
+    runway_minutes: 120,
+    defaults: DEFAULTS,
+    overridden: ['threshold_usd'],
   });
   expect((await put({ runway_minutes: 30 })).body).toMatchObject({
-    ...{ id: set.body.id, threshold_usd: 2.5, runway_minutes: 30 },
+    id: set.body.id,
+    threshold_usd: 2.5,
+    runway_minutes: 30,
   });
   expect((await put({ threshold_usd: null })).body).toMatchObject({
-    ...{ threshold_usd: null, runway_minutes: 30 },
+    threshold_usd: null,
+    runway_minutes: 30,
   });
   expect((await read()).body).toMatchObject({
-    ...{ threshold_usd: 5, runway_minutes: 30, overridden: ['runway_minutes'] },
+    threshold_usd: 5,
+    runway_minutes: 30,
+    overridden: ['runway_minutes'],
   });
   await put({ runway_minutes: null });
 });

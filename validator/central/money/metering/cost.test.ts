@@ -75,7 +75,10 @@ describe('the meter', () => {
   it('recomputes the cost of billable segments from scratch', () => {
     const at = rate(3.6, 1);
     const piece = (fromMs: number, toMs: number | null, isBillable: boolean) => ({
-      ...{ fromMs, toMs, isBillable, rate: at },
+      fromMs,
+      toMs,
+      isBillable,
+      rate: at,
     });
     const life = [piece(0, 1_500, true), piece(1_500, 9_000, false), piece(9_000, null, true)];
     expect(costOfSegments(life, 10_000).uusd).toBe(2_500);

@@ -33,7 +33,9 @@ type End = { credit: number; body: Record<string, unknown>; usedMs: number };
 const LIMIT: End = { credit: 10 * CREDIT_UUSD, body: { max_spend_usd: 0.3 }, usedMs: 300_000 };
 const MONEY: End = { credit: CREDIT_UUSD, body: {}, usedMs: CREDIT_UUSD };
 const REMOVAL: End = {
-  ...{ credit: 10 * CREDIT_UUSD, body: { termination_hours: 1 }, usedMs: HOUR_MS },
+  credit: 10 * CREDIT_UUSD,
+  body: { termination_hours: 1 },
+  usedMs: HOUR_MS,
 };
 
 /** A pod whose time has ended but whose state is still running. */

@@ -56,7 +56,8 @@ it('charges nothing for a failed creation and releases its hold', async () => {
   const statement = (await scene.call('GET', `/pods/${id}/statement`)).body;
   expect(statement).toMatchObject({ total: 0, refunded: 0, billed_seconds: 0, lines: [] });
   expect((await scene.events(id)).at(-1)).toMatchObject({
-    ...{ event_type: 'pod-create', reason: 'start_failed' },
+    event_type: 'pod-create',
+    reason: 'start_failed',
   });
 });
 
@@ -82,7 +83,7 @@ it('stops pods at the instant at which the money runs out, even when late, and n
   const id = await scene.running();
   await scene.live(MINUTE_MS);
   expect((await scene.me()).runs_out_at).toContain('T');
-  // The clock jumps, and the first report says that the pod still runs.
+  // The clock jumps, and the first report shows that the pod still runs.
   await scene.market.clock.advance(40 * DAY_MS);
   await scene.market.sync();
   await scene.later(CONTACT_WAIT_MS);
@@ -92,7 +93,9 @@ it('stops pods at the instant at which the money runs out, even when late, and n
     [CREDIT_UUSD, null, 'balance_exhausted'],
   ]);
   expect(await scene.pod(id)).toMatchObject({
-    ...{ status: 'STOPPED', phase: 'stopped', reason_code: 'balance_exhausted' },
+    status: 'STOPPED',
+    phase: 'stopped',
+    reason_code: 'balance_exhausted',
     ssh_connect_cmd: null,
   });
   expect(await scene.me()).toMatchObject({ balance: 0, available: 0, burn_per_hour: 0 });
@@ -167,7 +170,10 @@ it('restarts pods when money arrives within the grace period', async () => {
   expect((await scene.pod(id)).status).toBe('RUNNING');
   const pieces = await scene.segments(id);
   expect(pieces.map(([, , cause]) => cause)).toEqual([
-    ...['running', 'balance_exhausted', 'restarting', 'running'],
+    'running',
+    'balance_exhausted',
+    'restarting',
+    'running',
   ]);
 });
 
@@ -234,8 +240,13 @@ it('shows the same amount in rows, statement, provider billing and ledger', asyn
   const billing = (await scene.market.portal('GET', '/billing', { token })).body;
   expect(billing).toMatchObject({ total: 1, page: 1, limit: 20, pagination: { total_pages: 1 } });
   expect(billing.data[0]).toMatchObject({
-    ...{ pod_id: id, executor_id: scene.node.id, gpu_count: 1, status: 'pending' },
-    ...{ seconds: Math.floor(charged / 1_000), gross_usd: usd, net_usd: net / 1_000_000 },
+    pod_id: id,
+    executor_id: scene.node.id,
+    gpu_count: 1,
+    status: 'pending',
+    seconds: Math.floor(charged / 1_000),
+    gross_usd: usd,
+    net_usd: net / 1_000_000,
   });
   const { hotkey } = scene.market.provider;
   const own = await scene.market.portal('GET', `/billing/${hotkey}`, { token });

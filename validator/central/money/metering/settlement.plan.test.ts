@@ -8,15 +8,36 @@ const START_MS = 1_800_000_000_000;
 
 /** A pod at one micro-dollar per millisecond, not charged yet. */
 const METER: Meter = {
-  ...{ pod_id: 'p', account_id: 'a', executor_id: 'e', provider_id: 'h', hold_id: null },
-  ...{ price_uusd_per_gpu_hour: 3_600_000, gpu_count: 1, seq: 0, state: 'running' },
-  ...{ is_billable: 1, since_ms: START_MS, settled_to_ms: START_MS, ended_at: null },
-  ...{ closed_uusd: 0, closed_rest: 0, charged_uusd: 0, provider_uusd: 0, granted_uusd: 0 },
-  ...{ absorbed_uusd: 0, refunded_uusd: 0, tick_seq: 0, changed_ms: 0 },
+  pod_id: 'p',
+  account_id: 'a',
+  executor_id: 'e',
+  provider_id: 'h',
+  hold_id: null,
+  price_uusd_per_gpu_hour: 3_600_000,
+  gpu_count: 1,
+  seq: 0,
+  state: 'running',
+  is_billable: 1,
+  since_ms: START_MS,
+  settled_to_ms: START_MS,
+  ended_at: null,
+  closed_uusd: 0,
+  closed_rest: 0,
+  charged_uusd: 0,
+  provider_uusd: 0,
+  granted_uusd: 0,
+  absorbed_uusd: 0,
+  refunded_uusd: 0,
+  tick_seq: 0,
+  changed_ms: 0,
 };
 
 const wallet = (granted: number, paid: number, held = 0): Wallet => ({
-  ...{ accountId: 'a', paid, granted, held, heldOfGranted: 0 },
+  accountId: 'a',
+  paid,
+  granted,
+  held,
+  heldOfGranted: 0,
   available: paid + granted - held,
 });
 

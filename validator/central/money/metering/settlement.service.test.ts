@@ -123,7 +123,10 @@ it('rejects a rental on money that running pods need for their next 15 minutes',
 it('settles use before a dispute returns the money', async () => {
   const id = await runningWith(1);
   await scene.call('PUT', '/users/me/auto-top-up', {
-    ...{ enabled: true, threshold_usd: 5, amount_usd: 5, payment_method_id: 'sim_disputed' },
+    enabled: true,
+    threshold_usd: 5,
+    amount_usd: 5,
+    payment_method_id: 'sim_disputed',
   });
   const { chargeTopUps } = scene.market.central;
   await chargeTopUps();

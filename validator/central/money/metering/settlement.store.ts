@@ -51,7 +51,7 @@ const addTicks = prepared((db, { rows }: Rows) =>
     .columns(['pod_id', 'tick_seq', 'to_ms', 'total_uusd', 'provider_total_uusd', 'group_id'])
     .expression((eb) =>
       eb
-        .selectFrom(jsonRows(db, rows, SETTLEMENT).as('given'))
+        .selectFrom(jsonRows(db, rows, SETTLEMENT).as('input'))
         .select(['pod_id', 'tick_seq', 'to_ms', 'total_uusd', 'provider_total_uusd', 'group_id']),
     ),
 );
@@ -59,17 +59,17 @@ const addTicks = prepared((db, { rows }: Rows) =>
 const advanceMeters = prepared((db, { rows }: Rows) =>
   db
     .updateTable('usage_meters')
-    .from(jsonRows(db, rows, SETTLEMENT).as('given'))
+    .from(jsonRows(db, rows, SETTLEMENT).as('input'))
     .set((eb) => ({
-      charged_uusd: eb.ref('given.total_uusd'),
-      provider_uusd: eb.ref('given.provider_total_uusd'),
-      granted_uusd: eb.ref('given.granted_uusd'),
-      absorbed_uusd: eb.ref('given.absorbed_uusd'),
-      tick_seq: eb.ref('given.tick_seq'),
-      settled_to_ms: eb.ref('given.to_ms'),
+      charged_uusd: eb.ref('input.total_uusd'),
+      provider_uusd: eb.ref('input.provider_total_uusd'),
+      granted_uusd: eb.ref('input.granted_uusd'),
+      absorbed_uusd: eb.ref('input.absorbed_uusd'),
+      tick_seq: eb.ref('input.tick_seq'),
+      settled_to_ms: eb.ref('input.to_ms'),
       hold_id: null,
     }))
-    .whereRef('usage_meters.pod_id', '=', 'given.pod_id'),
+    .whereRef('usage_meters.pod_id', '=', 'input.pod_id'),
 );
 
 const addToDays = prepared((db, { rows }: Rows) =>
@@ -91,8 +91,8 @@ const addToDays = prepared((db, { rows }: Rows) =>
     ])
     .expression((eb) =>
       eb
-        .selectFrom(jsonRows(db, rows, SETTLEMENT).as('given'))
-        .select((given) => [
+        .selectFrom(jsonRows(db, rows, SETTLEMENT).as('input'))
+        .select((input) => [
           'pod_id',
           'day_ms',
           'provider_id',
@@ -100,11 +100,11 @@ const addToDays = prepared((db, { rows }: Rows) =>
           'gpu_count',
           'from_ms',
           'to_ms',
-          given('to_ms', '-', given.ref('from_ms')).as('billed_ms'),
+          input('to_ms', '-', input.ref('from_ms')).as('billed_ms'),
           'charge_uusd',
           'net_uusd',
-          given.lit(0).as('refunded_gross_uusd'),
-          given.lit(0).as('refunded_net_uusd'),
+          input.lit(0).as('refunded_gross_uusd'),
+          input.lit(0).as('refunded_net_uusd'),
         ])
         .where(sql<boolean>`true`),
     )

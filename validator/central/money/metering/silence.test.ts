@@ -12,8 +12,12 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 
 const FAILED_CHECK = {
-  ...{ check_id: 'reachable', passed: false, measured: 'no answer', required: 'an answer' },
-  ...{ message: 'The agent did not answer', remediation: 'Start it' },
+  check_id: 'reachable',
+  passed: false,
+  measured: 'no answer',
+  required: 'an answer',
+  message: 'The agent did not answer',
+  remediation: 'Start it',
 };
 
 let scene: MeteringScene;
@@ -48,7 +52,7 @@ it('charges nothing after the last contact, and nothing twice when a silent agen
 it('charges up to the last contact if a pod ended while its state was unknown', async () => {
   const ids = [await scene.running({ termination_hours: 1 }), await scene.running()];
   await scene.live(MINUTE_MS);
-  const heardMs = scene.market.clock.now();
+  const lastContactMs = scene.market.clock.now();
   scene.host.up = false;
   // The central API was down too.
   await scene.market.clock.advance(2 * HOUR_MS);
@@ -56,7 +60,7 @@ it('charges up to the last contact if a pod ended while its state was unknown', 
   await scene.later(CONTACT_WAIT_MS);
   for (const id of ids) {
     const { settled_to_ms: settledMs, ended_at: endedMs } = await scene.meter(id);
-    expect([settledMs, endedMs]).toEqual([heardMs, heardMs]);
+    expect([settledMs, endedMs]).toEqual([lastContactMs, lastContactMs]);
   }
 });
 
@@ -181,7 +185,7 @@ it('refunds at most one day of charges', async () => {
   scene.host.change(id, { phase: 'backoff' });
   for (let hours = 0; hours < 30; hours += 1) await scene.later(HOUR_MS);
   await scene.tick();
-  const heardMs = scene.market.clock.now();
+  const lastContactMs = scene.market.clock.now();
   expect((await scene.meter(id)).charged_uusd).toBe(30 * HOUR_MS);
   scene.host.up = false;
   await scene.later(MINUTE_MS);
@@ -189,7 +193,7 @@ it('refunds at most one day of charges', async () => {
   expect((await scene.pod(id)).status).toBe('BROKEN');
   const refund = await scene.db.selectFrom('usage_refunds').selectAll().executeTakeFirstOrThrow();
   expect(refund.to_ms - refund.from_ms).toBe(24 * HOUR_MS);
-  expect(refund.amount_uusd).toBe(heardMs - refund.from_ms);
+  expect(refund.amount_uusd).toBe(lastContactMs - refund.from_ms);
   expect((await scene.meter(id)).refunded_uusd).toBe(refund.amount_uusd);
   expect(await scene.me()).toMatchObject({
     balance: (1_000_000_000 - 30 * HOUR_MS + refund.amount_uusd) / 1_000_000,

@@ -224,7 +224,7 @@ const burningOf = prepared((db, { rows }: Slots<{ rows: string }>) =>
     )
     .where('usage_meters.is_billable', '=', 1)
     .where('usage_meters.account_id', 'in', (eb) =>
-      eb.selectFrom(jsonRows(db, rows, { id: 'text' }).as('given')).select('id'),
+      eb.selectFrom(jsonRows(db, rows, { id: 'text' }).as('input')).select('id'),
     )
     .orderBy('usage_meters.account_id')
     .orderBy('usage_meters.pod_id'),
@@ -242,10 +242,10 @@ export async function listBurningOf(
 const changes = prepared((db, { rows }: Slots<{ rows: string }>) =>
   db
     .updateTable('usage_meters')
-    .from(jsonRows(db, rows, { podId: 'text', endMs: 'bigint' }).as('given'))
-    .set((eb) => ({ changed_ms: eb.ref('given.endMs') }))
-    .whereRef('usage_meters.pod_id', '=', 'given.podId')
-    .whereRef('usage_meters.changed_ms', '<', 'given.endMs'),
+    .from(jsonRows(db, rows, { podId: 'text', endMs: 'bigint' }).as('input'))
+    .set((eb) => ({ changed_ms: eb.ref('input.endMs') }))
+    .whereRef('usage_meters.pod_id', '=', 'input.podId')
+    .whereRef('usage_meters.changed_ms', '<', 'input.endMs'),
 );
 
 /** Records up to when pods may have been used before a limit or their account's funds were reduced. Only raises it. */

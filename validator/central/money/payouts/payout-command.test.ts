@@ -35,9 +35,17 @@ beforeEach(async () => {
     await db
       .insertInto('providers')
       .values({
-        ...{ id, hotkey: `hotkey of ${id}`, coldkey: null, email: null, opted_in: 1 },
-        ...{ banned_at: null, created_at: 0, updated_at: 0, password_hash: null },
-        ...{ chat_user_id: null, chat_username: null },
+        id,
+        hotkey: `hotkey of ${id}`,
+        coldkey: null,
+        email: null,
+        opted_in: 1,
+        banned_at: null,
+        created_at: 0,
+        updated_at: 0,
+        password_hash: null,
+        chat_user_id: null,
+        chat_username: null,
       })
       .execute();
   }
@@ -85,7 +93,8 @@ it('does not change a database of another schema', async () => {
 it('pays once when the requesting process is killed before the answer', async () => {
   await earn(db, { kind: 'provider', id: 'north' }, 12 * USD);
   const asker = await startProgram('test/fakes/faults/payout-asker.ts', 'sent', {
-    ...{ PAYOUT_DATABASE: target, PAYOUT_PARTY: 'north' },
+    PAYOUT_DATABASE: target,
+    PAYOUT_PARTY: 'north',
   });
   await asker.end('SIGKILL');
   const account = 'provider:north';

@@ -154,7 +154,7 @@ export function createPayouts({ db, clock, random, pods, payoutKeyOf }: PayoutsD
   }
 
   return {
-    /** Requests a payout of everything that a party can be paid. The payout job then asks the processor. */
+    /** Requests a payout of everything that a party can be paid. The payout job then sends it to the processor. */
     request: (party: Party): Promise<PayoutRequest> =>
       moneyTransaction({ db, clock, random }, (tx) => requestIn(tx, party)),
 

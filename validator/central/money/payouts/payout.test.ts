@@ -10,7 +10,7 @@ import { accountOfParty } from './payout.service.ts';
 
 const USD = 1_000_000;
 const MINUTE_MS = 60_000;
-/** Advances until the processor is asked again. */
+/** Advances until the next request to the processor. */
 const FIRST_PAUSE_MS = 10_000;
 const LEASE_MS = 120_000;
 const DAY_MS = 86_400_000;
@@ -42,8 +42,12 @@ describe('a payout', () => {
     const { hotkey } = scene.market.provider;
     expect(await scene.rows()).toMatchObject([
       {
-        ...{ state: 'paid', method: 'hotkey', address: hotkey, processor: 'simulated' },
-        ...{ attempts: 1, external_id: expect.stringMatching(/^simulated_/) },
+        state: 'paid',
+        method: 'hotkey',
+        address: hotkey,
+        processor: 'simulated',
+        attempts: 1,
+        external_id: expect.stringMatching(/^simulated_/),
       },
     ]);
     expect(await scene.paidToWorld()).toBe(24_999_999);
@@ -113,7 +117,8 @@ describe('a payout', () => {
     expect(await scene.balance(provider)).toEqual({ posted: -30 * USD, pending: 0 });
     await scene.earn(provider, 35 * USD);
     expect(await payouts.request(provider)).toEqual({
-      ...{ refused: 'too_little', payableUusd: 5 * USD },
+      refused: 'too_little',
+      payableUusd: 5 * USD,
     });
   });
 
@@ -124,7 +129,10 @@ describe('a payout', () => {
     await scene.payouts.request(provider);
     const sent = Promise.withResolvers<void>();
     const job = createPayoutJob({
-      ...{ db, clock, log: ports.log, payouts: scene.payouts },
+      db,
+      clock,
+      log: ports.log,
+      payouts: scene.payouts,
       processor: {
         name: 'test',
         async send(order) {
@@ -179,7 +187,8 @@ it("pays a provider's earnings except the last day, and billing shows it", async
   const { posted } = await scene.balance(scene.provider);
   expect(posted).toBeGreaterThan(25 * USD);
   expect(await scene.payouts.request(scene.provider)).toEqual({
-    ...{ refused: 'too_little', payableUusd: 0 },
+    refused: 'too_little',
+    payableUusd: 0,
   });
   await scene.market.clock.advance(2 * DAY_MS);
   await scene.payouts.request(scene.provider);
@@ -229,7 +238,8 @@ describe('referral earnings', () => {
       scene.market.call('PUT', '/users/me/referral-payout-method', {
         headers: scene.account.session,
         body: {
-          ...{ referral_payout_method: 'crypto', crypto_address: '5Grwva-EF' },
+          referral_payout_method: 'crypto',
+          crypto_address: '5Grwva-EF',
           crypto_network: network,
         },
       });

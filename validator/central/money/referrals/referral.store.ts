@@ -24,7 +24,7 @@ const among = prepared((db, { rows }: Rows) =>
     .selectFrom('referrals')
     .selectAll()
     .where('account_id', 'in', (eb) =>
-      eb.selectFrom(jsonRows(db, rows, { id: 'text' }).as('given')).select('id'),
+      eb.selectFrom(jsonRows(db, rows, { id: 'text' }).as('input')).select('id'),
     )
     .orderBy('account_id'),
 );
@@ -45,13 +45,13 @@ const FIGURES = {
 const write = prepared((db, { rows }: Rows) =>
   db
     .updateTable('referrals')
-    .from(jsonRows(db, rows, FIGURES).as('given'))
+    .from(jsonRows(db, rows, FIGURES).as('input'))
     .set((eb) => ({
-      paid_uusd: eb.ref('given.paid_uusd'),
-      accrued_uusd: eb.ref('given.accrued_uusd'),
-      seq: eb.ref('given.seq'),
+      paid_uusd: eb.ref('input.paid_uusd'),
+      accrued_uusd: eb.ref('input.accrued_uusd'),
+      seq: eb.ref('input.seq'),
     }))
-    .whereRef('referrals.account_id', '=', 'given.account_id'),
+    .whereRef('referrals.account_id', '=', 'input.account_id'),
 );
 
 /** Updates the totals paid and credited. */

@@ -132,7 +132,9 @@ it('credits a signed callback once, however often it comes', async () => {
   }
   expect(await paid()).toBe(25.5);
   await callBack('charge.refunded', {
-    ...{ payment_intent: intent.id, amount_refunded: 550, metadata: intent.metadata },
+    payment_intent: intent.id,
+    amount_refunded: 550,
+    metadata: intent.metadata,
   });
   expect(await paid()).toBe(20);
   await callBack('charge.dispute.created', { payment_intent: intent.id, amount: 2_000 });

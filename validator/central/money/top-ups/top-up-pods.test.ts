@@ -19,12 +19,14 @@ afterEach(() => scene.close());
 const put = (body: object) => scene.call('PUT', '/users/me/auto-top-up', body);
 const charge = () => scene.market.central.chargeTopUps();
 const charges = () => scene.db.selectFrom('topups').select('state').orderBy('created_at').execute();
-const wish = { enabled: true, threshold_usd: 5, amount_usd: 5, payment_method_id: 'sim_ok' };
+const settings = { enabled: true, threshold_usd: 5, amount_usd: 5, payment_method_id: 'sim_ok' };
 
 it('restarts a pod when another card pays within the grace period after a decline', async () => {
   const id = await scene.running();
   // Charges at once, because a pod runs.
-  expect((await put({ ...wish, payment_method_id: 'sim_declined' })).body.status).toBe('charging');
+  expect((await put({ ...settings, payment_method_id: 'sim_declined' })).body.status).toBe(
+    'charging',
+  );
   await charge();
   await scene.later(USD - 30_000);
   await scene.later(30_000);
@@ -40,7 +42,9 @@ it('restarts a pod when another card pays within the grace period after a declin
   expect((await scene.pod(id)).status).toBe('RUNNING');
   expect((await charges()).at(-1)).toEqual({ state: 'succeeded' });
   expect((await scene.call('GET', '/users/me/auto-top-up')).body).toMatchObject({
-    ...{ status: 'idle', month_charged_usd: 5, last_error: null },
+    status: 'idle',
+    month_charged_usd: 5,
+    last_error: null,
   });
 });
 
@@ -48,7 +52,7 @@ it('charges in the daily check at the threshold, without a spend', async () => {
   await scene.db.updateTable('executors').set({ price_uusd_per_gpu_hour: 3_600 }).execute();
   await setAvailable(scene.db, 5 * USD + 3_601);
   await scene.running();
-  await put(wish);
+  await put(settings);
   await setAvailable(scene.db, 5 * USD + 1);
   const look = async (ms: number) => {
     await scene.market.clock.advance(ms);

@@ -4,9 +4,18 @@ import { afterCharge, type ChargeFacts, isExpired, shouldCharge } from './top-up
 
 const NOW = 1_000_000;
 const FACTS: ChargeFacts = {
-  ...{ enabled: true, hasMethod: true, status: 'idle', notBeforeMs: 0 },
-  ...{ thresholdUusd: 10, amountUusd: 100, monthlyLimitUusd: 300, monthChargedUusd: 200 },
-  ...{ available: 10, burnPerHour: 1, runsOutAtMs: null, awaitsMoney: false },
+  enabled: true,
+  hasMethod: true,
+  status: 'idle',
+  notBeforeMs: 0,
+  thresholdUusd: 10,
+  amountUusd: 100,
+  monthlyLimitUusd: 300,
+  monthChargedUusd: 200,
+  available: 10,
+  burnPerHour: 1,
+  runsOutAtMs: null,
+  awaitsMoney: false,
 };
 
 const ONE_OF_5000 = { monthlyLimitUusd: null, amountUusd: 5e9 };
@@ -45,18 +54,22 @@ it('waits longer after each decline and suspends after the third', () => {
   const first = afterCharge('declined', 0, NOW);
   expect(first).toEqual({ status: 'failed', declines: 1, not_before: NOW + 300_000 });
   expect(afterCharge('declined', 1, NOW)).toEqual({
-    ...{ status: 'failed', declines: 2, not_before: NOW + 3_600_000 },
+    status: 'failed',
+    declines: 2,
+    not_before: NOW + 3_600_000,
   });
   expect(afterCharge('declined', 2, NOW)).toMatchObject({ status: 'suspended', declines: 3 });
   expect(afterCharge('succeeded', 2, NOW)).toEqual({
-    ...{ status: 'idle', declines: 0, not_before: NOW + 600_000 },
+    status: 'idle',
+    declines: 0,
+    not_before: NOW + 600_000,
   });
   expect(afterCharge('unanswered', 2, NOW)).toMatchObject({ status: 'failed', declines: 2 });
 });
 
 it('repeats a charge for less than a day, and waits two weeks for a bank', () => {
   expect([1, 2, 3, 4, 30].map((attempts) => nextAskAt(attempts, 0))).toEqual([
-    ...[10_000, 60_000, 600_000, 3_600_000, 3_600_000],
+    10_000, 60_000, 600_000, 3_600_000, 3_600_000,
   ]);
   const day = 86_400_000;
   expect(isExpired({ state: 'charging', createdMs: 0 }, day - 3_600_000)).toBe(true);

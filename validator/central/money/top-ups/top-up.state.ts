@@ -36,8 +36,6 @@ export function isExpired(
   return nowMs - createdMs >= (state === 'pending' ? PENDING_FOR_MS : CHARGING_FOR_MS);
 }
 
-/** When an auto top-up charges, and what becomes of it after a charge (marketplace reference 1.6, 6). Pure. */
-
 export const AUTO_TOP_UP_STATUSES = ['idle', 'charging', 'failed', 'suspended'] as const;
 export type AutoTopUpStatus = (typeof AUTO_TOP_UP_STATUSES)[number];
 

@@ -86,7 +86,7 @@ const enabled = prepared((db, { rows }: Slots<{ rows: string }>) =>
     .selectFrom('auto_topups')
     .selectAll()
     .where('account_id', 'in', (eb) =>
-      eb.selectFrom(jsonRows(db, rows, { id: 'text' }).as('given')).select('id'),
+      eb.selectFrom(jsonRows(db, rows, { id: 'text' }).as('input')).select('id'),
     )
     .where('enabled', '=', 1)
     .orderBy('account_id'),

@@ -18,7 +18,10 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 const FIRST = {
-  ...{ enabled: true, threshold_usd: 10, amount_usd: 25, payment_method_id: 'sim_ok' },
+  enabled: true,
+  threshold_usd: 10,
+  amount_usd: 25,
+  payment_method_id: 'sim_ok',
 };
 
 let central: TestCentral;
@@ -72,8 +75,11 @@ it('is null until configured, and the first update needs every required field', 
   expect((await put({ ...FIRST, payment_method_id: 'pm_unknown' })).status).toBe(400);
   expect((await put({ ...FIRST, monthly_limit_usd: 24 })).status).toBe(400);
   for (const wrong of [
-    ...[{ amount_usd: 4.99 }, { amount_usd: 10_000.01 }, { amount_usd: 5.001 }],
-    ...[{ threshold_usd: 0.99 }, { payment_method_id: '../x' }],
+    { amount_usd: 4.99 },
+    { amount_usd: 10_000.01 },
+    { amount_usd: 5.001 },
+    { threshold_usd: 0.99 },
+    { payment_method_id: '../x' },
   ]) {
     expect([wrong, (await put({ ...FIRST, ...wrong })).status]).toEqual([wrong, 422]);
   }
@@ -82,21 +88,30 @@ it('is null until configured, and the first update needs every required field', 
   expect([set.status, set.body]).toMatchObject([
     200,
     {
-      ...{ ...FIRST, user_id: account.id, monthly_limit_usd: null, status: 'idle' },
-      ...{ month_charged_usd: 0, last_attempt_at: null, last_error: null },
+      ...FIRST,
+      user_id: account.id,
+      monthly_limit_usd: null,
+      status: 'idle',
+      month_charged_usd: 0,
+      last_attempt_at: null,
+      last_error: null,
     },
   ]);
   const other = await put({ amount_usd: 30, monthly_limit_usd: 100 });
   expect(other.body).toMatchObject({ ...FIRST, amount_usd: 30, monthly_limit_usd: 100 });
   expect((await put({ monthly_limit_usd: null })).body.monthly_limit_usd).toBeNull();
   for (const edge of [
-    ...[{ amount_usd: 5 }, { amount_usd: 10_000 }, { threshold_usd: 1 }],
+    { amount_usd: 5 },
+    { amount_usd: 10_000 },
+    { threshold_usd: 1 },
     { amount_usd: 25, monthly_limit_usd: 25 },
   ]) {
     expect((await put(edge)).body).toMatchObject(edge);
   }
   expect((await put({ enabled: false, payment_method_id: null })).body).toMatchObject({
-    ...{ enabled: false, payment_method_id: null, id: set.body.id },
+    enabled: false,
+    payment_method_id: null,
+    id: set.body.id,
   });
 });
 
@@ -162,7 +177,8 @@ it('retries a declined method with growing pauses and suspends after the third d
   await spend(1);
   await charge();
   expect((await get()).body).toMatchObject({
-    ...{ status: 'suspended', last_error: 'the simulated card was declined' },
+    status: 'suspended',
+    last_error: 'the simulated card was declined',
   });
   await central.clock.advance(DAY_MS);
   await spend(1);
@@ -235,12 +251,14 @@ it('reverses a disputed charge from free credit, and the rest from the platform'
     .executeTakeFirstOrThrow();
   expect(absorbed.debits_posted).toBe(20 * USD);
   expect((await get()).body).toMatchObject({
-    ...{ status: 'suspended', last_error: 'a charge was disputed' },
+    status: 'suspended',
+    last_error: 'a charge was disputed',
   });
   expect(await topUps()).toMatchObject([{ state: 'succeeded', disputed_uusd: 25 * USD }]);
   const again = await put({ enabled: true });
   expect([again.status, again.body.error.message]).toEqual([
-    ...[400, 'A charge of this payment method was disputed'],
+    400,
+    'A charge of this payment method was disputed',
   ]);
   expect((await put({ threshold_usd: 9 })).body.status).toBe('suspended');
   expect(await mails()).toEqual([{ kind: 'top-up-suspended' }]);
@@ -292,8 +310,8 @@ function processor() {
   };
 }
 
-const hear = (news: PaymentEvent) =>
-  central.server.inject({ method: 'POST', url: '/payments/callback', payload: news });
+const deliver = (event: PaymentEvent) =>
+  central.server.inject({ method: 'POST', url: '/payments/callback', payload: event });
 
 it('repeats an unanswered charge under the same key for a day', async () => {
   const { payments, orders } = processor();
@@ -315,7 +333,7 @@ it('repeats an unanswered charge under the same key for a day', async () => {
   const [row] = await topUps();
   expect(row).toMatchObject({ state: 'unanswered' });
   // The charge succeeded after all and is credited when the processor reports it.
-  await hear({ externalId: 'pi_1', key: row?.id ?? null, change: { kind: 'succeeded' } });
+  await deliver({ externalId: 'pi_1', key: row?.id ?? null, change: { kind: 'succeeded' } });
   expect([await paid(), await status()]).toEqual([25, 'failed']);
 });
 
@@ -325,11 +343,11 @@ it('credits once for three callbacks, also concurrent with the answer', async ()
   await put({ ...FIRST, payment_method_id: 'pm_1' });
   await spend(1, payments);
   const key = (await topUps())[0]?.id ?? null;
-  const news: PaymentEvent = { externalId: 'pi_1', key, change: { kind: 'succeeded' } };
+  const event: PaymentEvent = { externalId: 'pi_1', key, change: { kind: 'succeeded' } };
   answer(() => ({ state: 'succeeded', externalId: 'pi_1' }));
-  await Promise.all([hear(news), hear(news), hear(news), charge()]);
-  const told = await hear({ ...news, key: null });
-  expect([told.statusCode, await paid(), await status()]).toEqual([200, 25, 'idle']);
+  await Promise.all([deliver(event), deliver(event), deliver(event), charge()]);
+  const answer = await deliver({ ...event, key: null });
+  expect([answer.statusCode, await paid(), await status()]).toEqual([200, 25, 'idle']);
   expect(await topUps()).toMatchObject([{ external_id: 'pi_1', state: 'succeeded' }]);
 });
 
@@ -341,22 +359,24 @@ it('reverses refunds by their total, never more than was paid, and acknowledges 
   answer(() => ({ state: 'pending', externalId: 'pi_1' }));
   await charge();
   const refunded = (totalUsd: number) =>
-    hear({
-      ...{ externalId: 'pi_1', key: null },
+    deliver({
+      externalId: 'pi_1',
+      key: null,
       change: { kind: 'refunded', totalUusd: totalUsd * USD },
     });
   expect((await refunded(5)).statusCode).toBe(409);
-  await hear({ externalId: 'pi_1', key: null, change: { kind: 'succeeded' } });
+  await deliver({ externalId: 'pi_1', key: null, change: { kind: 'succeeded' } });
   for (const total of [5, 5, 7, 6]) await refunded(total);
   expect(await paid()).toBe(18);
-  await hear({
-    ...{ externalId: 'pi_1', key: null },
+  await deliver({
+    externalId: 'pi_1',
+    key: null,
     change: { kind: 'disputed', amountUusd: 25 * USD },
   });
   expect([await paid(), (await topUps())[0]]).toMatchObject([
     0,
     { refunded_uusd: 7 * USD, disputed_uusd: 18 * USD },
   ]);
-  const stranger = await hear({ externalId: 'pi_2', key: 'x', change: { kind: 'succeeded' } });
+  const stranger = await deliver({ externalId: 'pi_2', key: 'x', change: { kind: 'succeeded' } });
   expect([stranger.statusCode, stranger.json()]).toEqual([200, { received: true }]);
 });

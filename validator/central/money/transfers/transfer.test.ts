@@ -30,7 +30,9 @@ const send = (from: TestAccount, body: object, headers: Record<string, string> =
     body,
   });
 const to = (account: TestAccount, amount: number, note?: string) => ({
-  ...{ recipient_email: account.email, amount, note },
+  recipient_email: account.email,
+  amount,
+  note,
 });
 const paidOf = async (account: TestAccount) =>
   (await walletOf(central.ports.db, account.id)).paid / USD;
@@ -43,9 +45,15 @@ it('transfers paid credit and shows both sides their balances', async () => {
   expect([sent.status, sent.body]).toEqual([
     200,
     {
-      ...{ id: expect.any(String), direction: 'sent', amount: 1.25, note: 'thanks' },
-      ...{ counterparty_email: bob.email, status: 'completed', balance_after: GRANTED + 3.75 },
-      ...{ created_at: expect.any(String), balance: GRANTED + 3.75 },
+      id: expect.any(String),
+      direction: 'sent',
+      amount: 1.25,
+      note: 'thanks',
+      counterparty_email: bob.email,
+      status: 'completed',
+      balance_after: GRANTED + 3.75,
+      created_at: expect.any(String),
+      balance: GRANTED + 3.75,
     },
   ]);
   const back = await send(bob, {
@@ -101,7 +109,8 @@ it('rejects the sender itself and unknown, deleted or unverified recipients', as
   };
   expect(await codes(send(ada, to(ada, 1)))).toEqual([400, 'bad_request']);
   expect(await codes(send(ada, { recipient_email: 'no@one.example', amount: 1 }))).toEqual([
-    ...[404, 'not_found'],
+    404,
+    'not_found',
   ]);
   await central.call('DELETE', '/users/me', { headers: bob.session });
   expect(await codes(send(ada, to(bob, 1)))).toEqual([404, 'not_found']);
@@ -124,7 +133,9 @@ it('does not find accounts by an unverified address', async () => {
   const refused = await send(ada, to(bob, 1));
   const unknown = await send(ada, { recipient_email: 'no@one.example', amount: 1 });
   expect([refused.status, refused.body.error.code, refused.body.message]).toEqual([
-    ...[404, 'not_found', unknown.body.message],
+    404,
+    'not_found',
+    unknown.body.message,
   ]);
   expect([await paidOf(ada), await paidOf(bob)]).toEqual([5, 0]);
 });
@@ -135,10 +146,18 @@ it('does not transfer topped-up credit for a day', async () => {
   await db
     .insertInto('topups')
     .values({
-      ...{ id: '00000000-0000-4000-8000-000000000001', account_id: ada.id, processor: 'any' },
-      ...{ external_id: null, payment_method_id: 'pm', amount_uusd: 4 * USD, state: 'succeeded' },
-      ...{ attempts: 1, due_at: 0, last_error: null },
-      ...{ created_at: clock.now(), updated_at: clock.now() },
+      id: '00000000-0000-4000-8000-000000000001',
+      account_id: ada.id,
+      processor: 'any',
+      external_id: null,
+      payment_method_id: 'pm',
+      amount_uusd: 4 * USD,
+      state: 'succeeded',
+      attempts: 1,
+      due_at: 0,
+      last_error: null,
+      created_at: clock.now(),
+      updated_at: clock.now(),
     })
     .execute();
   const refused = await send(ada, to(bob, 1.000001));
