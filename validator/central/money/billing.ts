@@ -109,7 +109,9 @@ export function createBilling(deps: MailDeps, above: BillingPorts) {
 
     /** Registers routes at the origin. */
     registerOrigin(origin: HttpServer): void {
-      if (payments?.read) registerPaymentCallback(origin, payments.read, topUps.applyEvent);
+      if (payments?.parseCallback) {
+        registerPaymentCallback(origin, payments.parseCallback, topUps.applyEvent);
+      }
     },
 
     dueHandlers,

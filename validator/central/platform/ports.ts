@@ -188,12 +188,12 @@ export type ChargeAnswer =
 /** What became of a charge after its answer. */
 export type PaymentEvent = {
   externalId: string;
-  /** The key of the charge, where the processor repeats it. */
+  /** Key of the charge, if the processor repeats it. */
   key: string | null;
   change:
     | { kind: 'succeeded' }
     | { kind: 'declined'; reason: string }
-    /** All of it so far. */
+    /** Total refunded so far. */
     | { kind: 'refunded'; totalUusd: number }
     | { kind: 'disputed'; amountUusd: number };
 };
@@ -205,20 +205,26 @@ export type PaymentCallback = { body: Uint8Array; signature: string };
 export type Payments = {
   /** Stored beside each charge. */
   name: string;
-  /** Keeps a payment method for charges without its owner, and returns who the owner is there. Rejects with `bad_request` for one that cannot be kept. */
-  keep(method: {
+  /**
+   * Attaches a payment method for charges without its owner and returns the owner's customer id. Rejects with
+   * `bad_request` for a method that cannot be attached.
+   */
+  attach(method: {
     accountId: string;
     customerId: string | null;
     paymentMethodId: string;
   }): Promise<{ customerId: string | null }>;
-  /** Rejects when there is no answer: asked again with the same key it is the same charge. */
+  /** Rejects without an answer. Repeating the request with the same key does not charge again. */
   charge(order: ChargeOrder): Promise<ChargeAnswer>;
-  /** How a charge stands now. */
-  lookUp(externalId: string): Promise<ChargeAnswer>;
-  /** What a callback says, null when it is about nothing of ours; rejects with `unauthorized` for one that the processor did not sign. Absent: there are no callbacks. */
-  read?(callback: PaymentCallback): Promise<PaymentEvent | null>;
-  /** Hands over what no callback tells; what `hear` rejects comes again. */
-  poll?(hear: (news: PaymentEvent) => Promise<void>): Promise<void>;
+  /** Returns the present state of a charge. */
+  findCharge(externalId: string): Promise<ChargeAnswer>;
+  /**
+   * Parses a callback; null if it does not concern a charge. Rejects with `unauthorized` without the processor's
+   * signature. Absent: the processor sends no callbacks.
+   */
+  parseCallback?(callback: PaymentCallback): Promise<PaymentEvent | null>;
+  /** Passes events that come without a callback to `apply`, again if it rejects. */
+  poll?(apply: (event: PaymentEvent) => Promise<void>): Promise<void>;
 };
 
 /** A payout; `key` makes a repeat of it the same payout, however late it comes. */

@@ -49,7 +49,7 @@ export function createAutoTopUps({ db, clock, random, payments, pods }: AutoTopU
     if (before?.payment_method_id === paymentMethodId) return;
     if (payments === null) throw noPayments();
     const { id: accountId, payment_customer_id: customerId } = account;
-    const attached = await payments.keep({ accountId, customerId, paymentMethodId });
+    const attached = await payments.attach({ accountId, customerId, paymentMethodId });
     if (attached.customerId !== customerId) {
       await setPaymentCustomer(db, accountId, attached.customerId, clock.now());
     }

@@ -35,7 +35,7 @@ export function createSimulatedPayments({ db, clock, random }: SimulatedPayments
   return {
     name: 'simulated',
 
-    async keep({ paymentMethodId, customerId }) {
+    async attach({ paymentMethodId, customerId }) {
       if (Object.hasOwn(SIMULATED_METHODS, paymentMethodId)) return { customerId };
       const methods = Object.entries(SIMULATED_METHODS).map(([id, result]) => `${id} ${result}`);
       throw new ApiError('bad_request', 'The simulated payment processor has no such method', {
@@ -55,8 +55,8 @@ export function createSimulatedPayments({ db, clock, random }: SimulatedPayments
       return answerOf(charge);
     },
 
-    async lookUp(externalId) {
-      const charge = await findCharge(db, externalId);
+    async findCharge(externalId) {
+      const charge = await findSimulatedCharge(db, externalId);
       if (charge !== undefined) return answerOf(charge);
       throw new ApiError('upstream_unavailable', 'The simulated charge does not exist');
     },
@@ -86,7 +86,7 @@ async function insertCharge(db: Db, row: SimulatedCharge): Promise<SimulatedChar
     .executeTakeFirstOrThrow();
 }
 
-function findCharge(db: Db, externalId: string): Promise<SimulatedCharge | undefined> {
+function findSimulatedCharge(db: Db, externalId: string): Promise<SimulatedCharge | undefined> {
   return db
     .selectFrom('simulated_charges')
     .selectAll()

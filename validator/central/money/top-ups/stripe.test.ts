@@ -127,8 +127,8 @@ it('credits a signed callback once, however often it comes', async () => {
   await topUp();
   const [intent = { id: '', metadata: {} }] = stripe.intents();
   for (const _ of [1, 2, 3]) {
-    const told = await callBack('payment_intent.succeeded', intent);
-    expect([told.statusCode, told.json()]).toEqual([200, { received: true }]);
+    const answer = await callBack('payment_intent.succeeded', intent);
+    expect([answer.statusCode, answer.json()]).toEqual([200, { received: true }]);
   }
   expect(await paid()).toBe(25.5);
   await callBack('charge.refunded', {

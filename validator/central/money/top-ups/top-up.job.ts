@@ -23,7 +23,7 @@ export type TopUpJob = ReturnType<typeof createTopUpJob>;
 
 export function createTopUpJob({ db, clock, log, payments, topUps }: TopUpJobDeps) {
   async function query(row: TopUpRow): Promise<ChargeAnswer> {
-    if (row.external_id !== null) return payments.lookUp(row.external_id);
+    if (row.external_id !== null) return payments.findCharge(row.external_id);
     return payments.charge({
       key: row.id,
       customerId: await paymentCustomerOf(db, row.account_id),

@@ -34,7 +34,7 @@ const Received = z.object({ received: z.literal(true) });
 /** Register it at the origin, not below /api, and only if the processor sends callbacks. */
 export function registerPaymentCallback(
   origin: HttpServer,
-  read: NonNullable<Payments['read']>,
+  parse: NonNullable<Payments['parseCallback']>,
   applyEvent: (event: PaymentEvent) => Promise<boolean>,
 ): void {
   origin.post(
@@ -45,7 +45,7 @@ export function registerPaymentCallback(
       schema: { response: { 200: Received } },
     },
     async (request) => {
-      const event = await read({ body: bodyOf(request), signature: signatureOf(request) });
+      const event = await parse({ body: bodyOf(request), signature: signatureOf(request) });
       // Unknown charges are acknowledged too; otherwise the processor repeats the event for days.
       if (event !== null && !(await applyEvent(event))) {
         const { externalId } = event;

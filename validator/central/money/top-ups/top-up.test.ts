@@ -293,13 +293,14 @@ function processor() {
   };
   const payments: Payments = {
     name: 'test',
-    keep: async () => ({ customerId: 'cus_1' }),
+    attach: async () => ({ customerId: 'cus_1' }),
     charge: async ({ key, customerId }) => {
       orders.push(`${key} ${customerId}`);
       return answer();
     },
-    lookUp: async () => answer(),
-    read: async ({ body }): Promise<PaymentEvent> => JSON.parse(Buffer.from(body).toString()),
+    findCharge: async () => answer(),
+    parseCallback: async ({ body }): Promise<PaymentEvent> =>
+      JSON.parse(Buffer.from(body).toString()),
   };
   return {
     payments,
@@ -346,8 +347,8 @@ it('credits once for three callbacks, also concurrent with the answer', async ()
   const event: PaymentEvent = { externalId: 'pi_1', key, change: { kind: 'succeeded' } };
   answer(() => ({ state: 'succeeded', externalId: 'pi_1' }));
   await Promise.all([deliver(event), deliver(event), deliver(event), charge()]);
-  const answer = await deliver({ ...event, key: null });
-  expect([answer.statusCode, await paid(), await status()]).toEqual([200, 25, 'idle']);
+  const accepted = await deliver({ ...event, key: null });
+  expect([accepted.statusCode, await paid(), await status()]).toEqual([200, 25, 'idle']);
   expect(await topUps()).toMatchObject([{ external_id: 'pi_1', state: 'succeeded' }]);
 });
 

@@ -47,7 +47,7 @@ export function createStripePayments(options: StripeOptions): Payments {
   return {
     name: 'stripe',
 
-    async keep({ accountId, customerId, paymentMethodId }) {
+    async attach({ accountId, customerId, paymentMethodId }) {
       const { library, client } = await loaded();
       try {
         const customer =
@@ -104,19 +104,19 @@ export function createStripePayments(options: StripeOptions): Payments {
       }
     },
 
-    async lookUp(externalId) {
+    async findCharge(externalId) {
       const { client } = await loaded();
       return answerOf(await client.paymentIntents.retrieve(externalId).catch(rethrowUnavailable));
     },
 
-    async read({ body, signature }) {
+    async parseCallback({ body, signature }) {
       const { client, library } = await loaded();
       const text = Buffer.from(body);
       try {
         const event = await client.webhooks.constructEventAsync(
           ...[text, signature, callbackSecret, TOLERANCE_S, undefined, clock.now()],
         );
-        return newsOf(event);
+        return eventOf(event);
       } catch (error) {
         if (!(error instanceof library.errors.StripeSignatureVerificationError)) throw error;
         throw new ApiError('unauthorized', 'The payment processor did not sign this', {
@@ -156,7 +156,7 @@ const Charge = z.object({ payment_intent: IntentId, amount_refunded: Cents, meta
 const Dispute = z.object({ payment_intent: IntentId, amount: Cents });
 
 /** Null for what changes no charge of ours. */
-function newsOf(event: { type: string; data: { object: unknown } }): PaymentEvent | null {
+function eventOf(event: { type: string; data: { object: unknown } }): PaymentEvent | null {
   const { object } = event.data;
   switch (event.type) {
     case 'payment_intent.succeeded': {
