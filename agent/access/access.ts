@@ -45,7 +45,7 @@ export type AccessPorts = {
 
 export type Access = ReturnType<typeof createAccess>;
 
-/** Admits nobody before `register` and `start` are called. */
+/** Serves no client before `register` and `start` are called. */
 export function createAccess(
   ports: AccessPorts,
   deps: { records: PodRecords; portLeases: PortService; images: Images },

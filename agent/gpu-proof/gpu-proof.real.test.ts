@@ -21,9 +21,13 @@ const SOURCES = import.meta.dirname;
 const UUID = 'GPU-3f9f41a6-0001-4000-8000-000000000001';
 const BOUNDS = { timeoutMs: 120_000, maxOutputBytes: 1_000_000 };
 const TASK: CardTask = {
-  ...{ uuid: UUID, n: 112, rounds: 3, seed: systemRandom.bytes(32) },
+  uuid: UUID,
+  n: 112,
+  rounds: 3,
+  seed: systemRandom.bytes(32),
   memory: {
-    ...{ seed: systemRandom.bytes(32), walk: { blockBytes: 64, blocks: 1_001, steps: 500 } },
+    seed: systemRandom.bytes(32),
+    walk: { blockBytes: 64, blocks: 1_001, steps: 500 },
   },
 };
 
@@ -83,14 +87,20 @@ function proofOn({ gpus }: { gpus: boolean }) {
   };
   specs = [];
   return createGpuProof({
-    ...{ executorId, clock: systemClock, random: systemRandom, gpu: { kind: 'nvidia' } },
-    ...{ engine: { ...engine, ...watched }, image: reference },
+    executorId,
+    clock: systemClock,
+    random: systemRandom,
+    gpu: { kind: 'nvidia' },
+    engine: { ...engine, ...watched },
+    image: reference,
     execEngine: async () => createExecEngine(connection),
   });
 }
 
 const runOf = (image: string | null, signal = new AbortController().signal): Run => ({
-  ...{ image: image ?? 'none', deadlineMs: 60_000, signal },
+  image: image ?? 'none',
+  deadlineMs: 60_000,
+  signal,
 });
 
 it('commits to the same work as the verifier and opens the same rows, with one container per card', async () => {
@@ -105,11 +115,17 @@ it('commits to the same work as the verifier and opens the same rows, with one c
   const cards = await proof.commit([TASK, second], run);
   const expected = await hostCards().commit([TASK, second], run);
   const told = cards.map(({ uuid, fault, product, memory }) => ({
-    ...{ uuid, fault, roots: product?.roots, digest: memory?.digest },
+    uuid,
+    fault,
+    roots: product?.roots,
+    digest: memory?.digest,
   }));
   expect(told).toEqual(
     expected.map(({ uuid, product, memory }) => ({
-      ...{ uuid, fault: null, roots: product?.roots, digest: memory?.digest },
+      uuid,
+      fault: null,
+      roots: product?.roots,
+      digest: memory?.digest,
     })),
   );
   const { uuid, n, seed } = TASK;
@@ -152,7 +168,10 @@ it('aborts at its deadline, and removes containers of a killed agent', async () 
   if (spec === undefined) throw new Error('no container');
   // This container is not removed; it exits after its time limit.
   const id = await engine.createContainer({
-    ...{ ...spec, name: `${spec.name}-left`, gpuUuids: [], entrypoint: ['/proof', 'hold', '1'] },
+    ...spec,
+    name: `${spec.name}-left`,
+    gpuUuids: [],
+    entrypoint: ['/proof', 'hold', '1'],
   });
   await engine.startContainer(id);
   expect(await engine.waitContainer(id, systemClock.deadline(20_000))).toBe(0);
@@ -164,10 +183,16 @@ it('runs no proof with simulated cards or without the image', async () => {
   const options = { executorId, clock: systemClock, random: systemRandom, engine };
   const execEngine = async () => createExecEngine(connection);
   const simulated = createGpuProof({
-    ...{ ...options, execEngine, gpu: { kind: 'simulated' }, image: reference },
+    ...options,
+    execEngine,
+    gpu: { kind: 'simulated' },
+    image: reference,
   });
   const none = createGpuProof({
-    ...{ ...options, execEngine, gpu: { kind: 'nvidia' }, image: 'podwright.local/none:1' },
+    ...options,
+    execEngine,
+    gpu: { kind: 'nvidia' },
+    image: 'podwright.local/none:1',
   });
   expect([await simulated.image(), await none.image()]).toEqual([null, null]);
 });

@@ -1,4 +1,4 @@
-/** Cordons: faults that keep new pods from a card. */
+/** Cordons: faults because of which a card accepts no new pods. */
 import type { GpuDevice } from '#shared/api/agent/inventory.ts';
 import type { HealthReading } from './gpu-driver.ts';
 import type { Cordon, GpuHealthStore, ObservedCard } from './gpu-health.store.ts';

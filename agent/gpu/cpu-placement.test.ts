@@ -14,7 +14,10 @@ const nodes = [
   { id: 1, cpus: '32-63,96-127', memoryBytes: 512 * GIB },
 ];
 const wish = (change: Partial<PlacementRequest>): PlacementRequest => ({
-  ...{ cardUuids: ['GPU-4', 'GPU-5'], cpuCores: 32, memoryBytes: 100 * GIB, ...change },
+  cardUuids: ['GPU-4', 'GPU-5'],
+  cpuCores: 32,
+  memoryBytes: 100 * GIB,
+  ...change,
 });
 
 it('binds a pod to the NUMA node of its cards', () => {

@@ -1,7 +1,7 @@
 /** Port to the GPUs of the host. */
 import type { GPU_DRIVERS, GpuDevice, GpuTopology } from '#shared/api/agent/inventory.ts';
 
-/** Stable codes for findings that keep new pods from a card; the message contains the measured value. */
+/** Stable codes for findings that cordon a card; the message contains the measured value. */
 export const FAULT_REASONS = [
   'UncorrectableEcc',
   'SramThresholdExceeded',

@@ -44,7 +44,11 @@ function setUp(database = openDatabase(':memory:'), bootId = 'boot-1') {
   };
   const records = () => state.lines.splice(0).map(parseKernelRecord);
   const job = createGpuHealthJob({
-    ...{ driver, store, database, clock, bootId },
+    driver,
+    store,
+    database,
+    clock,
+    bootId,
     log: createLog({ name: 'test', level: 'silent' }),
     kernelLog: {
       read: () => records().filter((record): record is KernelRecord => record !== null),

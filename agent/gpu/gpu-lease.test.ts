@@ -161,7 +161,11 @@ it.each<[GpuShareRule, number, string | null]>([
 it('excludes cordoned and dirty cards from a whole host', async () => {
   const { gpuLeases, store } = createLeases({ rule: { split: 'whole', minimum: 0 } });
   store.putCordon({
-    ...{ subject: 'G2', source: 'inventory', reason: 'RowRemapFailure', message: '', since_ms: 1 },
+    subject: 'G2',
+    source: 'inventory',
+    reason: 'RowRemapFailure',
+    message: '',
+    since_ms: 1,
   });
   await gpuLeases.checkAdmissible('a', ['G1']);
 });

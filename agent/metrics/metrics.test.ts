@@ -39,7 +39,11 @@ function begin(ports: Partial<AgentPorts> = {}): void {
   const gpuDriver = { ...simulated, read: async () => ({ ...(await simulated.read()), ...shown }) };
   metrics = createMetrics({ clock, executorId });
   agent = createTestAgent({
-    ...{ clock, engine, executorId, gpuDriver, metrics },
+    clock,
+    engine,
+    executorId,
+    gpuDriver,
+    metrics,
     gpus: createGpuSource(gpuDriver),
     separateMonitoring: true,
     ...ports,
@@ -72,8 +76,12 @@ async function launch(): Promise<{ id: string; uuid: string; containerId: string
   await eventually('the pod', () => agent.pods.get(id).phase === 'running');
   const containerId = agent.pods.get(id).container_id ?? '';
   engine.usages.set(containerId, {
-    ...{ cpuNanos: 2.5e9, memoryBytes: 4_096, memoryWithFilesBytes: 8_192 },
-    ...{ residentBytes: 2_048, cacheBytes: 6_144, tasks: 3 },
+    cpuNanos: 2.5e9,
+    memoryBytes: 4_096,
+    memoryWithFilesBytes: 8_192,
+    residentBytes: 2_048,
+    cacheBytes: 6_144,
+    tasks: 3,
     network: { receivedBytes: 10, sentBytes: 20 },
     blockIo: { readBytes: 30, writtenBytes: 40 },
   });
@@ -229,13 +237,16 @@ it('does not query engine or driver for a scrape', async () => {
 
 it('rejects a scrape above the limit, and one that the scraper has aborted', async () => {
   const server = createHttpServer({
-    ...{ clock, random: systemRandom, bodyLimitBytes: 1_000 },
+    clock,
+    random: systemRandom,
+    bodyLimitBytes: 1_000,
     log: createLog({ name: 'test', level: 'silent' }),
   });
   const { promise, resolve } = Promise.withResolvers<string>();
   let begun = 0;
   registerMetricsRoute(server, {
-    ...{ clock, contentType: 'text/plain' },
+    clock,
+    contentType: 'text/plain',
     render() {
       begun += 1;
       return promise;

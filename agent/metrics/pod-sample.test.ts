@@ -2,7 +2,10 @@ import { expect, it } from 'vitest';
 import { type IdleBefore, idleSince, type Use } from './pod-sample.ts';
 
 const UNUSED: Use = {
-  ...{ atMs: 20_000, usedCores: 0.1, gpuPercents: [3, 0], sessions: 0 },
+  atMs: 20_000,
+  usedCores: 0.1,
+  gpuPercents: [3, 0],
+  sessions: 0,
   network: { receivedBytes: 10_480, sentBytes: 10_000 },
 };
 const BEFORE: IdleBefore = {

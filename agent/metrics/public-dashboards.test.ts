@@ -13,19 +13,32 @@ import { podFamilies } from './pod-families.ts';
 
 const UUID = 'GPU-51a2b3c4-0001-4aaa-8bbb-00000000000a';
 const CARD: GpuCard = {
-  ...{ index: 0, uuid: UUID, name: 'NVIDIA H100', pciBusId: '00000000:3B:00.0' },
+  index: 0,
+  uuid: UUID,
+  name: 'NVIDIA H100',
+  pciBusId: '00000000:3B:00.0',
   values: new Map([...CSV_FIELDS, ...METRIC_FIELDS].map((field) => [field, '1'])),
 };
 const READING: GpuReading = {
-  ...{ driverVersion: '560.35.03', cudaVersion: '12.6', devices: [], cards: [CARD] },
+  driverVersion: '560.35.03',
+  cudaVersion: '12.6',
+  devices: [],
+  cards: [CARD],
   parts: [
     {
-      ...{ uuid: 'MIG-1', parentUuid: UUID, profile: '1g.10gb' },
-      ...{ gpuInstance: 7, computeInstance: 0, memoryUsedMib: 1 },
+      uuid: 'MIG-1',
+      parentUuid: UUID,
+      profile: '1g.10gb',
+      gpuInstance: 7,
+      computeInstance: 0,
+      memoryUsedMib: 1,
     },
   ],
   processes: [{ uuid: UUID, pid: 12, memoryMib: 1 }],
-  ...{ topology: null, error: null, ageMs: 0, exitCode: 0 },
+  topology: null,
+  error: null,
+  ageMs: 0,
+  exitCode: 0,
 };
 const FACTS: GpuFacts = {
   reading: () => READING,
@@ -44,10 +57,19 @@ const POD_FACTS: Parameters<typeof podFamilies>[0] = {
         imageDigest: null,
         template: null,
       },
-      ...{ memoryLimitBytes: 1, runningSinceMs: 1, seenMs: 1, writtenBytes: 1, oomEvents: 0 },
+      memoryLimitBytes: 1,
+      runningSinceMs: 1,
+      seenMs: 1,
+      writtenBytes: 1,
+      oomEvents: 0,
       usage: {
-        ...{ cpuNanos: 1, memoryBytes: 1, memoryWithFilesBytes: 1, residentBytes: 1 },
-        ...{ cacheBytes: 1, tasks: 1, network: { receivedBytes: 1, sentBytes: 1 } },
+        cpuNanos: 1,
+        memoryBytes: 1,
+        memoryWithFilesBytes: 1,
+        residentBytes: 1,
+        cacheBytes: 1,
+        tasks: 1,
+        network: { receivedBytes: 1, sentBytes: 1 },
         blockIo: { readBytes: 1, writtenBytes: 1 },
       },
     },

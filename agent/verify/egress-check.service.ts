@@ -26,7 +26,7 @@ const ANSWERS: readonly EngineErrorKind[] = [
   'image_rate_limited',
   'image_digest_mismatch',
 ];
-/** Errors of the engine, which say nothing about the registry. */
+/** Errors of the engine, which are unrelated to the registry. */
 const ENGINE_FAILED: readonly EngineErrorKind[] = ['unavailable', 'refused', 'conflict'];
 
 /** Rejects if no connection is accepted before `signal` aborts. */

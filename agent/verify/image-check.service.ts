@@ -16,7 +16,7 @@ import { isLocalRegistry, registryHostOf } from '../containers/images/image-name
 /** Timeout for all images together. */
 const ANSWER_MS = 10_000;
 const MAX_PROBLEM_CHARS = 1_000;
-/** Errors that say nothing about the image. */
+/** Errors that do not show whether the image exists. */
 const INCONCLUSIVE: readonly EngineErrorKind[] = [
   'unavailable',
   'refused',

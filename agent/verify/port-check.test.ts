@@ -19,8 +19,11 @@ beforeEach(async () => {
   first = (await freePorts(3)).first;
   [isRented, stopping] = [false, new AbortController()];
   checks = createPortCheckService({
-    ...{ clock: systemClock, executorId: EXECUTOR, range: { first, last: first + 2 } },
-    ...{ isLeased: (port) => port === first, isRented: () => isRented },
+    clock: systemClock,
+    executorId: EXECUTOR,
+    range: { first, last: first + 2 },
+    isLeased: (port) => port === first,
+    isRented: () => isRented,
   });
 });
 afterEach(() => stopping.abort());

@@ -152,7 +152,7 @@ export function createVerifyService(options: VerifyServiceOptions) {
     return result;
   }
 
-  /** A rejected card says nothing about the runtime, but a missing device driver does. */
+  /** A rejected card does not show that the runtime is missing; a missing device driver does. */
   function recordGpuRuntime(result: VerifyResult, gpuCount: number): void {
     if (gpu.kind !== 'nvidia' || gpuCount === 0) return;
     const messages = result.steps.map((step) => step.message).join('\n');

@@ -26,8 +26,12 @@ const nvidia: GpuDriver = {
 };
 
 const INFO: EngineInfo = {
-  ...{ version: '28', storageDriver: 'overlay2', cgroupVersion: '2', runtimes: [] },
-  ...{ rootDir: '/var/lib/docker', seccomp: true },
+  version: '28',
+  storageDriver: 'overlay2',
+  cgroupVersion: '2',
+  runtimes: [],
+  rootDir: '/var/lib/docker',
+  seccomp: true,
 };
 
 /** A fake engine: `faults` replaces calls, `containers` holds the existing containers. */

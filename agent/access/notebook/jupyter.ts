@@ -4,7 +4,7 @@
  */
 import { script } from '../exec/shell.ts';
 
-/** Folder in the pod's file system for files of ours; removed with the container. */
+/** The agent's folder in the pod's file system; removed with the container. */
 export const FOLDER = '/opt/podwright';
 
 /** Adds folders that images often put only on a login shell's PATH. */

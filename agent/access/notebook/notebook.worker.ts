@@ -126,7 +126,7 @@ export function createNotebookWorker(podId: string, deps: NotebookPorts) {
     try {
       await runDueWork(signal);
     } catch (error) {
-      // The pod may have stopped in the meantime; the next check sees its new state.
+      // The pod may have stopped in the meantime; the next check uses its new state.
       const expected = signal.aborted || error instanceof Superseded;
       if (expected || error instanceof EngineError) {
         log.debug({ pod_id: podId, detail: messageOf(error) }, 'notebook work skipped');

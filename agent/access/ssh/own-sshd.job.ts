@@ -19,7 +19,7 @@ type Finding = { run: string; ready: boolean; sinceMs: number; askedMs: number }
 
 export type OwnSshd = ReturnType<typeof createOwnSshd>;
 
-/** Findings are kept in memory only. */
+/** Findings are stored in memory only. */
 export function createOwnSshd(deps: {
   records: PodRecords;
   ports: PortService;

@@ -1,5 +1,5 @@
 /**
- * Our readers on whole outputs: the oracle node-nvidia-smi must see the same values, on our own fixtures
+ * Our readers on whole outputs: the oracle node-nvidia-smi must return the same values, on our own fixtures
  * and, where PODWRIGHT_CAPTURES names a folder of `*.xml` captures of real drivers, on those too.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';

@@ -239,7 +239,10 @@ it('drops a field that the driver rejects, and uses its older name if there is o
       asked.push(fields);
       const refused = unknown.find((field) => fields.includes(field));
       const cells: Record<string, string> = {
-        ...{ index: '0', uuid: H100_A, name: 'NVIDIA H100', 'memory.total': '81559' },
+        index: '0',
+        uuid: H100_A,
+        name: 'NVIDIA H100',
+        'memory.total': '81559',
         'clocks_throttle_reasons.active': '0x0000000000000004',
         'power.draw': '[N/A]',
       };

@@ -91,13 +91,17 @@ it('parses processor time of both versions to nanoseconds', () => {
 it('parses the parts of memory, including child groups', () => {
   const v1 = 'cache 1\nrss 2\ninactive_file 3\nhierarchical_memory_limit 9223372036854771712\n';
   expect(memoryPartsIn(`${v1}total_cache 10\ntotal_rss 20\ntotal_inactive_file 30\n`, 1)).toEqual({
-    ...{ cacheBytes: 10, residentBytes: 20, inactiveFileBytes: 30 },
+    cacheBytes: 10,
+    residentBytes: 20,
+    inactiveFileBytes: 30,
   });
   expect(memoryPartsIn(v1, 1)).toEqual({ cacheBytes: 1, residentBytes: 2, inactiveFileBytes: 3 });
   const v2 = 'anon 5\nfile 6\nkernel 1\nfile_mapped 2\ninactive_file 4\nactive_file 2\n';
   expect(memoryPartsIn(v2, 2)).toEqual({ cacheBytes: 6, residentBytes: 5, inactiveFileBytes: 4 });
   expect(memoryPartsIn('', 2)).toEqual({
-    ...{ cacheBytes: null, residentBytes: null, inactiveFileBytes: 0 },
+    cacheBytes: null,
+    residentBytes: null,
+    inactiveFileBytes: 0,
   });
 });
 

@@ -19,7 +19,9 @@ const SPEC: ContainerSpec = {
     environment: {},
     network: null,
   },
-  ...{ ports: [], gpuUuids: [], stopGraceSeconds: 0 },
+  ports: [],
+  gpuUuids: [],
+  stopGraceSeconds: 0,
   limits: { cpuCores: 1, memoryBytes: 1, shmBytes: 1, pids: 1 },
 };
 const NET = 'Inter-|\n face |\n  eth0: 70 0 0 0 0 0 0 0 80 0 0 0 0 0 0 0\n';
@@ -84,8 +86,12 @@ function begin() {
 }
 
 const BY_FILES = {
-  ...{ cpuNanos: 1_000, memoryBytes: 2_000, memoryWithFilesBytes: 5_000 },
-  ...{ residentBytes: 1_000, cacheBytes: 4_000, tasks: 6 },
+  cpuNanos: 1_000,
+  memoryBytes: 2_000,
+  memoryWithFilesBytes: 5_000,
+  residentBytes: 1_000,
+  cacheBytes: 4_000,
+  tasks: 6,
   network: { receivedBytes: 70, sentBytes: 80 },
   blockIo: { readBytes: 10, writtenBytes: 20 },
 };
@@ -133,7 +139,11 @@ it('ignores a process with a reused pid', async () => {
 
 it.each([
   ['the host’s processes are hidden', () => kernel.delete('/proc/12/cgroup'), 'ENOENT'],
-  ['another process has that pid here', () => kernel.set('/proc/12/cgroup', '0::/x\n'), 'another'],
+  [
+    'another process has the pid',
+    () => kernel.set('/proc/12/cgroup', '0::/x\n'),
+    'not in the container',
+  ],
   ['the groups are not mounted', () => kernel.set('/proc/self/mountinfo', '1 2\n'), 'not mounted'],
 ])(
   'queries the engine where %s, logs it once, and tries the files again later',
