@@ -47,7 +47,7 @@ it('rejects other executors, concurrent checks and private registries', async ()
   await expect(egress.check({ ...ask(), executor_id: 'x' })).rejects.toThrow('another executor');
   await expect(egress.check(ask('169.254.169.254/a'))).rejects.toThrow('private address');
   const first = egress.check(ask());
-  await expect(egress.check(ask())).rejects.toThrow('under way');
+  await expect(egress.check(ask())).rejects.toThrow('in progress');
   await first;
   await egress.check(ask());
 });

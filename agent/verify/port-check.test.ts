@@ -28,28 +28,28 @@ beforeEach(async () => {
 });
 afterEach(() => stopping.abort());
 
-const said = (port: number) => text(connect({ port, host: '127.0.0.1' }));
+const textFrom = (port: number) => text(connect({ port, host: '127.0.0.1' }));
 
-it('opens what is free of its range, and each port answers for itself until the end', async () => {
+it('opens the free ports of its range, each of which identifies itself until the end', async () => {
   const ports = [first, first + 1, first + 2, 22];
   expect(await checks.open({ ...request, ports }, stopping.signal)).toEqual({
     opened: [first + 1, first + 2],
   });
-  expect(await said(first + 1)).toBe(portAnswer(request, first + 1));
-  await expect(checks.open({ ...request, ports }, stopping.signal)).rejects.toThrow('under way');
+  expect(await textFrom(first + 1)).toBe(portAnswer(request, first + 1));
+  await expect(checks.open({ ...request, ports }, stopping.signal)).rejects.toThrow('in progress');
   stopping.abort();
   await eventually('closed', () => probePort(first + 1));
 });
 
-it('leaves rented hosts alone, and does nothing for others', async () => {
+it('rejects checks of rented hosts and of other executors', async () => {
   const ports = [first + 1];
   const other = { ...request, ports, executor_id: 'another' };
   await expect(checks.open(other, stopping.signal)).rejects.toThrow('another executor');
   isRented = true;
-  await expect(checks.open({ ...request, ports }, stopping.signal)).rejects.toThrow('left alone');
+  await expect(checks.open({ ...request, ports }, stopping.signal)).rejects.toThrow('not checked');
 });
 
-it('answers otherwise for each port, host and question', () => {
+it('answers differently for each port, host and nonce', () => {
   const answers = [
     portAnswer(request, 1),
     portAnswer(request, 2),

@@ -44,7 +44,7 @@ it('serves one check at a time, for its own executor, and queries no local regis
   await expect(images.check(strange)).rejects.toThrow('another executor');
   await expect(images.check(ask(HERE, '10.0.0.1/a'))).rejects.toThrow('private address');
   const first = images.check(ask(HERE));
-  await expect(images.check(ask(HERE))).rejects.toThrow('under way');
+  await expect(images.check(ask(HERE))).rejects.toThrow('in progress');
   await first;
   await images.check(ask(HERE));
 });
