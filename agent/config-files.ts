@@ -12,7 +12,7 @@ import { certificateFromFiles } from '#shared/tls/listener-certificate.ts';
 import { AGENT_CONFIG, type AgentConfig, engineProblems, isSecure } from './config.ts';
 import { trustedKeysFrom } from './identity/trusted-keys.ts';
 import { NO_POLICY, type ProviderPolicy, readPolicyFile } from './pods/provider-policy.ts';
-import { updateLoginOf } from './updates/update-login.ts';
+import { updateLoginOf } from './updates/updates-from-config.ts';
 
 /** Throws PolicyError. */
 export function policyOf({ AGENT_POLICY: path }: AgentConfig): ProviderPolicy {

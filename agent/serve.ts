@@ -35,11 +35,12 @@ import { createSideDisk } from './host/disk-space.ts';
 import { createHostProbe, readBootId } from './host/host-probe.ts';
 import { createHostSources } from './host/host-sources.ts';
 import { openSecretKey } from './host/secret-key.ts';
-import { certificatesOf, firewallOf, sftpFolderIn, updatesOf } from './host-adapters.ts';
+import { certificatesOf, firewallOf, sftpFolderIn } from './host-adapters.ts';
 import { createAuth } from './identity/auth.ts';
 import { probePort } from './leases/port.service.ts';
 import { createMetrics } from './metrics/metrics.ts';
 import { createFolderBytes, createFolderEntries } from './pods/folder-size.ts';
+import { updatesOf } from './updates/updates-from-config.ts';
 
 const BYTES_PER_MIB = 1024 * 1024;
 const MS_PER_SECOND = 1_000;

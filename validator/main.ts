@@ -35,7 +35,7 @@ import {
   signKeySetFile,
 } from './keys/key-commands.ts';
 import { keyProblem } from './keys/own-key.ts';
-import { releaseLoginOf } from './updates/release-login.ts';
+import { releaseLoginOf } from './updates/release.service.ts';
 import { fileMetagraph } from './weights/metagraph.ts';
 import { DEFAULT_POLICY_FILE, readWeightPolicy } from './weights/weight-policy.ts';
 import type { WeightSettings } from './weights/weights.ts';

@@ -19,8 +19,7 @@ import { ownKeyLocation } from './keys/key-commands.ts';
 import { createKeyThread } from './keys/key-thread.ts';
 import { trustedHotkeys } from './keys/trusted-hotkeys.ts';
 import { openEvidenceStore } from './store/evidence-store.ts';
-import type { ReleaseSource } from './updates/release.service.ts';
-import { releaseLoginOf } from './updates/release-login.ts';
+import { type ReleaseSource, releaseLoginOf } from './updates/release.service.ts';
 import type { WeightSettings } from './weights/weights.ts';
 
 /** Executors that do not answer, many of them, are what a pass waits for longest. */

@@ -7,7 +7,7 @@ import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { KERNEL_SOURCES } from '../../test/fixtures/host-inventory.ts';
 import { EngineError } from '../containers/engine/engine.ts';
 import { createSimulatedDriver } from '../gpu/simulated-gpus.ts';
-import { noUpdates } from '../updates/update.status.ts';
+import { noUpdates } from '../updates/update.state.ts';
 import { registerInventoryRoutes } from './host.routes.ts';
 import { createInventoryService } from './inventory.service.ts';
 

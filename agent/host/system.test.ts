@@ -5,7 +5,7 @@ import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { VERSION } from '#shared/runtime/version.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
-import { noUpdates } from '../updates/update.status.ts';
+import { noUpdates } from '../updates/update.state.ts';
 import { registerSystemRoutes } from './host.routes.ts';
 import { createReadiness, type ReadinessProbe } from './readiness.ts';
 

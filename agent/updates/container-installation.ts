@@ -1,20 +1,19 @@
 /**
- * An agent that runs in a container, as its provider made it: named AGENT_UPDATE_CONTAINER, labelled
- * `io.podwright.agent=<executor id>`. Another container with the same settings takes its place; the old one is kept,
- * stopped, as `<name>-previous-<sequence>` until the update after.
+ * An agent in a container that its provider created: its name is AGENT_UPDATE_CONTAINER, its label
+ * `io.podwright.agent=<executor id>`. An update replaces it with a container of the same settings. The old one stays,
+ * stopped, as `<name>-previous-<sequence>` until the next update.
  */
 import { statfs } from 'node:fs/promises';
 import { switcherArguments } from '#shared/runtime/node-process.ts';
 import { type ContainerEngine, EngineError, LABELS } from '../containers/engine/engine.ts';
 import type { OwnContainer, OwnContainers } from '../containers/engine/own-containers.ts';
-import type { Installation, Look, Replacement } from './installation.ts';
+import type { Installation, Replacement } from './installation.ts';
 import type { SignedImage } from './signed-image.ts';
 import type { Target } from './update.state.ts';
 
 export type ContainerInstallationOptions = {
-  /** What the agent's container is called. */
+  /** Name of the agent's container. */
   name: string;
-  /** Where versions come from. */
   image: SignedImage;
   executorId: string;
   engine: ContainerEngine;
@@ -22,10 +21,10 @@ export type ContainerInstallationOptions = {
 };
 
 const STOP_GRACE_S = 20;
-/** Beside what runs: the new version, and as much to spare. */
-const ROOM = 2;
-const WORDS_LINES = 10;
-const MAX_WORDS_CHARS = 2_000;
+/** Required free space in sizes of the image: the new version, and as much in reserve. */
+const IMAGES_OF_SPACE = 2;
+const LOG_LINES = 10;
+const MAX_LOG_CHARS = 2_000;
 const NEVER = { Name: 'no', MaximumRetryCount: 0 };
 
 export function createContainerInstallation(
@@ -46,23 +45,24 @@ export function createContainerInstallation(
     if (found.Config.Labels[LABELS.agent] !== executorId) {
       throw refuse(`it lacks the label ${LABELS.agent}=${executorId}`);
     }
-    if (found.HostConfig.AutoRemove) throw refuse('made with --rm, it could not be gone back to');
+    if (found.HostConfig.AutoRemove)
+      throw refuse('created with --rm, it could not be rolled back to');
     return found;
   }
 
-  /** What was made for the target, started or not. */
-  async function newOf(target: Target): Promise<OwnContainer | null> {
+  /** The container of the target, started or not. */
+  async function findNew(target: Target): Promise<OwnContainer | null> {
     const [found] = await engine.listContainers(labelOf(target));
     return found === undefined ? null : containers.find(found.id);
   }
 
   async function requireNew(target: Target): Promise<OwnContainer> {
-    const found = await newOf(target);
+    const found = await findNew(target);
     if (found === null) throw new Error('the container of the new version is gone');
     return found;
   }
 
-  /** Waits for its end: stopped already is success. */
+  /** Waits until it has ended. Succeeds if it is stopped already. */
   const stop = (id: string) => engine.stopContainer(id, STOP_GRACE_S);
 
   async function unstage(): Promise<void> {
@@ -72,22 +72,20 @@ export function createContainerInstallation(
   }
 
   return {
-    kind: 'image-digest',
-
     async running() {
       const found = await engine.inspectImage((await own()).Image);
       return image.digestsOf(found?.repoDigests ?? []);
     },
-    async hasRoom() {
+    async hasSpace() {
       const size = (await engine.inspectImage((await own()).Image))?.sizeBytes ?? 0;
-      // A container's own root lies where the engine has its images.
+      // The root of this container is on the disk of the engine's images.
       const { bavail, bsize } = await statfs('/');
-      return bavail * bsize >= ROOM * size;
+      return bavail * bsize >= IMAGES_OF_SPACE * size;
     },
-    fetch: image.fetch,
+    has: () => false,
     async stage(target) {
       const old = await own();
-      // One that was made before may lack what its provider has changed since.
+      // An earlier one may have settings that the provider has changed since.
       await unstage();
       await containers.createLike(old, {
         name: `${name}-next-${target.sequence}`,
@@ -96,7 +94,7 @@ export function createContainerInstallation(
       });
     },
     unstage,
-    async passage() {
+    async rollbackPoint() {
       const { Id, HostConfig } = await own();
       return { old_id: Id, restart_policy: HostConfig.RestartPolicy };
     },
@@ -109,10 +107,10 @@ export function createContainerInstallation(
       await engine.startContainer(id);
     },
 
-    // It was made by the agent that asks for it.
+    // The agent that requests the update created the container itself.
     refusal: async () => null,
     async stopOld({ sequence }, { old_id: id }) {
-      // The engine starts it again neither when it ends nor when the host boots: two would fight for the home.
+      // Otherwise the engine would restart it after its end or a reboot, and two agents would use one home.
       await containers.setRestartPolicy(id, NEVER);
       await stop(id);
       const kept = `${name}-previous-${sequence}`;
@@ -123,28 +121,28 @@ export function createContainerInstallation(
       if (found.Name !== name) await containers.rename(found.Id, name);
       await engine.startContainer(found.Id);
     },
-    async look(target): Promise<Look> {
-      const found = await newOf(target);
+    async status(target) {
+      const found = await findNew(target);
       const { Running = false, Restarting = false } = found?.State ?? {};
       return {
-        // The engine may have started it again: once ended is ended.
+        // A restart by the engine counts as an end.
         isAlive: Running && !Restarting && found?.RestartCount === 0,
         host: found === null ? null : addressOf(found),
       };
     },
-    async lastWords(target) {
-      const found = await newOf(target);
+    async lastLogLines(target) {
+      const found = await findNew(target);
       if (found === null) return '';
-      const words: string[] = [];
-      const tail = { tail: WORDS_LINES, follow: false };
+      const lines: string[] = [];
+      const tail = { tail: LOG_LINES, follow: false };
       const never = new AbortController().signal;
       for await (const { data } of engine.containerLogs(found.Id, tail, never)) {
-        words.push(Buffer.from(data).toString('utf8'));
+        lines.push(Buffer.from(data).toString('utf8'));
       }
-      return words.join('').slice(-MAX_WORDS_CHARS);
+      return lines.join('').slice(-MAX_LOG_CHARS);
     },
-    async dropNew(target) {
-      const found = await newOf(target);
+    async removeNew(target) {
+      const found = await findNew(target);
       if (found === null) return true;
       await containers.setRestartPolicy(found.Id, NEVER);
       await stop(found.Id);
@@ -156,23 +154,23 @@ export function createContainerInstallation(
       await containers.setRestartPolicy(id, policy);
       await engine.startContainer(id);
     },
-    async tidy(target, { old_id: oldId }) {
+    async cleanUp(target, { old_id: oldId }) {
       const kept = [oldId, (await requireNew(target)).Id];
       for (const { id, imageId } of await engine.listContainers(ours)) {
         if (kept.includes(id)) continue;
         await engine.removeContainer(id);
-        // What others use of it stays.
+        // An image that other containers use stays.
         await engine.removeImage(imageId).catch((error: unknown) => {
           if (!(error instanceof EngineError) || error.kind !== 'conflict') throw error;
         });
       }
     },
-    /** Ends this switcher for good; what called it may not go on. */
+    /** Removes the switcher's own container, which ends this process. */
     leave: () => engine.removeContainer(switcher),
   };
 }
 
-/** An agent that shares the host's network is asked at the host. */
+/** An agent in the host's network has the host's address. */
 function addressOf({ HostConfig, NetworkSettings: { Networks } }: OwnContainer): string | null {
   if (HostConfig.NetworkMode === 'host') return '127.0.0.1';
   return Object.values(Networks).find(({ IPAddress }) => IPAddress !== '')?.IPAddress ?? null;

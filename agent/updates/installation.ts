@@ -1,48 +1,48 @@
 /**
- * How this agent is installed, as far as updates go: one port for the agent, which gets everything ready, and one for
- * the switcher, which replaces it. Every method may be repeated after having been cut off anywhere.
+ * The two ports that differ by the kind of installation: the agent prepares a new version with one, the switcher
+ * installs it with the other. Everything else of an update is shared. Every method may be repeated after it was
+ * interrupted anywhere.
  */
-import type { Passage, Target } from './update.state.ts';
+import type { RollbackPoint, Target } from './update.state.ts';
 
+/** The agent's side. */
 export type Installation = {
-  kind: 'image-digest';
-  /** Digests that the running image has in the configured repository. Rejects where this agent does not run as told. */
+  /** Digests of the running image in the configured repository. Rejects if the agent does not run as configured. */
   running(): Promise<readonly string[]>;
-  /** Whether there is room for another version beside what runs, with as much to spare. */
-  hasRoom(): Promise<boolean>;
-  /** Has the version at hand, and that very one. Ends with the signal. */
-  fetch(target: Target, signal: AbortSignal): Promise<void>;
-  /** Makes it ready to be started, with the settings of what runs. */
+  /** Returns true if the disk has space for another version, and as much again in reserve. */
+  hasSpace(): Promise<boolean>;
+  /** Returns true if the version is in place already, so that its image is not needed. */
+  has(target: Target): boolean;
+  /** Prepares the version for its start, with the settings of the running one. Its image was fetched before. */
   stage(target: Target): Promise<void>;
-  /** Drops what was made ready and never started. */
+  /** Removes a version that was staged and never started. */
   unstage(): Promise<void>;
-  /** What the way back needs of what runs. */
-  passage(): Promise<Pick<Passage, 'old_id' | 'restart_policy'>>;
-  /** Starts the switcher unless it runs: a short-lived process of the version that runs now, apart from the agent. */
+  /** What is needed to return to the running version. */
+  rollbackPoint(): Promise<Pick<RollbackPoint, 'old_id' | 'restart_policy'>>;
+  /** Starts the switcher unless it runs: a short-lived process of the running version, outside the agent. */
   startSwitcher(): Promise<void>;
 };
 
-/** How the new version is, seen from outside. */
-export type Look = {
+export type NewVersionStatus = {
   /** It was started and has not ended since. */
   isAlive: boolean;
-  /** Where it can be asked; null while it has no address. */
+  /** Host of its public routes; null while it has no address. */
   host: string | null;
 };
 
+/** The switcher's side. */
 export type Replacement = {
-  /** Why the target may not be started, looked at before anything is touched; null: it may. */
-  refusal(target: Target, passage: Passage): Promise<string | null>;
-  /** The old version has ended when it resolves, and nothing but us starts it again. */
-  stopOld(target: Target, passage: Passage): Promise<void>;
-  startNew(target: Target, passage: Passage): Promise<void>;
-  look(target: Target): Promise<Look>;
-  /** The last lines that the new version wrote. */
-  lastWords(target: Target): Promise<string>;
-  /** The new version has ended when it resolves, and nothing starts it again. False: somebody has put another in its place. */
-  dropNew(target: Target, passage: Passage): Promise<boolean>;
-  /** As it was before. */
-  startOld(passage: Passage): Promise<void>;
-  /** Drops what is older than the version before this one. */
-  tidy(target: Target, passage: Passage): Promise<void>;
+  /** Returns why the target must not be started, or null. Called before anything is changed. */
+  refusal(target: Target, point: RollbackPoint): Promise<string | null>;
+  /** Afterwards the old version has ended, and only the switcher starts it again. */
+  stopOld(target: Target, point: RollbackPoint): Promise<void>;
+  startNew(target: Target, point: RollbackPoint): Promise<void>;
+  status(target: Target): Promise<NewVersionStatus>;
+  /** The last log lines of the new version. */
+  lastLogLines(target: Target): Promise<string>;
+  /** Afterwards the new version has ended for good. Returns false if another version was installed meanwhile. */
+  removeNew(target: Target, point: RollbackPoint): Promise<boolean>;
+  startOld(point: RollbackPoint): Promise<void>;
+  /** Removes versions older than the previous one. */
+  cleanUp(target: Target, point: RollbackPoint): Promise<void>;
 };

@@ -1,4 +1,4 @@
-/** What of an update is still there when the power was cut right after a step, with all that was in the page cache lost. */
+/** State of an update after a power cut right after a step, with the page cache lost. */
 import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -9,9 +9,8 @@ import { type CutDisk, mountCutDisk } from '../../test/fakes/faults/cut-disk.ts'
 import { digestOf, NOW_MS } from '../../test/fixtures/update-manifest.ts';
 import { openDatabase, SCHEMA, STORE_FILE, schemaOf } from '../database/database.ts';
 import { createReleaseTree, releaseNameOf } from './release-tree.ts';
-import { createStoreCopy } from './store-copy.ts';
 import { NO_UPDATE } from './update.state.ts';
-import { createUpdateStore } from './update.store.ts';
+import { createStoreCopy, createUpdateStore } from './update.store.ts';
 
 const DISK_MIB = 16;
 const TARGET = { sequence: 7, digest: digestOf('b') };
@@ -26,7 +25,7 @@ beforeEach(() => {
 });
 afterEach(() => disk.close());
 
-/** What a host that comes back runs, and what it would go back to. */
+/** The current release after a reboot, and the one to return to. */
 const found = () =>
   disk.afterCut((folder) => {
     const tree = createReleaseTree(folder);
@@ -34,16 +33,19 @@ const found = () =>
     return { current, before, isOnTrial: tree.isOnTrial(), accepted: tree.accepted() };
   });
 
-it('forgets what nobody asked to be kept', () => {
+it('loses a file that was not synced', () => {
   writeFileSync(join(disk.folder, 'file'), 'text');
   expect(disk.afterCut((folder) => readdirSync(folder))).not.toContain('file');
 });
 
-it('keeps each step of a switch and of a way back', () => {
+it('retains each step of a switch and of a rollback', () => {
   const tree = createReleaseTree(disk.folder);
   tree.accept(TARGET);
   expect(found()).toEqual({
-    ...{ current: 'old', before: null, isOnTrial: false, accepted: TARGET },
+    current: 'old',
+    before: null,
+    isOnTrial: false,
+    accepted: TARGET,
   });
   tree.openDraft();
   tree.keepDraft(TARGET, NOW_MS);
@@ -57,7 +59,7 @@ it('keeps each step of a switch and of a way back', () => {
   expect(found()).toMatchObject({ current: NEW, before: 'old', isOnTrial: false });
 });
 
-it('takes its name from a release before its files', () => {
+it('removes the name of a release before its files', () => {
   const tree = createReleaseTree(disk.folder);
   const old = { sequence: 1, digest: digestOf('a') };
   tree.openDraft();
@@ -67,7 +69,7 @@ it('takes its name from a release before its files', () => {
   expect(names).not.toContain(releaseNameOf(old));
 });
 
-it('has the copy of a store before the new version may change it, and the store that was put back', () => {
+it('retains the copy of a store, and the restored store', () => {
   const path = join(disk.folder, STORE_FILE);
   openDatabase(path).close();
   const copy = createStoreCopy(path, SCHEMA);
@@ -89,7 +91,7 @@ it('has the copy of a store before the new version may change it, and the store 
   expect(restored).toEqual({ schema: SCHEMA, sequence: 7 });
 });
 
-it('has a secret that was replaced, whole', () => {
+it('retains the whole replaced secret', () => {
   replacePrivateFile(join(disk.folder, 'secret'), 'new', systemRandom);
   const text = disk.afterCut((folder) => readPrivateFile(join(folder, 'secret')));
   expect(Buffer.from(text ?? '').toString()).toBe('new');

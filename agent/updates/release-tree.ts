@@ -1,7 +1,8 @@
 /**
- * The folder of releases that services run from, as systemd/install.sh keeps it: `releases/<name>`, `current`, `previous`, and
- * `trial`, which is there while the current release has not proved itself and names the one to go back to. A release that an
- * update brought is named by its image's digest. Written by the switcher alone, which holds the lock of install.sh.
+ * The folder of releases that services run from, with the layout of systemd/install.sh: `releases/<name>`, the links
+ * `current` and `previous`, and `trial`, which exists while the current release is on probation and names the release
+ * to return to. A release from an update is named by its image's digest. Only the switcher writes the folder; it holds
+ * the lock of install.sh.
  */
 import {
   closeSync,
@@ -25,25 +26,25 @@ import { syncFolder } from '#shared/runtime/files.ts';
 import { Digest } from '#shared/updates/update-manifest.ts';
 import type { Target } from './update.state.ts';
 
-/** Beside the current one, the one before and the one to go back to; as install.sh has it. */
+/** Number of releases that stay, as in install.sh. The current, previous and trial ones always stay. */
 const KEPT_RELEASES = 3;
-/** What is being put together; not a release's name. */
+/** Folder of a release that is being unpacked. Not a valid release name. */
 const DRAFT = '.update';
-/** Before what is being removed: a release that has its name is whole. */
+/** Prefix of a release that is being removed, so that every release with its own name is complete. */
 const GONE = '.gone-';
 const RELEASE_LINK = /^releases\/([A-Za-z0-9][A-Za-z0-9._-]*)$/;
 
-/** What was last found to be signed for this host, in a file that no agent can write. */
+/** The version that was last verified for this host, in a file that the agent cannot write. */
 const Accepted = z.object({ sequence: z.int(), digest: Digest });
 
 export type ReleaseTree = ReturnType<typeof createReleaseTree>;
 
-/** What a release is called that came from the image of this digest. */
+/** Name of the release from the image of this digest. */
 export function releaseNameOf({ digest }: Pick<Target, 'digest'>): string {
   return digest.replace(':', '-');
 }
 
-/** The digest that a release is named by; null of one that somebody has installed. */
+/** The digest in a release's name; null for a release that was installed by hand. */
 export function digestOfRelease(name: string): string | null {
   return Digest.safeParse(name.replace('-', ':')).data ?? null;
 }
@@ -64,7 +65,7 @@ export function createReleaseTree(root: string) {
     syncFolder(root);
   }
 
-  /** Without its name before without its files, also when that is cut off. */
+  /** Renames the release before it removes the files, in case it is interrupted. */
   function remove(name: string): void {
     const gone = join(releases, GONE + name);
     rmSync(gone, { recursive: true, force: true });
@@ -77,18 +78,18 @@ export function createReleaseTree(root: string) {
     pathOf,
     current,
     has: (target: Target): boolean => existsSync(pathOf(releaseNameOf(target))),
-    /** The release to go back to from the current one; null where there is none. */
+    /** The release to return to from the current one; null if there is none. */
     before: (): string | null => onTrial() ?? nameIn(() => readlinkSync(previousLink)),
     isOnTrial: (): boolean => onTrial() !== null,
 
-    /** An empty folder for the files of a release. */
+    /** Creates an empty folder for the files of a release. */
     openDraft(): string {
       rmSync(draft, { recursive: true, force: true });
       mkdirSync(draft, { mode: 0o755 });
       return draft;
     },
     dropDraft: (): void => rmSync(draft, { recursive: true, force: true }),
-    /** The draft, all of it on disk, gets its name: what has one is whole. `nowMs` is when it came. */
+    /** Gives the draft its name. All of it has to be on disk before. */
     keepDraft(target: Target, nowMs: number): void {
       utimesSync(draft, nowMs / 1_000, nowMs / 1_000);
       renameSync(draft, pathOf(releaseNameOf(target)));
@@ -96,25 +97,25 @@ export function createReleaseTree(root: string) {
     },
     drop: (target: Target): void => remove(releaseNameOf(target)),
 
-    /** A rename: whoever looks finds the one or the other. On trial from before the switch until `prove`. */
+    /** Replaces `current` atomically. The trial begins before and ends with `prove`. */
     switchTo(target: Target, from: string): void {
       if (onTrial() === null) writeDurably(trial, `releases/${from}\n`);
       const name = releaseNameOf(target);
       if (current() !== name) link(name, currentLink);
     },
-    /** Back to what `before` says; still on trial. */
+    /** Returns to the release of `before`. The trial continues. */
     switchBack(): void {
       const name = onTrial() ?? nameIn(() => readlinkSync(previousLink));
       if (name !== null && current() !== name) link(name, currentLink);
     },
-    /** The trial is over, whichever release is current now. */
+    /** Ends the trial, whichever release is current. */
     prove(): void {
       const name = onTrial();
       if (name !== null && name !== current()) link(name, previousLink);
       rmSync(trial, { force: true });
       syncFolder(root);
     },
-    /** Removes the oldest; true when there was something to remove. */
+    /** Removes the oldest releases. Returns true if there were any. */
     prune(): boolean {
       const kept = [current(), onTrial(), nameIn(() => readlinkSync(previousLink))];
       const names = readdirSync(releases);
@@ -130,7 +131,7 @@ export function createReleaseTree(root: string) {
       return old.length > 0;
     },
 
-    /** Null before the first. */
+    /** Null before the first update. */
     accepted(): Target | null {
       if (!existsSync(journal)) return null;
       return Accepted.parse(JSON.parse(readFileSync(journal, 'utf8')));
@@ -141,7 +142,7 @@ export function createReleaseTree(root: string) {
   };
 }
 
-/** The release that a link or the trial names; null where there is none, or something else. */
+/** The release that a link or the trial file names; null if it is missing or invalid. */
 function nameIn(read: () => string): string | null {
   try {
     return RELEASE_LINK.exec(read())?.[1] ?? null;
@@ -150,7 +151,7 @@ function nameIn(read: () => string): string | null {
   }
 }
 
-/** Whole or not at all. */
+/** Writes the file atomically. */
 function writeDurably(path: string, text: string): void {
   const fresh = join(dirname(path), `${basename(path)}.new`);
   const file = openSync(fresh, 'w', 0o644);

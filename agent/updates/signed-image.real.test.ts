@@ -1,4 +1,4 @@
-/** Pulls from Debian's own registry, which lets in one login alone. */
+/** Pulls from Debian's registry, which accepts one login only. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { RegistryAuth } from '#shared/api/agent/images.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
@@ -30,12 +30,13 @@ const fetchWith = (login: RegistryAuth | undefined) => {
   return signed.fetch(target, systemClock.deadline(20_000)).then(() => signed.isThere(target));
 };
 
-it('pulls the very digest with its login, and says where a wrong one is mended', async () => {
+it('pulls the digest with its login, and names the variable of a wrong one', async () => {
   const wrong = { ...REGISTRY_LOGIN, host: registry.host, password: 'pass-of-others' };
   for (const login of [undefined, wrong]) {
     const error = await fetchWith(login).catch((reason: unknown) => reason);
     expect(error).toMatchObject({
-      ...{ kind: 'image_auth', message: expect.stringContaining('see AGENT_UPDATE_LOGIN_FILE') },
+      kind: 'image_auth',
+      message: expect.stringContaining('see AGENT_UPDATE_LOGIN_FILE'),
     });
     expect(String(error)).not.toMatch(/pass-of/);
   }

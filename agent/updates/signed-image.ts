@@ -1,4 +1,4 @@
-/** The image that a validator has signed for, in this host's engine: known by its digest alone. */
+/** The image that a validator signed, in this host's engine. It is identified only by its digest. */
 import type { RegistryAuth } from '#shared/api/agent/images.ts';
 import { type ContainerEngine, EngineError } from '../containers/engine/engine.ts';
 import type { Target } from './update.state.ts';
@@ -7,7 +7,7 @@ export type SignedImageOptions = {
   /** AGENT_UPDATE_IMAGE. */
   image: string;
   engine: Pick<ContainerEngine, 'inspectImage' | 'pullImage' | 'removeImage'>;
-  /** The login for its registry, read anew each time; throws what is wrong with it. Undefined: the image is public. */
+  /** Reads the login for its registry; throws what is wrong with it. Undefined: the image is public. */
   readLogin(): RegistryAuth | undefined;
 };
 
@@ -17,7 +17,7 @@ const LOGIN_REMEDY = 'see AGENT_UPDATE_LOGIN_FILE';
 
 export function createSignedImage({ image, engine, readLogin }: SignedImageOptions) {
   const referenceOf = ({ digest }: Target) => `${image}@${digest}`;
-  /** Of an image's digests those in this repository. */
+  /** The digests of an image in this repository. */
   const digestsOf = (repoDigests: readonly string[]) => digestsIn(image, repoDigests);
 
   async function isThere(target: Target): Promise<boolean> {
@@ -29,7 +29,7 @@ export function createSignedImage({ image, engine, readLogin }: SignedImageOptio
     referenceOf,
     digestsOf,
     isThere,
-    /** Has it at hand, and that very one. Ends with the signal. */
+    /** Pulls the image unless it is there, and verifies its digest. Aborted by the signal. */
     async fetch(target: Target, signal: AbortSignal): Promise<void> {
       const reference = referenceOf(target);
       if ((await engine.inspectImage(reference)) === null) {
@@ -40,9 +40,9 @@ export function createSignedImage({ image, engine, readLogin }: SignedImageOptio
         });
       }
       if (await isThere(target)) return;
-      throw new EngineError('image_digest_mismatch', `${reference} is not what was pulled`);
+      throw new EngineError('image_digest_mismatch', `the pulled image is not ${reference}`);
     },
-    /** What others use of it stays. */
+    /** Removes the image unless a container uses it. */
     async drop(target: Target): Promise<void> {
       await engine.removeImage(referenceOf(target)).catch((error: unknown) => {
         if (!(error instanceof EngineError) || error.kind !== 'conflict') throw error;
@@ -51,7 +51,7 @@ export function createSignedImage({ image, engine, readLogin }: SignedImageOptio
   };
 }
 
-/** The engine calls images of Docker Hub by short names. */
+/** The engine lists images of Docker Hub by their short names. */
 function digestsIn(image: string, repoDigests: readonly string[]): string[] {
   const short = image.replace(/^docker\.io\/(?:library\/)?/, '');
   return repoDigests.flatMap((each) => {
@@ -60,5 +60,5 @@ function digestsIn(image: string, repoDigests: readonly string[]): string[] {
   });
 }
 
-/** What registries call this machine's kind. */
+/** This host's platform, as registries name it. */
 export const PLATFORM = `linux/${process.arch === 'x64' ? 'amd64' : process.arch}`;

@@ -1,6 +1,7 @@
 /**
- * The agent's side where systemd runs it from a folder of releases, which it cannot write: it has the image at hand, and asks
- * the switcher's service for the rest by a file in its home that systemd watches (podwright-agent-update.path).
+ * The agent's side of an installation that systemd runs from a folder of releases. The agent cannot write that folder.
+ * It requests staging and switching with a file in its home, which systemd watches (podwright-agent-update.path) to
+ * start the switcher.
  */
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
@@ -16,9 +17,9 @@ export type TreeInstallationOptions = {
   clock: Clock;
   /** AGENT_UPDATE_TREE. */
   folder: string;
-  /** The release that this process is of: the folder of its programs. */
+  /** Folder of the release that this process runs from. */
   own: string;
-  /** Where systemd has units of this host. */
+  /** Folder of systemd's units. */
   unitsFolder: string;
   tree: ReleaseTree;
   image: SignedImage;
@@ -26,14 +27,14 @@ export type TreeInstallationOptions = {
   request: UpdateRequest;
 };
 
-/** As install.sh asks for: a release, its image in the engine, and as much to spare. */
+/** Required free space, as in install.sh: a release, its image in the engine, and as much in reserve. */
 const NEEDED_BYTES = 1_500 * 1024 * 1024;
 const FETCH_MS = 15 * 60_000;
 const STAGE_MS = 15 * 60_000;
-const LOOK_MS = 500;
-/** They run from the same folder, and would change with the agent, unwatched. */
-const OTHERS = ['podwright-validator.service', 'podwright-central.service'];
-const MAX_WORDS_CHARS = 1_000;
+const POLL_MS = 500;
+/** Services that may run from the same folder. They would be updated with the agent, without a probation. */
+const OTHER_SERVICES = ['podwright-validator.service', 'podwright-central.service'];
+const MAX_PROBLEM_CHARS = 1_000;
 
 export function createTreeInstallation(options: TreeInstallationOptions): Installation {
   const { clock, folder, own, tree, image, engine, request } = options;
@@ -42,54 +43,52 @@ export function createTreeInstallation(options: TreeInstallationOptions): Instal
   function requireOwn(): void {
     const refuse = (why: string) => new Error(`AGENT_UPDATE_TREE ${folder}: ${why}`);
     if (dirname(own) !== dirname(tree.pathOf(name))) throw refuse(`this agent runs from ${own}`);
-    if (tree.current() !== name) throw refuse('its current release is another: restart the agent');
-    const other = OTHERS.find((unit) => existsSync(join(options.unitsFolder, unit)));
-    if (other !== undefined) throw refuse(`${other} runs from there too: update by install.sh`);
+    if (tree.current() !== name) throw refuse('another release is current: restart the agent');
+    const other = OTHER_SERVICES.find((unit) => existsSync(join(options.unitsFolder, unit)));
+    if (other !== undefined)
+      throw refuse(`${other} runs from the same folder: update with install.sh`);
   }
 
-  async function hasRoomAt(path: string): Promise<boolean> {
+  async function hasSpaceAt(path: string): Promise<boolean> {
     const { bavail, bsize } = await statfs(path);
     return bavail * bsize >= NEEDED_BYTES;
   }
 
-  /** Of an engine whose folder is not of this file system only its own refusal can tell. */
-  async function engineHasRoom(): Promise<boolean> {
+  /** An engine whose folder is not on this file system reports a full disk itself. */
+  async function engineHasSpace(): Promise<boolean> {
     const { rootDir } = await engine.info();
-    return !existsSync(rootDir) || hasRoomAt(rootDir);
+    return !existsSync(rootDir) || hasSpaceAt(rootDir);
   }
 
   async function waitForStaging(target: Target): Promise<void> {
     const giveUpMs = clock.monotonicMs() + STAGE_MS;
     while (request.isMade()) {
       if (clock.monotonicMs() >= giveUpMs) {
-        throw new Error('podwright-agent-update.service has not answered: is its .path enabled?');
+        throw new Error('podwright-agent-update.service did not respond: is its .path enabled?');
       }
-      await clock.sleep(LOOK_MS);
+      await clock.sleep(POLL_MS);
     }
     if (!tree.has(target)) throw new Error(request.problem());
   }
 
   return {
-    kind: 'image-digest',
     async running() {
       requireOwn();
       const digest = digestOfRelease(name);
       return digest === null ? [] : [digest];
     },
-    hasRoom: async () => (await hasRoomAt(folder)) && (await engineHasRoom()),
-    async fetch(target, signal) {
-      if (!tree.has(target)) await image.fetch(target, signal);
-    },
+    hasSpace: async () => (await hasSpaceAt(folder)) && (await engineHasSpace()),
+    has: tree.has,
     async stage(target) {
       if (tree.has(target)) return;
-      // It may have gone since it was fetched: unused images do when the disk fills.
+      // Docker may have evicted the image since it was fetched, because no container uses it.
       await image.fetch(target, clock.deadline(FETCH_MS));
       request.make();
       await waitForStaging(target);
     },
-    // The oldest releases go when there are more.
+    // Releases are pruned when further ones are added.
     unstage: async () => undefined,
-    passage: async () => ({ old_id: name, restart_policy: {} }),
+    rollbackPoint: async () => ({ old_id: name, restart_policy: {} }),
     async startSwitcher() {
       if (!request.isMade()) request.make();
     },
@@ -98,25 +97,25 @@ export function createTreeInstallation(options: TreeInstallationOptions): Instal
 
 export type UpdateRequest = ReturnType<typeof createUpdateRequest>;
 
-/** The file in the agent's home that starts the switcher's service, and the one in which that says why it did nothing. */
+/** The file in the agent's home that starts the switcher's service, and the file with the reason if it fails. */
 export function createUpdateRequest(home: string) {
-  const [file, words] = [join(home, 'update-request'), join(home, 'update-problem')];
+  const [file, problemFile] = [join(home, 'update-request'), join(home, 'update-problem')];
   return {
     isMade: () => existsSync(file),
-    /** One that a power cut takes back is made again: the row that asks for it is on disk. */
+    /** Need not be durable: after a power cut the agent repeats the request from its row. */
     make(): void {
-      rmSync(words, { force: true });
+      rmSync(problemFile, { force: true });
       writeFileSync(file, '', { mode: 0o600 });
     },
-    /** The last thing that is done: without the file nothing starts the service again. */
+    /** Called last: without the file systemd does not start the service again. */
     settle(problem: string | null): void {
       if (problem !== null)
-        writeFileSync(words, problem.slice(0, MAX_WORDS_CHARS), { mode: 0o600 });
+        writeFileSync(problemFile, problem.slice(0, MAX_PROBLEM_CHARS), { mode: 0o600 });
       rmSync(file, { force: true });
     },
     problem(): string {
       const unknown = 'see journalctl --unit podwright-agent-update';
-      return existsSync(words) ? readFileSync(words, 'utf8') : unknown;
+      return existsSync(problemFile) ? readFileSync(problemFile, 'utf8') : unknown;
     },
   };
 }

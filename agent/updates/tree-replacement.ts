@@ -1,7 +1,8 @@
-/** The switcher's side of an agent that systemd runs from a folder of releases: the current one is exchanged by a link. */
+/** The switcher's side of an installation that systemd runs from a folder of releases: an update replaces the link `current`. */
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { AgentUnit } from './agent-unit.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import type { RunCommand } from '#shared/runtime/run-command.ts';
 import type { Replacement } from './installation.ts';
 import { type ReleaseTree, releaseNameOf } from './release-tree.ts';
 import type { Target } from './update.state.ts';
@@ -9,9 +10,9 @@ import type { Target } from './update.state.ts';
 export type TreeReplacementOptions = {
   tree: ReleaseTree;
   unit: AgentUnit;
-  /** Where the agent can be asked on this host. */
+  /** Host of the agent's listener. */
   host: string;
-  /** Of the agent's compiled sources: those of versions that are gone go, too. */
+  /** Node's compile cache. It is cleared when releases are removed. */
   cacheFolder: string;
 };
 
@@ -19,7 +20,7 @@ export function createTreeReplacement(options: TreeReplacementOptions): Replacem
   const { tree, unit, host, cacheFolder } = options;
   const isCurrent = (target: Target) => tree.current() === releaseNameOf(target);
 
-  function dropCompiled(): void {
+  function clearCache(): void {
     for (const name of readdirSync(cacheFolder)) {
       rmSync(join(cacheFolder, name), { recursive: true, force: true });
     }
@@ -29,26 +30,26 @@ export function createTreeReplacement(options: TreeReplacementOptions): Replacem
     async refusal(target, { old_id: old }) {
       const accepted = tree.accepted();
       if (accepted?.sequence !== target.sequence || accepted.digest !== target.digest) {
-        return 'it is not what was found to be signed for this host';
+        return 'it is not the version that was verified for this host';
       }
-      if (!tree.has(target)) return 'its release is gone';
-      const isMoved = tree.current() !== old && !isCurrent(target);
-      return isMoved ? 'another release was installed meanwhile' : null;
+      if (!tree.has(target)) return 'its release was removed';
+      const wasReplaced = tree.current() !== old && !isCurrent(target);
+      return wasReplaced ? 'another release was installed meanwhile' : null;
     },
     stopOld: () => unit.stop(),
     async startNew(target, { old_id: old }) {
       tree.switchTo(target, old);
       await unit.start();
     },
-    async look(target) {
+    async status(target) {
       return { isAlive: isCurrent(target) && (await unit.isAlive()), host };
     },
-    lastWords: () => unit.lastWords(),
-    async dropNew(target, { old_id: old }) {
+    lastLogLines: () => unit.lastLogLines(),
+    async removeNew(target, { old_id: old }) {
       if (!isCurrent(target) && tree.current() !== old) return false;
       if (!isCurrent(target) && !tree.isOnTrial()) return true;
       await unit.stop();
-      // Before the store goes back: whatever is started from here on is the old version.
+      // Before the store is restored: every start from now on is of the old version.
       tree.switchBack();
       return true;
     },
@@ -56,9 +57,58 @@ export function createTreeReplacement(options: TreeReplacementOptions): Replacem
       await unit.start();
       tree.prove();
     },
-    async tidy() {
+    async cleanUp() {
       tree.prove();
-      if (tree.prune()) dropCompiled();
+      if (tree.prune()) clearCache();
+    },
+  };
+}
+
+const UNIT = 'podwright-agent.service';
+/** Longer than the unit's TimeoutStopSec=. */
+const BOUNDS = { timeoutMs: 60_000, maxOutputBytes: 64 * 1024 };
+const LOG_LINES = '10';
+const MAX_LOG_CHARS = 2_000;
+
+export type AgentUnit = ReturnType<typeof createAgentUnit>;
+
+/** The agent's systemd service. */
+export function createAgentUnit(runCommand: RunCommand) {
+  async function systemctl(...args: readonly string[]): Promise<string> {
+    const { exitCode, stdout, stderr } = await runCommand('systemctl', [...args, UNIT], BOUNDS);
+    if (exitCode !== 0) throw new Error(`systemctl ${args.join(' ')}: ${stderr.trim()}`);
+    return stdout;
+  }
+
+  return {
+    /** Resolves when it has ended. Succeeds if it does not run. */
+    async stop(): Promise<void> {
+      await systemctl('stop');
+    },
+    /** Resolves when the start is queued. A running service is not restarted. */
+    async start(): Promise<void> {
+      await systemctl('start', '--no-block');
+    },
+    /** Returns true if it was started and has not ended since. A restart by systemd counts as an end. */
+    async isAlive(): Promise<boolean> {
+      const names = 'ActiveState,SubState,NRestarts,Job';
+      const shown = await systemctl('show', `--property=${names}`);
+      const { ActiveState, SubState, NRestarts, Job } = Object.fromEntries(
+        shown.split('\n').map((line) => line.split('=', 2)),
+      );
+      if (NRestarts !== '0' || SubState === 'auto-restart') return false;
+      // A queued start.
+      const isDue = Job !== undefined && Job !== '0';
+      return isDue || ['active', 'activating', 'reloading'].includes(ActiveState);
+    },
+    /** From the journal. */
+    async lastLogLines(): Promise<string> {
+      const args = ['--unit', UNIT, '--lines', LOG_LINES, '--output', 'cat', '--no-pager'];
+      const lines = await runCommand('journalctl', args, BOUNDS).then(
+        ({ stdout }) => stdout,
+        (error: unknown) => messageOf(error),
+      );
+      return lines.slice(-MAX_LOG_CHARS);
     },
   };
 }

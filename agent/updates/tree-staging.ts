@@ -1,7 +1,7 @@
 /**
- * Puts the signed version beside the releases that are there, for the switcher of a tree: the agent, which may not write
- * programs, asks for it. What the agent's folder says is not believed: the manifest is judged again, by the variables of this
- * host and by what was accepted here before.
+ * Unpacks a signed version into the folder of releases, on request of the agent, which cannot write there. The
+ * switcher does not trust the agent's row: it judges the manifest again, with this host's variables and the version
+ * that it accepted before.
  */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,20 +9,20 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import type { RunCommand } from '#shared/runtime/run-command.ts';
 import { LABELS } from '../containers/engine/engine.ts';
 import type { OwnContainers } from '../containers/engine/own-containers.ts';
+import { judgeManifest, type ManifestFacts, REFUSALS } from './manifest-rules.ts';
 import type { ReleaseTree } from './release-tree.ts';
 import type { SignedImage } from './signed-image.ts';
 import { unpackTree } from './unpack-tree.ts';
-import { judgeManifest, REFUSALS, type RuleFacts } from './update.rules.ts';
 import type { Target, UpdateRow } from './update.state.ts';
 
-/** Where the image has the release. */
+/** Folder of the release in the image. */
 export const TREE_IN_IMAGE = '/opt/podwright';
 const NEEDED = ['package.json', 'agent/main.ts', 'agent/updates/main.ts', 'node_modules/.bin/node'];
-/** Node compiles all of the agent for it. */
-const TRY = { timeoutMs: 60_000, maxOutputBytes: 64 * 1024 };
-/** The second loads all that runs. */
+/** The first run compiles the whole agent. */
+const TRIAL = { timeoutMs: 60_000, maxOutputBytes: 64 * 1024 };
+/** The second one loads everything that the agent runs. */
 const TRIALS = [
-  ['--check-config', "does not take this host's variables"],
+  ['--check-config', "rejects this host's variables"],
   ['--version', 'does not load'],
 ] as const;
 const SYNC = { timeoutMs: 600_000, maxOutputBytes: 4_096 };
@@ -33,15 +33,15 @@ export type TreeStagingOptions = {
   image: SignedImage;
   containers: Pick<OwnContainers, 'copyOut'>;
   runCommand: RunCommand;
-  /** The agent's variables, which the new version has to accept. */
+  /** The agent's variables. The new version has to accept them. */
   environment: Record<string, string>;
-  facts: Pick<RuleFacts, 'keys' | 'image' | 'executorId' | 'agentVersion' | 'platform'>;
+  facts: Pick<ManifestFacts, 'keys' | 'image' | 'executorId' | 'agentVersion' | 'platform'>;
 };
 
 export function createTreeStaging(options: TreeStagingOptions) {
   const { clock, tree, image, containers, runCommand, facts } = options;
 
-  /** Throws why the target is not what a trusted key has signed for this host. */
+  /** Throws unless a trusted key signed the target for this host. */
   function accept({ target, signed }: { target: Target; signed: UpdateRow['signed'] }): void {
     const before = tree.accepted();
     if (before?.sequence === target.sequence && before.digest === target.digest) return;
@@ -50,7 +50,7 @@ export function createTreeStaging(options: TreeStagingOptions) {
     if (ruling.outcome === 'refused') throw new Error(REFUSALS[ruling.reason]);
     const { sequence, digest } = ruling.target;
     if (sequence !== target.sequence || digest !== target.digest) {
-      throw new Error('the manifest asks for another digest');
+      throw new Error('the manifest requires another digest');
     }
     tree.accept(target);
   }
@@ -58,7 +58,7 @@ export function createTreeStaging(options: TreeStagingOptions) {
   async function tryRelease(folder: string): Promise<void> {
     for (const path of NEEDED) statSync(join(folder, path));
     const node = join(folder, 'node_modules/.bin/node');
-    const bounds = { ...TRY, env: options.environment };
+    const bounds = { ...TRIAL, env: options.environment };
     for (const [option, problem] of TRIALS) {
       const args = [join(folder, 'agent/main.ts'), option];
       const { exitCode, stdout, stderr } = await runCommand(node, args, bounds);
@@ -81,7 +81,7 @@ export function createTreeStaging(options: TreeStagingOptions) {
     tree.keepDraft(target, clock.now());
   }
 
-  /** The target is a whole release when this resolves. Rejects with what stands in the way; nothing that runs is touched. */
+  /** Resolves when the target is a complete release. Rejects with the reason; never changes what runs. */
   return async (target: Target, signed: UpdateRow['signed']): Promise<void> => {
     accept({ target, signed });
     if (!tree.has(target)) {

@@ -1,4 +1,4 @@
-/** A folder of releases in which the switcher is cut off anywhere, and what its staging lets in. */
+/** A folder of releases: a switcher that is interrupted anywhere, and what its staging accepts. */
 import {
   existsSync,
   mkdirSync,
@@ -25,14 +25,13 @@ import {
   signedDigest,
   validatorKey,
 } from '../../test/fixtures/update-manifest.ts';
-import type { AgentUnit } from './agent-unit.ts';
 import { createReleaseTree, digestOfRelease, releaseNameOf } from './release-tree.ts';
-import { createTreeReplacement } from './tree-replacement.ts';
+import { type AgentUnit, createTreeReplacement } from './tree-replacement.ts';
 import { createTreeStaging } from './tree-staging.ts';
 
 const TARGET = { sequence: 7, digest: digestOf('b') };
 const NEW = releaseNameOf(TARGET);
-const PASSAGE = { old_id: 'old', restart_policy: {}, pods: [], back: null };
+const POINT = { old_id: 'old', restart_policy: {}, pods: [], back: null };
 
 let root: string;
 beforeEach(() => {
@@ -42,7 +41,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(root, { recursive: true }));
 
-/** What runs is what `current` names when it is started. */
+/** A unit that runs the release of `current` at the time of its start. */
 function createUnit() {
   const unit = { runs: 'old' as string | null, starts: 0, stops: 0 };
   const port: AgentUnit = {
@@ -55,7 +54,7 @@ function createUnit() {
       unit.runs ??= readlinkSync(join(root, 'current')).slice('releases/'.length);
     },
     isAlive: async () => unit.runs !== null,
-    lastWords: async () => '',
+    lastLogLines: async () => '',
   };
   return { unit, port };
 }
@@ -77,35 +76,36 @@ function makeRelease(
   tree.keepDraft(target, atMs);
 }
 
-it('switches to a release and proves it, whatever is repeated', async () => {
+it('switches to a release and proves it, with every step repeated', async () => {
   const { tree, unit, side } = createScene();
   makeRelease(tree);
   tree.accept(TARGET);
   for (const _ of [1, 2]) {
-    expect(await side.refusal(TARGET, PASSAGE)).toBeNull();
-    await side.stopOld(TARGET, PASSAGE);
-    await side.startNew(TARGET, PASSAGE);
+    expect(await side.refusal(TARGET, POINT)).toBeNull();
+    await side.stopOld(TARGET, POINT);
+    await side.startNew(TARGET, POINT);
   }
   expect([unit.runs, tree.current(), tree.before()]).toEqual([NEW, NEW, 'old']);
   expect(readFileSync(join(root, 'trial'), 'utf8')).toBe('releases/old\n');
-  for (const _ of [1, 2]) await side.tidy(TARGET, PASSAGE);
+  for (const _ of [1, 2]) await side.cleanUp(TARGET, POINT);
   expect([existsSync(join(root, 'trial')), readlinkSync(join(root, 'previous'))]).toEqual([
-    ...[false, 'releases/old'],
+    false,
+    'releases/old',
   ]);
 });
 
-it('goes back from wherever it was cut off, and lets what runs run where nothing was touched', async () => {
+it('rolls back from any interruption, and does not stop the old version if nothing was changed', async () => {
   const { tree, unit, side } = createScene();
   makeRelease(tree);
   const goBack = async () => {
-    expect(await side.dropNew(TARGET, PASSAGE)).toBe(true);
-    await side.startOld(PASSAGE);
+    expect(await side.removeNew(TARGET, POINT)).toBe(true);
+    await side.startOld(POINT);
   };
   await goBack();
   expect([unit.runs, unit.stops]).toEqual(['old', 0]);
-  await side.startNew(TARGET, PASSAGE);
-  await side.dropNew(TARGET, PASSAGE);
-  // Cut off before it was started, and the host started by itself what is current.
+  await side.startNew(TARGET, POINT);
+  await side.removeNew(TARGET, POINT);
+  // Interrupted before the start, and systemd started the current release itself.
   unit.runs = 'old';
   await goBack();
   expect([unit.runs, tree.current(), tree.isOnTrial()]).toEqual(['old', 'old', false]);
@@ -115,30 +115,30 @@ it('goes back from wherever it was cut off, and lets what runs run where nothing
   expect(unit.stops).toBe(stops);
 });
 
-it('leaves a release alone that was installed meanwhile', async () => {
+it('does not change a release that was installed meanwhile', async () => {
   const { tree, unit, side } = createScene();
   makeRelease(tree);
   tree.accept(TARGET);
   rmSync(join(root, 'current'));
   symlinkSync('releases/third', join(root, 'current'));
   unit.runs = 'third';
-  expect(await side.refusal(TARGET, PASSAGE)).toMatch(/installed meanwhile/);
-  expect(await side.dropNew(TARGET, PASSAGE)).toBe(false);
+  expect(await side.refusal(TARGET, POINT)).toMatch(/installed meanwhile/);
+  expect(await side.removeNew(TARGET, POINT)).toBe(false);
   expect([unit.runs, unit.stops, tree.current()]).toEqual(['third', 0, 'third']);
 });
 
-it('starts nothing that it has not accepted itself, whatever the row says', async () => {
+it('refuses a version that it has not verified itself', async () => {
   const { tree, side } = createScene();
   makeRelease(tree);
-  expect(await side.refusal(TARGET, PASSAGE)).toMatch(/not what was found to be signed/);
+  expect(await side.refusal(TARGET, POINT)).toMatch(/not the version that was verified/);
   tree.accept({ ...TARGET, sequence: 8 });
-  expect(await side.refusal(TARGET, PASSAGE)).toMatch(/not what was found to be signed/);
+  expect(await side.refusal(TARGET, POINT)).toMatch(/not the version that was verified/);
   tree.accept(TARGET);
   tree.drop(TARGET);
-  expect(await side.refusal(TARGET, PASSAGE)).toMatch(/gone/);
+  expect(await side.refusal(TARGET, POINT)).toMatch(/removed/);
 });
 
-it('keeps three releases, the current, the one before and the one to go back to whatever their age', async () => {
+it('retains three releases, and the current, previous and trial ones of any age', async () => {
   const { tree, side } = createScene();
   const targets = ['1', '2', '3', '4', '5'].map((digit) => ({
     sequence: 1,
@@ -148,33 +148,33 @@ it('keeps three releases, the current, the one before and the one to go back to 
   writeFileSync(join(root, 'cache', 'compiled'), '');
   const [first = TARGET] = targets;
   tree.switchTo(first, 'old');
-  await side.tidy(first, PASSAGE);
+  await side.cleanUp(first, POINT);
   const left = targets.filter((target) => tree.has(target)).map(({ digest }) => digest.at(-1));
   expect([left, existsSync(tree.pathOf('old'))]).toEqual([['1', '3', '4', '5'], true]);
   expect(existsSync(join(root, 'cache', 'compiled'))).toBe(false);
 });
 
-it('tells a digest from the name of its release alone', () => {
+it('reads the digest from a release’s name', () => {
   expect([digestOfRelease(NEW), digestOfRelease('0.1.0-0123456789ab')]).toEqual([
     digestOf('b'),
     null,
   ]);
 });
 
-/** A release whose Node says yes to the variables or no. */
-async function* releaseThat(says: 0 | 1): AsyncGenerator<Uint8Array> {
+/** A release whose Node exits with `status`. */
+async function* releaseThat(status: 0 | 1): AsyncGenerator<Uint8Array> {
   const tar = pack();
   const folders = ['', 'agent/', 'agent/updates/', 'node_modules/', 'node_modules/.bin/'];
   for (const name of folders) tar.entry({ name: `podwright/${name}`, type: 'directory' });
   for (const name of ['package.json', 'agent/main.ts', 'agent/updates/main.ts'])
     tar.entry({ name: `podwright/${name}` }, '{}');
-  const node = `#!/bin/sh\necho "wrong: $AGENT_X"; exit ${says}\n`;
+  const node = `#!/bin/sh\necho "wrong: $AGENT_X"; exit ${status}\n`;
   tar.entry({ name: 'podwright/node_modules/.bin/node', mode: 0o755 }, node);
   tar.finalize();
   for await (const chunk of tar) if (chunk instanceof Uint8Array) yield chunk;
 }
 
-function createStaging({ isThere = true, says = 0 as 0 | 1 } = {}) {
+function createStaging({ isThere = true, status = 0 as 0 | 1 } = {}) {
   const tree = createReleaseTree(root);
   const image = {
     referenceOf: () => 'image',
@@ -184,18 +184,24 @@ function createStaging({ isThere = true, says = 0 as 0 | 1 } = {}) {
     drop: async () => undefined,
   };
   const stage = createTreeStaging({
-    ...{ clock: createManualClock(NOW_MS), tree, image, runCommand, environment: { AGENT_X: 'x' } },
-    containers: { copyOut: async (_image, _path, _place, use) => use(releaseThat(says)) },
+    clock: createManualClock(NOW_MS),
+    tree,
+    image,
+    runCommand,
+    environment: { AGENT_X: 'x' },
+    containers: { copyOut: async (_image, _path, _place, use) => use(releaseThat(status)) },
     facts: {
-      ...{ image: AGENT_IMAGE, executorId: 'executor', agentVersion: '0.1.0' },
-      ...{ platform: 'linux/amd64' },
+      image: AGENT_IMAGE,
+      executorId: 'executor',
+      agentVersion: '0.1.0',
+      platform: 'linux/amd64',
       keys: [{ hotkey: validatorKey.hotkey, roles: ['validator-control'] }],
     },
   });
   return { tree, stage };
 }
 
-it('removes the oldest releases, but none that is in use, and what a removal that was cut off has left', () => {
+it('removes the oldest unused releases, and the rest of an interrupted removal', () => {
   const tree = createReleaseTree(root);
   for (const [age, name] of ['c', 'b', 'a'].entries()) {
     mkdirSync(tree.pathOf(name));
@@ -209,19 +215,19 @@ it('removes the oldest releases, but none that is in use, and what a removal tha
   expect(tree.prune()).toBe(false);
 });
 
-it('puts a signed release in place, whole, and again after a kill', async () => {
+it('stages a signed release completely, also after a kill', async () => {
   const { tree, stage } = createStaging();
   writeFileSync(join(tree.openDraft(), 'left'), '');
   await stage(TARGET, signedDigest());
   expect([tree.has(TARGET), existsSync(join(tree.pathOf(NEW), 'left'))]).toEqual([true, false]);
-  // Accepted before: what is resumed long after its manifest has expired is the same.
+  // Accepted before: an update may resume after its manifest has expired.
   tree.drop(TARGET);
   await stage(TARGET, null);
   expect(tree.has(TARGET)).toBe(true);
 });
 
 it.each([
-  ['no manifest', null, /no signed manifest/],
+  ['no manifest', null, /not a signed manifest/],
   [
     'another signer',
     signedDigest({}, createSigner(new Uint8Array(32).fill(1))),
@@ -230,30 +236,31 @@ it.each([
   [
     'a bad signature',
     { ...signedDigest(), manifest: signedDigest({ notes: 'x' }).manifest },
-    /signature is not/,
+    /signature does not match/,
   ],
-  ['another digest', signedDigest({ digest: digestOf('e') }), /asks for another digest/],
+  ['another digest', signedDigest({ digest: digestOf('e') }), /requires another digest/],
   ['another image', signedDigest({ image: 'evil.example/agent' }), /another image/],
-  ['an expired one', signedDigest({ expiresAt: NOW_MS }), /counts no more/],
-])('puts nothing in place for %s, whatever the row says', async (_, signed, message) => {
+  ['an expired one', signedDigest({ expiresAt: NOW_MS }), /has expired/],
+])('stages nothing for %s', async (_, signed, message) => {
   const { tree, stage } = createStaging();
   await expect(stage(TARGET, signed)).rejects.toThrow(message);
   expect([tree.has(TARGET), tree.accepted()]).toEqual([false, null]);
 });
 
-it('takes none that is older than one it took', async () => {
+it('refuses a version older than the accepted one', async () => {
   const { tree, stage } = createStaging();
   tree.accept({ sequence: 8, digest: digestOf('c') });
-  await expect(stage(TARGET, signedDigest())).rejects.toThrow(/newer one was taken/);
+  await expect(stage(TARGET, signedDigest())).rejects.toThrow(/newer manifest was accepted/);
 });
 
-it('leaves nothing of a release that does not take the variables, or whose image is not there', async () => {
-  const refusing = createStaging({ says: 1 });
+it('leaves no files of a release that rejects the variables or whose image is missing', async () => {
+  const refusing = createStaging({ status: 1 });
   await expect(refusing.stage(TARGET, signedDigest())).rejects.toThrow(/wrong: x/);
   await expect(createStaging({ isThere: false }).stage(TARGET, signedDigest())).rejects.toThrow(
     /does not have the image/,
   );
   expect([refusing.tree.has(TARGET), existsSync(join(root, 'releases/.update'))]).toEqual([
-    ...[false, false],
+    false,
+    false,
   ]);
 });

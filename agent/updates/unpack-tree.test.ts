@@ -28,7 +28,7 @@ const SOUND: readonly Entry[] = [
   { name: 'podwright/bin/', type: 'directory' },
 ];
 
-/** As the engine gives it: everything below one folder. */
+/** An archive as the engine sends it: everything is below one folder. */
 async function* archiveOf(entries: readonly Entry[]): AsyncGenerator<Uint8Array> {
   const tar = pack();
   for (const entry of entries) tar.entry(entry, entry.type === undefined ? 'text' : '');
@@ -36,7 +36,7 @@ async function* archiveOf(entries: readonly Entry[]): AsyncGenerator<Uint8Array>
   for await (const chunk of tar) if (chunk instanceof Uint8Array) yield chunk;
 }
 
-it('makes files, folders and links within the release, with modes for all and nobody else’s rights', async () => {
+it('creates files, folders and links, readable by all and without special rights', async () => {
   await unpackTree(
     archiveOf([
       ...SOUND,
@@ -70,12 +70,12 @@ it.each([
   ['a hard link', [{ name: 'podwright/a', type: 'link', linkname: '/etc/passwd' }]],
   ['a device', [{ name: 'podwright/a', type: 'block-device' }]],
   ['a pipe', [{ name: 'podwright/a', type: 'fifo' }]],
-] as [string, Entry[]][])('refuses %s', async (_, entries) => {
+] as [string, Entry[]][])('rejects %s', async (_, entries) => {
   await expect(unpackTree(archiveOf([...SOUND, ...entries]), folder)).rejects.toThrow();
   expect(existsSync(join(home, 'out'))).toBe(false);
 });
 
-it('rejects for an archive that ends early, or cannot be read', async () => {
+it('rejects an archive that ends early or cannot be read', async () => {
   const whole = await Array.fromAsync(archiveOf([...SOUND, { name: 'podwright/a' }]));
   const half = Buffer.concat(whole).subarray(0, 1_540);
   const broken = async function* () {

@@ -1,4 +1,4 @@
-/** Files of a release out of an image's archive: plain files, folders and links within it, bounded, nothing beside it. */
+/** Unpacks a release from an image's archive: only files, folders and links inside the release, with limits. */
 import { createWriteStream, mkdirSync, symlinkSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 import { pipeline } from 'node:stream/promises';
@@ -10,11 +10,11 @@ const MAX_NAME_CHARS = 200;
 const EXECUTABLE = 0o111;
 
 /**
- * Unpacks into the empty `folder` what lies in the archive below its one folder. Everything is the caller's and readable for
- * all. Rejects at what no release has: owners, devices and set-user-id bits are not kept, other kinds of entries refused.
+ * Unpacks the archive's single top-level folder into the empty `folder`. Everything belongs to the caller and is
+ * readable by all; owners and set-user-id bits are dropped. Rejects other kinds of entries and paths that lead outside.
  */
 export async function unpackTree(archive: AsyncIterable<unknown>, folder: string): Promise<void> {
-  // Needed with an update alone.
+  // Loaded on use: only an update needs it.
   const { extract } = await import('tar-stream');
   const entries = extract();
   const fed = feed(archive, entries);
@@ -27,7 +27,7 @@ export async function unpackTree(archive: AsyncIterable<unknown>, folder: string
     if (count > MAX_ENTRIES || bytes > MAX_BYTES) throw new Error('the release is too large');
     const path = pathWithin(header);
     if (path !== null) {
-      // A link is no folder, wherever it leads.
+      // Links do not count as folders.
       if (!made.has(dirname(path))) throw refused(header);
       if (header.type === 'directory') made.add(path);
       await make(join(folder, path), path, entry);
@@ -42,7 +42,7 @@ type Entry = AsyncIterable<unknown> & { header: Header };
 const refused = ({ type, name }: Header) =>
   new Error(`the release has a ${type} ${JSON.stringify(name.slice(0, MAX_NAME_CHARS))}`);
 
-/** What is wrong with the archive is told by whoever reads the entries. */
+/** Errors of the archive surface where its entries are read. */
 async function feed(archive: AsyncIterable<unknown>, entries: Extract): Promise<void> {
   const once = (event: 'close' | 'drain') =>
     new Promise<void>((resolve) => entries.once(event, () => resolve()));
@@ -59,7 +59,7 @@ async function feed(archive: AsyncIterable<unknown>, entries: Extract): Promise<
   }
 }
 
-/** Without the archive's own folder, which is null; throws for a path that leads out of it. */
+/** The path below the archive's folder; null for that folder. Throws for a path that leads outside. */
 function pathWithin(header: Header): string | null {
   const [first, ...parts] = header.name.replace(/\/$/, '').split('/');
   if (['', '.', '..'].some((odd) => odd === first || parts.includes(odd))) throw refused(header);
@@ -71,13 +71,13 @@ async function make(path: string, within: string, entry: Entry): Promise<void> {
   if (type === 'directory') mkdirSync(path, { mode: 0o755 });
   else if (type === 'symlink' && leadsInside(within, linkname)) symlinkSync(linkname, path);
   else if (type === 'file') {
-    // Never over another entry.
+    // Fails if the file exists.
     const options = { flags: 'wx', mode: (mode & EXECUTABLE) === 0 ? 0o644 : 0o755 };
     await pipeline(entry, createWriteStream(path, options));
   } else throw refused(entry.header);
 }
 
-/** Up first, then down: a way up through another link could lead anywhere. */
+/** Accepts only targets that go up first and then down: going up through another link could lead anywhere. */
 function leadsInside(within: string, to: string): boolean {
   if (!/^(?:\.\.\/)*(?!\.\.(?:\/|$))[^/]+(?:\/(?!\.\.(?:\/|$))[^/]+)*$/.test(to)) return false;
   return !posix.join(dirname(within), to).startsWith('../');

@@ -11,8 +11,8 @@ import {
 } from '../../test/fixtures/update-manifest.ts';
 import { openDatabase } from '../database/database.ts';
 import type { Replacement } from './installation.ts';
-import { runSwitch } from './switch.run.ts';
-import { createUpdateService, type Hold } from './update.service.ts';
+import { runSwitcher } from './switcher.ts';
+import { createUpdateService, type WaitReason } from './update.service.ts';
 import { backOffMs, type Target, type UpdateRow } from './update.state.ts';
 import { createUpdateStore } from './update.store.ts';
 
@@ -23,28 +23,28 @@ const log = createLog({ name: 'test', level: 'silent' });
 class Killed extends Error {}
 
 /**
- * An agent and its switcher over one store, on a host in memory. `killAt` ends whoever writes the row for that time,
- * before it is written or just after.
+ * An agent and its switcher with one store, on a host in memory. `killAt` kills the process at the given write of the
+ * row, just before or just after it.
  */
 function createHost() {
   const clock = createManualClock(NOW_MS);
   const store = createUpdateStore(openDatabase(':memory:'));
   const host = {
-    /** The digest that runs; null while none does. */
+    /** The running digest, or null. */
     runs: digestOf('a') as string | null,
     staged: null as string | null,
     refusal: null as string | null,
     switchers: 0,
     lost: [] as string[],
-    /** How the new version fares. */
+    /** Behaviour of the new version. */
     isSound: true,
     isReady: true,
     answer: signedDigest() as unknown,
     isForeign: false,
-    held: null as string | null,
+    maintenance: null as string | null,
     busy: null as string | null,
-    probe: null as Hold | null,
-    hasRoom: true,
+    probe: null as WaitReason | null,
+    hasSpace: true,
     writes: 0,
     killAt: null as { write: number; isBefore: boolean } | null,
     did: [] as string[],
@@ -69,9 +69,9 @@ function createHost() {
       if (host.staged !== digest) throw new Error('not staged');
       host.runs = digest;
     },
-    look: async () => ({ isAlive: host.isSound, host: '127.0.0.1' }),
-    lastWords: async () => 'it said so',
-    async dropNew() {
+    status: async () => ({ isAlive: host.isSound, host: '127.0.0.1' }),
+    lastLogLines: async () => 'its last line',
+    async removeNew() {
       host.staged = null;
       if (host.runs !== old) host.runs = null;
       return true;
@@ -79,48 +79,56 @@ function createHost() {
     async startOld() {
       host.runs = old;
     },
-    tidy: async () => undefined,
+    cleanUp: async () => undefined,
   };
   const boot = () =>
     createUpdateService({
-      ...{ clock, log, executorId: EXECUTOR_ID, store: watched, image: AGENT_IMAGE },
+      clock,
+      log,
+      executorId: EXECUTOR_ID,
+      store: watched,
+      image: AGENT_IMAGE,
       random: createSeededRandom(1),
       platform: 'linux/amd64',
       keys: [{ hotkey: validatorKey.hotkey, roles: ['validator-control'] }],
       installation: {
-        kind: 'image-digest',
         async running() {
           if (host.isForeign) throw new Error('it lacks the label');
           return host.runs === null ? [] : [host.runs];
         },
-        hasRoom: async () => host.hasRoom,
-        async fetch({ digest }) {
-          host.did.push(`fetch ${digest.slice(7, 9)}`);
-        },
+        hasSpace: async () => host.hasSpace,
+        has: () => false,
         async stage({ digest }) {
           host.staged = digest;
         },
         async unstage() {
           host.staged = null;
         },
-        passage: async () => ({ old_id: 'old', restart_policy: {} }),
+        rollbackPoint: async () => ({ old_id: 'old', restart_policy: {} }),
         async startSwitcher() {
           host.switchers += 1;
         },
+      },
+      async fetchImage({ digest }) {
+        host.did.push(`fetch ${digest.slice(7, 9)}`);
       },
       async readManifest() {
         if (host.answer instanceof Error) throw host.answer;
         return host.answer;
       },
       intervalMs: INTERVAL_MS,
-      heldBy: () => host.held,
-      busyWith: () => host.busy,
+      maintenanceReason: () => host.maintenance,
+      workInProgress: () => host.busy,
       runningPods: () => [{ id: 'pod', container_id: 'container', generation: 1 }],
       tryContainer: async () => host.probe,
     });
   async function switchOver(): Promise<void> {
-    const ended = runSwitch({
-      ...{ clock, log, replacement, probationMs: 5_000, readyWithinMs: 3_000 },
+    const ended = runSwitcher({
+      clock,
+      log,
+      replacement,
+      probationMs: 5_000,
+      readyWithinMs: 3_000,
       withStore: (work) => work(watched),
       storeCopy: { make: () => undefined, restoreIfNewer: () => undefined, drop: () => undefined },
       isReady: async () => host.isReady,
@@ -138,7 +146,7 @@ function createHost() {
 
 type Host = ReturnType<typeof createHost>;
 
-/** Agent, then switcher, each started again when it was killed, until nothing is under way. */
+/** Runs agent and switcher, each restarted when it was killed, until the update has come to rest. */
 async function carryOn({ boot, switchOver, host }: Host): Promise<void> {
   for (const run of [() => boot().runOnce(), switchOver, () => boot().runOnce()]) {
     await run().catch(async (error: unknown) => {
@@ -149,7 +157,7 @@ async function carryOn({ boot, switchOver, host }: Host): Promise<void> {
   }
 }
 
-it('takes a new version through every state, and keeps it', async () => {
+it('takes a new version through every state and commits it', async () => {
   const scene = createHost();
   const agent = scene.boot();
   await agent.runOnce();
@@ -165,12 +173,12 @@ it('takes a new version through every state, and keeps it', async () => {
   expect(after.status()).toMatchObject({ update_pending: false, current_digest: digestOf('b') });
 });
 
-/** Each time that the row is written: before it, and after it. */
+/** A kill before and after each write of the row. */
 const kills = (writes: number) =>
   Array.from({ length: 2 * writes }, (_, at) => ({ write: 1 + (at >> 1), isBefore: at % 2 === 0 }));
 
 it.each(kills(7))(
-  'comes to the same end when it is killed at write $write, before: $isBefore',
+  'commits the update although it is killed at write $write, before: $isBefore',
   async (killAt) => {
     const scene = createHost();
     scene.host.killAt = killAt;
@@ -181,14 +189,17 @@ it.each(kills(7))(
 );
 
 it.each(kills(8))(
-  'goes back all the same when it is killed at write $write, before: $isBefore',
+  'rolls back although it is killed at write $write, before: $isBefore',
   async (killAt) => {
     const scene = createHost();
     Object.assign(scene.host, { killAt, isSound: false });
     await carryOn(scene);
     expect([scene.host.runs, scene.host.killAt]).toEqual([digestOf('a'), null]);
     expect(scene.store.get()).toMatchObject({
-      ...{ state: 'ROLLED_BACK', reason: 'NEW_VERSION_ENDED', message: 'it said so', attempts: 1 },
+      state: 'ROLLED_BACK',
+      reason: 'NEW_VERSION_ENDED',
+      message: 'its last line',
+      attempts: 1,
       denied_until_ms: expect.any(Number),
     });
   },
@@ -198,9 +209,9 @@ it.each([
   ['is never ready', { isReady: false }, 'NEW_VERSION_NOT_READY'],
   ['ends', { isSound: false }, 'NEW_VERSION_ENDED'],
   ['loses a pod', { lost: ['pod'] }, 'PODS_LOST'],
-  ['is not let in', { refusal: 'not signed' }, 'NEW_VERSION_REFUSED'],
+  ['is refused', { refusal: 'not signed' }, 'NEW_VERSION_REFUSED'],
 ])(
-  'gives up a version that %s, and comes back to it after an hour, then two',
+  'rolls back a version that %s, and retries it after an hour, then two',
   async (_, fault, reason) => {
     const scene = createHost();
     Object.assign(scene.host, fault);
@@ -222,9 +233,15 @@ it.each([
 );
 
 it.each([
-  ['the provider holds it', { held: 'moving racks' }, 'VERIFIED', 'MAINTENANCE_HOLD', 0],
+  [
+    'the provider has paused updates',
+    { maintenance: 'moving racks' },
+    'VERIFIED',
+    'MAINTENANCE_HOLD',
+    0,
+  ],
   ['a backup runs', { busy: 'a backup runs' }, 'VERIFIED', 'BUSY', 0],
-  ['the disk is full', { hasRoom: false }, 'PREFLIGHT', 'NO_SPACE', 60_000],
+  ['the disk is full', { hasSpace: false }, 'PREFLIGHT', 'NO_SPACE', 60_000],
   [
     'GPUs do not reach containers',
     { probe: { reason: 'NVIDIA_RUNTIME_MISMATCH', message: '' } },
@@ -232,13 +249,13 @@ it.each([
     'NVIDIA_RUNTIME_MISMATCH',
     60_000,
   ],
-])('waits while %s, says so, and goes on', async (_, change, state, reason, againMs) => {
+])('waits while %s, reports it, and continues', async (_, change, state, reason, againMs) => {
   const scene = createHost();
   const agent = scene.boot();
   Object.assign(scene.host, change);
   await agent.runOnce();
   expect(agent.status()).toMatchObject({ state, reason, update_pending: true });
-  Object.assign(scene.host, { held: null, busy: null, hasRoom: true, probe: null });
+  Object.assign(scene.host, { maintenance: null, busy: null, hasSpace: true, probe: null });
   await scene.clock.advance(againMs);
   await agent.runOnce();
   expect(agent.status()).toMatchObject({ state: 'SWITCHING', reason: null });
@@ -252,7 +269,7 @@ it.each([
   ],
   ['another image', signedDigest({ image: 'evil.example/agent' }), 'IMAGE_OTHER'],
   ['an expired manifest', signedDigest({ expiresAt: NOW_MS - 1 }), 'EXPIRED'],
-])('stays what it is for %s, and says why', async (_, answer, reason) => {
+])('does not update for %s, and reports the reason', async (_, answer, reason) => {
   const scene = createHost();
   scene.host.answer = answer;
   const agent = scene.boot();
@@ -261,7 +278,7 @@ it.each([
   expect([scene.host.runs, scene.host.staged, scene.host.did]).toEqual([digestOf('a'), null, []]);
 });
 
-it('stays at the sequence it has taken when an older manifest is sent again', async () => {
+it('retains its sequence when an older manifest is sent again', async () => {
   const scene = createHost();
   await carryOn(scene);
   scene.host.answer = signedDigest({ sequence: 6, digest: digestOf('a') });
@@ -271,9 +288,9 @@ it('stays at the sequence it has taken when an older manifest is sent again', as
   expect(agent.status()).toMatchObject({ state: 'COMMITTED', reason: 'SEQUENCE_OLD', sequence: 7 });
 });
 
-it('drops what it was on the way to when the validator goes back', async () => {
+it('drops an update in progress when the validator rolls back', async () => {
   const scene = createHost();
-  scene.host.held = 'not now';
+  scene.host.maintenance = 'not now';
   const agent = scene.boot();
   await agent.runOnce();
   const rollbackTo = { digest: digestOf('a'), reason: 'broken' };
@@ -281,29 +298,34 @@ it('drops what it was on the way to when the validator goes back', async () => {
   await scene.clock.advance(2 * INTERVAL_MS);
   await agent.runOnce();
   expect(agent.status()).toMatchObject({
-    ...{ state: 'IDLE', sequence: 8, target_digest: null, update_pending: false },
+    state: 'IDLE',
+    sequence: 8,
+    target_digest: null,
+    update_pending: false,
   });
 });
 
-it('keeps what it was on the way to when the same digest comes again under another number', async () => {
+it('continues an update when the same digest comes with another sequence', async () => {
   const scene = createHost();
-  scene.host.held = 'not now';
+  scene.host.maintenance = 'not now';
   const agent = scene.boot();
   await agent.runOnce();
   scene.host.answer = signedDigest({ sequence: 8, expiresAt: NOW_MS + 1e9 });
   await scene.clock.advance(2 * INTERVAL_MS);
-  scene.host.held = null;
+  scene.host.maintenance = null;
   await agent.runOnce();
   expect(agent.status()).toMatchObject({ state: 'SWITCHING', sequence: 8, target_sequence: 7 });
 });
 
-it('says so once a minute at most where its container is not what it was told', async () => {
+it('reports an unsuitable container, and checks again after a minute', async () => {
   const scene = createHost();
   scene.host.isForeign = true;
   const agent = scene.boot();
   await agent.runOnce();
   expect(agent.status()).toMatchObject({
-    ...{ state: 'IDLE', reason: 'INSTALLATION_UNSUITABLE', message: 'it lacks the label' },
+    state: 'IDLE',
+    reason: 'INSTALLATION_UNSUITABLE',
+    message: 'it lacks the label',
   });
   scene.host.isForeign = false;
   await agent.runOnce();
@@ -313,7 +335,7 @@ it('says so once a minute at most where its container is not what it was told', 
   expect(agent.status()).toMatchObject({ state: 'SWITCHING', reason: null });
 });
 
-it('looks in time after its clock was set back', async () => {
+it('checks in time after its clock was set back', async () => {
   const scene = createHost();
   scene.store.put({ ...scene.store.get(), next_check_ms: NOW_MS + 1e9 });
   const agent = scene.boot();
@@ -321,7 +343,7 @@ it('looks in time after its clock was set back', async () => {
   expect(agent.status().state).toBe('SWITCHING');
 });
 
-it('looks every five minutes or some seconds later, and goes on when nobody answers', async () => {
+it('checks every five minutes plus jitter, also without an answer', async () => {
   const scene = createHost();
   scene.host.answer = new Error('away');
   const agent = scene.boot();

@@ -1,9 +1,8 @@
 /**
- * The agent's half of its own update: looks for a signed manifest, gets the new version ready, and hands over to the
- * switcher (validator reference 4.3). A process cannot replace itself and live to judge what came of it, and a unit that
- * always runs would be one more thing to update: so the agent starts the switcher, a short-lived process of the version
- * that runs now, which is known to work. The service manager, here the engine, starts it again when it is killed; it
- * goes when the row rests. Pods are containers of the engine's, and in nobody's way.
+ * The agent's half of an update: checks for a signed manifest, prepares the new version, and hands over to the
+ * switcher. A process cannot replace itself and judge the result, so the switcher is a separate, short-lived process of
+ * the running version, which is known to work. Its service manager (Docker or systemd) restarts it if it is killed.
+ * Pods are containers of the engine and keep running.
  */
 import type { UpdateState, UpdateStatus } from '#shared/api/agent/update-status.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -14,20 +13,20 @@ import { VERSION } from '#shared/runtime/version.ts';
 import type { TrustedKey } from '#shared/signing/request-verifier.ts';
 import { SignedDigest } from '#shared/updates/update-manifest.ts';
 import type { Installation } from './installation.ts';
-import { judgeManifest, REFUSALS } from './update.rules.ts';
+import { judgeManifest, REFUSALS } from './manifest-rules.ts';
 import {
-  moved,
   type PodMark,
-  RESTING,
-  SWITCHERS,
+  RESTING_STATES,
+  SWITCHER_STATES,
+  statusOf,
   type Target,
+  transition,
   type UpdateRow,
 } from './update.state.ts';
-import { statusOf } from './update.status.ts';
 import type { UpdateStore } from './update.store.ts';
 
-/** Why it stays where it is, for now. */
-export type Hold = { reason: string; message: string };
+/** Why an update does not proceed now. */
+export type WaitReason = { reason: string; message: string };
 
 export type UpdatePorts = {
   /** AGENT_UPDATE_IMAGE. */
@@ -35,12 +34,14 @@ export type UpdatePorts = {
   platform: string;
   keys: readonly TrustedKey[];
   installation: Installation;
-  /** What the marketplace says that agents are to run, not believed yet. Rejects when there is no answer. */
+  /** Pulls the image of a version and verifies its digest. Aborted by the signal. */
+  fetchImage(target: Target, signal: AbortSignal): Promise<void>;
+  /** Reads the marketplace's answer, which is not verified yet. Rejects without an answer. */
   readManifest(): Promise<unknown>;
-  /** Between two looks; up to a tenth more by chance. */
+  /** Time between two checks; up to a tenth is added at random. */
   intervalMs: number;
-  /** The provider's word that it is not to be updated now, and why; null: go on. */
-  heldBy(): string | null;
+  /** Why the provider has paused updates; null if they are not paused. */
+  maintenanceReason(): string | null;
 };
 
 export type UpdateServiceOptions = UpdatePorts & {
@@ -49,180 +50,188 @@ export type UpdateServiceOptions = UpdatePorts & {
   log: Log;
   executorId: string;
   store: UpdateStore;
-  /** What runs that an update would cut off; null: nothing. */
-  busyWith(): string | null;
-  /** Pods whose containers run. */
+  /** Work that an update would interrupt; null if there is none. */
+  workInProgress(): string | null;
+  /** Pods with running containers. */
   runningPods(): PodMark[];
-  /** Whether a container with all GPUs starts here now; null: it does. */
-  tryContainer(): Promise<Hold | null>;
+  /** Starts a container with all GPUs. Null if it started. */
+  tryContainer(): Promise<WaitReason | null>;
 };
 
 export type UpdateService = ReturnType<typeof createUpdateService>;
 
-/** How often what is due is looked at. */
+/** Interval of `runOnce`. */
 export const UPDATE_PASS_MS = 1_000;
-/** What ends by itself and costs nothing to look at. */
-const PASSING = ['BUSY', 'MAINTENANCE_HOLD'];
-/** After a step that failed. */
-const AGAIN_MS = 60_000;
+/** Reasons that end by themselves and are cheap to check at every pass. */
+const CHEAP_REASONS = ['BUSY', 'MAINTENANCE_HOLD'];
+/** Pause after a failed step. */
+const RETRY_MS = 60_000;
 const FETCH_MS = 15 * 60_000;
+/** The random part of the interval is a tenth. */
 const JITTER = 10;
 const MAX_MESSAGE_CHARS = 1_000;
 
 export function createUpdateService(options: UpdateServiceOptions) {
   const { clock, random, log, store, installation } = options;
   let running: readonly string[] | null = null;
-  let againAtMs = 0;
+  let retryAtMs = 0;
 
-  const steps: Partial<Record<UpdateState, (target: Target) => Promise<UpdateRow | Hold>>> = {
-    VERIFIED: async () => hold() ?? go('PREFLIGHT'),
+  const steps: Partial<Record<UpdateState, (target: Target) => Promise<UpdateRow | WaitReason>>> = {
+    VERIFIED: async () => waitReason() ?? to('PREFLIGHT'),
     async PREFLIGHT() {
-      const problem = hold() ?? (await roomProblem()) ?? (await options.tryContainer());
-      return problem ?? go('PULLED');
+      const problem = waitReason() ?? (await spaceProblem()) ?? (await options.tryContainer());
+      return problem ?? to('PULLED');
     },
     async PULLED(target) {
-      await installation.fetch(target, clock.deadline(FETCH_MS));
-      return go('STAGED');
+      if (!installation.has(target)) {
+        await options.fetchImage(target, clock.deadline(FETCH_MS));
+      }
+      return to('STAGED');
     },
     async STAGED(target) {
-      const early = hold();
-      if (early !== null) return early;
+      const wait = waitReason();
+      if (wait !== null) return wait;
       await installation.stage(target);
       const passage = {
-        ...(await installation.passage()),
+        ...(await installation.rollbackPoint()),
         pods: options.runningPods(),
         back: null,
       };
-      // Looked at last: between this and the hand-over nothing is waited for.
-      return hold() ?? go('SWITCHING', { passage });
+      // Checked again at the end: nothing is awaited between this check and the transition.
+      return waitReason() ?? to('SWITCHING', { passage });
     },
   };
 
-  function go(to: UpdateState, change: Partial<UpdateRow> = {}): UpdateRow {
-    return moved(store.get(), to, { since_ms: clock.now(), ...change });
+  function to(state: UpdateState, change: Partial<UpdateRow> = {}): UpdateRow {
+    return transition(store.get(), state, { since_ms: clock.now(), ...change });
   }
 
-  function hold(): Hold | null {
-    const held = options.heldBy();
-    if (held !== null) return { reason: 'MAINTENANCE_HOLD', message: held };
-    const work = options.busyWith();
+  function waitReason(): WaitReason | null {
+    const maintenance = options.maintenanceReason();
+    if (maintenance !== null) return { reason: 'MAINTENANCE_HOLD', message: maintenance };
+    const work = options.workInProgress();
     return work === null ? null : { reason: 'BUSY', message: work };
   }
 
-  async function roomProblem(): Promise<Hold | null> {
-    if (await installation.hasRoom()) return null;
-    return { reason: 'NO_SPACE', message: 'the disk has not twice the room that the agent takes' };
+  async function spaceProblem(): Promise<WaitReason | null> {
+    if (await installation.hasSpace()) return null;
+    return { reason: 'NO_SPACE', message: 'the disk has less than twice the space of the agent' };
   }
 
-  /** Takes steps until one has to wait, or the rest is the switcher's. */
+  /** Takes steps until one has to wait or the switcher takes over. */
   async function proceed(): Promise<void> {
     for (;;) {
-      if (clock.monotonicMs() < againAtMs) return;
+      if (clock.monotonicMs() < retryAtMs) return;
       const row = store.get();
-      if (SWITCHERS.includes(row.state)) return startSwitcher();
+      if (SWITCHER_STATES.includes(row.state)) return startSwitcher();
       const step = steps[row.state];
       if (step === undefined || row.target === null) return;
       const next = await step(row.target).catch(
-        (error: unknown): Hold => ({
+        (error: unknown): WaitReason => ({
           reason: 'STEP_FAILED',
           message: messageOf(error).slice(0, MAX_MESSAGE_CHARS),
         }),
       );
       if (!('state' in next)) {
-        // What was found by trying is not tried again at once.
-        if (!PASSING.includes(next.reason)) againAtMs = clock.monotonicMs() + AGAIN_MS;
-        return note(next);
+        // Expensive trials are not repeated at once.
+        if (!CHEAP_REASONS.includes(next.reason)) retryAtMs = clock.monotonicMs() + RETRY_MS;
+        return recordWait(next);
       }
       store.put(next);
-      log.info({ state: next.state, target: next.target }, 'update goes on');
+      log.info({ state: next.state, target: next.target }, 'update proceeds');
     }
   }
 
-  /** Whether it runs is asked at every pass; the row is its own to write. */
+  /** Called at every pass, so that a switcher that ended is started again. */
   async function startSwitcher(): Promise<void> {
     await installation.startSwitcher().catch((error: unknown) => {
-      againAtMs = clock.monotonicMs() + AGAIN_MS;
+      retryAtMs = clock.monotonicMs() + RETRY_MS;
       throw error;
     });
   }
 
-  /** False, and why is noted, where the agent does not run as it was said. */
-  async function seesItself(isSwitching: boolean): Promise<boolean> {
+  /** Returns false and records the reason if the agent does not run as configured. */
+  async function readRunning(isSwitching: boolean): Promise<boolean> {
     try {
       running = await installation.running();
       return true;
     } catch (error) {
-      againAtMs = clock.monotonicMs() + AGAIN_MS;
+      retryAtMs = clock.monotonicMs() + RETRY_MS;
       const message = messageOf(error).slice(0, MAX_MESSAGE_CHARS);
-      if (!isSwitching) note({ reason: 'INSTALLATION_UNSUITABLE', message });
+      if (!isSwitching) recordWait({ reason: 'INSTALLATION_UNSUITABLE', message });
       return false;
     }
   }
 
-  /** Kept once, not at every pass. */
-  function note({ reason, message }: Hold): void {
+  /** Writes the row only if the reason changed. */
+  function recordWait({ reason, message }: WaitReason): void {
     const row = store.get();
     if (row.reason === reason && row.message === message) return;
     store.put({ ...row, reason, message });
     log.info({ reason, message, state: row.state }, 'update waits');
   }
 
-  /** The time of the look and what came of it are written together: a kill in between loses neither. */
-  async function look(): Promise<void> {
+  /** Writes the time of the check and its result together, so that a kill loses neither or both. */
+  async function checkManifest(): Promise<void> {
     const nowMs = clock.now();
     const jitterMs = random.int(Math.ceil(options.intervalMs / JITTER) + 1);
     const checked = { last_check_ms: nowMs, next_check_ms: nowMs + options.intervalMs + jitterMs };
     const answer = await options.readManifest().catch((error: unknown) => {
-      log.info({ detail: messageOf(error) }, 'no manifest of updates');
+      log.info({ detail: messageOf(error) }, 'update manifest unavailable');
       return null;
     });
     const row = { ...store.get(), ...checked };
-    store.put(answer === null ? row : await followed(row, answer));
+    store.put(answer === null ? row : await rowAfter(row, answer));
   }
 
-  async function followed(row: UpdateRow, answer: unknown): Promise<UpdateRow> {
+  async function rowAfter(row: UpdateRow, answer: unknown): Promise<UpdateRow> {
     const ruling = judgeManifest(answer, {
-      ...{ keys: options.keys, nowMs: clock.now(), image: options.image, agentVersion: VERSION },
-      ...{ executorId: options.executorId, platform: options.platform },
-      ...{ running: running ?? [], row },
+      keys: options.keys,
+      nowMs: clock.now(),
+      image: options.image,
+      agentVersion: VERSION,
+      executorId: options.executorId,
+      platform: options.platform,
+      running: running ?? [],
+      row,
     });
-    const isResting = RESTING.includes(row.state);
+    const isResting = RESTING_STATES.includes(row.state);
     if (ruling.outcome === 'refused') {
       const { reason } = ruling;
-      // What was taken is gone on with, and why it went back is not forgotten.
-      const isTold = isResting && row.state !== 'ROLLED_BACK';
-      return isTold ? { ...row, reason, message: REFUSALS[reason] } : row;
+      // An update in progress continues, and the reason of a rollback stays.
+      const isReported = isResting && row.state !== 'ROLLED_BACK';
+      return isReported ? { ...row, reason, message: REFUSALS[reason] } : row;
     }
     const { target } = ruling;
-    const taken = { ...row, sequence: target.sequence, digest: target.digest };
+    const accepted = { ...row, sequence: target.sequence, digest: target.digest };
     const isKnown = row.target?.digest === target.digest;
-    if (ruling.outcome === 'take' && isKnown && !isResting) return taken;
+    if (ruling.outcome === 'accepted' && isKnown && !isResting) return accepted;
     if (!isResting) await installation.unstage();
-    againAtMs = 0;
+    retryAtMs = 0;
     const fresh = { since_ms: clock.now(), attempts: 0, denied_until_ms: 0, passage: null };
-    if (ruling.outcome === 'take') {
+    if (ruling.outcome === 'accepted') {
       const attempts = isKnown ? row.attempts : 0;
       const signed = SignedDigest.parse(answer);
-      return moved(taken, 'VERIFIED', { ...fresh, target, signed, attempts });
+      return transition(accepted, 'VERIFIED', { ...fresh, target, signed, attempts });
     }
     const hasRested = row.state === 'IDLE' || (row.state === 'COMMITTED' && isKnown);
-    if (hasRested) return { ...taken, reason: null, message: '' };
-    return moved(taken, 'IDLE', { ...fresh, target: null, signed: null });
+    if (hasRested) return { ...accepted, reason: null, message: '' };
+    return transition(accepted, 'IDLE', { ...fresh, target: null, signed: null });
   }
 
   return {
-    /** Looks for a manifest when that is due, and goes on with what was taken. */
+    /** Checks for a manifest when that is due, and continues an update in progress. */
     async runOnce(): Promise<void> {
       const { state, next_check_ms: nextMs } = store.get();
-      const isSwitching = SWITCHERS.includes(state);
+      const isSwitching = SWITCHER_STATES.includes(state);
       const inMs = nextMs - clock.now();
-      // Of a clock that was set back the time of the next look may lie far ahead.
+      // After the clock was set back, the next check may be far in the future.
       const isDue = !isSwitching && (inMs <= 0 || inMs > 2 * options.intervalMs);
-      if (running === null && clock.monotonicMs() < againAtMs) return;
-      if ((isDue || running === null) && !(await seesItself(isSwitching))) return;
-      if (isDue) await look();
+      if (running === null && clock.monotonicMs() < retryAtMs) return;
+      if ((isDue || running === null) && !(await readRunning(isSwitching))) return;
+      if (isDue) await checkManifest();
       await proceed();
     },
-    status: (): UpdateStatus => statusOf(store.get(), installation.kind, running),
+    status: (): UpdateStatus => statusOf(store.get(), 'image-digest', running),
   };
 }

@@ -1,58 +1,64 @@
-/** The states of an update, the moves between them, and the row that holds them, as data (validator reference 4.3). Pure. */
+/** The states of an update, their transitions, the row that stores them, and the public status. README.md has a diagram. Pure. */
 import { z } from 'zod';
-import { UPDATE_STATES, type UpdateState } from '#shared/api/agent/update-status.ts';
+import {
+  UPDATE_STATES,
+  type UpdateState,
+  type UpdateStatus,
+} from '#shared/api/agent/update-status.ts';
+import { VERSION } from '#shared/runtime/version.ts';
 import { Digest, SignedDigest } from '#shared/updates/update-manifest.ts';
 
-/** Every move there is. A newer manifest begins anew wherever the agent still is what it was. */
-export const MOVES: Record<UpdateState, readonly UpdateState[]> = {
+/** All transitions. Before SWITCHING a newer manifest restarts the update. */
+export const TRANSITIONS: Record<UpdateState, readonly UpdateState[]> = {
   IDLE: ['VERIFIED'],
   VERIFIED: ['PREFLIGHT', 'VERIFIED', 'IDLE'],
   PREFLIGHT: ['PULLED', 'VERIFIED', 'IDLE'],
   PULLED: ['STAGED', 'VERIFIED', 'IDLE'],
   STAGED: ['SWITCHING', 'VERIFIED', 'IDLE'],
-  // From here on the row is the switcher's.
+  // From here on the switcher owns the row.
   SWITCHING: ['PROBATION', 'ROLLED_BACK'],
   PROBATION: ['COMMITTED', 'ROLLED_BACK'],
   COMMITTED: ['VERIFIED', 'IDLE'],
   ROLLED_BACK: ['VERIFIED', 'IDLE'],
 };
 
-/** Nothing is under way. */
-export const RESTING: readonly UpdateState[] = ['IDLE', 'COMMITTED', 'ROLLED_BACK'];
-/** The agent itself is being replaced: only the switcher acts. */
-export const SWITCHERS: readonly UpdateState[] = ['SWITCHING', 'PROBATION'];
+/** No update is in progress. */
+export const RESTING_STATES: readonly UpdateState[] = ['IDLE', 'COMMITTED', 'ROLLED_BACK'];
+/** The agent is being replaced: only the switcher acts. */
+export const SWITCHER_STATES: readonly UpdateState[] = ['SWITCHING', 'PROBATION'];
 
 const Target = z.object({ sequence: z.int(), digest: Digest });
 export type Target = z.output<typeof Target>;
 
-/** A pod that ran, its container, and what had been asked of it until then. */
+/** A pod that ran before the update, with its container and generation. */
 const PodMark = z.object({ id: z.string(), container_id: z.string(), generation: z.int() });
 export type PodMark = z.output<typeof PodMark>;
 
-/** What the way back needs: recorded before anything is touched. */
-const Passage = z.object({
-  /** The container or the release that is replaced; of a container, how the engine is to restart it. */
+/** What a rollback needs. Stored before anything is changed. */
+const RollbackPoint = z.object({
+  /** Id of the old container, or name of the old release. */
   old_id: z.string(),
+  /** Restart policy of the old container; empty for a release. */
   restart_policy: z.record(z.string(), z.unknown()),
   pods: z.array(PodMark),
-  /** Why it goes back, once that is decided: a switcher that is killed meanwhile does not change its mind. */
+  /** Why the update is rolled back, once that is decided. A restarted switcher continues the rollback. */
   back: z.object({ reason: z.string(), message: z.string() }).nullable(),
 });
-export type Passage = z.output<typeof Passage>;
+export type RollbackPoint = z.output<typeof RollbackPoint>;
 
 export const UpdateRow = z.object({
   state: z.enum(UPDATE_STATES),
   since_ms: z.int(),
-  /** The newest manifest that was taken, and what it asked for: none older is ever taken. */
+  /** Sequence and digest of the newest accepted manifest. Older ones are never accepted. */
   sequence: z.int(),
   digest: Digest.nullable(),
   target: Target.nullable(),
-  /** What asked for the target, as it was signed: whoever replaces the agent looks again. */
+  /** The signed manifest of the target. A switcher with a tree of releases verifies it again. */
   signed: SignedDigest.nullable().default(null),
-  passage: Passage.nullable(),
+  passage: RollbackPoint.nullable(),
   reason: z.string().nullable(),
   message: z.string(),
-  /** How often the target was rolled back in a row, and until when it is left alone for that. */
+  /** Number of rollbacks of the target in a row, and the time of the next attempt. */
   attempts: z.int(),
   denied_until_ms: z.int(),
   last_check_ms: z.int().nullable(),
@@ -76,20 +82,52 @@ export const NO_UPDATE: UpdateRow = {
   next_check_ms: 0,
 };
 
-/** `row` in another state; throws RangeError for a move that there is not. */
-export function moved(
+/** Returns `row` in another state. Throws RangeError for an unknown transition. */
+export function transition(
   row: UpdateRow,
   to: UpdateState,
   change: Partial<UpdateRow> & { since_ms: number },
 ): UpdateRow {
-  if (!MOVES[row.state].includes(to)) throw new RangeError(`${row.state} does not lead to ${to}`);
+  if (!TRANSITIONS[row.state].includes(to))
+    throw new RangeError(`${row.state} does not lead to ${to}`);
   return { ...row, reason: null, message: '', ...change, state: to };
 }
 
 const FIRST_BACK_OFF_MS = 3_600_000;
 const LAST_BACK_OFF_MS = 24 * 3_600_000;
 
-/** How long a target that was rolled back so many times is left alone: an hour, doubled each time, at most a day. */
+/** Time until a target is retried after `attempts` rollbacks: an hour, doubled each time, at most a day. */
 export function backOffMs(attempts: number): number {
   return Math.min(LAST_BACK_OFF_MS, FIRST_BACK_OFF_MS * 2 ** Math.max(0, attempts - 1));
+}
+
+/** Status of an agent that does not update itself. */
+export function noUpdates(): UpdateStatus {
+  return statusOf(NO_UPDATE, null, null);
+}
+
+/** GET /update-status, also part of the inventory. `running`: digests of the running image; null before the first check. */
+export function statusOf(
+  row: UpdateRow,
+  kind: UpdateStatus['kind'],
+  running: readonly string[] | null,
+): UpdateStatus {
+  const current = running?.find((digest) => digest === row.digest) ?? running?.[0] ?? null;
+  const isKnown = current !== null && row.digest !== null;
+  return {
+    kind,
+    state: row.state,
+    running_version: VERSION,
+    current_digest: current,
+    sequence: row.sequence,
+    target_digest: row.target?.digest ?? null,
+    target_sequence: row.target?.sequence ?? null,
+    update_pending: isKnown ? current !== row.digest : null,
+    reason: row.reason,
+    message: row.message,
+    attempts: row.attempts,
+    since_ms: row.since_ms === 0 ? null : row.since_ms,
+    last_check_ms: row.last_check_ms,
+    next_check_ms: row.last_check_ms === null ? null : row.next_check_ms,
+  };
 }

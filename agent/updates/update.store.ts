@@ -1,10 +1,23 @@
-/** The one row that says how the update of this agent stands. */
-import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
-import { NO_UPDATE, UpdateRow } from './update.state.ts';
+/** The row of the agent's update, and the copy of the agent's store for a rollback. */
+
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+} from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { syncFolder } from '#shared/runtime/files.ts';
+import { type DatabaseSync, openSqlite } from '#shared/runtime/sqlite.ts';
+import { schemaOf } from '../database/database.ts';
+import { NO_UPDATE, type Target, UpdateRow } from './update.state.ts';
 
 export type UpdateStore = ReturnType<typeof createUpdateStore>;
 
-/** Of any database that has had schema 10. */
+/** Works on any database with schema 10 or newer. */
 export function createUpdateStore(database: DatabaseSync) {
   const select = database.prepare('SELECT row_json FROM agent_update WHERE id = 1');
   const write = database.prepare(
@@ -15,10 +28,74 @@ export function createUpdateStore(database: DatabaseSync) {
     get(): UpdateRow {
       const text = select.get()?.['row_json'];
       if (typeof text !== 'string') return NO_UPDATE;
-      // A row that another version wrote in a way of its own is not worth an agent that does not work.
+      // Drops a row in another version's format, rather than failing the agent's start.
       return UpdateRow.safeParse(JSON.parse(text)).data ?? NO_UPDATE;
     },
-    /** On disk when it returns. */
+    /** Durable when it returns. */
     put: (row: UpdateRow): void => void write.run({ row_json: JSON.stringify(row) }),
+  };
+}
+
+export type StoreCopy = {
+  /** Copies the store while no process writes it. An existing copy for this target stays: the new version may have run since. */
+  make(target: Target): void;
+  /**
+   * If the store's schema is newer than this version, restores the copy, except the row of the update. Other writes of
+   * the new version are lost. Called while no agent runs.
+   */
+  restoreIfNewer(target: Target): void;
+  drop(target: Target): void;
+};
+
+/** `path`: the database; `known`: the newest schema of this version. */
+export function createStoreCopy(path: string, known: number): StoreCopy {
+  const prefix = `${path}.before-`;
+  const copyFor = ({ sequence, digest }: Target) => `${prefix}${sequence}-${digest.slice(7, 19)}`;
+  const drop = (target: Target) => rmSync(copyFor(target), { force: true });
+
+  /** Removes copies of updates that were interrupted at their end. */
+  function dropOthers(): void {
+    const folder = dirname(path);
+    const left = readdirSync(folder).filter((name) => name.startsWith(basename(prefix)));
+    for (const name of left) rmSync(join(folder, name), { force: true });
+  }
+
+  return {
+    make(target) {
+      const copy = copyFor(target);
+      if (existsSync(copy)) return;
+      dropOthers();
+      const part = `${copy}.part`;
+      // SQLite accepts an empty file, but sets no mode and does not flush what it wrote.
+      const file = openSync(part, 'w', 0o600);
+      const database = openSqlite(path);
+      database.prepare('VACUUM INTO :part').run({ part });
+      database.close();
+      fsyncSync(file);
+      closeSync(file);
+      renameSync(part, copy);
+      // Durable before the new version may change the store.
+      syncFolder(dirname(path));
+    },
+    restoreIfNewer(target) {
+      const copy = copyFor(target);
+      if (!existsSync(copy)) return;
+      const present = openSqlite(path);
+      const isNewer = schemaOf(present) > known;
+      const row = createUpdateStore(present).get();
+      // The last connection removes the journal, which would otherwise be applied to the copy.
+      present.close();
+      if (isNewer) {
+        const restored = openSqlite(copy);
+        createUpdateStore(restored).put(row);
+        restored.close();
+        // Otherwise a journal that reappears after a power cut would be applied to the copy.
+        syncFolder(dirname(path));
+        renameSync(copy, path);
+        syncFolder(dirname(path));
+      }
+      drop(target);
+    },
+    drop,
   };
 }

@@ -1,5 +1,6 @@
 /** Composes the agent's own updates; without a configured source, reports that updates are off. */
-
+import type { VerifyResult } from '#shared/api/agent/inventory.ts';
+import type { PodPhase } from '#shared/api/agent/pod.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -7,16 +8,17 @@ import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
 import type { OperationStore } from '../backups/operation.store.ts';
 import type { GpuDriver } from '../gpu/gpu-driver.ts';
 import type { PeriodicWork } from '../periodic-work.ts';
+import type { PodRow } from '../pods/pod.store.ts';
 import type { PodRecords } from '../pods/pod-records.ts';
 import type { Verification } from '../verify/verification.ts';
-import { probeProblem, runningPods, workUnderWay } from './host-work.ts';
 import {
   createUpdateService,
   UPDATE_PASS_MS,
   type UpdatePorts,
   type UpdateService,
+  type WaitReason,
 } from './update.service.ts';
-import { noUpdates } from './update.status.ts';
+import { noUpdates, type PodMark } from './update.state.ts';
 import { createUpdateStore } from './update.store.ts';
 
 export type SelfUpdatePorts = {
@@ -36,7 +38,7 @@ type Parts = {
   verify: Verification['verify'];
 };
 
-/** Looks for no update before the caller runs `work`. */
+/** Checks for no update before the caller runs `work`. */
 export function createSelfUpdate(ports: SelfUpdatePorts, parts: Parts) {
   const updates = ports.updates && updateService(ports.updates, ports, parts);
   const pass = (service: UpdateService): PeriodicWork => ({
@@ -57,14 +59,58 @@ function updateService(
   { records, operations, verify }: Parts,
 ): UpdateService {
   return createUpdateService({
-    ...{ ...updates, clock, random, log, executorId },
+    ...updates,
+    clock,
+    random,
+    log,
+    executorId,
     store: createUpdateStore(database),
-    busyWith: () => workUnderWay(records.list(), operations.unfinished(1)),
+    workInProgress: () => workInProgress(records.list(), operations.unfinished(1)),
     runningPods: () => runningPods(records.list()),
     async tryContainer() {
       const { devices } = await gpuDriver.read();
-      const found = await verify({ gpu_uuids: devices.map(({ uuid }) => uuid) });
-      return probeProblem(found);
+      const result = await verify({ gpu_uuids: devices.map(({ uuid }) => uuid) });
+      return problemIn(result);
     },
   });
+}
+
+/** In all other phases a launch, change or removal is in progress. */
+const QUIET_PHASES: readonly PodPhase[] = [
+  'running',
+  'backoff',
+  'failed',
+  'quarantined',
+  'removed',
+];
+
+/** Describes a launch, change, backup or restore that an update would interrupt; null if there is none. */
+function workInProgress(
+  pods: readonly Pick<PodRow, 'id' | 'phase' | 'staged_json' | 'fallback_json'>[],
+  operations: readonly { kind: string }[],
+): string | null {
+  const [operation] = operations;
+  if (operation !== undefined) return `a ${operation.kind} runs`;
+  const pod = pods.find(({ phase, staged_json: staged, fallback_json: fallback }) => {
+    const isChanging = staged !== null || fallback !== null;
+    return !QUIET_PHASES.includes(phase) || (phase !== 'removed' && isChanging);
+  });
+  return pod === undefined ? null : `the pod ${pod.id} is being launched, changed or removed`;
+}
+
+/** Pods with running containers, which have to run after the update, too. */
+function runningPods(
+  pods: readonly Pick<PodRow, 'id' | 'phase' | 'container_id' | 'generation'>[],
+): PodMark[] {
+  return pods.flatMap(({ id, phase, container_id, generation }) =>
+    phase === 'running' && container_id !== null ? [{ id, container_id, generation }] : [],
+  );
+}
+
+/** Returns null if the probe container started. */
+function problemIn({ ok, reason_code: reason, steps }: VerifyResult): WaitReason | null {
+  if (ok) return null;
+  const message = steps.find(({ status }) => status === 'failed')?.message ?? '';
+  const isGpu = reason === 'GPU_RUNTIME_DEVICE_FAULT';
+  return { reason: isGpu ? 'NVIDIA_RUNTIME_MISMATCH' : 'RUNTIME_PROBE_FAILED', message };
 }

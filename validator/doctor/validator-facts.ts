@@ -20,7 +20,7 @@ import { openKey } from '../keys/key-file.ts';
 import { trustedHotkeys } from '../keys/trusted-hotkeys.ts';
 import { type StoreSummary, summarizeStore } from '../store/evidence-store.ts';
 import { createReadTag } from '../updates/image-registry.ts';
-import { releaseLoginOf } from '../updates/release-login.ts';
+import { releaseLoginOf } from '../updates/release.service.ts';
 import { fileMetagraph } from '../weights/metagraph.ts';
 import { DEFAULT_POLICY_FILE, readWeightPolicy } from '../weights/weight-policy.ts';
 

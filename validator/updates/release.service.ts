@@ -4,12 +4,14 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError, messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
+import { readRegistryLogin } from '#shared/updates/registry-login.ts';
 import {
   type SignedDigest,
   signUpdate,
   type UpdateManifest,
 } from '#shared/updates/update-manifest.ts';
 import type { Measured } from '../checks/measured.ts';
+import type { ValidatorConfig } from '../config.ts';
 import type { AgentReleaseRow, EvidenceStore } from '../store/tables.ts';
 import type { ReadTag, TagContent } from './image-registry.ts';
 import { releaseOf, targetOf } from './release.state.ts';
@@ -129,4 +131,12 @@ function manifestOf(row: AgentReleaseRow, from: ReleaseSource, nowMs: number): U
       : { rollbackTo: { digest: row.rollback_digest, reason: row.rollback_reason } }),
     notes: row.notes,
   };
+}
+
+// MERGED validator/updates/release.service.ts: The login for the registry of the agent's image.
+/** Null: the image is public, or none is named. Throws ConfigError that says what is wrong with the file. */
+export function releaseLoginOf(config: ValidatorConfig): RegistryAuth | null {
+  const { VALIDATOR_AGENT_IMAGE: image, VALIDATOR_AGENT_LOGIN_FILE: file } = config;
+  if (image === undefined || file === undefined) return null;
+  return readRegistryLogin(file, image, 'VALIDATOR_AGENT_LOGIN_FILE');
 }

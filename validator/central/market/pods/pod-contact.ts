@@ -22,7 +22,7 @@ export const CONTACT_WAIT_MS = 30_000;
 
 const UNREACHED = 'The node could not be reached for two hours';
 const CONFIRMED = 'The node cannot be reached, and a validator has confirmed it';
-/** Of the validator's check that the agent answers (validator/checks/checks.ts). */
+/** Reason code of the validator’s check that the agent answers. */
 const UNREACHABLE = 'AGENT_UNREACHABLE';
 
 /** Returns true for a call that may or may not have had an effect on the agent. */

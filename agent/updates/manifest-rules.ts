@@ -1,4 +1,4 @@
-/** Whether a signed manifest is taken: the checks in their order (validator reference 4.2). Pure. */
+/** The rules by which an agent accepts or refuses a signed manifest. README.md lists them in their order. Pure. */
 import { createHash } from 'node:crypto';
 import { compareVersions } from '#shared/runtime/version.ts';
 import type { TrustedKey } from '#shared/signing/request-verifier.ts';
@@ -12,28 +12,28 @@ import {
 } from '#shared/updates/update-manifest.ts';
 import type { Target, UpdateRow } from './update.state.ts';
 
-/** Whoever may command an agent says what it runs. */
+/** Keys that may command the agent may also sign its versions. */
 const SIGNING_ROLE = 'validator-control';
-/** How far a validator's clock may be ahead. */
+/** Most time that a validator's clock may be ahead. */
 const MAX_SKEW_MS = 600_000;
 
-/** In the order in which they are looked for. */
+/** In the order of the rules. */
 export const REFUSALS = {
-  MANIFEST_MALFORMED: 'the answer is no signed manifest',
-  KEY_UNKNOWN: 'signed by no key that this agent trusts to command it',
-  KEY_NOT_VALID: 'signed by a key outside its time',
-  SIGNATURE_BAD: 'the signature is not that of its key',
-  IMAGE_OTHER: 'it is of another image than AGENT_UPDATE_IMAGE',
-  EXPIRED: 'it counts no more, or not yet',
-  SEQUENCE_OLD: 'a newer one was taken before',
+  MANIFEST_MALFORMED: 'the answer is not a signed manifest',
+  KEY_UNKNOWN: 'signed by no key that may command this agent',
+  KEY_NOT_VALID: 'signed by a key that is not valid now',
+  SIGNATURE_BAD: 'the signature does not match its key',
+  IMAGE_OTHER: 'it names another image than AGENT_UPDATE_IMAGE',
+  EXPIRED: 'it has expired, or is not valid yet',
+  SEQUENCE_OLD: 'a newer manifest was accepted before',
   AGENT_TOO_OLD: 'this agent is too old for it',
-  PLATFORM_MISSING: 'it is not there for this platform',
-  NOT_YET: 'it is not this agent’s turn yet',
-  BACKING_OFF: 'it was rolled back here, and is tried again later',
+  PLATFORM_MISSING: 'it has no image for this platform',
+  NOT_YET: 'the rollout has not reached this agent yet',
+  BACKING_OFF: 'it was rolled back on this host, and is retried later',
 } as const;
 export type Refusal = keyof typeof REFUSALS;
 
-export type RuleFacts = {
+export type ManifestFacts = {
   keys: readonly TrustedKey[];
   nowMs: number;
   /** AGENT_UPDATE_IMAGE. */
@@ -42,37 +42,37 @@ export type RuleFacts = {
   agentVersion: string;
   /** `linux/amd64`. */
   platform: string;
-  /** Names of the image that runs, in that repository. */
+  /** Digests of the running image in that repository. */
   running: readonly string[];
   row: Pick<UpdateRow, 'sequence' | 'digest' | 'target' | 'denied_until_ms'>;
 };
 
 export type Ruling =
-  | { outcome: 'take'; target: Target }
-  /** It asks for what runs already. */
-  | { outcome: 'same'; target: Target }
+  | { outcome: 'accepted'; target: Target }
+  /** The required version runs already. */
+  | { outcome: 'current'; target: Target }
   | { outcome: 'refused'; reason: Refusal };
 
-/** The first check that fails decides. */
-export function judgeManifest(answer: unknown, facts: RuleFacts): Ruling {
+/** The first rule that is violated decides. */
+export function judgeManifest(answer: unknown, facts: ManifestFacts): Ruling {
   const parsed = SignedDigest.safeParse(answer);
   if (!parsed.success) return refused('MANIFEST_MALFORMED');
   const { manifest, signatures } = parsed.data;
   const problem = signatureProblem(manifest, signatures, facts) ?? manifestProblem(manifest, facts);
   if (problem !== null) return refused(problem);
   const target = { sequence: manifest.sequence, digest: targetDigestOf(manifest) };
-  if (facts.running.includes(target.digest)) return { outcome: 'same', target };
-  const reason = whyNotNow(manifest, target, facts);
-  return reason === null ? { outcome: 'take', target } : refused(reason);
+  if (facts.running.includes(target.digest)) return { outcome: 'current', target };
+  const reason = rolloutProblem(manifest, target, facts);
+  return reason === null ? { outcome: 'accepted', target } : refused(reason);
 }
 
 const refused = (reason: Refusal): Ruling => ({ outcome: 'refused', reason });
 
-/** One good signature is enough; of several bad ones the last problem is told. */
+/** One valid signature is enough. Otherwise the problem of the last one is returned. */
 function signatureProblem(
   manifest: UpdateManifest,
   signatures: readonly ManifestSignature[],
-  { keys, nowMs }: RuleFacts,
+  { keys, nowMs }: ManifestFacts,
 ): Refusal | null {
   let problem: Refusal = 'KEY_UNKNOWN';
   for (const signature of signatures) {
@@ -89,18 +89,18 @@ function signatureProblem(
 
 function manifestProblem(
   manifest: UpdateManifest,
-  { image, nowMs, row }: RuleFacts,
+  { image, nowMs, row }: ManifestFacts,
 ): Refusal | null {
   if (manifest.image !== image) return 'IMAGE_OTHER';
   const isEarly = manifest.issuedAt > nowMs + MAX_SKEW_MS;
-  // A frozen answer, kept by somebody in between, would hold this agent where it is.
+  // Otherwise a proxy could replay an old answer and keep the agent on its version.
   if (isEarly || manifest.expiresAt <= nowMs) return 'EXPIRED';
   return isOld(manifest, row) ? 'SEQUENCE_OLD' : null;
 }
 
 /**
- * No downgrade: an older manifest is never taken, not even one that goes back, or whoever kept it could undo what came
- * after. Under the number that was taken last only the same digest counts, or a signed way back.
+ * Prevents downgrades: an older manifest is never accepted, not even a rollback, since a replay could undo later
+ * versions. With the last accepted sequence only the same digest or a rollback is accepted.
  */
 function isOld(
   manifest: UpdateManifest,
@@ -110,7 +110,11 @@ function isOld(
   return targetDigestOf(manifest) !== digest && manifest.rollbackTo === undefined;
 }
 
-function whyNotNow(manifest: UpdateManifest, target: Target, facts: RuleFacts): Refusal | null {
+function rolloutProblem(
+  manifest: UpdateManifest,
+  target: Target,
+  facts: ManifestFacts,
+): Refusal | null {
   const { platforms, minAgent, rolloutPermille, rollbackTo, minSequence, sequence } = manifest;
   const { row, nowMs } = facts;
   if ((compareVersions(facts.agentVersion, minAgent) ?? 0) < 0) return 'AGENT_TOO_OLD';
@@ -119,17 +123,17 @@ function whyNotNow(manifest: UpdateManifest, target: Target, facts: RuleFacts): 
     return 'PLATFORM_MISSING';
   }
   const isUrgent = rollbackTo !== undefined || row.sequence < minSequence;
-  if (!isUrgent && placeOf(facts.executorId, sequence) >= rolloutPermille) return 'NOT_YET';
+  if (!isUrgent && rolloutPosition(facts.executorId, sequence) >= rolloutPermille) return 'NOT_YET';
   const isDenied = row.target?.digest === target.digest && nowMs < row.denied_until_ms;
   return isDenied ? 'BACKING_OFF' : null;
 }
 
-/** `linux/arm64` is `linux/arm64/v8` too. */
+/** `linux/arm64` includes `linux/arm64/v8`. */
 const isOf = (platform: string) => (listed: string) =>
   listed === platform || listed.startsWith(`${platform}/`);
 
-/** Where in a rollout of a thousand parts an agent stands: by chance, and another place for each sequence. */
-export function placeOf(executorId: string, sequence: number): number {
+/** The agent's position in a rollout of a thousand parts: pseudorandom, and different for each sequence. */
+export function rolloutPosition(executorId: string, sequence: number): number {
   const hash = createHash('sha256').update(`${executorId}${sequence}`).digest('hex');
   return Number(BigInt(`0x${hash}`) % BigInt(ROLLOUT_PARTS));
 }

@@ -5,9 +5,8 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { type DatabaseSync, openSqlite } from '#shared/runtime/sqlite.ts';
 import { digestOf } from '../../test/fixtures/update-manifest.ts';
 import { openDatabase, SCHEMA, STORE_FILE, schemaOf } from '../database/database.ts';
-import { createStoreCopy } from './store-copy.ts';
 import { NO_UPDATE } from './update.state.ts';
-import { createUpdateStore } from './update.store.ts';
+import { createStoreCopy, createUpdateStore } from './update.store.ts';
 
 const TARGET = { sequence: 7, digest: digestOf('b') };
 const ROW = { ...NO_UPDATE, sequence: 7 };
@@ -28,7 +27,7 @@ function withStore<T>(work: (database: DatabaseSync) => T): T {
   return found;
 }
 
-/** What a version with another schema does to the store. */
+/** Migrates the store as another version would. */
 function migrateTo(schema: number): void {
   const database = openSqlite(path);
   database.exec(`UPDATE meta SET value = '${schema}' WHERE name = 'schema'`);
@@ -36,14 +35,14 @@ function migrateTo(schema: number): void {
   database.close();
 }
 
-it('puts a store back that the old version could not read, but for the row of the update', () => {
+it('restores a store that the old version cannot read, except the row of the update', () => {
   const copy = createStoreCopy(path, SCHEMA);
   copy.make(TARGET);
   const [name = ''] = readdirSync(folder).filter((each) => each !== STORE_FILE);
   expect(statSync(join(folder, name)).mode & 0o077).toBe(0);
   migrateTo(SCHEMA + 1);
   expect(() => withStore(schemaOf)).toThrow(/newer than this agent/);
-  // Begun again after a kill: the store is the new version's by now.
+  // Repeated after a kill: the new version may have written the store.
   copy.make(TARGET);
   copy.restoreIfNewer(TARGET);
   copy.restoreIfNewer(TARGET);
@@ -54,7 +53,7 @@ it('puts a store back that the old version could not read, but for the row of th
   expect(readdirSync(folder)).toEqual([STORE_FILE]);
 });
 
-it('leaves a store as it is that the old version can read', () => {
+it('leaves a store unchanged that the old version can read', () => {
   const copy = createStoreCopy(path, SCHEMA);
   copy.make(TARGET);
   migrateTo(SCHEMA);
@@ -63,7 +62,7 @@ it('leaves a store as it is that the old version can read', () => {
   expect(readdirSync(folder)).toEqual([STORE_FILE]);
 });
 
-it('makes a copy of its own for each switch', () => {
+it('makes a separate copy for each update', () => {
   const copy = createStoreCopy(path, SCHEMA);
   copy.make({ ...TARGET, sequence: 6 });
   migrateTo(SCHEMA);

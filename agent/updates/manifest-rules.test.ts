@@ -9,13 +9,13 @@ import {
   signedDigest,
   validatorKey,
 } from '../../test/fixtures/update-manifest.ts';
-import { judgeManifest, placeOf, type RuleFacts } from './update.rules.ts';
+import { judgeManifest, type ManifestFacts, rolloutPosition } from './manifest-rules.ts';
 
 const CONTROL = { hotkey: validatorKey.hotkey, roles: ['validator-control'] as const };
 const other = createSigner(new Uint8Array(32).fill(8));
 
-/** An agent that took sequence 6, digest `a…`, and runs it. */
-const FACTS: RuleFacts = {
+/** An agent that accepted sequence 6, digest `a…`, and runs it. */
+const FACTS: ManifestFacts = {
   keys: [CONTROL],
   nowMs: NOW_MS + 1_000,
   image: AGENT_IMAGE,
@@ -26,28 +26,33 @@ const FACTS: RuleFacts = {
   row: { sequence: 6, digest: digestOf('a'), target: null, denied_until_ms: 0 },
 };
 
-const rule = (change: Partial<UpdateManifest>, facts: Partial<RuleFacts> = {}) =>
+const rule = (change: Partial<UpdateManifest>, facts: Partial<ManifestFacts> = {}) =>
   judgeManifest(signedDigest(change), { ...FACTS, ...facts });
 const refused = (reason: string) => ({ outcome: 'refused', reason });
-const taken = (sequence: number, digit: string) => ({
-  outcome: 'take',
+const accepted = (sequence: number, digit: string) => ({
+  outcome: 'accepted',
   target: { sequence, digest: digestOf(digit) },
 });
-const having = (sequence: number, digit: string): Partial<RuleFacts> => ({
+const having = (sequence: number, digit: string): Partial<ManifestFacts> => ({
   running: [digestOf(digit)],
   row: { ...FACTS.row, sequence, digest: digestOf(digit) },
 });
 
 describe('a manifest', () => {
-  it.each<[string, Partial<UpdateManifest>, Partial<RuleFacts>, object]>([
-    ['that is newer is taken', {}, {}, taken(7, 'b')],
-    ['of what runs is nothing new', {}, having(6, 'b'), { ...taken(7, 'b'), outcome: 'same' }],
+  it.each<[string, Partial<UpdateManifest>, Partial<ManifestFacts>, object]>([
+    ['that is newer is accepted', {}, {}, accepted(7, 'b')],
+    [
+      'of the running version is current',
+      {},
+      having(6, 'b'),
+      { ...accepted(7, 'b'), outcome: 'current' },
+    ],
     ['of another image is refused', { image: 'evil.example/agent' }, {}, refused('IMAGE_OTHER')],
     ['that has expired is refused', { expiresAt: NOW_MS }, {}, refused('EXPIRED')],
     ['from the future is refused', { issuedAt: NOW_MS + 700_000 }, {}, refused('EXPIRED')],
     ['of a lower sequence is refused', {}, having(8, 'e'), refused('SEQUENCE_OLD')],
     [
-      'of a lower sequence is refused though it goes back',
+      'of a lower sequence is refused even as a rollback',
       { rollbackTo: { digest: digestOf('a'), reason: 'x' } },
       having(8, 'e'),
       refused('SEQUENCE_OLD'),
@@ -59,18 +64,18 @@ describe('a manifest', () => {
       refused('SEQUENCE_OLD'),
     ],
     [
-      'of the same sequence and digest is taken again',
+      'of the same sequence and digest is accepted again',
       {},
       { row: { ...FACTS.row, sequence: 7, digest: digestOf('b') } },
-      taken(7, 'b'),
+      accepted(7, 'b'),
     ],
     [
-      'that goes back is taken under the same sequence',
+      'that rolls back is accepted with the same sequence',
       { rollbackTo: { digest: digestOf('a'), reason: 'broken' } },
       having(7, 'b'),
-      taken(7, 'a'),
+      accepted(7, 'a'),
     ],
-    ['that was taken back is no more taken', {}, having(7, 'a'), refused('SEQUENCE_OLD')],
+    ['that was rolled back is refused', {}, having(7, 'a'), refused('SEQUENCE_OLD')],
     ['for newer agents is refused', { minAgent: '0.2.0' }, {}, refused('AGENT_TOO_OLD')],
     [
       'for other platforms is refused',
@@ -78,20 +83,30 @@ describe('a manifest', () => {
       { platform: 'linux/riscv64' },
       refused('PLATFORM_MISSING'),
     ],
-    ['for a variant of the platform is taken', {}, { platform: 'linux/arm64' }, taken(7, 'b')],
-    ['without platforms is taken', { platforms: {} }, { platform: 'linux/riscv64' }, taken(7, 'b')],
-    ['for nobody yet waits', { rolloutPermille: 0 }, {}, refused('NOT_YET')],
     [
-      'for nobody yet is taken by who is below its least sequence',
-      { rolloutPermille: 0, minSequence: 7 },
+      'for a variant of the platform is accepted',
       {},
-      taken(7, 'b'),
+      { platform: 'linux/arm64' },
+      accepted(7, 'b'),
     ],
     [
-      'that goes back waits for no share',
+      'without platforms is accepted',
+      { platforms: {} },
+      { platform: 'linux/riscv64' },
+      accepted(7, 'b'),
+    ],
+    ['that is not rolled out yet waits', { rolloutPermille: 0 }, {}, refused('NOT_YET')],
+    [
+      'that is not rolled out yet is accepted below its least sequence',
+      { rolloutPermille: 0, minSequence: 7 },
+      {},
+      accepted(7, 'b'),
+    ],
+    [
+      'that rolls back does not wait for the rollout',
       { rolloutPermille: 0, rollbackTo: { digest: digestOf('e'), reason: 'x' } },
       {},
-      taken(7, 'e'),
+      accepted(7, 'e'),
     ],
     [
       'that was rolled back here waits',
@@ -143,20 +158,20 @@ describe('a manifest', () => {
     expect(judgeManifest(forged, FACTS)).toEqual(refused('SIGNATURE_BAD'));
   });
 
-  it('needs one good signature among others', () => {
+  it('needs one valid signature among others', () => {
     const signed = signedDigest();
     const both = {
       ...signed,
       signatures: [...signedDigest({}, other).signatures, ...signed.signatures],
     };
-    expect(judgeManifest(both, FACTS)).toEqual(taken(7, 'b'));
+    expect(judgeManifest(both, FACTS)).toEqual(accepted(7, 'b'));
   });
 
-  it('may name its key as its key set does, and not otherwise', () => {
+  it('may name its key by the id in the key set only', () => {
     const keys = [{ ...CONTROL, keyId: '2027' }];
     const named = (keyId: string) =>
       judgeManifest(signedDigest({}, validatorKey, keyId), { ...FACTS, keys });
-    expect([named('2027'), named('2026')]).toEqual([taken(7, 'b'), refused('KEY_UNKNOWN')]);
+    expect([named('2027'), named('2026')]).toEqual([accepted(7, 'b'), refused('KEY_UNKNOWN')]);
   });
 
   it.each([
@@ -170,9 +185,9 @@ describe('a manifest', () => {
   });
 });
 
-it('gives a tenth of the agents their turn at 100 of 1000, and another tenth the next time', () => {
+it('reaches a tenth of the agents at 100 of 1000, and another tenth for the next sequence', () => {
   const agents = Array.from({ length: 4_000 }, () => systemRandom.uuid());
-  const early = (sequence: number) => agents.filter((id) => placeOf(id, sequence) < 100);
+  const early = (sequence: number) => agents.filter((id) => rolloutPosition(id, sequence) < 100);
   const [first, second] = [early(1), early(2)];
   // Four deviations of the binomial distribution: 19.
   expect(Math.abs(first.length - 400)).toBeLessThan(76);

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { LABELS } from '../containers/engine/engine.ts';
-import { createLostPods } from './lost-pods.ts';
+import { createLostPods } from './probation.ts';
 
 const MARK = { id: 'pod', container_id: 'container', generation: 2 };
 const ROW = { id: 'pod', desired: 'running', generation: 2, staged_json: null } as const;
@@ -19,10 +19,10 @@ function lostOf(labels: Record<string, string> | null, row: object | null) {
 }
 
 it.each([
-  ['is gone', null],
+  ['was removed', null],
   ['has lost its labels', {}],
-  ['is another executor’s now', { ...OURS, [LABELS.executor]: 'other' }],
-])('counts a pod that is to run and whose container %s', async (_, labels) => {
+  ['belongs to another executor', { ...OURS, [LABELS.executor]: 'other' }],
+])('reports a pod that should run and whose container %s', async (_, labels) => {
   expect(await lostOf(labels, {})).toEqual(['pod']);
 });
 
@@ -31,7 +31,7 @@ it.each([
   ['was removed by its renter', null, { desired: 'removed' }],
   ['was changed', null, { generation: 3 }],
   ['is being changed', null, { staged_json: '{}' }],
-  ['is on record no more', null, null],
-] as const)('does not count a pod that %s', async (_, labels, row) => {
+  ['is not in the store any more', null, null],
+] as const)('does not report a pod that %s', async (_, labels, row) => {
   expect(await lostOf(labels, row)).toEqual([]);
 });
