@@ -15,39 +15,28 @@ import { idleHandlers } from './cut-off/idle-shutdown.ts';
 import { createExecutorParts } from './executors/executors.ts';
 import { deleteOldImageSizes } from './executors/pull-speed.ts';
 import { registerFeedbackRoutes } from './feedback/feedback.routes.ts';
-import { registerMachineRequestRoutes } from './machine-requests/machine-request.routes.ts';
-import { createMachineRequests } from './machine-requests/machine-request.service.ts';
-import { createPortalRequests } from './machine-requests/portal-request.service.ts';
-import { createRequestNews, type Subscriptions } from './machine-requests/request-news.ts';
-import { maintenanceAt } from './notices/maintenance.ts';
-import { noticeDueHandlers } from './notices/notice.due.ts';
-import { createNotices } from './notices/notice.service.ts';
+import { createMachineRequestParts } from './machine-requests/machine-requests.ts';
+import type { Subscriptions } from './machine-requests/request-news.ts';
+import { createNoticeParts } from './notices/notices.ts';
 import { launchHistoryFor } from './pods/launch-eta.ts';
 import { createPodParts, type PodPartsDeps } from './pods/pods.ts';
 import { registerRentalRoutes } from './rentals/rental.routes.ts';
 import type { RentDeps } from './rentals/rental.service.ts';
-import { createLocalChannels } from './support-channels/local-channels.ts';
-import { registerSupportChannelRoutes } from './support-channels/support-channel.routes.ts';
-import { createPodChannels } from './support-channels/support-channel.service.ts';
+import { registerSupportChannels } from './support-channels/support-channels.ts';
 import { ensureOfficialTemplates } from './templates/official-templates.ts';
 import { registerTemplateRoutes } from './templates/template.routes.ts';
 import { createTemplates } from './templates/template.service.ts';
 import { registerUpdaterRoutes } from './updater/updater.routes.ts';
 import { createSignedDigests } from './updater/updater.service.ts';
-import { createSetWeights } from './validators/set-weights.service.ts';
-import {
-  registerSetWeightsRoutes,
-  registerValidatorRoutes,
-} from './validators/validator.routes.ts';
-import { createValidators } from './validators/validator.service.ts';
+import { registerValidators } from './validators/validators.ts';
 import { detachVolume, volumesOfPods } from './volumes/volume-attachment.ts';
 import { createVolumeParts } from './volumes/volumes.ts';
 
 /** The part of backups that pods and rentals use; backups themselves are built on top of the market. */
 export type BackupPort = {
-  /** Passes over the agents, made in the turns of the pod sync. */
+  /** Work on backups and restores in each pass of the pod sync. */
   operations: PodPartsDeps['operations'];
-  /** Begins a backup by the pod's own schedule; false when none could begin. */
+  /** Begins a backup by the pod's own schedule; false if none could begin. */
   lastBackup(tx: Db, pod: Pod): Promise<boolean>;
   /** Returns true while a backup or restore of the pod runs. */
   isBackingUp(tx: Db, podId: string): Promise<boolean>;
@@ -70,8 +59,7 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
   const { db, clock, random, agents } = deps.ports;
   const { objects = null } = deps.ports;
   const { processes, idempotency, backups, afterSpend } = parts;
-  const { mails, wakeMail } = deps;
-  const baseUrl = deps.options.channelUrl ?? null;
+  const { lastBackup, isBackingUp } = backups;
   const wake = (executorId: string): void => pods.wake(executorId);
   const templates = createTemplates({ db, clock, random });
   const executors = createExecutorParts(deps, {
@@ -80,6 +68,8 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
       (await templates.list(null)).filter((template) => template.user_id === null),
     history: (executorId, template) => launchHistoryFor(db, executorId, template),
   });
+  const requests = createMachineRequestParts(deps, parts.subscriptions);
+  const notices = createNoticeParts(deps, { wake, lastBackup });
   const volumes = createVolumeParts(deps, { processes, wake });
   const pods = createPodParts(deps, {
     processes,
@@ -88,22 +78,18 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
     operations: backups.operations,
     backupConfigOf: backups.configOf,
     volumes: volumes.sync,
-    inMaintenance: async (id, atMs) => (await maintenanceAt(db, id, atMs)) !== null,
+    inMaintenance: notices.inMaintenance,
     detachVolume: (tx, podId) => detachVolume(tx, { clock, random }, podId),
   });
-  const noticeDeps = { db, clock, random, mails, wakeMail };
-  const { lastBackup, isBackingUp } = backups;
-  const news = createRequestNews({ ...noticeDeps, subscriptions: parts.subscriptions });
-  const stopDeps = { clock, random, wake, mails, lastBackup, isBackingUp };
+  const stopDeps = { clock, random, wake, mails: deps.mails, lastBackup, isBackingUp };
   const dueHandlers: DueHandlers = {
     ...pods.dueHandlers,
-    ...news.dueHandlers,
-    ...noticeDueHandlers({ ...noticeDeps, wake, lastBackup }),
+    ...requests.dueHandlers,
+    ...notices.dueHandlers,
     ...cutOffHandlers(stopDeps),
     ...idleHandlers(stopDeps),
   };
   const knowsArrivals = objects !== null && 'folder' in objects;
-  const channels = deps.ports.channels ?? createLocalChannels({ db, clock, random, baseUrl });
 
   return {
     /** Routes below /api. */
@@ -120,14 +106,12 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
       });
       const bookmarks = createBookmarks({ db, clock, random, annotationsOf });
       registerBookmarkRoutes(api, { clock, idempotency, bookmarks });
-      const requests = createMachineRequests({ db, clock, random });
-      registerMachineRequestRoutes(api, { clock, idempotency, requests });
+      requests.register(api, { clock, idempotency });
       pods.register(api);
       registerFeedbackRoutes(api, { clock, random, idempotency, knowsArrivals });
-      registerSupportChannelRoutes(api, createPodChannels({ db, clock, channels }));
+      registerSupportChannels(api, deps);
       volumes.register(api, { clock, idempotency });
-      registerValidatorRoutes(api, createValidators({ db, clock, agents, wake }));
-      registerSetWeightsRoutes(api, createSetWeights({ db, clock }));
+      registerValidators(api, deps, wake);
       registerUpdaterRoutes(api, createSignedDigests({ clock, agents }));
     },
 
@@ -135,8 +119,8 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
     portal: {
       idempotency,
       overview: executors.overview,
-      requests: createPortalRequests({ db, clock, tellFulfilled: news.tellFulfilled }),
-      notices: createNotices(noticeDeps),
+      requests: requests.portal,
+      notices: notices.portal,
     },
 
     /** Must complete before the first request is served. */

@@ -86,15 +86,15 @@ const crossed = topologyOf([0, 1, 0, 1], (a, b) =>
 
 it.each([
   ['one NVLink clique', 2, [1, 2, 3], pairs, '23'],
-  ['one memory node of a clique', 4, [0, 2, 4, 5, 6, 7], switched, '4567'],
-  ['one memory node without NVLink', 3, [0, 1, 3, 4, 6], pcie, '013'],
+  ['one NUMA node of a clique', 4, [0, 2, 4, 5, 6, 7], switched, '4567'],
+  ['one NUMA node without NVLink', 3, [0, 1, 3, 4, 6], pcie, '013'],
   ['a clique before a node', 2, [0, 1, 2, 3], crossed, '01'],
   ['a pair behind one switch', 2, [1, 4, 6, 7], pcie, '67'],
   ['the card whose partner is taken', 1, [0, 1, 2], pairs, '2'],
   ['the single of a pair before a whole pair', 1, [0, 1, 3, 4, 5, 6, 7], pcie, '3'],
   ['the lowest of equals', 2, [0, 1, 2, 3, 4, 5, 6, 7], switched, '01'],
   ['all that are left', 3, [5, 6, 7], switched, '567'],
-  ['the first without knowledge', 2, [3, 1, 2], null, '31'],
+  ['the first without a topology', 2, [3, 1, 2], null, '31'],
 ])('prefers %s', (_, count, free, topology, chosen) => {
   expect(choose(count, free, topology)).toBe(chosen);
 });

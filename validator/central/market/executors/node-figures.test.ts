@@ -26,8 +26,8 @@ const joinedBy = (...links: string[]): GpuTopology => ({
 it.each([
   ['every pair', joinedBy('NV18', 'NV18'), 1],
   ['no pair', joinedBy('SYS', 'SYS'), 0],
-  ['nothing, being alone', joinedBy('X'), 0],
-  ['nobody knows what', null, null],
+  ['no pair, with a single card', joinedBy('X'), 0],
+  ['an unknown number of pairs', null, null],
 ] as const)('NVLink joins %s', (_, topology, expected) => {
   const inventory = testInventory('e');
   const gpu = { ...inventory.gpu, topology };

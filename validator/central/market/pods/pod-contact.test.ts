@@ -12,9 +12,9 @@ it.each([
   ['up to a minute', {}, MINUTE_MS - 1, false],
   ['from a minute on', {}, MINUTE_MS, true],
   ['while it reboots, too', { state: 'rebooting' }, MINUTE_MS, true],
-  ['not once that is noted', { phase: 'unreachable' }, HOUR_MS, false],
-  ['not where it costs nothing', { state: 'starting' }, HOUR_MS, false],
-  ['not before its first word', { seen_at: null }, HOUR_MS, false],
+  ['not once it is marked as unreachable', { phase: 'unreachable' }, HOUR_MS, false],
+  ['not while it is free of charge', { state: 'starting' }, HOUR_MS, false],
+  ['not before the first contact', { seen_at: null }, HOUR_MS, false],
 ] as const)('misses a pod %s', (_, change, silentMs, expected) => {
   const pod = { ...heard, ...change };
   expect(isSilent(pod, SEEN_MS + silentMs)).toBe(expected);
@@ -50,10 +50,10 @@ const failedAfter = (ms: number, reason_code = 'AGENT_UNREACHABLE') => ({
 });
 
 it.each([
-  ['two hours without a word', undefined, 2 * HOUR_MS, true],
+  ['two hours without contact', undefined, 2 * HOUR_MS, true],
   ['a millisecond less', undefined, 2 * HOUR_MS - 1, false],
-  ['a verdict of a minute after the last word', failedAfter(MINUTE_MS), HOUR_MS, true],
-  ['a verdict of a millisecond before that', failedAfter(MINUTE_MS - 1), HOUR_MS, false],
+  ['a verdict a minute after the last contact', failedAfter(MINUTE_MS), HOUR_MS, true],
+  ['a verdict a millisecond less after it', failedAfter(MINUTE_MS - 1), HOUR_MS, false],
   ['another failure of the node', failedAfter(HOUR_MS, 'TLS_PIN_MISMATCH'), HOUR_MS, false],
 ])('handles the loss of a pod after %s', (_, node, silentMs, isLost) => {
   const times = { lostAtMs: SEEN_MS, nowMs: SEEN_MS + silentMs };

@@ -214,7 +214,7 @@ const GB = 1e9;
 export function pullMessage(pull: PullProgress): string {
   const { bytes_done: done, bytes_total: total } = pull;
   if (total === 0) return 'Fetching the image';
-  const layers = `${pull.layers_done} of ${pull.layers_total} layers are there`;
+  const layers = `${pull.layers_done} of ${pull.layers_total} layers fetched`;
   if (done >= total) return `Unpacking the image: ${layers}`;
   const percent = Math.floor((done / total) * 100);
   return `Fetching the image: ${percent} % of ${sizeOf(total)}, ${layers}`;

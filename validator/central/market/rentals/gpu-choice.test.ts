@@ -16,19 +16,24 @@ const split = { total: 4, free: 4, minimum: 2, canSplit: true };
 
 describe('the number of GPUs', () => {
   it.each([
-    ['none stated means all', null, whole, 4],
-    ['none stated while some are rented', null, { ...split, free: 2 }, 'gpu_count_invalid'],
+    ['absent means all', null, whole, 4],
+    ['absent while some are rented', null, { ...split, free: 2 }, 'gpu_count_invalid'],
     ['more than there are', 5, whole, 'gpu_count_invalid'],
     ['more than there are, none free', 5, { ...whole, free: 0 }, 'gpu_count_invalid'],
     ['none free', 4, { ...whole, free: 0 }, 'node_unavailable'],
-    ['a part of what cannot be split', 2, { ...split, canSplit: false }, 'gpu_split_not_allowed'],
+    ['a part of an unsplittable node', 2, { ...split, canSplit: false }, 'gpu_split_not_allowed'],
     ['a part without a minimum', 2, whole, 'gpu_count_invalid'],
-    ['a part of neither', 2, { ...whole, canSplit: false }, 'gpu_split_not_allowed'],
+    [
+      'a part without splitting or minimum',
+      2,
+      { ...whole, canSplit: false },
+      'gpu_split_not_allowed',
+    ],
     ['below the minimum', 1, split, 'gpu_count_invalid'],
     ['more than are free', 3, { ...split, free: 2 }, 'gpu_count_invalid'],
     ['the rest below the minimum', 3, split, 3],
     ['exactly the minimum', 2, split, 2],
-    ['all of what cannot be split', 4, { ...whole, canSplit: false }, 4],
+    ['all of an unsplittable node', 4, { ...whole, canSplit: false }, 4],
     ['a minimum of one', 1, { ...split, minimum: 1 }, 1],
   ] as const)('%s', (_, requested, offer, expected) => {
     expect(outcome(requested, offer)).toBe(expected);

@@ -39,21 +39,27 @@ describe('GPU counts', () => {
   }
 
   it.each<[string, unknown, Wish, number, string | null]>([
-    ['no number', 'two', whole, 422, 'validation_error'],
-    ['no whole number', 1.5, whole, 422, 'validation_error'],
-    ['none', 0, whole, 422, 'validation_error'],
-    ['not stated: all', null, whole, 200, null],
-    ['not stated, some rented', null, { ...split, rented: 2 }, 400, 'gpu_count_invalid'],
+    ['a text', 'two', whole, 422, 'validation_error'],
+    ['a fraction', 1.5, whole, 422, 'validation_error'],
+    ['zero', 0, whole, 422, 'validation_error'],
+    ['absent: all', null, whole, 200, null],
+    ['absent, some rented', null, { ...split, rented: 2 }, 400, 'gpu_count_invalid'],
     ['more than there are', 5, whole, 400, 'gpu_count_invalid'],
     ['more than there are, all rented', 5, { ...whole, rented: 4 }, 400, 'gpu_count_invalid'],
     ['all rented', 4, { ...whole, rented: 4 }, 400, 'node_unavailable'],
     ['a part without splitting', 2, { ...split, splits: false }, 400, 'gpu_split_not_allowed'],
     ['a part without a minimum', 2, whole, 400, 'gpu_count_invalid'],
-    ['a part of neither', 2, { ...whole, splits: false }, 400, 'gpu_split_not_allowed'],
+    [
+      'a part without splitting or minimum',
+      2,
+      { ...whole, splits: false },
+      400,
+      'gpu_split_not_allowed',
+    ],
     ['below the minimum', 1, split, 400, 'gpu_count_invalid'],
     ['more than are free', 3, { ...split, rented: 2 }, 400, 'gpu_count_invalid'],
     ['leaving less than the minimum', 3, split, 200, null],
-    ['all of what cannot be split', 4, { ...whole, splits: false }, 200, null],
+    ['all of an unsplittable node', 4, { ...whole, splits: false }, 200, null],
   ])('%s', async (_, gpu_count, wish, status, code) => {
     const four = await fourGpus(wish);
     const answer = await market.rent(account, four.id, { gpu_count });

@@ -140,11 +140,17 @@ describe('a single error', () => {
     ['a node that left', 404, 'node_not_found', () => setNode({ state: 'removed' }), {}],
     ['a queued node', 400, 'node_not_verified', () => setNode({ state: 'queued' }), {}],
     ['a private template of another', 404, 'template_not_found', async () => {}, { theirs: true }],
-    ['a key that is none', 400, 'bad_request', async () => {}, { user_public_key: 'ssh-rsa x' }],
+    ['a malformed key', 400, 'bad_request', async () => {}, { user_public_key: 'ssh-rsa x' }],
     ['a private key', 400, 'bad_request', async () => {}, { user_public_key: PRIVATE_KEY }],
-    ['a time too long', 400, 'ttl_invalid', async () => {}, { termination_hours: 721 }],
+    [
+      'a termination time out of bounds',
+      400,
+      'ttl_invalid',
+      async () => {},
+      { termination_hours: 721 },
+    ],
     ['nothing on the account', 403, 'insufficient_balance', () => have(0), {}],
-    ['more than can be counted', 403, 'account_balance_invalid', haveTooMuch, {}],
+    ['a balance out of bounds', 403, 'account_balance_invalid', haveTooMuch, {}],
   ])('%s', async (_, status, code, spoil, body) => {
     await spoil();
     const template_id = 'theirs' in body ? await privateTemplateOfAnother() : DEFAULT_TEMPLATE;

@@ -16,11 +16,11 @@ const registered = {
 const own = { id: 'k', name: 'mine', public_key: PUBLIC_KEY };
 
 it.each([
-  ['none given', null],
+  ['no key in the request', null],
   ['an empty list', []],
   ['blanks', ' '],
-  ['the same as text', PUBLIC_KEY],
-  ['the same twice', [PUBLIC_KEY, `${PUBLIC_KEY}\n`]],
+  ['the registered key', PUBLIC_KEY],
+  ['the registered key twice', [PUBLIC_KEY, `${PUBLIC_KEY}\n`]],
 ])("uses the account's key: %s", (_, given) => {
   expect(chosenKeys(given, [registered])).toEqual([own]);
 });

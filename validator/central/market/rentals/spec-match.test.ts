@@ -130,7 +130,7 @@ it.each<[string, NodeSpec, Partial<MarketNode>]>([
   ['a country by its name', { country: 'france' }, { location_json: placed('France', 'FR') }],
   ['a country by its code', { country: 'fr' }, { location_json: placed('France', 'FR') }],
   ['exactly the price', { max_price_per_gpu_hour: 2.4 }, {}],
-  ['what is refused when true', { docker_in_docker: false }, { sysbox_runtime: 0 }],
+  ['a false docker_in_docker', { docker_in_docker: false }, { sysbox_runtime: 0 }],
 ])('accepts %s', (_, spec, change) => {
   expect(match([node(change)], spec)).toMatchObject({ survivors: [{ id: 'a' }] });
 });

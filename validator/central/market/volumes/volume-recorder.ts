@@ -35,7 +35,7 @@ export function createVolumeRecorder(deps: { db: Database; clock: Clock; random:
   const actor = SYSTEM_ACTOR;
 
   return {
-    /** The node reports the copy, or was told to create or remove it. */
+    /** The node reports the copy, or has yet to create or remove it. */
     async seen(copy: VolumeCopy, view: VolumeView | undefined): Promise<void> {
       const isExpected = copy.state === 'attached' || copy.state === 'saving';
       if (isExpected && view === undefined) return;

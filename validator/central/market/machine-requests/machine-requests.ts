@@ -1,0 +1,34 @@
+/** Composes machine requests: the renters' routes, the service for the provider portal, and the notifications. */
+import type { HttpServer } from '#shared/http/server.ts';
+import type { CentralDeps } from '../../platform/central-deps.ts';
+import type { OnceDeps } from '../../platform/idempotency/once.ts';
+import { registerMachineRequestRoutes } from './machine-request.routes.ts';
+import { createMachineRequests } from './machine-request.service.ts';
+import { createPortalRequests } from './portal-request.service.ts';
+import { createRequestNews, type Subscriptions } from './request-news.ts';
+
+export function createMachineRequestParts(
+  { ports, mails, wakeMail }: CentralDeps,
+  subscriptions: Subscriptions,
+) {
+  const { db, clock, random } = ports;
+  const { tellFulfilled, dueHandlers } = createRequestNews({
+    clock,
+    random,
+    mails,
+    wakeMail,
+    subscriptions,
+  });
+  return {
+    dueHandlers,
+
+    /** For the provider portal. */
+    portal: createPortalRequests({ db, clock, tellFulfilled }),
+
+    /** Routes below /api. */
+    register(api: HttpServer, once: OnceDeps): void {
+      const requests = createMachineRequests({ db, clock, random });
+      registerMachineRequestRoutes(api, { ...once, requests });
+    },
+  };
+}

@@ -1,0 +1,23 @@
+/** Composes notice periods: the service for the provider portal, and the work at their begin and end. */
+import type { CentralDeps } from '../../platform/central-deps.ts';
+import { maintenanceAt } from './maintenance.ts';
+import { type NoticeDueDeps, noticeDueHandlers } from './notice.due.ts';
+import { createNotices } from './notice.service.ts';
+
+export function createNoticeParts(
+  { ports, mails, wakeMail }: CentralDeps,
+  { wake, lastBackup }: Pick<NoticeDueDeps, 'wake' | 'lastBackup'>,
+) {
+  const { db, clock, random } = ports;
+  const deps = { db, clock, random, mails, wakeMail };
+  return {
+    dueHandlers: noticeDueHandlers({ ...deps, wake, lastBackup }),
+
+    /** For the provider portal. */
+    portal: createNotices(deps),
+
+    /** Returns true if maintenance of the node is announced for that time. */
+    inMaintenance: async (executorId: string, atMs: number) =>
+      (await maintenanceAt(db, executorId, atMs)) !== null,
+  };
+}

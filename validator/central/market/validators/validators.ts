@@ -1,0 +1,17 @@
+/** Composes the routes of validators: nodes to check, verdicts and weights. */
+import type { HttpServer } from '#shared/http/server.ts';
+import type { CentralDeps } from '../../platform/central-deps.ts';
+import { createSetWeights } from './set-weights.service.ts';
+import { registerSetWeightsRoutes, registerValidatorRoutes } from './validator.routes.ts';
+import { createValidators } from './validator.service.ts';
+
+/** Registers the routes below /api; `wake` queues an immediate sync of an executor. */
+export function registerValidators(
+  api: HttpServer,
+  { ports }: CentralDeps,
+  wake: (executorId: string) => void,
+): void {
+  const { db, clock, agents } = ports;
+  registerValidatorRoutes(api, createValidators({ db, clock, agents, wake }));
+  registerSetWeightsRoutes(api, createSetWeights({ db, clock }));
+}
