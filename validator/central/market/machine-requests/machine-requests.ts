@@ -1,6 +1,6 @@
 /** Composes machine requests: the renters' routes, the service for the provider portal, and the notifications. */
 import type { HttpServer } from '#shared/http/server.ts';
-import type { CentralDeps } from '../../platform/central-deps.ts';
+import type { MailDeps } from '../../delivery/delivery.ts';
 import type { OnceDeps } from '../../platform/idempotency/once.ts';
 import { registerMachineRequestRoutes } from './machine-request.routes.ts';
 import { createMachineRequests } from './machine-request.service.ts';
@@ -8,7 +8,7 @@ import { createPortalRequests } from './portal-request.service.ts';
 import { createRequestNews, type Subscriptions } from './request-news.ts';
 
 export function createMachineRequestParts(
-  { ports, mails, wakeMail }: CentralDeps,
+  { ports, mails, wakeMail }: MailDeps,
   subscriptions: Subscriptions,
 ) {
   const { db, clock, random } = ports;

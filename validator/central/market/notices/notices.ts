@@ -1,11 +1,11 @@
 /** Composes notice periods: the service for the provider portal, and the work at their begin and end. */
-import type { CentralDeps } from '../../platform/central-deps.ts';
+import type { MailDeps } from '../../delivery/delivery.ts';
 import { maintenanceAt } from './maintenance.ts';
 import { type NoticeDueDeps, noticeDueHandlers } from './notice.due.ts';
 import { createNotices } from './notice.service.ts';
 
 export function createNoticeParts(
-  { ports, mails, wakeMail }: CentralDeps,
+  { ports, mails, wakeMail }: MailDeps,
   { wake, lastBackup }: Pick<NoticeDueDeps, 'wake' | 'lastBackup'>,
 ) {
   const { db, clock, random } = ports;
