@@ -18,7 +18,7 @@ import { gatewayPaths } from './access/ssh/gateway-files.ts';
 import { createGatewayLink } from './access/ssh/gateway-link.ts';
 import { createKeyFolders } from './access/ssh/key-folders.ts';
 import { type Agent, createAgent } from './app.ts';
-import { createResticVersion } from './backups/restic-version.ts';
+import { createResticVersion } from './backups/restic-command.ts';
 import { AGENT_CONFIG, type AgentConfig, dockerSocketOf } from './config.ts';
 import { checkTlsFiles, policyOf, trustedKeysOf } from './config-files.ts';
 import { createDockerodeEngine } from './containers/engine/dockerode-engine.ts';

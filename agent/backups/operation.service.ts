@@ -13,17 +13,17 @@ import type { Random } from '#shared/runtime/random.ts';
 import { createSemaphore } from '#shared/runtime/semaphore.ts';
 import { createSealing } from '#shared/signing/sealing.ts';
 import { inSpan } from '#shared/telemetry/tracing.ts';
-import { placeOfRepository, runOperation } from './operation.run.ts';
 import {
   isCancellable,
   isFinal,
   NO_PROGRESS,
+  OperationFailure,
   operationView,
   recovered,
 } from './operation.state.ts';
 import type { OperationRow } from './operation.store.ts';
-import { AgentStopping, CancelRequested, type RunPorts } from './operation.work.ts';
-import { OperationFailure } from './operation-failure.ts';
+import { AgentStopping, CancelRequested, type RunPorts } from './operation-context.ts';
+import { placeOfRepository, runOperation } from './run-operation.ts';
 
 /** Running at a time on this host; more would only share its disk and network. */
 const MAX_RUNNING = 2;
@@ -183,7 +183,7 @@ export function createOperationService(
     /** What a restore would find at a path of the pod. Throws `bad_request` for one where nothing can be restored. */
     async lookAt(podId: string, path: string): Promise<{ state: TargetState }> {
       requirePod(podId);
-      const { targetStateOf } = await import('./restore-target.ts');
+      const { targetStateOf } = await import('./data-path.ts');
       try {
         return { state: await targetStateOf(podId, path, deps) };
       } catch (error) {

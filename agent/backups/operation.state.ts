@@ -127,3 +127,15 @@ export function operationView(row: OperationRow): OperationView {
     ...{ snapshot_id, quality, error, log, started_ms, heartbeat_ms, finished_ms },
   };
 }
+
+// MERGED agent/backups/operation.state.ts: Why a backup or restore failed, as its row will say.
+/** `message` is shown to the renter: no secrets and no paths of the host in it. */
+export class OperationFailure extends Error {
+  override name = 'OperationFailure';
+  readonly code: OperationError;
+
+  constructor(code: OperationError, message: string, cause?: unknown) {
+    super(message, { cause });
+    this.code = code;
+  }
+}

@@ -3,7 +3,7 @@ import { homedir } from 'node:os';
 import type { RepositoryAccess } from '#shared/api/agent/operations.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { RunChild } from './bounded-child.ts';
-import { OperationFailure } from './operation-failure.ts';
+import { OperationFailure } from './operation.state.ts';
 import { NO_SEAT, type ResticCgroup } from './restic-cgroup.ts';
 import {
   JAIL_FAILED,
@@ -12,7 +12,6 @@ import {
   resticEnvironment,
   secretsOf,
 } from './restic-command.ts';
-import { problemOf, type ResticWork, redactLine } from './restic-failure.ts';
 import {
   BackupErrorLine,
   BackupLine,
@@ -21,6 +20,9 @@ import {
   type ListedNode,
   ListLine,
   parseJson,
+  problemOf,
+  type ResticWork,
+  redactLine,
   SnapshotStats,
 } from './restic-output.ts';
 

@@ -8,7 +8,7 @@ import { systemRandom } from '#shared/runtime/random.ts';
 import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
 import { createSealing } from '#shared/signing/sealing.ts';
 import { GatewaySnapshot, gatewayPaths } from '../access/ssh/gateway-files.ts';
-import { placeOfRepository } from '../backups/operation.run.ts';
+import { placeOfRepository } from '../backups/run-operation.ts';
 import { placeOfLogin } from '../containers/images/registry-logins.ts';
 import { SCHEMA, schemaOf } from '../database/database.ts';
 

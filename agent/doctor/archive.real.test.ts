@@ -11,7 +11,7 @@ import { createSshKeyPair } from '#shared/signing/openssh-key.ts';
 import { createSealing } from '#shared/signing/sealing.ts';
 import { podSpec } from '../../test/fakes/agents/test-agent.ts';
 import { gatewayPaths } from '../access/ssh/gateway-files.ts';
-import { placeOfRepository } from '../backups/operation.run.ts';
+import { placeOfRepository } from '../backups/run-operation.ts';
 import { placeOfLogin } from '../containers/images/registry-logins.ts';
 import { openDatabase, STORE_FILE } from '../database/database.ts';
 import { openSecretKey } from '../host/secret-key.ts';

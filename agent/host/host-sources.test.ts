@@ -6,7 +6,7 @@ import { HostSources } from '#shared/api/agent/inventory.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import { sha256Hex } from '#shared/signing/signed-request.ts';
-import { createResticVersion } from '../backups/restic-version.ts';
+import { createResticVersion } from '../backups/restic-command.ts';
 import { createHostProbe } from './host-probe.ts';
 import { createHostSources } from './host-sources.ts';
 

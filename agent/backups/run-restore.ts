@@ -5,13 +5,12 @@
  */
 import { lstat, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { locateTarget } from './data-path.ts';
 import { ensureFolders, exists, moveOnce } from './durable-files.ts';
-import { isCancellable } from './operation.state.ts';
+import { fetchSnapshot } from './fetch-snapshot.ts';
+import { isCancellable, OperationFailure } from './operation.state.ts';
 import type { RestoreJournal, RestoreRow } from './operation.store.ts';
-import { AgentStopping, type RunPorts, type Working } from './operation.work.ts';
-import { OperationFailure } from './operation-failure.ts';
-import { fetchSnapshot } from './restore.fetch.ts';
-import { locateTarget } from './restore-target.ts';
+import { AgentStopping, type RunPorts, type Working } from './operation-context.ts';
 
 const POLL_MS = 200;
 /** A pod that has not stopped by then will not. */

@@ -9,7 +9,7 @@ import { type BackupScene, createBackupScene } from '../../test/fakes/scenes/bac
 import { MAX_ATTEMPTS } from './operation.state.ts';
 import type { Restic } from './restic.ts';
 import type { ListedNode } from './restic-output.ts';
-import { kernelMode } from './verify.run.ts';
+import { kernelMode } from './run-drill.ts';
 
 const SNAPSHOT = 'a'.repeat(64);
 const NODE: ListedNode = {

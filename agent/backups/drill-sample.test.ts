@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { ListedNode } from './restic-output.ts';
-import { createSampler } from './verify.sample.ts';
+import { createSampler } from './run-drill.ts';
 
 const node = (path: string, size: number, type = 'file'): ListedNode => ({
   ...{ struct_type: 'node', type, path, size, mode: 0o644 },

@@ -3,14 +3,17 @@
  * then a sample of the snapshot is restored to a folder of its own, compared with what the snapshot says of it, and
  * removed.
  */
+
+import { createHash } from 'node:crypto';
 import { lstat, mkdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import type { DrillRequest } from '#shared/api/agent/operations.ts';
 import { parseIsoTime } from '#shared/runtime/clock.ts';
+import { checkSpace, watchProgress } from './fetch-snapshot.ts';
+import { OperationFailure } from './operation.state.ts';
 import type { VerifyRow } from './operation.store.ts';
-import type { RunPorts, Working } from './operation.work.ts';
-import { OperationFailure } from './operation-failure.ts';
-import { checkSpace, watchProgress } from './restore.fetch.ts';
-import { createSampler, type SampledFile } from './verify.sample.ts';
+import type { RunPorts, Working } from './operation-context.ts';
+import type { ListedNode } from './restic-output.ts';
 
 /** Go's os.FileMode, and what the kernel has for it. */
 const MODE_BITS: readonly (readonly [go: number, kernel: number])[] = [
@@ -115,4 +118,51 @@ function differs({ path }: SampledFile, how: string): OperationFailure {
 async function dropScratch(work: Working<VerifyRow>): Promise<void> {
   const { journal } = work.row();
   if (journal !== null) await rm(journal.folder, { recursive: true, force: true });
+}
+
+// MERGED agent/backups/run-drill.ts: Which files of a snapshot a drill reads back: by chance, within bounds, and the same for the same seed. Pure.
+export type SampledFile = Pick<ListedNode, 'path' | 'size' | 'mode' | 'mtime'>;
+
+/** What restic's JSON has in place of bytes that are no UTF-8: such a name cannot be asked for. */
+const NO_TEXT = '\u{fffd}';
+
+/** Keeps as many files as are asked for, however many it is told of. */
+export function createSampler({ seed, max_files, max_bytes }: DrillRequest['sample']) {
+  const ranked: { rank: string; file: SampledFile }[] = [];
+  let largest: SampledFile | null = null;
+  let seen = 0;
+
+  /** Files with the lowest hashes are a fair choice, in whatever order they are told. */
+  function keep(file: SampledFile): void {
+    const rank = createHash('sha256').update(`${seed}\0${file.path}`).digest('hex');
+    if (ranked.length === max_files && rank > (ranked.at(-1)?.rank ?? '')) return;
+    ranked.push({ rank, file });
+    ranked.sort((a, b) => (a.rank < b.rank ? -1 : 1));
+    ranked.length = Math.min(ranked.length, max_files);
+  }
+
+  return {
+    add({ type, path, size, mode, mtime }: ListedNode): void {
+      if (type !== 'file') return;
+      seen += 1;
+      if (size > max_bytes || path.includes(NO_TEXT)) return;
+      const file = { path, size, mode, mtime };
+      if (largest === null || size > largest.size) largest = file;
+      keep(file);
+    },
+    /** Files of the snapshot, chosen or not. */
+    seen: () => seen,
+    /** The largest that fits, then others by chance as long as they fit. */
+    chosen(): SampledFile[] {
+      const files: SampledFile[] = [];
+      let left = max_bytes;
+      for (const file of [largest, ...ranked.map((entry) => entry.file)]) {
+        const isKnown = file === null || files.some(({ path }) => path === file.path);
+        if (isKnown || file.size > left || files.length === max_files) continue;
+        files.push(file);
+        left -= file.size;
+      }
+      return files;
+    },
+  };
 }

@@ -1,9 +1,9 @@
 /** One backup, from its path to a verified snapshot (agent reference 14). */
 
 import { locate } from './data-path.ts';
+import { OperationFailure } from './operation.state.ts';
 import type { BackupRow } from './operation.store.ts';
-import type { RunPorts, Working } from './operation.work.ts';
-import { OperationFailure } from './operation-failure.ts';
+import type { RunPorts, Working } from './operation-context.ts';
 import type { BackupStatus } from './restic-output.ts';
 
 /** Resolves when the snapshot is known to be there; rejects with OperationFailure or the signal's reason. */

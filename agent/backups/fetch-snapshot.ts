@@ -1,15 +1,13 @@
 /** The first half of a restore: the snapshot as a verified tree beside the pod's volume; the pod notices nothing. */
 import { chmod, mkdir, opendir, readFile, rm, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { DataPlace } from './data-path.ts';
+import { type DataPlace, locateTarget } from './data-path.ts';
 import { syncFolder } from './durable-files.ts';
+import { OperationFailure } from './operation.state.ts';
 import type { OperationRow, RestoreJournal, RestoreRow } from './operation.store.ts';
-import type { RunPorts, Working } from './operation.work.ts';
-import { OperationFailure } from './operation-failure.ts';
+import type { RunPorts, Working } from './operation-context.ts';
 import type { SnapshotStats } from './restic-output.ts';
-import { locateTarget } from './restore-target.ts';
-import { digHoles } from './sparse-files.ts';
-import { measureTree, type TreeMeasure } from './staged-tree.ts';
+import { digHoles, measureTree, type TreeMeasure } from './staged-tree.ts';
 
 const MARGIN_BYTES = 64 * 1024 * 1024;
 const MARGIN_SHARE = 0.05;

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { problemOf, redactLine } from './restic-failure.ts';
+import { problemOf, redactLine } from './restic-output.ts';
 
 it.each([
   ['Fatal: wrong password or no key found', 'RepositoryAuth'],

@@ -8,6 +8,7 @@ import {
   isCancellable,
   isWornOut,
   mayMove,
+  OperationFailure,
   withLine,
 } from './operation.state.ts';
 import type {
@@ -17,8 +18,12 @@ import type {
   RestoreRow,
   VerifyRow,
 } from './operation.store.ts';
-import { AgentStopping, CancelRequested, type RunPorts, type Working } from './operation.work.ts';
-import { OperationFailure } from './operation-failure.ts';
+import {
+  AgentStopping,
+  CancelRequested,
+  type RunPorts,
+  type Working,
+} from './operation-context.ts';
 
 /** A row says twice a second that somebody works on it, and how far it is. */
 export const HEARTBEAT_MS = 500;
@@ -129,13 +134,13 @@ export async function runOperation(
     const { kind } = row();
     // Loaded only here: most agents never need it.
     if (kind === 'backup') {
-      const { runBackup } = await import('./backup.run.ts');
+      const { runBackup } = await import('./run-backup.ts');
       await runBackup(work as Working<BackupRow>, ports);
     } else if (kind === 'restore') {
-      const { runRestore } = await import('./restore.run.ts');
+      const { runRestore } = await import('./run-restore.ts');
       await runRestore(work as Working<RestoreRow>, ports);
     } else {
-      const { runVerify } = await import('./verify.run.ts');
+      const { runVerify } = await import('./run-drill.ts');
       await runVerify(work as Working<VerifyRow>, ports);
     }
     end('done');
