@@ -6,7 +6,7 @@ import type { Liveness } from '#shared/runtime/liveness.ts';
 import type { Loop } from '#shared/runtime/loop.ts';
 import { type AccessPorts, createAccess } from './access/access.ts';
 import { type BackupsPorts, createBackups, volumeOperationsOf } from './backups/backups.ts';
-import { holdsPod } from './backups/operation.state.ts';
+import { pausesPod } from './backups/operation.state.ts';
 import { createOperationStore } from './backups/operation.store.ts';
 import { type ContainersPorts, createContainers } from './containers/containers.ts';
 import { observedEngine } from './containers/engine/engine-health.ts';
@@ -94,7 +94,7 @@ export function createAgent(options: AgentPorts) {
     containers,
     ssh: access.ssh,
     notebookOf: access.notebookOf,
-    isPaused: (podId) => holdsPod(operationStore.activeOf(podId)),
+    isPaused: (podId) => pausesPod(operationStore.activeOf(podId)),
   });
   const { operations, ...backups } = createBackups(ports, {
     store: operationStore,

@@ -75,7 +75,7 @@ async function restore(
   return scene.ended(service, request.operation_id);
 }
 
-/** restic that sends 2 MiB a second, and says which process it is. */
+/** restic limited to 2 MiB a second; reports its process id. */
 function slowRestic(scene: BackupScene): { program: string; pid(): number | null } {
   const program = join(scene.folder, 'slow-restic');
   const script = `#!/bin/sh\necho $$ > '${program}.pid'\nexec restic --limit-upload 2048 --limit-download 2048 "$@"\n`;
@@ -90,7 +90,7 @@ function slowRestic(scene: BackupScene): { program: string; pid(): number | null
 const sending = (view: OperationView) =>
   view.stage === 'uploading' && (view.processed_bytes ?? 0) > 0;
 
-it('backs up, backs up what has changed, and restores either to the same trees', async () => {
+it('backs up twice and restores each backup to an identical tree', async () => {
   const scene = newScene();
   const service = opened(scene);
   const tree = join(scene.volume, 'work');
@@ -111,7 +111,7 @@ it('backs up, backs up what has changed, and restores either to the same trees',
   const sizeAfter = Number(
     /"total_size":(\d+)/.exec(scene.restic('stats', '--mode', 'raw-data', '--json'))?.[1],
   );
-  // Each of the two changes costs what restic takes for one piece: half a MiB to eight.
+  // restic may cut a changed piece anywhere from half a MiB to eight, for each of the two changes.
   expect(sizeAfter - sizeBefore).toBeLessThan(12 * MIB);
 
   writeFileSync(join(tree, 'later'), 'goes with the old tree');
@@ -136,7 +136,7 @@ it('backs up, backs up what has changed, and restores either to the same trees',
   expect(scene.store.get(second.id)?.sealed_repository).toBeNull();
 });
 
-it('goes on with a backup that its agent left, under the same id', async () => {
+it('continues a backup that its agent left unfinished, under the same id', async () => {
   const scene = newScene();
   writeFileSync(join(scene.volume, 'random'), randomBytes(16 * MIB));
   const service = opened(scene, slowRestic(scene).program);
@@ -152,7 +152,7 @@ it('goes on with a backup that its agent left, under the same id', async () => {
   expect(next.beginBackup(scene.podId, request), 'a repeat').toEqual(view);
 });
 
-it('says why a backup or restore cannot be had', async () => {
+it('reports why a backup or restore failed', async () => {
   const scene = newScene({ made: false });
   const service = opened(scene);
   writeFileSync(join(scene.volume, 'file'), randomBytes(MIB));
@@ -190,7 +190,7 @@ it('says why a backup or restore cannot be had', async () => {
   expect(JSON.stringify(service.list())).not.toContain(PASSWORD);
 });
 
-it('takes no path out of the volume, by name or by link', async () => {
+it('refuses paths outside the volume, by name or by link', async () => {
   const scene = newScene();
   const service = opened(scene);
   mkdirSync(join(scene.volume, 'folder'));
@@ -210,7 +210,7 @@ it('takes no path out of the volume, by name or by link', async () => {
   expect(existsSync('/etc/x')).toBe(false);
 });
 
-it('sees the volume read-only and follows none of its links, whenever the pod puts them in', async () => {
+it('reads the volume read-only and follows no link, whenever the pod adds it', async () => {
   const scene = newScene();
   const secret = join(scene.folder, 'host-secrets');
   mkdirSync(secret);
@@ -226,7 +226,7 @@ it('sees the volume read-only and follows none of its links, whenever the pod pu
   expect(existsSync(join(scene.volume, 'touched')), 'a backup can write there').toBe(false);
 });
 
-it('answers repeats alike, other content with a conflict, and a second one of the pod with the first', async () => {
+it('answers a repeat alike, other content with a conflict, and a second operation of the pod with busy', async () => {
   const scene = newScene();
   const service = scene.open({ restic: neverEnding() });
   services.push(service);

@@ -1,11 +1,14 @@
-/** A long-running program as a child of its own group: bounded output, cancelled gently, gone for sure. */
+/**
+ * Runs a long-lived program as a child in its own process group, with bounded output. Cancellation sends SIGINT, then
+ * SIGKILL.
+ */
 import { spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
 import type { Clock } from '#shared/runtime/clock.ts';
 
 /**
- * From SIGINT, on which restic removes its lock, to SIGKILL: who cancels waits for it. What it leaves when its storage
- * stands still, the next operation removes.
+ * Time from SIGINT, on which restic removes its lock, to SIGKILL; the caller of a cancellation waits for it. A lock
+ * that remains because the storage does not answer is removed by the next operation.
  */
 const CANCEL_GRACE_MS = 1_200;
 const MAX_LINE_CHARS = 64 * 1024;
@@ -15,22 +18,22 @@ export type ChildRequest = {
   command: readonly [string, ...string[]];
   cwd?: string;
   environment: Record<string, string>;
-  /** Each line of stdout; what is longer than 64 KiB is left out. */
+  /** Called for each line of stdout; lines above 64 KiB are skipped. */
   onLine(line: string): void;
   onStart?(pid: number): void;
   signal: AbortSignal;
 };
 
 export type ChildEnd = {
-  /** Null when a signal ended it. */
+  /** Null when a signal ended the child. */
   exitCode: number | null;
-  /** The last lines of stderr. */
+  /** Last lines of stderr. */
   errorLines: readonly string[];
 };
 
 export type RunChild = (request: ChildRequest) => Promise<ChildEnd>;
 
-/** Rejects when it cannot be started, and with the signal's reason once an aborted child has ended. */
+/** Rejects when the child cannot be started, and with the signal's reason once an aborted child has ended. */
 export function createRunChild(clock: Clock): RunChild {
   return ({ command: [file, ...args], cwd, environment, onLine, onStart, signal }) =>
     new Promise((resolve, reject) => {
@@ -38,7 +41,7 @@ export function createRunChild(clock: Clock): RunChild {
       const child = spawn(file, args, {
         ...(cwd === undefined ? {} : { cwd }),
         env: environment,
-        // The leader of a group of its own: nothing that it starts outlives a kill.
+        // Leads its own process group: a kill reaches everything that it starts.
         detached: true,
         stdio: ['ignore', 'pipe', 'pipe'],
       });
@@ -74,7 +77,7 @@ function signalGroup(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(-pid, name);
   } catch {
-    // It has just ended.
+    // The group has already ended.
   }
 }
 

@@ -1,4 +1,4 @@
-/** Where a path of a pod lies on the host: inside one of its data roots, with no link on the way. */
+/** Resolves a path of a pod to the host: inside one of the pod's data roots, through no link. */
 import type { Stats } from 'node:fs';
 import { lstat, opendir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -10,19 +10,19 @@ import type { RunPorts } from './operation-context.ts';
 
 export type DataPlace = {
   root: DataRoot;
-  /** The path on the host. */
+  /** Path on the host. */
   live: string;
-  /** Its folder, and its name there. */
+  /** Parent folder of `live`, and the name in it. */
   parent: string;
   name: string;
-  /** Null: nothing is there. */
+  /** Null: the path does not exist. */
   kind: 'folder' | 'file' | null;
 };
 
 /**
- * Rejects with PathRefused for what lies in no data root, goes through a link or is neither folder nor file, and
- * with PathMissing for what has to be there and is not. Links are looked for step by step, and a running pod may
- * put one in afterwards: whoever reads does it in a jail, whoever writes only while the pod is held.
+ * Rejects with PathRefused for a path outside every data root, through a link, or to neither folder nor file, and with
+ * PathMissing for a path that must exist and does not. Links are checked step by step, and a running pod may add one
+ * afterwards: readers use a jail, and writers run only while the pod is paused.
  */
 export async function locate(
   roots: readonly DataRoot[],
@@ -44,7 +44,7 @@ export async function locate(
     found = found === null ? null : await look(live);
   }
   if (found === null && presence === 'must_be_there') {
-    throw new OperationFailure('PathMissing', `${podPath} is not there`);
+    throw new OperationFailure('PathMissing', `${podPath} does not exist`);
   }
   const kind = found === null ? null : kindOf(found, podPath);
   return { root, live, parent: dirname(live), name: basename(live), kind };
@@ -56,7 +56,10 @@ function rootOf(roots: readonly DataRoot[], podPath: string): DataRoot {
     .toSorted((a, b) => b.mountPath.length - a.mountPath.length);
   if (root !== undefined) return root;
   const places = roots.map(({ mountPath }) => mountPath).join(', ');
-  throw refused(podPath, places === '' ? 'lies in no volume: it has none' : `is not in ${places}`);
+  throw refused(
+    podPath,
+    places === '' ? 'cannot be used: the pod has no volumes' : `is not inside ${places}`,
+  );
 }
 
 async function look(path: string): Promise<Stats | null> {
@@ -76,10 +79,11 @@ function refused(podPath: string, why: string): OperationFailure {
   return new OperationFailure('PathRefused', `${podPath} ${why}`);
 }
 
-// MERGED agent/backups/data-path.ts: Where a restored tree goes in a pod, and what is there (contract 9.1, `mode`).
 type Ports = Pick<RunPorts, 'dataRootsOf'>;
 
-/** Where the tree is to go, as it is at this moment. */
+/**
+ * Returns the target of a restore as it is now. Rejects with TargetNotEmpty in mode `new_only` if something is there.
+ */
 export async function locateTarget(
   podId: string,
   { request }: RestoreRow,
@@ -87,10 +91,10 @@ export async function locateTarget(
 ): Promise<DataPlace> {
   const place = await locate(await ports.dataRootsOf(podId), request.target_path, 'may_be_missing');
   if (request.mode !== 'new_only' || (await stateOf(place)) !== 'occupied') return place;
-  throw new OperationFailure('TargetNotEmpty', `${request.target_path} is there and not empty`);
+  throw new OperationFailure('TargetNotEmpty', `${request.target_path} exists and is not empty`);
 }
 
-/** What is at a path of the pod. Rejects as `locate` does. */
+/** Returns what exists at a path of the pod. Rejects as `locate` does. */
 export async function targetStateOf(
   podId: string,
   path: string,

@@ -15,7 +15,7 @@ function chosenOf(files: readonly ListedNode[], change: Partial<typeof LIMITS> =
   return sampler.chosen().map(({ path }) => path);
 }
 
-it('keeps to its bounds, and has the largest file that fits always', () => {
+it('respects its bounds and always includes the largest file that fits', () => {
   const files = [...FILES, node('/_data/huge', 5_001)];
   const sampler = createSampler(LIMITS);
   for (const file of files) sampler.add(file);
@@ -28,13 +28,13 @@ it('keeps to its bounds, and has the largest file that fits always', () => {
   expect(chosenOf(files, { max_files: 1 })).toEqual(['/_data/999']);
 });
 
-it('is the same for one seed in whatever order files are told, and another for another seed', () => {
+it('depends on the seed, not on the order of the files', () => {
   const first = chosenOf(FILES);
   expect(chosenOf(FILES.toReversed())).toEqual(first);
   expect(chosenOf(FILES, { seed: 'two' })).not.toEqual(first);
 });
 
-it('leaves out what is no file, and names that restic cannot be asked for', () => {
+it('skips entries that are not files, and names that cannot be requested from restic', () => {
   const odd = [node('/_data', 0, 'dir'), node('/_data/link', 0, 'symlink')];
   expect(chosenOf([...odd, node('/_data/\u{fffd}', 1), node('/_data/ü', 1)])).toEqual(['/_data/ü']);
   expect(chosenOf(odd)).toEqual([]);

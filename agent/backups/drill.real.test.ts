@@ -1,4 +1,4 @@
-/** Restore drills with the real restic: what they find, and that they change nothing. */
+/** Restore drills with the real restic: their findings, and that they change nothing. */
 import { randomBytes } from 'node:crypto';
 import {
   chmodSync,
@@ -54,7 +54,7 @@ async function verify(
 
 const failure = ({ stage, error }: OperationView) => [stage, error?.code];
 
-it('reads a good backup back, whatever its files are called, also when the pod is gone', async () => {
+it('reads a good backup back, with any file names and without the pod', async () => {
   const odd = ['with space', 'neue\nzeile', '-dash', '*?[glob]', 'back\\slash', '"quoted"', 'ü'];
   mkdirSync(join(scene.volume, 'inner', '**'), { recursive: true });
   for (const name of odd) writeFileSync(join(scene.volume, 'inner', '**', name), name);
@@ -75,7 +75,7 @@ it('reads a good backup back, whatever its files are called, also when the pod i
   expect(done.log.join('\n')).toContain(`Reading back 9 of 9 files, ${bytes} bytes`);
   expect(readdirSync(dirname(scene.volume)), 'nothing beside the volume').toEqual(['_data']);
 
-  scene.pod.standing = () => 'gone';
+  scene.pod.state = () => 'gone';
   const sample = { seed: 'x', max_files: 3, max_bytes: 3 * MIB };
   const gone = await verify(snapshot, { sample });
   expect(gone).toMatchObject({ stage: 'done', total_files: 3 });
@@ -85,7 +85,7 @@ it('reads a good backup back, whatever its files are called, also when the pod i
   expect(JSON.stringify(service.list())).not.toContain(scene.folder);
 });
 
-/** The file that holds most of the data. */
+/** The pack that contains most of the data. */
 function largestPack(): string {
   const folder = join(scene.location, 'data');
   const packs = readdirSync(folder).flatMap((part) =>
@@ -94,7 +94,7 @@ function largestPack(): string {
   return packs.toSorted((a, b) => statSync(b).size - statSync(a).size)[0] ?? '';
 }
 
-it('says what is wrong with a backup that cannot be had back, and changes nothing', async () => {
+it('reports the fault of an unrestorable backup and changes nothing', async () => {
   writeFileSync(join(scene.volume, 'random'), randomBytes(MIB));
   const snapshot = await backUp();
   const volume = fingerprintOf(scene.volume);
@@ -129,8 +129,8 @@ it('says what is wrong with a backup that cannot be had back, and changes nothin
   expect(JSON.stringify(service.list())).not.toContain('another-password');
 });
 
-it('leaves no scratch after a kill of its agent in the middle, whose successor ends it', async () => {
-  // A repository as restic makes it: each start takes its time, and there is a middle to kill in.
+it('leaves no scratch files after a kill of its agent; the next agent completes the drill', async () => {
+  // A repository created by restic: each start takes half a second, which leaves a moment to kill it.
   await service.stop();
   scene.close();
   scene = createBackupScene({ made: false });

@@ -1,4 +1,4 @@
-/** Restore drills whose restic is a fake: comparison, ends, restarts, turns. */
+/** Restore drills with a fake restic: comparison, outcomes, restarts, concurrency. */
 import { existsSync, mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -25,7 +25,7 @@ beforeEach(() => {
 });
 afterEach(() => scene.close());
 
-/** Its snapshot has the one file; `restore` puts something in its place. */
+/** Its snapshot has one file; `restore` replaces the content. */
 function fakeRestic(restore: Restic['restore'] = putFile('12345')): Restic {
   return {
     checkVersion: async () => undefined,
@@ -65,12 +65,12 @@ it.each([
   expect(readdirSync(dirname(scene.volume))).toEqual(['_data']);
 });
 
-it('takes modes as Go has them for what the kernel has', () => {
+it('converts Go file modes to kernel modes', () => {
   const modes = [420, 8_389_101, 0x0050_01ff];
   expect(modes.map((mode) => kernelMode(mode).toString(8))).toEqual(['644', '4755', '3777']);
 });
 
-it('is cancelled, and taken up by the next agent; neither leaves anything', async () => {
+it('leaves no files after a cancellation or an interrupted run', async () => {
   const first = scene.open({ restic: fakeRestic(stuck) });
   const fetching = (id: string) => eventually(id, () => first.get(id).stage === 'fetching');
   const cancelled = scene.verifyRequest(SNAPSHOT);
@@ -91,7 +91,7 @@ it('is cancelled, and taken up by the next agent; neither leaves anything', asyn
   expect(existsSync(folder)).toBe(true);
   await first.stop();
   expect(existsSync(folder)).toBe(false);
-  // As a kill would have left it.
+  // Left by a kill.
   mkdirSync(join(folder, '_data'), { recursive: true });
   const second = scene.open({ restic: fakeRestic() });
   second.start();
@@ -100,7 +100,7 @@ it('is cancelled, and taken up by the next agent; neither leaves anything', asyn
   expect(existsSync(folder)).toBe(false);
 });
 
-it('leaves nothing where it is given up for the kills of its agents', async () => {
+it('leaves no files when it fails after too many kills of its agent', async () => {
   const first = scene.open({ restic: fakeRestic(stuck) });
   const request = scene.verifyRequest(SNAPSHOT);
   first.beginVerify(scene.podId, request);
@@ -117,7 +117,7 @@ it('leaves nothing where it is given up for the kills of its agents', async () =
   expect(existsSync(row.journal.folder)).toBe(false);
 });
 
-it('is the only one of its kind on the host, and no backup waits for it', async () => {
+it('runs alone among drills and delays no backup', async () => {
   const service = scene.open({ restic: fakeRestic(stuck) });
   const ids = Array.from({ length: 2 }, () => {
     const request = scene.verifyRequest(SNAPSHOT);

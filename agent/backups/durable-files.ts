@@ -1,13 +1,13 @@
-/** Changes of folders that hold after a power cut, and can be repeated: what is done already is left. */
+/** Durable, repeatable changes of folders: they survive a power loss, and a repeated call skips what is done. */
 import { chown, lstat, mkdir, open, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
-/** Whether anything is there; a link counts as itself. */
+/** Returns true if something exists at the path; a link counts as itself. */
 export async function exists(path: string): Promise<boolean> {
   return (await lstatOrNull(path)) !== null;
 }
 
-/** Moves `from` to `to` where `from` is there and `to` is not; the folders of both are on disk then. */
+/** Renames `from` to `to` if `from` exists and `to` does not, and syncs both folders. */
 export async function moveOnce(from: string, to: string): Promise<void> {
   if (!(await exists(from)) || (await exists(to))) return;
   await rename(from, to);
@@ -15,7 +15,7 @@ export async function moveOnce(from: string, to: string): Promise<void> {
   await syncFolder(dirname(from));
 }
 
-/** Makes what is missing of `folder`, each with the owner of the one that it lies in. */
+/** Creates the missing folders of a path, each with the owner of its parent. */
 export async function ensureFolders(folder: string): Promise<void> {
   if (await exists(folder)) return;
   const parent = dirname(folder);
@@ -26,7 +26,7 @@ export async function ensureFolders(folder: string): Promise<void> {
   await syncFolder(parent);
 }
 
-/** Puts the entries of a folder on disk. */
+/** Syncs the entries of a folder to disk. */
 export async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, 'r');
   try {

@@ -1,29 +1,32 @@
-/** The first half of a restore: the snapshot as a verified tree beside the pod's volume; the pod notices nothing. */
+/**
+ * First half of a restore: fetches the snapshot as a verified tree beside the pod's volume, while the pod keeps
+ * running.
+ */
 import { chmod, mkdir, opendir, readFile, rm, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type DataPlace, locateTarget } from './data-path.ts';
 import { syncFolder } from './durable-files.ts';
 import { OperationFailure } from './operation.state.ts';
 import type { OperationRow, RestoreJournal, RestoreRow } from './operation.store.ts';
-import type { RunPorts, Working } from './operation-context.ts';
+import type { OperationContext, RunPorts } from './operation-context.ts';
 import type { SnapshotStats } from './restic-output.ts';
 import { digHoles, measureTree, type TreeMeasure } from './staged-tree.ts';
 
 const MARGIN_BYTES = 64 * 1024 * 1024;
 const MARGIN_SHARE = 0.05;
-/** What an entry takes beside its content. */
+/** Disk space of an entry in addition to its content. */
 const ENTRY_BYTES = 4_096;
 const SYNC_MS = 30 * 60_000;
 const MS_PER_SECOND = 1_000;
 
-/** Below it lie the staged tree (`new`), the old one (`old`) and one that was refused (`refused`). */
+/** Contains the staged tree (`new`), the old one (`old`) and a rejected one (`refused`). */
 export function stagingFolderOf(place: DataPlace, operationId: string): string {
   return join(dirname(place.root.hostPath), `.podwright-restore-${operationId}`);
 }
 
-/** Ends in the stage `verifying`, with the staged tree on disk; what an earlier try left is dropped. */
+/** Ends in the stage `verifying` with the staged tree on disk. Removes the remains of an earlier attempt. */
 export async function fetchSnapshot(
-  work: Working<RestoreRow>,
+  work: OperationContext<RestoreRow>,
   ports: RunPorts,
 ): Promise<RestoreJournal> {
   const { restic } = ports;
@@ -34,14 +37,14 @@ export async function fetchSnapshot(
   const begun = { folder, live: place.live, staged: target, had_old: false, was_running: false };
   work.move('fetching', { journal: { ...begun, step: 'fetching' } });
   await checkSameFileSystem(place);
-  const talk = work.talk([
+  const session = work.session([
     [folder, '(staged)'],
     [place.root.hostPath, place.root.mountPath],
   ]);
-  await restic.checkVersion(talk.signal);
-  // The lock of an earlier try, whose agent was killed.
-  if (work.row().attempts > 1) await restic.unlock(talk);
-  const stats = await restic.statsOf(talk, request.snapshot_id);
+  await restic.checkVersion(session.signal);
+  // Removes the lock of an earlier attempt whose agent was killed.
+  if (work.row().attempts > 1) await restic.unlock(session);
+  const stats = await restic.statsOf(session, request.snapshot_id);
   await checkSpace(dirname(place.root.hostPath), stats);
 
   await rm(folder, { recursive: true, force: true });
@@ -49,9 +52,9 @@ export async function fetchSnapshot(
   await chmod(folder, 0o700);
   await mkdir(target, { mode: 0o700 });
   const size = `${stats.total_file_count} entries, ${stats.total_size} bytes`;
-  work.say(`Fetching what was at ${request.source_path}: ${size}`);
+  work.appendLog(`Fetching ${request.source_path} as it was: ${size}`);
   const watch = watchProgress(work, ports, stats);
-  await restic.restore(talk, {
+  await restic.restore(session, {
     jail: { folder, readOnly: false, cwd: folder },
     id: request.snapshot_id,
     target,
@@ -69,15 +72,15 @@ export async function fetchSnapshot(
   return { ...begun, staged, was_running, step: 'staged' };
 }
 
-/** All of its file system: to ask for each of a million files would take longer. */
+/** Syncs the whole file system: syncing a million files one by one would take longer. */
 async function putOnDisk(target: string, { runCommand }: RunPorts): Promise<void> {
   const bounds = { timeoutMs: SYNC_MS, maxOutputBytes: 4_096 };
   const { exitCode } = await runCommand('sync', ['--file-system', target], bounds);
   if (exitCode === 0) return;
-  throw new OperationFailure('VerificationFailed', 'The restored tree could not be put on disk');
+  throw new OperationFailure('VerificationFailed', 'The restored tree could not be synced to disk');
 }
 
-/** The work is left to itself when the signal aborts. */
+/** Stops waiting when the signal aborts; the work itself continues. */
 async function unlessAborted(signal: AbortSignal, work: () => Promise<void>): Promise<void> {
   signal.throwIfAborted();
   const aborted = new Promise<never>((_resolve, reject) => {
@@ -86,15 +89,18 @@ async function unlessAborted(signal: AbortSignal, work: () => Promise<void>): Pr
   await Promise.race([work(), aborted]);
 }
 
-/** Trees are exchanged by renames, and staged where the pod cannot reach: above its volume. */
+/**
+ * Trees are exchanged by renames and staged above the volume, where the pod cannot reach them: both need one file
+ * system.
+ */
 async function checkSameFileSystem({ root, live, kind }: DataPlace): Promise<void> {
   const inside = await stat(kind === null ? root.hostPath : live);
   const above = await stat(dirname(root.hostPath));
   if (inside.dev === above.dev) return;
-  throw new OperationFailure('PathRefused', `${root.mountPath} is on a file system of its own`);
+  throw new OperationFailure('PathRefused', `${root.mountPath} is on a separate file system`);
 }
 
-/** Rejects with NoSpace unless what is restored to `folder` fits with a margin. */
+/** Rejects with NoSpace unless `folder` has room for the restored data and a margin. */
 export async function checkSpace(folder: string, stats: SnapshotStats): Promise<void> {
   const { bavail, bsize } = await statfs(folder);
   const needed =
@@ -112,28 +118,34 @@ async function onlyEntryOf(target: string): Promise<string> {
   for await (const entry of folder) if (names.push(entry.name) > 1) break;
   const [name] = names;
   if (name !== undefined && names.length === 1) return join(target, name);
-  throw new OperationFailure('VerificationFailed', 'The snapshot does not hold exactly one tree');
+  throw new OperationFailure(
+    'VerificationFailed',
+    'The snapshot does not contain exactly one tree',
+  );
 }
 
 async function checkTree(
-  work: Working<RestoreRow>,
+  work: OperationContext<RestoreRow>,
   target: string,
   stats: SnapshotStats,
 ): Promise<TreeMeasure> {
   const found = await measureTree(target, work.signal);
-  if (found.removedDevices > 0) work.say(`${found.removedDevices} device files were left out`);
+  if (found.removedDevices > 0) work.appendLog(`${found.removedDevices} device files were removed`);
   if (found.entries === stats.total_file_count && found.bytes === stats.total_size) {
     work.advance({ processed_bytes: found.bytes, processed_files: found.entries });
     return found;
   }
   const there = `${found.entries} entries and ${found.bytes} bytes`;
   const wanted = `${stats.total_file_count} and ${stats.total_size}`;
-  throw new OperationFailure('VerificationFailed', `The restored tree has ${there}, not ${wanted}`);
+  throw new OperationFailure(
+    'VerificationFailed',
+    `The restored tree has ${there}, expected ${wanted}`,
+  );
 }
 
-/** restic 0.14 tells nothing while it restores: what its process has written is what was staged, at no cost. */
+/** restic 0.14 reports no progress of a restore: the bytes that its process wrote are read from /proc instead. */
 export function watchProgress<Row extends OperationRow>(
-  work: Working<Row>,
+  work: OperationContext<Row>,
   { clock }: RunPorts,
   { total_size, total_file_count }: SnapshotStats,
 ) {

@@ -1,4 +1,4 @@
-/** Disks that fill up in the middle of backups and restores: nothing is lost, and what stood in the way is gone by itself. */
+/** Disks that fill up during backups and restores: no data is lost, and temporary files are removed. */
 import { randomBytes } from 'node:crypto';
 import { chmodSync, readdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -45,7 +45,7 @@ async function gatedScene(options: SceneOptions = {}): Promise<GatedScene> {
   return gated;
 }
 
-it('goes on with a backup by itself when the storage has room again', async () => {
+it('continues a backup when the storage has space again', async () => {
   const { scene, gate, disk } = await gatedScene();
   writeFileSync(join(scene.volume, 'random'), randomBytes(2 * MIB));
   const tree = fingerprintOf(scene.volume);
@@ -61,7 +61,7 @@ it('goes on with a backup by itself when the storage has room again', async () =
   expect(fingerprintOf(scene.volume)).toEqual(tree);
 });
 
-it('says that the host has no room for what a backup sends, and backs up when it has', async () => {
+it("reports that the host's disk is full during a backup, and backs up once it has space", async () => {
   const scene = createBackupScene();
   ends.push(() => scene.close());
   writeFileSync(join(scene.volume, 'random'), randomBytes(2 * MIB));
@@ -78,7 +78,7 @@ it('says that the host has no room for what a backup sends, and backs up when it
   expect((await backUp(scene, opened(scene))).stage).toBe('done');
 });
 
-/** The agent's own database lies on the same disk. */
+/** The agent's database is on the same disk. */
 async function restoredOnSmallDisk() {
   const folder = smallDisk(112);
   const { scene, gate } = await gatedScene({ folder: join(folder, 'scene') });
@@ -94,7 +94,7 @@ async function restoredOnSmallDisk() {
     ...{ folder, scene, service, tree },
     view: () => service.get(request.operation_id),
     ended: () => scene.ended(service, request.operation_id),
-    /** The size is known, there was room, and files are on their way: then the disk fills up. */
+    /** Fills the disk after the size check, while files arrive. */
     begin(leftMib: number): void {
       gate.watch((call, moment, nth) => {
         if (call === 'GET data' && moment === 'after' && nth === 5) fill(folder, leftMib);
@@ -104,7 +104,7 @@ async function restoredOnSmallDisk() {
   };
 }
 
-it('leaves pod and disk as they were when a restore finds the disk full', async () => {
+it('leaves pod and disk unchanged when a restore fills the disk', async () => {
   const { folder, scene, service, tree, begin, ended } = await restoredOnSmallDisk();
   begin(2);
   expect(await ended()).toMatchObject({ stage: 'failed', error: { code: 'NoSpace' } });
@@ -114,7 +114,7 @@ it('leaves pod and disk as they were when a restore finds the disk full', async 
   expect((await backUp(scene, service)).stage).toBe('done');
 });
 
-it('goes on with a restore by itself when even its row could not be written', async () => {
+it('continues a restore although its row could not be written', async () => {
   const { folder, scene, service, tree, begin, ended, view } = await restoredOnSmallDisk();
   begin(0);
   const filled = () => statfsSync(folder).bavail === 0;
@@ -128,7 +128,7 @@ it('goes on with a restore by itself when even its row could not be written', as
   expect((await backUp(scene, service)).stage).toBe('done');
 });
 
-it('refuses a restore that the disk has no room for before it begins', async () => {
+it('refuses a restore that exceeds the free disk space before it begins', async () => {
   const folder = smallDisk(64);
   const scene = createBackupScene({ folder: join(folder, 'scene') });
   ends.push(() => scene.close());

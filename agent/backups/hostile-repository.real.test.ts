@@ -1,4 +1,4 @@
-/** A repository that somebody has changed who knows its password: nothing outside the staged tree is ever touched. */
+/** A repository changed by an attacker who has its password: nothing outside the staged tree is touched. */
 import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -36,7 +36,7 @@ it.each([
   scene.close();
 });
 
-it('writes nothing through a link that has the name of a folder', async () => {
+it('writes nothing through a link with the name of a folder', async () => {
   const scene = createBackupScene({ made: false });
   const key = writeQuickRepository(scene.location, PASSWORD, 1);
   const outside = join(scene.folder, 'outside');

@@ -1,4 +1,4 @@
-/** kill -9 of the agent, of restic and of the central API, in the middle of backups and restores: nothing is lost. */
+/** Kills the agent, restic and the central API with SIGKILL during backups and restores: no data is lost. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import {
   createFaultMatrix,
@@ -29,18 +29,18 @@ afterAll(async () => {
 });
 
 const PREPARING = { call: 'GET keys', nth: 1, moment: 'before' } as const;
-/** What restic asks first of all; it does not ask twice. */
+/** restic's first request, which it does not repeat. */
 const BEGINNING = { call: 'HEAD config', nth: 2, moment: 'before' } as const;
 const SENDING = { call: 'POST data', nth: 1, moment: 'before' } as const;
-/** The snapshot is there, and nobody knows. */
+/** The snapshot is stored, but no process has recorded it. */
 const SENT = { call: 'POST snapshots', nth: 1, moment: 'after' } as const;
-/** The lock is gone, and restic asks for its end again. */
+/** The lock is removed, and restic repeats the request. */
 const UNLOCKED = { call: 'DELETE locks', nth: 1, moment: 'after' } as const;
 const VERIFYING = { call: 'GET data', nth: 1, moment: 'before' } as const;
-/** Files are written. */
+/** Files are being written. */
 const FETCHING = { call: 'GET data', nth: 5, moment: 'after' } as const;
 
-/** Each stage for each of them; `npm run soak -- --only backup` has every request of all of them. */
+/** A sample of stages for each victim; `npm run soak -- --only backup` covers every request. */
 const BACKUP = {
   agent: [PREPARING, SENDING, VERIFYING],
   restic: [PREPARING, SENT, VERIFYING],
@@ -48,16 +48,16 @@ const BACKUP = {
 };
 
 for (const victim of VICTIMS) {
-  it(`loses nothing of a backup whose ${victim} is killed`, async () => {
+  it(`completes a backup after a kill of its ${victim}`, async () => {
     for (const at of BACKUP[victim]) await matrix.backup(victim, at);
   });
 
-  it(`loses nothing of a restore whose ${victim} is killed while it fetches`, async () => {
+  it(`completes a restore after a kill of its ${victim} while it fetches`, async () => {
     await matrix.restore(victim, FETCHING, pod, kept);
   });
 }
 
-it('loses nothing of a restore whose agent is killed as trees are exchanged', async () => {
+it('completes a restore after a kill of its agent during the exchange of trees', async () => {
   const stages = ['verifying', 'stopping', 'swapping', 'starting', 'committed'];
   for (const [index, stage] of stages.entries()) {
     const when = index % 2 === 0 ? 'before' : 'after';

@@ -1,4 +1,4 @@
-/** What the work on one operation has and may do. */
+/** Ports of an operation's work, and what it may do to its row. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { RunCommand } from '#shared/runtime/run-command.ts';
@@ -7,14 +7,14 @@ import type { DataRoot } from '../containers/volumes/pod-volumes.ts';
 import type { PodPause } from '../pods/pod-pause.ts';
 import type { Stage } from './operation.state.ts';
 import type { OperationRow, OperationStore, Progress } from './operation.store.ts';
-import type { Restic, Talk } from './restic.ts';
+import type { Restic, ResticSession } from './restic.ts';
 
-/** The agent ends: what is under way is left for the next one. */
+/** The agent stops: unfinished work is left for the next agent. */
 export class AgentStopping extends Error {
   override name = 'AgentStopping';
 }
 
-/** The renter wants it no more. */
+/** The renter cancelled the operation. */
 export class CancelRequested extends Error {
   override name = 'CancelRequested';
 }
@@ -26,10 +26,10 @@ export type RunPorts = {
   restic: Restic;
   pause: PodPause;
   dataRootsOf(podId: string): Promise<readonly DataRoot[]>;
-  /** It is removed, or being removed. */
+  /** Returns true for a pod that is removed or being removed. */
   isGone(podId: string): boolean;
   runCommand: RunCommand;
-  /** Where drills of pods that are not here restore to; made when needed. */
+  /** Folder for drills of pods that are not on this host; created when needed. */
   scratchFolder: string;
   /** A pod that ends within this time of its start does not run on a restored tree. */
   settlingMs: number;
@@ -37,19 +37,19 @@ export type RunPorts = {
   log: Log;
 };
 
-/** What the work on one row may do to it. Every write throws when it is no move. */
-export type Working<Row extends OperationRow> = {
+/** What the work on one row may do to it. Every write throws for a transition that the state table lacks. */
+export type OperationContext<Row extends OperationRow> = {
   row(): Row;
   move(stage: Stage, patch: Partial<OperationRow>): void;
   note(patch: Partial<OperationRow>): void;
-  /** Kept in memory until the next heartbeat. */
+  /** Buffered in memory until the next heartbeat. */
   advance(progress: Partial<Progress>): void;
-  say(line: string): void;
-  talk(paths: readonly (readonly [string, string])[]): Talk;
+  appendLog(line: string): void;
+  session(paths: readonly (readonly [string, string])[]): ResticSession;
   /** Aborts with AgentStopping or CancelRequested. */
   signal: AbortSignal;
-  /** Aborts with AgentStopping alone: for what has to be finished once it is begun. */
+  /** Aborts only with AgentStopping: for steps that must complete once begun. */
   stopping: AbortSignal;
-  /** Called with each heartbeat. */
+  /** Sets the function to call at each heartbeat. */
   onBeat(work: () => void): void;
 };

@@ -1,4 +1,4 @@
-/** Over HTTP, through a whole agent: a restore has the pod's container stand still, and start again. */
+/** Through the HTTP routes of a whole agent: a restore stops the pod's container and starts it again. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-it('backs up and restores a running pod, and refuses what it should', async () => {
+it('backs up and restores a running pod and refuses invalid requests', async () => {
   const engine = createFakeEngine(systemClock);
   engine.addImage(IMAGE, DIGEST);
   engine.keepVolumesIn(folder);

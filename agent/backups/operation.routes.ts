@@ -1,4 +1,4 @@
-/** The routes of backups, restores and drills (design, "The agent's HTTP interface"). */
+/** Routes of backups, restores and drills. */
 import { z } from 'zod';
 import {
   BackupRequest,
@@ -18,7 +18,7 @@ const ofPod = { params: z.object({ id: PodId }), response: { 200: OperationView 
 const ofOperation = { params: z.object({ id: OperationId }), response: { 200: OperationView } };
 const ListQuery = z.object({ pod_id: PodId.optional() });
 
-/** Signatures and roles are checked by the server's hooks before any of these runs. */
+/** The server's hooks check signatures and roles before these handlers run. */
 export function registerOperationRoutes(server: HttpServer, operations: OperationService): void {
   server.post(
     '/v1/pods/:id/backups',
@@ -35,7 +35,7 @@ export function registerOperationRoutes(server: HttpServer, operations: Operatio
     {
       schema: { ...ofPod, querystring: z.object({ path: PodPath }), response: { 200: TargetView } },
     },
-    async ({ params, query }) => operations.lookAt(params.id, query.path),
+    async ({ params, query }) => operations.restoreTarget(params.id, query.path),
   );
   server.post(
     '/v1/pods/:id/verifications',

@@ -1,4 +1,4 @@
-/** What can be asked of backups, restores and drills: begin, read, cancel. Requests are durable before they are answered. */
+/** Begins, reports and cancels backups, restores and drills. A request is stored before it is answered. */
 import { createHmac } from 'node:crypto';
 import type {
   BackupRequest,
@@ -19,21 +19,21 @@ import {
   NO_PROGRESS,
   OperationFailure,
   operationView,
-  recovered,
+  recoveryPatch,
 } from './operation.state.ts';
 import type { OperationRow } from './operation.store.ts';
 import { AgentStopping, CancelRequested, type RunPorts } from './operation-context.ts';
 import { placeOfRepository, runOperation } from './run-operation.ts';
 
-/** Running at a time on this host; more would only share its disk and network. */
+/** Concurrent operations on this host; more would only share its disk and network. */
 const MAX_RUNNING = 2;
-/** Drills beside them: nobody waits for one. */
+/** Concurrent drills in addition. */
 const MAX_DRILLS = 1;
-/** Unfinished on this host, those that wait included. */
+/** Unfinished operations on this host, queued ones included. */
 const MAX_UNFINISHED = 200;
 const MAX_LISTED = 100;
 const FINISHED_KEPT_MS = 7 * 24 * 3_600_000;
-/** Until what could not be written, as on a full disk, is tried again. */
+/** Delay before a failed write, as on a full disk, is retried. */
 const AGAIN_MS = 1_000;
 
 export type OperationService = ReturnType<typeof createOperationService>;
@@ -45,12 +45,12 @@ type Wanted =
   | { kind: 'restore'; request: Omit<RestoreRequest, 'repository'> }
   | { kind: 'verify'; request: Omit<DrillRequest, 'repository'> };
 
-/** Nothing runs before `start`. */
+/** Runs nothing before `start`. */
 export function createOperationService(
   deps: Omit<RunPorts, 'sealing'> & {
     secret: Uint8Array;
     random: Random;
-    /** A backup, restore or drill is over. */
+    /** Called when a backup, restore or drill has ended. */
     onEnded?(row: OperationRow): void;
   },
 ) {
@@ -60,26 +60,26 @@ export function createOperationService(
     sealing: createSealing({ key: deps.secret, random: deps.random }),
   };
   const stopping = new AbortController();
-  const turns = createSemaphore(MAX_RUNNING);
-  const drillTurns = createSemaphore(MAX_DRILLS);
+  const slots = createSemaphore(MAX_RUNNING);
+  const drillSlots = createSemaphore(MAX_DRILLS);
   const running = new Map<string, { cancelled: AbortController; ended: Promise<void> }>();
 
   function launch({ id, kind }: Pick<OperationRow, 'id' | 'kind'>): void {
     const cancelled = new AbortController();
-    const ended = pursue(id, cancelled.signal, kind).finally(() => running.delete(id));
+    const ended = runUntilOver(id, cancelled.signal, kind).finally(() => running.delete(id));
     running.set(id, { cancelled, ended });
   }
 
-  /** Until it has ended, or the agent does. */
-  async function pursue(id: string, cancelled: AbortSignal, kind: OperationRow['kind']) {
-    const turn = kind === 'verify' ? drillTurns : turns;
+  /** Retries until the operation has ended or the agent stops. */
+  async function runUntilOver(id: string, cancelled: AbortSignal, kind: OperationRow['kind']) {
+    const turn = kind === 'verify' ? drillSlots : slots;
     while (!(await attempt(id, cancelled, turn)) && !stopping.signal.aborted) {
       await clock.sleep(AGAIN_MS, stopping.signal).catch(() => undefined);
     }
   }
 
-  /** Whether it has ended. */
-  async function attempt(id: string, cancelled: AbortSignal, turn: typeof turns) {
+  /** Returns true once the operation has ended. */
+  async function attempt(id: string, cancelled: AbortSignal, turn: typeof slots) {
     const signals = { cancelled, stopping: stopping.signal };
     const wish = {
       name: 'operation',
@@ -88,23 +88,23 @@ export function createOperationService(
     } as const;
     const work = () => inSpan(wish, () => runOperation(id, ports, signals));
     try {
-      if (!takeUp(id)) return true;
-      // One that is cancelled while it waits still has to write so.
+      if (!requeue(id)) return true;
+      // A cancelled operation leaves the queue but still records its end.
       await turn.run(work, AbortSignal.any([cancelled, stopping.signal])).catch(work);
       const row = store.get(id);
       if (row !== null && isFinal(row.stage)) deps.onEnded?.(row);
       return isOver(row);
     } catch (error) {
-      log.error({ operation_id: id, err: error }, 'an operation cannot be taken up');
+      log.error({ operation_id: id, err: error }, 'operation could not be started');
       return false;
     }
   }
 
-  /** Has a row begin where it can; whether there is anything to do. */
-  function takeUp(id: string): boolean {
+  /** Requeues an interrupted row. Returns true if there is work to do. */
+  function requeue(id: string): boolean {
     const row = store.get(id);
     if (row === null || isOver(row)) return false;
-    const again = recovered(row);
+    const again = recoveryPatch(row);
     if (again.stage === row.stage || again.stage === undefined) return true;
     store.put({ ...row, ...again, heartbeat_ms: clock.now() } as OperationRow);
     return true;
@@ -118,29 +118,29 @@ export function createOperationService(
 
   function requirePod(podId: string): void {
     if (!deps.isGone(podId)) return;
-    throw new ApiError('pod_not_found', 'There is no such pod on this host');
+    throw new ApiError('pod_not_found', 'No such pod on this host');
   }
 
   function checkFree(podId: string, kind: OperationRow['kind']): void {
     if (kind !== 'verify') requirePod(podId);
     const active = store.activeOf(podId);
     if (active !== null) {
-      throw new ApiError('BACKUP_STORAGE_BUSY', `A ${active.kind} of this pod is under way`, {
+      throw new ApiError('BACKUP_STORAGE_BUSY', `A ${active.kind} of this pod is running`, {
         details: { active_operation_id: active.id },
       });
     }
     if (store.unfinished(MAX_UNFINISHED).length < MAX_UNFINISHED) return;
-    throw new ApiError('conflict', `${MAX_UNFINISHED} operations wait on this host`);
+    throw new ApiError('conflict', `This host has ${MAX_UNFINISHED} unfinished operations`);
   }
 
-  /** A repeat answers the row that is there, whatever has become of it. */
+  /** A repeated request returns the existing row in its present state. */
   function begin(podId: string, wanted: Wanted, repository: RepositoryAccess): OperationView {
     const id = wanted.request.operation_id;
     const fingerprint = fingerprintOf(podId, wanted, repository);
     const known = store.get(id);
     if (known !== null) {
       if (known.fingerprint === fingerprint) return operationView(known);
-      throw new ApiError('conflict', 'This operation is known with other content');
+      throw new ApiError('conflict', 'An operation with this id and other content exists');
     }
     checkFree(podId, wanted.kind);
     const nowMs = clock.now();
@@ -158,7 +158,7 @@ export function createOperationService(
     return operationView(row);
   }
 
-  /** One that waits for its turn is alive, too: no row is written for that. */
+  /** A queued operation reports a fresh heartbeat, without a write for each. */
   function viewOf(row: OperationRow): OperationView {
     const waits = row.stage === 'queued' && running.has(row.id);
     return operationView(waits ? { ...row, heartbeat_ms: clock.now() } : row);
@@ -166,22 +166,25 @@ export function createOperationService(
 
   function find(id: string): OperationRow {
     const row = store.get(id);
-    if (row === null) throw new ApiError('not_found', 'There is no such operation on this host');
+    if (row === null) throw new ApiError('not_found', 'No such operation on this host');
     return row;
   }
 
   return {
-    /** Idempotent by `operation_id`; throws ApiError, `BACKUP_STORAGE_BUSY` while another one is under way. */
+    /** Idempotent by `operation_id`. Throws ApiError, `BACKUP_STORAGE_BUSY` while another operation of the pod runs. */
     beginBackup: (podId: string, { repository, ...request }: BackupRequest): OperationView =>
       begin(podId, { kind: 'backup', request }, repository),
-    /** The same. */
+    /** As `beginBackup`. */
     beginRestore: (podId: string, { repository, ...request }: RestoreRequest): OperationView =>
       begin(podId, { kind: 'restore', request }, repository),
-    /** The same; the pod may be gone. */
+    /** As `beginBackup`; the pod may be gone. */
     beginVerify: (podId: string, { repository, ...request }: DrillRequest): OperationView =>
       begin(podId, { kind: 'verify', request }, repository),
-    /** What a restore would find at a path of the pod. Throws `bad_request` for one where nothing can be restored. */
-    async lookAt(podId: string, path: string): Promise<{ state: TargetState }> {
+    /**
+     * Returns what a restore would find at a path of the pod. Throws `bad_request` for a path that cannot be restored
+     * to.
+     */
+    async restoreTarget(podId: string, path: string): Promise<{ state: TargetState }> {
       requirePod(podId);
       const { targetStateOf } = await import('./data-path.ts');
       try {
@@ -192,7 +195,7 @@ export function createOperationService(
       }
     },
     get: (id: string): OperationView => viewOf(find(id)),
-    /** Unfinished ones first, oldest first; then those that ended last. Of one pod where one is given. */
+    /** Unfinished operations first, oldest first, then the latest finished ones; filtered by pod if given. */
     list(podId?: string): OperationView[] {
       const rows = [...store.unfinished(MAX_LISTED), ...store.finished(MAX_LISTED)];
       return rows
@@ -200,13 +203,15 @@ export function createOperationService(
         .slice(0, MAX_LISTED)
         .map(viewOf);
     },
-    /** Begins the cancellation; one that has ended stays as it is. `conflict` where a tree is being exchanged. */
+    /**
+     * Requests cancellation; a finished operation stays as it is. Throws `conflict` while a tree is being exchanged.
+     */
     cancel(id: string): OperationView {
       const row = find(id);
       if (isFinal(row.stage)) return operationView(row);
       if (!isCancellable(row)) {
         throw new ApiError('conflict', 'The restored tree is being put in place', {
-          hint: 'Wait for its end, then restore another backup.',
+          hint: 'Wait until it has ended, then restore another backup.',
         });
       }
       const asked = { ...row, cancel_requested: true };
@@ -214,13 +219,13 @@ export function createOperationService(
       running.get(id)?.cancelled.abort(new CancelRequested());
       return operationView(asked);
     },
-    /** Goes on with what an earlier agent has left. */
+    /** Continues what an earlier agent left unfinished. */
     start(): void {
       for (const row of store.unfinished(MAX_UNFINISHED)) launch(row);
     },
-    /** Ends what runs; the rows are left for the next agent. */
+    /** Stops running operations; their rows are left for the next agent. */
     async stop(): Promise<void> {
-      stopping.abort(new AgentStopping('the agent ends'));
+      stopping.abort(new AgentStopping('the agent is stopping'));
       await Promise.all([...running.values()].map(({ ended }) => ended));
     },
   };

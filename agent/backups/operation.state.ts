@@ -1,4 +1,4 @@
-/** Stages of backups, restores and drills, the moves between them, and what a restart makes of them. Pure (agent reference 14). */
+/** Stages of backups, restores and drills, the transitions between them, and what a restart does to them. Pure. */
 import {
   FINAL_STAGES,
   type OperationError,
@@ -11,8 +11,8 @@ export type Stage = OperationView['stage'];
 const ENDS = ['failed', 'cancelled'] as const;
 
 /**
- * Every move there is; staying is one, too. Back to `queued`: the agent was ended in between. From `swapping` on a
- * restore can only be finished or undone, so it cannot be cancelled any more.
+ * Every transition; staying is allowed too. Back to `queued`: the agent stopped in between. From `swapping` on a
+ * restore can only complete or roll back, so it cannot be cancelled.
  */
 export const MOVES: Record<OperationRow['kind'], Partial<Record<Stage, readonly Stage[]>>> = {
   backup: {
@@ -38,7 +38,7 @@ export const MOVES: Record<OperationRow['kind'], Partial<Record<Stage, readonly 
   },
 };
 
-/** Begun this often without an end, each time cut off by the agent's own: it is not begun again. */
+/** An operation that was begun this often, each time interrupted by the end of the agent, is not begun again. */
 export const MAX_ATTEMPTS = 5;
 const MAX_LOG_LINES = 100;
 
@@ -52,7 +52,6 @@ export const NO_PROGRESS: Progress = {
   remaining_seconds: null,
 };
 
-/** Whether it may go there. */
 export function mayMove(row: OperationRow, to: Stage): boolean {
   return row.stage === to || (MOVES[row.kind][row.stage]?.includes(to) ?? false);
 }
@@ -61,41 +60,40 @@ export function isFinal(stage: Stage): boolean {
   return FINAL_STAGES.some((final) => final === stage);
 }
 
-/** While the pod's tree may be exchanged, nothing of it may run. */
-export function holdsPod(row: OperationRow | null): boolean {
+/** While the pod's tree may be exchanged, no process of the pod may run. */
+export function pausesPod(row: OperationRow | null): boolean {
   return row !== null && (row.stage === 'stopping' || row.stage === 'swapping');
 }
 
-/** Nothing was changed in the pod yet. */
+/** True while nothing in the pod has changed. */
 export function isCancellable({ stage }: OperationRow): boolean {
   return !['swapping', 'starting', 'committed'].includes(stage);
 }
 
 /**
- * What the next agent makes of an unfinished row. A backup is run again: what it has sent counts; so is a drill. A
- * restore whose swap has not begun starts anew, the pod running on its old tree; later ones go on where they were.
+ * Patch for an unfinished row when an agent starts. Backups and drills run again; uploaded data counts. A restore that
+ * has not begun to swap starts anew while the pod runs on its old tree; a later one continues.
  */
-export function recovered(row: OperationRow): Partial<OperationRow> {
+export function recoveryPatch(row: OperationRow): Partial<OperationRow> {
   return isCancellable(row) ? { stage: 'queued' } : {};
 }
 
-/** Whether it was begun too often. */
-export function isWornOut(row: OperationRow): boolean {
+export function isExhausted(row: OperationRow): boolean {
   return isCancellable(row) && row.attempts >= MAX_ATTEMPTS;
 }
 
-/** One line more; the oldest go. */
+/** Appends a line and drops the oldest beyond the limit. */
 export function withLine(log: readonly string[], line: string): string[] {
   return [...log, line].slice(-MAX_LOG_LINES);
 }
 
-/** Percentages never fall, whatever restic learns on the way, and are 100 only with the end. */
+/** The percentage never decreases, and reaches 100 only at the end. */
 export function advanced(before: Progress, now: Partial<Progress>): Progress {
   const percent = Math.min(99, Math.max(before.percent, Math.floor((now.percent ?? 0) * 10) / 10));
   return { ...before, ...now, percent };
 }
 
-/** The end of it; the repository's secrets go. */
+/** Patch for the end of an operation; it deletes the repository's secrets. */
 export function finished(
   row: OperationRow,
   outcome: 'done' | 'cancelled' | { code: OperationError; message: string },
@@ -117,7 +115,7 @@ export function finished(
   };
 }
 
-/** As the wire shows it. */
+/** Converts a row to its wire form. */
 export function operationView(row: OperationRow): OperationView {
   const { id, pod_id, kind, stage, snapshot_id, quality, error, log } = row;
   const { started_ms, heartbeat_ms, finished_ms } = row;
@@ -128,8 +126,9 @@ export function operationView(row: OperationRow): OperationView {
   };
 }
 
-// MERGED agent/backups/operation.state.ts: Why a backup or restore failed, as its row will say.
-/** `message` is shown to the renter: no secrets and no paths of the host in it. */
+/**
+ * Failure that the operation's row reports. `message` is shown to the renter: it contains no secrets and no host paths.
+ */
 export class OperationFailure extends Error {
   override name = 'OperationFailure';
   readonly code: OperationError;

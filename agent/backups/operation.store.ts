@@ -1,4 +1,4 @@
-/** All queries on the table operations: backups, restores and drills of this host. */
+/** Queries on the table `operations`: backups, restores and drills of this host. */
 import { z } from 'zod';
 import {
   BackupRequest,
@@ -10,23 +10,23 @@ import {
 } from '#shared/api/agent/operations.ts';
 import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
 
-/** What was done to the tree of a pod, and what is to be done next. Paths of the host. */
+/** Progress of a restore's exchange of trees. Paths are host paths. */
 export const RestoreJournal = z.object({
-  /** Beside the data volume, out of its pod's reach: the staged tree, and the old one once it was moved. */
+  /** Folder beside the data volume, out of the pod's reach: the staged tree, and the old one once it was moved. */
   folder: z.string(),
-  /** What is replaced. */
+  /** Path that is replaced. */
   live: z.string(),
-  /** Below `folder`. */
+  /** Path below `folder`. */
   staged: z.string(),
-  /** Whether something was there before. Known from the step `ready` on. */
+  /** True if something existed before. Set from the step `ready` on. */
   had_old: z.boolean(),
-  /** Whether the pod ran: only then has it to run again. */
+  /** True if the pod ran: only then must it run again. */
   was_running: z.boolean(),
   step: z.enum(['fetching', 'staged', 'ready', 'old_aside', 'new_in', 'undoing', 'undone']),
 });
 export type RestoreJournal = z.output<typeof RestoreJournal>;
 
-/** Where a drill restores to; a path of the host. */
+/** Folder of a drill's restore; a host path. */
 export const VerifyJournal = z.object({ folder: z.string() });
 
 const Progress = OperationView.pick({
@@ -58,7 +58,6 @@ const Common = z.object({
   finished_ms: z.int().nullable(),
 });
 
-/** One row of `operations`. */
 export const OperationRow = z.discriminatedUnion('kind', [
   Common.extend({
     kind: z.literal('backup'),
@@ -83,7 +82,7 @@ export type VerifyRow = Extract<OperationRow, { kind: 'verify' }>;
 
 export type OperationStore = ReturnType<typeof createOperationStore>;
 
-/** Finished rows kept, newest first. */
+/** Number of finished rows to retain, newest first. */
 const MAX_FINISHED = 500;
 
 const JSON_COLUMNS = ['request', 'progress', 'journal', 'error', 'log'] as const;
@@ -97,7 +96,7 @@ const COLUMNS = [
   ...JSON_COLUMNS.map((name) => `${name}_json`),
 ];
 
-/** Rows that do not parse are left out of lists, and count as absent. */
+/** Rows that fail to parse are skipped and count as absent. */
 export function createOperationStore(database: DatabaseSync) {
   const select = database.prepare('SELECT * FROM operations WHERE id = :id');
   const active = database.prepare(
@@ -127,7 +126,7 @@ export function createOperationStore(database: DatabaseSync) {
 
   return {
     get: (id: string): OperationRow | null => rowOf(select.get({ id })),
-    /** The one that is not finished. */
+    /** Returns the pod's unfinished operation. */
     activeOf: (podId: string): OperationRow | null => rowOf(active.get({ pod_id: podId })),
     /** Oldest first. */
     unfinished: (limit: number): OperationRow[] =>
@@ -135,9 +134,9 @@ export function createOperationStore(database: DatabaseSync) {
     /** Newest first. */
     finished: (limit: number): OperationRow[] =>
       finished.all({ limit }).flatMap((row) => rowOf(row) ?? []),
-    /** The one that ended last. */
+    /** Returns the operation that ended last. */
     lastOf: (podId: string): OperationRow | null => rowOf(last.get({ pod_id: podId })),
-    /** Throws when the pod has another one that is not finished. */
+    /** Throws when the pod has another unfinished operation. */
     put: (row: OperationRow): void => void write.run(columnsOf(row)),
     dropFinishedBefore(beforeMs: number): void {
       dropOld.run({ before_ms: beforeMs, keep: MAX_FINISHED });

@@ -23,7 +23,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(root, { recursive: true }));
 
-/** A folder as the kernel lays one out; the group in it, which the kernel would fill, is there already. */
+/** A folder with the kernel's layout; the group that the kernel would create exists already. */
 function cgroupAt(parent: string, files: readonly string[]): void {
   mkdirSync(join(root, parent, 'ours'), { recursive: true });
   for (const file of files) writeFileSync(join(root, parent, 'ours', file), '');
@@ -35,50 +35,50 @@ const groupAt = (ownGroups: string) => {
 };
 const read = (...path: string[]) => readFileSync(join(root, ...path), 'utf8');
 
-it('makes one beside our own where there is one hierarchy, with what the kernel knows of', async () => {
+it('creates a group beside ours in the unified hierarchy, with the settings that the kernel has', async () => {
   writeFileSync(join(root, 'cgroup.controllers'), 'cpu memory');
   cgroupAt('system.slice', ['cpu.weight', 'memory.max']);
   const group = groupAt('0::/system.slice/agent.service\n');
   const seat = await group.enter();
   expect(seat).toMatchObject({
     yieldsCpu: true,
-    doors: [join(root, 'system.slice/ours/cgroup.procs')],
+    procsFiles: [join(root, 'system.slice/ours/cgroup.procs')],
   });
   expect(read('system.slice/ours/cpu.weight')).toBe('20');
   expect(read('system.slice/ours/memory.max')).toBe(String(2 * 1024 ** 3));
 });
 
-it('makes one below our own in each hierarchy of the old kind', async () => {
+it('creates a group below ours in each hierarchy of version 1', async () => {
   cgroupAt('cpu/agent', ['cpu.shares']);
   cgroupAt('memory', ['memory.limit_in_bytes']);
   const group = groupAt('4:memory:/\n1:cpu,cpuacct:/agent\n0::/\n');
-  const { doors } = await group.enter();
-  expect(doors).toEqual([
+  const { procsFiles } = await group.enter();
+  expect(procsFiles).toEqual([
     join(root, 'memory/ours/cgroup.procs'),
     join(root, 'cpu/agent/ours/cgroup.procs'),
   ]);
   expect(read('cpu/agent/ours/cpu.shares')).toBe('200');
 });
 
-it('does without where none can be made', async () => {
+it('runs without a group where none can be created', async () => {
   const seat = await groupAt('0::/\n').enter();
-  expect(seat).toMatchObject({ doors: [], yieldsCpu: false });
+  expect(seat).toMatchObject({ procsFiles: [], yieldsCpu: false });
 });
 
-it('has restic in it, on this kernel, for as long as one runs', async () => {
+it('contains restic on this kernel while it runs', async () => {
   const name = `podwright-test-${systemRandom.uuid()}`;
   const group = createResticCgroup({ name, log });
-  const { doors } = await group.enter();
+  const { procsFiles } = await group.enter();
   await group.enter();
-  const [file, ...args] = resticCommand('cat', ['/proc/self/cgroup'], null, doors);
+  const [file, ...args] = resticCommand('cat', ['/proc/self/cgroup'], null, procsFiles);
   const seen = execFileSync(file, args, { encoding: 'utf8' });
-  expect(seen.split(name).length - 1, seen).toBe(doors.length);
-  expect(doors.length).toBeGreaterThan(0);
+  expect(seen.split(name).length - 1, seen).toBe(procsFiles.length);
+  expect(procsFiles.length).toBeGreaterThan(0);
   await group.leave();
-  expect(doors.map((door) => existsSync(door))).not.toContain(false);
+  expect(procsFiles.map((door) => existsSync(door))).not.toContain(false);
   await group.leave();
-  expect(doors.map((door) => existsSync(door))).not.toContain(true);
-  const gone = resticCommand('true', [], null, doors);
+  expect(procsFiles.map((door) => existsSync(door))).not.toContain(true);
+  const gone = resticCommand('true', [], null, procsFiles);
   execFileSync(gone[0], gone.slice(1), { stdio: 'pipe' });
   expect(readdirSync('/sys/fs/cgroup')).not.toContain(name);
 });

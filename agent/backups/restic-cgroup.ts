@@ -1,6 +1,6 @@
 /**
- * A control group for restic, below pods in processor and disk and with a cap on memory: `nice` alone counts only among
- * the processes of one group, and pods have their own. Nobody else's groups are touched.
+ * A control group for restic with less processor and disk weight than pods and a memory limit. `nice` alone has an
+ * effect only within one group, and pods have separate groups. Other groups are not touched.
  */
 import { mkdir, readFile, rmdir, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -8,19 +8,19 @@ import type { Log } from '#shared/runtime/log.ts';
 
 const ROOT = '/sys/fs/cgroup';
 const OWN_GROUPS = '/proc/self/cgroup';
-/** Of all that run at a time, page cache included: it is given back first. */
+/** Limit for all concurrent operations, page cache included; the kernel reclaims the cache first. */
 const MEMORY_CAP_BYTES = 2 * 1024 * 1024 * 1024;
 
-/** Files of one controller; what a kernel does not know of them is left out. */
+/** Files of one controller and their values; files that a kernel lacks are skipped. */
 type Settings = Record<string, string>;
 
-/** Each controller has a hierarchy of its own. Shares are of 1024, weights of 10 to 1000. */
+/** Each controller has a separate hierarchy. Shares are relative to 1024, weights range from 10 to 1000. */
 const VERSION_1: Record<string, Settings> = {
   memory: { 'memory.limit_in_bytes': String(MEMORY_CAP_BYTES) },
   cpu: { 'cpu.shares': '200' },
   blkio: { 'blkio.weight': '50', 'blkio.bfq.weight': '50' },
 };
-/** Weights are of 100. */
+/** Weights are relative to 100. */
 const VERSION_2: Settings = {
   'memory.max': String(MEMORY_CAP_BYTES),
   'cpu.weight': '20',
@@ -28,32 +28,32 @@ const VERSION_2: Settings = {
 };
 const CPU_FILES = ['cpu.shares', 'cpu.weight'];
 
-export type Seat = {
-  /** A process that writes `0` into each of them is in. */
-  doors: readonly string[];
-  /** Pods come first on every core. */
+export type CgroupMembership = {
+  /** A process that writes `0` into each file joins the group. */
+  procsFiles: readonly string[];
+  /** True if pods have priority on every core. */
   yieldsCpu: boolean;
 };
 
-/** One group for all that run at a time; it is there while any does. */
-export type ResticCgroup = { enter(): Promise<Seat>; leave(): Promise<void> };
+/** One group for all concurrent operations; it exists while any runs. */
+export type ResticCgroup = { enter(): Promise<CgroupMembership>; leave(): Promise<void> };
 
-export const NO_SEAT: Seat = { doors: [], yieldsCpu: false };
+export const NO_MEMBERSHIP: CgroupMembership = { procsFiles: [], yieldsCpu: false };
 
-/** `name`: of the group. Where there can be none, restic runs without, and the log says so once. */
+/** `name` of the group. Without control groups restic runs unconfined, and the log reports so once. */
 export function createResticCgroup(options: {
   name: string;
   log: Log;
-  /** Where control groups are mounted, and the file that names ours. */
+  /** Mount point of the control groups, and the file that names our group. */
   root?: string;
   ownGroups?: string;
 }): ResticCgroup {
   const { name, log, root = ROOT, ownGroups = OWN_GROUPS } = options;
   let users = 0;
-  let seat: Promise<Seat & { folders: readonly string[] }> | null = null;
-  /** Made and removed one after the other. */
+  let seat: Promise<CgroupMembership & { folders: readonly string[] }> | null = null;
+  /** Creation and removal run one after the other. */
   let removed = Promise.resolve();
-  let isTold = false;
+  let isReported = false;
 
   async function makeAll() {
     const own = await readFile(ownGroups, 'utf8').catch(() => '');
@@ -66,9 +66,14 @@ export function createResticCgroup(options: {
       folders.push(folder);
       yieldsCpu ||= taken.some((file) => CPU_FILES.includes(file));
     }
-    if (!yieldsCpu && !isTold) log.warn('restic runs on one core: it cannot have a control group');
-    isTold = true;
-    return { folders, yieldsCpu, doors: folders.map((folder) => join(folder, 'cgroup.procs')) };
+    if (!yieldsCpu && !isReported)
+      log.warn('restic limited to one core: no control group could be created');
+    isReported = true;
+    return {
+      folders,
+      yieldsCpu,
+      procsFiles: folders.map((folder) => join(folder, 'cgroup.procs')),
+    };
   }
 
   return {
@@ -88,7 +93,7 @@ export function createResticCgroup(options: {
   };
 }
 
-/** Of version 2 beside our own group, since one with processes in it cannot have groups with limits below it. */
+/** On version 2, beside our group: a group that contains processes cannot have child groups with limits. */
 async function parentsOf(root: string, own: string) {
   const pathOf = (controller: string) =>
     own
@@ -104,18 +109,18 @@ async function parentsOf(root: string, own: string) {
   }));
 }
 
-/** Which settings it took; none, and no group, where it could not be made or takes none. */
+/** Returns the settings that the kernel accepted. Without any, the group is removed again. */
 async function makeGroup(folder: string, settings: Settings): Promise<string[]> {
   const made = await mkdir(folder).then(
     () => true,
-    // Of an agent that was killed.
+    // Left by an agent that was killed.
     (error: unknown) => error instanceof Error && 'code' in error && error.code === 'EEXIST',
   );
   if (!made) return [];
   const taken: string[] = [];
   for (const [file, value] of Object.entries(settings)) {
     const path = join(folder, file);
-    // The kernel makes these files with the group: where one is missing, it knows no such setting.
+    // The kernel creates these files with the group; a missing file means that it lacks the setting.
     const isTaken =
       (await isThere(path)) &&
       (await writeFile(path, value).then(

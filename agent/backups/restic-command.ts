@@ -1,46 +1,55 @@
-/** The command line and environment that restic runs with: low priority, bounded memory, pods' links not followed. Pure. */
+/**
+ * restic's program: installed version, command line and environment. It runs at low priority, with bounded memory, and
+ * follows no links of pods.
+ */
 
 import { MAX_NAME_CHARS } from '#shared/api/agent/bounds.ts';
 import { type RepositoryAccess, repositoryVariables } from '#shared/api/agent/operations.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { RunCommand } from '#shared/runtime/run-command.ts';
 
-/** A folder as restic is to see it: bound over itself in a mount namespace of its own, where the kernel follows no link. */
+/**
+ * Folder that restic sees: bind-mounted over itself in a private mount namespace in which the kernel follows no link.
+ */
 export type Jail = {
   folder: string;
-  /** For a backup; a restore writes there. */
+  /** True for a backup; a restore writes there. */
   readOnly: boolean;
-  /** Where restic stands, in the folder or above it. */
+  /** restic's working directory, in the folder or above it. */
   cwd: string;
 };
 
-/** Above what restic needs for terabytes; more means that something is wrong. */
+/** More than restic needs for terabytes. */
 const MEMORY_CAP_BYTES = 1024 * 1024 * 1024;
-/** From here on its garbage collector works harder. */
+/** From this size on, restic's garbage collector works harder. */
 const MEMORY_AIM = '256MiB';
 const NICE = '10';
-/** The jail could not be made; restic itself ends with less. */
+/** Exit status when the jail cannot be created; restic uses lower values. */
 export const JAIL_FAILED = 125;
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /**
- * Fixed text; folders and arguments come as its parameters. A pod works in its tree while it is read and could
- * put a link to the host's files where a folder was: `nosymfollow` makes that an error instead of a leak.
+ * Fixed script; folders and arguments are its parameters. A pod changes its tree while restic reads it and could
+ * replace a folder with a link to host files: `nosymfollow` slots that into an error.
  */
 const ENTER_JAIL = `{ mount --bind "$1" "$1" && mount -o "remount,bind,$2" "$1" && cd "$3"; } || exit ${JAIL_FAILED}; shift 3; exec "$@"`;
 
-/** As many doors as its first parameter says: a group that is gone is no reason not to run. */
+/** Joins the control groups in its parameters; a group that has vanished does not prevent the run. */
 const ENTER_GROUPS = `n=$1; shift; while [ "$n" -gt 0 ]; do echo 0 2>/dev/null >"$1"; shift; n=$((n-1)); done; exec "$@"`;
 
-/** `jail` needs root; without it restic reads what its user may. `doors`: of control groups (`Seat`). */
+/**
+ * `jail` needs root; without it restic reads with the permissions of its user. `procsFiles`: see `CgroupMembership`.
+ */
 export function resticCommand(
   program: string,
   args: readonly string[],
   jail: Jail | null,
-  doors: readonly string[],
+  procsFiles: readonly string[],
 ): [string, ...string[]] {
   const join =
-    doors.length === 0 ? [] : ['sh', '-c', ENTER_GROUPS, 'sh', String(doors.length), ...doors];
+    procsFiles.length === 0
+      ? []
+      : ['sh', '-c', ENTER_GROUPS, 'sh', String(procsFiles.length), ...procsFiles];
   const enter =
     jail === null
       ? []
@@ -49,7 +58,7 @@ export function resticCommand(
           ...[jail.folder, `${jail.readOnly ? 'ro' : 'rw'},nosymfollow`, jail.cwd],
         ];
   return [
-    // A killed agent takes its child along.
+    // restic dies with the agent.
     ...(['setpriv', '--pdeathsig', 'KILL'] as const),
     ...join,
     ...['nice', '-n', NICE, 'ionice', '-t', '-c', '3'],
@@ -60,7 +69,10 @@ export function resticCommand(
   ];
 }
 
-/** All cores only where pods come first on each. Secrets travel here and nowhere else. No cache: nothing of a renter's tree stays on the host, memory is the same. */
+/**
+ * restic uses all cores only where pods have priority on each. Secrets are passed only here. There is no cache: no
+ * renter data stays on the host, and memory use is the same.
+ */
 export function resticEnvironment(
   access: RepositoryAccess,
   { home, yieldsCpu }: { home: string; yieldsCpu: boolean },
@@ -78,22 +90,21 @@ export function resticEnvironment(
   };
 }
 
-/** What must not appear in any line. */
+/** Values that no log line may contain. */
 export function secretsOf({ password, environment }: RepositoryAccess): string[] {
   return [password, ...Object.values(environment)].filter((secret) => secret.length >= 4);
 }
 
-// MERGED agent/backups/restic-command.ts: Which restic the host has, asked of the program itself and remembered for a while.
 const FRESH_MS = 600_000;
 const RUN = { timeoutMs: 2_000, maxOutputBytes: 4_096 };
 
-/** Null where there is none that runs. */
+/** Null if no restic runs on this host. */
 export type ReadResticVersion = () => Promise<string | null>;
 
 export function createResticVersion(deps: {
   clock: Clock;
   runCommand: RunCommand;
-  /** Its name or path. */
+  /** Name or path of the program. */
   program: string;
 }): ReadResticVersion {
   const { clock, runCommand, program } = deps;

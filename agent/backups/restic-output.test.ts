@@ -37,13 +37,13 @@ it.each([
   expect(problemOf(text)).toBe(problem);
 });
 
-it('tells a full disk of this host from a full repository', () => {
+it('distinguishes a full disk of this host from a full repository', () => {
   const text = 'ignoring error for /a: write /new/a: no space left on device';
   expect(problemOf(text, 'restore')).toBe('NoSpace');
   expect(problemOf(text)).toBe('RepositoryNoSpace');
 });
 
-it('leaves out secrets, credentials in addresses and paths of the host, and bounds the line', () => {
+it('redacts secrets, credentials in addresses and host paths, and truncates the line', () => {
   const known = { secrets: ['hunter-22'], paths: [['/var/lib/v/_data', '/data']] as const };
   const line = 'open /var/lib/v/_data/x: rest:http://me:pw@h/ with hunter-22\u001b[0m';
   expect(redactLine(line, known)).toBe('open /data/x: rest:http://***@h/ with *** [0m');

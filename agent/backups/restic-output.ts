@@ -1,4 +1,7 @@
-/** restic's JSON, as far as it is read; every line comes from outside and anything else is passed over. */
+/**
+ * restic's output: JSON lines, the meaning of plain-text errors, and redaction. All of it is untrusted; unknown lines
+ * are skipped. Pure.
+ */
 import { z } from 'zod';
 import type { OperationError } from '#shared/api/agent/operations.ts';
 
@@ -21,7 +24,7 @@ export const BackupSummary = z.object({
   data_added: Count.default(0),
   total_files_processed: Count,
   total_bytes_processed: Count,
-  /** restic 0.14 gives the short form. */
+  /** restic 0.14 prints the short form. */
   snapshot_id: z.string().regex(/^[0-9a-f]{8,64}$/),
 });
 export type BackupSummary = z.output<typeof BackupSummary>;
@@ -35,11 +38,11 @@ export const BackupErrorLine = z.object({
   item: z.string().default(''),
 });
 
-/** `total_file_count` counts directories and links, too; hard links count once in `total_size`. */
+/** `total_file_count` includes directories and links; hard links count once in `total_size`. */
 export const SnapshotStats = z.object({ total_size: Count, total_file_count: Count });
 export type SnapshotStats = z.output<typeof SnapshotStats>;
 
-/** A line of `ls --json`: of the snapshot, then of each entry. What is no regular file has no size. */
+/** A line of `ls --json`: the snapshot, then each entry. Only regular files have a size. */
 export const ListLine = z.discriminatedUnion('struct_type', [
   z.object({ struct_type: z.literal('snapshot'), id: z.string().regex(/^[0-9a-f]{64}$/) }),
   z.object({
@@ -47,14 +50,14 @@ export const ListLine = z.discriminatedUnion('struct_type', [
     type: z.string(),
     path: z.string(),
     size: Count.default(0),
-    /** As Go's os.FileMode has it. */
+    /** Go's os.FileMode. */
     mode: Count,
     mtime: z.string(),
   }),
 ]);
 export type ListedNode = Extract<z.output<typeof ListLine>, { struct_type: 'node' }>;
 
-/** Undefined when the text is not JSON. */
+/** Returns undefined for text that is not JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -63,17 +66,16 @@ export function parseJson(text: string): unknown {
   }
 }
 
-// MERGED agent/backups/restic-output.ts: What restic's plain-text errors mean, and its lines without secrets. Pure (agent reference 14).
-/** Somebody else works on the repository alone, as a prune does: it passes. */
+/** `locked`: another process has exclusive access, as during a prune; this passes. */
 export type ResticProblem = OperationError | 'locked';
 
 /**
- * Where restic runs: a full disk is the repository's while it is written, unless it is what restic puts packs together
- * in, and this host's while it is restored.
+ * Cause of a full disk. While restic writes to the repository it is the repository's disk, except for the temporary
+ * folder in which restic assembles packs; during a restore it is this host's.
  */
 export type ResticWork = 'repository' | 'restore';
 
-/** In this order: restic asks `Is there a repository` of whatever it could not open. */
+/** Order matters: restic prints `Is there a repository` for whatever it could not open. */
 const PROBLEMS: readonly (readonly [RegExp, ResticProblem])[] = [
   [/already locked/i, 'locked'],
   [/wrong password or no key found/i, 'RepositoryAuth'],
@@ -97,7 +99,7 @@ const PROBLEMS: readonly (readonly [RegExp, ResticProblem])[] = [
   [/unable to open config file|is there a repository at/i, 'RepositoryMissing'],
 ];
 
-/** The problem that these lines of stderr tell of; `EngineFailed` when they say nothing known. */
+/** Returns the problem in these lines of stderr; `EngineFailed` for unknown text. */
 export function problemOf(stderr: string, work: ResticWork = 'repository'): ResticProblem {
   const found = PROBLEMS.find(([pattern]) => pattern.test(stderr))?.[1] ?? 'EngineFailed';
   const isFull = found === 'RepositoryNoSpace' && /no space left/i.test(stderr);
@@ -110,8 +112,8 @@ const REASON_CHARS = 100;
 const CREDENTIALS_IN_URL = /(\/\/)[^/\s@]+@/g;
 
 /**
- * A line as it may be shown: `secrets` and credentials in addresses left out, paths of the host as the
- * pod knows them (`paths`: from host to pod), control characters gone, bounded.
+ * Makes a line fit for display: removes `secrets`, credentials in addresses and control characters, replaces host paths
+ * by pod paths (`paths`: from host to pod), and truncates.
  */
 export function redactLine(
   line: string,

@@ -1,10 +1,10 @@
-/** restic, 0.14 or newer, for one repository: the few commands that operations need (agent reference 14). */
+/** Runs restic, 0.14 or newer, on one repository: the commands that operations need. */
 import { homedir } from 'node:os';
 import type { RepositoryAccess } from '#shared/api/agent/operations.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { RunChild } from './bounded-child.ts';
 import { OperationFailure } from './operation.state.ts';
-import { NO_SEAT, type ResticCgroup } from './restic-cgroup.ts';
+import { NO_MEMBERSHIP, type ResticCgroup } from './restic-cgroup.ts';
 import {
   JAIL_FAILED,
   type Jail,
@@ -27,44 +27,44 @@ import {
 } from './restic-output.ts';
 
 const MIN_VERSION = { major: 0, minor: 14 };
-const ASK_MS = 2 * 60_000;
+const QUERY_MS = 2 * 60_000;
 const WALK_MS = 60 * 60_000;
 const TRANSFER_MS = 24 * 60 * 60_000;
-/** Another one has the repository to itself: how long, and how often, that is waited for. */
+/** Attempts, and the time between them, while another process has exclusive access. */
 const LOCK_TRIES = 60;
 const LOCK_WAIT_MS = 10_000;
 const KIB = 1024;
 const MAX_ANSWER_CHARS = 256 * 1024;
-/** A repository that does not answer, as while its server starts again, is asked anew for so long after the first time. */
+/** Time during which an unreachable repository is retried, for example while its server restarts. */
 const PATIENCE_MS = 60_000;
 const UNREACHABLE_WAIT_MS = 2_000;
 /** Lines of stderr that go into an operation's log. */
-const MAX_SAID_LINES = 10;
-/** What can only be a dead process's lock goes. */
-const UNLOCK: Call = { args: ['unlock', '--no-cache', '--quiet'], timeoutMs: ASK_MS };
-/** restic's exit status of a backup that could not read everything. */
+const MAX_LOGGED_LINES = 10;
+/** Removes locks that can only belong to dead processes. */
+const UNLOCK: Call = { args: ['unlock', '--no-cache', '--quiet'], timeoutMs: QUERY_MS };
+/** restic's exit status for a backup that could not read everything. */
 const EXIT_PARTIAL = 3;
 
 export type ResticPorts = {
   clock: Clock;
   runChild: RunChild;
-  /** The program's name or path. */
+  /** Name or path of the program. */
   program: string;
-  /** Whether the agent may make mount namespaces; without it there is no jail. */
+  /** True if the agent may create mount namespaces; without them there is no jail. */
   isRoot: boolean;
-  /** Where there is none, one core. */
+  /** Without a control group restic uses one core. */
   cgroup?: ResticCgroup;
-  /** Instead of a minute. */
+  /** Replaces the default of a minute. */
   patienceMs?: number;
 };
 
-/** One operation's talk with its repository. */
-export type Talk = {
+/** Session of one operation with its repository. */
+export type ResticSession = {
   access: RepositoryAccess;
-  /** Paths as the pod knows them, for lines that are shown: from host to pod. */
+  /** Replacements for displayed lines: from host path to pod path. */
   paths: readonly (readonly [string, string])[];
   signal: AbortSignal;
-  say(line: string): void;
+  appendLog(line: string): void;
 };
 
 type Call = {
@@ -72,7 +72,7 @@ type Call = {
   timeoutMs: number;
   work?: ResticWork;
   jail?: Jail;
-  /** Exit statuses that are no failure beside 0. */
+  /** Accepted exit statuses in addition to 0. */
   accepts?: readonly number[];
   onLine?(line: string): void;
   onStart?(pid: number): void;
@@ -85,7 +85,7 @@ export function createRestic(ports: ResticPorts) {
   const { clock, runChild, program, isRoot, cgroup, patienceMs = PATIENCE_MS } = ports;
   let isChecked = false;
 
-  /** Which restic there is, once. */
+  /** Checks once that restic is installed and new enough. */
   async function checkVersion(signal: AbortSignal): Promise<void> {
     if (isChecked) return;
     let text = '';
@@ -105,22 +105,25 @@ export function createRestic(ports: ResticPorts) {
     isChecked = true;
   }
 
-  async function once(talk: Talk, call: Call): Promise<'locked' | { exitCode: number | null }> {
+  async function once(
+    session: ResticSession,
+    call: Call,
+  ): Promise<'locked' | { exitCode: number | null }> {
     const late = clock.deadline(call.timeoutMs);
     const jail = isRoot ? (call.jail ?? null) : null;
     const cwd = call.jail?.cwd;
-    const redact = { secrets: secretsOf(talk.access), paths: talk.paths };
-    const { doors, yieldsCpu } = (await cgroup?.enter()) ?? NO_SEAT;
+    const redact = { secrets: secretsOf(session.access), paths: session.paths };
+    const { procsFiles, yieldsCpu } = (await cgroup?.enter()) ?? NO_MEMBERSHIP;
     const { exitCode, errorLines } = await runChild({
-      command: resticCommand(program, call.args, jail, doors),
+      command: resticCommand(program, call.args, jail, procsFiles),
       ...(jail === null && cwd !== undefined ? { cwd } : {}),
-      environment: resticEnvironment(talk.access, { home: homedir(), yieldsCpu }),
+      environment: resticEnvironment(session.access, { home: homedir(), yieldsCpu }),
       onLine: call.onLine ?? (() => undefined),
       ...(call.onStart === undefined ? {} : { onStart: call.onStart }),
-      signal: AbortSignal.any([talk.signal, late]),
+      signal: AbortSignal.any([session.signal, late]),
     })
       .catch((error: unknown) => {
-        if (!late.aborted || talk.signal.aborted) throw error;
+        if (!late.aborted || session.signal.aborted) throw error;
         throw new OperationFailure('DeadlineExceeded', `restic ${call.args[0]} took too long`);
       })
       .finally(() => cgroup?.leave());
@@ -128,43 +131,47 @@ export function createRestic(ports: ResticPorts) {
     const isFine = exitCode === 0 || (exitCode !== null && call.accepts?.includes(exitCode));
     const problem = problemOf(errorLines.join('\n'), call.work);
     if (!isFine && problem === 'locked') return 'locked';
-    for (const line of lines.slice(-MAX_SAID_LINES)) talk.say(line);
+    for (const line of lines.slice(-MAX_LOGGED_LINES)) session.appendLog(line);
     if (isFine || problem === 'locked') return { exitCode };
     const message = lines.at(0) ?? `restic ended with ${exitCode ?? 'a signal'}`;
     throw new OperationFailure(exitCode === JAIL_FAILED ? 'EngineFailed' : problem, message);
   }
 
-  /** What restic itself does not try again: it gives up when the first thing that it reads cannot be had. */
-  async function patiently(talk: Talk, call: Call): ReturnType<typeof once> {
+  /** Retries what restic does not: it gives up when its first read fails. */
+  async function retryingUnreachable(session: ResticSession, call: Call): ReturnType<typeof once> {
     const startedMs = clock.monotonicMs();
     for (;;) {
       try {
-        return await once(talk, call);
+        return await once(session, call);
       } catch (error) {
         const isAway = error instanceof OperationFailure && error.code === 'RepositoryUnreachable';
         if (!isAway || clock.monotonicMs() - startedMs >= patienceMs) throw error;
-        await clock.sleep(UNREACHABLE_WAIT_MS, talk.signal);
+        await clock.sleep(UNREACHABLE_WAIT_MS, session.signal);
       }
     }
   }
 
-  async function run(talk: Talk, call: Call): Promise<number | null> {
+  async function run(session: ResticSession, call: Call): Promise<number | null> {
     for (let attempt = 1; attempt <= LOCK_TRIES; attempt += 1) {
-      const end = await patiently(talk, call);
+      const end = await retryingUnreachable(session, call);
       if (end !== 'locked') return end.exitCode;
       if (attempt === 1) {
-        await once(talk, UNLOCK);
+        await once(session, UNLOCK);
         continue;
       }
-      if (attempt === 2) talk.say('The repository is locked by other work; waiting');
-      await clock.sleep(LOCK_WAIT_MS, talk.signal);
+      if (attempt === 2) session.appendLog('The repository is locked by another process; waiting');
+      await clock.sleep(LOCK_WAIT_MS, session.signal);
     }
     throw new OperationFailure('RepositoryUnreachable', 'The repository stayed locked');
   }
 
-  async function ask(talk: Talk, args: readonly string[], timeoutMs: number): Promise<unknown> {
+  async function ask(
+    session: ResticSession,
+    args: readonly string[],
+    timeoutMs: number,
+  ): Promise<unknown> {
     let text = '';
-    await run(talk, {
+    await run(session, {
       args: [...args, '--no-cache', '--json'],
       timeoutMs,
       onLine: (line) => {
@@ -177,37 +184,33 @@ export function createRestic(ports: ResticPorts) {
   return {
     checkVersion,
 
-    /**
-     * Finds out whether there is a repository, and makes it where there is none. Locks that nobody can hold any more go
-     * on the way, as with `unlock`.
-     */
-    async make(talk: Talk): Promise<void> {
-      await checkVersion(talk.signal);
+    /** Creates the repository if it does not exist. Stale locks are removed as with `unlock`. */
+    async make(session: ResticSession): Promise<void> {
+      await checkVersion(session.signal);
       try {
-        await run({ ...talk, say: () => undefined }, UNLOCK);
+        await run({ ...session, appendLog: () => undefined }, UNLOCK);
       } catch (error) {
         const isMissing = error instanceof OperationFailure && error.code === 'RepositoryMissing';
         if (!isMissing) throw error;
-        await run(talk, { args: ['init', '--quiet'], timeoutMs: ASK_MS });
-        talk.say('The repository was made');
+        await run(session, { args: ['init', '--quiet'], timeoutMs: QUERY_MS });
+        session.appendLog('The repository was created');
       }
     },
 
     /**
-     * Takes away locks that nobody can hold any more. restic's own rule is what is wanted: of this host's name with a
-     * process that is gone, as after a kill, or not refreshed for half an hour, which a living one does every five
-     * minutes.
+     * Removes stale locks by restic's rule: those of this host name whose process is gone, as after a kill, and those
+     * not refreshed for half an hour; a live process refreshes every five minutes.
      */
-    unlock: async (talk: Talk): Promise<void> => void (await run(talk, UNLOCK)),
+    unlock: async (session: ResticSession): Promise<void> => void (await run(session, UNLOCK)),
 
-    /** Backs up `name` in the jail's folder. Null summary: restic ended well and told nothing. */
+    /** Backs up `name` in the jail's folder. A null summary means that restic succeeded without reporting one. */
     async backup(
-      talk: Talk,
+      session: ResticSession,
       what: { jail: Jail; name: string; host: string; tag: string },
       onStatus: (status: BackupStatus) => void,
     ): Promise<{ partial: boolean; summary: BackupSummary | null }> {
       let summary: BackupSummary | null = null;
-      const exitCode = await run(talk, {
+      const exitCode = await run(session, {
         args: [
           ...['backup', '--json', '--no-cache', '--one-file-system'],
           ...['--host', what.host, '--tag', what.tag, '--', what.name],
@@ -225,29 +228,29 @@ export function createRestic(ports: ResticPorts) {
       return { partial: exitCode === EXIT_PARTIAL, summary };
     },
 
-    /** Reads every directory of the snapshot: one that is damaged rejects with RepositoryCorrupt. */
-    async statsOf(talk: Talk, id: string): Promise<SnapshotStats> {
+    /** Reads every directory of the snapshot; a damaged one rejects with RepositoryCorrupt. */
+    async statsOf(session: ResticSession, id: string): Promise<SnapshotStats> {
       const args = ['stats', '--mode', 'restore-size', id];
-      const stats = SnapshotStats.safeParse(await ask(talk, args, WALK_MS));
-      // restic 0.14 counts nothing where there is no such snapshot, and ends well.
+      const stats = SnapshotStats.safeParse(await ask(session, args, WALK_MS));
+      // restic 0.14 counts nothing for a missing snapshot and exits with 0.
       if (stats.data?.total_file_count === 0) {
         throw new OperationFailure('SnapshotMissing', 'The repository has no such snapshot');
       }
       if (stats.success) return stats.data;
-      throw new OperationFailure('EngineFailed', 'restic did not tell the size of the snapshot');
+      throw new OperationFailure('EngineFailed', 'restic did not report the size of the snapshot');
     },
 
     /**
-     * The snapshot's full id; tells of every entry where somebody listens. Reads every directory: one that is damaged
-     * rejects with RepositoryCorrupt. The repository is not written to, not even a lock.
+     * Returns the snapshot's full id and reports every entry to `onNode`. Reads every directory; a damaged one rejects
+     * with RepositoryCorrupt. Writes nothing to the repository, not even a lock.
      */
     async list(
-      talk: Talk,
+      session: ResticSession,
       id: string,
       onNode: ((node: ListedNode) => void) | null,
     ): Promise<string> {
       let found: string | null = null;
-      await run(talk, {
+      await run(session, {
         args: ['ls', '--json', '--no-cache', '--no-lock', id],
         timeoutMs: WALK_MS,
         onLine: (text) => {
@@ -257,21 +260,27 @@ export function createRestic(ports: ResticPorts) {
           if (line?.struct_type === 'node') onNode?.(line);
         },
       });
-      // restic 0.14 lists nothing where there is no such snapshot, and ends well.
+      // restic 0.14 lists nothing for a missing snapshot and exits with 0.
       if (found !== null) return found;
       throw new OperationFailure('SnapshotMissing', 'The repository has no such snapshot');
     },
 
-    /** Whether all that belongs to the repository is in it; of its data about `bytes`, by chance, are read. Writes nothing. */
-    async check(talk: Talk, bytes: number): Promise<void> {
+    /**
+     * Checks that all objects of the repository exist and reads about `bytes` of its data, chosen by chance. Writes
+     * nothing.
+     */
+    async check(session: ResticSession, bytes: number): Promise<void> {
       const subset = bytes === 0 ? [] : [`--read-data-subset=${Math.ceil(bytes / KIB)}K`];
       const args = ['check', '--no-cache', '--no-lock', ...subset];
-      await run(talk, { args, timeoutMs: TRANSFER_MS });
+      await run(session, { args, timeoutMs: TRANSFER_MS });
     },
 
-    /** Writes the snapshot below the jail's folder, and reads it back; of `only` these files, and locks nothing. */
+    /**
+     * Restores the snapshot, or only the files in `only`, below the jail's folder and verifies it. Takes no lock with
+     * `only`.
+     */
     async restore(
-      talk: Talk,
+      session: ResticSession,
       what: {
         jail: Jail;
         id: string;
@@ -282,7 +291,7 @@ export function createRestic(ports: ResticPorts) {
     ) {
       const only = what.only?.map((path) => `--include=${patternOf(path)}`);
       const chosen = only === undefined ? [] : ['--no-lock', ...only];
-      await run(talk, {
+      await run(session, {
         args: ['restore', '--no-cache', '--verify', '--target', what.target, ...chosen, what.id],
         jail: what.jail,
         work: 'restore',
@@ -293,12 +302,12 @@ export function createRestic(ports: ResticPorts) {
   };
 }
 
-/** The pattern that this path alone matches. */
+/** Returns a pattern that matches only this path. */
 function patternOf(path: string): string {
   return path.replaceAll(/[\\*?[\]]/g, '\\$&');
 }
 
-/** What `backup --json` says of a file that it could not read is JSON in itself. */
+/** `backup --json` reports an unreadable file as JSON within JSON. */
 function plainLine(line: string): string {
   const parsed = BackupErrorLine.safeParse(parseJson(line));
   if (!parsed.success) return line;

@@ -81,7 +81,7 @@ async function cutOff(options: {
   const hadOld = options.target === '/data';
   writeFileSync(join(scene.volume, 'file'), 'old\n');
   const isRefused = () => options.fails && textOf(join(live, 'file')) === CONTENT;
-  scene.pod.standing = () => (isRefused() ? 'failed' : 'running');
+  scene.pod.state = () => (isRefused() ? 'failed' : 'running');
   const { mortal, state } = mortalStore(scene.store, options.at, options.when);
   const first = scene.open({ store: mortal, restic: fakeRestic() });
   const request = scene.restoreRequest(SNAPSHOT, { target_path: options.target });
@@ -154,7 +154,7 @@ async function runFull(fullAt: number, fails: boolean): Promise<boolean> {
   const file = join(scene.volume, 'file');
   writeFileSync(file, 'old\n');
   const isRefused = () => fails && textOf(file) === CONTENT;
-  scene.pod.standing = () => (isRefused() ? 'failed' : 'running');
+  scene.pod.state = () => (isRefused() ? 'failed' : 'running');
   const { full, state } = fullStore(scene.store, fullAt);
   const service = scene.open({ store: full, restic: fakeRestic() });
   const request = scene.restoreRequest(SNAPSHOT);
@@ -193,7 +193,7 @@ it.each([false, true])(
   },
 );
 
-it('drops what it has staged when it is cancelled while no agent runs', async () => {
+it('deletes the staged tree when it is cancelled while no agent runs', async () => {
   const scene = createBackupScene({ quick: true });
   const { mortal, state } = mortalStore(scene.store, 3, 'before');
   const first = scene.open({ store: mortal, restic: fakeRestic() });
@@ -211,7 +211,7 @@ it('drops what it has staged when it is cancelled while no agent runs', async ()
   scene.close();
 });
 
-it('keeps the copy it works on out of the volume', async () => {
+it('stages outside of the volume', async () => {
   const scene = createBackupScene({ quick: true });
   const seen: string[] = [];
   const service = scene.open({

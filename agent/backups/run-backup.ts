@@ -1,52 +1,52 @@
-/** One backup, from its path to a verified snapshot (agent reference 14). */
+/** Runs one backup, from its path to a verified snapshot. */
 
 import { locate } from './data-path.ts';
 import { OperationFailure } from './operation.state.ts';
 import type { BackupRow } from './operation.store.ts';
-import type { RunPorts, Working } from './operation-context.ts';
+import type { OperationContext, RunPorts } from './operation-context.ts';
 import type { BackupStatus } from './restic-output.ts';
 
-/** Resolves when the snapshot is known to be there; rejects with OperationFailure or the signal's reason. */
-export async function runBackup(work: Working<BackupRow>, ports: RunPorts): Promise<void> {
+/** Resolves when the snapshot is verified; rejects with OperationFailure or the signal's reason. */
+export async function runBackup(work: OperationContext<BackupRow>, ports: RunPorts): Promise<void> {
   const { restic, executorId } = ports;
   const { pod_id: podId, request } = work.row();
   work.move('preparing', {});
   const roots = await ports.dataRootsOf(podId);
   const place = await locate(roots, request.path, 'must_be_there');
-  const talk = work.talk([
+  const session = work.session([
     [place.live, request.path],
     [place.root.hostPath, place.root.mountPath],
   ]);
-  await restic.checkVersion(talk.signal);
-  if (request.create_repository) await restic.make(talk);
+  await restic.checkVersion(session.signal);
+  if (request.create_repository) await restic.make(session);
 
   work.move('uploading', {});
-  work.say(`Backing up ${request.path}; it is read while the pod runs (crash-consistent)`);
+  work.appendLog(`Backing up ${request.path}; it is read while the pod runs (crash-consistent)`);
   const watch = watchProgress(work, ports);
-  // Beside the backup, which stale locks do not stop; what is wrong with the repository, that tells.
+  // Runs beside the backup, which stale locks do not block; the backup itself reports faults of the repository.
   const unlocked = mayHaveLeftLock(work, ports)
-    ? restic.unlock({ ...talk, say: () => undefined }).catch(() => undefined)
+    ? restic.unlock({ ...session, appendLog: () => undefined }).catch(() => undefined)
     : Promise.resolve();
   const { partial, summary } = await restic
     .backup(
-      talk,
+      session,
       {
         jail: { folder: place.root.hostPath, readOnly: true, cwd: place.parent },
         name: place.name,
         host: executorId,
         tag: podId,
       },
-      watch.told,
+      watch.onStatus,
     )
     .finally(() => unlocked);
   watch.end();
-  if (summary === null) throw new OperationFailure('EngineFailed', 'restic told of no snapshot');
+  if (summary === null) throw new OperationFailure('EngineFailed', 'restic reported no snapshot');
 
   work.move('verifying', {});
-  const snapshot_id = await restic.list(talk, summary.snapshot_id, null);
+  const snapshot_id = await restic.list(session, summary.snapshot_id, null);
   const { total_files_processed: files, total_bytes_processed: bytes } = summary;
   const quality = partial ? 'partial' : 'full';
-  work.say(
+  work.appendLog(
     `Snapshot ${snapshot_id}: ${files} files, ${bytes} bytes, ${summary.data_added} new (${quality})`,
   );
   work.advance({
@@ -58,8 +58,8 @@ export async function runBackup(work: Working<BackupRow>, ports: RunPorts): Prom
   work.note({ snapshot_id, quality });
 }
 
-/** A restic of ours was killed, as far as is known here; each start of one takes half a second. */
-function mayHaveLeftLock(work: Working<BackupRow>, { store }: RunPorts): boolean {
+/** True if a killed restic may have left a lock; checking costs half a second. */
+function mayHaveLeftLock(work: OperationContext<BackupRow>, { store }: RunPorts): boolean {
   const { pod_id: podId, attempts, request } = work.row();
   if (request.create_repository) return false;
   const last = store.lastOf(podId);
@@ -68,8 +68,8 @@ function mayHaveLeftLock(work: Working<BackupRow>, { store }: RunPorts): boolean
 
 const MS_PER_SECOND = 1_000;
 
-/** restic tells of whole blobs, which may take their time: rate and remaining time are true between them, too. */
-function watchProgress(work: Working<BackupRow>, { clock }: RunPorts) {
+/** restic reports whole blobs, which may take long: rate and remaining time are updated between its reports. */
+function watchProgress(work: OperationContext<BackupRow>, { clock }: RunPorts) {
   const startedMs = clock.monotonicMs();
   let last: BackupStatus | null = null;
   work.onBeat(() => {
@@ -78,14 +78,14 @@ function watchProgress(work: Working<BackupRow>, { clock }: RunPorts) {
     work.advance(progressOf(last, last.bytes_done / seconds));
   });
   return {
-    told(status: BackupStatus): void {
+    onStatus(status: BackupStatus): void {
       last = status;
     },
     end: () => work.onBeat(() => undefined),
   };
 }
 
-/** `rate`: bytes a second. */
+/** `rate` in bytes per second. */
 function progressOf(status: BackupStatus, rate: number) {
   const leftBytes = status.total_bytes - status.bytes_done;
   return {

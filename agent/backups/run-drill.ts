@@ -1,7 +1,6 @@
 /**
- * A restore drill: reads a backup back without touching a pod (agent reference 14). The repository is looked through,
- * then a sample of the snapshot is restored to a folder of its own, compared with what the snapshot says of it, and
- * removed.
+ * A restore drill reads a backup back without touching a pod: it checks the repository, restores a sample of the
+ * snapshot to a temporary folder, compares it with the snapshot's metadata, and deletes it.
  */
 
 import { createHash } from 'node:crypto';
@@ -12,10 +11,10 @@ import { parseIsoTime } from '#shared/runtime/clock.ts';
 import { checkSpace, watchProgress } from './fetch-snapshot.ts';
 import { OperationFailure } from './operation.state.ts';
 import type { VerifyRow } from './operation.store.ts';
-import type { RunPorts, Working } from './operation-context.ts';
+import type { OperationContext, RunPorts } from './operation-context.ts';
 import type { ListedNode } from './restic-output.ts';
 
-/** Go's os.FileMode, and what the kernel has for it. */
+/** Bits of Go's os.FileMode and their kernel equivalents. */
 const MODE_BITS: readonly (readonly [go: number, kernel: number])[] = [
   [0x0080_0000, 0o4000],
   [0x0040_0000, 0o2000],
@@ -23,12 +22,12 @@ const MODE_BITS: readonly (readonly [go: number, kernel: number])[] = [
 ];
 const PERMISSIONS = 0o777;
 const ALL_BITS = 0o7777;
-/** Both sides are cut to whole milliseconds. */
+/** Both sides are truncated to milliseconds. */
 const MTIME_TOLERANCE_MS = 1;
 
-/** Resolves when what was read back is what the snapshot says; rejects with OperationFailure or the signal's reason. */
-export async function runVerify(work: Working<VerifyRow>, ports: RunPorts): Promise<void> {
-  // What an agent that was killed has left.
+/** Resolves when the sample equals the snapshot; rejects with OperationFailure or the signal's reason. */
+export async function runVerify(work: OperationContext<VerifyRow>, ports: RunPorts): Promise<void> {
+  // Left by an agent that was killed.
   await dropScratch(work);
   try {
     await drill(work, ports);
@@ -37,22 +36,22 @@ export async function runVerify(work: Working<VerifyRow>, ports: RunPorts): Prom
   }
 }
 
-async function drill(work: Working<VerifyRow>, ports: RunPorts): Promise<void> {
+async function drill(work: OperationContext<VerifyRow>, ports: RunPorts): Promise<void> {
   const { restic } = ports;
   const { id, request, pod_id: podId } = work.row();
   const parent = await scratchParentOf(podId, ports);
   const folder = join(parent, `.podwright-drill-${id}`);
   work.move('preparing', { journal: { folder } });
-  const talk = work.talk([[folder, '(scratch)']]);
-  await restic.checkVersion(talk.signal);
-  // First, since it finds what is missing at once; who reads data tries that again for a while.
-  await restic.check(talk, 0);
+  const session = work.session([[folder, '(scratch)']]);
+  await restic.checkVersion(session.signal);
+  // The check comes first because it finds missing packs at once; reads retry for a while.
+  await restic.check(session, 0);
   const sampler = createSampler(request.sample);
-  await restic.list(talk, request.snapshot_id, sampler.add);
+  await restic.list(session, request.snapshot_id, sampler.add);
   const files = sampler.chosen();
   const bytes = files.reduce((sum, file) => sum + file.size, 0);
   const total = { total_size: bytes, total_file_count: files.length };
-  work.say(`Reading back ${files.length} of ${sampler.seen()} files, ${bytes} bytes`);
+  work.appendLog(`Reading back ${files.length} of ${sampler.seen()} files, ${bytes} bytes`);
 
   await mkdir(parent, { recursive: true, mode: 0o700 });
   await checkSpace(parent, total);
@@ -61,7 +60,7 @@ async function drill(work: Working<VerifyRow>, ports: RunPorts): Promise<void> {
   const watch = watchProgress(work, ports, total);
   // Without a pattern restic would restore everything.
   if (files.length > 0) {
-    await restic.restore(talk, {
+    await restic.restore(session, {
       jail: { folder, readOnly: false, cwd: folder },
       id: request.snapshot_id,
       target: folder,
@@ -76,20 +75,20 @@ async function drill(work: Working<VerifyRow>, ports: RunPorts): Promise<void> {
     work.signal.throwIfAborted();
     await compare(folder, file);
   }
-  // Of files that are too large for the sample, too, some data is read.
+  // Some data of files that exceed the sample is read too.
   const left = request.sample.max_bytes - bytes;
-  if (files.length < sampler.seen() && left > 0) await restic.check(talk, left);
+  if (files.length < sampler.seen() && left > 0) await restic.check(session, left);
   work.advance({ processed_files: files.length, processed_bytes: bytes });
-  work.say('All of it is as the snapshot says');
+  work.appendLog('All files equal the snapshot');
 }
 
-/** Beside the pod's volume, where a restore would stage; for a pod that is not here a folder of the agent's. */
+/** Beside the pod's volume, where a restore would stage; for a pod that is not on this host, a folder of the agent. */
 async function scratchParentOf(podId: string, ports: RunPorts): Promise<string> {
   const [root] = await ports.dataRootsOf(podId).catch(() => []);
   return root === undefined ? ports.scratchFolder : dirname(root.hostPath);
 }
 
-/** Contents were compared by restic with their hashes when it had restored them. */
+/** restic compared the contents with their hashes while it restored them. */
 async function compare(folder: string, file: SampledFile): Promise<void> {
   const found = await lstat(join(folder, file.path)).catch(() => null);
   if (found === null || !found.isFile()) throw differs(file, 'did not come back');
@@ -115,24 +114,26 @@ function differs({ path }: SampledFile, how: string): OperationFailure {
   return new OperationFailure('VerificationFailed', `${JSON.stringify(path)} ${how}`);
 }
 
-async function dropScratch(work: Working<VerifyRow>): Promise<void> {
+async function dropScratch(work: OperationContext<VerifyRow>): Promise<void> {
   const { journal } = work.row();
   if (journal !== null) await rm(journal.folder, { recursive: true, force: true });
 }
 
-// MERGED agent/backups/run-drill.ts: Which files of a snapshot a drill reads back: by chance, within bounds, and the same for the same seed. Pure.
 export type SampledFile = Pick<ListedNode, 'path' | 'size' | 'mode' | 'mtime'>;
 
-/** What restic's JSON has in place of bytes that are no UTF-8: such a name cannot be asked for. */
+/** restic's replacement for bytes that are not UTF-8: such a name cannot be requested. */
 const NO_TEXT = '\u{fffd}';
 
-/** Keeps as many files as are asked for, however many it is told of. */
+/**
+ * Selects files of a snapshot by chance, within bounds, and the same for the same seed. Retains at most `max_files` of
+ * any number of candidates. Pure.
+ */
 export function createSampler({ seed, max_files, max_bytes }: DrillRequest['sample']) {
   const ranked: { rank: string; file: SampledFile }[] = [];
   let largest: SampledFile | null = null;
   let seen = 0;
 
-  /** Files with the lowest hashes are a fair choice, in whatever order they are told. */
+  /** The files with the lowest hashes are a fair choice in any order of arrival. */
   function keep(file: SampledFile): void {
     const rank = createHash('sha256').update(`${seed}\0${file.path}`).digest('hex');
     if (ranked.length === max_files && rank > (ranked.at(-1)?.rank ?? '')) return;
@@ -150,9 +151,9 @@ export function createSampler({ seed, max_files, max_bytes }: DrillRequest['samp
       if (largest === null || size > largest.size) largest = file;
       keep(file);
     },
-    /** Files of the snapshot, chosen or not. */
+    /** Number of files in the snapshot. */
     seen: () => seen,
-    /** The largest that fits, then others by chance as long as they fit. */
+    /** Returns the largest file that fits, then others by chance as long as they fit. */
     chosen(): SampledFile[] {
       const files: SampledFile[] = [];
       let left = max_bytes;

@@ -1,4 +1,4 @@
-/** One operation under way: its row kept true by the second, its end written whatever happens. */
+/** Runs one operation: keeps its row and heartbeat current and always records its end. */
 import { rm } from 'node:fs/promises';
 import { RepositoryAccess } from '#shared/api/agent/operations.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
@@ -6,7 +6,7 @@ import {
   advanced,
   finished,
   isCancellable,
-  isWornOut,
+  isExhausted,
   mayMove,
   OperationFailure,
   withLine,
@@ -21,25 +21,25 @@ import type {
 import {
   AgentStopping,
   CancelRequested,
+  type OperationContext,
   type RunPorts,
-  type Working,
 } from './operation-context.ts';
 
-/** A row says twice a second that somebody works on it, and how far it is. */
+/** Interval of heartbeats and progress writes. */
 export const HEARTBEAT_MS = 500;
 
-const WORN_OUT = new OperationFailure(
+const EXHAUSTED = new OperationFailure(
   'EngineFailed',
-  'The agent was ended too often while it worked on it',
+  'The agent stopped too often during this operation',
 );
 const POD_GONE = new OperationFailure('PodGone', 'The pod was removed');
 
-/** Where the sealed repository of an operation may be opened, and nowhere else. */
+/** Sealing context: a sealed repository opens only for its operation. */
 export const placeOfRepository = (id: string) => `operation ${id}`;
 
 /**
- * Resolves when it has ended, or was left as it is: for the next agent, or where its row cannot be written. Never
- * rejects.
+ * Resolves when the operation has ended, or was left as it is: for the next agent, or because its row cannot be
+ * written. Never rejects.
  */
 export async function runOperation(
   id: string,
@@ -70,22 +70,23 @@ export async function runOperation(
     store.put({ ...before, ...beat, ...patch } as OperationRow);
   }
 
-  /** A line that cannot be written, as on a full disk, must not hide what it tells of. */
-  function say(line: string): void {
+  /** A line that cannot be written, as on a full disk, must not hide the event that it reports. */
+  function appendLog(line: string): void {
     try {
       note({ log: withLine(row().log, line) });
     } catch (error) {
-      log.warn({ operation_id: id, err: error, line }, 'a line of an operation is lost');
+      log.warn({ operation_id: id, err: error, line }, 'log line of an operation lost');
     }
   }
 
   function access(): RepositoryAccess {
     const { sealed_repository: sealed } = row();
-    if (sealed === null) throw new OperationFailure('EngineFailed', 'The repository is not known');
+    if (sealed === null)
+      throw new OperationFailure('EngineFailed', 'The repository credentials are missing');
     return RepositoryAccess.parse(JSON.parse(ports.sealing.open(sealed, placeOfRepository(id))));
   }
 
-  /** A drill needs its pod no more. */
+  /** A drill does not need its pod. */
   function isPodGone(): boolean {
     return row().kind !== 'verify' && ports.isGone(row().pod_id);
   }
@@ -99,21 +100,21 @@ export async function runOperation(
         note({});
         if (isPodGone()) gone.abort(POD_GONE);
       } catch (error) {
-        // As on a full disk, which may have room again by the next one.
-        log.error({ operation_id: id, err: error }, 'an operation cannot say that it is alive');
+        // A full disk may have room again at the next heartbeat.
+        log.error({ operation_id: id, err: error }, 'operation heartbeat failed');
       }
     }
   }
 
-  const work: Working<OperationRow> = {
+  const work: OperationContext<OperationRow> = {
     row,
     move: (stage, patch) => note({ ...patch, stage }),
     note,
     advance: (now) => {
       progress = { ...progress, ...now };
     },
-    say,
-    talk: (paths) => ({ access: access(), paths, signal, say }),
+    appendLog,
+    session: (paths) => ({ access: access(), paths, signal, appendLog }),
     signal,
     stopping,
     onBeat: (next) => {
@@ -132,21 +133,24 @@ export async function runOperation(
     await checkWanted();
     note({ attempts: row().attempts + 1 });
     const { kind } = row();
-    // Loaded only here: most agents never need it.
+    // Loaded on demand: most agents never need it.
     if (kind === 'backup') {
       const { runBackup } = await import('./run-backup.ts');
-      await runBackup(work as Working<BackupRow>, ports);
+      await runBackup(work as OperationContext<BackupRow>, ports);
     } else if (kind === 'restore') {
       const { runRestore } = await import('./run-restore.ts');
-      await runRestore(work as Working<RestoreRow>, ports);
+      await runRestore(work as OperationContext<RestoreRow>, ports);
     } else {
       const { runVerify } = await import('./run-drill.ts');
-      await runVerify(work as Working<VerifyRow>, ports);
+      await runVerify(work as OperationContext<VerifyRow>, ports);
     }
     end('done');
   }
 
-  /** What is not to be begun, or not again, leaves nothing of an earlier try. Trees that are moved stay. */
+  /**
+   * An operation that must not begin, or not again, removes the remains of an earlier attempt, except trees that were
+   * moved.
+   */
   async function checkWanted(): Promise<void> {
     if (!isCancellable(row())) return;
     const reason = whyNot();
@@ -159,10 +163,10 @@ export async function runOperation(
   function whyNot(): Error | null {
     if (row().cancel_requested) return new CancelRequested();
     if (isPodGone()) return POD_GONE;
-    return isWornOut(row()) ? WORN_OUT : null;
+    return isExhausted(row()) ? EXHAUSTED : null;
   }
 
-  /** Only the restore itself knows when trees that it has moved are whole again; all else is tried again. */
+  /** Only the restore can decide when moved trees are whole again; every other failure ends the operation. */
   const mayEnd = (error: unknown) => error instanceof OperationFailure || isCancellable(row());
 
   function settle(error: unknown): void {
@@ -170,11 +174,11 @@ export async function runOperation(
       if (!mayEnd(error)) throw error;
       const outcome = error instanceof CancelRequested ? 'cancelled' : failureOf(error);
       if (outcome !== 'cancelled') {
-        log.warn({ operation_id: id, detail: messageOf(error), ...outcome }, 'an operation failed');
+        log.warn({ operation_id: id, detail: messageOf(error), ...outcome }, 'operation failed');
       }
       end(outcome);
     } catch (again) {
-      log.error({ operation_id: id, err: again }, 'an operation is left unfinished for now');
+      log.error({ operation_id: id, err: again }, 'operation left unfinished');
     }
   }
 
@@ -190,6 +194,6 @@ export async function runOperation(
 
 function failureOf(error: unknown): Pick<OperationFailure, 'code' | 'message'> {
   if (error instanceof OperationFailure) return { code: error.code, message: error.message };
-  // Texts of other errors may name paths of the host.
-  return { code: 'EngineFailed', message: 'The host could not do it' };
+  // Messages of other errors may contain host paths.
+  return { code: 'EngineFailed', message: 'The host failed to run the operation' };
 }

@@ -1,7 +1,7 @@
 /**
- * One restore: fetched, verified, swapped in while the pod is held, kept once the pod runs on it, else undone. Every
- * step that changes the pod's tree is in the journal before and after it and can be repeated, so that the next agent
- * goes on wherever this one was ended (agent reference 14).
+ * Runs one restore: fetch, verify, swap while the pod is paused, commit once the pod runs on the new tree, else roll
+ * back. The journal records every change of the pod's tree before and after it, and every step can be repeated, so the
+ * next agent continues wherever this one stopped.
  */
 import { lstat, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -10,24 +10,27 @@ import { ensureFolders, exists, moveOnce } from './durable-files.ts';
 import { fetchSnapshot } from './fetch-snapshot.ts';
 import { isCancellable, OperationFailure } from './operation.state.ts';
 import type { RestoreJournal, RestoreRow } from './operation.store.ts';
-import { AgentStopping, type RunPorts, type Working } from './operation-context.ts';
+import { AgentStopping, type OperationContext, type RunPorts } from './operation-context.ts';
 
 const POLL_MS = 200;
-/** A pod that has not stopped by then will not. */
+/** A pod that has not stopped within this time will not stop. */
 const STOP_DEADLINE_MS = 10 * 60_000;
-/** From its release until the pod runs on the restored tree. */
+/** Time from the release of the pod until it must run on the restored tree. */
 const START_DEADLINE_MS = 120_000;
 
 const ROLLED_BACK = 'The pod did not run on the restored tree and has its old one again';
 const NOT_RUNNING = 'The pod does not run on the restored tree: its old one comes back';
 
 /** Resolves when the pod has the restored tree; rejects with OperationFailure or a signal's reason. */
-export async function runRestore(work: Working<RestoreRow>, ports: RunPorts): Promise<void> {
+export async function runRestore(
+  work: OperationContext<RestoreRow>,
+  ports: RunPorts,
+): Promise<void> {
   try {
     if (isCancellable(work.row())) await prepare(work, ports);
   } catch (error) {
     if (error instanceof AgentStopping) throw error;
-    // Before anything is written: on a full disk it is what makes room for that.
+    // Runs before any write: on a full disk it frees the space for that write.
     await dropStaging(work, ports);
     throw error;
   }
@@ -38,7 +41,7 @@ export async function runRestore(work: Working<RestoreRow>, ports: RunPorts): Pr
   await rm(journalOf(work).folder, { recursive: true, force: true });
 }
 
-async function prepare(work: Working<RestoreRow>, ports: RunPorts): Promise<void> {
+async function prepare(work: OperationContext<RestoreRow>, ports: RunPorts): Promise<void> {
   const { pod_id: podId } = work.row();
   await dropStaging(work, ports);
   const journal = await fetchSnapshot(work, ports);
@@ -46,30 +49,30 @@ async function prepare(work: Working<RestoreRow>, ports: RunPorts): Promise<void
   ports.pause.wake(podId);
   const untilMs = ports.clock.monotonicMs() + STOP_DEADLINE_MS;
   await untilStopped(work, ports, { signal: work.signal, untilMs });
-  // It may be another place by now; and from here on nothing in the pod can change it.
+  // The target may have changed since; from here on the pod cannot change it.
   const place = await locateTarget(podId, work.row(), ports);
   const isRoot = place.live === place.root.hostPath;
-  // The engine would mount what a link there points to.
+  // The engine would mount the target of a link.
   if (isRoot && !(await lstat(journal.staged)).isDirectory()) {
-    throw new OperationFailure('PathRefused', 'A file cannot take the place of a volume');
+    throw new OperationFailure('PathRefused', 'A file cannot replace a volume');
   }
   work.signal.throwIfAborted();
   const ready = { live: place.live, had_old: place.kind !== null, step: 'ready' } as const;
   work.move('swapping', { journal: { ...journal, ...ready } });
 }
 
-/** Gives up at `untilMs`, monotonic: once trees are moved only the end of it all is left to wait for. */
+/** Gives up at `untilMs` (monotonic). Once trees are moved, only the agent's end stops the wait. */
 async function untilStopped(
-  work: Working<RestoreRow>,
+  work: OperationContext<RestoreRow>,
   { clock, pause }: RunPorts,
   { signal, untilMs }: { signal: AbortSignal; untilMs: number },
 ): Promise<void> {
   const { pod_id: podId } = work.row();
   for (;;) {
-    const standing = await pause.runStateOf(podId);
-    // Trees that are moved are put in place for whoever has them next: nothing of the pod was running.
-    if (standing === 'gone' && isCancellable(work.row())) throw podGone();
-    if (standing === 'stopped' || standing === 'failed' || standing === 'gone') return;
+    const state = await pause.runStateOf(podId);
+    // Moved trees are put in place even without the pod: no process of it was running.
+    if (state === 'gone' && isCancellable(work.row())) throw podGone();
+    if (state === 'stopped' || state === 'failed' || state === 'gone') return;
     if (clock.monotonicMs() > untilMs) {
       throw new OperationFailure('DeadlineExceeded', 'The pod could not be stopped');
     }
@@ -77,23 +80,26 @@ async function untilStopped(
   }
 }
 
-/** Forward, or back where the journal says so; the trees that are there tell what is still to be done. */
-async function swap(work: Working<RestoreRow>, ports: RunPorts): Promise<void> {
+/** Moves trees forward, or back where the journal says `undoing`; the trees on disk determine the remaining steps. */
+async function swap(work: OperationContext<RestoreRow>, ports: RunPorts): Promise<void> {
   await untilStopped(work, ports, { signal: work.stopping, untilMs: Infinity });
   const { step } = journalOf(work);
   if (step === 'undoing' || step === 'undone') return undo(work, ports);
   try {
     await exchange(work, journalOf(work));
   } catch (error) {
-    // A crash cannot write this: the next agent tries to go on first.
+    // A crash cannot write this: the next agent first tries to continue.
     beginUndo(work, `The tree could not be exchanged (${codeOf(error)}): the old one comes back`);
     return;
   }
-  work.say('The restored tree is in place');
+  work.appendLog('The restored tree is in place');
   work.move('starting', {});
 }
 
-async function exchange(work: Working<RestoreRow>, journal: RestoreJournal): Promise<void> {
+async function exchange(
+  work: OperationContext<RestoreRow>,
+  journal: RestoreJournal,
+): Promise<void> {
   const { live, staged, folder, had_old: hadOld } = journal;
   if (journal.step === 'ready') {
     if (!(await exists(staged))) throw new Error('the staged tree is lost');
@@ -103,17 +109,17 @@ async function exchange(work: Working<RestoreRow>, journal: RestoreJournal): Pro
   if (journalOf(work).step !== 'old_aside') return;
   await ensureFolders(dirname(live));
   await moveOnce(staged, live);
-  // What else has come to its place is not what was asked for.
+  // Something else at its place is not the requested tree.
   if ((await exists(staged)) || !(await exists(live))) throw new Error('the staged tree is lost');
   work.note({ journal: { ...journal, step: 'new_in' } });
 }
 
-/** The old tree back; the restored one lies in the staging folder until that is removed. */
-async function undo(work: Working<RestoreRow>, { pause }: RunPorts): Promise<never> {
+/** Restores the old tree; the new one stays in the staging folder until that is deleted. */
+async function undo(work: OperationContext<RestoreRow>, { pause }: RunPorts): Promise<never> {
   const journal = journalOf(work);
   const old = join(journal.folder, 'old');
   const hasOld = await exists(old);
-  // Where the old tree was never moved, or is back already, what is there is the old one.
+  // If the old tree was never moved, or is back already, the present tree is the old one.
   if (hasOld || !journal.had_old) await moveOnce(journal.live, join(journal.folder, 'refused'));
   if (hasOld) await moveOnce(old, journal.live);
   if (await exists(old)) throw new Error('the old tree cannot be put back');
@@ -123,8 +129,8 @@ async function undo(work: Working<RestoreRow>, { pause }: RunPorts): Promise<nev
   throw new OperationFailure('RolledBack', ROLLED_BACK);
 }
 
-/** The pod runs again, or the tree goes back. */
-async function start(work: Working<RestoreRow>, ports: RunPorts): Promise<void> {
+/** Waits until the pod runs again, or begins the rollback. */
+async function start(work: OperationContext<RestoreRow>, ports: RunPorts): Promise<void> {
   const { clock, pause } = ports;
   const { pod_id: podId } = work.row();
   const journal = journalOf(work);
@@ -132,14 +138,14 @@ async function start(work: Working<RestoreRow>, ports: RunPorts): Promise<void> 
   let untilMs = clock.monotonicMs() + START_DEADLINE_MS;
   let runningSinceMs: number | null = null;
   while (journal.was_running) {
-    const standing = await pause.runStateOf(podId);
-    if (standing === 'gone') break;
+    const state = await pause.runStateOf(podId);
+    if (state === 'gone') break;
     const nowMs = clock.monotonicMs();
-    // An engine that is away says nothing about the pod.
-    if (standing === 'unknown') untilMs += POLL_MS;
-    runningSinceMs = standing === 'running' ? (runningSinceMs ?? nowMs) : null;
+    // An unreachable engine is no evidence about the pod.
+    if (state === 'unknown') untilMs += POLL_MS;
+    runningSinceMs = state === 'running' ? (runningSinceMs ?? nowMs) : null;
     if (runningSinceMs !== null && nowMs - runningSinceMs >= ports.settlingMs) break;
-    if (standing === 'failed' || nowMs > untilMs) {
+    if (state === 'failed' || nowMs > untilMs) {
       beginUndo(work, NOT_RUNNING);
       pause.wake(podId);
       return;
@@ -149,9 +155,9 @@ async function start(work: Working<RestoreRow>, ports: RunPorts): Promise<void> 
   work.move('committed', {});
 }
 
-function beginUndo(work: Working<RestoreRow>, why: string): void {
+function beginUndo(work: OperationContext<RestoreRow>, why: string): void {
   work.move('swapping', { journal: { ...journalOf(work), step: 'undoing' } });
-  work.say(why);
+  work.appendLog(why);
 }
 
 function podGone(): OperationFailure {
@@ -162,13 +168,13 @@ function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : 'incomplete';
 }
 
-async function dropStaging(work: Working<RestoreRow>, ports: RunPorts): Promise<void> {
+async function dropStaging(work: OperationContext<RestoreRow>, ports: RunPorts): Promise<void> {
   const { pod_id: podId, journal } = work.row();
   ports.pause.wake(podId);
   if (journal !== null) await rm(journal.folder, { recursive: true, force: true, maxRetries: 5 });
 }
 
-function journalOf(work: Working<RestoreRow>): RestoreJournal {
+function journalOf(work: OperationContext<RestoreRow>): RestoreJournal {
   const { journal } = work.row();
   if (journal === null) throw new Error('a restore has no journal');
   return journal;

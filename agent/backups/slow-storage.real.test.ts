@@ -1,4 +1,4 @@
-/** Storage that is slow or stands still: progress is seen all the same, and nobody who cancels waits for it. */
+/** Slow or hanging storage: progress stays visible, and cancellation does not wait for it. */
 import { randomBytes } from 'node:crypto';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -13,7 +13,7 @@ import { median } from '../../test/measure/row.ts';
 import type { OperationService } from './operation.service.ts';
 
 const MIB = 1024 * 1024;
-/** The promise is two seconds; this machine may be busy. What stands still here does so until the test ends. */
+/** The limit is two seconds; a loaded machine gets more. The storage hangs until the test ends. */
 const CANCELLED_WITHIN_MS = 10_000;
 
 let gated: GatedScene;
@@ -39,7 +39,7 @@ async function backUp(service: OperationService): Promise<OperationView> {
   return gated.scene.ended(service, request.operation_id);
 }
 
-it('cancels at every stage while everything stands still, and leaves all as it was', async () => {
+it('cancels at every stage while the storage hangs, without a change', async () => {
   const { scene, gate } = gated;
   writeFileSync(join(scene.volume, 'random'), randomBytes(MIB));
   const never = new Promise<void>(() => undefined);
@@ -53,7 +53,7 @@ it('cancels at every stage while everything stands still, and leaves all as it w
   writeFileSync(join(scene.volume, 'random'), randomBytes(MIB));
   const tree = fingerprintOf(scene.volume);
 
-  /** Nothing passes the gate from this call on. */
+  /** No request passes the gate from this call on. */
   async function cancelled(kind: 'backup' | 'restore', stage: string, heldCall: string) {
     const request =
       kind === 'backup' ? scene.backupRequest() : scene.restoreRequest(kept.snapshot_id ?? '');
@@ -83,7 +83,7 @@ it('cancels at every stage while everything stands still, and leaves all as it w
   await cancelled('backup', 'verifying', 'GET keys');
   await cancelled('restore', 'queued', 'none');
   await cancelled('restore', 'fetching', 'GET data');
-  // Its tree is put on disk.
+  // The tree is being synced to disk.
   await cancelled('restore', 'verifying', 'none');
   expect(fingerprintOf(scene.volume)).toEqual(tree);
   expect(readdirSync(dirname(scene.volume))).toEqual(['_data']);
@@ -96,7 +96,7 @@ it('cancels a restore whose pod does not stop', async () => {
   const service = opened();
   writeFileSync(join(scene.volume, 'file'), 'kept');
   const kept = await backUp(service);
-  scene.pod.standing = () => 'moving';
+  scene.pod.state = () => 'moving';
   scene.pod.stops = false;
   const stuck = scene.restoreRequest(kept.snapshot_id ?? '');
   service.beginRestore(scene.podId, stuck);
@@ -106,7 +106,7 @@ it('cancels a restore whose pod does not stop', async () => {
   expect(readdirSync(dirname(scene.volume))).toEqual(['_data']);
 });
 
-/** Milliseconds between the moments at which something of an operation's progress changed, from its `stage` on. */
+/** Milliseconds between changes of an operation's progress, from its `stage` on. */
 async function pausesOf(service: OperationService, id: string, stage: string): Promise<number[]> {
   const pauses: number[] = [];
   let last = '';
@@ -125,7 +125,7 @@ async function pausesOf(service: OperationService, id: string, stage: string): P
   return pauses;
 }
 
-it('moves on at least once a second, there and back', async () => {
+it('reports progress at least once a second in both directions', async () => {
   const { scene, gate } = gated;
   const service = opened();
   writeFileSync(join(scene.volume, 'random'), randomBytes(2 * MIB));

@@ -1,27 +1,30 @@
-/** A restored tree before it is put in place: measured, and rid of what no pod may have. */
+/**
+ * A restored tree before it is put in place: its size, the removal of device files, and its sparse files. restic 0.14
+ * writes holes out, so a restored tree could take far more space than the original.
+ */
 import { isUtf8 } from 'node:buffer';
 import { lstat, open, opendir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { RunCommand } from '#shared/runtime/run-command.ts';
 
 export type TreeMeasure = {
-  /** Folders, files, links and all else. */
+  /** Folders, files, links and all other entries. */
   entries: number;
-  /** Of files; each hard-linked one once. */
+  /** Size of files; each hard-linked file counts once. */
   bytes: number;
-  /** Device files, which are gone. */
+  /** Number of device files that were removed. */
   removedDevices: number;
-  /** Files with long runs of zeros, each hard-linked one once, but for those whose names are no UTF-8. */
+  /** Files with long runs of zeros, each hard-linked file once, without those whose names are not UTF-8. */
   sparse: string[];
 };
 
 const SLASH = Buffer.from('/');
-/** One character for each byte: names in pods are bytes, and need be no UTF-8. */
+/** One character for each byte: names in pods are bytes and need not be UTF-8. */
 const BYTES = 'latin1';
 
 /**
- * Walks the tree below `folder`, not `folder` itself, following no link. Device files are removed: a pod cannot
- * make any, so one that came from a repository is an attempt on the host.
+ * Walks the tree below `folder`, without `folder` itself, and follows no link. Deletes device files: a pod cannot
+ * create any, so one in a repository is an attack on the host.
  */
 export async function measureTree(folder: string, signal: AbortSignal): Promise<TreeMeasure> {
   const measure: TreeMeasure = { entries: 0, bytes: 0, removedDevices: 0, sparse: [] };
@@ -43,7 +46,7 @@ export async function measureTree(folder: string, signal: AbortSignal): Promise<
         if (nlink > 1) linked.add(ino);
         if (!isNew) continue;
         measure.bytes += size;
-        // Any other name could not be given to a program.
+        // Any other name could not be passed to a program.
         const isNamed = size >= SPARSE_FROM_BYTES && isUtf8(path);
         if (isNamed && (await looksSparse(path, size))) measure.sparse.push(path.toString());
       }
@@ -52,8 +55,7 @@ export async function measureTree(folder: string, signal: AbortSignal): Promise<
   return measure;
 }
 
-// MERGED agent/backups/staged-tree.ts: restic 0.14 writes the holes of sparse files out: a restored tree could take far more than the one that it was.
-/** Smaller files are left as they are, and so are smaller holes. */
+/** Smaller files and smaller holes are left as they are. */
 export const SPARSE_FROM_BYTES = 1024 * 1024;
 const LOOK_EVERY_BYTES = 512 * 1024;
 const LOOK_BYTES = 4_096;
@@ -62,12 +64,12 @@ const DIG_MS = 30 * 60_000;
 const ZEROS = Buffer.alloc(LOOK_BYTES);
 
 /**
- * Digging counts as a change: the times go aside to the file `$1`, and back. Where the file system knows no holes, or
+ * Digging holes changes times, so they are saved in the file `$1` and restored. Where the file system has no holes, or
  * the host no `fallocate`, the files stay as they are.
  */
 const DIG = `aside=$1; shift; for file; do touch -r "$file" "$aside" || exit 1; fallocate --dig-holes -- "$file" 2>/dev/null; touch -r "$aside" "$file" || exit 1; done`;
 
-/** Whether a few samples of it hold nothing but zeros. */
+/** Returns true if a few samples contain only zeros. */
 export async function looksSparse(path: Buffer, size: number): Promise<boolean> {
   const file = await open(path, 'r');
   try {
@@ -82,7 +84,10 @@ export async function looksSparse(path: Buffer, size: number): Promise<boolean> 
   }
 }
 
-/** Makes holes of zeros, contents and times unchanged. `folder`: nobody else's, for what goes aside. */
+/**
+ * Converts runs of zeros to holes without a change of content or times. `folder` is private to the caller and receives
+ * the saved times.
+ */
 export async function digHoles(
   paths: readonly string[],
   { folder, runCommand }: { folder: string; runCommand: RunCommand },

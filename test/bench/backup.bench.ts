@@ -115,10 +115,10 @@ async function byRestic(times: Times): Promise<void> {
   const { scene, direct, close } = await prepared();
   const env = environment(repositoryVariables(direct));
   const group = cgroup();
-  const { doors } = await group.enter();
+  const { procsFiles } = await group.enter();
   const restic = async (...args: string[]) => {
     // At the same low priority: else a busy machine would be measured, not the agent.
-    const words = resticCommand('restic', ['--no-cache', '--quiet', ...args], null, doors);
+    const words = resticCommand('restic', ['--no-cache', '--quiet', ...args], null, procsFiles);
     const startedMs = systemClock.monotonicMs();
     await run(words[0], words.slice(1), { env, cwd: scene.folder });
     return systemClock.monotonicMs() - startedMs;

@@ -19,7 +19,7 @@ import { systemRandom } from '#shared/runtime/random.ts';
 import { type RunCommand, runCommand } from '#shared/runtime/run-command.ts';
 import { createRunChild } from '../../../agent/backups/bounded-child.ts';
 import { createOperationService } from '../../../agent/backups/operation.service.ts';
-import { holdsPod, isFinal } from '../../../agent/backups/operation.state.ts';
+import { isFinal, pausesPod } from '../../../agent/backups/operation.state.ts';
 import {
   createOperationStore,
   type OperationStore,
@@ -80,7 +80,7 @@ export function createBackupScene(options: SceneOptions = {}) {
   const store = createOperationStore(database);
   const pod = {
     /** What it is while nothing holds it. */
-    standing: (): PodRunState => 'running',
+    state: (): PodRunState => 'running',
     /** Whether it stops when it is held. */
     stops: true,
   };
@@ -97,14 +97,14 @@ export function createBackupScene(options: SceneOptions = {}) {
       pause: {
         wake: () => undefined,
         async runStateOf(id) {
-          const standing = pod.standing();
-          const isHeld = standing !== 'gone' && pod.stops && holdsPod(store.activeOf(id));
-          return isHeld ? 'stopped' : standing;
+          const state = pod.state();
+          const isPaused = state !== 'gone' && pod.stops && pausesPod(store.activeOf(id));
+          return isPaused ? 'stopped' : state;
         },
       },
       dataRootsOf: async () =>
-        pod.standing() === 'gone' ? [] : [{ mountPath: '/data', hostPath: volume }],
-      isGone: () => pod.standing() === 'gone',
+        pod.state() === 'gone' ? [] : [{ mountPath: '/data', hostPath: volume }],
+      isGone: () => pod.state() === 'gone',
       runCommand: options.runCommand ?? (quick ? noCommand : runCommand),
       clock: systemClock,
       log: createLog({ name: 'test-backups', level: 'silent' }),
