@@ -204,7 +204,7 @@ export async function createCentral(
     },
     vitals() {
       return {
-        heartbeatAgeMs: Math.max(market.sinceSyncMs(), schedule.sinceLookMs()),
+        heartbeatAgeMs: Math.max(market.sinceSyncMs(), schedule.sincePollMs()),
         storeProblem: processes.problemOfStore(),
         engine: 'unused',
       };

@@ -1,7 +1,8 @@
 /** Composes what reaches people and programs: mails, webhooks, events, streams and uploads. */
 import type { HttpServer } from '#shared/http/server.ts';
 import { startLoop } from '#shared/runtime/loop.ts';
-import type { Credentials } from '../accounts/credentials.ts';
+import type { CredentialWatch } from '../accounts/auth/credential-watch.ts';
+import type { StreamTickets } from '../accounts/auth/stream-ticket.ts';
 import type { CentralDeps } from '../platform/central-deps.ts';
 import type { Db } from '../platform/database/tables.ts';
 import type { Idempotency } from '../platform/idempotency/idempotency.ts';
@@ -34,8 +35,8 @@ export type MailDeps = CentralDeps & {
 };
 
 export type DeliveryDeps = CentralDeps & {
-  tickets: Credentials['tickets'];
-  credentials: Credentials['watch'];
+  tickets: StreamTickets;
+  credentials: CredentialWatch;
 };
 
 /** Nothing runs and nothing is registered yet. */

@@ -28,31 +28,31 @@ export type CentralPorts = {
   clock: Clock;
   random: Random;
   log: Log;
-  /** 32 bytes, the deployment's own: signs sessions and seals API keys at rest. */
+  /** 32 bytes, the same in all processes of the deployment: signs sessions and encrypts API keys at rest. */
   secret: Uint8Array;
   agents: Agents;
-  /** Null or absent: mails are kept in the database, to be read at GET /_local/outbox. */
+  /** Null or absent: mails stay in the database and are read at GET /_local/outbox. */
   mailer?: Mailer | null;
-  /** Where uploads lie; null or absent: nothing can be uploaded. */
+  /** Storage of uploads; null or absent: uploads are rejected. */
   objects?: ObjectStore | null;
-  /** Where backups lie; null or absent: in `backupFolder`, and without that nothing can be backed up. */
+  /** Storage of backups; null or absent: `backupFolder`. Without both, backups are rejected. */
   backupStorage?: BackupStorage | null;
   backupFolder?: BackupFolder | null;
-  /** The chat platform that accounts can be linked to; null or absent: none. */
+  /** Chat platform to which accounts can be linked; null or absent: none. */
   chat?: ChatPlatform | null;
   /** The central miner server; null or absent: none. */
   centralMiner?: CentralMiner | null;
-  /** Support channels; null or absent: they are kept in the database alone. */
+  /** Support channels; null or absent: they exist in the database only. */
   channels?: SupportChannels | null;
-  /** Frees the space of single backups; null or absent: only whole repositories go. */
+  /** Frees the space of single backups; null or absent: only whole repositories are removed. */
   pruneBackups?: PruneRepository | null;
-  /** The payment processor; `simulated`: one that moves no money. Null or absent: nothing can be paid. */
+  /** Payment processor; `simulated` moves no money. Null or absent: no payments. */
   payments?: Payments | 'simulated' | null;
-  /** Who pays out; `simulated`: one that moves no money. Null or absent: what is requested waits. */
+  /** Processor of payouts; `simulated` moves no money. Null or absent: requested payouts wait. */
   payoutProcessor?: PayoutProcessor | 'simulated' | null;
-  /** Rates of alpha tokens; null or absent: nobody knows any. */
+  /** Rates of alpha tokens; null or absent: unknown. */
   alphaRates?: AlphaRates | null;
-  /** What counts requests and shows the backlog; absent: nobody asks for it. */
+  /** Metrics of requests and of the backlog; absent: none are collected. */
   metrics?: CentralMetrics | null;
   /** Absent: notifies within this process. */
   notifier?: Notifier;
@@ -63,39 +63,39 @@ export type CentralOptions = {
   validators: readonly Hotkey[];
   /** Micro-dollars granted once the address is verified. */
   signupCreditUusd: number;
-  /** Whether new addresses count as verified without a mail. */
+  /** True if new addresses are verified without a mail. */
   verifyEmailAtSignup: boolean;
-  /** Proxies whose X-Forwarded-For is believed: addresses and CIDR ranges. */
+  /** Proxies whose X-Forwarded-For is trusted: addresses and CIDR ranges. */
   trustedProxies: readonly string[];
-  /** How many requests each caller may send; those of the reference when absent. */
+  /** Default: DEFAULT_LIMITS. */
   rateLimits?: RateLimits;
-  /** Web pages that may call: origins, or `*`; none when absent. */
+  /** Origins of web pages that may call, or `*`. Default: none. */
   corsOrigins?: AllowedOrigins;
-  /** Whom canonically signed requests of validators must name; `central` when absent. */
+  /** Audience that signed requests of validators must name. Default: `central`. */
   audience?: string;
-  /** Whether owners can read their API keys again after making them; true when absent. */
+  /** True if owners can read their API keys again after creation. Default: true. */
   apiKeysRetrievable?: boolean;
-  /** Where people verify addresses and reset passwords; without it mails hold the bare token. */
+  /** Base URL of the console, where users verify addresses and reset passwords; without it mails contain the token. */
   consoleUrl?: string | null;
-  /** Below which the support channels that the database keeps are shown; null or absent: nowhere. */
+  /** Base URL of support channels that exist in the database only; null or absent: none. */
   channelUrl?: string | null;
-  /** Hours between two drills of a schedule's newest backup, 720 when absent; 0: none by themselves. */
+  /** Hours between two restore drills of a schedule's newest backup. Default: 720; 0 for none. */
   backupDrillHours?: number;
-  /** Between two settlements of a running pod; a minute when absent. */
+  /** Interval between two settlements of a running pod. Default: one minute. */
   meterTickMs?: number;
-  /** For so long topped-up credit is not transferable; a day when absent. */
+  /** Time for which topped-up credit cannot be transferred. Default: one day. */
   topUpWaitMs?: number;
-  /** What the data of each volume may come to; 20 GiB when absent. */
+  /** Maximum size of a volume's data. Default: 20 GiB. */
   volumeLimitBytes?: number;
-  /** Where people read what checks are about; null or absent: nowhere. */
+  /** URL of the documentation of checks; null or absent: none. */
   docsUrl?: string | null;
-  /** Where webhooks may lead; `public` when absent. */
+  /** Addresses that webhooks may have. Default: `public`. */
   webhookTargets?: 'public' | 'loopback';
-  /** Where nodes may be; `public` when absent. */
+  /** Addresses that nodes may have. Default: `public`. */
   nodePlaces?: 'public' | 'private';
   /** Argon2id parameters, memory in KiB. Default: 19 MiB and two passes. */
   passwordCost?: { memory: number; passes: number; parallelism: number };
-  /** `https://host`: our own origin in addresses that we give away; that of the request when absent. */
+  /** `https://host`: origin of the API in URLs that it returns. Default: the origin of the request. */
   publicOrigin?: string | null;
 };
 

@@ -1,4 +1,4 @@
-/** Where the database of a central API is, for its process and for who looks into it from outside. */
+/** Location of the central API's database and secret, for its process and for commands that open its database. */
 import { join } from 'node:path';
 import { z } from 'zod';
 import { ConfigError, type Environment, parseConfig, secret } from '#shared/runtime/config.ts';
@@ -6,37 +6,37 @@ import { readOrCreatePrivateFile } from '#shared/runtime/files.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { isPostgresAddress } from '../../database/open-database.ts';
 
-/** `npm start` reads it, too. */
+/** Also read by `npm start`. */
 export const DatabaseVariable = z.object({ CENTRAL_DATABASE: secret(z.string().optional()) });
 
 export const DatabasePlace = z.object({
-  /** Folder of its files: SQLite database, seed, secret. */
+  /** Folder of the SQLite database, the seed and the secret. */
   CENTRAL_HOME: z.string().default('/var/lib/podwright-central'),
-  /** `postgres://…` or a SQLite file; `central.db` in its home when absent. */
+  /** `postgres://…` or a SQLite file. Default: `central.db` in CENTRAL_HOME. */
   ...DatabaseVariable.shape,
 });
 
-/** `postgres://…`, or a file. */
+/** Returns `postgres://…` or a file. */
 export function centralDatabaseOf(place: z.output<typeof DatabasePlace>): string {
   return place.CENTRAL_DATABASE ?? join(place.CENTRAL_HOME, 'central.db');
 }
 
-/** The same for whoever only looks into it, whatever else is configured. */
+/** For commands that only open the database: ignores the other variables. */
 export function centralDatabaseIn(environment: Environment): string {
   return centralDatabaseOf(parseConfig({ schema: DatabasePlace, prefix: 'CENTRAL_' }, environment));
 }
 
-/** An address, and the variable or option that says so. */
+/** An address, and the variable or option that names it in error messages. */
 export type CentralPlace = { address: string; variable: string };
 
 export type NamedDatabase = {
-  /** A file that was named; null: the database of the environment. */
+  /** File of `--database`; null for the database of the environment. */
   databaseFile: string | null;
   /** `postgres://…` or a SQLite file. */
   usualDatabase: string;
 };
 
-/** Where a command looks. Throws ConfigError for a server's address in an argument, which everybody could read. */
+/** Database that a command opens. Throws ConfigError for a server's address in an argument, which other users could read. */
 export function namedDatabase({ databaseFile, usualDatabase }: NamedDatabase): CentralPlace {
   if (databaseFile !== null && isPostgresAddress(databaseFile)) {
     throw new ConfigError('--database takes a file; name a server in CENTRAL_DATABASE');
@@ -46,14 +46,16 @@ export function namedDatabase({ databaseFile, usualDatabase }: NamedDatabase): C
     : { address: databaseFile, variable: '--database' };
 }
 
-// MERGED validator/central/platform/central-home.ts: The deployment's own secret: it signs sessions and seals API keys, in a file that nobody else may read.
-const BYTES = 32;
+const SECRET_BYTES = 32;
 
-/** Made where there is none. Throws ConfigError for a file that others may read, that we may not, or that holds less. */
+/**
+ * Returns the secret that signs sessions and encrypts API keys, and creates the file if it is absent. Throws
+ * ConfigError if other users can read the file, if it cannot be read, or if it is too short.
+ */
 export function centralSecret(path: string, random: Random): Uint8Array {
-  const secret = readOrCreatePrivateFile(path, () => random.bytes(BYTES), random);
-  if (secret.length >= BYTES) return secret;
+  const secret = readOrCreatePrivateFile(path, () => random.bytes(SECRET_BYTES), random);
+  if (secret.length >= SECRET_BYTES) return secret;
   throw new ConfigError(
-    `${path} holds ${secret.length} bytes of the ${BYTES} of a secret: put back the one it had`,
+    `${path} holds ${secret.length} bytes of the ${SECRET_BYTES} of a secret: restore the original file`,
   );
 }

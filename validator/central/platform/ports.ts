@@ -1,4 +1,4 @@
-/** The ways out of the central API: what it needs of the world, each behind a port. Adapters are in adapters/. */
+/** Ports of the central API to external services. Adapters are in adapters/. */
 import type { WebSocket } from 'ws';
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import type { RepositoryAccess } from '#shared/api/agent/operations.ts';
@@ -15,36 +15,35 @@ import type { Attempt } from '../delivery/webhooks/webhook.state.ts';
 import type { AlphaSubnet } from '../money/alpha/alpha.schemas.ts';
 import type { PayoutMethod } from '../money/payouts/payout.state.ts';
 
-/** What a terminal is asked for with; `requestId` names it in the records of every hop. */
-export type TerminalWish = { query: TerminalQuery; requestId: string; signal: AbortSignal };
+/** `requestId` identifies the terminal in the logs of every process it passes. */
+export type TerminalOptions = { query: TerminalQuery; requestId: string; signal: AbortSignal };
 
-/** The way to agents: through the gateway of a validator. */
+/** Agents, reached through the gateway of a validator. */
 export type Agents = {
-  /** The key that commands are signed with: whom gateways are to obey. */
+  /** Hotkey that signs commands. Gateways accept no other. */
   hotkey: Hotkey;
-  /** Calls answer `upstream_unavailable` when the gateway or the agent does not. */
+  /** Calls reject with `upstream_unavailable` if the gateway or the agent does not answer. */
   clientOf(executorId: string): AgentClient;
-  /** A pod's terminal, paused. Rejects with the node's refusal or `upstream_unavailable`. */
-  terminalOf(executorId: string, podId: string, wish: TerminalWish): Promise<WebSocket>;
-  /** Has the validator check the executor now; rejects with `upstream_unavailable`. */
+  /** Opens a pod's terminal, paused. Rejects with the node's error or `upstream_unavailable`. */
+  terminalOf(executorId: string, podId: string, options: TerminalOptions): Promise<WebSocket>;
+  /** Makes the validator check the executor now. Rejects with `upstream_unavailable`. */
   checkNow(executorId: string, wish: CheckRequest): Promise<HealthReport>;
-  /** What agents are to run, as the validator signs it; rejects with `upstream_unavailable`. */
+  /** Digest of the agent release, signed by the validator. Rejects with `upstream_unavailable`. */
   signedDigest(): Promise<SignedDigest>;
-  /** What the validator's weights would give a node of this kind; rejects with `upstream_unavailable`. */
+  /** Estimated share of rewards for a node of this kind. Rejects with `upstream_unavailable`. */
   rewardShares(question: RewardQuery): Promise<RewardShares>;
 };
 
-/** A mail to one address; `id` stays the same over attempts. */
+/** A mail to one address. `id` is the same for all attempts. */
 export type OutgoingMail = { id: string; to: string; subject: string; text: string; html: string };
 
-/** The way to people. */
 export type Mailer = {
-  /** Rejects with MailRefused when trying again is of no use, with anything else when it may be. */
+  /** Rejects with MailRefused if a retry cannot succeed, and with another error if it can. */
   send(mail: OutgoingMail): Promise<void>;
   close(): Promise<void>;
 };
 
-/** The mail server will never take this mail. */
+/** The mail server permanently rejected this mail. */
 export class MailRefused extends Error {
   override name = 'MailRefused';
 }
@@ -58,62 +57,67 @@ export type WebhookRequest = { url: string; headers: Record<string, string>; bod
  */
 export type PostWebhook = (request: WebhookRequest, signal: AbortSignal) => Promise<Attempt>;
 
-/** What may be uploaded once: exactly this many bytes of this type. */
-export type UploadWish = { key: string; contentType: string; sizeBytes: number; lifetimeS: number };
+/** One upload of exactly this size and type. */
+export type RemoteUpload = {
+  key: string;
+  contentType: string;
+  sizeBytes: number;
+  lifetimeS: number;
+};
 
-/** An object store elsewhere. */
+/** An external object store. */
 export type RemoteObjects = {
-  /** An address that takes the object by PUT with these headers; `publicUrl` is where everybody can read it. */
+  /** Returns a URL that accepts the object by PUT with these headers; `publicUrl` is its public URL. */
   sign(
-    wish: UploadWish,
+    upload: RemoteUpload,
   ): Promise<{ url: string; headers: Record<string, string>; publicUrl: string | null }>;
-  /** Absent objects count as removed. */
+  /** Succeeds if the object is absent. */
   remove(key: string): Promise<void>;
 };
 
-/** `folder`: our own object store on this machine's disk. */
+/** `folder`: the embedded object store on this host's disk. */
 export type ObjectStore = RemoteObjects | { folder: string };
 
-/** Who somebody is on the chat platform. */
+/** A user of the chat platform. */
 export type ChatUser = { id: string; username: string };
 
-/** A chat platform that people log in to by OAuth 2 (RFC 6749) with PKCE (RFC 7636, S256). */
+/** A chat platform with OAuth 2 (RFC 6749) and PKCE (RFC 7636, S256). */
 export type ChatPlatform = {
   authorizationUrl(ask: { state: string; codeChallenge: string }): string;
-  /** Rejects with `bad_request` for a code that the platform refuses, `upstream_unavailable` when it does not answer. */
+  /** Rejects with `bad_request` if the platform rejects the code, and with `upstream_unavailable`. */
   identify(proof: { code: string; verifier: string }): Promise<ChatUser>;
 };
 
-/** A node as the central miner server has it. */
+/** A node in the central miner server's list. */
 export type MinerNode = {
   ipAddress: string;
   port: number;
   gpuType: string;
   gpuCount: number;
-  /** Null: what the type costs by itself. */
+  /** Null for the default price of the type. */
   usdPerGpuHour: number | null;
 };
 
-/** What a synchronisation came to. */
+/** Result of a synchronisation. */
 export type SyncCounts = { added: number; updated: number; removed: number };
 
-/** The server that answers validators on behalf of providers who opted in, and keeps a list of each one's nodes. */
+/** The server that answers validators on behalf of providers who opted in, with a list of each provider's nodes. */
 export type CentralMiner = {
-  /** Where it is, as providers are told. */
+  /** Address shown to providers. */
   host: string;
   port: number;
-  /** A provider's nodes there. Rejects with `upstream_unavailable`. */
+  /** Lists a provider's nodes. Rejects with `upstream_unavailable`. */
   list(hotkey: Hotkey): Promise<MinerNode[]>;
-  /** Makes these a provider's nodes there, in place of those before. Rejects with `upstream_unavailable`. */
+  /** Replaces a provider's list. Rejects with `upstream_unavailable`. */
   replace(hotkey: Hotkey, nodes: readonly MinerNode[]): Promise<SyncCounts>;
 };
 
 /** A pod's support channel; `name` is the same whenever it is asked for. */
-export type ChannelWish = {
+export type ChannelRequest = {
   podId: string;
   accountId: string;
   name: string;
-  /** The renter on the chat platform, who is to be let in. */
+  /** The renter on the chat platform, who is invited. */
   chatUserId: string;
   topic: string | null;
   message: string | null;
@@ -121,24 +125,23 @@ export type ChannelWish = {
 export type SupportChannel = {
   id: string;
   name: string;
-  /** Where people open it; null where nothing shows it. */
+  /** URL of the channel; null if it has none. */
   url: string | null;
-  /** It was not there before. */
+  /** True if this call created it. */
   created: boolean;
   createdAtMs: number;
 };
 
-/** Where renters talk with support. */
 export type SupportChannels = {
-  /** Opens the pod's channel, or returns the one that is there, as it was opened; also when asked twice at once. */
-  open(wish: ChannelWish): Promise<SupportChannel>;
+  /** Creates the pod's channel, or returns the existing one unchanged. Concurrent calls create one channel. */
+  open(request: ChannelRequest): Promise<SupportChannel>;
 };
 
-/** What opens a restic repository; beside its own password, which the storage never knows. */
+/** Location and credentials of a restic repository, except its password, which the storage does not have. */
 export type RepositoryPlace = {
-  /** As restic takes it, without credentials. */
+  /** restic's repository location, without credentials. */
   location: string;
-  /** Variables of restic's back end. */
+  /** Environment variables of restic's back end. */
   environment: Record<string, string>;
 };
 
@@ -151,29 +154,29 @@ export type BackupFolder = {
   spaceOf?: (folder: string) => Promise<{ totalBytes: number; freeBytes: number }>;
 };
 
-/** Where repositories of backups lie: one for each pod or volume, by an id of ours. */
+/** Storage of backup repositories: one per pod or volume, by its id. */
 export type BackupStorage = {
-  /** `append`: may add and read and remove its own locks, nothing else; `full`: may prune too. */
+  /** `append` may add, read, and remove its own locks; `full` may also prune. */
   place(
     repository: { id: string; accountId: string },
     rights: 'append' | 'full',
   ): Promise<RepositoryPlace>;
-  /** Bytes at rest; null when nobody can tell. */
+  /** Stored bytes; null if unknown. */
   bytesOf(repositoryId: string): Promise<number | null>;
-  /** Removes it with everything in it; an absent one counts as removed. */
+  /** Removes the repository. Succeeds if it is absent. */
   remove(repositoryId: string): Promise<void>;
 };
 
 /**
- * Takes every snapshot but those out of a repository, which nobody else uses meanwhile, and frees their space. False
- * where there is no program to do it with; rejects when it fails.
+ * Removes every snapshot except `keepSnapshots` from a repository and frees their space. No other process may use the
+ * repository meanwhile. Returns false if restic is not installed; rejects if it fails.
  */
 export type PruneRepository = (
   access: RepositoryAccess,
   keepSnapshots: readonly string[],
 ) => Promise<boolean>;
 
-/** One charge of a payment method that was kept; `key` makes a repeat of it the same charge. */
+/** One charge of a stored payment method. `key` is the idempotency key. */
 export type ChargeOrder = {
   key: string;
   customerId: string | null;
@@ -182,7 +185,7 @@ export type ChargeOrder = {
 };
 export type ChargeAnswer =
   | { state: 'succeeded' | 'pending'; externalId: string }
-  /** `reason`: a few words for the payer. */
+  /** `reason` is shown to the payer. */
   | { state: 'declined'; externalId: string | null; reason: string };
 
 /** What became of a charge after its answer. */
@@ -198,12 +201,11 @@ export type PaymentEvent = {
     | { kind: 'disputed'; amountUusd: number };
 };
 
-/** A request of the processor's, as it came. */
+/** A callback request of the processor, unparsed. */
 export type PaymentCallback = { body: Uint8Array; signature: string };
 
-/** The way to payers' money. */
 export type Payments = {
-  /** Stored beside each charge. */
+  /** Stored with each charge. */
   name: string;
   /**
    * Attaches a payment method for charges without its owner and returns the owner's customer id. Rejects with
@@ -227,29 +229,28 @@ export type Payments = {
   poll?(apply: (event: PaymentEvent) => Promise<void>): Promise<void>;
 };
 
-/** A payout; `key` makes a repeat of it the same payout, however late it comes. */
+/** A payout. `key` is the idempotency key, without expiry. */
 export type PayoutOrder = {
   key: string;
   amountUusd: number;
   method: PayoutMethod;
   address: string;
-  /** Null where the method has none. */
+  /** Null if the method has none. */
   network: string | null;
 };
 export type PayoutAnswer =
   | { state: 'paid' | 'pending'; externalId: string }
   | { state: 'declined'; externalId: string | null; reason: string };
 
-/** The way of money to those who earned it. */
 export type PayoutProcessor = {
-  /** Stored beside each payout. */
+  /** Stored with each payout. */
   name: string;
-  /** Pays, or tells how the payout of that key stands. Rejects when there is no answer: it is asked again. */
+  /** Pays, or returns the state of the payout with this key. Rejects without an answer; the caller retries. */
   send(order: PayoutOrder): Promise<PayoutAnswer>;
 };
 
-/** What alpha tokens are worth. */
+/** Rates of alpha tokens. */
 export type AlphaRates = {
-  /** One of them is the default. Rejects with 503 `upstream_unavailable`. */
+  /** One of the subnets is the default. Rejects with 503 `upstream_unavailable`. */
   subnets(): Promise<AlphaSubnet[]>;
 };

@@ -1,7 +1,7 @@
 /**
- * Which processes of the central API live: what a dead one had claimed is anybody's. A process says so every
- * few seconds; one that was silent for `LEASE_MS` counts as dead. Should it only have been slow, nothing is
- * done twice: a claim that was lost undoes the transaction that rested on it.
+ * Heartbeats of the central API's processes. Claims of a dead process may be taken over. A process without a heartbeat
+ * for LEASE_MS counts as dead; if it was only slow, the transaction that depends on its lost claim is rolled back, so
+ * nothing is done twice.
  */
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
@@ -11,7 +11,7 @@ import { isDiskFull } from '#shared/runtime/sqlite.ts';
 import type { Database, Db } from './database/tables.ts';
 
 const BEAT_INTERVAL_MS = 2_000;
-/** Far above the interval and what clocks of well-kept machines differ by. */
+/** Well above the interval and the clock differences between synchronised hosts. */
 export const LEASE_MS = 10_000;
 
 export type ProcessesDeps = {
@@ -19,27 +19,26 @@ export type ProcessesDeps = {
   clock: Clock;
   log: Log;
   bootId: string;
-  /** False: no other process can be at work on this database (SQLite). */
+  /** False if no other process can use the database (SQLite). */
   shared: boolean;
 };
 
 export type Processes = ReturnType<typeof createProcesses>;
 
-/** This process among the others. */
 export function createProcesses({ db, clock, log, bootId, shared }: ProcessesDeps) {
   let loop: Loop | null = null;
   let problem: string | null = null;
 
-  /** Those that live, without this one. */
+  /** Ids of the other live processes. */
   async function others(handle: Db): Promise<string[]> {
-    const living = await listBeatingSince(handle, clock.now() - LEASE_MS);
-    return living.filter((id) => id !== bootId);
+    const alive = await listAliveSince(handle, clock.now() - LEASE_MS);
+    return alive.filter((id) => id !== bootId);
   }
 
-  /** A server that is away, or a full disk, comes back without a restart of ours. */
+  /** A lost PostgreSQL server or a full disk is not reported: a restart would not help. */
   async function beat(): Promise<void> {
     try {
-      await noteBeat(db, bootId, clock.now());
+      await storeHeartbeat(db, bootId, clock.now());
       problem = null;
     } catch (error) {
       problem = shared || isDiskFull(error) ? null : messageOf(error);
@@ -48,10 +47,10 @@ export function createProcesses({ db, clock, log, bootId, shared }: ProcessesDep
   }
 
   return {
-    /** Why the database took no word of this process last, where a restart may help; null otherwise. */
+    /** Why the last heartbeat could not be stored, if a restart may help; null otherwise. */
     problemOfStore: () => problem,
 
-    /** Names this process and its claims; new at each start. */
+    /** Identifies this process and its claims; new at each start. */
     bootId,
     others,
 
@@ -59,10 +58,10 @@ export function createProcesses({ db, clock, log, bootId, shared }: ProcessesDep
       return id === bootId || (await others(handle)).includes(id);
     },
 
-    /** To be awaited before requests are taken. */
+    /** Must complete before the first request is served. */
     async register(): Promise<void> {
-      if (!shared) await dropAllProcesses(db);
-      await noteBeat(db, bootId, clock.now());
+      if (!shared) await deleteAllProcesses(db);
+      await storeHeartbeat(db, bootId, clock.now());
     },
 
     start(): void {
@@ -71,25 +70,24 @@ export function createProcesses({ db, clock, log, bootId, shared }: ProcessesDep
         intervalMs: BEAT_INTERVAL_MS,
         run: async () => {
           await beat();
-          await dropSilent(db, clock.now() - LEASE_MS);
+          await deleteDead(db, clock.now() - LEASE_MS);
         },
-        onError: (error) => log.error({ err: error }, 'this process could not say that it lives'),
+        onError: (error) => log.error({ err: error }, 'heartbeat failed'),
       });
     },
 
-    /** The others need not wait until it counts as dead. */
+    /** Removes the heartbeat, so that other processes need not wait for LEASE_MS. */
     async leave(): Promise<void> {
       await loop?.stop();
-      await dropProcess(db, bootId).catch((error: unknown) =>
-        log.warn({ err: error }, 'this process could not say that it ends'),
+      await deleteProcess(db, bootId).catch((error: unknown) =>
+        log.warn({ err: error }, 'removing the heartbeat failed'),
       );
     },
   };
 }
 
-// MERGED validator/central/platform/processes.ts: All queries on central_processes.
-/** Says that the process lives, now. */
-export async function noteBeat(db: Db, bootId: string, nowMs: number): Promise<void> {
+/** Stores the heartbeat of a process. */
+async function storeHeartbeat(db: Db, bootId: string, nowMs: number): Promise<void> {
   await db
     .insertInto('central_processes')
     .values({ boot_id: bootId, beat_at: nowMs })
@@ -97,8 +95,8 @@ export async function noteBeat(db: Db, bootId: string, nowMs: number): Promise<v
     .execute();
 }
 
-/** Those that said so after `sinceMs`. */
-export async function listBeatingSince(db: Db, sinceMs: number): Promise<string[]> {
+/** Processes with a heartbeat after `sinceMs`. */
+async function listAliveSince(db: Db, sinceMs: number): Promise<string[]> {
   const rows = await db
     .selectFrom('central_processes')
     .select('boot_id')
@@ -107,17 +105,15 @@ export async function listBeatingSince(db: Db, sinceMs: number): Promise<string[
   return rows.map((row) => row.boot_id);
 }
 
-/** Forgets one process. */
-export async function dropProcess(db: Db, bootId: string): Promise<void> {
+async function deleteProcess(db: Db, bootId: string): Promise<void> {
   await db.deleteFrom('central_processes').where('boot_id', '=', bootId).execute();
 }
 
-/** Forgets every process that was last heard at or before `untilMs`. */
-export async function dropSilent(db: Db, untilMs: number): Promise<void> {
+/** Deletes processes whose last heartbeat was at or before `untilMs`. */
+async function deleteDead(db: Db, untilMs: number): Promise<void> {
   await db.deleteFrom('central_processes').where('beat_at', '<=', untilMs).execute();
 }
 
-/** Forgets every process. */
-export async function dropAllProcesses(db: Db): Promise<void> {
+async function deleteAllProcesses(db: Db): Promise<void> {
   await db.deleteFrom('central_processes').execute();
 }

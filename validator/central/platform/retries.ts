@@ -1,4 +1,4 @@
-/** Tries what is due and calls upon the world, one row after the other, each by one process at a time. */
+/** Retries of rows that call external services (mails, payouts, top-ups): one row after the other, each leased by one process. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { type Loop, startLoop } from '#shared/runtime/loop.ts';
@@ -7,7 +7,7 @@ import type { Database } from './database/tables.ts';
 
 const INTERVAL_MS = 5_000;
 const BATCH = 50;
-/** Longer than an attempt can take: what a process had taken that died is tried again after this. */
+/** Longer than an attempt can take. If the process dies, another one retries the row after this. */
 const LEASE_MS = 120_000;
 
 export type AttemptsDeps<Row extends DueRow> = {
@@ -15,11 +15,11 @@ export type AttemptsDeps<Row extends DueRow> = {
   clock: Clock;
   log: Log;
   rows: DueRows<Row>;
-  /** One attempt, which `row.attempts` counts already; notes in the row what came of it, and when it is due again. */
+  /** Makes one attempt, already counted in `row.attempts`, and stores its result and the next due time in the row. */
   attempt(row: Row): Promise<void>;
-  /** At the end of each pass. */
+  /** Called at the end of each pass. */
   afterPass?(): Promise<void>;
-  /** What the log says of a pass that failed. */
+  /** Log line for a failed pass. */
   failure: string;
 };
 
@@ -40,7 +40,7 @@ export function createAttempts<Row extends DueRow>(deps: AttemptsDeps<Row>) {
   return {
     runOnce,
 
-    /** Looks for new rows now. */
+    /** Starts a pass now. */
     wake: () => loop?.wake(),
 
     start(): void {
@@ -58,13 +58,11 @@ export function createAttempts<Row extends DueRow>(deps: AttemptsDeps<Row>) {
   };
 }
 
-/** When what goes out to the world is tried again: mails, webhooks (marketplace reference 1.14), payments. Pure. */
-
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 
-/** Pauses after the first, second, … attempt; after the last one it has failed. */
+/** Pauses after the first, second, … attempt of a mail or a webhook. After the last one it has failed. */
 export const RETRY_PAUSES_MS: readonly number[] = [
   5 * SECOND_MS,
   30 * SECOND_MS,
@@ -75,10 +73,10 @@ export const RETRY_PAUSES_MS: readonly number[] = [
   24 * HOUR_MS,
 ];
 
-/** Of questions to who moves money, which are asked again for as long as somebody waits for the answer. */
+/** Pauses between requests to a payment or payout processor, which are repeated until there is a result. */
 const ASK_PAUSES_MS: readonly number[] = [10 * SECOND_MS, MINUTE_MS, 10 * MINUTE_MS];
 
-/** When the processor is asked again, after so many attempts. */
+/** Time of the next request to the processor after this many attempts. */
 export function nextAskAt(attempts: number, nowMs: number): number {
   return nowMs + (ASK_PAUSES_MS[attempts - 1] ?? HOUR_MS);
 }

@@ -1,14 +1,14 @@
-/** Small shapes that every concept's schemas share: what the wire's conventions look like in zod (contract 2). */
+/** Schemas that all routes share: times, ids, money, names, and how null and absent members are read. */
 import { z } from 'zod';
 import { MICRO_USD_PER_USD, microToUsd } from '#shared/api/money.ts';
 import { parseIsoTime } from '#shared/runtime/clock.ts';
 
-/** An explicit null counts as absent. */
+/** Reads an explicit null as absent. */
 export function optional<Schema extends z.ZodType>(schema: Schema) {
   return schema.nullish().transform((value) => value ?? undefined);
 }
 
-/** Absent and null give `fallback`. */
+/** Reads null and absent as `fallback`. */
 export function withDefault<Schema extends z.ZodType>(
   schema: Schema,
   fallback: Exclude<z.output<Schema>, null | undefined>,
@@ -19,10 +19,10 @@ export function withDefault<Schema extends z.ZodType>(
     .transform((value) => value ?? fallback);
 }
 
-/** Control characters, direction overrides and broken pairs spoil terminals, logs and JSON of others; emoji joiners do not. */
+/** Control characters, direction overrides and lone surrogates, which break terminals, logs and JSON. Emoji joiners are allowed. */
 const UNPRINTABLE = /[\p{Cc}\p{Cs}\p{Co}\p{Cn}]|(?!\u200d)\p{Cf}/u;
 
-/** A name that people read: trimmed, 1 to `maxLength` characters, printable. */
+/** A printable name, trimmed, of 1 to `maxLength` characters. */
 export function displayName(maxLength: number) {
   return z
     .string()
@@ -32,7 +32,7 @@ export function displayName(maxLength: number) {
     .refine((text) => !UNPRINTABLE.test(text), 'Contains characters that cannot be shown');
 }
 
-/** Lines that people read: up to `maxLength` characters, printable but for line breaks and tabs. */
+/** Printable text of up to `maxLength` characters; line breaks and tabs are allowed. */
 export function displayText(maxLength: number) {
   return z
     .string()
@@ -44,10 +44,9 @@ export function displayText(maxLength: number) {
 }
 
 export const MAX_EMAIL_CHARS = 254;
-/** Before the @ (RFC 5321, 4.5.3.1.1): mail servers refuse more. */
+/** Maximum length before the @ (RFC 5321, section 4.5.3.1.1). */
 const MAX_LOCAL_PART = 64;
 
-/** An address that mail can be sent to. */
 export const EmailAddress = z
   .string()
   .trim()
@@ -58,12 +57,12 @@ export const EmailAddress = z
     'More than 64 characters before the @',
   );
 
-/** A time going out: naive UTC with microseconds; made by `naiveUtc`. */
+/** A time in a response: UTC with microseconds and without offset, written by `naiveUtc`. */
 export const NaiveTime = z.string().meta({
   description: 'UTC without offset, e.g. 2026-11-20T23:50:00.123456',
 });
 
-/** A time coming in, as milliseconds since the epoch; one without an offset counts as UTC. */
+/** A time in a request, parsed to milliseconds since the epoch. A time without offset is UTC. */
 export const IsoTime = z
   .string()
   .max(64)
@@ -74,12 +73,12 @@ export const IsoTime = z
     return z.NEVER;
   });
 
-/** A resource's id as clients send it; kept and compared in lower case. */
+/** A resource's id, converted to lower case. */
 export const Uuid = z.uuid().toLowerCase();
 
 const DECIMAL = /^-?\d+(?:\.\d+)?$/;
 
-/** A number in a query or a path, in decimal notation only; `number` says which ones, and its default if there is one. */
+/** A number in a query or a path, in decimal notation. `number` holds its bounds and default. */
 export function queryNumber<Schema extends z.ZodNumber | z.ZodDefault<z.ZodNumber>>(
   number: Schema,
 ) {
@@ -92,10 +91,10 @@ export function queryNumber<Schema extends z.ZodNumber | z.ZodDefault<z.ZodNumbe
 /** US dollars as a JSON number with at most 6 decimals. */
 export const Usd = z.number().meta({ description: 'USD' });
 
-/** The path parameter of routes below one resource. */
+/** Path parameter of routes below one resource. */
 export const IdParams = z.object({ id: Uuid });
 
-/** US dollars coming in, in these bounds and with at most 6 decimals: what whole micro-dollars can say. */
+/** US dollars in a request, within these bounds and in whole micro-dollars. */
 export function usdAmount({ min, max }: { min: number; max: number }) {
   return z
     .number()

@@ -1,4 +1,4 @@
-/** Rates of alpha tokens: from a file that the operator keeps, or from a service asked by HTTP. */
+/** Rates of alpha tokens, from a file or from an HTTP service. */
 import { readFileSync } from 'node:fs';
 import { boundedText } from '#shared/http/bounded-text.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -9,12 +9,14 @@ import type { AlphaRates } from '../ports.ts';
 
 const TIMEOUT_MS = 10_000;
 const MAX_BYTES = 256 * 1024;
-/** How long rates count as present, how long they still do while there are no newer ones, when a failure is tried again. */
+/** Rates are served from memory for this long. */
 const FRESH_MS = 60_000;
+/** Older rates are served this long if the service fails. */
 const USABLE_MS = 600_000;
+/** Pause after a failed request. */
 const RETRY_MS = 10_000;
 
-/** Read once. Throws ConfigError that names the file and what is wrong with it. */
+/** Reads the file once. Throws ConfigError with the file and its problem. */
 export function createFileAlphaRates(path: string): AlphaRates {
   let content: unknown;
   try {
@@ -25,56 +27,56 @@ export function createFileAlphaRates(path: string): AlphaRates {
   const parsed = AlphaRateList.safeParse(content);
   if (!parsed.success) {
     const [problem] = parsed.error.issues;
-    const place = problem?.path.join('.') || 'the whole';
+    const place = problem?.path.join('.') || 'the document';
     throw new ConfigError(`CENTRAL_ALPHA_RATES: ${path}: ${place}: ${problem?.message}`);
   }
   return { subnets: async () => parsed.data };
 }
 
-type Known = { subnets: AlphaSubnet[]; sinceMs: number };
+type CachedRates = { subnets: AlphaSubnet[]; sinceMs: number };
 
-/** Asked at most once a minute, by one request at a time; the rest is answered from memory. */
+/** Requests the rates at most once a minute, one request at a time. */
 export function createHttpAlphaRates({ url, clock }: { url: string; clock: Clock }): AlphaRates {
-  let known: Known | null = null;
+  let cached: CachedRates | null = null;
   let failedMs = Number.NEGATIVE_INFINITY;
-  let asking: Promise<AlphaSubnet[]> | null = null;
+  let refreshing: Promise<AlphaSubnet[]> | null = null;
 
-  async function ask(): Promise<AlphaSubnet[]> {
-    const answer = await fetch(url, {
+  async function request(): Promise<AlphaSubnet[]> {
+    const response = await fetch(url, {
       headers: { Accept: 'application/json' },
       redirect: 'error',
       signal: clock.deadline(TIMEOUT_MS),
     });
-    const text = await boundedText(answer, MAX_BYTES);
-    if (answer.status !== 200) throw new Error(`answer ${answer.status}`);
+    const text = await boundedText(response, MAX_BYTES);
+    if (response.status !== 200) throw new Error(`status ${response.status}`);
     return AlphaRateList.parse(JSON.parse(text));
   }
 
   async function refresh(): Promise<AlphaSubnet[]> {
     try {
-      const subnets = await ask();
-      known = { subnets, sinceMs: clock.monotonicMs() };
+      const subnets = await request();
+      cached = { subnets, sinceMs: clock.monotonicMs() };
       return subnets;
     } catch (error) {
       failedMs = clock.monotonicMs();
       throw unavailable(error);
     } finally {
-      asking = null;
+      refreshing = null;
     }
   }
 
   return {
     async subnets() {
       const nowMs = clock.monotonicMs();
-      const ageMs = known === null ? Number.POSITIVE_INFINITY : nowMs - known.sinceMs;
-      if (known !== null && ageMs < FRESH_MS) return known.subnets;
-      const usable = known !== null && ageMs < USABLE_MS ? known.subnets : null;
+      const ageMs = cached === null ? Number.POSITIVE_INFINITY : nowMs - cached.sinceMs;
+      if (cached !== null && ageMs < FRESH_MS) return cached.subnets;
+      const usable = cached !== null && ageMs < USABLE_MS ? cached.subnets : null;
       if (nowMs - failedMs < RETRY_MS) {
         if (usable !== null) return usable;
         throw unavailable(new Error('failed a moment ago'));
       }
-      asking ??= refresh();
-      return usable === null ? asking : asking.catch(() => usable);
+      refreshing ??= refresh();
+      return usable === null ? refreshing : refreshing.catch(() => usable);
     },
   };
 }

@@ -1,4 +1,4 @@
-/** The central API's way to agents: signed requests to a validator's gateway, which signs its own to the agent. */
+/** Reaches agents by signed requests to a validator's gateway, which signs its own requests to the agent. */
 import type { z } from 'zod';
 import { createAgentClient } from '#shared/api/agent/agent-client.ts';
 import { createSignedConnect } from '#shared/api/agent/connect.ts';
@@ -24,18 +24,18 @@ import {
 } from '#shared/updates/update-manifest.ts';
 import type { Agents } from '../ports.ts';
 
-/** The validator gives the registry five seconds. */
+/** Above the validator's own timeout of 5 s for the registry. */
 const ANSWER_TIMEOUT_MS = 8_000;
 
 export type GatewayAgentsOptions = {
   /** The gateway's base address, no slash at the end. */
   gatewayUrl: string;
-  /** The ss58 of the validator that runs it: whom the requests are addressed to. */
+  /** ss58 hotkey of the validator that runs the gateway: the audience of the requests. */
   gatewayHotkey: Hotkey;
   signer: Signer;
   clock: Clock;
   random: Random;
-  /** How the gateway is reached; plainly when absent. */
+  /** Default: plain HTTP. */
   transport?: Transport;
 };
 
@@ -51,8 +51,8 @@ export function createGatewayAgents(options: GatewayAgentsOptions): Agents {
   });
   const callerOf = (executorId: string) => callerTo(`${gatewayUrl}/v1/executors/${executorId}`);
   const sendTo = (executorId: string) => createSignedFetch(callerOf(executorId));
-  /** What the validator itself answers; `upstream_unavailable` when it does not. */
-  async function ask<T>(path: string, schema: z.ZodType<T>, what: string): Promise<T> {
+  /** Requests a document from the validator. Throws `upstream_unavailable`. */
+  async function requestDocument<T>(path: string, schema: z.ZodType<T>, what: string): Promise<T> {
     const signal = clock.deadline(ANSWER_TIMEOUT_MS);
     const send = createSignedFetch(callerTo(gatewayUrl));
     try {
@@ -60,7 +60,7 @@ export function createGatewayAgents(options: GatewayAgentsOptions): Agents {
       if (!response.ok) throw new Error(`the validator answered with status ${response.status}`);
       return schema.parse(JSON.parse(await boundedText(response, MAX_DIGEST_BYTES)));
     } catch (error) {
-      const message = `${what} could not be had (${messageOf(error)})`;
+      const message = `${what} is not available (${messageOf(error)})`;
       throw new ApiError('upstream_unavailable', message, { cause: error });
     }
   }
@@ -89,14 +89,14 @@ export function createGatewayAgents(options: GatewayAgentsOptions): Agents {
         throw new ApiError('upstream_unavailable', message, { cause: error });
       }
     },
-    signedDigest: () => ask(UPDATE_DIGEST_PATH, SignedDigest, 'The digest'),
+    signedDigest: () => requestDocument(UPDATE_DIGEST_PATH, SignedDigest, 'The digest'),
     rewardShares({ gpu_model, gpu_count, price_uusd }) {
       const query = new URLSearchParams({
         gpu_model,
         gpu_count: String(gpu_count),
         price_uusd: String(price_uusd),
       });
-      return ask(`${REWARD_ESTIMATE_PATH}?${query}`, RewardShares, 'The estimate');
+      return requestDocument(`${REWARD_ESTIMATE_PATH}?${query}`, RewardShares, 'The estimate');
     },
   };
 }

@@ -8,13 +8,13 @@ import type { CentralMiner, MinerNode } from '../ports.ts';
 export type HttpCentralMinerOptions = {
   /** `http(s)://host:port/path`. */
   baseUrl: string;
-  /** Null: the server asks for none. */
+  /** Null if the server requires none. */
   token: string | null;
 };
 
 const TIMEOUT_MS = 10_000;
 const MAX_ANSWER_BYTES = 1024 * 1024;
-/** Of one provider. */
+/** Per provider. */
 const MAX_NODES = 1_000;
 const PORTS: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 };
 
@@ -29,7 +29,7 @@ const List = z.object({ executors: z.array(WireNode).max(MAX_NODES) });
 const Count = z.int().min(0);
 const Counts = z.object({ added: Count, updated: Count, removed: Count });
 
-/** `fetch` follows no redirect: the token goes nowhere else. */
+/** Follows no redirect, so that the token reaches no other server. */
 export function createHttpCentralMiner(
   { baseUrl, token }: HttpCentralMinerOptions,
   clock: Clock,
@@ -37,7 +37,7 @@ export function createHttpCentralMiner(
   const base = new URL(baseUrl);
   const authorization = token === null ? {} : { Authorization: `Bearer ${token}` };
 
-  async function ask<T>(schema: z.ZodType<T>, hotkey: string, sent: RequestInit): Promise<T> {
+  async function request<T>(schema: z.ZodType<T>, hotkey: string, sent: RequestInit): Promise<T> {
     try {
       const response = await fetch(`${base.href.replace(/\/+$/, '')}/miners/${hotkey}/executors`, {
         ...sent,
@@ -50,7 +50,7 @@ export function createHttpCentralMiner(
         signal: clock.deadline(TIMEOUT_MS),
       });
       const text = await boundedText(response, MAX_ANSWER_BYTES);
-      if (!response.ok) throw new Error(`it answered with status ${response.status}`);
+      if (!response.ok) throw new Error(`status ${response.status}`);
       return schema.parse(JSON.parse(text));
     } catch (error) {
       throw new ApiError('upstream_unavailable', 'The central miner server gives no good answer', {
@@ -65,7 +65,7 @@ export function createHttpCentralMiner(
     port: Number(base.port) || (PORTS[base.protocol] ?? 0),
 
     async list(hotkey) {
-      const { executors } = await ask(List, hotkey, { method: 'GET' });
+      const { executors } = await request(List, hotkey, { method: 'GET' });
       return executors.map((node) => ({
         ipAddress: node.ip_address,
         port: node.port,
@@ -76,7 +76,7 @@ export function createHttpCentralMiner(
     },
 
     replace: (hotkey, nodes) =>
-      ask(Counts, hotkey, {
+      request(Counts, hotkey, {
         method: 'PUT',
         body: JSON.stringify({ executors: nodes.map(wireNode) }),
       }),

@@ -1,4 +1,4 @@
-/** A chat platform reached by OAuth 2: code for token, token for the user's id, token forgotten. */
+/** Identifies users of a chat platform by OAuth 2. The access token is used once and not stored. */
 import { z } from 'zod';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -11,7 +11,7 @@ export type OAuthChatOptions = {
   clientId: string;
   clientSecret: string;
   scope: string;
-  /** Where the platform sends people back to: a page that passes code and state to GET /users/me/chat/callback. */
+  /** Page to which the platform redirects; it passes code and state to GET /users/me/chat/callback. */
   redirectUrl: string;
 };
 
@@ -25,10 +25,10 @@ const User = z.object({
   name: z.string().max(200).optional(),
 });
 
-/** `fetch` follows no redirect: the client's secret goes nowhere else. */
+/** Follows no redirect, so that the client secret reaches no other server. */
 export function createOAuthChat(options: OAuthChatOptions, clock: Clock): ChatPlatform {
-  async function ask<T>(schema: z.ZodType<T>, url: string, init: RequestInit): Promise<T> {
-    const answer = await answerOf(url, {
+  async function request<T>(schema: z.ZodType<T>, url: string, init: RequestInit): Promise<T> {
+    const answer = await fetchJson(url, {
       ...init,
       redirect: 'error',
       signal: clock.deadline(TIMEOUT_MS),
@@ -40,7 +40,7 @@ export function createOAuthChat(options: OAuthChatOptions, clock: Clock): ChatPl
     }
     const parsed = schema.safeParse(answer.body);
     if (answer.status === 200 && parsed.success) return parsed.data;
-    throw unavailable(new Error(`answer ${answer.status} not understood`));
+    throw unavailable(new Error(`unexpected response with status ${answer.status}`));
   }
 
   return {
@@ -60,7 +60,7 @@ export function createOAuthChat(options: OAuthChatOptions, clock: Clock): ChatPl
     },
 
     async identify({ code, verifier }): Promise<ChatUser> {
-      const { access_token: token } = await ask(Token, options.tokenUrl, {
+      const { access_token: token } = await request(Token, options.tokenUrl, {
         method: 'POST',
         headers: { Accept: 'application/json', Authorization: basic(options) },
         body: new URLSearchParams({
@@ -70,7 +70,7 @@ export function createOAuthChat(options: OAuthChatOptions, clock: Clock): ChatPl
           code_verifier: verifier,
         }),
       });
-      const { id, username, name } = await ask(User, options.userUrl, {
+      const { id, username, name } = await request(User, options.userUrl, {
         headers: { Accept: 'application/json', Authorization: `Bearer ${token}` },
       });
       return { id: String(id), username: username ?? name ?? String(id) };
@@ -78,21 +78,21 @@ export function createOAuthChat(options: OAuthChatOptions, clock: Clock): ChatPl
   };
 }
 
-/** RFC 6749 2.3.1. */
+/** Client authentication of RFC 6749, section 2.3.1. */
 function basic({ clientId, clientSecret }: OAuthChatOptions): string {
   const pair = [clientId, clientSecret].map((part) => encodeURIComponent(part)).join(':');
   return `Basic ${Buffer.from(pair).toString('base64')}`;
 }
 
-/** At most MAX_ANSWER_BYTES of it; a body that is no JSON is null. */
-async function answerOf(url: string, init: RequestInit) {
+/** Reads at most MAX_ANSWER_BYTES. `body` is null unless it is JSON. */
+async function fetchJson(url: string, init: RequestInit) {
   try {
     const response = await fetch(url, init);
     const chunks: Uint8Array[] = [];
     let bytes = 0;
     for await (const chunk of response.body ?? []) {
       bytes += chunk.length;
-      if (bytes > MAX_ANSWER_BYTES) throw new Error('the answer is too long');
+      if (bytes > MAX_ANSWER_BYTES) throw new Error('the response is too long');
       chunks.push(chunk);
     }
     return { status: response.status, body: jsonOrNull(Buffer.concat(chunks).toString('utf8')) };

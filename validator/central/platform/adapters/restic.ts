@@ -1,4 +1,4 @@
-/** Repositories of backups where the operator says: any location that restic knows, with the credentials it needs there. */
+/** restic: repositories at a location that the operator configures, and the removal of snapshots from them. */
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
 import { z } from 'zod';
@@ -9,17 +9,17 @@ import type { BackupStorage, PruneRepository } from '../ports.ts';
 export type ResticLocationOptions = {
   /** A path, `sftp:…`, `s3:…`, `rest:…` and so on; the repository's id is added to it. */
   prefix: string;
-  /** Variables of restic's back end: they reach every node that runs a backup, whatever its rights. */
+  /** Credentials of the restic back end. Every node that runs a backup receives them. */
   environment: Record<string, string>;
 };
 
-/** Beside the repositories, for what is being deleted. */
+/** Folder beside the repositories for those that are being deleted. */
 const REMOVED = 'removed';
 const ID = /^[0-9a-f-]{36}$/;
 
 /**
- * The back end has one set of credentials: rights cannot be told apart here, nor sizes known. Only a path can be
- * removed from here; elsewhere `remove` rejects, and the operator has to.
+ * The back end has one set of credentials, so `append` and `full` rights are the same, and sizes are unknown. `remove`
+ * works for a local path and rejects elsewhere, where the operator must remove the repository.
  */
 export function createResticLocation({
   prefix,
@@ -35,7 +35,7 @@ export function createResticLocation({
       }
       await mkdir(join(base, REMOVED), { recursive: true, mode: 0o700 });
       const away = join(base, REMOVED, id);
-      // Of an earlier attempt that was cut off.
+      // Left over from an interrupted attempt.
       await rm(away, { recursive: true, force: true });
       await rename(join(base, id), away).catch((error: unknown) => {
         if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
@@ -45,17 +45,17 @@ export function createResticLocation({
   };
 }
 
-// MERGED validator/central/platform/adapters/restic.ts: Takes snapshots out of repositories with restic, run here as a bounded child; secrets go by its environment alone.
 const TIMEOUT_MS = 600_000;
 const MAX_OUTPUT_BYTES = 8 * 1024 * 1024;
-/** Ids in one command line; the rest goes with the next prune. */
+/** Ids per command line; the next prune removes the rest. */
 const MAX_IDS = 10_000;
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
-/** Of restic's own words in an error. */
+/** Characters of restic's output in an error. */
 const MAX_SHOWN_CHARS = 300;
 
 const Snapshots = z.array(z.object({ id: z.string().regex(/^[0-9a-f]{64}$/) })).nullable();
 
+/** Runs restic as a bounded child process. Secrets are passed in its environment only. */
 export function createResticPrune(run: RunCommand): PruneRepository {
   return async ({ password, ...address }, keepSnapshots) => {
     const secrets = { ...repositoryVariables(address), RESTIC_PASSWORD: password };
@@ -70,7 +70,7 @@ export function createResticPrune(run: RunCommand): PruneRepository {
     }
 
     try {
-      // Of children that were killed, here or on nodes: others' that live stay.
+      // Removes locks of killed processes; restic keeps the locks of running ones.
       await restic('unlock');
     } catch (error) {
       if (isAbsent(error)) return false;
@@ -79,7 +79,7 @@ export function createResticPrune(run: RunCommand): PruneRepository {
     const kept = new Set(keepSnapshots);
     const present = Snapshots.parse(JSON.parse(await restic('snapshots', '--json'))) ?? [];
     if (kept.size > 0 && !present.some(({ id }) => kept.has(id))) {
-      // Whatever the reason: the others may be all that there is.
+      // Whatever the reason, the other snapshots may be the only backups left.
       throw new Error('none of the snapshots to keep is in the repository');
     }
     const waste = present.map(({ id }) => id).filter((id) => !kept.has(id));

@@ -1,19 +1,19 @@
-/** An S3-compatible object store by the AWS SDK, which is loaded with the first upload. */
+/** S3-compatible object store. The AWS SDK is loaded with the first upload. */
 import type { S3Client } from '@aws-sdk/client-s3';
 import type { RemoteObjects } from '../ports.ts';
 
 export type S3Options = {
   bucket: string;
   region: string;
-  /** Of a store other than Amazon's; path-style addresses then. */
+  /** Endpoint of a store other than Amazon's, with path-style addresses. */
   endpoint: string | null;
-  /** Null: the SDK's own search (environment, files, instance metadata). */
+  /** Null: the SDK searches environment, files and instance metadata. */
   credentials: { accessKeyId: string; secretAccessKey: string } | null;
-  /** Where the bucket's objects can be read by everybody; null: nowhere. */
+  /** Base URL at which the bucket's objects are public; null if they are not. */
   publicUrl: string | null;
 };
 
-/** Type and length are part of the signature: another file is refused by the store itself. */
+/** Type and length are part of the signature: the store rejects any other file. */
 const SIGNED_HEADERS = new Set(['content-type', 'content-length', 'host']);
 
 export function createS3Objects(options: S3Options): RemoteObjects {
@@ -24,7 +24,7 @@ export function createS3Objects(options: S3Options): RemoteObjects {
     const { S3Client } = await import('@aws-sdk/client-s3');
     return new S3Client({
       region,
-      // Otherwise the address would demand a checksum that no plain uploader sends.
+      // Otherwise the signed address requires a checksum, which plain clients do not send.
       requestChecksumCalculation: 'WHEN_REQUIRED',
       ...(endpoint === null ? {} : { endpoint, forcePathStyle: true }),
       ...(credentials === null ? {} : { credentials }),

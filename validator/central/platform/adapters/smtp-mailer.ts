@@ -1,12 +1,12 @@
-/** Mails over SMTP by nodemailer, which is loaded with the first mail. */
+/** Sends mails over SMTP. nodemailer is loaded with the first mail. */
 import type { Transporter } from 'nodemailer';
 import { type Mailer, MailRefused } from '../ports.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 const SILENCE_TIMEOUT_MS = 20_000;
-/** From here on SMTP replies say that trying again is of no use. */
+/** SMTP replies from this code on are permanent failures. */
 const PERMANENT = 500;
-/** nodemailer's name for refusals of a recipient or of the content: not of ourselves. */
+/** nodemailer's codes for a rejected recipient or content, as opposed to a rejected login or sender. */
 const CODES_OF_THE_MAIL: readonly unknown[] = ['EENVELOPE', 'EMESSAGE'];
 
 export type SmtpOptions = {
@@ -16,7 +16,7 @@ export type SmtpOptions = {
   from: string;
 };
 
-/** Without certificate checks only where the address itself says so (nodemailer's `?tls.rejectUnauthorized=false`). */
+/** Verifies certificates unless the URL contains `?tls.rejectUnauthorized=false`. */
 export function createSmtpMailer({ url, from }: SmtpOptions): Mailer {
   let transport: Promise<Transporter> | null = null;
   const domain = /@([^>\s]+)/.exec(from)?.[1] ?? 'localhost';
@@ -41,7 +41,7 @@ export function createSmtpMailer({ url, from }: SmtpOptions): Mailer {
       try {
         await (await transport).sendMail({
           from,
-          // As an object: an address is never parsed as a list of them.
+          // An object, because nodemailer parses a string as a list of addresses.
           to: { name: '', address: to },
           subject,
           text,

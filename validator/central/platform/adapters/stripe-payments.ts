@@ -1,4 +1,4 @@
-/** Payments by Stripe: charges of kept methods without their owner, callbacks with its signature. The library is loaded with the first use. */
+/** Payments by Stripe: off-session charges of stored methods, and signed callbacks. The library is loaded with the first use. */
 import type Stripe from 'stripe';
 import { z } from 'zod';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -6,24 +6,24 @@ import { ApiError } from '#shared/runtime/errors.ts';
 import type { ChargeAnswer, PaymentEvent, Payments } from '../ports.ts';
 
 const TIMEOUT_MS = 20_000;
-/** How old a signed callback may be. */
+/** Maximum age of a signed callback. */
 const TOLERANCE_S = 300;
 const UUSD_PER_CENT = 10_000;
-/** The key under which our own id travels with a charge. */
+/** Metadata key of the top-up's id. */
 const TOP_UP_ID = 'top_up_id';
 
 export type StripeOptions = {
   secretKey: string;
-  /** `whsec_…`, of the endpoint that leads to /payments/callback. */
+  /** `whsec_…` of the endpoint that calls /payments/callback. */
   callbackSecret: string;
   clock: Clock;
-  /** Stripe's own API when absent. */
+  /** Default: Stripe's API. */
   api?: { host: string; port: number; protocol: 'http' | 'https' };
 };
 
 type Library = typeof import('stripe').default;
 
-/** Everything is in US dollars; amounts are whole cents. */
+/** All charges are in US dollars and whole cents. */
 export function createStripePayments(options: StripeOptions): Payments {
   const { secretKey, callbackSecret, clock, api = {} } = options;
   let loading: Promise<{ library: Library; client: Stripe }> | null = null;
@@ -33,7 +33,7 @@ export function createStripePayments(options: StripeOptions): Payments {
     const client = new library(secretKey, {
       ...api,
       timeout: TIMEOUT_MS,
-      // Whoever asks tries again by a plan of its own.
+      // The caller retries.
       maxNetworkRetries: 0,
       telemetry: false,
     });
@@ -67,7 +67,7 @@ export function createStripePayments(options: StripeOptions): Payments {
           error instanceof errors.StripeCardError;
         if (!isRefused) throw unavailable(error);
         throw new ApiError('bad_request', 'The payment processor refused this payment method', {
-          hint: 'Make a new one, or take another card.',
+          hint: 'Add it again, or use another card.',
           cause: error,
         });
       }
@@ -96,7 +96,7 @@ export function createStripePayments(options: StripeOptions): Payments {
           const reason = error.decline_code || error.code || 'card declined';
           return { state: 'declined', externalId, reason };
         }
-        // The method was detached, or never belonged to this customer: no repeat mends that.
+        // The method was detached, or never belonged to this customer: a retry cannot succeed.
         if (error instanceof errors.StripeInvalidRequestError) {
           return { state: 'declined', externalId: null, reason: error.code ?? 'refused' };
         }
@@ -120,7 +120,7 @@ export function createStripePayments(options: StripeOptions): Payments {
       } catch (error) {
         if (!(error instanceof library.errors.StripeSignatureVerificationError)) throw error;
         throw new ApiError('unauthorized', 'The payment processor did not sign this', {
-          hint: 'Look at the secret of the callback endpoint.',
+          hint: 'Check the secret of the callback endpoint.',
         });
       }
     },
@@ -128,7 +128,7 @@ export function createStripePayments(options: StripeOptions): Payments {
 }
 
 function centsOf(amountUusd: number): number {
-  if (amountUusd % UUSD_PER_CENT !== 0) throw new RangeError('a charge is in whole cents');
+  if (amountUusd % UUSD_PER_CENT !== 0) throw new RangeError('a charge must be in whole cents');
   return amountUusd / UUSD_PER_CENT;
 }
 
@@ -136,11 +136,11 @@ function answerOf({ id, status, last_payment_error: problem }: Stripe.PaymentInt
   if (status === 'succeeded') return { state: 'succeeded', externalId: id };
   if (status === 'processing') return { state: 'pending', externalId: id };
   const reason = status === 'requires_action' ? 'the bank wants the payer’s consent' : null;
-  const said = problem?.decline_code ?? problem?.code;
-  return { state: 'declined', externalId: id, reason: reason ?? said ?? 'declined' };
+  const code = problem?.decline_code ?? problem?.code;
+  return { state: 'declined', externalId: id, reason: reason ?? code ?? 'declined' };
 }
 
-/** Of the objects in callbacks, what is read: an endpoint may have another version of them than the library. */
+/** Members read from callbacks. An endpoint may send another API version than the library's types describe. */
 const Metadata = z.record(z.string(), z.string()).nullish();
 const Problem = z.object({ code: z.string().nullish(), decline_code: z.string().nullish() });
 const IntentId = z
@@ -155,7 +155,7 @@ const Intent = z.object({
 const Charge = z.object({ payment_intent: IntentId, amount_refunded: Cents, metadata: Metadata });
 const Dispute = z.object({ payment_intent: IntentId, amount: Cents });
 
-/** Null for what changes no charge of ours. */
+/** Returns null for events that change no charge. */
 function eventOf(event: { type: string; data: { object: unknown } }): PaymentEvent | null {
   const { object } = event.data;
   switch (event.type) {

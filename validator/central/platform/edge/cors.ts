@@ -1,9 +1,9 @@
-/** CORS: which web pages of other origins may call us. Credentials travel in headers, never in cookies. */
+/** CORS: web pages of other origins that may call the API. Credentials are sent in headers, never in cookies. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
 
-/** Pages that may call: origins as browsers send them (`https://console.example.org`), or `*` for all. */
+/** Origins as browsers send them (`https://console.example.org`), or `*` for all. */
 export type AllowedOrigins = readonly string[];
 
 const EXPOSED = [
@@ -28,7 +28,7 @@ const REQUEST_HEADERS = [
 ].join(', ');
 const PREFLIGHT_LASTS_SECONDS = '600';
 
-/** Adds the headers, and answers preflights itself: they carry no credential and reach no route. */
+/** Adds the headers, and answers preflight requests before authentication and routing. */
 export function installCors(server: HttpServer, origins: AllowedOrigins): void {
   if (origins.length === 0) return;
   server.addHook('onRequest', async (request, reply) => {
@@ -51,7 +51,7 @@ function isPreflight({ method, headers }: FastifyRequest): boolean {
   return method === 'OPTIONS' && headers['access-control-request-method'] !== undefined;
 }
 
-/** With a body, as every 2xx of the interface has one (contract 1.1). */
+/** With a JSON body, as all 2xx responses of the interface have one. */
 function answerPreflight(reply: FastifyReply): FastifyReply {
   return reply
     .headers({
@@ -63,7 +63,6 @@ function answerPreflight(reply: FastifyReply): FastifyReply {
     .send('{}');
 }
 
-// MERGED validator/central/platform/edge/cors.ts: CENTRAL_CORS_ORIGINS: the web pages that may call.
 /** An origin as browsers write it: no path, no slash at the end. */
 const Origin = z.union([
   z.literal('*'),
@@ -72,7 +71,7 @@ const Origin = z.union([
     .regex(/^https?:\/\/[a-z0-9.-]+(?::\d{1,5})?$/, 'origins look like https://a.example.org'),
 ]);
 
-/** For the schema of a process's configuration. */
+/** Part of a process's configuration schema. */
 export const CorsVariables = z.object({
   CENTRAL_CORS_ORIGINS: z
     .string()
@@ -81,7 +80,7 @@ export const CorsVariables = z.object({
     .optional(),
 });
 
-/** Nobody when it is not set. */
+/** No origin if the variable is not set. */
 export function corsOriginsFrom(variables: z.output<typeof CorsVariables>): AllowedOrigins {
   return variables.CENTRAL_CORS_ORIGINS ?? [];
 }

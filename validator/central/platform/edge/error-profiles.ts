@@ -1,8 +1,8 @@
-/** Which error body a path gets (contract 2.3): the older route groups keep theirs. Pure. */
+/** Error body of each path: volumes, bookmarks and machine requests keep the older flat body. Pure. */
 import type { ErrorProfile } from '#shared/http/error-body.ts';
 
 const FLAT = /^\/api\/(?:volumes(?:\/[^/]+)?|bookmarks?(?:\/.*)?|machine-requests(?:\/.*)?)\/?$/;
-/** Their refusals have the envelope, and only what went wrong here does not. */
+/** Client errors have the envelope; only internal errors are flat. */
 const FLAT_WHEN_BROKEN = /^\/api\/backup-(?:configs|logs)(?:\/.*)?$/;
 const INTERNAL_ERROR = 500;
 

@@ -1,4 +1,4 @@
-/** What keeps browsers from doing anything with our answers but read them. */
+/** Hooks of every request: security headers, body limits, and the rejection of text that PostgreSQL cannot store. */
 import type { HttpServer } from '#shared/http/server.ts';
 import { invalidField } from '#shared/runtime/errors.ts';
 import type { AuthRule } from '../identity.ts';
@@ -12,20 +12,19 @@ const ALWAYS = {
 };
 const HSTS = 'max-age=31536000; includeSubDomains';
 
-/** On every answer; a route that serves pages or files replaces what does not fit them. */
+/** Sets the headers on every response. Routes that serve files override them. */
 export function installSecurityHeaders(server: HttpServer): void {
   server.addHook('onRequest', async (request, reply) => {
     void reply.headers(ALWAYS);
-    // Told by a trusted proxy only; over plain HTTP browsers must ignore it anyway.
+    // `protocol` is https only behind a trusted proxy. Browsers ignore the header over plain HTTP.
     if (request.protocol === 'https') void reply.header('Strict-Transport-Security', HSTS);
   });
 }
 
-// MERGED validator/central/platform/edge/request-hooks.ts: How large a body each route takes: as much as its fields can need, not as much as the largest one's.
 const KIB = 1024;
 
-/** Bytes, by who may call: what anybody can send costs least, an inventory of a host most. */
-const LIMITS: Record<AuthRule, number> = {
+/** Bytes, by the route's auth rule. Validators send inventories of hosts. */
+const BODY_LIMITS: Record<AuthRule, number> = {
   none: 16 * KIB,
   session: 16 * KIB,
   portal: 64 * KIB,
@@ -35,20 +34,22 @@ const LIMITS: Record<AuthRule, number> = {
   weights: 1024 * KIB,
 };
 
-/** For routes registered afterwards; one that states a limit of its own keeps it. */
+/** Limits the bodies of routes that are registered afterwards and state no limit. */
 export function installBodyLimits(server: HttpServer): void {
   server.addHook('onRoute', (route) => {
-    route.bodyLimit ??= LIMITS[route.config?.auth ?? 'none'];
+    route.bodyLimit ??= BODY_LIMITS[route.config?.auth ?? 'none'];
   });
 }
 
-// MERGED validator/central/platform/edge/request-hooks.ts: Refuses NUL and halves of surrogate pairs in whatever a schema let pass: PostgreSQL has no text with them.
 const NUL = '\0';
-/** What has none of them in its bytes as sent need not be searched: JSON in UTF-8 holds both by escapes only. */
+/** JSON in UTF-8 can contain NUL and lone surrogates only as escapes: bodies without them are not searched. */
 const ESCAPED = /\\u(?:0000|d[89a-f])/i;
 const NUL_IN_URL = '%00';
 
-/** After the schemas, so that a field with rules of its own is refused in its own words. */
+/**
+ * Rejects NUL and lone surrogates, which PostgreSQL cannot store as text. Runs after the schemas, so that a field with
+ * its own rules is rejected with its own message.
+ */
 export function refuseUnstorable(server: HttpServer): void {
   server.addHook('preHandler', async ({ rawBody, url, body, params, query }) => {
     const inBody = rawBody !== null && ESCAPED.test(Buffer.from(rawBody).toString('latin1'));
@@ -62,7 +63,7 @@ export function refuseUnstorable(server: HttpServer): void {
   });
 }
 
-/** By the name that was sent: schemas rename members. Null when nothing unstorable has passed them. */
+/** Path of the field as it was sent, because schemas rename members. Null if there is none. */
 function unstorableField(body: unknown, rawBody: Uint8Array): string | null {
   const renamed = pathToUnstorable(body, 'body');
   if (renamed === null) return null;
@@ -70,7 +71,7 @@ function unstorableField(body: unknown, rawBody: Uint8Array): string | null {
   return pathToUnstorable(sent, 'body') ?? renamed;
 }
 
-/** Of the first such text in `value`, names of members included; null when there is none. */
+/** Path of the first such text in `value`, member names included; null if there is none. */
 function pathToUnstorable(value: unknown, path: string): string | null {
   if (typeof value === 'string') return isStorable(value) ? null : path;
   if (typeof value !== 'object' || value === null) return null;

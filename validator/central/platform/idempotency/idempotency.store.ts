@@ -1,4 +1,4 @@
-/** All queries on idempotency claims. */
+/** Queries on idempotency claims. */
 
 import type { ExpressionBuilder, Selectable } from 'kysely';
 import type { IdempotencyTable } from '../database/tables/platform.ts';
@@ -11,12 +11,11 @@ function scoped({ account_id, route, key }: ClaimScope) {
   return (eb: ExpressionBuilder<Tables, 'idempotency'>) => eb.and({ account_id, route, key });
 }
 
-/** The claim, whatever its age. */
 export async function findClaim(db: Db, scope: ClaimScope): Promise<Claim | undefined> {
   return db.selectFrom('idempotency').selectAll().where(scoped(scope)).executeTakeFirst();
 }
 
-/** False when there is one already. */
+/** Returns false if a claim exists. */
 export async function insertClaim(db: Db, claim: Claim): Promise<boolean> {
   const done = await db
     .insertInto('idempotency')
@@ -26,7 +25,7 @@ export async function insertClaim(db: Db, claim: Claim): Promise<boolean> {
   return (done.numInsertedOrUpdatedRows ?? 0n) > 0n;
 }
 
-/** Stores the answer under a claim that is still running and ours; false when it is not. */
+/** Stores the answer if the claim still runs in this process; otherwise returns false. */
 export async function finishClaim(
   db: Db,
   scope: ClaimScope,
@@ -43,7 +42,7 @@ export async function finishClaim(
   return done.numUpdatedRows > 0n;
 }
 
-/** Drops a running claim of `bootId`, so that a retry runs afresh. */
+/** Drops a running claim of `bootId`, so that a retry runs again. */
 export async function dropClaim(db: Db, scope: ClaimScope, bootId: string): Promise<void> {
   await db
     .deleteFrom('idempotency')
@@ -53,7 +52,7 @@ export async function dropClaim(db: Db, scope: ClaimScope, bootId: string): Prom
     .execute();
 }
 
-/** Drops claims made at or before `untilMs`: all of them, or the one in `scope`. */
+/** Drops claims made at or before `untilMs`: all, or the one in `scope`. */
 export async function dropExpired(db: Db, untilMs: number, scope?: ClaimScope): Promise<void> {
   await db
     .deleteFrom('idempotency')

@@ -1,6 +1,6 @@
 /**
- * Requests that run once per key (marketplace reference 1.1): one transaction claims the key, a second one
- * has the effects and stores the answer, so that no crash can separate the two.
+ * Requests that run once per Idempotency-Key. One transaction claims the key; a second one makes the effects and
+ * stores the answer, so that a crash cannot separate them.
  */
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -18,10 +18,10 @@ import {
   insertClaim,
 } from './idempotency.store.ts';
 
-/** A key is new again exactly this long after its first use. */
+/** A key can be reused exactly this long after its first use. */
 export const WINDOW_MS = 86_400_000;
 const RETRY_AFTER_SECONDS = '1';
-/** A claim that another process drops between our insert and our look makes room for one more try. */
+/** Attempts to claim a key, because another process may drop its claim between the insert and the query. */
 const MAX_CLAIM_ATTEMPTS = 3;
 
 export type Answer = { status: number; body: string };
@@ -30,23 +30,23 @@ export type Outcome = Answer & { replayed: boolean };
 export type OnceRequest = {
   accountId: string;
   route: string;
-  /** Null: nothing is deduplicated. */
+  /** Null: the request is not deduplicated. */
   key: string | null;
   fingerprint: string;
   /** Runs in one transaction; awaits nothing but queries on `tx`. */
   effects(tx: Db): Promise<Answer>;
-  /** The answer for a refusal, in its final bytes. */
+  /** Returns the answer for an error, in its final bytes. */
   refusal(error: ApiError): Answer;
-  /** As it is, when absent. */
+  /** Default: stored as it is. */
   atRest?: AtRest;
 };
 
-/** How the bodies of answers lie in the database until they are asked for again. */
-export type AtRest = { seal(body: string): string; open(kept: string): string };
+/** Encrypts the stored bodies of answers. */
+export type AtRest = { seal(body: string): string; open(stored: string): string };
 
-const AS_IT_IS: AtRest = { seal: (body) => body, open: (kept) => kept };
+const UNSEALED: AtRest = { seal: (body) => body, open: (stored) => stored };
 
-/** Of which process a claim is, and whether that one still lives. */
+/** The present process, and the check that another one is alive. */
 export type ClaimHolders = { bootId: string; isAlive(db: Db, bootId: string): Promise<boolean> };
 
 export type IdempotencyDeps = {
@@ -60,19 +60,19 @@ export function createIdempotency({ db, clock, random, processes }: IdempotencyD
   const { bootId } = processes;
   let latestMs = 0;
 
-  /** Never runs backwards: a clock that does would bring expired keys back. */
+  /** Never goes backwards: otherwise expired keys would become valid again. */
   function nowMs(): number {
     latestMs = Math.max(latestMs, clock.now());
     return latestMs;
   }
 
-  /** Null when the key is now ours, else what stands under it. */
+  /** Returns null if this process now holds the key, else the existing claim. */
   async function insertOrFind(tx: Db, fresh: Claim): Promise<Claim | null> {
     for (let attempt = 0; attempt < MAX_CLAIM_ATTEMPTS; attempt += 1) {
       if (await insertClaim(tx, fresh)) return null;
       const present = await findClaim(tx, fresh);
       if (present !== undefined && !(await isAbandoned(tx, present))) return present;
-      // No effect can stand behind it: the effects come with the answer or not at all.
+      // A running claim has no effects: they are committed together with the answer.
       if (present !== undefined) await dropClaim(tx, fresh, present.boot_id);
     }
     throw inProgress();
@@ -82,7 +82,7 @@ export function createIdempotency({ db, clock, random, processes }: IdempotencyD
     return state === 'running' && !(await processes.isAlive(tx, holder));
   }
 
-  /** Null when the key is now ours, else the answer stored under it. */
+  /** Returns null if this process now holds the key, else the stored answer. */
   async function claim(scope: ClaimScope, fingerprint: string): Promise<Answer | null> {
     const atMs = nowMs();
     return db.transaction().execute(async (tx) => {
@@ -109,7 +109,7 @@ export function createIdempotency({ db, clock, random, processes }: IdempotencyD
     });
   }
 
-  /** Effects and stored answer together; a claim that is no longer ours undoes both. */
+  /** Commits effects and answer together. Rolls both back if this process has lost the claim. */
   async function settle(
     scope: ClaimScope,
     effects: (tx: Db) => Promise<Answer>,
@@ -117,8 +117,8 @@ export function createIdempotency({ db, clock, random, processes }: IdempotencyD
   ): Promise<Answer> {
     return moneyTransaction({ db, clock, random }, async (tx) => {
       const answer = await effects(tx);
-      const kept = { ...answer, body: seal(answer.body) };
-      if (!(await finishClaim(tx, scope, bootId, kept))) {
+      const stored = { ...answer, body: seal(answer.body) };
+      if (!(await finishClaim(tx, scope, bootId, stored))) {
         throw new ApiError('conflict', 'The claim on this Idempotency-Key was lost');
       }
       return answer;
@@ -126,9 +126,9 @@ export function createIdempotency({ db, clock, random, processes }: IdempotencyD
   }
 
   return {
-    /** Throws what ran without a key throws; with one, refusals below 500 come back as answers. */
+    /** Without a key, throws the errors of `effects`. With a key, errors below 500 are returned as answers. */
     async once(request: OnceRequest): Promise<Outcome> {
-      const { accountId, route, key, fingerprint, effects, atRest = AS_IT_IS } = request;
+      const { accountId, route, key, fingerprint, effects, atRest = UNSEALED } = request;
       if (key === null) {
         return { ...(await moneyTransaction({ db, clock, random }, effects)), replayed: false };
       }
@@ -148,7 +148,7 @@ export function createIdempotency({ db, clock, random, processes }: IdempotencyD
       }
     },
 
-    /** Removes what the window has passed. */
+    /** Removes expired claims. */
     sweep: (tx: Db) => dropExpired(tx, nowMs() - WINDOW_MS),
   };
 }
@@ -163,23 +163,21 @@ function inProgress(): ApiError {
 
 export type Idempotency = ReturnType<typeof createIdempotency>;
 
-// MERGED validator/central/platform/idempotency/idempotency.ts: What makes two requests under one Idempotency-Key the same request (marketplace reference 1.1). Pure.
-/** What a key is made of. */
 export const WELL_FORMED = /^[A-Za-z0-9_.:-]{1,255}$/;
 
-/** The key of the header, null without one. Throws 422: empty, quoted and repeated headers are malformed. */
+/** Returns the key of the header, null without one. Throws 422 for empty, quoted and repeated headers. */
 export function idempotencyKeyOf(header: string | string[] | undefined): string | null {
   if (header === undefined) return null;
   if (typeof header === 'string' && WELL_FORMED.test(header)) return header;
   throw new ApiError('idempotency_key_invalid', 'The Idempotency-Key header is malformed');
 }
 
-/** Over route, path ids and body: key order, white space and null against absent make no difference. */
+/** Fingerprint of route, path ids and body. Key order, white space, and null or absent make no difference. */
 export function fingerprintOf(route: string, ids: readonly string[], body: unknown): string {
   return sha256Hex(JSON.stringify([route, ids, canonical(body)]));
 }
 
-/** Members sorted, nulls left out. Elements of lists stay as they are: their places count. */
+/** Sorts members and drops nulls. The order of list elements is significant. */
 function canonical(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(canonical);
   if (typeof value !== 'object' || value === null) return value;

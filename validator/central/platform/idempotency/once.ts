@@ -1,4 +1,4 @@
-/** Routes that run once per Idempotency-Key (marketplace reference 1.1): they name themselves in `config.once`, and answer by `answerOnce`. */
+/** Routes that run once per Idempotency-Key: they state a name in `config.once` and answer through `answerOnce`. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { errorBody } from '#shared/http/error-body.ts';
@@ -18,7 +18,7 @@ import {
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Names the route in claims and fingerprints: it must outlive changes of the path. */
+    /** Name of the route in claims and fingerprints. It must not change when the path does. */
     once?: string;
   }
 }
@@ -29,22 +29,22 @@ export type OnceAnswer<Schema extends z.ZodType> = {
   schema: Schema;
   /** Runs in one transaction; awaits nothing but queries on `tx`. */
   effects(tx: Db): Promise<z.output<Schema>>;
-  /** 200 when absent. */
+  /** Default: 200. */
   status?: number;
-  /** For answers with a secret. */
+  /** Encrypts answers that contain a secret. */
   atRest?: AtRest;
 };
 
 const OK = 200;
 
-/** Malformed keys are refused before the body's schema is asked (order of gates). */
+/** Rejects malformed keys before the body is validated. */
 export function installKeyGate(server: HttpServer): void {
   server.addHook('preValidation', async ({ routeOptions, headers }) => {
     if (routeOptions.config.once !== undefined) idempotencyKeyOf(headers['idempotency-key']);
   });
 }
 
-/** Runs the effects, or sends what they came to under the same key; true when they took place now or then. */
+/** Runs the effects, or sends the answer stored under the same key. Returns true if the effects succeeded, now or then. */
 export async function answerOnce<Schema extends z.ZodType>(
   { idempotency, clock }: OnceDeps,
   { request, reply }: { request: FastifyRequest; reply: FastifyReply },
@@ -69,11 +69,11 @@ export async function answerOnce<Schema extends z.ZodType>(
   return outcome.status === status;
 }
 
-/** Ids of accounts and providers never meet: both are random. */
+/** Ids of accounts and providers are random, so they cannot collide. */
 function ownerOf({ identity }: FastifyRequest): string {
   if (identity?.kind === 'user') return identity.accountId;
   if (identity?.kind === 'portal') return identity.providerId;
-  throw new Error('nobody whose key it could be');
+  throw new Error('an Idempotency-Key needs an account or a provider');
 }
 
 function refusalAnswer(error: ApiError, request: FastifyRequest, nowMs: number): Answer {
@@ -82,7 +82,7 @@ function refusalAnswer(error: ApiError, request: FastifyRequest, nowMs: number):
   return { status: error.status, body: JSON.stringify(body) };
 }
 
-/** The stored bytes as they are. */
+/** Sends the stored bytes unchanged. */
 function sendStored(reply: FastifyReply, { status, body, replayed }: Outcome): FastifyReply {
   if (replayed) void reply.header('Idempotent-Replayed', 'true');
   return reply

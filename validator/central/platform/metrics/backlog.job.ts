@@ -83,7 +83,6 @@ export function startBacklog(
   });
 }
 
-// MERGED validator/central/platform/metrics/backlog.job.ts: The counts of the backlog as metrics; what was counted too long ago is absent.
 export const CENTRAL_PREFIX = 'podwright_central_';
 const MS_PER_SECOND = 1_000;
 
@@ -96,8 +95,13 @@ const ROWS: readonly Row[] = [
   ['pods', 'Pods that have not ended, by state.', ['state'], ({ pods }) => byState(pods)],
   ['executors', 'Nodes by state.', ['state'], ({ executors }) => byState(executors)],
   ['gpus', 'GPUs of verified nodes.', [], ({ slots }) => unlabelled(slots.total)],
-  ['gpus_free', 'Those of them that no pod has.', [], ({ slots }) => unlabelled(slots.free)],
-  ['mails', 'Mails that are kept, by state.', ['state'], ({ mails }) => byState(mails)],
+  [
+    'gpus_free',
+    'GPUs of verified nodes that no pod has.',
+    [],
+    ({ slots }) => unlabelled(slots.free),
+  ],
+  ['mails', 'Mails in the database, by state.', ['state'], ({ mails }) => byState(mails)],
   [
     'jobs_due',
     'Work that is due, by kind.',
@@ -106,7 +110,7 @@ const ROWS: readonly Row[] = [
   ],
   [
     'jobs_oldest_due_seconds',
-    'Since when the first of it is due.',
+    'Seconds since the oldest due work became due, by kind.',
     ['kind'],
     ({ waiting, nowMs }) =>
       waiting.flatMap(({ kind, oldestMs }) =>
@@ -117,40 +121,43 @@ const ROWS: readonly Row[] = [
   ],
   [
     'jobs_failing',
-    'Work of the schedule that failed when it was last tried, by kind.',
+    'Scheduled work whose last attempt failed, by kind.',
     ['kind'],
     ({ failing }) => failing.map(({ kind, count }) => ({ labels: { kind }, value: count })),
   ],
   [
     'backup_repositories',
-    'Repositories of backups and volumes that were not removed.',
+    'Repositories of backups and volumes that exist.',
     [],
     ({ repositories }) => unlabelled(repositories),
   ],
   [
     'backup_storage_bytes',
-    'What backups and volumes take in the folder of this process, as of the last hourly count.',
+    'Bytes of backups and volumes in the folder of this process, as of the last hourly count.',
     [],
     ({ backupFill }) => unlabelled(backupFill?.bytes),
   ],
   [
     'backup_storage_disk_size_bytes',
-    'Size of the disk that they lie on.',
+    'Size of the disk that stores them.',
     [],
     ({ backupFill }) => unlabelled(backupFill?.totalBytes),
   ],
   [
     'backup_storage_disk_free_bytes',
-    'What is free there.',
+    'Free bytes on the disk that stores them.',
     [],
     ({ backupFill }) => unlabelled(backupFill?.freeBytes),
   ],
 ];
 
-/** `backlog` is null where there is no recent one. */
+/** `backlog` returns null if the last count is too old; then the metrics have no samples. */
 export function backlogFamilies(backlog: () => Backlog | null): Family[] {
   return ROWS.map(([name, help, labels, samplesOf]) => ({
-    ...{ name: CENTRAL_PREFIX + name, help, type: 'gauge', labels },
+    name: CENTRAL_PREFIX + name,
+    help,
+    type: 'gauge',
+    labels,
     samples() {
       const now = backlog();
       return now === null ? [] : samplesOf(now);

@@ -1,8 +1,8 @@
-/** How many of what there are, and what waits: read-only sums over the tables, for metrics. */
+/** Read-only counts of rows and of waiting work, for metrics. */
 import type { Db } from '../database/tables.ts';
 
 export type Counted = { state: string; count: number };
-/** `oldestMs`: since when the first of them is due, milliseconds since the epoch; null where none is. */
+/** `oldestMs`: due time of the oldest, in milliseconds since the epoch; null if none is due. */
 export type Waiting = { count: number; oldestMs: number | null };
 
 /** Pods that have not ended. */
@@ -15,7 +15,7 @@ export function countPods(db: Db): Promise<Counted[]> {
     .execute();
 }
 
-/** Executors that were not taken away. */
+/** Executors that have not been removed. */
 export function countExecutors(db: Db): Promise<Counted[]> {
   return db
     .selectFrom('executors')
@@ -25,7 +25,7 @@ export function countExecutors(db: Db): Promise<Counted[]> {
     .execute();
 }
 
-/** GPUs of executors that may be rented, and those of them that no pod has. */
+/** GPUs of verified executors, in total and free. */
 export async function countSlots(db: Db): Promise<{ total: number; free: number }> {
   const found = await db
     .selectFrom('executors')
@@ -38,7 +38,7 @@ export async function countSlots(db: Db): Promise<{ total: number; free: number 
   return { total: Number(found?.total ?? 0), free: Number(found?.free ?? 0) };
 }
 
-/** Mails by state; those that were sent are forgotten after a while. */
+/** Mails by state; sent mails are deleted after a week. */
 export function countMails(db: Db): Promise<Counted[]> {
   return db
     .selectFrom('mails')
@@ -58,7 +58,7 @@ export function mailsWaiting(db: Db, nowMs: number): Promise<Waiting> {
   );
 }
 
-/** Agents that are to be told something, or looked at. */
+/** Executors that are due for a sync. */
 export function syncTurnsWaiting(db: Db, nowMs: number): Promise<Waiting> {
   return waiting(
     db
@@ -69,7 +69,7 @@ export function syncTurnsWaiting(db: Db, nowMs: number): Promise<Waiting> {
   );
 }
 
-/** Of the schedule, by kind: what is due, and what of it failed when it was last tried. */
+/** Due work of the schedule by kind, with the number whose last attempt failed. */
 export async function dueWorkWaiting(
   db: Db,
   nowMs: number,
@@ -88,7 +88,7 @@ export async function dueWorkWaiting(
     .execute();
 }
 
-/** Repositories of backups that have not been removed. */
+/** Backup repositories that have not been removed. */
 export async function countRepositories(db: Db): Promise<number> {
   const found = await db
     .selectFrom('backup_repositories')

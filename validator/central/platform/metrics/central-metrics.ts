@@ -1,4 +1,4 @@
-/** What a process of the central API counts of its requests, and the backlog of the whole deployment. */
+/** Metrics of a central API process: its requests, and the backlog of the deployment; and their listener. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { toApiError } from '#shared/http/error-body.ts';
@@ -19,9 +19,9 @@ import {
 
 const MS_PER_SECOND = 1_000;
 const SECONDS = [0.005, 0.025, 0.1, 0.5, 2.5, 10, 30];
-/** Counts that were not renewed for so long are not shown. */
+/** Counts older than this are not shown. */
 const SHOWN_MS = 3 * BACKLOG_INTERVAL_MS;
-/** In the place of a path that no route has: it is whatever somebody sent. */
+/** Label for requests without a route, whose paths are arbitrary. */
 const NO_ROUTE = 'none';
 const RENTS = /^\/api\/executors\/(?::[\w]+\/rent|rent-by-spec)$/;
 const DONE_BELOW = 400;
@@ -36,27 +36,32 @@ export function createCentralMetrics(clock: Clock) {
     name: `${CENTRAL_PREFIX}http_request_duration_seconds`,
     help: 'Requests from their headers to the end of their answers, by route; streams when they end.',
     labelNames: ['method', 'route', 'status'],
-    ...{ buckets: SECONDS, registers },
+    buckets: SECONDS,
+    registers,
   });
   const inFlight = new Gauge({
     name: `${CENTRAL_PREFIX}http_requests_in_flight`,
     help: 'Requests and streams that are being answered, by route.',
-    ...{ labelNames: ['route'], registers },
+    labelNames: ['route'],
+    registers,
   });
   const refusals = new Counter({
     name: `${CENTRAL_PREFIX}refusals_total`,
     help: 'Requests that were refused or failed, by code.',
-    ...{ labelNames: ['code'], registers },
+    labelNames: ['code'],
+    registers,
   });
   const rents = new Counter({
     name: `${CENTRAL_PREFIX}rents_total`,
     help: 'Requests to rent, by result: done, or the code of the refusal.',
-    ...{ labelNames: ['result'], registers },
+    labelNames: ['result'],
+    registers,
   });
   registerFamily(registry, {
     name: `${CENTRAL_PREFIX}build_info`,
-    help: 'Always 1; the label tells what runs.',
-    ...{ type: 'gauge', labels: ['version'] },
+    help: 'Always 1; the label is the version of the program.',
+    type: 'gauge',
+    labels: ['version'],
     samples: () => [{ labels: { version: VERSION }, value: 1 }],
   });
   let backlog: Backlog | null = null;
@@ -66,7 +71,7 @@ export function createCentralMetrics(clock: Clock) {
 
   const codes = new WeakMap<FastifyRequest, string>();
 
-  /** Once per request, however it ends: a client that leaves has no answer. */
+  /** Called once per request, also if the client leaves before the response. */
   function ended(request: FastifyRequest, reply: FastifyReply): void {
     const route = routeOf(request);
     inFlight.dec({ route });
@@ -78,7 +83,7 @@ export function createCentralMetrics(clock: Clock) {
   }
 
   return {
-    /** Watches the requests of a server; before its routes are registered. */
+    /** Collects metrics of a server's requests. Call it before its routes are registered. */
     watch(server: HttpServer): void {
       server.addHook('onRequest', async (request, reply) => {
         inFlight.inc({ route: routeOf(request) });
@@ -94,21 +99,20 @@ export function createCentralMetrics(clock: Clock) {
       backlog = next;
     },
     contentType: registry.contentType,
-    /** Prometheus' text format. */
+    /** Returns the metrics in Prometheus' text format. */
     render: () => registry.metrics(),
   };
 }
 
-/** The template, never the path: paths hold ids. */
+/** The route's template, because paths contain ids. */
 function routeOf(request: FastifyRequest): string {
   return request.is404 ? NO_ROUTE : (request.routeOptions.url ?? NO_ROUTE);
 }
 
-// MERGED validator/central/platform/metrics/central-metrics.ts: A plain listener for scrapes of the central API, and nothing else.
-/** Nothing there takes a body. */
+/** No route of the listener has a body. */
 const BODY_LIMIT_BYTES = 1_024;
 
-/** Null where nobody is to scrape. */
+/** Listens for scrapes only. Returns null without an address. */
 export async function listenForScrapes(
   address: ListenAddress | undefined,
   ports: { metrics: CentralMetrics; log: Log; clock: Clock; random: Random },

@@ -1,4 +1,4 @@
-/** Puts the generated description in order: plain model names, only models in use, errors on every operation. Pure. */
+/** Completes the generated description: plain model names, only models in use, errors on every operation. Pure. */
 import { errorProfileOf } from '../edge/error-profiles.ts';
 import { WELL_FORMED, WINDOW_MS } from '../idempotency/idempotency.ts';
 
@@ -6,12 +6,12 @@ type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 type JsonObject = { [key: string]: Json };
 
 const MODELS = '#/components/schemas/';
-/** What the generator appends to the copy of a model that is used in requests. */
+/** Suffix that the generator appends to the copy of a model that is used in requests. */
 const REQUEST_SUFFIX = 'Input';
 
 const ERROR_MODEL = 'ErrorResponse';
 const FLAT_MODEL = 'FlatErrorResponse';
-/** Any that is refused for what was sent, and the one that is not. */
+/** Statuses that stand for all client errors, and for internal errors. */
 const CLIENT_ERROR = 422;
 const INTERNAL_ERROR = 500;
 const text = { type: 'string' };
@@ -39,7 +39,7 @@ const ErrorResponse: JsonObject = {
   },
 };
 
-/** What the older route groups answer instead (contract 2.3). */
+/** Error body of the older route groups. */
 const FlatErrorResponse: JsonObject = {
   type: 'object',
   required: ['success', 'message'],
@@ -47,8 +47,8 @@ const FlatErrorResponse: JsonObject = {
 };
 
 /**
- * A model used in requests and responses is described once; where the two differ in more than whether they
- * are closed, it throws: such a model needs two names. `prefix` is what the paths lie below.
+ * Describes a model that is used in requests and responses once. Throws if the two differ in more than being closed:
+ * such a model needs two names. `prefix` is the prefix of all paths.
  */
 export function plainModels<Document extends object>(document: Document, prefix = ''): Document {
   const source = JSON.parse(JSON.stringify(document)) as JsonObject;
@@ -79,13 +79,13 @@ export function plainModels<Document extends object>(document: Document, prefix 
   return ordered as unknown as Document;
 }
 
-/** `X` for `XInput` where there is an `X`; a model really named so keeps its name. */
+/** Returns `X` for `XInput` if there is an `X`. */
 function plainName(name: string, all: JsonObject): string {
   const base = name.slice(0, -REQUEST_SUFFIX.length);
   return name.endsWith(REQUEST_SUFFIX) && Object.hasOwn(all, base) ? base : name;
 }
 
-/** Names that the paths refer to, directly or through other models. */
+/** Models that the paths reference, directly or through other models. */
 function namesInUse(paths: JsonObject, all: JsonObject): Set<string> {
   const found = new Set<string>();
   const visit = (value: Json): void => {
@@ -105,7 +105,7 @@ function namesInUse(paths: JsonObject, all: JsonObject): Set<string> {
   return found;
 }
 
-/** A deep copy with plain references; open objects throughout, for members may be added at any time. */
+/** Deep copy with plain references and open objects, because members may be added at any time. */
 function renamed(value: Json, plainOf: (name: string) => string): Json {
   if (Array.isArray(value)) return value.map((child) => renamed(child, plainOf));
   if (value === null || typeof value !== 'object') return value;
@@ -118,7 +118,7 @@ function renamed(value: Json, plainOf: (name: string) => string): Json {
   return result;
 }
 
-/** Adds the error answers; the base address itself is `/`. */
+/** Adds the error responses. The path of the prefix itself is `/`. */
 function describedPaths(paths: JsonObject, prefix: string): JsonObject {
   const result: JsonObject = {};
   for (const [path, item] of Object.entries(paths)) {
@@ -170,7 +170,7 @@ function errorSchema(path: string, status: number): JsonObject {
   return { $ref: `${MODELS}${isFlat ? FLAT_MODEL : ERROR_MODEL}` };
 }
 
-/** One empty requirement among others means that none is needed. */
+/** An empty requirement among others means that no credential is needed. */
 function needsCredential(security: Json): boolean {
   if (!Array.isArray(security) || security.length === 0) return false;
   return security.every((entry) => Object.keys(entry ?? {}).length > 0);
@@ -197,11 +197,10 @@ function objectAt(parent: JsonObject, key: string): JsonObject {
   return value !== null && typeof value === 'object' && !Array.isArray(value) ? value : {};
 }
 
-// MERGED validator/central/platform/openapi/openapi-models.ts: How the description shows routes that run once per Idempotency-Key: from `config.once`, by which they do. Pure.
 const KEY_HEADER = 'Idempotency-Key';
 const HOURS = WINDOW_MS / 3_600_000;
 
-/** The headers that such a route takes, as JSON schema. */
+/** Request headers of routes with `config.once`, as JSON schema. */
 export const ONCE_HEADERS = {
   type: 'object',
   properties: {
@@ -213,7 +212,7 @@ export const ONCE_HEADERS = {
   },
 };
 
-/** Of an answer that may be a stored one. */
+/** Response headers of routes with `config.once`. */
 export const REPLAY_HEADERS = {
   'Idempotent-Replayed': {
     schema: { type: 'string', const: 'true' },
@@ -222,10 +221,10 @@ export const REPLAY_HEADERS = {
 };
 
 export const IN_PROGRESS =
-  'The first request with this Idempotency-Key is still running (idempotency_in_progress, Retry-After says when to ask again), or another conflict';
+  'The first request with this Idempotency-Key is still running (idempotency_in_progress, retry after the time in Retry-After), or another conflict';
 export const KEY_REFUSED = `A field failed validation, the Idempotency-Key is malformed (idempotency_key_invalid), or it was used for another request within ${HOURS} hours (idempotency_key_reused)`;
 
-/** Whether an operation of the generated description has that header. */
+/** Returns true if the operation has the Idempotency-Key header. */
 export function takesKey(parameters: unknown): boolean {
   return (
     Array.isArray(parameters) &&

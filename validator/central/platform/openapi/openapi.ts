@@ -1,4 +1,4 @@
-/** The interface descriptions at GET /openapi.json, of the API and of the portal: OpenAPI 3.1.0 made from the routes' own schemas. */
+/** Interface descriptions at GET /openapi.json of the API and the portal: OpenAPI 3.1.0, generated from the routes' schemas. */
 import swagger from '@fastify/swagger';
 import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod';
 import { z } from 'zod';
@@ -8,7 +8,7 @@ import { ONCE_HEADERS, plainModels } from './openapi-models.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** An open route that the interface describes with the security of accounts (contract 12.17). */
+    /** Set on routes without required credentials that the description shows with the credentials of accounts. */
     declaresSecurity?: true;
   }
   interface FastifyInstance {
@@ -17,9 +17,9 @@ declare module 'fastify' {
   }
 }
 
-/** What is described on its own, and how the server gives it out. */
+/** One description and its decorator on the server. */
 type Described = {
-  /** Only routes below it are described. */
+  /** Only routes below this prefix are described. */
   prefix: string;
   title: string;
   decorator: 'swagger' | 'portalDescription';
@@ -27,7 +27,7 @@ type Described = {
 
 type Transform = typeof jsonSchemaTransform;
 
-/** The version of the interface, not of the program. */
+/** Version of the interface, which is not the version of the program. */
 const INTERFACE_VERSION = '1.0.0';
 
 const SECURITY: Record<AuthRule, Record<string, string[]>[]> = {
@@ -40,7 +40,7 @@ const SECURITY: Record<AuthRule, Record<string, string[]>[]> = {
   weights: [{ BodySignature: [] }],
 };
 
-/** To be called before routes are registered. */
+/** Call it before the routes are registered. */
 export async function describeInterface(
   server: HttpServer,
   { prefix, title, decorator }: Described,
@@ -83,14 +83,14 @@ export async function describeInterface(
 }
 
 function withSecurity(document: Parameters<Transform>[0], prefix: string): ReturnType<Transform> {
-  const { schema: given, url } = jsonSchemaTransform(document);
-  // Undefined for a route that states none.
-  const schema: Partial<typeof given> = given ?? {};
+  const { schema: transformed, url } = jsonSchemaTransform(document);
+  // Undefined for a route without a schema.
+  const schema: Partial<typeof transformed> = transformed ?? {};
   const { auth, declaresSecurity, once } = document.route.config ?? {};
-  // What only this machine is answered is no part of the interface.
+  // Routes below /_local answer this host only and are not part of the interface.
   const described =
     url === prefix || (url.startsWith(`${prefix}/`) && !url.startsWith(`${prefix}/_local/`));
-  // An empty requirement says that the route answers without any of them, too.
+  // An empty requirement means that the route also works without credentials.
   const security = declaresSecurity === true ? [...SECURITY.user, {}] : SECURITY[auth ?? 'none'];
   const { querystring } = document.schema ?? {};
   return {
@@ -107,7 +107,7 @@ function withSecurity(document: Parameters<Transform>[0], prefix: string): Retur
   };
 }
 
-/** A flag of a query is text on its way and a boolean to everybody who reads or sets it. */
+/** Describes flags in queries as booleans, which they are for clients; on the wire they are text. */
 function withFlags(described: unknown, source: unknown): unknown {
   const parsed = ObjectSchema.safeParse(described);
   if (!parsed.success || !(source instanceof z.ZodObject)) return described;

@@ -1,19 +1,19 @@
-/** Which rates there are, and whom each counts (marketplace reference 1.12). */
+/** Rate limits: what each counts, the defaults, and the variables that set them. */
 
 import { z } from 'zod';
 import type { Rate } from './token-bucket.ts';
 
 /**
- * Stricter rates of an address on single routes, which name one in `config.limit`, beside the default that counts
- * every request. What an account may make in an hour (templates) its own service counts, in the database.
+ * Stricter rates per address for single routes, which state one in `config.limit`. They apply in addition to the
+ * default rate of all requests. Limits on what an account creates per hour (templates) are in the service concerned.
  */
 export const NAMED_LIMITS = ['login', 'search'] as const;
 export type NamedLimit = (typeof NAMED_LIMITS)[number];
 
 export type RateLimits = {
-  /** Of one address; one IPv6 host has a /64. */
+  /** Per address; an IPv6 address counts as its /64. */
   address: Rate;
-  /** Of one account by one of its keys, or by its sessions. */
+  /** Per API key, and per account for all its sessions. */
   credential: Rate;
 } & Record<NamedLimit, Rate>;
 
@@ -22,22 +22,20 @@ const MINUTE_MS = 60_000;
 export const DEFAULT_LIMITS: RateLimits = {
   address: { quota: 600, windowMs: MINUTE_MS },
   credential: { quota: 600, windowMs: MINUTE_MS },
-  /** Sign-in, sign-up and resets of passwords: each costs a hash, and tells guessers something. */
+  /** Sign-in, sign-up and password resets: each costs a password hash and could be used to guess passwords. */
   login: { quota: 10, windowMs: MINUTE_MS },
   search: { quota: 10, windowMs: MINUTE_MS },
 };
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** A stricter rate for this route, or `exempt` for what is asked to see whether we are up. */
+    /** A stricter rate for this route, or `exempt` for health probes. */
     limit?: NamedLimit | 'exempt';
   }
 }
 
-// MERGED validator/central/platform/rate-limits/policies.ts: CENTRAL_RATE_LIMIT_*: how many requests each rate lets through in its window.
 const Quota = z.coerce.number().int().min(1).max(10_000_000);
 
-/** By the rate that they set. */
 const VARIABLES = {
   address: 'CENTRAL_RATE_LIMIT_ADDRESS',
   credential: 'CENTRAL_RATE_LIMIT_CREDENTIAL',
@@ -45,7 +43,7 @@ const VARIABLES = {
   search: 'CENTRAL_RATE_LIMIT_SEARCH',
 } as const satisfies Record<keyof RateLimits, string>;
 
-/** For the schema of a process's configuration. */
+/** Part of a process's configuration schema: requests per window of each rate. */
 export const RateLimitVariables = z.object({
   [VARIABLES.address]: Quota.optional(),
   [VARIABLES.credential]: Quota.optional(),
@@ -53,7 +51,7 @@ export const RateLimitVariables = z.object({
   [VARIABLES.search]: Quota.optional(),
 });
 
-/** What is not set stays as in `defaults`; windows are never configured. */
+/** Rates that are not set keep their default. Windows cannot be configured. */
 export function rateLimitsFrom(
   variables: z.output<typeof RateLimitVariables>,
   defaults: RateLimits = DEFAULT_LIMITS,
@@ -70,7 +68,7 @@ export function rateLimitsFrom(
   };
 }
 
-/** Where renter, provider, validator and whoever tries things out share one address: only a loop that has run wild is stopped. */
+/** Limits of `npm start`, where renter, provider and validator share one address: they only stop runaway loops. */
 export const LOCAL_LIMITS: RateLimits = {
   ...DEFAULT_LIMITS,
   address: { ...DEFAULT_LIMITS.address, quota: 60_000 },

@@ -1,4 +1,4 @@
-/** Rate limits of every request, before anything is done for it: by address, then by account and key. */
+/** Rate limits of every request, before it is processed: by address, then by account or API key. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { clientAddressKey } from '#shared/http/addresses.ts';
 import type { HttpServer } from '#shared/http/server.ts';
@@ -8,9 +8,9 @@ import type { Identity } from '../identity.ts';
 import { NAMED_LIMITS, type RateLimits } from './policies.ts';
 import { createTokenBuckets, type Rate, type Reading, type TokenBuckets } from './token-bucket.ts';
 
-/** Of each rate: what a flood of addresses can make us remember. */
+/** Keys per rate, which bounds memory under a flood of addresses. */
 const MAX_KEYS = 20_000;
-/** What clients are told to wait at least (specification, Errors). */
+/** Minimum of Retry-After. */
 const RETRY_AFTER_SECONDS = 60;
 const DEFAULT_POLICY = 'default';
 
@@ -19,12 +19,12 @@ type Counted = { policy: string; rate: Rate; reading: Reading };
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** What this request was counted under so far, for its `RateLimit` fields. */
+    /** Policies that have counted this request so far, for its `RateLimit` fields. */
     counted: Counted[] | null;
   }
 }
 
-/** `beforeAuthentication` and `afterAuthentication` are to be called around the hook that sets identities. */
+/** Call `beforeAuthentication` and `afterAuthentication` around the hook that sets identities. */
 export function createRateLimits(rates: RateLimits, { clock }: { clock: Clock }) {
   const limitOf = (rate: Rate): Limit => ({
     rate,
@@ -72,7 +72,7 @@ export function createRateLimits(rates: RateLimits, { clock }: { clock: Clock })
   };
 }
 
-/** Validators are few and known: their reports are never put off. */
+/** Validators are few and known: their signed reports are not limited. */
 function ownerOf(identity: Identity | null): string | null {
   switch (identity?.kind) {
     case 'user': {
@@ -88,12 +88,12 @@ function ownerOf(identity: Identity | null): string | null {
   }
 }
 
-/** One member per policy; of two counts under one policy the tighter is told. */
+/** One member per policy; of two counts under one policy, the one with fewer requests left. */
 function fieldsOf(counted: readonly Counted[]): Record<string, string> {
   const tightest = new Map<string, Counted>();
   for (const entry of counted) {
-    const known = tightest.get(entry.policy);
-    if (known === undefined || entry.reading.remaining < known.reading.remaining) {
+    const present = tightest.get(entry.policy);
+    if (present === undefined || entry.reading.remaining < present.reading.remaining) {
       tightest.set(entry.policy, entry);
     }
   }

@@ -1,10 +1,10 @@
-/** Token buckets by key, in bounded memory (marketplace reference 1.12). */
+/** Token buckets by key, in bounded memory. */
 import type { Clock } from '#shared/runtime/clock.ts';
 
-/** `quota` requests at once, and as many again over each window. */
+/** Allows `quota` requests at once and refills the quota over each window. */
 export type Rate = { quota: number; windowMs: number };
 
-/** What one request found in its bucket; `allowed` ones have taken their token. */
+/** State of a bucket after a request; an allowed request has used one token. */
 export type Reading = {
   allowed: boolean;
   /** Whole tokens left. */
@@ -15,32 +15,32 @@ export type Reading = {
   retrySeconds: number;
 };
 
-/** `level` in fractions of a token, `windowMs` of them each: whole numbers, so that no wait ends a moment too early. */
+/** `level` counts fractions of a token, `windowMs` per token: integers avoid waits that end too early. */
 type Bucket = { level: number; atMs: number };
 
 export type TokenBuckets = ReturnType<typeof createTokenBuckets>;
 
 /**
- * At most `maxKeys` buckets are kept: beyond that the one unused for longest is forgotten, which only
- * refills it. Time is monotonic, so that a clock that is set neither fills nor empties any.
+ * Holds at most `maxKeys` buckets; the least recently used one is dropped, which only refills it. Time is monotonic, so
+ * that changes of the wall clock have no effect.
  */
 export function createTokenBuckets(
   { quota, windowMs }: Rate,
   { clock, maxKeys }: { clock: Clock; maxKeys: number },
 ) {
   const full = quota * windowMs;
-  /** In order of their last use: a Map keeps the order of insertion. */
+  /** In order of last use: a Map has insertion order. */
   const buckets = new Map<string, Bucket>();
 
   function levelOf(key: string, nowMs: number): number {
     const bucket = buckets.get(key);
-    // Each millisecond brings `quota` fractions: a window brings the quota.
+    // Each millisecond adds `quota` fractions, so a window adds the quota.
     return bucket === undefined
       ? full
       : Math.min(full, bucket.level + (nowMs - bucket.atMs) * quota);
   }
 
-  function keep(key: string, bucket: Bucket): void {
+  function store(key: string, bucket: Bucket): void {
     buckets.delete(key);
     buckets.set(key, bucket);
     if (buckets.size <= maxKeys) return;
@@ -51,13 +51,13 @@ export function createTokenBuckets(
   const secondsFor = (level: number) => Math.ceil(level / quota / 1000);
 
   return {
-    /** Takes a token if there is one. */
+    /** Uses a token if there is one. */
     take(key: string): Reading {
       const nowMs = Math.floor(clock.monotonicMs());
       const before = levelOf(key, nowMs);
       const allowed = before >= windowMs;
       const level = allowed ? before - windowMs : before;
-      keep(key, { level, atMs: nowMs });
+      store(key, { level, atMs: nowMs });
       return {
         allowed,
         remaining: Math.floor(level / windowMs),
@@ -66,7 +66,6 @@ export function createTokenBuckets(
       };
     },
 
-    /** How many keys are remembered. */
     size: () => buckets.size,
   };
 }

@@ -1,8 +1,8 @@
-/** What is to happen at a time: a row for each, kept until it has happened (marketplace reference 1.10). */
+/** Work that is due at a time: one row for each, until it is done. */
 import type { Db } from '../database/tables.ts';
 import { addDue, dropDue, dueAtOf, putDue } from './schedule.store.ts';
 
-/** Beside each kind: what its subject is. */
+/** Kinds of work, with the subject of each. */
 export type DueKind =
   /** A pod. */
   | 'pod-removal'
@@ -23,14 +23,14 @@ export type DueKind =
   | 'grace-limit'
   | 'idle-warning'
   | 'idle-shutdown'
-  /** A machine request, and how far providers were told of it. */
+  /** A machine request and the position in the list of providers that are offered it. */
   | 'machine-request-offer'
-  /** What is to be removed once it is old, by a word. */
+  /** Name of a removal of old rows. */
   | 'retention';
 
 /**
- * Has it happen at `dueAtMs`, in place of when it was to happen before; one row for each kind and subject. Call it
- * after the transaction has taken its other locks: the schedule takes a row's own lock last, too.
+ * Sets the due time of a kind and subject, in place of an earlier one. Call it after the transaction has taken its other
+ * locks: the schedule also locks this row last.
  */
 export async function setDue(
   tx: Db,
@@ -41,7 +41,7 @@ export async function setDue(
   await putDue(tx, { kind, subject, dueAtMs });
 }
 
-/** The same, unless it is to happen already. */
+/** Sets the due time unless there is one. */
 export async function ensureDue(
   tx: Db,
   kind: DueKind,
@@ -51,12 +51,12 @@ export async function ensureDue(
   await addDue(tx, { kind, subject, dueAtMs });
 }
 
-/** Has it not happen; locks as in `setDue`. */
+/** Cancels the work. Lock order as for `setDue`. */
 export async function clearDue(tx: Db, kind: DueKind, subject: string): Promise<void> {
   await dropDue(tx, { kind, subject });
 }
 
-/** When it is to happen; null when it is not. */
+/** Returns the due time; null if there is none. */
 export function dueAt(db: Db, kind: DueKind, subject: string): Promise<number | null> {
   return dueAtOf(db, { kind, subject });
 }

@@ -15,7 +15,7 @@ function paced(foundInMs: number | null) {
     pace,
     look,
     first: look(foundInMs),
-    hear: (inMs: number) => pace.hear(clock.now() + inMs),
+    hear: (inMs: number) => pace.announce(clock.now() + inMs),
   };
 }
 

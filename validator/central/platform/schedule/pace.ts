@@ -1,57 +1,60 @@
-/** When the schedule looks again: at the earliest row's time, and soon after word of an earlier one. Touches no database. */
+/** When the schedule polls again: at the earliest row's time, and soon after a notification of an earlier one. */
 import type { Clock } from '#shared/runtime/clock.ts';
 
-/** Rows that another process set and left, and jumps of the wall clock, are found so late at most. */
+/** Maximum delay for rows of a process that has ended, and after a jump of the wall clock. */
 export const LOOK_AT_LEAST_EVERY_MS = 10_000;
-/** Word of a row comes before its commit: looks go on at growing pauses, for a commit that takes long. */
+/** A row is announced before its commit: polling continues at growing pauses until a slow commit is visible. */
 const FIRST_PAUSE_MS = 10;
-/** Of rows that are due soon; without the rest they are found as late as those of another process. */
-const MAX_HEARD = 100;
+/** Announced rows that are remembered. Others are found by the regular polls. */
+const MAX_ANNOUNCED = 100;
 
 export type Pace = ReturnType<typeof createPace>;
 
-/** `dueAtMs` by the wall clock, `sinceMs` by the other. */
-type Heard = { dueAtMs: number; sinceMs: number };
+/** `dueAtMs` is wall clock time, `sinceMs` monotonic time. */
+type Announced = { dueAtMs: number; sinceMs: number };
 
 export function createPace(clock: Pick<Clock, 'now' | 'monotonicMs'>) {
-  /** The earliest row of the last look, wall clock; null without any. */
+  /** Time of the earliest row at the last poll, wall clock; null if there was none. */
   let earliestMs: number | null = null;
-  let heard: Heard[] = [];
-  /** When the next look comes by itself, wall clock; null during a look. */
+  let announced: Announced[] = [];
+  /** Time of the next poll, wall clock; null during a poll. */
   let plannedMs: number | null = null;
 
-  /** As long as it has been since the word, so that the pauses double. */
-  const pauseFor = ({ dueAtMs, sinceMs }: Heard) =>
+  /** As long as the time since the announcement, so that the pauses double. */
+  const pauseFor = ({ dueAtMs, sinceMs }: Announced) =>
     Math.max(dueAtMs - clock.now(), clock.monotonicMs() - sinceMs, FIRST_PAUSE_MS);
 
   return {
-    /** A look begins; until it ends well nothing is known. */
+    /** A poll begins. */
     begin(): void {
       plannedMs = null;
       earliestMs = null;
       const sinceMs = clock.monotonicMs() - LOOK_AT_LEAST_EVERY_MS;
-      heard = heard.filter((word) => word.sinceMs > sinceMs);
+      announced = announced.filter((row) => row.sinceMs > sinceMs);
     },
 
-    /** A look has ended; `foundMs` is the earliest row's time. */
+    /** A poll has succeeded; `foundMs` is the earliest row's time. */
     end(foundMs: number | null): void {
       earliestMs = foundMs;
     },
 
-    /** Word of a row; whether a look that waits is to come earlier for it. */
-    hear(dueAtMs: number): boolean {
-      // Those that are due later are found in time by the looks that come anyway.
+    /** A row was announced. Returns true if the next poll must be earlier. */
+    announce(dueAtMs: number): boolean {
+      // Rows that are due later are found in time by the regular polls.
       if (dueAtMs - clock.now() < LOOK_AT_LEAST_EVERY_MS) {
-        heard = [...heard.slice(1 - MAX_HEARD), { dueAtMs, sinceMs: clock.monotonicMs() }];
+        announced = [
+          ...announced.slice(1 - MAX_ANNOUNCED),
+          { dueAtMs, sinceMs: clock.monotonicMs() },
+        ];
       }
       return plannedMs === null || dueAtMs < plannedMs;
     },
 
-    /** Until the next look. */
+    /** Pause until the next poll. */
     pauseMs(): number {
       const nowMs = clock.now();
       const toEarliest = earliestMs === null ? LOOK_AT_LEAST_EVERY_MS : earliestMs - nowMs;
-      const waits = [LOOK_AT_LEAST_EVERY_MS, toEarliest, ...heard.map(pauseFor)];
+      const waits = [LOOK_AT_LEAST_EVERY_MS, toEarliest, ...announced.map(pauseFor)];
       const pauseMs = Math.max(0, Math.min(...waits));
       plannedMs = nowMs + pauseMs;
       return pauseMs;

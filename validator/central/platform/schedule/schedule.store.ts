@@ -1,14 +1,13 @@
-/** All queries on due_work. */
+/** Queries on due_work. */
 import { sql } from 'kysely';
 import { isPostgres } from '../../../database/engine.ts';
 import { notifyFrom } from '../database/notifier.ts';
 import { prepared, type Slots } from '../database/prepared.ts';
 import type { Db, DueWork } from '../database/tables.ts';
 
-/** What a row is known by. */
 export type DueKey = Pick<DueWork, 'kind' | 'subject'>;
 
-/** Any constant that nobody else takes as the first half of advisory locks. */
+/** First key of the schedule's advisory locks; an arbitrary constant that no other lock uses. */
 const LOCK_CLASS = 7_306_914;
 
 const put = prepared((db, row: Slots<{ kind: string; subject: string; dueAtMs: number }>) => {
@@ -19,13 +18,13 @@ const put = prepared((db, row: Slots<{ kind: string; subject: string; dueAtMs: n
     .onConflict((conflict) => conflict.columns(['kind', 'subject']).doUpdateSet(values));
 });
 
-/** Stores the row, in place of the one that there is, and rings with its time. */
+/** Stores or replaces the row and notifies the schedule. */
 export async function putDue(tx: Db, row: DueKey & { dueAtMs: number }): Promise<void> {
   await put(tx, row);
   notifyFrom(tx, 'due', row.dueAtMs);
 }
 
-/** Stores the row unless there is one. */
+/** Stores the row unless it exists. */
 export async function addDue(tx: Db, { kind, subject, dueAtMs }: DueKey & { dueAtMs: number }) {
   await tx
     .insertInto('due_work')
@@ -34,12 +33,10 @@ export async function addDue(tx: Db, { kind, subject, dueAtMs }: DueKey & { dueA
     .execute();
 }
 
-/** Removes the row; one that is not there counts as removed. */
 export async function dropDue(tx: Db, { kind, subject }: DueKey): Promise<void> {
   await tx.deleteFrom('due_work').where('kind', '=', kind).where('subject', '=', subject).execute();
 }
 
-/** When the subject's row of that kind counts from; null without one. */
 export async function dueAtOf(db: Db, { kind, subject }: DueKey): Promise<number | null> {
   const row = await db
     .selectFrom('due_work')
@@ -50,7 +47,7 @@ export async function dueAtOf(db: Db, { kind, subject }: DueKey): Promise<number
   return row?.due_at ?? null;
 }
 
-/** Rows of these kinds whose time has come, the earliest first. */
+/** Due rows of these kinds, the earliest first. */
 export function listDue(
   db: Db,
   { kinds, nowMs, limit }: { kinds: readonly string[]; nowMs: number; limit: number },
@@ -67,7 +64,7 @@ export function listDue(
     .execute();
 }
 
-/** When the next row of these kinds is to be looked at; null when there is none. */
+/** Time at which the next row of these kinds must be processed; null if there is none. */
 export async function earliestLook(db: Db, kinds: readonly string[]): Promise<number | null> {
   const row = await db
     .selectFrom('due_work')
@@ -80,10 +77,10 @@ export async function earliestLook(db: Db, kinds: readonly string[]): Promise<nu
 }
 
 /**
- * Whether no other transaction is at work on the row; until this one ends none will be. Not a lock on the row
- * itself: who sets or clears it holds locks that the work on it may be waiting for.
+ * Locks the work of a row until the transaction ends; returns false if another transaction has it. It does not lock
+ * the row itself: a transaction that sets or clears the row may hold locks for which the work waits.
  */
-export async function isOurs(tx: Db, { kind, subject }: DueKey): Promise<boolean> {
+export async function tryLock(tx: Db, { kind, subject }: DueKey): Promise<boolean> {
   if (!isPostgres(tx)) return true;
   const { rows } = await sql<{ ours: boolean }>`
     select pg_try_advisory_xact_lock(${LOCK_CLASS}, hashtext(${`${kind} ${subject}`})) as ours
@@ -91,8 +88,8 @@ export async function isOurs(tx: Db, { kind, subject }: DueKey): Promise<boolean
   return rows[0]?.ours === true;
 }
 
-/** Removes the row as it was read; false when it is gone or was set anew since. */
-export async function takeOff(tx: Db, row: DueWork): Promise<boolean> {
+/** Removes the row as it was read. Returns false if it was removed or changed since. */
+export async function removeRead(tx: Db, row: DueWork): Promise<boolean> {
   const done = await tx
     .deleteFrom('due_work')
     .where('kind', '=', row.kind)
@@ -103,7 +100,7 @@ export async function takeOff(tx: Db, row: DueWork): Promise<boolean> {
   return done.numDeletedRows > 0n;
 }
 
-/** Notes a failure of the row as it was read; one that was set anew since is left alone. */
+/** Stores a failure of the row as it was read. A row that was changed since is left alone. */
 export async function postpone(
   db: Db,
   row: DueWork,

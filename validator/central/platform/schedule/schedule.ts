@@ -1,6 +1,6 @@
 /**
- * Has things happen at their times, each once, over restarts and over several processes: the row goes in the very
- * transaction that does what it says.
+ * Runs work at its due time, exactly once across restarts and processes: the row is removed in the transaction that
+ * does the work.
  */
 
 import { type Clock, createEventLoopYield } from '#shared/runtime/clock.ts';
@@ -17,42 +17,42 @@ import { createPace } from './pace.ts';
 import {
   type DueKey,
   earliestLook,
-  isOurs,
   listDue,
   postpone,
   putDue,
-  takeOff,
+  removeRead,
+  tryLock,
 } from './schedule.store.ts';
 
-/** Done in one turn of the loop; the next follows at once. */
-const MAX_PER_TURN = 500;
+/** Rows per poll; if there are more, the next poll follows at once. */
+const MAX_PER_POLL = 500;
 const FIRST_RETRY_MS = 1_000;
 const LAST_RETRY_MS = 300_000;
 const MAX_ERROR_CHARS = 300;
 
 export type Due = {
   subject: string;
-  /** The instant that it counts from. */
+  /** The time for which it was scheduled. */
   dueAtMs: number;
-  /** Now, which may be much later. */
+  /** The present time, which may be much later. */
   nowMs: number;
 };
 
 export type DueOutcome = {
-  /** It is to happen again then. */
+  /** Schedules the same work again. */
   againAtMs?: number;
-  /** Runs once the transaction is committed; lost by a crash, so for hints only. */
+  /** Called after the commit. Lost in a crash, so only for hints. */
   after?(): void;
 };
 
 /**
- * Does one kind. Nothing but queries on `tx`: what is to reach the world is stored as rows. A rejection undoes
- * everything, and it is tried again later. It may set or clear any row, its own included.
+ * Does the work of one kind. It may only query `tx`; messages to the outside are stored as rows. A rejection rolls
+ * everything back, and the work is retried later. It may set or clear any row, including its own.
  */
 export type DueHandler = {
   /**
-   * Takes the locks that `run` is going to need, in the order of `lockRow`. Not `run` itself: who holds one of them
-   * may be just setting this row anew.
+   * Takes the locks that `run` needs, in the order of `lockRow`, before the row is removed: the holder of one of them
+   * may be changing this row.
    */
   lock?(tx: Db, subject: string): Promise<unknown>;
   run(tx: Db, due: Due): Promise<DueOutcome | undefined>;
@@ -66,9 +66,9 @@ export type ScheduleDeps = {
   random: Random;
   log: Log;
   notifier: Notifier;
-  /** Kinds without a handler wait for a process that has one. */
+  /** Work of kinds without a handler waits for a process that has one. */
   handlers: DueHandlers;
-  /** Puts on it what is to be there always, before the first look of the periodic work. */
+  /** Called before the first poll, to schedule work that must always exist. */
   begin?(nowMs: number): Promise<void>;
 };
 
@@ -78,93 +78,93 @@ export function createSchedule(deps: ScheduleDeps) {
   const { db, clock, random, log, notifier, handlers, begin } = deps;
   const byKind = new Map<string, DueHandler>(Object.entries(handlers));
   const kinds = [...byKind.keys()];
-  const looks = createHeartbeat(clock);
+  const heartbeat = createHeartbeat(clock);
   const pace = createPace(clock);
   let loop: Loop | null = null;
   let hasBegun = false;
 
-  /** False when another process is at work on it. */
-  async function take(row: DueWork, handler: DueHandler, nowMs: number): Promise<boolean> {
+  /** Returns false if another process is doing this work. */
+  async function run(row: DueWork, handler: DueHandler, nowMs: number): Promise<boolean> {
     let outcome: DueOutcome | undefined;
-    const taken = await moneyTransaction({ db, clock, random }, async (tx) => {
+    const isDone = await moneyTransaction({ db, clock, random }, async (tx) => {
       outcome = undefined;
-      if (!(await isOurs(tx, row))) return false;
+      if (!(await tryLock(tx, row))) return false;
       await handler.lock?.(tx, row.subject);
-      // Gone or set anew meanwhile: the next look sees what has become of it.
-      if (!(await takeOff(tx, row))) return true;
+      // Removed or changed meanwhile: the next poll reads it again.
+      if (!(await removeRead(tx, row))) return true;
       outcome = await handler.run(tx, { subject: row.subject, dueAtMs: row.due_at, nowMs });
       if (outcome?.againAtMs === undefined) return true;
       await putDue(tx, { kind: row.kind, subject: row.subject, dueAtMs: outcome.againAtMs });
       return true;
     });
     outcome?.after?.();
-    return taken;
+    return isDone;
   }
 
-  /** So that it holds up nothing that is due later. */
-  async function putOff(row: DueWork, error: unknown): Promise<void> {
+  /** Postpones failed work, so that it does not block work that is due later. */
+  async function retryLater(row: DueWork, error: unknown): Promise<void> {
     const pauseMs = Math.min(FIRST_RETRY_MS * 2 ** row.attempts, LAST_RETRY_MS);
     const { kind, subject, attempts } = row;
-    log.error({ kind, subject, attempts: attempts + 1, err: error }, 'what was due failed');
+    log.error({ kind, subject, attempts: attempts + 1, err: error }, 'scheduled work failed');
     const text = messageOf(error).slice(0, MAX_ERROR_CHARS);
     await postpone(db, row, { lookAtMs: clock.now() + pauseMs, error: text });
   }
 
-  /** The earliest row that is due and not among those passed over, which are few: one per other process. */
-  async function next(nowMs: number, passedOver: readonly DueKey[]): Promise<DueWork | undefined> {
-    const rows = await listDue(db, { kinds, nowMs, limit: passedOver.length + 1 });
-    const isPassedOver = (row: DueKey) =>
-      passedOver.some(({ kind, subject }) => kind === row.kind && subject === row.subject);
-    return rows.find((row) => !isPassedOver(row));
+  /** The earliest due row that is not among `skipped`, of which there is at most one per other process. */
+  async function next(nowMs: number, skipped: readonly DueKey[]): Promise<DueWork | undefined> {
+    const rows = await listDue(db, { kinds, nowMs, limit: skipped.length + 1 });
+    const isSkipped = (row: DueKey) =>
+      skipped.some(({ kind, subject }) => kind === row.kind && subject === row.subject);
+    return rows.find((row) => !isSkipped(row));
   }
 
-  /** Does what is due, in order, one after the other: what one sets may be due before the next. True when more may be. */
-  async function turn(signal?: AbortSignal): Promise<boolean> {
+  /** Does due work in order, one after the other, because work may schedule earlier work. Returns true if there may be more. */
+  async function runBatch(signal?: AbortSignal): Promise<boolean> {
     const breathe = createEventLoopYield(clock);
-    const passedOver: DueKey[] = [];
-    for (let done = 0; done < MAX_PER_TURN; done += 1) {
+    const skipped: DueKey[] = [];
+    for (let done = 0; done < MAX_PER_POLL; done += 1) {
       if (signal?.aborted) return false;
       const nowMs = clock.now();
-      const row = await next(nowMs, passedOver);
+      const row = await next(nowMs, skipped);
       const handler = row && byKind.get(row.kind);
       if (row === undefined || handler === undefined) return false;
       try {
-        if (!(await take(row, handler, nowMs))) passedOver.push(row);
+        if (!(await run(row, handler, nowMs))) skipped.push(row);
       } catch (error) {
-        await putOff(row, error);
+        await retryLater(row, error);
       }
       await breathe();
     }
     return true;
   }
 
-  async function look(signal: AbortSignal): Promise<void> {
+  async function poll(signal: AbortSignal): Promise<void> {
     pace.begin();
     if (!hasBegun) await begin?.(clock.now());
     hasBegun = true;
-    const more = kinds.length > 0 && (await turn(signal));
+    const more = kinds.length > 0 && (await runBatch(signal));
     pace.end(more ? clock.now() : kinds.length > 0 ? await earliestLook(db, kinds) : null);
   }
 
   notifier.onNotify('due', (dueAtMs) => {
-    if (pace.hear(dueAtMs)) loop?.wake();
+    if (pace.announce(dueAtMs)) loop?.wake();
   });
 
   return {
-    /** Does everything that is due: tests call it instead of `start`. */
+    /** Does all due work. For tests, which do not call `start`. */
     async runDue(): Promise<void> {
-      if (kinds.length > 0) while (await turn());
+      if (kinds.length > 0) while (await runBatch());
     },
 
-    /** Milliseconds since the last look of the periodic work ended. */
-    sinceLookMs: looks.ageMs,
+    /** Milliseconds since the last poll ended. */
+    sincePollMs: heartbeat.ageMs,
 
     start(): void {
       loop ??= startLoop({
         clock,
         intervalMs: pace.pauseMs,
-        run: (signal) => looks.beatAfter(() => look(signal)),
-        onError: (error) => log.error({ err: error }, 'the schedule could not be read'),
+        run: (signal) => heartbeat.beatAfter(() => poll(signal)),
+        onError: (error) => log.error({ err: error }, 'reading the schedule failed'),
       });
     },
 

@@ -1,4 +1,4 @@
-/** GET /openapi.json of the portal; GET /, /version, /sleep/{seconds} and /openapi.json: open to everybody. */
+/** GET /, /version, /sleep/{seconds} and /openapi.json, and /openapi.json of the portal. They need no credential. */
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
@@ -10,10 +10,10 @@ import { NaiveTime, queryNumber } from '../wire.ts';
 const tags = ['System'];
 const open = { auth: 'none' } as const;
 const probe = { auth: 'none', limit: 'exempt' } as const;
-/** Only what is really served: clients choose their calls by it. */
+/** Features that this version serves; clients choose their calls by them. */
 const FEATURES = ['rent_by_spec', 'idempotent_rent'];
 
-/** The description of the portal, below it. */
+/** Registers the description of the portal. */
 export function registerPortalDescription(portal: HttpServer): void {
   portal.get(
     '/openapi.json',
@@ -22,7 +22,7 @@ export function registerPortalDescription(portal: HttpServer): void {
   );
 }
 
-/** `hotkey`: what commands to gateways are signed with; `stopping` ends sleeps when the server is to stop. */
+/** `hotkey` signs commands to gateways; `stopping` ends sleeps when the server stops. */
 export function registerSystemRoutes(
   api: HttpServer,
   { clock, hotkey, stopping }: { clock: Clock; hotkey: Hotkey; stopping: AbortSignal },
@@ -53,7 +53,7 @@ export function registerSystemRoutes(
     async (request, reply) => {
       const fromMs = clock.monotonicMs();
       const ended = AbortSignal.any([stopping, goneOf(reply)]);
-      // Cut short by the client's leaving or our stopping: the answer tells how long it was.
+      // Ends early if the client leaves or the server stops; the answer holds the actual duration.
       await clock.sleep(request.params.seconds * 1000, ended).catch(() => undefined);
       return { slept: (clock.monotonicMs() - fromMs) / 1000 };
     },
@@ -65,15 +65,14 @@ export function registerSystemRoutes(
   );
 }
 
-/** Aborts when the client has gone or the answer is through. */
+/** Aborts when the client has left or the response has been sent. */
 function goneOf(reply: FastifyReply): AbortSignal {
   const gone = new AbortController();
   reply.raw.once('close', () => gone.abort());
   return gone.signal;
 }
 
-// MERGED validator/central/platform/system/system.routes.ts: Health, version and the like on the wire (contract 9.2, 3.2).
-/** Longest answer of GET /sleep (contract 12.25). */
+/** Maximum of GET /sleep. */
 const MAX_SLEEP_S = 30;
 
 export const Health = z
@@ -84,10 +83,10 @@ export const VersionResponse = z
   .object({
     started_at: NaiveTime,
     uptime_seconds: z.number(),
-    /** Clients use what is listed here and nothing else. */
+    /** Clients use only the features listed here. */
     features: z.array(z.string()),
     version: z.string(),
-    /** What its commands to gateways are signed with: VALIDATOR_CENTRAL_HOTKEY of a validator. */
+    /** Hotkey that signs commands to gateways: VALIDATOR_CENTRAL_HOTKEY of a validator. */
     hotkey: z.string(),
   })
   .meta({ id: 'VersionResponse' });
