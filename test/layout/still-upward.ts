@@ -5,5 +5,4 @@ export const STILL_UPWARD: readonly string[] = [
   'validator/central/market/machine-requests/portal-request.service.ts imports ../../providers/portal-answer.ts',
   'validator/central/market/notices/notice.routes.ts imports ../../providers/portal-answer.ts',
   'validator/central/market/notices/notice.service.ts imports ../../providers/node.service.ts',
-  'validator/central/delivery/delivery.ts imports ../accounts/credentials.ts',
 ];
