@@ -107,7 +107,7 @@ it.each(SECRETS)(
   'refuses %s over plain HTTP from elsewhere, and keeps nothing',
   async (_, sent) => {
     const { status, error } = await call(plain, outside, sent);
-    const message = `Not taken over plain HTTP: ${sent.fields.join(', ')}`;
+    const message = `Not accepted over plain HTTP: ${sent.fields.join(', ')}`;
     expect([status, error?.code, error?.message]).toEqual([403, 'tls_required', message]);
     expect(error?.hint).toMatch(/HTTPS/);
     expect(plain.pods.list()).toEqual([]);

@@ -11,13 +11,13 @@ it.each([
   ['NVIDIA B200', 'B200'],
   ['Tesla T4', 'Tesla T4'],
   ['NVIDIA H100 80GB HBM3 MIG 3g.40gb', 'H100 MIG 3g.40gb'],
-])('%s is a %s', (name, type) => {
+])('shortens %s to %s', (name, type) => {
   expect(shortGpuType(name)).toBe(type);
   expect(matchesGpuType(name, type.toLowerCase())).toBe(true);
   expect(matchesGpuType(name, name)).toBe(true);
   expect(matchesGpuType(name, 'GTX 1080')).toBe(false);
 });
 
-it('takes no part of a card for the card', () => {
+it('does not match a MIG device with its card', () => {
   expect(matchesGpuType('NVIDIA H100 80GB HBM3 MIG 3g.40gb', 'H100')).toBe(false);
 });

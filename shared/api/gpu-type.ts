@@ -1,22 +1,22 @@
-/** The short GPU type that clients and we read out of a full NVIDIA name (contract 3.1). Pure. */
+/** The short GPU type in a full NVIDIA name, and MIG devices. Pure. */
 
-/** In order; the first that is found names the type. */
+/** The first match is the type. */
 const PATTERNS = [/RTX\s*\d{4}/, /[HBL]\d{2,3}S?/, /A\d{2,4}/] as const;
-/** A name that no pattern knows is shortened to this many words, the vendor left out. */
+/** Other names are shortened to this many words, without the vendor. */
 const FALLBACK_WORDS = 2;
 
-/** Of a card's compute; profiles are named after how many they have. */
+/** Compute slices of a card; the name of a profile begins with its number of slices. */
 const MIG_SLICES = 7;
-/** At the end of the name of a MIG device: a part of a card is never offered as the card. */
+/** Suffix of a MIG device's name, which distinguishes it from the whole card. */
 const MIG_SUFFIX = / MIG \S+$/;
 
-/** `NVIDIA H100 80GB HBM3` -> `H100`, its part `… MIG 3g.40gb` -> `H100 MIG 3g.40gb`; unknown shapes: the first words. */
+/** `NVIDIA H100 80GB HBM3` becomes `H100`, its MIG device `H100 MIG 3g.40gb`; other names: the first words. */
 export function shortGpuType(machineName: string): string {
   const part = MIG_SUFFIX.exec(machineName)?.[0] ?? '';
   return `${shortCardType(machineName.replace(MIG_SUFFIX, ''))}${part}`;
 }
 
-/** The card that a MIG device is part of, and how many of its `of` slices it has; null for a whole card. */
+/** Returns the card of a MIG device and its number of slices out of `of`. Null for a whole card. */
 export function migSlicesOf(
   machineName: string,
 ): { card: string; slices: number; of: number } | null {
@@ -25,7 +25,7 @@ export function migSlicesOf(
   return { card: machineName.replace(MIG_SUFFIX, ''), slices: Number(slices), of: MIG_SLICES };
 }
 
-/** The card that a MIG device is part of, and its share of the card's compute; null for a whole card. */
+/** Returns the card of a MIG device and its share of the card's compute. Null for a whole card. */
 export function migPartOf(machineName: string): { card: string; share: number } | null {
   const part = migSlicesOf(machineName);
   return part === null ? null : { card: part.card, share: part.slices / part.of };
@@ -40,10 +40,10 @@ function shortCardType(machineName: string): string {
   return words.slice(0, FALLBACK_WORDS).join(' ');
 }
 
-/** Whether `wanted`, a short type or a full name, means the node's GPU. */
+/** Returns true if `wanted`, a short type or a full name, matches the GPU's name. */
 export function matchesGpuType(machineName: string, wanted: string): boolean {
-  const asked = normalized(wanted);
-  return asked === normalized(machineName) || asked === normalized(shortGpuType(machineName));
+  const target = normalized(wanted);
+  return target === normalized(machineName) || target === normalized(shortGpuType(machineName));
 }
 
 function normalized(name: string): string {

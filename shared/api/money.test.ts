@@ -8,23 +8,23 @@ it.each([
   [1.005, 1_005_000],
   [0.000001, 1],
   [-2.5, -2_500_000],
-])('takes %f USD for %i micro-dollars', (usd, micro) => {
+])('converts %f USD to %i micro-dollars', (usd, micro) => {
   expect(usdToMicro(usd)).toBe(micro);
 });
 
-it('gives back what it took', () => {
+it('converts micro-dollars to USD and back', () => {
   for (let micro = 0; micro < 2_000_000; micro += 7_919) {
     expect(usdToMicro(microToUsd(micro))).toBe(micro);
   }
 });
 
-it('refuses what is no safe amount', () => {
+it('rejects unsafe amounts', () => {
   for (const usd of [Number.NaN, Number.POSITIVE_INFINITY, 1e10]) {
     expect(() => usdToMicro(usd)).toThrow(RangeError);
   }
 });
 
-it('rounds demands up and balances down', () => {
+it('rounds required amounts up and balances down', () => {
   expect(formatUsdCeil(1_500_000)).toBe('$1.50');
   expect(formatUsdCeil(1_500_001)).toBe('$1.51');
   expect(formatUsdFloor(1_509_999)).toBe('$1.50');

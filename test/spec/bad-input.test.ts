@@ -127,7 +127,7 @@ it('says of every parameter of every route what was given and what is allowed', 
           expect.any(String),
           expect.stringMatching(/^(path|query)\.\w+$/),
           expect.stringMatching(
-            /^(".*"|What was given|Given 2 times|Not |Neither |Field required)/,
+            /^(".*"|The given value|Given 2 times|Not |Neither |Field required)/,
           ),
         ]);
         expect(message.length).toBeLessThan(200);

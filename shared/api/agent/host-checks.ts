@@ -1,4 +1,7 @@
-/** Whether ports of a host are reached: POST /v1/port-checks has the agent listen on some for a while (validator reference 5). */
+/**
+ * Checks that a validator runs with an agent's help: port reachability (POST /v1/port-checks), internet access
+ * (POST /v1/egress-checks), availability of images (POST /v1/image-checks) and line speed (GET /v1/speed-test).
+ */
 import { z } from 'zod';
 import { sha256Hex } from '../../signing/signed-request.ts';
 import { Amount, Name, Port, Text } from './bounds.ts';
@@ -14,11 +17,11 @@ export const PortCheckRequest = z.strictObject({
 });
 export type PortCheckRequest = z.output<typeof PortCheckRequest>;
 
-/** Those that it listens on now: of its range, and free. */
+/** The requested ports on which the agent listens now: free ports of its range. */
 export const PortCheckOpened = z.object({ opened: z.array(Port).max(MAX_CHECKED_PORTS) });
 export type PortCheckOpened = z.output<typeof PortCheckOpened>;
 
-/** What a port answers to whoever connects: a way that ends at another port or host answers something else. */
+/** Returns what a port sends on connect. A connection that ends at another port or host receives something else. */
 export function portAnswer(
   { nonce, executor_id }: Pick<PortCheckRequest, 'nonce' | 'executor_id'>,
   port: number,
@@ -28,18 +31,18 @@ export function portAnswer(
 
 export const EgressCheckRequest = z.strictObject({
   executor_id: Name,
-  /** Whose digest is asked for; nothing is pulled. */
-  image: Name.regex(/^[a-z0-9][a-z0-9._:/@-]*$/, 'No image name'),
+  /** The engine requests its digest from the registry; nothing is pulled. */
+  image: Name.regex(/^[a-z0-9][a-z0-9._:/@-]*$/, 'Not an image name'),
 });
 export type EgressCheckRequest = z.output<typeof EgressCheckRequest>;
 
 /**
- * `answers`: the engine got an answer. `unreachable`: it got none, though the registry takes connections.
- * `blocked`: not even that. `unknown`: the engine could not be asked.
+ * `answers`: the registry responded to the engine. `unreachable`: it accepts connections but did not respond. `blocked`:
+ * it does not accept connections. `unknown`: the engine did not respond.
  */
 export const EgressCheckResult = z.object({
   registry: z.enum(['answers', 'unreachable', 'blocked', 'unknown']),
-  /** In words; empty where it answers. */
+  /** A sentence; empty if it answers. */
   problem: Text,
 });
 export type EgressCheckResult = z.output<typeof EgressCheckResult>;
@@ -55,40 +58,40 @@ export const ImageCheckRequest = z.strictObject({
 export type ImageCheckRequest = z.output<typeof ImageCheckRequest>;
 
 /**
- * `present`: on the host. `pullable`: its registry gives its digest to the engine. `missing`: neither.
- * `unknown`: engine or registry would not say.
+ * `present`: on the host. `pullable`: the registry returned its digest. `missing`: neither. `unknown`: engine or registry
+ * did not respond.
  */
 export const ImageAvailability = z.object({
   image: Image,
   state: z.enum(['present', 'pullable', 'missing', 'unknown']),
-  /** In words; empty where it can be had. */
+  /** A sentence; empty if the image is available. */
   problem: Text,
 });
 export type ImageAvailability = z.output<typeof ImageAvailability>;
 
-/** In the order in which they were asked for. */
+/** In the order of the request. */
 export const ImageCheckResult = z.object({ images: z.array(ImageAvailability).max(MAX_IMAGES) });
 export type ImageCheckResult = z.output<typeof ImageCheckResult>;
 
-/** A larger message ends the socket. */
+/** A larger message closes the socket. */
 export const SPEED_MESSAGE_BYTES = 64 * 1024;
-/** Of one stream, and of all of one test: what a busy validator or a stolen key can cost a host. */
+/** Most bytes of a stream and of a test, to bound the cost of a faulty validator or a stolen key. */
 export const MAX_SPEED_STREAM_BYTES = 256 * 1024 * 1024;
 export const MAX_SPEED_TEST_BYTES = 1024 * 1024 * 1024;
 export const MAX_SPEED_TEST_MS = 120_000;
 
 export const SPEED_TEST_PATH = '/v1/speed-test';
 
-/** The agent's own id: a test of another host is refused. */
+/** The agent's id; it rejects tests of other hosts. */
 export const SpeedTestQuery = z.strictObject({ executor_id: Name });
 
 const Seed = z.string().regex(/^[0-9a-f]{64}$/, '32 bytes in hex');
 
-/** What the validator says, as text; its stream is binary messages between `down` and `end`. */
+/** Text messages of the validator; its data are binary messages between `down` and `end`. */
 export const SpeedRequest = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('down') }),
   z.strictObject({ type: z.literal('end') }),
-  /** Asks for the keystream of the seed, until `bytes` are sent or `stop` comes. */
+  /** Requests the keystream of the seed until `bytes` are sent or `stop` arrives. */
   z.strictObject({
     type: z.literal('up'),
     seed: Seed,
@@ -98,7 +101,7 @@ export const SpeedRequest = z.discriminatedUnion('type', [
 ]);
 export type SpeedRequest = z.output<typeof SpeedRequest>;
 
-/** What the agent says: what came down, and that its stream has ended. */
+/** Text messages of the agent: the hash of the received data, and the end of its own. */
 export const SpeedResponse = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('received'), sha256: Seed }),
   z.strictObject({ type: z.literal('sent'), bytes: Amount }),

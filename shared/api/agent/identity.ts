@@ -1,4 +1,7 @@
-/** What an agent says of itself to whoever asks (GET /identity): its key, its provider's word for it, its certificate. */
+/**
+ * An agent's identity document (GET /identity): its key, the provider's enrolment of the key, and its TLS certificate.
+ * The provider signs an enrolment once with its hotkey, away from the host.
+ */
 import { join } from 'node:path';
 import { z } from 'zod';
 import { readPrivateFile, replacePrivateFile } from '../../runtime/files.ts';
@@ -12,25 +15,25 @@ import { HostTime } from './bounds.ts';
 export const PublicKeyHex = z.string().regex(/^[0-9a-f]{64}$/, 'Not 64 hex digits');
 export const SignatureHex = z.string().regex(/^0x[0-9a-f]{128}$/, 'Not a signature');
 
-/** What the provider signs. Its key is that of the agent's own certificate too: who pins one knows the other. */
+/** The content that the provider signs. The key is also that of the agent's self-signed certificate. */
 export const EnrolmentRequest = z.strictObject({
   executor_id: z.uuid(),
   public_key: PublicKeyHex,
-  /** Until when it counts, milliseconds since the epoch. Of two, the later one is in force. */
+  /** End of validity, milliseconds since the epoch. Of two enrolments, the later one is in force. */
   expires_ms: HostTime,
 });
 export type EnrolmentRequest = z.output<typeof EnrolmentRequest>;
 
 export const Enrolment = z.strictObject({
   ...EnrolmentRequest.shape,
-  /** Of the provider. No transform: it is sent as well as read. */
+  /** The provider's hotkey. No transform, because the schema also serializes. */
   hotkey: z.string().refine((text) => publicKeyOf(text) !== null, 'Not an ss58 address'),
   signature: SignatureHex,
 });
 export type Enrolment = z.output<typeof Enrolment>;
 
 const DAY_MS = 86_400_000;
-/** How long an enrolment counts unless the provider says otherwise, and at most. */
+/** Default and maximum validity of an enrolment. */
 export const ENROLMENT_DAYS = 365;
 export const MAX_ENROLMENT_DAYS = 1_825;
 
@@ -38,7 +41,7 @@ export function enrolmentExpiry(days: number, nowMs: number): number {
   return nowMs + days * DAY_MS;
 }
 
-/** The signed text: fields separated by LF, none at the end. */
+/** Returns the signed text: fields separated by LF, without a final LF. */
 export function enrolmentText(request: EnrolmentRequest): string {
   const { executor_id: id, public_key: key, expires_ms: expiry } = request;
   return ['podwright-enrol-v1', id, key, String(expiry)].join('\n');
@@ -49,7 +52,7 @@ export function signEnrolment(request: EnrolmentRequest, provider: LocalSigner):
   return { ...request, hotkey: provider.hotkey, signature };
 }
 
-/** Whether the hotkey that it names signed it; its time is the caller's to judge. */
+/** Returns true if the enrolment's hotkey signed it. The caller checks its expiry. */
 export function isEnrolmentSigned(enrolment: Enrolment): boolean {
   const publicKey = publicKeyOf(enrolment.hotkey);
   const signature = signatureFromHex(enrolment.signature);
@@ -61,7 +64,7 @@ export function enrolmentFile(home: string): string {
   return join(home, 'enrolment.json');
 }
 
-/** Null where there is none, or nothing that is one. */
+/** Returns null if there is no valid enrolment in the file. */
 export function readEnrolment(home: string): Enrolment | null {
   try {
     const bytes = readPrivateFile(enrolmentFile(home));
@@ -76,7 +79,7 @@ export function writeEnrolment(home: string, enrolment: Enrolment, random: Rando
   replacePrivateFile(enrolmentFile(home), `${JSON.stringify(enrolment)}\n`, random);
 }
 
-/** A certificate of another key than the identity's, vouched for by the identity until it expires. */
+/** The identity's signature for a certificate of another key, until that expires. */
 export const CertificateEndorsement = z.strictObject({
   pin: Pin,
   expires_ms: HostTime,
@@ -90,34 +93,40 @@ export const IdentityDocument = z.object({
   public_key: PublicKeyHex,
   /** Null until the provider has enrolled the key. */
   enrolment: Enrolment.nullable(),
-  /** Null where the certificate is self-made: its key is the identity's. And without TLS. */
+  /** Null without TLS, and for a self-signed certificate, whose key is the identity's. */
   certificate: CertificateEndorsement.nullable(),
 });
 export type IdentityDocument = z.output<typeof IdentityDocument>;
 
-type Shown = { pin: Pin; notAfterMs: number };
+type PresentedCertificate = { pin: Pin; notAfterMs: number };
 
-/** Null where none is needed. */
+/** Signs the presented certificate. Null if none is needed. */
 export function endorseCertificate(
   identity: Identity,
   executorId: string,
-  shown: Shown | null,
+  presented: PresentedCertificate | null,
 ): z.output<typeof CertificateEndorsement> | null {
-  if (shown === null || shown.pin === selfSignedPin(identity.publicKey)) return null;
-  const text = noteText(executorId, shown.pin, shown.notAfterMs);
+  if (presented === null || presented.pin === selfSignedPin(identity.publicKey)) return null;
+  const text = endorsementText(executorId, presented.pin, presented.notAfterMs);
   const signature = toHex(identity.sign(text));
-  return { pin: shown.pin, expires_ms: shown.notAfterMs, signature };
+  return { pin: presented.pin, expires_ms: presented.notAfterMs, signature };
 }
 
-/** The pin that the agent's listener is to have; null when the document vouches for none now. */
+/** Returns the pin that the agent's listener must have. Null if the document contains no valid endorsement. */
 export function endorsedPin(document: IdentityDocument, nowMs: number): Pin | null {
-  const { executor_id: id, public_key: key, certificate: note } = document;
-  if (note === null) return selfSignedPin(key);
-  const signature = signatureFromHex(note.signature);
-  if (signature === null || note.expires_ms <= nowMs) return null;
-  return verifyIdentity(key, noteText(id, note.pin, note.expires_ms), signature) ? note.pin : null;
+  const { executor_id: id, public_key: key, certificate: endorsement } = document;
+  if (endorsement === null) return selfSignedPin(key);
+  const signature = signatureFromHex(endorsement.signature);
+  if (signature === null || endorsement.expires_ms <= nowMs) return null;
+  return verifyIdentity(
+    key,
+    endorsementText(id, endorsement.pin, endorsement.expires_ms),
+    signature,
+  )
+    ? endorsement.pin
+    : null;
 }
 
-function noteText(executorId: string, pin: Pin, expiresMs: number): string {
+function endorsementText(executorId: string, pin: Pin, expiresMs: number): string {
   return ['podwright-tls-v1', executorId, pin, String(expiresMs)].join('\n');
 }

@@ -1,10 +1,10 @@
-/** A login at an image registry, and which registry an image comes from. Pure. */
+/** Images on the wire: registry logins, the registry of an image, progress of pulls. Pure. */
 import { z } from 'zod';
 import { Amount, Bytes, HostTime, MAX_WAIT_MS, MAX_WAIT_SECONDS, Name } from './bounds.ts';
 
-/** What Docker Hub is called, whatever an image's name says of it. */
+/** The canonical name of Docker Hub. */
 export const DOCKER_HUB = 'docker.io';
-/** Images whose names begin so are made by each agent itself and never pulled. */
+/** Prefix of images that each agent builds itself; they are never pulled. */
 export const BUILTIN_HOST = 'podwright.local/';
 const HUB_NAMES = new Set([
   DOCKER_HUB,
@@ -15,7 +15,7 @@ const HUB_NAMES = new Set([
 const NO_CONTROL = /^[^\p{Cc}]*$/u;
 
 export const RegistryAuth = z.strictObject({
-  /** `host[:port]` as in the image's name; `docker.io` for names without one. */
+  /** `host[:port]` as in the image's name; `docker.io` for names without a host. */
   host: z
     .string()
     .max(255)
@@ -25,7 +25,7 @@ export const RegistryAuth = z.strictObject({
 });
 export type RegistryAuth = z.output<typeof RegistryAuth>;
 
-/** `host[:port]` of an image's registry, lower case; a login for it is for no other. */
+/** Returns `host[:port]` of an image's registry in lower case. A login is used only for its registry. */
 export function registryAddressOf(reference: string): string {
   const [first = '', ...rest] = reference.split('/');
   const isHost = rest.length > 0 && (/[.:]/.test(first) || first === 'localhost');
@@ -33,36 +33,36 @@ export function registryAddressOf(reference: string): string {
   return HUB_NAMES.has(address) ? DOCKER_HUB : address;
 }
 
-/** The engine itself takes no image with more. */
+/** The engine's limit. */
 export const MAX_LAYERS = 128;
 
 export const LayerProgress = z.object({
-  /** The first characters of its digest. */
+  /** The first characters of the digest. */
   id: Name,
   state: z.enum(['waiting', 'downloading', 'downloaded', 'extracting', 'done']),
-  /** Of the compressed layer; `bytes_total` is 0 until its download begins. */
+  /** Compressed size; `bytes_total` is 0 until the download begins. */
   bytes_done: Bytes,
   bytes_total: Bytes,
   bytes_extracted: Bytes,
 });
 export type LayerProgress = z.output<typeof LayerProgress>;
 
-/** The sums run over the layers; totals grow while layers are still being discovered. */
+/** Sums over the layers. Totals grow while further layers are discovered. */
 export const PullProgress = z.object({
   layers_done: Amount,
   layers_total: Amount,
   bytes_done: Bytes,
   bytes_total: Bytes,
   bytes_extracted: Bytes,
-  /** Downloaded over the last seconds. */
+  /** Download speed over the last seconds. */
   bytes_per_second: Bytes,
-  /** Until all that is known of is downloaded and extracted; null while nothing moves. */
+  /** Until all known layers are downloaded and extracted; null while there is no progress. */
   eta_seconds: z.int().nonnegative().max(MAX_WAIT_SECONDS).nullable(),
   layers: z.array(LayerProgress).max(MAX_LAYERS),
 });
 export type PullProgress = z.output<typeof PullProgress>;
 
-/** Before the first byte. */
+/** Progress before the first byte. */
 export const NO_PROGRESS: PullProgress = {
   layers_done: 0,
   layers_total: 0,
@@ -74,17 +74,17 @@ export const NO_PROGRESS: PullProgress = {
   layers: [],
 };
 
-/** A pull that brought the whole image. */
+/** A completed pull. */
 export const FinishedPull = z.object({
-  /** Host clock: tells pulls of one host apart, and which came later. */
+  /** By the host's clock; identifies and orders the pulls of a host. */
   finished_ms: HostTime,
-  /** From the first layer's start, or from when this pod joined the pull of another, to the image's being there. */
+  /** From the start of the first layer, or from when this pod joined another pod's pull, to the complete image. */
   took_ms: z.int().nonnegative().max(MAX_WAIT_MS),
   /** Downloaded in that time, compressed. */
   bytes: Bytes,
-  /** Of all layers that had to come, compressed. */
+  /** Compressed size of all layers that had to be downloaded. */
   image_bytes: Bytes,
-  /** No layer was there before: `image_bytes` is the whole image. */
+  /** No layer was present before, so `image_bytes` is the size of the whole image. */
   is_whole: z.boolean(),
 });
 export type FinishedPull = z.output<typeof FinishedPull>;

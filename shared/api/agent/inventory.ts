@@ -1,4 +1,4 @@
-/** What a host has, as the agent measured it (GET /v1/inventory). Absent figures are null, never 0. */
+/** A host's hardware, drivers and capabilities as the agent measured them (GET /v1/inventory). Unknown figures are null, never 0. */
 import { z } from 'zod';
 import { Amount, Figure, HostTime, MAX_DEVICES, Name, Text } from './bounds.ts';
 import { UpdateStatus } from './update-status.ts';
@@ -20,42 +20,42 @@ export const GpuDevice = z.object({
   temperature_c: Figure.nullable(),
   power_draw_w: Figure.nullable(),
   power_limit_w: Figure.nullable(),
-  /** The limit that the card has unless somebody sets another. */
+  /** The card's default limit. */
   power_default_limit_w: Figure.nullable().default(null),
   pci_bus_id: Name.nullable(),
-  /** Present clocks in MHz; they fall while the card idles. */
+  /** Current clocks in MHz; lower while the card is idle. */
   graphics_clock_mhz: Figure.nullable().default(null),
   memory_clock_mhz: Figure.nullable().default(null),
-  /** The link as it is now, `PCIe 5 x16`; its generation falls while the card idles. */
+  /** The current link, `PCIe 5 x16`; the generation is lower while the card is idle. */
   pcie_link: Name.nullable().default(null),
-  /** Uncorrectable errors since the driver was loaded; null where the memory has no ECC. */
+  /** Uncorrectable errors since the driver was loaded; null without ECC. */
   ecc_errors: Amount.nullable().default(null),
-  /** That had a context on it when they were last listed. */
+  /** Number of processes with a context on the card when last listed. */
   processes: Amount.nullable().default(null),
-  /** Of them those that are not of the pod that holds it; absent where no pod does, or it cannot be seen. */
+  /** Of these, processes outside the pod that leases the card; absent if no pod does, or it is unknown. */
   outside_processes: Amount.nullish(),
-  /** Of a MIG device: its profile (`3g.40gb`) and the card it is part of. Null for a whole card. */
+  /** Profile (`3g.40gb`) and card of a MIG device. Null for a whole card. */
   mig: z.object({ profile: Name, parent_uuid: Name }).nullable().default(null),
-  /** The pod that holds it, if any. */
+  /** The pod that leases it. */
   leased_by: Name.nullable(),
-  /** `dirty`: its pod is gone, a process of it is not. Nobody gets it until that ends. */
+  /** `dirty`: its pod was removed but a process of it still runs. It is not leased until that process ends. */
   lease_state: z.enum(LEASE_STATES).default('free'),
-  /** Why no pod gets it any more, and since when; null for a sound card. */
+  /** Why the card is no longer leased, and since when; null for a healthy card. */
   cordoned: z.object({ reason: Text, since_ms: HostTime }).nullable().default(null),
 });
 export type GpuDevice = z.output<typeof GpuDevice>;
 
-/** Whether a pod can get it now, as far as its host knows. */
+/** Returns true if a pod can lease the device now, as far as its host knows. */
 export function isRentable(device: Pick<GpuDevice, 'lease_state' | 'cordoned'>): boolean {
-  // Inventories stored before these fields were known have neither.
+  // Inventories stored by older versions lack these fields.
   return (device.cordoned ?? null) === null && device.lease_state !== 'dirty';
 }
 
 const MAX_CARDS = 64;
-/** `0-19,40-59`, as the kernel writes sets of processors. */
+/** A set of processors in the kernel's format: `0-19,40-59`. */
 const CpuList = z.string().max(1_000);
 
-/** Where the cards lie and what joins them (`nvidia-smi topo -m`); MIG devices lie where their card does. */
+/** NUMA placement of the cards and links between them (`nvidia-smi topo -m`). MIG devices share their card's placement. */
 export const GpuTopology = z.object({
   gpus: z
     .array(
@@ -63,7 +63,7 @@ export const GpuTopology = z.object({
         uuid: Name,
         numa_node: Amount.nullable(),
         cpus: CpuList.nullable(),
-        /** To each card in this order: `X` itself, `NV18` NVLinks, `PIX` `PXB` `PHB` `NODE` `SYS`, or empty. */
+        /** Link to each card in this order: `X` for itself, `NV18` for NVLink, `PIX`, `PXB`, `PHB`, `NODE`, `SYS`, or empty. */
         links: z.array(z.string().max(8)).max(MAX_CARDS),
       }),
     )
@@ -75,15 +75,15 @@ export const GpuInventory = z.object({
   driver: z.enum(GPU_DRIVERS),
   driver_version: Name.nullable(),
   cuda_version: Name.nullable(),
-  /** What can be leased: whole cards, and the devices of those that are split by MIG. */
+  /** Leasable devices: whole cards, and the MIG devices of split cards. */
   devices: z.array(GpuDevice).max(MAX_DEVICES),
-  /** Null where it is not known. */
+  /** Null if unknown. */
   topology: GpuTopology.nullable().default(null),
-  /** Why the GPUs could not be read, in words; null when they could. */
+  /** Why the GPUs could not be read; null if they could. */
   error: Text.nullable(),
 });
 
-/** An object of this agent in the engine that belongs to no pod it knows; DELETE of `pod_id` removes it. */
+/** An engine object with this agent's label that belongs to no known pod. Deleting pod `pod_id` removes it. */
 export const Orphan = z.object({
   kind: z.enum(['container', 'network', 'volume']),
   id: Name,
@@ -93,9 +93,9 @@ export const Orphan = z.object({
 });
 export type Orphan = z.output<typeof Orphan>;
 
-/** What kernel and driver say of the same things elsewhere, for comparison; null where they do not tell. */
+/** Independent readings from kernel and driver, to cross-check the inventory; null if unavailable. */
 export const HostSources = z.object({
-  /** NVIDIA's display controllers on the PCI bus. */
+  /** NVIDIA display controllers on the PCI bus. */
   pci_gpus: Amount.nullable(),
   /** Cards that the driver lists in /proc. */
   driver_gpus: z
@@ -107,17 +107,17 @@ export const HostSources = z.object({
     .string()
     .regex(/^[0-9a-f]{64}$/)
     .nullable(),
-  /** In sysfs, those that are switched off too. */
+  /** From sysfs, including offline processors. */
   cpus_present: Amount.nullable(),
-  /** In sysfs, plugged in while it ran included. */
+  /** From sysfs, including hot-plugged memory. */
   memory_kib: Amount.nullable(),
-  /** Of the device that `disk.path` lies on. */
+  /** Size of the device of `disk.path`. */
   disk_kib: Amount.nullable(),
-  /** Whether the agent's folder takes a file. */
+  /** The agent can create a file in its folder. */
   disk_writable: z.boolean().nullable(),
-  /** Version of what backs up; null: there is none, absent: not told. */
+  /** Version of restic; null: not installed; absent: not reported. */
   restic: Name.nullish(),
-  /** What of that disk is used, less what the container engine has there; absent: not told. */
+  /** Used space of that disk without the container engine's data; absent: not reported. */
   side_disk_kib: Amount.nullish(),
 });
 export type HostSources = z.output<typeof HostSources>;
@@ -137,22 +137,22 @@ export const Inventory = z.object({
     version: Name,
     storage_driver: Name,
     cgroup_version: Name,
-    /** A runtime or CDI that can hand GPUs to containers was found. */
+    /** A runtime or CDI that passes GPUs to containers was found. */
     gpu_runtime: z.boolean(),
     sysbox_runtime: z.boolean(),
   }),
-  /** What fences pods in, as far as it was found to work by trying. */
+  /** Isolation of pods, as verified by trying. */
   isolation: z.object({
     firewall: z.enum(['enforced', 'unavailable']),
-    /** What holds a pod to `limits.disk_bytes`; `poll` measures now and then, and stops who is above it. */
+    /** How `limits.disk_bytes` is enforced; `poll` measures periodically and stops a pod above its limit. */
     disk_quota: z.enum(DISK_QUOTAS),
     seccomp: z.boolean(),
   }),
   ports: z.object({ first: Amount, last: Amount, free: Amount }),
   orphans: z.array(Orphan).default([]),
-  /** Null of agents that do not look. */
+  /** Null from agents that do not report it. */
   sources: HostSources.nullable().default(null),
-  /** Null of agents that do not tell. */
+  /** Null from agents that do not report it. */
   update: UpdateStatus.nullable().default(null),
 });
 export type Inventory = z.output<typeof Inventory>;
@@ -169,10 +169,10 @@ export const Readiness = z.object({
   components: z.record(z.string(), z.object({ ok: z.boolean(), message: z.string() })),
 });
 
-/** Starts a labelled, short-lived probe container with exactly these demands. */
+/** The self-test (POST /v1/verify) starts a labelled, short-lived probe container with exactly these resources. */
 export const VerifyRequest = z.strictObject({
   gpu_uuids: z.array(z.string()).max(64).default([]),
-  /** `--cpus` of the probe; an engine that cannot give as many refuses it. */
+  /** `--cpus` of the probe; the engine rejects more cores than the host has. */
   cpu_cores: z.number().min(0.1).max(1024).optional(),
 });
 const MAX_STEPS = 100;

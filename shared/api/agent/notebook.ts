@@ -1,43 +1,43 @@
-/** A pod's notebook server on the agent's wire (agent reference 12.3). */
+/** A pod's notebook server in the agent's interface. */
 import { z } from 'zod';
 import { Counter, HostTime, Name, Port } from './bounds.ts';
 
 /**
- * Asks for a notebook server in a pod. The caller makes the token and keeps it: it is in no answer of the
- * agent's, so that whoever may only look at pods cannot enter their notebooks.
+ * Requests a notebook server in a pod. The caller creates and stores the token. No response of the agent contains it, so
+ * that a key that may only read pods cannot open their notebooks.
  */
 export const NotebookRequest = z.strictObject({
-  /** One of the pod's internal ports, not SSH's. */
+  /** One of the pod's internal ports, except 22. */
   internal_port: Port,
-  /** Counts the requests for this pod: a repeat changes nothing, a higher one asks anew. */
+  /** Number of the request for this pod: a repeated number changes nothing, a higher one starts again. */
   request: Counter.min(1),
-  /** 128 random bits at least, in hex. */
+  /** At least 128 random bits in hex. */
   token: z.string().regex(/^[0-9a-f]{32,128}$/, 'Not a token of 32 to 128 hex digits'),
 });
 export type NotebookRequest = z.output<typeof NotebookRequest>;
 
 /**
- * - `installing`: on its way to its first answer since the request; `step` says how far
- * - `running`: answers to its token, and to nothing else
- * - `restarting`: had been running; the pod or the server ended and it is started again
- * - `failed`: given up until the next request; `reason` says why
+ * - `installing`: not yet ready since the request; `step` is the current step
+ * - `running`: responds to its token, and only to it
+ * - `restarting`: was running; starts again because the pod or the server ended
+ * - `failed`: no further attempts until the next request; `reason` is the cause
  */
 export const NOTEBOOK_STATUSES = ['installing', 'running', 'restarting', 'failed'] as const;
 
-/** What is under way: a look at the image, the installation, the start, the wait for its answer. */
+/** The current step: inspect the image, install, start, wait for the server. */
 export const NOTEBOOK_STEPS = ['look', 'install', 'start', 'wait'] as const;
 
-/** Closed and stable: clients key on it. */
+/** Clients depend on these codes. */
 export const NOTEBOOK_REASONS = [
-  /** The image has no Python 3.8 or later, and no package tool that could bring one. */
+  /** The image has no Python 3.8 or later, and no package manager to install it. */
   'NotebookNoPython',
-  /** Python or a package tool refused; the message ends with its last lines. */
+  /** Python or a package manager failed; the message ends with its last lines of output. */
   'NotebookInstallFailed',
-  /** The same, and what it said is that packages could not be fetched. */
+  /** The packages could not be downloaded. */
   'NotebookSourceUnreachable',
-  /** Another program in the pod listens on the port, or the pod has it no more. */
+  /** Another program in the pod listens on the port, or the pod no longer has the port. */
   'NotebookPortBusy',
-  /** It ended, did not answer in time, or answered without its token. */
+  /** The server ended, did not respond in time, or responded without a token. */
   'NotebookNotReady',
   'NotebookDeadlineExceeded',
 ] as const;
@@ -47,13 +47,13 @@ export const NotebookView = z.object({
   request: Counter,
   internal_port: Port,
   status: z.enum(NOTEBOOK_STATUSES),
-  /** Null while it rests: running or failed. */
+  /** Null if running or failed. */
   step: z.enum(NOTEBOOK_STEPS).nullable(),
   reason: z.enum(NOTEBOOK_REASONS).nullable(),
   message: z.string(),
-  /** Where its pages begin: `/lab`, `/tree` or `/`; null until that is known. */
+  /** Path of its user interface: `/lab`, `/tree` or `/`; null until known. */
   path: Name.nullable(),
-  /** When the present status began, host clock, milliseconds. */
+  /** Start of the current status by the host's clock, milliseconds since the epoch. */
   since_ms: HostTime,
 });
 export type NotebookView = z.output<typeof NotebookView>;

@@ -17,6 +17,6 @@ it.each([
     { AWS_REGION: 'x' },
     { AWS_REGION: 'x', RESTIC_REPOSITORY: 's3:https://host/b' },
   ],
-])('tells restic of %s with %j', (location, environment, variables) => {
+])('sets the environment of restic for %s with %j', (location, environment, variables) => {
   expect(repositoryVariables({ location, environment })).toEqual(variables);
 });

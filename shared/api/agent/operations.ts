@@ -1,9 +1,9 @@
-/** Backups, restores and drills on the agent's wire: long work that is a row, asked about by its id (agent reference 14). */
+/** Backups, restores and restore drills in the agent's interface: long-running operations that are polled by id. */
 import { z } from 'zod';
 
 export const OperationId = z.uuid();
 
-/** Variables that back ends of restic take; they reach restic's process alone. */
+/** Variables of restic's back ends; only restic's process receives them. */
 const BackendVariable = z
   .string()
   .regex(
@@ -11,34 +11,34 @@ const BackendVariable = z
     'Not a variable of a back end',
   );
 
-/** Where a pod's backups lie. Kept sealed while an operation needs it, and never answered. */
+/** Location and credentials of a repository. Stored encrypted while an operation needs it, and never returned. */
 export const RepositoryAccess = z.strictObject({
-  /** As restic takes it: a path, `rest:https://…`, `s3:…`, `sftp:…`; no credentials in it. */
+  /** restic's format, without credentials: a path, `rest:https://…`, `s3:…`, `sftp:…`. */
   location: z
     .string()
     .min(1)
     .max(2_048)
     .regex(/^[^\p{Cc}]*$/u, 'Contains control characters'),
-  /** Of the repository itself: whoever has it can read every backup in it. */
+  /** The repository's password, which decrypts every backup in it. */
   password: z.string().min(16).max(256),
   environment: z.record(BackendVariable, z.string().max(4_096)).default({}),
 });
 export type RepositoryAccess = z.output<typeof RepositoryAccess>;
 
-/** Inside the pod: absolute, plain steps, no trailing slash. The agent checks that it lies in the pod's data volume. */
+/** An absolute path in the pod without `.`, `..` or a trailing slash. The agent checks that it is in the pod's data volume. */
 export const PodPath = z
   .string()
   .max(4_096)
-  .regex(/^(?:\/(?!\.{1,2}(?:\/|$))[^/\0]+)+$/, 'Not an absolute path of plain steps');
+  .regex(/^(?:\/(?!\.{1,2}(?:\/|$))[^/\0]+)+$/, 'Not an absolute path without . and .. segments');
 
 const SnapshotId = z.string().regex(/^[0-9a-f]{64}$/, 'Not a snapshot id');
 
-/** A repeat with the same content changes nothing. */
+/** Idempotent: a repeated request with the same content changes nothing. */
 export const BackupRequest = z.strictObject({
   operation_id: OperationId,
   path: PodPath,
   repository: RepositoryAccess,
-  /** The first backup of a pod makes its repository; later ones and restores must find it. */
+  /** Creates the repository if it does not exist: set for a pod's first backup only. */
   create_repository: z.boolean().default(false),
 });
 export type BackupRequest = z.output<typeof BackupRequest>;
@@ -46,40 +46,40 @@ export type BackupRequestInput = z.input<typeof BackupRequest>;
 
 export const RESTORE_MODES = ['replace', 'new_only'] as const;
 
-/** What is at a path of a pod's data; `occupied` is what a `new_only` restore does not go to. */
+/** State of a path in a pod's data. A `new_only` restore rejects an `occupied` one. */
 export const TargetView = z.object({ state: z.enum(['absent', 'empty', 'occupied']) });
 export type TargetState = z.output<typeof TargetView>['state'];
 
 export const RestoreRequest = z.strictObject({
   operation_id: OperationId,
   snapshot_id: SnapshotId,
-  /** Where the tree was when it was backed up. */
+  /** Path of the tree at the time of the backup. */
   source_path: PodPath,
-  /** Where it goes. */
+  /** Path to restore to. */
   target_path: PodPath,
-  /** `replace` swaps the tree in for what is there; `new_only` wants nothing or an empty folder there. */
+  /** `replace` replaces the target; `new_only` requires that the target is absent or empty. */
   mode: z.enum(RESTORE_MODES).default('replace'),
   repository: RepositoryAccess,
 });
 export type RestoreRequest = z.output<typeof RestoreRequest>;
 export type RestoreRequestInput = z.input<typeof RestoreRequest>;
 
-/** Most files that one drill reads back, each an argument of restic's. */
+/** Most files of a drill; each is an argument of restic. */
 const MAX_SAMPLE_FILES = 200;
 const MAX_SAMPLE_BYTES = 16 * 1024 ** 3;
 
 /**
- * A drill: a sample of a snapshot is restored beside everything and compared. The repository is enough for it: the pod
- * that was backed up need not be on this host.
+ * A restore drill: restores a sample of a snapshot to a temporary folder and compares it. It needs only the repository;
+ * the pod need not be on this host.
  */
 export const DrillRequest = z.strictObject({
   operation_id: OperationId,
   snapshot_id: SnapshotId,
   sample: z.strictObject({
-    /** The same seed chooses the same files. */
+    /** The same seed selects the same files. */
     seed: z.string().min(1).max(64),
     max_files: z.int().min(1).max(MAX_SAMPLE_FILES),
-    /** Of all that is read; larger files are left out, though some of their data may be read. */
+    /** Limit for the sample. Files that exceed it are skipped, though some of their data may be read. */
     max_bytes: z.int().min(1).max(MAX_SAMPLE_BYTES),
   }),
   repository: RepositoryAccess,
@@ -119,7 +119,7 @@ export const DRILL_STAGES = [
 ] as const;
 export const FINAL_STAGES = ['done', 'failed', 'cancelled'] as const;
 
-/** Why an operation failed. Closed and stable: clients key on it. */
+/** Why an operation failed. Clients depend on these codes. */
 export const OPERATION_ERRORS = [
   'RepositoryMissing',
   'RepositoryAuth',
@@ -133,14 +133,14 @@ export const OPERATION_ERRORS = [
   'NoSpace',
   'VerificationFailed',
   'PodGone',
-  /** The pod did not become ready on the restored tree, and has its old one again. */
+  /** The pod did not become ready with the restored tree; its previous tree was put back. */
   'RolledBack',
   'EngineFailed',
   'DeadlineExceeded',
 ] as const;
 export type OperationError = (typeof OPERATION_ERRORS)[number];
 
-/** `full`: everything was read; `partial`: a snapshot exists, some files could not be read (restic's exit 3). */
+/** `full`: all files were read. `partial`: a snapshot exists but some files could not be read (restic's exit status 3). */
 export const QUALITIES = ['full', 'partial'] as const;
 
 const Progress = {
@@ -148,7 +148,7 @@ const Progress = {
   processed_files: z.int().nullable(),
   total_bytes: z.int().nullable(),
   processed_bytes: z.int().nullable(),
-  /** 0-100, never falling. */
+  /** 0-100; never decreases. */
   percent: z.number(),
   bytes_per_second: z.number().nullable(),
   remaining_seconds: z.number().nullable(),
@@ -156,38 +156,37 @@ const Progress = {
 
 export const OperationView = z.object({
   id: OperationId,
-  /** Or the id of the volume's copy that it is about. */
+  /** The pod, or the copy of a volume. */
   pod_id: z.uuid(),
   kind: z.enum(['backup', 'restore', 'verify']),
   stage: z.enum([...BACKUP_STAGES, ...RESTORE_STAGES, ...DRILL_STAGES]),
   ...Progress,
-  /** Of a backup that is done. */
+  /** Set when a backup is done. */
   snapshot_id: SnapshotId.nullable(),
   quality: z.enum(QUALITIES).nullable(),
   error: z.object({ code: z.enum(OPERATION_ERRORS), message: z.string() }).nullable(),
-  /** The last lines of what was done, without secrets. */
+  /** The last log lines, without secrets. */
   log: z.array(z.string()),
   started_ms: z.int(),
-  /** When the agent last worked on it, host clock. */
+  /** When the agent last worked on it, by the host's clock. */
   heartbeat_ms: z.int(),
   finished_ms: z.int().nullable(),
 });
 export type OperationView = z.output<typeof OperationView>;
 
-/** The newest of a pod or of the host, unfinished ones first. */
+/** The newest operations of a pod or host, unfinished ones first. */
 export const OperationList = z.object({ operations: z.array(OperationView) });
-
-/** How restic is told where a repository is, by its environment alone: nothing of it in an argument, for all to read. */
 
 const USERNAME = 'RESTIC_REST_USERNAME';
 const PASSWORD = 'RESTIC_REST_PASSWORD';
 
-/** As `RepositoryAccess` and `RepositoryPlace` have them: a location without credentials, and the variables of its back end. */
+/** A location without credentials, and the variables of its back end. */
 export type RepositoryAddress = { location: string; environment: Record<string, string> };
 
 /**
- * RESTIC_REPOSITORY and the back end's variables. Not every version of restic reads those of the REST protocol: 0.14
- * takes such credentials in the address alone, so they go there for all. Its output never shows them.
+ * Returns RESTIC_REPOSITORY and the back end's variables for restic's environment; nothing is passed as an argument, which
+ * other users could read. REST credentials are part of the URL, because restic 0.14 does not read their variables. restic
+ * never prints them.
  */
 export function repositoryVariables({ location, environment }: RepositoryAddress) {
   const { [USERNAME]: username, [PASSWORD]: password, ...others } = environment;

@@ -1,4 +1,4 @@
-/** Pods on the agent's wire: the spec that is sent, the view that is answered (design, agent's interface). */
+/** Pods in the agent's interface: the spec in requests, the view in responses. */
 
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
@@ -8,11 +8,11 @@ import { NotebookView } from './notebook.ts';
 import { MAX_VOLUME_PATH_CHARS, MAX_VOLUMES, VolumeCopyId } from './volumes.ts';
 
 export const PodId = z.uuid();
-/** `GPU-<uuid>` or `MIG-<uuid>`; simulated ones are `GPU-51…`-shaped too. Never an index. */
+/** `GPU-<uuid>` or `MIG-<uuid>`, also for simulated devices. Never an index. */
 export const GpuUuid = z.string().regex(/^(GPU|MIG)-[0-9a-fA-F-]{36}$/, 'Not a GPU UUID');
 export const ImageDigest = z.string().regex(/^sha256:[0-9a-f]{64}$/, 'Not a sha256 digest');
 
-/** `[host[:port]/]path[:tag]`, no digest; the digest has a field of its own. */
+/** `[host[:port]/]path[:tag]`; the digest is a separate field. */
 export const ImageReference = z
   .string()
   .max(255)
@@ -25,11 +25,11 @@ const EnvironmentName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, 'Not 
 const NoNul = z.string().refine((text) => !text.includes('\0'), 'Contains a NUL character');
 
 const MAX_SSH_KEYS = 50;
-/** No options before the type: they could run a command. The gateway knows which types it can check. */
+/** Options before the key type are not allowed: they could run a command. The gateway knows which types it can verify. */
 const PLAIN_KEY =
   /^(?:ssh|ecdsa|sk)-[a-z0-9@.-]+ [A-Za-z0-9+/]+={0,2}(?: [^\p{Cc}\u2028\u2029]*)?$/u;
 
-/** Whether `line` is `type base64[ comment]`. */
+/** Returns true for `type base64[ comment]`. */
 export function isPlainKey(line: string): boolean {
   return PLAIN_KEY.test(line);
 }
@@ -45,7 +45,7 @@ export const PodLimits = z.strictObject({
   memory_bytes: z.int().min(16 * 1024 * 1024),
   shm_bytes: z.int().min(0),
   pids: z.int().min(16).max(1_000_000),
-  /** What the pod may write, its volumes included; absent: as much as there is. */
+  /** Limit for the pod's writes, including its volumes; absent: no limit. */
   disk_bytes: z
     .int()
     .min(16 * 1024 * 1024)
@@ -54,18 +54,18 @@ export const PodLimits = z.strictObject({
 
 const NamedImage = z.strictObject({
   reference: ImageReference,
-  /** Given: exactly this image is run, or none. Absent: resolved at the first launch and then kept. */
+  /** Present: exactly this image is run. Absent: resolved at the first launch and then kept. */
   digest: ImageDigest.optional(),
 });
 
 export const MAX_DOCKERFILE_CHARS = 65_536;
-/** Built on the host, from nothing but this text (contract 4.1, dockerfile_content). */
+/** Built on the host from this text, without a build context. */
 const BuiltImage = z.strictObject({ dockerfile: NoNul.min(1).max(MAX_DOCKERFILE_CHARS) });
 
-/** UTF-16 units, of which a character takes two at most. */
+/** UTF-16 units. */
 export const MAX_TEMPLATE_LABEL = 128;
 
-/** A whole pod. PUT is idempotent: a generation that is already stored with the same content changes nothing. */
+/** The complete spec of a pod. PUT is idempotent: a generation already stored with the same content changes nothing. */
 export const PodSpec = z.strictObject({
   generation: Counter.min(1),
   image: z.union([NamedImage, BuiltImage]),
@@ -74,35 +74,35 @@ export const PodSpec = z.strictObject({
   /** Replaces the image's command; empty keeps it. */
   command: z.array(NoNul.max(65_536)).max(64).default([]),
   environment: z.record(EnvironmentName, NoNul.max(32_768)).default({}),
-  /** Ports inside the pod that get a host port each; 22 is the one for SSH. */
+  /** Ports inside the pod; each gets a host port. 22 is for SSH. */
   internal_ports: z.array(z.int().min(1).max(65_535)).max(64).default([]),
   /**
-   * Where it gets a data volume each, by absolute path. What lies in them outlives the container: it goes
-   * with the pod, and a path that a later generation leaves out is found as it was when it is named again.
+   * Absolute mount paths of data volumes. Their data outlive the container and are deleted with the pod. A path that a
+   * later generation omits keeps its data for when it is listed again.
    */
   volumes: z.array(NoNul.max(MAX_VOLUME_PATH_CHARS)).max(MAX_VOLUMES).default([]),
-  /** A volume's copy, which is on the host already: mounted at VOLUME_MOUNT_PATH. It stays when the pod goes. */
+  /** A copy of a volume on the host, mounted at VOLUME_MOUNT_PATH. It is kept when the pod is removed. */
   volume: z.strictObject({ id: VolumeCopyId }).optional(),
   /** Exactly these GPUs, all or none. Empty: a pod without GPUs. */
   gpu_uuids: z.array(GpuUuid).max(64).default([]),
   limits: PodLimits,
-  /** From SIGTERM to SIGKILL. */
+  /** Time between SIGTERM and SIGKILL. */
   stop_grace_seconds: z.int().min(0).max(120).default(10),
-  /** Who may log in, until PUT ssh-keys says otherwise or the next generation brings its own list. */
+  /** Keys that may log in, until PUT ssh-keys or the next generation replaces them. */
   ssh_public_keys: z.array(SshPublicKey).max(MAX_SSH_KEYS).default([]),
-  /** The image brings its own SSH server: port 22 is published like any other and we stay out of it. */
+  /** The image has its own SSH server: port 22 is published like any other port, without our gateway. */
   publish_own_sshd: z.boolean().default(false),
-  /** The beginning of the template's name, for whoever watches the host; nothing depends on it. */
+  /** The beginning of the template's name, for operators of the host; nothing depends on it. */
   template: NoNul.max(MAX_TEMPLATE_LABEL).optional(),
-  /** The agent removes the pod by itself so long after it came: whoever asked for it may be gone by then. */
+  /** The agent removes the pod this long after its creation, in case the caller does not. */
   remove_after_seconds: z.int().min(1).max(86_400).optional(),
 });
 export type PodSpec = z.output<typeof PodSpec>;
 export type PodSpecInput = z.input<typeof PodSpec>;
 
 /**
- * What a PUT sends: the spec, and the login for the registry of its image or of a FROM line. The login is
- * not part of the spec: it is kept sealed while the pod may have to pull again, and never answered.
+ * Body of PUT: the spec, and the login for the registry of its image or of a FROM line. The login is not part of the spec:
+ * it is stored encrypted while the pod may have to pull again, and never returned.
  */
 export const PodPut = z.strictObject({
   ...PodSpec.shape,
@@ -112,7 +112,7 @@ export type PodPut = z.output<typeof PodPut>;
 export type PodPutInput = z.input<typeof PodPut>;
 
 export const DESIRED_STATES = ['running', 'removed'] as const;
-/** Where a pod stands (agent reference 4). */
+/** States of a pod; agent/pods/README.md has the state diagram. */
 export const POD_PHASES = [
   'pending',
   'pulling',
@@ -129,7 +129,7 @@ export const POD_PHASES = [
 ] as const;
 export type PodPhase = (typeof POD_PHASES)[number];
 
-/** Why a pod is not (or no longer) running. Closed and stable: clients key on it (agent reference 4). */
+/** Why a pod is not running. Clients depend on these codes. */
 export const REASON_CODES = [
   'ImageAuth',
   'ImageNotFound',
@@ -168,12 +168,12 @@ export const CONDITION_TYPES = [
   'PortsBound',
   'GpuLeased',
   'Running',
-  /** Only of pods with `limits.disk_bytes` that are measured: false from 85 % on. */
+  /** Only for pods whose `limits.disk_bytes` is measured: false from 85 % on. */
   'DiskWithinQuota',
   'SshReady',
-  /** Only of pods with real GPUs: false from a fault of one of them on, while the container runs. */
+  /** Only for pods with real GPUs: false after a fault of one, while the container runs. */
   'GpuHealthy',
-  /** The newest generation runs and has proved itself; false with the reason why it does not (yet). */
+  /** The newest generation runs and is past its probation; false with the reason otherwise. */
   'GenerationReady',
 ] as const;
 
@@ -187,9 +187,9 @@ export const PodCondition = z.object({
 export type PodCondition = z.output<typeof PodCondition>;
 
 /**
- * Where the change to a newer generation stands (agent reference 4, edit). The present container goes on
- * while `preparing`; it is stopped and kept while the new one is `replacing` it and, running, `settling`.
- * `failed`: the newer generation was given up for `reason` and the older one is (to be) running again.
+ * Progress of a change to a newer generation. `preparing`: the current container still runs. `replacing`: it is stopped
+ * and kept, and the new one starts. `settling`: the new one runs on probation. `failed`: the change was abandoned for
+ * `reason`, and the older generation runs again or will.
  */
 export const PodChange = z.object({
   generation: Counter,
@@ -203,33 +203,33 @@ export const PodView = z.object({
   id: PodId,
   executor_id: z.uuid(),
   desired: z.enum(DESIRED_STATES),
-  /** It is to stand still: PUT /v1/pods/{id}/standing. */
+  /** The pod is stopped on request: PUT /v1/pods/{id}/standing. */
   stopped: z.boolean().default(false),
   phase: z.enum(POD_PHASES),
-  /** When the present phase began, host clock, milliseconds. */
+  /** Start of the current phase by the host's clock, milliseconds since the epoch. */
   phase_since_ms: HostTime,
-  /** The newest that was accepted, also when it was given up since. */
+  /** The newest accepted generation, even if the change to it failed. */
   generation: Counter,
-  /** The generation that the present container was made from; 0 before the first. */
+  /** The generation of the current container; 0 before the first. */
   observed_generation: Counter,
-  /** Null while the newest generation is the present one and nothing else is left to return to. */
+  /** Null if the newest generation runs and no older container is kept. */
   change: PodChange.nullable(),
-  /** Counts requested and finished reboots; equal when none is under way. */
+  /** Numbers of requested and finished reboots; equal if none is pending. */
   reboots_requested: Counter,
   reboots_done: Counter,
   reason: ReasonCode.nullable(),
   message: z.string(),
   conditions: z.array(PodCondition),
   container_id: z.string().nullable(),
-  /** `reference` of an image that is built here is `dockerfile`. */
+  /** `reference` is `dockerfile` for an image built on the host. */
   image: z.object({ reference: z.string(), digest: z.string().nullable() }),
-  /** While the image, or what it is built on, is being pulled. */
+  /** Set while the image or its base images are pulled. */
   pull: PullProgress.nullable(),
   /** The pod's latest pull since the agent was started. */
   last_pull: FinishedPull.nullable().default(null),
-  /** Internal port as text -> host port. Stable from the first launch to the removal. */
+  /** Internal port to host port. Stable from the first launch to the removal. */
   ports: z.record(z.string().regex(/^\d{1,5}$/), Port),
-  /** The login that the agent's gateway gives; null for a pod without port 22 or with its own server. */
+  /** The login through the agent's gateway; null without port 22 or with the image's own SSH server. */
   ssh: z
     .object({
       port: Port,
@@ -239,9 +239,9 @@ export const PodView = z.object({
       ready: z.boolean(),
     })
     .nullable(),
-  /** `sshKeysHash` of the keys in force. */
+  /** `sshKeysHash` of the current keys. */
   ssh_keys_hash: z.string(),
-  /** The notebook server that was asked for; null when none was. */
+  /** The requested notebook server; null if none was requested. */
   notebook: NotebookView.nullable().default(null),
   gpu_uuids: z.array(Name).max(MAX_DEVICES),
   /** True when the GPUs are simulated: nothing computes on them. */
@@ -263,14 +263,14 @@ export type PodView = z.output<typeof PodView>;
 
 export const PodList = z.object({ pods: z.array(PodView) });
 
-/** The verdict on a spec, with everything that speaks against it (agent reference 7). */
+/** Whether the host accepts a spec, with all reasons against it. */
 export const PodVerdict = z.object({
   accepted: z.boolean(),
   refusals: z.array(
     z.object({
-      /** Of the spec; `pods` when the host has as many as its provider wants. */
+      /** Field of the spec; `pods` if the host has reached its provider's limit. */
       field: z.string(),
-      /** The field of the provider's policy, or `host` for what no pod may have here. */
+      /** Field of the provider's policy, or `host` for limits of the host. */
       rule: z.string(),
       message: z.string(),
     }),
@@ -280,17 +280,17 @@ export type PodVerdict = z.output<typeof PodVerdict>;
 
 /** A reboot is identified by its count, so that a repeated request reboots once. */
 export const RebootRequest = z.strictObject({
-  /** `reboots_requested` + 1 as the caller last saw it. */
+  /** The last known `reboots_requested` + 1. */
   reboot: Counter.min(1),
 });
 
-/** Whether the pod is to stand still: its container is stopped and kept with all its data. Repeating it is harmless. */
+/** Stops or starts a pod. A stopped pod keeps its container and data. Idempotent. */
 export const StopRequest = z.strictObject({ stopped: z.boolean() });
 export type StopRequest = z.output<typeof StopRequest>;
 
 /**
- * The whole list, which replaces the one in force without a new generation. A repeated PUT of the pod's
- * present generation leaves it alone; a higher generation brings its own list, which then counts.
+ * The complete list; replaces the current keys without a new generation. A repeated PUT of the current generation does
+ * not change the keys; a higher generation replaces them with its own list.
  */
 export const SshKeysRequest = z.strictObject({
   ssh_public_keys: z
@@ -301,15 +301,15 @@ export const SshKeysRequest = z.strictObject({
 
 export const LogsQuery = z.object({
   tail: z.coerce.number().int().min(0).max(10_000).default(100),
-  /** Milliseconds since the epoch or a frame id: only later lines. */
+  /** Only lines after this time (milliseconds since the epoch) or frame id. */
   since: z.string().max(100).optional(),
   follow: z.stringbool().default(false),
-  /** Only this one; both when left out. */
+  /** Default: both. */
   stream: z.enum(['stdout', 'stderr']).optional(),
 });
 export type LogsQuery = z.output<typeof LogsQuery>;
 
-/** One line of the container's output, or a note about the stream itself (contract 7). */
+/** A line of the container's output, or an event of the stream itself. */
 export const LogFrame = z.union([
   z.object({
     log: z.string(),
@@ -327,24 +327,22 @@ export const LogFrame = z.union([
 ]);
 export type LogFrame = z.output<typeof LogFrame>;
 
-/** Variables of pods whose names are ours: what a renter gives them would be lost or misread. Pure. */
-
-/** A template whose image brings its own SSH server says so with this variable set to 1. */
+/** Set to 1 in a template whose image has its own SSH server. */
 export const OWN_SSHD = 'PODWRIGHT_OWN_SSHD';
 
 const OURS = /^PODWRIGHT_/i;
 
 /**
- * The first name of `environment` that is ours, or null. `NVIDIA_VISIBLE_DEVICES` and
- * `NVIDIA_DRIVER_CAPABILITIES` are not among them: many images and templates name them, so they pass and
- * are set by the lease (agent reference 7).
+ * Returns the first reserved name in `environment`, or null. A renter's value for a reserved variable would be lost or
+ * misread. `NVIDIA_VISIBLE_DEVICES` and `NVIDIA_DRIVER_CAPABILITIES` are allowed, because many templates set them; the GPU
+ * lease overwrites them.
  */
 export function reservedVariable(environment: Readonly<Record<string, string>>): string | null {
   const isReserved = (name: string) => OURS.test(name) && name !== OWN_SSHD;
   return Object.keys(environment).find(isReserved) ?? null;
 }
 
-/** Equal for equal lists, order included. */
+/** Hashes a list of SSH keys, order included, so that two sides can compare their lists without sending them. */
 export function sshKeysHash(publicKeys: readonly string[]): string {
   return createHash('sha256').update(JSON.stringify(publicKeys)).digest('hex');
 }

@@ -1,20 +1,20 @@
-/** Every signed route of the agent, who may call it, and whether the gateway relays it for the central API. */
+/** The signed routes of the agent, the roles that may call them, and whether the gateway relays them for the central API. */
 import type { Role } from '../../signing/request-verifier.ts';
 
 export type AgentRoute = {
   method: 'GET' | 'PUT' | 'POST' | 'DELETE';
-  /** fastify pattern. */
+  /** fastify's pattern. */
   path: string;
   roles: readonly Role[];
   relayed: boolean;
-  /** Takes WebSockets too, or nothing else. */
+  /** Also accepts WebSockets, or only them. */
   websocket?: true;
 };
 
 const READERS = ['validator-control', 'validator-read', 'provider-local'] as const;
 const CONTROLLERS = ['validator-control'] as const;
 
-/** A route that is not listed here is refused before any work. */
+/** Requests to unlisted routes are rejected before any work. */
 export const AGENT_ROUTES = [
   { method: 'GET', path: '/v1/inventory', roles: READERS, relayed: true },
   { method: 'GET', path: '/v1/pods', roles: READERS, relayed: true },

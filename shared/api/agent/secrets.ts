@@ -3,9 +3,9 @@ import type { HttpServer } from '../../http/server.ts';
 import { ApiError } from '../../runtime/errors.ts';
 import { isLoopback } from '../../tls/tls-mode.ts';
 
-/** What of a command nobody on the way may read (validator reference 2.4). Pure. */
+/** Fields of requests that must not travel over plain HTTP, and the rejection of such requests. */
 
-/** Members of bodies, at any depth, that are secret or grant something as soon as they hold anything. */
+/** Members of bodies, at any depth, whose values are secret or grant access. */
 const SECRET_FIELDS: ReadonlySet<string> = new Set([
   'environment',
   'registry_auth',
@@ -14,17 +14,17 @@ const SECRET_FIELDS: ReadonlySet<string> = new Set([
   'password',
   'token',
 ]);
-/** Deeper than any schema of ours. */
+/** Deeper than every schema of the interface. */
 const MAX_DEPTH = 8;
 
-/** The names of such members of `body`, each once. */
+/** Returns the names of non-empty secret members of `body`, each once. */
 export function secretFieldsIn(body: unknown): string[] {
   const found = new Set<string>();
   collect(body, found, MAX_DEPTH);
   return [...found];
 }
 
-/** What such members hold. */
+/** Returns the values of all secret members of `body`. */
 export function secretValuesIn(body: unknown): unknown[] {
   return valuesIn(body, MAX_DEPTH);
 }
@@ -39,34 +39,37 @@ function valuesIn(value: unknown, depth: number): unknown[] {
 function collect(value: unknown, found: Set<string>, depth: number): void {
   if (typeof value !== 'object' || value === null || depth === 0) return;
   for (const [name, member] of Object.entries(value)) {
-    if (SECRET_FIELDS.has(name) && holdsSomething(member)) found.add(name);
+    if (SECRET_FIELDS.has(name) && isNonEmpty(member)) found.add(name);
     else collect(member, found, depth - 1);
   }
 }
 
-function holdsSomething(value: unknown): boolean {
+function isNonEmpty(value: unknown): boolean {
   if (value === null || value === undefined || value === '') return false;
   return typeof value !== 'object' || Object.keys(value).length > 0;
 }
 
-/** Call after authentication was added and before any route is: nothing of the request has had effect then. */
+/**
+ * Rejects requests with secrets that arrive over plain HTTP from another machine. Call after adding authentication and
+ * before adding routes, so that a rejected request has had no effect.
+ */
 export function rejectSecretsOverHttp(server: HttpServer): void {
   server.addHook('preValidation', async (request) => {
     if (isPrivate(request)) return;
     const secrets = isTerminal(request) ? ['terminal'] : secretFieldsIn(request.body);
     if (secrets.length === 0) return;
-    throw new ApiError('tls_required', `Not taken over plain HTTP: ${secrets.join(', ')}`, {
+    throw new ApiError('tls_required', `Not accepted over plain HTTP: ${secrets.join(', ')}`, {
       details: { fields: secrets },
     });
   });
 }
 
-/** No header is asked: a proxy's, or anybody's, says nothing of the way to it. */
+/** Decides by the socket: forwarding headers prove nothing about the path of the request. */
 function isPrivate({ raw: { socket } }: FastifyRequest): boolean {
   return 'encrypted' in socket || isLoopback(socket.remoteAddress ?? '');
 }
 
-/** What is typed there is as secret as anything. */
+/** Input of a terminal counts as secret. */
 function isTerminal(request: FastifyRequest): boolean {
   return request.routeOptions.url?.endsWith('/exec') === true;
 }

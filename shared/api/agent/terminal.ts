@@ -1,21 +1,19 @@
 /**
- * A pod's terminal on the wire: WebSocket messages in both directions (agent reference 12.3). Binary ones
- * are the terminal's bytes, text ones are JSON notes.
+ * A pod's terminal over a WebSocket. Binary messages are the terminal's bytes; text messages are JSON control messages.
  */
 import { z } from 'zod';
 
-/** A message above this ends the socket with 1009, either way. */
+/** A larger message in either direction closes the socket with 1009. */
 export const MAX_TERMINAL_MESSAGE_BYTES = 64 * 1024;
 
 const MAX_CELLS = 1_000;
 const Cells = z.coerce.number().int().min(1).max(MAX_CELLS);
 const LATER = `1 to ${MAX_CELLS}; the same holds for a resize message.`;
 
-/** How the terminal begins. */
+/** Initial size and type of the terminal. */
 export const TerminalQuery = z.object({
   cols: Cells.default(80).describe(`Columns at the beginning, ${LATER}`),
   rows: Cells.default(24).describe(`Rows at the beginning, ${LATER}`),
-  /** The terminal's type, for TERM. */
   term: z
     .string()
     .regex(/^[\w.+-]{1,64}$/, 'Not a terminal type')
@@ -26,7 +24,7 @@ export const TerminalQuery = z.object({
 });
 export type TerminalQuery = z.output<typeof TerminalQuery>;
 
-/** What a client may say beside what is typed. */
+/** A control message of the client. */
 export const TerminalRequest = z.strictObject({
   type: z.literal('resize'),
   cols: z.int().min(1).max(MAX_CELLS),
@@ -34,6 +32,6 @@ export const TerminalRequest = z.strictObject({
 });
 export type TerminalRequest = z.output<typeof TerminalRequest>;
 
-/** The last message: the shell has ended. The socket's close with 1000 follows. */
+/** The last message, when the shell has ended. The socket then closes with 1000. */
 export const TerminalExit = z.object({ type: z.literal('exit'), code: z.int() });
 export type TerminalExit = z.output<typeof TerminalExit>;

@@ -1,4 +1,4 @@
-/** How the update of an agent stands: GET /update-status, and in its inventory. */
+/** State of an agent's update (GET /update-status, and in its inventory). */
 import { z } from 'zod';
 import { Counter, HostTime, Name, Text } from './bounds.ts';
 
@@ -16,23 +16,23 @@ export const UPDATE_STATES = [
 export type UpdateState = (typeof UPDATE_STATES)[number];
 
 export const UpdateStatus = z.object({
-  /** Null: this agent is not set up to update itself, and nothing below is known. */
+  /** Null: the agent is not configured to update itself, and nothing below is known. */
   kind: z.enum(['image-digest']).nullable(),
   state: z.enum(UPDATE_STATES),
   running_version: Name,
-  /** Of the image that runs; null where it is none of the configured repository. */
+  /** Digest of the running image; null if it is not from the configured repository. */
   current_digest: Name.nullable(),
-  /** Of the newest manifest that was taken. */
+  /** Sequence of the newest accepted manifest. */
   sequence: Counter,
-  /** What it is on the way to, or was when it was rolled back. */
+  /** The digest being installed, or the last one rolled back. */
   target_digest: Name.nullable(),
   target_sequence: Counter.nullable(),
   /** Null while either digest is unknown. */
   update_pending: z.boolean().nullable(),
-  /** Why it does not go on, or went back. */
+  /** Why the update is blocked or was rolled back. */
   reason: Name.nullable(),
   message: Text,
-  /** How often the target was rolled back. */
+  /** Number of rollbacks of the target. */
   attempts: Counter,
   since_ms: HostTime.nullable(),
   last_check_ms: HostTime.nullable(),

@@ -1,20 +1,21 @@
 /**
- * Volumes that outlive pods, on the agent's wire. What lies on a host is a copy of one, under an id of its own: made
- * before the pod that gets it, filled by a restore, and kept after the pod until it is removed by its id.
+ * Volumes in the agent's interface. A host has a copy of a volume, with its own id: created before the pod that mounts
+ * it, filled by a restore, and kept after the pod until it is deleted by its id. Also the mount paths of a pod's data
+ * volumes.
  */
 import { z } from 'zod';
 import { Age, Amount, Bytes } from './bounds.ts';
 
-/** Where a pod finds it. */
+/** Mount path in the pod. */
 export const VOLUME_MOUNT_PATH = '/mnt';
 
 export const VolumeCopyId = z.uuid();
 
-/** A repeat changes nothing but the limit. */
+/** Idempotent: a repeated request changes only the limit. */
 export const VolumePut = z.strictObject({
-  /** Whose copy it is, for people who look at the host. */
+  /** The volume, for operators of the host. */
   volume_id: z.uuid(),
-  /** What its data may come to: measured, as no kernel limits it. */
+  /** Limit for its data. Enforced by measuring, not by the kernel. */
   size_bytes: Bytes.min(1),
 });
 export type VolumePut = z.output<typeof VolumePut>;
@@ -23,9 +24,9 @@ export const VolumeView = z.object({
   id: VolumeCopyId,
   volume_id: z.uuid(),
   size_bytes: Bytes,
-  /** `removing`: it is gone as soon as nothing works on it any more; `removed`: nothing is left, said once. */
+  /** `removing`: deleted when no operation uses it any more. `removed`: reported once, after the deletion. */
   state: z.enum(['present', 'removing', 'removed']),
-  /** What lies in it, as last measured; null: not yet, or it cannot be. */
+  /** Size of its data when last measured; null if not yet measured, or not measurable. */
   bytes: Bytes.nullable(),
   /** Files, folders and links. */
   files: Amount.nullable(),
@@ -37,16 +38,15 @@ export const VolumeList = z.object({ volumes: z.array(VolumeView).max(10_000) })
 
 /** Where the data volumes of a pod may lie in its container (contract 8, `volumes` of templates). Pure. */
 
-/** More would make removals and measurements of one pod slow; templates ask for one or two. */
+/** More would slow down removal and measurement of a pod; templates use one or two. */
 export const MAX_VOLUMES = 8;
 export const MAX_VOLUME_PATH_CHARS = 512;
 
-/** The kernel's folders, and the one in which every pod finds what the agent mounts. */
+/** Folders of the kernel, and the one of the agent's mounts. */
 const SYSTEM_FOLDERS = ['proc', 'sys', 'dev', '.podwright'];
-/** Of a path in a message. */
 const SHOWN_CHARS = 100;
 
-/** What speaks against these mount paths, naming the first that no pod can have; null when nothing does. */
+/** Returns the first problem of these mount paths; null if there is none. */
 export function volumesProblem(paths: readonly string[]): string | null {
   for (const [index, path] of paths.entries()) {
     const problem = problemOf(path) ?? clashOf(path, paths.slice(0, index));
@@ -55,29 +55,29 @@ export function volumesProblem(paths: readonly string[]): string | null {
   return null;
 }
 
-/** The one way to write a path that may be named: without a slash at its end. */
+/** Removes a trailing slash. */
 export function normalizeMountPath(path: string): string {
   return `/${foldersOf(path).join('/')}`;
 }
 
 function problemOf(path: string): string | null {
   if (!path.startsWith('/')) return 'is not an absolute path';
-  if (/[\p{Cc}:]/u.test(path)) return 'holds a control character or a colon';
-  if (!path.isWellFormed()) return 'holds half a character (a lone surrogate)';
+  if (/[\p{Cc}:]/u.test(path)) return 'contains a control character or a colon';
+  if (!path.isWellFormed()) return 'contains a lone surrogate';
   const folders = foldersOf(path);
   const [first] = folders;
-  if (first === undefined) return 'is the whole file system';
+  if (first === undefined) return 'is the root of the file system';
   if (/\/\//.test(path) || folders.some((name) => name === '.' || name === '..')) {
-    return 'has empty, . or .. steps';
+    return 'has empty, . or .. segments';
   }
-  return SYSTEM_FOLDERS.includes(first) ? 'lies in a folder of the system' : null;
+  return SYSTEM_FOLDERS.includes(first) ? 'is in a system folder' : null;
 }
 
 function clashOf(path: string, others: readonly string[]): string | null {
   const other = others.find((each) => isWithin(path, each) || isWithin(each, path));
   if (other === undefined) return null;
   const same = foldersOf(path).length === foldersOf(other).length;
-  return same ? 'is named twice' : `and ${shown(other)} lie in each other`;
+  return same ? 'is listed twice' : `overlaps with ${shown(other)}`;
 }
 
 function isWithin(path: string, folder: string): boolean {
@@ -85,7 +85,6 @@ function isWithin(path: string, folder: string): boolean {
   return foldersOf(folder).every((name, index) => steps[index] === name);
 }
 
-/** Without the empty step that a slash at the end makes. */
 function foldersOf(path: string): string[] {
   return path.split('/').filter((name) => name !== '');
 }

@@ -1,4 +1,4 @@
-/** The weights that a validator set last, and the text it signs them over (contract 11, validator reference 8.3). */
+/** The weights that a validator last set, and their signature. */
 import { z } from 'zod';
 import { parseIsoTime } from '../../runtime/clock.ts';
 import { pythonJson } from '../../signing/canonical-json.ts';
@@ -8,7 +8,7 @@ import { type Signer, signatureFromHex, toHex, verifySr25519 } from '../../signi
 const MAX_U16 = 65_535;
 const MAX_WEIGHTS = MAX_U16 + 1;
 const MICROSECONDS = 1_000;
-/** Of the six digits of a second's fraction, those beyond milliseconds. */
+/** Matches the microsecond digits of the fraction. */
 const MICROSECOND_DIGITS = /\d{3}(?=Z$)/;
 
 const U16 = z.int().min(0).max(MAX_U16);
@@ -19,7 +19,7 @@ const MicrosecondTime = z
   .regex(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z$/, 'Not a UTC time with microseconds')
   .refine((text) => parseIsoTime(text) !== null, 'Not a time');
 
-/** Exactly these members: all of them are signed. */
+/** All members are signed, so unknown ones are rejected. */
 export const LatestSetWeightsRequest = z
   .strictObject({
     netuid: z.int().min(0),
@@ -33,31 +33,31 @@ export const LatestSetWeightsRequest = z
   })
   .refine(({ uids, weights }) => uids.length === weights.length, {
     path: ['weights'],
-    message: 'There are not as many weights as uids',
+    message: 'weights and uids must have the same length',
   })
   .meta({ id: 'LatestSetWeightsRequest' });
 export type LatestSetWeights = z.output<typeof LatestSetWeightsRequest>;
 
 export const SetWeightsAnswer = z.object({ success: z.literal(true) });
 
-/** The payload as it was posted, and whose it is. */
+/** The posted payload and its validator. */
 export const LatestSetWeightsResponse = z.object({
   ...LatestSetWeightsRequest.shape,
   validator_key: z.string(),
 });
 export type LatestSetWeightsResponse = z.output<typeof LatestSetWeightsResponse>;
 
-/** What is signed: all members, in Python's spelling. */
+/** Returns the signed text: all members as Python's json.dumps writes them. */
 export function setWeightsText(payload: LatestSetWeights): string {
   return pythonJson(payload);
 }
 
-/** The Authorization header: `0x` + hex, no word before it. */
+/** Returns the Authorization header: `0x` and hex, without a scheme. */
 export async function signSetWeights(payload: LatestSetWeights, signer: Signer): Promise<string> {
   return toHex(await signer.sign(new TextEncoder().encode(setWeightsText(payload))));
 }
 
-/** Whether `authorization` is the hotkey's signature of exactly this payload. */
+/** Returns true if `authorization` is the hotkey's signature of exactly this payload. */
 export function isSetWeightsSignature(
   authorization: string | undefined,
   payload: LatestSetWeights,
@@ -70,7 +70,7 @@ export function isSetWeightsSignature(
   return verifySr25519(text, signature, publicKey);
 }
 
-/** Microseconds since the epoch of `updated_at`. */
+/** Returns `updated_at` in microseconds since the epoch. */
 export function updatedAtMicros({ updated_at: text }: LatestSetWeights): number {
   const micros = Number(MICROSECOND_DIGITS.exec(text)?.[0] ?? 0);
   return (parseIsoTime(text) ?? 0) * MICROSECONDS + micros;

@@ -1,9 +1,9 @@
-/** What validator and central API say to each other (contract 11). */
+/** The interface between validator and central API. */
 import { z } from 'zod';
 import { Hotkey } from '../../signing/hotkey.ts';
 import { Inventory } from '../agent/inventory.ts';
 
-/** One row of POST /validator/{hotkey}/executors. */
+/** A row of POST /validator/{hotkey}/executors. */
 export const ExecutorToCheck = z.object({
   id: z.uuid(),
   executor_ip_address: z.string(),
@@ -12,16 +12,16 @@ export const ExecutorToCheck = z.object({
   miner_hotkey: z.string(),
   gpu_type: z.string(),
   gpu_count: z.int(),
-  /** GPUs that the last accepted verdict saw. */
+  /** GPUs in the last accepted verdict. */
   gpu_uuids: z.array(z.string()),
   rented: z.boolean(),
-  /** Those that hold its GPUs; null where the central API does not tell. */
+  /** Pods that lease its GPUs; null from a central API that does not report them. */
   pod_ids: z.array(z.uuid()).nullable().default(null),
-  /** Micro-USD per GPU and hour that its provider asks for; null where the central API does not tell. */
+  /** The provider's price, micro-USD per GPU and hour; null from a central API that does not report it. */
   price_uusd: z.int().min(0).nullable().default(null),
-  /** Null where the central API does not tell: counts as none. */
+  /** Null from a central API that does not report it: counts as false. */
   collateral_deposited: z.boolean().nullable().default(null),
-  /** Absent where the central API does not tell. */
+  /** Absent from a central API that does not report it. */
   provider_banned: z.boolean().nullish(),
 });
 export type ExecutorToCheck = z.output<typeof ExecutorToCheck>;
@@ -31,11 +31,11 @@ export const CHECK_SEVERITIES = ['info', 'warning', 'error'] as const;
 export type CheckSeverity = (typeof CHECK_SEVERITIES)[number];
 export const CHECK_CATEGORIES = ['prep', 'env', 'policy', 'runtime', 'transport'] as const;
 export type CheckCategory = (typeof CHECK_CATEGORIES)[number];
-/** Only what is enforced counts; the rest is on record. */
+/** Only checks in mode `enforce` affect the verdict; the others are recorded. */
 export const CHECK_MODES = ['enforce', 'shadow', 'observe'] as const;
 export type CheckMode = (typeof CHECK_MODES)[number];
 
-/** One check's outcome, readable by the provider (marketplace reference 1.18). */
+/** The result of a check, as the provider reads it. */
 export const CheckResult = z.object({
   check_id: z.string().max(64),
   passed: z.boolean(),
@@ -44,7 +44,7 @@ export const CheckResult = z.object({
   required: z.string().max(1000),
   message: z.string().max(2000),
   remediation: z.string().max(2000),
-  // Results of older validators and rows have none of these.
+  // Absent in results of older validators and in older rows.
   mode: z.enum(CHECK_MODES).default('enforce'),
   severity: z.enum(CHECK_SEVERITIES).default('info'),
   category: z.enum(CHECK_CATEGORIES).default('env'),
@@ -52,7 +52,7 @@ export const CheckResult = z.object({
 });
 export type CheckResult = z.output<typeof CheckResult>;
 
-/** Whether it alone keeps the executor from being verified. */
+/** Returns true if this result alone prevents verification. */
 export function isBlocking({
   passed,
   mode = 'enforce',
@@ -63,7 +63,7 @@ export function isBlocking({
   return !passed && mode === 'enforce';
 }
 
-/** `withheld`: it could not be measured, so it is no verdict and changes nothing. */
+/** `withheld`: the checks could not be completed; the executor's state does not change. */
 export const VERDICTS = ['verified', 'failed', 'withheld'] as const;
 
 const Mbps = z.int().min(0).max(1_000_000_000);
@@ -72,29 +72,29 @@ export const HealthReport = z.object({
   verdict: z.enum(VERDICTS),
   checked_at_ms: z.int(),
   checks: z.array(CheckResult).max(100),
-  /** What the agent said of itself, kept with the verdict; null when it did not answer. */
+  /** The agent's inventory, stored with the verdict; null if the agent did not respond. */
   inventory: Inventory.nullable(),
-  /** Means of the line, megabits a second as the executor sees them; null where it was not measured. */
+  /** Mean line speed from the executor's point of view; null if not measured. */
   line: z.object({ download_mbps: Mbps, upload_mbps: Mbps }).nullish(),
 });
 export type HealthReport = z.output<typeof HealthReport>;
 
 const GpuUuids = z.array(z.string().max(64)).max(64);
 
-/** What a check asked for by hand demands of the host: exactly these GPUs and cores, and nothing while it is rented. */
+/** Resources for a manually requested check: exactly these GPUs and cores. A rented host is not loaded. */
 export const CheckRequest = z.object({
   rental_in_progress: z.boolean(),
-  /** Those of the host when empty. */
+  /** Empty: all of the host. */
   gpu_uuids: GpuUuids,
-  /** Those of the host when absent. */
+  /** Absent: all of the host. */
   cpu_count: z.int().min(1).max(1_024).nullish(),
 });
 export type CheckRequest = z.output<typeof CheckRequest>;
 
-/** Callers wait up to 300 seconds; what they get is decided before that. */
+/** Callers wait up to 300 seconds; the response must be ready before that. */
 export const CHECK_TIMEOUT_MS = 290_000;
 
-/** Without `report` the central API has the check run now; with one the verdict is recorded. */
+/** Without `report`, the central API runs the check now; with it, the central API records the verdict. */
 export const ExecutorHealthCheckRequest = z
   .object({
     miner_address: z.string().max(255),
@@ -120,9 +120,9 @@ export const REWARD_ESTIMATE_PATH = '/v1/reward-estimate';
 const MAX_GPUS = 64;
 const MAX_PRICE_UUSD = 1_000_000_000_000;
 
-/** Query of the gateway's route. */
+/** Query of the gateway's route: a node that does not exist yet. */
 export const RewardQuery = z.object({
-  /** Full name as drivers report it. */
+  /** Full name as the driver reports it. */
   gpu_model: z.string().min(1).max(200),
   gpu_count: z.coerce.number().int().min(1).max(MAX_GPUS),
   /** Micro-USD per GPU and hour. */
@@ -132,11 +132,11 @@ export type RewardQuery = z.output<typeof RewardQuery>;
 
 const Share = z.number().min(0).max(1);
 
-/** Of everything that the validator's weights give away: by the same function that they are computed with. */
+/** Estimated shares of the validator's total reward, computed by the same function as its weights. */
 export const RewardShares = z.object({
   rented: Share,
   idle: Share,
-  /** Why it earns nothing, in the words of the weights; empty when it does. */
+  /** Why the node would earn nothing, by the names of the weights' rules; empty if it would earn. */
   obstacles: z.array(z.string().max(64)).max(20),
 });
 export type RewardShares = z.output<typeof RewardShares>;

@@ -17,7 +17,7 @@ const NEW = { name: 'x', docker_image: 'ubuntu' };
 
 const REFUSED: [string, object][] = [
   ['"relative" is not an absolute path', { volumes: ['relative'] }],
-  ['"/" is the whole', { volumes: ['/'] }],
+  ['"/" is the root', { volumes: ['/'] }],
   ['"/.." has empty, . or ..', { volumes: ['/..'] }],
   ['"/a/../b" has', { volumes: ['/a/../b'] }],
   ['"//a" has', { volumes: ['//a'] }],
@@ -27,9 +27,9 @@ const REFUSED: [string, object][] = [
   ['"/sys/fs" lies', { volumes: ['/sys/fs'] }],
   ['"/dev/" lies', { volumes: ['/data', '/dev/'] }],
   ['"/.podwright/ssh" lies', { volumes: ['/.podwright/ssh'] }],
-  ['"/a/" is named twice', { volumes: ['/a', '/a/'] }],
-  ['"/a/b" and "/a" lie in each other', { volumes: ['/a', '/ab', '/a/b'] }],
-  ['"/a" and "/a/b" lie in each other', { volumes: ['/a/b', '/a'] }],
+  ['"/a/" is listed twice', { volumes: ['/a', '/a/'] }],
+  ['"/a/b" overlaps with "/a"', { volumes: ['/a', '/ab', '/a/b'] }],
+  ['"/a" overlaps with "/a/b"', { volumes: ['/a/b', '/a'] }],
   ['PODWRIGHT_AUTHORIZED_KEYS is set by', { environment: { PODWRIGHT_AUTHORIZED_KEYS: '/x' } }],
   ['podwright_X is set by', { environment: { A: 'b', podwright_X: '' } }],
   ['PODWRIGHT_OWN_SSHD is neither', { environment: { PODWRIGHT_OWN_SSHD: 'yes' } }],
