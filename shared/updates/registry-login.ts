@@ -1,4 +1,4 @@
-/** A login for the registry of the agent's image: a file of its owner alone, or a credential of systemd. */
+/** Reads the login for the registry of the agent's image: a file that only its owner can read, or a systemd credential. */
 import { z } from 'zod';
 import { RegistryAuth, registryAddressOf } from '../api/agent/images.ts';
 import { ConfigError } from '../runtime/config.ts';
@@ -13,8 +13,8 @@ const Login = z.strictObject({
 });
 
 /**
- * The login that `path` holds, for the registry of `image` alone. Throws ConfigError when there is none, others may read it, or it is of
- * another form; `variable` is what names the file. Nothing of the file is ever told: not in the error either.
+ * Returns the login in `path`, for the registry of `image`. Throws ConfigError if the file is missing, readable by
+ * others or malformed; `variable` names the file. Errors never contain text of the file.
  */
 export function readRegistryLogin(path: string, image: string, variable: string): RegistryAuth {
   const refuse = (why: string) => new ConfigError(`${variable}: ${why}`);
@@ -30,7 +30,7 @@ export function readRegistryLogin(path: string, image: string, variable: string)
   return { host: registryAddressOf(image), ...login };
 }
 
-/** Without the parsers' words, which quote what they could not read. */
+/** Drops the parsers' errors, which quote the file. */
 function loginIn(text: string): z.output<typeof Login> | null {
   try {
     return Login.safeParse(JSON.parse(text)).data ?? null;

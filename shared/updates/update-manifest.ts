@@ -1,30 +1,30 @@
-/** What a validator signs of the agent's releases, and the one text that is signed (validator reference 4.1, 4.2). Pure. */
+/** The signed manifest of an agent release: its fields, and the texts that a validator signs. Pure. */
 import { z } from 'zod';
 import { canonicalJson } from '../signing/canonical-json.ts';
 import { publicKeyOf } from '../signing/hotkey.ts';
 import { type Signer, signatureFromHex, toHex, verifySr25519 } from '../signing/sr25519.ts';
 
-/** So that a signature can mean nothing else. */
+/** Prefix of the signed text, so that the signature is valid for no other purpose. */
 const SIGNED_AS = 'podwright-digest-v1\n';
 const MAX_NOTES_CHARS = 2_000;
 const MAX_PLATFORMS = 32;
 const MAX_SIGNATURES = 8;
-/** Of the whole answer. */
+/** Limit of the whole answer. */
 export const MAX_DIGEST_BYTES: number = 64 * 1024;
-/** Shares of a rollout are in parts of so many. */
+/** A rollout is divided into this many parts. */
 export const ROLLOUT_PARTS = 1_000;
-/** Where a validator's gateway tells its central API. */
+/** Route of a validator's gateway for its central API. */
 export const UPDATE_DIGEST_PATH = '/v1/updater/digest';
 
 const EpochMs = z.int().min(0);
-/** Canonical JSON has one spelling of printable ASCII alone. */
+/** Only printable ASCII has exactly one spelling in canonical JSON. */
 const Ascii = (max: number) => z.string().regex(new RegExp(`^[\\x20-\\x7e]{0,${max}}$`));
 
-/** What a registry calls a manifest by. */
+/** Digest of a manifest in a registry. */
 export const Digest = z.string().regex(/^sha256:[0-9a-f]{64}$/, 'Not a digest like sha256:…');
 export const VersionText = z
   .string()
-  .regex(/^\d{1,6}(\.\d{1,6}){1,3}$/, 'Numbers with points between');
+  .regex(/^\d{1,6}(\.\d{1,6}){1,3}$/, 'Not a version like 1.2.3');
 /** A repository of images without tag or digest: `ghcr.io/example/agent`. */
 export const ImageName = z
   .string()
@@ -38,35 +38,35 @@ export const UpdateManifest = z.strictObject({
   kind: z.literal('image-digest'),
   image: ImageName,
   tag: ImageTag,
-  /** What the tag names now. */
+  /** Digest of the tag. */
   digest: Digest,
-  /** Digests by `linux/amd64`, …; empty where the registry has one image and no index. */
+  /** Digests by `linux/amd64`, …; empty if the registry has a single image without an index. */
   platforms: z
     .record(z.string().regex(/^[a-z0-9]+(\/[a-z0-9.]+){1,2}$/), Digest)
     .refine((each) => Object.keys(each).length <= MAX_PLATFORMS, `More than ${MAX_PLATFORMS}`),
   version: Ascii(128),
-  /** Higher for everything that came later. */
+  /** Increases with every release and rollback. */
   sequence: z.int().min(1),
-  /** Whoever has taken none as high is not asked to wait for its share. */
+  /** Agents below this sequence do not wait for the rollout. */
   minSequence: z.int().min(0),
   channel: Ascii(64),
-  /** How many of a thousand agents may take it already. */
+  /** Share of the agents that the rollout has reached. */
   rolloutPermille: Permille,
   issuedAt: EpochMs,
   expiresAt: EpochMs,
-  /** Oldest agent that can take it. */
+  /** Oldest agent that can install it. */
   minAgent: VersionText,
   previousDigest: Digest.nullable(),
-  /** What to run instead of `digest`, and why. */
+  /** The digest to run instead of `digest`, and why. */
   rollbackTo: z.strictObject({ digest: Digest, reason: Ascii(MAX_NOTES_CHARS) }).optional(),
   notes: Ascii(MAX_NOTES_CHARS),
 });
 export type UpdateManifest = z.output<typeof UpdateManifest>;
 
-/** As key sets have them; an ss58 is one too. */
+/** Id of a key in a key set, or an ss58. */
 export const KeyId = z.string().regex(/^[A-Za-z0-9._-]{1,64}$/, 'Not the id of a key');
 
-/** A hotkey that is shown as it came: answers have no room for transforms. */
+/** A hotkey as text: schemas of answers must not transform values. */
 const Ss58 = z.string().refine((text) => publicKeyOf(text) !== null, 'Not an ss58 address');
 
 export const ManifestSignature = z.strictObject({
@@ -78,19 +78,19 @@ export const ManifestSignature = z.strictObject({
 });
 export type ManifestSignature = z.output<typeof ManifestSignature>;
 
-/** GET /updater/digest. Its first three members alone are what plain consumers know. */
+/** GET /updater/digest. Simple consumers use its first three fields only. */
 export const SignedDigest = z.object({
   digest: Digest,
   /** Seconds. */
   timestamp: z.int().min(0),
-  /** Over `<digest>:<timestamp>`. */
+  /** Signature of `<digest>:<timestamp>`. */
   signature: z.string().max(130),
   manifest: UpdateManifest,
   signatures: z.array(ManifestSignature).min(1).max(MAX_SIGNATURES),
 });
 export type SignedDigest = z.output<typeof SignedDigest>;
 
-/** What is signed: the plain triple's text, and the manifest's own. */
+/** The signed texts: of the first three fields, and of the manifest. */
 export function textsOf(manifest: UpdateManifest) {
   return {
     digest: `${manifest.digest}:${secondsOf(manifest)}`,
@@ -98,7 +98,7 @@ export function textsOf(manifest: UpdateManifest) {
   };
 }
 
-/** `manifest` as the key vouches for it by signatures of both texts, in hex; `keyId` is what key sets call it. */
+/** Combines the manifest with signatures of both texts, in hex. */
 export function signedDigestOf(
   manifest: UpdateManifest,
   key: { keyId: string; ss58: string },
@@ -113,7 +113,7 @@ export function signedDigestOf(
   };
 }
 
-/** `manifest` as `signer` vouches for it. */
+/** Signs the manifest. `keyId`: the key's id in key sets. */
 export async function signUpdate(
   manifest: UpdateManifest,
   signer: Signer,
@@ -125,7 +125,7 @@ export async function signUpdate(
   return signedDigestOf(manifest, { keyId, ss58: signer.hotkey }, signatures);
 }
 
-/** Whether the signature is that of its key over this manifest; whose key it is, and whether it counts, is not asked. */
+/** Verifies the signature with the key that it names. Does not check whether that key is trusted. */
 export function isSignatureGood(
   manifest: UpdateManifest,
   { ss58, sig }: ManifestSignature,
@@ -136,7 +136,7 @@ export function isSignatureGood(
   return verifySr25519(new TextEncoder().encode(textsOf(manifest).manifest), signature, publicKey);
 }
 
-/** What to run: the way back where there is one. */
+/** The digest to run: that of the rollback, if there is one. */
 export function targetDigestOf({ digest, rollbackTo }: UpdateManifest): string {
   return rollbackTo?.digest ?? digest;
 }

@@ -75,8 +75,11 @@ it('treats an executor that returns with another key, or after a month, as new',
 
 it('orders claims of the same time the same way for both executors', async () => {
   const both = [FIRST, LATER].map((number) => ({
-    ...{ uuid: uuids[0] ?? '', executor_id: executorId(number), agent_key: `key of ${number}` },
-    ...{ first_ms: clock.now(), seen_ms: clock.now() },
+    uuid: uuids[0] ?? '',
+    executor_id: executorId(number),
+    agent_key: `key of ${number}`,
+    first_ms: clock.now(),
+    seen_ms: clock.now(),
   }));
   await store.insertInto('gpu_claims').values(both).execute();
   expect([await check(FIRST), await check(LATER)]).toEqual([[], ['GPU_DUPLICATE']]);

@@ -16,7 +16,7 @@ const MAX_LINES = 1_000;
 export const PERMILLE = 1_000;
 
 const Day = z.string().refine((text) => parseIsoTime(text) !== null, 'Not an ISO 8601 time');
-const VersionText = z.string().regex(/^\d{1,6}(\.\d{1,6}){1,3}$/, 'Numbers with points between');
+const VersionText = z.string().regex(/^\d{1,6}(\.\d{1,6}){1,3}$/, 'Not a version like 1.2.3');
 const Permille = z.int().min(0).max(1_000_000);
 const lines = <T>(value: z.ZodType<T>) =>
   z

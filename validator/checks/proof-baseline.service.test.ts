@@ -29,12 +29,22 @@ const inventory = inventoryOf({ executorId: executorId(1), collectedMs: START_MS
 function facts(number: number, ms: number, change: Partial<Facts> = {}): Facts {
   const run = checkRun({ atMs: START_MS, number });
   const timed = {
-    ...{ ms, wall_ms: ms, expected_ms: null, others: 0 },
-    ...{ reason: null, detail: '', repeated: false },
+    ms,
+    wall_ms: ms,
+    expected_ms: null,
+    others: 0,
+    reason: null,
+    detail: '',
+    repeated: false,
   };
   const proof: ProofFacts = {
-    ...{ ...timed, device: 'cpu', status: 'proven', part: null, parts: ['product'] },
-    ...{ roots: [], openings_hash: null },
+    ...timed,
+    device: 'cpu',
+    status: 'proven',
+    part: null,
+    parts: ['product'],
+    roots: [],
+    openings_hash: null,
   };
   const gpu_proof: GpuProofFacts = { ...timed, device: 'gpu', status: 'proven', cards: [] };
   const measured = { ...run.facts.measured, proof, gpu_proof };

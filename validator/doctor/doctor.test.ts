@@ -111,7 +111,9 @@ it('reports each fault', async () => {
       VALIDATOR_AGENT_IMAGE: `127.0.0.1:${nobody}/agent`,
     }),
     findings({
-      ...{ ...right, VALIDATOR_SEED_FILE: at('other.seed'), VALIDATOR_PROT: '1' },
+      ...right,
+      VALIDATOR_SEED_FILE: at('other.seed'),
+      VALIDATOR_PROT: '1',
       VALIDATOR_CENTRAL_HOTKEY: hotkey,
     }),
     findings({ VALIDATOR_PORT: 'x' }),

@@ -1,4 +1,4 @@
-/** Debian's own registry, which lets in one login alone. */
+/** Debian's registry, which accepts one login only. */
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -32,18 +32,25 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** What the route answers while the file holds `content`. */
+/** Returns the answer while the file contains `content`. */
 async function answerWith(content: unknown, mode = 0o600) {
   writeFileSync(file, JSON.stringify(content));
   chmodSync(file, mode);
   const image = `${registry.host}/podwright/agent`;
   const store = await openEvidenceStore(':memory:');
   const releases = createReleases({
-    ...{ store, clock: systemClock, signer, graceMs: 0 },
+    store,
+    clock: systemClock,
+    signer,
+    graceMs: 0,
     log: createLog({ name: 'test', level: 'silent' }),
     readTag: createReadTag(systemClock),
     source: {
-      ...{ image, tag: 'stable', keyId: signer.hotkey, firstPermille: 1_000, expiryMs: 60_000 },
+      image,
+      tag: 'stable',
+      keyId: signer.hotkey,
+      firstPermille: 1_000,
+      expiryMs: 60_000,
       ...(content === null ? {} : { readLogin: () => readRegistryLogin(file, image, VARIABLE) }),
     },
   });
@@ -56,12 +63,12 @@ it('reads the tag with the login of the file', async () => {
 });
 
 it.each([
-  ['no login', null, 0o600, /the registry wants a login: name one in VALIDATOR_AGENT_LOGIN_FILE/],
+  ['no login', null, 0o600, /the registry requires a login: set VALIDATOR_AGENT_LOGIN_FILE/],
   [
     'a wrong login',
     { ...REGISTRY_LOGIN, password: 'pass-of-others' },
     0o600,
-    /refuses the login in VALIDATOR_AGENT_LOGIN_FILE: mend/,
+    /rejects the login in VALIDATOR_AGENT_LOGIN_FILE: correct/,
   ],
   [
     'a file that others may read',
@@ -75,17 +82,14 @@ it.each([
     0o600,
     /VALIDATOR_AGENT_LOGIN_FILE: .* does not hold a login like/,
   ],
-])(
-  'is 502, says what to mend and nothing of the secret, with %s',
-  async (_, content, mode, message) => {
-    const error = await answerWith(content, mode).then(
-      () => null,
-      (reason: unknown) => reason,
-    );
-    expect(error).toMatchObject({
-      code: 'upstream_unavailable',
-      message: expect.stringMatching(message),
-    });
-    expect(String(error)).not.toMatch(/pass-of/);
-  },
-);
+])('fails with 502 and a remedy without the secret: %s', async (_, content, mode, message) => {
+  const error = await answerWith(content, mode).then(
+    () => null,
+    (reason: unknown) => reason,
+  );
+  expect(error).toMatchObject({
+    code: 'upstream_unavailable',
+    message: expect.stringMatching(message),
+  });
+  expect(String(error)).not.toMatch(/pass-of/);
+});

@@ -1,4 +1,4 @@
-/** What a tag names in a registry just now: the digest of its manifest, and of each platform's (OCI distribution, v2). */
+/** Reads the digest of a tag and of its platforms from a registry (OCI distribution, v2). */
 import { z } from 'zod';
 import type { RegistryAuth } from '#shared/api/agent/images.ts';
 import { boundedText } from '#shared/http/bounded-text.ts';
@@ -9,14 +9,14 @@ import { PLAIN_TRANSPORT } from '#shared/tls/transport.ts';
 import { Digest } from '#shared/updates/update-manifest.ts';
 
 export type TagContent = { digest: string; platforms: Record<string, string> };
-/** Rejects when the registry does not say within five seconds. The login is for the image's registry; null: the image is public. */
+/** Rejects if the registry does not answer within five seconds. `login`: null if the image is public. */
 export type ReadTag = (
   image: string,
   tag: string,
   login: RegistryAuth | null,
 ) => Promise<TagContent>;
 
-/** Of everything that one reading asks. */
+/** Deadline of all requests together. */
 const TIMEOUT_MS = 5_000;
 const MAX_MANIFEST_BYTES = 4 * 1024 * 1024;
 const MAX_TOKEN_BYTES = 64 * 1024;
@@ -27,7 +27,7 @@ const ACCEPTED = [
   'application/vnd.docker.distribution.manifest.v2+json',
 ].join(', ');
 
-/** An index has manifests, an image has none. */
+/** An index lists manifests; a single image has none. */
 const Index = z.object({
   manifests: z
     .array(
@@ -47,14 +47,14 @@ const Token = z.union([
     .transform(({ access_token: token }) => ({ token })),
 ]);
 
-/** Registries of this machine are spoken to plainly, all others over TLS: a login never travels in clear. */
+/** Uses plain HTTP for registries on this machine only, so that a login is never sent unencrypted. */
 export function createReadTag(clock: Clock): ReadTag {
   return async (image, tag, login) => {
     const signal = clock.deadline(TIMEOUT_MS);
-    const { origin, name } = placeOf(image);
+    const { origin, name } = locationOf(image);
     let authorization: HeaderFields = {};
 
-    async function ask(method: 'GET' | 'HEAD', reference: string): Promise<Response> {
+    async function request(method: 'GET' | 'HEAD', reference: string): Promise<Response> {
       const url = new URL(`${origin}/v2/${name}/manifests/${reference}`);
       const send = () =>
         PLAIN_TRANSPORT.fetch(url, {
@@ -72,19 +72,19 @@ export function createReadTag(clock: Clock): ReadTag {
       return send();
     }
 
-    const head = await ask('HEAD', tag);
+    const head = await request('HEAD', tag);
     refuseUnless(head, login);
     const digest = Digest.parse(head.headers.get('docker-content-digest'));
-    const answer = await ask('GET', digest);
+    const answer = await request('GET', digest);
     refuseUnless(answer, login);
     const text = await boundedText(answer, MAX_MANIFEST_BYTES);
     if (`sha256:${sha256Hex(text)}` !== digest)
-      throw new Error('the manifest is of another digest');
+      throw new Error('the manifest does not match its digest');
     return { digest, platforms: platformsIn(text) };
   };
 }
 
-/** Without attestations, which say that they are of an unknown platform. */
+/** Leaves out attestations, which have an unknown platform. */
 function platformsIn(text: string): Record<string, string> {
   const { manifests } = Index.parse(JSON.parse(text));
   return Object.fromEntries(
@@ -96,10 +96,10 @@ function platformsIn(text: string): Record<string, string> {
   );
 }
 
-function placeOf(image: string): { origin: string; name: string } {
+function locationOf(image: string): { origin: string; name: string } {
   const slash = image.indexOf('/');
   const [host, name] = [image.slice(0, slash), image.slice(slash + 1)];
-  // What everybody calls Docker Hub is not where its registry is.
+  // Docker Hub's registry has another host name.
   const address = host === 'docker.io' ? 'registry-1.docker.io' : host;
   return { origin: `${schemeOf(address)}//${address}`, name };
 }
@@ -108,7 +108,7 @@ const schemeOf = (host: string) => (isLoopback(host.replace(/:\d+$/, '')) ? 'htt
 
 type HeaderFields = Record<string, string>;
 
-/** What a registry hides from those who may not see it is told as missing or denied, as it likes. */
+/** Throws unless the response succeeded. Registries answer 401 or 403 for images that need a login. */
 function refuseUnless({ ok, status }: Response, login: RegistryAuth | null): void {
   if (ok) return;
   if (status === 401 || status === 403) throw new Error(refusalOf(login));
@@ -117,8 +117,8 @@ function refuseUnless({ ok, status }: Response, login: RegistryAuth | null): voi
 
 const refusalOf = (login: RegistryAuth | null) =>
   login === null
-    ? 'the registry wants a login: name one in VALIDATOR_AGENT_LOGIN_FILE'
-    : 'the registry refuses the login in VALIDATOR_AGENT_LOGIN_FILE: mend its user name or password';
+    ? 'the registry requires a login: set VALIDATOR_AGENT_LOGIN_FILE'
+    : 'the registry rejects the login in VALIDATOR_AGENT_LOGIN_FILE: correct its user name or password';
 
 function basicOf(login: RegistryAuth | null): HeaderFields {
   if (login === null) throw new Error(refusalOf(login));
@@ -126,7 +126,7 @@ function basicOf(login: RegistryAuth | null): HeaderFields {
   return { authorization: `Basic ${text}` };
 }
 
-/** A bearer token for reading, as the registry's challenge says where to get it. */
+/** Fetches a bearer token for pulls from the server that the challenge names. */
 async function tokenFor({
   challenge,
   name,
@@ -142,8 +142,7 @@ async function tokenFor({
   const realm = field('realm');
   if (!/^bearer /i.test(challenge) || realm === undefined) throw new Error(refusalOf(login));
   const url = new URL(realm);
-  if (url.protocol !== schemeOf(url.hostname))
-    throw new Error('its tokens come from a plain address');
+  if (url.protocol !== schemeOf(url.hostname)) throw new Error('its token server does not use TLS');
   const service = field('service');
   if (service !== undefined) url.searchParams.set('service', service);
   url.searchParams.set('scope', `repository:${name}:pull`);

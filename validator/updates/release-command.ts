@@ -1,4 +1,4 @@
-/** `npm run validator -- release …`: what agents are to run, shown and changed in the ledger, beside a running validator or not. */
+/** `npm run validator -- release …`: shows and changes agent releases in the evidence store, while a validator runs or not. */
 import { naiveUtc, systemClock } from '#shared/runtime/clock.ts';
 import { ConfigError } from '#shared/runtime/config.ts';
 import { Permille, VersionText } from '#shared/updates/update-manifest.ts';
@@ -11,7 +11,7 @@ import { addRelease, listReleases, newestRelease, setRelease } from './release.s
 const SHOWN = 10;
 const MAX_TEXT_CHARS = 2_000;
 
-/** Whether there is something to show. Rejects with ConfigError for what is no command or no value of it. */
+/** Returns false if there is no release. Rejects with ConfigError for an unknown command or an invalid value. */
 export async function runReleaseCommand(
   { words, store: place }: Pick<EvidenceCommandOptions, 'words' | 'store'>,
   output: Output,
@@ -20,7 +20,7 @@ export async function runReleaseCommand(
   return withStore(place, words[1] === 'show' ? 'read' : 'write', async (store) => {
     await work(store);
     const rows = await listReleases(store, SHOWN);
-    if (rows.length === 0) output.complain('nothing was released yet\n');
+    if (rows.length === 0) output.complain('there is no release yet\n');
     for (const row of rows) output.print(lineOf(row));
     return rows.length > 0;
   });
@@ -29,7 +29,7 @@ export async function runReleaseCommand(
 function commandOf([name, value, ...rest]: readonly string[]): (
   store: EvidenceStore,
 ) => Promise<void> {
-  if (rest.length > 0) throw new ConfigError('one value at most, in quotes; see --help');
+  if (rest.length > 0) throw new ConfigError('at most one value, in quotes; see --help');
   switch (name) {
     case 'show':
       if (value === undefined) return async () => undefined;
@@ -42,12 +42,12 @@ function commandOf([name, value, ...rest]: readonly string[]): (
     case 'min-sequence':
       return change({ min_sequence: wholeNumber(value, true) });
     case 'min-agent':
-      if (!VersionText.safeParse(value).success) throw new ConfigError(`${value} is no version`);
+      if (!VersionText.safeParse(value).success) throw new ConfigError(`${value} is not a version`);
       return change({ min_agent: value ?? '' });
     case 'notes':
       return change({ notes: plainText(value) });
     case 'rollback':
-      return goBack(plainText(value));
+      return rollBack(plainText(value));
   }
   throw new ConfigError(
     'release show, rollout, rollback, min-sequence, min-agent, notes; see --help',
@@ -61,27 +61,27 @@ function change(values: Parameters<typeof setRelease>[2]): (store: EvidenceStore
   };
 }
 
-function goBack(reason: string): (store: EvidenceStore) => Promise<void> {
+function rollBack(reason: string): (store: EvidenceStore) => Promise<void> {
   return (store) =>
     store.transaction().execute(async (tx) => {
       const newest = await newestRelease(tx);
       if (newest === undefined) return;
       const next = rollbackOf(newest, { reason, nowMs: systemClock.now() });
-      if (next === null) throw new ConfigError('there is nothing to go back to');
+      if (next === null) throw new ConfigError('there is no release to return to');
       await addRelease(tx, next);
     });
 }
 
-function wholeNumber(text: string | undefined, isFitting: boolean): number {
-  if (isFitting && /^\d{1,9}$/.test(text ?? '')) return Number(text);
-  throw new ConfigError(`${text ?? 'nothing'} is not a number that fits; see --help`);
+function wholeNumber(text: string | undefined, isValid: boolean): number {
+  if (isValid && /^\d{1,9}$/.test(text ?? '')) return Number(text);
+  throw new ConfigError(`${text ?? 'nothing'} is not a valid number; see --help`);
 }
 
-/** What a manifest may hold. */
+/** Returns the text if a manifest may contain it. */
 function plainText(text: string | undefined): string {
   if (text !== undefined && text.length <= MAX_TEXT_CHARS && /^[\x20-\x7e]+$/.test(text))
     return text;
-  throw new ConfigError('a text of plain ASCII is missing; see --help');
+  throw new ConfigError('a text in ASCII is required; see --help');
 }
 
 function lineOf(row: AgentReleaseRow): string {

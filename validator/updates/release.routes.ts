@@ -1,4 +1,4 @@
-/** The gateway's route to the signed digest: the central API shows it to everybody (GET /updater/digest). */
+/** The gateway's route to the signed digest. The central API publishes it as GET /updater/digest. */
 import type { HttpServer } from '#shared/http/server.ts';
 import { SignedDigest, UPDATE_DIGEST_PATH } from '#shared/updates/update-manifest.ts';
 import type { Releases } from './release.service.ts';

@@ -1,4 +1,4 @@
-/** The signed answer to what agents are to run: the registry is asked now and then, the rest is on record (validator reference 4.1). */
+/** Signs the manifest of the agent version that should run: the digest is read from the registry, the rest is stored. */
 import type { RegistryAuth } from '#shared/api/agent/images.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError, messageOf } from '#shared/runtime/errors.ts';
@@ -17,17 +17,17 @@ import type { ReadTag, TagContent } from './image-registry.ts';
 import { releaseOf, targetOf } from './release.state.ts';
 import { addRelease, newestRelease, wasReleased } from './release.store.ts';
 
-/** Which image is signed for, and how. */
+/** The image that is signed for, and how. */
 export type ReleaseSource = {
   image: string;
   tag: string;
-  /** What key sets call our key; its ss58 serves too. */
+  /** Id of our key in key sets, or its ss58. */
   keyId: string;
-  /** How many of a thousand agents get a new digest before anybody says more. */
+  /** Rollout of a new digest until the operator changes it. */
   firstPermille: number;
-  /** How long an answer counts. */
+  /** Validity of an answer, milliseconds. */
   expiryMs: number;
-  /** The login for a registry that wants one, read anew each time; throws what is wrong with it. Absent or null: the image is public. */
+  /** Reads the login of a private registry; throws what is wrong with it. Absent or null: the image is public. */
   readLogin?(): RegistryAuth | null;
 };
 
@@ -39,13 +39,13 @@ export type ReleaseServiceOptions = {
   readTag: ReadTag;
   /** Null: no image is signed for. */
   source: ReleaseSource | null;
-  /** How long checks bear with whoever has not followed a new release yet. */
+  /** Time that agents have for a new release before checks fail, milliseconds. */
   graceMs: number;
 };
 
 export type Releases = ReturnType<typeof createReleases>;
 
-/** Of answers and of failures. */
+/** How long an answer or a failure is cached. */
 const CACHE_MS = 300_000;
 const CHANNEL = 'stable';
 
@@ -61,40 +61,44 @@ export function createReleases(options: ReleaseServiceOptions) {
       const message = `The registry could not be read (${messageOf(cause)})`;
       throw new ApiError('upstream_unavailable', message, { cause });
     });
-    const release = await settle(found, from);
+    const release = await releaseFor(found, from);
     return signUpdate(manifestOf(release, from, clock.now()), signer, from.keyId);
   }
 
-  /** Its sequence is on disk before anybody hears of it. */
-  async function settle(found: TagContent, from: ReleaseSource): Promise<AgentReleaseRow> {
+  /** Stores a new sequence before it is published. */
+  async function releaseFor(found: TagContent, from: ReleaseSource): Promise<AgentReleaseRow> {
     return store.transaction().execute(async (tx) => {
       const newest = await newestRelease(tx);
       const next = releaseOf(found, newest, {
-        ...{ version: from.tag, permille: from.firstPermille, nowMs: clock.now() },
+        version: from.tag,
+        permille: from.firstPermille,
+        nowMs: clock.now(),
       });
       if (next === newest) return next;
       await addRelease(tx, next);
       log.info({ sequence: next.sequence, digest: next.digest }, 'new release of the agent');
-      // Of two processes that saw the new digest at once one was first.
+      // Another process may have stored the same digest first.
       return (await newestRelease(tx)) ?? next;
     });
   }
 
   return {
-    /** Rejects with `upstream_unavailable` when the registry cannot be read, or no image is named. */
+    /** Rejects with `upstream_unavailable` if the registry cannot be read or no image is configured. */
     current(): Promise<SignedDigest> {
       if (source === null) {
         throw new ApiError('upstream_unavailable', 'No image of the agent is named here');
       }
       const nowMs = clock.monotonicMs();
       if (cached !== null && nowMs - cached.atMs < CACHE_MS) return cached.answer;
-      const asked = answer(source);
-      cached = { atMs: nowMs, answer: asked };
-      asked.catch((error: unknown) => log.warn({ detail: messageOf(error) }, 'no signed digest'));
-      return asked;
+      const pending = answer(source);
+      cached = { atMs: nowMs, answer: pending };
+      pending.catch((error: unknown) =>
+        log.warn({ detail: messageOf(error) }, 'signing of the agent digest failed'),
+      );
+      return pending;
     },
 
-    /** What checks compare the digest of an agent with; null where nothing was ever released. */
+    /** Facts for the check of an agent's digest; null before the first release. */
     async expected(running: string | null): Promise<Measured['releases']> {
       const newest = source === null ? undefined : await newestRelease(store);
       if (newest === undefined) return null;
@@ -133,8 +137,7 @@ function manifestOf(row: AgentReleaseRow, from: ReleaseSource, nowMs: number): U
   };
 }
 
-// MERGED validator/updates/release.service.ts: The login for the registry of the agent's image.
-/** Null: the image is public, or none is named. Throws ConfigError that says what is wrong with the file. */
+/** Returns null if the image is public or none is configured. Throws ConfigError for an invalid file. */
 export function releaseLoginOf(config: ValidatorConfig): RegistryAuth | null {
   const { VALIDATOR_AGENT_IMAGE: image, VALIDATOR_AGENT_LOGIN_FILE: file } = config;
   if (image === undefined || file === undefined) return null;

@@ -1,13 +1,13 @@
-/** How one release follows another. Pure. */
+/** Sequences of agent releases: new digests and rollbacks. Pure. */
 import type { AgentReleaseRow } from '../store/tables.ts';
 import type { TagContent } from './image-registry.ts';
 
-/** What agents are to run by a release. */
+/** The digest that a release requires. */
 export function targetOf({ rollback_digest: back, digest }: AgentReleaseRow): string {
   return back ?? digest;
 }
 
-/** The release of what the tag names now: `newest` itself while it is that one's. `permille`: who gets it at first. */
+/** Returns the release for the tag's digest: `newest` if it is unchanged. `permille`: the initial rollout. */
 export function releaseOf(
   { digest, platforms }: TagContent,
   newest: AgentReleaseRow | undefined,
@@ -31,8 +31,8 @@ export function releaseOf(
 }
 
 /**
- * The way back: everybody is to run what was run before `newest`, at once. It has a sequence of its own, so that the
- * manifest that it takes back, kept by somebody and sent again, is too old. Null where there is nothing to go back to.
+ * Returns a rollback to the digest before `newest`, rolled out to all agents. It has a new sequence, so that a replay of
+ * the manifest that it revokes is too old. Returns null if there is no earlier digest, or `newest` is a rollback.
  */
 export function rollbackOf(
   newest: AgentReleaseRow,

@@ -1,10 +1,10 @@
 /** Queries of the agent's releases. */
 import type { AgentReleaseRow, StoreDb } from '../store/tables.ts';
 
-/** More are forgotten: whoever runs an older one runs none that is known. */
-const KEPT = 200;
+/** Older releases are deleted. Their digests count as never signed. */
+const RETAINED = 200;
 
-/** What agents are to run now. */
+/** The release that agents should run now. */
 export function newestRelease(db: StoreDb): Promise<AgentReleaseRow | undefined> {
   return db
     .selectFrom('agent_releases')
@@ -14,7 +14,7 @@ export function newestRelease(db: StoreDb): Promise<AgentReleaseRow | undefined>
     .executeTakeFirst();
 }
 
-/** The newest first. */
+/** Newest first. */
 export function listReleases(db: StoreDb, limit: number): Promise<AgentReleaseRow[]> {
   return db
     .selectFrom('agent_releases')
@@ -24,13 +24,13 @@ export function listReleases(db: StoreDb, limit: number): Promise<AgentReleaseRo
     .execute();
 }
 
-/** As a digest of the tag; going back leads to one of those, too. */
+/** Returns true if the tag ever had this digest. Rollbacks lead to such digests, too. */
 export async function wasReleased(db: StoreDb, digest: string): Promise<boolean> {
   const found = db.selectFrom('agent_releases').select('sequence').where('digest', '=', digest);
   return (await found.limit(1).executeTakeFirst()) !== undefined;
 }
 
-/** Where the sequence is taken, by another process just now, nothing is added. */
+/** Adds nothing if another process has just stored the same sequence. */
 export async function addRelease(tx: StoreDb, row: AgentReleaseRow): Promise<void> {
   await tx
     .insertInto('agent_releases')
@@ -39,11 +39,11 @@ export async function addRelease(tx: StoreDb, row: AgentReleaseRow): Promise<voi
     .execute();
   await tx
     .deleteFrom('agent_releases')
-    .where('sequence', '<=', row.sequence - KEPT)
+    .where('sequence', '<=', row.sequence - RETAINED)
     .execute();
 }
 
-/** How a release is given out, the release itself staying what it is. */
+/** Changes the rollout of a release, not its digest. */
 export async function setRelease(
   tx: StoreDb,
   sequence: number,

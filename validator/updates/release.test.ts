@@ -36,16 +36,16 @@ const [validatorKey, centralKey] = [testSigner(1), testSigner(5)];
 const folder = mkdtempSync(join(tmpdir(), 'podwright-releases-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** A registry with one tag that gives tokens to everybody, and what it is made to do. */
+/** A registry with one tag and a token server, and the faults that it simulates. */
 let registry: {
   index: string;
   fault: 'none' | 'status' | 'silence' | 'forgery';
-  asked: string[];
-  /** What whoever wants a token has to send; null: nothing. */
+  requests: string[];
+  /** Authorization that the token server requires; null for none. */
   tokensFor: string | null;
 };
 beforeEach(() => {
-  registry = { index: indexOf('first'), fault: 'none', asked: [], tokensFor: null };
+  registry = { index: indexOf('first'), fault: 'none', requests: [], tokensFor: null };
 });
 
 const indexOf = (variant: string) =>
@@ -64,7 +64,7 @@ const digestOf = (text: string) => `sha256:${createHash('sha256').update(text).d
 function startRegistry(): Promise<{ host: string; server: Server }> {
   const server = createServer((request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? '', 'http://registry');
-    registry.asked.push(`${request.method} ${pathname}`);
+    registry.requests.push(`${request.method} ${pathname}`);
     const realm = `http://${request.headers.host}/token`;
     const { tokensFor } = registry;
     if (pathname === '/token' && tokensFor !== null && request.headers.authorization !== tokensFor)
@@ -110,16 +110,30 @@ async function createScene(present: string | null = null) {
   const store = await openEvidenceStore(storeFile);
   const image = `${host}/podwright/agent`;
   const validator = createValidator({
-    ...{ clock, random: systemRandom, log, signer: validatorKey, store },
-    ...{ centralUrl: 'http://127.0.0.1:9/api', centralHotkey: centralKey.hotkey, proof: null },
+    clock,
+    random: systemRandom,
+    log,
+    signer: validatorKey,
+    store,
+    centralUrl: 'http://127.0.0.1:9/api',
+    centralHotkey: centralKey.hotkey,
+    proof: null,
     policy: { acceptSimulated: false, checks: readCheckPolicy() },
     weightSettings: {
-      ...{ policy: goldenPolicy(), metagraph: null, embedded: false },
-      ...{ cycleMs: 60_000, epochMs: 60_000, retentionDays: 14 },
+      policy: goldenPolicy(),
+      metagraph: null,
+      embedded: false,
+      cycleMs: 60_000,
+      epochMs: 60_000,
+      retentionDays: 14,
     },
-    ...{ checkIntervalMs: 60_000, listIntervalMs: 60_000 },
+    checkIntervalMs: 60_000,
+    listIntervalMs: 60_000,
     releaseSource: {
-      ...{ image, tag: 'stable', keyId: validatorKey.hotkey, firstPermille: 100 },
+      image,
+      tag: 'stable',
+      keyId: validatorKey.hotkey,
+      firstPermille: 100,
       expiryMs: 3_600_000,
     },
   });
@@ -134,7 +148,10 @@ async function createScene(present: string | null = null) {
   });
   const ask = (path = '/updater/digest') => central.call('GET', path);
   return {
-    ...{ clock, image, storeFile, ask },
+    clock,
+    image,
+    storeFile,
+    ask,
     signed: async () => SignedDigest.parse((await ask()).body),
     async release(...words: string[]) {
       let said = '';
@@ -151,7 +168,7 @@ async function createScene(present: string | null = null) {
 }
 
 describe('GET /updater/digest', () => {
-  it('tells the digest that the tag has, signed plainly and as a manifest, under both names', async () => {
+  it('returns the tag’s digest, signed alone and as a manifest, at both routes', async () => {
     const { clock, image, ask, signed } = await createScene();
     const { digest, timestamp, signature, manifest, signatures } = await signed();
     expect([digest, timestamp]).toEqual([
@@ -162,71 +179,82 @@ describe('GET /updater/digest', () => {
     const [key, bytes] = [publicKeyOf(validatorKey.hotkey), signatureFromHex(signature)];
     expect(key !== null && bytes !== null && verifySr25519(message, bytes, key)).toBe(true);
     expect(manifest).toMatchObject({
-      ...{ kind: 'image-digest', image, tag: 'stable', digest, sequence: 1, previousDigest: null },
-      ...{ rolloutPermille: 100, issuedAt: clock.now(), expiresAt: clock.now() + 3_600_000 },
+      kind: 'image-digest',
+      image,
+      tag: 'stable',
+      digest,
+      sequence: 1,
+      previousDigest: null,
+      rolloutPermille: 100,
+      issuedAt: clock.now(),
+      expiresAt: clock.now() + 3_600_000,
       platforms: { 'linux/amd64': AMD64, 'linux/arm64/v8': ARM64 },
     });
     expect(signatures.map((each) => isSignatureGood(manifest, each))).toEqual([true]);
     expect((await ask('/watchtower/digest')).body).toEqual((await ask()).body);
   });
 
-  it('asks the registry once in five minutes, and signs anew then', async () => {
+  it('queries the registry every five minutes, and signs again then', async () => {
     const { clock, signed } = await createScene();
     const first = await signed();
-    const asked = registry.asked.length;
+    const asked = registry.requests.length;
     await clock.advance(CACHE_MS - 1_000);
-    expect([await signed(), registry.asked.length]).toEqual([first, asked]);
+    expect([await signed(), registry.requests.length]).toEqual([first, asked]);
     await clock.advance(11_000);
     const second = await signed();
     expect([second.manifest.sequence, second.timestamp - first.timestamp]).toEqual([1, 310]);
   });
 
   it.each(['status', 'silence', 'forgery'] as const)(
-    'is 502 for five minutes when the registry cannot be read: %s',
+    'fails with 502 for five minutes if the registry cannot be read: %s',
     async (fault) => {
       const { clock, ask } = await createScene();
       registry.fault = fault;
       const pending = ask();
-      // The validator waits five seconds for it, of its clock, once it has asked.
-      await expect.poll(() => registry.asked.length).toBeGreaterThan(2);
+      // Once it has sent the request, the validator waits five seconds of its clock.
+      await expect.poll(() => registry.requests.length).toBeGreaterThan(2);
       await clock.advance(5_000);
       const refused = await pending;
       expect([refused.status, refused.body.error.code]).toEqual([502, 'upstream_unavailable']);
-      const asked = registry.asked.length;
+      const asked = registry.requests.length;
       registry.fault = 'none';
       await clock.advance(CACHE_MS - 20_000);
-      expect([(await ask()).status, registry.asked.length]).toEqual([502, asked]);
+      expect([(await ask()).status, registry.requests.length]).toEqual([502, asked]);
       await clock.advance(30_000);
       expect((await ask()).status).toBe(200);
     },
   );
 
-  it('fetches its token with the login that it was given', async () => {
+  it('fetches its token with the login', async () => {
     const { host } = await startRegistry();
     const [username, password] = ['me', 'secret of mine'];
     registry.tokensFor = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
     const read = (secret: string) =>
       createReadTag(systemClock)(`${host}/podwright/agent`, 'stable', {
-        ...{ host, username, password: secret },
+        host,
+        username,
+        password: secret,
       });
     expect(await read(password)).toMatchObject({ digest: digestOf(registry.index) });
     await expect(read('another')).rejects.toThrow(
-      /refuses the login in VALIDATOR_AGENT_LOGIN_FILE/,
+      /rejects the login in VALIDATOR_AGENT_LOGIN_FILE/,
     );
   });
 
-  it('raises the sequence for every new digest, also after a restart', async () => {
+  it('increases the sequence for every new digest, also after a restart', async () => {
     const first = await createScene();
     await first.signed();
     const before = digestOf(registry.index);
     registry.index = indexOf('second');
     const second = await createScene(first.storeFile);
     expect((await second.signed()).manifest).toMatchObject({
-      ...{ sequence: 2, digest: digestOf(registry.index), previousDigest: before },
+      sequence: 2,
+      digest: digestOf(registry.index),
+      previousDigest: before,
     });
   });
 
-  it('gives one sequence to a digest that two processes see at once', async () => {
+  it('assigns one sequence to a digest that two processes read at once', async () => {
     const first = await createScene();
     const scenes = [first, await createScene(first.storeFile)];
     for (const sequence of [1, 2]) {
@@ -237,7 +265,7 @@ describe('GET /updater/digest', () => {
     }
   });
 
-  it('follows the commands of its operator', async () => {
+  it('applies the operator’s commands', async () => {
     const { signed, release } = await createScene();
     await signed();
     const before = digestOf(registry.index);
@@ -250,12 +278,17 @@ describe('GET /updater/digest', () => {
     await release('min-agent', '0.1.0');
     await release('notes', 'a better one');
     expect((await signed()).manifest).toMatchObject({
-      ...{ sequence: 2, rolloutPermille: 500, minSequence: 2, minAgent: '0.1.0' },
+      sequence: 2,
+      rolloutPermille: 500,
+      minSequence: 2,
+      minAgent: '0.1.0',
       notes: 'a better one',
     });
     expect(await release('rollback', 'it breaks')).toContain('it breaks');
     expect((await signed()).manifest).toMatchObject({
-      ...{ sequence: 3, digest: digestOf(registry.index), rolloutPermille: 1_000 },
+      sequence: 3,
+      digest: digestOf(registry.index),
+      rolloutPermille: 1_000,
       rollbackTo: { digest: before, reason: 'it breaks' },
     });
     registry.index = indexOf('third');
@@ -276,7 +309,7 @@ describe('GET /updater/digest', () => {
     [['show', 'all']],
     [['undo']],
     [['rollout', '1', '2']],
-  ])('refuses the command %j', async (words) => {
+  ])('rejects the command %j', async (words) => {
     const { release } = await createScene();
     await expect(release(...words)).rejects.toThrow(ConfigError);
   });
