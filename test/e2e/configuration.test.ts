@@ -113,7 +113,7 @@ describe.each(PROGRAMS)('$main', (program) => {
 });
 
 describe('the README', () => {
-  const rows = configurationRows(readFileSync(`${ROOT}README.md`, 'utf8'));
+  const rows = configurationRows(readFileSync(`${ROOT}systemd/README.md`, 'utf8'));
   const settings = [AGENT_CONFIG, SSH_CONFIG, CENTRAL_CONFIG, VALIDATOR_CONFIG].flatMap(
     (spec) => inspectConfig<Record<string, never>>(spec as never, {}).settings,
   );

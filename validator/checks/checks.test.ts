@@ -20,7 +20,7 @@ it('has each check once, with a remedy for each of its reasons', () => {
 });
 
 it('matches the table in the README row by row', () => {
-  const readme = readFileSync('README.md', 'utf8');
+  const readme = readFileSync('validator/README.md', 'utf8');
   const rows = describeChecks().map(({ id, mode, whileRented, detects, remedies }) => {
     const reasons = remedies.map(({ reason }) => `\`${reason}\``);
     const when = whileRented ? `${mode}, rented` : mode;
