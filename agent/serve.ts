@@ -1,49 +1,23 @@
-/** Runs the agent: creates the real adapters from the configuration and starts to listen. Other commands do not load this file. */
+/** Runs the agent: checks the configuration, creates the agent and starts to listen. Other commands do not load this file. */
 import { readFileSync } from 'node:fs';
-import { cpus, hostname, totalmem, uptime } from 'node:os';
-import { join } from 'node:path';
-import { readEnrolment } from '#shared/api/agent/identity.ts';
 import { listenOn } from '#shared/http/listen.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { type Environment, inspectConfig, logConfigWarnings } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { createLog, type Log } from '#shared/runtime/log.ts';
-import { systemRandom } from '#shared/runtime/random.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import { createServiceManager } from '#shared/runtime/service-manager.ts';
 import { VERSION } from '#shared/runtime/version.ts';
-import { openIdentity } from '#shared/signing/identity.ts';
 import { startTracing, type Tracing } from '#shared/telemetry/tracing.ts';
-import { gatewayPaths } from './access/ssh/gateway-files.ts';
-import { createGatewayLink } from './access/ssh/gateway-link.ts';
-import { createKeyFolders } from './access/ssh/key-folders.ts';
+import { firewallOf } from './adapters-from-config.ts';
+import { createAgentPorts } from './agent-ports.ts';
 import { type Agent, createAgent } from './app.ts';
-import { createResticVersion } from './backups/restic-command.ts';
 import { AGENT_CONFIG, type AgentConfig, dockerSocketOf } from './config.ts';
 import { checkTlsFiles, policyOf, trustedKeysOf } from './config-files.ts';
-import { createDockerodeEngine } from './containers/engine/dockerode-engine.ts';
-import { endLeftoverTask } from './containers/engine/leftover-task.ts';
-import { createRunInContainer } from './containers/engine/run-in-container.ts';
 import type { Firewall } from './containers/network/firewall.ts';
 import { openHome } from './database/database.ts';
-import { chooseGpuDriver } from './gpu/choose-gpu-driver.ts';
-import { readNumaNodes } from './gpu/cpu-placement.ts';
-import { createGpuSource } from './gpu/gpu-lease.ts';
-import { createKernelLog } from './gpu/kernel-log.ts';
-import { createNvidiaSmi } from './gpu/nvidia/nvidia-smi.ts';
-import { createSideDisk } from './host/disk-space.ts';
-import { createHostProbe, readBootId } from './host/host-probe.ts';
-import { createHostSources } from './host/host-sources.ts';
-import { openSecretKey } from './host/secret-key.ts';
-import { certificatesOf, firewallOf, sftpFolderIn } from './host-adapters.ts';
-import { createAuth } from './identity/auth.ts';
-import { probePort } from './leases/port.service.ts';
 import { createMetrics } from './metrics/metrics.ts';
-import { createFolderBytes, createFolderEntries } from './pods/folder-size.ts';
-import { updatesOf } from './updates/updates-from-config.ts';
 
-const BYTES_PER_MIB = 1024 * 1024;
-const MS_PER_SECOND = 1_000;
 /** Time for requests and steps to end. A step that is interrupted then resumes at the next start. */
 const SHUTDOWN_MS = 10_000;
 /** The reconcile loop waits only for lists of the engine, which have deadlines. */
@@ -76,81 +50,18 @@ export async function serve(config: AgentConfig, environment: Environment): Prom
   if (process.getuid?.() !== 0) log.warn(NOT_ROOT);
   const home = openHome(config.AGENT_HOME);
   const socketPath = dockerSocketOf(config, environment['DOCKER_HOST']);
-  const executorId = config.AGENT_EXECUTOR_ID;
-  const metrics = createMetrics({ clock, executorId });
-  const identity = openIdentity(config.AGENT_HOME, systemRandom);
-  const smi = createNvidiaSmi({
-    clock,
-    runCommand,
-    program: config.AGENT_NVIDIA_SMI,
-    onHang: () => metrics.timedOut('gpu'),
-  });
-  const gpuDriver = await chooseGpuDriver({
-    mode: config.AGENT_GPU,
-    simulatedGpus: config.AGENT_SIMULATED_GPUS,
-    executorId,
-    smi,
-    clock,
-  });
-  const engine = createDockerodeEngine({ socketPath, clock });
-  const agent = createAgent({
-    executorId,
-    clock,
-    random: systemRandom,
-    log,
-    database: home.database,
-    engine,
-    endLeftoverTask,
-    execEngine: async () =>
-      (await import('./containers/engine/exec.ts')).createExecEngine({ socketPath, clock }),
-    gpuDriver,
-    gpus: createGpuSource(gpuDriver),
-    gpuShare: { split: config.AGENT_GPU_SPLIT, minimum: config.AGENT_MIN_GPU_COUNT },
-    kernelLog: createKernelLog(config.AGENT_KERNEL_LOG),
-    numaNodes: readNumaNodes,
-    folderBytes: createFolderBytes(runCommand),
-    folderEntries: createFolderEntries(runCommand),
-    runInContainer: createRunInContainer({ socketPath, clock }),
-    hostProbe: createHostProbe({ clock }),
-    hostSources: createHostSources({
-      clock,
-      folder: join(config.AGENT_HOME, 'scratch'),
-      restic: createResticVersion({ clock, runCommand, program: 'restic' }),
-      sideDisk: createSideDisk({ clock, engineBytes: engine.engineDiskBytes }),
-    }),
-    probePort,
-    auth: createAuth({ clock, executorId, keys, log, metrics }),
-    metrics,
-    identity,
-    readEnrolment: () => readEnrolment(config.AGENT_HOME),
-    certificates: certificatesOf(config, identity.privateKey),
-    separateMonitoring: config.AGENT_METRICS_LISTEN !== undefined,
-    gpuMetrics: config.AGENT_GPU_METRICS,
-    hostname: hostname(),
-    portRange: config.AGENT_PORT_RANGE,
-    subnetPool: config.AGENT_POD_SUBNETS,
-    firewall,
-    firewallRequired: config.AGENT_REQUIRE_FIREWALL,
-    busyboxPath: config.AGENT_BUSYBOX,
-    secret: openSecretKey(config.AGENT_HOME, systemRandom),
-    imageMarks: config.AGENT_IMAGE_GC,
-    buildsFolder: join(config.AGENT_HOME, 'builds'),
-    scratchFolder: join(config.AGENT_HOME, 'scratch'),
-    updates: updatesOf(config, keys, socketPath),
-    gpuProofImage: config.AGENT_GPU_PROOF_IMAGE,
-    gatewayLink: createGatewayLink({ agentHome: config.AGENT_HOME, clock, log }),
-    keyFolders: createKeyFolders(gatewayPaths(config.AGENT_HOME).keys),
-    sftpFolder: await sftpFolderIn(config.AGENT_HOME, log),
-    host: {
-      memoryBytes: totalmem(),
-      memoryReserveBytes: config.AGENT_MEMORY_RESERVE_MIB * BYTES_PER_MIB,
-      cpuCores: cpus().length,
-      localRegistries: config.AGENT_ALLOW_LOCAL_REGISTRIES,
+  const metrics = createMetrics({ clock, executorId: config.AGENT_EXECUTOR_ID });
+  const agent = createAgent(
+    await createAgentPorts(config, {
       policy,
-      bootMs: clock.now() - uptime() * MS_PER_SECOND,
-      bootId: readBootId(),
-    },
-  });
+      keys,
+      log,
+      socketPath,
+      firewall,
+      metrics,
+      database: home.database,
+    }),
+  );
 
   const shutDown = once(async () => {
     await serviceManager.stopping();

@@ -13,8 +13,17 @@ const ROOT = join(import.meta.dirname, '..');
 /** Modules of each side in the order of their imports: a module imports only modules below it. */
 const ORDER: Record<string, readonly string[]> = {
   'agent/': [
-    ...['main.ts', 'commands', 'serve.ts', 'app.ts', 'listeners.ts', 'host-adapters.ts'],
-    ...['config-files.ts', 'doctor', 'ssh-gateway', 'updates', 'verify', 'metrics', 'host'],
+    ...['main.ts', 'commands', 'serve.ts', 'agent-ports.ts', 'app.ts', 'listeners.ts'],
+    ...[
+      'adapters-from-config.ts',
+      'config-files.ts',
+      'doctor',
+      'ssh-gateway',
+      'updates',
+      'verify',
+      'metrics',
+      'host',
+    ],
     ...['backups', 'access', 'pods', 'logs', 'config.ts', 'containers', 'gpu', 'leases'],
     ...['identity', 'periodic-work.ts', 'database', 'import-without.ts'],
   ],

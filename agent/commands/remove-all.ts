@@ -4,10 +4,10 @@ import { systemClock } from '#shared/runtime/clock.ts';
 import type { Environment } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { createProgress } from '#shared/runtime/progress.ts';
+import { firewallOf } from '../adapters-from-config.ts';
 import { type AgentConfig, dockerSocketOf, readConfig } from '../config.ts';
 import { createDockerodeEngine } from '../containers/engine/dockerode-engine.ts';
 import { openHome } from '../database/database.ts';
-import { firewallOf } from '../host-adapters.ts';
 import { removeAll } from '../pods/remove-all.ts';
 
 const REMOVE_ALL_HELP = `Usage: npm run agent -- remove-all

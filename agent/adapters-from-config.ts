@@ -1,4 +1,4 @@
-/** Creates adapters of the host from the configuration: updates, certificates, firewall, SFTP. */
+/** Creates adapters of the host from the configuration: certificates, firewall, SSH and GPUs. */
 import type { KeyObject } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,10 +12,17 @@ import {
   chooseCertificateSource,
 } from '#shared/tls/listener-certificate.ts';
 import { gatewayPaths } from './access/ssh/gateway-files.ts';
+import { createGatewayLink } from './access/ssh/gateway-link.ts';
+import { createKeyFolders } from './access/ssh/key-folders.ts';
 import { prepareSftpFolder } from './access/ssh/sftp-folder.ts';
 import { type AgentConfig, isSecure } from './config.ts';
 import type { Firewall } from './containers/network/firewall.ts';
 import { createIptablesFirewall, hostResolvers } from './containers/network/iptables-firewall.ts';
+import { chooseGpuDriver } from './gpu/choose-gpu-driver.ts';
+import { readNumaNodes } from './gpu/cpu-placement.ts';
+import { createGpuSource } from './gpu/gpu-lease.ts';
+import { createKernelLog } from './gpu/kernel-log.ts';
+import { createNvidiaSmi } from './gpu/nvidia/nvidia-smi.ts';
 
 const IPV6_ADDRESSES = '/proc/net/if_inet6';
 
@@ -38,8 +45,17 @@ export function firewallOf(config: AgentConfig): Firewall {
   });
 }
 
+/** Ports for SSH to pods: the gateway's files, key folders and sftp-server. */
+export async function sshPortsOf({ AGENT_HOME: agentHome }: AgentConfig, log: Log) {
+  return {
+    gatewayLink: createGatewayLink({ agentHome, clock: systemClock, log }),
+    keyFolders: createKeyFolders(gatewayPaths(agentHome).keys),
+    sftpFolder: await sftpFolderIn(agentHome, log),
+  };
+}
+
 /** Returns null and logs a warning if sftp-server is missing. SFTP and scp are then refused. */
-export async function sftpFolderIn(agentHome: string, log: Log): Promise<string | null> {
+async function sftpFolderIn(agentHome: string, log: Log): Promise<string | null> {
   const folder = gatewayPaths(agentHome).sftp;
   const ready = await prepareSftpFolder(folder, runCommand).catch((error: unknown) => {
     log.debug({ detail: messageOf(error) }, 'copying sftp-server failed');
@@ -47,4 +63,28 @@ export async function sftpFolderIn(agentHome: string, log: Log): Promise<string 
   });
   if (!ready) log.warn('SFTP is unavailable: install the package openssh-sftp-server');
   return ready ? folder : null;
+}
+
+/** Ports for GPUs. Calls `onHang` whenever nvidia-smi exceeds its deadline. */
+export async function gpuPortsOf(config: AgentConfig, onHang: () => void) {
+  const smi = createNvidiaSmi({
+    clock: systemClock,
+    runCommand,
+    program: config.AGENT_NVIDIA_SMI,
+    onHang,
+  });
+  const gpuDriver = await chooseGpuDriver({
+    mode: config.AGENT_GPU,
+    simulatedGpus: config.AGENT_SIMULATED_GPUS,
+    executorId: config.AGENT_EXECUTOR_ID,
+    smi,
+    clock: systemClock,
+  });
+  return {
+    gpuDriver,
+    gpus: createGpuSource(gpuDriver),
+    gpuShare: { split: config.AGENT_GPU_SPLIT, minimum: config.AGENT_MIN_GPU_COUNT },
+    kernelLog: createKernelLog(config.AGENT_KERNEL_LOG),
+    numaNodes: readNumaNodes,
+  };
 }
