@@ -1,4 +1,4 @@
-/** Typed caller of the central API's validator routes; embedded or remote, it is the same HTTP (contract 11). */
+/** Typed client of the central API's validator routes. Uses HTTP also within one process. */
 import type { z } from 'zod';
 import {
   type LatestSetWeights,
@@ -17,23 +17,23 @@ export type CentralClient = ReturnType<typeof createCentralClient>;
 const CALL_TIMEOUT_MS = 25_000;
 const WEIGHTS_PATH = '/latest-set-weights';
 const WEIGHTS_TIMEOUT_MS = 5_000;
-/** Of an answer that is shown to people. */
+/** Length of an error body that is logged. */
 const MAX_REASON_CHARS = 500;
-/** The audience that the central API answers to. */
+/** Audience of requests to the central API. */
 export const CENTRAL_AUDIENCE = 'central';
 
 export type CentralClientOptions = {
-  /** With `/api`, without a slash at the end. */
+  /** Includes `/api`, without a trailing slash. */
   baseUrl: string;
   signer: Signer;
   clock: Clock;
   random: Random;
 };
 
-/** A status, with the beginning of the body for people. */
+/** Status and the beginning of the body. */
 type Answer = { status: number; text: string };
 
-/** Calls reject with ApiError `upstream_unavailable` when there is no usable answer. */
+/** Calls reject with ApiError `upstream_unavailable` without a usable answer. */
 export function createCentralClient({ baseUrl, signer, clock, random }: CentralClientOptions) {
   const send = createSignedFetch({ baseUrl, audience: CENTRAL_AUDIENCE, signer, clock, random });
 
@@ -66,11 +66,11 @@ export function createCentralClient({ baseUrl, signer, clock, random }: CentralC
       throw unavailable(`answered ${path} with status ${response.status}`);
     }
     const parsed = schema.safeParse(await response.json().catch(() => undefined));
-    if (!parsed.success) throw unavailable(`answered ${path} in an unknown form`, parsed.error);
+    if (!parsed.success) throw unavailable(`returned an invalid answer to ${path}`, parsed.error);
     return parsed.data;
   }
 
-  async function tell(request: Call): Promise<Answer> {
+  async function submit(request: Call): Promise<Answer> {
     const response = await call(request);
     const text = await response.text().catch(() => '');
     return { status: response.status, text: text.slice(0, MAX_REASON_CHARS) };
@@ -82,9 +82,9 @@ export function createCentralClient({ baseUrl, signer, clock, random }: CentralC
   return {
     listExecutors: () => post('/executors', {}, ExecutorsToCheck),
 
-    /** Posts a health check as it was stored, under the same key however often; any status is an answer. */
+    /** Posts a stored health report; retries use the same key. Resolves with any status. */
     postHealth: (body: string, idempotencyKey: string) =>
-      tell({
+      submit({
         method: 'POST',
         path: '/executor-health-check',
         body,
@@ -92,9 +92,9 @@ export function createCentralClient({ baseUrl, signer, clock, random }: CentralC
         timeoutMs: CALL_TIMEOUT_MS,
       }),
 
-    /** Posts a set of weights; any status is an answer. */
+    /** Posts weights. Resolves with any status. */
     postWeights: async (payload: LatestSetWeights) =>
-      tell({
+      submit({
         method: 'POST',
         path: WEIGHTS_PATH,
         body: JSON.stringify(payload),
@@ -102,7 +102,7 @@ export function createCentralClient({ baseUrl, signer, clock, random }: CentralC
         timeoutMs: WEIGHTS_TIMEOUT_MS,
       }),
 
-    /** The set that the central API shows as ours. */
+    /** Reads the weights that the central API publishes for this validator. */
     readWeights: () =>
       read(
         { method: 'GET', path: WEIGHTS_PATH, timeoutMs: WEIGHTS_TIMEOUT_MS },
@@ -111,7 +111,7 @@ export function createCentralClient({ baseUrl, signer, clock, random }: CentralC
   };
 }
 
-/** What this market's API has always asked of validators; the canonical set beside it covers the body. */
+/** Legacy headers of this API: a signed timestamp. The canonical request signature also covers the body. */
 async function timestampHeaders(signer: Signer, clock: Clock): Promise<Record<string, string>> {
   const timestamp = String(Math.floor(clock.now() / 1000));
   const signature = toHex(await signer.sign(new TextEncoder().encode(timestamp)));

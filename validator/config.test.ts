@@ -30,7 +30,9 @@ it.each<[string, string, RegExp | null]>([
   const looks = [
     inspectConfig(CENTRAL_CONFIG, { ...CENTRAL, CENTRAL_PORT: port, [`CENTRAL_${name}`]: value }),
     inspectConfig(VALIDATOR_CONFIG, {
-      ...{ ...VALIDATOR, VALIDATOR_PORT: port, [`VALIDATOR_${name}`]: value },
+      ...VALIDATOR,
+      VALIDATOR_PORT: port,
+      [`VALIDATOR_${name}`]: value,
     }),
   ];
   const problems = looks.flatMap((look) => look.problems.map(({ message }) => message));

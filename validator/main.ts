@@ -1,4 +1,4 @@
-/** `npm run validator`: one validator, talking to a central API elsewhere; or a look into its ledger. */
+/** `npm run validator`: runs one validator against a remote central API, or runs one of its commands. */
 import { parseArgs } from 'node:util';
 import { systemClock } from '#shared/runtime/clock.ts';
 import {
@@ -26,15 +26,8 @@ import {
   type ValidatorConfig,
 } from './config.ts';
 import { checkGatewayFiles } from './gateway/gateway-certificate.ts';
-import {
-  encryptSeed,
-  evidenceKeys,
-  ownKeyLocation,
-  proveAccountOf,
-  showHotkey,
-  signKeySetFile,
-} from './keys/key-commands.ts';
-import { keyProblem } from './keys/own-key.ts';
+import { encryptSeed, proveAccountOf, showHotkey, signKeySetFile } from './keys/key-commands.ts';
+import { evidenceKeys, keyProblem, ownKeyLocation } from './keys/own-key.ts';
 import { releaseLoginOf } from './updates/release.service.ts';
 import { fileMetagraph } from './weights/metagraph.ts';
 import { DEFAULT_POLICY_FILE, readWeightPolicy } from './weights/weight-policy.ts';
@@ -48,45 +41,45 @@ commands to agents.
   npm run validator                            run (configured by VALIDATOR_* variables, see README)
   npm run validator -- doctor                  check key, evidence store, central API, gateway, clock …, with remedies
   npm run validator -- diag                    write that report and more to an archive for support
-  npm run validator -- explain EXECUTOR        why an executor scores what it scores, and what would raise it
-  npm run validator -- replay [EPOCH]          compute stored weights again, byte for byte, from the stored evidence;
-                                               the last ones unless EPOCH says otherwise
+  npm run validator -- explain EXECUTOR        explain an executor's score and what would raise it
+  npm run validator -- replay [EPOCH]          recompute stored weights, byte for byte, from the stored evidence;
+                                               the last epoch by default
   npm run validator -- replay [EPOCH] --policy FILE
-                                               what another policy would have given
+                                               show the weights under another policy
   npm run validator -- evidence export [EXECUTOR]
-                                               signed documents of all check runs, checked, one JSON line each
-  npm run validator -- ledger verify           add up the money ledger of the central API and compare
+                                               export and verify signed documents of check runs, one JSON line each
+  npm run validator -- ledger verify           verify the sums of the central API's money ledger
   npm run validator -- ledger export [--format jsonl|csv]
-                                               every transfer and account of it, for others to add up
+                                               export all its transfers and accounts
   npm run validator -- ledger pay-in EMAIL USD REFERENCE
-                                               credit a payment that came by other means, once for each reference
-  npm run validator -- payout list             payouts of the central API, the newest first
-  npm run validator -- payout run              request one for every provider and account that has earned enough
-  npm run validator -- hotkey                  the ss58 of its key, which is made where there is none
+                                               credit a payment received by other means, once per reference
+  npm run validator -- payout list             list payouts of the central API, newest first
+  npm run validator -- payout run              request payouts for all providers and accounts above the minimum
+  npm run validator -- hotkey                  print the ss58 of the key; creates a missing key
   npm run validator -- encrypt-key SEED_FILE KEY_FILE PASSPHRASE_FILE
                                                write the key of a seed to an encrypted key file
-  npm run validator -- sign-key-set FILE       sign a set of keys that may command agents, and print it
-  npm run validator -- prove-account ACCOUNT   sign that an account of the central API speaks for this validator
-  npm run validator -- release show            what agents are to run, and what they were before
+  npm run validator -- sign-key-set FILE       sign and print a set of keys that may command agents
+  npm run validator -- prove-account ACCOUNT   prove that an account of the central API belongs to this validator
+  npm run validator -- release show            show the release that agents should run, and earlier ones
   npm run validator -- release rollout PERMILLE
-                                               how many of a thousand agents get it
+                                               set the share of agents, in thousandths, that get the release
   npm run validator -- release rollback REASON
-                                               have everybody go back to what was before, at once
-  npm run validator -- release min-sequence N  who has taken none as high gets it whatever its share
+                                               roll all agents back to the previous release at once
+  npm run validator -- release min-sequence N  agents below sequence N get the release whatever the share
   npm run validator -- release min-agent VERSION
-                                               who is older gets it not
-  npm run validator -- release notes TEXT      what to tell people of it
+                                               agents older than VERSION do not get the release
+  npm run validator -- release notes TEXT      set the release notes
   npm run validator -- --version
 
 ${CONFIG_COMMANDS_HELP}
 
-explain, replay and evidence read the ledger in VALIDATOR_HOME or VALIDATOR_DATABASE, release writes it, also beside a
-running validator, which tells agents within five minutes; --ledger FILE names another, as var/validator.db of npm start.
-What they read has to be signed with our own key, or one of VALIDATOR_KEY_SET in its time; --hotkey SS58, which may be
-repeated, names others instead, for the ledger of somebody else.
+explain, replay and evidence read the evidence store in VALIDATOR_HOME or VALIDATOR_DATABASE, and release writes it, also
+beside a running validator, which informs agents within five minutes; --ledger FILE names another store, such as
+var/validator.db of npm start. Evidence must be signed with the validator's own key, or with one of VALIDATOR_KEY_SET while
+it is valid; --hotkey SS58, which may be repeated, names other keys instead, for the store of another validator.
 ledger and payout work on the central API's database, also beside a running one: CENTRAL_DATABASE, or central.db in
-CENTRAL_HOME; --database FILE names another, as var/central.db of npm start. They exit with 1 when something is not as it
-should be. payout run needs CENTRAL_PAYOUTS as the central API has it, which then asks the processor.
+CENTRAL_HOME; --database FILE names another, such as var/central.db of npm start. They exit with 1 if they find a problem.
+payout run needs the CENTRAL_PAYOUTS of the central API, which then calls the payment processor.
 `;
 
 const TERMINAL = { clock: systemClock, stdout: process.stdout, stderr: process.stderr };
@@ -98,15 +91,15 @@ async function run(argv: readonly string[]): Promise<void> {
   if (values.help === true) return print(HELP);
   if (values.version === true) return print(`${VERSION}\n`);
   const [command, ...words] = positionals;
-  if (command === 'ledger') return lookAtMoney(words, values);
-  if (command === 'payout') return payOut(words, values.database ?? null);
+  if (command === 'ledger') return runLedgerCommand(words, values);
+  if (command === 'payout') return runPayout(words, values.database ?? null);
   if (command === 'hotkey') {
-    const place = ownKeyLocation(keyConfigIn(process.env));
-    return print(await showHotkey(words, place, systemRandom));
+    const location = ownKeyLocation(keyConfigIn(process.env));
+    return print(await showHotkey(words, location, systemRandom));
   }
   if (command === 'encrypt-key') return print(await encryptSeed(words, systemRandom));
   const isKeyCommand = command === 'sign-key-set' || command === 'prove-account';
-  if (command !== undefined && !isKeyCommand) return lookUp(positionals, values);
+  if (command !== undefined && !isKeyCommand) return runStoreCommand(positionals, values);
   if (values['check-config'] === true) return checkConfig('--check-config');
   if (values['print-config'] === true) return checkConfig('--print-config');
   const config = readValidatorConfig(process.env);
@@ -159,8 +152,10 @@ async function checkConfig(command: ConfigCommand): Promise<void> {
 function readArguments(argv: readonly string[]) {
   const flag = { type: 'boolean' } as const;
   const options = {
-    ...{ help: flag, version: flag },
-    ...{ 'check-config': flag, 'print-config': flag },
+    help: flag,
+    version: flag,
+    'check-config': flag,
+    'print-config': flag,
   } as const;
   try {
     return parseArgs({
@@ -176,48 +171,50 @@ function readArguments(argv: readonly string[]) {
       },
     });
   } catch (error) {
-    // Node goes on to explain positional arguments.
+    // Node appends an explanation of positional arguments.
     const [first] = messageOf(error).split('. ');
     throw new ConfigError(`${first}; see --help`);
   }
 }
 
-type LookOptions = {
+type StoreCommandOptions = {
   ledger?: string | undefined;
   policy?: string | undefined;
   hotkey?: string[] | undefined;
 };
 
-async function lookUp(
+async function runStoreCommand(
   words: readonly string[],
-  { ledger, policy, hotkey = [] }: LookOptions,
+  { ledger, policy, hotkey = [] }: StoreCommandOptions,
 ): Promise<void> {
-  const place =
+  const location =
     ledger === undefined
       ? { address: storeTargetIn(process.env), variable: 'VALIDATOR_DATABASE' }
       : { address: ledger, variable: '--ledger' };
   const keys = () => evidenceKeys(hotkey, () => keyConfigIn(process.env));
-  const ask = { words, store: place, policyFile: policy ?? null, keys };
+  const request = { words, store: location, policyFile: policy ?? null, keys };
   const { runReleaseCommand } = await import('./updates/release-command.ts');
   const { runEvidenceCommand } = await import('./weights/evidence-commands.ts');
   const run = words[0] === 'release' ? runReleaseCommand : runEvidenceCommand;
-  const isWell = await withProgress('reading the ledger', TERMINAL, (output) => run(ask, output));
-  if (!isWell) process.exitCode = 1;
+  const isOk = await withProgress('reading the evidence store', TERMINAL, (output) =>
+    run(request, output),
+  );
+  if (!isOk) process.exitCode = 1;
 }
 
-async function lookAtMoney(
+async function runLedgerCommand(
   words: readonly string[],
   { database, format }: { database?: string | undefined; format?: string | undefined },
 ): Promise<void> {
   const { runMoneyLedgerCommand } = await import('./central/money/ledger-command.ts');
   const usualDatabase = centralDatabaseIn(process.env);
-  const ask = { words, databaseFile: database ?? null, usualDatabase, format: format ?? null };
+  const request = { words, databaseFile: database ?? null, usualDatabase, format: format ?? null };
   const pods = await accountPods();
   const deps = { clock: systemClock, random: systemRandom, pods };
-  const isWell = await withProgress('adding up the ledger', TERMINAL, (output) =>
-    runMoneyLedgerCommand(ask, deps, output),
+  const isOk = await withProgress('adding up the ledger', TERMINAL, (output) =>
+    runMoneyLedgerCommand(request, deps, output),
   );
-  if (!isWell) process.exitCode = 1;
+  if (!isOk) process.exitCode = 1;
 }
 
 /** Pods that stopped for lack of money restart when a command adds money to their account. */
@@ -226,7 +223,7 @@ async function accountPods() {
   return createAccountPods({ clock: systemClock, random: systemRandom });
 }
 
-async function payOut(words: readonly string[], databaseFile: string | null): Promise<void> {
+async function runPayout(words: readonly string[], databaseFile: string | null): Promise<void> {
   const { runPayoutCommand } = await import('./central/money/payouts/payout-command.ts');
   const { paysOut } = await import('./central/money/payouts/payout-variable.ts');
   const place = { databaseFile, usualDatabase: centralDatabaseIn(process.env) };
@@ -261,12 +258,12 @@ function fail(error: unknown): void {
   process.exitCode = exitStatusOf(error);
 }
 
-// Whoever reads may stop reading, as `head` does.
+// The reader may close the pipe, as `head` does.
 process.stdout.on('error', () => process.exit());
 try {
   await run(process.argv.slice(2));
 } catch (error) {
   fail(error);
-  // What was opened until then would keep it.
+  // Handles opened so far would keep the process alive.
   process.exit();
 }

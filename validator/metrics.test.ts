@@ -23,7 +23,9 @@ beforeEach(async () => {
   clock = createManualClock(START_MS);
   store = await openEvidenceStore(':memory:');
   metrics = createValidatorMetrics({
-    ...{ clock, store, hotkey: testSigner(1).hotkey },
+    clock,
+    store,
+    hotkey: testSigner(1).hotkey,
     signaturesWaiting: () => 3,
   });
 });
@@ -92,7 +94,11 @@ it('reports outbox and weights from the evidence store', async () => {
   ]);
   for (const subject of ['1', '2', '3']) {
     await enqueue(store, {
-      ...{ kind: 'set-weights', subject, partitionKey: 'set-weights', rank: 0, body: '{}' },
+      kind: 'set-weights',
+      subject,
+      partitionKey: 'set-weights',
+      rank: 0,
+      body: '{}',
       next_ms: START_MS + 20_000,
     });
   }
@@ -119,15 +125,26 @@ it.each([false, true])(
   'are served on a separate listener if configured: %s',
   async (isSeparate) => {
     const validator = createValidator({
-      ...{ clock, store, random: systemRandom, signer: testSigner(1) },
+      clock,
+      store,
+      random: systemRandom,
+      signer: testSigner(1),
       log: createLog({ name: 'test', level: 'silent' }),
-      ...{ centralUrl: 'http://127.0.0.1:9/api', centralHotkey: testSigner(5).hotkey, proof: null },
+      centralUrl: 'http://127.0.0.1:9/api',
+      centralHotkey: testSigner(5).hotkey,
+      proof: null,
       policy: { acceptSimulated: false, checks: readCheckPolicy() },
       weightSettings: {
-        ...{ policy: goldenPolicy(), metagraph: null, embedded: false },
-        ...{ cycleMs: HOUR_MS, epochMs: HOUR_MS, retentionDays: 14 },
+        policy: goldenPolicy(),
+        metagraph: null,
+        embedded: false,
+        cycleMs: HOUR_MS,
+        epochMs: HOUR_MS,
+        retentionDays: 14,
       },
-      ...{ checkIntervalMs: HOUR_MS, listIntervalMs: HOUR_MS, separateMonitoring: isSeparate },
+      checkIntervalMs: HOUR_MS,
+      listIntervalMs: HOUR_MS,
+      separateMonitoring: isSeparate,
     });
     const main = async (url: string) => (await validator.server.inject({ url })).statusCode;
     const own = async (url: string) => (await validator.monitoring?.inject({ url }))?.statusCode;

@@ -1,4 +1,4 @@
-/** The validator that runs, from its configuration to its end. Loaded only to run: its other commands do without. */
+/** Runs the validator process from its configuration to its end. Other commands do not load this file. */
 import { listenOn } from '#shared/http/listen.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { type Environment, inspectConfig, logConfigWarnings } from '#shared/runtime/config.ts';
@@ -15,17 +15,17 @@ import { lockDatabaseFile } from './database/open-database.ts';
 import { gatewayCertificates } from './gateway/gateway-certificate.ts';
 import { FULL_LINE } from './inspection/lines/measure-line.ts';
 import { FULL_PROOF } from './inspection/proof/host-proof.ts';
-import { ownKeyLocation } from './keys/key-commands.ts';
 import { createKeyThread } from './keys/key-thread.ts';
+import { ownKeyLocation } from './keys/own-key.ts';
 import { trustedHotkeys } from './keys/trusted-hotkeys.ts';
 import { openEvidenceStore } from './store/evidence-store.ts';
 import { type ReleaseSource, releaseLoginOf } from './updates/release.service.ts';
 import type { WeightSettings } from './weights/weights.ts';
 
-/** Executors that do not answer, many of them, are what a pass waits for longest. */
+/** A pass over many executors that do not answer takes longest. */
 const TURN_WITHIN_MS = 3_600_000;
 
-/** Resolves when it serves. `stopOnSignal` gets what ends it; `environment` loses what systemd has put there. */
+/** Resolves when the validator serves. Passes the shutdown function to `stopOnSignal`; removes systemd's variables from `environment`. */
 export async function serve(
   config: ValidatorConfig,
   { weightSettings, checks }: { weightSettings: WeightSettings; checks: CheckPolicy },
@@ -39,14 +39,18 @@ export async function serve(
     log,
   });
   const serviceManager = createServiceManager({
-    ...{ environment, pid: process.pid, runCommand, clock: systemClock, log },
+    environment,
+    pid: process.pid,
+    runCommand,
+    clock: systemClock,
+    log,
   });
   requireWritableFolder(config.VALIDATOR_HOME, 'VALIDATOR_HOME');
   const keys = createKeyThread();
   const signer = await keys.open(ownKeyLocation(config));
   const target = storeTarget(config);
   const variable = 'VALIDATOR_DATABASE';
-  const alone = await lockDatabaseFile({ address: target, variable, kind: 'evidence' });
+  const lock = await lockDatabaseFile({ address: target, variable, kind: 'evidence' });
   const store = await openEvidenceStore(target);
   const validator = createValidator({
     clock: systemClock,
@@ -74,7 +78,7 @@ export async function serve(
     await serviceManager.stopping();
     await validator.close();
     await store.destroy();
-    alone.close();
+    lock.close();
     await keys.close();
     await tracing.close();
   };

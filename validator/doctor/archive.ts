@@ -14,7 +14,7 @@ import { localHostAndPort } from '#shared/http/listen.ts';
 import { configuredSecrets, inspectConfig, settingsText } from '#shared/runtime/config.ts';
 import { servesTls } from '#shared/tls/tls-mode.ts';
 import { storeTarget, VALIDATOR_CONFIG, type ValidatorConfig } from '../config.ts';
-import { ownKeyLocation } from '../keys/key-commands.ts';
+import { ownKeyLocation } from '../keys/own-key.ts';
 import { summarizeStore } from '../store/evidence-store.ts';
 
 const UNITS = ['podwright-validator'];

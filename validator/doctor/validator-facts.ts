@@ -15,8 +15,8 @@ import { createSecureTransport, PLAIN_TRANSPORT } from '#shared/tls/transport.ts
 import { createCentralClient } from '../central-client.ts';
 import { readKnownCheckPolicy } from '../checks/checks.ts';
 import { storeTarget, VALIDATOR_CONFIG, type ValidatorConfig } from '../config.ts';
-import { ownKeyLocation } from '../keys/key-commands.ts';
 import { openKey } from '../keys/key-file.ts';
+import { ownKeyLocation } from '../keys/own-key.ts';
 import { trustedHotkeys } from '../keys/trusted-hotkeys.ts';
 import { type StoreSummary, summarizeStore } from '../store/evidence-store.ts';
 import { createReadTag } from '../updates/image-registry.ts';

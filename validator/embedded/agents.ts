@@ -1,4 +1,4 @@
-/** The agents of a local marketplace: offered through the portal, then started under their executor ids. */
+/** Agents of a local marketplace: registered through the portal, then started with their executor ids. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import {
@@ -41,22 +41,22 @@ export type StartAgentsOptions = {
   provider: DemoProvider;
   /** The provider's hotkey, which enrols the agents. */
   providerSigner: LocalSigner;
-  /** The only key that the agents take commands from. */
+  /** The only key whose commands the agents accept. */
   validatorHotkey: Hotkey;
-  /** Our own environment, of which the children get a few variables. */
+  /** Environment of this process; children inherit a few variables. */
   environment: Record<string, string | undefined>;
-  /** An agent or gateway serves (again); its pid may have changed. */
+  /** Called whenever an agent or gateway serves; its pid may have changed. */
   onRestart(): void;
 };
 
-/** What a child needs of our own environment. */
+/** Variables that children inherit. */
 const INHERITED: readonly string[] = ['PATH', 'HOME', 'DOCKER_HOST', 'TZ', 'LANG'];
-/** And where spans go to. */
+/** Prefix of inherited tracing variables. */
 const TRACING = 'OTEL_';
 
 const UNIX_SOCKET = /^unix:\/\/(.+)$/;
 
-/** One agent per entry of `gpus`; nodes of earlier runs that no agent serves any more are withdrawn. */
+/** Starts one agent per entry of `gpus` and withdraws nodes of earlier runs without an agent. */
 export async function startAgents(parts: StartAgentsOptions): Promise<LocalAgent[]> {
   const { options, home, gpus, provider } = parts;
   const agents: LocalAgent[] = [];
@@ -78,10 +78,7 @@ export async function startAgents(parts: StartAgentsOptions): Promise<LocalAgent
   return agents;
 }
 
-/**
- * What a provider does by `agent enrol`, for an agent whose home is at hand: one that has run before keeps its key, and
- * its enrolment until half of that is over.
- */
+/** Enrols an agent as `agent enrol` does. An agent that ran before keeps its key, and its enrolment for half of its validity. */
 function enrolIn({ home, random, clock, providerSigner }: StartAgentsOptions, id: string): void {
   const folder = home.agent(id);
   const { publicKey: public_key } = openIdentity(folder, random);
@@ -110,10 +107,10 @@ function startAgent(
     AGENT_PORT: String(port),
     AGENT_PORT_RANGE: `${firstPodPort}-${firstPodPort + POD_PORTS_PER_AGENT - 1}`,
     AGENT_TRUSTED_KEYS: `${validatorHotkey}=validator-control+validator-read`,
-    // On one's own machine a registry beside it is a convenience, not a way in.
+    // A local marketplace may use a registry on this machine.
     AGENT_ALLOW_LOCAL_REGISTRIES: 'true',
   };
-  // For its other commands, and the doctor of all.
+  // For the agent's other commands and for the doctor.
   writePrivateFile(home.variables(name), shellVariables(variables));
   return superviseChild({
     name,

@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest';
 import { centralOptionsFrom } from './central-settings.ts';
 
-it('leaves room for everybody behind one address, and lets no page in', () => {
+it('raises the limits per address and allows no origin by default', () => {
   const { rateLimits, corsOrigins } = centralOptionsFrom({ CENTRAL_DATABASE: 'x' });
   expect(rateLimits?.address.quota).toBeGreaterThanOrEqual(60_000);
   expect(corsOrigins).toEqual([]);
 });
 
-it('takes limits and origins from variables', () => {
+it('reads limits and origins from variables', () => {
   const { rateLimits, corsOrigins } = centralOptionsFrom({
     CENTRAL_RATE_LIMIT_ADDRESS: '5',
     CENTRAL_CORS_ORIGINS: 'https://a.example.org, http://localhost:3000',
@@ -21,6 +21,6 @@ it.each([
   ['CENTRAL_RATE_LIMIT_LOGIN', 'many'],
   ['CENTRAL_CORS_ORIGINS', 'https://a.example.org/'],
   ['CENTRAL_CORS_ORIGINS', 'example.org'],
-])('refuses %s=%s by its name', (name, value) => {
+])('rejects %s=%s and names the variable', (name, value) => {
   expect(() => centralOptionsFrom({ [name]: value })).toThrow(name);
 });

@@ -1,5 +1,4 @@
-/** What `npm start` reads of the central API's own variables. */
-
+/** Variables of the central API that `npm start` reads. */
 import type { z } from 'zod';
 import { ConfigError, type Environment, parseConfig } from '#shared/runtime/config.ts';
 import type { CentralOptions } from '../central/platform/central-deps.ts';
@@ -14,7 +13,7 @@ import {
 import { databaseProblems, isPostgresAddress } from '../database/open-database.ts';
 import type { Home } from './home.ts';
 
-/** Throws ConfigError naming the wrong variable. */
+/** Throws ConfigError with the wrong variable. */
 export function centralOptionsFrom(
   environment: Record<string, string | undefined>,
 ): Pick<CentralOptions, 'rateLimits' | 'corsOrigins'> {
@@ -26,19 +25,19 @@ export function centralOptionsFrom(
   return { rateLimits: rateLimitsFrom(limits, LOCAL_LIMITS), corsOrigins: corsOriginsFrom(cors) };
 }
 
-// MERGED validator/embedded/central-settings.ts: Which database the central API of a marketplace on this machine uses.
 type DatabaseSetting = Partial<z.output<typeof DatabaseVariable>>;
 
-/** `CENTRAL_DATABASE`, or the file in the marketplace's folder. A variable: a password in argv could be read by others. */
+/** Database address: `CENTRAL_DATABASE`, or a file in the home folder. Not an option, because other users can read argv. */
 export function databaseTarget(environment: Environment, home: Home): string {
   const spec = {
-    ...{ schema: DatabaseVariable, prefix: 'CENTRAL_' },
+    schema: DatabaseVariable,
+    prefix: 'CENTRAL_',
     rules: (right: DatabaseSetting) => databaseProblems('CENTRAL_DATABASE', right.CENTRAL_DATABASE),
   };
   return parseConfig(spec, environment).CENTRAL_DATABASE ?? home.centralDatabase;
 }
 
-/** Throws ConfigError for a PostgreSQL database with nodes in it: `--fresh` empties a folder, never a server. */
+/** Throws ConfigError for a PostgreSQL database with nodes: `--fresh` empties a folder, never a server. */
 export async function refuseFreshOn(target: string): Promise<void> {
   if (!isPostgresAddress(target)) return;
   const db = await openCentralDatabase(target);

@@ -1,4 +1,4 @@
-/** An agent or a gateway as a supervised child of `npm start`: restarted when it dies, as systemd would. */
+/** Supervises an agent or SSH gateway as a child process of `npm start`: restarts it as systemd would, and caps its log file. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { appendFileSync, renameSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -8,31 +8,31 @@ import type { Log } from '#shared/runtime/log.ts';
 import { COMPILE_CACHE } from '#shared/runtime/node-process.ts';
 
 export type SupervisedChild = {
-  /** The present process id; changes when it was restarted. */
+  /** Current process id; changes with a restart. */
   pid(): number | null;
-  /** Resolves when it serves for the first time; rejects when it will not start. */
+  /** Resolves when the child serves for the first time; rejects if it fails to start. */
   ready: Promise<void>;
-  /** SIGTERM, SIGKILL after a grace. */
+  /** Sends SIGTERM, then SIGKILL after a grace period. */
   stop(): Promise<void>;
 };
 
 export type ChildOptions = {
   name: string;
-  /** Of Node. It sends a message once it serves. */
+  /** Arguments of Node. The child sends an IPC message once it serves. */
   arguments: readonly string[];
   environment: Record<string, string>;
   output: CappedFile;
   clock: Clock;
   log: Log;
-  /** After each start that got as far as serving. */
+  /** Called after each start that serves. */
   onReady(pid: number): void;
 };
 
 const RESTART_DELAYS_MS = [100, 500, 2_000, 5_000];
-/** One that ran this long starts again without delay. */
+/** A child that ran this long is restarted without delay. */
 const HEALTHY_AFTER_MS = 10_000;
 const STOP_GRACE_MS = 12_000;
-/** Starts without ever serving before the first start counts as failed. */
+/** Attempts of the first start before it counts as failed. */
 const FIRST_START_TRIES = 3;
 
 export function superviseChild(options: ChildOptions): SupervisedChild {
@@ -48,7 +48,7 @@ export function superviseChild(options: ChildOptions): SupervisedChild {
       const exit = await runOnce(onFirstReady);
       if (stopping.signal.aborted) return;
       quickDeaths = clock.monotonicMs() - startedMs > HEALTHY_AFTER_MS ? 0 : quickDeaths + 1;
-      log.warn({ child: name, exit }, 'a child ended; restarting it');
+      log.warn({ child: name, exit }, 'child ended, restarting');
       if (!started && quickDeaths >= FIRST_START_TRIES) {
         onGivingUp(new Error(`${name} does not start (${exit}); its log: ${options.output.path}`));
         return;
@@ -58,13 +58,13 @@ export function superviseChild(options: ChildOptions): SupervisedChild {
     }
   }
 
-  /** Resolves with how the process ended, in words. */
+  /** Resolves with a description of how the process ended. */
   function runOnce(onFirstReady: () => void): Promise<string> {
     return new Promise((resolve) => {
       const running = spawn(process.execPath, [...options.arguments], {
         env: { ...options.environment, NODE_COMPILE_CACHE: COMPILE_CACHE },
         stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-        // A group of its own: a terminal's Ctrl-C must not end agents that the stop still needs.
+        // A separate process group: Ctrl-C must not end agents that the shutdown still needs.
         detached: true,
       });
       child = running;
@@ -103,12 +103,11 @@ export function superviseChild(options: ChildOptions): SupervisedChild {
   };
 }
 
-// MERGED validator/embedded/child-process.ts: An append-only file that never grows beyond a bound: the older half lives on in `<path>.1`.
 export type CappedFile = { path: string; write(chunk: Uint8Array | string): void };
 
 const MAX_BYTES = 10 * 1024 * 1024;
 
-/** Together with `<path>.1` at most 20 MiB. A full disk loses log lines, not the process. */
+/** Append-only file that rotates to `<path>.1`, at most 20 MiB together. A full disk loses log lines only. */
 export function createCappedFile(path: string): CappedFile {
   makeFolder(dirname(path));
   let size = sizeOf(path);

@@ -1,4 +1,4 @@
-/** The demo renter: signed up through the API like anybody, kept over restarts. */
+/** Demo renter: signed up through the public API and reused after a restart. */
 import { existsSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { type Random, randomToken } from '#shared/runtime/random.ts';
@@ -15,7 +15,7 @@ const Credentials = z.object({ email: z.string(), password: z.string() });
 const LoggedIn = z.object({ token: z.string() });
 const Key = z.object({ name: z.string(), is_active: z.boolean(), key: z.string().nullish() });
 
-/** Idempotent: the password is on disk before the account is made, so a crash between loses nothing. */
+/** Idempotent: the password is stored before the account is created, so a crash in between loses nothing. */
 export async function ensureDemoAccount(
   baseUrl: string,
   home: Home,
@@ -38,7 +38,7 @@ export async function ensureDemoAccount(
   return { ...account, apiKey };
 }
 
-/** The public key's line. It is written first: with a private key there is always its public one. */
+/** Returns the public key line. The public key is written first, so a private key always has one. */
 function ensureSshKeyPair(home: Home, random: Random): string {
   const pair = createSshKeyPair(random, 'podwright-demo');
   const paired = existsSync(home.sshPrivateKey);
@@ -76,6 +76,6 @@ async function ensureApiKey(baseUrl: string, headers: Record<string, string>): P
     headers,
     body: { name: KEY_NAME },
   });
-  if (!made.key) throw new Error('the new API key was not shown');
+  if (!made.key) throw new Error('the answer does not contain the new API key');
   return made.key;
 }

@@ -1,4 +1,4 @@
-/** `DIR/demo.json`: everything that a script needs to use the local marketplace (design, Running it). */
+/** `demo.json` in the home folder: everything that a script needs to use the local marketplace. */
 import { type Home, writePrivateFile } from './home.ts';
 
 export type DemoFile = {
@@ -7,7 +7,7 @@ export type DemoFile = {
   /** Null until there is a web console. */
   console_url: string | null;
   validator_url: string;
-  /** Whose signatures evidence has; whom the gateway obeys. */
+  /** Signer of evidence, and the key whose commands the gateway relays. */
   validator: { hotkey: string };
   central: { hotkey: string };
   account: { email: string; password: string; api_key: string };
@@ -18,7 +18,7 @@ export type DemoFile = {
   pids: Record<string, number | null>;
 };
 
-/** Mode 0600; whole or not at all. */
+/** Written atomically with mode 0600. */
 export function writeDemoFile(home: Home, demo: DemoFile): void {
   writePrivateFile(home.demoFile, `${JSON.stringify(demo, null, 2)}\n`);
 }

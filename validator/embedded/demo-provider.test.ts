@@ -18,7 +18,7 @@ const node = {
   blocking_reasons: [],
 };
 
-it('withdraws what an earlier run offered, and leaves what a person has added', async () => {
+it('withdraws nodes of earlier runs, but no nodes that a person added', async () => {
   for (const id of ['served', 'earlier', 'rented']) mkdirSync(home.agent(id), { recursive: true });
   const asked: string[] = [];
   const provider = {

@@ -1,4 +1,4 @@
-/** The demo provider: its executors enter through the portal's own door, with a signed log-in. */
+/** Demo provider: registers its executors through the portal, with a signed login. */
 
 import { existsSync } from 'node:fs';
 import { z } from 'zod';
@@ -8,7 +8,7 @@ import { type Signer, toHex } from '#shared/signing/sr25519.ts';
 import type { Home } from './home.ts';
 import { callJson } from './json-call.ts';
 
-/** A node to offer: where its agent listens and what it has. */
+/** Address and GPUs of a node. */
 export type Offer = { ip: string; port: number; gpuType: string; gpuCount: number };
 
 const LoggedIn = z.object({ data: z.object({ token: z.string() }) });
@@ -44,7 +44,7 @@ export async function logInProvider(portalUrl: string, signer: Signer, clock: Cl
   }
 
   return {
-    /** The executor's id: of the node already offered at this address, or of a new one. */
+    /** Returns the id of the node at this address; registers a new one if it is missing or has other GPUs. */
     async ensureNode(offer: Offer): Promise<string> {
       const present = (await listNodes()).find(
         (node) =>
@@ -74,24 +74,24 @@ export async function logInProvider(portalUrl: string, signer: Signer, clock: Cl
   };
 }
 
-// MERGED validator/embedded/demo-provider.ts: Nodes that earlier runs of `npm start` offered and no agent of this one serves: they are withdrawn.
 export type StaleNodesDeps = {
   provider: Pick<DemoProvider, 'listNodes' | 'removeNode'>;
   home: Pick<Home, 'agent'>;
   log: Log;
 };
 
-/** Of the demo provider's other nodes, only those with an agent's folder in this home are ours: the rest a person has added. */
+/** Withdraws nodes of earlier runs that no agent serves. Nodes without an agent folder in this home were added by a person and stay. */
 export async function withdrawStaleNodes(
   { provider, home, log }: StaleNodesDeps,
   served: ReadonlySet<string>,
 ): Promise<void> {
   for (const { id } of await provider.listNodes()) {
     if (served.has(id) || !existsSync(home.agent(id))) continue;
-    // A node with live pods stays: its pods are still somebody's.
+    // A node with live pods cannot be removed.
     await provider.removeNode(id).then(
       () => log.info({ executor: id }, 'node of an earlier run withdrawn'),
-      (error: unknown) => log.warn({ executor: id, err: error }, 'old node kept'),
+      (error: unknown) =>
+        log.warn({ executor: id, err: error }, 'node of an earlier run not withdrawn'),
     );
   }
 }

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import { shellVariables, variablesIn } from './home.ts';
 
-it('is read as it was written, by us and by a shell', async () => {
+it('writes variables that this program and a shell read back unchanged', async () => {
   const variables = { AGENT_HOME: "/home/o'neil/a b", AGENT_GPU: 'simulated', A: '$(id) "x" \\' };
   const text = shellVariables(variables);
   expect(variablesIn(text)).toEqual(variables);

@@ -1,4 +1,4 @@
-/** The folder of a marketplace on this machine: what lies where, and how secrets in it are made. */
+/** Home folder of a local marketplace: its paths, and how private files in it are written. */
 import {
   closeSync,
   existsSync,
@@ -18,13 +18,13 @@ import { makeFolder } from '#shared/runtime/files.ts';
 
 export type Home = ReturnType<typeof homeAt>;
 
-/** Marks a folder as ours, so that `--fresh` never empties another. */
+/** Marks a home folder, so that `--fresh` never empties another one. */
 const MARKER = '.podwright-home';
 
-/** What set-up and benchmarks keep in `var/`, which is also the default home; and our marker. */
+/** Files that survive `--fresh`: the marker, and files of set-up and benchmarks in `var/`, the default home. */
 const KEPT = /^(setup\..*|bench\.json|\.podwright-home)$/;
 
-/** Paths only; nothing is touched. */
+/** Returns paths without touching the disk. */
 export function homeAt(folder: string) {
   const root = resolve(folder);
   return {
@@ -39,14 +39,14 @@ export function homeAt(folder: string) {
     centralBackups: join(root, 'backups'),
     validatorStore: join(root, 'validator.db'),
     validatorSeed: join(root, 'validator.seed'),
-    /** Of the gateway: its certificate's key. */
+    /** Folder of the gateway's certificate key. */
     validator: join(root, 'validator'),
     providerSeed: join(root, 'provider.seed'),
     sshPrivateKey: join(root, 'id_ed25519'),
     sshPublicKey: join(root, 'id_ed25519.pub'),
     logs: join(root, 'logs'),
     log: (name: string) => join(root, 'logs', `${name}.log`),
-    /** The variables that a process was started with, as a shell reads them. */
+    /** Environment of a process as a shell file. */
     variables: (name: string) => join(root, `${name}.env`),
     lock: join(root, 'marketplace.lock'),
     agents: join(root, 'agents'),
@@ -54,14 +54,14 @@ export function homeAt(folder: string) {
   };
 }
 
-/** The agents whose variables lie in the home, `agent-1` first. */
+/** Names of agents with a variables file, `agent-1` first. */
 export function agentNames({ root }: Home): string[] {
   return readdirSync(root)
     .flatMap((name) => /^(agent-\d)\.env$/.exec(name)?.[1] ?? [])
     .sort();
 }
 
-/** Creates the folder with mode 0700. Throws ConfigError for one that cannot be made or holds other things. */
+/** Creates the folder with mode 0700. Throws ConfigError if that fails or the folder has other files. */
 export function prepareHome(home: Home): void {
   const present = statSync(home.root, { throwIfNoEntry: false });
   if (present !== undefined && !present.isDirectory()) {
@@ -82,7 +82,7 @@ export function prepareHome(home: Home): void {
   writePrivateFile(home.marker, '');
 }
 
-/** Empties a folder that `prepareHome` has marked, the marker last so that a crash leaves it ours. */
+/** Empties a folder that `prepareHome` has marked; the marker stays. */
 export function emptyHome(home: Home): void {
   for (const name of readdirSync(home.root)) {
     if (join(home.root, name) === home.lock || KEPT.test(name)) continue;
@@ -90,7 +90,7 @@ export function emptyHome(home: Home): void {
   }
 }
 
-/** Whole or not at all: written beside, synced, renamed. Mode 0600. */
+/** Writes a file atomically (temporary file, fsync, rename) with mode 0600. */
 export function writePrivateFile(path: string, content: string | Uint8Array): void {
   const beside = `${path}.new`;
   const file = openSync(beside, 'w', 0o600);
@@ -103,7 +103,7 @@ export function writePrivateFile(path: string, content: string | Uint8Array): vo
   renameSync(beside, path);
 }
 
-/** The content of `path`, made by `create` on the first start. */
+/** Reads a file; creates it with the content of `create` if it is missing. */
 export function readOrCreateFile(path: string, create: () => string | Uint8Array): Buffer {
   if (!existsSync(path)) writePrivateFile(path, create());
   return readFileSync(path);
@@ -115,7 +115,7 @@ export type Variables = Readonly<Record<string, string>>;
 
 const LINE = /^([A-Z][A-Z0-9_]*)='((?:[^']|'\\'')*)'$/gm;
 
-/** `NAME='value'` lines. */
+/** Formats variables as `NAME='value'` lines, which a shell can read with `set -a`. */
 export function shellVariables(variables: Variables): string {
   const quoted = (value: string) => `'${value.replaceAll("'", "'\\''")}'`;
   return Object.entries(variables)
@@ -123,7 +123,7 @@ export function shellVariables(variables: Variables): string {
     .join('');
 }
 
-/** What `shellVariables` wrote; any other line is passed over. */
+/** Parses lines of `shellVariables` and ignores others. */
 export function variablesIn(text: string): Variables {
   const found = [...text.matchAll(LINE)].map(
     ([, name = '', value = '']) => [name, value.replaceAll("'\\''", "'")] as const,

@@ -1,4 +1,4 @@
-/** Calls our own API as any client would: JSON in, JSON out, parsed by a schema. */
+/** Calls the public API with JSON and parses the answer by a schema. */
 import type { z } from 'zod';
 import { type Clock, systemClock } from '#shared/runtime/clock.ts';
 
@@ -11,7 +11,7 @@ export type JsonCall = {
 
 const CALL_TIMEOUT_MS = 25_000;
 
-/** A refusal's status and message; the caller decides what it means. */
+/** Any status other than 2xx. */
 export class CallRefused extends Error {
   override name = 'CallRefused';
   readonly status: number;
@@ -21,7 +21,7 @@ export class CallRefused extends Error {
   }
 }
 
-/** Rejects with CallRefused on any status beside 2xx. */
+/** Rejects with CallRefused on any status other than 2xx. */
 export async function callJson<T>(
   schema: z.ZodType<T>,
   call: JsonCall,

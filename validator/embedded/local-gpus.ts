@@ -1,4 +1,4 @@
-/** Which GPUs the agents of a local marketplace offer: real ones on the first where there are any, else simulated. */
+/** Plans the GPUs of the agents of a local marketplace: real ones on the first agent if present, else simulated ones. */
 import type { RunCommand } from '#shared/runtime/run-command.ts';
 
 export type LocalGpus = {
@@ -10,13 +10,13 @@ export type LocalGpus = {
 
 const NVIDIA_SMI_TIMEOUT_MS = 10_000;
 const MAX_OUTPUT_BYTES = 65_536;
-/** Turn by turn, so that the market has more than one kind. */
+/** Alternating, so that the market has more than one kind. */
 const SIMULATED = [
   { gpuType: 'NVIDIA H100 80GB HBM3', gpuCount: 2 },
   { gpuType: 'NVIDIA GeForce RTX 4090', gpuCount: 1 },
 ] as const;
 
-/** One entry per agent. Real cards go to the first agent only: a card must not answer for two executors. */
+/** One entry per agent. Real cards go to the first agent only, because a card may belong to one executor. */
 export async function planGpus(agents: number, run: RunCommand): Promise<LocalGpus[]> {
   const real = await realGpuNames(run);
   return Array.from({ length: agents }, (_, index) => {

@@ -1,4 +1,4 @@
-/** `npm start`: the whole marketplace on this machine (design, Running it). */
+/** `npm start`: runs the whole marketplace on this machine. */
 import { rmSync } from 'node:fs';
 import { DeadlineError, systemClock, withDeadline } from '#shared/runtime/clock.ts';
 import { exitStatusOf, inspectConfig } from '#shared/runtime/config.ts';
@@ -18,9 +18,9 @@ import { resetHome } from './remove-pods.ts';
 
 const STOPPED_BY_USER = 130;
 const SAME_SIGNAL_MS = 1_000;
-/** Pods have half a minute to go, agents twelve seconds, spans two; what still hangs then is the next start's. */
+/** Covers 30 s for pods, 12 s for agents and 2 s for spans. The next start cleans up what is left. */
 const STOPPED_WITHIN_MS = 60_000;
-const TOO_LONG = `not all has ended within ${STOPPED_WITHIN_MS / 1_000} s; the next start goes on with the rest`;
+const TOO_LONG = `shutdown took longer than ${STOPPED_WITHIN_MS / 1_000} s; the next start removes what is left`;
 
 function print(text: string): void {
   process.stdout.write(text);
@@ -37,7 +37,7 @@ async function run(): Promise<void> {
   if (options.help) return print(START_HELP);
   for (const { message } of inspectConfig(CENTRAL_CONFIG, process.env).warnings)
     complain(`warning: ${message}\n`);
-  // Before anything is forgotten or begun.
+  // Validate before anything is deleted or started.
   isTracingConfigured(process.env);
   const home = homeAt(options.home);
   prepareHome(home);
@@ -47,7 +47,7 @@ async function run(): Promise<void> {
   for (let index = 0; index < options.agents; index += 1) {
     await requireFreePort(options.host, options['agent-port'] + index, '--agent-port');
   }
-  // Scripts wait for this file: they must never find the last run's.
+  // Scripts wait for this file and must not find that of the last run.
   rmSync(home.demoFile, { force: true });
   if (options.fresh) {
     await refuseFreshOn(databaseTarget(process.env, home));
@@ -79,22 +79,22 @@ async function run(): Promise<void> {
 }
 
 /**
- * The first signal stops in order, also one that arrives during the start. A terminal's Ctrl-C comes twice,
- * from the terminal and from npm, so only one that follows after a moment means "at once".
+ * Stops in order on the first signal, also during the start. Ctrl-C arrives twice, from the terminal and from npm, so only
+ * a signal after a second exits at once.
  */
 function stopOnSignal(stop: () => Promise<void>): void {
-  let askedMs: number | null = null;
+  let stoppingSinceMs: number | null = null;
   const onSignal = () => {
-    if (askedMs === null) {
-      askedMs = systemClock.monotonicMs();
-      progress.step('stopping (again in a second: at once)');
+    if (stoppingSinceMs === null) {
+      stoppingSinceMs = systemClock.monotonicMs();
+      progress.step('Stopping. Press Ctrl-C again to stop at once.');
       withDeadline(systemClock, STOPPED_WITHIN_MS, stop())
         .catch((error: unknown) =>
           fail(error instanceof DeadlineError ? new Error(TOO_LONG) : error),
         )
-        // What an exporter of spans still tries would keep the process.
+        // A span exporter that still retries would keep the process alive.
         .finally(() => process.exit());
-    } else if (systemClock.monotonicMs() - askedMs > SAME_SIGNAL_MS) {
+    } else if (systemClock.monotonicMs() - stoppingSinceMs > SAME_SIGNAL_MS) {
       process.exit(STOPPED_BY_USER);
     }
   };

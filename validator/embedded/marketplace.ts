@@ -1,4 +1,4 @@
-/** Composes the whole marketplace in and below this process: central, validator, agents, demo data. */
+/** Composes a local marketplace: central API and validator in this process, agents as child processes, and demo data. */
 import { z } from 'zod';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';
@@ -27,7 +27,7 @@ import { startServices, urlsOf } from './services.ts';
 export type Marketplace = {
   demo: DemoFile;
   simulated: boolean;
-  /** Ends everything; `keepPods` leaves the containers running. */
+  /** Stops everything; `keepPods` leaves pods running. */
   stop(keepPods: boolean): Promise<void>;
 };
 
@@ -36,13 +36,12 @@ export type MarketplaceOptions = {
   home: Home;
   clock: Clock;
   random: Random;
-  /** Our own environment, of which the agents get a few variables. */
+  /** Environment of this process; agents inherit a few variables. */
   environment: Record<string, string | undefined>;
-  /** One line about what is being done, for people. */
   progress: Progress;
 };
 
-/** A marketplace for this machine alone: variables say otherwise. */
+/** Defaults for a marketplace on one machine; variables override them. */
 const LOCAL_DEFAULTS = {
   CENTRAL_WEBHOOK_TARGETS: 'loopback',
   CENTRAL_NODE_PLACES: 'private',
@@ -54,7 +53,7 @@ const POLL_MS = 100;
 const WARM_UP_TIMEOUT_MS = 30_000;
 const WARM_UP_OUTPUT_BYTES = 10_000;
 
-/** Resolves when every executor was verified; what was started is ended again when anything fails. */
+/** Resolves when every executor is verified. Stops everything again if the start fails. */
 export async function startMarketplace(parts: MarketplaceOptions): Promise<Marketplace> {
   const { options, home, clock, random, progress } = parts;
   const output = createCappedFile(home.log('marketplace'));
@@ -63,7 +62,7 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
   const signers = {
     central: await keys.open({ kind: 'seed', path: home.centralSeed }),
     validator: await keys.open({ kind: 'seed', path: home.validatorSeed }),
-    // Of somebody else: it stands in for a provider's own machine.
+    // The provider's key is not in the key thread: it belongs to another party.
     provider: createSigner(readOrCreateSeedFile(home.providerSeed, random)),
   };
   const surroundings = openSurroundings(
@@ -87,7 +86,7 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
     }),
     warmAgentCache(),
   ]);
-  // For its other commands, and the doctor of all.
+  // For the validator's other commands and for the doctor.
   writePrivateFile(
     home.variables('validator'),
     shellVariables({
@@ -144,7 +143,7 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
   }
 }
 
-/** So that the first start of an agent is as small and quick as any later one. */
+/** Fills the compile cache, so that the first start of an agent is as fast as later ones. */
 async function warmAgentCache(): Promise<void> {
   await runCommand(process.execPath, agentArguments('--version'), {
     timeoutMs: WARM_UP_TIMEOUT_MS,
@@ -202,7 +201,7 @@ async function describe(
   };
 }
 
-/** The members of demo.json that change when an agent is restarted. */
+/** Fields of demo.json that change with a restart of an agent. */
 function pidsOf(agents: readonly LocalAgent[]): Pick<DemoFile, 'executors' | 'pids'> {
   const pids = agents.flatMap((agent, index) => [
     [`agent-${index + 1}`, agent.process.pid()] as const,

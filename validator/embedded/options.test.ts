@@ -25,6 +25,6 @@ it.each([
   [['--agents', '0'], /--agents "0"/],
   [['--nonsense'], /nonsense/],
   [['stray'], /stray/],
-])('refuses %j naming the option', (argv, message) => {
+])('rejects %j and names the option', (argv, message) => {
   expect(() => parseStartOptions(argv)).toThrow(message);
 });

@@ -1,4 +1,4 @@
-/** Command line of `npm start` (design, Running it). */
+/** Command line of `npm start`. */
 
 import { createServer } from 'node:net';
 import { parseArgs } from 'node:util';
@@ -10,7 +10,7 @@ export const START_HELP = `Runs the whole Podwright marketplace on this machine:
 
   npm start -- [options]
 
-  --home DIR             where everything is kept (default ./var)
+  --home DIR             folder for all data (default ./var)
   --host ADDRESS         address that the services listen on (default 127.0.0.1)
   --port N               central API (default 8000)
   --validator-port N     validator gateway (default 8090)
@@ -18,15 +18,15 @@ export const START_HELP = `Runs the whole Podwright marketplace on this machine:
   --agent-port N         first agent; the others take the next ports (default 8080)
   --pod-ports N          first host port of pods; each agent gets 200 (default 20000)
   --keep-pods            leave pods running when this stops (default: remove them)
-  --fresh                forget everything in DIR and remove its pods first
+  --fresh                first remove the pods and all data of DIR
   --help
 
-CENTRAL_DATABASE=postgres://user:password@host:port/database keeps the central API's data there
+CENTRAL_DATABASE=postgres://user:password@host:port/database stores the central API's data there
 instead of in DIR.
 `;
 
 const MAX_PORT = 65_535;
-/** Of each agent, from `--pod-ports` on. */
+/** Host ports per agent, starting at `--pod-ports`. */
 export const POD_PORTS_PER_AGENT = 200;
 
 const Port = between(1, MAX_PORT);
@@ -46,7 +46,7 @@ const Schema = z.object({
 
 export type StartOptions = z.output<typeof Schema>;
 
-/** Throws ConfigError naming the wrong option, its value and what is allowed. */
+/** Throws ConfigError with the wrong option, its value and the allowed values. */
 export function parseStartOptions(argv: readonly string[]): StartOptions {
   const text = { type: 'string' } as const;
   const flag = { type: 'boolean' } as const;
@@ -82,14 +82,14 @@ export function parseStartOptions(argv: readonly string[]): StartOptions {
 }
 
 function between(min: number, max: number) {
-  const message = `a whole number from ${min} to ${max} is wanted`;
+  const message = `must be a whole number from ${min} to ${max}`;
   return z.coerce.number(message).int(message).min(min, message).max(max, message);
 }
 
-/** Each port has one user. */
+/** Throws ConfigError if two options use the same port. */
 function requireDistinctPorts(options: StartOptions): StartOptions {
   const { port, 'validator-port': gateway, 'agent-port': agent, 'pod-ports': pods } = options;
-  const taken = [
+  const used = [
     { option: '--port', first: port, last: port },
     { option: '--validator-port', first: gateway, last: gateway },
     { option: '--agent-port', first: agent, last: agent + options.agents - 1 },
@@ -99,14 +99,16 @@ function requireDistinctPorts(options: StartOptions): StartOptions {
       last: pods + options.agents * POD_PORTS_PER_AGENT - 1,
     },
   ];
-  for (const [index, one] of taken.entries()) {
+  for (const [index, one] of used.entries()) {
     if (one.last > MAX_PORT) {
-      throw new ConfigError(`${one.option} goes up to ${one.last}: ports end at ${MAX_PORT}`);
+      throw new ConfigError(
+        `${one.option} reaches port ${one.last}: the highest port is ${MAX_PORT}`,
+      );
     }
-    const other = taken.slice(index + 1).find(({ first, last }) => overlaps(one, first, last));
+    const other = used.slice(index + 1).find(({ first, last }) => overlaps(one, first, last));
     if (other === undefined) continue;
     const at = Math.max(one.first, other.first);
-    throw new ConfigError(`${one.option} and ${other.option} both take port ${at}: change one`);
+    throw new ConfigError(`${one.option} and ${other.option} both use port ${at}: change one`);
   }
   return options;
 }
@@ -115,8 +117,7 @@ function overlaps(one: { first: number; last: number }, first: number, last: num
   return one.first <= last && first <= one.last;
 }
 
-// MERGED validator/embedded/options.ts: Says early, and in words, that a port cannot be had: before anything was started.
-/** Rejects naming the option that chooses another port, or address. */
+/** Rejects if the port is in use, naming the option that changes it; called before anything is started. */
 export async function requireFreePort(host: string, port: number, option: string): Promise<void> {
   const problem = await new Promise<string | null>((resolve) => {
     const server = createServer();

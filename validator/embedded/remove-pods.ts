@@ -1,4 +1,4 @@
-/** Takes all pods along when a local marketplace stops. */
+/** Removes pods of a local marketplace: at its end, and before a fresh start. */
 
 import { existsSync, readdirSync } from 'node:fs';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -10,7 +10,7 @@ import { emptyHome, type Home } from './home.ts';
 const GONE_WITHIN_MS = 30_000;
 const POLL_MS = 100;
 
-/** Resolves when none is left on a node, or too late: then the next start goes on with the rest. */
+/** Removes all pods. Resolves after the last is gone, or after a timeout; the next start removes the rest. */
 export async function removePods(
   { pods }: Central,
   clock: Clock,
@@ -22,18 +22,17 @@ export async function removePods(
   const giveUpMs = clock.monotonicMs() + GONE_WITHIN_MS;
   while ((await pods.count()) > 0) {
     if (clock.monotonicMs() > giveUpMs) {
-      progress('some pods could not be removed in time; the next start goes on with them');
+      progress('some pods were not removed in time; the next start removes them');
       return;
     }
     await clock.sleep(POLL_MS);
   }
 }
 
-// MERGED validator/embedded/remove-pods.ts: `--fresh`: forgets a local marketplace, its containers first, so that none is left without an owner.
 const REMOVAL_TIMEOUT_MS = 120_000;
 const MAX_OUTPUT_BYTES = 1024 * 1024;
 
-/** Throws, having forgotten nothing, when an agent cannot remove its objects. */
+/** `--fresh`: removes the containers of all agents, then the data. Throws before deleting data if a removal fails. */
 export async function resetHome(
   home: Home,
   environment: Record<string, string | undefined>,
@@ -56,7 +55,7 @@ export async function resetHome(
   emptyHome(home);
 }
 
-/** Each agent's folder is named after its executor. */
+/** Agent folders are named by executor id. */
 function executorIds(home: Home): string[] {
   return existsSync(home.agents) ? readdirSync(home.agents) : [];
 }

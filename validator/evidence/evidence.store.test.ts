@@ -24,8 +24,12 @@ const log = createLog({ name: 'test', level: 'silent' });
 /** Evidence service of a validator with the given key. */
 const evidenceOf = (own: LocalSigner, trusted: readonly TrustedHotkey[] = [own]) =>
   createEvidence({
-    ...{ store, signer: own, trusted, log },
-    ...{ clock: systemClock, policy: goldenPolicy() },
+    store,
+    signer: own,
+    trusted,
+    log,
+    clock: systemClock,
+    policy: goldenPolicy(),
   });
 
 let store: EvidenceStore;

@@ -1,4 +1,4 @@
-/** The central API's way to a gateway over TLS, with the real client and the real server. */
+/** The central API's connection to a gateway over TLS, with the real client and server. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -46,7 +46,7 @@ afterEach(async () => {
   await store.destroy();
 });
 
-/** Nobody has to be behind it: what gets through is told that the list of nodes cannot be read. */
+/** No central API runs behind it: accepted requests fail because the list of nodes cannot be read. */
 async function gatewayWith(shown: typeof certificates): Promise<string> {
   const weightSettings = {
     policy: goldenPolicy(),
@@ -55,13 +55,18 @@ async function gatewayWith(shown: typeof certificates): Promise<string> {
     retentionDays: 1,
   };
   const validator = createValidator({
-    ...{ ...ports, store, signer: own, certificates: shown, centralHotkey: central.hotkey },
+    ...ports,
+    store,
+    signer: own,
+    certificates: shown,
+    centralHotkey: central.hotkey,
     log: createLog({ name: 'test', level: 'silent' }),
     centralUrl: 'http://127.0.0.1:1/api',
     policy: { acceptSimulated: false, checks: readCheckPolicy() },
     proof: null,
     weightSettings: { ...weightSettings, cycleMs: 60_000, epochMs: 60_000 },
-    ...{ checkIntervalMs: 60_000, listIntervalMs: 60_000 },
+    checkIntervalMs: 60_000,
+    listIntervalMs: 60_000,
   });
   validators.push(validator);
   return new URL(await validator.server.listen({ host: '0.0.0.0', port: 0 })).port;
@@ -81,7 +86,7 @@ const limits = { cpu_cores: 1, memory_bytes: 1e8, shm_bytes: 0, pids: 100 };
 const spec = { generation: 1, image: { reference: 'a/b:1' }, limits, environment: { TOKEN: 'x' } };
 const THROUGH = { code: 'upstream_unavailable', message: expect.stringContaining('central API') };
 
-it('takes secrets over TLS by its pin, and tells none to another', async () => {
+it('sends secrets over TLS to the pinned gateway and to no other', async () => {
   const url = `https://${outsideAddress()}:${await gatewayWith(certificates)}`;
   const pin = certificates?.().pin ?? 'anybody';
   await expect(clientAt(url, pin).putPod(ID, spec)).rejects.toMatchObject(THROUGH);
@@ -92,7 +97,7 @@ it('takes secrets over TLS by its pin, and tells none to another', async () => {
   expect(await unknown.catch((error) => findPeerRefusal(error)?.reason)).toBe('TLS_UNTRUSTED');
 });
 
-it('takes them plainly from its own machine only', async () => {
+it('accepts secrets over plain HTTP from its own machine only', async () => {
   const port = await gatewayWith(null);
   const outside = clientAt(`http://${outsideAddress()}:${port}`);
   await expect(outside.putPod(ID, spec)).rejects.toMatchObject({ code: 'tls_required' });
@@ -102,7 +107,7 @@ it('takes them plainly from its own machine only', async () => {
   );
 });
 
-it('is secure where others reach it, unless that is given up by name', () => {
+it('requires TLS on reachable addresses unless it is explicitly disabled', () => {
   const read = (change: object) => readValidatorConfig({ ...ENVIRONMENT, ...change });
   expect(gatewayCertificates(read({}))).toBeNull();
   expect(gatewayCertificates(read({ VALIDATOR_HOST: '0.0.0.0' }))?.().pin).toBe(

@@ -33,18 +33,18 @@ let centralStub: HttpServer;
 let validator: Validator;
 let store: EvidenceStore;
 let gatewayUrl = '';
-/** What arrived at the agent with a good signature of the validator. */
+/** Requests that the agent received with a valid signature of the validator. */
 let arrived: string[] = [];
-/** The agent takes log requests and says nothing. */
+/** True if the agent accepts log requests without answering. */
 let agentHangs = false;
-/** Terminals at the agent, paused; null: it refuses them. */
+/** Paused terminals at the agent; null if it refuses them. */
 let shells: WebSocket[] | null = [];
 
 function signerOf(fill: number): LocalSigner {
   return createSigner(new Uint8Array(32).fill(fill));
 }
 
-/** The port that was free. */
+/** Port of the listener. */
 async function listen(server: HttpServer): Promise<string> {
   return new URL(await server.listen({ host: '127.0.0.1', port: 0 })).port;
 }
@@ -158,13 +158,13 @@ it('relays a signed command to the agent, signed by the validator, body unchange
 it.each([
   ['another signer', signerOf(9), undefined, 401],
   ['another audience', central, EXECUTOR_ID, 401],
-])('refuses %s and relays nothing', async (_, signer, audience, status) => {
+])('rejects %s and relays nothing', async (_, signer, audience, status) => {
   const response = await sendTo(EXECUTOR_ID, signer, audience)({ method: 'GET', path: '/v1/pods' });
   expect(response.status).toBe(status);
   expect(arrived).toEqual([]);
 });
 
-it('refuses an unsigned request and a route that is not relayed', async () => {
+it('rejects an unsigned request and a route that is not relayed', async () => {
   const unsigned = await fetch(`${gatewayUrl}/v1/executors/${EXECUTOR_ID}/v1/inventory`);
   expect(unsigned.status).toBe(401);
   const verify = await sendTo(EXECUTOR_ID)({ method: 'POST', path: '/v1/verify', body: '{}' });
@@ -172,7 +172,7 @@ it('refuses an unsigned request and a route that is not relayed', async () => {
   expect(arrived).toEqual([]);
 });
 
-it('tells the central API what its weights would give a node, and nobody else', async () => {
+it('estimates rewards for the central API only', async () => {
   const question = { gpu_model: H100, gpu_count: 8, price_uusd: 2_000_000 };
   const by = (signer: LocalSigner) => {
     const gatewayHotkey = validatorKey.hotkey;
@@ -185,7 +185,7 @@ it('tells the central API what its weights would give a node, and nobody else', 
   await expect(refused).rejects.toMatchObject({ code: 'upstream_unavailable' });
 });
 
-it('says which node is unknown and which does not answer', async () => {
+it('distinguishes an unknown node from one that does not answer', async () => {
   const unknown = createAgentClient({ send: sendTo(UNKNOWN_ID), clock: systemClock });
   await expect(unknown.inventory()).rejects.toMatchObject({ code: 'node_not_found' });
   await agent.close();
@@ -193,7 +193,7 @@ it('says which node is unknown and which does not answer', async () => {
   await expect(client.inventory()).rejects.toMatchObject({ code: 'upstream_unavailable' });
 });
 
-it('gives up on a log that never begins', async () => {
+it('times out on a log that never begins', async () => {
   agentHangs = true;
   const startedMs = systemClock.monotonicMs();
   const path = `/v1/pods/${EXECUTOR_ID}/logs?follow=true`;
@@ -232,7 +232,7 @@ describe('a WebSocket', () => {
       socket.resume();
     });
 
-  it('is signed anew, and passes messages of both kinds both ways', async () => {
+  it('is signed by the validator and passes text and binary in both directions', async () => {
     const { near, far } = await pair();
     expect(arrived).toEqual([`GET ${path} null`]);
     near.send('text');
@@ -254,7 +254,7 @@ describe('a WebSocket', () => {
     expect(await other).toEqual([code, 'so it is']);
   });
 
-  it('ends on one side when the other breaks', async () => {
+  it('closes on one side when the other breaks', async () => {
     const one = await pair();
     const left = endOf(one.far);
     one.near.terminate();
@@ -265,10 +265,10 @@ describe('a WebSocket', () => {
     expect(await lost).toEqual([1011, '']);
   });
 
-  it('holds the sender up when the other side does not read', async () => {
+  it('applies backpressure when the other side does not read', async () => {
     const { near, far } = await pair();
     const part = Buffer.alloc(60_000);
-    // More than all sockets on the way take, and far more than the gateway may hold.
+    // More than all socket buffers hold, and far more than the gateway may buffer.
     for (let sent = 0; sent < 100_000_000; sent += part.length) far.send(part);
     let unsent = -1;
     while (far.bufferedAmount !== unsent) {
@@ -286,7 +286,7 @@ describe('a WebSocket', () => {
     far.terminate();
   });
 
-  it('is refused as the agent refuses it, and before anything arrives there', async () => {
+  it('passes the agent’s refusal on before any data is sent', async () => {
     shells = null;
     await expect(connect()).rejects.toMatchObject({ code: 'pod_state_conflict', status: 400 });
     arrived = [];
@@ -302,7 +302,7 @@ describe('a WebSocket', () => {
     await expect(connect()).rejects.toMatchObject({ code: 'upstream_unavailable' });
   });
 
-  it('is closed as going away when the gateway stops', async () => {
+  it('closes with going away when the gateway stops', async () => {
     const { near, far } = await pair();
     const ends = [endOf(near), endOf(far)];
     await validator.close();
@@ -313,7 +313,7 @@ describe('a WebSocket', () => {
   });
 });
 
-it('gives an answer of unknown form as unavailable, never as data', async () => {
+it('reports a malformed answer as unavailable', async () => {
   const client = createAgentClient({ send: sendTo(EXECUTOR_ID), clock: systemClock });
   const spec = {
     generation: 1,

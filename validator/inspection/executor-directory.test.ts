@@ -6,7 +6,7 @@ import { factsOf } from '../../test/fixtures/check-facts.ts';
 import type { CentralClient } from '../central-client.ts';
 import { createExecutorDirectory } from './executor-directory.ts';
 
-it('goes by the last list while the central API is away, and does not know then what is rented', async () => {
+it('uses the last list without pods while the central API is unavailable', async () => {
   const { executor } = factsOf({ podIds: [] });
   let isAway = false;
   const central: CentralClient = {
@@ -29,7 +29,7 @@ it('goes by the last list while the central API is away, and does not know then 
   expect(await podIds()).toEqual([]);
 });
 
-it('tells once who is listed as something else, and not who was merely rented', async () => {
+it('reports changed listings once, and ignores rentals', async () => {
   const { executor } = factsOf({ podIds: [] });
   let listed = executor;
   const central: CentralClient = {

@@ -1,4 +1,4 @@
-/** What becomes of checks when the central API is away, or the validator ends in the middle of one. */
+/** Checks while the central API is unavailable, and after a crash of the validator during a check. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -63,20 +63,29 @@ afterEach(async () => {
   validators = [];
 });
 
-/** A validator that was just started on the ledger. */
+/** Starts a validator on the store. */
 async function start() {
   const store = await openEvidenceStore(storeFile);
   const validator = createValidator({
-    ...{ clock: market.clock, random: systemRandom, log, signer: market.validator, store },
+    clock: market.clock,
+    random: systemRandom,
+    log,
+    signer: market.validator,
+    store,
     centralUrl: `http://127.0.0.1:${gate.port}/api`,
     centralHotkey: testSigner(5).hotkey,
     policy: { acceptSimulated: true, checks: readCheckPolicy() },
     proof: null,
     weightSettings: {
-      ...{ policy: goldenPolicy(), metagraph: null, embedded: true },
-      ...{ cycleMs: CYCLE_MS, epochMs: CYCLE_MS, retentionDays: 14 },
+      policy: goldenPolicy(),
+      metagraph: null,
+      embedded: true,
+      cycleMs: CYCLE_MS,
+      epochMs: CYCLE_MS,
+      retentionDays: 14,
     },
-    ...{ checkIntervalMs: CYCLE_MS, listIntervalMs: CYCLE_MS },
+    checkIntervalMs: CYCLE_MS,
+    listIntervalMs: CYCLE_MS,
   });
   validators.push({ validator, store });
   return { validator, store };
@@ -92,7 +101,7 @@ const evidenceOf = async (store: EvidenceStore) =>
     ({ executor_id }) => executor_id,
   );
 
-it('loses no verdict while the central API is away for an hour, and keeps no more than the last of each', async () => {
+it('loses no verdict during an outage of an hour, and retains only the last per executor', async () => {
   const { validator, store } = await start();
   await validator.runOnce();
   expect(await statesAtCentral()).toEqual(Array(NODES).fill('verified'));
@@ -117,7 +126,7 @@ it('loses no verdict while the central API is away for an hour, and keeps no mor
   ]);
 });
 
-it('does not let a verdict be replaced by one that was withheld', async () => {
+it('does not replace a verdict by a withheld one', async () => {
   const { validator, store } = await start();
   await validator.runOnce();
   gate.setOpen(false);
@@ -137,7 +146,7 @@ it('does not let a verdict be replaced by one that was withheld', async () => {
   expect(await statesAtCentral()).toEqual(Array(NODES).fill('failed'));
 });
 
-it('tells what was found before its end after the next start, without looking again', async () => {
+it('delivers verdicts of before a restart without inspecting again', async () => {
   fleet.beforeProbe(async () => gate.setOpen(false));
   await (await start()).validator.runOnce();
   expect(await statesAtCentral()).toEqual(Array(NODES).fill('queued'));
@@ -149,7 +158,7 @@ it('tells what was found before its end after the next start, without looking ag
   expect([fleet.probed.length, await waiting(store)]).toEqual([NODES, []]);
 });
 
-it('goes on with a cycle that it was killed in, looks at nobody twice, and closes it whole', async () => {
+it('completes a cycle after a crash without inspecting an executor twice', async () => {
   const first = await start();
   const [stuck = ''] = fleet.ids;
   const end = Promise.withResolvers<void>();
@@ -160,7 +169,7 @@ it('goes on with a cycle that it was killed in, looks at nobody twice, and close
   await eventually('the others were looked at', async () => {
     return (await evidenceOf(first.store)).length === NODES - 1;
   });
-  // Another process on the same file, as after kill -9; the first one's answer comes too late.
+  // Another process on the same file, as after kill -9; the answer to the first one comes too late.
   fleet.beforeProbe(async () => undefined);
   const second = await start();
   await second.validator.runOnce();
@@ -182,7 +191,7 @@ it('goes on with a cycle that it was killed in, looks at nobody twice, and close
   );
 });
 
-it('asks of the host exactly what is wished, nothing of one that is being rented, and tells the central API too', async () => {
+it('probes exactly what is requested, nothing on a rented host, and reports to the central API too', async () => {
   const { validator, store } = await start();
   const { clock, validator: signer } = market;
   const baseUrl = await validator.server.listen({ host: '127.0.0.1', port: 0 });

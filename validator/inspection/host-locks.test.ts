@@ -21,7 +21,7 @@ afterEach(() => store.destroy());
 
 const processOf = (holder: string) => createHostLocks({ store, clock, log, holder });
 
-/** Work that lasts until it is ended. */
+/** Work that lasts until the test ends it. */
 function work(name: string) {
   const end = Promise.withResolvers<void>();
   const begin = async () => {
@@ -32,7 +32,7 @@ function work(name: string) {
   return { begin, end: end.resolve };
 }
 
-it('gives each host to one at a time, in their order, and another host at once', async () => {
+it('runs one trial per host at a time in order, and other hosts in parallel', async () => {
   const hosts = processOf('one');
   const [first, second, other] = [work('first'), work('second'), work('other')];
   const turns = [
@@ -42,14 +42,14 @@ it('gives each host to one at a time, in their order, and another host at once',
   ];
   await eventually('two have begun', () => order.length === 2);
   expect(order.toSorted()).toEqual(['first', 'other']);
-  // Who would not wait does something else.
+  // Without waiting time the work is skipped.
   expect(await hosts.run('host', 0, async () => 'begun')).toBeNull();
   for (const { end } of [first, second, other]) end();
   expect(await Promise.all(turns)).toEqual(['first', 'second', 'other']);
   expect(await hosts.run('host', 0, async () => 'free')).toBe('free');
 });
 
-it('waits no longer than it is told to, and tells what went wrong in the work', async () => {
+it('waits no longer than requested and passes errors of the work on', async () => {
   const hosts = processOf('one');
   const first = work('first');
   const long = hosts.run('host', WAIT_MS, first.begin);
@@ -71,13 +71,13 @@ async function heldUntil(): Promise<number> {
   return lease.until_ms;
 }
 
-it('keeps other processes away for as long as it lives', async () => {
+it('excludes other processes for as long as the work runs', async () => {
   const [one, two] = [processOf('one'), processOf('two')];
   const first = work('first');
   const long = one.run('host', WAIT_MS, first.begin);
   await eventually('it has begun', () => order.length === 1);
   const isShared = onPostgres();
-  // Longer than it would be held if nobody kept it; in small steps, for who keeps it takes its time.
+  // Longer than the lease without extension; in small steps, so that the extensions can run.
   for (let step = 0; step < 64; step += 1) {
     await eventually('it is kept', async () => {
       await clock.advance(CLAIM_MS / 32);
@@ -88,7 +88,7 @@ it('keeps other processes away for as long as it lives', async () => {
   first.end();
   await long;
   expect(await two.run('host', 0, async () => 'free')).toBe('free');
-  // One that was killed keeps it for a moment.
+  // The lease of a killed process lapses a moment later.
   const lease = { name: 'host host', holder: 'killed', until_ms: clock.now() + CLAIM_MS };
   await store.insertInto('leases').values(lease).execute();
   const waiting = two.run('host', WAIT_MS, async () => {

@@ -1,4 +1,4 @@
-/** What is made of an agent that answers, and not as one. */
+/** Classification of peers that answer, but not as a valid agent. */
 import { expect, it } from 'vitest';
 import { createAgentClient } from '#shared/api/agent/agent-client.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
@@ -7,14 +7,15 @@ import { readAgent } from './inspect.ts';
 
 const { executor, policy } = checkRun({ atMs: 1_000 }).facts;
 
-/** Whatever is asked is answered by `answer`. */
+/** A client whose every request is answered by `answer`. */
 async function inspected(answer: () => Promise<Response>) {
   const clock = createManualClock();
   const { inventory, transportError, refusal } = await readAgent(executor, {
     client: createAgentClient({ send: answer, clock }),
     identityOf: () => Promise.reject(new Error('nobody asks')),
     readBanner: async () => null,
-    ...{ clock, policy },
+    clock,
+    policy,
   });
   return { inventory, transportError, refusal };
 }
@@ -43,7 +44,7 @@ it.each<[string, () => Promise<Response>, string | null, RegExp]>([
     /as no agent does/,
   ],
   ['a refusal', async () => refusal('forbidden'), 'AGENT_REFUSED', /Not you/],
-])('tells %s from silence', async (_, answer, reason, words) => {
+])('distinguishes %s from a missing answer', async (_, answer, reason, words) => {
   expect(await inspected(answer)).toEqual({
     inventory: null,
     transportError: expect.stringMatching(words),

@@ -1,4 +1,4 @@
-/** How often an executor is looked at that passes, fails, comes right or is changed. */
+/** How often executors are inspected that pass, fail, recover or change. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { HealthReport } from '#shared/api/central/validator-routes.ts';
 import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => store.destroy());
 
-/** Looks as the loop does, at intervals of `passMs`, for so long. Each one anew as after a start. Seconds of each look. */
+/** Simulates the inspection loop with passes every `passMs`, each as after a restart. Returns the second of each inspection. */
 async function looks(
   verdict: HealthReport['verdict'],
   { forMs, passMs, intervalMs }: { forMs: number; passMs: number; intervalMs: number },
@@ -55,7 +55,7 @@ async function end(
 const LOCAL = { forMs: 10 * MINUTE_MS, passMs: 1_000, intervalMs: MINUTE_MS };
 
 it.each(['failed', 'withheld'] as const)(
-  'looks soon, then ever later, at one that is %s',
+  'inspects an executor that is %s soon, then after growing pauses',
   async (verdict) => {
     expect(await looks(verdict, LOCAL)).toEqual([
       ...[0, 1, 2, 4, 8, 16, 32, 64],
@@ -64,17 +64,17 @@ it.each(['failed', 'withheld'] as const)(
   },
 );
 
-it('looks at one that passes at the interval alone, also after a failure', async () => {
+it('inspects a passing executor at the regular interval, also after a failure', async () => {
   const minutes = Array.from({ length: 10 }, (_, at) => at * 60);
   expect(await looks('verified', LOCAL)).toEqual(minutes);
   await looks('failed', LOCAL);
   await clock.advance(MINUTE_MS);
   expect(await looks('verified', LOCAL)).toEqual(minutes);
-  // And soon again once it fails.
+  // After a failure it is inspected soon again.
   expect((await looks('failed', LOCAL)).slice(0, 4)).toEqual([0, 1, 2, 4]);
 });
 
-it('keeps fourteen days of one that never passes within 3,000 documents', () => {
+it('produces fewer than 3,000 documents in fourteen days for an executor that never passes', () => {
   let [pause, looksMade, ms]: [number | null, number, number] = [null, 0, 0];
   while (ms < 14 * DAY_MS) {
     pause = pauseAfter({ verdict: 'failed', isRegular: true, before: pause, intervalMs: 900_000 });
@@ -84,10 +84,14 @@ it('keeps fourteen days of one that never passes within 3,000 documents', () => 
   expect(looksMade).toBeLessThan(2_100);
 });
 
-it('looks at once at one that was changed, and does not pause longer for who asks', async () => {
+it('inspects a changed executor at once, and does not lengthen the pause on request', async () => {
   await looks('failed', LOCAL);
   const inspections = createInspectionQueue({
-    ...{ store, clock, holder: 'a', intervalMs: MINUTE_MS, pauseMs: 0 },
+    store,
+    clock,
+    holder: 'a',
+    intervalMs: MINUTE_MS,
+    pauseMs: 0,
   });
   expect(await inspections.due()).toEqual([]);
   await inspections.resetPauses([ID]);

@@ -8,7 +8,7 @@ import { checkPorts } from './port-check.ts';
 
 const FIRST = 20_000;
 
-/** An agent that takes so many ports at once, of a range of `size`. */
+/** An agent that accepts a limited number of ports at once, from a range of `size`. */
 function scene(size: number, takes: number | ApiError) {
   const { facts } = checkRun({ atMs: 1_000 });
   if (facts.inventory === null) throw new Error('no inventory');
@@ -38,13 +38,13 @@ function scene(size: number, takes: number | ApiError) {
   return { tiers, most, check: () => checkPorts(deps, { ...facts, inventory }) };
 }
 
-it('tries 300 ports, 200 at a time, and says how many were reached', async () => {
+it('tries 300 ports, 200 in parallel, and counts the reachable ones', async () => {
   const { tiers, most, check } = scene(1_000, 300);
   expect(await check()).toMatchObject({ opened: 300, reached: 299, refused: false });
   expect([tiers, most.seen]).toEqual([[300], 200]);
 });
 
-it('tries fewer where the agent takes no more, and of a range at most every second', async () => {
+it('tries fewer ports if the agent accepts no more, and at most half of a range', async () => {
   const older = scene(1_000, 32);
   expect(await older.check()).toMatchObject({ opened: 10, reached: 9 });
   expect(older.tiers).toEqual([300, 50, 10]);
@@ -55,10 +55,14 @@ it('tries fewer where the agent takes no more, and of a range at most every seco
   expect([small.tiers, tiny.tiers]).toEqual([[30], [4]]);
 });
 
-it('tells a refusal from shut ports, and from an agent that does not answer', async () => {
+it('distinguishes a refusal, closed ports and an agent that does not answer', async () => {
   const busy = await scene(100, new ApiError('conflict', 'Another check')).check();
   expect(busy).toEqual({
-    ...{ opened: 0, reached: 0, problem: 'Another check', refused: true, repeated: false },
+    opened: 0,
+    reached: 0,
+    problem: 'Another check',
+    refused: true,
+    repeated: false,
   });
   expect(await scene(0, 300).check()).toMatchObject({ opened: 0, refused: false });
   for (const error of [

@@ -1,4 +1,4 @@
-/** Which facts a verdict is on, and which verdict stays when several checks of one host end out of order. */
+/** The facts that a verdict is based on, and which verdict counts when checks of one host end out of order. */
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
@@ -24,14 +24,14 @@ import { createProofRounds } from './proof/proof-round.ts';
 import { createVerifier } from './proof/verifier.ts';
 
 const CYCLE_MS = 900_000;
-/** A rental probe takes as long. */
+/** Duration of a rental probe. */
 const TRIAL_MS = 120_000;
 const log = createLog({ name: 'test', level: 'silent' });
 const IDLE_WISH = { rental_in_progress: false, gpu_uuids: [] };
 const RENTED_WISH = { rental_in_progress: true, gpu_uuids: [] };
 const { executor, policy } = checkRun({ atMs: 0 }).facts;
 
-/** The host as it is now, and what happens at moments of a check. */
+/** Current state of the host, and hooks during a check. */
 let host: { cards: number; isSound: boolean; isAway: boolean; isRented: boolean };
 let onTrial: () => Promise<void>;
 let onPods: () => Promise<void>;
@@ -58,13 +58,19 @@ const client: AgentClient = {
   verify: async () => ({ ok: host.isSound, reason_code: null, steps: [], simulated: false }),
 };
 
-/** Of a process that was just started on the ledger. */
+/** Health service of a process just started on the store. */
 function start(holder = systemRandom.uuid()) {
   const baselines = createProofBaselines({ store, clock });
   const nothing = async () => null;
   const signer = createSigner(new Uint8Array(32).fill(1));
   return createHealthService({
-    ...{ clock, log, policy, baselines, atOnce: 1, readBanner: nothing, releases: nothing },
+    clock,
+    log,
+    policy,
+    baselines,
+    atOnce: 1,
+    readBanner: nothing,
+    releases: nothing,
     metrics: { checked: () => undefined, passed: () => undefined },
     directory: {
       ids: async () => new Set([executor.id]),
@@ -75,15 +81,28 @@ function start(holder = systemRandom.uuid()) {
     identityOf: async () => ({ publicKey: 'ab'.repeat(32), enrolledUntilMs: 2 ** 43 }),
     checkHistory: createCheckHistory({ store, clock }),
     inspections: createInspectionQueue({
-      ...{ store, clock, holder, intervalMs: CYCLE_MS, pauseMs: 0 },
+      store,
+      clock,
+      holder,
+      intervalMs: CYCLE_MS,
+      pauseMs: 0,
     }),
     proofs: createProofRounds({
-      ...{ clock, random: systemRandom, size: null, intervalMs: 0, baselines },
-      ...{ verifier: createVerifier(), onProven: () => undefined },
+      clock,
+      random: systemRandom,
+      size: null,
+      intervalMs: 0,
+      baselines,
+      verifier: createVerifier(),
+      onProven: () => undefined,
     }),
     network: createNetworkChecks({
-      ...{ clock, random: systemRandom, isEnabled: false, intervalMs: 0 },
-      ...{ egressImage: null, templateImages: [] },
+      clock,
+      random: systemRandom,
+      isEnabled: false,
+      intervalMs: 0,
+      egressImage: null,
+      templateImages: [],
     }),
     lines: { facts: nothing },
     hosts: createHostLocks({ store, clock, log, holder }),
@@ -96,13 +115,18 @@ function start(holder = systemRandom.uuid()) {
       podsAt: async () => [],
     },
     evidence: createEvidence({
-      ...{ store, signer, trusted: [signer], clock, log, policy: goldenPolicy() },
+      store,
+      signer,
+      trusted: [signer],
+      clock,
+      log,
+      policy: goldenPolicy(),
     }),
     outbox: { runOnce: async () => undefined },
   });
 }
 
-/** Verdicts in the order in which they came on record, the one that is remembered, and the one that is to be told. */
+/** Recorded verdicts in order, the stored state, and the queued messages. */
 async function recorded() {
   const evidence = await store.selectFrom('evidence').select('verdict').orderBy('seq').execute();
   const remembered = await store.selectFrom('inspections').selectAll().executeTakeFirst();
@@ -120,18 +144,21 @@ it.each<[string, () => void, string]>([
   ['starts no container any more', () => Object.assign(host, { isSound: false }), 'failed'],
   ['goes away', () => Object.assign(host, { isAway: true }), 'withheld'],
   ['stays as it is', () => undefined, 'verified'],
-])('a host that %s while it is tried is judged by that', async (_, happen, verdict) => {
-  onTrial = async () => {
-    await clock.advance(TRIAL_MS);
-    happen();
-  };
-  const beganMs = clock.now();
-  const report = await start().checkNow(executor.id, IDLE_WISH);
-  expect([report.verdict, report.checked_at_ms]).toEqual([verdict, beganMs + TRIAL_MS]);
-  expect(await recorded()).toMatchObject({ remembered: verdict, told: [verdict] });
-});
+])(
+  'judges a host that %s during its trials by its state afterwards',
+  async (_, happen, verdict) => {
+    onTrial = async () => {
+      await clock.advance(TRIAL_MS);
+      happen();
+    };
+    const beganMs = clock.now();
+    const report = await start().checkNow(executor.id, IDLE_WISH);
+    expect([report.verdict, report.checked_at_ms]).toEqual([verdict, beganMs + TRIAL_MS]);
+    expect(await recorded()).toMatchObject({ remembered: verdict, told: [verdict] });
+  },
+);
 
-it('a verdict on older facts takes the place of none on newer ones, and is on no record', async () => {
+it('drops a verdict on older facts than the stored one', async () => {
   const health = start();
   const end = Promise.withResolvers<void>();
   const reached = Promise.withResolvers<void>();
@@ -139,7 +166,7 @@ it('a verdict on older facts takes the place of none on newer ones, and is on no
     reached.resolve();
     return end.promise;
   };
-  // It has read that all is well, and is held up.
+  // The first check has read a healthy host and is delayed.
   const pass = health.runOnce();
   await reached.promise;
   onPods = async () => undefined;
@@ -154,7 +181,7 @@ it('a verdict on older facts takes the place of none on newer ones, and is on no
   expect(claims).toEqual([]);
 });
 
-it('a verdict is not out of date by one that was withheld, or by a clock that was set back since', async () => {
+it('a withheld verdict or a clock that was set back does not outdate a verdict', async () => {
   const health = start();
   const [end, reached] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   onPods = () => {
@@ -178,7 +205,7 @@ it('a verdict is not out of date by one that was withheld, or by a clock that wa
   expect(await recorded()).toMatchObject({ remembered: 'verified', told: ['verified'] });
 });
 
-it('is in the order of facts after the process died that had read them, too', async () => {
+it('orders verdicts by their facts also after the reading process died', async () => {
   const hold = Promise.withResolvers<void>();
   const reached = Promise.withResolvers<void>();
   onPods = () => {
@@ -188,7 +215,7 @@ it('is in the order of facts after the process died that had read them, too', as
   const stuck = start('killed').runOnce();
   await reached.promise;
   onPods = async () => undefined;
-  // Held no longer, as after a kill; the other one reads later, and comes first.
+  // The claim lapsed, as after a kill; the other process reads later and finishes first.
   await store.updateTable('inspections').set({ holder: null, held_until_ms: 0 }).execute();
   await clock.advance(1_000);
   host.cards = 0;
@@ -201,7 +228,7 @@ it('is in the order of facts after the process died that had read them, too', as
 it.each<[string, () => Promise<void>]>([
   ['somebody is about to rent it', async () => undefined],
   ['the central API has it as rented', async () => void Object.assign(host, { isRented: true })],
-])('what a trial found stands while %s, until it is tried again and passes', async (_, rent) => {
+])('a failure found by a trial counts while %s, until a later trial passes', async (_, rent) => {
   const trials = vi.fn(async () => undefined);
   onTrial = trials;
   host.isSound = false;
@@ -211,7 +238,7 @@ it.each<[string, () => Promise<void>]>([
   await rent();
   for (let time = 0; time < 2; time += 1) {
     await clock.advance(1_000);
-    // Each by a process that was just started.
+    // Each check runs in a new process.
     const report = await start().checkNow(executor.id, RENTED_WISH);
     const container = report.checks.find((check) => check.check_id === 'container_start');
     expect(report.verdict).toBe('failed');
@@ -226,7 +253,7 @@ it.each<[string, () => Promise<void>]>([
   expect((await start().checkNow(executor.id, RENTED_WISH)).verdict).toBe('verified');
 });
 
-it('tries a host once at a time: the second check waits for the first one’s trials', async () => {
+it('runs one trial per host: the second check waits for the trials of the first', async () => {
   const health = start();
   const begun: PromiseWithResolvers<void>[] = [];
   onTrial = () => {
@@ -236,7 +263,7 @@ it('tries a host once at a time: the second check waits for the first one’s tr
   };
   const checks = [1, 2].map(() => health.checkNow(executor.id, IDLE_WISH));
   await eventually('one is tried', () => begun.length === 1);
-  // What disturbs nobody does not wait.
+  // A check without trials does not wait.
   expect((await health.checkNow(executor.id, RENTED_WISH)).verdict).toBe('verified');
   expect(begun).toHaveLength(1);
   begun[0]?.resolve();

@@ -9,14 +9,7 @@ import { type Hotkey, publicKeyOf } from '#shared/signing/hotkey.ts';
 import { KeySet, SignedKeySet, signKeySet, trustedKeys } from '#shared/signing/key-set.ts';
 import { createSigner, type LocalSigner, verifySr25519 } from '#shared/signing/sr25519.ts';
 import { keyConfigIn, readValidatorConfig } from '../config.ts';
-import {
-  encryptSeed,
-  evidenceKeys,
-  ownKeyLocation,
-  proveAccountOf,
-  showHotkey,
-  signKeySetFile,
-} from './key-commands.ts';
+import { encryptSeed, proveAccountOf, showHotkey, signKeySetFile } from './key-commands.ts';
 import {
   type KeyLocation,
   keyringSigner,
@@ -26,13 +19,13 @@ import {
   readSeedFile,
   writeKeyFile,
 } from './key-file.ts';
-import { keyProblem } from './own-key.ts';
+import { evidenceKeys, keyProblem, ownKeyLocation } from './own-key.ts';
 import { isTrustedAt, trustedHotkeys } from './trusted-hotkeys.ts';
 
 const PASSPHRASE = 'correct horse battery';
 const SEED = new Uint8Array(32).fill(7);
 const OWN = createSigner(SEED);
-/** The well-known development account, written by the chain's own library. */
+/** Key file of the well-known development account, written by the chain's library. */
 const ALICE = {
   encoded:
     'OByN3KDzBhklesgx1YeLI5uBxi0h5UVOlT1vcR4o8scAAAIAAQAAAAgAAACgHH93HCPvH/9v8Js9D0IEipjQjxSB6ytiA+wuMEQ1uAbcJqWTZNqOke/KJoX+3JRfcuaJDbUMfJd4Hl4ducFAdg8Wf1V2Am0uZTpZHFamrO6t9/WQDS2fcBlJh+1BUEz44p2/ekpt43Sp0tgCXlPfkga4krD7E94t3LvkhBqNw8uDxCy3+1+UotpVpGjn5MsOWJax2qx7MPY4xUJj',
@@ -56,7 +49,7 @@ const keyFile = {
   VALIDATOR_KEY_PASSPHRASE_FILE: at('passphrase'),
 };
 
-/** Opening one takes most of a second: that is what keeps guesses dear. */
+/** Decrypting takes most of a second, which makes guessing expensive. */
 let good: Record<string, unknown>;
 beforeAll(async () => {
   put('hotkey.seed', Buffer.from(SEED).toString('hex'));
@@ -71,7 +64,7 @@ beforeAll(async () => {
 afterAll(() => rmSync(folder, { recursive: true }));
 
 describe('an encrypted key file', () => {
-  it('gives the signer back, and is its owner’s alone', async () => {
+  it('restores the signer, and is readable only by its owner', async () => {
     const config = readValidatorConfig({ ...environment, ...keyFile });
     const signer = await openKey(ownKeyLocation(config), null);
     expect(signer.hotkey).toBe(OWN.hotkey);
@@ -82,12 +75,12 @@ describe('an encrypted key file', () => {
     expect(readFileSync(at('good.json'), 'utf8')).not.toContain(Buffer.from(SEED).toString('hex'));
   });
 
-  it('is read as the chain’s own tools write it', async () => {
+  it('reads files of the chain’s tools', async () => {
     const path = put('alice.json', JSON.stringify(ALICE));
     expect((await readKeyFile(path, PASSPHRASE)).hotkey).toBe(ALICE.address);
   });
 
-  it('is never written over another, nor under a short passphrase', async () => {
+  it('is never overwritten, nor written with a short passphrase', async () => {
     await expect(writeKeyFile(at('good.json'), SEED, PASSPHRASE, systemRandom)).rejects.toThrow(
       /exists already/,
     );
@@ -120,7 +113,7 @@ describe('an encrypted key file', () => {
       /encoding\.content/,
     ],
     [
-      'an address that is not its key’s',
+      'an address of another key',
       () => ({ ...good, address: createSigner(new Uint8Array(32).fill(8)).hotkey }),
       /states another address/,
     ],
@@ -130,7 +123,7 @@ describe('an encrypted key file', () => {
     await expect(readKeyFile(path, passphrase)).rejects.toThrow(message);
   });
 
-  it('is refused when others may read it, or it is anything else', async () => {
+  it('is rejected if others may read it or it holds something else', async () => {
     const open = put('open.json', JSON.stringify(good));
     chmodSync(open, 0o640);
     await expect(readKeyFile(open, PASSPHRASE)).rejects.toThrow(/chmod 600/);
@@ -141,11 +134,12 @@ describe('an encrypted key file', () => {
   });
 });
 
-describe('before a start', () => {
+describe('the configuration check', () => {
   const seed = (path: string) => ({ kind: 'seed', path }) as const;
-  const asked = async (...[place, keySet]: [KeyLocation, string?]) => keyProblem(place, keySet);
+  const asked = async (...[location, keySet]: [KeyLocation, string?]) =>
+    keyProblem(location, keySet);
 
-  it('what it would refuse is said', async () => {
+  it('reports what a start would reject', async () => {
     const open = put('other.seed', 'ab'.repeat(32));
     chmodSync(open, 0o644);
     expect(await asked(seed(open))).toMatch(/other.seed may be read by others .*chmod 600/);
@@ -153,19 +147,22 @@ describe('before a start', () => {
     const key = { kind: 'key-file', path: at('absent.json') } as const;
     const passphraseFile = at('passphrase');
     expect(await asked({ ...key, passphraseFile })).toBe(`there is no file ${at('absent.json')}`);
-    // What it makes itself, or is given by systemd, need not be there.
+    // A seed that the start creates and systemd credentials need not exist yet.
     expect(await asked(seed(at('later.seed')))).toBeNull();
     expect(await asked(seed(at('hotkey.seed')))).toBeNull();
     const given = { ...key, path: '/run/credentials/podwright-validator.service/key' };
     expect(await asked({ ...given, passphraseFile })).toBeNull();
   });
 
-  it('a key set has to be one of ours', async () => {
+  it('rejects a key set without the validator’s key', async () => {
     const next = createSigner(new Uint8Array(32).fill(8));
     const window = { roles: ['validator-control'], not_before: 0, not_after: 9 };
     const setOf = (...hotkeys: string[]) =>
       KeySet.parse({
-        ...{ v: 1, kind: 'key-set', sequence: 1, revoked: [] },
+        v: 1,
+        kind: 'key-set',
+        sequence: 1,
+        revoked: [],
         keys: hotkeys.map((ss58, at) => ({ key_id: `k${at}`, ss58, ...window })),
       });
     const file = (name: string, set: KeySet, signer: LocalSigner) =>
@@ -173,7 +170,7 @@ describe('before a start', () => {
     const own = seed(at('hotkey.seed'));
     const theirs = file('theirs.json', setOf(next.hotkey), next);
     expect(await asked(own, theirs)).toMatch(/^VALIDATOR_KEY_SET .*neither names our key/);
-    // Of the time before a change of the key, and of the time after it.
+    // Before and after a change of the key.
     for (const signer of [OWN, next]) {
       const set = file('ours.json', setOf(OWN.hotkey, next.hotkey), signer);
       expect(await asked(own, set)).toBeNull();
@@ -184,7 +181,7 @@ describe('before a start', () => {
     }
   });
 
-  it('a key that is named counts alone, and an own one that is not there is asked for', async () => {
+  it('trusts only keys that are named, and reports a missing own key', async () => {
     const nobody = () => {
       throw new Error('not asked');
     };
@@ -201,7 +198,7 @@ describe('before a start', () => {
 });
 
 describe('a validator', () => {
-  it('signs with its seed where it has no key file', async () => {
+  it('signs with its seed without a key file', async () => {
     const seeded = { ...environment, VALIDATOR_SEED_FILE: at('hotkey.seed') };
     expect((await openKey(ownKeyLocation(readValidatorConfig(seeded)), null)).hotkey).toBe(
       OWN.hotkey,
@@ -224,7 +221,7 @@ describe('a validator', () => {
     expect(() => readValidatorConfig({ ...environment, ...extra })).toThrow(message);
   });
 
-  it('signs a key set that those who trust it take', async () => {
+  it('signs a key set that agents accept', async () => {
     const next = createSigner(new Uint8Array(32).fill(9)).hotkey;
     const key = {
       key_id: 'next',
@@ -244,17 +241,17 @@ describe('a validator', () => {
     await expect(signKeySetFile([wrong], config)).rejects.toThrow(/sequence/);
   });
 
-  it('is known before anything else is configured, and made where there is none', async () => {
-    const place = ownKeyLocation(keyConfigIn({ VALIDATOR_HOME: at('fresh') }));
-    const hotkey = await showHotkey([], place, systemRandom);
+  it('shows its hotkey without further configuration, and creates a missing key', async () => {
+    const location = ownKeyLocation(keyConfigIn({ VALIDATOR_HOME: at('fresh') }));
+    const hotkey = await showHotkey([], location, systemRandom);
     expect(publicKeyOf(hotkey.trim())).not.toBeNull();
-    expect(await showHotkey([], place, systemRandom)).toBe(hotkey);
-    await expect(showHotkey(['x'], place, systemRandom)).rejects.toThrow(ConfigError);
-    // Half of a key file is no reason to make another key.
+    expect(await showHotkey([], location, systemRandom)).toBe(hotkey);
+    await expect(showHotkey(['x'], location, systemRandom)).rejects.toThrow(ConfigError);
+    // An incomplete key file configuration must not create another key.
     expect(() => keyConfigIn({ VALIDATOR_KEY_FILE: at('hotkey.json') })).toThrow(ConfigError);
   });
 
-  it('signs for an account of the central API, and for nothing else', async () => {
+  it('proves one account of the central API, and nothing else', async () => {
     const config = readValidatorConfig({
       ...environment,
       VALIDATOR_SEED_FILE: at('hotkey.seed'),
@@ -271,14 +268,14 @@ describe('a validator', () => {
   });
 });
 
-it('makes a private seed once and reads the same one ever after', () => {
+it('creates a private seed once and then reads it', () => {
   const path = join(folder, 'deep', 'hotkey.seed');
   const seed = readOrCreateSeedFile(path, systemRandom);
   expect(statSync(path).mode & 0o777).toBe(0o600);
   expect(readOrCreateSeedFile(path, systemRandom)).toEqual(seed);
 });
 
-it('refuses a file that others may read, or that holds no seed', () => {
+it('rejects a file that others may read or that holds no seed', () => {
   const open = join(folder, 'open.seed');
   writeFileSync(open, '00'.repeat(32));
   chmodSync(open, 0o644);
@@ -288,7 +285,7 @@ it('refuses a file that others may read, or that holds no seed', () => {
   expect(() => readSeedFile(bad)).toThrow(/64 hex digits/);
 });
 
-it('signs through the chain library what our own verifier accepts', async () => {
+it('signs with the chain library what our verifier accepts', async () => {
   const seed = systemRandom.bytes(32);
   const signer = await keyringSigner(seed);
   expect(signer.hotkey).toBe(createSigner(seed).hotkey);

@@ -1,4 +1,4 @@
-/** Hotkeys at rest, encrypted: the JSON key files (version 3) that the chain's own tools write (validator reference 3). */
+/** Keys at rest: seed files, and encrypted JSON key files (version 3) as the chain's tools write them. Only the owner may read either. */
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { Keyring } from '@polkadot/keyring';
 import type { KeyringPair$Json } from '@polkadot/keyring/types';
@@ -11,10 +11,9 @@ import type { Random } from '#shared/runtime/random.ts';
 import { hotkeyOf } from '#shared/signing/hotkey.ts';
 import type { LocalSigner } from '#shared/signing/sr25519.ts';
 
-/** Shorter ones are guessed. */
 const MIN_PASSPHRASE_CHARS = 8;
 
-/** Of all that key files may hold: an encrypted sr25519 pair. */
+/** The accepted kind of key file: an encrypted sr25519 pair. */
 const KeyFile = z.object({
   address: z.string().max(100),
   encoded: z.string().max(10_000),
@@ -26,7 +25,7 @@ const KeyFile = z.object({
   meta: z.record(z.string(), z.unknown()).default({}),
 });
 
-/** The signer in `path`. Throws ConfigError when others may read the file, the passphrase is wrong, or it holds anything else. */
+/** Opens an encrypted key file. Throws ConfigError if others may read it, the passphrase is wrong, or the content is invalid. */
 export async function readKeyFile(path: string, passphrase: string): Promise<LocalSigner> {
   const content = parsed(path, readPrivateText(path));
   await cryptoWaitReady();
@@ -40,7 +39,7 @@ export async function readKeyFile(path: string, passphrase: string): Promise<Loc
   }
   const signer = signerOf(pair);
   if (signer.hotkey !== stated)
-    throw new ConfigError(`${path} states another address than it holds`);
+    throw new ConfigError(`${path} has an address that does not belong to its key`);
   return signer;
 }
 
@@ -54,7 +53,7 @@ export async function writeKeyFile(
   if (passphrase.length < MIN_PASSPHRASE_CHARS) {
     throw new Error(`the passphrase has fewer than ${MIN_PASSPHRASE_CHARS} characters`);
   }
-  // Asked before the work is done, too, which takes a second.
+  // Checked first because encryption takes a second.
   if (existsSync(path)) throw new Error(`${path} exists already`);
   await cryptoWaitReady();
   const ring = new Keyring({ type: 'sr25519', ss58Format: SS58_PREFIX });
@@ -68,33 +67,33 @@ function parsed(path: string, text: string): z.output<typeof KeyFile> {
   try {
     content = JSON.parse(text);
   } catch {
-    throw new ConfigError(`${path} is no key file: it is not JSON`);
+    throw new ConfigError(`${path} is not a key file: it is not JSON`);
   }
   const result = KeyFile.safeParse(content);
   if (result.success) return result.data;
   const at = result.error.issues[0]?.path.join('.') || 'file';
-  throw new ConfigError(`${path} is no encrypted sr25519 key file of version 3: ${at} is wrong`);
+  throw new ConfigError(
+    `${path} is not an encrypted sr25519 key file of version 3: ${at} is invalid`,
+  );
 }
 
-// MERGED validator/keys/key-file.ts: Where a key lies, and how it is opened there.
-/** Paths alone: no key and no passphrase is ever part of it. */
+/** Location of a key: paths only, never a key or passphrase. */
 export type KeyLocation =
   | { kind: 'seed'; path: string }
   | { kind: 'key-file'; path: string; passphraseFile: string };
 
-/** Rejects with ConfigError for a file that others may read or that holds something else; without `random` a missing seed is not made. */
-export async function openKey(place: KeyLocation, random: Random | null): Promise<LocalSigner> {
-  if (place.kind === 'key-file') {
-    return readKeyFile(place.path, readPrivateText(place.passphraseFile));
+/** Opens a key. Creates a missing seed file if `random` is given. Rejects with ConfigError for an unreadable, unprotected or invalid file. */
+export async function openKey(location: KeyLocation, random: Random | null): Promise<LocalSigner> {
+  if (location.kind === 'key-file') {
+    return readKeyFile(location.path, readPrivateText(location.passphraseFile));
   }
-  const { path } = place;
+  const { path } = location;
   return keyringSigner(random === null ? readSeedFile(path) : readOrCreateSeedFile(path, random));
 }
 
-// MERGED validator/keys/key-file.ts: Hotkeys at rest as seeds: a file of 64 hex digits, mode 0600, made once (validator reference 3).
 const SEED_BYTES = 32;
 
-/** The 32 byte seed in `path`. Throws ConfigError when there is none, others may read the file or its content has another form. */
+/** Reads a 32-byte seed of 64 hex digits. Throws ConfigError if the file is missing, others may read it, or the content is invalid. */
 export function readSeedFile(path: string): Uint8Array {
   const text = readPrivateText(path).trim();
   if (!/^(0x)?[0-9a-f]{64}$/i.test(text)) {
@@ -103,7 +102,7 @@ export function readSeedFile(path: string): Uint8Array {
   return new Uint8Array(Buffer.from(text.replace(/^0x/i, ''), 'hex'));
 }
 
-/** Reads the seed in `path`, making a random one first where there is no file. */
+/** Reads a seed file; creates it with mode 0600 and a random seed if it is missing. */
 export function readOrCreateSeedFile(path: string, random: Random): Uint8Array {
   if (existsSync(path)) return readSeedFile(path);
   const seed = random.bytes(SEED_BYTES);
@@ -111,17 +110,15 @@ export function readOrCreateSeedFile(path: string, random: Random): Uint8Array {
   return seed;
 }
 
-// MERGED validator/keys/key-file.ts: Pairs of the chain's own key library as signers: in the key thread, and in commands that sign once and end.
-/** Of every address that we show or take. */
+/** Address format of the chain. */
 export const SS58_PREFIX = 42;
 
-/** The signer of a validator or provider, through the chain's own key library. */
+/** Signer of a seed, by the chain's key library. */
 export async function keyringSigner(seed: Uint8Array): Promise<LocalSigner> {
   await cryptoWaitReady();
   return signerOf(new Keyring({ type: 'sr25519', ss58Format: SS58_PREFIX }).addFromSeed(seed));
 }
 
-/** Of an unlocked pair. */
 export function signerOf(pair: {
   publicKey: Uint8Array;
   sign(message: Uint8Array): Uint8Array;
@@ -129,14 +126,9 @@ export function signerOf(pair: {
   return { hotkey: hotkeyOf(pair.publicKey), sign: (message) => pair.sign(message) };
 }
 
-// MERGED validator/keys/key-file.ts: Files that hold secrets: only their owner may read them, as systemd hands over credentials too (validator reference 3).
-/** Far more than a key or a passphrase needs. */
 const MAX_BYTES = 65_536;
 
-/**
- * The text in `path`, without line breaks at its end. Throws ConfigError, for no repeat would help, when it cannot be
- * read, others may read it, or it is too long.
- */
+/** Reads a secret without trailing line breaks. Throws ConfigError if the file cannot be read, others may read it, or it is too long. */
 export function readPrivateText(path: string): string {
   try {
     requirePrivate(path);

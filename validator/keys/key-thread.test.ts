@@ -32,7 +32,7 @@ function isSignedBy({ hotkey }: Signer, message: Uint8Array, signature: Uint8Arr
   return verifySr25519(message, signature, publicKeyOf(hotkey) ?? new Uint8Array(32));
 }
 
-it('signs with the key that it is asked for, without holding up the event loop', async () => {
+it('signs with the requested key without blocking the event loop', async () => {
   const first = await keys.open(seedFile('first', SEED));
   const second = await keys.open(
     seedFile(
@@ -53,7 +53,7 @@ it('signs with the key that it is asked for, without holding up the event loop',
   expect(keys.waiting()).toBe(MESSAGES);
   const signatures = await signing;
   await counting;
-  // A loop that is held up has no turn before the last one.
+  // A blocked event loop would have no turn before the last signature.
   expect(turns).toBeGreaterThan(1);
   for (const [index, message] of messages.entries()) {
     if (index % 50 !== 0) continue;
@@ -64,7 +64,7 @@ it('signs with the key that it is asked for, without holding up the event loop',
   }
 });
 
-it('makes a seed where there is none, and tells why a file is none', async () => {
+it('creates a missing seed, and explains why a file is rejected', async () => {
   const made = await keys.open({ kind: 'seed', path: at('new') });
   expect(statSync(at('new')).mode & 0o777).toBe(0o600);
   expect((await keys.open({ kind: 'seed', path: at('new') })).hotkey).toBe(made.hotkey);
@@ -78,7 +78,7 @@ it('makes a seed where there is none, and tells why a file is none', async () =>
   ).rejects.toThrow('is no key file');
 });
 
-it('rejects what waits when it ends, and whatever comes after', async () => {
+it('rejects pending and later calls when it closes', async () => {
   const signer = await keys.open(seedFile('last', SEED));
   const waiting = Promise.resolve(signer.sign(Buffer.from('message')));
   const refused = expect(waiting).rejects.toThrow('the thread ended');

@@ -1,4 +1,4 @@
-/** The keys of a process, in a thread of their own: whoever holds a Signer can sign, and nobody can read (validator reference 3). */
+/** Holds the keys of a process in a thread, so that other code can sign with them but not read them. */
 import { ConfigError } from '#shared/runtime/config.ts';
 import { createThreadCalls } from '#shared/runtime/thread-calls.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
@@ -7,34 +7,34 @@ import type { KeyLocation } from './key-file.ts';
 
 export type KeyThread = ReturnType<typeof createKeyThread>;
 
-/** It keeps no process from ending. */
+/** The thread does not keep the process alive. */
 export function createKeyThread() {
   const { call, waiting, close } = createThreadCalls<KeyTask, KeyAnswer>(
     new URL('./key.worker.ts', import.meta.url),
     null,
   );
   return {
-    /** Makes a seed where there is none. Rejects with ConfigError for a file that others may read or that holds something else. */
-    async open(place: KeyLocation): Promise<Signer> {
-      const opened = await call({ kind: 'open', place });
+    /** Opens a key and creates a missing seed. Rejects with ConfigError for an unprotected or invalid file. */
+    async open(location: KeyLocation): Promise<Signer> {
+      const opened = await call({ kind: 'open', location });
       if ('refused' in opened) throw new ConfigError(opened.refused);
       if (!('key' in opened)) return unexpectedAnswer();
       const { key, hotkey } = opened;
       return {
         hotkey,
         async sign(message) {
-          // A copy: of a piece of a pool the whole pool would be sent.
+          // Copied, because sending a slice would send its whole buffer.
           const signed = await call({ kind: 'sign', key, message: new Uint8Array(message) });
           return 'signature' in signed ? signed.signature : unexpectedAnswer();
         },
       };
     },
-    /** Signatures that were asked for and not given yet. */
+    /** Number of pending signatures. */
     waiting,
     close,
   };
 }
 
 function unexpectedAnswer(): never {
-  throw new Error('the key thread answered something else');
+  throw new Error('unexpected answer of the key thread');
 }

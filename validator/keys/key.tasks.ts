@@ -1,4 +1,4 @@
-/** What the key thread does: it opens keys, which never leave it, and signs with them. */
+/** Tasks of the key thread: opens keys, which never leave it, and signs with them. */
 import { ConfigError } from '#shared/runtime/config.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
@@ -6,26 +6,25 @@ import type { LocalSigner } from '#shared/signing/sr25519.ts';
 import { type KeyLocation, openKey } from './key-file.ts';
 
 export type KeyTask =
-  /** Makes a seed where there is none. */
-  | { kind: 'open'; place: KeyLocation }
-  /** `key` is what the opening was answered with. */
+  /** Creates a missing seed. */
+  | { kind: 'open'; location: KeyLocation }
+  /** `key` is the number that `open` returned. */
   | { kind: 'sign'; key: number; message: Uint8Array };
 export type KeyAnswer =
   | { key: number; hotkey: Hotkey }
-  /** Why what lies there is not to be opened, which no repeat would change. */
+  /** Configuration error of the key's files. */
   | { refused: string }
   | { signature: Uint8Array };
 
-/** Of a process: a few. */
 const MAX_KEYS = 16;
 
 export function createKeyTasks() {
   const signers: LocalSigner[] = [];
 
-  /** Only texts go from thread to thread: what kind of error it is would be lost. */
-  async function open(place: KeyLocation): Promise<KeyAnswer> {
+  /** Returns configuration errors as text, because the class of an error is lost between threads. */
+  async function open(location: KeyLocation): Promise<KeyAnswer> {
     try {
-      const signer = await openKey(place, systemRandom);
+      const signer = await openKey(location, systemRandom);
       return { key: signers.push(signer) - 1, hotkey: signer.hotkey };
     } catch (error) {
       if (error instanceof ConfigError) return { refused: error.message };
@@ -36,7 +35,7 @@ export function createKeyTasks() {
   return async (task: KeyTask): Promise<KeyAnswer> => {
     if (task.kind === 'open') {
       if (signers.length >= MAX_KEYS) throw new RangeError(`more than ${MAX_KEYS} keys`);
-      return open(task.place);
+      return open(task.location);
     }
     const signer = signers[task.key];
     if (signer === undefined) throw new RangeError(`there is no key ${task.key}`);

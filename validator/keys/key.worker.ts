@@ -1,4 +1,4 @@
-/** The one place of a process where its keys are. */
+/** Entry point of the key thread, the only place where keys are in memory. */
 import { answerThreadCalls } from '#shared/runtime/thread-calls.ts';
 import { createKeyTasks } from './key.tasks.ts';
 

@@ -1,21 +1,21 @@
-/** Whose signatures under evidence count, and when: the validator's own key, and those that it changed from or to. */
+/** Keys whose evidence is trusted, and when: the validator's own key and those of its signed key set. */
 import { ConfigError } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import { readSignedKeySet, trustedKeys } from '#shared/signing/key-set.ts';
 import { isKeyValidAt, type TrustedKey } from '#shared/signing/request-verifier.ts';
 
-/** Without a window a key counts at any time. */
+/** A key without a window is trusted at any time. */
 export type TrustedHotkey = Pick<TrustedKey, 'hotkey' | 'notBeforeMs' | 'notAfterMs'>;
 
-/** Whether a signature of that key and time counts. */
+/** Returns true if a signature by `hotkey` at `atMs` is trusted. */
 export function isTrustedAt(keys: readonly TrustedHotkey[], hotkey: Hotkey, atMs: number): boolean {
   return keys.some((key) => key.hotkey === hotkey && isKeyValidAt(key, atMs));
 }
 
 /**
- * The own key, and with a key set (the one that agents are given) those that it names, in their times. Throws
- * ConfigError for a set that has nothing to do with the own key: everybody can sign one.
+ * The own key and, with a key set, the keys that it names within their windows. Throws ConfigError for a set that neither
+ * names the own key nor is signed with it, because anyone can sign a set.
  */
 export function trustedHotkeys(own: Hotkey, keySetFile: string | undefined): TrustedHotkey[] {
   if (keySetFile === undefined) return [{ hotkey: own }];

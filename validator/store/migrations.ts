@@ -246,7 +246,9 @@ const foundFailures: Migration = () => [
 const signedEpochs: Migration = () => ['alter table epochs add column signature text'];
 
 /** Executors that did not pass are inspected again after a growing pause. */
-const lookPauses: Migration = ({ int }) => [`alter table inspections add column pause_ms ${int}`];
+const inspectionPauses: Migration = ({ int }) => [
+  `alter table inspections add column pause_ms ${int}`,
+];
 
 /** The chain of epochs begins with the first epoch after this migration. */
 const chainedEpochs: Migration = ({ int }) => [
@@ -256,6 +258,17 @@ const chainedEpochs: Migration = ({ int }) => [
 
 /** In order, forward only; the number of applied migrations is the schema number. */
 export const MIGRATIONS: readonly Migration[] = [
-  ...[foundation, agentIdentities, checks, sharedWork, lines, agentReleases, proofPaces],
-  ...[evidenceHeads, orderedVerdicts, foundFailures, signedEpochs, lookPauses, chainedEpochs],
+  foundation,
+  agentIdentities,
+  checks,
+  sharedWork,
+  lines,
+  agentReleases,
+  proofPaces,
+  evidenceHeads,
+  orderedVerdicts,
+  foundFailures,
+  signedEpochs,
+  inspectionPauses,
+  chainedEpochs,
 ];

@@ -38,7 +38,10 @@ beforeEach(async () => {
     },
   };
   outbox = createOutbox({
-    ...{ store, clock, random: createSeededRandom(1), log },
+    store,
+    clock,
+    random: createSeededRandom(1),
+    log,
     deliveries: { 'set-weights': delivery, 'health-report': delivery },
   });
 });

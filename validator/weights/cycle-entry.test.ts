@@ -6,7 +6,11 @@ import { cycleEntryOf } from './cycle-entry.ts';
 
 const HASH = '0'.repeat(64);
 const PLACE = {
-  ...{ seq: 1, previous: null, validator: BURN, policyVersion: 1, policyHash: HASH },
+  seq: 1,
+  previous: null,
+  validator: BURN,
+  policyVersion: 1,
+  policyHash: HASH,
   checkPolicyHash: HASH,
 };
 

@@ -30,8 +30,15 @@ beforeEach(async () => {
 /** A validator process; `whenAsked` runs before registrations are known. */
 const processOf = (by = signer, trusted = [signer], whenAsked = async () => {}) =>
   createEpochs({
-    ...{ store, clock, log, signer: by, trusted, policy: goldenPolicy() },
-    ...{ embedded: false, epochMs: 0, retentionDays: 14 },
+    store,
+    clock,
+    log,
+    signer: by,
+    trusted,
+    policy: goldenPolicy(),
+    embedded: false,
+    epochMs: 0,
+    retentionDays: 14,
     metagraph: {
       async read() {
         await whenAsked();

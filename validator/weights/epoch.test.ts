@@ -53,7 +53,10 @@ function start(change: Partial<WeightSettings> = {}) {
   const validator = signer.hotkey;
   const weights = createWeightsDelivery({ store, log, validator, central: sending });
   const outbox = createOutbox({
-    ...{ store, clock, log, random: createSeededRandom(1) },
+    store,
+    clock,
+    log,
+    random: createSeededRandom(1),
     deliveries: { 'set-weights': weights, 'health-report': weights },
   });
   const job = createWeights({
@@ -64,7 +67,13 @@ function start(change: Partial<WeightSettings> = {}) {
     epochMs: EPOCH_MS,
     retentionDays: 14,
     ...change,
-    ...{ store, clock, log, signer, trusted: [signer], evidence, outbox },
+    store,
+    clock,
+    log,
+    signer,
+    trusted: [signer],
+    evidence,
+    outbox,
     holdsLease: async () => true,
   });
   return {
@@ -205,8 +214,12 @@ describe('nothing is posted', () => {
     await validator.cycle({});
     const empty = { ...posted[0], uids: [], weights: [] };
     await enqueue(store, {
-      ...{ kind: 'set-weights', partitionKey: 'set-weights', subject: '1', rank: 0 },
-      ...{ body: JSON.stringify(empty), next_ms: clock.now() },
+      kind: 'set-weights',
+      partitionKey: 'set-weights',
+      subject: '1',
+      rank: 0,
+      body: JSON.stringify(empty),
+      next_ms: clock.now(),
     });
     await validator.runOnce();
     expect(posted).toHaveLength(1);

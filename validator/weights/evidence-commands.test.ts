@@ -30,7 +30,8 @@ beforeAll(async () => {
 afterAll(() => scene.close());
 
 const ask = (words: readonly string[], storeFile = scene.storeFile) => ({
-  ...{ words, store: { address: storeFile, variable: '--ledger' } },
+  words,
+  store: { address: storeFile, variable: '--ledger' },
   policyFile: null as string | null,
   keys: async () => [scene.market.validator],
 });
@@ -141,8 +142,13 @@ async function computedAnew(store: ValidatorScene['store']): Promise<void> {
   ];
   const stranger = createSigner(new Uint8Array(32).fill(9));
   const epochs = createEpochs({
-    ...{ store, clock: scene.market.clock, policy: goldenPolicy(), embedded: true, epochMs: 0 },
-    ...{ retentionDays: 14, trusted: [{ hotkey }] },
+    store,
+    clock: scene.market.clock,
+    policy: goldenPolicy(),
+    embedded: true,
+    epochMs: 0,
+    retentionDays: 14,
+    trusted: [{ hotkey }],
     log: createLog({ name: 'test', level: 'silent' }),
     signer: { hotkey, sign: stranger.sign },
     metagraph: { read: async () => ({ block: null, neurons }) },

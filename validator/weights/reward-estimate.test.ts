@@ -81,13 +81,21 @@ it('answers from the last closed cycle and reloads after the next', async () => 
   const store = await createTestStore();
   const policy = goldenPolicy();
   const { estimate } = createRewardEstimates({
-    ...{ store, policy, validator: BURN, embedded: false, metagraph: null },
+    store,
+    policy,
+    validator: BURN,
+    embedded: false,
+    metagraph: null,
   });
   const close = (number: number, entry: CycleEntry) =>
     insertCycle(store, { number, ended_ms: number }, [
       {
-        ...{ cycle: number, executor_id: entry.executor_id, verdict: 'ok', length_ms: 60_000 },
-        ...{ failure_ppm: 0, entry_json: JSON.stringify(entry) },
+        cycle: number,
+        executor_id: entry.executor_id,
+        verdict: 'ok',
+        length_ms: 60_000,
+        failure_ppm: 0,
+        entry_json: JSON.stringify(entry),
       },
     ]);
   const before = await estimate(QUESTION);

@@ -33,10 +33,14 @@ afterEach(() => store.destroy());
 const executor = (number: number, rented = false) =>
   checkRun({ number, atMs: 1_000, rented }).facts.executor;
 
-/** Every agent waits, and then refuses. */
+/** Every agent waits, then refuses. */
 function lines() {
   return createLines({
-    ...{ store, clock, random: systemRandom, size: FULL_LINE, intervalMs: HOUR_MS },
+    store,
+    clock,
+    random: systemRandom,
+    size: FULL_LINE,
+    intervalMs: HOUR_MS,
     log,
     lowKbit: 100_000,
     hosts: createHostLocks({ store, clock, log, holder: 'this' }),
@@ -52,18 +56,18 @@ function lines() {
   });
 }
 
-it('measures two at a time, who waits longest first, and nobody who is rented', async () => {
+it('measures two at a time, least recently tried first, and no rented executor', async () => {
   const [first, second, third] = [executor(1), executor(2), executor(3)];
   await saveLine(store, { ...unmeasuredLine(first.id), tried_ms: clock.now() - HOUR_MS });
   const pass = lines().runOnce([first, second, third, executor(4, true)], stopping.signal);
   await eventually('two', () => waiting.length === 2);
-  // The two begin at once: which of them is at the agent first, the database says.
+  // Two begin at once; their order depends on the database.
   const both = new Set([second.id, third.id]);
   expect(new Set(waiting.map(({ id }) => id))).toEqual(both);
   await clock.advance(HOUR_MS);
   waiting[0]?.refuse();
   await eventually('three', () => waiting.length === 3);
-  // The pass is not over, and goes on.
+  // The pass continues.
   expect(turns.ageMs()).toBe(0);
   for (const { refuse } of waiting) refuse();
   await pass;
@@ -71,12 +75,12 @@ it('measures two at a time, who waits longest first, and nobody who is rented', 
   holdsLease = false;
   await lines().runOnce([executor(5)], stopping.signal);
   holdsLease = true;
-  // Nobody is due now.
+  // No executor is due now.
   await lines().runOnce([first, second, third], stopping.signal);
   expect(waiting).toHaveLength(3);
 });
 
-it('stops at once: who waits is not measured, and nothing is kept', async () => {
+it('stops at once without measuring waiting executors or storing results', async () => {
   const executors = [executor(1), executor(2), executor(3)];
   const pass = lines().runOnce(executors, stopping.signal);
   await eventually('two', () => waiting.length === 2);
@@ -86,7 +90,7 @@ it('stops at once: who waits is not measured, and nothing is kept', async () => 
   expect([waiting.length, (await listLines(store)).size]).toEqual([2, 0]);
 });
 
-it('tells what was measured, beside the best of others of late, and whether it, or that nothing came of it, was told before', async () => {
+it('provides the measurement, the best recent one of others, and whether it was used before', async () => {
   const [own, other] = [executor(1), executor(2)];
   const service = lines();
   expect(await service.facts(own.id)).toBeNull();
@@ -94,7 +98,10 @@ it('tells what was measured, beside the best of others of late, and whether it, 
   await saveLine(store, { ...unmeasuredLine(own.id), ...measured, down_kbit: 5 });
   await saveLine(store, { ...unmeasuredLine(other.id), ...measured, last_down_kbit: 700 });
   expect(await service.facts(own.id)).toMatchObject({
-    ...{ down_kbit: 5, others_down_kbit: 700, others_up_kbit: 0, repeated: false },
+    down_kbit: 5,
+    others_down_kbit: 700,
+    others_up_kbit: 0,
+    repeated: false,
   });
   expect(await service.facts(own.id)).toMatchObject({ repeated: true });
   for (const tried_ms of [clock.now(), clock.now() + 1]) {

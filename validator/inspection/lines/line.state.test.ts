@@ -6,7 +6,10 @@ const NOW_MS = 1_800_000_000_000;
 const HOUR_MS = 3_600_000;
 
 const sample = (downKbit: number, upKbit = downKbit): LineSample => ({
-  ...{ status: 'measured', downKbit, upKbit, falseStream: null },
+  status: 'measured',
+  downKbit,
+  upKbit,
+  falseStream: null,
 });
 const FALSE: LineSample = { status: 'measured', downKbit: 9, upKbit: 9, falseStream: 'up' };
 const REFUSED: LineSample = { status: 'refused', detail: '' };
@@ -15,14 +18,14 @@ const LOST: LineSample = { status: 'not_measured', detail: '' };
 const after = (...samples: LineSample[]) =>
   samples.reduce((line, each, at) => nextLine(line, each, NOW_MS + at), unmeasuredLine('e'));
 
-it('keeps seven tenths of the mean, from the first sample on', () => {
+it('weighs the mean with 0.7 after the first sample', () => {
   expect(after(sample(500_000))).toMatchObject({ samples: 1, down_kbit: 500_000 });
   const second = after(sample(500_000, 100_000), sample(100_000, 200_000));
   expect(second).toMatchObject({ samples: 2, down_kbit: 380_000, up_kbit: 130_000 });
   expect([second.last_down_kbit, second.last_up_kbit]).toEqual([100_000, 200_000]);
 });
 
-it('moves no mean by what could not be measured or was no answer', () => {
+it('does not change the mean after failed or false measurements', () => {
   const known = after(sample(500_000));
   for (const odd of [LOST, REFUSED, FALSE]) {
     expect(nextLine(known, odd, NOW_MS + 1)).toMatchObject({ samples: 1, down_kbit: 500_000 });
@@ -33,7 +36,7 @@ it('moves no mean by what could not be measured or was no answer', () => {
   expect([after(FALSE).false_stream, after(FALSE, sample(1)).false_stream]).toEqual(['up', null]);
 });
 
-it('takes a low sample twice when it is the first, and the better of each way', () => {
+it('repeats a low first sample and takes the better per direction', () => {
   const fresh = unmeasuredLine('e');
   expect(needsSecondSample(fresh, sample(500_000, 5_000), 100_000)).toBe(true);
   expect(needsSecondSample(fresh, sample(500_000), 100_000)).toBe(false);
@@ -43,7 +46,7 @@ it('takes a low sample twice when it is the first, and the better of each way', 
   expect(betterOf(sample(5), LOST)).toEqual(sample(5));
 });
 
-it('is due after its interval, sooner where nothing came of it', () => {
+it('is due after the interval, or sooner after a failure', () => {
   const due = (line: ReturnType<typeof after>, passedMs: number) =>
     isDue(line, NOW_MS + passedMs, HOUR_MS);
   expect(due(unmeasuredLine('e'), 0)).toBe(true);
@@ -57,6 +60,6 @@ it('is due after its interval, sooner where nothing came of it', () => {
       true,
     ]);
   }
-  // A clock was set back by days.
+  // The clock was set back by days.
   expect(due(after(sample(1)), -48 * HOUR_MS)).toBe(true);
 });

@@ -26,14 +26,14 @@ const identityOf = (fill: number) => identityFrom(new Uint8Array(32).fill(fill))
 const signerOf = (fill: number) => createSigner(new Uint8Array(32).fill(fill));
 const provider = signerOf(2);
 
-/** What the agent is at the moment; tests change it while it runs. */
+/** State of the agent; tests change it at run time. */
 type Guise = {
   identity: Identity;
   enrolment: Enrolment | null;
   shown: ListenerCertificate | null;
   /** Changes an answer after it was signed. */
   alter: ((body: string) => string) | null;
-  /** An old answer's signature is sent again, or none. */
+  /** Sends the signature of an old answer again, or none. */
   signature: 'own' | 'none' | 'replayed';
 };
 
@@ -74,8 +74,11 @@ function certificateOf({ privateKey }: Identity): ListenerCertificate {
 async function startAgent(tls: 'auto' | 'on' = 'auto') {
   if (tls === 'on') guise.shown = certificateOf(guise.identity);
   agent = createHttpServer({
-    ...{ log: createLog({ name: 'test', level: 'silent' }), clock: systemClock },
-    ...{ random: systemRandom, bodyLimitBytes: 10_000, tls: guise.shown },
+    log: createLog({ name: 'test', level: 'silent' }),
+    clock: systemClock,
+    random: systemRandom,
+    bodyLimitBytes: 10_000,
+    tls: guise.shown,
   });
   let first: string | undefined;
   identifyAs(agent, {
@@ -113,15 +116,18 @@ function callerOf(port: string, tls: 'auto' | 'on') {
   const ports = { store, clock: systemClock, random: systemRandom, signer: signerOf(4) };
   const links = createAgentLinks({ ...ports, tls });
   const executor: ExecutorToCheck = {
-    ...{ id: ID, executor_ip_address: '127.0.0.1', executor_ip_port: port },
-    ...{ uptime_in_minutes: null, miner_hotkey: provider.hotkey, gpu_type: 'H100', gpu_count: 1 },
-    ...{
-      gpu_uuids: [],
-      rented: false,
-      pod_ids: null,
-      price_uusd: null,
-      collateral_deposited: null,
-    },
+    id: ID,
+    executor_ip_address: '127.0.0.1',
+    executor_ip_port: port,
+    uptime_in_minutes: null,
+    miner_hotkey: provider.hotkey,
+    gpu_type: 'H100',
+    gpu_count: 1,
+    gpu_uuids: [],
+    rented: false,
+    pod_ids: null,
+    price_uusd: null,
+    collateral_deposited: null,
   };
   const send = (change: Partial<ExecutorToCheck> = {}) =>
     links.sendTo({ ...executor, ...change })({
@@ -130,8 +136,10 @@ function callerOf(port: string, tls: 'auto' | 'on') {
       body: '{"environment":"secret"}',
     });
   return {
-    ...{ links, executor, send },
-    /** As a validator that was started again. */
+    links,
+    executor,
+    send,
+    /** As a restarted validator. */
     again: () => callerOf(port, tls),
     refusal: (change: Partial<ExecutorToCheck> = {}) =>
       send(change).then(
@@ -144,7 +152,7 @@ function callerOf(port: string, tls: 'auto' | 'on') {
 const DONE = '200 {"done":true}';
 
 it.each(['auto', 'on'] as const)(
-  'believes an enrolled agent, refusals included (TLS %s)',
+  'accepts an enrolled agent, including its refusals (TLS %s)',
   async (tls) => {
     const { refusal, links, executor } = await startAgent(tls);
     expect(await refusal()).toBe(DONE);
@@ -163,7 +171,7 @@ it.each<[string, () => Partial<Guise>]>([
   ['whose enrolment is of another key', () => ({ enrolment: enrolled(identityOf(5)) })],
   ['whose enrolment has ended', () => ({ enrolment: enrolled(guise.identity, -1) })],
   [
-    'whose enrolment was prolonged by hand',
+    'whose enrolment was extended without a signature',
     () => ({ enrolment: { ...enrolled(guise.identity, -1), expires_ms: 2 ** 43 } }),
   ],
 ])('sends nothing to an agent %s', async (_, change) => {
@@ -177,7 +185,7 @@ it.each<[string, Partial<Guise>]>([
   ['unsigned', { signature: 'none' }],
   ['with the signature of an earlier one', { signature: 'replayed' }],
   ['altered on the way', { alter: () => '{"done":false}' }],
-])('does not believe an answer %s', async (_, change) => {
+])('rejects an answer %s', async (_, change) => {
   const { refusal } = await startAgent();
   expect(await refusal()).toBe(DONE);
   Object.assign(guise, change);
@@ -186,13 +194,13 @@ it.each<[string, Partial<Guise>]>([
   expect(await refusal()).toBe(DONE);
 });
 
-it('does not take another key for the agent’s without a later enrolment, restarts included', async () => {
+it('rejects another key without a later enrolment, also after a restart', async () => {
   const caller = await startAgent();
   expect(await caller.refusal()).toBe(DONE);
   const first = { identity: guise.identity, enrolment: guise.enrolment };
   const identity = identityOf(6);
   Object.assign(guise, { identity, enrolment: enrolled(identity, 29) });
-  // What the old link meets first is an answer of another key.
+  // The old link first receives an answer signed with another key.
   expect(await caller.refusal()).toBe('RESPONSE_UNSIGNED');
   expect(await caller.refusal()).toBe('IDENTITY_CHANGED');
   expect(await caller.again().refusal()).toBe('IDENTITY_CHANGED');
@@ -204,7 +212,7 @@ it('does not take another key for the agent’s without a later enrolment, resta
   expect(await caller.again().refusal()).toBe('IDENTITY_CHANGED');
 });
 
-it('goes on with a known key when its enrolment ends, and forgets it with its provider', async () => {
+it('accepts a known key after its enrolment ends, but not under another provider', async () => {
   const caller = await startAgent();
   expect(await caller.refusal()).toBe(DONE);
   guise.enrolment = null;
@@ -215,14 +223,14 @@ it('goes on with a known key when its enrolment ends, and forgets it with its pr
   expect(await caller.refusal({ miner_hotkey: other.hotkey })).toBe(DONE);
 });
 
-it('is not deceived by another executor at the address', async () => {
+it('rejects another executor at the address', async () => {
   const { refusal } = await startAgent();
   const id = '22222222-2222-4222-8222-222222222222';
   expect(await refusal({ id })).toBe('IDENTITY_CHANGED');
   expect(arrived).toEqual([]);
 });
 
-it('follows a certificate that the agent vouches for, and sends nothing to any other', async () => {
+it('accepts a renewed certificate of the agent, and sends nothing to any other', async () => {
   const { send, refusal, links } = await startAgent('on');
   expect((await send()).status).toBe(200);
   const given = certificateOf(identityOf(10));
@@ -231,7 +239,7 @@ it('follows a certificate that the agent vouches for, and sends nothing to any o
   links.closeAll();
   expect(await refusal()).toBe(DONE);
   arrived = [];
-  // In between now: the document is the agent's, the certificate is not.
+  // A man in the middle: the document is the agent's, the certificate is not.
   changeCertificate(agent, certificateOf(identityOf(11)));
   links.closeAll();
   expect(await refusal()).toBe('TLS_PIN_MISMATCH');

@@ -14,7 +14,7 @@ beforeEach(() => {
 });
 afterEach(() => verifier.close());
 
-it('asks for no proof beside what this validator has on the host itself, and holds nobody up', async () => {
+it('requests no proof while a pod of this validator is on the host, and does not delay others', async () => {
   let asked = 0;
   const client: AgentClient = {
     ...({} as AgentClient),
@@ -25,9 +25,13 @@ it('asks for no proof beside what this validator has on the host itself, and hol
     },
   };
   const rounds = createProofRounds({
-    ...{ clock: createManualClock(), random: systemRandom, size: SMALL_PROOF, intervalMs: 1_000 },
+    clock: createManualClock(),
+    random: systemRandom,
+    size: SMALL_PROOF,
+    intervalMs: 1_000,
     baselines: { expected: async () => ({ modelMs: null, ownMs: null, others: 0 }) },
-    ...{ verifier, onProven: () => undefined },
+    verifier,
+    onProven: () => undefined,
   });
   const { facts } = checkRun({ atMs: 1_000 });
   const round = rounds.begin(3);
@@ -36,12 +40,12 @@ it('asks for no proof beside what this validator has on the host itself, and hol
   left.leave();
   const nothing = await round.place().prove(facts, client, false);
   expect([nothing, asked]).toEqual([{ proof: null, gpu_proof: null }, 0]);
-  // The last of three: nobody is missing, and it begins at once.
+  // The last of three participants opens the barrier at once.
   const { proof } = await round.place().prove(facts, client, true);
   expect([proof?.reason, asked > 0]).toEqual(['POW_REFUSED', true]);
 });
 
-/** How many have got through. */
+/** Number of participants that passed. */
 function waiters(count: number) {
   const clock = createManualClock();
   const barrier = createBarrier(clock, count, 1_000);
@@ -50,7 +54,7 @@ function waiters(count: number) {
   return { clock, barrier, passed, come };
 }
 
-it('lets nobody through before all have come or left', async () => {
+it('opens once all participants arrived or left', async () => {
   const { clock, barrier, passed, come } = waiters(3);
   come(1);
   come(2);
@@ -61,7 +65,7 @@ it('lets nobody through before all have come or left', async () => {
   expect(passed).toEqual([1, 2]);
 });
 
-it('opens when the first has waited long enough, and for everybody who comes later', async () => {
+it('opens at the timeout of the first participant, and stays open', async () => {
   const { clock, passed, come } = waiters(3);
   come(1);
   await clock.advance(1_000);

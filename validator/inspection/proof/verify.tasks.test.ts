@@ -12,7 +12,7 @@ const B = matrixRows(SEED, 'B', { n: N, from: 0, to: N });
 
 type Change = (row: Int32Array, index: number) => void;
 
-/** What a prover commits to and opens who changes rows before (`lie`) or after (`slip`) the commitment. */
+/** Commitment and opened rows of a prover that changes rows before (`lie`) or after (`slip`) the commitment. */
 function prove(asked: readonly number[], lie: Change = () => {}, slip: Change = () => {}) {
   const rows = Array.from({ length: N }, (_, index) => {
     const row = productRow(matrixRows(SEED, 'A', { n: N, from: index, to: index + 1 }), B);
@@ -33,12 +33,12 @@ const ASKED = [0, 7, 64, 95];
 const fault = ({ opened, committed }: ReturnType<typeof prove>, asked = ASKED) =>
   faultInRows(committed, asked, opened, systemRandom);
 
-it('finds nothing in honest work', () => {
+it('accepts honest work', () => {
   expect(fault(prove(ASKED))).toBeNull();
 });
 
-describe('a prover who', () => {
-  it('changed one sum of one row before committing is found', () => {
+describe('detects a prover that', () => {
+  it('changed one sum of a row before the commitment', () => {
     const lie: Change = (row, index) => {
       if (index === 64) row[17] = (row[17] ?? 0) + 1;
     };
@@ -46,12 +46,12 @@ describe('a prover who', () => {
     expect(fault(prove([0, 7], lie), [0, 7])).toBeNull();
   });
 
-  it('swapped two sums of a row is found', () => {
+  it('swapped two sums of a row', () => {
     const lie: Change = (row) => row.reverse();
     expect(fault(prove(ASKED, lie))).toBe('wrong');
   });
 
-  it('makes a row only once it is asked for is found', () => {
+  it('computes a row only when asked for it', () => {
     expect(
       fault(
         prove(
@@ -65,7 +65,7 @@ describe('a prover who', () => {
     expect(fault({ ...prove(ASKED), committed: late.committed })).toBe('not_committed');
   });
 
-  it('opens another row, fewer, or bytes that are none is found', () => {
+  it('opens another row, too few rows or invalid bytes', () => {
     const { opened, committed } = prove([0, 8, 64, 95]);
     expect(fault({ opened, committed })).toBe('malformed');
     expect(fault({ opened: opened.slice(1), committed })).toBe('malformed');
@@ -75,7 +75,7 @@ describe('a prover who', () => {
     expect(fault({ opened: cut, committed })).toBe('malformed');
   });
 
-  it('answers for another seed is found', () => {
+  it('answers for another seed', () => {
     const proof = prove(ASKED);
     const seed = seedOf({ nonce: 'other', executorId: 'e', device: 'cpu', purpose: 'product' });
     expect(fault({ ...proof, committed: { ...proof.committed, seed } })).toBe('wrong');

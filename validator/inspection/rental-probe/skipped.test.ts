@@ -1,4 +1,4 @@
-/** What is said of a host that is not rented for a probe because a pod is there, or comes meanwhile. */
+/** Results of rental probes on hosts that have a pod or get one meanwhile. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import type { PodPutInput, PodView } from '#shared/api/agent/pod.ts';
@@ -21,12 +21,14 @@ afterEach(() => store.destroy());
 
 const probes = () =>
   createRentalProbes({
-    ...{ store, clock: createManualClock(), random: systemRandom },
+    store,
+    clock: createManualClock(),
+    random: systemRandom,
     log: createLog({ name: 'test', level: 'silent' }),
     logIn: () => Promise.reject(new Error('no way to the pod')),
   });
 
-/** Its n-th answer to what pods it has; it takes none, for the n-th of these reasons, or for the last. */
+/** A client with the given n-th list of pods that rejects every pod with the n-th error, or with the last. */
 function agentWith(...answers: string[][]): AgentClient {
   return refusing([new ApiError('bad_request', 'no room')], answers).agent;
 }
@@ -52,7 +54,7 @@ function refusing(refusals: ApiError[], answers: string[][] = []) {
 
 const byRule = (rule: string) => new ApiError('spec_refused', 'too much', { details: { rule } });
 
-it('asks a provider that gives no pod the whole host for the least, and no other way out', async () => {
+it('falls back to the smallest pod if the provider limits pods, and to nothing else', async () => {
   const facts = factsOf();
   const { agent, asked } = refusing([byRule('max_cpu_cores'), byRule('max_cpu_cores')]);
   const rental = await probes().probe(facts, agent, false);
@@ -70,7 +72,7 @@ it('asks a provider that gives no pod the whole host for the least, and no other
 it.each([
   ['says that it does not understand', new ApiError('validation_error', 'no such field')],
   ['does not answer', new ApiError('upstream_unavailable', 'socket hang up')],
-])('tells an agent that %s from a host that has no room', async (_, error) => {
+])('distinguishes an agent that %s from a full host', async (_, error) => {
   const rental = await probes().probe(factsOf(), refusing([error]).agent, false);
   expect(rental).toMatchObject({ status: 'not_run', refused: true, pods: [] });
   const judged = (streak: number) =>
@@ -80,23 +82,23 @@ it.each([
   expect(asked).toMatchObject({ refused: true, repeated: true });
 });
 
-it('names the pod, and is of a regular check alone something new', async () => {
+it('names the pod, and counts as new only in regular checks', async () => {
   const look = (isAsked: boolean) => probes().probe(factsOf(), agentWith([POD]), isAsked);
   expect(await look(false)).toMatchObject({ status: 'not_run', pods: [POD], repeated: false });
   expect(await look(true)).toMatchObject({ status: 'not_run', pods: [POD], repeated: true });
   expect(await probes().probe(factsOf({ rented: true }), agentWith([POD]), false)).toBeNull();
 });
 
-it('names the pod that excuses a probe that failed', async () => {
+it('names the pod that excuses a failed probe', async () => {
   const facts = factsOf();
   const excused = await probes().probe(facts, agentWith([], [POD]), false);
   expect(excused).toMatchObject({ status: 'not_run', pods: [POD], repeated: false });
-  // As it is kept for the next time, too.
+  // The stored result names it too.
   const next = await probes().probe(facts, agentWith([]), false);
   expect(next).toMatchObject({ status: 'not_run', pods: [POD], repeated: true });
 });
 
-it('is a failure where no pod is in the way', async () => {
+it('fails if no pod blocks the probe', async () => {
   const failed = await probes().probe(factsOf(), agentWith([], []), false);
   expect(failed).toMatchObject({ status: 'failed', step: 'launch', pods: [] });
 });

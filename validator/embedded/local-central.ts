@@ -1,0 +1,59 @@
+/** The central API of a local marketplace, which reaches agents through the gateway of its validator. */
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import type { Signer } from '#shared/signing/sr25519.ts';
+import type { Transport } from '#shared/tls/transport.ts';
+import type { Surroundings } from '../central/adapters-from-config.ts';
+import { type Central, createCentral } from '../central/app.ts';
+import { createGatewayAgents } from '../central/platform/adapters/gateway-agents.ts';
+import type { CentralPorts } from '../central/platform/central-deps.ts';
+import { centralSecret } from '../central/platform/central-home.ts';
+import { centralOptionsFrom } from './central-settings.ts';
+import type { Home } from './home.ts';
+
+export type LocalCentralOptions = {
+  home: Home;
+  clock: Clock;
+  random: Random;
+  log: Log;
+  signers: { central: Signer; validator: Signer };
+  surroundings: Surroundings;
+  /** Source of CENTRAL_* variables. */
+  environment: Record<string, string | undefined>;
+};
+
+const DEMO_BALANCE_UUSD = 1_000_000_000;
+
+export function createLocalCentral(
+  { home, clock, random, log, signers, surroundings, environment }: LocalCentralOptions,
+  storage: Required<Pick<CentralPorts, 'db' | 'notifier'>>,
+  gateway: { gatewayUrl: string; transport: Transport },
+): Promise<Central> {
+  const secret = centralSecret(home.centralSecret, random);
+  const agents = createGatewayAgents({
+    ...gateway,
+    gatewayHotkey: signers.validator.hotkey,
+    signer: signers.central,
+    clock,
+    random,
+  });
+  const ports = {
+    db: storage.db,
+    notifier: storage.notifier,
+    clock,
+    random,
+    log: log.child({ part: 'central' }),
+    agents,
+  };
+  return createCentral(
+    { ...ports, ...surroundings.ports, secret },
+    {
+      validators: [signers.validator.hotkey],
+      signupCreditUusd: DEMO_BALANCE_UUSD,
+      verifyEmailAtSignup: false,
+      ...surroundings.options,
+      ...centralOptionsFrom(environment),
+    },
+  );
+}

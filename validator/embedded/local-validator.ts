@@ -1,0 +1,75 @@
+/** The validator of a local marketplace: small proofs and lines, short intervals, simulated GPUs accepted. */
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import type { Signer } from '#shared/signing/sr25519.ts';
+import type { CertificateSource } from '#shared/tls/listener-certificate.ts';
+import { createValidator, type Validator } from '../app.ts';
+import { type CheckPolicy, readCheckPolicy } from '../checks/check-policy.ts';
+import { SMALL_LINE } from '../inspection/lines/measure-line.ts';
+import { SMALL_PROOF } from '../inspection/proof/host-proof.ts';
+import type { EvidenceStore } from '../store/tables.ts';
+import { localMetagraph } from '../weights/metagraph.ts';
+import {
+  DEFAULT_POLICY_FILE,
+  readWeightPolicy,
+  type WeightPolicy,
+} from '../weights/weight-policy.ts';
+
+export type LocalValidatorOptions = {
+  clock: Clock;
+  random: Random;
+  log: Log;
+  signers: { central: Signer; validator: Signer };
+  /** Pending signatures of the key thread. */
+  signaturesWaiting(): number;
+  store: EvidenceStore;
+  centralUrl: string;
+  /** Certificate of the gateway; null serves plain HTTP. */
+  certificates: CertificateSource | null;
+};
+
+const CHECK_INTERVAL_MS = 60_000;
+const LIST_INTERVAL_MS = 1_000;
+/** Short, so that weights appear soon after a start. */
+const EPOCH_MS = 120_000;
+/** For a machine that has other uses and perhaps no internet connection. */
+const LOCAL_CHECKS: Partial<CheckPolicy> = {
+  min_free_disk_gib: 0,
+  egress_image: null,
+  template_images: [],
+  // Bandwidth within one machine depends only on its load.
+  min_bandwidth_mbit: 0,
+  bandwidth_floor_mbit: 0,
+};
+const LOCAL_WEIGHTS: Partial<WeightPolicy> = { min_bandwidth_mbit: 0 };
+const EVIDENCE_KEPT_DAYS = 2;
+
+export function createLocalValidator(options: LocalValidatorOptions): Validator {
+  const { clock, random, log, signers, signaturesWaiting, store, centralUrl, certificates } =
+    options;
+  return createValidator({
+    clock,
+    random,
+    log: log.child({ part: 'validator' }),
+    signer: signers.validator,
+    signaturesWaiting,
+    centralUrl,
+    centralHotkey: signers.central.hotkey,
+    policy: { acceptSimulated: true, checks: { ...readCheckPolicy(), ...LOCAL_CHECKS } },
+    proof: SMALL_PROOF,
+    line: SMALL_LINE,
+    store,
+    weightSettings: {
+      policy: { ...readWeightPolicy(DEFAULT_POLICY_FILE), ...LOCAL_WEIGHTS },
+      metagraph: localMetagraph(store, signers.validator.hotkey),
+      embedded: true,
+      cycleMs: CHECK_INTERVAL_MS,
+      epochMs: EPOCH_MS,
+      retentionDays: EVIDENCE_KEPT_DAYS,
+    },
+    checkIntervalMs: CHECK_INTERVAL_MS,
+    listIntervalMs: LIST_INTERVAL_MS,
+    certificates,
+  });
+}
