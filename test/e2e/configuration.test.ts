@@ -37,7 +37,7 @@ const PROGRAMS: readonly Program[] = [
       AGENT_UPDATE_IMAGE: 'ghcr.io/x/agent',
     },
     says: [
-      'OTEL_EXPORTER_OTLP_ENDPOINT: has to be',
+      'OTEL_EXPORTER_OTLP_ENDPOINT: must be',
       'AGENT_EXECUTOR_ID (not set)',
       'AGENT_PORT ("x")',
       'AGENT_TLS ("perhaps")',
@@ -58,7 +58,7 @@ const PROGRAMS: readonly Program[] = [
     right: { VALIDATOR_CENTRAL_URL: 'http://127.0.0.1:1/api', VALIDATOR_CENTRAL_HOTKEY: HOTKEY },
     wrong: { ...WRONG_COLLECTOR, VALIDATOR_PORT: '70000', VALIDATOR_CENTRAL_URL: 'ftp://x' },
     says: [
-      'OTEL_EXPORTER_OTLP_ENDPOINT: has to be',
+      'OTEL_EXPORTER_OTLP_ENDPOINT: must be',
       'VALIDATOR_PORT ("70000")',
       'VALIDATOR_CENTRAL_URL ("ftp://x")',
     ],
@@ -74,7 +74,7 @@ const PROGRAMS: readonly Program[] = [
       CENTRAL_CHAT_CLIENT_ID: 'x',
     },
     says: [
-      'OTEL_EXPORTER_OTLP_ENDPOINT: has to be',
+      'OTEL_EXPORTER_OTLP_ENDPOINT: must be',
       'CENTRAL_SMTP_URL (http://[hidden]@mail.example/)',
       'CENTRAL_CHAT_TOKEN_URL',
       'required',
@@ -104,7 +104,7 @@ describe.each(PROGRAMS)('$main', (program) => {
     expect(refused.stderr).not.toContain('hush');
     expect(accepted).toMatchObject({ exitCode: 0, stdout: 'configuration accepted\n' });
     expect(accepted.stderr).toContain(`${mistyped}: unknown variable`);
-    expect(accepted.stderr).toContain(`is ${meant} meant?`);
+    expect(accepted.stderr).toContain(`did you mean ${meant}?`);
     expect(printed).toMatchObject({ exitCode: 0, stderr: '' });
     for (const [name, value] of Object.entries(right)) {
       expect(printed.stdout).toMatch(new RegExp(`^${name} +environment +${value}$`, 'm'));

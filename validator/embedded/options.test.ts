@@ -17,11 +17,11 @@ it('has the documented defaults', () => {
 });
 
 it.each([
-  [['--port', '70000'], /--port "70000": a whole number from 1 to 65535 is wanted/],
-  [['--port', 'abc'], /--port "abc": a whole number from 1 to 65535 is wanted/],
-  [['--port', '8081'], /--port and --agent-port both take port 8081/],
-  [['--validator-port', '20399'], /--validator-port and --pod-ports both take port 20399/],
-  [['--agent-port', '65535'], /--agent-port goes up to 65536/],
+  [['--port', '70000'], /--port "70000": must be a whole number from 1 to 65535/],
+  [['--port', 'abc'], /--port "abc": must be a whole number from 1 to 65535/],
+  [['--port', '8081'], /--port and --agent-port both use port 8081/],
+  [['--validator-port', '20399'], /--validator-port and --pod-ports both use port 20399/],
+  [['--agent-port', '65535'], /--agent-port reaches port 65536/],
   [['--agents', '0'], /--agents "0"/],
   [['--nonsense'], /nonsense/],
   [['stray'], /stray/],

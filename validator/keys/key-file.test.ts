@@ -97,7 +97,7 @@ describe('an encrypted key file', () => {
         ...good,
         encoding: { content: ['pkcs8', 'sr25519'], type: ['none'], version: '3' },
       }),
-      /encoding\.type is wrong/,
+      /encoding\.type is invalid/,
     ],
     [
       'an older version',
@@ -115,7 +115,7 @@ describe('an encrypted key file', () => {
     [
       'an address of another key',
       () => ({ ...good, address: createSigner(new Uint8Array(32).fill(8)).hotkey }),
-      /states another address/,
+      /has an address that does not belong/,
     ],
   ])('is refused with %s', async (name, content, message) => {
     const path = put(`${name}.json`, JSON.stringify(content()));
@@ -186,7 +186,7 @@ describe('the configuration check', () => {
       throw new Error('not asked');
     };
     expect(await evidenceKeys([OWN.hotkey], nobody)).toEqual([{ hotkey: OWN.hotkey }]);
-    await expect(evidenceKeys(['5x'], nobody)).rejects.toThrow(/^--hotkey 5x: no ss58/);
+    await expect(evidenceKeys(['5x'], nobody)).rejects.toThrow(/^--hotkey 5x: not the ss58/);
     const absent = { VALIDATOR_HOME: at('nowhere') };
     const finding = evidenceKeys([], () => keyConfigIn(absent));
     await expect(finding).rejects.toThrow(
@@ -216,7 +216,7 @@ describe('a validator', () => {
       { VALIDATOR_KEY_FILE: at('good.json') },
       /VALIDATOR_KEY_PASSPHRASE_FILE: set them too/,
     ],
-    ['two keys', { ...keyFile, VALIDATOR_SEED_FILE: at('hotkey.seed') }, /two keys/],
+    ['two keys', { ...keyFile, VALIDATOR_SEED_FILE: at('hotkey.seed') }, /both name a key/],
   ])('does not start with %s', (_, extra, message) => {
     expect(() => readValidatorConfig({ ...environment, ...extra })).toThrow(message);
   });

@@ -75,7 +75,7 @@ it('creates a missing seed, and explains why a file is rejected', async () => {
   const passphraseFile = at('new');
   await expect(
     keys.open({ kind: 'key-file', path: seedFile('none', SEED).path, passphraseFile }),
-  ).rejects.toThrow('is no key file');
+  ).rejects.toThrow('is not a key file');
 });
 
 it('rejects pending and later calls when it closes', async () => {
