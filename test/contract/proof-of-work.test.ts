@@ -119,8 +119,8 @@ it('proves product, memory and disk, and leaves nothing behind', async () => {
 
 it.each<[string, (commitment: Commitment) => void, string]>([
   ['a root', ({ product }) => product?.roots.splice(1, 1, '0'.repeat(64)), 'Round '],
-  ['a missing round', ({ product }) => product?.roots.pop(), 'rounds asked for'],
-  ['a product', (commitment) => Object.assign(commitment, { product: null }), 'rounds asked for'],
+  ['a missing round', ({ product }) => product?.roots.pop(), 'requested rounds'],
+  ['a product', (commitment) => Object.assign(commitment, { product: null }), 'requested rounds'],
   ['a walk over memory', ({ memory }) => Object.assign(memory ?? {}, { digest: '0' }), 'memory'],
   ['a walk over the disk', (commitment) => Object.assign(commitment, { disk: null }), 'disk'],
 ])('finds %s that is not what it should be', async (_, change, words) => {

@@ -104,7 +104,7 @@ it('refuses malformed queries with the field named', async () => {
   }
 });
 
-it('says of every parameter of every route what was given and what is allowed', async () => {
+it('reports the given value and the allowed values for every parameter of every route', async () => {
   let refusals = 0;
   for (const route of routes) {
     const queries = route.parameters.filter((parameter) => parameter.in === 'query');
