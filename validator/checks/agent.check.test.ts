@@ -77,7 +77,7 @@ it.each<[string, Partial<Inventory>, string[]]>([
 it.each<[string, () => Promise<Response>, RegExp]>([
   ['a refusal', async () => refusal(), /^Not you$/],
   ['silence', () => Promise.reject(new Error('ECONNRESET')), /ECONNRESET/],
-  ['another answer', async () => new Response('<html>'), /unknown form/],
+  ['another answer', async () => new Response('<html>'), /Unexpected response/],
 ])('treats %s as unanswered', async (_, answer, problem) => {
   const client = createAgentClient({ send: answer, clock: createManualClock() });
   expect(await query('pods', client.listPods())).toEqual({

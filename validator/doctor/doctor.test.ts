@@ -129,7 +129,7 @@ it('reports each fault', async () => {
   });
   expect(JSON.stringify(wrong)).not.toContain('hush');
   expect(stranger).toMatchObject({
-    configuration: expect.stringMatching(/^warn: VALIDATOR_PROT.*VALIDATOR_PORT meant/),
+    configuration: expect.stringMatching(/^warn: VALIDATOR_PROT.*did you mean VALIDATOR_PORT/),
     central: expect.stringMatching(/^fail: .* rejects our signature/),
     'central-hotkey': expect.stringMatching(
       new RegExp(`^fail: .* signs with 5\\w+, VALIDATOR_CENTRAL_HOTKEY is ${hotkey}: `),
