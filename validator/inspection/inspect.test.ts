@@ -29,19 +29,19 @@ it.each<[string, () => Promise<Response>, string | null, RegExp]>([
     'another object',
     async () => Response.json({ executor_id: 5 }),
     'AGENT_ANSWER_INVALID',
-    /unknown form \(executor_id: /,
+    /Unexpected response from the node \(executor_id: /,
   ],
   [
     'no JSON',
     async () => new Response('<html>'),
     'AGENT_ANSWER_INVALID',
-    /unknown form \(the whole/,
+    /Unexpected response from the node \(the body/,
   ],
   [
-    'a status of its own',
+    'an undocumented status',
     async () => new Response('bad gateway', { status: 502 }),
     'AGENT_ANSWER_INVALID',
-    /as no agent does/,
+    /Unexpected response from the node$/,
   ],
   ['a refusal', async () => refusal('forbidden'), 'AGENT_REFUSED', /Not you/],
 ])('distinguishes %s from a missing answer', async (_, answer, reason, words) => {
