@@ -1,21 +1,20 @@
 # shellcheck shell=sh
-# What install.sh and uninstall.sh both know: where things lie, which services a component has, and words. Read by them,
-# not run.
+# Shared by install.sh and uninstall.sh: paths, services of each component, and messages. Sourced, not run.
 
-# shellcheck disable=SC2034 # most are used by one of the two only
+# shellcheck disable=SC2034 # most are used by only one of the two
 {
   readonly OPT=/opt/podwright
   readonly RELEASES=$OPT/releases
-  # The release that services run, and the one before it.
+  # The release that the services run, and the previous one.
   readonly CURRENT_LINK=$OPT/current
   readonly PREVIOUS_LINK=$OPT/previous
-  # There while the current release has not proved itself; holds the one to go back to then, or nothing.
+  # Exists while the current release is on probation; contains the release to roll back to, if any.
   readonly TRIAL=$OPT/trial
   readonly ETC=/etc/podwright
   readonly CREDENTIALS=$ETC/credentials
   readonly UNITS=/etc/systemd/system
   readonly SLICE=podwright.slice
-  # Exchanges the agent's release: the service takes the lock below, and may wait for whoever has it.
+  # Switches the agent's release: the service takes the lock below, and waits for it.
   readonly AGENT_UPDATE=podwright-agent-update
   readonly ALL_COMPONENTS='agent validator central'
   readonly LOCK=/run/podwright-install.lock
@@ -23,14 +22,14 @@
   dry_run=no
 }
 
-# One at a time. The lock goes with the shell, however that ends.
+# Allows one installation at a time. The lock is released when the shell ends.
 hold_lock() {
-  if [ ! -w "$(dirname "$LOCK")" ]; then fail "$(dirname "$LOCK") is not there, or cannot be written: it has the lock of installations."; fi
+  if [ ! -w "$(dirname "$LOCK")" ]; then fail "$(dirname "$LOCK") is missing or not writable: the lock of installations is there."; fi
   exec 9>>"$LOCK"
-  flock -n 9 || fail 'Another installation is at work on this host; wait for its end.'
+  flock -n 9 || fail 'Another installation is running on this host; wait until it ends.'
 }
 
-# The services of a component. The last is named after it: while its unit is there, the component is.
+# The services of a component. The last has the component's name; its unit exists while the component is installed.
 services_of() {
   case $1 in
     agent) echo podwright-kernel-log.service podwright-ssh-gateway.service podwright-agent.service ;;
@@ -39,13 +38,13 @@ services_of() {
   esac
 }
 
-# Those, and what is started when it is asked for.
+# The services, and units that are started on demand.
 units_of() {
   [ "$1" != agent ] || echo "$AGENT_UPDATE.path" "$AGENT_UPDATE.service"
   services_of "$1"
 }
 
-# Components of this host: those that have a unit.
+# The components installed on this host: those with a unit.
 installed() {
   for component in $ALL_COMPONENTS; do
     [ ! -e "$UNITS/podwright-$component.service" ] || printf '%s ' "$component"
@@ -56,17 +55,17 @@ is_component() {
   case " $ALL_COMPONENTS " in *" $1 "*) return 0 ;; *) return 1 ;; esac
 }
 
-# The value of a variable in a component's file of variables; empty where there is none.
+# The value of a variable in a component's variable file; empty if it is not set.
 variable() { sed -n "s/^$2=[\"']\{0,1\}\([^\"']*\)[\"']\{0,1\}[[:space:]]*\$/\1/p" "$ETC/$1.env" 2>/dev/null | tail -n 1; }
 
-# Gives a file that was written its name: whole on disk before, its name there when this is done.
+# Renames a written file durably: its content is on disk before the rename, the new name afterwards.
 keep() {
   sync "$1"
   mv "$1" "$2"
   sync "$(dirname "$2")"
 }
 
-# How many containers of this host's executor the engine has, running or not; fails where the engine cannot be asked.
+# The number of containers of this host's executor, running or not; fails if the engine does not respond.
 count_pods() {
   socket=$(variable agent AGENT_DOCKER_SOCKET)
   "$CURRENT_LINK/node_modules/.bin/node" -e '
@@ -75,17 +74,17 @@ count_pods() {
     const path = "/containers/json?all=1&filters=" + encodeURIComponent(JSON.stringify({ label }));
     const giveUp = () => process.exit(1);
     require("node:http")
-      .get({ socketPath, path, headers: { host: "engine" }, timeout: 10000 }, async (answer) => {
-        if (answer.statusCode !== 200) giveUp();
-        console.log(JSON.parse(Buffer.concat(await answer.toArray())).length);
+      .get({ socketPath, path, headers: { host: "engine" }, timeout: 10000 }, async (response) => {
+        if (response.statusCode !== 200) giveUp();
+        console.log(JSON.parse(Buffer.concat(await response.toArray())).length);
       })
       .on("timeout", giveUp)
       .on("error", giveUp);' "${socket:-$DOCKER_SOCKET}" "$(variable agent AGENT_EXECUTOR_ID)"
 }
 
-# Runs the program of the component $2, of the release in $1, with the argument $3 as its service would: with the variables and the
-# credentials that the unit of that release and what `systemctl edit` has added to it name. The program finds credentials by the
-# service's paths, too. What fills the service's cache is its own business.
+# Runs the program of component $2 from the release in $1 with argument $3 as its service would run: with the variables and
+# credentials of that release's unit and of `systemctl edit`. Credentials are also found at the service's paths. The
+# service's compile cache is not used.
 as_service() (
   case $2 in agent) program=agent/main.ts ;; validator) program=validator/main.ts ;; central) program=validator/central/main.ts ;; esac
   settings=$(settings_of "$1/systemd" "podwright-$2.service")
@@ -97,14 +96,14 @@ TEXT
   systemd-run --quiet --collect --wait --pipe "$@" "$release/node_modules/.bin/node" "$release/$program" "$argument"
 )
 
-# In the order in which systemd reads them.
+# Settings in the order in which systemd reads them.
 settings_of() {
   cat "$1/$2" "$UNITS/$2.d"/*.conf "/run/systemd/system/$2.d"/*.conf 2>/dev/null |
     sed -nE "/^Environment=NODE_COMPILE_CACHE=/d; s|%d|/run/credentials/$2|g
       /^(Environment|EnvironmentFile|(Load|Set)Credential|(Load|Set)CredentialEncrypted)=/p"
 }
 
-# With --dry-run says what a step would do; else says it and does it. The first argument is what, the rest the command.
+# Prints a step and runs it; with --dry-run only prints it. The first argument is the description, the rest the command.
 step() {
   what=$1 && shift
   if [ "$dry_run" = yes ]; then
@@ -117,7 +116,7 @@ step() {
 
 say() { printf '%s\n' "$@"; }
 
-# In words, then by the script's own usage.
+# Prints the problem and the script's usage.
 misused() {
   say "$1." '' >&2
   usage >&2

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what Podwright needs on Debian and Ubuntu, and starts the Docker engine. Safe to repeat:
-# where everything is there already it only looks, and an engine that answers is never touched.
+# Installs the packages that Podwright needs on Debian and Ubuntu, and starts the Docker engine. Safe to repeat: if nothing is
+# missing, it changes nothing, and a running engine is never touched.
 set -eu
 
 readonly ENGINE_WAIT_S=60
@@ -12,7 +12,7 @@ readonly SELF='sudo sh systemd/prerequisites.sh'
 root=$(cd "$(dirname "$0")/.." && pwd)
 # shellcheck source-path=SCRIPTDIR source=progress.sh
 . "$root/systemd/progress.sh"
-# Other users' PATH often lacks the sbin folders, where dockerd and iptables live.
+# The PATH of ordinary users often lacks the sbin folders, which contain dockerd and iptables.
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 mode=install
 for_tests=no
@@ -22,16 +22,16 @@ usage() {
   cat <<'TEXT'
 Usage: sh systemd/prerequisites.sh [--tests] [--check | --dry-run | --help]
 
-Installs with apt, as root, only what is missing: a Docker engine (docker.io), restic,
+Installs with apt, as root, the packages that are missing: a Docker engine (docker.io), restic,
 busybox-static, openssh-sftp-server, iptables, ca-certificates, libatomic1, and for tests
-openssh-client, dropbear-bin (a server's program, not the server) and rsync. Then starts the engine if none
-answers. DOCKER_HOST names another engine; such an engine is asked, never started.
+openssh-client, dropbear-bin (without its service) and rsync. Then starts the engine if it is not
+running. DOCKER_HOST selects another engine, which is checked but never started.
 
-  --tests    the tests' needs too: g++, shellcheck, e2fsprogs, the servers of PostgreSQL, Prometheus, docker-registry and
-             systemd (none is started)
-  --check    changes nothing; exit status 0 when all is there, 1 when not, saying what is missing
-  --dry-run  changes nothing; prints what would be done
-  --help     prints this text
+  --tests    also install what the tests need: g++, shellcheck, e2fsprogs, PostgreSQL, Prometheus, docker-registry
+             and systemd (none of these services is started)
+  --check    print what is missing without changing anything; exit status 0 if nothing is, else 1
+  --dry-run  print what would be done without changing anything
+  --help     print this text
 TEXT
 }
 
@@ -63,7 +63,7 @@ check() {
 
 dry_run() {
   if [ -n "$missing" ]; then
-    have apt-get || fail "apt-get is not here; install these with your package manager: $missing"
+    have apt-get || fail "apt-get is not available. Install these with your package manager: $missing"
     say "would run: apt-get update" "would install: $missing"
   fi
   case $engine in
@@ -77,24 +77,24 @@ dry_run() {
 install() {
   [ "$engine" = answers ] || [ "$engine" = silent ] || fail "$(engine_sentence)"
   if [ -n "$missing" ]; then
-    have apt-get || fail "These are missing, install them with your package manager: $missing"
+    have apt-get || fail "These are missing. Install them with your package manager: $missing"
     is_root || fail "These are missing: $missing. Run: $SELF"
     apt_install
-    # A package's own script may have started the engine.
+    # A package's install script may have started the engine.
     engine=$(engine_state)
     missing=$(missing_packages)
-    [ -z "$missing" ] || fail "apt calls these installed, yet their programs are not there: $missing"
+    [ -z "$missing" ] || fail "apt reports these as installed, but their programs are missing: $missing"
   fi
   [ "$engine" = answers ] || start_engine
 }
 
-# --- what is there -------------------------------------------------------------------------------
+# --- installed packages --------------------------------------------------------------------------
 
 missing_packages() {
   list=
   if [ "$engine" = silent ] && ! have dockerd; then
     list="$list docker.io"
-    # What docker.io only recommends, but cannot run containers without on such hosts.
+    # docker.io only recommends these, but cannot run containers without them on such hosts.
     if [ "$(cat /sys/module/apparmor/parameters/enabled 2>/dev/null)" = Y ]; then
       have apparmor_parser || list="$list apparmor"
     fi
@@ -103,7 +103,7 @@ missing_packages() {
   have restic || list="$list restic"
   static_busybox || list="$list busybox-static"
   sftp_server || list="$list openssh-sftp-server"
-  # The tests log in to pods with it, and the benchmarks copy files.
+  # For tests that log in to pods, and benchmarks that copy files.
   have scp || list="$list openssh-client"
   if [ "$for_tests" = yes ]; then
     postgres_server || list="$list postgresql"
@@ -111,12 +111,12 @@ missing_packages() {
     { have systemd-analyze && [ -x /lib/systemd/systemd ]; } || list="$list systemd"
     { have prometheus && have promtool; } || list="$list prometheus"
     have docker-registry || list="$list docker-registry"
-    # A disk that loses what was not written out.
+    # For tests of power failures.
     have mkfs.ext4 || list="$list e2fsprogs"
-    # The proof of cards, compiled for a host.
+    # For tests of the GPU proof, compiled for the host.
     have g++ || list="$list g++"
   fi
-  # Copied into pods: an SSH server of the pod's own, and what copies folders over SSH.
+  # Copied into pods in tests: an SSH server, and rsync.
   have dropbear || list="$list dropbear-bin"
   have rsync || list="$list rsync"
   if is_root; then have iptables || list="$list iptables"; fi
@@ -135,7 +135,7 @@ mounted_cgroups() {
   systemd_runs || [ -e /sys/fs/cgroup/cgroup.controllers ] || [ -d /sys/fs/cgroup/devices ]
 }
 
-# Static, because it is copied alone into images that hold nothing else.
+# It must be statically linked, because it is the only program in some images.
 static_busybox() { have busybox && ! ldd "$(command -v busybox)" >/dev/null 2>&1; }
 
 sftp_server() {
@@ -144,7 +144,7 @@ sftp_server() {
 
 postgres_server() { have initdb || some_file /usr/lib/postgresql/*/bin/initdb; }
 
-# The packaged Node needs it, and a minimal Debian has none.
+# The packaged Node needs it; a minimal Debian lacks it.
 libatomic() { some_file /usr/lib/*/libatomic.so.1 /usr/lib64/libatomic.so.1 /usr/lib/libatomic.so.1; }
 
 some_file() {
@@ -156,7 +156,7 @@ some_file() {
 
 # --- the engine ----------------------------------------------------------------------------------
 
-# One word: answers, silent (a local engine that may be started), denied, remote-silent, unknown.
+# Prints one word: answers, silent (a local engine that can be started), denied, remote-silent or unknown.
 engine_state() {
   case "${DOCKER_HOST:-}" in
     '' | unix://*) ;;
@@ -184,7 +184,7 @@ engine_socket() {
 
 same_socket() { [ "$1" = "$DEFAULT_SOCKET" ] || [ "$1" = /run/docker.sock ]; }
 
-# Asks for /_ping without the docker program: by Node, else by curl.
+# Requests /_ping without the docker program: with Node, else with curl.
 ping_engine() {
   if [ -n "$node" ]; then
     "$node" -e '
@@ -192,8 +192,8 @@ ping_engine() {
       const { hostname: host, port } = new URL(at, "http://engine");
       const where = at.startsWith("/") ? { socketPath: at } : { host, port };
       require("node:http")
-        .get({ ...where, path: "/_ping", timeout: 5000 }, (answer) =>
-          process.exit(answer.statusCode === 200 ? 0 : 1))
+        .get({ ...where, path: "/_ping", timeout: 5000 }, (response) =>
+          process.exit(response.statusCode === 200 ? 0 : 1))
         .on("timeout", () => process.exit(1))
         .on("error", () => process.exit(1));' "$1" 2>/dev/null
   elif have curl; then
@@ -202,13 +202,12 @@ ping_engine() {
       *) curl -fsS -m 5 -o /dev/null "$1/_ping" 2>/dev/null ;;
     esac
   else
-    fail 'Node.js >= 20 is needed to ask the Docker engine whether it runs; install it first.'
+    fail 'Node.js >= 20 is needed to check the Docker engine; install it first.'
   fi
 }
 
-# Of those on PATH the first that runs: the packaged one may still lack its library. sudo may hide the
-# caller's Node; the packaged one is always at the same place. (A space in a folder's name becomes a
-# pattern's `?`, which finds it again, so that the list may be split at white space.)
+# Prints the first Node on PATH that runs, else the packaged one, which may still lack its library. sudo may hide the caller's
+# Node. (A space in a folder's name becomes the pattern `?`, which matches it, so that the list can be split at white space.)
 a_node() {
   for folder in $(printf '%s' "$PATH" | tr ': ' '\n?') "$root/node_modules/.bin"; do
     [ -x "$folder/node" ] && "$folder/node" --version >/dev/null 2>&1 && echo "$folder/node" && return
@@ -240,7 +239,7 @@ start_engine() {
   else
     start_daemon
   fi
-  tell 'starting the Docker engine' await_engine
+  with_progress 'starting the Docker engine' await_engine
 }
 
 await_engine() {
@@ -253,15 +252,15 @@ await_engine() {
   done
 }
 
-# In its own session and with none of our descriptors: Ctrl-C does not reach it, and whoever reads
-# our output, or holds a lock by an inherited descriptor, is not kept waiting by the daemon.
+# Starts dockerd in a new session without our descriptors: Ctrl-C does not reach it, and it keeps neither our output nor an
+# inherited lock open.
 start_daemon() {
   mounted_cgroups || ! have cgroupfs-mount || cgroupfs-mount
   setsid dockerd </dev/null >>"$ENGINE_LOG" 2>&1 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&- &
   daemon=$!
 }
 
-# Another dockerd (of an init script, say) refuses ours and answers soon itself.
+# Another dockerd, such as one of an init script, may have been started at the same time; it will respond soon.
 other_engine_starts() {
   pid=$(cat /var/run/docker.pid 2>/dev/null) && [ "$pid" != "$daemon" ] && kill -0 "$pid" 2>/dev/null
 }
@@ -282,18 +281,18 @@ apt_install() {
   say "Installing with apt: $missing (this may take some minutes) ..."
   apt_log=$(mktemp)
   trap 'rm -f "$apt_log"' EXIT
-  tell 'reading the lists of packages' update_lists
+  with_progress 'updating the package lists' update_lists
   # shellcheck disable=SC2086 # a list of package names, one word each
   set -- $missing
   refuse_removals "$@"
   without_own_server "$@"
-  tell 'installing the packages' apt_quietly "$@"
+  with_progress 'installing the packages' apt_quietly "$@"
   without_new_services "$@"
 }
 
 apt_quietly() { apt install -y --no-install-recommends "$@" >"$apt_log" 2>&1 || apt_failed; }
 
-# The packages start one each, which were not here before.
+# Disables the services that these packages start.
 without_new_services() {
   for name in prometheus docker-registry; do
     case " $* " in *" $name "*) ;; *) continue ;; esac
@@ -301,22 +300,22 @@ without_new_services() {
   done
 }
 
-# Debian's package makes and starts a server of its own, unless told not to before it comes.
+# Debian's package creates and starts a server unless this is configured before it is installed.
 without_own_server() {
   case " $* " in *' postgresql '*) ;; *) return 0 ;; esac
-  tell "installing PostgreSQL's tools" apt_quietly postgresql-common
+  with_progress "installing PostgreSQL's tools" apt_quietly postgresql-common
   sed -i 's/^#* *create_main_cluster *=.*/create_main_cluster = false/' \
     /etc/postgresql-common/createcluster.conf
 }
 
-# Running services of the provider are not restarted (needrestart), and nothing asks a question.
+# Does not restart the provider's services (needrestart), and asks no questions.
 apt() {
   DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 apt-get -q \
     -o "DPkg::Lock::Timeout=$LOCK_WAIT_S" -o Dpkg::Use-Pty=0 -o Acquire::Retries=3 "$@" </dev/null
 }
 
-# The lock on the package lists is not covered by DPkg::Lock::Timeout. Stale lists may still do, so
-# that a failure here is left to the installation to report.
+# DPkg::Lock::Timeout does not cover the lock of the package lists. A failure is ignored: old lists may suffice, and otherwise
+# the installation reports it.
 update_lists() {
   waited=0
   until apt update >"$apt_log" 2>&1; do
@@ -326,7 +325,7 @@ update_lists() {
   done
 }
 
-# The host is the provider's: docker.io conflicts with containerd.io, for one, and would remove it.
+# Never removes the provider's packages: for example, docker.io conflicts with containerd.io and would remove it.
 refuse_removals() {
   apt install -s --no-install-recommends "$@" >"$apt_log" 2>&1 || apt_failed
   removed=$(sed -n 's/^Remv \([^ ]*\).*/\1/p' "$apt_log" | grep -vx busybox | tr '\n' ' ') || true
@@ -339,7 +338,7 @@ apt_failed() {
   fail "apt could not install: $missing. Its last messages are above."
 }
 
-# --- words ---------------------------------------------------------------------------------------
+# --- output --------------------------------------------------------------------------------------
 
 say() { printf '%s\n' "$@"; }
 

@@ -1,25 +1,24 @@
 # shellcheck shell=sh
-# How long a step has lasted, for whoever waits: a line that is drawn anew on a terminal, plain lines elsewhere. Read by scripts,
-# not run.
+# Progress of a step: a redrawn line on a terminal, plain lines elsewhere. Sourced by scripts, not run.
 
 readonly LINE_EVERY_S=5
 readonly CLEAR_LINE='\r\033[2K'
 ticker=
 
-# tell TEXT COMMAND …: runs it in this shell, and gives its exit status. What it prints itself comes between.
-tell() {
-  # Without the lock that some hold by this descriptor.
+# with_progress TEXT COMMAND …: runs the command in this shell and returns its exit status. Its output is not hidden.
+with_progress() {
+  # Closes the descriptor that some scripts use for a lock.
   tick "$1" "$$" 9>&- &
   ticker=$!
   shift
-  # With no `||`, which would take `set -e` from what it runs.
+  # No `||`: it would disable `set -e` in the command.
   "$@"
   status=$?
   end_step
   return "$status"
 }
 
-# Also before a step's end, where something is to be said on a line of its own.
+# Ends the progress line; also called before other output.
 end_step() {
   [ -n "$ticker" ] || return 0
   kill "$ticker" 2>/dev/null || true
@@ -29,7 +28,7 @@ end_step() {
   [ ! -t 1 ] || printf "$CLEAR_LINE"
 }
 
-# Until it is killed, or nobody is left who would.
+# Prints the elapsed time until it is killed, or the script has ended.
 tick() {
   lasted=0
   while sleep 1 >/dev/null 2>&1 && kill -0 "$2" 2>/dev/null; do

@@ -1,13 +1,13 @@
 # shellcheck shell=sh
-# What a release is made of, and how it is taken out of a checkout or an unpacked archive: known to install.sh and to what
-# builds the agent's image. Read by them, not run; `source_tree` is theirs.
+# The contents of a release, and how to copy it from a checkout or an unpacked archive. Sourced by install.sh and image/build.sh,
+# which set `source_tree`; not run.
 
-# shellcheck disable=SC2154 # source_tree is set by whoever reads this
+# shellcheck disable=SC2154 # source_tree is set by the sourcing script
 readonly RELEASE_OF="$source_tree"
-# Beside its packages.
+# Besides the npm packages.
 readonly PARTS='agent shared validator systemd package.json package-lock.json README.md LICENSE'
 
-# Into an empty folder, whole.
+# Copies a complete release into an empty folder.
 put_release() {
   put_files "$1"
   put_packages "$1"
@@ -15,8 +15,8 @@ put_release() {
 
 put_files() { list_files "$RELEASE_OF" | copy "$RELEASE_OF" "$1"; }
 
-# Packages are taken from the tree where they are those of its lock, else fetched. What nothing reads at run time stays out: types,
-# maps of sources, Node's headers, half of all files.
+# Copies the npm packages from the tree if they match its lock file, else downloads them. Files that are not used at run time
+# are left out (types, source maps, Node's headers): half of all files.
 put_packages() {
   from=$RELEASE_OF
   packages_present || fetch_packages "$1/.fetched"
@@ -32,7 +32,7 @@ fetch_packages() {
   (cd "$from" && npm ci --omit=dev --include=optional --no-audit --no-fund --no-update-notifier --loglevel=error)
 }
 
-# The version and what the tree holds: the same tree has the same name, another one never takes its place.
+# The version and a digest of the tree: the same tree always has the same name, another tree another one.
 release_name() {
   version=$(sed -n 's/^  "version": "\([0-9A-Za-z.-]*\)",$/\1/p' "$1/package.json")
   digest=$(list_files "$1" | (cd "$1" && tr '\n' '\0' | xargs -0 sha256sum) | sha256sum | cut -c1-12)
@@ -44,14 +44,14 @@ list_files() {
   (cd "$1" && find $PARTS -type f ! -name '*.test.ts' | LC_ALL=C sort)
 }
 
-# Names on standard input, from one tree to another, with options of tar's; root's, and readable for all.
+# Copies the files named on standard input from one tree to another; owned by root and readable for all. Takes options of tar.
 copy() {
   tree=$1 to=$2
   shift 2
   tar -C "$tree" --owner=0 --group=0 --mode=u+rwX,go+rX,go-w "$@" -cf - -T - | tar -C "$to" -xf -
 }
 
-# By what npm noted of its last installation there.
+# Compares npm's record of its last installation with the lock file.
 packages_present() {
   [ -e "$RELEASE_OF/node_modules/.bin/node" ] && "$RELEASE_OF/node_modules/.bin/node" -e '
     const [tree] = process.argv.slice(1);
@@ -62,7 +62,7 @@ packages_present() {
     process.exit(Object.entries(wanted).every(isThere) ? 0 : 1);' "$RELEASE_OF" 2>/dev/null
 }
 
-# Those of the lock that are not only for development, and the link to the packaged Node.
+# The packages of the lock file except development ones, and the link to the packaged Node.
 runtime_packages() {
   "$1/node_modules/.bin/node" -e '
     const [tree] = process.argv.slice(1);

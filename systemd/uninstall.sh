@@ -1,6 +1,6 @@
 #!/bin/sh
-# Takes Podwright's services off a host. Docker objects are touched only by --pods remove, and then only those of this
-# executor. May be killed at any point and repeated.
+# Removes Podwright's services from a host. Only --pods remove touches Docker objects, and only those of this executor. It can
+# be killed at any point and repeated.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -17,15 +17,15 @@ Usage: sh /opt/podwright/current/systemd/uninstall.sh --keep-data | --purge [opt
 
 Stops the services and removes their units and, with the last component, the programs.
 
-  --keep-data        variables, keys, stores and what was enrolled stay, for a later installation
-  --purge            these go, too: the keys of this host are then lost for good
-  --component NAME   agent, validator or central; without it: all that are installed
-  --pods leave       go ahead while pods are here; they run on, and a later agent finds them
-  --pods remove      remove the pods of this executor first, with their data
-  --dry-run          changes nothing; prints every step
-  --help             prints this text
+  --keep-data        keep variables, keys, databases and the enrolment for a later installation
+  --purge            delete these too; the keys of this host are then lost
+  --component NAME   agent, validator or central (default: all that are installed)
+  --pods leave       continue although there are pods; they keep running, and a later agent finds them
+  --pods remove      first remove the pods of this executor and their data
+  --dry-run          print every step without changing anything
+  --help             print this text
 
-Without --pods it refuses while the engine has pods of this executor, or cannot be asked.
+Without --pods it stops if the engine has pods of this executor or does not respond.
 TEXT
 }
 
@@ -34,38 +34,38 @@ main() {
     case $1 in
       --keep-data) choose_data keep ;;
       --purge) choose_data purge ;;
-      --component) is_component "${2:-}" || misused "--component is one of $ALL_COMPONENTS, not '${2:-}'"
+      --component) is_component "${2:-}" || misused "--component must be one of $ALL_COMPONENTS, not '${2:-}'"
         components="$components$2 " && shift ;;
-      --pods) case ${2:-} in leave | remove) pods=$2 && shift ;; *) misused "--pods is leave or remove, not '${2:-}'" ;; esac ;;
+      --pods) case ${2:-} in leave | remove) pods=$2 && shift ;; *) misused "--pods must be leave or remove, not '${2:-}'" ;; esac ;;
       --dry-run) dry_run=yes ;;
       --help | -h) usage && exit 0 ;;
-      *) misused "There is no option '$1'" ;;
+      *) misused "Unknown option '$1'" ;;
     esac
     shift
   done
-  [ -n "$data" ] || misused 'Say whether data stays: --keep-data or --purge'
+  [ -n "$data" ] || misused 'Choose what happens to the data: --keep-data or --purge'
   [ "$(id -u)" = 0 ] || fail 'Run this as root.'
   [ "$dry_run" = yes ] || hold_lock
   [ -n "$components" ] || components=$(installed)
-  # With --purge also what an uninstallation before has kept.
+  # --purge also deletes data that an earlier uninstallation kept.
   [ "$data" = keep ] || [ -n "$components" ] || components=$ALL_COMPONENTS
   case " $components" in *' agent '*) settle_pods ;; esac
   for component in $components; do remove "$component"; done
-  step 'have systemd forget them' systemctl daemon-reload
+  step 'reload the units of systemd' systemctl daemon-reload
   [ "$data" = keep ] || for component in $components; do step "remove the data of the $component" purge "$component"; done
   if [ "$dry_run" = yes ] || [ -z "$(installed)" ]; then step "remove $OPT" rm -rf "$OPT"; fi
   [ "$data" = keep ] || [ -n "$(installed)" ] || step "remove $ETC" rm -rf "$ETC"
 }
 
-# Data that is gone does not come back: of two contrary wishes none is taken for the right one.
+# Deleted data cannot be restored, so contradictory options are rejected.
 choose_data() {
   case $data in
     '' | "$1") data=$1 ;;
-    *) say '--keep-data and --purge contradict each other: say one of them.' >&2 && exit 2 ;;
+    *) say '--keep-data and --purge contradict each other: use one of them.' >&2 && exit 2 ;;
   esac
 }
 
-# Before anything is stopped, but that a running agent would start its pods again.
+# Runs before any service is stopped, except the agent, which would start its pods again.
 settle_pods() {
   [ -e "$CURRENT_LINK/node_modules/.bin/node" ] || return 0
   case $pods in
@@ -75,8 +75,8 @@ settle_pods() {
       step 'remove the pods of this executor' remove_pods
       ;;
     refuse)
-      count=$(count_pods) || fail 'The Docker engine does not answer, so that pods cannot be told: start it, or say --pods leave.'
-      [ "$count" = 0 ] || fail "There are $count pods here: remove them at the marketplace, or say --pods leave or --pods remove."
+      count=$(count_pods) || fail 'The Docker engine does not respond, so its pods are unknown: start it, or use --pods leave.'
+      [ "$count" = 0 ] || fail "There are $count pods here: remove them at the marketplace, or use --pods leave or --pods remove."
       ;;
   esac
 }
@@ -91,7 +91,7 @@ remove() {
   case $(installed) in '' | "$1 ") [ ! -e "$UNITS/$SLICE" ] || step "remove $SLICE" remove_unit "$SLICE" ;; esac
 }
 
-# Disabled before it is removed: a kill in between leaves no link to nothing.
+# Disables the unit before removing it, so that a kill in between leaves no dangling link.
 remove_unit() {
   systemctl stop "$1"
   systemctl --quiet disable "$1" 2>/dev/null || true
@@ -99,7 +99,7 @@ remove_unit() {
   rm -f "$UNITS/$1.d/10-docker-root.conf" "$UNITS/$1"
 }
 
-# Beside the folders the places of services with a user of their own.
+# Includes the folders of services with a dynamic user.
 purge() {
   names=podwright-$1
   [ "$1" != agent ] || names='podwright podwright-agent podwright-ssh-gateway'

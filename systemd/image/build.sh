@@ -1,6 +1,6 @@
 #!/bin/sh
-# `npm run image`: builds the agent's image with the Docker engine, from a checkout or an unpacked archive. The release in it has
-# the same bytes whenever and wherever it is built of one tree; what the base and its packages bring has not.
+# `npm run image`: builds the agent's image with the Docker engine, from a checkout or an unpacked archive. The release in it is
+# reproducible: the same tree gives the same bytes. The base image and its packages are not.
 set -eu
 umask 022
 
@@ -19,12 +19,12 @@ usage() {
   cat <<'TEXT'
 Usage: npm run image -- --tag NAME:TAG [options]
 
-Builds the agent's image under that name; docker push makes it known to validators and agents.
+Builds the agent's image. Use docker push to publish it for validators and agents.
 
-  --tag NAME:TAG     what the image is called: ghcr.io/example/agent:stable
-  --base IMAGE       what it is built on (debian:bookworm-slim)
-  --packages 'A B'   Debian packages that the base lacks; empty: none (all that the agent calls)
-  --help             prints this text
+  --tag NAME:TAG     name of the image, such as ghcr.io/example/agent:stable
+  --base IMAGE       base image (default debian:bookworm-slim)
+  --packages 'A B'   Debian packages to install; empty: none (default: all that the agent calls)
+  --help             print this text
 TEXT
 }
 
@@ -43,16 +43,16 @@ main() {
   context=$(mktemp -d)
   trap 'rm -rf "$context"' EXIT
   mkdir "$context/tree"
-  tell 'packing the release' put_release "$context/tree"
+  with_progress 'packing the release' put_release "$context/tree"
   cp "$here/Dockerfile" "$context/Dockerfile"
-  tell 'writing its archive' archive
+  with_progress 'writing its archive' archive
   set -- --tag "$tag" --build-arg "VERSION=$(release_name "$context/tree")"
   [ -z "$base" ] || set -- "$@" --build-arg "BASE=$base"
   [ "$packages" = default ] || set -- "$@" --build-arg "PACKAGES=$packages"
   tar -C "$context" -cf - Dockerfile release.tar | docker build "$@" -
 }
 
-# The same bytes for the same files, whoever builds and when. One file: the engine unpacks it once.
+# Writes the same bytes for the same files. A single archive lets the engine unpack it in one step.
 archive() {
   tar -C "$context/tree" --sort=name --mtime="@${SOURCE_DATE_EPOCH:-0}" --owner=0 --group=0 --numeric-owner \
     -cf "$context/release.tar" .

@@ -1,8 +1,8 @@
 # shellcheck shell=sh
-# shellcheck disable=SC2154 # what is set by install.sh and its other parts
-# Files of variables and keys: made once, and looked at by the release that is to run.
+# shellcheck disable=SC2154 # variables of install.sh and its other parts
+# Variable files and keys: created once, and checked by the release that is about to run.
 
-# What a program ends with that refuses its variables.
+# Exit status of a program that rejects its variables.
 readonly CONFIG_REFUSED=6
 
 configure_all() { for component in $components; do configure "$component"; done; }
@@ -25,11 +25,11 @@ write_variables() {
   keep "$ETC/.$1.env.new" "$ETC/$1.env"
 }
 
-# Made once; one that the service has made for itself before is taken over, for it is who we are.
+# Creates a key once. A key that the service created before is kept, because it is the service's identity.
 credential() {
   [ ! -e "$CREDENTIALS/$1" ] || return 0
   if [ -e "$2" ]; then
-    step "take over $2 as $CREDENTIALS/$1" keep_credential "$1" cat "$2"
+    step "copy $2 to $CREDENTIALS/$1" keep_credential "$1" cat "$2"
   else
     step "make $CREDENTIALS/$1" keep_credential "$1" "random_$3"
   fi
@@ -41,7 +41,7 @@ keep_credential() {
     name=$1 && shift
     mkdir -p "$CREDENTIALS"
     "$@" >"$CREDENTIALS/.$name.new"
-    # A key that others know us by is on disk before anybody uses it.
+    # The key must be on disk before it is used.
     keep "$CREDENTIALS/.$name.new" "$CREDENTIALS/$name"
     sync "$ETC"
   )
@@ -50,7 +50,7 @@ keep_credential() {
 random_bytes() { head -c 32 /dev/urandom; }
 random_hex() { random_bytes | od -An -v -tx1 | tr -d ' \n'; }
 
-# By the release that is to run, before anything is switched: what it refuses must not end what runs.
+# Checks the variables with the new release before switching, so that an invalid file does not end running services.
 check_configurations() {
   ready=
   refused=
@@ -63,17 +63,17 @@ check_configurations() {
       case $status in
         0) ready="$ready$component " ;;
         "$CONFIG_REFUSED") refused="$refused$component " && say "$ETC/$component.env is not complete: $answer" ;;
-        *) refused="$refused$component " && say "The $component could not be asked about $ETC/$component.env (exit status $status): $answer" ;;
+        *) refused="$refused$component " && say "The $component failed to check $ETC/$component.env (exit status $status): $answer" ;;
       esac
     fi
   done
   for component in $refused; do
     ! systemctl --quiet is-active "podwright-$component.service" ||
-      fail "Nothing was switched: the $component that runs would not start again with this release."
+      fail "Nothing was switched: the running $component would not start with this release."
   done
 }
 
-# Read as systemd will read it, credentials included.
+# Reads the variables as systemd does, including credentials.
 accepts() {
   as_service "$1" "$2" --check-config && return
   status=$?

@@ -1,19 +1,19 @@
 # shellcheck shell=sh
-# shellcheck disable=SC2154 # what is set by install.sh and its other parts
-# What install.sh looks at before anything is touched.
+# shellcheck disable=SC2154 # variables of install.sh and its other parts
+# Checks of the host before install.sh changes anything.
 
 readonly NEEDED_MIB=1500
 readonly MIN_SYSTEMD=247
 
 preflight() {
   problems=
-  [ -d /run/systemd/system ] || problem 'systemd does not run here: services need it.'
-  [ -w /run ] || problem '/run is not there, or cannot be written: the lock of installations lies there.'
+  [ -d /run/systemd/system ] || problem 'systemd is not running: the services need it.'
+  [ -w /run ] || problem '/run is missing or not writable: the lock of installations is there.'
   for tool in systemctl systemd-run systemd-notify flock sha256sum tar; do
     command -v "$tool" >/dev/null 2>&1 || problem "$tool is not installed."
   done
   version=$(systemctl --version 2>/dev/null | sed -n '1s/^systemd \([0-9]*\).*/\1/p')
-  [ "${version:-0}" -ge "$MIN_SYSTEMD" ] || problem "systemd $MIN_SYSTEMD or later is needed, this is ${version:-none}."
+  [ "${version:-0}" -ge "$MIN_SYSTEMD" ] || problem "systemd $MIN_SYSTEMD or later is needed; found ${version:-none}."
   check_space
   check_packages
   case " $components" in *' agent '*) check_agent_host ;; esac
@@ -31,19 +31,19 @@ problem() {
 check_space() {
   folder=$OPT
   while [ ! -d "$folder" ]; do folder=$(dirname "$folder"); done
-  [ -w "$folder" ] || problem "$folder cannot be written: releases lie in $OPT."
+  [ -w "$folder" ] || problem "$folder is not writable: releases are stored in $OPT."
   free=$(df -Pk "$folder" | awk 'NR == 2 { print int($4 / 1024) }')
-  [ "$free" -ge "$NEEDED_MIB" ] || problem "$folder has $free MiB free, $NEEDED_MIB are needed."
+  [ "$free" -ge "$NEEDED_MIB" ] || problem "$folder has $free MiB free; $NEEDED_MIB are needed."
 }
 
-# Packages are taken from the tree where they are those of its lock, else fetched.
+# The npm packages are copied from the tree if they match its lock file, else downloaded with npm.
 check_packages() {
   if packages_present; then
     "$source_tree/node_modules/.bin/node" --version >/dev/null 2>&1 ||
-      problem 'node_modules/.bin/node does not run here: run npm run setup in the tree first.'
+      problem 'node_modules/.bin/node does not run on this host: run npm run setup in the tree first.'
   else
     for tool in node npm; do
-      command -v "$tool" >/dev/null 2>&1 || problem "$tool is not installed: Node.js 20 or later with npm."
+      command -v "$tool" >/dev/null 2>&1 || problem "$tool is not installed: install Node.js 20 or later with npm."
     done
   fi
 }
@@ -61,5 +61,5 @@ check_port() {
   hex=$(printf ':%04X' "$port")
   # State 0A is listening.
   ! awk -v at="$hex" '$4 == "0A" && substr($2, length($2) - 4) == at { found = 1 } END { exit !found }' \
-    /proc/net/tcp /proc/net/tcp6 2>/dev/null || problem "Port $port, where the $1 is to listen, is taken."
+    /proc/net/tcp /proc/net/tcp6 2>/dev/null || problem "Port $port of the $1 is already taken."
 }

@@ -1,17 +1,17 @@
 # shellcheck shell=sh
-# shellcheck disable=SC2154 # what is set by install.sh and its other parts
-# The folder of releases: how one gets there, which of them runs, and which go. After a kill or a power cut at any point the link
-# `current` names a whole release.
+# shellcheck disable=SC2154 # variables of install.sh and its other parts
+# Releases: install, switch, remove. After a kill or a power failure at any point, the link `current` points to a complete
+# release.
 
-# A tree that is a release already keeps its name: that of an update's is its image's digest.
+# A tree that is already a release keeps its name; a release of an update is named by its image's digest.
 release_of() {
   at=$(readlink -f "$1")
   case $at in "$RELEASES"/*) basename "$at" ;; *) release_name "$1" ;; esac
 }
 
-provide() { [ -d "$RELEASES/$1" ] || step "put release $1 into $RELEASES" tell "putting release $1 together" put_together "$1"; }
+provide() { [ -d "$RELEASES/$1" ] || step "put release $1 into $RELEASES" with_progress "putting release $1 together" put_together "$1"; }
 
-# Made beside and renamed, on disk before: under its name a release is whole.
+# Builds the release in a temporary folder, flushes it to disk and renames it, so that a named release is always complete.
 put_together() {
   new=$RELEASES/.new
   rm -rf "$new"
@@ -22,7 +22,7 @@ put_together() {
   else
     put_packages "$new"
   fi
-  [ "$(release_name "$new")" = "$1" ] || fail "The tree changed or could not be read while it was copied."
+  [ "$(release_name "$new")" = "$1" ] || fail "The tree changed or was unreadable while it was copied."
   "$new/node_modules/.bin/node" --version >/dev/null || fail "There is no packaged Node for $(uname -sm)."
   loads "$new" || fail 'The release does not load; nothing was switched.'
   sync -f "$new"
@@ -30,7 +30,7 @@ put_together() {
   sync "$RELEASES"
 }
 
-# All that services run, without running any of it: what lacks a file or a package is told before anything is switched.
+# Loads all code of the services without starting them, to find missing files and packages before the switch.
 loads() {
   "$1/node_modules/.bin/node" --input-type=module -e '
     const [tree] = process.argv.slice(1);
@@ -42,20 +42,20 @@ same_lock() { cmp -s "$1/package-lock.json" "$source_tree/package-lock.json"; }
 
 drop_old_releases() {
   current=$(readlink "$CURRENT_LINK") previous=$(readlink "$PREVIOUS_LINK" || true)
-  # shellcheck disable=SC2012 # names are ours: a version and a digest
+  # shellcheck disable=SC2012 # names consist of a version and a digest
   ls -1t "$RELEASES" | tail -n "+$((KEPT_RELEASES + 1))" | while read -r old; do
     case releases/$old in "$current" | "$previous") continue ;; esac
-    # Without its name before without its files, also when that is cut off.
+    # Renamed before its files are deleted, so that an interruption leaves no incomplete release under its name.
     mv -T "$RELEASES/$old" "$RELEASES/.gone-$old"
     sync "$RELEASES"
-    # What was compiled of it goes, too; the others' is made again at their next start.
+    # The compile cache is deleted with it; the services fill it again at their next start.
     rm -rf /var/cache/podwright-*/* /var/cache/private/podwright-*/*
   done
   rm -rf "${RELEASES:?}"/.gone-*
 }
 
-# A rename: whoever looks finds the old release or the new one. On trial from before the switch until it has served; what to
-# go back to is the last that has.
+# Switches by an atomic rename. The probation begins before the switch and ends when the release has run long enough; the release
+# to roll back to is the last one that did.
 switch_to() {
   if [ ! -e "$TRIAL" ]; then
     readlink "$CURRENT_LINK" >"$TRIAL.new" || true
@@ -64,7 +64,7 @@ switch_to() {
   link "releases/$1" "$CURRENT_LINK"
 }
 
-# The trial is over.
+# Ends the probation successfully.
 prove() {
   before=$(cat "$TRIAL" 2>/dev/null || true)
   if [ -n "$before" ] && [ "$before" != "$(readlink "$CURRENT_LINK")" ]; then link "$before" "$PREVIOUS_LINK"; fi

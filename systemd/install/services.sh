@@ -1,8 +1,7 @@
 # shellcheck shell=sh
-# shellcheck disable=SC2154 # what is set by install.sh and its other parts
-# Services brought up, watched, and taken back with a release that does not serve.
+# shellcheck disable=SC2154 # variables of install.sh and its other parts
+# Starts and watches the services, and rolls back a release that fails.
 
-# Starts what can start, and takes a release back that does not serve.
 bring_up() {
   [ "$dry_run" = no ] || { say "would enable and restart: $(all_services)" "would watch them for $probation_s s" && return; }
   for component in $ready; do
@@ -13,9 +12,9 @@ bring_up() {
   if [ -z "$ready" ]; then
     prove
   elif [ "$proven" = yes ] && [ "$changed" = no ] && are_active; then
-    say 'Nothing to do: this release runs.'
-  elif restart && tell "watching for $probation_s s whether they serve" watch; then
-    # What systemctl has linked, too.
+    say 'Nothing to do: this release is running.'
+  elif restart && with_progress "watching the services for $probation_s s" watch; then
+    # Includes the links that systemctl created.
     sync -f "$UNITS"
     prove
     say "Release $(basename "$(readlink "$CURRENT_LINK")") serves: $ready"
@@ -23,16 +22,16 @@ bring_up() {
     take_back
   fi
   for component in $refused; do
-    say "The $component is installed and not started: complete $ETC/$component.env, then repeat this command."
+    say "The $component is installed and not yet started: complete $ETC/$component.env, then repeat this command."
   done
 }
 
 all_services() { for component in $components; do services_of "$component"; done | tr '\n' ' '; }
 
-# The agent's unit wants that for the kernel's log, which is nothing by itself.
+# The agent's unit starts the service for the kernel log, which is not enabled by itself.
 enabled_of() { for unit in $(services_of "$1"); do [ "$unit" = podwright-kernel-log.service ] || echo "$unit"; done; }
 
-# At once: each is away only for as long as it takes itself.
+# Restarts all services at once, to keep the interruption of each short.
 restart() {
   # shellcheck disable=SC2046
   systemctl restart $(for component in $ready; do services_of "$component"; done)
@@ -44,7 +43,7 @@ are_active() {
   done
 }
 
-# Active, and not started again by systemd since.
+# True if all services are active and systemd has not restarted them.
 serves() {
   are_active || return 1
   for component in $ready; do
@@ -54,7 +53,7 @@ serves() {
   done
 }
 
-# For the probation.
+# Watches the services for the probation.
 watch() {
   waited=0
   while serves; do
@@ -74,14 +73,14 @@ take_back() {
   bad=$(basename "$(readlink "$CURRENT_LINK")")
   before=$(cat "$TRIAL" 2>/dev/null || true)
   if [ -z "$before" ] || [ "$before" = "releases/$bad" ]; then
-    fail "Release $bad does not serve, and there is none before it. Its last messages are above."
+    fail "Release $bad failed, and there is no previous release. Its last messages are above."
   fi
-  say "Release $bad does not serve; going back to $(basename "$before")."
+  say "Release $bad failed; rolling back to $(basename "$before")."
   link "$before" "$CURRENT_LINK"
   install_units
-  if restart && tell "watching for $probation_s s whether they serve" watch; then
+  if restart && with_progress "watching the services for $probation_s s" watch; then
     end_trial
-    fail "Release $bad was taken back; $(basename "$before") serves again. Its last messages are above."
+    fail "Release $bad was rolled back; $(basename "$before") is running again. Its last messages are above."
   fi
-  fail "Release $bad was taken back, and $(basename "$before") does not serve either: see journalctl."
+  fail "Release $bad was rolled back, but $(basename "$before") failed too: see journalctl."
 }

@@ -1,8 +1,8 @@
 # shellcheck shell=sh
-# shellcheck disable=SC2154 # what is set by install.sh and its other parts
-# Units in systemd's folder.
+# shellcheck disable=SC2154 # variables of install.sh and its other parts
+# Installs the units.
 
-# Those of the current release.
+# Installs the units of the current release.
 install_units() {
   changed=no
   for component in $components; do
@@ -13,10 +13,10 @@ install_units() {
   [ "$changed" = no ] || reload
 }
 
-# An older release lacks those that came later.
+# An older release may lack newer units.
 install_unit() { [ ! -e "$CURRENT_LINK/systemd/$1" ] || put_file "$UNITS/$1" <"$CURRENT_LINK/systemd/$1"; }
 
-# Whole or not at all, and only when it differs.
+# Replaces a file atomically if its content differs.
 put_file() {
   mkdir -p "$(dirname "$1")"
   cat >"$1.new"
@@ -28,7 +28,7 @@ put_file() {
   fi
 }
 
-# Pods' volumes lie elsewhere where the engine was told so.
+# Lets the agent write to the engine's data folder if it is not the default one.
 allow_docker_root() {
   command -v docker >/dev/null 2>&1 || return 0
   folder=$(docker info --format '{{.DockerRootDir}}' 2>/dev/null) || return 0
@@ -39,11 +39,11 @@ ReadWritePaths=-$folder
 TEXT
 }
 
-# With the engine's cgroups in systemd's hands a reload may take GPUs from running containers, unless links name the cards.
+# If systemd manages the engine's cgroups, a reload may remove GPUs from running containers, unless /dev/char has links to them.
 reload() {
   if [ -e /dev/nvidia0 ] && [ ! -e /dev/char/195:0 ] &&
     [ "$(docker info --format '{{.CgroupDriver}}' 2>/dev/null)" = systemd ] && [ "$(count_pods || echo 1)" != 0 ]; then
-    fail 'Units changed, and reading them anew may take the GPUs from running pods. First, once per boot:' \
+    fail 'Units changed, and reloading them may remove the GPUs from running pods. First run, once per boot:' \
       '  nvidia-ctk system create-dev-char-symlinks --create-all' 'Then repeat this command.'
   fi
   systemctl daemon-reload

@@ -57,7 +57,7 @@ it('says what it would do, what is missing, and changes nothing then', async () 
   expect(dry).toMatch(/would put release .*would make .*seed.*would switch.*would enable/s);
   const onTerminal = `script -qec '${INSTALL} --component validator --dry-run' /dev/null`;
   expect(await host.mustRun(onTerminal)).toMatch(
-    /\[1\/8\] look at this host.*\[8\/8\] old releases/s,
+    /\[1\/8\] check this host.*\[8\/8\] old releases/s,
   );
   await host.mustRun('systemd-run --quiet --unit=taken systemd-socket-activate -l 8090 true');
   await host.until('grep -q :1F9A /proc/net/tcp6');

@@ -62,7 +62,7 @@ it(
     const refused = await host.run(`sh /root/broken/${INSTALL}`);
     expect(refused).toMatchObject({
       exitCode: 1,
-      stderr: expect.stringMatching(/0\.3\.0-.* was taken back/),
+      stderr: expect.stringMatching(/0\.3\.0-.* was rolled back/),
     });
     expect(await current()).toBe(second);
     expect(await line(`systemctl is-active ${SERVING}`)).toBe('active\n'.repeat(4).trim());

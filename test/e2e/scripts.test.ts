@@ -20,15 +20,16 @@ it.each([
   const bounds = { timeoutMs: 30_000, maxOutputBytes: 10_000 };
   const run = runCommand('sh', ['systemd/uninstall.sh', '--dry-run', ...flags], bounds);
   expect(await run).toMatchObject({
-    ...{ exitCode: 2, stdout: '' },
-    stderr: '--keep-data and --purge contradict each other: say one of them.\n',
+    exitCode: 2,
+    stdout: '',
+    stderr: '--keep-data and --purge contradict each other: use one of them.\n',
   });
 });
 
 it.each([
-  [['--component', 'agnet'], "--component is one of agent validator central, not 'agnet'."],
-  [['--probation', 'soon'], "--probation is a number of seconds, not 'soon'."],
-  [['--porbation', '5'], "There is no option '--porbation'."],
+  [['--component', 'agnet'], "--component must be one of agent validator central, not 'agnet'."],
+  [['--probation', 'soon'], "--probation must be a number of seconds, not 'soon'."],
+  [['--porbation', '5'], "Unknown option '--porbation'."],
 ])('installs nothing with %j, and says why', async (words, why) => {
   const bounds = { timeoutMs: 30_000, maxOutputBytes: 10_000 };
   const { exitCode, stderr } = await runCommand('sh', ['systemd/install.sh', ...words], bounds);
@@ -37,10 +38,10 @@ it.each([
 });
 
 it.each([
-  [['--component', 'agnet'], "--component is one of agent validator central, not 'agnet'."],
-  [['--keep-data', '--pods'], "--pods is leave or remove, not ''."],
-  [['--purg'], "There is no option '--purg'."],
-  [['--dry-run'], 'Say whether data stays: --keep-data or --purge.'],
+  [['--component', 'agnet'], "--component must be one of agent validator central, not 'agnet'."],
+  [['--keep-data', '--pods'], "--pods must be leave or remove, not ''."],
+  [['--purg'], "Unknown option '--purg'."],
+  [['--dry-run'], 'Choose what happens to the data: --keep-data or --purge.'],
 ])('uninstalls nothing with %j, and says why', async (words, why) => {
   const bounds = { timeoutMs: 30_000, maxOutputBytes: 10_000 };
   const { exitCode, stderr } = await runCommand('sh', ['systemd/uninstall.sh', ...words], bounds);
@@ -103,12 +104,12 @@ describe('a step of a script that lasts', () => {
   it('says since when every few seconds, and gives the status of what it runs', async () => {
     const { stdout } = await run(`${quick}
       work() { until [ -e "$end" ]; do command sleep 0.02; done; rm "$end"; echo made; return 3; }
-      tell working work || echo "status $?"`);
+      with_progress working work || echo "status $?"`);
     expect(stdout).toBe('… working (5 s)\n… working (10 s)\nmade\nstatus 3\n');
   });
 
   it('ends the script where it fails, as without it', async () => {
-    const work = 'work() { false; echo went on; }; tell working work; echo went on';
+    const work = 'work() { false; echo went on; }; with_progress working work; echo went on';
     expect(await run(work)).toMatchObject({ exitCode: 1, stdout: '' });
   });
 });
