@@ -4,7 +4,7 @@ import { createTestMarket, type TestMarket } from '../../../../test/fakes/scenes
 import { testInventory } from '../../../../test/fixtures/host-inventory.ts';
 import { isPostgres } from '../../../database/engine.ts';
 import { marketFigures } from '../../platform/database/migrations/0007-market-figures.ts';
-import { POSTGRES_WORDS, SQLITE_WORDS } from '../../platform/database/sql-dialects.ts';
+import { POSTGRES_DIALECT, SQLITE_DIALECT } from '../../platform/database/sql-dialects.ts';
 import { figuresOf, UNMEASURED } from './node-figures.ts';
 
 let market: TestMarket;
@@ -55,7 +55,7 @@ it('migrates nodes of an older schema to the figures of their next verdict', asy
   expect(measured.cpu_cores).toBe(32);
 
   await db.updateTable('executors').set(UNMEASURED).execute();
-  const words = isPostgres(db) ? POSTGRES_WORDS : SQLITE_WORDS;
+  const words = isPostgres(db) ? POSTGRES_DIALECT : SQLITE_DIALECT;
   const [update] = marketFigures(words).filter((statement) => statement.startsWith('update'));
   await db.executeQuery({ ...db.selectFrom('meta').selectAll().compile(), sql: update ?? '' });
   expect({ ...(await figures(node.id)), revision: 0 }).toEqual({ ...measured, revision: 0 });

@@ -45,11 +45,11 @@ import { podIdle } from './migrations/0032-pod-idle.ts';
 import { changedLimits } from './migrations/0034-changed-limits.ts';
 import { replacedSecrets } from './migrations/0035-replaced-secrets.ts';
 import { notedSegments } from './migrations/0036-noted-segments.ts';
-import { POSTGRES_WORDS, SQLITE_WORDS, type SqlWords } from './sql-dialects.ts';
+import { POSTGRES_DIALECT, SQLITE_DIALECT, type SqlDialect } from './sql-dialects.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
-/** In order; the position counts as the schema's number. Forward only. */
-const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
+/** In order: the position of a migration is its schema number. A released migration is never edited. */
+const MIGRATIONS: readonly ((dialect: SqlDialect) => string[])[] = [
   foundation,
   notebooks,
   podChanges,
@@ -87,7 +87,6 @@ const MIGRATIONS: readonly ((words: SqlWords) => string[])[] = [
   notedSegments,
 ];
 
-/** The number of the present schema. */
 const SCHEMA = MIGRATIONS.length;
 
 const KNOWN_AS = {
@@ -115,22 +114,22 @@ export async function openCentralDatabase(
 }
 
 async function migrate(db: Database, place: DatabaseLocation): Promise<void> {
-  const words = isPostgres(db) ? POSTGRES_WORDS : SQLITE_WORDS;
+  const dialect = isPostgres(db) ? POSTGRES_DIALECT : SQLITE_DIALECT;
   await db.transaction().execute(async (tx) => {
     await beginMigration(tx, place);
     await sql
       .raw(
-        `create table if not exists meta (name text primary key, value text not null) ${words.tableEnd}`,
+        `create table if not exists meta (name text primary key, value text not null) ${dialect.tableEnd}`,
       )
       .execute(tx);
     const present = await schemaOf(tx);
     if (present > SCHEMA) {
       throw new ConfigError(
-        `the database has schema ${present}, this program knows ${SCHEMA}: run a newer version`,
+        `the database has schema ${present}, this program supports ${SCHEMA}: run a newer version`,
       );
     }
     for (const migration of MIGRATIONS.slice(present)) {
-      for (const statement of migration(words)) await sql.raw(statement).execute(tx);
+      for (const statement of migration(dialect)) await sql.raw(statement).execute(tx);
     }
     await tx
       .insertInto('meta')
@@ -140,7 +139,7 @@ async function migrate(db: Database, place: DatabaseLocation): Promise<void> {
   });
 }
 
-/** The number that a database keeps; 0 for one that is empty. */
+/** Schema number stored in the database; 0 if it is empty. */
 async function schemaOf(db: Db): Promise<number> {
   const row = await db
     .selectFrom('meta')
@@ -151,8 +150,8 @@ async function schemaOf(db: Db): Promise<number> {
 }
 
 /**
- * What `work` reads of the database at one moment, however long it takes and whoever writes meanwhile; nothing is
- * changed, the schema included. Rejects with ConfigError where there is no database of this schema.
+ * Runs `work` on a read-only snapshot of the database, also while a central API writes to it. Rejects with ConfigError
+ * if there is no database of this schema.
  */
 export function readCentralDatabase<T>(
   place: CentralPlace,
@@ -169,7 +168,7 @@ export function readCentralDatabase<T>(
   );
 }
 
-/** Work on the database of a central API that may be running on it. Rejects as `readCentralDatabase` does. */
+/** Runs `work` on the database, also while a central API uses it. Rejects as `readCentralDatabase` does. */
 export async function besideCentral<T>(
   place: CentralPlace & Pick<DatabaseTarget, 'readOnly'>,
   work: (db: Database) => Promise<T>,
@@ -195,7 +194,7 @@ async function requireSchema(db: Db): Promise<void> {
   const remedy =
     present > SCHEMA
       ? 'run a newer version'
-      : 'start a central API of this version on it, or on a copy, which brings it up to date';
+      : 'start a central API of this version on it, or on a copy, to migrate it';
   throw new ConfigError(
     `the database has schema ${present}, this program reads ${SCHEMA}: ${remedy}`,
   );

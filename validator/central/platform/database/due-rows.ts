@@ -1,26 +1,25 @@
-/** Rows of what calls upon the world: those that are due, and how one process takes one for an attempt. */
+/** Queries on tables whose rows are retried: due rows, and the claim of a row for one attempt. */
 
 import { sql } from 'kysely';
 import type { Db, MailRow, PayoutRow, TopUpRow } from './tables.ts';
 
-/** By table: each row is tried until something comes of it. */
 type RowOf = { mails: MailRow; payouts: PayoutRow; topups: TopUpRow };
 export type DueRow = Pick<RowOf[keyof RowOf], 'id' | 'state' | 'due_at' | 'attempts'>;
 
 export type DueRows<Row extends DueRow> = {
-  /** Those to be tried by now, the longest due first. */
+  /** Due rows, the longest due first. */
   list(db: Db, nowMs: number, limit: number): Promise<Row[]>;
-  /** Takes one for an attempt, which it counts; null when another process did. Nobody else may before `leaseUntilMs`. */
+  /** Claims a row for one attempt and counts it; null if another process did. The claim expires at `leaseUntilMs`. */
   claim(db: Db, row: Row, leaseUntilMs: number): Promise<Row | null>;
 };
 
-/** Of those in one of the states `open`. */
+/** `open`: the states in which rows are retried. */
 export function dueRows<Table extends keyof RowOf>(
   table: Table,
   open: readonly RowOf[Table]['state'][],
 ): DueRows<RowOf[Table]> {
   const name: keyof RowOf = table;
-  // As the tables' partial indexes name them: a bound state would leave those unused.
+  // Literal states, because the tables' partial indexes are not used for bound parameters.
   const states = sql.join(open.map((state) => sql.lit(state)));
   const isOpen = sql<boolean>`state ${sql.raw(open.length === 1 ? '=' : 'in')} (${states})`;
   return {
@@ -33,7 +32,7 @@ export function dueRows<Table extends keyof RowOf>(
         .orderBy('due_at')
         .limit(limit)
         .execute();
-      // Kysely cannot tell which of the tables it was.
+      // Kysely does not infer the row type from the table's name.
       return rows as RowOf[Table][];
     },
 

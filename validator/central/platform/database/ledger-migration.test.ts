@@ -5,7 +5,7 @@ import { openHolds, setAvailable } from '../../../../test/fakes/scenes/wallet.ts
 import { isPostgres } from '../../../database/engine.ts';
 import { walletOf } from '../../money/ledger/wallet.service.ts';
 import { ledger } from './migrations/0022-ledger.ts';
-import { POSTGRES_WORDS, SQLITE_WORDS } from './sql-dialects.ts';
+import { POSTGRES_DIALECT, SQLITE_DIALECT } from './sql-dialects.ts';
 import type { Database } from './tables.ts';
 
 const HELD_UUSD = 550_000;
@@ -51,7 +51,7 @@ it('takes over what accounts had as granted credit, and what pods held, which go
     [lowered.id, 1],
   ]);
   await withoutLedger(db, balances);
-  for (const statement of ledger(isPostgres(db) ? POSTGRES_WORDS : SQLITE_WORDS)) {
+  for (const statement of ledger(isPostgres(db) ? POSTGRES_DIALECT : SQLITE_DIALECT)) {
     await sql.raw(statement).execute(db);
   }
 

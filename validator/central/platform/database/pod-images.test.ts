@@ -3,14 +3,14 @@ import { expect, it } from 'vitest';
 import { createTestMarket } from '../../../../test/fakes/scenes/market-fixture.ts';
 import { isPostgres } from '../../../database/engine.ts';
 import { podImages } from './migrations/0014-pod-images.ts';
-import { POSTGRES_WORDS, SQLITE_WORDS } from './sql-dialects.ts';
+import { POSTGRES_DIALECT, SQLITE_DIALECT } from './sql-dialects.ts';
 
 it('finds the image of pods that were rented before it was kept', async () => {
   const market = await createTestMarket();
   const { db } = market.ports;
   const node = await market.verifiedNode({ gpus: 1 });
   const { id } = (await market.rent(await market.renter(), node.id)).body;
-  const [, fill = ''] = podImages(isPostgres(db) ? POSTGRES_WORDS : SQLITE_WORDS);
+  const [, fill = ''] = podImages(isPostgres(db) ? POSTGRES_DIALECT : SQLITE_DIALECT);
   const filled = async (generation: number, image: object) => {
     const row = { generation, spec_json: JSON.stringify({ image }), image_key: null };
     await db.updateTable('pods').set(row).where('id', '=', id).execute();

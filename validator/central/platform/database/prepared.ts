@@ -1,6 +1,6 @@
 /**
- * Queries that are built and compiled once for each kind of database: for those that every request or every rental
- * makes. Building one costs Kysely more than SQLite takes to answer it.
+ * Queries that are compiled once per engine, for those that run with every request or rental: Kysely needs longer to
+ * build a query than SQLite to run it. And rows as one parameter, so that one statement serves any number of them.
  */
 import {
   type Compilable,
@@ -16,18 +16,18 @@ import type { Db, Tables } from './tables.ts';
 
 type Value = string | number | null;
 type Values = Readonly<Record<string, Value>>;
-/** Stands for the value of that name until the query is run. */
+/** Placeholder of a value until the query is run. */
 type Slot = { readonly slot: string };
-/** Takes the place of each value while the query is built. */
+/** Placeholders of all values while the query is built. */
 export type Slots<V extends Values> = { readonly [Name in keyof V]: RawBuilder<V[Name]> };
 
 type Plan<Row> = { query: CompiledQuery<Row>; slots: readonly unknown[] };
 
-/** The query that `build` makes, to be run with values for its slots. Its form may depend on nothing else. */
+/** Compiles the query of `build` and returns a function that runs it. Only the values of its slots may vary. */
 export function prepared<V extends Values, Row>(
   build: (db: Db, slots: Slots<V>) => Compilable<Row>,
 ): (db: Db, values: V) => Promise<QueryResult<Row>> {
-  // By whether it is PostgreSQL's.
+  // Keyed by isPostgres.
   const plans = new Map<boolean, Plan<Row>>();
   return async (db, values) => {
     const engine = isPostgres(db);
@@ -38,7 +38,7 @@ export function prepared<V extends Values, Row>(
       plans.set(engine, plan);
     }
     const queryId = createQueryId();
-    // Plugins are told of it as of any other query; none of ours changes one.
+    // Plugins see the query like any other; no plugin of this program changes it.
     db.getExecutor().transformQuery(plan.query.query, queryId);
     const parameters = plan.slots.map((slot) => filled(slot, values));
     return db.executeQuery({ ...plan.query, queryId, parameters });
@@ -47,10 +47,10 @@ export function prepared<V extends Values, Row>(
 
 type Insert = (db: Db, values: Values) => Promise<unknown>;
 
-/** By table and columns: there are as many as places that insert. */
+/** Keyed by table and columns, so bounded by the call sites. */
 const inserts = new Map<string, Insert>();
 
-/** Stores a row whose members are all given. */
+/** Inserts a row. */
 export async function insertOne<Table extends keyof Tables & string>(
   db: Db,
   table: Table,
@@ -82,13 +82,12 @@ function isSlot(parameter: unknown): parameter is Slot {
   return typeof parameter === 'object' && parameter !== null && 'slot' in parameter;
 }
 
-// MERGED validator/central/platform/database/prepared.ts: Rows as one parameter, so that one statement takes any number of them and is compiled once.
 type ColumnType = 'text' | 'bigint';
 type RowOf<C extends Record<string, ColumnType>> = {
   [Name in keyof C]: C[Name] extends 'text' ? string : number;
 };
 
-/** A table to select from: `json` is an array of objects with these members. */
+/** Returns a table expression over `json`, an array of objects with these members. */
 export function jsonRows<C extends Record<string, ColumnType>>(
   db: Db,
   json: RawBuilder<string>,

@@ -4,7 +4,7 @@ import { createTestCentral } from '../../../../test/fakes/scenes/central-fixture
 import { isPostgres } from '../../../database/engine.ts';
 import { signingSecrets } from '../../delivery/webhooks/webhook-message.ts';
 import { replacedSecrets } from './migrations/0035-replaced-secrets.ts';
-import { POSTGRES_WORDS, SQLITE_WORDS } from './sql-dialects.ts';
+import { POSTGRES_DIALECT, SQLITE_DIALECT } from './sql-dialects.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -16,14 +16,14 @@ it('takes over the one secret that a rotation left, until its time, and webhooks
     (await central.call('POST', '/webhooks', { headers, body: { url: 'http://127.0.0.1:1/' } }))
       .body.id;
   const [rotated, plain] = [await make(), await make()];
-  const words = isPostgres(db) ? POSTGRES_WORDS : SQLITE_WORDS;
+  const dialect = isPostgres(db) ? POSTGRES_DIALECT : SQLITE_DIALECT;
   const untilMs = central.clock.now() + HOUR_MS;
   for (const statement of [
     'alter table webhooks drop column replaced_json',
     'alter table webhooks add column previous_sealed text',
-    `alter table webhooks add column previous_until ${words.int}`,
+    `alter table webhooks add column previous_until ${dialect.int}`,
     `update webhooks set previous_sealed = 'old_-1', previous_until = ${untilMs} where id = '${rotated}'`,
-    ...replacedSecrets(words),
+    ...replacedSecrets(dialect),
   ]) {
     await sql.raw(statement).execute(db);
   }

@@ -1,22 +1,21 @@
-/** What of the central API's schema differs between the two engines beyond columns; migrations are written with these. */
+/** SQL that differs between SQLite and PostgreSQL, for migrations of the central API. */
 import { type ColumnTypes, POSTGRES_COLUMNS, SQLITE_COLUMNS } from '../../../database/engine.ts';
 
-export type SqlWords = ColumnTypes & {
-  /** A number at a path of a column of JSON text; null where there is none. */
+export type SqlDialect = ColumnTypes & {
+  /** Number at a path of a column with JSON text; null if absent. */
   jsonInt(column: string, path: JsonPath): string;
-  /** The same of a text. */
+  /** Text at a path of a column with JSON text; null if absent. */
   jsonText(column: string, path: JsonPath): string;
-  /** The same of a boolean, as 0 or 1. */
+  /** Boolean at a path of a column with JSON text, as 0 or 1; null if absent. */
   jsonFlag(column: string, path: JsonPath): string;
   /**
-   * Triggers that write a higher `revision` into a row of `table` when it comes, when one of `columns` changes, or
-   * when one of the columns changes of the row of another table that it refers to. Rows whose change is committed
-   * after some `horizon` was read have that revision or a higher one (executors/market.store.ts).
+   * Triggers that set a higher `revision` in a row of `table` when it is inserted, when one of `columns` changes, or when
+   * a column of its parent row changes. A change that commits after a horizon was read has that revision or a higher one.
    */
   stampRevisions(table: string, columns: readonly string[], parent: Parent): string[];
-  /** Triggers that refuse to change or remove a row of `table`, whoever asks. */
+  /** Triggers that reject updates and deletes of rows of `table`. */
   forbidChanges(table: string): string[];
-  /** The same for one more column of a table that has them. */
+  /** `stampRevisions` for one more column of a table that has the triggers. */
   stampOneMore(table: string, column: string): string[];
 };
 
@@ -24,11 +23,11 @@ type Parent = { table: string; columns: readonly string[]; reference: string };
 
 type JsonPath = readonly (string | number)[];
 
-export const SQLITE_WORDS: SqlWords = {
+export const SQLITE_DIALECT: SqlDialect = {
   ...SQLITE_COLUMNS,
   jsonInt: sqliteJson,
   jsonText: sqliteJson,
-  // Booleans are 0 and 1 there already.
+  // json_extract returns booleans as 0 and 1.
   jsonFlag: sqliteJson,
   stampRevisions: (table, columns, parent) => {
     const stamp = sqliteStamp(table);
@@ -52,12 +51,12 @@ export const SQLITE_WORDS: SqlWords = {
   ],
 };
 
-export const POSTGRES_WORDS: SqlWords = {
+export const POSTGRES_DIALECT: SqlDialect = {
   ...POSTGRES_COLUMNS,
   jsonInt: (column, path) => `(${postgresJson(column, path)})::bigint`,
   jsonText: (column, path) => `(${postgresJson(column, path)})`,
   jsonFlag: (column, path) => `(${postgresJson(column, path)})::boolean::int`,
-  // The transaction's number: of two at work at once, either may be the first to commit.
+  // The transaction's number, because concurrent transactions may commit in either order.
   stampRevisions: (table, columns, parent) => [
     `create function ${table}_stamp() returns trigger language plpgsql as $$
       begin new.revision = pg_current_xact_id()::text::bigint; return new; end $$`,
@@ -84,7 +83,7 @@ export const POSTGRES_WORDS: SqlWords = {
   ],
 };
 
-/** One writer at a time: the highest number so far and one more. */
+/** The highest revision plus one: SQLite has one writer at a time. */
 function sqliteStamp(table: string): string {
   return `update ${table} set revision = (select max(revision) from ${table}) + 1`;
 }

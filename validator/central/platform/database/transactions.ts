@@ -1,11 +1,11 @@
-/** Locks on rows, what makes one transaction at a time true on PostgreSQL as well; attempts that give theirs back, and rehearsals. */
+/** Row locks, savepoints, and transactions that are retried after a conflict on PostgreSQL. */
 import { sql } from 'kysely';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { isPostgres, isSerializationFailure } from '../../../database/engine.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
-/** Tables whose rows are read, judged and then changed. */
+/** Tables whose rows are read, checked and then changed. */
 type LockedTable = keyof Pick<
   Tables,
   | 'accounts'
@@ -19,28 +19,27 @@ type LockedTable = keyof Pick<
 >;
 
 /**
- * Call it first, in the transaction that reads a row, judges it and changes it or counts what belongs to it:
- * until the commit nobody else gets past the same call, so that what is read next stays true.
+ * Locks a row until the commit. Call it before the transaction reads a row that it then checks and changes, or whose
+ * dependent rows it counts.
  *
- * SQLite transactions begin IMMEDIATE and run one at a time, so nothing is left to do there. PostgreSQL runs
- * them side by side at READ COMMITTED: an update that states its condition (`where state in …`), a unique key
- * and this lock are all that stands between two of them. Whoever needs several locks takes them in this
- * order, so that nobody waits in a circle: providers, executors, pods, accounts, gpu_slots, templates, api_keys,
- * backup_repositories, volumes, and accounts of the ledger last (ledger/ledger.service.ts).
+ * On SQLite it does nothing: transactions begin IMMEDIATE and run one at a time. PostgreSQL runs them concurrently at
+ * READ COMMITTED, where only conditional updates (`where state in …`), unique keys and this lock separate them. To
+ * avoid deadlocks, take locks in this order: providers, executors, pods, accounts, gpu_slots, templates, api_keys,
+ * backup_repositories, volumes, and last the accounts of the ledger.
  */
 export async function lockRow(tx: Db, table: LockedTable, id: string): Promise<void> {
-  if (!tx.isTransaction) throw new Error('a row is locked outside a transaction');
+  if (!tx.isTransaction) throw new Error('lockRow needs a transaction');
   if (!isPostgres(tx)) return;
-  // NO KEY: rows that only refer to this one can still be added.
+  // NO KEY UPDATE, so that other transactions can add rows that reference this one.
   await sql`select 1 from ${sql.table(table)} where id = ${id} for no key update`.execute(tx);
 }
 
-/** Several rows of one table: by id, so that nobody waits in a circle there either. */
+/** Locks several rows of one table, in the order of their ids. */
 export async function lockRows(tx: Db, table: LockedTable, ids: Iterable<string>): Promise<void> {
   for (const id of [...new Set(ids)].toSorted()) await lockRow(tx, table, id);
 }
 
-/** Runs `work` in `tx`; when it rejects, everything it did is undone, its locks included, and `tx` goes on. */
+/** Runs `work` in a savepoint of `tx`. If it rejects, its changes and locks are undone and `tx` continues. */
 export async function inSavepoint<T>(tx: Db, work: () => Promise<T>): Promise<T> {
   await sql`savepoint attempt`.execute(tx);
   try {
@@ -54,7 +53,7 @@ export async function inSavepoint<T>(tx: Db, work: () => Promise<T>): Promise<T>
   }
 }
 
-/** What `work` in `tx` comes to, its refusals too; everything it did is undone, its locks included. */
+/** Runs `work` in `tx`, then undoes its changes and locks. Returns or throws its result. */
 export async function rehearse<T>(tx: Db, work: () => Promise<T>): Promise<T> {
   await sql`savepoint rehearsal`.execute(tx);
   try {
@@ -65,17 +64,16 @@ export async function rehearse<T>(tx: Db, work: () => Promise<T>): Promise<T> {
   }
 }
 
-// MERGED validator/central/platform/database/transactions.ts: Transactions that move money or change many rows, begun again where PostgreSQL ended them for another one's sake.
-/** Whoever loses that often has met something that does not pass. */
+/** More conflicts than this are not transient. */
 const MAX_ATTEMPTS = 5;
-/** Before the third attempt, doubled with each; the second comes at once, for the other one goes on already. */
+/** Pause before the third attempt, doubled with each. The second follows at once, because the other transaction has gone on. */
 const FIRST_PAUSE_MS = 20;
 
 export type MoneyDeps = { db: Database; clock: Pick<Clock, 'sleep'>; random: Pick<Random, 'int'> };
 
 /**
- * Runs `work` in a transaction, anew where it lost a deadlock or could not be put in order with others; everything it
- * had done is undone then. `work` changes nothing outside its transaction that a second run would not set again.
+ * Runs `work` in a transaction, again after a deadlock or serialization failure on PostgreSQL. `work` must be repeatable:
+ * outside its transaction it may only set what a second run sets again.
  */
 export async function moneyTransaction<T>(
   { db, clock, random }: MoneyDeps,
@@ -91,7 +89,7 @@ export async function moneyTransaction<T>(
   }
 }
 
-/** Jittered, so that two that lost to each other do not meet again. */
+/** With jitter, so that two conflicting transactions do not collide again. */
 function pauseMs(attempt: number, random: Pick<Random, 'int'>): number {
   const longest = FIRST_PAUSE_MS * 2 ** (attempt - 2);
   return longest / 2 + random.int(longest / 2 + 1);

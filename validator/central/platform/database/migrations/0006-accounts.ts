@@ -1,8 +1,7 @@
-/** Schema 6: profiles, mails, single-use tokens, uploads and links to a chat platform. */
-import type { SqlWords } from '../sql-dialects.ts';
+/** Profiles, mails, single-use tokens, uploads and links to a chat platform. */
+import type { SqlDialect } from '../sql-dialects.ts';
 
-/** Statements, in order. */
-export const accountsWhole = ({ int, tableEnd }: SqlWords): string[] => [
+export const accountsWhole = ({ int, tableEnd }: SqlDialect): string[] => [
   'alter table accounts add column company_name text',
   'alter table accounts add column avatar_url text',
   `alter table accounts add column disable_incoming_connections ${int} not null default 0`,
@@ -11,7 +10,7 @@ export const accountsWhole = ({ int, tableEnd }: SqlWords): string[] => [
   'alter table accounts add column chat_user_id text',
   'alter table accounts add column chat_username text',
   `alter table accounts add column deleted_at ${int}`,
-  // Until now the credit came with the sign-up.
+  // Earlier versions granted the credit at sign-up.
   'update accounts set signup_credit_at = created_at where email_verified_at is not null',
   `create unique index accounts_by_chat_user on accounts (chat_user_id)
     where chat_user_id is not null`,

@@ -1,7 +1,7 @@
-/** What renters note about nodes: bookmarks, and requests for machines that nobody offers yet. */
-import type { SqlWords } from '../sql-dialects.ts';
+/** Bookmarks of nodes, and requests for machines that no provider offers yet. */
+import type { SqlDialect } from '../sql-dialects.ts';
 
-export const nodeNotes = ({ int, real, tableEnd }: SqlWords): string[] => [
+export const nodeNotes = ({ int, real, tableEnd }: SqlDialect): string[] => [
   `create table bookmarks (
     account_id text not null references accounts (id),
     executor_id text not null references executors (id),

@@ -1,7 +1,7 @@
-/** A number on every executor that moves with whatever the market shows of it, for those who keep a copy. */
-import type { SqlWords } from '../sql-dialects.ts';
+/** A revision of every executor that grows when the market's view of it changes, for processes that cache the market. */
+import type { SqlDialect } from '../sql-dialects.ts';
 
-/** What the market shows or goes by; `last_seen_at` alone changes with every answer of an agent, and is neither. */
+/** Columns that the market shows or filters by. Not `last_seen_at`, which changes with every answer of an agent. */
 const SHOWN = [
   ...['provider_id', 'ip_address', 'port', 'gpu_type', 'gpu_count', 'price_uusd_per_gpu_hour'],
   ...['min_gpu_count', 'collateral_deposited', 'lat', 'lon', 'location_json', 'state', 'paused'],
@@ -10,7 +10,7 @@ const SHOWN = [
   ...['ports_free', 'sysbox_runtime', 'can_split', 'nvlink', 'slots_total', 'slots_free'],
 ];
 
-export const marketRevisions = ({ int, stampRevisions }: SqlWords): string[] => [
+export const marketRevisions = ({ int, stampRevisions }: SqlDialect): string[] => [
   `alter table executors add column revision ${int} not null default 0`,
   ...stampRevisions('executors', SHOWN, {
     table: 'providers',
@@ -18,7 +18,7 @@ export const marketRevisions = ({ int, stampRevisions }: SqlWords): string[] => 
     reference: 'provider_id',
   }),
   'drop index executors_on_market',
-  // All that is looked for by, so that a copy is brought up to date without reading long rows.
+  // Covers the query that updates a cache, which then does not read the rows, which are long.
   `create index executors_by_revision on executors (revision, id, state, paused, provider_id,
     price_uusd_per_gpu_hour, machine_name, gpu_type, gpu_count, min_gpu_count, slots_total, slots_free,
     collateral_deposited, nvlink, can_split, sysbox_runtime, gpu_memory_mib, cpu_cores, memory_kib,

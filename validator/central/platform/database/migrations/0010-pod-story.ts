@@ -1,10 +1,9 @@
-/** What is told of a pod: warnings before its removal, its end, feedback on it, its support channel. */
-import type { SqlWords } from '../sql-dialects.ts';
+/** Warnings before a pod's removal, its end, feedback, and its support channel. */
+import type { SqlDialect } from '../sql-dialects.ts';
 
-/** Statements, in order. */
-export const podStory = ({ int, tableEnd }: SqlWords): string[] => [
+export const podStory = ({ int, tableEnd }: SqlDialect): string[] => [
   `alter table pods add column removal_warning_at ${int}`,
-  // The first warning comes an hour before; those that were missed meanwhile become one.
+  // The first warning is an hour before the removal; missed warnings become one.
   `update pods set removal_warning_at = removal_at - 3600000
     where removal_at is not null and delete_requested_at is null and ended_at is null`,
   `create index pods_to_warn_of on pods (removal_warning_at)

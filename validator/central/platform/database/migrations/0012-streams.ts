@@ -1,9 +1,9 @@
-/** The order of events in their account's feed, and tickets for streams that any process can redeem. */
-import type { SqlWords } from '../sql-dialects.ts';
+/** Order of events in the feed of their account, and stream tickets that any process can redeem. */
+import type { SqlDialect } from '../sql-dialects.ts';
 
-export const streams = ({ int, tableEnd }: SqlWords): string[] => [
+export const streams = ({ int, tableEnd }: SqlDialect): string[] => [
   `alter table events add column feed_no ${int}`,
-  // Every event is in one of them: found by its place, or waiting for one.
+  // Every event is in one of the two indexes: with a place in the feed, or without one.
   'create unique index events_in_feed on events (account_id, feed_no) where feed_no is not null',
   'create index events_to_feed on events (account_id, seq) where feed_no is null',
   `create table stream_tickets (

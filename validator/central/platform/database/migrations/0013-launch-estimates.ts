@@ -1,7 +1,7 @@
-/** What launches took: how fast images come to nodes, how large images are, when a pod is expected to be ready. */
-import type { SqlWords } from '../sql-dialects.ts';
+/** Pull speeds of nodes, sizes of images, and the expected ready time of a pod. */
+import type { SqlDialect } from '../sql-dialects.ts';
 
-export const launchEstimates = ({ int, tableEnd }: SqlWords): string[] => [
+export const launchEstimates = ({ int, tableEnd }: SqlDialect): string[] => [
   `create table pull_speeds (
     executor_id text primary key,
     bytes_per_second ${int} not null,

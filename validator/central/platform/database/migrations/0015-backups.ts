@@ -1,8 +1,8 @@
-/** Backups of pods: their schedules, the repositories they lie in, and the operations on nodes that make and restore them. */
-import type { SqlWords } from '../sql-dialects.ts';
+/** Backups of pods: schedules, repositories, and the backup and restore operations on nodes. */
+import type { SqlDialect } from '../sql-dialects.ts';
 
-/** The columns that operations on nodes have in common. */
-export const operation = ({ int, real }: SqlWords): string => `
+/** Columns of all operations on nodes. */
+export const operation = ({ int, real }: SqlDialect): string => `
     id text primary key,
     account_id text not null references accounts (id),
     pod_id text not null references pods (id),
@@ -29,7 +29,7 @@ export const operation = ({ int, real }: SqlWords): string => `
     started_at ${int},
     completed_at ${int}`;
 
-/** One that is not completed stands alone on its pod, and is looked for by pod, by node and by repository. */
+/** A pod has at most one open operation. Operations are found by pod, node and repository. */
 export const operationIndexes = (table: string): string[] => [
   `create unique index ${table}_open_on_pod on ${table} (pod_id) where completed_at is null`,
   `create index ${table}_open_on_node on ${table} (executor_id) where completed_at is null`,
@@ -40,8 +40,8 @@ export const operationIndexes = (table: string): string[] => [
   `create index ${table}_by_age on ${table} (created_at)`,
 ];
 
-export const backups = (words: SqlWords): string[] => {
-  const { int, tableEnd } = words;
+export const backups = (dialect: SqlDialect): string[] => {
+  const { int, tableEnd } = dialect;
   return [
     `create table backup_repositories (
     id text primary key,
@@ -67,7 +67,7 @@ export const backups = (words: SqlWords): string[] => {
   ) ${tableEnd}`,
     'create index backup_configs_by_account on backup_configs (account_id)',
     'create index backup_configs_due on backup_configs (next_at) where next_at is not null',
-    `create table backup_logs (${operation(words)},
+    `create table backup_logs (${operation(dialect)},
     config_id text,
     name text,
     description text,
@@ -84,7 +84,7 @@ export const backups = (words: SqlWords): string[] => {
     'create index backup_logs_expiring on backup_logs (expires_at) where expires_at is not null',
     'create index backup_logs_to_clean on backup_logs (repository_id) where cleanup_at is not null',
     'create index backup_logs_kept on backup_logs (repository_id, state)',
-    `create table restore_logs (${operation(words)},
+    `create table restore_logs (${operation(dialect)},
     backup_id text not null,
     snapshot_id text not null,
     source_path text not null,

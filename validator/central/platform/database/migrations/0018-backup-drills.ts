@@ -1,11 +1,11 @@
-/** Drills: backups that are read back, when that is due, and what came of the last one. */
-import type { SqlWords } from '../sql-dialects.ts';
+/** Restore drills: backups that are read back, when the next one is due, and the last result. */
+import type { SqlDialect } from '../sql-dialects.ts';
 import { operation, operationIndexes } from './0015-backups.ts';
 
-export const backupDrills = (words: SqlWords): string[] => {
-  const { int, tableEnd } = words;
+export const backupDrills = (dialect: SqlDialect): string[] => {
+  const { int, tableEnd } = dialect;
   return [
-    `create table backup_drills (${operation(words)},
+    `create table backup_drills (${operation(dialect)},
     backup_id text not null,
     snapshot_id text not null,
     occasion text not null

@@ -1,7 +1,7 @@
-/** The weights that each validator set last. */
-import type { SqlWords } from '../sql-dialects.ts';
+/** The last weights of each validator. */
+import type { SqlDialect } from '../sql-dialects.ts';
 
-export const setWeights = ({ int, tableEnd }: SqlWords): string[] => [
+export const setWeights = ({ int, tableEnd }: SqlDialect): string[] => [
   `create table set_weights (
     validator_hotkey text primary key,
     payload_json text not null,

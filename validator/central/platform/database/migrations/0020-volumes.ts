@@ -1,7 +1,7 @@
-/** Volumes of accounts, which outlive pods: what was saved of each, and the copies of it that lie on nodes. */
-import type { SqlWords } from '../sql-dialects.ts';
+/** Volumes, which outlive pods: their saved data, and their copies on nodes. */
+import type { SqlDialect } from '../sql-dialects.ts';
 
-export const volumes = ({ int, real, tableEnd }: SqlWords): string[] => [
+export const volumes = ({ int, real, tableEnd }: SqlDialect): string[] => [
   `create table volumes (
     id text primary key,
     account_id text not null references accounts (id),
@@ -24,7 +24,7 @@ export const volumes = ({ int, real, tableEnd }: SqlWords): string[] => [
   ) ${tableEnd}`,
   'create index volumes_by_account on volumes (account_id, created_at, id)',
   'create index volumes_to_clean on volumes (id) where has_waste = 1 or deleted_at is not null',
-  // Not bound to its volume's row: what lies on a node that is away has to be dropped whenever it comes back.
+  // No foreign key to the volume: a copy on a lost node must still be removed when the node returns.
   `create table volume_copies (
     id text primary key,
     volume_id text not null,
@@ -44,7 +44,7 @@ export const volumes = ({ int, real, tableEnd }: SqlWords): string[] => [
     created_at ${int} not null,
     updated_at ${int} not null
   ) ${tableEnd}`,
-  // The newest data of a volume lies in one place.
+  // A volume has its newest data in one place.
   `create unique index volume_copies_live on volume_copies (volume_id) where state <> 'dropping'`,
   'create index volume_copies_on_node on volume_copies (executor_id, created_at)',
   'create index volume_copies_of_pod on volume_copies (pod_id)',

@@ -1,13 +1,13 @@
 /**
- * The money ledger by double entry (chart and rules: README, "Money"). Accounts' balances and pods'
- * holds move into it: what an account had counts as granted, for nobody had paid.
+ * The double-entry money ledger. Balances of accounts and holds of pods move into it. Earlier balances count as granted
+ * credit, because there were no payments.
  */
-import type { SqlWords } from '../sql-dialects.ts';
+import type { SqlDialect } from '../sql-dialects.ts';
 
-/** The safe range of JavaScript's whole numbers. */
+/** The largest safe integer of JavaScript. */
 const SAFE = '9007199254740991';
 
-export const ledger = ({ int, serial, tableEnd, forbidChanges }: SqlWords): string[] => [
+export const ledger = ({ int, serial, tableEnd, forbidChanges }: SqlDialect): string[] => [
   `create table ledger_accounts (
     id text primary key,
     debits_posted ${int} not null,
@@ -32,7 +32,7 @@ export const ledger = ({ int, serial, tableEnd, forbidChanges }: SqlWords): stri
     at_ms ${int} not null
   ) ${tableEnd}`,
   'create unique index ledger_groups_once on ledger_groups (cause_type, cause_id) where is_once = 1',
-  // No keys to ledger_accounts: they would lock the rows that everybody posts to.
+  // No foreign keys to ledger_accounts: they would lock rows that most transactions post to.
   `create table transfers (
     seq ${serial},
     group_id ${int} not null references ledger_groups (id),
@@ -45,7 +45,7 @@ export const ledger = ({ int, serial, tableEnd, forbidChanges }: SqlWords): stri
     check ((kind in ('post', 'void')) = (pending_seq is not null))
   ) ${tableEnd}`,
   'create index transfers_by_group on transfers (group_id)',
-  // With amounts, so that an account is added up from the index alone.
+  // Includes the amounts, so that an account is summed up from the index alone.
   'create index transfers_by_debit on transfers (debit_id, seq, kind, amount_uusd)',
   'create index transfers_by_credit on transfers (credit_id, seq, kind, amount_uusd)',
   'create unique index transfers_resolving on transfers (pending_seq) where pending_seq is not null',
@@ -60,11 +60,11 @@ export const ledger = ({ int, serial, tableEnd, forbidChanges }: SqlWords): stri
     (account_id, state, price_uusd_per_gpu_hour, gpu_count) where ended_at is null`,
 ];
 
-/** What the account's open pods hold together. */
+/** Sum of the holds of an account's open pods. */
 const HELD = `(select coalesce(sum(hold_uusd), 0) from pods
   where pods.account_id = accounts.id and pods.ended_at is null)`;
 
-/** At least what is held: a balance lowered by hand below that would be negative now. */
+/** At least the sum of the holds, so that a manually lowered balance does not become negative. */
 const OPENING = `case when ${HELD} > balance_uusd then ${HELD} else balance_uusd end`;
 
 const openingBalances = [

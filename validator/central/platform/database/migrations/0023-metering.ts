@@ -1,8 +1,8 @@
-/** The meter (README, "Money"): segments of use, running figures, settlements, days of providers, refunds. */
-import type { SqlWords } from '../sql-dialects.ts';
+/** Metering: usage segments, running totals, settlements, providers' daily earnings, refunds. */
+import type { SqlDialect } from '../sql-dialects.ts';
 
-export const metering = ({ int, tableEnd, forbidChanges }: SqlWords): string[] => [
-  // A segment refers to the end of the one before it by its own beginning: there is no gap and no overlap to write.
+export const metering = ({ int, tableEnd, forbidChanges }: SqlDialect): string[] => [
+  // A foreign key from a segment's start to the end of the one before it excludes gaps and overlaps.
   `create table usage_segments (
     pod_id text not null references pods (id),
     seq ${int} not null check (seq >= 0),

@@ -1,7 +1,7 @@
-/** What is to happen at a time, one row for each thing that is still to happen. */
-import type { SqlWords } from '../sql-dialects.ts';
+/** Work that is due at a time. */
+import type { SqlDialect } from '../sql-dialects.ts';
 
-export const schedule = ({ int, tableEnd }: SqlWords): string[] => [
+export const schedule = ({ int, tableEnd }: SqlDialect): string[] => [
   `create table due_work (
     kind text not null,
     subject text not null,
@@ -12,7 +12,7 @@ export const schedule = ({ int, tableEnd }: SqlWords): string[] => [
     primary key (kind, subject)
   ) ${tableEnd}`,
   'create index due_work_by_time on due_work (look_at, kind, subject)',
-  // What the pods' own columns said until now.
+  // Times that earlier versions stored in columns of the pods.
   ...[
     ['pod-removal', 'removal_at', `delete_requested_at is null and removal_at is not null`],
     [

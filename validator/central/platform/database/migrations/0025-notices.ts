@@ -1,7 +1,7 @@
-/** Notice periods of nodes; mails to providers beside those to accounts. */
-import type { SqlWords } from '../sql-dialects.ts';
+/** Notices of nodes, and mails to providers. */
+import type { SqlDialect } from '../sql-dialects.ts';
 
-export const notices = ({ int, tableEnd, stampOneMore }: SqlWords): string[] => [
+export const notices = ({ int, tableEnd, stampOneMore }: SqlDialect): string[] => [
   `create table notices (
     id text primary key,
     executor_id text not null references executors (id),
@@ -17,7 +17,7 @@ export const notices = ({ int, tableEnd, stampOneMore }: SqlWords): string[] => 
   ) ${tableEnd}`,
   `create unique index notices_standing on notices (executor_id) where state in ('open', 'started')`,
   'create index notices_by_node on notices (executor_id, start_at)',
-  // The notice that stands, as it is shown: every row of a node or pod has it.
+  // The present notice as it is shown, because every row of a node or pod contains it.
   'alter table executors add column notice_json text',
   ...stampOneMore('executors', 'notice_json'),
   'drop index mails_due',

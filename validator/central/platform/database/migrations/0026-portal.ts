@@ -1,7 +1,7 @@
-/** The provider portal: passwords, chat links and tokens of providers, what they want to hear of, changed offers. */
-import type { SqlWords } from '../sql-dialects.ts';
+/** The provider portal: passwords, chat links, tokens and subscriptions of providers, and changed offers. */
+import type { SqlDialect } from '../sql-dialects.ts';
 
-export const portal = ({ int, tableEnd }: SqlWords): string[] => [
+export const portal = ({ int, tableEnd }: SqlDialect): string[] => [
   'alter table providers add column password_hash text',
   'alter table providers add column chat_user_id text',
   'alter table providers add column chat_username text',
@@ -24,7 +24,7 @@ export const portal = ({ int, tableEnd }: SqlWords): string[] => [
     last_used_at ${int}
   ) ${tableEnd}`,
   'create index provider_tokens_by_provider on provider_tokens (provider_id)',
-  // Accounts are not the only ones who link any more. Links live for ten minutes: none is worth carrying over.
+  // Providers now link too. Links expire after ten minutes, so none is migrated.
   'drop table chat_link_states',
   `create table chat_link_states (
     state_hash text primary key,

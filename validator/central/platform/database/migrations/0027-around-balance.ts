@@ -1,7 +1,7 @@
-/** What surrounds a balance: who is told of what, top-ups, transfers between accounts, how referrals are paid. */
-import type { SqlWords } from '../sql-dialects.ts';
+/** Notification settings, low-balance thresholds, top-ups, transfers between accounts, and payout of referrals. */
+import type { SqlDialect } from '../sql-dialects.ts';
 
-export const aroundBalance = ({ int, serial, tableEnd }: SqlWords): string[] => [
+export const aroundBalance = ({ int, serial, tableEnd }: SqlDialect): string[] => [
   `alter table accounts add column referral_payout_method text not null default 'balance'`,
   'alter table accounts add column referral_crypto_address text',
   'alter table accounts add column referral_crypto_network text',
@@ -64,7 +64,7 @@ export const aroundBalance = ({ int, serial, tableEnd }: SqlWords): string[] => 
     updated_at ${int} not null,
     check (refunded_uusd + disputed_uusd <= amount_uusd)
   ) ${tableEnd}`,
-  // One charge in flight per account.
+  // An account has at most one charge in flight.
   `create unique index topups_in_flight on topups (account_id) where state in ('charging', 'pending')`,
   `create index topups_due on topups (due_at) where state in ('charging', 'pending')`,
   'create index topups_by_account on topups (account_id, created_at)',

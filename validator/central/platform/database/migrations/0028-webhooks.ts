@@ -1,7 +1,7 @@
-/** Webhooks and the log of their deliveries (marketplace reference 1.14). */
-import type { SqlWords } from '../sql-dialects.ts';
+/** Webhooks and the log of their deliveries. */
+import type { SqlDialect } from '../sql-dialects.ts';
 
-export const webhooks = ({ int, tableEnd }: SqlWords): string[] => [
+export const webhooks = ({ int, tableEnd }: SqlDialect): string[] => [
   `create table webhooks (
     id text primary key,
     account_id text not null references accounts (id),

@@ -1,7 +1,7 @@
-/** Which accounts speak for which validators. */
-import type { SqlWords } from '../sql-dialects.ts';
+/** Accounts of validators. */
+import type { SqlDialect } from '../sql-dialects.ts';
 
-export const validatorAccounts = ({ int, tableEnd }: SqlWords): string[] => [
+export const validatorAccounts = ({ int, tableEnd }: SqlDialect): string[] => [
   `create table validator_accounts (
     hotkey text primary key,
     account_id text not null unique references accounts (id),

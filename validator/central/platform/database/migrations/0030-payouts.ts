@@ -1,7 +1,7 @@
-/** What leaves the ledger: payouts to providers and for referrals, and the books of the processor that only acts as if. */
-import type { SqlWords } from '../sql-dialects.ts';
+/** Payouts to providers and referrers, and the records of the simulated processor. */
+import type { SqlDialect } from '../sql-dialects.ts';
 
-export const payouts = ({ int, tableEnd }: SqlWords): string[] => [
+export const payouts = ({ int, tableEnd }: SqlDialect): string[] => [
   `create table payouts (
     id text primary key,
     party text not null,
@@ -21,7 +21,7 @@ export const payouts = ({ int, tableEnd }: SqlWords): string[] => [
     updated_at ${int} not null,
     check ((method = 'balance') = (hold_id is null))
   ) ${tableEnd}`,
-  // One that is open per party.
+  // A party has at most one open payout.
   `create unique index payouts_open on payouts (party) where state in ('requested', 'pending')`,
   `create index payouts_due on payouts (due_at) where state in ('requested', 'pending')`,
   'create index payouts_by_party on payouts (party, created_at)',

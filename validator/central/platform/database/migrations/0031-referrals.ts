@@ -1,7 +1,7 @@
-/** Which account brought which, and what was put aside for it of the fees that the one it brought paid. */
-import type { SqlWords } from '../sql-dialects.ts';
+/** Referrals: the referrer of each account, and the part of its fees credited to the referrer. */
+import type { SqlDialect } from '../sql-dialects.ts';
 
-export const referrals = ({ int, tableEnd }: SqlWords): string[] => [
+export const referrals = ({ int, tableEnd }: SqlDialect): string[] => [
   `create table referrals (
     account_id text primary key references accounts (id),
     referrer_id text not null references accounts (id),

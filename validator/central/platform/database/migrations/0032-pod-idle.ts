@@ -1,7 +1,7 @@
-/** Pods that are stopped when nobody uses them: since when that may count, when they stop as things stand, up to when that is confirmed. */
-import type { SqlWords } from '../sql-dialects.ts';
+/** Idle shutdown of pods: start of the idle time, expected stop, and the time up to which idleness is confirmed. */
+import type { SqlDialect } from '../sql-dialects.ts';
 
-export const podIdle = ({ int }: SqlWords): string[] => [
+export const podIdle = ({ int }: SqlDialect): string[] => [
   `alter table pods add column idle_from ${int}`,
   `alter table pods add column idle_stop_at ${int}`,
   `alter table pods add column idle_until ${int}`,

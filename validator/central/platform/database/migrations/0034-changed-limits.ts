@@ -1,6 +1,6 @@
-/** Since when what bounds a pod's time by money is what it is: a lowered limit ends nothing that was used before. */
-import type { SqlWords } from '../sql-dialects.ts';
+/** Time of the last change of a pod's spending limits: a lowered limit does not apply to earlier use. */
+import type { SqlDialect } from '../sql-dialects.ts';
 
-export const changedLimits = ({ int }: SqlWords): string[] => [
+export const changedLimits = ({ int }: SqlDialect): string[] => [
   `alter table usage_meters add column changed_ms ${int} not null default 0`,
 ];

@@ -1,9 +1,9 @@
-/** Every secret of a webhook that was replaced in the last day, where there was room for one. */
-import type { SqlWords } from '../sql-dialects.ts';
+/** All secrets of a webhook that were replaced within the last day, instead of one. */
+import type { SqlDialect } from '../sql-dialects.ts';
 
-export const replacedSecrets = (_: SqlWords): string[] => [
+export const replacedSecrets = (_: SqlDialect): string[] => [
   "alter table webhooks add column replaced_json text not null default '[]'",
-  // Sealed text is base64url, which needs no escape.
+  // Sealed text is base64url and needs no escaping.
   `update webhooks
     set replaced_json =
       '[{"sealed":"' || previous_sealed || '","untilMs":' || cast(previous_until as text) || '}]'

@@ -1,6 +1,6 @@
-/** When a segment's beginning was noted, which may be long after it: a stop that was noted late gave its pod no time to stand still. */
-import type { SqlWords } from '../sql-dialects.ts';
+/** When the start of a segment was recorded, which may be long after it. Time before the record does not count against a grace period. */
+import type { SqlDialect } from '../sql-dialects.ts';
 
-export const notedSegments = ({ int }: SqlWords): string[] => [
+export const notedSegments = ({ int }: SqlDialect): string[] => [
   `alter table usage_segments add column noted_ms ${int}`,
 ];

@@ -15,9 +15,9 @@ export type AccountsTable = Stamped & {
   company_name: string | null;
   avatar_url: string | null;
   disable_incoming_connections: Generated<Flag>;
-  /** Hours after which rentals end unless they say otherwise, by source. */
+  /** Default hours after which rentals end, by source. */
   termination_hours_json: Generated<string>;
-  /** When the sign-up credit was granted, which happens once. */
+  /** When the sign-up credit was granted; it is granted once. */
   signup_credit_at: number | null;
   /** The account on the chat platform; unique. */
   chat_user_id: string | null;
@@ -26,31 +26,31 @@ export type AccountsTable = Stamped & {
   /** Both set exactly while the method is `crypto`. */
   referral_crypto_address: string | null;
   referral_crypto_network: string | null;
-  /** Who the account is at the payment processor; null until a payment method was kept. */
+  /** Customer id at the payment processor; null until a payment method was stored. */
   payment_customer_id: string | null;
-  /** Set once the account is gone; the row stays for events and money that name it. */
+  /** Set when the account was deleted. The row stays, because events and transfers reference it. */
   deleted_at: number | null;
 };
 
-/** Addresses that had a sign-up credit, hashed under the deployment's secret: none gets a second one. */
+/** Addresses that received a sign-up credit, hashed with the deployment's secret, so that none receives a second one. */
 export type SignupCreditsTable = { email_hash: string; granted_at: number };
 
-/** Single-use tokens that were mailed; a used one is deleted. */
+/** Single-use tokens sent by mail; a used one is deleted. */
 export type AccountTokensTable = {
   /** SHA-256 hex. */
   token_hash: string;
   account_id: string;
   purpose: 'verify-email' | 'reset-password';
-  /** Where it was sent: it proves this address and no later one. */
+  /** Address to which it was sent, and which it verifies. */
   email_norm: string;
   created_at: number;
   expires_at: number;
 };
 
-/** Links to the chat platform that were begun; a used one is deleted. */
+/** Pending links to the chat platform; a used one is deleted. */
 export type ChatLinkStatesTable = {
   state_hash: string;
-  /** An account or a provider. */
+  /** Id of an account or a provider. */
   owner_id: string;
   /** The PKCE verifier, sealed. */
   verifier_sealed: string;
@@ -58,7 +58,7 @@ export type ChatLinkStatesTable = {
   expires_at: number;
 };
 
-/** Revocable sessions; the JWT carries the id. */
+/** Revocable sessions; the JWT contains the id. */
 export type SessionsTable = {
   id: string;
   kind: 'user' | 'portal';
@@ -78,7 +78,7 @@ export type ApiKeysTable = Stamped & {
   suffix: string;
   /** SHA-256 hex; unique. */
   key_hash: string;
-  /** AES-256-GCM of the key under the deployment's secret. */
+  /** AES-256-GCM with the deployment's secret. */
   key_sealed: string;
   is_active: Flag;
   expires_at: number | null;
@@ -95,18 +95,18 @@ export type SshKeysTable = Stamped & {
   fingerprint: string;
 };
 
-/** Logins for image registries. */
+/** Logins at image registries. */
 export type DockerCredentialsTable = Stamped & {
   id: string;
   account_id: string;
-  /** Empty: none was given. */
+  /** Empty if none was stated. */
   name: string;
   docker_username: string;
-  /** AES-256-GCM of the password under the deployment's secret. */
+  /** AES-256-GCM with the deployment's secret. */
   password_sealed: string;
 };
 
-/** What an account wants mails about; without a row: everything. */
+/** Mails that an account receives; without a row: all. */
 export type NotificationSettingsTable = Stamped & {
   account_id: string;
   id: string;

@@ -1,23 +1,23 @@
 /** Tables of backups, restores, drills and volumes. */
 import type { Flag, Stamped } from './platform.ts';
 
-/** Where the backups of one pod lie; they may outlive it. */
+/** Repository with the backups of one pod; it may outlive the pod. */
 export type BackupRepositoriesTable = {
   id: string;
   pod_id: string;
   account_id: string;
-  /** Of the repository itself, sealed for the place `id`. */
+  /** Password of the repository, sealed for `id`. */
   password_sealed: string;
-  /** When its first backup had been made; null: there is nothing there that has to be found. */
+  /** Time of the first backup; null if the repository does not exist yet. */
   made_at: number | null;
-  /** The process that takes snapshots out of it just now: meanwhile nothing may use it. */
+  /** Process that removes snapshots now; meanwhile the repository is locked. */
   cleaning_boot_id: string | null;
   created_at: number;
-  /** When everything in it was removed, for good. */
+  /** When the repository was removed. */
   removed_at: number | null;
 };
 
-/** One row per pod that ever had one: what is backed up, how often, and for how long it is kept. */
+/** Backup schedule of a pod: path, frequency and retention. */
 export type BackupConfigsTable = Stamped & {
   id: string;
   pod_id: string;
@@ -25,13 +25,13 @@ export type BackupConfigsTable = Stamped & {
   backup_frequency_hours: number;
   retention_days: number;
   backup_path: string;
-  /** The next run; null: it is not active. */
+  /** Next run; null if inactive. */
   next_at: number | null;
-  /** When its newest backup is next read back; null: not planned yet. */
+  /** Next restore drill of the newest backup; null if not scheduled yet. */
   drill_at: number | null;
 };
 
-/** What backups, restores and drills have in common: each is an operation on a node, there under the same id. */
+/** Columns of backups, restores and drills. Each is an operation on a node with the same id. */
 export type OperationColumns = {
   id: string;
   account_id: string;
@@ -47,7 +47,7 @@ export type OperationColumns = {
     | 'SKIPPED'
     | 'EXPIRED'
     | 'DELETED';
-  /** As the node names it; null before it has taken it. */
+  /** Stage reported by the node; null before the node has accepted the operation. */
   stage: string | null;
   /** 0-100, never falling. */
   percent: number;
@@ -57,19 +57,19 @@ export type OperationColumns = {
   processed_bytes: number | null;
   bytes_per_second: number | null;
   remaining_seconds: number | null;
-  /** Before the first request to the node goes out: null means that it cannot know of it. */
+  /** Set before the first request to the node; null means that the node cannot have the operation. */
   sent_at: number | null;
-  /** When its end was asked for. */
+  /** When cancellation was requested. */
   cancel_at: number | null;
-  /** The last sign of life, by our clock. */
+  /** Last heartbeat by the central API's clock. */
   heartbeat_at: number;
-  /** The same by the node's clock. */
+  /** Last heartbeat by the node's clock. */
   node_heartbeat_ms: number | null;
-  /** Settled here without its node, which is to end it as soon as it answers. */
+  /** When it was ended without the node, which must cancel it as soon as it answers. */
   abandoned_at: number | null;
   error_code: string | null;
   error_message: string | null;
-  /** The request that wanted it; null for scheduled ones. */
+  /** Request that started it; null if scheduled. */
   request_id: string | null;
   created_at: number;
   started_at: number | null;
@@ -78,7 +78,7 @@ export type OperationColumns = {
 };
 
 export type BackupLogsTable = OperationColumns & {
-  /** The schedule that wanted it; null for manual ones. */
+  /** Schedule that started it; null if manual. */
   config_id: string | null;
   name: string | null;
   description: string | null;
@@ -86,14 +86,14 @@ export type BackupLogsTable = OperationColumns & {
   retention_days: number;
   snapshot_id: string | null;
   quality: string | null;
-  /** Null once nothing of it is kept any more. */
+  /** Null once its data was removed. */
   expires_at: number | null;
-  /** Since when its snapshot is to be taken out of the repository; null when there is nothing to take out. */
+  /** When the removal of its snapshot became due; null if there is none to remove. */
   cleanup_at: number | null;
-  /** Why that has not happened. */
+  /** Why the removal failed. */
   cleanup_problem: string | null;
   cleaned_at: number | null;
-  /** Of the last drill; null before the first. */
+  /** Result of the last drill; null before the first. */
   verify_status:
     | 'PENDING'
     | 'IN_PROGRESS'
@@ -102,11 +102,11 @@ export type BackupLogsTable = OperationColumns & {
     | 'INCONCLUSIVE'
     | 'CANCELLED'
     | null;
-  /** When a drill last came to a verdict. */
+  /** When a drill last had a result. */
   verified_at: number | null;
   verify_error: string | null;
   verify_error_code: string | null;
-  /** What was read back. */
+  /** Files and bytes that were read back. */
   verified_files: number | null;
   verified_bytes: number | null;
 };
@@ -123,64 +123,64 @@ export type RestoreLogsTable = OperationColumns & {
   source_path: string;
   target_path: string;
   mode: 'replace' | 'new_only';
-  /** With the rental, or while the pod was running. */
+  /** With the rental, or while the pod ran. */
   occasion: 'STARTUP' | 'LIVE';
-  /** What the node did, line by line. */
+  /** Log lines of the node. */
   log: string;
 };
 
-/** One of an account's volumes: what is known of its data, and what of it is saved. */
+/** Volumes of accounts, with the size and the saved snapshot of their data. */
 export type VolumesTable = Stamped & {
   id: string;
   account_id: string;
   name: string;
   description: string;
-  /** What its data may come to. */
+  /** Maximum size of its data. */
   limit_bytes: number;
-  /** The pod that has it, until nothing of that pod is left on its node. */
+  /** Pod that uses it, until nothing of the pod is left on its node. */
   attached_pod_id: string | null;
-  /** As last measured on a node, or saved. */
+  /** Last measured on a node, or saved. */
   bytes: number;
   files: number;
   measured_at: number | null;
-  /** Of its repository, which has its id; sealed for the place `id`. */
+  /** Password of its repository, sealed for `id`, which is also the repository's id. */
   password_sealed: string;
-  /** When it was first saved; null: there is nothing in the repository that has to be found. */
+  /** Time of the first save; null if the repository does not exist yet. */
   made_at: number | null;
-  /** What the next pod gets; null: an empty volume. */
+  /** Snapshot for the next pod; null for an empty volume. */
   snapshot_id: string | null;
   saved_at: number | null;
-  /** 1: older snapshots are to be taken out of the repository. */
+  /** 1 if older snapshots must be removed from the repository. */
   has_waste: Flag;
-  /** The process that cleans the repository just now: meanwhile nothing may use it. */
+  /** Process that cleans the repository now; meanwhile it is locked. */
   cleaning_boot_id: string | null;
-  /** The row goes with the repository. */
+  /** The row is deleted together with the repository. */
   deleted_at: number | null;
 };
 
-/** A volume's data on a node, there under this id; what lies on other nodes under other ids never meets it. */
+/** Copy of a volume's data on a node, under its own id. Copies on different nodes are independent. */
 export type VolumeCopiesTable = Stamped & {
   id: string;
   volume_id: string;
   account_id: string;
-  /** The pod that has it, or had it last. */
+  /** Pod that uses it or used it last. */
   pod_id: string;
   executor_id: string;
   state: 'restoring' | 'attached' | 'saving' | 'dropping';
-  /** What it is filled with before the pod starts; null: it begins empty. */
+  /** Snapshot restored before the pod starts; null if it starts empty. */
   source_snapshot_id: string | null;
-  /** The restore or backup under way on the node; stored before it is sent. */
+  /** Restore or backup in progress on the node; stored before it is sent. */
   operation_id: string | null;
-  /** As the node names it. */
+  /** Stage reported by the node. */
   stage: string | null;
   percent: number;
-  /** Failed ones of the present state. */
+  /** Failed attempts in the present state. */
   attempts: number;
   retry_at: number | null;
   /** Why the last attempt failed. */
   error_code: string | null;
   error_message: string | null;
-  /** When its node last told of it, or was asked to make it. */
+  /** When the node last reported it, or was requested to create it. */
   seen_at: number;
 };
 

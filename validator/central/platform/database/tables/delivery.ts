@@ -18,25 +18,25 @@ export type EventsTable = {
   reason: string | null;
   /** `{pod_name, node, error?}` and more. */
   payload_json: string;
-  /** Its place in its account's feed: 1, 2, …; null until somebody has read the feed (events/event-feed.store.ts). */
+  /** Place in the account's feed: 1, 2, …; null until the feed is read (delivery/events/event-feed.store.ts). */
   feed_no: number | null;
 };
 
 export type MailsTable = Stamped & {
   id: string;
-  /** Either is null: whose mail it is. */
+  /** Recipient: one of account_id and provider_id is set. */
   account_id: string | null;
   provider_id: string | null;
-  /** Unique: what happened once is mailed once. */
+  /** Unique, so that one event is mailed once. */
   dedupe_key: string;
   kind: string;
   to_address: string;
-  /** Subject and bodies, sealed because they hold tokens; empty once nobody needs them. */
+  /** Subject and bodies, sealed because they contain tokens; empty after the mail was sent or dropped. */
   sealed: string;
-  /** `kept`: nothing sends mails here, it is read in the outbox. */
+  /** `kept`: no mail server is configured, and the mail is read in the outbox. */
   state: 'kept' | 'waiting' | 'sent' | 'failed' | 'expired';
   due_at: number;
-  /** What it says has no use from then on. */
+  /** The mail expires unsent at this time. */
   useful_until: number;
   attempts: number;
   last_error: string | null;
@@ -47,28 +47,28 @@ export type WebhooksTable = Stamped & {
   account_id: string;
   url: string;
   description: string;
-  /** JSON array of event types; empty: all of them. */
+  /** JSON array of event types; empty for all. */
   events_json: string;
-  /** AES-256-GCM under the deployment's secret. */
+  /** AES-256-GCM with the deployment's secret. */
   secret_sealed: string;
-  /** JSON array of the secrets before rotations, each signed with as well until its time (webhook.rotation.ts). */
+  /** JSON array of replaced secrets, which also sign until their expiry. */
   replaced_json: string;
   is_enabled: Flag;
-  /** Why we disabled it ourselves; null when its owner did, or nobody. */
+  /** Why the job disabled it; null if its owner did, or if it is enabled. */
   disabled_reason: 'gone' | 'failing' | null;
-  /** Place in the account's feed of the last event that is done with. */
+  /** Place in the account's feed of the last delivered or dropped event. */
   after_feed_no: number;
-  /** Failed attempts at the event after that, and when the next one is due. */
+  /** Failed attempts at the next event, and the time of the next attempt. */
   attempts: number;
   retry_at: number;
-  /** Since when no attempt has succeeded; null after one that has. */
+  /** First failure since the last success; null after a success. */
   failing_since: number | null;
-  /** One process at a time delivers to it: until then, whose token this is. */
+  /** End of the lease of the process with `lease_token`, the only one that delivers meanwhile. */
   lease_until: number;
   lease_token: string | null;
 };
 
-/** The latest attempts of one event at one webhook. */
+/** Attempts to deliver one event to one webhook. */
 export type WebhookDeliveriesTable = Stamped & {
   id: string;
   webhook_id: string;
@@ -76,24 +76,24 @@ export type WebhookDeliveriesTable = Stamped & {
   event_type: string;
   state: 'waiting' | 'delivered' | 'failed';
   attempts: number;
-  /** HTTP status of the last attempt; null when there was no answer. */
+  /** HTTP status of the last attempt; null without an answer. */
   status: number | null;
   error: string | null;
   duration_ms: number;
 };
 
-/** Unused tickets for streams; a used one is deleted. */
+/** Unused stream tickets; a used one is deleted. */
 export type StreamTicketsTable = {
   ticket_hash: string;
   account_id: string;
-  /** Null: for the account's own feed. */
+  /** Null for the account's event stream. */
   pod_id: string | null;
-  /** The headers that proved who asked, as JSON, sealed for the place `ticket_hash`. */
+  /** The caller's credential headers as JSON, sealed for `ticket_hash`. */
   credential_sealed: string;
   expires_at: number;
 };
 
-/** One row per signed upload address. */
+/** One row per signed upload URL. */
 export type UploadsTable = {
   object_key: string;
   account_id: string;
@@ -101,9 +101,9 @@ export type UploadsTable = {
   content_type: string;
   size_bytes: number;
   created_at: number;
-  /** Of the address. */
+  /** Expiry of the URL. */
   expires_at: number;
-  /** Null until it was used; stays null where the object store is another's. */
+  /** Null until the upload arrived; always null with an external object store. */
   stored_at: number | null;
 };
 

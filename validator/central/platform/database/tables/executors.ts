@@ -7,7 +7,7 @@ export type ProvidersTable = Stamped & {
   hotkey: string;
   coldkey: string | null;
   email: string | null;
-  /** Argon2id; null until one was set. */
+  /** Argon2id; null until a password was set. */
   password_hash: string | null;
   /** The provider on the chat platform; unique. */
   chat_user_id: string | null;
@@ -16,7 +16,7 @@ export type ProvidersTable = Stamped & {
   banned_at: number | null;
 };
 
-/** GPU types whose machine requests a provider wants to hear of. */
+/** GPU types whose machine requests a provider subscribes to. */
 export type ProviderSubscriptionsTable = { provider_id: string; gpu_class: string };
 
 /** Long-lived credentials of the portal; a revoked one is deleted. */
@@ -26,14 +26,14 @@ export type ProviderTokensTable = {
   name: string;
   /** SHA-256 hex. */
   token_hash: string;
-  /** Its last characters, for the masked display. */
+  /** Last characters, for the masked display. */
   suffix: string;
   created_at: number;
   expires_at: number | null;
   last_used_at: number | null;
 };
 
-/** Single use of signed portal log-ins. */
+/** Used messages of signed portal log-ins, which protect against replay. */
 export type LoginNoncesTable = { hotkey: string; message: string; expires_at: number };
 
 export type ExecutorsTable = Stamped &
@@ -43,7 +43,7 @@ export type ExecutorsTable = Stamped &
     provider_id: string;
     ip_address: string;
     port: number;
-    /** As the provider said when adding it. */
+    /** As stated by the provider. */
     gpu_type: string;
     gpu_count: number;
     /** When its provider last changed type or count; null: never. */
@@ -56,48 +56,48 @@ export type ExecutorsTable = Stamped &
     location_json: string | null;
     state: 'queued' | 'verified' | 'failed' | 'removed';
     paused: Flag;
-    /** Of the last verdict; null before the first. */
+    /** Validator of the last verdict; null before the first. */
     validator_hotkey: string | null;
     verdict_at: number | null;
     checks_json: string;
-    /** Full GPU name as measured; null before the first verified verdict. */
+    /** Measured full GPU name; null before the first verified verdict. */
     machine_name: string | null;
     driver_version: string | null;
-    /** The Inventory of the last verdict that had one. */
+    /** Inventory of the last verdict that had one. */
     inventory_json: string | null;
     simulated: Flag;
     first_verified_at: number | null;
     /** When the agent last answered. */
     last_seen_at: number | null;
     removed_at: number | null;
-    /** Its GPU slots, and those that no pod holds; counted in gpu-slot.store.ts. */
+    /** GPU slots, in total and without a pod. */
     slots_total: number;
     slots_free: number;
-    /** The notice that is open or under way, as it is shown (executors/notice-period.ts); null: none. */
+    /** The open or current notice, as it is shown; null if there is none. */
     notice_json: string | null;
-    /** Higher with every change that the market shows; written by the database (0009-market-revisions.ts). */
+    /** Grows with every change that the market shows; set by a trigger (0009-market-revisions.ts). */
     revision: Generated<number>;
   };
 
-/** Out of the latest report that had them; null before. In megabits a second. */
+/** Megabits per second, from the latest report that had them; null before. */
 export type LineFigures = { download_mbps: number | null; upload_mbps: number | null };
 
-/** Out of `inventory_json`, for searches; null where nothing was measured (executors/measured-figures.ts). */
+/** Figures from `inventory_json`, for searches; null if not measured. */
 export type MeasuredFigures = {
-  /** Of the card that has least. */
+  /** Memory of the smallest card. */
   gpu_memory_mib: number | null;
   cpu_cores: number | null;
   memory_kib: number | null;
   disk_free_kib: number | null;
   ports_free: number | null;
   sysbox_runtime: Flag | null;
-  /** Whether its engine hands out single GPUs. */
+  /** 1 if its engine can assign single GPUs. */
   can_split: Flag | null;
-  /** Whether NVLink joins every two of its cards. */
+  /** 1 if NVLink connects every pair of its cards. */
   nvlink: Flag | null;
 };
 
-/** One row per GPU of an executor: `pod_id` is the guard against renting a GPU twice. */
+/** One row per GPU of an executor; `pod_id` prevents renting a GPU twice. */
 export type GpuSlotsTable = {
   executor_id: string;
   idx: number;
@@ -105,22 +105,22 @@ export type GpuSlotsTable = {
   pod_id: string | null;
 };
 
-/** How fast images come to an executor, as measured over its pulls. */
+/** Measured pull speed of an executor. */
 export type PullSpeedsTable = {
   executor_id: string;
   bytes_per_second: number;
-  /** That were counted. */
+  /** Number of pulls measured. */
   pulls: number;
-  /** Of the last one, by the executor's clock: each is counted once. */
+  /** End of the last measured pull by the executor's clock, so that each is counted once. */
   last_finished_ms: number;
   updated_at: number;
 };
 
-/** Compressed, by `name:tag` or `name:tag@digest`. */
+/** Compressed sizes by `name:tag` or `name:tag@digest`. */
 export type ImageSizesTable = {
   image: string;
   compressed_bytes: number;
-  /** 0: layers that a node had already are not in it. */
+  /** 0 if layers that the node already had are missing from the size. */
   is_whole: Flag;
   updated_at: number;
 };
@@ -129,38 +129,38 @@ export type NoticesTable = Stamped & {
   id: string;
   executor_id: string;
   start_at: number;
-  /** As the provider wrote it, with its offset. */
+  /** As written by the provider, with the time offset. */
   start_text: string;
-  /** Of a maintenance; null: the node goes for good. */
+  /** Duration of a maintenance; null if the node is removed for good. */
   minutes: number | null;
   permanent: Flag;
   reason: string | null;
   state: 'open' | 'started' | 'done' | 'cancelled';
 };
 
-/** Executors with pods, when each is due and whose turn it is; used where processes share the work. */
+/** Sync queue: executors with pods. Used on PostgreSQL, where processes share the work. */
 export type SyncTurnsTable = {
   executor_id: string;
   due_at: number;
-  /** Passes in a row without an answer. */
+  /** Consecutive passes without an answer. */
   failures: number;
-  /** Woken during a turn: due again right after it. */
+  /** Woken during a sync: due again right after it. */
   woken: Flag;
-  /** The process whose turn it is; null when it is nobody's. */
+  /** Process that syncs the executor now; null if none. */
   boot_id: string | null;
 };
 
 /** One row for each validator. */
 export type SetWeightsTable = {
   validator_hotkey: string;
-  /** As it was posted. */
+  /** The posted document. */
   payload_json: string;
-  /** Microseconds since the epoch, as the validator says. */
+  /** Microseconds since the epoch, as stated by the validator. */
   updated_at_micros: number;
   received_at: number;
 };
 
-/** Each hotkey has one account at most, each account one hotkey. */
+/** A hotkey has at most one account, and an account at most one hotkey. */
 export type ValidatorAccountsTable = { hotkey: string; account_id: string; proven_at: number };
 
 export type ExecutorTables = {

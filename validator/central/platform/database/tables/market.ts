@@ -5,27 +5,27 @@ export type PodsTable = Stamped & {
   id: string;
   account_id: string;
   executor_id: string;
-  /** Empty for a pod that was rented by a Dockerfile. */
+  /** Empty for a pod that was rented with a Dockerfile. */
   template_id: string;
-  /** The template as it was when rented or last changed to. */
+  /** The template at the rental or at the last change. */
   template_json: string;
-  /** `updated_at` of the template that was last changed to, with or without success; null before. */
+  /** `updated_at` of the template of the last change, successful or not; null before. */
   template_tried_at: number | null;
   pod_name: string;
   gpu_count: number;
   price_uusd_per_gpu_hour: number;
-  /** What was held for it when it was rented (ledger/hold.service.ts), whatever became of that. */
+  /** The hold of the rental, also after it was posted or voided. */
   hold_id: string | null;
   state: string;
   phase: string;
   reason_code: string | null;
   message: string;
-  /** The spec that the agent is to run; the row is its own outbox. */
+  /** Generation of the spec that the agent must run; the row is its own outbox. */
   generation: number;
   spec_json: string;
-  /** By what its image is known (executors/launch-estimate.ts), as it was rented; null for one built on its node. */
+  /** Key of the image at the rental; null for an image that is built on the node. */
   image_key: string | null;
-  /** While a change is under way: what to return to if its node undoes it (pods/pod-change.ts). */
+  /** During a change: the state to return to if the node reverts it. */
   previous_json: string | null;
   /** Last generation that the agent acknowledged. */
   acknowledged_generation: number;
@@ -36,43 +36,43 @@ export type PodsTable = Stamped & {
   source: string;
   client_version: string | null;
   created_by_api_key_id: string | null;
-  /** What its image is pulled with. */
+  /** Registry login for the image. */
   docker_credential_id: string | null;
   is_favorite: Flag;
   removal_at: number | null;
   termination_hours: number | null;
   max_spend_uusd: number | null;
   idle_shutdown_minutes: number | null;
-  /** What was before does not count as idle: when the minutes were set anew, the pod went on, or was used after it was unused; null: its start. */
+  /** Time before this does not count as idle: the last change of the minutes, restart or use; null for the pod's start. */
   idle_from: number | null;
-  /** When it stops for want of use as things stand; null: it is in use, or that is not known. */
+  /** Expected idle shutdown; null if the pod is in use or its use is unknown. */
   idle_stop_at: number | null;
-  /** Up to when it was seen unused. */
+  /** Time up to which it was measured as unused. */
   idle_until: number | null;
-  /** Asked for with the rental; kept for the renter. */
+  /** Requested with the rental; only stored. */
   enable_volume_encryption: Flag;
   first_running_at: number | null;
-  /** When it will probably be ready; null when nobody can tell. Means nothing once it has run. */
+  /** Expected ready time; null if unknown. Meaningless once the pod has run. */
   ready_expected_at: number | null;
-  /** What that rests on (executors/launch-estimate.ts). */
+  /** Basis of the expected ready time. */
   eta_basis: string | null;
   /** When the agent last reported this pod. */
   seen_at: number | null;
-  /** When its agent last said that it runs. */
+  /** When the agent last reported it as running. */
   healthy_at: number | null;
   delete_requested_at: number | null;
-  /** Set once nothing of it is left on the node. */
+  /** Set when nothing of it is left on the node. */
   ended_at: number | null;
-  /** Asked for with the rental. */
+  /** Requested with the rental. */
   enable_jupyter: Flag;
-  /** Where a notebook server is wanted inside the pod; null: none is. */
+  /** Port for a notebook server inside the pod; null if none is requested. */
   jupyter_port: number | null;
-  /** How often one was asked for; the node is told so, and each has its own token. */
+  /** Number of requests for a notebook server, sent to the node; each has its own token. */
   jupyter_requests: number;
-  /** Null until it is known. */
+  /** Null until known. */
   jupyter_status: 'SUCCESS' | 'FAILED' | null;
   jupyter_error: string | null;
-  /** Where its pages begin. */
+  /** Path of its pages. */
   jupyter_path: string | null;
 };
 
@@ -86,7 +86,7 @@ export type TemplatesTable = Stamped & {
   docker_image_tag: string;
   docker_image_digest: string;
   docker_image_size: number | null;
-  /** Of the template's owner. */
+  /** Login of the template's owner. */
   docker_credential_id: string | null;
   category: string;
   status: string;
@@ -112,28 +112,28 @@ export type BookmarksTable = {
   created_at: number;
 };
 
-/** What a renter looks for and nobody offers yet (machine-requests/). */
+/** Requests for nodes that no provider offers yet. */
 export type MachineRequestsTable = Stamped & {
   id: string;
   account_id: string;
   /** Short GPU type or full name. */
   gpu_class: string;
   gpu_count: number | null;
-  /** For all of its GPUs together. */
+  /** For all GPUs together. */
   budget_uusd_per_hour: number | null;
   /** Code or name. */
   country: string | null;
-  /** Of each GPU. */
+  /** Per GPU. */
   min_vram_gb: number | null;
   notes: string | null;
-  /** Whether its renter wants to hear when it is fulfilled. */
+  /** 1 if the renter receives a mail when it is fulfilled. */
   notify: Flag;
   state: 'pending' | 'fulfilled' | 'cancelled';
   /** The node that was added for it; set exactly while it is fulfilled. */
   fulfilled_executor_id: string | null;
 };
 
-/** What renters say of their pods, ended ones included. */
+/** Renters' feedback on their pods, ended ones included. */
 export type FeedbackTable = {
   id: string;
   account_id: string;
@@ -148,16 +148,16 @@ export type FeedbackTable = {
   created_at: number;
 };
 
-/** One row per pod whose renter asked for support. */
+/** One row per pod with a support channel. */
 export type SupportChannelsTable = {
   pod_id: string;
   id: string;
   account_id: string;
-  /** The renter on the chat platform, who is let in; null once the account is gone. */
+  /** The renter on the chat platform; null after the account was deleted. */
   chat_user_id: string | null;
   name: string;
   topic: string | null;
-  /** What the renter began with. */
+  /** The renter's first message. */
   message: string | null;
   created_at: number;
 };

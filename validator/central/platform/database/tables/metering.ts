@@ -1,81 +1,81 @@
 /** Tables of metering: what pods used and what was charged for it. All amounts are in micro-dollars. */
 import type { Flag } from './platform.ts';
 
-/** The life of a pod from its first `running` to its end, without gap or overlap (0023-metering.ts). */
+/** The time of a pod from its first `running` to its end, without gap or overlap (0023-metering.ts). */
 export type UsageSegmentsTable = {
   pod_id: string;
   /** 0, 1, … */
   seq: number;
-  /** `seq` - 1, whose end is where this one begins; null of the first. */
+  /** `seq` - 1, whose end is the start of this segment; null for the first. */
   prev_seq: number | null;
   from_ms: number;
-  /** Null of the one that goes on. */
+  /** Null for the present segment. */
   to_ms: number | null;
   state: string;
   is_billable: Flag;
   price_uusd_per_gpu_hour: number;
   gpu_count: number;
   cause: string;
-  /** When its beginning was noted; null of those from before this was kept. */
+  /** When its start was recorded; null for rows older than this column. */
   noted_ms: number | null;
 };
 
-/** One row per pod that ever ran: its present segment, and the running figures of those before it. */
+/** One row per pod that ever ran: its present segment and the totals of the earlier ones. */
 export type UsageMetersTable = {
   pod_id: string;
   account_id: string;
   provider_id: string;
   executor_id: string;
-  /** Locked for the pod's life. */
+  /** Fixed for the pod's life. */
   price_uusd_per_gpu_hour: number;
   gpu_count: number;
-  /** Of the present segment, or of the last one. */
+  /** Present or last segment. */
   seq: number;
   state: string;
-  /** Whether the present segment is. */
+  /** 1 if the present segment is billable. */
   is_billable: Flag;
   since_ms: number;
-  /** Cost of the closed segments: whole micro-dollars, and 3 600 000ths of one. */
+  /** Cost of the closed segments: whole micro-dollars and 1/3,600,000ths of one. */
   closed_uusd: number;
   closed_rest: number;
-  /** Everything charged so far, what the platform absorbed of it included. */
+  /** Charged so far, including the part absorbed by the platform. */
   charged_uusd: number;
-  /** What of it the provider was credited. */
+  /** Part credited to the provider. */
   provider_uusd: number;
-  /** What of it came out of granted credit. */
+  /** Part paid from granted credit. */
   granted_uusd: number;
-  /** What of it the renter did not have. */
+  /** Part that the renter could not pay. */
   absorbed_uusd: number;
-  /** Given back, of what was charged. */
+  /** Refunded part of the charges. */
   refunded_uusd: number;
-  /** How often it was settled. */
+  /** Number of settlements. */
   tick_seq: number;
-  /** Metered up to here. */
+  /** Settled up to this time. */
   settled_to_ms: number;
-  /** When a limit of the pod or the funds of its account were last lowered: money ends nothing of before (0034-changed-limits.ts). */
+  /** When a limit of the pod or the funds of its account were last lowered. They do not apply to earlier use. */
   changed_ms: number;
-  /** What was held for it when it was rented, until its first settlement. */
+  /** The rental's hold, until the first settlement. */
   hold_id: string | null;
   /** Null while the pod has not ended. */
   ended_at: number | null;
 };
 
-/** Every settlement of a pod; never changed. */
+/** Settlements of pods. Rows never change. */
 export type BillingTicksTable = {
   pod_id: string;
   tick_seq: number;
   to_ms: number;
-  /** `charged_uusd` and `provider_uusd` after it. */
+  /** `charged_uusd` and `provider_uusd` after the settlement. */
   total_uusd: number;
   provider_total_uusd: number;
-  /** Of the money ledger. */
+  /** Ledger group. */
   group_id: string;
 };
 
-/** What a provider earned with a pod on one day (UTC): the portal's billing. */
+/** Earnings of a provider with a pod on one day (UTC), for the portal. */
 export type BillingPeriodsTable = {
   pod_id: string;
-  /** When the day begins. */
+  /** Start of the day. */
   day_ms: number;
   provider_id: string;
   executor_id: string;
@@ -85,12 +85,12 @@ export type BillingPeriodsTable = {
   billed_ms: number;
   gross_uusd: number;
   net_uusd: number;
-  /** What was given back later, of either. */
+  /** Later refunds of gross and net. */
   refunded_gross_uusd: number;
   refunded_net_uusd: number;
 };
 
-/** What was given back for a pod that its provider broke; one at most. */
+/** Refunds for pods that failed by the provider's fault; at most one per pod. */
 export type UsageRefundsTable = {
   pod_id: string;
   from_ms: number;

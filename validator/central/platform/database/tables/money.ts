@@ -2,22 +2,22 @@
 import type { Generated } from 'kysely';
 import type { Flag, Stamped } from './platform.ts';
 
-/** One row per account of the chart that was ever posted to: what its transfers add up to. */
+/** One row per ledger account with transfers: their sums. */
 export type LedgerAccountsTable = {
-  /** As in the chart: `user:…`, `platform:fee`. */
+  /** Account in the chart: `user:…`, `platform:fee`. */
   id: string;
   debits_posted: number;
   credits_posted: number;
-  /** Of holds that are neither posted nor voided. */
+  /** Sum of open holds. */
   debits_pending: number;
 };
 
-/** Transfers that happened together, and why; never changed. */
+/** Groups of transfers that were posted together, with their cause. Rows never change. */
 export type LedgerGroupsTable = {
   id: Generated<number>;
   cause_type: string;
   cause_id: string;
-  /** Whether no other group may have this cause. */
+  /** 1 if no other group may have this cause. */
   is_once: Flag;
   /** `system`, `session`, `provider`, or `api_key:` with its id. */
   actor: string;
@@ -27,14 +27,14 @@ export type LedgerGroupsTable = {
 
 export type TransferKind = 'direct' | 'pending' | 'post' | 'void';
 
-/** Never changed, and numbered in the order in which each account saw them. */
+/** Rows never change. `seq` is the order of an account's transfers. */
 export type TransfersTable = {
   seq: Generated<number>;
   group_id: number;
   debit_id: string;
   credit_id: string;
   amount_uusd: number;
-  /** `post` and `void` end the pending transfer that `pending_seq` names; each has one such end. */
+  /** `post` and `void` end the pending transfer `pending_seq`, once. */
   kind: TransferKind;
   pending_seq: number | null;
 };
@@ -47,7 +47,7 @@ export type LowBalanceThresholdsTable = Stamped & {
   runway_minutes: number | null;
 };
 
-/** What an account was told of and has not recovered from; without a row: nothing. */
+/** Low-balance warnings that were sent and from which the account has not recovered; without a row: none. */
 export type LowBalanceMarksTable = {
   account_id: string;
   told_of_amount: Flag;
@@ -61,13 +61,13 @@ export type AutoTopUpsTable = Stamped & {
   enabled: Flag;
   threshold_uusd: number;
   amount_uusd: number;
-  /** Of a calendar month, UTC; null: none. */
+  /** Per calendar month, UTC; null for no limit. */
   monthly_limit_uusd: number | null;
   payment_method_id: string | null;
   status: 'idle' | 'charging' | 'failed' | 'suspended';
-  /** In a row. */
+  /** Consecutive declines. */
   declines: number;
-  /** No charge begins before. */
+  /** No charge starts before this. */
   not_before: number;
   last_attempt_at: number | null;
   last_error: string | null;
@@ -78,21 +78,21 @@ export type TopUpsTable = Stamped & {
   id: string;
   account_id: string;
   processor: string;
-  /** The processor's; unique. Null until it is known. */
+  /** Id at the processor; unique. Null until known. */
   external_id: string | null;
   payment_method_id: string;
   amount_uusd: number;
-  /** Of it, what went back to the payer: by refunds, and by a dispute. */
+  /** Returned to the payer by refunds and by a dispute. */
   refunded_uusd: Generated<number>;
   disputed_uusd: Generated<number>;
   state: 'charging' | 'pending' | 'succeeded' | 'declined' | 'unanswered';
   attempts: number;
-  /** When the processor is asked next. */
+  /** Time of the next request to the processor. */
   due_at: number;
   last_error: string | null;
 };
 
-/** The books of the simulated payment processor, which is no part of the marketplace. */
+/** Records of the simulated payment processor. */
 export type SimulatedChargesTable = {
   charge_key: string;
   external_id: string;
@@ -110,58 +110,58 @@ export type CreditTransfersTable = {
   recipient_id: string;
   amount_uusd: number;
   note: string | null;
-  /** Balances right after it. */
+  /** Balances after the transfer. */
   sender_after_uusd: number;
   recipient_after_uusd: number;
   created_at: number;
 };
 
-/** One row per payout; its id is the key under which the processor is asked. Each party has one that is open at most. */
+/** One row per payout; its id is the idempotency key at the processor. A party has at most one open payout. */
 export type PayoutsTable = Stamped & {
   id: string;
-  /** Its account of the ledger: `provider:…` or `referral:…`. */
+  /** Ledger account: `provider:…` or `referral:…`. */
   party: string;
   method: 'hotkey' | 'crypto' | 'balance';
-  /** Where it goes, as it was when it was requested. */
+  /** Destination at the time of the request. */
   address: string;
-  /** Of `crypto` alone. */
+  /** Only for `crypto`. */
   network: string | null;
-  /** Null of `balance`, for which nobody is asked. */
+  /** Null for `balance`, which needs no processor. */
   processor: string | null;
-  /** The processor's. */
+  /** Id at the processor. */
   external_id: string | null;
   amount_uusd: number;
-  /** The group of the ledger that sets the amount aside; null of `balance`. */
+  /** Ledger group that holds the amount; null for `balance`. */
   hold_id: string | null;
-  /** It pays what was earned before. */
+  /** Covers earnings before this time. */
   covers_until_ms: number;
   state: 'requested' | 'pending' | 'paid' | 'voided';
   attempts: number;
-  /** When the processor is asked next. */
+  /** Time of the next request to the processor. */
   due_at: number;
   last_error: string | null;
 };
 
-/** The books of the simulated processor of payouts, which is no part of the marketplace. */
+/** Records of the simulated payout processor. */
 export type SimulatedPayoutsTable = {
   payout_key: string;
   external_id: string;
   behaviour: string;
   amount_uusd: number;
-  /** How often it was asked for. */
+  /** Number of requests. */
   asked: number;
   created_at: number;
 };
 
-/** An account that came by another one's code. */
+/** An account that signed up with another account's referral code. */
 export type ReferralsTable = {
   account_id: string;
   referrer_id: string;
-  /** What it paid for use so far, granted credit and what was given back not counted. */
+  /** Paid for use so far, without granted credit and refunds. */
   paid_uusd: number;
-  /** What of the fees on that its referrer was credited. */
+  /** Part of the fees on it that the referrer was credited. */
   accrued_uusd: number;
-  /** How often. */
+  /** Number of credits. */
   seq: number;
   created_at: number;
 };

@@ -1,40 +1,40 @@
 /** Column types that all tables share, and the tables of the processes themselves. */
 
-/** A truth value: neither engine's own type, for SQLite has none. */
+/** Boolean column: an integer on both engines, because SQLite has no boolean type. */
 export type Flag = 0 | 1;
 
-/** Milliseconds UTC. */
+/** Times in milliseconds UTC. */
 export type Stamped = { created_at: number; updated_at: number };
 
 export type MetaTable = { name: string; value: string };
 
-/** One row per living process of the central API (processes/process.service.ts). */
+/** One row per live process of the central API. */
 export type CentralProcessesTable = { boot_id: string; beat_at: number };
 
-/** One claim per (account, route, key); see idempotency/idempotency.ts. */
+/** One claim per account, route and key. */
 export type IdempotencyTable = {
   account_id: string;
   route: string;
   key: string;
   fingerprint: string;
   state: 'running' | 'finished';
-  /** The process that holds a running claim; that of a dead one is anybody's. */
+  /** Process that holds a running claim; the claim of a dead process may be taken over. */
   boot_id: string;
   status: number | null;
   body: string | null;
   created_at: number;
 };
 
-/** One row per kind and subject that is still to happen (schedule/schedule.ts). */
+/** Scheduled work: one row per kind and subject. */
 export type DueWorkTable = {
   kind: string;
-  /** An id, or a word for what there is only one of. */
+  /** An id, or a name. */
   subject: string;
-  /** The instant that it counts from, however late it happens. */
+  /** Scheduled time, also if the work is done later. */
   due_at: number;
-  /** Not before this: `due_at`, or later after a failure. */
+  /** Time of the next attempt: `due_at`, or later after a failure. */
   look_at: number;
-  /** Failures since it was set. */
+  /** Failures since it was scheduled. */
   attempts: number;
   last_error: string | null;
 };
