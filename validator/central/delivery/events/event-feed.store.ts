@@ -1,11 +1,10 @@
 /**
- * An account's events in the order in which they could be seen, which is the order of their feed.
+ * An account's events in the order of its feed, which is the order in which they became visible.
  *
- * `seq` is not that order: PostgreSQL hands it out when an event is inserted, and a transaction with a lower
- * one may commit after another with a higher one. Who had gone on from the higher one would never see the
- * lower. So an event gets its place in the feed (`feed_no`) after its commit, by whoever reads the feed, one
- * reader at a time: what is numbered was there, and what comes later gets a higher number, whenever it began.
- * Nobody who records an event waits for that, and no transaction that takes long holds up the others' events.
+ * `seq` is not that order: PostgreSQL assigns it at the insert, and a transaction with a lower number may commit after
+ * one with a higher number. A reader that continued after the higher one would miss the lower one. So an event gets its
+ * place in the feed (`feed_no`) after its commit, from the next reader of the feed, one reader at a time. Writers of
+ * events do not wait for it, and a slow transaction does not delay other events.
  */
 
 import type { Database, Db, EventRow } from '../../platform/database/tables.ts';
@@ -14,13 +13,13 @@ import { type StoredEvent, withKeyName } from './event.store.ts';
 
 export type FeedEvent = StoredEvent & { feed_no: number };
 export type FeedFilter = { podId?: string | undefined; sinceMs?: number | undefined };
-/** Places after the first and up to the second. */
+/** Places after `after`, up to and including `upTo`. */
 export type FeedSpan = { after: number; upTo: number };
 
-/** Events that get their places in one transaction. */
+/** Events that are placed in one transaction. */
 const PLACED_AT_ONCE = 1_000;
 
-/** Gives every event that can be seen its place; the last place, 0 in an empty feed. */
+/** Assigns places to all visible events. Returns the last place, 0 for an empty feed. */
 export async function placeEvents(db: Database, accountId: string): Promise<number> {
   for (;;) {
     if ((await firstUnplaced(db, accountId)) === undefined) return lastPlace(db, accountId);
@@ -76,7 +75,7 @@ async function placeSome(tx: Db, accountId: string): Promise<{ last: number; cou
   return { last: last + count, count };
 }
 
-/** In their order; fewer than `limit` when the span holds no more. */
+/** Events in the order of the feed; fewer than `limit` at the end of the span. */
 export async function readFeed(
   db: Db,
   accountId: string,
@@ -95,7 +94,7 @@ export async function readFeed(
   return query.$narrowType<{ feed_no: number }>().execute();
 }
 
-/** Where an event of the account is; null without one. Call `placeEvents` before. */
+/** Place of an event of the account; null if there is none. Call `placeEvents` first. */
 export async function findPlace(db: Db, accountId: string, id: EventRow['id']) {
   const row = await db
     .selectFrom('events')
@@ -106,7 +105,7 @@ export async function findPlace(db: Db, accountId: string, id: EventRow['id']) {
   return row?.feed_no ?? null;
 }
 
-/** The first place of an event that is not older; null without one. Call `placeEvents` before. */
+/** Place of the first event at or after a time; null if there is none. Call `placeEvents` first. */
 export async function findPlaceInTime(
   db: Db,
   accountId: string,
@@ -114,7 +113,7 @@ export async function findPlaceInTime(
 ): Promise<number | null> {
   const { first } = await db
     .selectFrom('events')
-    // A sum, so that the index by time is read: the feed's own would be read from its beginning.
+    // A sum, so that the index by time is used instead of the index by place.
     .select((eb) => eb.fn.min<number | null>(eb('feed_no', '+', 0)).as('first'))
     .where('account_id', '=', accountId)
     .where('created_at', '>=', sinceMs)

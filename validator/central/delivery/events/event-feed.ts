@@ -1,4 +1,4 @@
-/** An account's events in the order of its feed, from any place in it, for as long as somebody reads. */
+/** Readers of an account's feed, from any place in it. */
 import { parseIsoTime } from '#shared/runtime/clock.ts';
 import type { Database } from '../../platform/database/tables.ts';
 import type { AccountEvent } from './event.schemas.ts';
@@ -12,29 +12,29 @@ import {
 } from './event-feed.store.ts';
 import { createEventWatches, type EventWatchDeps } from './event-watch.ts';
 
-/** Events read at a time. */
+/** Events per page. */
 const PAGE_EVENTS = 100;
 
-/** Where to begin, by an event's id or an ISO time; from now on when absent. */
-export type FeedWish = { since: string | undefined; podId: string | undefined };
+/** `since`: an event's id or an ISO time; undefined for new events only. */
+export type FeedStart = { since: string | undefined; podId: string | undefined };
 
 export type FeedReader = {
-  /** The place that was asked for is not known: it begins with the first event there is. */
+  /** True if the event id is unknown; then the feed starts with its first event. */
   isGap: boolean;
-  /** What is there, then what comes, at the reader's own pace. Rejects when `signal` aborts. */
+  /** Existing events, then new ones, at the reader's pace. Rejects when `signal` aborts. */
   pages(signal: AbortSignal): AsyncGenerator<AccountEvent[]>;
 };
 
 export type EventFeeds = ReturnType<typeof createEventFeeds>;
 
-type Start = { after: number; sinceMs?: number; isGap: boolean };
+type Position = { after: number; sinceMs?: number; isGap: boolean };
 
-/** Where an account's feed ends now; 0 while it is empty. */
+/** Last place of an account's feed; 0 if it is empty. */
 export function feedEnd(db: Database, accountId: string): Promise<number> {
   return placeEvents(db, accountId);
 }
 
-/** The next events after a place, each with its own. */
+/** The next events after a place, with their places. */
 export async function eventsAfter(
   db: Database,
   accountId: string,
@@ -46,7 +46,7 @@ export async function eventsAfter(
   return rows.map((row) => ({ place: row.feed_no, event: toAccountEvent(row) }));
 }
 
-/** The place of the first event that is not older; null without one. */
+/** Place of the first event at or after a time; null if there is none. */
 export async function placeOfTime(
   db: Database,
   accountId: string,
@@ -56,18 +56,17 @@ export async function placeOfTime(
   return findPlaceInTime(db, accountId, sinceMs);
 }
 
-/** Readers of feeds. */
 export function createEventFeeds(deps: EventWatchDeps) {
   const { db } = deps;
   const watches = createEventWatches(deps);
 
-  async function startOf(accountId: string, { since, podId }: FeedWish): Promise<Start> {
-    // What the client has seen elsewhere has its place from here on.
+  async function positionOf(accountId: string, { since, podId }: FeedStart): Promise<Position> {
+    // Assigns a place to the client's last event, which it may have read from a list.
     const last = await placeEvents(db, accountId);
     if (since === undefined) return { after: last, isGap: false };
     const sinceMs = parseIsoTime(since);
     if (sinceMs !== null) {
-      // A pod's few events are judged one by one.
+      // A pod has few events, which are filtered by time one by one.
       const first = podId === undefined ? await findPlaceInTime(db, accountId, sinceMs) : 1;
       return { after: first === null ? last : first - 1, sinceMs, isGap: false };
     }
@@ -95,10 +94,10 @@ export function createEventFeeds(deps: EventWatchDeps) {
   }
 
   return {
-    /** The place is that of now, not of the first page. */
-    async open(accountId: string, wish: FeedWish): Promise<FeedReader> {
-      const { after, sinceMs, isGap } = await startOf(accountId, wish);
-      const { podId } = wish;
+    /** The feed starts at the time of this call, not of the first page. */
+    async open(accountId: string, start: FeedStart): Promise<FeedReader> {
+      const { after, sinceMs, isGap } = await positionOf(accountId, start);
+      const { podId } = start;
       return { isGap, pages: (signal) => pages(accountId, after, { podId, sinceMs }, signal) };
     },
   };

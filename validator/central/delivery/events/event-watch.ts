@@ -1,4 +1,4 @@
-/** The feeds that somebody follows: one look at the database for all who follow the same account's here. */
+/** Watches of feeds: one query of the database for all followers of an account in this process. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -6,14 +6,14 @@ import type { Notifier } from '../../platform/database/notifier.ts';
 import type { Database } from '../../platform/database/tables.ts';
 import { placeEvents } from './event-feed.store.ts';
 
-/** Without any word: only what was not told is found so late. Shorter by chance, so that watches spread out. */
+/** Interval without notifications, which only finds events whose notification was lost. Jitter spreads the watches. */
 const CALM_PAUSE_MS = 30_000;
 const CALM_JITTER_MS = 10_000;
-/** A word comes before its event is committed: looks go on at growing pauses, for a commit that takes long. */
+/** A notification precedes the commit of its event: polling continues at growing pauses for a slow commit. */
 const FIRST_PAUSE_MS = 10;
 
 export type EventWatch = {
-  /** The feed's last place, as soon as that lies beyond `place`. Rejects when `signal` aborts. */
+  /** Resolves with the feed's last place once it is beyond `place`. Rejects when `signal` aborts. */
   beyond(place: number, signal: AbortSignal): Promise<number>;
 };
 
@@ -27,14 +27,14 @@ export type EventWatchDeps = {
   notifier: Notifier;
 };
 
-/** A feed is looked at as long as it has followers. */
+/** A feed is polled as long as it has followers. */
 export function createEventWatches(deps: EventWatchDeps) {
   const watches = new Map<
     string,
     { watch: EventWatch; followers: number; leave: AbortController }
   >();
   return {
-    /** To be left once, when the follower goes. */
+    /** Call `leave` once, when the follower leaves. */
     join(accountId: string): { watch: EventWatch; leave(): void } {
       const leave = new AbortController();
       const entry = watches.get(accountId) ?? {
@@ -57,42 +57,42 @@ export function createEventWatches(deps: EventWatchDeps) {
   };
 }
 
-/** Runs until `over` aborts. */
-function startWatch(deps: EventWatchDeps, accountId: string, over: AbortSignal): EventWatch {
+/** Runs until `closing` aborts. */
+function startWatch(deps: EventWatchDeps, accountId: string, closing: AbortSignal): EventWatch {
   const { db, clock, random, log, notifier } = deps;
   let last = 0;
   let wake = new AbortController();
-  let heardAtMs = Number.NEGATIVE_INFINITY;
+  let notifiedAtMs = Number.NEGATIVE_INFINITY;
   const waiting = new Set<() => void>();
 
-  async function look(): Promise<void> {
+  async function poll(): Promise<void> {
     const found = await placeEvents(db, accountId);
     if (found === last) return;
     last = found;
     for (const resume of waiting) resume();
   }
 
-  /** As long as it has been since the last word, so that the pauses double. */
+  /** As long as the time since the last notification, so that the pauses double. */
   function pauseMs(): number {
-    const sinceMs = clock.monotonicMs() - heardAtMs;
+    const sinceMs = clock.monotonicMs() - notifiedAtMs;
     return Math.min(Math.max(sinceMs, FIRST_PAUSE_MS), CALM_PAUSE_MS - random.int(CALM_JITTER_MS));
   }
 
   async function run(): Promise<void> {
-    while (!over.aborted) {
+    while (!closing.aborted) {
       wake = new AbortController();
-      await look().catch((error: unknown) => {
-        log.warn({ err: error, account_id: accountId }, 'a feed of events was not read');
+      await poll().catch((error: unknown) => {
+        log.warn({ err: error, account_id: accountId }, 'reading an event feed failed');
       });
-      await clock.sleep(pauseMs(), AbortSignal.any([wake.signal, over])).catch(() => undefined);
+      await clock.sleep(pauseMs(), AbortSignal.any([wake.signal, closing])).catch(() => undefined);
     }
   }
 
   const stopListening = notifier.onNotify(`events ${accountId}`, () => {
-    heardAtMs = clock.monotonicMs();
+    notifiedAtMs = clock.monotonicMs();
     wake.abort();
   });
-  over.addEventListener('abort', stopListening, { once: true });
+  closing.addEventListener('abort', stopListening, { once: true });
   void run();
 
   async function nextGrowth(signal: AbortSignal): Promise<void> {

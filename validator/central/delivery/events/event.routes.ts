@@ -1,4 +1,4 @@
-/** GET /users/me/events (contract 9.3). */
+/** GET /users/me/events and GET /users/me/events/stream. */
 import { z } from 'zod';
 import { sendSse } from '#shared/http/event-stream.ts';
 import type { HttpServer } from '#shared/http/server.ts';
@@ -12,7 +12,6 @@ import { AccountEvent, EventsQuery } from './event.schemas.ts';
 import { listEventsOfAccount } from './event.service.ts';
 import type { EventStreams } from './event-stream.ts';
 
-/** Registers the account's event log. */
 export function registerEventRoutes(api: HttpServer, { db }: { db: Database }): void {
   api.get(
     '/users/me/events',
@@ -28,7 +27,6 @@ export function registerEventRoutes(api: HttpServer, { db }: { db: Database }): 
   );
 }
 
-// MERGED validator/central/delivery/events/event.routes.ts: GET /users/me/events/stream: an addition of ours to the interface.
 export type EventStreamRoutesDeps = {
   events: EventStreams;
   credentials: CredentialWatch;
@@ -36,10 +34,9 @@ export type EventStreamRoutesDeps = {
 
 const DESCRIPTION =
   "An addition of this service: the account's events as they happen, as server-sent events `event` with the " +
-  'rows of GET /users/me/events as data. To go on where a stream broke off, send the last id as ' +
-  'Last-Event-ID or `since`; an unknown one is answered by a `gap` and all there is. `end` comes last.';
+  'rows of GET /users/me/events as data. To resume a stream, send the last id as Last-Event-ID or `since`; an ' +
+  'unknown id is answered by a `gap` and all events. The last event is `end`.';
 
-/** Registers it. */
 export function registerEventStreamRoutes(api: HttpServer, deps: EventStreamRoutesDeps): void {
   api.get(
     '/users/me/events/stream',

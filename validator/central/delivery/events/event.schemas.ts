@@ -1,4 +1,4 @@
-/** Events on the wire (contract 5.2, event row; 9.3). */
+/** Events of accounts and pods on the wire. */
 import { z } from 'zod';
 import { IsoTime, NaiveTime, optional, queryNumber, Uuid } from '../../platform/wire.ts';
 
@@ -36,7 +36,7 @@ export const EVENT_REASONS = [
 ] as const;
 export type EventReason = (typeof EVENT_REASONS)[number];
 
-/** What an event is about; further members are kept and shown. */
+/** Subject of an event. Further members are stored and shown. */
 export const EventPayload = z.looseObject({
   pod_name: z.string().nullable(),
   /** The executor's id. */

@@ -1,4 +1,4 @@
-/** The event log of accounts and pods: written in the transaction of what happened, never changed (specification, Events). */
+/** The event log of accounts and pods: written in the transaction of the change it records, and never changed. */
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { Db } from '../../platform/database/tables.ts';
@@ -18,8 +18,8 @@ import {
   type StoredEvent,
 } from './event.store.ts';
 
-/** More than one request ever makes. */
-const EVENTS_LOOKED_AT = 20;
+/** More events than one request makes. */
+const NEWEST_EVENTS = 20;
 
 export type RecordedEvent = {
   accountId: string;
@@ -32,10 +32,10 @@ export type RecordedEvent = {
   payload: EventPayload;
 };
 
-/** As many as a pod's log shows when no limit is asked for. */
+/** Default limit of a pod's events. */
 const POD_EVENTS = 1_000;
 
-/** Appends an event at the clock's present time. */
+/** Appends an event with the present time. */
 export async function recordEvent(
   tx: Db,
   { clock, random }: { clock: Clock; random: Random },
@@ -67,7 +67,7 @@ export async function listEventsOfAccount(
   return (await listAccountEvents(db, accountId, filterOf(query))).map(toAccountEvent);
 }
 
-/** A pod's events, oldest first; they outlive the pod. The caller has checked whose pod it is. */
+/** A pod's events, oldest first, also after its end. The caller checks the owner. */
 export async function listPodEvents(
   db: Db,
   podId: string,
@@ -77,7 +77,7 @@ export async function listPodEvents(
   return (await listEventsOfPod(db, podId, filter)).map(toAccountEvent);
 }
 
-/** Undefined for another account's. */
+/** Undefined for an event of another account. */
 export async function findAccountEvent(
   db: Db,
   accountId: string,
@@ -93,13 +93,13 @@ export async function lastPodEvent(db: Db, podId: string): Promise<AccountEvent 
   return newest === undefined ? null : toAccountEvent(newest);
 }
 
-/** The id of the request that something was last asked of the pod with; null where that is long ago. */
+/** Id of the last request that changed the pod; null if it is not among the newest events. */
 export async function newestRequestId(db: Db, podId: string): Promise<string | null> {
-  const events = await listEventsOfPod(db, podId, { limit: EVENTS_LOOKED_AT });
+  const events = await listEventsOfPod(db, podId, { limit: NEWEST_EVENTS });
   return events.findLast(({ request_id }) => request_id !== null)?.request_id ?? null;
 }
 
-/** The id of the request that last made a pod's event of this kind; null where none did. */
+/** Id of the request that last made an event of this kind; null if none did. */
 export async function lastRequestId(
   db: Db,
   podId: string,
@@ -109,7 +109,7 @@ export async function lastRequestId(
   return newest?.request_id ?? null;
 }
 
-/** What comes before the outcome. */
+/** The part before the outcome. */
 function typeOf(subEventType: SubEventType): string {
   return subEventType.slice(0, subEventType.lastIndexOf('.'));
 }
@@ -120,7 +120,6 @@ function filterOf({ limit, since, pod_id, api_key_id }: EventsQuery) {
 
 const Auth = AccountEvent.shape.actor.shape.auth;
 
-/** A row as it goes out. */
 export function toAccountEvent(row: StoredEvent): AccountEvent {
   const event = EventPayload.parse(JSON.parse(row.payload_json));
   return {

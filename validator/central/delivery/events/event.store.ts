@@ -1,4 +1,4 @@
-/** Queries of the events table, which only grows; its order as a feed is event-feed.store.ts's. */
+/** Queries on the events table, which only grows. The order of the feed is in event-feed.store.ts. */
 import { notifyFrom } from '../../platform/database/notifier.ts';
 import { insertOne } from '../../platform/database/prepared.ts';
 import type { Db, EventRow, NewEvent } from '../../platform/database/tables.ts';
@@ -43,7 +43,7 @@ export async function listEventsOfPod(
   return newestFirst.reverse();
 }
 
-/** Undefined for another account's. */
+/** Undefined for an event of another account. */
 export function findEvent(db: Db, accountId: string, id: string): Promise<StoredEvent | undefined> {
   return withKeyName(db)
     .where('events.id', '=', id)

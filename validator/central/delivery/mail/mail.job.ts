@@ -1,4 +1,4 @@
-/** Sends the mails that are due. A crash between sending and noting it sends one twice, under the same Message-ID. */
+/** Sends due mails. After a crash between sending and storing the result, a mail is sent again with the same Message-ID. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
@@ -33,9 +33,9 @@ export function createMailJob({ db, clock, log, mails, mailer }: MailJobDeps) {
   }
 
   async function finish(row: MailRow, move: Partial<MailRow>): Promise<void> {
-    // A mail that nobody sends any more gives its tokens away to nobody.
-    const over = move.state === 'waiting' ? {} : { sealed: '' };
-    await updateMail(db, row.id, { ...move, ...over, updated_at: clock.now() });
+    // Tokens are deleted with the content once the mail is no longer sent.
+    const content = move.state === 'waiting' ? {} : { sealed: '' };
+    await updateMail(db, row.id, { ...move, ...content, updated_at: clock.now() });
   }
 
   async function attempt(row: MailRow): Promise<void> {
@@ -50,18 +50,21 @@ export function createMailJob({ db, clock, log, mails, mailer }: MailJobDeps) {
   }
 
   return createAttempts({
-    ...{ db, clock, log, rows: waitingMails, attempt },
+    db,
+    clock,
+    log,
+    rows: waitingMails,
+    attempt,
     failure: 'sending mails failed',
   });
 }
 
-// MERGED validator/central/delivery/mail/mail.job.ts: What becomes of a mail after an attempt to send it. Pure.
-/** `permanent`: the server will never take it. `transient`: it may, later. */
+/** `permanent`: the server will never accept it. `transient`: it may accept it later. */
 export type SendOutcome = 'sent' | 'permanent' | 'transient';
 
 export type MailMove = Pick<MailRow, 'state' | 'due_at'>;
 
-/** `attempts` counts the present one. */
+/** State and due time after an attempt. `attempts` includes the present one. Pure. */
 export function afterAttempt(outcome: SendOutcome, attempts: number, nowMs: number): MailMove {
   if (outcome === 'sent') return { state: 'sent', due_at: nowMs };
   const pauseMs = RETRY_PAUSES_MS[attempts - 1];

@@ -1,6 +1,6 @@
 /**
- * GET /_local/outbox: the mails of a marketplace without SMTP, tokens included, for whoever sits at this
- * machine. To everybody else there is nothing at this path.
+ * GET /_local/outbox: the mails of a marketplace without a mail server, tokens included, for clients on this host. All
+ * other clients receive 404.
  */
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
@@ -10,10 +10,10 @@ import { type Mails, OutboxMail } from './mail.service.ts';
 
 const LOOPBACK_ADDRESS = /^(?:::ffff:)?127\.\d{1,3}\.\d{1,3}\.\d{1,3}$|^::1$/;
 const LOOPBACK_HOST = /^(?:localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])(?::\d{1,5})?$/i;
-/** What a proxy on this machine would add for somebody elsewhere, and a browser for another site's page. */
-const SIGNS_OF_OTHERS = ['x-forwarded-for', 'x-real-ip', 'forwarded', 'via', 'origin'] as const;
+/** Headers that a proxy on this host adds for a remote client, or a browser for another site's page. */
+const FOREIGN_HEADERS = ['x-forwarded-for', 'x-real-ip', 'forwarded', 'via', 'origin'] as const;
 
-/** Not to be called where mails are sent. */
+/** Call it only if no mailer is configured. */
 export function registerOutboxRoute(api: HttpServer, mails: Pick<Mails, 'outbox'>): void {
   api.get(
     '/_local/outbox',
@@ -22,18 +22,18 @@ export function registerOutboxRoute(api: HttpServer, mails: Pick<Mails, 'outbox'
       schema: { tags: ['System'], response: { 200: z.array(OutboxMail) } },
     },
     (request, reply) => {
-      refuseOthers(request);
+      requireLocal(request);
       void reply.header('Cache-Control', 'no-store');
       return mails.outbox();
     },
   );
 }
 
-/** By the socket's own address: what headers say of it can be made up. */
-function refuseOthers({ socket, headers }: FastifyRequest): void {
+/** Checks the socket's address, because headers can be forged. */
+function requireLocal({ socket, headers }: FastifyRequest): void {
   const isLocal =
     LOOPBACK_ADDRESS.test(socket.remoteAddress ?? '') &&
     LOOPBACK_HOST.test(headers.host ?? '') &&
-    SIGNS_OF_OTHERS.every((name) => headers[name] === undefined);
+    FOREIGN_HEADERS.every((name) => headers[name] === undefined);
   if (!isLocal) throw new ApiError('not_found', 'There is nothing at this path');
 }

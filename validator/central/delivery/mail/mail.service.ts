@@ -1,4 +1,4 @@
-/** Mails: written in the transaction of what they tell of, sent later by mail.job.ts or read in the outbox. */
+/** Mails: stored in the transaction of the change they report, then sent by mail.job.ts or read in the outbox. */
 
 import { z } from 'zod';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
@@ -16,22 +16,21 @@ import {
 } from './mail.store.ts';
 import type { MailContent, MailKind } from './mail-text.ts';
 
-/** Whose mail it is. */
 export type MailOwner = { accountId: string } | { providerId: string };
 
 export type NewMail = MailOwner & {
   to: string;
   kind: MailKind;
   content: MailContent;
-  /** The same for what happened once; a mail with a key that is there already is not written. */
+  /** Identifies the reported change: a second mail with the same key is not stored. */
   dedupeKey: string;
-  /** Milliseconds from now. */
+  /** Milliseconds after which an unsent mail expires. */
   usefulForMs: number;
-  /** It counts for none of the mails in an hour: whoever writes it sees to it that they are few. */
+  /** Exempt from the hourly limit. The caller limits these mails itself. */
   uncounted?: true;
 };
 
-/** Per owner and kind: nobody's mailbox is flooded through us. */
+/** Limit per recipient and kind. */
 const MAX_PER_HOUR = 5;
 const HOUR_MS = 3_600_000;
 const RETENTION_MS = 7 * 24 * 60 * 60 * 1000;
@@ -42,7 +41,7 @@ export type MailsDeps = {
   clock: Clock;
   random: Random;
   secret: Uint8Array;
-  /** Whether somebody sends them; otherwise they are kept to be read. */
+  /** False without a mailer: mails are stored for the outbox only. */
   isSent: boolean;
 };
 
@@ -51,7 +50,6 @@ export type Mails = ReturnType<typeof createMails>;
 export function createMails({ db, clock, random, secret, isSent }: MailsDeps) {
   const sealing = createSealing({ key: deriveKey(secret, 'mail-sealing'), random });
 
-  /** What a row says. */
   function open(row: MailRow): MailContent {
     return JSON.parse(sealing.open(row.sealed, row.id));
   }
@@ -59,7 +57,7 @@ export function createMails({ db, clock, random, secret, isSent }: MailsDeps) {
   return {
     open,
 
-    /** Stores a mail, unless there were too many in this hour; call it in the transaction of what it tells of. */
+    /** Stores a mail unless the hourly limit is reached. Call it in the transaction of the reported change. */
     async add(tx: Db, mail: NewMail): Promise<void> {
       const id = random.uuid();
       const nowMs = clock.now();
@@ -97,15 +95,14 @@ export function createMails({ db, clock, random, secret, isSent }: MailsDeps) {
       }));
     },
 
-    /** Removes mails that are a week old, but for those still to be sent. */
+    /** Deletes mails older than a week, except waiting ones. */
     sweep: (tx: Db) => deleteOldMails(tx, clock.now() - RETENTION_MS),
 
-    /** Removes everything addressed to an account. */
+    /** Deletes all mails to an account. */
     forget: (tx: Db, accountId: string) => deleteMailsOf(tx, accountId),
   };
 }
 
-// MERGED validator/central/delivery/mail/mail.service.ts: The outbox of a marketplace without SMTP, as JSON. An addition of ours to the interface.
 export const OutboxMail = z
   .object({
     id: z.uuid(),

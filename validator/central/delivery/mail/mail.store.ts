@@ -1,14 +1,13 @@
-/** Queries of the mails table. */
+/** Queries on the mails table. */
 
 import type { Insertable, Updateable } from 'kysely';
 import { dueRows } from '../../platform/database/due-rows.ts';
 import type { MailsTable } from '../../platform/database/tables/delivery.ts';
 import type { Db, MailRow } from '../../platform/database/tables.ts';
 
-/** Mails to be sent. */
 export const waitingMails = dueRows('mails', ['waiting']);
 
-/** Stores a mail, unless one with its key is there already. */
+/** Stores a mail unless one with its key exists. */
 export async function insertMail(db: Db, row: Insertable<MailsTable>): Promise<void> {
   await db
     .insertInto('mails')
@@ -17,7 +16,7 @@ export async function insertMail(db: Db, row: Insertable<MailsTable>): Promise<v
     .execute();
 }
 
-/** Mails of one kind for an owner since then, whatever became of them. */
+/** Counts mails of one kind to a recipient since a time, in all states. */
 export async function countMailsSince(
   db: Db,
   owner: { accountId: string } | { providerId: string },
@@ -38,7 +37,6 @@ export async function countMailsSince(
   return Number(row.count);
 }
 
-/** Notes what came of an attempt. */
 export async function updateMail(
   db: Db,
   id: string,
@@ -47,7 +45,7 @@ export async function updateMail(
   await db.updateTable('mails').set(change).where('id', '=', id).execute();
 }
 
-/** Those that are read here instead of being sent, newest first. */
+/** Mails of the outbox, newest first. */
 export function listKeptMails(db: Db, limit: number): Promise<MailRow[]> {
   return db
     .selectFrom('mails')
@@ -59,7 +57,7 @@ export function listKeptMails(db: Db, limit: number): Promise<MailRow[]> {
     .execute();
 }
 
-/** Removes what is older, but for mails still to be sent. */
+/** Deletes older mails, except waiting ones. */
 export async function deleteOldMails(db: Db, createdBeforeMs: number): Promise<void> {
   await db
     .deleteFrom('mails')
@@ -68,7 +66,6 @@ export async function deleteOldMails(db: Db, createdBeforeMs: number): Promise<v
     .execute();
 }
 
-/** Removes everything addressed to an account. */
 export async function deleteMailsOf(db: Db, accountId: string): Promise<void> {
   await db.deleteFrom('mails').where('account_id', '=', accountId).execute();
 }
