@@ -1,13 +1,7 @@
-/** The configuration of every process, as its program says it and as the README tells it. */
-import { readFileSync } from 'node:fs';
+/** Every process checks and prints its configuration. */
 import { describe, expect, it } from 'vitest';
-import { inspectConfig } from '#shared/runtime/config.ts';
 import { COMPILE_CACHE } from '#shared/runtime/node-process.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
-import { AGENT_CONFIG } from '../../agent/config.ts';
-import { SSH_CONFIG } from '../../agent/ssh-gateway/config.ts';
-import { CENTRAL_CONFIG } from '../../validator/central/config.ts';
-import { VALIDATOR_CONFIG } from '../../validator/config.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 const LIMITS = { timeoutMs: 50_000, maxOutputBytes: 100_000 };
@@ -111,35 +105,3 @@ describe.each(PROGRAMS)('$main', (program) => {
     }
   });
 });
-
-describe('the README', () => {
-  const rows = configurationRows(readFileSync(`${ROOT}systemd/README.md`, 'utf8'));
-  const settings = [AGENT_CONFIG, SSH_CONFIG, CENTRAL_CONFIG, VALIDATOR_CONFIG].flatMap(
-    (spec) => inspectConfig<Record<string, never>>(spec as never, {}).settings,
-  );
-
-  it('names every variable, and no other', () => {
-    const told = rows.flatMap(({ names }) => names);
-    expect(told.toSorted()).toEqual(settings.map(({ name }) => name).toSorted());
-  });
-
-  it('tells every default', () => {
-    const untold = settings.filter(({ name, value }) => {
-      const row = rows.find(({ names }) => names.includes(name));
-      const isTold = row?.defaults.includes(value ?? '') === true;
-      return value !== null && value !== '' && value !== '[]' && !isTold;
-    });
-    expect(untold).toEqual([]);
-  });
-});
-
-/** Names and defaults of each row; both columns name several by commas. */
-function configurationRows(readme: string): { names: string[]; defaults: string }[] {
-  const [, section = ''] = readme.split('\n## Configuration\n');
-  const [table = ''] = section.split('\n## ');
-  return table.split('\n').flatMap((line) => {
-    const [, first = '', defaults = ''] = line.split('|');
-    const names = [...first.matchAll(/`([A-Z0-9_]+)`/g)].flatMap(([, name]) => name ?? []);
-    return names.length === 0 ? [] : [{ names, defaults }];
-  });
-}

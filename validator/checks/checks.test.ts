@@ -5,7 +5,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { ConfigError } from '#shared/runtime/config.ts';
 import { factsOf, POLICY } from '../../test/fixtures/check-facts.ts';
 import { CheckPolicy, readCheckPolicy } from './check-policy.ts';
-import { CHECKS, describeChecks, readKnownCheckPolicy } from './checks.ts';
+import { CHECKS, readKnownCheckPolicy } from './checks.ts';
 import { judgeAll } from './verdict.ts';
 
 it('has each check once, with a remedy for each of its reasons', () => {
@@ -19,15 +19,8 @@ it('has each check once, with a remedy for each of its reasons', () => {
   ]);
 });
 
-it('matches the table in the README row by row', () => {
+it('has every field of the policy in the README', () => {
   const readme = readFileSync('validator/README.md', 'utf8');
-  const rows = describeChecks().map(({ id, mode, whileRented, detects, remedies }) => {
-    const reasons = remedies.map(({ reason }) => `\`${reason}\``);
-    const when = whileRented ? `${mode}, rented` : mode;
-    return `| \`${id}\` | ${when} | ${detects} | ${reasons.join(' ')} |`;
-  });
-  const [, part = ''] = readme.split('| Check | Mode | Detects | Reasons |\n|---|---|---|---|\n');
-  expect(part.slice(0, part.indexOf('\n\n')).split('\n').toSorted()).toEqual(rows.toSorted());
   const fields = Object.keys(CheckPolicy.shape);
   expect(fields.filter((field) => !readme.includes(`\`${field}\``))).toEqual([]);
 });

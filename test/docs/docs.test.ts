@@ -1,0 +1,63 @@
+/** Generated tables are current, and links and paths in every README lead to something. */
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { GENERATED, readDocument, regenerate, tablesIn } from './generated.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const READMES = execFileSync('git', ['ls-files', '*README.md'], { cwd: ROOT, encoding: 'utf8' })
+  .trim()
+  .split('\n');
+
+describe.each(Object.entries(GENERATED))('%s', (path, tables) => {
+  const document = readDocument(path);
+
+  it('has its generated tables', () => {
+    expect(tablesIn(document)).toEqual(tables);
+  });
+
+  it('is up to date (otherwise run `npm run docs`)', () => {
+    expect(regenerate(document)).toBe(document);
+  });
+});
+
+describe.each(READMES)('%s', (path) => {
+  const document = readDocument(path);
+
+  it('has no broken link', () => {
+    const links = [...proseOf(document).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = '']) => link);
+    expect(links.filter((link) => isBroken(path, link))).toEqual([]);
+  });
+
+  it('names no test that does not exist', () => {
+    const tests = [...document.matchAll(/`([\w./-]+\.test\.ts)`/g)].map(([, file = '']) => file);
+    const missing = tests.filter(
+      (file) => !existsSync(join(ROOT, file)) && !existsSync(join(ROOT, dirname(path), file)),
+    );
+    expect(missing).toEqual([]);
+  });
+});
+
+/** Without code blocks, in which `](` can be shell. */
+function proseOf(document: string): string {
+  return document.replace(/^```[\s\S]*?^```$/gm, '');
+}
+
+function isBroken(path: string, link: string): boolean {
+  if (/^https?:/.test(link)) return false;
+  const [file = '', anchor] = link.split('#');
+  const target = file === '' ? path : join(dirname(path), file);
+  if (!existsSync(join(ROOT, target))) return true;
+  return anchor !== undefined && !anchorsOf(readDocument(target)).includes(anchor);
+}
+
+/** Anchors of the headings, as GitHub makes them. */
+function anchorsOf(document: string): string[] {
+  return [...proseOf(document).matchAll(/^#{1,6} (.+)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+}

@@ -1,0 +1,90 @@
+/** The generated tables of the READMEs: environment variables and checks. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { inspectConfig, type Setting } from '#shared/runtime/config.ts';
+import { AGENT_CONFIG } from '../../agent/config.ts';
+import { SSH_CONFIG } from '../../agent/ssh-gateway/config.ts';
+import { CENTRAL_CONFIG } from '../../validator/central/config.ts';
+import { describeChecks } from '../../validator/checks/checks.ts';
+import { VALIDATOR_CONFIG } from '../../validator/config.ts';
+import {
+  AGENT_VARIABLES,
+  CENTRAL_VARIABLES,
+  type Meaning,
+  SSH_VARIABLES,
+  VALIDATOR_VARIABLES,
+} from './variables.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const BLOCK = /(<!-- generated:(\S+) -->\n)[\s\S]*?(<!-- \/generated -->)/g;
+
+type Spec = {
+  schema: { shape: Record<string, { safeParse(text: unknown): { success: boolean } }> };
+};
+
+const TABLES: Readonly<Record<string, () => string>> = {
+  'agent-variables': () =>
+    variablesTable(AGENT_CONFIG, inspectConfig(AGENT_CONFIG, {}).settings, AGENT_VARIABLES),
+  'ssh-gateway-variables': () =>
+    variablesTable(SSH_CONFIG, inspectConfig(SSH_CONFIG, {}).settings, SSH_VARIABLES),
+  'central-variables': () =>
+    variablesTable(CENTRAL_CONFIG, inspectConfig(CENTRAL_CONFIG, {}).settings, CENTRAL_VARIABLES),
+  'validator-variables': () =>
+    variablesTable(
+      VALIDATOR_CONFIG,
+      inspectConfig(VALIDATOR_CONFIG, {}).settings,
+      VALIDATOR_VARIABLES,
+    ),
+  checks: checksTable,
+};
+
+/** READMEs with generated tables, and the tables that each must have. */
+export const GENERATED: Readonly<Record<string, readonly string[]>> = {
+  'agent/README.md': ['agent-variables', 'ssh-gateway-variables'],
+  'systemd/README.md': ['central-variables'],
+  'validator/README.md': ['checks', 'validator-variables'],
+};
+
+export function readDocument(path: string): string {
+  return readFileSync(join(ROOT, path), 'utf8');
+}
+
+/** Names of the generated tables in a document, in its order. */
+export function tablesIn(document: string): string[] {
+  return [...document.matchAll(BLOCK)].map(([, , name = '']) => name);
+}
+
+/** Returns the document with every generated table replaced by its present text. Throws for an unknown table. */
+export function regenerate(document: string): string {
+  return document.replace(BLOCK, (_, begin: string, name: string, end: string) => {
+    const table = TABLES[name];
+    if (table === undefined) throw new Error(`unknown table: ${name}`);
+    return `${begin}\n${table()}\n${end}`;
+  });
+}
+
+function variablesTable(
+  { schema: { shape } }: Spec,
+  settings: readonly Setting[],
+  meanings: Readonly<Record<string, Meaning>>,
+): string {
+  const rows = settings.map(({ name, value }) => {
+    const entry = meanings[name] ?? '';
+    const { meaning, unset } = typeof entry === 'string' ? { meaning: entry, unset: '' } : entry;
+    const isRequired = shape[name]?.safeParse(undefined).success === false;
+    const hasDefault = value !== null && value !== '' && value !== '[]';
+    const byDefault = hasDefault ? `\`${value}\`` : unset;
+    return `| \`${name}\` | ${isRequired ? '**required**' : byDefault} | ${meaning} |`;
+  });
+  return ['| Variable | Default | Meaning |', '|---|---|---|', ...rows, ''].join('\n');
+}
+
+function checksTable(): string {
+  const rows = describeChecks().map(({ id, mode, whileRented, detects, required, remedies }) => {
+    const when = whileRented ? `${mode}, rented` : mode;
+    const reasons = remedies.map(({ reason }) => `\`${reason}\``).join(' ');
+    return `| \`${id}\` | ${when} | ${detects} | ${required} | ${reasons} |`;
+  });
+  const head = '| Check | Mode | Detects | Requires | Reasons |';
+  return [head, '|---|---|---|---|---|', ...rows, ''].join('\n');
+}

@@ -1,0 +1,298 @@
+/** What each environment variable means. `npm run docs` writes the tables of the READMEs from it and from the schemas. */
+import type { AGENT_CONFIG } from '../../agent/config.ts';
+import type { SSH_CONFIG } from '../../agent/ssh-gateway/config.ts';
+import type { CENTRAL_CONFIG } from '../../validator/central/config.ts';
+import type { VALIDATOR_CONFIG } from '../../validator/config.ts';
+
+/** The meaning, and the default in words where the schema has none. Markdown. */
+export type Meaning = string | { meaning: string; unset: string };
+
+type MeaningsOf<Spec extends { schema: { shape: object } }> = Record<
+  keyof Spec['schema']['shape'],
+  Meaning
+>;
+
+const LOG_LEVEL = '`fatal`, `error`, `warn`, `info`, `debug`, `trace` or `silent`';
+const WITH_PARENT = 'exits when the parent process exits (`npm start`)';
+const LOGIN_FILE =
+  'JSON file, mode 0600, with `username` and `password` for the registry of that image';
+const BACKUP_CREDENTIAL = 'passed to restic on the nodes under this name without `CENTRAL_BACKUP_`';
+
+export const AGENT_VARIABLES: MeaningsOf<typeof AGENT_CONFIG> = {
+  AGENT_EXECUTOR_ID: 'the id that the portal returned when the node was added',
+  AGENT_TRUSTED_KEYS: {
+    meaning:
+      'keys that may call the agent: `ss58=role+role,…`; roles `validator-control`, `validator-read`, `provider-local`',
+    unset: 'none',
+  },
+  AGENT_KEY_SET: 'JSON file of keys with roles and validity periods, signed by a trusted key',
+  AGENT_HOME: 'folder with the agent’s state',
+  AGENT_HOST: 'listen address',
+  AGENT_PORT: 'listen port',
+  AGENT_TLS: '`auto`: TLS 1.3 unless the listener is on the loopback address; `on`, `off`',
+  AGENT_TLS_CERT: { meaning: 'PEM file of the certificate', unset: 'self-signed' },
+  AGENT_TLS_KEY: { meaning: 'PEM file of its key', unset: 'self-signed' },
+  AGENT_TLS_OFF_EXPOSED: 'accepts `AGENT_TLS=off` on a listener that other hosts can reach',
+  AGENT_METRICS_LISTEN: {
+    meaning:
+      'plain HTTP address for full `/metrics` and health, such as `127.0.0.1:9100`; the main listener then has no metrics',
+    unset: 'main listener',
+  },
+  AGENT_GPU_METRICS:
+    'names of GPU metrics: `nvidia` (`nvidia_smi_…`), `dcgm` (`DCGM_FI_…`), `both` or `none`',
+  AGENT_PORT_RANGE: 'host ports for pods; use a range outside the ephemeral ports',
+  AGENT_POD_SUBNETS:
+    'pool of the pods’ subnets (/28 each), inside 10/8, 172.16/12, 192.168/16 or 100.64/10; agents of one engine may share it',
+  AGENT_EGRESS_ALLOW: {
+    meaning:
+      'private ranges that pods may reach, `10.20.0.0/24,…`; the same for all agents of an engine',
+    unset: 'none',
+  },
+  AGENT_REQUIRE_FIREWALL: 'starts no pod without firewall rules',
+  AGENT_GPU: '`auto`, `nvidia`, `simulated` or `none`',
+  AGENT_SIMULATED_GPUS:
+    'names and counts of simulated GPUs, separated by commas; split by MIG: `NVIDIA H100 80GB HBM3[1g.10gb*7]`',
+  AGENT_GPU_SPLIT: '`any`, or `whole`: a pod gets all GPUs of the host',
+  AGENT_MIN_GPU_COUNT: 'minimum number of GPUs per pod; 0 accepts pods without GPUs',
+  AGENT_NVIDIA_SMI: 'path of nvidia-smi',
+  AGENT_GPU_PROOF_IMAGE: 'image of the GPU proof, built on the host; never pulled',
+  AGENT_BUSYBOX: 'static busybox for the built-in image',
+  AGENT_DOCKER_SOCKET: {
+    meaning: 'socket of the engine',
+    unset: '`DOCKER_HOST` (`unix://…` only), or `/var/run/docker.sock`',
+  },
+  AGENT_MEMORY_RESERVE_MIB: 'memory reserved for the host, in MiB',
+  AGENT_ALLOW_LOCAL_REGISTRIES: 'accepts images from registries at private addresses',
+  AGENT_IMAGE_GC:
+    'disk use in percent at which the removal of unused images starts, and at which it stops',
+  AGENT_POLICY: 'the provider’s policy, a JSON file',
+  AGENT_KERNEL_LOG: 'device, pipe or file with the driver’s Xid messages',
+  AGENT_UPDATE_URL: {
+    meaning: 'source of signed digests: `https://…/api/updater/digest`',
+    unset: 'no updates',
+  },
+  AGENT_UPDATE_IMAGE: 'repository of new versions',
+  AGENT_UPDATE_CONTAINER: 'name of the agent’s own container, which an update replaces',
+  AGENT_UPDATE_TREE: {
+    meaning: 'folder of releases that the agent runs from',
+    unset: 'set by its unit',
+  },
+  AGENT_UPDATE_LOGIN_FILE: { meaning: LOGIN_FILE, unset: 'public image' },
+  AGENT_UPDATE_INTERVAL_S: 'seconds between update checks; up to a tenth more at random',
+  AGENT_UPDATE_PROBATION_S: 'seconds that a new version must work before the update is final',
+  AGENT_LOG_LEVEL: LOG_LEVEL,
+  AGENT_EXIT_WITH_PARENT: WITH_PARENT,
+};
+
+export const SSH_VARIABLES: MeaningsOf<typeof SSH_CONFIG> = {
+  SSH_SNAPSHOT: 'the agent’s file with its pods: `ssh/gateway.json` in the agent’s home',
+  SSH_HOST: 'listen address, with each pod’s own port',
+  SSH_DOCKER_SOCKET: 'socket of the engine',
+  SSH_LOG_LEVEL: `${LOG_LEVEL}; \`info\` has one record per session, never content`,
+  SSH_UPDATE_TREE: {
+    meaning: 'folder of releases that the gateway runs from; it exits for a newer release',
+    unset: 'set by its unit',
+  },
+  SSH_EXIT_WITH_PARENT: WITH_PARENT,
+};
+
+export const CENTRAL_VARIABLES: MeaningsOf<typeof CENTRAL_CONFIG> = {
+  CENTRAL_HOME: 'folder with the state of a central API that runs alone',
+  CENTRAL_DATABASE: {
+    meaning: '`postgres://user:password@host:port/database` or a SQLite file; also for `npm start`',
+    unset: '`central.db` in the home',
+  },
+  CENTRAL_HOST: 'listen address',
+  CENTRAL_PORT: 'listen port',
+  CENTRAL_METRICS_LISTEN: {
+    meaning: 'plain HTTP address for `/metrics`, such as `127.0.0.1:9101`; also for `npm start`',
+    unset: 'no metrics',
+  },
+  CENTRAL_GATEWAY_URL: 'address of the validator’s gateway; `https:` unless it is on this host',
+  CENTRAL_GATEWAY_PIN: {
+    meaning: 'pin of the gateway’s certificate, which the validator logs',
+    unset: 'system authorities',
+  },
+  CENTRAL_GATEWAY_HOTKEY: 'that validator’s ss58',
+  CENTRAL_VALIDATORS: {
+    meaning: 'ss58 of each validator whose verdicts count, `ss58,…`',
+    unset: 'the gateway’s',
+  },
+  CENTRAL_SEED_FILE: {
+    meaning:
+      'seed of the central API’s hotkey, mode 0600, created if missing; its ss58 is in `GET /api/version`',
+    unset: '`central.seed` in the home',
+  },
+  CENTRAL_SECRET_FILE: {
+    meaning: '32 bytes that sign sessions and encrypt API keys, mode 0600, created if missing',
+    unset: '`central.secret` in the home',
+  },
+  CENTRAL_SIGNUP_CREDIT_USD: 'credit granted with a confirmed address',
+  CENTRAL_VERIFY_EMAIL: '`false`: addresses count as confirmed at once',
+  CENTRAL_TRUSTED_PROXIES: {
+    meaning: 'proxies whose `X-Forwarded-For` is trusted, `10.0.0.1,10.1.0.0/16,…`',
+    unset: 'none',
+  },
+  CENTRAL_SMTP_URL: {
+    meaning: '`smtp://user:password@host:587` or `smtps://…`',
+    unset: 'local outbox',
+  },
+  CENTRAL_MAIL_FROM: 'sender of mails',
+  CENTRAL_CONSOLE_URL:
+    'web console that mails link to (`/verify-email` and `/reset-password` with `?token=`)',
+  CENTRAL_NODE_PLACES:
+    '`public`: nodes have public addresses; `private`: also addresses in the operator’s networks or on this host (default of `npm start`)',
+  CENTRAL_WEBHOOK_TARGETS:
+    '`public`: webhooks use https to public addresses; `loopback`: this host only (default of `npm start`)',
+  CENTRAL_PUBLIC_ORIGIN: {
+    meaning: 'our origin in upload addresses, and where nodes send backups',
+    unset: 'the request’s; for backups the listener’s',
+  },
+  CENTRAL_API_KEYS_RETRIEVABLE: '`false`: a full API key is shown once only',
+  CENTRAL_S3_BUCKET: { meaning: 'bucket for uploads', unset: 'folder in the home' },
+  CENTRAL_S3_REGION: 'region of the bucket',
+  CENTRAL_S3_ENDPOINT: { meaning: 'S3 endpoint', unset: 'Amazon’s' },
+  CENTRAL_S3_ACCESS_KEY_ID: { meaning: 'credential of the bucket', unset: 'AWS SDK’s search' },
+  CENTRAL_S3_SECRET_ACCESS_KEY: { meaning: 'credential of the bucket', unset: 'AWS SDK’s search' },
+  CENTRAL_S3_PUBLIC_URL: 'address where the bucket can be read by everyone',
+  CENTRAL_BACKUP_GIB: 'quota of an account’s backups in GiB; beyond it restic receives a 507',
+  CENTRAL_METER_TICK_SECONDS:
+    'seconds between two settlements of a running pod, at most 450; does not affect what is charged',
+  CENTRAL_TOP_UP_WAIT_HOURS:
+    'hours in which topped-up credit can be spent but not transferred; `0`: none',
+  CENTRAL_BACKUP_DRILL_HOURS:
+    'hours between two scheduled drills of a pod’s backups; `0`: on request only',
+  CENTRAL_VOLUME_GIB: 'limit of each new volume in GiB; saved data counts like backups',
+  CENTRAL_BACKUP_REPOSITORY: {
+    meaning:
+      'where repositories of backups are stored instead: a path that every node has, `sftp:…`, `s3:…`, `rest:…`',
+    unset: 'this server',
+  },
+  CENTRAL_BACKUP_AWS_ACCESS_KEY_ID: BACKUP_CREDENTIAL,
+  CENTRAL_BACKUP_AWS_SECRET_ACCESS_KEY: BACKUP_CREDENTIAL,
+  CENTRAL_BACKUP_AWS_DEFAULT_REGION: BACKUP_CREDENTIAL,
+  CENTRAL_BACKUP_RESTIC_REST_USERNAME: BACKUP_CREDENTIAL,
+  CENTRAL_BACKUP_RESTIC_REST_PASSWORD: BACKUP_CREDENTIAL,
+  CENTRAL_CHAT_AUTHORIZE_URL: {
+    meaning: 'authorization endpoint of the chat platform (OAuth 2)',
+    unset: 'no chat platform',
+  },
+  CENTRAL_CHAT_TOKEN_URL: 'its token endpoint',
+  CENTRAL_CHAT_USER_URL: 'its user endpoint, which returns `{id, username}`',
+  CENTRAL_CHAT_CLIENT_ID: 'our client id there',
+  CENTRAL_CHAT_CLIENT_SECRET: 'our client secret there',
+  CENTRAL_CHAT_REDIRECT_URL: 'page of the console to which the platform returns users',
+  CENTRAL_CHAT_SCOPE: 'requested scope',
+  CENTRAL_CHAT_CHANNEL_URL: {
+    meaning: 'prefix of the addresses of support channels; a slash and the channel’s name follow',
+    unset: 'not shown',
+  },
+  CENTRAL_MINER_URL: 'base address of the central miner server',
+  CENTRAL_MINER_TOKEN: 'bearer token for it',
+  CENTRAL_DOCS_URL: {
+    meaning: 'address of `validator/README.md`; failed checks link to its section “Checks”',
+    unset: 'no links',
+  },
+  CENTRAL_PAYMENTS:
+    'who moves money for top-ups: `none`, `simulated` (default of `npm start`), `stripe`',
+  CENTRAL_PAYOUTS:
+    'who pays out: `none` (requests wait), `simulated` (default of `npm start`); `payout run` reads it too',
+  CENTRAL_STRIPE_SECRET_KEY: 'secret key; required with `stripe`',
+  CENTRAL_STRIPE_CALLBACK_SECRET:
+    '`whsec_…` of the endpoint that calls `/payments/callback`; required with `stripe`',
+  CENTRAL_ALPHA_RATES: {
+    meaning: 'rates of alpha tokens: a JSON file or `http(s)://…`',
+    unset: 'no rates',
+  },
+  CENTRAL_RATE_LIMIT_ADDRESS: {
+    meaning: 'requests per minute and address (IPv6: per /64)',
+    unset: '`600`; `npm start` `60000`',
+  },
+  CENTRAL_RATE_LIMIT_CREDENTIAL: {
+    meaning: 'requests per minute and account, for each API key and for its sessions',
+    unset: '`600`; `npm start` `60000`',
+  },
+  CENTRAL_RATE_LIMIT_LOGIN: {
+    meaning: 'sign-ins and sign-ups per minute and address',
+    unset: '`10`; `npm start` `600`',
+  },
+  CENTRAL_RATE_LIMIT_SEARCH: {
+    meaning: 'searches for an account per minute and address',
+    unset: '`10`',
+  },
+  CENTRAL_CORS_ORIGINS: {
+    meaning:
+      'web origins that may call: `https://console.example.org,…` or `*`; also for `npm start`',
+    unset: 'none',
+  },
+  CENTRAL_LOG_LEVEL: LOG_LEVEL,
+};
+
+export const VALIDATOR_VARIABLES: MeaningsOf<typeof VALIDATOR_CONFIG> = {
+  VALIDATOR_CENTRAL_URL: 'base address of the central API, including `/api`',
+  VALIDATOR_CENTRAL_HOTKEY:
+    'the only key whose commands the gateway relays: `hotkey` of the central API’s `GET /api/version`',
+  VALIDATOR_HOME: 'folder with the validator’s state',
+  VALIDATOR_DATABASE: {
+    meaning: 'evidence store: `postgres://user:password@host:port/database` or a SQLite file',
+    unset: '`ledger.db` in the home',
+  },
+  VALIDATOR_SEED_FILE: {
+    meaning: 'seed of the hotkey: 64 hex digits, mode 0600, created if missing',
+    unset: '`hotkey.seed` in the home',
+  },
+  VALIDATOR_KEY_FILE: {
+    meaning: 'the hotkey as an encrypted key file (JSON, version 3), mode 0600',
+    unset: 'the seed file',
+  },
+  VALIDATOR_KEY_PASSPHRASE_FILE: 'file with its passphrase, mode 0600',
+  VALIDATOR_KEY_SET: {
+    meaning: 'signed key set of the agents: whose evidence counts, and when, after a change of key',
+    unset: 'own key only',
+  },
+  VALIDATOR_HOST: 'listen address of the gateway',
+  VALIDATOR_PORT: 'listen port of the gateway',
+  VALIDATOR_TLS: '`auto`: TLS 1.3 unless the listener is on the loopback address; `on`, `off`',
+  VALIDATOR_TLS_CERT: { meaning: 'PEM file of the certificate', unset: 'self-signed' },
+  VALIDATOR_TLS_KEY: { meaning: 'PEM file of its key', unset: 'self-signed' },
+  VALIDATOR_TLS_OFF_EXPOSED: 'accepts `VALIDATOR_TLS=off` on a listener that other hosts can reach',
+  VALIDATOR_METRICS_LISTEN: {
+    meaning:
+      'plain HTTP address for `/metrics` and health, such as `127.0.0.1:9102`; the gateway then has no metrics',
+    unset: 'gateway’s listener',
+  },
+  VALIDATOR_AGENT_TLS: '`on`: agents on this host serve TLS too',
+  VALIDATOR_CHECK_INTERVAL_S:
+    'seconds between two checks of an executor; also the length of a cycle',
+  VALIDATOR_LIST_INTERVAL_S: 'seconds between two reads of the executor list',
+  VALIDATOR_CHECKS_AT_ONCE:
+    'executors that one process checks at the same time; more use more memory',
+  VALIDATOR_CHECK_POLICY: {
+    meaning: 'limits and modes of the checks',
+    unset: '`validator/checks/default-check-policy.json`',
+  },
+  VALIDATOR_WEIGHT_POLICY: {
+    meaning: 'policy of the weights',
+    unset: '`validator/weights/default-policy.json`',
+  },
+  VALIDATOR_METAGRAPH: {
+    meaning: 'registered hotkeys: a JSON file, read for each set of weights',
+    unset: 'no weights',
+  },
+  VALIDATOR_WEIGHTS_INTERVAL_S: 'seconds between two sets of weights',
+  VALIDATOR_EVIDENCE_DAYS:
+    'days for which evidence and epochs are retained; at most 3,000 documents per executor',
+  VALIDATOR_ACCEPT_SIMULATED:
+    'lets simulated GPUs pass, for local use only; their nodes earn no weight even then',
+  VALIDATOR_AGENT_IMAGE: {
+    meaning: 'repository of the agent’s image, `host/name`, whose digest is signed',
+    unset: 'no releases',
+  },
+  VALIDATOR_AGENT_TAG: 'its tag',
+  VALIDATOR_AGENT_LOGIN_FILE: { meaning: LOGIN_FILE, unset: 'public image' },
+  VALIDATOR_AGENT_ROLLOUT:
+    'how many of a thousand agents get a new digest before `release rollout` changes it',
+  VALIDATOR_AGENT_EXPIRY_S: 'seconds for which a signed manifest is valid',
+  VALIDATOR_KEY_ID: { meaning: 'id of the hotkey in key sets', unset: 'its ss58' },
+  VALIDATOR_LOG_LEVEL: LOG_LEVEL,
+};
