@@ -62,8 +62,6 @@ export function isPublicAddress(address: string): boolean {
   }
 }
 
-/** Whom an address stands for. Pure. */
-
 const PREFIX_GROUPS = 4;
 const V4_IN_V6 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
 

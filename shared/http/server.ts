@@ -287,8 +287,6 @@ function pathOf(request: FastifyRequest): string {
   return request.url.split('?', 1)[0] ?? '/';
 }
 
-/** Which methods a path has: what turns fastify's 404 into a 405 with an Allow header. */
-
 type Entry = { pattern: RegExp; methods: Set<string> };
 
 /** Records the methods of each route pattern (`:name` and `*` as in fastify), to answer 405 with an Allow header. */

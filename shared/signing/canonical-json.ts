@@ -25,8 +25,6 @@ export function parseCanonicalJson(text: string): { value: JsonValue } | null {
   }
 }
 
-/** Writes JSON as a text that two programs agree on byte for byte: what may be signed or hashed. Pure. */
-
 export type JsonValue =
   | null
   | boolean

@@ -36,8 +36,6 @@ export type VolumeView = z.output<typeof VolumeView>;
 
 export const VolumeList = z.object({ volumes: z.array(VolumeView).max(10_000) });
 
-/** Where the data volumes of a pod may lie in its container (contract 8, `volumes` of templates). Pure. */
-
 /** More would slow down removal and measurement of a pod; templates use one or two. */
 export const MAX_VOLUMES = 8;
 export const MAX_VOLUME_PATH_CHARS = 512;
