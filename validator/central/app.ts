@@ -28,11 +28,11 @@ import {
   registerPortalDescription,
   registerSystemRoutes,
 } from './platform/system/system.routes.ts';
-import { registerSharedConfig } from './providers/portal.routes.ts';
+import { registerSharedConfig } from './providers/machine.routes.ts';
 import { registerPortal } from './providers/portal.ts';
 import { payoutKeyOf } from './providers/provider.service.ts';
+import { subscriptions } from './providers/provider-profile.service.ts';
 import { createProviderTokens } from './providers/provider-token.service.ts';
-import { subscriptions } from './providers/subscriptions.ts';
 
 /** Everything named "one pass" is for tests, which run it instead of `start`. */
 export type Central = {

@@ -1,10 +1,10 @@
 /** An account's annotations of nodes, read from bookmarks and machine requests. */
 
 import type { Db } from '../platform/database/tables.ts';
-import { bookmarkedNodes } from './bookmarks/bookmark.service.ts';
+import { listBookmarkedNodes } from './bookmarks/bookmark.service.ts';
 import { NO_ANNOTATIONS, type NodeAnnotations } from './executors/node-annotations.ts';
-import { answers } from './machine-requests/machine-request.match.ts';
 import { ownMachineRequest, requestsByNode } from './machine-requests/machine-request.service.ts';
+import { matchesRequest } from './machine-requests/request-match.ts';
 
 export async function annotationsOf(
   db: Db,
@@ -15,9 +15,11 @@ export async function annotationsOf(
   const request =
     requestId === undefined ? null : await ownMachineRequest(db, accountId, requestId);
   return {
-    bookmarked: new Set(await bookmarkedNodes(db, accountId)),
+    bookmarked: new Set(await listBookmarkedNodes(db, accountId)),
     requestByNode: await requestsByNode(db, accountId),
     request:
-      request === null ? null : { id: request.id, isAnsweredBy: (node) => answers(request, node) },
+      request === null
+        ? null
+        : { id: request.id, isAnsweredBy: (node) => matchesRequest(request, node) },
   };
 }

@@ -16,18 +16,16 @@ import { createExecutorParts } from './executors/executors.ts';
 import { deleteOldImageSizes } from './executors/pull-speed.ts';
 import { registerFeedbackRoutes } from './feedback/feedback.routes.ts';
 import { createMachineRequestParts } from './machine-requests/machine-requests.ts';
-import type { Subscriptions } from './machine-requests/request-news.ts';
+import type { Subscriptions } from './machine-requests/request-notifications.ts';
 import { createNoticeParts } from './notices/notices.ts';
 import { launchHistoryFor } from './pods/launch-eta.ts';
 import { createPodParts, type PodPartsDeps } from './pods/pods.ts';
 import { registerRentalRoutes } from './rentals/rental.routes.ts';
 import type { RentDeps } from './rentals/rental.service.ts';
-import { registerSupportChannels } from './support-channels/support-channels.ts';
+import { registerSupportChannels } from './support-channels/support-channel.routes.ts';
 import { ensureOfficialTemplates } from './templates/official-templates.ts';
 import { registerTemplateRoutes } from './templates/template.routes.ts';
 import { createTemplates } from './templates/template.service.ts';
-import { registerUpdaterRoutes } from './updater/updater.routes.ts';
-import { createSignedDigests } from './updater/updater.service.ts';
 import { registerValidators } from './validators/validators.ts';
 import { detachVolume, volumesOfPods } from './volumes/volume-attachment.ts';
 import { createVolumeParts } from './volumes/volumes.ts';
@@ -56,7 +54,7 @@ export type MarketParts = {
 
 /** Nothing runs and nothing is registered yet. */
 export function createMarket(deps: MailDeps, parts: MarketParts) {
-  const { db, clock, random, agents } = deps.ports;
+  const { db, clock, random } = deps.ports;
   const { objects = null } = deps.ports;
   const { processes, idempotency, backups, afterSpend } = parts;
   const { lastBackup, isBackingUp } = backups;
@@ -89,7 +87,7 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
     ...cutOffHandlers(stopDeps),
     ...idleHandlers(stopDeps),
   };
-  const knowsArrivals = objects !== null && 'folder' in objects;
+  const recordsUploads = objects !== null && 'folder' in objects;
 
   return {
     /** Routes below /api. */
@@ -108,11 +106,10 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
       registerBookmarkRoutes(api, { clock, idempotency, bookmarks });
       requests.register(api, { clock, idempotency });
       pods.register(api);
-      registerFeedbackRoutes(api, { clock, random, idempotency, knowsArrivals });
+      registerFeedbackRoutes(api, { clock, random, idempotency, recordsUploads });
       registerSupportChannels(api, deps);
       volumes.register(api, { clock, idempotency });
       registerValidators(api, deps, wake);
-      registerUpdaterRoutes(api, createSignedDigests({ clock, agents }));
     },
 
     /** Services that the provider portal shows. */

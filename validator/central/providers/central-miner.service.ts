@@ -1,4 +1,4 @@
-/** A provider's nodes here and at the central miner server, made the same: from there or to there (contract 10). */
+/** Synchronises a provider's nodes with the central miner server, in either direction. */
 import { microToUsd } from '#shared/api/money.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -28,7 +28,7 @@ export type CentralMinerSyncDeps = {
   clock: Clock;
   random: Random;
   nodePlaces: NodePlaces;
-  /** Null: there is none. */
+  /** Null if no central miner server is configured. */
   miner: CentralMiner | null;
 };
 
@@ -37,36 +37,36 @@ export type CentralMinerSync = ReturnType<typeof createCentralMinerSync>;
 export function createCentralMinerSync({ miner, ...deps }: CentralMinerSyncDeps) {
   const { db } = deps;
 
-  function required(): CentralMiner {
+  function requireMiner(): CentralMiner {
     if (miner !== null) return miner;
-    throw new ApiError('bad_request', 'No central miner server is set up here', {
+    throw new ApiError('bad_request', 'No central miner server is configured', {
       hint: 'Add, change and remove nodes in this portal.',
     });
   }
 
   return {
     /**
-     * Takes the list from there, by the rules that nodes are added and changed by here: all of it or, where one node is
-     * refused, nothing. Nodes with pods stay, and are counted as kept.
+     * Applies the server's list to the provider's nodes, by the rules of the portal. If one node is rejected, nothing
+     * changes. A node with pods that the server does not list remains and counts as kept.
      */
     async pull({ providerId, hotkey }: PortalIdentity): Promise<SyncAnswer> {
-      const wanted = await required().list(hotkey);
+      const wanted = await requireMiner().list(hotkey);
       return moneyTransaction(deps, async (tx) => {
         await lockRow(tx, 'providers', providerId);
-        return takeOver(tx, deps, providerId, wanted);
+        return applyList(tx, deps, providerId, wanted);
       });
     },
 
-    /** Gives our list over there. */
+    /** Replaces the server's list with the provider's nodes. */
     async push({ providerId, hotkey }: PortalIdentity): Promise<SyncAnswer> {
-      const server = required();
+      const server = requireMiner();
       const nodes = await listOfProvider(db, providerId);
       return { ...(await server.replace(hotkey, nodes.map(minerNode))), kept: 0 };
     },
   };
 }
 
-async function takeOver(
+async function applyList(
   tx: Db,
   deps: OfferDeps,
   providerId: string,
@@ -75,42 +75,42 @@ async function takeOver(
   const counts = { added: 0, updated: 0, removed: 0, kept: 0 };
   const missing = new Map(wanted.map((node) => [placeOf(node), node]));
   for (const { id } of await listOfProvider(tx, providerId)) {
-    // In the order of ids, so that nobody waits in a circle.
+    // Locks in the order of ids to avoid deadlocks.
     await lockRow(tx, 'executors', id);
     const node = await requireExecutor(tx, id);
     const place = placeOf({ ipAddress: node.ip_address, port: node.port });
-    const wish = missing.get(place);
+    const target = missing.get(place);
     missing.delete(place);
-    if (wish === undefined) {
+    if (target === undefined) {
       const obstacle = await removalObstacle(tx, deps, node);
       if (obstacle === null) await removeNode(tx, deps, id);
       counts[obstacle === null ? 'removed' : 'kept'] += 1;
-    } else if (await adapt(tx, deps, node, wish)) {
+    } else if (await updateNode(tx, deps, node, target)) {
       counts.updated += 1;
     }
   }
-  for (const wish of missing.values()) {
-    await addNode(tx, deps, providerId, { ...wish, pricePerGpu: wish.usdPerGpuHour });
+  for (const target of missing.values()) {
+    await addNode(tx, deps, providerId, { ...target, pricePerGpu: target.usdPerGpuHour });
     counts.added += 1;
   }
   return counts;
 }
 
-/** False when it is as wished already. */
-async function adapt(
+/** Returns false if the node already matches. */
+async function updateNode(
   tx: Db,
   deps: OfferDeps,
   node: ExecutorEntry,
-  wish: MinerNode,
+  target: MinerNode,
 ): Promise<boolean> {
-  const hasGpusChanged = await changeGpus(tx, deps, node, wish);
+  const hasGpusChanged = await changeGpus(tx, deps, node, target);
   const present = hasGpusChanged ? await requireExecutor(tx, node.id) : node;
-  const { usdPerGpuHour: price } = wish;
+  const { usdPerGpuHour: price } = target;
   const hasPriceChanged = price !== null && (await changePrice(tx, deps, present, price));
   return hasGpusChanged || hasPriceChanged;
 }
 
-/** However the address is written, and wherever it leads: that is judged when it is added. Throws 400 for what is none. */
+/** Returns the canonical address and port. `addNode` checks whether the address may be used. Throws 400 for an invalid address. */
 function placeOf({ ipAddress, port }: Pick<MinerNode, 'ipAddress' | 'port'>): string {
   return `${nodeAddress(ipAddress, 'private')} ${port}`;
 }

@@ -149,7 +149,7 @@ it('says so where there is no such server', async () => {
   for (const name of ['central-miner', 'central-provider', 'miner-portal']) {
     const path = `/executors/sync-executor-${name}`;
     const { status: code, body } = await alone.portal('POST', path, { token: by, body: {} });
-    expect([code, body.message]).toEqual([400, 'No central miner server is set up here']);
+    expect([code, body.message]).toEqual([400, 'No central miner server is configured']);
   }
   await alone.close();
 });

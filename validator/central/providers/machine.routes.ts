@@ -1,10 +1,16 @@
-/** GET /machines and what they bring in, open to everybody (contract 10). */
+/** Routes that need no credential: the machine catalogue, reward estimates, the shared configuration. */
+import type { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
 import { MachineResponse } from '../market/executors/executor.schemas.ts';
+import {
+  MACHINE_CATALOGUE,
+  MAX_PRICE_RATE,
+  MIN_PRICE_RATE,
+} from '../market/executors/machine-catalogue.ts';
 import type { MarketOverview } from '../market/executors/market-overview.ts';
-import { MachineQuery, RewardEstimate } from './machine.schemas.ts';
-import { type PortalAnswers, pageOf } from './portal-answer.ts';
-import { MachinePageQuery, portalAnswer, portalList } from './provider.schemas.ts';
+import { PLATFORM_FEE_RATE } from '../money/ledger/shares.ts';
+import { type PortalAnswers, pageOf, portalAnswer, portalList } from '../platform/portal-answer.ts';
+import { MachinePageQuery, MachineQuery, RewardEstimate, SharedConfig } from './machine.schemas.ts';
 import type { RewardEstimates } from './reward-estimate.ts';
 
 const tags = ['Portal'];
@@ -37,5 +43,24 @@ export function registerMachineRoutes(portal: HttpServer, deps: MachineRoutesDep
       schema: { tags, querystring: MachineQuery, response: { 200: portalAnswer(RewardEstimate) } },
     },
     async ({ query }) => answers.one(await estimates.estimate(query)),
+  );
+}
+
+/** Registers GET /v1/shared-config. The response is the same below /api, below /portal and at the origin. */
+export function registerSharedConfig(server: HttpServer): void {
+  const prices = MACHINE_CATALOGUE.map(({ name, usdPerGpuHour }) => [name, usdPerGpuHour]);
+  const shared: z.output<typeof SharedConfig> = {
+    machine_prices: Object.fromEntries(prices),
+    machine_min_price_rate: MIN_PRICE_RATE,
+    machine_max_price_rate: MAX_PRICE_RATE,
+    platform_fee_rate: PLATFORM_FEE_RATE,
+  };
+  server.get(
+    '/v1/shared-config',
+    {
+      config: { auth: 'none' },
+      schema: { tags: ['General'], response: { 200: SharedConfig } },
+    },
+    async () => shared,
   );
 }

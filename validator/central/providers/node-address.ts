@@ -1,19 +1,19 @@
-/** Which addresses a node may have. Pure. */
+/** Validates and canonicalises the IP address of a node. Pure. */
 import { BlockList, isIP } from 'node:net';
 import { isPublicAddress } from '#shared/http/addresses.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 
-/** `public`: on the internet. `private`: in the operator's own networks too, or on this machine. */
+/** `public` allows only public addresses; `private` also allows private networks and loopback. */
 export const NODE_PLACES = ['public', 'private'] as const;
 export type NodePlaces = (typeof NODE_PLACES)[number];
 
-/** No host is reached there: unspecified, link-local (cloud metadata among it), multicast and reserved. */
-const REFUSED = [
+/** Never allowed: unspecified, link-local (which includes cloud metadata), multicast and reserved networks. */
+const BLOCKED = [
   ['0.0.0.0', 8, 'ipv4'],
   ['169.254.0.0', 16, 'ipv4'],
   ['224.0.0.0', 4, 'ipv4'],
   ['240.0.0.0', 4, 'ipv4'],
-  // Behind NAT64 and 6to4 any address of IPv4 may stand.
+  // NAT64 and 6to4 can embed any IPv4 address.
   ['64:ff9b::', 96, 'ipv6'],
   ['64:ff9b:1::', 48, 'ipv6'],
   ['2002::', 16, 'ipv6'],
@@ -22,26 +22,26 @@ const REFUSED = [
   ['ff00::', 8, 'ipv6'],
 ] as const;
 
-const refused = new BlockList();
-for (const [network, prefix, kind] of REFUSED) refused.addSubnet(network, prefix, kind);
+const blocked = new BlockList();
+for (const [network, prefix, kind] of BLOCKED) blocked.addSubnet(network, prefix, kind);
 
-/** The one way to write the address, so that no host is two nodes. Throws 400 for what is no address of a host. */
+/** Returns the canonical form, so that two spellings of one address are equal. Throws 400 for anything but a permitted IP address. */
 export function nodeAddress(text: string, places: NodePlaces): string {
-  const given = isIP(text);
-  if (given === 0 || text.includes('%')) {
+  const family = isIP(text);
+  if (family === 0 || text.includes('%')) {
     throw new ApiError('bad_request', `${text} is not an IP address`, {
-      hint: 'Give an IPv4 or IPv6 address as digits.',
+      hint: 'Send an IPv4 or IPv6 address, not a host name.',
     });
   }
-  const address = given === 4 ? text : canonicalIpv6(text);
-  const isRefused = refused.check(address, isIP(address) === 4 ? 'ipv4' : 'ipv6');
-  if (!isRefused && (places === 'private' || isPublicAddress(address))) return address;
+  const address = family === 4 ? text : canonicalIpv6(text);
+  const isBlocked = blocked.check(address, isIP(address) === 4 ? 'ipv4' : 'ipv6');
+  if (!isBlocked && (places === 'private' || isPublicAddress(address))) return address;
   throw new ApiError('bad_request', `A node cannot have the address ${text}`, {
-    hint: 'Give the public address under which validators and renters reach the host.',
+    hint: 'Send the public address at which validators and renters reach the host.',
   });
 }
 
-/** Shortest form, lower case; an IPv4 address in IPv6 clothes is that IPv4 address. */
+/** Returns the shortest form in lower case; an IPv4-mapped address as IPv4. */
 function canonicalIpv6(text: string): string {
   const short = new URL(`http://[${text}]`).hostname.slice(1, -1);
   const mapped = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(short);

@@ -1,4 +1,4 @@
-/** What becomes of a node's row when its provider adds, prices, resizes or removes it; each in the caller's transaction. */
+/** Adds, prices, resizes and removes a node for its provider. Every function runs in the caller's transaction. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -18,16 +18,19 @@ import type { Db, NewExecutor } from '../platform/database/tables.ts';
 import { lockRow } from '../platform/database/transactions.ts';
 import type { AddNode } from './node.schemas.ts';
 import { type NodePlaces, nodeAddress } from './node-address.ts';
-import { nodePriceUusd, priceWithin, requireKnownType, requireTypeName } from './node-price.ts';
+import { isPriceAllowed, nodePriceUusd, requireKnownType, requireTypeName } from './node-price.ts';
 
 export type OfferDeps = { clock: Clock; random: Random; nodePlaces: NodePlaces };
 
-/** Of one provider: more are added as these pass. Nobody has the validator call at addresses without end. */
+/** Nodes of one provider that never passed the checks. Limits the addresses that the validator contacts for it. */
 const MAX_UNPROVEN = 20;
-/** A node that the validator has never passed proves no claim to its address: another provider's takes it after so long. */
+/** After this time another provider may take over the address of a node that never passed the checks. */
 const UNPROVEN_CLAIM_MS = 60 * 60 * 1000;
 
-/** Queued for its first check; the caller holds the provider's row. Throws 400 for a type, price or address that cannot be and with too many nodes that never passed, 409 for an address that is taken. */
+/**
+ * Adds a node in state `queued`, to be checked by the validator. The caller has locked the provider's row. Throws 400
+ * for an invalid type, price or address and if too many nodes of the provider never passed; 409 if the address is in use.
+ */
 export async function addNode(
   tx: Db,
   deps: OfferDeps,
@@ -49,10 +52,10 @@ export async function addNode(
     price_uusd_per_gpu_hour: nodePriceUusd(entry, body.pricePerGpu),
   };
   if (await insertExecutor(tx, row)) return requireExecutor(tx, row.id);
-  const hasGivenWay = await endUnprovenClaim(tx, deps, row);
-  if (hasGivenWay && (await insertExecutor(tx, row))) return requireExecutor(tx, row.id);
-  throw new ApiError('conflict', `There is a node at ${row.ip_address}:${row.port} already`, {
-    hint: 'Remove that node first, or give another port. Another provider’s that never passed the checks gives way after an hour.',
+  const isReleased = await removeStaleClaim(tx, deps, row);
+  if (isReleased && (await insertExecutor(tx, row))) return requireExecutor(tx, row.id);
+  throw new ApiError('conflict', `There is already a node at ${row.ip_address}:${row.port}`, {
+    hint: 'Remove that node first, or use another port. If it belongs to another provider and never passes the checks, its address is released after an hour.',
   });
 }
 
@@ -61,12 +64,12 @@ async function requireFewUnproven(tx: Db, providerId: string): Promise<void> {
   throw new ApiError(
     'bad_request',
     `A provider has at most ${MAX_UNPROVEN} nodes that never passed the checks`,
-    { hint: 'Wait until some of them have passed, or remove those that will not.' },
+    { hint: 'Wait until some of them pass, or remove nodes that cannot pass.' },
   );
 }
 
-/** Removes what another provider has claimed long ago at that address and never shown; false when what is there stays. */
-async function endUnprovenClaim(tx: Db, deps: OfferDeps, wanted: NewExecutor): Promise<boolean> {
+/** Removes another provider's old, never verified node at that address. Returns false if a node remains there. */
+async function removeStaleClaim(tx: Db, deps: OfferDeps, wanted: NewExecutor): Promise<boolean> {
   const claimant = () => findExecutorAt(tx, wanted.ip_address, wanted.port);
   await lockRow(tx, 'executors', (await claimant())?.id ?? wanted.id);
   const claim = await claimant();
@@ -79,7 +82,7 @@ async function endUnprovenClaim(tx: Db, deps: OfferDeps, wanted: NewExecutor): P
   return true;
 }
 
-/** Of rentals from now on; null: the reference price. False when it is that already. */
+/** Sets the price of future rentals; null sets the reference price. Returns false if nothing changes. */
 export async function changePrice(
   tx: Db,
   { clock }: OfferDeps,
@@ -96,17 +99,18 @@ export async function changePrice(
 }
 
 /**
- * Another offer is another claim: nothing of it is rented out before the validator has passed it, and what is rented
- * goes on. A price outside the band of a new type becomes its reference price. False when nothing changes.
+ * Changes the GPU type or count. The node accepts no rentals until the validator has verified the new offer; current
+ * rentals continue. A price outside the band of the new type becomes its reference price. Returns false if nothing
+ * changes.
  */
 export async function changeGpus(
   tx: Db,
   { clock }: OfferDeps,
   node: ExecutorEntry,
-  wish: { gpuType: string; gpuCount: number },
+  offer: { gpuType: string; gpuCount: number },
 ): Promise<boolean> {
-  const { gpuCount } = wish;
-  const gpuType = requireTypeName(wish.gpuType);
+  const { gpuCount } = offer;
+  const gpuType = requireTypeName(offer.gpuType);
   if (gpuType === node.gpu_type && gpuCount === node.gpu_count) return false;
   const entry = requireKnownType(gpuType);
   const allocated = node.slots_total - node.slots_free;
@@ -125,9 +129,9 @@ export async function changeGpus(
   await updateExecutor(tx, node.id, {
     gpu_type: gpuType,
     gpu_count: gpuCount,
-    price_uusd_per_gpu_hour: priceWithin(entry, price) ? price : nodePriceUusd(entry, null),
+    price_uusd_per_gpu_hour: isPriceAllowed(entry, price) ? price : nodePriceUusd(entry, null),
     state: 'queued',
-    // By the clock of whoever gave the last verdict it may have been later.
+    // The validator's clock may be ahead of this server's clock.
     offer_changed_at: Math.max(nowMs, node.verdict_at ?? 0),
     updated_at: nowMs,
   });
@@ -135,7 +139,7 @@ export async function changeGpus(
   return true;
 }
 
-/** Why the node cannot be removed now; null when it can. */
+/** Returns an error if the node cannot be removed now, otherwise null. */
 export async function removalObstacle(
   tx: Db,
   { clock }: OfferDeps,
@@ -143,21 +147,21 @@ export async function removalObstacle(
 ): Promise<ApiError | null> {
   if (node.slots_free < node.slots_total) {
     return new ApiError('bad_request', 'There are pods on this node', {
-      hint: 'Announce a permanent notice period instead; it ends them in time.',
+      hint: 'Announce a notice period with permanent_removal instead; it ends the pods at the announced time.',
     });
   }
   if (!(await hasUnsaved(tx, node.id, clock.now()))) return null;
   return new ApiError('bad_request', 'Volumes of renters are being saved on this node', {
-    hint: 'Try again in a minute; keep its agent running meanwhile.',
+    hint: 'Keep the agent running and try again in a minute.',
   });
 }
 
-/** For good. The caller has asked for obstacles. */
+/** Removes the node permanently. The caller has checked `removalObstacle`. */
 export async function removeNode(tx: Db, { clock }: OfferDeps, id: string): Promise<void> {
   await retireExecutor(tx, id, clock.now());
 }
 
-/** What a node is before its first verdict. */
+/** Column values of a node before its first verdict. */
 function unchecked(nowMs: number) {
   return {
     min_gpu_count: null,
@@ -183,4 +187,43 @@ function unchecked(nowMs: number) {
     created_at: nowMs,
     updated_at: nowMs,
   } as const;
+}
+
+type Splittable = Pick<ExecutorEntry, 'gpu_count' | 'can_split'>;
+
+/**
+ * Throws 400 if the minimum exceeds the node's GPUs, or if it would split a node that cannot be split. Splitting
+ * requires a GPU runtime that passes single GPUs to containers, and a disk limit for each pod.
+ */
+export function requireMinimum({ gpu_count: total, can_split }: Splittable, minimum: number): void {
+  if (minimum > total) {
+    throw new ApiError('bad_request', `The node has ${total} GPUs`, {
+      hint: `Use a minimum of 1 to ${total}.`,
+    });
+  }
+  if (minimum === total || can_split === 1) return;
+  if (can_split === null) {
+    throw new ApiError(
+      'gpu_split_not_allowed',
+      'The validator has not yet checked whether the node can be split',
+      {
+        hint: 'Wait for the first check of the node.',
+      },
+    );
+  }
+  throw new ApiError('gpu_split_not_allowed', 'The node cannot be split between renters', {
+    hint: 'Configure the GPU runtime and disk limits for pods; `npm run agent -- doctor` lists what is missing.',
+  });
+}
+
+/** Throws 400 while a pod uses only a part of the node. */
+export function requireNoPartialPods(
+  { gpu_count: total }: Pick<ExecutorEntry, 'gpu_count'>,
+  pods: readonly { gpu_count: number }[],
+): void {
+  const parts = pods.filter((pod) => pod.gpu_count < total).length;
+  if (parts === 0) return;
+  throw new ApiError('bad_request', `${parts} pods use a part of this node`, {
+    hint: 'Clear the minimum after they have ended.',
+  });
 }

@@ -1,4 +1,4 @@
-/** What a node may cost. Pure. */
+/** GPU types and the price band of each type. Pure. */
 
 import { formatUsdCeil, formatUsdFloor, microToUsd, usdToMicro } from '#shared/api/money.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -11,7 +11,7 @@ import {
   MIN_PRICE_RATE,
 } from '../market/executors/machine-catalogue.ts';
 
-/** The known type meant by `gpuType`; 400 listing all of them for any other. */
+/** Finds a type by its short or full name. Throws 400 with the list of known types. */
 export function requireKnownType(gpuType: string): CatalogueEntry {
   const entry = catalogueEntryOf(gpuType);
   if (entry !== undefined) return entry;
@@ -22,31 +22,31 @@ export function requireKnownType(gpuType: string): CatalogueEntry {
   });
 }
 
-/** The same, as the market writes it: nothing that others read is in a provider's own words. */
+/** Returns the canonical name, so that no text of a provider is published. Throws 400 for an unknown type. */
 export function requireTypeName(gpuType: string): string {
   return knownTypeName(gpuType) ?? requireKnownType(gpuType).name;
 }
 
-/** Micro-dollars per GPU and hour: the reference price when none is stated; 400 outside the band. */
+/** Returns micro-dollars per GPU and hour; the reference price if `statedUsd` is null. Throws 400 outside the band. */
 export function nodePriceUusd(entry: CatalogueEntry, statedUsd: number | null): number {
   if (statedUsd === null) return usdToMicro(entry.usdPerGpuHour);
   const { lowest, highest } = bandOf(entry);
-  // Compared before it is converted: a price beyond the safe range has no micro-dollars.
+  // Checked before the conversion, which fails for numbers beyond the safe integer range.
   const isNear = statedUsd >= 0 && statedUsd <= 2 * microToUsd(highest);
   const price = isNear ? usdToMicro(statedUsd) : Number.POSITIVE_INFINITY;
   if (price >= lowest && price <= highest) return price;
   const band = `${formatUsdCeil(lowest)} to ${formatUsdFloor(highest)}`;
   throw new ApiError(
     'bad_request',
-    `The price of a ${entry.name} lies within ${band} per GPU-hour`,
+    `The price of a ${entry.name} must be within ${band} per GPU-hour`,
     {
       hint: `Choose a price within ${band}.`,
     },
   );
 }
 
-/** Whether a price in micro-dollars may be one of this type. */
-export function priceWithin(entry: CatalogueEntry, priceUusd: number): boolean {
+/** Returns true if the price in micro-dollars is within the band of the type. */
+export function isPriceAllowed(entry: CatalogueEntry, priceUusd: number): boolean {
   const { lowest, highest } = bandOf(entry);
   return priceUusd >= lowest && priceUusd <= highest;
 }

@@ -1,11 +1,11 @@
-/** What a provider can type about a failed check: beside the validator's words, by reason code. Pure data. */
+/** Commands that fix and verify failed checks, by reason code. They supplement the validator's text. Pure data. */
 
 export type NodeRemedy = {
-  /** Mends it where one command does; null where it takes more. */
+  /** Null if no single command fixes the fault. */
   fix_command: string | null;
-  /** Shows whether it is mended, before the validator looks again. */
+  /** Shows whether the fault is fixed, before the validator's next check. */
   verify_command: string;
-  /** What the fix needs; null: nothing beyond the agent's own rights. */
+  /** Privileges that the fix needs; null if those of the agent suffice. */
   requires: string | null;
 };
 
@@ -13,12 +13,12 @@ const DOCTOR = 'npm run agent -- doctor';
 const ROOT = 'root on the host';
 const ENROL = {
   fix_command: 'npm run --silent agent -- enrol request',
-  requires: 'the hotkey, to sign the line that it prints',
+  requires: 'the hotkey, to sign the line that the command prints',
 };
 const REBOOT = { fix_command: 'systemctl reboot', requires: ROOT };
 const UPDATE_STATUS = 'curl -s http://127.0.0.1:8080/update-status';
 
-/** Codes as in the validator's table of checks. */
+/** Keys are reason codes of the validator's checks. */
 const BY_CODE: Readonly<Record<string, Partial<NodeRemedy>>> = {
   AGENT_UNREACHABLE: { fix_command: 'systemctl start podwright-agent', requires: ROOT },
   IDENTITY_CHANGED: ENROL,
@@ -58,7 +58,7 @@ const BY_CODE: Readonly<Record<string, Partial<NodeRemedy>>> = {
   },
 };
 
-/** Of any code; one that nobody knows has the doctor. */
+/** Returns the remedy for a code; an unknown code gets the doctor as its verify command. */
 export function remedyOf(code: string): NodeRemedy {
   const known = Object.hasOwn(BY_CODE, code) ? BY_CODE[code] : undefined;
   return { fix_command: null, verify_command: DOCTOR, requires: null, ...known };

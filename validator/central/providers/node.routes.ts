@@ -1,8 +1,15 @@
-/** The portal's routes of nodes (contract 10). */
+/** Portal routes for nodes, and for their synchronisation with the central miner server. */
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Db } from '../platform/database/tables.ts';
 import { answerOnce, type OnceDeps } from '../platform/idempotency/once.ts';
 import { providerOf } from '../platform/identity.ts';
+import {
+  PageQuery,
+  type PortalAnswers,
+  portalAnswer,
+  portalList,
+} from '../platform/portal-answer.ts';
+import type { CentralMinerSync } from './central-miner.service.ts';
 import {
   AddNode,
   NodeListQuery,
@@ -15,8 +22,7 @@ import {
   Verification,
 } from './node.schemas.ts';
 import type { Nodes } from './node.service.ts';
-import type { PortalAnswers } from './portal-answer.ts';
-import { PageQuery, portalAnswer, portalList } from './provider.schemas.ts';
+import { SyncAnswer } from './provider.schemas.ts';
 
 const tags = ['Portal'];
 const config = { auth: 'portal' } as const;
@@ -112,5 +118,23 @@ function registerChanges(portal: HttpServer, { answers, nodes }: NodeRoutesDeps)
     { config, schema: { tags, params, response: node } },
     async (request) =>
       answers.one(await nodes.clearMinimum(providerOf(request), request.params.id)),
+  );
+}
+
+const sync = { tags, response: { 200: portalAnswer(SyncAnswer) } };
+
+export type CentralMinerRoutesDeps = { answers: PortalAnswers; minerSync: CentralMinerSync };
+
+export function registerCentralMinerRoutes(portal: HttpServer, deps: CentralMinerRoutesDeps): void {
+  const { answers, minerSync } = deps;
+  for (const name of ['miner', 'provider']) {
+    portal.post(
+      `/executors/sync-executor-central-${name}`,
+      { config, schema: sync },
+      async (request) => answers.one(await minerSync.pull(providerOf(request))),
+    );
+  }
+  portal.post('/executors/sync-executor-miner-portal', { config, schema: sync }, async (request) =>
+    answers.one(await minerSync.push(providerOf(request))),
   );
 }

@@ -1,9 +1,10 @@
-/** Nodes of the provider portal on the wire (contract 10). */
+/** Requests and responses of the portal's node routes. */
 import { z } from 'zod';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { NoticePeriod } from '../market/executors/notice-period.ts';
+import { PageQuery } from '../platform/portal-answer.ts';
 import { NaiveTime, Usd } from '../platform/wire.ts';
-import { GpuType, PageQuery } from './provider.schemas.ts';
+import { GpuType } from './provider.schemas.ts';
 
 const DEFAULT_AGENT_PORT = 8_080;
 const MAX_GPUS = 64;
@@ -16,7 +17,7 @@ export const AddNode = z
   .object({
     gpu_type: GpuType,
     ip_address: IpText.nullish(),
-    /** The same under the specification's name. */
+    /** Alias of `ip_address`. */
     ip: IpText.nullish(),
     port: z.int().min(1).max(65_535).nullish(),
     price_per_gpu: z.number().min(0).nullish(),
@@ -36,7 +37,7 @@ export const AddNode = z
   }));
 export type AddNode = z.output<typeof AddNode>;
 
-/** Why a node is not on the market, with what mends it. */
+/** Failed check that prevents rentals, with its remedy. */
 export const BlockingReason = z.object({
   code: z.string(),
   gating: z.boolean(),
@@ -59,7 +60,7 @@ export const PortalNode = z
     gpu_type: z.string(),
     gpu_count: z.int(),
     executor_ip_address: z.string(),
-    /** A string, as clients of this market expect it. */
+    /** A string, because existing clients expect one. */
     executor_ip_port: z.string(),
     price_per_gpu: z.number(),
     validator_hotkey: z.string().nullable(),
@@ -111,7 +112,7 @@ export const UpdatePrice = z
   .meta({ id: 'UpdatePrice' });
 export type UpdatePrice = z.output<typeof UpdatePrice>;
 
-/** What is absent stays as it is. */
+/** Absent fields keep their values. */
 export const UpdateGpu = z
   .object({ gpu_type: GpuType.nullish(), gpu_count: GpuCount.nullish() })
   .meta({ id: 'UpdateGpu' });
@@ -121,18 +122,18 @@ export const SetMinimum = z
   .object({ min_gpu_count_for_rental: GpuCount })
   .meta({ id: 'SetMinimum' });
 
-/** A pod as the provider of its node sees it. */
+/** Pod as the node's provider sees it. */
 export const NodePod = z
   .object({
     pod_id: z.uuid(),
     pod_name: z.string(),
     status: z.string(),
     gpu_count: z.int(),
-    /** USD an hour, of all its GPUs. */
+    /** USD per hour for all GPUs of the pod. */
     price: Usd,
     created_at: NaiveTime,
     removal_scheduled_at: NaiveTime.nullable(),
-    /** The same for all pods of one renter on this provider's nodes, and nothing else. */
+    /** Pseudonym of the renter, equal for all its pods on this provider's nodes. */
     renter_ref: z.string(),
   })
   .meta({ id: 'NodePod' });

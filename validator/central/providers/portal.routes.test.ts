@@ -79,7 +79,7 @@ describe('the log-in with a hotkey', () => {
     const second = await logIn();
     expect([second.status, second.body.message]).toEqual([
       401,
-      'A log-in with this time was used already',
+      'A log-in with this time was already used',
     ]);
   });
 

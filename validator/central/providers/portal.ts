@@ -1,19 +1,21 @@
-/** The provider portal put together: who providers are, their nodes, what those bring in. */
+/** Composes the provider portal: providers, their nodes, notices, machine requests and reward estimates. */
 import type { HttpServer } from '#shared/http/server.ts';
 import { createChatHandshake } from '../accounts/chat/chat-handshake.ts';
 import type { Credentials } from '../accounts/credentials.ts';
 import type { MarketOverview } from '../market/executors/market-overview.ts';
-import { registerPortalRequestRoutes } from '../market/machine-requests/portal-request.routes.ts';
 import type { PortalRequests } from '../market/machine-requests/portal-request.service.ts';
-import { registerNoticeRoutes } from '../market/notices/notice.routes.ts';
 import type { Notices } from '../market/notices/notice.service.ts';
 import type { CentralDeps } from '../platform/central-deps.ts';
 import type { Idempotency } from '../platform/idempotency/idempotency.ts';
+import { createPortalAnswers } from '../platform/portal-answer.ts';
 import { createCentralMinerSync } from './central-miner.service.ts';
+import { registerMachineRoutes, registerSharedConfig } from './machine.routes.ts';
+import { registerPortalRequestRoutes } from './machine-request.routes.ts';
+import { registerCentralMinerRoutes, registerNodeRoutes } from './node.routes.ts';
 import { createNodes } from './node.service.ts';
-import { createRenterReference } from './node-pods.ts';
-import { registerPortalRoutes, registerSharedConfig } from './portal.routes.ts';
-import { createPortalAnswers } from './portal-answer.ts';
+import { createRenterReference } from './node-response.ts';
+import { registerNoticeRoutes } from './notice.routes.ts';
+import { registerProviderRoutes } from './provider.routes.ts';
 import { createProviders } from './provider.service.ts';
 import { createProfiles } from './provider-profile.service.ts';
 import type { ProviderTokens } from './provider-token.service.ts';
@@ -30,32 +32,44 @@ export type PortalDeps = CentralDeps &
   Pick<Credentials, 'sessions' | 'passwords'> & { providerTokens: ProviderTokens };
 
 /** Registers the routes below /portal. */
-export function registerPortal(
-  portal: HttpServer,
-  deps: PortalDeps,
-  { idempotency, overview, requests, notices }: PortalParts,
-): void {
+export function registerPortal(portal: HttpServer, deps: PortalDeps, parts: PortalParts): void {
   const { sessions, passwords, providerTokens, options } = deps;
+  const { idempotency, overview, requests, notices } = parts;
   const { db, clock, random, secret, agents } = deps.ports;
   const { chat: platform = null, centralMiner: miner = null } = deps.ports;
+  const { docsUrl = null, nodePlaces = 'public', validators } = options;
+  const answers = createPortalAnswers({ clock });
   const chat = createChatHandshake({
-    ...{ db, clock, random, secret, platform, owners: 'providers' },
+    db,
+    clock,
+    random,
+    secret,
+    platform,
+    owners: 'providers',
     beginsAt: 'GET /auth/me/discord/oauth-url',
   });
   const renterReference = createRenterReference({ secret });
-  const { docsUrl = null, nodePlaces = 'public' } = options;
-  registerPortalRoutes(portal, {
-    ...{ clock, idempotency, providerTokens, overview },
-    providers: createProviders({
-      ...{ db, clock, random, sessions, passwords },
-      validators: options.validators,
-    }),
+  registerProviderRoutes(portal, {
+    answers,
+    providers: createProviders({ db, clock, random, sessions, passwords, validators }),
     profiles: createProfiles({ db, clock, chat, miner }),
-    nodes: createNodes({ db, clock, random, nodePlaces, renterReference, docsUrl }),
+    providerTokens,
+  });
+  registerCentralMinerRoutes(portal, {
+    answers,
     minerSync: createCentralMinerSync({ db, clock, random, nodePlaces, miner }),
+  });
+  registerNodeRoutes(portal, {
+    clock,
+    idempotency,
+    answers,
+    nodes: createNodes({ db, clock, random, nodePlaces, renterReference, docsUrl }),
+  });
+  registerMachineRoutes(portal, {
+    answers,
+    overview,
     estimates: createRewardEstimates({ clock, agents, rentalRateOf: overview.rentalRate }),
   });
-  const answers = createPortalAnswers({ clock });
   registerPortalRequestRoutes(portal, { answers, requests });
   registerNoticeRoutes(portal, { answers, notices });
   registerSharedConfig(portal);

@@ -1,5 +1,4 @@
-/** What a provider says of itself: contact, subscriptions, its chat account, whether it takes part (contract 10). */
-
+/** Profile of a provider: e-mail address, subscriptions, chat account and opt-in. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import { isUniqueViolation } from '../../database/engine.ts';
@@ -14,14 +13,21 @@ import type { PortalIdentity } from '../platform/identity.ts';
 import type { CentralMiner } from '../platform/ports.ts';
 import { requireTypeName } from './node-price.ts';
 import type { OptInAnswer, ProviderProfile } from './provider.schemas.ts';
-import { findProvider, type ProviderChange, updateProvider } from './provider.store.ts';
-import { listSubscriptions, replaceSubscriptions } from './subscription.store.ts';
+import {
+  findProvider,
+  listSubscribedTypes,
+  listSubscribers,
+  listSubscriptions,
+  type ProviderChange,
+  replaceSubscriptions,
+  updateProvider,
+} from './provider.store.ts';
 
 export type ProfilesDeps = {
   db: Database;
   clock: Clock;
   chat: ChatHandshake;
-  /** Null: there is none. */
+  /** Null if no central miner server is configured. */
   miner: CentralMiner | null;
 };
 
@@ -38,8 +44,8 @@ export function createProfiles({ db, clock, chat, miner }: ProfilesDeps) {
     return profileOf(await requireProvider(handle, id), await listSubscriptions(handle, id));
   }
 
-  /** Changes the row, and in the same transaction what `also` does; the profile afterwards. */
-  function changed(
+  /** Updates the provider and runs `also` in one transaction. Returns the new profile. */
+  function update(
     { providerId }: PortalIdentity,
     change: ProviderChange,
     also: (tx: Db) => Promise<void> = async () => undefined,
@@ -55,17 +61,17 @@ export function createProfiles({ db, clock, chat, miner }: ProfilesDeps) {
   return {
     profile: ({ providerId }: PortalIdentity) => profileIn(db, providerId),
 
-    setEmail: (caller: PortalIdentity, email: string) => changed(caller, { email }),
+    setEmail: (caller: PortalIdentity, email: string) => update(caller, { email }),
 
-    /** In place of those before; none clears them. 400 for a type that nobody knows. */
+    /** Replaces the subscriptions. Throws 400 for an unknown GPU type. */
     subscribe(caller: PortalIdentity, gpuClasses: readonly string[]): Promise<ProviderProfile> {
       const distinct = [...new Set(gpuClasses.map(requireTypeName))];
-      return changed(caller, {}, (tx) => replaceSubscriptions(tx, caller.providerId, distinct));
+      return update(caller, {}, (tx) => replaceSubscriptions(tx, caller.providerId, distinct));
     },
 
-    /** Out: its free nodes leave the market with the commit, what is rented goes on (marketplace reference 1.18). */
+    /** Opts the provider in or out. On opt-out its free nodes leave the market at once; rentals continue. */
     async setOptIn(caller: PortalIdentity, isIn: boolean): Promise<OptInAnswer> {
-      const profile = await changed(caller, { opted_in: isIn ? 1 : 0 });
+      const profile = await update(caller, { opted_in: isIn ? 1 : 0 });
       return {
         miner_hotkey: profile.miner_hotkey,
         miner_coldkey: profile.miner_coldkey,
@@ -77,7 +83,7 @@ export function createProfiles({ db, clock, chat, miner }: ProfilesDeps) {
 
     beginChat: ({ providerId }: PortalIdentity) => chat.begin(providerId),
 
-    /** Null when the provider said no. 409 for a chat account that another provider has linked. */
+    /** Links the chat account. Returns null if the provider declined on the platform. Throws 409 if another provider has linked the account. */
     async finishChat(
       caller: PortalIdentity,
       query: ChatCallbackQuery,
@@ -85,26 +91,26 @@ export function createProfiles({ db, clock, chat, miner }: ProfilesDeps) {
       const user = await chat.identify(caller.providerId, query);
       if (user === null) return null;
       const link = { chat_user_id: user.id, chat_username: user.username };
-      await changed(caller, link).catch((error: unknown) => {
-        throw isUniqueViolation(error) ? takenByAnother(error) : error;
+      await update(caller, link).catch((error: unknown) => {
+        throw isUniqueViolation(error) ? linkedElsewhere(error) : error;
       });
       return { connected: true, discord_id: user.id, discord_username: user.username };
     },
 
-    /** Also where nothing is linked. */
+    /** Does nothing if no chat account is linked. */
     unlinkChat: (caller: PortalIdentity) =>
-      changed(caller, { chat_user_id: null, chat_username: null }),
+      update(caller, { chat_user_id: null, chat_username: null }),
   };
 }
 
-function takenByAnother(cause: unknown): ApiError {
+function linkedElsewhere(cause: unknown): ApiError {
   return new ApiError('conflict', 'This chat account is linked to another provider', {
-    hint: 'Unlink it there first, or choose another one.',
+    hint: 'Unlink it from that provider first, or choose another account.',
     cause,
   });
 }
 
-/** Extra incentives of the subnet are for those who can be talked to (specification, portal rule 4). */
+/** Providers with a linked chat account are eligible for extra incentives of the subnet. */
 function profileOf(provider: Provider, gpuClasses: string[]): ProviderProfile {
   const isLinked = provider.chat_user_id !== null;
   return {
@@ -121,3 +127,6 @@ function profileOf(provider: Provider, gpuClasses: string[]): ProviderProfile {
     opt_in_status: provider.opted_in === 1,
   };
 }
+
+/** Subscriptions to machine requests, for the notifications of the market. */
+export const subscriptions = { types: listSubscribedTypes, subscribers: listSubscribers };

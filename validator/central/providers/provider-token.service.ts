@@ -1,4 +1,4 @@
-/** Provider tokens `lpk_…`: what a provider's own programs are let in with instead of a session (contract 2.1). */
+/** Provider tokens `lpk_…`, with which programs of a provider sign in to the portal without a session. */
 
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -27,7 +27,7 @@ const SECRET_BYTES = 32;
 const SHOWN_LAST = 5;
 const MAX_PER_PROVIDER = 20;
 const MAX_TOKEN_CHARS = 100;
-/** A token's last use is written at most this often. */
+/** Shortest time between two writes of a token's last use. */
 const LAST_USED_RESOLUTION_MS = 60_000;
 
 export type ProviderTokens = ReturnType<typeof createProviderTokens>;
@@ -50,13 +50,13 @@ export function createProviderTokens(deps: { db: Database; clock: Clock; random:
       return { state: 'valid', tokenId, providerId, hotkey: row.hotkey as Hotkey };
     },
 
-    /** Shown in full this once. A token never makes tokens: 403. */
+    /** Creates a token; only this response contains it in full. Throws 403 if the caller signed in with a token. */
     async create(caller: PortalIdentity, body: CreateProviderToken): Promise<NewProviderToken> {
       requireSession(caller);
       const nowMs = clock.now();
       const expiresAtMs = body.expires_at ?? null;
       if (expiresAtMs !== null && expiresAtMs <= nowMs) {
-        throw new ApiError('bad_request', 'expires_at lies in the past');
+        throw new ApiError('bad_request', 'expires_at is in the past');
       }
       const token = `${PROVIDER_TOKEN_PREFIX}${randomToken(random, SECRET_BYTES)}`;
       const row: ProviderToken = {
@@ -73,7 +73,7 @@ export function createProviderTokens(deps: { db: Database; clock: Clock; random:
         await lockRow(tx, 'providers', caller.providerId);
         if ((await listProviderTokens(tx, caller.providerId)).length >= MAX_PER_PROVIDER) {
           throw new ApiError('bad_request', `A provider has at most ${MAX_PER_PROVIDER} tokens`, {
-            hint: 'Delete one that nobody needs any more.',
+            hint: 'Delete a token that is no longer used.',
           });
         }
         await insertProviderToken(tx, row);
@@ -85,7 +85,7 @@ export function createProviderTokens(deps: { db: Database; clock: Clock; random:
       return (await listProviderTokens(db, caller.providerId)).map(rowOf);
     },
 
-    /** It opens nothing from now on. 404 for what this provider does not have. */
+    /** Deletes a token, which is rejected from then on. Throws 404 if the provider has no such token. */
     async remove(caller: PortalIdentity, id: string): Promise<ProviderTokenRow> {
       requireSession(caller);
       const row = await deleteProviderToken(db, caller.providerId, id);
@@ -97,8 +97,8 @@ export function createProviderTokens(deps: { db: Database; clock: Clock; random:
 
 function requireSession({ credential }: PortalIdentity): void {
   if (credential.type === 'session') return;
-  throw new ApiError('forbidden', 'A provider token may not make or delete tokens', {
-    hint: 'Sign in with the hotkey and send that token.',
+  throw new ApiError('forbidden', 'A provider token may not create or delete tokens', {
+    hint: 'Log in with the hotkey and send the session token.',
   });
 }
 

@@ -1,4 +1,4 @@
-/** All queries on provider_tokens. */
+/** Queries of the provider_tokens table. */
 
 import type { Selectable } from 'kysely';
 import { prepared, type Slots } from '../platform/database/prepared.ts';
@@ -16,7 +16,7 @@ const byHash = prepared((db, { hash }: Slots<{ hash: string }>) =>
     .where('token_hash', '=', hash),
 );
 
-/** With the hotkey of its provider; expired ones too. */
+/** Finds a token and its provider's hotkey by the hash of the token, expired or not. */
 export async function findProviderToken(
   db: Db,
   hash: string,
@@ -24,7 +24,7 @@ export async function findProviderToken(
   return (await byHash(db, { hash })).rows[0];
 }
 
-/** Newest first. */
+/** Lists a provider's tokens, newest first. */
 export function listProviderTokens(db: Db, providerId: string): Promise<ProviderToken[]> {
   return db
     .selectFrom('provider_tokens')
@@ -35,12 +35,11 @@ export function listProviderTokens(db: Db, providerId: string): Promise<Provider
     .execute();
 }
 
-/** Stores a new one. */
 export async function insertProviderToken(db: Db, row: ProviderToken): Promise<void> {
   await db.insertInto('provider_tokens').values(row).execute();
 }
 
-/** Removes one of a provider; undefined where it has no such. */
+/** Deletes a token and returns it; undefined if the provider has no such token. */
 export function deleteProviderToken(
   db: Db,
   providerId: string,
@@ -54,7 +53,7 @@ export function deleteProviderToken(
     .executeTakeFirst();
 }
 
-/** Notes a use, unless one after `staleMs` is on record. */
+/** Records a use at `nowMs` unless one after `staleMs` is already recorded. */
 export async function touchProviderToken(
   db: Db,
   id: string,

@@ -1,4 +1,4 @@
-/** The portal's routes of providers themselves: log-in, profile, tokens, chat account (contract 10). */
+/** Portal routes for the provider itself: log-in, profile, tokens and chat account. */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
 import {
@@ -7,7 +7,7 @@ import {
   ChatOAuthCallbackResponse,
 } from '../accounts/chat/chat.schemas.ts';
 import { providerOf } from '../platform/identity.ts';
-import type { PortalAnswers } from './portal-answer.ts';
+import { type PortalAnswers, portalAnswer } from '../platform/portal-answer.ts';
 import {
   CreateProviderToken,
   NewProviderToken,
@@ -17,7 +17,6 @@ import {
   PortalSession,
   ProviderProfile,
   ProviderTokenRow,
-  portalAnswer,
   SetEmail,
   SetPassword,
   SetSubscription,
@@ -29,7 +28,7 @@ import type { ProviderTokens } from './provider-token.service.ts';
 
 const tags = ['Portal'];
 const config = { auth: 'portal' } as const;
-/** Each costs a signature's verification or a hash, and needs no token. */
+/** These routes need no token, and each request costs a signature verification or a password hash. */
 const bySignature = { auth: 'none', limit: 'login' } as const;
 
 export type ProviderRoutesDeps = {

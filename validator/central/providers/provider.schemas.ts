@@ -1,44 +1,10 @@
-/** What the provider portal takes and answers (contract 10). */
+/** Requests and responses of the portal's provider routes. */
 import { z } from 'zod';
 import { Hotkey } from '#shared/signing/hotkey.ts';
-import {
-  displayName,
-  EmailAddress,
-  IsoTime,
-  NaiveTime,
-  optional,
-  queryNumber,
-  Uuid,
-} from '../platform/wire.ts';
+import { displayName, EmailAddress, IsoTime, NaiveTime, optional, Uuid } from '../platform/wire.ts';
 
-const MAX_PAGE = 1_000_000;
-const MAX_LIMIT = 1_000;
-const DEFAULT_LIMIT = 20;
 const MAX_SUBSCRIPTIONS = 100;
 const MAX_GPU_TYPE_CHARS = 64;
-
-/** `{success, data, timestamp}` around one object. */
-export function portalAnswer<Data extends z.ZodType>(data: Data) {
-  return z.object({ success: z.literal(true), data, timestamp: z.string() });
-}
-
-/** The same around a page of a list. */
-export function portalList<Item extends z.ZodType>(item: Item) {
-  return z.object({
-    success: z.literal(true),
-    data: z.array(item),
-    total: z.int(),
-    page: z.int(),
-    limit: z.int(),
-    pagination: z.object({
-      page: z.int(),
-      limit: z.int(),
-      total: z.int(),
-      total_pages: z.int(),
-    }),
-    timestamp: z.string(),
-  });
-}
 
 export const PortalLogin = z
   .object({
@@ -67,7 +33,7 @@ export type Miner = z.output<typeof Miner>;
 
 export const PortalSession = z.object({ miner: Miner, token: z.string() });
 
-/** Flat, unlike the other answers of the portal. */
+/** Flat, unlike the other responses of the portal. */
 export const ProviderProfile = z
   .object({
     provider_id: z.uuid(),
@@ -85,7 +51,7 @@ export const ProviderProfile = z
   .meta({ id: 'ProviderProfile' });
 export type ProviderProfile = z.output<typeof ProviderProfile>;
 
-/** The same signature as for a log-in, and what is set by it. */
+/** Signed like a log-in. */
 export const SetPassword = PortalLogin.extend({
   new_password: z.string().min(8).max(128),
 }).meta({ id: 'SetPassword' });
@@ -93,7 +59,7 @@ export type SetPassword = z.output<typeof SetPassword>;
 
 export const SetEmail = z.object({ email: EmailAddress }).meta({ id: 'SetEmail' });
 
-/** As providers name it; known ones are in the shared configuration. */
+/** Short or full name of a GPU type; the shared configuration lists the known types. */
 export const GpuType = displayName(MAX_GPU_TYPE_CHARS);
 
 export const SetSubscription = z
@@ -106,7 +72,7 @@ export const OptInAnswer = z
   .object({
     miner_hotkey: z.string(),
     miner_coldkey: z.string().nullable(),
-    /** Of the central miner server; null where there is none. */
+    /** Address of the central miner server; null if none is configured. */
     central_miner_ip: z.string().nullable(),
     central_miner_port: z.int().nullable(),
     opt_in_status: z.boolean(),
@@ -121,7 +87,7 @@ export const SyncAnswer = z
     added: Count,
     updated: Count,
     removed: Count,
-    /** Nodes that are not on the other list and stay, for there are pods on them. */
+    /** Nodes missing from the server's list that remain because they have pods. */
     kept: Count,
   })
   .meta({ id: 'SyncAnswer' });
@@ -150,24 +116,3 @@ export const NewProviderToken = ProviderTokenRow.extend({ token: z.string() }).m
 export type NewProviderToken = z.output<typeof NewProviderToken>;
 
 export const TokenParams = z.object({ id: Uuid });
-
-/** Of lists without filters. */
-export const PageQuery = z.object({
-  page: queryNumber(z.int().min(1).max(MAX_PAGE).default(1)),
-  limit: queryNumber(z.int().min(1).max(MAX_LIMIT).default(DEFAULT_LIMIT)),
-});
-export type PageQuery = z.output<typeof PageQuery>;
-
-/** Of the catalogue, which is whole unless asked for in parts. */
-export const MachinePageQuery = PageQuery.extend({
-  limit: queryNumber(z.int().min(1).max(MAX_LIMIT).default(MAX_LIMIT)),
-});
-
-export const SharedConfig = z
-  .object({
-    machine_prices: z.record(z.string(), z.number()),
-    machine_min_price_rate: z.number(),
-    machine_max_price_rate: z.number(),
-    platform_fee_rate: z.number(),
-  })
-  .meta({ id: 'SharedConfig' });

@@ -1,19 +1,27 @@
-/** Who a provider is: log-in and password by its hotkey, log-out (specification, Authentication 10; contract 10). */
-
+/**
+ * Log-in, password and log-out of providers. A provider signs the current unix time in seconds with its hotkey; each
+ * signature is accepted once.
+ */
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import type { Hotkey } from '#shared/signing/hotkey.ts';
+import { type Hotkey, publicKeyOf } from '#shared/signing/hotkey.ts';
+import { type Verify, verifySr25519 } from '#shared/signing/sr25519.ts';
 import type { Passwords } from '../accounts/auth/password.ts';
 import { spendLogin } from '../accounts/auth/replay-guard.ts';
 import type { Sessions } from '../accounts/auth/session.ts';
 import type { Database, Db, Provider } from '../platform/database/tables.ts';
 import type { PortalIdentity } from '../platform/identity.ts';
-import { LOGIN_WINDOW_MS, loginExpiry } from './hotkey-login.ts';
 import type { Miner, PortalLogin, SetPassword } from './provider.schemas.ts';
-import { findOrInsertProvider, findProvider, updateProvider } from './provider.store.ts';
-import { listSubscriptions } from './subscription.store.ts';
+import {
+  findOrInsertProvider,
+  findProvider,
+  listSubscriptions,
+  updateProvider,
+} from './provider.store.ts';
 
+/** Largest difference between the signed time and the server's time, in either direction. */
+const LOGIN_WINDOW_MS = 300_000;
 const SECOND_MS = 1_000;
 
 export type ProvidersDeps = {
@@ -22,31 +30,30 @@ export type ProvidersDeps = {
   random: Random;
   sessions: Sessions;
   passwords: Passwords;
-  /** None of them may be a provider's. */
+  /** Hotkeys of validators, which providers may not use. */
   validators: readonly Hotkey[];
 };
 
 export type Providers = ReturnType<typeof createProviders>;
 
-/** Rules of what a provider proves by its hotkey's signature. */
 export function createProviders(deps: ProvidersDeps) {
   const { db, clock, random, sessions, passwords, validators } = deps;
 
-  /** When the signature stops being good. Throws 401, which tells a wrong time from a wrong signature. */
+  /** Returns the expiry of the signature in milliseconds. Throws 401, with separate messages for a wrong time and a wrong signature. */
   function requireSigned(login: PortalLogin): number {
-    // What validators sign for their own routes looks like a log-in.
-    if (validators.some((hotkey) => hotkey === login.miner_hotkey)) throw validatorsKey();
+    // Signatures of validators for their routes have the same form as a log-in.
+    if (validators.some((hotkey) => hotkey === login.miner_hotkey)) throw validatorHotkey();
     const expiresAtMs = loginExpiry(login, clock.now());
-    if (expiresAtMs === 'outside the window') throw outsideWindow(clock.now());
-    if (expiresAtMs === 'not signed') throw refused();
+    if (expiresAtMs === 'outside the window') throw timeOutsideWindow(clock.now());
+    if (expiresAtMs === 'not signed') throw badSignature();
     return expiresAtMs;
   }
 
-  /** Spends the signature. The first one of a hotkey makes its provider. Throws 401 for a second use. */
-  async function prove(tx: Db, login: PortalLogin, expiresAtMs: number): Promise<Provider> {
+  /** Records the use of the signature and creates the provider on its first log-in. Throws 401 if the signature was used before. */
+  async function useSignature(tx: Db, login: PortalLogin, expiresAtMs: number): Promise<Provider> {
     const nowMs = clock.now();
     const { miner_hotkey: hotkey, message } = login;
-    if (!(await spendLogin(tx, { hotkey, message, expiresAtMs }))) throw usedAlready();
+    if (!(await spendLogin(tx, { hotkey, message, expiresAtMs }))) throw alreadyUsed();
     return findOrInsertProvider(tx, newProvider(random.uuid(), hotkey, nowMs));
   }
 
@@ -54,19 +61,19 @@ export function createProviders(deps: ProvidersDeps) {
     async logIn(login: PortalLogin): Promise<{ miner: Miner; token: string }> {
       const expiresAtMs = requireSigned(login);
       const { provider, classes } = await db.transaction().execute(async (tx) => {
-        const provider = await prove(tx, login, expiresAtMs);
+        const provider = await useSignature(tx, login, expiresAtMs);
         return { provider, classes: await listSubscriptions(tx, provider.id) };
       });
       const { token } = await sessions.issue(db, 'portal', provider.id);
       return { miner: minerOf(provider, classes), token };
     },
 
-    /** Without a token: the signature alone says who it is. */
+    /** Requires no token: the signature identifies the provider. */
     async setPassword({ new_password: password, ...login }: SetPassword): Promise<void> {
       const expiresAtMs = requireSigned(login);
       const passwordHash = await passwords.hash(password);
       await db.transaction().execute(async (tx) => {
-        const { id } = await prove(tx, login, expiresAtMs);
+        const { id } = await useSignature(tx, login, expiresAtMs);
         await updateProvider(tx, id, { password_hash: passwordHash, updated_at: clock.now() });
       });
     },
@@ -97,31 +104,31 @@ function newProvider(id: string, hotkey: string, nowMs: number): Provider {
   };
 }
 
-function validatorsKey(): ApiError {
-  return new ApiError('forbidden', 'This hotkey is a validator’s', {
-    hint: 'Offer nodes under another hotkey.',
+function validatorHotkey(): ApiError {
+  return new ApiError('forbidden', 'This hotkey belongs to a validator', {
+    hint: 'Use another hotkey to offer nodes.',
   });
 }
 
-function refused(): ApiError {
-  return new ApiError('unauthorized', 'The log-in is not signed as required', {
-    hint: 'Sign the present unix time in seconds with the hotkey, each time anew.',
+function badSignature(): ApiError {
+  return new ApiError('unauthorized', 'The signature of the log-in is not valid', {
+    hint: 'Sign the current unix time in seconds with the hotkey; use a new signature for each log-in.',
   });
 }
 
-/** What time it is here is no secret: every answer's Date header tells it. */
-function outsideWindow(nowMs: number): ApiError {
+/** The server's time is public: every response has it in its Date header. */
+function timeOutsideWindow(nowMs: number): ApiError {
   const server = Math.floor(nowMs / SECOND_MS);
   return new ApiError(
     'unauthorized',
     `The signed time is more than ${LOGIN_WINDOW_MS / SECOND_MS} seconds from the server's, which is ${server}`,
-    { hint: 'Set the clock, then sign the present unix time in seconds.' },
+    { hint: 'Set the clock, then sign the current unix time in seconds.' },
   );
 }
 
-function usedAlready(): ApiError {
-  return new ApiError('unauthorized', 'A log-in with this time was used already', {
-    hint: 'Wait a second, sign the time anew, and send it once.',
+function alreadyUsed(): ApiError {
+  return new ApiError('unauthorized', 'A log-in with this time was already used', {
+    hint: 'Wait a second, sign the new time, and send it once.',
   });
 }
 
@@ -138,9 +145,36 @@ function minerOf(provider: Provider, gpuClasses: string[]): Miner {
   };
 }
 
-/** The key that a provider's earnings go to; null for one that is banned. */
+/** Returns the key that receives the provider's earnings: the coldkey if it has one, otherwise the hotkey. Null for a banned provider. */
 export async function payoutKeyOf(db: Db, providerId: string): Promise<string | null> {
   const provider = await findProvider(db, providerId);
   if (provider === undefined || provider.banned_at !== null) return null;
   return provider.coldkey ?? provider.hotkey;
+}
+
+type LoginFault = 'not signed' | 'outside the window';
+
+/** Returns the expiry of the signature in milliseconds, or the fault if it is not valid now. */
+function loginExpiry(
+  { miner_hotkey, message, signature }: PortalLogin,
+  nowMs: number,
+  verify: Verify = verifySr25519,
+): number | LoginFault {
+  if (!/^\d{1,12}$/.test(message)) return 'not signed';
+  const signedAtMs = Number(message) * SECOND_MS;
+  if (Math.abs(nowMs - signedAtMs) > LOGIN_WINDOW_MS) return 'outside the window';
+  const publicKey = publicKeyOf(miner_hotkey);
+  const bytes = bytesOf(signature);
+  if (publicKey === null || bytes === null) return 'not signed';
+  // Browser wallets sign the text inside `<Bytes>`.
+  const texts = [message, `<Bytes>${message}</Bytes>`].map((text) =>
+    new TextEncoder().encode(text),
+  );
+  const signed = texts.some((text) => verify(text, bytes, publicKey));
+  return signed ? signedAtMs + LOGIN_WINDOW_MS : 'not signed';
+}
+
+function bytesOf(signature: string): Uint8Array | null {
+  const digits = /^(?:0x)?([0-9a-f]{128})$/i.exec(signature)?.[1];
+  return digits === undefined ? null : new Uint8Array(Buffer.from(digits, 'hex'));
 }

@@ -1,4 +1,4 @@
-/** What a node would bring in: the market's part reckoned here, the subnet's part asked of the validator. */
+/** Estimates the income of a node: rental income from its price, subnet rewards from the validator's weights. */
 import type { RewardShares } from '#shared/api/central/validator-routes.ts';
 import { microToUsd } from '#shared/api/money.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -7,14 +7,14 @@ import type { Agents } from '../platform/ports.ts';
 import type { MachineQuery, RewardEstimate } from './machine.schemas.ts';
 import { nodePriceUusd, requireKnownType } from './node-price.ts';
 
-/** Nothing that it rests on changes faster: weights come by cycles of minutes. */
+/** Weights change in cycles of minutes. */
 const CACHE_MS = 60_000;
 const MAX_CACHED = 1_000;
 
 export type RewardEstimatesDeps = {
   clock: Clock;
   agents: Pick<Agents, 'rewardShares'>;
-  /** Which part of a machine's GPUs is rented now, 0 to 1; of the whole market where there are none. */
+  /** Returns the fraction of a machine's GPUs that is rented now, 0 to 1; that of the whole market if there are none. */
   rentalRateOf(machine: string): Promise<number>;
 };
 
@@ -23,14 +23,14 @@ export type RewardEstimates = ReturnType<typeof createRewardEstimates>;
 export function createRewardEstimates({ clock, agents, rentalRateOf }: RewardEstimatesDeps) {
   const cached = new Map<string, { atMs: number; answer: Promise<RewardShares> }>();
 
-  /** Asked once however many want it; failures too, for they cost the validator as much. */
+  /** Sends one query to the validator for concurrent callers. Failures are cached too, because they cost the validator as much. */
   function sharesOf(gpuModel: string, gpuCount: number, priceUusd: number): Promise<RewardShares> {
     const key = `${gpuModel} ${gpuCount} ${priceUusd}`;
     const nowMs = clock.monotonicMs();
-    const known = cached.get(key);
-    if (known !== undefined && nowMs - known.atMs < CACHE_MS) return known.answer;
-    const question = { gpu_model: gpuModel, gpu_count: gpuCount, price_uusd: priceUusd };
-    const answer = agents.rewardShares(question);
+    const entry = cached.get(key);
+    if (entry !== undefined && nowMs - entry.atMs < CACHE_MS) return entry.answer;
+    const query = { gpu_model: gpuModel, gpu_count: gpuCount, price_uusd: priceUusd };
+    const answer = agents.rewardShares(query);
     cached.delete(key);
     cached.set(key, { atMs: nowMs, answer });
     const [oldest] = cached.keys();
@@ -39,7 +39,7 @@ export function createRewardEstimates({ clock, agents, rentalRateOf }: RewardEst
   }
 
   return {
-    /** Throws 400 for a type or a price that no node can have, 502 when the validator does not answer. */
+    /** Throws 400 for an unknown type or a price outside its band, 502 if the validator does not respond. */
     async estimate(query: MachineQuery): Promise<RewardEstimate> {
       const entry = requireKnownType(query.gpu_type);
       const priceUusd = nodePriceUusd(entry, query.gpu_price ?? null);

@@ -1,4 +1,4 @@
-/** /bookmark, also named /bookmarks (contract 8). Its refusals are flat (contract 2.3). */
+/** Routes of bookmarks, below /bookmark and its alias /bookmarks. Error responses are flat. */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Db } from '../../platform/database/tables.ts';
@@ -11,7 +11,6 @@ const tags = ['Bookmarks'];
 const config = { auth: 'user' } as const;
 const response = { 200: BookmarkAnswer };
 
-/** Registers them below both names. */
 export function registerBookmarkRoutes(
   api: HttpServer,
   { bookmarks, ...once }: OnceDeps & { bookmarks: Bookmarks },

@@ -1,15 +1,15 @@
-/** Bookmarks on the wire (contract 8). */
+/** Requests and responses for bookmarks. */
 import { z } from 'zod';
 import { NaiveTime, optional, Uuid } from '../../platform/wire.ts';
 import { ExecutorDetailResponse } from '../executors/executor.schemas.ts';
 
 export const BookmarkParams = z.object({ executor_id: Uuid });
 
-/** No member has a default: the idempotency fingerprint covers what was sent. */
+/** Fields have no defaults, so that the idempotency fingerprint covers the body as sent. */
 export const BookmarkRequest = z
   .object({
     executor_id: Uuid,
-    /** True when absent; false takes the bookmark away. */
+    /** Default: true. False removes the bookmark. */
     bookmarked: optional(z.boolean()),
   })
   .meta({ id: 'BookmarkRequest' });
@@ -25,7 +25,7 @@ export const Bookmark = z
     id: z.uuid(),
     executor_id: z.uuid(),
     created_at: NaiveTime,
-    /** Null once the node has left the marketplace. */
+    /** Null after the node was removed from the marketplace. */
     executor: ExecutorDetailResponse.nullable(),
   })
   .meta({ id: 'Bookmark' });

@@ -1,4 +1,4 @@
-/** Nodes that an account wants to find again (contract 8). */
+/** Bookmarks of nodes: an account's list of nodes to find again. */
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -21,14 +21,15 @@ import {
 import type { BookmarkAnswer, BookmarkRequest, BookmarkResponse } from './bookmark.schemas.ts';
 import {
   deleteBookmark,
-  deleteBookmarksOf,
   insertBookmark,
   listBookmarkedNodes,
   listBookmarks,
 } from './bookmark.store.ts';
 
-/** Few enough for one list, and for one statement that has them all. */
+/** Keeps the list, and the query for all its nodes, small. */
 const MAX_PER_ACCOUNT = 1_000;
+
+export { deleteBookmarksOf, listBookmarkedNodes } from './bookmark.store.ts';
 
 export type BookmarksDeps = {
   db: Database;
@@ -38,7 +39,6 @@ export type BookmarksDeps = {
 };
 export type Bookmarks = ReturnType<typeof createBookmarks>;
 
-/** Rules of bookmarks. */
 export function createBookmarks({ db, clock, random, annotationsOf }: BookmarksDeps) {
   async function addIn(tx: Db, caller: UserIdentity, nodeId: string): Promise<void> {
     const { accountId } = caller;
@@ -48,7 +48,7 @@ export function createBookmarks({ db, clock, random, annotationsOf }: BookmarksD
     if (present.includes(nodeId)) return;
     if (present.length >= MAX_PER_ACCOUNT) {
       throw new ApiError('bad_request', `An account has at most ${MAX_PER_ACCOUNT} bookmarks`, {
-        hint: 'Delete one that is no longer used.',
+        hint: 'Delete a bookmark that is no longer used.',
       });
     }
     const row = { id: random.uuid(), created_at: clock.now() };
@@ -56,10 +56,10 @@ export function createBookmarks({ db, clock, random, annotationsOf }: BookmarksD
   }
 
   return {
-    /** Oldest first; those of nodes that have left stay. */
+    /** Lists bookmarks, oldest first, including those of removed nodes. */
     async list({ accountId }: UserIdentity): Promise<BookmarkResponse[]> {
       const bookmarks = await listBookmarks(db, accountId);
-      const notes = await annotationsOf(db, accountId);
+      const annotations = await annotationsOf(db, accountId);
       const nodes = await findExecutors(
         db,
         bookmarks.map((bookmark) => bookmark.executor_id),
@@ -68,7 +68,7 @@ export function createBookmarks({ db, clock, random, annotationsOf }: BookmarksD
         nodes.filter(({ state }) => state !== 'removed').map((node) => [node.id, node]),
       );
       const rowOf = (node: ExecutorEntry) =>
-        nodeRow(node, clock.now(), (id) => personalFields(notes, id));
+        nodeRow(node, clock.now(), (id) => personalFields(annotations, id));
       return bookmarks.map(({ id, executor_id, created_at }) => {
         const node = present.get(executor_id);
         const executor = node === undefined ? null : rowOf(node);
@@ -76,7 +76,7 @@ export function createBookmarks({ db, clock, random, annotationsOf }: BookmarksD
       });
     },
 
-    /** In `tx`. Throws `node_not_found` for a node that has left, `bad_request` with too many. */
+    /** Adds or removes a bookmark. Throws `node_not_found` for a removed node, `bad_request` if the account has too many bookmarks. */
     async setIn(tx: Db, caller: UserIdentity, body: BookmarkRequest): Promise<BookmarkAnswer> {
       const { executor_id: nodeId, bookmarked = true } = body;
       if (bookmarked) await addIn(tx, caller, nodeId);
@@ -84,7 +84,7 @@ export function createBookmarks({ db, clock, random, annotationsOf }: BookmarksD
       return { success: true, executor_id: nodeId, is_bookmarked: bookmarked };
     },
 
-    /** Also where there is none. */
+    /** Does nothing if the bookmark does not exist. */
     async remove({ accountId }: UserIdentity, nodeId: string): Promise<BookmarkAnswer> {
       await deleteBookmark(db, accountId, nodeId);
       return { success: true, executor_id: nodeId, is_bookmarked: false };
@@ -92,17 +92,7 @@ export function createBookmarks({ db, clock, random, annotationsOf }: BookmarksD
   };
 }
 
-/** Ids of an account's bookmarked nodes, in no order. */
-export function bookmarkedNodes(db: Db, accountId: string): Promise<string[]> {
-  return listBookmarkedNodes(db, accountId);
-}
-
-/** Removes those of an account that is being deleted. */
-export function forgetBookmarks(tx: Db, accountId: string): Promise<void> {
-  return deleteBookmarksOf(tx, accountId);
-}
-
-/** Unlike those on the market a bookmarked node may be rented, paused or failed just now. */
+/** A bookmarked node may be rented, paused or failed now, unlike nodes in the market list. */
 function nodeRow(
   node: ExecutorEntry,
   nowMs: number,

@@ -1,7 +1,7 @@
 /** Queries of the bookmarks table. */
 import type { Bookmark, Db } from '../../platform/database/tables.ts';
 
-/** Stores one; does nothing when the account has one of that node. */
+/** Does nothing if the account has already bookmarked the node. */
 export async function insertBookmark(db: Db, row: Bookmark): Promise<void> {
   await db
     .insertInto('bookmarks')
@@ -10,7 +10,7 @@ export async function insertBookmark(db: Db, row: Bookmark): Promise<void> {
     .execute();
 }
 
-/** Oldest first. */
+/** Lists an account's bookmarks, oldest first. */
 export function listBookmarks(db: Db, accountId: string): Promise<Bookmark[]> {
   return db
     .selectFrom('bookmarks')
@@ -21,7 +21,7 @@ export function listBookmarks(db: Db, accountId: string): Promise<Bookmark[]> {
     .execute();
 }
 
-/** Their nodes, in no order. */
+/** Lists the ids of an account's bookmarked nodes, in no order. */
 export async function listBookmarkedNodes(db: Db, accountId: string): Promise<string[]> {
   const rows = await db
     .selectFrom('bookmarks')
@@ -31,7 +31,7 @@ export async function listBookmarkedNodes(db: Db, accountId: string): Promise<st
   return rows.map(({ executor_id: nodeId }) => nodeId);
 }
 
-/** Absent ones count as removed. */
+/** Does nothing if the bookmark does not exist. */
 export async function deleteBookmark(db: Db, accountId: string, executorId: string): Promise<void> {
   await db
     .deleteFrom('bookmarks')
@@ -40,7 +40,6 @@ export async function deleteBookmark(db: Db, accountId: string, executorId: stri
     .execute();
 }
 
-/** Removes every one of an account. */
 export async function deleteBookmarksOf(db: Db, accountId: string): Promise<void> {
   await db.deleteFrom('bookmarks').where('account_id', '=', accountId).execute();
 }

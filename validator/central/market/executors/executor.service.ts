@@ -58,6 +58,17 @@ export async function requireExecutor(db: Db, id: string): Promise<ExecutorEntry
   return executor;
 }
 
+/** Throws 404 like `requireExecutor`, and 403 for a node of another provider. */
+export async function requireOwnNode(
+  db: Db,
+  { providerId }: { providerId: string },
+  id: string,
+): Promise<ExecutorEntry> {
+  const executor = await requireExecutor(db, id);
+  if (executor.provider_id === providerId) return executor;
+  throw new ApiError('forbidden', 'This node belongs to another provider');
+}
+
 /**
  * Reserves `count` well connected GPUs for the pod and returns their UUIDs. Throws 400 `node_unavailable` if another
  * rental took them.

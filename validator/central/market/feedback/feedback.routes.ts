@@ -1,11 +1,10 @@
-/** POST /pods/{pod_id}/feedback (contract 5.2). */
+/** Route on which a renter sends feedback on a pod. */
 import type { HttpServer } from '#shared/http/server.ts';
 import { answerOnce, type OnceDeps } from '../../platform/idempotency/once.ts';
 import { userOf } from '../../platform/identity.ts';
 import { FeedbackParams, FeedbackRequest, FeedbackResponse } from './feedback.schemas.ts';
-import { type FeedbackDeps, giveFeedback } from './feedback.service.ts';
+import { type FeedbackDeps, recordFeedback } from './feedback.service.ts';
 
-/** Registers it. */
 export function registerFeedbackRoutes(api: HttpServer, deps: FeedbackDeps & OnceDeps): void {
   api.post(
     '/pods/:pod_id/feedback',
@@ -20,11 +19,15 @@ export function registerFeedbackRoutes(api: HttpServer, deps: FeedbackDeps & Onc
     },
     async (request, reply) => {
       const { body, params } = request;
-      const wish = { identity: userOf(request), podId: params.pod_id, request: body };
+      const feedback = { identity: userOf(request), podId: params.pod_id, request: body };
       await answerOnce(
         deps,
         { request, reply },
-        { schema: FeedbackResponse, status: 201, effects: (tx) => giveFeedback(tx, deps, wish) },
+        {
+          schema: FeedbackResponse,
+          status: 201,
+          effects: (tx) => recordFeedback(tx, deps, feedback),
+        },
       );
       return reply;
     },

@@ -1,4 +1,4 @@
-/** Feedback on a pod, on the wire (contract 5.2). */
+/** Request and response for feedback on a pod. */
 import { z } from 'zod';
 import { NaiveTime, optional, Uuid, withDefault } from '../../platform/wire.ts';
 
@@ -13,7 +13,7 @@ export const FEEDBACK_CATEGORIES = [
 
 const MAX_COMMENT_CHARS = 4_000;
 export const MAX_ATTACHMENTS = 5;
-/** Longer than any key that we give. */
+/** Longer than any object key of this server. */
 const MAX_KEY_CHARS = 200;
 
 export const FeedbackParams = z.object({ pod_id: Uuid });
@@ -23,9 +23,9 @@ export const FeedbackRequest = z
     rating: z.int().min(1).max(5),
     category: optional(z.enum(FEEDBACK_CATEGORIES)),
     comment: optional(z.string().trim().max(MAX_COMMENT_CHARS)),
-    /** Whether somebody may write back. */
+    /** True if the renter accepts a reply. */
     contact_ok: withDefault(z.boolean(), false),
-    /** `object_key`s of POST /users/presigned-url with the purpose feedback. */
+    /** Values of `object_key` from POST /users/presigned-url with the purpose feedback. */
     attachment_keys: withDefault(z.array(z.string().max(MAX_KEY_CHARS)).max(MAX_ATTACHMENTS), []),
   })
   .meta({ id: 'FeedbackRequest' });

@@ -1,4 +1,4 @@
-/** What renters say of their pods, during their life and after it (contract 5.2). */
+/** Records feedback of renters on their pods, running or ended. */
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -9,20 +9,21 @@ import { lockRow } from '../../platform/database/transactions.ts';
 import type { UserIdentity } from '../../platform/identity.ts';
 import { requireAnyOwnPod } from '../pods/pod-access.ts';
 import type { FeedbackRequest, FeedbackResponse } from './feedback.schemas.ts';
-import { clearFeedback, countFeedback, insertFeedback } from './feedback.store.ts';
+import { countFeedback, insertFeedback } from './feedback.store.ts';
 
-/** More of them about one pod tell nothing new. */
+export { clearFeedbackOf } from './feedback.store.ts';
+
 const MAX_PER_POD = 20;
 
 export type FeedbackDeps = {
   clock: Clock;
   random: Random;
-  /** Whether the arrival of an upload is told to us: where objects lie here. */
-  knowsArrivals: boolean;
+  /** True if this server stores the uploads and so records their arrival. */
+  recordsUploads: boolean;
 };
 
 /** Stores feedback on the caller's pod, ended or not. Throws `pod_not_found`, or `bad_request` for uploads that are not the caller's. */
-export async function giveFeedback(
+export async function recordFeedback(
   tx: Db,
   deps: FeedbackDeps,
   { identity, podId, request }: { identity: UserIdentity; podId: string; request: FeedbackRequest },
@@ -32,12 +33,12 @@ export async function giveFeedback(
   await lockAccount(tx, identity);
   await requireAnyOwnPod(tx, accountId, podId);
   if ((await countFeedback(tx, podId)) >= MAX_PER_POD) {
-    throw new ApiError('bad_request', `The pod has ${MAX_PER_POD} feedbacks already`);
+    throw new ApiError('bad_request', `The pod already has ${MAX_PER_POD} feedback entries`);
   }
   const keys = [...new Set(request.attachment_keys)];
-  const wish = { accountId, purpose: 'feedback', keys, arrived: deps.knowsArrivals } as const;
-  if (!(await hasUploads(tx, wish))) {
-    throw new ApiError('bad_request', 'attachment_keys names an upload that is not there', {
+  const uploads = { accountId, purpose: 'feedback', keys, arrived: deps.recordsUploads } as const;
+  if (!(await hasUploads(tx, uploads))) {
+    throw new ApiError('bad_request', 'attachment_keys contains an upload that does not exist', {
       hint: 'Upload with POST /users/presigned-url and the purpose feedback, then send its object_key.',
     });
   }
@@ -58,9 +59,4 @@ export async function giveFeedback(
     created_at: nowMs,
   });
   return { ...row, user_id: accountId, contact_ok, created_at: naiveUtc(nowMs) };
-}
-
-/** Takes away what an account wrote; its ratings stay. */
-export function forgetFeedback(tx: Db, accountId: string): Promise<void> {
-  return clearFeedback(tx, accountId);
 }

@@ -1,12 +1,10 @@
 /** Queries of the feedback table. */
 import type { Db, Feedback } from '../../platform/database/tables.ts';
 
-/** Stores one. */
 export async function insertFeedback(db: Db, row: Feedback): Promise<void> {
   await db.insertInto('feedback').values(row).execute();
 }
 
-/** How many a pod has. */
 export async function countFeedback(db: Db, podId: string): Promise<number> {
   const row = await db
     .selectFrom('feedback')
@@ -16,8 +14,8 @@ export async function countFeedback(db: Db, podId: string): Promise<number> {
   return Number(row.count);
 }
 
-/** Leaves the ratings of an account and takes away what it wrote. */
-export async function clearFeedback(db: Db, accountId: string): Promise<void> {
+/** Clears the comments and attachments of an account; its ratings remain. */
+export async function clearFeedbackOf(db: Db, accountId: string): Promise<void> {
   const cleared = { comment: null, contact_ok: 0, attachment_keys_json: '[]' } as const;
   await db.updateTable('feedback').set(cleared).where('account_id', '=', accountId).execute();
 }

@@ -1,4 +1,4 @@
-/** /machine-requests, the renter's side (contract 8). Its refusals are flat (contract 2.3). */
+/** Routes on which renters create, list and cancel machine requests. Error responses are flat. */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Db } from '../../platform/database/tables.ts';
@@ -12,7 +12,6 @@ const tags = ['Machine requests'];
 const config = { auth: 'user' } as const;
 const response = { 200: MachineRequest };
 
-/** Registers them. */
 export function registerMachineRequestRoutes(
   api: HttpServer,
   { requests, ...once }: OnceDeps & { requests: MachineRequests },

@@ -1,4 +1,4 @@
-/** What renters look for and nobody offers yet (contract 8, marketplace reference 1.8 and 6). */
+/** Machine requests of renters: GPUs that they want and the market does not offer. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -6,12 +6,10 @@ import { lockAccount } from '../../accounts/auth/account-access.ts';
 import type { Database, Db, MachineRequest } from '../../platform/database/tables.ts';
 import type { UserIdentity } from '../../platform/identity.ts';
 import { setDue } from '../../platform/schedule/due.ts';
-import { newRequest, toResponse } from './machine-request.row.ts';
 import type { MachineRequestCreate, MachineRequestResponse } from './machine-request.schemas.ts';
 import {
-  clearMachineRequestsOf,
   countPending,
-  dropOldClosed,
+  deleteOldClosed,
   findMachineRequest,
   findPendingLike,
   insertMachineRequest,
@@ -19,18 +17,20 @@ import {
   listMachineRequests,
   moveMachineRequest,
 } from './machine-request.store.ts';
+import { newRequest, toResponse } from './machine-request-response.ts';
+
+export { clearMachineRequestsOf } from './machine-request.store.ts';
 
 const MAX_PENDING_PER_ACCOUNT = 50;
-/** Older closed ones of the account go with its next request. */
-const CLOSED_KEPT_PER_ACCOUNT = 500;
+/** The account's next request deletes older closed ones. */
+const MAX_CLOSED_PER_ACCOUNT = 500;
 
 export type MachineRequests = ReturnType<typeof createMachineRequests>;
 
-/** Rules of the renter's side. */
 export function createMachineRequests(deps: { db: Database; clock: Clock; random: Random }) {
   const { db, clock, random } = deps;
 
-  async function own(handle: Db, caller: UserIdentity, id: string): Promise<MachineRequest> {
+  async function requireOwn(handle: Db, caller: UserIdentity, id: string): Promise<MachineRequest> {
     const row = await findMachineRequest(handle, id);
     if (row === undefined) throw new ApiError('not_found', 'Machine request not found');
     if (row.account_id === caller.accountId) return row;
@@ -38,16 +38,19 @@ export function createMachineRequests(deps: { db: Database; clock: Clock; random
   }
 
   return {
-    /** Oldest first. */
+    /** Lists the account's requests, oldest first. */
     async list(caller: UserIdentity): Promise<MachineRequestResponse[]> {
       return (await listMachineRequests(db, caller.accountId)).map(toResponse);
     },
 
     async get(caller: UserIdentity, id: string): Promise<MachineRequestResponse> {
-      return toResponse(await own(db, caller, id));
+      return toResponse(await requireOwn(db, caller, id));
     },
 
-    /** In `tx`; the open one where the account asks for the same. Throws `email_not_verified`, or `bad_request` with too many. */
+    /**
+     * Creates a request, or returns the account's pending request for the same machine. Throws `email_not_verified`, or
+     * `bad_request` if the account has too many pending requests.
+     */
     async createIn(
       tx: Db,
       caller: UserIdentity,
@@ -59,8 +62,8 @@ export function createMachineRequests(deps: { db: Database; clock: Clock; random
         throw new ApiError('email_not_verified', 'Confirm your e-mail address first');
       }
       const row = newRequest(body, { id: random.uuid(), accountId, nowMs: clock.now() });
-      const present = await findPendingLike(tx, row);
-      if (present !== undefined) return toResponse(present);
+      const existing = await findPendingLike(tx, row);
+      if (existing !== undefined) return toResponse(existing);
       if ((await countPending(tx, accountId)) >= MAX_PENDING_PER_ACCOUNT) {
         throw new ApiError(
           'bad_request',
@@ -68,20 +71,20 @@ export function createMachineRequests(deps: { db: Database; clock: Clock; random
           { hint: 'Cancel one that is no longer needed.' },
         );
       }
-      await dropOldClosed(tx, accountId, CLOSED_KEPT_PER_ACCOUNT);
+      await deleteOldClosed(tx, accountId, MAX_CLOSED_PER_ACCOUNT);
       await insertMachineRequest(tx, row);
       await setDue(tx, 'machine-request-offer', row.id, row.created_at);
       return toResponse(row);
     },
 
-    /** Throws `bad_request` for one that is not pending. */
+    /** Throws `bad_request` if the request is not pending. */
     cancel(caller: UserIdentity, id: string): Promise<MachineRequestResponse> {
       return db.transaction().execute(async (tx) => {
-        await own(tx, caller, id);
+        await requireOwn(tx, caller, id);
         const moved = await moveMachineRequest(tx, id, 'cancelled', { updated_at: clock.now() });
-        const row = await own(tx, caller, id);
+        const row = await requireOwn(tx, caller, id);
         if (moved) return toResponse(row);
-        throw new ApiError('bad_request', `The machine request is ${row.state} already`, {
+        throw new ApiError('bad_request', `The machine request is already ${row.state}`, {
           hint: 'Only pending machine requests can be cancelled.',
         });
       });
@@ -89,7 +92,7 @@ export function createMachineRequests(deps: { db: Database; clock: Clock; random
   };
 }
 
-/** The account's own, whatever its state; null for any other. */
+/** Finds a request in any state; null if it does not exist or belongs to another account. */
 export async function ownMachineRequest(
   db: Db,
   accountId: string,
@@ -99,7 +102,7 @@ export async function ownMachineRequest(
   return row?.account_id === accountId ? row : null;
 }
 
-/** The account's request that a node was added for, by node; of several the latest. */
+/** Maps a node's id to the latest request of the account that was fulfilled with the node. */
 export async function requestsByNode(db: Db, accountId: string): Promise<Map<string, string>> {
   const found = await listFulfilled(db, accountId);
   return new Map(
@@ -107,9 +110,4 @@ export async function requestsByNode(db: Db, accountId: string): Promise<Map<str
       nodeId === null ? [] : [[nodeId, id] as const],
     ),
   );
-}
-
-/** Closes those of an account that is being deleted, and clears what it wrote in them. */
-export function forgetMachineRequests(tx: Db, accountId: string, nowMs: number): Promise<void> {
-  return clearMachineRequestsOf(tx, accountId, nowMs);
 }

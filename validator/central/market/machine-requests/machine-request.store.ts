@@ -4,10 +4,10 @@ import type { Updateable } from 'kysely';
 import type { MachineRequestsTable } from '../../platform/database/tables/market.ts';
 import type { Db, MachineRequest } from '../../platform/database/tables.ts';
 import { type MachineRequestState, sourcesOf } from './machine-request.state.ts';
-import type { RequestGroup } from './request-bands.ts';
+import type { RequestGroup } from './request-aggregate.ts';
 
-/** What a request asks for. */
-const WISHES = [
+/** Columns that describe the requested machine. */
+const MACHINE_COLUMNS = [
   'gpu_class',
   'gpu_count',
   'budget_uusd_per_hour',
@@ -15,17 +15,15 @@ const WISHES = [
   'min_vram_gb',
 ] as const;
 
-/** Stores a new one. */
 export async function insertMachineRequest(db: Db, row: MachineRequest): Promise<void> {
   await db.insertInto('machine_requests').values(row).execute();
 }
 
-/** By id, of whatever account. */
 export function findMachineRequest(db: Db, id: string): Promise<MachineRequest | undefined> {
   return db.selectFrom('machine_requests').selectAll().where('id', '=', id).executeTakeFirst();
 }
 
-/** In every state, oldest first. */
+/** Lists an account's requests in every state, oldest first. */
 export function listMachineRequests(db: Db, accountId: string): Promise<MachineRequest[]> {
   return db
     .selectFrom('machine_requests')
@@ -36,20 +34,20 @@ export function listMachineRequests(db: Db, accountId: string): Promise<MachineR
     .execute();
 }
 
-/** An open one of the account that asks for the same, whatever its notes; the oldest. */
+/** Finds the account's oldest pending request for the same machine; notes are not compared. */
 export function findPendingLike(
   db: Db,
   wanted: MachineRequest,
 ): Promise<MachineRequest | undefined> {
   let query = pending(db).selectAll().where('account_id', '=', wanted.account_id);
-  for (const column of WISHES) {
-    const wish = wanted[column];
-    query = wish === null ? query.where(column, 'is', null) : query.where(column, '=', wish);
+  for (const column of MACHINE_COLUMNS) {
+    const value = wanted[column];
+    query = value === null ? query.where(column, 'is', null) : query.where(column, '=', value);
   }
   return query.orderBy('created_at').orderBy('id').limit(1).executeTakeFirst();
 }
 
-/** How many of an account are still open. */
+/** Counts an account's pending requests. */
 export async function countPending(db: Db, accountId: string): Promise<number> {
   const row = await db
     .selectFrom('machine_requests')
@@ -60,7 +58,7 @@ export async function countPending(db: Db, accountId: string): Promise<number> {
   return row.n;
 }
 
-/** Makes a move of the state table; false when the request is in no state to make it from. */
+/** Changes the state and returns true; returns false if the transition is not permitted. */
 export async function moveMachineRequest(
   db: Db,
   id: string,
@@ -76,8 +74,8 @@ export async function moveMachineRequest(
   return done.numUpdatedRows > 0n;
 }
 
-/** Removes an account's closed ones but for the `kept` that were changed last. */
-export async function dropOldClosed(db: Db, accountId: string, kept: number): Promise<void> {
+/** Deletes an account's closed requests except the `max` that changed last. */
+export async function deleteOldClosed(db: Db, accountId: string, max: number): Promise<void> {
   const latest = db
     .selectFrom('machine_requests')
     .select('id')
@@ -85,7 +83,7 @@ export async function dropOldClosed(db: Db, accountId: string, kept: number): Pr
     .where('state', '<>', 'pending')
     .orderBy('updated_at', 'desc')
     .orderBy('id')
-    .limit(kept);
+    .limit(max);
   await db
     .deleteFrom('machine_requests')
     .where('account_id', '=', accountId)
@@ -94,7 +92,7 @@ export async function dropOldClosed(db: Db, accountId: string, kept: number): Pr
     .execute();
 }
 
-/** Closes what is open of an account that ends, and clears what its people wrote. */
+/** Cancels the pending requests of an account that is being deleted, and clears the notes of all. */
 export async function clearMachineRequestsOf(
   db: Db,
   accountId: string,
@@ -113,7 +111,7 @@ export async function clearMachineRequestsOf(
     .execute();
 }
 
-/** Pairs of node and request of an account, oldest first. */
+/** Lists an account's fulfilled requests with their nodes, oldest first. */
 export function listFulfilled(
   db: Db,
   accountId: string,
@@ -128,7 +126,7 @@ export function listFulfilled(
     .execute();
 }
 
-/** Open ones of everybody, oldest first. */
+/** Returns one page of the pending requests of all accounts, oldest first. */
 export async function pageOfPending(
   db: Db,
   { page, limit }: { page: number; limit: number },
@@ -146,7 +144,7 @@ export async function pageOfPending(
   return { rows, total: counted.n };
 }
 
-/** Those that so many GPUs are enough for, oldest first. */
+/** Lists pending requests for at most `gpus` GPUs, oldest first. */
 export function listPendingUpTo(db: Db, gpus: number, limit: number): Promise<MachineRequest[]> {
   return pending(db)
     .selectAll()
@@ -157,7 +155,7 @@ export function listPendingUpTo(db: Db, gpus: number, limit: number): Promise<Ma
     .execute();
 }
 
-/** How many ask for the same. */
+/** Counts pending requests by GPU class, GPU count and budget. */
 export function groupPending(db: Db): Promise<RequestGroup[]> {
   return pending(db)
     .select((eb) => [

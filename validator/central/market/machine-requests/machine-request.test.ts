@@ -60,7 +60,7 @@ it('keeps, lists and cancels requests', async () => {
   const again = await call('DELETE', path);
   expect([again.status, again.body]).toEqual([
     400,
-    flat('The machine request is cancelled already'),
+    flat('The machine request is already cancelled'),
   ]);
 });
 

@@ -5,14 +5,14 @@ import type { OnceDeps } from '../../platform/idempotency/once.ts';
 import { registerMachineRequestRoutes } from './machine-request.routes.ts';
 import { createMachineRequests } from './machine-request.service.ts';
 import { createPortalRequests } from './portal-request.service.ts';
-import { createRequestNews, type Subscriptions } from './request-news.ts';
+import { createRequestNotifications, type Subscriptions } from './request-notifications.ts';
 
 export function createMachineRequestParts(
   { ports, mails, wakeMail }: MailDeps,
   subscriptions: Subscriptions,
 ) {
   const { db, clock, random } = ports;
-  const { tellFulfilled, dueHandlers } = createRequestNews({
+  const { notifyFulfilled, dueHandlers } = createRequestNotifications({
     clock,
     random,
     mails,
@@ -23,7 +23,7 @@ export function createMachineRequestParts(
     dueHandlers,
 
     /** For the provider portal. */
-    portal: createPortalRequests({ db, clock, tellFulfilled }),
+    portal: createPortalRequests({ db, clock, notifyFulfilled }),
 
     /** Routes below /api. */
     register(api: HttpServer, once: OnceDeps): void {

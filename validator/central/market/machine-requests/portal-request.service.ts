@@ -1,24 +1,21 @@
-/** What providers read of machine requests, and how they answer them (marketplace reference 1.8). */
-
+/** Machine requests for providers: listing, matching with a node, and fulfilling. Providers do not learn who the renter is. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Database, Db, MachineRequest } from '../../platform/database/tables.ts';
 import { lockRow } from '../../platform/database/transactions.ts';
 import type { Actor, PortalIdentity } from '../../platform/identity.ts';
-import { requireOwnNode } from '../../providers/node.service.ts';
-import { pageOf } from '../../providers/portal-answer.ts';
-import type { PageQuery } from '../../providers/provider.schemas.ts';
+import { type PageQuery, pageOf } from '../../platform/portal-answer.ts';
 import {
   type ExecutorEntry,
   findExecutor,
   hasVerifiedNode,
   pageOfProvider,
   rentalObstacles,
+  requireOwnNode,
 } from '../executors/executor.service.ts';
 import { gpuTotalOf } from '../executors/executor-response.ts';
 import { subjectOf } from '../executors/node-filters.ts';
-import { answers } from './machine-request.match.ts';
-import { toPortalRequest } from './machine-request.row.ts';
+import type { MachineAdded, PortalRequest, RequestAggregate } from './machine-request.schemas.ts';
 import {
   findMachineRequest,
   groupPending,
@@ -26,31 +23,32 @@ import {
   moveMachineRequest,
   pageOfPending,
 } from './machine-request.store.ts';
-import type { MachineAdded, PortalRequest, RequestAggregate } from './portal-request.schemas.ts';
-import { aggregateOf } from './request-bands.ts';
-import type { TellFulfilled } from './request-news.ts';
+import { toPortalRequest } from './machine-request-response.ts';
+import { aggregateOf } from './request-aggregate.ts';
+import { matchesRequest } from './request-match.ts';
+import type { NotifyFulfilled } from './request-notifications.ts';
 
-/** Looked through for one node, the oldest first. */
-const MOST_MATCHED = 10_000;
-/** Of a provider's nodes, the newest first, for one that answers a request. */
-const MOST_NODES = 1_000;
+/** Pending requests compared with one node, oldest first. */
+const MAX_COMPARED_REQUESTS = 10_000;
+/** Nodes of a provider compared with one request, newest first. */
+const MAX_COMPARED_NODES = 1_000;
 
 export type PortalRequestCaller = { provider: PortalIdentity; actor: Actor };
 export type RequestPage = { items: PortalRequest[]; total: number };
 
-export type PortalRequestsDeps = { db: Database; clock: Clock; tellFulfilled: TellFulfilled };
+export type PortalRequestsDeps = { db: Database; clock: Clock; notifyFulfilled: NotifyFulfilled };
 
 export type PortalRequests = ReturnType<typeof createPortalRequests>;
 
-export function createPortalRequests({ db, clock, tellFulfilled }: PortalRequestsDeps) {
-  /** Whoever has none learns nothing, not even which ids there are. */
+export function createPortalRequests({ db, clock, notifyFulfilled }: PortalRequestsDeps) {
+  /** Throws 403 for a provider without a verified node, before any id is read. */
   async function requireVerified(handle: Db, { providerId }: PortalIdentity): Promise<void> {
     if (await hasVerifiedNode(handle, providerId)) return;
     throw new ApiError(
       'forbidden',
       'Machine requests are shown to providers with a verified node',
       {
-        hint: 'Add a node, and have it pass the checks; until then GET /machine-requests counts them.',
+        hint: 'Add a node that passes the checks. Until then GET /machine-requests returns only counts.',
       },
     );
   }
@@ -61,35 +59,38 @@ export function createPortalRequests({ db, clock, tellFulfilled }: PortalRequest
     throw new ApiError('not_found', 'Machine request not found');
   }
 
-  /** The node that is meant: the one named, or the newest of the provider's that will do. Throws 400 when none will. */
-  async function nodeFor(
+  /** Returns the id of the named node, or of the provider's newest node that meets the request. Throws 400 if none does. */
+  async function requireMatchingNode(
     tx: Db,
     provider: PortalIdentity,
     request: MachineRequest,
     executorId: string | null,
   ): Promise<string> {
-    const firstPage = { page: 1, limit: MOST_NODES };
+    const firstPage = { page: 1, limit: MAX_COMPARED_NODES };
     const nodes =
       executorId === null
         ? (await pageOfProvider(tx, provider.hotkey, firstPage)).items
         : [await requireOwnNode(tx, provider, executorId)];
-    const node = nodes.find((each) => isAnswer(request, each));
+    const node = nodes.find((each) => isRentableFor(request, each));
     if (node !== undefined) return node.id;
     const [named] = executorId === null ? [] : nodes;
     const [obstacle] = named === undefined ? [] : rentalObstacles(named);
     if (obstacle !== undefined) {
       throw new ApiError('bad_request', `The node cannot be rented now: ${obstacle.message}`, {
-        hint: 'Mark the request once the node is verified and free; until then it stays open.',
+        hint: 'Fulfil the request once the node is verified and free; until then it stays pending.',
       });
     }
-    const whose = named === undefined ? 'None of your nodes has' : 'The node does not have';
-    throw new ApiError('bad_request', `${whose} free what was asked for`, {
-      hint: 'Name a verified node of yours with that GPU type, as many free GPUs, and the price and place that were asked for.',
+    const message =
+      named === undefined
+        ? 'None of your free nodes meets the request'
+        : 'The node does not meet the request';
+    throw new ApiError('bad_request', message, {
+      hint: 'Use a verified node with the requested GPU type, enough free GPUs, and a price and country within the request.',
     });
   }
 
   return {
-    /** The pending ones, oldest first; only counts for a provider without a verified node. */
+    /** Lists pending requests, oldest first; returns only counts to a provider without a verified node. */
     async list(
       { providerId }: PortalIdentity,
       query: PageQuery,
@@ -104,21 +105,21 @@ export function createPortalRequests({ db, clock, tellFulfilled }: PortalRequest
       return toPortalRequest(await requireRequest(db, id));
     },
 
-    /** Pending ones that an own node has what it takes for. */
-    async fittingTo(
+    /** Lists pending requests that one of the caller's nodes meets. */
+    async matching(
       provider: PortalIdentity,
       executorId: string,
       query: PageQuery,
     ): Promise<RequestPage> {
       const node = await requireOwnNode(db, provider, executorId);
       await requireVerified(db, provider);
-      const subject = asOffered(node);
-      const pending = await listPendingUpTo(db, subject.gpuCount, MOST_MATCHED);
-      const fitting = pending.filter((request) => answers(request, subject));
-      return pageOf(fitting.map(toPortalRequest), query);
+      const subject = wholeNode(node);
+      const pending = await listPendingUpTo(db, subject.gpuCount, MAX_COMPARED_REQUESTS);
+      const matching = pending.filter((request) => matchesRequest(request, subject));
+      return pageOf(matching.map(toPortalRequest), query);
     },
 
-    /** Closes it, and tells the renter. The same again changes nothing; 409 once another has answered it. */
+    /** Fulfils a request and notifies its renter. Repeating the call changes nothing. Throws 409 if another node fulfilled it. */
     fulfil: (caller: PortalRequestCaller, { requestId, executorId }: MachineAdded) =>
       db.transaction().execute(async (tx): Promise<PortalRequest> => {
         const { provider, actor } = caller;
@@ -132,17 +133,18 @@ export function createPortalRequests({ db, clock, tellFulfilled }: PortalRequest
           await requireSame(tx, provider, request, executorId);
           return toPortalRequest(request);
         }
-        const nodeId = await nodeFor(tx, provider, request, executorId);
+        const nodeId = await requireMatchingNode(tx, provider, request, executorId);
         const change = { fulfilled_executor_id: nodeId, updated_at: clock.now() };
-        if (!(await moveMachineRequest(tx, request.id, 'fulfilled', change))) throw answered();
-        const now = await requireRequest(tx, requestId);
-        await tellFulfilled(tx, now, actor);
-        return toPortalRequest(now);
+        if (!(await moveMachineRequest(tx, request.id, 'fulfilled', change)))
+          throw alreadyFulfilled();
+        const fulfilled = await requireRequest(tx, requestId);
+        await notifyFulfilled(tx, fulfilled, actor);
+        return toPortalRequest(fulfilled);
       }),
   };
 }
 
-/** Throws 409 where it was another node, or another provider's, that was added. */
+/** Throws 409 if the request was fulfilled with another node or by another provider. */
 async function requireSame(
   tx: Db,
   { providerId }: PortalIdentity,
@@ -151,25 +153,25 @@ async function requireSame(
 ): Promise<void> {
   const node = nodeId === null ? undefined : await findExecutor(tx, nodeId);
   const isOwn = node?.provider_id === providerId;
-  if (!isOwn || (executorId !== null && executorId !== nodeId)) throw answered();
+  if (!isOwn || (executorId !== null && executorId !== nodeId)) throw alreadyFulfilled();
 }
 
-function answered(): ApiError {
-  return new ApiError('conflict', 'The machine request is fulfilled already');
+function alreadyFulfilled(): ApiError {
+  return new ApiError('conflict', 'The machine request is already fulfilled');
 }
 
-/** Whether its renter can have it as things stand. What nobody knows of a node, as its country, is for the renter to judge. */
-function isAnswer(request: MachineRequest, node: ExecutorEntry): boolean {
+/** Returns true if the renter could rent the requested GPUs now. Conditions on figures that the node does not report are skipped. */
+function isRentableFor(request: MachineRequest, node: ExecutorEntry): boolean {
   const free = subjectOf(node, node.price_uusd_per_gpu_hour, node.slots_free);
-  const asked = {
+  const known = {
     ...request,
     country: free.locationJson === null ? null : request.country,
     min_vram_gb: free.gpuMemoryMib === null ? null : request.min_vram_gb,
   };
-  return rentalObstacles(node).length === 0 && answers(asked, free);
+  return rentalObstacles(node).length === 0 && matchesRequest(known, free);
 }
 
-/** All its GPUs, at its price, as measured or else as its provider says. */
-function asOffered(node: ExecutorEntry) {
+/** Returns the node with all its GPUs at its price; figures as measured, or else as its provider stated. */
+function wholeNode(node: ExecutorEntry) {
   return subjectOf(node, node.price_uusd_per_gpu_hour, gpuTotalOf(node));
 }

@@ -1,28 +1,26 @@
-/** All queries on notices, and on the nodes' copy of the one that stands. */
+/** Queries of the notices table. */
 import type { Db, Notice } from '../../platform/database/tables.ts';
-import { type NoticeState, STANDING_STATES, sourcesOf } from './notice.state.ts';
+import { ACTIVE_STATES, type NoticeState, sourcesOf } from './notice.state.ts';
 
-/** Stores a new one. */
 export async function insertNotice(tx: Db, row: Notice): Promise<void> {
   await tx.insertInto('notices').values(row).execute();
 }
 
-/** In whatever state. */
 export function findNotice(db: Db, id: string): Promise<Notice | undefined> {
   return db.selectFrom('notices').selectAll().where('id', '=', id).executeTakeFirst();
 }
 
-/** The node's that is open or under way; there is at most one. */
-export function findStanding(db: Db, executorId: string): Promise<Notice | undefined> {
+/** Finds the node's open or started notice; there is at most one. */
+export function findActive(db: Db, executorId: string): Promise<Notice | undefined> {
   return db
     .selectFrom('notices')
     .selectAll()
     .where('executor_id', '=', executorId)
-    .where('state', 'in', STANDING_STATES)
+    .where('state', 'in', ACTIVE_STATES)
     .executeTakeFirst();
 }
 
-/** How many were announced of the node since then. */
+/** Counts the node's notices announced after `sinceMs`. */
 export async function countSince(db: Db, executorId: string, sinceMs: number): Promise<number> {
   const row = await db
     .selectFrom('notices')
@@ -33,7 +31,7 @@ export async function countSince(db: Db, executorId: string, sinceMs: number): P
   return row.n;
 }
 
-/** Makes a move of the state table; false when it is in no state to make it from. */
+/** Changes the state and returns true; returns false if the transition is not permitted. */
 export async function moveNotice(
   tx: Db,
   id: string,
@@ -49,7 +47,7 @@ export async function moveNotice(
   return done.numUpdatedRows > 0n;
 }
 
-/** The latest maintenance of the node that began by then and was not cancelled. */
+/** Finds the node's latest maintenance that was due to start by `atMs` and was not cancelled. */
 export function findMaintenance(
   db: Db,
   executorId: string,

@@ -6,7 +6,7 @@ import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.
 import { testSigner } from '../../../../test/fakes/scenes/market-fixture.ts';
 import { mailsTo } from '../../../../test/fakes/scenes/outbox.ts';
 import { CONTACT_WAIT_MS } from '../pods/pod-contact.ts';
-import { maintenanceAt } from './maintenance.ts';
+import { maintenanceAt } from './notice.service.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;

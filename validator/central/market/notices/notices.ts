@@ -1,8 +1,7 @@
 /** Composes notice periods: the service for the provider portal, and the work at their begin and end. */
 import type { MailDeps } from '../../delivery/delivery.ts';
-import { maintenanceAt } from './maintenance.ts';
-import { type NoticeDueDeps, noticeDueHandlers } from './notice.due.ts';
-import { createNotices } from './notice.service.ts';
+import { createNotices, maintenanceAt } from './notice.service.ts';
+import { type NoticeDueDeps, noticeDueHandlers } from './notice-due-handlers.ts';
 
 export function createNoticeParts(
   { ports, mails, wakeMail }: MailDeps,

@@ -1,4 +1,4 @@
-/** Support channels kept in our own database, where whoever gives support reads them: nothing is opened elsewhere. */
+/** Support channels stored in the database, from which the operator's support reads them. No chat platform is involved. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { lockAccount } from '../../accounts/auth/account-access.ts';
@@ -6,7 +6,7 @@ import type { Database, SupportChannelRow } from '../../platform/database/tables
 import type { SupportChannels } from '../../platform/ports.ts';
 import { findChannel, insertChannel } from './support-channel.store.ts';
 
-/** `baseUrl`: where channels are shown, each below it by its name; null: nowhere. */
+/** Channels have the URL `baseUrl`/name, or none if `baseUrl` is null. */
 export function createLocalChannels(deps: {
   db: Database;
   clock: Clock;
@@ -16,7 +16,7 @@ export function createLocalChannels(deps: {
   const { db, clock, random } = deps;
   const baseUrl = deps.baseUrl?.replace(/\/+$/, '') ?? null;
 
-  function shown({ id, name, created_at }: SupportChannelRow, created: boolean) {
+  function toChannel({ id, name, created_at }: SupportChannelRow, created: boolean) {
     const url = baseUrl === null ? null : `${baseUrl}/${name}`;
     return { id, name, url, created, createdAtMs: created_at };
   }
@@ -35,11 +35,11 @@ export function createLocalChannels(deps: {
       };
       return db.transaction().execute(async (tx) => {
         await lockAccount(tx, { accountId });
-        // The pod is the key: of several at once one opens the channel, the others find it.
-        if (await insertChannel(tx, fresh)) return shown(fresh, true);
-        const present = await findChannel(tx, podId);
-        if (present === undefined) throw new Error(`the support channel of pod ${podId} is gone`);
-        return shown(present, false);
+        // The pod's id is the primary key: one of several concurrent calls inserts the channel, the others read it.
+        if (await insertChannel(tx, fresh)) return toChannel(fresh, true);
+        const existing = await findChannel(tx, podId);
+        if (existing === undefined) throw new Error(`support channel of pod ${podId} is missing`);
+        return toChannel(existing, false);
       });
     },
   };

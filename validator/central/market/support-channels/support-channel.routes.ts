@@ -1,12 +1,13 @@
-/** POST /pods/{id}/chat-channel (contract 5.2). */
+/** Route that opens the support channel of a pod. */
 import type { HttpServer } from '#shared/http/server.ts';
+import type { CentralDeps } from '../../platform/central-deps.ts';
 import { userOf } from '../../platform/identity.ts';
 import { IdParams } from '../../platform/wire.ts';
+import { createLocalChannels } from './local-channels.ts';
 import { PodChatChannelRequest, PodChatChannelResponse } from './support-channel.schemas.ts';
-import type { PodChannels } from './support-channel.service.ts';
+import { createPodChannels, type PodChannels } from './support-channel.service.ts';
 
-/** Registers it. */
-export function registerSupportChannelRoutes(api: HttpServer, channels: PodChannels): void {
+function registerRoute(api: HttpServer, channels: PodChannels): void {
   api.post(
     '/pods/:id/chat-channel',
     {
@@ -25,4 +26,12 @@ export function registerSupportChannelRoutes(api: HttpServer, channels: PodChann
         request.body ?? { topic: undefined, message: undefined },
       ),
   );
+}
+
+/** Registers the route below /api. Channels open on the configured chat platform, or else in the database. */
+export function registerSupportChannels(api: HttpServer, { ports, options }: CentralDeps): void {
+  const { db, clock, random } = ports;
+  const baseUrl = options.channelUrl ?? null;
+  const channels = ports.channels ?? createLocalChannels({ db, clock, random, baseUrl });
+  registerRoute(api, createPodChannels({ db, clock, channels }));
 }

@@ -1,11 +1,11 @@
-/** The support channel of a pod, on the wire (contract 5.2). */
+/** Request and response for the support channel of a pod. */
 import { z } from 'zod';
 import { NaiveTime, optional } from '../../platform/wire.ts';
 
 const MAX_TOPIC_CHARS = 200;
 const MAX_MESSAGE_CHARS = 2_000;
 
-/** Both count when the channel is opened, and are not looked at afterwards. */
+/** Both fields are used when the channel is opened, and ignored if it already exists. */
 export const PodChatChannelRequest = z
   .object({
     topic: optional(z.string().trim().max(MAX_TOPIC_CHARS)),

@@ -1,16 +1,17 @@
-/** Who gets a support channel for which pod (contract 2.3, 5.2). */
+/** Support channels: one for each pod, for renters who have linked a chat account. */
 
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import { accountOf } from '../../accounts/auth/account-access.ts';
-import type { Database, Db, Pod } from '../../platform/database/tables.ts';
+import type { Database, Pod } from '../../platform/database/tables.ts';
 import type { UserIdentity } from '../../platform/identity.ts';
 import type { SupportChannels } from '../../platform/ports.ts';
 import { findAnyPod, goneAtOf } from '../pods/pod-access.ts';
 import type { PodChatChannelRequest, PodChatChannelResponse } from './support-channel.schemas.ts';
-import { clearChannels } from './support-channel.store.ts';
 
-/** Hexadecimal digits of the pod's id in the channel's name: no two pods share them by chance. */
+export { clearChannelsOf } from './support-channel.store.ts';
+
+/** Hexadecimal digits of the pod's id in the channel's name: enough to make collisions improbable. */
 const NAME_DIGITS = 12;
 
 export type PodChannels = ReturnType<typeof createPodChannels>;
@@ -18,12 +19,12 @@ export type PodChannels = ReturnType<typeof createPodChannels>;
 export function createPodChannels(deps: { db: Database; clock: Clock; channels: SupportChannels }) {
   const { db, clock, channels } = deps;
 
-  /** Unlike on other routes a foreign pod is told from an absent one, which has a code of its own here. */
+  /** Throws 404 `POD_NOT_FOUND` for an unknown or deleted pod. Unlike other routes it throws 403 for another account's pod. */
   async function requirePod(accountId: string, id: string): Promise<Pod> {
     const pod = await findAnyPod(db, id);
     if (pod === undefined) throw new ApiError('POD_NOT_FOUND', `There is no pod ${id}`);
     if (pod.account_id !== accountId) {
-      throw new ApiError('forbidden', 'The pod is of another account');
+      throw new ApiError('forbidden', 'The pod belongs to another account');
     }
     const goneAt = goneAtOf(pod, clock.now());
     if (goneAt === null) return pod;
@@ -33,7 +34,7 @@ export function createPodChannels(deps: { db: Database; clock: Clock; channels: 
   }
 
   return {
-    /** Opens the channel of the caller's pod, or returns the one that is there. */
+    /** Opens the channel of the caller's pod, or returns the existing one. */
     async open(
       identity: UserIdentity,
       podId: string,
@@ -66,16 +67,11 @@ export function createPodChannels(deps: { db: Database; clock: Clock; channels: 
   };
 }
 
-/** The same for a pod whenever it is asked for. */
+/** Deterministic: the same name for every call. */
 function channelName(podId: string): string {
   return `pod-${podId.replaceAll('-', '').slice(0, NAME_DIGITS)}`;
 }
 
 function textOf(text: string | undefined): string | null {
   return text === undefined || text === '' ? null : text;
-}
-
-/** Takes away who an account was on the chat platform and what it wrote. */
-export function forgetChannels(tx: Db, accountId: string): Promise<void> {
-  return clearChannels(tx, accountId);
 }

@@ -1,7 +1,7 @@
 /** Queries of the support_channels table. */
 import type { Db, SupportChannelRow } from '../../platform/database/tables.ts';
 
-/** Stores the channel of a pod; false when the pod has one already, which stays as it is. */
+/** Inserts the channel of a pod. Returns false if the pod already has one, which remains unchanged. */
 export async function insertChannel(db: Db, row: SupportChannelRow): Promise<boolean> {
   const done = await db
     .insertInto('support_channels')
@@ -11,7 +11,6 @@ export async function insertChannel(db: Db, row: SupportChannelRow): Promise<boo
   return (done.numInsertedOrUpdatedRows ?? 0n) > 0n;
 }
 
-/** The channel of a pod. */
 export function findChannel(db: Db, podId: string): Promise<SupportChannelRow | undefined> {
   return db
     .selectFrom('support_channels')
@@ -20,8 +19,8 @@ export function findChannel(db: Db, podId: string): Promise<SupportChannelRow | 
     .executeTakeFirst();
 }
 
-/** Takes away who an account was on the chat platform and what it wrote. */
-export async function clearChannels(db: Db, accountId: string): Promise<void> {
+/** Clears an account's chat user, topics and messages. */
+export async function clearChannelsOf(db: Db, accountId: string): Promise<void> {
   await db
     .updateTable('support_channels')
     .set({ chat_user_id: null, topic: null, message: null })

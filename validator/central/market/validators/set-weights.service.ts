@@ -1,4 +1,4 @@
-/** The weights that validators say they set: kept for everybody to read (contract 11). */
+/** Weights that validators report to have set on the chain, readable by every client. */
 import {
   isSetWeightsSignature,
   type LatestSetWeights,
@@ -9,33 +9,32 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError, invalidField } from '#shared/runtime/errors.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { Database } from '../../platform/database/tables.ts';
-import { findSetWeights, putSetWeights } from './set-weights.store.ts';
+import { findSetWeights, putSetWeights } from './validator.store.ts';
 
-/** How far ahead of ours a validator's clock may be: later sets must not be locked out. */
+/** Largest lead of a validator's clock. A timestamp far in the future would block later reports. */
 const MAX_AHEAD_MS = 300_000;
 const MICROS_PER_MS = 1_000;
 
 export type SetWeights = ReturnType<typeof createSetWeights>;
 
-/** Rules of the set weights. */
 export function createSetWeights({ db, clock }: { db: Database; clock: Clock }) {
   async function find(hotkey: string | null): Promise<LatestSetWeightsResponse> {
     const row = await findSetWeights(db, hotkey);
     if (row === undefined) throw new ApiError('not_found', 'No weights were set yet');
-    // Written by us from a parsed payload: its form is known.
+    // The column contains only validated payloads.
     const payload = JSON.parse(row.payload_json) as LatestSetWeights;
     return { ...payload, validator_key: row.validator_hotkey };
   }
 
   return {
-    /** Of one validator. Throws `not_found`. */
-    of: (hotkey: Hotkey) => find(hotkey),
-    /** Of whoever set some last. Throws `not_found`. */
-    newest: () => find(null),
+    /** Throws `not_found` if the validator has reported none. */
+    latestOf: (hotkey: Hotkey) => find(hotkey),
+    /** Returns the newest report of all validators. Throws `not_found`. */
+    latest: () => find(null),
 
     /**
-     * A set that is there already is taken again, so that it may be sent twice. Throws `unauthorized` for a signature
-     * that does not fit, 422 for a set that is older than the one on record or of the future.
+     * Stores a report; sending the stored report again succeeds. Throws `unauthorized` for an invalid signature, 422 for
+     * a report that is older than the stored one or in the future.
      */
     async record(
       hotkey: Hotkey,
@@ -44,12 +43,12 @@ export function createSetWeights({ db, clock }: { db: Database; clock: Clock }) 
     ): Promise<{ success: true }> {
       if (!isSetWeightsSignature(authorization, payload, hotkey)) {
         throw new ApiError('unauthorized', 'The weights are not signed by this validator', {
-          hint: 'Send Authorization: 0x + hex of the signature over the payload as Python writes it, keys sorted.',
+          hint: 'Send Authorization: 0x + hex of the signature over the payload as Python serializes it, with sorted keys.',
         });
       }
       const micros = updatedAtMicros(payload);
       if (micros > (clock.now() + MAX_AHEAD_MS) * MICROS_PER_MS) {
-        throw invalidField('body.updated_at', 'Lies in the future');
+        throw invalidField('body.updated_at', 'Is in the future');
       }
       const row = {
         validator_hotkey: hotkey,
@@ -58,9 +57,9 @@ export function createSetWeights({ db, clock }: { db: Database; clock: Clock }) 
         received_at: clock.now(),
       };
       if (await putSetWeights(db, row)) return { success: true };
-      const present = await findSetWeights(db, hotkey);
-      if (present?.payload_json === row.payload_json) return { success: true };
-      throw invalidField('body.updated_at', 'Weights as new as these were set already');
+      const stored = await findSetWeights(db, hotkey);
+      if (stored?.payload_json === row.payload_json) return { success: true };
+      throw invalidField('body.updated_at', 'Weights with this or a later time are already stored');
     },
   };
 }

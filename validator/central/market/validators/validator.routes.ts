@@ -1,4 +1,4 @@
-/** /validator/{validator_hotkey} and /latest-set-weights (contract 11). */
+/** Routes of validators (nodes to check, verdicts, weights) and of the release digest that a validator signs. */
 import { z } from 'zod';
 import {
   LatestSetWeightsRequest,
@@ -11,15 +11,16 @@ import {
   ExecutorsToCheck,
 } from '#shared/api/central/validator-routes.ts';
 import type { HttpServer } from '#shared/http/server.ts';
+import { SignedDigest } from '#shared/updates/update-manifest.ts';
 import { validatorOf } from '../../platform/identity.ts';
 import type { SetWeights } from './set-weights.service.ts';
+import type { SignedDigests } from './signed-digest.ts';
 import type { Validators } from './validator.service.ts';
 
 const tags = ['Validators'];
 const config = { auth: 'validator' } as const;
 const HotkeyParams = z.object({ validator_hotkey: z.string() });
 
-/** Registers them. */
 export function registerValidatorRoutes(api: HttpServer, validators: Validators): void {
   api.post(
     '/validator/:validator_hotkey/executors',
@@ -44,7 +45,6 @@ export function registerValidatorRoutes(api: HttpServer, validators: Validators)
   );
 }
 
-/** Registers those about weights. */
 export function registerSetWeightsRoutes(api: HttpServer, weights: SetWeights): void {
   const response = { 200: LatestSetWeightsResponse };
   api.post(
@@ -64,9 +64,23 @@ export function registerSetWeightsRoutes(api: HttpServer, weights: SetWeights): 
   api.get(
     '/validator/:validator_hotkey/latest-set-weights',
     { config, schema: { tags, params: HotkeyParams, response } },
-    (request) => weights.of(validatorOf(request).hotkey),
+    (request) => weights.latestOf(validatorOf(request).hotkey),
   );
   api.get('/latest-set-weights', { config: { auth: 'none' }, schema: { tags, response } }, () =>
-    weights.newest(),
+    weights.latest(),
   );
+}
+
+/** Registers GET /updater/digest and its alias /watchtower/digest, which return the validator's signed response unchanged. */
+export function registerUpdaterRoutes(api: HttpServer, digests: SignedDigests): void {
+  for (const path of ['/updater/digest', '/watchtower/digest']) {
+    api.get(
+      path,
+      {
+        config: { auth: 'none' },
+        schema: { tags: ['Validators'], response: { 200: SignedDigest } },
+      },
+      () => digests.current(),
+    );
+  }
 }

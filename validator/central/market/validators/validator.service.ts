@@ -1,4 +1,4 @@
-/** What validators ask of the market: which nodes there are, and to record what they found (contract 11). */
+/** Lists the nodes that validators check, and records their verdicts. */
 import type { z } from 'zod';
 import {
   CheckRequest,
@@ -22,33 +22,32 @@ import {
   slotsByExecutor,
 } from '../executors/executor.service.ts';
 import { uptimeMinutesOf } from '../executors/executor-response.ts';
-import { firstFailure, recordVerdict } from './health-record.ts';
+import { firstFailure, recordVerdict } from './record-verdict.ts';
 
 type HealthCheckRequest = z.output<typeof ExecutorHealthCheckRequest>;
 type HealthCheckResponse = z.output<typeof ExecutorHealthCheckResponse>;
 
-/** No verdict, and no fault of the node’s. */
+/** Result if the validator is unreachable; it is not a fault of the node. */
 const NOT_CHECKED: HealthCheckResponse = {
   success: false,
-  error: 'The validator could not be asked to check the node',
+  error: 'The validator is unreachable, so the node was not checked',
   details: null,
   reason_code: 'VALIDATOR_UNREACHABLE',
 };
 
-/** Before a node was measured. */
+/** Slots of a node without a verdict. */
 const NO_SLOTS: SlotsInUse = { uuids: [], podIds: [] };
 
 export type ValidatorsDeps = {
   db: Database;
   clock: Clock;
   agents: Agents;
-  /** Has the sync look at this executor at once. */
+  /** Queues an immediate sync of the executor. */
   wake(executorId: string): void;
 };
 
 export type Validators = ReturnType<typeof createValidators>;
 
-/** Rules of the validator routes. */
 export function createValidators({ db, clock, agents, wake }: ValidatorsDeps) {
   async function executorOf(request: HealthCheckRequest): Promise<ExecutorEntry> {
     const { executor_id: id, miner_address: address, miner_port: port } = request;
@@ -58,7 +57,7 @@ export function createValidators({ db, clock, agents, wake }: ValidatorsDeps) {
     throw new ApiError('node_not_found', `There is no node at ${address}:${port}`);
   }
 
-  /** Null when the validator could not be asked: that says nothing of the node. */
+  /** Returns null if the validator is unreachable. */
   async function checkNow(id: string, request: HealthCheckRequest): Promise<HealthReport | null> {
     try {
       return await agents.checkNow(id, CheckRequest.parse(request));
@@ -92,14 +91,14 @@ export function createValidators({ db, clock, agents, wake }: ValidatorsDeps) {
       });
     },
 
-    /** Records the report sent, or has the check run now. Throws `forbidden` for a report that nobody signed. */
+    /** Records the report in the request, or else requests a check now. Throws `forbidden` for an unsigned report. */
     async healthCheck(
       { hotkey, accountId }: ValidatorIdentity,
       request: HealthCheckRequest,
     ): Promise<HealthCheckResponse> {
       if (accountId !== null && request.report != null) {
-        throw new ApiError('forbidden', 'A report has to be signed by the validator itself', {
-          hint: 'Without a report the check is made now.',
+        throw new ApiError('forbidden', 'A report must be signed by the validator', {
+          hint: 'Omit the report to run the check now.',
         });
       }
       const { id } = await executorOf(request);
@@ -111,7 +110,7 @@ export function createValidators({ db, clock, agents, wake }: ValidatorsDeps) {
         await recordVerdict(tx, { executor, validatorHotkey: hotkey, report, nowMs: clock.now() });
       });
       const failure = firstFailure(report);
-      // It may be the end of pods that nobody can reach (pods/pod-contact.ts).
+      // Pods on an unreachable node may have to end (pods/pod-contact.ts).
       if (report.inventory === null) wake(id);
       return {
         success: report.verdict === 'verified',

@@ -1,8 +1,13 @@
-/** Composes the routes of validators: nodes to check, verdicts and weights. */
+/** Composes the routes of validators: nodes to check, verdicts, weights and the release digest. */
 import type { HttpServer } from '#shared/http/server.ts';
 import type { CentralDeps } from '../../platform/central-deps.ts';
 import { createSetWeights } from './set-weights.service.ts';
-import { registerSetWeightsRoutes, registerValidatorRoutes } from './validator.routes.ts';
+import { createSignedDigests } from './signed-digest.ts';
+import {
+  registerSetWeightsRoutes,
+  registerUpdaterRoutes,
+  registerValidatorRoutes,
+} from './validator.routes.ts';
 import { createValidators } from './validator.service.ts';
 
 /** Registers the routes below /api; `wake` queues an immediate sync of an executor. */
@@ -14,4 +19,5 @@ export function registerValidators(
   const { db, clock, agents } = ports;
   registerValidatorRoutes(api, createValidators({ db, clock, agents, wake }));
   registerSetWeightsRoutes(api, createSetWeights({ db, clock }));
+  registerUpdaterRoutes(api, createSignedDigests({ clock, agents }));
 }

@@ -3,7 +3,7 @@
 import type { HttpServer } from '#shared/http/server.ts';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { providerOf, userOf } from '../../platform/identity.ts';
-import { portalList } from '../../providers/provider.schemas.ts';
+import { portalList } from '../../platform/portal-answer.ts';
 import {
   BillingParams,
   BillingQuery,

@@ -1,7 +1,7 @@
 /** Queries on usage segments and meters. */
 import type { Selectable } from 'kysely';
 import { isPostgres } from '../../../database/engine.ts';
-import { STANDING_STATES } from '../../market/notices/notice.state.ts';
+import { ACTIVE_STATES } from '../../market/notices/notice.state.ts';
 import { CREATION_STATES } from '../../market/pods/pod.state.ts';
 import { insertOne, jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
 import type {
@@ -219,7 +219,7 @@ const burningOf = prepared((db, { rows }: Slots<{ rows: string }>) =>
         .select('start_at')
         .whereRef('notices.executor_id', '=', 'pods.executor_id')
         .where('permanent', '=', 1)
-        .where('state', 'in', STANDING_STATES)
+        .where('state', 'in', ACTIVE_STATES)
         .as('leaves_at'),
     )
     .where('usage_meters.is_billable', '=', 1)

@@ -1,18 +1,16 @@
-/** /portal/executors/{id}/notice-period (contract 10). */
+/** Portal routes that announce and cancel the notice period of a node. */
 import type { HttpServer } from '#shared/http/server.ts';
-import { actorOf, providerOf } from '../../platform/identity.ts';
-import { NodeParams } from '../../providers/node.schemas.ts';
-import type { PortalAnswers } from '../../providers/portal-answer.ts';
-import { portalAnswer } from '../../providers/provider.schemas.ts';
-import { NoticePeriod } from '../executors/notice-period.ts';
-import { SetNotice } from './notice.schemas.ts';
-import type { Notices } from './notice.service.ts';
+import { NoticePeriod } from '../market/executors/notice-period.ts';
+import { SetNotice } from '../market/notices/notice.schemas.ts';
+import type { Notices } from '../market/notices/notice.service.ts';
+import { actorOf, providerOf } from '../platform/identity.ts';
+import { type PortalAnswers, portalAnswer } from '../platform/portal-answer.ts';
+import { NodeParams } from './node.schemas.ts';
 
 const tags = ['Portal'];
 const config = { auth: 'portal' } as const;
 const response = { 200: portalAnswer(NoticePeriod) };
 
-/** Registers them below /portal. */
 export function registerNoticeRoutes(
   portal: HttpServer,
   { answers, notices }: { answers: PortalAnswers; notices: Notices },

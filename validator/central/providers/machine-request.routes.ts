@@ -1,19 +1,26 @@
-/** Machine requests below /portal (contract 10). */
+/** Portal routes on which providers read and fulfil machine requests. */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
-import { actorOf, providerOf } from '../../platform/identity.ts';
-import { NodeParams } from '../../providers/node.schemas.ts';
-import type { PortalAnswers } from '../../providers/portal-answer.ts';
-import { PageQuery, portalAnswer, portalList } from '../../providers/provider.schemas.ts';
-import { MachineAdded, PortalRequest, RequestAggregate } from './portal-request.schemas.ts';
-import type { PortalRequests } from './portal-request.service.ts';
+import {
+  MachineAdded,
+  PortalRequest,
+  RequestAggregate,
+} from '../market/machine-requests/machine-request.schemas.ts';
+import type { PortalRequests } from '../market/machine-requests/portal-request.service.ts';
+import { actorOf, providerOf } from '../platform/identity.ts';
+import {
+  PageQuery,
+  type PortalAnswers,
+  portalAnswer,
+  portalList,
+} from '../platform/portal-answer.ts';
+import { NodeParams } from './node.schemas.ts';
 
 const tags = ['Portal'];
 const config = { auth: 'portal' } as const;
 const one = { 200: portalAnswer(PortalRequest) };
 const many = { 200: portalList(PortalRequest) };
 
-/** Registers them. */
 export function registerPortalRequestRoutes(
   portal: HttpServer,
   { answers, requests }: { answers: PortalAnswers; requests: PortalRequests },
@@ -46,7 +53,7 @@ export function registerPortalRequestRoutes(
     },
     async (request) => {
       const { params, query } = request;
-      return answers.page(await requests.fittingTo(providerOf(request), params.id, query), query);
+      return answers.page(await requests.matching(providerOf(request), params.id, query), query);
     },
   );
   portal.post(

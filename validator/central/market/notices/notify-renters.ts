@@ -1,4 +1,4 @@
-/** Tells renters of a notice period: an event for each of their pods on the node, and one mail for each renter. */
+/** Notifies renters of a notice period: one event for each pod on the node, and one mail for each renter. */
 
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -12,29 +12,28 @@ import { huidOf } from '../executors/executor-response.ts';
 import { listKeptOn } from '../pods/pod.service.ts';
 import { recordPodEvent } from '../pods/pod-events.ts';
 
-/** What happened to it. */
 type NoticeStep = 'set' | 'cancelled' | 'started' | 'ended';
 
-export type TellDeps = {
+export type NotifyDeps = {
   clock: Clock;
   random: Random;
   mails: Mails;
   wakeMail(): void;
 };
 
-/** A mail that a mailbox takes this late is still of use. */
+/** Shortest time for which delivery of a mail is attempted. */
 const DAY_MS = 86_400_000;
 const MAILS = { set: noticeSetMail, cancelled: noticeCancelledMail };
 
-/** In the transaction of what happened. Of each step at most one mail reaches an account, whatever is repeated. */
-export async function tellRenters(
+/** Runs in the transaction of the step. An account receives at most one mail per step, even if the call is repeated. */
+export async function notifyRenters(
   tx: Db,
-  deps: TellDeps,
+  deps: NotifyDeps,
   notice: Notice,
   { step, actor }: { step: NoticeStep; actor: Actor },
 ): Promise<void> {
   const pods = await listKeptOn(tx, notice.executor_id);
-  for (const pod of pods) await tellPod(tx, deps, notice, { step, actor, pod });
+  for (const pod of pods) await recordNotice(tx, deps, notice, { step, actor, pod });
   if (step !== 'set' && step !== 'cancelled') return;
   for (const [accountId, own] of Map.groupBy(pods, (pod) => pod.account_id)) {
     if (!(await wants(tx, accountId, 'notice_period'))) continue;
@@ -52,20 +51,22 @@ export async function tellRenters(
       }),
       dedupeKey: `notice:${notice.id}:${accountId}:${step}`,
       usefulForMs: Math.max(DAY_MS, notice.start_at - deps.clock.now()),
-      // A node has few notices a day, and a renter is to hear of each.
+      // Exempt from the account's mail limit: a node has few notices a day, and each must reach its renters.
       uncounted: true,
     });
   }
 }
 
-async function tellPod(
+async function recordNotice(
   tx: Db,
-  deps: TellDeps,
+  deps: NotifyDeps,
   notice: Notice,
   { step, actor, pod }: { step: NoticeStep; actor: Actor; pod: Pod },
 ): Promise<void> {
   await recordPodEvent(tx, deps, pod, {
-    ...{ subEventType: 'notice.status', actor, reason: 'provider_notice' },
+    subEventType: 'notice.status',
+    actor,
+    reason: 'provider_notice',
     facts: {
       detail: `notice_${step}`,
       starting_at: notice.start_text,

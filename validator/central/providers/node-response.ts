@@ -1,21 +1,26 @@
-/** How a node looks to providers (contract 10). Pure. */
+/** Maps nodes and their pods to the portal's responses. Pure. */
+
+import { createHmac } from 'node:crypto';
 import { type CheckResult, isBlocking } from '#shared/api/central/validator-routes.ts';
 import { microToUsd } from '#shared/api/money.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
+import { deriveKey } from '../accounts/auth/derived-key.ts';
 import type { ExecutorEntry } from '../market/executors/executor.service.ts';
 import { huidOf } from '../market/executors/executor-response.ts';
 import { knownTypeName } from '../market/executors/machine-catalogue.ts';
 import { noticeOf } from '../market/executors/notice-period.ts';
-import type { BlockingReason, PortalNode, Verification } from './node.schemas.ts';
+import { statusOf } from '../market/pods/pod-response.ts';
+import type { Pod } from '../platform/database/tables.ts';
+import type { BlockingReason, NodePod, PortalNode, Verification } from './node.schemas.ts';
 import { remedyOf } from './node-remedies.ts';
 
-/** Where checks are explained; null: nowhere that a browser reaches. */
+/** Documentation of the checks; null if no URL is configured. */
 export type DocsUrl = string | null;
 
-/** For a claim of before claims were written as the market writes types. */
+/** GPU type of nodes that were added before types were validated. */
 const UNKNOWN_TYPE = 'unknown';
 
-/** The row; of another provider's node only what is public anyway. */
+/** Returns the node's row; for another provider's node only the public fields. */
 export function nodeRow(executor: ExecutorEntry, isOwn: boolean, docsUrl: DocsUrl): PortalNode {
   return {
     id: executor.id,
@@ -28,7 +33,7 @@ export function nodeRow(executor: ExecutorEntry, isOwn: boolean, docsUrl: DocsUr
     validator_hotkey: executor.validator_hotkey,
     miner_hotkey: executor.miner_hotkey,
     rented: executor.slots_free < executor.slots_total,
-    status: statusOf(executor),
+    status: nodeStatus(executor),
     min_gpu_count_for_rental: executor.min_gpu_count,
     available_gpu_count: executor.slots_free,
     notice_period: noticeOf(executor),
@@ -38,7 +43,7 @@ export function nodeRow(executor: ExecutorEntry, isOwn: boolean, docsUrl: DocsUr
   };
 }
 
-/** What the last verdict rests on. */
+/** Returns the checks of the last verdict. */
 export function verificationOf(executor: ExecutorEntry, docsUrl: DocsUrl): Verification {
   const checks = checksOf(executor);
   return {
@@ -57,13 +62,13 @@ export function verificationOf(executor: ExecutorEntry, docsUrl: DocsUrl): Verif
   };
 }
 
-function statusOf({ state, paused, opted_in }: ExecutorEntry): PortalNode['status'] {
+function nodeStatus({ state, paused, opted_in }: ExecutorEntry): PortalNode['status'] {
   if (state !== 'verified') return state;
   return paused === 1 || opted_in === 0 ? 'paused' : 'available';
 }
 
 function checksOf(executor: ExecutorEntry): CheckResult[] {
-  // Written by us from parsed reports: their form is known.
+  // The column contains only validated reports.
   return JSON.parse(executor.checks_json) as CheckResult[];
 }
 
@@ -82,4 +87,38 @@ function blockingReasons(checks: readonly CheckResult[], docsUrl: DocsUrl): Bloc
       kind: check.check_id,
     };
   });
+}
+
+const REFERENCE_CHARS = 22;
+
+/** Pseudonym of a renter: the same for all pods on one provider's nodes, different for every provider. */
+export type RenterReference = (providerId: string, accountId: string) => string;
+
+/** Keyed with the deployment's secret, so that a provider cannot test account ids. */
+export function createRenterReference({ secret }: { secret: Uint8Array }): RenterReference {
+  const key = deriveKey(secret, 'renter-reference');
+  return (providerId, accountId) =>
+    createHmac('sha256', key)
+      .update(`${providerId} ${accountId}`)
+      .digest('base64url')
+      .slice(0, REFERENCE_CHARS);
+}
+
+export function podsForProvider(
+  pods: readonly Pod[],
+  providerId: string,
+  renterReference: RenterReference,
+): NodePod[] {
+  return pods
+    .filter((pod) => pod.state !== 'deleting')
+    .map((pod) => ({
+      pod_id: pod.id,
+      pod_name: pod.pod_name,
+      status: statusOf(pod),
+      gpu_count: pod.gpu_count,
+      price: microToUsd(pod.price_uusd_per_gpu_hour * pod.gpu_count),
+      created_at: naiveUtc(pod.created_at),
+      removal_scheduled_at: pod.removal_at === null ? null : naiveUtc(pod.removal_at),
+      renter_ref: renterReference(providerId, pod.account_id),
+    }));
 }

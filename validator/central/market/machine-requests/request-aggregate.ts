@@ -1,18 +1,18 @@
-/** What providers without a verified node see of machine requests: how many there are (specification, Provider portal operations, rule 3). Pure. */
+/** Counts of pending machine requests by GPU class and budget: all that providers without a verified node may see. Pure. */
 import { shortGpuType } from '#shared/api/gpu-type.ts';
-import type { RequestAggregate } from './portal-request.schemas.ts';
+import type { RequestAggregate } from './machine-request.schemas.ts';
 
-/** USD per GPU and hour; in order, each up to just below its bound. */
+/** Bands of USD per GPU and hour in ascending order; upper bounds are exclusive. */
 const BANDS = [
   { band: '<$1/h', belowUusd: 1_000_000 },
   { band: '$1-3/h', belowUusd: 3_000_000 },
   { band: '$3-10/h', belowUusd: 10_000_000 },
   { band: '$10+/h', belowUusd: Number.POSITIVE_INFINITY },
 ] as const;
-/** Of requests that do not say how many GPUs their budget is for, or have none. */
+/** Band of requests without a budget or a GPU count. */
 const UNKNOWN = 'unknown';
 
-/** So many pending requests that ask for the same. */
+/** Number of pending requests for the same machine. */
 export type RequestGroup = {
   gpu_class: string;
   gpu_count: number | null;
@@ -20,7 +20,7 @@ export type RequestGroup = {
   count: number;
 };
 
-/** In which band a budget for all GPUs together lies. */
+/** Returns the band of a budget for all GPUs together. */
 export function bandOf({
   gpu_count: gpus,
   budget_uusd_per_hour: budget,
@@ -29,7 +29,7 @@ export function bandOf({
   return BANDS.find(({ belowUusd }) => budget < belowUusd * gpus)?.band ?? UNKNOWN;
 }
 
-/** Classes by their short type, the most wanted first; every band, the empty ones too. */
+/** Groups by short GPU type, largest first, and by band, including empty bands. */
 export function aggregateOf(groups: readonly RequestGroup[]): RequestAggregate {
   const byClass = countBy(groups, ({ gpu_class }) => shortGpuType(gpu_class));
   const byBand = countBy(groups, bandOf);

@@ -1,4 +1,4 @@
-/** Who hears of machine requests: subscribed providers of a new one, its renter of the node that was added for it. */
+/** Notifies subscribed providers of a new machine request, and its renter when a provider has added a node for it. */
 
 import { matchesGpuType } from '#shared/api/gpu-type.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -16,16 +16,16 @@ import { huidOf } from '../executors/executor-response.ts';
 import { catalogueEntryOf } from '../executors/machine-catalogue.ts';
 import { findMachineRequest } from './machine-request.store.ts';
 
-/** Told in one transaction; the rest in the next. */
-const TOLD_AT_ONCE = 100;
+/** Providers notified in one transaction. */
+const BATCH_SIZE = 100;
 const HOUR_MS = 3_600_000;
 const WEEK_MS = 7 * 86_400_000;
 
-/** Who wants to hear of GPUs of some types (providers' subscriptions). */
+/** Providers' subscriptions to GPU types. */
 export type Subscriptions = {
-  /** Every type that anybody subscribed to, as it was written. */
+  /** Lists every type with at least one subscription, as the provider wrote it. */
   types(db: Db): Promise<string[]>;
-  /** Providers with an address that subscribed to one of them, by id from after `afterId` on. */
+  /** Lists providers with an e-mail address and a subscription to one of the types, ordered by id, starting after `afterId`. */
   subscribers(
     db: Db,
     gpuTypes: readonly string[],
@@ -33,7 +33,7 @@ export type Subscriptions = {
   ): Promise<{ id: string; email: string }[]>;
 };
 
-export type RequestNewsDeps = {
+export type RequestNotificationsDeps = {
   clock: Clock;
   random: Random;
   mails: Mails;
@@ -41,12 +41,12 @@ export type RequestNewsDeps = {
   subscriptions: Subscriptions;
 };
 
-/** In the transaction that closed the request. */
-export type TellFulfilled = (tx: Db, request: MachineRequest, actor: Actor) => Promise<void>;
+/** Runs in the transaction that fulfils the request. */
+export type NotifyFulfilled = (tx: Db, request: MachineRequest, actor: Actor) => Promise<void>;
 
-export function createRequestNews(deps: RequestNewsDeps) {
+export function createRequestNotifications(deps: RequestNotificationsDeps) {
   const { mails, subscriptions } = deps;
-  const tellFulfilled: TellFulfilled = async (tx, request, actor) => {
+  const notifyFulfilled: NotifyFulfilled = async (tx, request, actor) => {
     const { id, account_id: accountId, gpu_class, fulfilled_executor_id: node } = request;
     if (node === null) throw new Error(`machine request ${id} has no node`);
     await recordEvent(tx, deps, {
@@ -73,45 +73,45 @@ export function createRequestNews(deps: RequestNewsDeps) {
   };
 
   return {
-    tellFulfilled,
+    notifyFulfilled,
 
     dueHandlers: {
-      /** The subject is the request's id, and after a slash that of the provider that was told last. */
+      /** Subject: the request's id, optionally followed by `/` and the id of the provider notified last. */
       'machine-request-offer': {
         async run(tx, { subject, nowMs }) {
           const [requestId = '', afterId = ''] = subject.split('/');
           const request = await findMachineRequest(tx, requestId);
           if (request?.state !== 'pending') return undefined;
-          // No words of the renter or of other providers: whoever reads the mail knows neither.
-          const named = catalogueEntryOf(request.gpu_class)?.name;
-          if (named === undefined) return undefined;
-          // One mail an hour from each renter: nobody's requests take the place of others' among a provider's mails.
+          // The mail contains the canonical name, never text of the renter or of another provider.
+          const gpuName = catalogueEntryOf(request.gpu_class)?.name;
+          if (gpuName === undefined) return undefined;
+          // At most one mail per renter, provider and hour, so that one renter's requests do not displace those of others.
           const hour = Math.floor(request.created_at / HOUR_MS);
-          const types = (await subscriptions.types(tx)).filter((type) => isOf(request, type));
-          const page = { afterId, limit: TOLD_AT_ONCE };
-          const told = await subscriptions.subscribers(tx, types, page);
-          for (const { id: providerId, email } of told) {
+          const types = (await subscriptions.types(tx)).filter((type) => isSameType(request, type));
+          const page = { afterId, limit: BATCH_SIZE };
+          const notified = await subscriptions.subscribers(tx, types, page);
+          for (const { id: providerId, email } of notified) {
             await mails.add(tx, {
               providerId,
               to: email,
               kind: 'machine-request-offer',
-              content: requestOfferedMail(requestId, named),
+              content: requestOfferedMail(requestId, gpuName),
               dedupeKey: `machine-request-offer:${request.account_id}:${hour}:${providerId}`,
               usefulForMs: WEEK_MS,
             });
           }
-          const last = told.at(-1)?.id;
-          if (last !== undefined && told.length === TOLD_AT_ONCE) {
+          const last = notified.at(-1)?.id;
+          if (last !== undefined && notified.length === BATCH_SIZE) {
             await setDue(tx, 'machine-request-offer', `${requestId}/${last}`, nowMs);
           }
-          return told.length === 0 ? undefined : { after: deps.wakeMail };
+          return notified.length === 0 ? undefined : { after: deps.wakeMail };
         },
       },
     } satisfies DueHandlers,
   };
 }
 
-/** Either may be a short type or a full name. */
-function isOf({ gpu_class }: MachineRequest, gpuType: string): boolean {
+/** Compares two GPU types, each a short type or a full name. */
+function isSameType({ gpu_class }: MachineRequest, gpuType: string): boolean {
   return matchesGpuType(gpuType, gpu_class) || matchesGpuType(gpu_class, gpuType);
 }

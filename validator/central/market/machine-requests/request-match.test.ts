@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { MachineRequest } from '../../platform/database/tables.ts';
 import type { FilterSubject } from '../executors/node-filters.ts';
-import { answers } from './machine-request.match.ts';
+import { matchesRequest } from './request-match.ts';
 
 const NODE: FilterSubject = {
   id: 'node',
@@ -17,35 +17,45 @@ const NODE: FilterSubject = {
 };
 
 const REQUEST: MachineRequest = {
-  ...{ id: 'r', account_id: 'a', gpu_class: 'H100', gpu_count: null, country: null },
-  ...{ budget_uusd_per_hour: null, min_vram_gb: null, notes: null, notify: 1 },
-  ...{ state: 'pending', fulfilled_executor_id: null, created_at: 1, updated_at: 1 },
+  id: 'r',
+  account_id: 'a',
+  gpu_class: 'H100',
+  gpu_count: null,
+  country: null,
+  budget_uusd_per_hour: null,
+  min_vram_gb: null,
+  notes: null,
+  notify: 1,
+  state: 'pending',
+  fulfilled_executor_id: null,
+  created_at: 1,
+  updated_at: 1,
 };
 
 it.each<[what: string, Partial<MachineRequest>, Partial<FilterSubject>, boolean]>([
   ['the short type', {}, {}, true],
   ['the full name', { gpu_class: 'nvidia h100 80gb hbm3' }, {}, true],
   ['another GPU', { gpu_class: 'H200' }, {}, false],
-  ['a part of the card', {}, { machineName: 'NVIDIA H100 80GB HBM3 MIG 3g.40gb' }, false],
+  ['a MIG slice', {}, { machineName: 'NVIDIA H100 80GB HBM3 MIG 3g.40gb' }, false],
   ['as many GPUs as are free', { gpu_count: 4 }, {}, true],
   ['more GPUs than are free', { gpu_count: 5 }, {}, false],
   ['no free GPU', {}, { gpuCount: 0 }, false],
   ['a budget for all of them, to the micro-dollar', budget(4, 8_800_000), {}, true],
   ['a budget a micro-dollar short', budget(4, 8_799_999), {}, false],
-  ['a budget for one, with no count', budget(null, 2_200_000), {}, true],
-  ['a budget for less than one', budget(null, 2_199_999), {}, false],
+  ['a budget for one GPU, without a count', budget(null, 2_200_000), {}, true],
+  ['a budget for less than one GPU', budget(null, 2_199_999), {}, false],
   ['the country by its code', { country: ' fr ' }, {}, true],
   ['the country by its name', { country: 'FRANCE' }, {}, true],
   ['another country', { country: 'DE' }, {}, false],
-  ['a node that tells no country', { country: 'FR' }, { locationJson: null }, false],
+  ['a node without a country', { country: 'FR' }, { locationJson: null }, false],
   ['as much memory as the card has', { min_vram_gb: 85.89 }, {}, true],
   ['more memory', { min_vram_gb: 85.9 }, {}, false],
-  ['memory that nobody measured', { min_vram_gb: 0 }, { gpuMemoryMib: null }, false],
+  ['memory that was not measured', { min_vram_gb: 0 }, { gpuMemoryMib: null }, false],
   ['a cancelled request', { state: 'cancelled' }, {}, false],
-  ['the node that was added for it', fulfilledBy('node'), { gpuCount: 0 }, true],
-  ['any other node, fulfilled as it is', fulfilledBy('other'), {}, false],
-])('judges %s', (_, request, node, expected) => {
-  expect(answers({ ...REQUEST, ...request }, { ...NODE, ...node })).toBe(expected);
+  ['the node that fulfilled it', fulfilledBy('node'), { gpuCount: 0 }, true],
+  ['another node than the one that fulfilled it', fulfilledBy('other'), {}, false],
+])('compares %s', (_, request, node, expected) => {
+  expect(matchesRequest({ ...REQUEST, ...request }, { ...NODE, ...node })).toBe(expected);
 });
 
 function budget(count: number | null, uusd: number): Partial<MachineRequest> {

@@ -1,17 +1,17 @@
-/** The validator's signed digest, asked for once however many agents want it. */
+/** Cache of the validator's signed release digest: concurrent agents share one query. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { SignedDigest } from '#shared/updates/update-manifest.ts';
 import type { Agents } from '../../platform/ports.ts';
 
 export type SignedDigests = ReturnType<typeof createSignedDigests>;
 
-/** The validator keeps its answers for five minutes, failures too: this only takes the crowd off the way there. */
+/** Short, because the validator caches its responses and failures for five minutes. */
 const CACHE_MS = 10_000;
 
 export function createSignedDigests({ clock, agents }: { clock: Clock; agents: Agents }) {
   let cached: { atMs: number; answer: Promise<SignedDigest> } | null = null;
   return {
-    /** Rejects with `upstream_unavailable` when validator or registry cannot be reached. */
+    /** Rejects with `upstream_unavailable` if the validator or the registry is unreachable. */
     async current(): Promise<SignedDigest> {
       const nowMs = clock.monotonicMs();
       if (cached === null || nowMs - cached.atMs >= CACHE_MS) {

@@ -1,20 +1,22 @@
-/** How a machine request comes from the wire and goes back (contract 8). Pure. */
-
+/** Maps machine requests between rows, the renter's responses and the portal's. Pure. */
 import { microToUsd, usdToMicro } from '#shared/api/money.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import type { MachineRequest } from '../../platform/database/tables.ts';
-import type { MachineRequestCreate, MachineRequestResponse } from './machine-request.schemas.ts';
-import type { PortalRequest } from './portal-request.schemas.ts';
+import type {
+  MachineRequestCreate,
+  MachineRequestResponse,
+  PortalRequest,
+} from './machine-request.schemas.ts';
 
-/** A pending one, as it is stored. */
+/** Returns the row of a new, pending request. */
 export function newRequest(
   body: MachineRequestCreate,
-  made: { id: string; accountId: string; nowMs: number },
+  { id, accountId, nowMs }: { id: string; accountId: string; nowMs: number },
 ): MachineRequest {
   const { hourly_budget: budget } = body;
   return {
-    id: made.id,
-    account_id: made.accountId,
+    id,
+    account_id: accountId,
     gpu_class: body.gpu_class,
     gpu_count: body.gpu_count ?? null,
     budget_uusd_per_hour: budget === undefined ? null : usdToMicro(budget),
@@ -24,21 +26,24 @@ export function newRequest(
     notify: body.notify === false ? 0 : 1,
     state: 'pending',
     fulfilled_executor_id: null,
-    created_at: made.nowMs,
-    updated_at: made.nowMs,
+    created_at: nowMs,
+    updated_at: nowMs,
   };
 }
 
-/** As providers see it: nothing says whose it is. */
+/** Returns the request as providers see it, without the renter's identity. */
 export function toPortalRequest(row: MachineRequest): PortalRequest {
-  const { id, gpu_class, gpu_count, hourly_budget, country, notes, status, ...rest } =
-    toResponse(row);
-  const { fulfilled_executor_id, created_at } = rest;
-  const asked = { gpu_class, gpu_count, hourly_budget, country, notes };
-  return { id, ...asked, status, fulfilled_executor_id, created_at };
+  const {
+    user_id: _user,
+    min_vram_gb: _memory,
+    notify: _notify,
+    updated_at: _time,
+    ...shown
+  } = toResponse(row);
+  return shown;
 }
 
-/** As its renter sees it. */
+/** Returns the request as its renter sees it. */
 export function toResponse(row: MachineRequest): MachineRequestResponse {
   const { budget_uusd_per_hour: budget } = row;
   return {

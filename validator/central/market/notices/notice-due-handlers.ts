@@ -1,4 +1,4 @@
-/** What happens when a notice period begins and ends; late, it counts from its own time all the same. */
+/** Starts and ends notice periods. Late runs still use the announced times. */
 
 import type { Db, Notice, Pod } from '../../platform/database/tables.ts';
 import { lockRow, lockRows } from '../../platform/database/transactions.ts';
@@ -10,24 +10,24 @@ import { listKeptOn, listUnendedOn } from '../pods/pod.service.ts';
 import { deferUntilContact } from '../pods/pod-contact.ts';
 import { beginRemoval } from '../pods/pod-removal.ts';
 import { hasUnsaved } from '../volumes/volume-attachment.ts';
-import { noticeEndMs } from './notice.rules.ts';
+import { noticeEndMs } from './notice.schemas.ts';
 import { findNotice, moveNotice } from './notice.store.ts';
-import { type TellDeps, tellRenters } from './notice.tell.ts';
+import { type NotifyDeps, notifyRenters } from './notify-renters.ts';
 
-/** A node that goes is looked at this often: its agent can be reached only while it is listed. */
-const LEAVING_LOOK_MS = 10_000;
-/** Longer nobody waits for its agent to drop what renters had there. */
-const LONGEST_LEAVE_MS = 3_600_000;
+/** Time between two checks whether a leaving node is empty. Its agent is contacted only while the node is listed. */
+const LEAVE_CHECK_MS = 10_000;
+/** After this time the node is removed even if its agent has not deleted the pods and volumes. */
+const MAX_LEAVE_MS = 3_600_000;
 
-export type NoticeDueDeps = TellDeps & {
-  /** Begins a backup by the pod's own schedule; false when none could begin. */
+export type NoticeDueDeps = NotifyDeps & {
+  /** Begins a backup by the pod's schedule. Returns false if none could begin. */
   lastBackup(tx: Db, pod: Pod): Promise<boolean>;
-  /** Has the sync look at this executor at once. */
+  /** Queues an immediate sync of the executor. */
   wake(executorId: string): void;
 };
 
 export function noticeDueHandlers(deps: NoticeDueDeps) {
-  /** Whoever rents or announces waits, and whoever charges these renters. */
+  /** Locks the executor, its pods and their accounts, so that rentals, announcements and charges wait. */
   async function lock(tx: Db, noticeId: string): Promise<void> {
     const notice = await findNotice(tx, noticeId);
     if (notice === undefined) return;
@@ -38,8 +38,8 @@ export function noticeDueHandlers(deps: NoticeDueDeps) {
     await lockRows(tx, 'accounts', accountIds);
   }
 
-  /** The pods go the way of any removal; what was used until then is charged until the announced time. */
-  async function leave(tx: Db, notice: Notice): Promise<void> {
+  /** Pauses the node and begins the removal of its pods. Usage is charged up to the announced time. */
+  async function beginLeave(tx: Db, notice: Notice): Promise<void> {
     const { executor_id: executorId, start_at: atMs } = notice;
     await updateExecutor(tx, executorId, { paused: 1 });
     for (const pod of await listKeptOn(tx, executorId)) {
@@ -49,14 +49,14 @@ export function noticeDueHandlers(deps: NoticeDueDeps) {
     await setDue(tx, 'notice-end', notice.id, atMs);
   }
 
-  /** Whether the node is off the market for good now. */
-  async function isGone(tx: Db, notice: Notice, nowMs: number): Promise<boolean> {
+  /** Removes the node once it has no pods and no unsaved volumes, or after `MAX_LEAVE_MS`. Returns true if it is removed. */
+  async function finishLeave(tx: Db, notice: Notice, nowMs: number): Promise<boolean> {
     const { executor_id: executorId } = notice;
     const isEmpty =
       (await listUnendedOn(tx, executorId)).length === 0 &&
       !(await hasUnsaved(tx, executorId, nowMs));
-    // Since it was begun, which may have been late.
-    if (!isEmpty && nowMs < notice.updated_at + LONGEST_LEAVE_MS) return false;
+    // `updated_at` is the actual start, which may be late.
+    if (!isEmpty && nowMs < notice.updated_at + MAX_LEAVE_MS) return false;
     await retireExecutor(tx, executorId, nowMs);
     return true;
   }
@@ -67,11 +67,11 @@ export function noticeDueHandlers(deps: NoticeDueDeps) {
       async run(tx, { subject }) {
         const notice = await findNotice(tx, subject);
         if (notice?.state !== 'open') return undefined;
-        let begun = 0;
+        let backups = 0;
         for (const pod of await listKeptOn(tx, notice.executor_id)) {
-          if (await deps.lastBackup(tx, pod)) begun += 1;
+          if (await deps.lastBackup(tx, pod)) backups += 1;
         }
-        return begun === 0 ? undefined : { after: () => deps.wake(notice.executor_id) };
+        return backups === 0 ? undefined : { after: () => deps.wake(notice.executor_id) };
       },
     },
     'notice-start': {
@@ -85,8 +85,8 @@ export function noticeDueHandlers(deps: NoticeDueDeps) {
         const againAtMs = notice.state === 'open' ? deferUntilContact(leaving, times) : null;
         if (againAtMs !== null) return { againAtMs, after: wake };
         if (!(await moveNotice(tx, notice.id, 'started', nowMs))) return undefined;
-        await tellRenters(tx, deps, notice, { step: 'started', actor: SYSTEM_ACTOR });
-        if (notice.permanent === 1) await leave(tx, notice);
+        await notifyRenters(tx, deps, notice, { step: 'started', actor: SYSTEM_ACTOR });
+        if (notice.permanent === 1) await beginLeave(tx, notice);
         else await setDue(tx, 'notice-end', notice.id, noticeEndMs(notice));
         return { after: wake };
       },
@@ -96,12 +96,12 @@ export function noticeDueHandlers(deps: NoticeDueDeps) {
       async run(tx, { subject, nowMs }) {
         const notice = await findNotice(tx, subject);
         if (notice?.state !== 'started') return undefined;
-        if (notice.permanent === 1 && !(await isGone(tx, notice, nowMs))) {
-          return { againAtMs: nowMs + LEAVING_LOOK_MS };
+        if (notice.permanent === 1 && !(await finishLeave(tx, notice, nowMs))) {
+          return { againAtMs: nowMs + LEAVE_CHECK_MS };
         }
         await moveNotice(tx, notice.id, 'done', nowMs);
         await updateExecutor(tx, notice.executor_id, { notice_json: null });
-        await tellRenters(tx, deps, notice, { step: 'ended', actor: SYSTEM_ACTOR });
+        await notifyRenters(tx, deps, notice, { step: 'ended', actor: SYSTEM_ACTOR });
         return undefined;
       },
     },

@@ -1,4 +1,4 @@
-/** What a verdict changes: nothing else makes a node rentable or takes that away (specification, node health check). */
+/** Applies a validator's verdict to a node. Only a verdict makes a node rentable or not rentable. */
 import {
   CheckResult,
   type HealthReport,
@@ -16,21 +16,21 @@ export type RecordedVerdict = {
   nowMs: number;
 };
 
-/** What a validator signs its requests by may be off by as much (contract 11). */
-const CLOCKS_APART_MS = 300_000;
+/** Accepted difference between a validator's clock and the server's; the same as for signed requests. */
+const MAX_CLOCK_SKEW_MS = 300_000;
 
-/** In one transaction. A report on older facts than the verdict on record changes nothing. */
+/** Runs in the caller's transaction. A report on older facts than those of the recorded verdict is ignored. */
 export async function recordVerdict(tx: Db, verdict: RecordedVerdict): Promise<void> {
   const { executor, report, nowMs } = verdict;
   const { inventory } = report;
-  // A clock that runs far ahead must not lock out later verdicts; by one that does so a little they are in order.
-  const { checked_at_ms: saidMs } = report;
-  const checkedAtMs = saidMs > nowMs + CLOCKS_APART_MS ? nowMs : saidMs;
+  // A validator's clock that runs far ahead must not block later verdicts; a small lead keeps their order.
+  const { checked_at_ms: reportedMs } = report;
+  const checkedAtMs = reportedMs > nowMs + MAX_CLOCK_SKEW_MS ? nowMs : reportedMs;
   const seenMs = Math.max(Math.min(checkedAtMs, nowMs), executor.last_seen_at ?? 0);
   const seen = inventory === null ? {} : { last_seen_at: seenMs };
-  const isMeant =
+  const isCurrent =
     !isLate(executor, checkedAtMs, nowMs) && isOfThisOffer(executor, report, checkedAtMs);
-  if (report.verdict === 'withheld' || !isMeant || !endsQuarantine(executor, report)) {
+  if (report.verdict === 'withheld' || !isCurrent || !endsQuarantine(executor, report)) {
     if (inventory !== null) await updateExecutor(tx, executor.id, seen);
     return;
   }
@@ -56,13 +56,13 @@ export async function recordVerdict(tx: Db, verdict: RecordedVerdict): Promise<v
   await syncGpuSlots(tx, executor.id, inventory);
 }
 
-/** On record from a time that is yet to come, where our own clock was set back, there is nothing to be late for. */
+/** Returns true for a report older than the recorded verdict, unless that verdict is in the future because the server's clock was set back. */
 function isLate({ verdict_at: verdictAtMs }: ExecutorEntry, checkedAtMs: number, nowMs: number) {
-  if (verdictAtMs === null || verdictAtMs > nowMs + CLOCKS_APART_MS) return false;
+  if (verdictAtMs === null || verdictAtMs > nowMs + MAX_CLOCK_SKEW_MS) return false;
   return checkedAtMs < verdictAtMs;
 }
 
-/** False for the first verdicts after a change of the offer that were still about the one before. */
+/** Returns false for a verdict on the offer before its last change. */
 function isOfThisOffer(
   executor: ExecutorEntry,
   report: HealthReport,
@@ -72,7 +72,7 @@ function isOfThisOffer(
   if (changedAtMs === null || (verdictAtMs ?? 0) > changedAtMs) return true;
   if (checkedAtMs < changedAtMs) return false;
   const devices = report.inventory?.gpu.devices ?? [];
-  // The validator may not have heard of the change yet.
+  // The validator may not have received the change yet.
   return report.verdict !== 'verified' || isOffered(devices, executor);
 }
 
@@ -81,10 +81,10 @@ function isOffered(devices: readonly { name: string }[], offer: ExecutorEntry): 
   return devices.length === count && devices.every(({ name }) => matchesGpuType(name, type));
 }
 
-/** Faults after which GPUs reach no container, until they were seen to: a rented host is not tried, and stays away. */
+/** Faults after which no container gets a GPU until they are fixed. Checks skip the GPU test on a rented host, so a passing report proves nothing there. */
 const QUARANTINING: readonly string[] = ['GPU_RUNTIME_NVML_MISMATCH', 'GPU_RUNTIME_DEVICE_FAULT'];
 
-/** Whether a verdict may put a node back that such a fault took off the market. */
+/** Returns false for a verdict that must not end such a fault, because its checks did not test for it. */
 function endsQuarantine({ checks_json }: ExecutorEntry, report: HealthReport): boolean {
   if (report.verdict !== 'verified') return true;
   const faults = CheckResult.array()
@@ -97,10 +97,10 @@ function endsQuarantine({ checks_json }: ExecutorEntry, report: HealthReport): b
   );
 }
 
-/** What a check says that could not be judged; it counts as passed. */
+/** Message of a check without a result; such a check counts as passed. */
 const UNKNOWN = 'unknown';
 
-/** The first check that failed and counts. */
+/** Returns the first failed check that prevents rentals. */
 export function firstFailure(report: HealthReport): CheckResult | undefined {
   return report.checks.find(isBlocking);
 }

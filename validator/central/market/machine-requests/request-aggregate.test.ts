@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { aggregateOf, bandOf } from './request-bands.ts';
+import { aggregateOf, bandOf } from './request-aggregate.ts';
 
 const USD = 1_000_000;
 

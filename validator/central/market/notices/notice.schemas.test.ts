@@ -1,14 +1,13 @@
 import { expect, it } from 'vitest';
 import { naiveUtc } from '#shared/runtime/clock.ts';
-import { noticeWish } from './notice.rules.ts';
-import { SetNotice } from './notice.schemas.ts';
+import { parseNotice, SetNotice } from './notice.schemas.ts';
 
 /** 2027-01-15T08:00:00Z */
 const NOW = 1_800_000_000_000;
 const HOUR_MS = 3_600_000;
 const at = (ms: number) => `${naiveUtc(NOW + ms)}Z`;
 const TOMORROW = at(24 * HOUR_MS);
-const wish = (body: object) => noticeWish(SetNotice.parse(body), NOW);
+const wish = (body: object) => parseNotice(SetNotice.parse(body), NOW);
 
 it.each([
   [{ starting_at: TOMORROW, period_in_minute: 1 }, 1],

@@ -1,0 +1,60 @@
+/** The form of the provider portal's responses: one object or one page of a list, with the time. */
+import { z } from 'zod';
+import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
+import { queryNumber } from './wire.ts';
+
+const MAX_PAGE = 1_000_000;
+export const MAX_PORTAL_LIMIT = 1_000;
+const DEFAULT_LIMIT = 20;
+
+/** Page of a list. */
+export const PageQuery = z.object({
+  page: queryNumber(z.int().min(1).max(MAX_PAGE).default(1)),
+  limit: queryNumber(z.int().min(1).max(MAX_PORTAL_LIMIT).default(DEFAULT_LIMIT)),
+});
+export type PageQuery = z.output<typeof PageQuery>;
+
+/** Schema `{success, data, timestamp}` around one object. */
+export function portalAnswer<Data extends z.ZodType>(data: Data) {
+  return z.object({ success: z.literal(true), data, timestamp: z.string() });
+}
+
+/** Schema of one page of a list. */
+export function portalList<Item extends z.ZodType>(item: Item) {
+  return z.object({
+    success: z.literal(true),
+    data: z.array(item),
+    total: z.int(),
+    page: z.int(),
+    limit: z.int(),
+    pagination: z.object({
+      page: z.int(),
+      limit: z.int(),
+      total: z.int(),
+      total_pages: z.int(),
+    }),
+    timestamp: z.string(),
+  });
+}
+
+export type PortalAnswers = ReturnType<typeof createPortalAnswers>;
+
+export function createPortalAnswers({ clock }: { clock: Clock }) {
+  const one = <Data>(data: Data) => ({
+    success: true as const,
+    data,
+    timestamp: naiveUtc(clock.now()),
+  });
+  return {
+    one,
+    page<Item>({ items, total }: { items: Item[]; total: number }, { page, limit }: PageQuery) {
+      const pagination = { page, limit, total, total_pages: Math.ceil(total / limit) };
+      return { ...one(items), total, page, limit, pagination };
+    },
+  };
+}
+
+/** Cuts one page out of a list in memory. */
+export function pageOf<Item>(all: readonly Item[], { page, limit }: PageQuery) {
+  return { items: all.slice((page - 1) * limit, page * limit), total: all.length };
+}

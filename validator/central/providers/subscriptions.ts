@@ -1,4 +1,0 @@
-/** Who wants to hear of which GPU types, for whoever tells them. */
-import { listSubscribedTypes, listSubscribers } from './subscription.store.ts';
-
-export const subscriptions = { types: listSubscribedTypes, subscribers: listSubscribers };
