@@ -1,9 +1,8 @@
+/** Fields of requests that must not travel over plain HTTP, and the rejection of such requests. */
 import type { FastifyRequest } from 'fastify';
 import type { HttpServer } from '../../http/server.ts';
 import { ApiError } from '../../runtime/errors.ts';
 import { isLoopback } from '../../tls/tls-mode.ts';
-
-/** Fields of requests that must not travel over plain HTTP, and the rejection of such requests. */
 
 /** Members of bodies, at any depth, whose values are secret or grant access. */
 const SECRET_FIELDS: ReadonlySet<string> = new Set([
