@@ -1,4 +1,4 @@
-/** Everything that a hostile caller may send to the agent: refused in words, with nothing left of it on the host. */
+/** Hostile requests to the agent: each is rejected with a message and leaves nothing on the host. */
 import { request } from 'node:http';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -10,7 +10,7 @@ import { podSpec } from '../fakes/agents/test-agent.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 const KEY = `ssh-ed25519 ${'A'.repeat(64)} me`;
-/** What would be an inside of ours in a refusal. */
+/** Internals that an error must not reveal. */
 const LEAK = /node_modules|\.ts\b|\bat \w+ \(|sqlite|\/var\/|\/root|docker\.sock|stack/i;
 const Refusal = z.object({
   error: z.object({ code: z.enum(Object.keys(ERROR_TABLE)), hint: z.string().min(10) }),
@@ -25,7 +25,7 @@ afterAll(() => host?.close());
 type Sent = { method: string; path: string; body?: string; headers?: Record<string, string> };
 type Answer = { status: number; text: string };
 
-/** Over a socket, with the path exactly as it is given. */
+/** Sends a request over a socket with the path unchanged, byte for byte. */
 function send({ method, path, body = '', headers = JSON_TYPE }: Sent): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const length = { 'content-length': String(Buffer.byteLength(body)) };
@@ -38,7 +38,7 @@ function send({ method, path, body = '', headers = JSON_TYPE }: Sent): Promise<A
       });
       response.on('end', () => resolve({ status: response.statusCode ?? 0, text }));
     });
-    // A body that is too large is refused before it is read whole.
+    // The agent rejects a body that is too large before it has read all of it.
     call.on('error', (error) => ('code' in error && error.code === 'EPIPE' ? null : reject(error)));
     call.end(body);
   });

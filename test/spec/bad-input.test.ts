@@ -1,4 +1,7 @@
-/** Every route of the running app against every kind of bad request: the envelope, a known code, a hint, no leak. */
+/**
+ * Sends every kind of bad request to every route of the running app: each gets the error body, a documented code and a
+ * hint, and reveals no internals.
+ */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { isEndless } from '../fakes/faults/fuzz.ts';
 import {

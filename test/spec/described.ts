@@ -1,4 +1,4 @@
-/** How the running app's description differs from the specification. Pure. */
+/** Compares the app's OpenAPI description with the interface's route table. Pure. */
 import { z } from 'zod';
 import { PORTAL_ROUTES, QUERIES, ROUTES, type SpecifiedRoute } from './routes.ts';
 
@@ -34,7 +34,7 @@ export const Description = z.object({
 });
 export type Description = z.output<typeof Description>;
 
-/** `METHOD /path: what is wrong`; `METHOD /path: missing` for a route that is not there. */
+/** Returns `METHOD /path: difference` for each difference; `METHOD /path: missing` for a route that is not served. */
 export function differences(description: Description): string[] {
   return ROUTES.flatMap((route) => {
     const name = `${route.method} ${route.path}`;
@@ -46,7 +46,7 @@ export function differences(description: Description): string[] {
   });
 }
 
-/** `METHOD /path` of every route that the specification does not have. */
+/** Returns `METHOD /path` of every route that the interface's route table does not contain. */
 export function additions(description: Description): string[] {
   const specified = new Set(ROUTES.map(({ method, path }) => `${method} ${path}`));
   return Object.entries(description.paths).flatMap(([path, item]) =>
@@ -85,7 +85,7 @@ function problemsOf(
   return checks.filter(([, holds]) => !holds).map(([problem]) => problem);
 }
 
-/** Whether a JSON body is the model: itself, a list of it for `X[]`, or one of several with null. */
+/** Returns true if a JSON body is the model: itself, a list of it for `X[]`, or one of several with null. */
 function names(content: z.output<typeof Content> | undefined, model: string): boolean {
   const schema = JSON.stringify(content?.['application/json']?.schema ?? null);
   const reference = `{"$ref":"#/components/schemas/${model.replace('[]', '')}"}`;

@@ -1,4 +1,4 @@
-/** For each code of the error table, a request that is answered with it. */
+/** A request that returns each code of the interface's error table. */
 
 import { type RentRequest, rentIn } from '../../validator/central/market/rentals/rental.service.ts';
 import { postGroup } from '../../validator/central/money/ledger/ledger.service.ts';
@@ -21,7 +21,7 @@ type Reach = (scene: Scene) => Promise<Answer>;
 const NOWHERE = '00000000-0000-4000-8000-000000000000';
 const KEY = { 'idempotency-key': 'k' };
 
-/** Rents a verified node of two GPUs, after `prepare` and with `body`. */
+/** Rents a verified node with two GPUs, after `prepare` and with `body`. */
 function rentAfter(
   prepare: (scene: Scene, nodeId: string) => Promise<unknown>,
   body: Record<string, unknown> = {},
@@ -44,7 +44,7 @@ async function template({ market, account }: Scene, body: Record<string, unknown
   return market.call('POST', '/templates', { headers: account.key, body: sent });
 }
 
-/** A rental by whoever is logged in. */
+/** Rents as the account that is logged in. */
 function rentalOf(account: TestAccount, executorId: string): RentRequest {
   const credential = { type: 'session', sessionId: 'any' } as const;
   return {
@@ -58,7 +58,7 @@ function rentalOf(account: TestAccount, executorId: string): RentRequest {
   };
 }
 
-/** Whether a statement on this PostgreSQL database waits for a lock. */
+/** Returns true if a statement on this PostgreSQL database waits for a lock. */
 async function somebodyWaits(db: Database): Promise<boolean> {
   const waiting = await db
     .withTables<{ pg_stat_activity: { datname: string; wait_event_type: string | null } }>()
@@ -70,7 +70,9 @@ async function somebodyWaits(db: Database): Promise<boolean> {
   return waiting.length > 0;
 }
 
-/** Reached by one transaction beside another: where they run one after the other, as on SQLite, nothing can lose a race. */
+/**
+ * Codes that need two concurrent transactions. SQLite runs transactions one after the other, so none can lose a race.
+ */
 export const REACH_IN_PARALLEL: Readonly<Record<string, Reach>> = {
   node_rent_in_progress: async ({ market, account }) => {
     const { db, clock, random } = market.ports;
@@ -80,7 +82,7 @@ export const REACH_IN_PARALLEL: Readonly<Record<string, Reach>> = {
     await db.transaction().execute(async (tx) => {
       const deps = { clock, random, afterSpend: nothing, beginRestore: nothing };
       await rentIn(tx, deps, rentalOf(rival, node.id));
-      // It chooses the node, which is free for all that it can see, and waits behind the other rental for it.
+      // It chooses the node, which it reads as free, and waits for the other rental's lock.
       bySpec = market.call('POST', '/executors/rent-by-spec', {
         headers: account.key,
         body: { pod_name: 'mine', template_id: DEFAULT_TEMPLATE },
@@ -167,7 +169,7 @@ export const REACH: Readonly<Record<string, Reach>> = {
   idempotency_in_progress: async ({ market, account }) => {
     const { db, clock } = market.ports;
     await market.rent(account, NOWHERE, {}, KEY);
-    // As a process that is still at work leaves it.
+    // The row as a process leaves it while it is still running.
     const working = await db.selectFrom('idempotency').selectAll().executeTakeFirstOrThrow();
     await db.updateTable('idempotency').set({ state: 'running', status: null }).execute();
     const living = { boot_id: working.boot_id, beat_at: clock.now() };

@@ -1,4 +1,4 @@
-/** Every row of the specification's error table: its code, status and body, reached by a request. */
+/** Reaches every row of the interface's error table by a request and checks its code, status and body. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { ERROR_TABLE } from '#shared/runtime/errors.ts';
 import { DEFAULT_LIMITS } from '../../validator/central/platform/rate-limits/policies.ts';

@@ -1,4 +1,4 @@
-/** The error table of the specification, and the codes that it names outside of it: code and its statuses. */
+/** The interface's error table, and the codes named outside it: each code with its statuses. */
 
 export const ERRORS: readonly (readonly [code: string, ...statuses: number[]])[] = [
   ['unauthorized', 401],

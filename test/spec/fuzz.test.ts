@@ -1,4 +1,4 @@
-/** Generated bad requests on every route: only statuses that the specification has, never 500, never without an end. */
+/** Generated bad requests to every route: each returns a status of the interface, never 500, and ends. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createFuzz, FUZZ_STATUSES, type FuzzRequest, isEndless } from '../fakes/faults/fuzz.ts';
@@ -7,7 +7,7 @@ import { createSeededRandom } from '../fakes/seeded-random.ts';
 
 const REQUESTS = 2_000;
 const SEED = 20_261_121;
-/** Some requests may change or end what they are sent with. */
+/** Some requests change or delete the account that they use. */
 const REQUESTS_PER_ACCOUNT = 250;
 const ANSWER_WITHIN_MS = 5_000;
 
@@ -61,6 +61,6 @@ it(`answers ${REQUESTS} bad requests as the specification says`, async () => {
     seen.set(status, (seen.get(status) ?? 0) + 1);
     expect([what, answer?.headers['x-request-id']]).toEqual([what, expect.any(String)]);
   }
-  // It came through to the rules behind the schemas too, not only to the first gate.
+  // Some requests also passed the schemas and reached the rules behind them.
   for (const status of [200, 400, 401, 404, 405, 422]) expect(seen.get(status)).toBeGreaterThan(10);
 });

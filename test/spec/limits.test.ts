@@ -1,4 +1,4 @@
-/** The limits of the specification, each at its edges. */
+/** The limits of the interface, each at its boundaries. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { TestAccount } from '../fakes/scenes/central-fixture.ts';
 import { createTestMarket, type TestMarket } from '../fakes/scenes/market-fixture.ts';
@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => market.close());
 
-/** The code of the refusal, or `node_not_found` for what passed every check before the node is looked up. */
+/** Returns the error code, or `node_not_found` for a body that passed every check before the node is read. */
 async function rentCode(body: Record<string, unknown>, headers: Record<string, string> = {}) {
   return (await market.rent(account, NOWHERE, body, headers)).body.error.code;
 }

@@ -1,12 +1,12 @@
-/** What of the specification is not served yet, by the part of the work that brings it; and what we serve beyond it. */
+/** Parts of the interface that are not served yet, and routes served beyond it. */
 
-/** The tests demand exactly these differences: whoever serves one takes it out of here. */
+/** The tests require exactly these differences: remove an entry when its route is served. */
 export const ROUTES_NOT_YET: Readonly<Record<string, readonly string[]>> = {};
 
 /** Codes of the error table that no request can reach yet. */
 export const CODES_NOT_YET: Readonly<Record<string, readonly string[]>> = {};
 
-/** Routes of our own, or of groups that the specification names without their paths. */
+/** Additional routes, and routes of groups that the interface names without their paths. */
 export const OWN_ROUTES: readonly string[] = [
   'DELETE /backup-configs/{id}',
   'DELETE /backup-logs/{id}',

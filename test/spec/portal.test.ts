@@ -1,4 +1,4 @@
-/** Every operation of the portal against every credential, and against bad requests. */
+/** Every operation of the portal with every credential, and with bad requests. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { TestAccount } from '../fakes/scenes/central-fixture.ts';
 import { createTestMarket, type TestMarket, testSigner } from '../fakes/scenes/market-fixture.ts';
@@ -8,7 +8,7 @@ import { PORTAL_OPERATIONS } from './routes.ts';
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
 const WEEK_MS = 7 * 86_400_000;
 
-/** A body that each route takes, where it takes one. */
+/** A body for each route that needs one. */
 const BODIES: Readonly<Record<string, object>> = {
   '/executors/{id}/update-price': { price_per_gpu: 2.5 },
   '/executors/{id}/update-gpu': { gpu_count: 2 },
@@ -49,7 +49,7 @@ const at = (path: string, id: string) =>
     .replace('{id}', id)
     .replace('{hotkey}', STRANGER.hotkey)
     .replace(/\{\w+\}/, UNKNOWN_ID);
-/** The name of a parameter says nothing. */
+/** Parameter names do not matter. */
 const unnamed = (path: string) => path.replaceAll(/\{\w+\}|:\w+/g, '*');
 const bodyOf = (path: string) => {
   const body = BODIES[path];

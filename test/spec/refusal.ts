@@ -1,10 +1,10 @@
-/** What every refusal of the central API has to look like, and bodies that have to get one. */
+/** Checks of every error response of the central API, and bodies that must be rejected. */
 import type { LightMyRequestResponse } from 'fastify';
 import { expect } from 'vitest';
 import { ERROR_TABLE } from '#shared/runtime/errors.ts';
 import { errorProfileOf } from '../../validator/central/platform/edge/error-profiles.ts';
 
-/** What would be an inside of ours in a refusal. */
+/** Internals that an error must not reveal. */
 const LEAK = /node_modules|\.ts\b|\bat \w+ \(|SQLITE|sqlite|select .* from|\/home|\/root\/|stack/i;
 export const HOSTILE = [
   '{',
@@ -17,7 +17,9 @@ export const HOSTILE = [
   `"${'x'.repeat(1024 * 1024 + 1)}"`,
 ];
 
-/** A known code, a hint, no leak, and never our own failure; `path` decides about the form. What is no refusal passes. */
+/**
+ * Expects a documented code and a hint, no internals and never a 500; `path` selects the body's form. A success passes.
+ */
 export function expectRefusal(
   {
     statusCode,
@@ -27,7 +29,7 @@ export function expectRefusal(
   path: string,
   what: string,
 ): void {
-  // 502 and 503: what lies outside does not answer, or is not set up (specification, upstream_unavailable).
+  // 502 and 503: a dependency does not respond or is not configured.
   expect([what, statusCode < 500 || [502, 503].includes(statusCode)]).toEqual([what, true]);
   if (statusCode < 400) return;
   expect([what, text.match(LEAK)?.[0]]).toEqual([what, undefined]);

@@ -1,4 +1,4 @@
-/** The specification's routes against the description that the running app gives of itself. */
+/** Compares the interface's route table with the description that the running app serves. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createTestCentral, type TestCentral } from '../fakes/scenes/central-fixture.ts';
 import { additions, Description, differences, missingInPortal } from './described.ts';
@@ -40,7 +40,7 @@ it('demands a credential where the specification does, before anything is looked
     const { status } = await central.call(method as 'GET', url, {
       headers: { 'x-api-key': 'sk_unknown' },
     });
-    // Validators sign: to them the route is not open, whatever it declares.
+    // Validators sign their requests: the route requires a signature even if it declares no security.
     const isGuarded = (security === 'JWT' && !open.has(name)) || url.startsWith('/validator/');
     expect([name, status === 401]).toEqual([name, isGuarded]);
   }

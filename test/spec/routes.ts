@@ -1,6 +1,6 @@
-/** Every route of the interface specification: method, path, security, request model, response. */
+/** The interface's route table: method, path, security, request model, response. */
 
-/** `JWT` or `-` as the specification has it; models by name, `X[]` for a list of X, `-` for none or an unnamed one. */
+/** `JWT` or `-` for the security; models by name, `X[]` for a list of X, `-` for none or an unnamed one. */
 type Row = readonly [
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE',
   path: string,
@@ -102,7 +102,7 @@ const PODS: readonly Row[] = [
   ['GET', '/pods/{pod_id}/logs', 'JWT', '-', '-'],
 ];
 
-/** Where the specification states no security: `-`. The groups without methods are what contract 8 and 9 give them. */
+/** Routes without a stated security: `-`. */
 const OTHERS: readonly Row[] = [
   ['GET', '/templates', '-', '-', '-'],
   ['GET', '/keys', 'JWT', '-', '-'],
@@ -149,14 +149,17 @@ export const ROUTES: readonly SpecifiedRoute[] = [
   status,
 }));
 
-/** Below /portal: what the specification names by method and path. */
+/** Routes below /portal that the interface names by method and path. */
 export const PORTAL_ROUTES: readonly (readonly [method: string, path: string])[] = [
   ['GET', '/auth/me'],
   ['POST', '/executors'],
   ['POST', '/machine-added'],
 ];
 
-/** The rest of contract 10 that is served: `token` routes demand a portal token, `{id}` is a node of the caller, the other ids are nobody's. */
+/**
+ * The other portal routes. `token` routes require a portal token; `{id}` is a node of the caller, the other ids do not
+ * exist.
+ */
 export const PORTAL_OPERATIONS: readonly (readonly [
   method: 'GET' | 'POST' | 'DELETE',
   path: string,
@@ -204,7 +207,7 @@ export const PORTAL_OPERATIONS: readonly (readonly [
   ['GET', '/v1/shared-config', 'open'],
 ];
 
-/** What nodes, and pods by their nodes, are filtered by. */
+/** Filters of nodes, and of pods by their nodes. */
 const NODE_FILTERS = [
   'machine_names string',
   'price_lte number',
@@ -219,7 +222,7 @@ const NODE_FILTERS = [
   'collateral_deposited boolean',
 ] as const;
 
-/** Parameters of queries: name, then type; `!` marks required ones. */
+/** Query parameters: name, then type; `!` marks required ones. */
 export const QUERIES: Readonly<Record<string, readonly string[]>> = {
   'GET /users/search': ['email! string'],
   'GET /users/me/chat/callback': ['code string', 'state string', 'error string'],

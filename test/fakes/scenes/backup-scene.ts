@@ -1,4 +1,6 @@
-/** Backups and restores on plain folders with the real restic; the pod is a fake that runs unless it is held. */
+/**
+ * Backups and restores on plain folders with the real restic. The pod is a fake that runs unless a restore pauses it.
+ */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -30,7 +32,7 @@ import type { PodRunState } from '../../../agent/pods/pod-pause.ts';
 import { eventually } from '../eventually.ts';
 import { writeQuickRepository } from '../external/quick-repository.ts';
 
-/** restic has the lowest priority, and this machine may be busy. */
+/** restic runs at the lowest priority, and the host may be busy. */
 const LONGEST_MS = 60_000;
 export const PASSWORD = 'a-password-of-the-repository';
 const EXECUTOR = '6f9619ff-8b86-4d01-b42d-00cf4fc964ff';
@@ -39,7 +41,7 @@ export type BackupScene = ReturnType<typeof createBackupScene>;
 
 type OpenOptions = {
   store?: OperationStore;
-  /** Instead of restic. */
+  /** Program to run instead of restic. */
   program?: string;
   patienceMs?: number;
   restic?: Restic;
@@ -47,28 +49,31 @@ type OpenOptions = {
 };
 
 export type SceneOptions = {
-  /** Nothing has to outlive the process; there is no repository then. */
+  /** Skips fsync and creates no repository. */
   quick?: boolean;
-  /** Whether there is a repository already. */
+  /** True if the repository exists already. */
   made?: boolean;
-  /** Of another scene: the same pod once more, for another process. */
+  /** Folder of another scene: the same pod for a second process. */
   folder?: string;
   podId?: string;
-  /** Where the repository lies, and how the agent reaches it; else a folder of the scene's. */
+  /** Path of the repository and the URL that the agent uses for it. Default: a folder of the scene. */
   location?: string;
   repository?: RepositoryAccess;
 };
 
 const noCommand: RunCommand = async () => ({ exitCode: 0, stdout: '', stderr: '', ended: null });
 
-/** As the agent makes it; `program` may stand in for restic. It waits for no repository that does not answer. */
+/**
+ * Creates the adapter as the agent does; `program` may replace restic. It does not wait for a repository that is
+ * unreachable.
+ */
 export function realRestic(program = 'restic', patienceMs = 0): Restic {
   const runChild = createRunChild(systemClock);
   const isRoot = process.getuid?.() === 0;
   return createRestic({ clock: systemClock, runChild, program, isRoot, patienceMs });
 }
 
-/** One pod with one volume at /data. `close` removes everything. */
+/** Creates one pod with one volume at /data. `close` removes everything. */
 export function createBackupScene(options: SceneOptions = {}) {
   const { quick = false, made = !quick, podId = systemRandom.uuid() } = options;
   const folder = options.folder ?? mkdtempSync(join(tmpdir(), 'podwright-backup-'));
@@ -79,9 +84,9 @@ export function createBackupScene(options: SceneOptions = {}) {
   const database = openDatabase(quick ? ':memory:' : join(folder, 'agent.sqlite'));
   const store = createOperationStore(database);
   const pod = {
-    /** What it is while nothing holds it. */
+    /** Pod state while no restore pauses it. */
     state: (): PodRunState => 'running',
-    /** Whether it stops when it is held. */
+    /** True if the pod stops when a restore pauses it. */
     stops: true,
   };
   const repository = options.repository ?? { location, password: PASSWORD, environment: {} };
@@ -149,7 +154,7 @@ export function createBackupScene(options: SceneOptions = {}) {
         repository,
         ...change,
       }),
-    /** Waits for its end. */
+    /** Waits until the operation has ended. */
     ended: (service: Service, id: string): Promise<OperationView> =>
       eventually(
         'the end of an operation',
@@ -159,7 +164,7 @@ export function createBackupScene(options: SceneOptions = {}) {
         },
         LONGEST_MS,
       ),
-    /** restic's own word. */
+    /** Runs restic on the repository and returns its output. */
     restic: (...args: string[]): string =>
       execFileSync('restic', ['-r', location, '--no-cache', ...args], {
         env: { ...process.env, RESTIC_PASSWORD: PASSWORD },

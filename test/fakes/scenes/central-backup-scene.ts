@@ -1,9 +1,9 @@
-/** A renter with a pod that runs, a place for backups, and what tests of them do. */
+/** A renter with a running pod and a backup storage. */
 import { createFakeBackupStorage } from '../external/fake-backup-storage.ts';
 import type { TestMarketOverrides } from './market-fixture.ts';
 import { createPodScene } from './pod-scene.ts';
 
-/** Backups are a matter of days and months, and the pods live through them. */
+/** Enough for backups over days and months while the pods run. */
 const MONTHS_OF_CREDIT_UUSD = 100_000_000_000;
 
 export type BackupScene = Awaited<ReturnType<typeof createBackupScene>>;
@@ -20,7 +20,7 @@ export async function createBackupScene(overrides: TestMarketOverrides = {}) {
   const { market, host } = scene;
   const podId = await scene.running();
 
-  /** Asked for, and the node has heard of it. */
+  /** Requests a backup and delivers it to the node. */
   async function backUp(body: object = {}, id = podId): Promise<string> {
     const { status, body: answer } = await scene.call('POST', `/pods/${id}/backup`, body);
     if (status !== 200) throw new Error(JSON.stringify(answer));
@@ -43,16 +43,16 @@ export async function createBackupScene(overrides: TestMarketOverrides = {}) {
     operations: host.operations,
     backUp,
     restore,
-    /** The same, and it is over. */
+    /** Requests a backup and completes it. */
     async backedUp(digit = 'a', id = podId): Promise<string> {
       const logId = await backUp({}, id);
       host.operations.finish(logId, digit);
       await scene.later(2_000);
       return logId;
     },
-    /** Asks for a drill of it. */
+    /** Requests a drill of the backup. */
     verify: (id: string) => scene.call('POST', `/backup-logs/${id}/verify`),
-    /** The id of the drill that the node heard of last. */
+    /** The id of the last drill that the node received. */
     drill(): string {
       const call = host.operations.calls.findLast((text) => text.startsWith('verify '));
       return call?.slice('verify '.length) ?? '';
@@ -60,12 +60,12 @@ export async function createBackupScene(overrides: TestMarketOverrides = {}) {
     log: async (id: string) => (await scene.call('GET', `/backup-logs/${id}`)).body,
     restores: async (id = podId) =>
       (await scene.call('GET', `/pods/${id}/restore-logs`)).body.items,
-    /** Lets `ms` go by, and does what falls due by time alone. */
+    /** Advances the clock by `ms` and runs the jobs that are due. */
     async tend(ms = 1_000): Promise<void> {
       await market.clock.advance(ms);
       await market.central.tendBackups();
     },
-    /** The pod's events of one kind, without their `backup.`. */
+    /** The pod's events of one kind, without the prefix `backup.` or `restore.`. */
     async told(kind: 'backup' | 'restore', id = podId): Promise<string[]> {
       const events: { event_type: string; sub_event_type: string }[] = await scene.events(id);
       return events

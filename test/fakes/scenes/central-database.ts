@@ -1,4 +1,4 @@
-/** The central API's database in tests: in memory, or in the project that says so on the run's PostgreSQL. */
+/** The central API's database in tests: SQLite in memory, or the run's PostgreSQL in the project `postgres`. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -26,20 +26,20 @@ const TABLES = `select string_agg(quote_ident(tablename), ',' order by tablename
 
 type Clone = { url: string; tables: string };
 
-/** Clones of this file that no test has open: emptying one takes 3 ms, making one 300 ms. */
+/** Clones of this file that no test uses: clearing one takes 3 ms, creating one 300 ms. */
 const idle: Clone[] = [];
 
-/** The address of a database of the test server in `folder`. */
+/** Returns the URL of a database of the test server in `folder`. */
 export function postgresUrl(folder: string, database: string): string {
   return `postgres://podwright@localhost/${database}?host=${encodeURIComponent(folder)}`;
 }
 
-/** Whether this run of the test is the one on PostgreSQL. */
+/** Returns true if this run of the test uses PostgreSQL. */
 export function onPostgres(): boolean {
   return inject('centralDatabase') !== undefined;
 }
 
-/** An empty database with the present schema. End it with `destroy()`. */
+/** Creates an empty database with the current schema. Close it with `destroy()`. */
 export async function createTestDatabase(): Promise<Database> {
   if (!onPostgres()) return inMemory();
   const clone = (await emptiedClone()) ?? (await newClone());
@@ -49,14 +49,14 @@ export async function createTestDatabase(): Promise<Database> {
   return Object.assign(db, {
     async destroy() {
       await destroy();
-      // Ended twice, it would be had by two tests at once.
+      // Destroyed twice, it would be returned to two tests at once.
       if (!isIdle) idle.push(clone);
       isIdle = true;
     },
   });
 }
 
-/** The schema once migrated, which takes 45 ms, as SQLite writes it down. */
+/** The migrated schema, serialized by SQLite. Migrating takes 45 ms. */
 let migrated: Uint8Array | undefined;
 
 async function inMemory(): Promise<Database> {
@@ -79,12 +79,14 @@ async function migratedImage(): Promise<Uint8Array> {
   }
 }
 
-/** The address of a new database of the test server, for processes to share; it goes with the server. */
+/**
+ * Creates a database on the test server, for processes to share, and returns its URL. It is removed with the server.
+ */
 export async function createPostgresDatabase(): Promise<string> {
   return (await newClone()).url;
 }
 
-/** The same without a table. */
+/** Creates such a database without tables. */
 export const createEmptyPostgresDatabase = (): Promise<string> => newDatabase('template0');
 
 async function newDatabase(template: string): Promise<string> {
@@ -101,7 +103,7 @@ async function newClone(): Promise<Clone> {
   return { url, tables: await query(url, tablesOf) };
 }
 
-/** Null when there is none, or the last test took it apart. */
+/** Clears an idle clone. Returns null when there is none, or when the last test changed its schema. */
 async function emptiedClone(): Promise<Clone | null> {
   const clone = idle.pop();
   if (clone === undefined) return null;

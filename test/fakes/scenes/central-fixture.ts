@@ -13,7 +13,7 @@ import { hotkey } from '../../fixtures/cycle-set.ts';
 import { createManualClock, type ManualClock } from '../manual-clock.ts';
 import { createTestDatabase } from './central-database.ts';
 
-/** What lies outside the central API, where a test has it; a database of its own when absent. */
+/** Dependencies of the central API that a test may replace. The database defaults to a new, empty one. */
 type Outside = Partial<
   Pick<
     CentralPorts,
@@ -43,7 +43,7 @@ export type TestAccount = {
   password: string;
   apiKey: string;
   token: string;
-  /** Headers of its API key, and of its session. */
+  /** Request headers with its API key, and with its session. */
   key: { 'x-api-key': string };
   session: { authorization: string };
 };
@@ -51,11 +51,11 @@ export type TestAccount = {
 const PASSWORD = 'correct horse battery';
 const CREDIT_UUSD = 10_000_000;
 
-/** Tests send more in no time at all than a renter does in a minute. */
+/** Tests send more requests at one instant than a renter does in a minute. */
 const RATE = { quota: 1_000_000, windowMs: 60_000 };
 const NO_LIMITS = { address: RATE, credential: RATE, login: RATE, search: RATE };
 
-/** Every scene signs up and logs in, and is about something else; password.test.ts has the real cost. */
+/** Most tests sign up and log in only as setup; password.test.ts covers the real hashing cost. */
 const CHEAP_PASSWORDS = { memory: 64, passes: 1, parallelism: 1 };
 
 const noAgents: Agents = {
@@ -79,7 +79,7 @@ const noAgents: Agents = {
 
 export type TestCentral = Awaited<ReturnType<typeof createTestCentral>>;
 
-/** Close it with `close()`, which ends the database too. */
+/** Close it with `close()`, which also closes the database. */
 export async function createTestCentral(overrides: TestCentralOverrides = {}) {
   const { agents = noAgents, log, mailer, objects, chat, channels, ...rest } = overrides;
   const {
@@ -125,7 +125,7 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
   const { server } = central;
   let accounts = 0;
 
-  /** Sends a request below /api; a body makes it JSON. */
+  /** Sends a request below /api; a body is sent as JSON. */
   async function call(
     method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE',
     path: string,

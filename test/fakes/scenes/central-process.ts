@@ -1,4 +1,4 @@
-/** `npm run central`'s program as a real process on a free port. */
+/** The program of `npm run central` as a real process on a free port. */
 import type { ChildProcess } from 'node:child_process';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { freePorts } from '../free-ports.ts';
@@ -6,7 +6,7 @@ import { startProgram } from './program-process.ts';
 
 const ANSWER_WITHIN_MS = 30_000;
 
-/** Tests ask again and again until something has become true. */
+/** Tests poll until a condition is true, so the rate limits are off. */
 const NO_LIMITS = {
   CENTRAL_RATE_LIMIT_ADDRESS: '10000000',
   CENTRAL_RATE_LIMIT_CREDENTIAL: '10000000',
@@ -20,17 +20,17 @@ export type CentralProcess = {
   child: ChildProcess;
   /** Scheme, host and port. */
   origin: string;
-  /** Below /api. Rejects when the process does not answer. */
+  /** Calls a path below /api. Rejects when the process does not respond. */
   call(
     method: string,
     path: string,
     sent?: { headers?: Record<string, string>; body?: unknown },
   ): Promise<CentralAnswer>;
-  /** Sends the signal and resolves with the exit code; null after one that kills. */
+  /** Sends the signal and resolves with the exit code; null if the signal killed the process. */
   end(signal?: NodeJS.Signals): Promise<number | null>;
 };
 
-/** Resolves once it serves; rejects with its output when it ends before. */
+/** Resolves once it serves; rejects with its output when it exits earlier. */
 export async function startCentralProcess(
   environment: Record<string, string>,
 ): Promise<CentralProcess> {

@@ -1,7 +1,7 @@
-/** Reads a stream in the resumable form frame by frame, and goes on after what it has. */
+/** Reads a resumable event stream frame by frame. */
 export type Frame = { id: string | null; event: string | null; data: string | null };
 
-/** The frames of one piece of a stream; comments and bare `retry:` lines give none. */
+/** Returns the frames of one chunk of a stream; comments and bare `retry:` lines are skipped. */
 export function framesIn(text: string): Frame[] {
   return text
     .split('\n\n')
@@ -18,7 +18,7 @@ function fieldOf(frame: string, name: string): string | null {
   return line?.slice(name.length + 2) ?? null;
 }
 
-/** The frames of a response as they come. */
+/** Yields the frames of a response as they arrive. */
 export async function* framesOf(response: Response): AsyncGenerator<Frame> {
   const decoder = new TextDecoder();
   let pending = '';

@@ -1,4 +1,4 @@
-/** Backups on the central API's real process, by way of a gate: agent, restic and central die where a test wants them to. */
+/** Backups on a real process of the central API behind a gate: agent, restic and central die where a test chooses. */
 import { spawn } from 'node:child_process';
 import {
   chmodSync,
@@ -28,11 +28,11 @@ const SECRET = Buffer.alloc(32, 7);
 const WORKER = new URL('../faults/operation-worker.ts', import.meta.url).pathname;
 
 export type FaultPod = BackupScene & {
-  /** Runs restic, and notes which process that is. */
+  /** Runs restic and records its process id. */
   program: string;
-  /** Whether one runs. */
+  /** Returns true while restic runs. */
   hasRestic(): boolean;
-  /** SIGKILL for the one that runs. */
+  /** Sends SIGKILL to the running restic. */
   killRestic(): void;
 };
 
@@ -52,7 +52,7 @@ export async function startFaultScene() {
   let central: CentralProcess = await startCentral();
   const gate: StorageGate = await startStorageGate(() => port);
 
-  /** A pod whose repository lies at the central API. */
+  /** A pod whose repository is stored at the central API. */
   async function newPod(folder?: string): Promise<FaultPod> {
     const grant = { repositoryId: systemRandom.uuid(), accountId: systemRandom.uuid() };
     const location = join(home, 'backups', grant.repositoryId);
@@ -79,7 +79,7 @@ export async function startFaultScene() {
     return { ...scene, program, hasRestic, killRestic };
   }
 
-  /** Begins the work in an agent's process of its own; `kill` resolves once it is dead, and its restic with it. */
+  /** Starts the work in a separate agent process. `kill` resolves once the process and its restic are dead. */
   function startWorker(pod: FaultPod, order: Pick<Order, 'asked' | 'haltAt'>) {
     const { folder, podId, location, program } = pod;
     const haltedFile = join(folder, 'halted');
@@ -124,7 +124,7 @@ export async function startFaultScene() {
   };
 }
 
-/** Also one that is dead, until its parent has asked for it: restic, too, sees no difference. */
+/** Also true for a zombie until its parent has reaped it; restic cannot distinguish them either. */
 function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);

@@ -1,4 +1,7 @@
-/** One pod whose backups lie at the embedded storage of this process, behind a gate, on a disk as full as the test says. */
+/**
+ * One pod whose backups are stored in this process's embedded storage, behind a gate, on a disk with a chosen amount of
+ * free space.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,7 +16,7 @@ const TIB = 1024 ** 4;
 
 export type GatedScene = Awaited<ReturnType<typeof startGatedScene>>;
 
-/** `isQuick: false`: there is no repository yet. */
+/** `isQuick: false` starts without a repository. */
 export async function startGatedScene(
   options: SceneOptions & { isQuick?: boolean; password?: string } = {},
 ) {
@@ -33,9 +36,9 @@ export async function startGatedScene(
   return {
     scene,
     gate,
-    /** The storage past the gate. */
+    /** The storage without the gate. */
     direct: { ...place, password },
-    /** What the storage is told of its disk. */
+    /** Disk usage reported to the storage. */
     disk,
     async close(): Promise<void> {
       scene.close();

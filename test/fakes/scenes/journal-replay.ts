@@ -1,4 +1,4 @@
-/** The journal of one ledger posted again into an empty one. */
+/** Posts the journal of one ledger again, into an empty one. */
 import { allTransfers } from '../../../validator/central/money/ledger/audit.store.ts';
 import type { Entry, LedgerAccount } from '../../../validator/central/money/ledger/double-entry.ts';
 import { postOne } from '../../../validator/central/money/ledger/ledger.service.ts';

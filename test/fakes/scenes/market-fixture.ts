@@ -10,10 +10,10 @@ import {
   type TestCentralOverrides,
 } from './central-fixture.ts';
 
-/** The body of a refusal where clients of the reference expect no code. */
+/** The error body of routes whose clients expect no code. */
 export const flatRefusal = (message: unknown) => ({ success: false, message });
 
-/** A seed of one repeated byte. */
+/** Creates a signer whose seed repeats one byte. */
 export function testSigner(byte: number) {
   return createSigner(new Uint8Array(32).fill(byte));
 }
@@ -21,13 +21,13 @@ export function testSigner(byte: number) {
 export type AddedNode = { id: string; port: number };
 export type NodeWish = InventoryWish & { minimum?: number; price?: number; gpuType?: string };
 
-/** A public key that the interface takes. */
+/** A valid SSH public key. */
 export const PUBLIC_KEY =
   'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJJ/tAzpR9ZwrM6Ejqg2T6Vm1Z2sCfIHmPpRUSk/4sIW me@here';
 export const DEFAULT_TEMPLATE = '1948937e-5049-47ad-8e26-bcf1a4549d70';
 
 export type TestMarketOverrides = Omit<TestCentralOverrides, 'agents'> & {
-  /** Those of another market, whose database this one shares. */
+  /** Agents of another market that shares this database. */
   agents?: ReturnType<typeof createFakeAgents>;
 };
 
@@ -47,7 +47,7 @@ export async function createTestMarket(overrides: TestMarketOverrides = {}) {
   agents.useClock(clock);
   let nextPort = 8_080;
 
-  /** A request below /portal. */
+  /** Sends a request below /portal. */
   async function portal(
     method: 'GET' | 'POST' | 'DELETE',
     path: string,
@@ -63,7 +63,10 @@ export async function createTestMarket(overrides: TestMarketOverrides = {}) {
     return { status: response.statusCode, body: response.json() };
   }
 
-  /** A log-in signed now. A second in the same second is refused, so time moves on by one. */
+  /**
+   * Logs in with a signature made now. A second login in the same second is rejected, so the clock advances by one
+   * second.
+   */
   async function logIn(signer = provider): Promise<string> {
     await clock.advance(1_000);
     const message = String(Math.floor(clock.now() / 1_000));
@@ -72,7 +75,7 @@ export async function createTestMarket(overrides: TestMarketOverrides = {}) {
     return (await portal('POST', '/auth/login-flexible', { body })).body.data.token;
   }
 
-  /** A request that the validator signs. */
+  /** Sends a request signed by the validator. */
   function asValidator(path: string, body: InjectOptions['payload'], signer = validator) {
     const timestamp = String(Math.floor(clock.now() / 1_000));
     const signature = toHex(signer.sign(new TextEncoder().encode(timestamp)));
@@ -80,7 +83,7 @@ export async function createTestMarket(overrides: TestMarketOverrides = {}) {
     return central.call('POST', `/validator/${signer.hotkey}${path}`, { headers, body });
   }
 
-  /** Queued, not yet checked. */
+  /** Adds a node, which is queued and not yet checked. */
   async function addNode(wish: NodeWish = {}): Promise<AddedNode> {
     const port = nextPort;
     nextPort += 1;
@@ -100,7 +103,7 @@ export async function createTestMarket(overrides: TestMarketOverrides = {}) {
     return { id, port };
   }
 
-  /** Has the validator report on a node. */
+  /** Reports a node's health as the validator. */
   function report(node: AddedNode, change: Partial<HealthReport> = {}, wish: NodeWish = {}) {
     const verdict: HealthReport = {
       verdict: 'verified',
@@ -112,7 +115,7 @@ export async function createTestMarket(overrides: TestMarketOverrides = {}) {
     return asValidator('/executor-health-check', { ...healthCheck(node), report: verdict });
   }
 
-  /** What a health check says beside its report. */
+  /** The fields of a health check besides its report. */
   function healthCheck(node: AddedNode) {
     return {
       miner_address: '127.0.0.1',
@@ -125,14 +128,14 @@ export async function createTestMarket(overrides: TestMarketOverrides = {}) {
     };
   }
 
-  /** Added, checked and free. */
+  /** Adds a node that is verified and free. */
   async function verifiedNode(wish: NodeWish = {}): Promise<AddedNode> {
     const node = await addNode(wish);
     await report(node, {}, wish);
     return node;
   }
 
-  /** An account with an SSH key. */
+  /** Creates an account with an SSH key. */
   async function renter(): Promise<TestAccount> {
     const account = await central.signUp();
     const body = { name: 'mine', public_key: PUBLIC_KEY };
@@ -140,7 +143,7 @@ export async function createTestMarket(overrides: TestMarketOverrides = {}) {
     return account;
   }
 
-  /** Requests of an account to one group of routes. */
+  /** Returns a function that sends an account's requests below one prefix. */
   function below(prefix: string, account: TestAccount) {
     return (
       method: 'GET' | 'POST' | 'DELETE',

@@ -1,9 +1,9 @@
-/** A renter's pods at a micro-dollar per millisecond and GPU, and what their meters say. */
+/** A renter's pods at one micro-dollar per millisecond and GPU, with their metered segments. */
 import type { TestMarketOverrides } from './market-fixture.ts';
 import { createPodScene } from './pod-scene.ts';
 
 const PRICE_UUSD_PER_HOUR = 3_600_000;
-/** How often a node is heard of. */
+/** Interval at which a node reports. */
 const SYNC_MS = 10_000;
 
 export type MeteringScene = Awaited<ReturnType<typeof createMeteringScene>>;
@@ -19,25 +19,25 @@ export async function createMeteringScene(overrides: TestMarketOverrides = {}) {
     ...scene,
     db,
     tick: () => scene.market.central.meterPods(),
-    /** A pod that runs from `startMs()` on. */
+    /** Starts a pod that runs from `startMs()` on. */
     async running(body: Record<string, unknown> = {}): Promise<string> {
       const id = await scene.running(body);
       startMs = scene.market.clock.now();
       return id;
     },
     startMs: () => startMs,
-    /** The same of a pod that begins to run only now. */
+    /** Restarts the count of `startMs()`, for a pod that begins to run now. */
     countFromNow(): void {
       startMs = scene.market.clock.now();
     },
-    /** Lets `ms` go by in which the node is heard of as often as it is. */
+    /** Advances the clock by `ms` while the node reports at its usual interval. */
     async live(ms: number): Promise<void> {
       for (let left = ms; left > 0; left -= SYNC_MS) await scene.later(Math.min(left, SYNC_MS));
     },
     meter: (id: string) =>
       db.selectFrom('usage_meters').selectAll().where('pod_id', '=', id).executeTakeFirstOrThrow(),
     me: async () => (await scene.call('GET', '/users/me')).body,
-    /** What accounts of the ledger have, by their kind; those of the platform and of clearing by name. */
+    /** Balances of the ledger by kind of account; those of the platform and of clearing by name. */
     async ledger(): Promise<Record<string, number>> {
       const rows = await db.selectFrom('ledger_accounts').selectAll().execute();
       return Object.fromEntries(
@@ -48,7 +48,7 @@ export async function createMeteringScene(overrides: TestMarketOverrides = {}) {
         }),
       );
     },
-    /** From and to, counted from `startMs()`, and why. */
+    /** Start and end, relative to `startMs()`, and the reason. */
     async segments(id: string) {
       const rows = await db
         .selectFrom('usage_segments')

@@ -1,15 +1,15 @@
-/** What a marketplace without SMTP would have mailed, as a person at this machine reads it. */
+/** Mails that a marketplace without SMTP wrote to its outbox. */
 import type { OutboxMail } from '../../../validator/central/delivery/mail/mail.service.ts';
 import type { TestCentral } from './central-fixture.ts';
 
-/** Newest first, for one recipient. */
+/** Returns the mails to one recipient, newest first. */
 export async function mailsTo(central: TestCentral, address: string): Promise<OutboxMail[]> {
   const { status, body } = await central.call('GET', '/_local/outbox');
   if (status !== 200) throw new Error(JSON.stringify(body));
   return body.filter((mail: OutboxMail) => mail.to === address);
 }
 
-/** The token in the newest mail of this kind; throws without one. */
+/** Returns the token in the newest mail of this kind; throws if there is none. */
 export async function mailedToken(
   central: TestCentral,
   address: string,

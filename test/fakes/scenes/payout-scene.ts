@@ -1,4 +1,4 @@
-/** A provider and an account with earnings, and a processor of payouts that does what a test says. */
+/** A provider and an account with earnings, and a payout processor whose behaviour the test sets. */
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createAccountPods } from '../../../validator/central/market/cut-off/cut-off.ts';
 import { auditLedger } from '../../../validator/central/money/ledger/audit.service.ts';
@@ -23,7 +23,7 @@ import { testCause } from './wallet.ts';
 
 export type PayoutScene = Awaited<ReturnType<typeof createPayoutScene>>;
 
-/** Earnings out of nowhere but the ledger's own books. */
+/** Posts earnings without a rental; only the ledger records them. */
 export async function earn(db: Database, party: Party, amountUusd: number): Promise<void> {
   const leg = { debit: 'platform:absorbed', credit: accountOfParty(party), amountUusd } as const;
   await db.transaction().execute((tx) => postGroup(tx, [leg], testCause()));
@@ -57,7 +57,7 @@ export async function createPayoutScene() {
     payouts,
     processor,
     earn: (party: Party, uusd: number) => earn(db, party, uusd),
-    /** From now on every payout goes as by this network. */
+    /** Makes every later payout behave like one of these networks. */
     behave(as: keyof typeof SIMULATED_NETWORKS): void {
       network = as;
     },

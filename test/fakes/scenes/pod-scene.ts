@@ -1,4 +1,4 @@
-/** A renter and a verified node of two GPUs, and what tests of pods do with them. */
+/** A renter and a verified node with two GPUs. */
 import type { PodChange, PodView } from '#shared/api/agent/pod.ts';
 import type { FakeHost } from '../agents/fake-agents.ts';
 import { createTestMarket, type TestMarketOverrides } from './market-fixture.ts';
@@ -13,13 +13,13 @@ export async function createPodScene(overrides: TestMarketOverrides = {}) {
   const account = await market.renter();
   const host = market.agents.host(node.id);
 
-  /** A request of the renter. */
+  /** Sends a request of the renter. */
   function call(method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string, body?: object) {
     const sent = body === undefined ? {} : { body: body as Record<string, unknown> };
     return market.call(method, path, { headers: account.key, ...sent });
   }
 
-  /** Rents one GPU; the node has not heard of it yet. */
+  /** Rents one GPU. The node has not received the pod yet. */
   async function rentOne(body: Record<string, unknown> = {}): Promise<string> {
     const rented = await market.rent(account, node.id, { gpu_count: 1, ...body });
     if (rented.status !== 200) throw new Error(JSON.stringify(rented.body));
@@ -33,18 +33,18 @@ export async function createPodScene(overrides: TestMarketOverrides = {}) {
     host,
     call,
     rentOne,
-    /** The same, and the node has taken it. */
+    /** Rents one GPU and delivers the pod to the node. */
     async running(body: Record<string, unknown> = {}): Promise<string> {
       const id = await rentOne(body);
       await market.sync();
       return id;
     },
-    /** The pod's row, or what is said in its place. */
+    /** The pod's row, or the error returned in its place. */
     pod: async (id: string) => (await call('GET', `/pods/${id}`)).body,
     events: async (id: string) => (await call('GET', `/pods/${id}/events`)).body,
     post: (id: string, action: string, body?: object) =>
       call('POST', `/pods/${id}/${action}`, body),
-    /** A template of the renter's. */
+    /** Creates a template of the renter. */
     async template(body: object = {}) {
       const sent = { name: 'own', docker_image: 'own/image', ...body };
       const made = await call('POST', '/templates', sent);
@@ -52,7 +52,7 @@ export async function createPodScene(overrides: TestMarketOverrides = {}) {
       return made.body;
     },
     remove: (id: string) => call('DELETE', `/pods/${id}`),
-    /** Lets `ms` go by and does what is then due. */
+    /** Advances the clock by `ms` and runs what is due. */
     async later(ms = 1_000): Promise<void> {
       await market.clock.advance(ms);
       await market.sync();
@@ -61,18 +61,18 @@ export async function createPodScene(overrides: TestMarketOverrides = {}) {
       const slots = await market.ports.db.selectFrom('gpu_slots').select('pod_id').execute();
       return slots.filter((slot) => slot.pod_id === null).length;
     },
-    /** Micro-dollars that are held for each pod, whosever it is. */
+    /** Micro-dollars held for each pod of any account. */
     holds: async () => [...(await openHolds(market.ports.db)).values()],
-    /** USD that the renter's pods hold. */
+    /** USD held for the renter's pods. */
     held: async () => (await call('GET', '/users/me')).body.held,
     close: market.close,
   };
 }
 
-/** The container that a change is to replace. */
+/** Id of the container that a change replaces. */
 const OLD = 'a'.repeat(64);
 
-/** What a host says of a change to the newest generation that it was sent of a pod. */
+/** A host's report on a change to the newest generation that it received of a pod. */
 export function changing(
   host: FakeHost,
   podId: string,

@@ -1,4 +1,4 @@
-/** A program of this project as a real process, until it says that it is ready. */
+/** A program of this project as a real process, started until it prints that it is ready. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { COMPILE_CACHE } from '#shared/runtime/node-process.ts';
 import { eventually } from '../eventually.ts';
@@ -7,13 +7,16 @@ const READY_WITHIN_MS = 30_000;
 
 export type ProgramProcess = {
   child: ChildProcess;
-  /** What it has written so far. */
+  /** Output so far. */
   output(): string;
-  /** Sends the signal and resolves with the exit code; null after one that kills. */
+  /** Sends the signal and resolves with the exit code; null if the signal killed the process. */
   end(signal?: NodeJS.Signals): Promise<number | null>;
 };
 
-/** `program`: its file, from the root of the checkout. Rejects with its output when it ends before it writes `ready`. */
+/**
+ * Starts `program`, a path from the root of the checkout. Rejects with its output when it exits before it prints
+ * `ready`.
+ */
 export async function startProgram(
   program: string,
   ready: string,

@@ -1,4 +1,4 @@
-/** Somebody at a terminal's WebSocket: types, looks at what is shown, notes how it ends. */
+/** A client of a terminal's WebSocket: sends input, collects the screen and records how the session ends. */
 
 import type { WebSocket } from 'ws';
 import { TerminalExit } from '#shared/api/agent/terminal.ts';
@@ -6,7 +6,7 @@ import { eventually } from '../eventually.ts';
 
 export type TerminalClient = ReturnType<typeof createTerminalClient>;
 
-/** Takes over a socket that is paused or just opened. */
+/** Attaches to a socket that is paused or was just opened. */
 export function createTerminalClient(socket: WebSocket) {
   let screen = '';
   let bytes = 0;
@@ -28,12 +28,12 @@ export function createTerminalClient(socket: WebSocket) {
     socket,
     type: (text: string) => socket.send(Buffer.from(text)),
     say: (note: unknown) => socket.send(JSON.stringify(note)),
-    /** Whether `text` is on the screen now. */
+    /** Returns true if `text` is on the screen. */
     hasShown: (text: string) => screen.includes(text),
     /** Waits until `text` is on the screen. */
     shows: (text: string) => eventually(`"${text}" on the screen`, () => screen.includes(text)),
     bytes: () => bytes,
-    /** The exit status, null when none was told. */
+    /** The exit status; null if none was sent. */
     exit: () => exit,
     closed: closed.promise,
   };

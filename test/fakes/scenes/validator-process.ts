@@ -1,10 +1,10 @@
-/** `npm run validator`'s program as a real process on a free port. */
+/** The program of `npm run validator` as a real process on a free port. */
 import { freePorts } from '../free-ports.ts';
 import { type ProgramProcess, startProgram } from './program-process.ts';
 
 export type ValidatorProcess = ProgramProcess;
 
-/** Resolves once it serves; rejects with its output when it ends before. */
+/** Resolves once it serves; rejects with its output when it exits earlier. */
 export async function startValidatorProcess(
   environment: Record<string, string>,
 ): Promise<ValidatorProcess> {

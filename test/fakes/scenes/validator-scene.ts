@@ -1,4 +1,4 @@
-/** A validator at work on a manual clock: a real central API over HTTP, one node whose agent answers, a ledger in a file. */
+/** A validator on a manual clock: a real central API over HTTP, one node with an agent, an evidence store in a file. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ const LISTEN = { host: '127.0.0.1', port: 0 };
 
 export type ValidatorScene = Awaited<ReturnType<typeof createValidatorScene>>;
 
-/** Close it with `close()`. `embedded`: simulated GPUs pass and score. */
+/** Close it with `close()`. With `embedded`, simulated GPUs pass and score. */
 export async function createValidatorScene({ embedded = true } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-ledger-'));
   const storeFile = join(folder, 'ledger.db');
@@ -62,11 +62,11 @@ export async function createValidatorScene({ embedded = true } = {}) {
 
   return {
     ...{ market, node, store, storeFile, validator },
-    /** Whether its probe containers run. */
+    /** Sets if its probe containers run. */
     setSound(value: boolean): void {
       isSound = value;
     },
-    /** A look at the node, and everything that follows once the cycle has ended. */
+    /** Runs one check of the node and waits until the cycle has ended. */
     async cycle(): Promise<void> {
       await validator.runOnce();
       await clock.advance(CYCLE_MS + 5_000);

@@ -1,4 +1,4 @@
-/** A renter with two nodes and a place for volumes, and what tests of those do. */
+/** A renter with two nodes and a storage for volumes. */
 import { createFakeBackupStorage } from '../external/fake-backup-storage.ts';
 import type { TestMarketOverrides } from './market-fixture.ts';
 import { createPodScene } from './pod-scene.ts';
@@ -25,7 +25,7 @@ export async function createVolumeScene(overrides: TestMarketOverrides = {}) {
   const rentOn = (nodeId: string, volumeId: string, who = account) =>
     market.rent(who, nodeId, { gpu_count: 1, volume_id: volumeId });
 
-  /** Rented and taken by its node. */
+  /** Rents a pod with the volume and delivers it to the node. */
   async function runOn(nodeId: string, volumeId: string): Promise<string> {
     const { status, body } = await rentOn(nodeId, volumeId);
     if (status !== 200) throw new Error(JSON.stringify(body));
@@ -33,11 +33,11 @@ export async function createVolumeScene(overrides: TestMarketOverrides = {}) {
     return body.id;
   }
 
-  /** The copy that the node has; of several the last. */
+  /** The node's copy of a volume; the last if there are several. */
   const copyOn = (nodeId: string) =>
     [...market.agents.host(nodeId).volumes.views.values()].at(-1)?.id ?? '';
 
-  /** The latest operation of a node, begun or over. */
+  /** The latest operation of a node, running or ended. */
   const operationOn = (nodeId: string) =>
     [...market.agents.host(nodeId).operations.views.values()].at(-1);
 
@@ -52,7 +52,7 @@ export async function createVolumeScene(overrides: TestMarketOverrides = {}) {
     copyOn,
     operationOn,
     volume: async (id: string) => (await volumes('GET', `/${id}`)).body,
-    /** Its pod on the node is gone, and what it left is saved under the digit. */
+    /** Removes the pod from the node and completes the save of its data, with a snapshot id that repeats the digit. */
     async savedFrom(nodeId: string, podId: string, digit = 'a'): Promise<void> {
       await scene.remove(podId);
       await scene.later();
@@ -61,14 +61,14 @@ export async function createVolumeScene(overrides: TestMarketOverrides = {}) {
       await scene.later(2_000);
       await scene.later(2_000);
     },
-    /** The volume is in a pod on the first node, and saved from there. */
+    /** Attaches the volume to a pod on the first node and saves it from there. */
     async saved(digit = 'a'): Promise<string> {
       const id = await make();
       const podId = await runOn(node.id, id);
       await this.savedFrom(node.id, podId, digit);
       return id;
     },
-    /** Sub types and details of the pod's events that are about its volume. */
+    /** Subtypes and details of the pod's events about its volume. */
     async told(podId: string): Promise<string[]> {
       const events: { sub_event_type: string; detail: string; event: { volume_id?: string } }[] =
         await scene.events(podId);

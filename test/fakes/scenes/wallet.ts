@@ -1,4 +1,4 @@
-/** What accounts have, set by transfers like any other, and what is held of it. */
+/** Sets the balances of accounts by ordinary transfers, and reads their holds. */
 import { systemRandom } from '#shared/runtime/random.ts';
 import type { Cause, LedgerAccount } from '../../../validator/central/money/ledger/double-entry.ts';
 import { postGroup } from '../../../validator/central/money/ledger/ledger.service.ts';
@@ -9,13 +9,13 @@ import {
 } from '../../../validator/central/money/ledger/wallet.service.ts';
 import type { Database, Db } from '../../../validator/central/platform/database/tables.ts';
 
-/** A cause like no other. */
+/** Creates a unique cause. */
 export function testCause(change: Partial<Cause> = {}): Cause {
   const id = systemRandom.uuid();
   return { type: 'test', id, actor: 'system', requestId: null, atMs: 0, ...change };
 }
 
-/** Gives or takes granted credit until every account, or the one named, has `amountUusd` beside what is held. */
+/** Posts or withdraws granted credit until every account, or the named one, has `amountUusd` besides its holds. */
 export async function setAvailable(
   db: Database,
   amountUusd: number,
@@ -29,7 +29,7 @@ export async function setAvailable(
   });
 }
 
-/** Gives paid credit. */
+/** Posts paid credit. */
 export async function payIn(db: Database, accountId: string, amountUusd: number): Promise<void> {
   const leg = { debit: 'external:topup', credit: paidAccount(accountId), amountUusd } as const;
   await db.transaction().execute((tx) => postGroup(tx, [leg], testCause()));
@@ -43,7 +43,7 @@ async function setOne(tx: Db, accountId: string, amountUusd: number): Promise<vo
   if (more !== 0) await postGroup(tx, [{ ...leg, amountUusd: Math.abs(more) }], testCause());
 }
 
-/** Micro-dollars that each hold keeps that has not ended, by its id. */
+/** Micro-dollars of each open hold, by its id. */
 export async function openHolds(db: Db): Promise<Map<string, number>> {
   const pending = await db
     .selectFrom('transfers')

@@ -1,9 +1,9 @@
-/** A database whose queries are counted, and can fail, lose to others or be kept waiting for their answers. */
+/** Wraps a database to count its queries and to inject failures, deadlocks and delays. */
 import type { Database } from '../../../validator/central/platform/database/tables.ts';
 
 const WRITES = new Set(['InsertQueryNode', 'UpdateQueryNode', 'DeleteQueryNode']);
 
-/** `db` itself stays as it is; ending the watched one ends it. */
+/** `db` itself is not changed; destroying the wrapper destroys it. */
 export function watchDatabase(db: Database) {
   let queries = 0;
   let slowTable: string | null = null;
@@ -32,19 +32,19 @@ export function watchDatabase(db: Database) {
 
   return {
     db: Object.assign(db.withPlugin(plugin), { destroy: () => db.destroy() }),
-    /** Queries so far. */
+    /** Number of queries so far. */
     queries: () => queries,
-    /** From now on what is asked of this table stays without an answer until `release`. */
+    /** Withholds the results of queries on this table until `release`. */
     hold(table: string): void {
       slowTable = table;
     },
-    /** The next write to this table is refused as PostgreSQL refuses that of one of two who wait for each other. */
+    /** Rejects the next write to this table with PostgreSQL's deadlock error. */
     lose(table: string): void {
       losingTable = table;
     },
-    /** Whether `lose` is still to come. */
+    /** True until the deadlock has been injected. */
     isLosing: () => losingTable !== null,
-    /** From now on every query fails until `release`. */
+    /** Fails every query until `release`. */
     fail(): void {
       isFailing = true;
     },
