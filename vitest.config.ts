@@ -1,9 +1,9 @@
 import { globSync, readFileSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
 
-/** Tests that have a database of the central API or a ledger from there: they run a second time, on PostgreSQL. */
+/** Tests on a database of the central API or of the evidence store. They run a second time, on PostgreSQL. */
 const databaseTests = globSync('{validator,test}/**/*.test.ts', {
-  // They have a central API, and are about something else.
+  // These use a central API but do not test its database.
   exclude: [
     'test/contract/{cheats,line}.test.ts',
     'test/e2e/{prometheus,central-process}.test.ts',
@@ -25,10 +25,10 @@ export default defineConfig({
     restoreMocks: true,
     testTimeout: 60_000,
     hookTimeout: 120_000,
-    // More than cores: the tests on a real engine wait for it most of their time.
+    // More than there are cores: tests on a real engine spend most of their time waiting for it.
     maxWorkers: 3,
-    // One load of the modules for a worker instead of one for a file: two thirds of the time of
-    // small tests. It holds because no module keeps state that one test could leave to another.
+    // Modules are loaded once per worker, not once per file, which saves two thirds of the time of small
+    // tests. It is safe because no module has state that one test could leave to another.
     isolate: false,
     projects: [
       {
@@ -44,7 +44,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'postgres',
-          // After the others: a worker is kept for the next file of its own project alone.
+          // After the other project: workers are reused only for files of the same project.
           sequence: { groupOrder: 1 },
           include: [...databaseTests],
           globalSetup: ['test/engine.setup.ts', 'test/postgres.setup.ts'],

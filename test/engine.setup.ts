@@ -1,4 +1,4 @@
-/** Requires a Docker engine that answers, before any test runs, and gives the tests the id of their run. */
+/** Requires a Docker engine that responds before any test runs, and provides the id of the test run. */
 import { request } from 'node:http';
 import type { TestProject } from 'vitest/node';
 import { systemRandom } from '#shared/runtime/random.ts';
@@ -33,7 +33,7 @@ async function checkEngine(): Promise<void> {
   );
 }
 
-/** One request to the engine, without dockerode, which only agent/containers/engine imports. */
+/** Sends one request to the engine without dockerode, which only agent/containers/engine imports. */
 function ask(method: string, path: string): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const options = { ...engineAddress(), method, path, timeout: ANSWER_TIMEOUT_MS };

@@ -1,4 +1,7 @@
-/** Holds the tree to its layout: the rules of layout/rules.ts, folders in layers, and a README whose map is true. */
+/**
+ * Holds the tree to its layout: the rules of layout/rules.ts, folders in layers, and a README whose code map is
+ * correct.
+ */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -52,7 +55,7 @@ const ORDER: Record<string, readonly string[]> = {
   ],
 };
 
-/** Folders whose own folders form no ring. */
+/** Folders whose subfolders form no ring. */
 const MODULES_OF_FOLDERS = [
   'agent/containers/',
   'agent/access/',

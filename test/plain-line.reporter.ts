@@ -1,11 +1,11 @@
-/** Prints the run's result as its very last line, plain text, for whoever reads only that line. */
+/** Prints the run's result as its last line, in plain text, for callers that read only that line. */
 import type { Reporter, SerializedError, TestModule } from 'vitest/node';
 
 type Counts = { passed: number; failed: number; skipped: number };
 
 /**
- * Waits for the process to end, because the global teardown, which may fail the run too, comes after
- * the last event a reporter hears. Whatever made the exit status non-zero counts as a failure.
+ * Waits for the process to end, because the global teardown may fail the run too and comes after the last event of a
+ * reporter. Any non-zero exit status counts as a failure.
  */
 export default class PlainLineReporter implements Reporter {
   private counts: Counts = { passed: 0, failed: 0, skipped: 0 };
@@ -26,7 +26,7 @@ export default class PlainLineReporter implements Reporter {
   }
 }
 
-/** An import or a hook that failed is a failure of its own: its tests then count as skipped. */
+/** A failed import or hook counts as a separate failure: its tests are reported as skipped. */
 function countModule(module: TestModule): Counts {
   const groups = [module, ...module.children.allSuites()];
   const broken = groups.filter((group) => group.errors().length > 0);

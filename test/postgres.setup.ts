@@ -1,7 +1,6 @@
 /**
- * Before the tests that run on PostgreSQL: a server of this run alone, in a temporary folder, behind a
- * socket in it, with one migrated database to clone. After them it is ended and deleted, as it is when
- * the run breaks off.
+ * Starts a PostgreSQL server for this run, in a temporary folder and behind a socket in it, with one migrated database
+ * to clone. After the tests, or when the run is interrupted, the server is stopped and its folder deleted.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { chownSync, existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -19,7 +18,7 @@ const POLL_MS = 50;
 const DEBIAN_PROGRAMS = '/usr/lib/postgresql/*/bin';
 /** The superuser that initdb makes; only the socket's folder guards it. */
 const SUPERUSER = 'podwright';
-/** Nothing here has to survive a crash of the machine. */
+/** The data need not survive a crash of the host. */
 const SETTINGS = [
   'listen_addresses=',
   'fsync=off',
@@ -32,7 +31,7 @@ const SETTINGS = [
 
 type Owner = { uid: number; gid: number };
 
-/** Starts the server and provides its folder; the function returned is the teardown. */
+/** Starts the server and provides its folder; the returned function is the teardown. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const programs = programsFolder();
   const owner = unprivilegedOwner();
@@ -45,7 +44,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     execFileSync(join(programs, 'initdb'), initdb, { ...owner, cwd: folder, stdio: 'pipe' });
     const server = startServer(join(programs, 'postgres'), folder, owner);
     const end = () => {
-      // SIGQUIT: at once, its own children included.
+      // SIGQUIT stops the server and its children at once.
       server.kill('SIGQUIT');
     };
     process.once('exit', () => {
@@ -69,7 +68,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   }
 }
 
-/** The newest server's programs. */
+/** Folder of the newest installed server's programs. */
 function programsFolder(): string {
   const onPath = (process.env['PATH'] ?? '').split(delimiter);
   const found = [...globSync(DEBIAN_PROGRAMS).toSorted(byVersion), ...onPath].find(
@@ -86,7 +85,7 @@ function byVersion(a: string, b: string): number {
   return b.localeCompare(a, 'en', { numeric: true });
 }
 
-/** PostgreSQL refuses to run as root: Debian's own user for it, or nobody. Null when we are not root. */
+/** PostgreSQL refuses to run as root: returns Debian's user for it, or `nobody`. Null when we are not root. */
 function unprivilegedOwner(): Owner | null {
   if (process.getuid?.() !== 0) return null;
   const users = readFileSync('/etc/passwd', 'utf8')

@@ -1,4 +1,4 @@
-/** Resident memory of an idle agent, beside a Node process that does nothing. */
+/** Resident memory of an idle agent, compared with an idle Node process. */
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { systemClock } from '#shared/runtime/clock.ts';
@@ -6,7 +6,7 @@ import type { AgentProcess } from '../fakes/agents/agent-process.ts';
 import { type Row, valueAtMost } from '../measure/row.ts';
 
 const CEILING_MB = 110;
-/** Long enough for several reconciles and for the start's garbage to be collected. */
+/** Enough for several reconciles and for the collection of the start's garbage. */
 const SETTLE_MS = 30_000;
 const BYTES_PER_KB = 1024;
 const BYTES_PER_MB = 1_000_000;

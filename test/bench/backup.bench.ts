@@ -1,4 +1,4 @@
-/** A gigabyte of everything there and back through the agent's backups, beside restic alone in a repository of the same kind. */
+/** Backs up and restores a gigabyte through the agent, compared with restic alone on a repository of the same kind. */
 import { execFile } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,14 +23,14 @@ const POLL_MS = 20;
 const BACKUP_BAR = 1.05;
 const UNCHANGED_BAR = 0.3;
 const RESTORE_BAR = 1.1;
-/** 32 characters, as the central API makes them. */
+/** 32 characters, as the central API creates them. */
 const PASSWORD = '0123456789abcdef0123456789abcdef';
 
 type Times = { backup: number[]; unchanged: number[]; restore: number[] };
 
 const none = (): Times => ({ backup: [], unchanged: [], restore: [] });
 
-/** Needs root and some 5 GB of disk. Rounds in turn, so that the machine's mood falls on both alike. */
+/** Needs root and about 5 GB of disk. The rounds alternate, so that load on the host affects both alike. */
 export async function backups(): Promise<Row[]> {
   const [ours, bare] = [none(), none()];
   for (let round = 0; round < ROUNDS; round += 1) {
@@ -54,7 +54,7 @@ export async function backups(): Promise<Row[]> {
   ];
 }
 
-/** A tree, and a repository as restic makes it: its password takes its time. */
+/** A tree, and a repository whose password derivation has restic's usual cost. */
 async function prepared(): Promise<GatedScene> {
   const gated = await startGatedScene({ isQuick: false, password: PASSWORD });
   const { scene } = gated;
@@ -117,7 +117,7 @@ async function byRestic(times: Times): Promise<void> {
   const group = cgroup();
   const { procsFiles } = await group.enter();
   const restic = async (...args: string[]) => {
-    // At the same low priority: else a busy machine would be measured, not the agent.
+    // At the same low priority: otherwise the load on the host would be measured, not the agent.
     const words = resticCommand('restic', ['--no-cache', '--quiet', ...args], null, procsFiles);
     const startedMs = systemClock.monotonicMs();
     await run(words[0], words.slice(1), { env, cwd: scene.folder });

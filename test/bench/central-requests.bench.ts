@@ -1,4 +1,4 @@
-/** What the central API's own work costs: a small authenticated read over HTTP, and the transaction of a rental. */
+/** Cost of the central API's work: a small authenticated read over HTTP, and the transaction of a rental. */
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -26,7 +26,7 @@ const SECONDS = 2;
 const RENTAL = { pod_name: 'pod', template_id: DEFAULT_TEMPLATE, gpu_count: 1 };
 const SMALL = '/api/ssh-keys';
 const RENTALS = 2_000;
-/** Accounts that rent them, in turn. */
+/** Accounts that rent the nodes in turn. */
 const RENTERS = 20;
 const LEAST_RENTALS = 1_000;
 const MS_PER_SECOND = 1_000;
@@ -52,7 +52,7 @@ export async function centralRequests(): Promise<Row[]> {
   }
 }
 
-/** Answers a second, turn by turn, each server asked by a thread of its own. */
+/** Answers a second, in alternating rounds; a separate thread sends each server's requests. */
 async function smallRead({ server, signUp, call }: TestCentral): Promise<Row> {
   const renter = await signUp();
   const headers = renter.key;
@@ -90,7 +90,10 @@ function answersPerSecond(load: Load): Promise<number> {
   });
 }
 
-/** One after the other, each committed with synchronous FULL; beside transactions of one small row on the same disk. */
+/**
+ * Sequential rentals, each committed with synchronous FULL, compared with transactions of one small row on the same
+ * disk.
+ */
 async function rentals(central: TestCentral, db: Database, folder: string): Promise<Row> {
   const identities: UserIdentity[] = [];
   for (let index = 0; index < RENTERS; index += 1) identities.push(await renterIn(central));
@@ -115,7 +118,7 @@ async function rentals(central: TestCentral, db: Database, folder: string): Prom
   return valueAtLeast('rentals', '/s', 'one-row commits', { ours, reference }, LEAST_RENTALS);
 }
 
-/** An account that may rent, signed in. */
+/** Creates an account that may rent and logs it in. */
 async function renterIn(central: TestCentral): Promise<UserIdentity> {
   const { id: accountId, key: headers } = await central.signUp();
   const body = { name: 'mine', public_key: PUBLIC_KEY };

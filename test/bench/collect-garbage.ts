@@ -1,8 +1,8 @@
-/** What is garbage is none of what a benchmark measures. */
+/** Collects garbage before a measurement, so that it does not count. */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-/** A full collection, now. */
+/** Runs a full collection. */
 export function collectGarbage(): void {
   setFlagsFromString('--expose-gc');
   (runInNewContext('gc') as () => void)();

@@ -1,4 +1,4 @@
-/** From the request to a running container: our agent beside the docker command line doing the same. */
+/** Time from the request to a running container: the agent, compared with the docker command line. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import type { PodSpecInput } from '#shared/api/agent/pod.ts';
@@ -13,14 +13,14 @@ const run = promisify(execFile);
 const PAIRS = 10;
 const WARM_UP_PAIRS = 2;
 const MAX_RATIO = 1.1;
-/** Seldom: the agent tells when the phase began, and nobody polls the reference while it works. */
+/** Polled rarely: the agent reports the start of the phase, and the reference is not polled while it runs. */
 const POLL_MS = 250;
 const IMAGE = 'podwright.local/base:1';
 const MEMORY_BYTES = 512 * 1024 * 1024;
 const SHM_BYTES = 64 * 1024 * 1024;
-/** Host port of the reference; the agent has a range of its own. */
+/** Host port of the reference; the agent has a separate range. */
 const REFERENCE_PORT = 29_080;
-/** What the engine publishes; 22 is listened on by the SSH gateway, which is no part of this. */
+/** Published container port. Port 22 is excluded, because the SSH gateway listens on it. */
 const PUBLISHED_PORT = 8_000;
 
 const SPEC: PodSpecInput = {
@@ -31,7 +31,7 @@ const SPEC: PodSpecInput = {
   stop_grace_seconds: 0,
 };
 
-/** Pairs in turn, so that the machine's mood falls on both alike. */
+/** The runs alternate, so that load on the host affects both alike. */
 export async function createToRunning(agent: AgentProcess): Promise<Row> {
   const ours: number[] = [];
   const reference: number[] = [];
@@ -51,7 +51,7 @@ export async function createToRunning(agent: AgentProcess): Promise<Row> {
   );
 }
 
-/** Both clocks are this machine's: the agent says when the phase began. */
+/** Both times are from this host's clock: the agent reports the start of the phase. */
 async function launchByAgent({ client }: AgentProcess): Promise<number> {
   const id = systemRandom.uuid();
   const beganMs = systemClock.now();
@@ -88,7 +88,7 @@ async function launchByDocker(): Promise<number> {
   }
 }
 
-/** What agent/containers/engine/container-options.ts asks for, in the command line's words. */
+/** The options of agent/containers/engine/container-options.ts as command-line flags. */
 function sameOptions(): string[] {
   const ports = ['tcp', 'udp'].flatMap((protocol) => [
     '--publish',

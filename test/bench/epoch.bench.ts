@@ -1,4 +1,4 @@
-/** What an epoch over a whole window of a large fleet takes of memory, and how long it holds up everything else. */
+/** Memory of an epoch over a full window of a large fleet, and the longest time for which it blocks the event loop. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,15 +21,15 @@ const CYCLE_MS = 900_000;
 const MIB = 1_048_576;
 const KIB_PER_MIB = 1_024;
 const NS_PER_MS = 1e6;
-/** Until the delay of what was before is noted. */
+/** Time until the delay of earlier work is recorded. */
 const SETTLE_MS = 20;
-/** Writing this there makes the kernel begin the peak anew (proc(5), clear_refs). */
+/** Written to this file, it resets the peak (proc(5), clear_refs). */
 const BEGIN_PEAK = '5';
 
 const MAX_MIB = 256;
 const MAX_BLOCK_MS = 250;
 
-/** Two rows: memory and the longest stop. */
+/** Two rows: memory and the longest delay. */
 export async function epochCosts(): Promise<Row[]> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-bench-'));
   const store = await openEvidenceStore(join(folder, 'ledger.db'));
@@ -69,7 +69,7 @@ export async function epochCosts(): Promise<Row[]> {
   }
 }
 
-/** How much text it wrote, in MiB. */
+/** Fills the store and returns the MiB of text written. */
 async function fill(store: EvidenceStore, cycles: number): Promise<number> {
   const keys = Array.from({ length: HOTKEYS }, (_, at) => hotkey(at + 1));
   let bytes = 0;
@@ -103,7 +103,7 @@ function entryIds(at: number): Pick<CycleEntry, 'executor_id' | 'evidence_id'> {
   };
 }
 
-/** VmHWM of /proc. */
+/** VmHWM of /proc, in MiB. */
 function peakMib(): number {
   const status = readFileSync('/proc/self/status', 'utf8');
   return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1]) / KIB_PER_MIB;

@@ -1,4 +1,7 @@
-/** GET /executors over 100,000 nodes: a page of a thousand beside a bare route, a filtered page beside its bare statement. */
+/**
+ * GET /executors over 100,000 nodes: a page of a thousand compared with a bare route, a filtered page with its bare
+ * statement.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { Agent, get } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -17,13 +20,13 @@ import { seedMarket } from './market-seed.ts';
 import { originOf } from './origin.ts';
 
 const NODES = 100_000;
-/** Enough for both to be warm, as a server is. */
+/** Enough that both are warm, as on a server. */
 const ROUNDS = 150;
 const CONNECTION = new Agent({ keepAlive: true });
 const PAGE = '/api/executors?size=1000';
 const FILTERED =
   '/api/executors?size=100&machine_names=NVIDIA%20H200&price_lte=0.9&gpu_count_gte=4&view=summary';
-/** The same nodes, as one statement gives them that has an index of its own. */
+/** Index for the reference statement, which selects the same nodes. */
 const INDEX = `create index bench_market on executors (state, price_uusd_per_gpu_hour, id, paused,
   provider_id, machine_name, min_gpu_count, slots_total, slots_free)`;
 const STATEMENT = `select executors.*, providers.hotkey from executors
@@ -32,7 +35,7 @@ const STATEMENT = `select executors.*, providers.hotkey from executors
     and slots_free >= 1 and slots_free >= coalesce(min_gpu_count, slots_total)
     and machine_name = 'NVIDIA H200' and price_uusd_per_gpu_hour <= 900000 and slots_free >= 4
   order by price_uusd_per_gpu_hour, executors.id limit 100`;
-/** A change that every filter of every reader has to be asked again after. */
+/** A change that invalidates every reader's cached filter. */
 const CHANGE = `update executors set price_uusd_per_gpu_hour = price_uusd_per_gpu_hour + 1
   where id = '00000000-0000-4000-9000-000000000001'`;
 
@@ -95,7 +98,7 @@ export async function executorList(): Promise<Row[]> {
   }
 }
 
-/** Medians, turn by turn, so that a busy machine weighs on both. */
+/** Medians of alternating rounds, so that load on the host affects both. */
 async function sideBySide(
   ours: () => Promise<void>,
   reference: () => Promise<void>,
@@ -110,7 +113,7 @@ async function sideBySide(
   return { ours: median(times.ours), reference: median(times.reference) };
 }
 
-/** With little of its own: `fetch` would take a third of the shorter times. */
+/** Minimal client: `fetch` would take a third of the shorter times. */
 function read(url: string): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const asked = get(url, { agent: CONNECTION }, (response) => {

@@ -1,4 +1,4 @@
-/** A worker that asks one address over and over on several kept connections, and posts how many answers a second came. */
+/** Worker that sends requests to one URL over several keep-alive connections and posts the answers per second. */
 import { connect } from 'node:net';
 import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '#shared/runtime/clock.ts';
@@ -20,7 +20,7 @@ const REQUEST = `GET ${pathname} HTTP/1.1\r\nHost: ${host}\r\n${lines.join('')}\
 
 let answers = 0;
 
-/** One request at a time: the next when the answer to the last is whole. */
+/** One request at a time: the next is sent when the answer to the last is complete. */
 function drive(): void {
   const socket = connect(Number(port), hostname);
   let text = '';
@@ -39,7 +39,7 @@ function drive(): void {
   socket.write(REQUEST);
 }
 
-/** Without pause: to wake a sleeping thread would cost the server that writes to it, and a quick one would not have to. */
+/** Polls without pause: waking a sleeping thread would cost the server that writes to it. */
 function look(): void {
   setImmediate(look);
 }

@@ -1,4 +1,4 @@
-/** What the money ledger costs: reading a balance beside the bare statement, and postings by the thousand. */
+/** Cost of the money ledger: a balance compared with the bare statement, and postings by the thousand. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import type { Database } from '../../validator/central/platform/database/tables.
 import { testCause } from '../fakes/scenes/wallet.ts';
 import { median, type Row, ratioAtMost, valueAtLeast } from '../measure/row.ts';
 
-/** Short turns, many of them: what else the machine does falls on both sides alike. */
+/** Many short rounds: other load on the host affects both sides alike. */
 const ROUNDS = 100;
 const READS = 1_000;
 const RENTERS = 1_000;
@@ -23,7 +23,7 @@ const MOST_RATIO = 2;
 const LEAST_POSTINGS = 10_000;
 const MS_PER_SECOND = 1_000;
 const US_PER_MS = 1_000;
-/** As the ledger asks it. */
+/** The ledger's statement. */
 const RAW =
   'select id, debits_posted, credits_posted, debits_pending from ledger_accounts where id in (?, ?)';
 
@@ -60,7 +60,7 @@ async function fund(db: Database): Promise<void> {
   await db.transaction().execute((tx) => postGroups(tx, groups));
 }
 
-/** Microseconds each. */
+/** Microseconds per read. */
 async function balanceRead(db: Database, file: string): Promise<Row> {
   const bare = openSqlite(file);
   const statement = bare.prepare(RAW);
@@ -85,7 +85,7 @@ async function balanceRead(db: Database, file: string): Promise<Row> {
   return ratioAtMost('balance read', 'us', 'the bare statement', figures, MOST_RATIO);
 }
 
-/** Groups a second, by the thousand in one transaction; beside single holds placed and settled. */
+/** Groups a second, a thousand in one transaction; compared with single holds placed and settled. */
 async function postings(db: Database): Promise<Row> {
   let startMs = systemClock.monotonicMs();
   const rate = (count: number) => count / ((systemClock.monotonicMs() - startMs) / MS_PER_SECOND);

@@ -1,4 +1,4 @@
-/** From the engine's time of a line to each of fifty followers, who are one process beside the agent. */
+/** Time from the engine's timestamp of a line to each of fifty followers, which share one process beside the agent. */
 import { spawn } from 'node:child_process';
 import { parseIsoTime, systemClock } from '#shared/runtime/clock.ts';
 import type { AgentProcess } from '../fakes/agents/agent-process.ts';
@@ -13,7 +13,7 @@ const NS_PER_MS = 1e6;
 /** About fifty lines a second. */
 const SCRIPT = 'while :; do echo tick; sleep 0.02; done';
 
-/** The reference reads the same pod at the same time, so that the machine's mood falls on both alike. */
+/** The reference reads the same pod at the same time, so that load on the host affects both alike. */
 export async function logLatency(agent: AgentProcess): Promise<Row> {
   const { id, container_id: container } = await startLogPod(agent, SCRIPT);
   const leave = new AbortController();
@@ -33,7 +33,7 @@ export async function logLatency(agent: AgentProcess): Promise<Row> {
   }
 }
 
-/** Milliseconds of each line; the first ones, while others connect, are left out. */
+/** Milliseconds of each line, without the first ones, during which others connect. */
 async function delays(agent: AgentProcess, id: string, leave: AbortController): Promise<number[]> {
   const body = await openLog(agent, id, 'tail=0&follow=true', leave.signal);
   const found: number[] = [];
@@ -49,7 +49,7 @@ async function delays(agent: AgentProcess, id: string, leave: AbortController): 
   return found.slice(FOLLOWERS);
 }
 
-/** Times are cut to milliseconds, which makes a delay longer by half of one. */
+/** The timestamps are truncated to milliseconds, which adds half a millisecond to the mean delay. */
 async function dockerDelays(container: string): Promise<number[]> {
   const found: number[] = [];
   const options = ['logs', '--follow', '--timestamps', '--tail', '0', container];

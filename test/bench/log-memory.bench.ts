@@ -1,4 +1,4 @@
-/** What one follower that stops reading costs the agent while its pod writes without end. */
+/** Memory that the agent needs for one follower that stops reading while its pod writes without end. */
 import { systemClock } from '#shared/runtime/clock.ts';
 import type { AgentProcess } from '../fakes/agents/agent-process.ts';
 import { type Row, valueAtMost } from '../measure/row.ts';

@@ -1,4 +1,4 @@
-/** Pods that write, and readers of their output that look at bytes only, so that the agent is what is measured. */
+/** Pods that write, and readers that only count bytes, so that the agent is measured. */
 import type { PodView } from '#shared/api/agent/pod.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
@@ -8,7 +8,7 @@ const IMAGE = 'podwright.local/base:1';
 const MEMORY_BYTES = 256 * 1024 * 1024;
 const POLL_MS = 50;
 
-/** A pod that runs `script` in a shell, once it is running. */
+/** Starts a pod that runs `script` in a shell and waits until it runs. */
 export async function startLogPod({ client }: AgentProcess, script: string): Promise<PodView> {
   const id = systemRandom.uuid();
   let view = await client.putPod(id, {
@@ -27,13 +27,13 @@ export async function startLogPod({ client }: AgentProcess, script: string): Pro
   return view;
 }
 
-/** Removes it and waits until it is gone. */
+/** Removes the pod and waits until it is gone. */
 export async function removeLogPod({ client }: AgentProcess, id: string): Promise<void> {
   await client.deletePod(id);
   while ((await client.getPod(id)).phase !== 'removed') await systemClock.sleep(POLL_MS);
 }
 
-/** The raw event stream. */
+/** Opens the raw event stream. */
 export async function openLog(
   { send }: AgentProcess,
   id: string,
@@ -45,12 +45,12 @@ export async function openLog(
   return bytesOf(response);
 }
 
-/** Holds the response: fetch cancels a body that is not being read when its response is collected. */
+/** References the response: fetch cancels a body that is not being read when its response is collected. */
 async function* bytesOf(response: Response): AsyncGenerator<Uint8Array> {
   if (response.body !== null) yield* response.body;
 }
 
-/** Counts numbered lines and throws as soon as one is missing or doubled, or a gap is told. */
+/** Counts numbered lines and throws as soon as one is missing or duplicated, or a gap is reported. */
 export function createSequenceCheck(pattern: RegExp) {
   let rest = '';
   let count = 0;

@@ -1,4 +1,4 @@
-/** `npm run bench`: measures every row beside a reference in the same run. */
+/** `npm run bench`: measures every row, and a reference in the same run. */
 
 import type { Row } from '../measure/row.ts';
 import { measure, type Part, withAgent } from '../measure/runner.ts';

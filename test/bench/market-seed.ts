@@ -1,4 +1,4 @@
-/** A market of many nodes in a database file, for measuring how fast it is listed. */
+/** Fills a database file with a market of many nodes, to measure its listing. */
 
 import { figuresOf, UNMEASURED } from '../../validator/central/market/executors/node-figures.ts';
 import type {
@@ -16,7 +16,7 @@ const MACHINES = [
   'NVIDIA GeForce RTX 4090',
 ];
 const GPU_COUNTS = [1, 2, 4, 8];
-/** Every so many nodes one is rented, by its first GPU. */
+/** One of so many nodes has its first GPU rented. */
 const RENTED_EVERY = 4;
 const PER_INSERT = 500;
 const PRICES = 997;

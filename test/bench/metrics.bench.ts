@@ -1,4 +1,4 @@
-/** What metrics cost: a scrape of eight GPUs and fifty pods, a reading of eight cards, a look at what pods use. */
+/** Cost of metrics: a scrape of eight GPUs and fifty pods, a reading of eight cards, a sample of pod usage. */
 import Fastify from 'fastify';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
@@ -33,7 +33,7 @@ export async function metricsCost(): Promise<Row[]> {
   return [await scrapes(), await readings(), await podUsageCost()];
 }
 
-/** Beside a route that answers the same bytes from a string. */
+/** Compared with a route that returns the same bytes from a string. */
 async function scrapes(): Promise<Row> {
   const engine = createFakeEngine(systemClock);
   engine.addImage(IMAGE, `sha256:${'a1'.repeat(32)}`);
@@ -81,7 +81,7 @@ async function medianMs(url: string): Promise<number> {
   return median(took);
 }
 
-/** Beside what the whole document of the same cards would cost each time. */
+/** Compared with reading the whole document of the same cards each time. */
 async function readings(): Promise<Row> {
   const uuids = Array.from(
     { length: GPUS },
@@ -99,7 +99,7 @@ async function readings(): Promise<Row> {
   return valueAtMost(name, 'ms', 'parsing its XML document', measured, MAX_READING_MS);
 }
 
-/** Prints every field that is asked for, at once. */
+/** Prints every queried field at once. */
 function immediateSmi(uuids: readonly string[], xml: string): NvidiaSmi {
   let asked = '';
   let csv = '';

@@ -1,7 +1,7 @@
 /** Addresses of servers that a benchmark has started. */
 import type { AddressInfo } from 'node:net';
 
-/** Where a server listens on this machine. */
+/** URL at which a server listens on this host. */
 export function originOf({
   server,
 }: {

@@ -1,4 +1,4 @@
-/** Fifty looks at what containers of the real engine use: from the kernel's files, and asked of the engine. */
+/** Fifty usage samples of containers on the real engine: from the kernel's files, and queried from the engine. */
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
@@ -16,7 +16,7 @@ const MICROSECONDS_PER_MS = 1_000;
 const MAX_RATIO = 0.25;
 const BUSYBOX = '/bin/busybox';
 
-/** Processor time of this process; what the engine spends on its answers comes on top there. */
+/** CPU time of this process only; the engine's CPU time for its answers is additional. */
 export async function podUsageCost(): Promise<Row> {
   const engine = createDockerodeEngine({ socketPath: '/var/run/docker.sock', clock: systemClock });
   const labels = { [LABELS.executor]: systemRandom.uuid(), [LABELS.kind]: 'bench' };
@@ -37,7 +37,7 @@ export async function podUsageCost(): Promise<Row> {
     };
     const measured = {
       ours: await cpuMs(CYCLES, () => rounds(() => usage.read(ids))),
-      // It takes up to a second for each.
+      // It takes up to a second per container.
       reference: await cpuMs(1, () =>
         rounds(() => Promise.all(ids.map((id) => engine.containerUsage(id)))),
       ),
@@ -58,7 +58,7 @@ function sleeper(image: string, labels: Record<string, string>): ContainerSpec {
   };
 }
 
-/** The median of several cycles, after one that compiles. */
+/** The median of several cycles, after one that compiles the code. */
 async function cpuMs(cycles: number, cycle: () => Promise<unknown>): Promise<number> {
   await cycle();
   const took: number[] = [];

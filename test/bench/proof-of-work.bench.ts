@@ -1,4 +1,4 @@
-/** What it costs a validator to verify a product, beside what it costs a host to make it. */
+/** Cost of verifying a product for the validator, compared with the cost of computing it on a host. */
 
 import { leafHash, merkleTree, pathOf, rootOf } from '#shared/proof-of-work/merkle.ts';
 import { matrixRows, productRow, rowBytes } from '#shared/proof-of-work/product.ts';
@@ -9,7 +9,7 @@ import { type Row, ratioAtMost } from '../measure/row.ts';
 
 const N = 4_096;
 const OPENED = 16;
-/** Every so many rows one is made, and counted as that many: the whole takes a minute. */
+/** One of so many rows is computed and counted as that many: the whole takes a minute. */
 const EVERY = 16;
 const MS_PER_SECOND = 1_000;
 const MAX_SHARE = 0.05;
@@ -32,7 +32,7 @@ export async function proofOfWork(): Promise<Row[]> {
   return [ratioAtMost(`verifying a product of ${N}²`, 's', against, measured, MAX_SHARE)];
 }
 
-/** Some rows of it, under a root over all of which only those are right. */
+/** Some rows of a product, under a root that is correct only for those rows. */
 function productOf(seed: Uint8Array) {
   const b = matrixRows(seed, 'B', { n: N, from: 0, to: N });
   const rows = new Map<number, Buffer>();

@@ -1,4 +1,4 @@
-/** What it costs that log lines and what a request waits for know the request: beside the same work outside of any. */
+/** Cost of the request context in log lines and awaited work, compared with the same work outside a request. */
 
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';
@@ -7,7 +7,7 @@ import { median, type Row, ratioAtMost } from '../measure/row.ts';
 
 const REQUESTS = 20_000;
 const ROUNDS = 7;
-/** Of a small request: its hooks, the database, the answer. */
+/** Awaits of a small request: its hooks, the database, the answer. */
 const WAITS = 20;
 const MAX_RATIO = 1.5;
 const MICROSECONDS_PER_MS = 1_000;

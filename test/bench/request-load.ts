@@ -1,4 +1,4 @@
-/** A worker that sends requests as they were written beforehand, each once, on a few kept connections. */
+/** Worker that sends prepared requests, each once, on a few keep-alive connections. */
 import { connect } from 'node:net';
 import { parentPort, workerData } from 'node:worker_threads';
 
@@ -7,7 +7,7 @@ export type RequestLoad = { url: string; texts: string[]; connections: number };
 const { url, texts, connections } = workerData as RequestLoad;
 const { hostname, port } = new URL(url);
 
-/** As long as there are any. */
+/** Runs until all are sent. */
 function sendAll(): Promise<void> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host: hostname, port: Number(port), noDelay: true });

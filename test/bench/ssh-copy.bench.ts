@@ -1,4 +1,4 @@
-/** A large file into a pod: scp through the SSH gateway beside the same bytes piped into `docker exec`. */
+/** A large file into a pod: scp through the SSH gateway, compared with the same bytes piped into `docker exec`. */
 import { execFile, spawn } from 'node:child_process';
 import { createReadStream, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -16,11 +16,11 @@ const run = promisify(execFile);
 
 const BYTES = 200 * 1024 * 1024;
 const PAIRS = 3;
-/** The reference neither encrypts nor checks what it copies. */
+/** The reference neither encrypts nor verifies the copy. */
 const MAX_RATIO = 2.5;
 const POLL_MS = 50;
 
-/** Pairs in turn, so that the machine's mood falls on both alike. */
+/** The runs alternate, so that load on the host affects both alike. */
 export async function sshCopy(agent: AgentProcess): Promise<Row> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-bench-ssh-'));
   const id = systemRandom.uuid();

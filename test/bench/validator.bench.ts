@@ -1,4 +1,4 @@
-/** What a validator of a large fleet costs: signatures, memory, cycles and weights of 10,000 executors. */
+/** Cost of a validator with a large fleet: signatures, memory, cycles and weights of 10,000 executors. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -59,7 +59,7 @@ export async function validatorCosts(): Promise<Row[]> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-bench-'));
   const store = await openEvidenceStore(join(folder, 'ledger.db'));
   try {
-    // Memory first: what the others leave as garbage would be taken for none.
+    // Memory first: garbage of the other rows would be counted as memory in use.
     const rows = [await memory(store), ...(await epochCosts()), await closing(store)];
     return [...rows, await signatures(), await weightSettings()];
   } finally {
@@ -68,7 +68,7 @@ export async function validatorCosts(): Promise<Row[]> {
   }
 }
 
-/** Requests that are signed beforehand, each once, beside the library on the same number of messages. */
+/** Requests signed in advance, each sent once, compared with the library on the same number of messages. */
 async function signatures(): Promise<Row> {
   const [signer, own] = [testSigner(5), testSigner(1)];
   const auth = createGatewayAuth({
@@ -116,7 +116,7 @@ function requestText({ pathname, host }: URL, headers: Record<string, string>): 
   return `GET ${pathname} HTTP/1.1\r\nhost: ${host}\r\n${lines.join('')}\r\n`;
 }
 
-/** On a thread of its own, whose time is not the server's. */
+/** Sends from a separate thread, whose time is not the server's. */
 function sendFromElsewhere(load: RequestLoad): Promise<void> {
   return new Promise((resolve, reject) => {
     const worker = new Worker(new URL('./request-load.ts', import.meta.url), { workerData: load });
@@ -131,7 +131,7 @@ async function weightSettings(): Promise<Row> {
   const entries = Array.from({ length: FLEET }, (_, at) =>
     entryOf(at, { hotkey: hotkeys[at % HOTKEYS] ?? hotkey(2), rented: at % 3 === 0 }),
   );
-  // As it comes from the ledger.
+  // The document as the store returns it.
   const input = JSON.parse(canonicalJson(setOf([entries]))) as CycleSet;
   const policy = goldenPolicy();
   const times: number[] = [];
@@ -148,10 +148,10 @@ async function weightSettings(): Promise<Row> {
   return valueAtMost(`weighing ${FLEET} executors`, 'ms', against, measured, MAX_WEIGHING_MS);
 }
 
-/** A pass over the whole fleet, whose agents answer at once: what it has of memory at its worst moment. */
+/** Peak memory of a pass over the whole fleet, whose agents answer at once. */
 async function memory(store: EvidenceStore): Promise<Row> {
   let most = 0;
-  // Nothing waits for the world here: there is no other moment to look.
+  // Nothing here waits for I/O, so memory can only be sampled at this point.
   const health = healthOf(store, () => {
     most = Math.max(most, process.memoryUsage.rss());
   });
@@ -179,7 +179,7 @@ function healthOf(store: EvidenceStore, onLook: () => void) {
   const { inventory } = facts;
   if (inventory === null) throw new Error('no inventory');
   const answer = async () => ({ ...structuredClone(inventory), collected_ms: clock.now() });
-  // Signing costs time, and no memory.
+  // A fake signature: signing costs time, not memory.
   const signer: Signer = { hotkey: hotkey(1), sign: () => new Uint8Array(64) };
   const checkHistory = createCheckHistory({ store, clock });
   const baselines = createProofBaselines({ store, clock });
@@ -224,7 +224,7 @@ function healthOf(store: EvidenceStore, onLook: () => void) {
   });
 }
 
-/** The cycle with what that pass left: how long nothing else of the process gets a turn. */
+/** Closes the cycle on the state after that pass: the longest time for which the process runs nothing else. */
 async function closing(store: EvidenceStore): Promise<Row> {
   const cycleMs = 86_400_000;
   const clock = { ...systemClock, now: () => systemClock.now() + 2 * cycleMs };
@@ -243,7 +243,7 @@ async function closing(store: EvidenceStore): Promise<Row> {
   );
 }
 
-/** Of this thread: what others do on the machine counts for neither side. */
+/** CPU time of this thread, so that other load on the host counts for neither side. */
 async function cpuSecondsOf(work: () => Promise<unknown>): Promise<number> {
   const began = process.threadCpuUsage();
   await work();

@@ -1,4 +1,7 @@
-/** What dishonest agents do, and the check that catches each: how it is called, what it gives, how many looks that takes. */
+/**
+ * Dishonest agents: for each, its title, the check that detects it, the faked behaviour and the number of cycles until
+ * detection.
+ */
 import type { CARD_FAULTS, Commitment } from '#shared/api/agent/challenges.ts';
 import type { Inventory } from '#shared/api/agent/inventory.ts';
 import { type Conduct, USUAL_MS } from '../fakes/agents/conducted-agent.ts';
@@ -11,7 +14,7 @@ export const everyCard = (change: Partial<Gpu['devices'][number]>) =>
   withGpu(({ devices }) => ({ devices: devices.map((device) => ({ ...device, ...change })) }));
 
 type Sources = NonNullable<Inventory['sources']>;
-/** What kernel and driver say of the same things, but for what is changed. */
+/** Changes the inventory's kernel and driver sources. */
 export const withSources = (change: (sources: Sources) => Partial<Sources>): Partial<Conduct> => ({
   inventory: (inventory) => {
     const { sources } = inventory;
@@ -19,7 +22,7 @@ export const withSources = (change: (sources: Sources) => Partial<Sources>): Par
   },
 });
 
-/** One card does not do its part; null: the agent says that it has nothing to have it done with. */
+/** Makes one card fail its proof with `code`; null: the agent sends no proof of its cards. */
 const ofCards = (code: (typeof CARD_FAULTS)[number] | null): Partial<Conduct> => ({
   commitment: (commitment) => {
     if (commitment.cards === null || code === null) return { ...commitment, cards: null };

@@ -1,4 +1,4 @@
-/** Dishonest agents, each caught by the check that is meant for it; and honest ones that have a hard time. */
+/** Dishonest agents, each detected by the check meant for it; and honest agents under difficult conditions. */
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -35,7 +35,7 @@ import { testInventory } from '../fixtures/host-inventory.ts';
 import { CHEATS, everyCard, withGpu, withSources } from './cheats.cases.ts';
 
 const CYCLE_MS = 60_000;
-/** One message each way. */
+/** Bytes of one message in each direction. */
 const LINE_BYTES = 64 * 1024;
 const LINE: LineSize = {
   ...{ firstBytes: LINE_BYTES, mostBytes: LINE_BYTES, enoughMs: 1_000, mostMs: 5_000 },
@@ -43,7 +43,7 @@ const LINE: LineSize = {
 const FAST = { last_down_kbit: 1_000_000, last_up_kbit: 1_000_000 };
 const log = createLog({ name: 'test', level: 'silent' });
 
-/** Of other executors with the same hardware. */
+/** Proof times of other executors with the same hardware. */
 const PACES = ['one', 'two', 'three'].flatMap((executor_id) =>
   [
     { device: 'cpu' as const, model: 'Test CPU x32' },
@@ -51,7 +51,7 @@ const PACES = ['one', 'two', 'three'].flatMap((executor_id) =>
   ].map((pace) => ({ ...pace, executor_id, mean_ms: USUAL_MS, samples: 10 })),
 );
 
-/** Everything counts. */
+/** Every check counts. */
 const POLICY: CheckPolicy = {
   ...readCheckPolicy(),
   modes: Object.fromEntries(CHECKS.map(({ id }) => [id, { mode: 'enforce', from: null }])),
@@ -82,18 +82,18 @@ afterAll(async () => {
 });
 
 beforeEach(async () => {
-  // One clock serves both: it moves for the first one’s proofs alone.
+  // One clock serves both agents: it advances only for the first one's proofs.
   [conduct, second] = [HONEST, { ...HONEST, proofMs: 0, cardsMs: 0 }];
   store = await openEvidenceStore(':memory:');
   const seen_ms = market.clock.now();
   const paces = PACES.map((pace) => ({ ...pace, seen_ms }));
   await store.insertInto('proof_paces').values(paces).execute();
-  // The other one was measured: the validator's own line is known to be fast.
+  // The second executor was measured, so the validator's own line is known to be fast.
   await store
     .insertInto('lines')
     .values(fastLineOf(nodes[1]?.id ?? ''))
     .execute();
-  // These agents take no pods: both were rented for a probe just before.
+  // These agents accept no pods, so both are recorded as probed recently.
   await store
     .insertInto('rental_probes')
     .values(nodes.map(({ id }) => probeOf(id)))
@@ -142,7 +142,7 @@ const fastLineOf = (executorId: string) => ({
   ...{ down_kbit: 1_000_000, up_kbit: 1_000_000, ...FAST, false_stream: null, refusals: 0 },
 });
 
-/** So many looks at both, one each cycle; the last document of the first, or of another. */
+/** Runs so many cycles on both executors and returns the last evidence of the first, or of another. */
 async function look(times: number, which = 0): Promise<EvidenceDocument> {
   for (let time = 0; time < times; time += 1) {
     await validator.runOnce();
@@ -160,7 +160,7 @@ const reasonsOf = ({ checks }: EvidenceDocument) =>
     reason_code === null ? [] : [`${check_id} ${reason_code}`],
   );
 
-/** Of a test before. */
+/** A stream sent in an earlier test. */
 const OLD_STREAM = new Uint8Array(LINE_BYTES).fill(7);
 const AGAIN_MS = 6 * 60_000;
 
@@ -228,7 +228,7 @@ describe('an honest executor', () => {
   it('is not punished for what its kernel, driver or disk do not tell, nor for an engine away now and then', async () => {
     const sources = withSources(({ driver_gpus: cards }) => ({
       ...{ memory_kib: null, disk_kib: null, disk_writable: null, driver_library_sha256: null },
-      // As of cards that sleep.
+      // As reported for cards in a low-power state.
       driver_gpus: cards?.map((card) => ({ ...card, uuid: null })) ?? null,
     }));
     for (const egress of ['unknown', 'unknown', 'answers', 'unknown'] as const) {
@@ -247,7 +247,7 @@ describe('an honest executor', () => {
 
   it('with a slow link is not punished', async () => {
     conduct = { ...HONEST, delayMs: 1_500 };
-    // A row of three would fail it: each look counts, and what the way takes is no work.
+    // Three failures in a row would fail it: every cycle counts, and network time is not counted as work.
     for (let time = 0; time < 4; time += 1) {
       const { checks, verdict, pow, pow_gpu } = await look(1);
       const warned = checks.filter(({ severity }) => severity === 'warning');

@@ -1,4 +1,4 @@
-/** What every ContainerEngine must do: run against the real one and the fake, so that the fake can be believed. */
+/** The contract of ContainerEngine, run against the real engine and the fake, so that tests may trust the fake. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
@@ -13,18 +13,18 @@ import {
 import { buildContext } from '../../agent/containers/images/build-context.ts';
 import { eventually } from '../fakes/eventually.ts';
 
-/** The image must hold a shell, and a default command that ends on SIGTERM. */
+/** The image must contain a shell, and a default command that ends on SIGTERM. */
 export type EngineUnderTest = {
   engine: ContainerEngine;
   image: string;
   testRun: string;
-  /** First of a few host ports that nothing listens on. */
+  /** First of a few host ports on which nothing listens. */
   firstPort: number;
 };
 
 const NEVER = new AbortController().signal;
 
-/** Declares the suite; `prepare` runs once. Everything made carries the test run's label and is removed again. */
+/** Declares the suite; `prepare` runs once. All objects carry the test run's label and are removed afterwards. */
 export function describeEngine(name: string, prepare: () => Promise<EngineUnderTest>): void {
   describe(`container engine: ${name}`, () => {
     let subject: EngineUnderTest;
@@ -64,7 +64,7 @@ export function describeEngine(name: string, prepare: () => Promise<EngineUnderT
       };
     }
 
-    /** Outside the pool that agents take theirs from. */
+    /** A subnet outside the pool from which agents choose. */
     function freePlace(): NetworkPlace {
       const [high, low] = [systemRandom.int(256), 16 * systemRandom.int(16)];
       const bridgeName = `pc${systemRandom.uuid().slice(0, 8)}`;
@@ -264,7 +264,7 @@ export function describeEngine(name: string, prepare: () => Promise<EngineUnderT
       const id = await engine.createContainer(mine);
       const other = await engine.createContainer(specOf());
       await engine.startContainer(other);
-      // A stream has no moment at which it is known to be open: start and stop until it shows.
+      // A stream has no moment at which it is known to be open: start and stop until an event arrives.
       await eventually('an event', async () => {
         await engine.startContainer(id);
         await engine.stopContainer(id, 5);

@@ -1,4 +1,7 @@
-/** What a validator asks of a host whose provider lets no pod have the whole, held against the agent's own rules. */
+/**
+ * The smallest probe that a validator requests when a pod may not use the whole host, checked against the agent's
+ * rules.
+ */
 import { expect, it } from 'vitest';
 import { PodPut } from '#shared/api/agent/pod.ts';
 import { NO_POLICY, providerRefusals } from '../../agent/pods/provider-policy.ts';
@@ -6,7 +9,7 @@ import { leastSpec, probeSpec } from '../../validator/inspection/rental-probe/pr
 import { testInventory } from '../fixtures/host-inventory.ts';
 
 const GIB = 2 ** 30;
-/** Little, and enough for a pod. */
+/** Small, and enough for a pod. */
 const RULES = {
   ...NO_POLICY,
   ...{ max_cpu_cores: 1, max_memory_bytes: GIB, max_disk_bytes: GIB, max_shm_bytes: 2 ** 26 },

@@ -1,4 +1,4 @@
-/** The line between validator and agent, measured over a real connection. */
+/** The bandwidth between validator and agent, measured over a real connection. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createSignedConnect, type SignedConnect } from '#shared/api/agent/connect.ts';
 import { SPEED_TEST_PATH } from '#shared/api/agent/host-checks.ts';
@@ -19,7 +19,7 @@ import { testSigner } from '../fakes/scenes/market-fixture.ts';
 
 const EXECUTOR = '3f9f41a6-0001-4000-8000-000000000001';
 const KIB = 1024;
-/** Never long enough: grows to its bound. */
+/** The threshold is never reached, so the size grows to its bound. */
 const SIZE: LineSize = {
   ...{ firstBytes: 32 * KIB, mostBytes: 1024 * KIB, enoughMs: 60_000, mostMs: 60_000 },
 };
@@ -59,7 +59,7 @@ it('streams more each time, both ways, and finds what arrived to be what was sen
   const sample = await measure({});
   expect(sample).toMatchObject({ status: 'measured', falseStream: null });
   const { downKbit, upKbit } = sample as LineSample & { status: 'measured' };
-  // Of loopback: far above a megabit a second.
+  // Loopback: far above a megabit a second.
   expect(Math.min(downKbit, upKbit)).toBeGreaterThan(1_000);
   await eventually('free again', async () => (await measure({})).status === 'measured');
 });
@@ -96,7 +96,7 @@ it('is no measurement when the line breaks, and a slow one when it stalls', asyn
   let isSilent = false;
   const stalled: SignedConnect = async (request) => {
     const socket = await eventuallyOpen(request);
-    // Whatever it says is not heard.
+    // Drops every message.
     socket.on = ((event: string, listener: never) => {
       isSilent ||= event === 'message';
       return event === 'message' ? socket : socket.addListener(event, listener);

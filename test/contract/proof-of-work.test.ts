@@ -1,4 +1,4 @@
-/** The agent's proof of work under the validator's eyes: real threads, memory and files, small sizes. */
+/** The agent's proof of work, verified by the validator: real threads, memory and files, small sizes. */
 import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -41,7 +41,7 @@ let folder: string;
 let isRented: boolean;
 let server: HttpServer;
 let stopping: AbortController;
-/** Changes what the agent says on its way to the validator. */
+/** Changes the agent's commitment on its way to the validator. */
 let tamper: (commitment: Commitment) => void;
 
 beforeEach(() => {
@@ -110,7 +110,7 @@ it('proves product, memory and disk, and leaves nothing behind', async () => {
     status: 'proven',
     commitment: {
       ...{ device: 'cpu', workers: 3, memory: { fill_ms: expect.any(Number) } },
-      // Whether the file system of the test has it, only an open tells.
+      // Only an open call shows if the test's file system supports direct I/O.
       disk: { direct: await isDirectPossible() },
     },
   });

@@ -38,7 +38,7 @@ beforeEach(async () => {
 });
 afterEach(() => store.destroy());
 
-/** Of a validator that was just started on the ledger. */
+/** Probes of a validator that has just started on the store. */
 const start = () =>
   createRentalProbes({
     ...{ store, clock: systemClock, random: systemRandom, log },
@@ -85,7 +85,7 @@ it('tells a port that is not reached by the step, and removes the pod all the sa
     reasonCode: 'RENTAL_PROBE_FAILED',
     remedy: expect.stringContaining('AGENT_PORT_RANGE'),
   });
-  // Somebody who asks has it tried again, the loop does later.
+  // A request runs the probe again at once; the loop retries later.
   const asked = await factsOf();
   expect(await start().probe(asked, host.client(), false)).toEqual({ ...rental, repeated: true });
   expect(await start().probe(asked, host.client(), true)).toMatchObject({ status: 'passed' });
@@ -101,7 +101,7 @@ it('gives way to whoever rents', async () => {
     return pods.length === 1 && pods;
   });
   expect(await probes.podsAt(id, systemClock.now())).toEqual([pod?.id]);
-  // Whoever looks meanwhile knows it, and has no proof of the host beside it.
+  // A concurrent reader gets this result, without a proof of the host.
   expect(await probes.clear(id, host.client())).toBe(false);
   expect(await probes.podsAt(id, systemClock.now() + 3_600_000)).toEqual([]);
   await probes.yieldTo(id);

@@ -1,4 +1,4 @@
-/** The agent's image, built by the real engine on a base of this machine's files, and started. */
+/** The agent's image, built by the real engine on a base of this host's files, and started. */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';

@@ -38,14 +38,14 @@ let registry: ImageRegistry;
 let store: EvidenceStore;
 let market: HttpServer;
 let origin: string;
-/** What becomes of the validator's answer on its way to the agent. */
+/** Changes the validator's answer on its way to the agent. */
 type Tamper = (answer: SignedDigest) => SignedDigest | Promise<SignedDigest>;
 const asItIs: Tamper = (answer) => answer;
 let tamper = asItIs;
 const withManifest = (change: Partial<UpdateManifest>) => (answer: SignedDigest) =>
   signUpdate({ ...answer.manifest, ...change }, signer, signer.hotkey);
 
-/** A version of the agent: an image without files, whose command is this checkout's agent, or another. */
+/** A version of the agent: an image without files, whose command is this checkout's agent or another program. */
 const version = (number: number, command = [process.execPath, ...agentArguments()]) =>
   registry.publish(REPOSITORY, 'stable', [
     `ENV VERSION=${number}`,
@@ -69,7 +69,7 @@ beforeAll(async () => {
     firstPermille: 1_000,
     expiryMs: 60_000,
   };
-  // A new one each time keeps no answer.
+  // A new server each time, so that no answer is cached.
   market.get('/digest', async () => {
     const releases = createReleases({
       ...{ store, clock: systemClock, log, signer, source, graceMs: 0 },
@@ -123,7 +123,7 @@ beforeAll(async () => {
   await startPod(`${image}@${digest}`);
 }, 60_000);
 
-/** As far as the engine knows it is one of the executor's pods. */
+/** The engine's labels mark it as one of the executor's pods. */
 async function startPod(image: string): Promise<void> {
   const labels = Object.entries({
     executor: executorId,
@@ -151,7 +151,7 @@ async function startPod(image: string): Promise<void> {
 }
 
 afterAll(async () => {
-  // The switcher first: it would bring the others back.
+  // The switcher first: it would start the others again.
   await command('docker', 'rm', '--force', '--volumes', `${name}-switcher`);
   const { stdout } = await command('docker', 'ps', '--all', '--quiet', '--filter', `name=${name}`);
   for (const id of stdout.split('\n').filter(Boolean)) {
@@ -183,7 +183,7 @@ async function inspected(container: string): Promise<Record<string, unknown>> {
   return JSON.parse(await mustRun('docker', 'inspect', '--format', format, container));
 }
 
-/** Its process, once there is one: a container that does not run has the number 0, which would be our own group. */
+/** Waits until the container has a process. The pid of a stopped container is 0, which would signal our own group. */
 async function kill(container: string): Promise<void> {
   const pid = await eventually(`a process of ${container}`, async () => {
     const found = await inspected(container).catch(() => null);

@@ -4,7 +4,7 @@ import type { DemoFile } from '../../validator/embedded/demo-file.ts';
 
 export type ApiAnswer = { status: number; headers: Headers; body: unknown };
 
-/** Any status is an answer; the body must be JSON, as every body of the interface is. */
+/** Accepts any status; the body must be JSON, as every body of the interface is. */
 export async function api(
   demo: DemoFile,
   method: string,

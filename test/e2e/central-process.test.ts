@@ -1,4 +1,4 @@
-/** The central API as a real process on its default database: races, kills at any moment, and its end in order. */
+/** The central API as a real process on its default database: races, kills at any moment, and a graceful shutdown. */
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { Agent, type IncomingMessage, request } from 'node:http';
@@ -30,10 +30,10 @@ import { createSeededRandom } from '../fakes/seeded-random.ts';
 const AT_ONCE = 50;
 const KILLS = 5;
 const RENTS_PER_KILL = 8;
-/** A moment somewhere between the first claim and the last answer. */
+/** Upper bound of the random delay from the first claim to the kill. */
 const KILLED_WITHIN_MS = 60;
 const BALANCE_UUSD = 1_000_000_000;
-/** The claim of a dead process is free after ten seconds. */
+/** The claim of a dead process expires after ten seconds. */
 const ANSWERED_WITHIN_MS = 30_000;
 
 const folder = mkdtempSync(join(tmpdir(), 'podwright-central-'));
@@ -153,7 +153,7 @@ it(`loses and doubles nothing over ${KILLS} kills at any moment`, async () => {
     await systemClock.sleep(random.int(KILLED_WITHIN_MS));
     await central.end('SIGKILL');
     await Promise.all(asked);
-    // GPUs and pods agree in what the dead process left, before anybody has mended anything.
+    // GPUs and pods agree in what the dead process left, before any repair.
     const left = (await livePods(large)).map(({ id }) => id).toSorted();
     expect(await slotsOf(large)).toEqual(left);
     central = await startCentralProcess(environment);
@@ -197,7 +197,7 @@ it('finishes what is under way when it ends, says goodbye on streams, and takes 
   await eventually('a follower', () => gateway.agents.host(single.id).log.followers() === 1);
   const frames = Array.fromAsync(readSse(stream.body ?? []));
 
-  // A connection that stays open over the end, and requests that take a while: each log-in is a hash.
+  // A connection that stays open over the shutdown, and requests that take a while: each login computes a hash.
   const kept = new Agent({ keepAlive: true, maxSockets: 1 });
   expect(await statusOver(kept)).toEqual({ status: 200, code: null });
   const wrong = { email: account.email, password: 'not the password' };
@@ -214,13 +214,13 @@ it('finishes what is under way when it ends, says goodbye on streams, and takes 
   await expect(statusOver(kept)).rejects.toThrow(/ECONNREFUSED|ECONNRESET|socket hang up/);
   kept.destroy();
 
-  // Who had its pod still has it.
+  // The renter that had its pod before still has it.
   central = await startCentralProcess(environment);
   const pod = await central.call('GET', `/pods/${id}`, { headers });
   expect(pod.body['status']).toBe('RUNNING');
 });
 
-/** A request of which is known when the server has it: it says `100 Continue` then. */
+/** Sends a request and resolves once the server has received it: it answers `100 Continue` then. */
 function sendNoticed(method: 'GET' | 'POST', path: string, body?: object) {
   const text = body === undefined ? '' : JSON.stringify(body);
   const length = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) };

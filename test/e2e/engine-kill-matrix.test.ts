@@ -21,7 +21,7 @@ import { momentsOf } from '../fakes/faults/kill-moments.ts';
 import { freePorts } from '../fakes/free-ports.ts';
 import { median } from '../measure/row.ts';
 
-/** From the return of whoever was killed to the state that was asked for: in most rounds, and on a busy machine too. */
+/** Bound from the restart of the killed process to the requested state: for most rounds, also on a busy host. */
 const CONVERGES_WITHIN_MS = 10_000;
 const CONVERGES_AT_LAST_MS = 40_000;
 const TEST_MS = 480_000;
@@ -49,7 +49,7 @@ beforeAll(async () => {
     AGENT_SIMULATED_GPUS: 'NVIDIA L40S*5',
   });
   agent = await home.start();
-  // The one change that is no pod's: the agent tries what the engine makes of a disk limit.
+  // The only change outside a pod: the agent tests if the engine supports a disk limit.
   freeGpus = await eventually('the try of a disk limit', async () => {
     const { isolation, gpu } = await agent.client.inventory();
     return isolation.disk_quota !== 'none' && gpu.devices.map(({ uuid }) => uuid);
@@ -63,7 +63,7 @@ afterAll(async () => {
   home.remove();
 });
 
-/** A pod of the matrix: what is asked of it next, and when that is done. */
+/** A pod of the matrix: the next request to it, and the condition that ends it. */
 type Case = {
   name: string;
   id: string;
@@ -128,13 +128,13 @@ function removalOf({ id, spec }: Case, before: PodView): Case {
   return { name: 'removal', id, spec, before, ask, isDone };
 }
 
-/** What a shell in the pod prints. */
+/** Returns the output of a shell command in the pod. */
 async function inPod({ container_id }: PodView, command: string): Promise<string | undefined> {
   const done = await runInContainer(container_id ?? '', ['sh', '-c', command]);
   return done?.stdout;
 }
 
-/** A new generation has to prove itself for some seconds before the old container goes. */
+/** A new generation must run for some seconds before the old container is removed. */
 async function untilSettled(cases: readonly Case[]): Promise<void> {
   for (const { id, name } of cases) {
     if (name !== 'replacement') continue;
@@ -176,7 +176,7 @@ async function expectNothingLeaked(cases: readonly Case[]): Promise<void> {
   }
 }
 
-/** While the engine is away nothing is declared dead, and the agent answers. */
+/** While the engine is away, no pod is declared dead and the agent responds. */
 async function expectPatience(cases: readonly Case[], then: readonly PodView[]): Promise<void> {
   for (const [index, { id, name }] of cases.entries()) {
     const now = await until(`${name} told that the engine is away`, id, (seen) =>
@@ -189,7 +189,7 @@ async function expectPatience(cases: readonly Case[], then: readonly PodView[]):
   expect(readiness.status).toBe(503);
 }
 
-/** Stops all cases at their change number `index`, kills, brings back, and waits for what was asked for. */
+/** Stops all cases at their change number `index`, kills, restarts, and waits for the requested states. */
 async function round(
   cases: readonly Case[],
   index: number,
@@ -200,7 +200,7 @@ async function round(
   const stand = gate.hold(ids, index, moment);
   await Promise.all(cases.map((each) => each.ask(agent.client)));
   for (const { id, isDone, name } of cases) {
-    // One that makes fewer changes has ended by now.
+    // An operation with fewer changes has ended by now.
     await eventually(
       `${name} at change ${index}`,
       async () => stand.held.has(id) || isDone(await view(id)),
@@ -211,7 +211,7 @@ async function round(
   await own.kill();
   stand.release();
   if (withAgent) {
-    // The engine is the last to come back.
+    // The engine returns last.
     agent = await home.start();
     expect((await view(ids[0] ?? '')).id).toBe(ids[0]);
   } else {
@@ -237,7 +237,7 @@ it.each([
 ])(
   'launch, reboot, replacement and removal survive kill -9 of %s at each of their changes',
   async (_, withAgent) => {
-    // Undisturbed first: how many changes there are. The pods are those of the first round.
+    // Undisturbed first, to count the changes. The pods are those of the first round.
     const [rebooted, replaced, removed] = [launchOf(), launchOf(), launchOf()];
     const counts: number[] = [];
     const record = async (each: Case) => {
@@ -271,7 +271,7 @@ it.each([
         const [launched, afterReboot, afterReplacement] = views;
         if (!launched || !afterReboot || !afterReplacement) throw new Error('a view is missing');
         freeGpus.push(removing.spec.gpu_uuids?.[0] ?? '');
-        // What was launched in this round is removed in the next one.
+        // Pods launched in this round are removed in the next one.
         [removing, toRemove, toReboot, toReplace] = [
           launch,
           launched,

@@ -1,4 +1,4 @@
-/** The real programs under a real systemd: installed, in their sandboxes, restarted, ended. Upgrades: release-*.test.ts. */
+/** The real programs under a real systemd: installed, sandboxed, restarted, stopped. Upgrades: release-*.test.ts. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
@@ -15,12 +15,12 @@ const EXECUTOR = systemRandom.uuid();
 const AGENT_ENV = `AGENT_EXECUTOR_ID=${EXECUTOR}
 AGENT_GPU=none
 AGENT_HOST=127.0.0.1`;
-/** The real programs are started several times, on a machine that may be busy. */
+/** The real programs start several times, on a host that may be busy. */
 const LONG_MS = 300_000;
 const DROP_INS = '/run/systemd/system';
 const SERVING = 'podwright-agent podwright-ssh-gateway podwright-validator podwright-central';
 
-/** What runs in the agent's sandbox as the agent's work does, and what must not. `$1`: a process of another user. */
+/** Operations that the agent's sandbox must permit, and those that it must block. `$1`: a process of another user. */
 const PROBE = `
 cd /var/lib/podwright
 try() { name=$1; shift; if "$@" >/dev/null 2>&1; then echo "may $name"; else echo "may not $name"; fi; }
@@ -142,7 +142,7 @@ it(
     await host.mustRun(`for unit in ${units.join(' ')}; do drop=${DROP_INS}/$unit.service.d
       mkdir -p $drop && printf '[Service]\\nRestartSec=0\\n' >$drop/restart.conf; done; systemctl daemon-reload`);
     const pids = await Promise.all(units.map(mainPid));
-    // Of the process that stands still alone: what is started in its place has the unit's own time again.
+    // Applies only to the frozen process: its successor has the unit's usual timeout again.
     const bite = 'NOTIFY_SOCKET=/run/systemd/notify systemd-notify WATCHDOG_USEC=1000000';
     for (const pid of pids) await host.mustRun(`kill -STOP ${pid} && ${bite} --pid=${pid}`);
     for (const [index, unit] of units.entries()) {

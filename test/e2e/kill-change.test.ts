@@ -1,4 +1,7 @@
-/** kill -9 of the agent before and after every change that an edit makes in the engine, whether it succeeds or rolls back. */
+/**
+ * kill -9 of the agent before and after every change that an edit makes in the engine, for edits that succeed and that
+ * roll back.
+ */
 import { afterAll, beforeAll, inject, it } from 'vitest';
 import type { PodSpecInput } from '#shared/api/agent/pod.ts';
 import { podSpec } from '../fakes/agents/test-agent.ts';
@@ -16,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => matrix.close());
 
-/** The new container's settling time comes on top of what other operations take. */
+/** The new container's settling time adds to the usual time of an operation. */
 const common = { onRunning: true, containers: 1, withinMs: 20_000 };
 
 const put = (change: Partial<PodSpecInput>): Operation['ask'] => {

@@ -25,11 +25,11 @@ import {
 } from '../fakes/scenes/market-fixture.ts';
 import { openHolds, setAvailable } from '../fakes/scenes/wallet.ts';
 
-/** The claim of a dead process is free after ten seconds. */
+/** The claim of a dead process expires after ten seconds. */
 const ANSWERED_WITHIN_MS = 30_000;
 const BALANCE_UUSD = 1_000_000_000;
 
-/** What a connection says on the way to the point, in this order; the process dies at the last. */
+/** A point of a rental: messages of one database connection, in this order; the process dies at the last. */
 type Point = { name: string; messages: readonly string[]; at: Moment };
 const POINTS: readonly Point[] = [
   { name: 'before the claim', messages: ['insert into "idempotency"'], at: 'sent' },
@@ -86,7 +86,7 @@ function rent(node: AddedNode, key: string) {
   return central.call('POST', `/executors/${node.id}/rent`, { headers, body: bodyOf() });
 }
 
-/** Resolves when the process is dead; the answer never comes. */
+/** Resolves when the process is dead; the request never gets an answer. */
 async function killAt({ messages, at }: Point, node: AddedNode, key: string): Promise<void> {
   const progress = new Map<object, number>();
   const dead = new Promise<void>((resolve) => {
@@ -107,7 +107,7 @@ async function killAt({ messages, at }: Point, node: AddedNode, key: string): Pr
   proxy.watch(async () => undefined);
 }
 
-/** Sends a rental by hand and kills the process when the first bytes of the answer are there. */
+/** Sends a rental over a raw socket and kills the process when the first bytes of the answer arrive. */
 async function killAtFirstBytes(node: AddedNode, key: string): Promise<void> {
   const { hostname, port } = new URL(central.origin);
   const body = JSON.stringify(bodyOf());
@@ -130,7 +130,7 @@ async function killAtFirstBytes(node: AddedNode, key: string): Promise<void> {
   socket.destroy();
 }
 
-/** One pod, one hold, its one GPU, one container, nothing claimed and unfinished. */
+/** Expects one pod, one hold, one leased GPU, one container, and no unfinished claim. */
 async function expectOnePod(node: AddedNode, key: string, podId: string): Promise<void> {
   const pods = await db
     .selectFrom('pods')
@@ -157,7 +157,7 @@ async function expectOnePod(node: AddedNode, key: string, podId: string): Promis
   expect([...host.pods.keys()]).toEqual([podId]);
   expect(host.calls.filter((call) => call.startsWith('put'))).toEqual([`put ${podId}`]);
   const { body } = await central.call('GET', '/users/me', { headers: account.key });
-  // A later rental settles what runs, which ends its hold.
+  // A later rental settles the running pods, which ends their holds.
   const all = await db.selectFrom('pods').select('hold_id').execute();
   expect(all.map(({ hold_id }) => hold_id)).toEqual(expect.arrayContaining([...holds.keys()]));
   const held = holds.values().reduce((sum, hold) => sum + hold, 0);

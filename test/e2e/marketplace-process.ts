@@ -1,4 +1,4 @@
-/** Runs `npm start`'s program as a real process on free ports, in a folder of its own. */
+/** The program of `npm start` as a real process on free ports, in a new folder. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -10,14 +10,14 @@ import { eventually } from '../fakes/eventually.ts';
 
 export type MarketplaceProcess = {
   home: string;
-  /** As it stands in the file now: pids change when an agent is restarted. */
+  /** The file's current content: pids change when an agent is restarted. */
   demo(): DemoFile;
-  /** Everything printed so far. */
+  /** Output so far. */
   output(): string;
   /** Milliseconds from spawn to the ready block. */
   readyAfterMs: number;
   child: ChildProcess;
-  /** Ctrl-C, as it arrives from a terminal through npm. */
+  /** Sends SIGINT as a terminal does for Ctrl-C through npm. */
   interrupt(): void;
   /** Sends the signal and resolves with the exit code. */
   end(signal?: NodeJS.Signals): Promise<number | null>;
@@ -27,7 +27,7 @@ const MAIN = new URL('../../validator/embedded/main.ts', import.meta.url).pathna
 const READY_WITHIN_MS = 60_000;
 const END_WITHIN_MS = 60_000;
 
-/** A fresh folder below the system's temporary one. */
+/** Creates a folder below the system's temporary one. */
 export function temporaryHome(): string {
   return mkdtempSync(join(tmpdir(), 'podwright-test-'));
 }
@@ -36,7 +36,7 @@ export function removeHome(home: string): void {
   rmSync(home, { recursive: true, force: true });
 }
 
-/** Ports as flags: the same ones must be used again to start on the same home. */
+/** Free ports as flags: a restart on the same home must use the same ones. */
 export async function freePortFlags(): Promise<string[]> {
   const [central, validator, agents, pods] = await freePorts();
   return [
@@ -47,7 +47,7 @@ export async function freePortFlags(): Promise<string[]> {
   ].flatMap(([flag, port]) => [String(flag), String(port)]);
 }
 
-/** Resolves once the ready block was printed; rejects with the output when it is not. */
+/** Resolves once the ready block was printed; rejects with the output otherwise. */
 export async function startMarketplaceProcess(
   home: string,
   flags: readonly string[],
@@ -57,7 +57,7 @@ export async function startMarketplaceProcess(
   const child = spawn(process.execPath, [MAIN, '--home', home, ...flags], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...environment },
-    // A group of its own, as a shell gives it: `interrupt` sends what a terminal's Ctrl-C sends.
+    // A separate process group, as a shell creates it: `interrupt` signals the group as a terminal's Ctrl-C does.
     detached: true,
   });
   let output = '';
@@ -86,7 +86,7 @@ export async function startMarketplaceProcess(
     output: () => output,
     readyAfterMs: systemClock.monotonicMs() - startedMs,
     interrupt() {
-      // npm passes the terminal's signal on, so the process gets it twice.
+      // npm forwards the terminal's signal, so the process receives it twice.
       process.kill(-(child.pid ?? 0), 'SIGINT');
       child.kill('SIGINT');
     },
@@ -104,7 +104,7 @@ export async function startMarketplaceProcess(
   };
 }
 
-/** Below the ephemeral range, so that no outgoing connection takes one meanwhile. */
+/** Below the ephemeral range, so that no outgoing connection uses one meanwhile. */
 async function freePorts(): Promise<number[]> {
   const base = 10_000 + (process.pid % 80) * 100;
   const found: number[] = [];

@@ -1,4 +1,4 @@
-/** The main job on PostgreSQL: `npm start` with CENTRAL_DATABASE, a real container rented in it. */
+/** The main job on PostgreSQL: `npm start` with CENTRAL_DATABASE, and a real container rented in it. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-/** The main job, through the program that `npm start` runs, on the real Docker engine (issue of the foundation). */
+/** The main job, through the program of `npm start`, on the real Docker engine. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -95,7 +95,7 @@ const containersOf = (podId: string) => engine.listContainers({ [LABELS.pod]: po
 const networksOf = (podId: string) => engine.listNetworks({ [LABELS.pod]: podId });
 const volumesOf = (podId: string) => engine.listVolumes({ [LABELS.pod]: podId });
 
-/** Log lines of the pod as they arrive, until `count` were read. */
+/** Yields log lines of the pod as they arrive, until `count` were read. */
 async function followLines(id: string, count: number): Promise<string[]> {
   const { base_url: base, account } = market.demo();
   const reading = new AbortController();
@@ -115,7 +115,7 @@ async function followLines(id: string, count: number): Promise<string[]> {
   return lines;
 }
 
-/** What the logs of central API, gateway and agents say was answered under a request id, each route once. */
+/** Routes that the logs of central API, gateway and agents record for a request id, each once. */
 function routesAnsweredFor(requestId: string): string[] {
   const folder = join(home, 'logs');
   const lines = readdirSync(folder)
@@ -126,7 +126,7 @@ function routesAnsweredFor(requestId: string): string[] {
   return [...new Set(answered.map(({ method, route }) => `${method} ${route}`))].toSorted();
 }
 
-/** What clients do with `ssh_connect_cmd`. */
+/** Logs in with `ssh_connect_cmd` as clients do. */
 function logIn(connectCommand: string, command: string): string {
   const [program = '', ...args] = connectCommand.split(' ');
   const settings = [
@@ -160,7 +160,7 @@ it('is looked over by one command, which knows what it was started with', () => 
   const doctor = new URL('../../validator/embedded/doctor/main.ts', import.meta.url).pathname;
   const words = [doctor, '--home', home, '--no-container', '--json'];
   const report: { id: string; status: string; finding: string }[] = JSON.parse(
-    // An engine that is slow just now makes it fail.
+    // It fails if the engine is slow at this moment.
     spawnSync(process.execPath, words, { encoding: 'utf8' }).stdout,
   );
   const found = (id: string) => report.find((each) => each.id === id)?.finding;
@@ -195,7 +195,7 @@ it('starts, rents, runs, streams, reboots and removes a real container', async (
     'PUT /v1/pods/:id',
   ]);
 
-  // At the first try: what is shown as running can be logged in to.
+  // At the first attempt: a pod that is shown as running accepts logins.
   const greeting = logIn(pod.ssh_connect_cmd ?? '', 'echo "$USER in $(pwd)"');
   expect(greeting).toBe('root in /root\n');
 
@@ -362,7 +362,7 @@ async function demoProvider() {
   return logInProvider(url, createSigner(seed), systemClock);
 }
 
-/** As a person adds a node of their own by the README's demo provider. */
+/** Adds a node through the demo provider, as the README describes. */
 async function addNode(): Promise<string> {
   const provider = await demoProvider();
   return provider.ensureNode({ ip: '127.0.0.1', port: 9, gpuType: 'H200', gpuCount: 1 });

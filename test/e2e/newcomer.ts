@@ -1,4 +1,4 @@
-/** Accounts beside the demo's, in the marketplace that `npm start` runs. */
+/** Accounts besides the demo account, in the marketplace that `npm start` runs. */
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { expect } from 'vitest';
@@ -19,7 +19,7 @@ export type Newcomer = {
   call(method: string, path: string, body?: object): Promise<ApiAnswer>;
 };
 
-/** With a confirmed address, as its mail on this machine lets anybody do who has it. */
+/** Signs up and confirms the address with the mail in this host's outbox. */
 export async function signUp(market: MarketplaceProcess, email: string): Promise<Newcomer> {
   const demo = market.demo();
   const { body } = await api(demo, 'POST', '/users', { email, password: 'correct horse' });
@@ -27,7 +27,7 @@ export async function signUp(market: MarketplaceProcess, email: string): Promise
   const { body: outbox } = await api(demo, 'GET', '/_local/outbox');
   const mails = (outbox as { to: string; text: string }[]).filter(({ to }) => to === email);
   const tokens = mails.flatMap(({ text }) => /^[A-Za-z0-9_-]{43}$/m.exec(text) ?? []);
-  // Those of an account that had the address before are good for nothing.
+  // Links for an earlier account with the same address are invalid.
   const answers = await Promise.all(
     tokens.map((token) => api(demo, 'POST', '/auth/verify-email', { token })),
   );
@@ -38,7 +38,7 @@ export async function signUp(market: MarketplaceProcess, email: string): Promise
   };
 }
 
-/** Without the credit of a sign-up: that comes once per address. */
+/** Signs up without the sign-up credit, which is granted once per address. */
 export async function signUpWithNothing(
   market: MarketplaceProcess,
   email: string,
@@ -55,7 +55,7 @@ export async function signUpWithNothing(
   return signUp(market, email);
 }
 
-/** The payer takes money back, as a processor tells it: pods of the account stop as early as that. */
+/** Reports a chargeback as a payment processor does: the account's pods stop earlier by that amount. */
 export async function payBack(
   market: MarketplaceProcess,
   renter: Newcomer,
@@ -77,7 +77,7 @@ export async function payBack(
   }
 }
 
-/** The operator's word that a payment has come, with the command of the README. */
+/** Records that a payment has arrived, with the operator's command from the README. */
 export function payIn(market: MarketplaceProcess, { email }: Newcomer, usd: number): void {
   const main = new URL('../../validator/main.ts', import.meta.url).pathname;
   const words = ['ledger', 'pay-in', email, String(usd), 'a-bank-transfer'];

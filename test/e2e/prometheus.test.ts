@@ -1,4 +1,7 @@
-/** A real Prometheus with our configuration scrapes a real agent with a pod, a central API and a validator; our dashboards ask it. */
+/**
+ * A real Prometheus with the shipped configuration scrapes a real agent with a pod, a central API and a validator; the
+ * shipped dashboards query it.
+ */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -79,7 +82,7 @@ beforeAll(async () => {
   });
   const hasPod = () => prometheus.query(`container_cpu_usage_seconds_total{pod_id="${podId}"}`);
   await eventually('the pod in Prometheus', async () => (await hasPod()).length === 1);
-  // Processes take their time to listen, and each is asked again at its pace alone.
+  // Processes take time to listen, and each is scraped at its own interval.
   await eventually('all of them in Prometheus', async () => (await figureOf('sum(up)')) === 3);
 });
 
@@ -128,7 +131,7 @@ it.each(readdirSync(DASHBOARDS))(
     for (const { title, targets } of dashboard.panels) {
       for (const { expr } of targets) {
         const filled = expr.replaceAll(/\$\w+/g, '.*');
-        // Rejects what does not parse, and joins that do not fit.
+        // Rejects expressions that do not parse, and joins that do not match.
         await prometheus.query(filled);
         const unknown = metricsIn(filled).filter((name) => !names.has(name));
         expect([title, unknown]).toEqual([title, []]);
@@ -158,7 +161,7 @@ it('has alerts that promtool has tried, on metrics that there are', async () => 
   expect(asked.filter((name) => !names.has(name))).toEqual([]);
 });
 
-/** Histograms are known by their own names, without what their series end with; `up` is Prometheus' own. */
+/** Histograms are listed by base name, without the suffix of their series; `up` belongs to Prometheus. */
 function metricsIn(expression: string): string[] {
   const named = expression.match(/\b(?:nvidia_smi|DCGM|podwright|container)_\w+/g) ?? [];
   return named.map((name) => name.replace(/(_seconds)_(?:bucket|count|sum)$/, '$1'));

@@ -1,4 +1,7 @@
-/** Random operations and faults on a real engine; RANDOM_SEED sets another seed, `npm run soak -- --only random` goes on for long. */
+/**
+ * Random operations and faults on a real engine. RANDOM_SEED sets the seed; `npm run soak -- --only random` runs for
+ * longer.
+ */
 import { expect, it } from 'vitest';
 import { runAtRandom } from '../soak/random-run.ts';
 

@@ -1,4 +1,4 @@
-/** An agent under a real systemd exchanges its release for a signed one, with all that is given to its service as credentials. */
+/** An agent under a real systemd replaces its release by a signed one, with all credentials of its service. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { UpdateStatus } from '#shared/api/agent/update-status.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
@@ -9,16 +9,16 @@ import { type SystemdHost, startSystemdHost } from '../fakes/external/systemd-ho
 const EXECUTOR = systemRandom.uuid();
 const POD = `podwright-test-pod-${EXECUTOR}`;
 const STATUS = 'busybox wget -qO /root/status http://127.0.0.1:8080/update-status';
-/** Of another service that runs from the same releases. */
+/** Unit of another service that runs from the same releases. */
 const OTHER_UNIT = '/etc/systemd/system/podwright-validator.service';
-/** Ends once the update rests, whichever version runs: the small one tells nothing of it. */
+/** Ends once the update is idle, whichever version runs: the small one reports no update. */
 const COMMITTED = `/src/node_modules/.bin/node -e '
   const { DatabaseSync } = require("node:sqlite");
   const store = new DatabaseSync("/var/lib/podwright/agent.sqlite", { timeout: 10000 });
   const row = store.prepare("SELECT row_json FROM agent_update");
   const look = () => JSON.parse(row.get().row_json).state === "COMMITTED" || setTimeout(look, 100);
   look();'`;
-/** The real program is started several times, on a machine that may be busy. */
+/** The real program starts several times, on a host that may be busy. */
 const LONG_MS = 300_000;
 
 let host: SystemdHost;
@@ -51,7 +51,7 @@ const line = async (script: string) => (await host.mustRun(script)).trim();
 const current = () => line('readlink /opt/podwright/current');
 const podState = () => mustRun('docker', 'inspect', '--format', '{{json .State}}', POD);
 
-/** As the README has a provider do it: for the agent, and for what replaces it. */
+/** Installs credentials as the README describes, for the agent and for the process that replaces it. */
 async function giveCredentials(credentials: Record<string, string>): Promise<void> {
   const lines = Object.keys(credentials).map(
     (name) => `LoadCredential=${name}:/etc/podwright/credentials/agent.${name}`,
@@ -66,7 +66,7 @@ async function giveCredentials(credentials: Record<string, string>): Promise<voi
   done`);
 }
 
-/** What the agent says of its update, once that has `sign` in it. */
+/** Returns the agent's update status once it contains `sign`. */
 async function statusWith(sign: string): Promise<UpdateStatus> {
   await host.until(`${STATUS} 2>/dev/null && grep -q '${sign}' /root/status`);
   return UpdateStatus.parse(JSON.parse(await host.mustRun('cat /root/status')));
@@ -100,7 +100,7 @@ it(
     );
     const journal = await host.mustRun('journalctl --unit podwright-agent-update');
     expect(journal).toMatch(/status=9\/KILL/);
-    // The switcher's end.
+    // Waits for the switcher's end.
     await host.until('[ ! -e /var/lib/podwright/update-request ]');
     expect(await podState()).toBe(before);
   },

@@ -1,4 +1,6 @@
-/** Upgrades, ways back and removal of an installation under a real systemd, with small trees in place of the real one. */
+/**
+ * Upgrades, rollbacks and removal of an installation under a real systemd, with small trees instead of the real one.
+ */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { command, mustRun } from '../fakes/agents/real-host.ts';
@@ -15,7 +17,7 @@ if (process.argv.length === 2) {
   setInterval(tell, 500);
 }`;
 const BREAKS = 'if (process.argv.length === 2) process.exit(1);';
-/** The checkout's own Node, in packages of nothing else. A `slow` one keeps a release for so many seconds where it is put together. */
+/** Packages that contain only the checkout's Node. With `slow`, installing a release takes that many seconds. */
 const packages = (slow: number) => `mkdir -p node_modules/.bin &&
   echo '{"name":"slow-${slow}","packages":{"":{}}}' >package-lock.json &&
   echo '{"packages":{}}' >node_modules/.package-lock.json && cat >node_modules/.bin/node <<'TEXT'

@@ -1,4 +1,4 @@
-/** What a renter does to a pod over HTTP, through the program that `npm start` runs, on the real Docker engine. */
+/** Operations of a renter on a pod over HTTP, through the program of `npm start`, on the real Docker engine. */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, renameSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -67,7 +67,7 @@ async function untilRunning(id: string): Promise<PodRow> {
 
 const containersOf = (podId: string) => engine.listContainers({ [LABELS.pod]: podId });
 
-/** The only one there is: what a change leaves behind is gone soon after it. */
+/** The pod's only container; an edit removes the old one soon afterwards. */
 async function containerOf(podId: string): Promise<ContainerState> {
   return eventually('one container', async () => {
     const [only, ...others] = await containersOf(podId);
@@ -75,7 +75,7 @@ async function containerOf(podId: string): Promise<ContainerState> {
   });
 }
 
-/** What clients do with `ssh_connect_cmd`. */
+/** Logs in with `ssh_connect_cmd` as clients do. */
 function logIn({ ssh_connect_cmd }: PodRow, command: string): string {
   const [program = '', ...args] = (ssh_connect_cmd ?? '').split(' ');
   const settings = [
@@ -105,7 +105,7 @@ it('changes a pod in place, and brings it back untouched when the change fails',
   const before = await containerOf(id);
   logIn(first, 'echo mine >/workspace/data; touch /root/lost');
 
-  // New variables: another container at the same address, for the same keys.
+  // New variables: another container at the same address, with the same keys.
   const template = (await call('PUT', `/pods/${id}`, { environment: { COLOUR: 'green' } })) as {
     id: string;
   };
@@ -118,12 +118,12 @@ it('changes a pod in place, and brings it back untouched when the change fails',
   const after = await containerOf(id);
   expect(after.id).not.toBe(before.id);
   expect(logIn(edited, 'echo "$COLOUR"; touch /root/kept')).toBe('green\n');
-  // What is in the volume stays, what is outside of it goes with the old container.
+  // Files in the volume are retained; files outside it are removed with the old container.
   expect(logIn(edited, 'cat /workspace/data; ls /root')).toBe('mine\nkept\n');
   expect(await pageOf(edited)).toBe(200);
   expect(await lastEvent(id)).toMatchObject({ sub_event_type: 'pod-reboot.success' });
 
-  // An image that nobody has: the container is not even stopped.
+  // An image that does not exist: the container is not even stopped.
   await call('PUT', `/pods/${id}`, { docker_image: 'podwright.local/missing' });
   const kept = await untilRunning(id);
   expect(kept).toMatchObject({
@@ -135,7 +135,7 @@ it('changes a pod in place, and brings it back untouched when the change fails',
     ...{ sub_event_type: 'pod-reboot.failed', reason: 'image_pull_failed' },
   });
 
-  // A program that ends at once: the old container answers again, with its files.
+  // A program that exits at once: the old container runs again, with its files.
   const image = { docker_image: 'podwright.local/base', docker_image_tag: '1' };
   await call('PUT', `/pods/${id}`, { ...image, entrypoint: "/bin/sh -c 'exit 3'" });
   const back = await untilRunning(id);
@@ -148,7 +148,7 @@ it('changes a pod in place, and brings it back untouched when the change fails',
     ...{ sub_event_type: 'pod-reboot.failed', reason: 'start_failed', to_status: 'RUNNING' },
   });
 
-  // The way back to the template that it was rented with.
+  // Back to the template with which the pod was rented.
   await call('PUT', `/pods/${id}/switch-template`, { template_id: body.template_id });
   const switched = await untilRunning(id);
   expect(switched).toMatchObject({
@@ -163,7 +163,7 @@ it('changes a pod in place, and brings it back untouched when the change fails',
   await eventually('volumes gone', volumesGone, WITHIN_MS);
 }, 180_000);
 
-/** The file of the marketplace's backups that holds most. */
+/** The largest file of the marketplace's backups. */
 function largestPack(): string {
   const folder = join(home, 'backups');
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' })
@@ -320,7 +320,7 @@ it('stops a pod when the money is used up, and starts it with its data when mone
   const schedule = { pod_id: id, backup_frequency_hours: 24, retention_days: 1 };
   await told('POST', '/backup-configs', { ...schedule, backup_path: '/workspace' });
 
-  // What was held is free with the first settlement: all but some seconds of the pod goes back to who paid.
+  // The first settlement releases the hold: the payer gets back all except some seconds of the pod.
   const free = await eventually('the hold ended', async () => {
     const money = await me();
     return money.held === 0 && money;
@@ -348,7 +348,7 @@ it('stops a pod when the money is used up, and starts it with its data when mone
     'GET',
     `/pods/${id}/statement`,
   );
-  // On its way back it passes through several states.
+  // The pod passes through several states before it runs again.
   const causes = lines.map(({ cause }) => cause);
   expect(causes.filter((cause, at) => cause !== causes[at - 1])).toEqual([
     ...['running', 'balance_exhausted', 'restarting', 'running'],

@@ -91,7 +91,7 @@ it('switches releases so that a power cut leaves the one or the other, and the w
 });
 
 describe('a step of a script that lasts', () => {
-  // Twelve seconds that take no time; what it waits for comes with the last of them.
+  // Twelve simulated seconds that take no time; the awaited event comes with the last one.
   const quick = `
     gone=0 end=$(mktemp -u)
     sleep() { gone=$((gone + 1)); [ $gone -lt 13 ] || { : >"$end"; command sleep 5; }; }`;

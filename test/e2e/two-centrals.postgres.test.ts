@@ -1,4 +1,6 @@
-/** Two real processes of the central API on one real PostgreSQL database: they share the work and survive each other. */
+/**
+ * Two real processes of the central API on one real PostgreSQL database: they share the work and survive each other.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,9 +27,9 @@ import {
 import { setAvailable } from '../fakes/scenes/wallet.ts';
 
 const GPUS = 20;
-/** Enough for the holds of all of them. */
+/** Enough for the holds of all pods. */
 const BALANCE_UUSD = 1_000_000_000;
-/** A process that was killed counts as dead after ten seconds. */
+/** A killed process counts as dead after ten seconds. */
 const TAKEN_OVER_WITHIN_MS = 30_000;
 
 const folder = mkdtempSync(join(tmpdir(), 'podwright-centrals-'));
@@ -170,7 +172,7 @@ it('tells a stream at one process of what happens at the other, and ends it with
     delaysMs.push(systemClock.monotonicMs() - askedMs);
     await remove(one, [body['id']]);
   }
-  // Without a word from the other process it takes twenty seconds and more.
+  // Without a notification from the other process it takes twenty seconds or more.
   expect(delaysMs.toSorted((a, b) => a - b)[1]).toBeLessThan(4_000);
 
   expect(await other.end('SIGTERM')).toBe(0);
@@ -187,7 +189,7 @@ it('tells a stream at one process of what happens at the other, and ends it with
 });
 
 it('finishes in one process what was begun in another that is killed', async () => {
-  // Asleep, so that it is the first process that launches; the launch takes effect, its answer never comes.
+  // Frozen, so that the first process launches; the launch takes effect, its answer never arrives.
   other.child.kill('SIGSTOP');
   let launched: (id: string) => void = () => undefined;
   const launching = new Promise<string>((resolve) => {
@@ -201,7 +203,7 @@ it('finishes in one process what was begun in another that is killed', async () 
   const { body: first } = await rent(one, single, 'first');
   expect(await launching).toBe(first['id']);
 
-  // And requests that are under way when it dies: some have their pod, some have only claimed their key.
+  // Requests in progress when it dies: some have their pod, some have only claimed their key.
   const keys = Array.from({ length: GPUS }, (_, index) => `killed-${index}`);
   const asked = keys.map((key) => rent(one, large, key).catch(() => null));
   await Promise.race(asked);

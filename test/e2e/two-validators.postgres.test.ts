@@ -1,4 +1,4 @@
-/** Two processes of one validator on one ledger: they share the fleet, and each takes over from the other. */
+/** Two processes of one validator on one evidence store: they share the fleet, and each takes over from the other. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ import { startValidatorProcess, type ValidatorProcess } from '../fakes/scenes/va
 const NODES = 20;
 const AT_ONCE = 4;
 const AHEAD_MS = 20_000;
-/** A killed process’s executors are free after twelve seconds. */
+/** The executors of a killed process are free after twelve seconds. */
 const TAKEN_OVER_WITHIN_MS = 40_000;
 
 const folder = mkdtempSync(join(tmpdir(), 'podwright-validators-'));
@@ -27,7 +27,7 @@ let environment: Record<string, string>;
 const validators: ValidatorProcess[] = [];
 
 beforeAll(async () => {
-  // Logging in moves it on by a second for each node. It stands still then, and may be apart by half a minute: it is
+  // Each login advances the clock by a second per node. It stops afterwards, and may differ by half a minute: it is
   // ahead at first, and behind at the end.
   const startMs = systemClock.now() - NODES * 1_000 + AHEAD_MS;
   market = await createTestMarket({ clock: createManualClock(startMs) });
@@ -87,7 +87,7 @@ it('divide the fleet, look at nobody twice, and take over what a killed one was 
     TAKEN_OVER_WITHIN_MS,
   );
   expect(await evidenceOf()).toEqual(fleet.ids.toSorted());
-  // But for those that the killed one was at, nobody was asked twice.
+  // Only the executors that the killed process was probing were probed twice.
   expect(fleet.probed.length).toBe(NODES + AT_ONCE);
   await eventually('the central API was told of all', async () => {
     const states = await market.ports.db.selectFrom('executors').select('state').execute();

@@ -61,7 +61,7 @@ afterAll(async () => {
 });
 
 it('tells a collector of the rent in one trace: central API, gateway, agent and engine', async () => {
-  // Requests as they are served, which whoever asks has a span for, too.
+  // Server spans only; each caller records a client span for the same request.
   const isOfServer = ({ name, kind }: ReceivedSpan) => name.startsWith('engine ') || kind === 2;
   const named = (name: string) =>
     collector.spans.filter((span) => span.name === name && isOfServer(span));
@@ -84,7 +84,7 @@ function connect(path: string, headers: Record<string, string> = key()): Promise
   const socket = new WebSocket(urlOf(path), { headers });
   return new Promise((resolve, reject) => {
     socket.once('open', () => {
-      // Nothing is missed until somebody listens.
+      // Buffers messages until a listener is attached.
       socket.pause();
       resolve(socket);
     });
@@ -103,7 +103,7 @@ async function ticket(): Promise<string> {
   return (body as { ticket: string }).ticket;
 }
 
-/** Another account's credential. */
+/** The credential of another account. */
 async function stranger(): Promise<Record<string, string>> {
   const email = `stranger${systemClock.now()}@example.com`;
   const body = { email, password: 'correct horse battery' };
@@ -111,7 +111,7 @@ async function stranger(): Promise<Record<string, string>> {
   return { 'X-API-Key': answer.api_key };
 }
 
-/** The frames of a log stream, as they come. */
+/** Collects the frames of a log stream as they arrive. */
 function followerOf(socket: WebSocket) {
   const numbers: number[] = [];
   const notes: unknown[] = [];
@@ -167,8 +167,8 @@ describe('a terminal', () => {
 
   it('passes much in both directions unharmed', async () => {
     const terminal = await openTerminal();
-    // Sums, because the terminal echoes the command before it runs: what is waited for is not in it.
-    // Typed before it is raw, a line of more than 4,096 bytes would lose its rest.
+    // Sums, because the terminal echoes the command before it runs: the expected text is not part of the command.
+    // Typed before the mode is raw, a line of more than 4,096 bytes would be truncated.
     terminal.type('stty raw -echo; echo $((6 * 7)); head -c $((1000 * 1000)) | wc -c; exit\n');
     await terminal.shows('42');
     for (let part = 0; part < 1_000; part += 1) terminal.type('y'.repeat(1_000));
@@ -234,7 +234,7 @@ describe('a log', () => {
     const sockets = await Promise.all(Array.from({ length: FOLLOWERS }, () => connect(path)));
     const followers = sockets.map(followerOf);
     const [stalled, ...others] = followers;
-    // A stream has begun for everybody when this line has come to everybody.
+    // Every follower has attached once all have received this line.
     const terminal = await openTerminal();
     await eventually('the beginning', async () => {
       terminal.type('echo "n 0" >/proc/1/fd/1\n');
@@ -260,7 +260,7 @@ describe('a log', () => {
     const two = followerOf(await connect(`/pods/${podId}/logs?tail=2`));
     expect(await two.closed).toBe(1000);
     expect(two.notes).toEqual([{ meta: 'end', reason: 'complete' }]);
-    // The pod says a line a second: one may come while these are read.
+    // The pod writes a line a second: one may arrive during the read.
     expect([2, 3]).toContain(two.ids.length);
     expect(new Set(two.ids).size).toBe(two.ids.length);
     const [first, second] = two.ids;

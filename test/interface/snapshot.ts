@@ -204,7 +204,7 @@ async function output(root: string, { main, environment }: Program, option: stri
   return text;
 }
 
-/** The body of a 200 answer, asked for again until the server listens. */
+/** Returns the body of a 200 answer; retries until the server listens. */
 async function get(url: string): Promise<string> {
   for (let waitedMs = 0; ; waitedMs += POLL_MS) {
     const answer = await fetch(url).catch(() => null);

@@ -1,4 +1,4 @@
-/** The paths that the README's code map names, so that a test can tell when one has gone. */
+/** Reads the paths in the README's code map, so that a test can detect paths that no longer exist. */
 
 /** Paths and globs in backticks in the table under `## Code map`; null without such a section. */
 export function codeMapPaths(readme: string): string[] | null {

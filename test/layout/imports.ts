@@ -1,14 +1,14 @@
-/** Reads a file as the layout rules see it: its code, its comments and everything it imports. */
+/** Reads a file as the layout rules need it: its code, its comments and its imports. */
 import { posix } from 'node:path';
 import { splitSource } from './source.ts';
 
 export type Import = {
   specifier: string;
-  /** The file meant, from the repository's root; null for a package. */
+  /** The imported file, relative to the repository's root; null for a package. */
   target: string | null;
-  /** The package meant (`@scope/name`, `node:fs`); null for a file. */
+  /** The imported package (`@scope/name`, `node:fs`); null for a file. */
   package: string | null;
-  /** Gone when types are stripped. */
+  /** True if type stripping removes the import. */
   typeOnly: boolean;
   line: number;
 };

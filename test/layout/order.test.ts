@@ -1,9 +1,9 @@
-/** Proves that a ring of folders is found, and by which imports it is told. */
+/** Proves that a ring of folders is found and reported with its imports. */
 import { expect, it } from 'vitest';
 import { readSource } from './imports.ts';
 import { ringIn } from './order.ts';
 
-/** Files by path, each with what it imports. */
+/** Files by path, each with its imports. */
 function tree(files: Record<string, readonly string[]>) {
   return Object.entries(files).map(([path, imports]) =>
     readSource(path, imports.map((specifier) => `import { a } from '${specifier}';\n`).join('')),

@@ -1,15 +1,17 @@
-/** Whether the folders of a side are layers, whose order can be read from who imports whom. */
+/** Checks that the folders of a side form layers, so that their order follows from their imports. */
 import type { Import, SourceFile } from './imports.ts';
 
-/** Named from everywhere, as a pod's row shows its volume: words call nobody. What they import counts as their folder's. */
+/**
+ * Schemas and states are imported from everywhere and call no other module. Their own imports count as their folder's.
+ */
 const WORDS = /\.(?:schemas|state)\.ts$/;
 
-/** Of each place, by every other that it imports: `path:line imports specifier`. */
+/** Imports between places: `path:line imports specifier`, by importing place, then by imported place. */
 type Graph = ReadonlyMap<string, ReadonlyMap<string, readonly string[]>>;
 
 /**
- * A ring among what lies in the folder `side`, found by way of the imports that are fewest: its steps, each with its
- * imports. Empty where there is none. A file beside the folders is a place too; tests are none.
+ * Returns a ring among the places of the folder `side`, along the fewest imports: its steps, each with its imports.
+ * Empty if there is none. A file beside the folders is a place too; tests are excluded.
  */
 export function ringIn(side: string, files: readonly SourceFile[]): string[] {
   const graph = graphOf(side, files);
@@ -54,14 +56,14 @@ function placeMeant(side: string, { target }: Import, nested: readonly string[])
   return target === null || WORDS.test(target) ? null : placeOf(side, target, nested);
 }
 
-/** The folder in `side` that a file lies in, or the file itself where it lies beside them. */
+/** The folder in `side` that contains the file, or the file itself if it is directly in `side`. */
 function placeOf(side: string, path: string, nested: readonly string[]): string | null {
   if (!path.startsWith(side)) return null;
   const rest = path.slice(side.length);
   return nested.find((folder) => rest.startsWith(`${folder}/`)) ?? rest.split('/', 1)[0] ?? null;
 }
 
-/** The places from `start` to `end`, both included; null: none leads there. */
+/** The places from `start` to `end`, both included; null if no path leads there. */
 function shortestWay(graph: Graph, start: string, end: string): string[] | null {
   const ways = new Map([[start, [start]]]);
   for (const [place, way] of ways) {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { readSource } from './imports.ts';
 import { RULES } from './rules.ts';
 
-/** [path, text]: each must be reported by the rule it stands under, and by no other. */
+/** [path, text]: the rule of that name must report each, and no other rule may. */
 const BROKEN: Record<string, [path: string, text: string][]> = {
   'shared imports neither agent nor validator': [
     ['shared/http/server.ts', "import { a } from '../../agent/app.ts';"],

@@ -1,20 +1,20 @@
-/** Who may import whom, and which name has its one home: the layout as a table of named rules. */
+/** The layout as a table of named rules: permitted imports, and names that only one place may use. */
 import { type Import, lineAt, type SourceFile } from './imports.ts';
 
 export type Rule = {
   name: string;
-  /** What breaks the rule in this file, as `path:line what`; empty when nothing does. */
+  /** Returns each violation in this file as `path:line text`; empty if there is none. */
   check(file: SourceFile): string[];
 };
 
-/** What of the central database services may use as it is. */
+/** Parts of the central database that services may use directly. */
 const MEANT_FOR_SERVICES = ['validator/central/platform/database/transactions.ts'];
 
-/** Who takes money from accounts: the ledger itself, and what asks for a settled account. */
+/** Modules that withdraw money from accounts: the ledger itself, and those that require a settled account. */
 const TAKES_MONEY =
   /^validator\/central\/(?:money\/ledger\/|money\/metering\/settlement\.service\.ts$|market\/pods\/pod-hold\.ts$)/;
 
-/** One per process and meant so; what is in them is the same for every test, or set by each. */
+/** Intentional state, one per process; its content is the same for every test or set by each. */
 const KEEPS_STATE = [
   'shared/telemetry/tracing.ts',
   'test/bench/http-load.ts',

@@ -1,6 +1,6 @@
 /**
- * Tells code from comments and literals in a TypeScript file, so that a rule about code is not set
- * off by words in a string, nor one about comments by code. A small lexer: it knows no grammar.
+ * Separates code from comments and literals in a TypeScript file, so that a rule about code ignores strings and a rule
+ * about comments ignores code. A small lexer without a grammar.
  */
 
 export type SourceText = {
@@ -18,7 +18,7 @@ const QUOTED = /'(?:\\[\s\S]|[^'\\\n])*'|"(?:\\[\s\S]|[^"\\\n])*"/y;
 const REGEX = /\/(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\[\n])+\/[a-z]*/y;
 /** A template from its backtick, or from the brace that ends a substitution, to the next of either. */
 const TEMPLATE = /[`}](?:\\[\s\S]|\$(?!\{)|[^`\\$])*(?:`|\$\{)/y;
-/** What may stand before a regular expression; after anything else a slash divides. */
+/** Tokens that may precede a regular expression; after any other token a slash divides. */
 const BEFORE_REGEX =
   /(?:^|[(,=:[!&|?{};+\-*%~^<>]|\b(?:return|typeof|case|of|in|await|throw|else))\s*$/;
 
@@ -36,14 +36,14 @@ export function splitSource(text: string): SourceText {
   return { code, comments };
 }
 
-/** The quotes stay, so that a string is still seen to be one. */
+/** Retains the quotes, so that a string is still recognizable. */
 function hollow(literal: string): string {
   const inside = literal.slice(1, -1).replace(/[^\n]/g, ' ');
   return literal.slice(0, 1) + inside + literal.slice(-1);
 }
 
 function* pieces(text: string): Generator<Piece> {
-  /** For every template we are inside of: how many braces are open in its substitution. */
+  /** Open braces in the substitution of each enclosing template. */
   const openBraces: number[] = [];
   let at = 0;
   let before = '';

@@ -6,7 +6,7 @@ export type Row = {
   ours: number;
   /** Figure of the reference, measured in the same run. Null for a row that has none. */
   reference: number | null;
-  /** What the reference is, for people. */
+  /** Description of the reference, for readers. */
   against: string | null;
   /** ours / reference. */
   ratio: number | null;

@@ -1,4 +1,4 @@
-/** Kills of agent, restic and central at requests of backups and restores, taken by chance, for as long as there is time. */
+/** Kills agent, restic or central at random requests of backups and restores, for a given time. */
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createFaultMatrix, VICTIMS } from '../fakes/faults/fault-matrix.ts';
 import { fingerprintOf } from '../fakes/mixed-tree.ts';
@@ -10,7 +10,7 @@ const MS_PER_MINUTE = 60_000;
 
 export type KillOptions = { seed: number; minutes: number; print(line: string): void };
 
-/** Every request of every stage comes up, in an order that `seed` makes. */
+/** Covers every request of every stage, in an order derived from `seed`. */
 export async function backupKills({ seed, minutes, print }: KillOptions): Promise<Row[]> {
   const scene = await startFaultScene();
   const matrix = createFaultMatrix(scene);

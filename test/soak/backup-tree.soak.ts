@@ -1,4 +1,7 @@
-/** A gigabyte of everything, backed up on one agent's pod, changed, and restored there and on the other's: the same trees. */
+/**
+ * Backs up a gigabyte of varied files from one agent's pod, changes them, and restores them there and on the other
+ * agent: the trees are equal.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -29,7 +32,7 @@ const engine = createDockerodeEngine({ socketPath: '/var/run/docker.sock', clock
 
 type Host = { agent: AgentProcess; podId: string; tree: string; close(): Promise<void> };
 
-/** Needs root and some 4 GB of disk. */
+/** Needs root and about 4 GB of disk. */
 export async function backupTree(print: (line: string) => void): Promise<Row[]> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-soak-'));
   const server = await startBackupServer({ folder, bytesPerAccount: 1024 ** 4 });

@@ -1,4 +1,6 @@
-/** Ten thousand generated bad requests to a real process of the central API: its answers, and what becomes of its memory. */
+/**
+ * Sends ten thousand generated bad requests to a real process of the central API; measures its answers and its memory.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,15 +11,15 @@ import { type CentralProcess, startCentralProcess } from '../fakes/scenes/centra
 import { createSeededRandom } from '../fakes/seeded-random.ts';
 import { figureAtMost, median, type Row } from '../measure/row.ts';
 
-/** The first part lets caches and heaps find their size. */
+/** Requests before the measurement, in which caches and heaps reach their size. */
 const WARM_UP = 5_000;
 const REQUESTS = 10_000;
 const SAMPLE_EVERY = 250;
-/** Some requests may change or end what they are sent with. */
+/** Some requests change or delete the account that they use. */
 const REQUESTS_PER_ACCOUNT = 250;
 const ANSWER_WITHIN_MS = 10_000;
 const MOST_GROWTH_MB = 15;
-/** Nobody is behind it: what needs an agent is answered 502. */
+/** Nothing listens at this address: routes that need an agent return 502. */
 const GATEWAY = 'http://127.0.0.1:9';
 const HOTKEY = '5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY';
 
@@ -78,7 +80,7 @@ async function signUp(central: CentralProcess, index: number): Promise<Record<st
   return [{ 'x-api-key': String(key) }, { authorization: `Bearer ${token}` }];
 }
 
-/** 0 when there was no answer in time. */
+/** Returns 0 if no answer arrived in time. */
 async function statusOf(central: CentralProcess, request: FuzzRequest): Promise<number> {
   const { method, path, headers, body } = request;
   try {

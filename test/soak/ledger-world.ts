@@ -1,4 +1,4 @@
-/** Random postings to a money ledger, each beside a model of what accounts then have. */
+/** Random postings to a money ledger, each compared with a model of the balances. */
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { auditLedger } from '../../validator/central/money/ledger/audit.service.ts';
@@ -29,16 +29,16 @@ import type { Database, Db } from '../../validator/central/platform/database/tab
 const RENTERS = ['ada', 'ben', 'cem', 'dua', 'eve'];
 const PROVIDERS: readonly LedgerAccount[] = ['provider:north', 'provider:south'];
 const MOST_UUSD = 5_000_000;
-/** Of what is spent, in hundredths. */
+/** Share of spent money, in percent. */
 const PROVIDER_SHARE = 95;
 const GROUPS_AT_ONCE = 20;
 
 type Model = { paid: number; granted: number; holds: Map<string, [granted: number, paid: number]> };
 
-/** What undoes a transaction half-way, as a process that dies does. */
+/** Thrown to roll a transaction back half-way, as a process that dies does. */
 class Died extends Error {}
 
-/** Runs one random posting at a time against `db`, which is empty and the caller's. */
+/** Runs one random posting at a time against `db`, which is empty and owned by the caller. */
 export function createLedgerWorld(db: Database, random: Random) {
   const models = new Map<string, Model>(
     RENTERS.map((id) => [id, { paid: 0, granted: 0, holds: new Map() }]),
@@ -65,7 +65,7 @@ export function createLedgerWorld(db: Database, random: Random) {
     return model;
   }
 
-  /** Granted and paid credit that is free. */
+  /** Granted and paid credit that is not held. */
   function freeOf({ paid, granted, holds }: Model): [granted: number, paid: number] {
     let [heldOfGranted, heldOfPaid] = [0, 0];
     for (const [ofGranted, ofPaid] of holds.values()) {
@@ -81,7 +81,7 @@ export function createLedgerWorld(db: Database, random: Random) {
     return [ofGranted, uusd - ofGranted];
   }
 
-  /** What spent money becomes: the provider's and ours. */
+  /** Splits spent money between provider and platform. */
   function earned(uusd: number): Leg[] {
     const share = Math.floor((uusd * PROVIDER_SHARE) / 100);
     const legs: Leg[] = [
@@ -148,7 +148,7 @@ export function createLedgerWorld(db: Database, random: Random) {
       await settleHold(tx, holdId, posted, cause());
       await postGroup(tx, earned(posted), cause());
     });
-    // A second end does nothing, or is refused.
+    // A second end has no effect or is rejected.
     await inTx((tx) => voidHold(tx, holdId, cause()));
     const again = inTx((tx) => settleHold(tx, holdId, 1, cause()));
     if ((await again.catch((error) => error)) === undefined) throw new Error('a hold ended twice');
@@ -187,7 +187,7 @@ export function createLedgerWorld(db: Database, random: Random) {
     for (const { renter, uusd } of groups) modelOf(renter).paid += uusd;
   }
 
-  /** What was posted under a cause that comes once cannot come again. */
+  /** Posts again under a unique cause, which must be rejected. */
   async function replay(id: string): Promise<void> {
     if (known.length === 0) return;
     const leg: Leg = { debit: 'external:topup', credit: paidAccount(id), amountUusd: amount() };
@@ -195,7 +195,7 @@ export function createLedgerWorld(db: Database, random: Random) {
     if (!(problem instanceof CauseTaken)) throw new Error('a cause came twice', { cause: problem });
   }
 
-  /** Dies after some statements: none of them counts. */
+  /** Dies after some statements: none takes effect. */
   async function die(id: string): Promise<void> {
     const leg: Leg = { debit: 'external:topup', credit: paidAccount(id), amountUusd: amount() };
     const work = inTx(async (tx) => {
@@ -233,14 +233,14 @@ export function createLedgerWorld(db: Database, random: Random) {
   ];
 
   return {
-    /** One posting, after which every wallet is what the model says. */
+    /** Runs one posting and compares every wallet with the model. */
     async step(): Promise<void> {
       step += 1;
       await pick(moves)(pick(RENTERS));
       await compare();
     },
 
-    /** Rejects with everything that an audit finds. */
+    /** Rejects with every finding of an audit. */
     async audit(): Promise<void> {
       const { findings } = await inTx(auditLedger);
       if (findings.length > 0) throw new Error(`step ${step}: ${JSON.stringify(findings)}`);

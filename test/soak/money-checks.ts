@@ -1,4 +1,4 @@
-/** What has to be true of the money after each step of a random run (marketplace reference 2.4). */
+/** Invariants of the money after each step of a random run. */
 import { strict as assert } from 'node:assert';
 import { auditLedger } from '../../validator/central/money/ledger/audit.service.ts';
 import { providerShare, referralShare } from '../../validator/central/money/ledger/shares.ts';
@@ -10,10 +10,10 @@ import type { SegmentRow } from '../../validator/central/money/metering/usage.st
 import type { Database } from '../../validator/central/platform/database/tables.ts';
 import { openHolds } from '../fakes/scenes/wallet.ts';
 
-/** Wall clock time that was lived through once more, because the clock went back. */
+/** A span of wall-clock time that occurred twice, because the clock went back. */
 export type Repeated = { fromMs: number; toMs: number };
 
-/** Rejects, naming the invariant (marketplace reference 2.4), when the money does not add up. */
+/** Rejects, naming the invariant, when the money does not add up. */
 export async function checkMoney(db: Database, repeated: readonly Repeated[]): Promise<void> {
   const { findings } = await db.transaction().execute(auditLedger);
   assert.deepEqual(findings, [], 'I1, I2, I3, I4, I8, I12, I15, I16, I17');
@@ -53,7 +53,7 @@ export async function checkMoney(db: Database, repeated: readonly Repeated[]): P
   }
 }
 
-/** What renters paid is what providers, the platform and referrers have or were paid. */
+/** The sum that renters paid equals what providers, the platform and referrers hold or were paid. */
 async function checkSides(db: Database, spent: number): Promise<void> {
   const accounts = await db.selectFrom('ledger_accounts').selectAll().execute();
   const own = await db
@@ -75,7 +75,10 @@ async function checkSides(db: Database, spent: number): Promise<void> {
   assert.equal(spent + absorbed, earned, 'I8');
 }
 
-/** At no instant do the pods of a node cost more than all of its GPUs: I11. Time that came twice may be charged twice. */
+/**
+ * At no instant do the pods of a node cost more than all of its GPUs (I11). Time that occurred twice may be charged
+ * twice.
+ */
 async function checkNodes(
   db: Database,
   segmentsOf: ReadonlyMap<string, readonly SegmentRow[]>,
@@ -93,7 +96,7 @@ async function checkNodes(
         changes.push(...span(fromMs, untilMs, count * segment.price_uusd_per_gpu_hour));
       }
     }
-    // What ends at an instant ends before what begins there.
+    // Segments that end at an instant come before those that start there.
     changes.sort((a, b) => a.atMs - b.atMs || a.rate - b.rate);
     let rate = 0;
     for (const change of changes) {
@@ -111,7 +114,9 @@ function span(fromMs: number, toMs: number, rate: number) {
   return toMs > fromMs ? [first, last] : [];
 }
 
-/** What left the ledger is what payouts say, what is open is set aside, and referrers have their part of the fee. */
+/**
+ * Payouts match the transfers out of the ledger, open ones are set aside, and referrers have their share of the fee.
+ */
 async function checkPayouts(db: Database): Promise<void> {
   const accounts = await db.selectFrom('ledger_accounts').selectAll().execute();
   const byId = new Map(accounts.map((account) => [account.id, account]));
@@ -131,7 +136,7 @@ async function checkPayouts(db: Database): Promise<void> {
   }
 }
 
-/** Up to when each pod of an account that costs money is known to have been used: as its agent told, and up to an end that lies before that. */
+/** Time until which each paid pod of an account was in use: as its agent reported, or its end if that is earlier. */
 export async function usedUntilNow(
   db: Database,
   accountId: string,
@@ -156,7 +161,10 @@ export async function usedUntilNow(
   );
 }
 
-/** What agents had told as running when a limit or the funds changed is charged or absorbed: no stop for money lies before. */
+/**
+ * Time that agents had reported as running when a limit or the funds changed is charged or absorbed: no stop for lack
+ * of money is earlier.
+ */
 export async function checkUsed(db: Database, told: ReadonlyMap<string, number>): Promise<void> {
   const stops = await db
     .selectFrom('usage_segments')

@@ -1,4 +1,4 @@
-/** Random lives of pods, silences, jumps of the clock, deletions, limits, transfers and payouts. */
+/** A market under random pods, silences, clock jumps, deletions, limits, transfers and payouts. */
 import type { Random } from '#shared/runtime/random.ts';
 import { createAccountPods } from '../../validator/central/market/cut-off/cut-off.ts';
 import { postGroup } from '../../validator/central/money/ledger/ledger.service.ts';
@@ -19,17 +19,17 @@ import { checkMoney, checkUsed, type Repeated, usedUntilNow } from './money-chec
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
-/** Of each node: one that divides nothing evenly. */
+/** Price of each node: it divides nothing evenly. */
 const PRICE_UUSD = 1_234_567;
-/** What of an account's credit was paid. */
+/** Paid part of an account's credit. */
 const PAID_UUSD = 5_000_000;
 
 export type MoneyWorld = Awaited<ReturnType<typeof createMoneyWorld>>;
 
-/** How many there are, and of how many GPUs each node is. */
+/** Number of renters and nodes, and of GPUs per node. */
 export type MoneyScene = { renters: number; nodes: number; gpus: number };
 
-/** On a market of its own, where the first renter brought the others; end it with `close()`. */
+/** Creates a separate market in which the first renter referred the others. Close it with `close()`. */
 export async function createMoneyWorld(
   random: Random,
   { renters, nodes, gpus }: MoneyScene,
@@ -82,7 +82,7 @@ export async function createMoneyWorld(
     await market.sync();
   }
 
-  /** As when an operator corrects the clock. */
+  /** Sets the wall clock back, as an operator does who corrects it. */
   async function goBack(ms: number): Promise<void> {
     const toMs = clock.now();
     await clock.advance(-ms);
@@ -96,7 +96,7 @@ export async function createMoneyWorld(
     await central.payOut();
   }
 
-  /** Before what may end pods of theirs earlier: what agents have told so far is used, unless its time had ended before. */
+  /** Records, before an operation that may end pods earlier, the time that agents have reported so far as used. */
   async function note({ id: accountId }: TestAccount): Promise<void> {
     for (const [podId, atMs] of await usedUntilNow(db, accountId, clock.now())) {
       told.set(podId, Math.max(atMs, told.get(podId) ?? 0));
@@ -128,7 +128,7 @@ export async function createMoneyWorld(
 
   const latest = () => pods.at(-1 - random.int(Math.min(pods.length, 2 * offered.length) || 1));
 
-  /** Something that its renter asks of one of the latest pods. */
+  /** Sends a renter's request for one of its latest pods. */
   async function ask(method: 'POST' | 'DELETE', action: string): Promise<void> {
     const pod = latest();
     if (pod === undefined) return;
@@ -174,7 +174,7 @@ export async function createMoneyWorld(
     meter: () => central.meterPods(),
     close: market.close,
 
-    /** Any pod that is there. */
+    /** Removes a random pod. */
     async remove(): Promise<void> {
       const live = await db.selectFrom('pods').select('id').where('ended_at', 'is', null).execute();
       const pod = live.length === 0 ? undefined : pods.find(({ id }) => id === pick(live).id);
@@ -182,13 +182,13 @@ export async function createMoneyWorld(
       await market.call('DELETE', `/pods/${pod.id}`, { headers: pod.account.key });
     },
 
-    /** No pod is left. */
+    /** Removes all pods. */
     async clear(): Promise<void> {
       await central.pods.removeAll();
       await later(MINUTE_MS);
     },
 
-    /** Pods that are gone, and what providers have earned and were not paid. */
+    /** Number of ended pods, and the earnings that providers were not paid yet. */
     async standing(): Promise<{ ended: number; owedUusd: number }> {
       const ended = await db
         .selectFrom('pods')
@@ -199,7 +199,9 @@ export async function createMoneyWorld(
       return { ended: ended.length, owedUusd: posted };
     },
 
-    /** Time goes by, and every agent says that all is as it was: what a pass of the sync writes then, in one statement. */
+    /**
+     * Advances the clock while every agent reports no change, and writes in one statement what a sync pass writes then.
+     */
     async quiet(ms: number): Promise<void> {
       await clock.advance(ms);
       const seen = { seen_at: clock.now(), healthy_at: clock.now() };
@@ -207,12 +209,12 @@ export async function createMoneyWorld(
       await central.runDue();
     },
 
-    /** One of all that may happen. */
+    /** Runs one random operation. */
     async step(): Promise<void> {
       await pick(steps)();
     },
 
-    /** Everybody is there again and what is due is done. */
+    /** Reconnects every agent and runs what is due. */
     async settle(): Promise<void> {
       for (const host of hosts()) host.up = true;
       await later(MINUTE_MS);
@@ -226,7 +228,7 @@ export async function createMoneyWorld(
   };
 }
 
-/** Pays, declines, takes its time or does not answer; of one payout it always says the same in the end. */
+/** Pays, declines, delays or does not answer. The final answer for a payout never changes. */
 function anyAnswer(random: Random): PayoutProcessor {
   const decided = new Map<string, boolean>();
   return {

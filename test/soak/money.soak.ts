@@ -8,20 +8,20 @@ import { createMoneyWorld, type MoneyScene } from './money-world.ts';
 const SEEDS = 10;
 const EVENTS_A_SEED = 1_000;
 const MONTH_DAYS = 30;
-/** Less than the silence after which a node's time is not charged. */
+/** Shorter than the silence after which a node's time is not charged. */
 const STEP_MS = 50_000;
 const STEPS_A_DAY = 86_400_000 / STEP_MS;
-/** As many as removals, so that about half of the GPUs are taken. */
+/** Equal to the removals, so that about half of the GPUs are rented. */
 const RENTALS_A_DAY = 130;
-/** The meter ticks every so many steps on average. */
+/** Average number of steps between two ticks of the meter. */
 const STEPS_A_TICK = 10;
-/** Pods that have to have come and gone in the month. */
+/** Least number of pods that must have ended in the month. */
 const LEAST_ENDED = 3_000;
-/** Nobody of the month runs out of money, of the events everybody may. */
+/** Enough credit for the month; accounts of the random events may run out. */
 const MONTH_CREDIT_UUSD = 1_000_000_000_000;
-/** After the month: what was earned on its last day is paid out as well. */
+/** Time after the month in which its last day's earnings are paid out too. */
 const AFTER_MS = 3 * 86_400_000;
-/** The processor answers with something else than a payment more often than not. */
+/** Payouts at the end; the processor fails more often than it pays. */
 const LAST_PAYOUTS = 50;
 const EVENTS_SCENE: MoneyScene = { renters: 5, nodes: 4, gpus: 2 };
 const MONTH_SCENE: MoneyScene = { renters: 5, nodes: 4, gpus: 6 };
@@ -61,7 +61,7 @@ async function events({ seed, print }: Options): Promise<Row[]> {
   return [finding(name, done, 'events', 'every invariant after each', true)];
 }
 
-/** Pods come and go every few minutes; the meter ticks when it likes, and what was earned is paid out once a day. */
+/** Pods start and end every few minutes; the meter ticks at random, and earnings are paid out once a day. */
 async function month({ seed, print }: Options): Promise<Row[]> {
   const random = createSeededRandom(seed);
   const db = await openCentralDatabase(':memory:');

@@ -1,4 +1,4 @@
-/** The image of a release that is this checkout with a higher version, made by the script behind `npm run image`. */
+/** Builds the image of a release: this checkout with a higher version, by the script behind `npm run image`. */
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,12 +12,12 @@ import { importImageBase } from '../fakes/engine/image-base.ts';
 export const NEXT_VERSION = '0.1.1';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-/** What a release is made of, as systemd/release.sh has it. */
+/** Parts of a release, as in systemd/release.sh. */
 const PARTS = ['agent', 'shared', 'validator', 'systemd', 'package.json', 'package-lock.json'];
 const WORDS = ['README.md', 'LICENSE'];
 const BUILD = { timeoutMs: 600_000, maxOutputBytes: 1024 * 1024 };
 
-/** On a base of this machine's files. */
+/** Builds on a base of this host's files. */
 export async function buildNextRelease(reference: string): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-next-'));
   const base = `podwright-update-drill-${systemRandom.uuid().slice(0, 8)}:base`;

@@ -1,13 +1,13 @@
-/** What must be true after every random operation, and what must become true soon. */
+/** Invariants after every random operation, and conditions that must hold soon afterwards. */
 import assert from 'node:assert/strict';
 import type { PodView } from '#shared/api/agent/pod.ts';
 import { eventually } from '../fakes/eventually.ts';
 import type { EngineObject, ObjectKind, World } from './random-world.ts';
 
-/** Several operations may be waiting for one pod, each with a stop of a second. */
+/** Several operations may wait for one pod, each with a stop of a second. */
 const SETTLES_WITHIN_MS = 20_000;
 
-/** Objects of another owner: whatever happens, they stay as they are. */
+/** Creates objects of another owner, which must never change. */
 export async function plantForeign(world: World): Promise<EngineObject[]> {
   const create = ['create', '--label', 'io.podwright.managed=1'];
   const label = ['--label', 'io.podwright.executor=somebody-else'];
@@ -26,7 +26,7 @@ function foreignOf({ executorId }: World, objects: readonly EngineObject[]): Eng
   return objects.filter(({ executor }) => executor !== executorId);
 }
 
-/** Throws when a pod runs twice, a lease is held twice, or somebody else's object was touched. */
+/** Throws when a pod runs twice, a lease is held twice, or an object of another owner changed. */
 export async function assertAlways(world: World, foreign: readonly EngineObject[]): Promise<void> {
   const [views, containers, networks, volumes] = await Promise.all([
     world.views(),
@@ -54,7 +54,7 @@ function assertUnique(what: string, values: readonly unknown[]): void {
   assert.equal(new Set(values).size, values.length, `${what}: ${values.join(', ')}`);
 }
 
-/** Waits until every pod is as it was asked for, and of the others nothing is left. */
+/** Waits until every pod has its requested state and no object of other pods is left. */
 export async function assertSettles(world: World): Promise<void> {
   let problem = '';
   const settled = async () => {
@@ -89,7 +89,7 @@ async function unsettled(world: World): Promise<string | null> {
       .toSorted();
   for (const kind of ['container', 'network'] as const) {
     const there = found[kind].map(({ pod }) => pod).toSorted();
-    // A pod in backoff may have lost its network to somebody else; its next start makes it anew.
+    // A pod in backoff may have lost its network to another container; its next start creates it again.
     const isMissing = (id: string) => !there.includes(id) && !isWaiting(views, id);
     if (new Set(there).size !== there.length || wanted(kind).some(isMissing)) {
       return `${kind}s of ${there}, wanted ${wanted(kind)}`;
@@ -100,12 +100,12 @@ async function unsettled(world: World): Promise<string | null> {
   return left.length === 0 ? null : `volumes left: ${left.map(({ id }) => id)}`;
 }
 
-/** It runs, or says when it will be tried again after somebody ended it time and again. */
+/** Running, or in backoff with a time for the next attempt. */
 function isSettled(view: PodView): boolean {
   if (view.desired !== 'running') return false;
   if (view.reboots_done !== view.reboots_requested) return false;
   if (view.phase === 'backoff') return view.next_retry_ms !== null;
-  // A change that failed has brought the old generation back.
+  // A failed change has restored the old generation.
   const isChanged = view.change === null && view.observed_generation === view.generation;
   const isRolledBack = view.change?.stage === 'failed';
   return view.phase === 'running' && view.reason === null && (isChanged || isRolledBack);
@@ -115,7 +115,7 @@ function isWaiting(views: readonly PodView[], id: string): boolean {
   return views.some((view) => view.id === id && view.phase === 'backoff');
 }
 
-/** Every pod runs in the end, at once when it is rebooted out of its backoff; removed, nothing is left of any. */
+/** Waits until every pod runs, rebooting those in backoff; then removes them and expects that nothing is left. */
 export async function assertEnds(world: World): Promise<void> {
   const { client } = world.agent();
   for (const view of await world.views()) {

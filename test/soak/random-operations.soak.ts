@@ -5,7 +5,7 @@ import { runAtRandom } from './random-run.ts';
 
 const MS_PER_MINUTE = 60_000;
 
-/** Rejects, naming the seed, when anything does not hold or settle. */
+/** Rejects, naming the seed, when an invariant fails or the pods do not settle. */
 export async function randomOperations(options: {
   seed: number;
   minutes: number;

@@ -1,4 +1,4 @@
-/** What a run of random operations does to an agent and its engine, one at a time. */
+/** The random operations on an agent and its engine, run one at a time. */
 import { ApiError } from '#shared/runtime/errors.ts';
 import { createSshKeyPair } from '#shared/signing/openssh-key.ts';
 import { podSpec } from '../fakes/agents/test-agent.ts';
@@ -6,7 +6,7 @@ import type { World } from './random-world.ts';
 
 type Operation = (world: World) => Promise<unknown>;
 
-/** Refusals are answers; whatever else is said is a bug. */
+/** Error codes that are valid answers; any other error is a bug. */
 const REFUSALS = new Set(['conflict', 'gpu_unavailable', 'pod_state_conflict', 'pod_not_found']);
 
 const pick = <T>({ random }: World, all: readonly T[]): T | undefined =>
@@ -59,7 +59,7 @@ async function sshKeys(world: World): Promise<void> {
   await world.agent().client.putSshKeys(slotOf(world), [publicKey]);
 }
 
-/** A container of ours, in whatever state. */
+/** Returns a container of the agent, in any state. */
 async function anyContainer(world: World): Promise<{ id: string; pod: string } | undefined> {
   const all = await world.objects('container');
   return pick(
@@ -78,7 +78,7 @@ async function removeContainer(world: World): Promise<void> {
   if (found !== undefined) await world.docker('rm', '--force', found.id);
 }
 
-/** The engine refuses it while a container runs in it, so that one is ended first. */
+/** The engine refuses while a container runs in the network, so that one is stopped first. */
 async function removeNetwork(world: World): Promise<void> {
   const found = await anyContainer(world);
   if (found === undefined) return;
@@ -91,7 +91,7 @@ async function removeNetwork(world: World): Promise<void> {
   }
 }
 
-/** In the middle of what was asked for last, and of one thing more. */
+/** Kills the agent while it works on the last request and on one more. */
 async function killAgent(world: World): Promise<void> {
   const asked = pick(world, [put, change, reboot, remove])?.(world);
   const answered = asked?.catch((error: unknown) => {
@@ -104,7 +104,7 @@ async function killAgent(world: World): Promise<void> {
 
 async function killEngine(world: World): Promise<void> {
   await world.own.kill();
-  // Requests are taken while it is away.
+  // The gateway accepts requests while the agent is down.
   await refusable(() => put(world));
   await world.own.start();
 }
@@ -115,7 +115,7 @@ async function killBoth(world: World): Promise<void> {
   await world.own.start();
 }
 
-/** How often each comes, in relation to the others. */
+/** Relative frequency of each operation. */
 const WEIGHTS: readonly (readonly [string, number, Operation])[] = [
   ['put', 26, put],
   ['change', 14, change],
@@ -136,7 +136,7 @@ const DRAW = WEIGHTS.flatMap(([name, weight, operation]) =>
   Array.from({ length: weight }, () => ({ name, operation })),
 );
 
-/** Does one of them and tells which; refusals count as done. */
+/** Runs one operation and returns its name; an error of `REFUSALS` counts as done. */
 export async function actAtRandom(world: World): Promise<string> {
   const drawn = pick(world, DRAW);
   if (drawn === undefined) throw new Error('there is nothing to draw from');

@@ -1,4 +1,4 @@
-/** A run of random operations and faults: what must always hold is looked at after each, and settling now and then. */
+/** A run of random operations and faults: invariants are checked after each, and settling at intervals. */
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createSeededRandom } from '../fakes/seeded-random.ts';
 import { assertAlways, assertEnds, assertSettles, plantForeign } from './random-invariants.ts';
@@ -8,10 +8,10 @@ import { createWorld } from './random-world.ts';
 /** Operations between two waits for everything to settle. */
 const SETTLE_EVERY = 20;
 const LONGEST_PAUSE_MS = 200;
-/** Of the last operations, for the message of a failed run. */
+/** Number of last operations shown in the message of a failed run. */
 const TRAIL = 25;
 
-/** Goes on while `goOn` says so. Resolves with how often each operation was done; rejects with seed and trail. */
+/** Runs while `goOn` returns true. Resolves with the count of each operation; rejects with seed and trail. */
 export async function runAtRandom(
   seed: number,
   goOn: (done: number) => boolean,

@@ -1,4 +1,4 @@
-/** An agent on an engine of its own, with what a run of random operations knows of its pods. */
+/** An agent on a separate engine, with the pods that a run of random operations has requested. */
 import { PodList, type PodView } from '#shared/api/agent/pod.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { type CommandResult, runCommand } from '#shared/runtime/run-command.ts';
@@ -36,21 +36,21 @@ export async function createWorld(random: Random) {
     random,
     executorId: home.executorId,
     gpus,
-    /** The pod of each slot now; a removed one leaves its slot to a new id. */
+    /** The current pod of each slot; a removed pod's slot gets a new id. */
     slots: Array.from({ length: PODS }, () => random.uuid()),
-    /** All that were ever asked for. */
+    /** Every id that was ever requested. */
     ids: new Set<string>(),
     agent: () => agent,
     async restartAgent(how: 'kill' | 'stop'): Promise<void> {
       await agent[how]();
       agent = await home.start();
     },
-    /** Of pods that are not removed. */
+    /** Views of pods that are not removed. */
     async views(): Promise<PodView[]> {
       const response = await agent.send({ method: 'GET', path: '/v1/pods' });
       return PodList.parse(await response.json()).pods;
     },
-    /** Those of every owner, as the engine's own client lists them. */
+    /** Objects of every owner, as the engine's own client lists them. */
     async objects(kind: ObjectKind): Promise<EngineObject[]> {
       const state = kind === 'container' ? '{{.State}}' : 'there';
       const id = kind === 'volume' ? '{{.Name}}' : '{{.ID}}';
@@ -68,7 +68,7 @@ export async function createWorld(random: Random) {
     },
   };
 
-  /** The engine's client, as another tool on the host would use it; its failures are answers too. */
+  /** Runs the engine's client as another tool on the host would; its failures are answers too. */
   function docker(...args: string[]): Promise<CommandResult> {
     return runCommand('docker', ['-H', `unix://${own.socketPath}`, ...args], COMMAND_BOUNDS);
   }

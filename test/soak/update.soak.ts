@@ -1,6 +1,6 @@
 /**
- * The agent's update under systemd to its end, with the very image that `npm run image` builds: the present checkout is
- * installed, a release with a higher version is built, pushed and signed for, and takes over beside a pod that runs.
+ * A complete update of the agent under systemd, with the image that `npm run image` builds: installs this checkout,
+ * builds, pushes and signs a release with a higher version, and expects it to take over while a pod runs.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -36,7 +36,7 @@ const LOOK_MS = 100;
 const REMOVE = 'sh /opt/podwright/current/systemd/uninstall.sh --purge --pods remove';
 const MB = 1_000_000;
 
-/** Needs root and some 3 GB of disk and memory. */
+/** Needs root and about 3 GB of disk and memory. */
 export async function agentUpdate(print: (line: string) => void): Promise<Row[]> {
   const scene = await openScene();
   try {
@@ -48,7 +48,7 @@ export async function agentUpdate(print: (line: string) => void): Promise<Row[]>
 
 type Scene = Awaited<ReturnType<typeof openScene>>;
 
-/** A registry, a host without an agent, and what will answer agents for a validator, once it listens. */
+/** Starts a registry, a host without an agent, and a server that answers agents as a validator does. */
 async function openScene() {
   const registry = await startImageRegistry();
   const host = await startSystemdHost();
@@ -121,7 +121,7 @@ const variablesFor = ({ place, image }: Scene) => [
   `AGENT_UPDATE_PROBATION_S=${PROBATION_S}`,
 ];
 
-/** Builds the next release, pushes it, and has its digest signed for whoever asks. */
+/** Builds the next release, pushes it, and serves its signed digest. */
 async function giveOut(scene: Scene, { signer }: InstalledAgent) {
   const { registry, store, log, market, image } = scene;
   const build = await timed(() => buildNextRelease(`${image}:${TAG}`));
@@ -137,7 +137,7 @@ async function giveOut(scene: Scene, { signer }: InstalledAgent) {
   return { build, push };
 }
 
-/** Until the release is the agent's own: for how long nothing answered meanwhile, and what it said of itself. */
+/** Waits until the agent runs the release. Returns the duration, the longest outage and the reported states. */
 async function watchUpdate(agent: InstalledAgent, digest: string) {
   const leave = new AbortController();
   const away = watchAway(agent, leave.signal);
@@ -164,7 +164,7 @@ async function imageMb(reference: string): Promise<number> {
 const current = async (host: SystemdHost) =>
   (await host.mustRun('readlink /opt/podwright/current')).trim();
 
-/** Into a pod of its own, which answers line by line. */
+/** Opens a session in a separate pod, which answers line by line. */
 async function openSession(
   host: SystemdHost,
   { client }: InstalledAgent,
@@ -192,7 +192,7 @@ async function openSession(
   return session;
 }
 
-/** Whether what is said in the session comes back. */
+/** Returns true if a line sent in the session is echoed. */
 async function echoes({ stdin, stdout, exitCode }: ChildProcess): Promise<boolean> {
   if (exitCode !== null) return false;
   const answer = new Promise<boolean>((resolve) => {
@@ -206,7 +206,7 @@ async function echoes({ stdin, stdout, exitCode }: ChildProcess): Promise<boolea
 const gatewayPid = async (host: SystemdHost) =>
   (await host.mustRun('systemctl show -p MainPID --value podwright-ssh-gateway')).trim();
 
-/** Resolves when the gateway is of the release of this digest. */
+/** Resolves when the gateway runs the release with this digest. */
 function followed(host: SystemdHost, digest: string): Promise<boolean> {
   return eventually('the new gateway', async () => {
     const { stdout } = await host.run(`readlink /proc/${await gatewayPid(host)}/exe`);
@@ -214,7 +214,7 @@ function followed(host: SystemdHost, digest: string): Promise<boolean> {
   });
 }
 
-/** Ids of all containers of this agent, in whatever state. */
+/** Ids of all containers of this agent, in any state. */
 async function containersOf({ executorId }: InstalledAgent): Promise<string[]> {
   const filter = `label=io.podwright.executor=${executorId}`;
   const ids = await mustRun('docker', 'ps', '-aq', '--filter', filter);
@@ -234,7 +234,7 @@ async function ask({ send }: InstalledAgent, path: string): Promise<unknown> {
   return (await send({ method: 'GET', path, signal: systemClock.deadline(2_000) })).json();
 }
 
-/** The longest time for which nothing answered. */
+/** The longest time without an answer. */
 async function watchAway(agent: InstalledAgent, leave: AbortSignal): Promise<number> {
   let [lastMs, longestMs] = [systemClock.monotonicMs(), 0];
   while (!leave.aborted) {
