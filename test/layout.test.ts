@@ -70,7 +70,7 @@ describe('the layout', () => {
     readSource(path, readFileSync(join(ROOT, path), 'utf8')),
   );
 
-  it('has files on which to check the rules', () => {
+  it('finds files to check', () => {
     expect(files.length).toBeGreaterThan(0);
   });
 
@@ -94,7 +94,7 @@ describe('the layout', () => {
     expect(ringIn(side, files)).toEqual([]);
   });
 
-  it('resolves every import of a file of ours', () => {
+  it('resolves every import of a file in the repository', () => {
     const missing = files.flatMap(({ path, imports }) =>
       imports
         .filter(({ target }) => target !== null && !existsSync(join(ROOT, target)))

@@ -106,7 +106,7 @@ async function rentals(central: TestCentral, db: Database, folder: string): Prom
   let rented = 0;
   const ours = await perSecond(nodes, async ({ id: executorId }) => {
     const identity = identities[rented++ % RENTERS];
-    if (identity === undefined) throw new Error('nobody rents');
+    if (identity === undefined) throw new Error('no rental succeeded');
     const request = { executorId, identity, actor, body: RENTAL };
     await db.transaction().execute((tx) => rentIn(tx, deps, request));
   });

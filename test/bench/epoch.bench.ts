@@ -39,8 +39,13 @@ export async function epochCosts(): Promise<Row[]> {
     const hotkeys = Array.from({ length: HOTKEYS }, (_, at) => hotkey(at + 1));
     const neurons = hotkeys.map((key, uid) => ({ uid, hotkey: key }));
     const epochs = createEpochs({
-      ...{ store, clock: systemClock, policy, embedded: false, epochMs: 0 },
-      ...{ retentionDays: 14, trusted: [] },
+      store,
+      clock: systemClock,
+      policy,
+      embedded: false,
+      epochMs: 0,
+      retentionDays: 14,
+      trusted: [],
       signer: { hotkey: BURN, sign: () => new Uint8Array(64) },
       log: createLog({ name: 'bench', level: 'silent' }),
       metagraph: { read: async () => ({ block: null, neurons }) },
@@ -81,7 +86,11 @@ async function fill(store: EvidenceStore, cycles: number): Promise<number> {
       bytes += entry_json.length;
       const { executor_id, verdict, failure_ppm } = entry;
       return {
-        ...{ cycle: number, executor_id, verdict, failure_ppm, entry_json },
+        cycle: number,
+        executor_id,
+        verdict,
+        failure_ppm,
+        entry_json,
         length_ms: CYCLE_MS,
       };
     });

@@ -55,7 +55,10 @@ export async function executorList(): Promise<Row[]> {
   await seedMarket(db, NODES);
   const central = await createCentral(
     {
-      ...{ db, clock: systemClock, random: systemRandom, agents: noAgents },
+      db,
+      clock: systemClock,
+      random: systemRandom,
+      agents: noAgents,
       log: createLog({ name: 'bench', level: 'silent' }),
       secret: new Uint8Array(32).fill(7),
     },
@@ -116,11 +119,11 @@ async function sideBySide(
 /** Minimal client: `fetch` would take a third of the shorter times. */
 function read(url: string): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const asked = get(url, { agent: CONNECTION }, (response) => {
+  const request = get(url, { agent: CONNECTION }, (response) => {
     if (response.statusCode === 200) response.on('end', resolve).on('error', reject).resume();
     else reject(new Error(`${url}: ${response.statusCode}`));
   });
-  asked.on('error', reject);
+  request.on('error', reject);
   return promise;
 }
 

@@ -40,12 +40,12 @@ function drive(): void {
 }
 
 /** Polls without pause: waking a sleeping thread would cost the server that writes to it. */
-function look(): void {
-  setImmediate(look);
+function poll(): void {
+  setImmediate(poll);
 }
 
 for (let count = 0; count < connections; count += 1) drive();
-look();
+poll();
 await systemClock.sleep(seconds * MS_PER_SECOND);
 parentPort?.postMessage(answers / seconds);
 process.exit(0);

@@ -59,7 +59,7 @@ async function dockerLogs(container: string): Promise<void> {
   for await (const chunk of child.stdout) {
     for (let at = chunk.indexOf(10); at !== -1; at = chunk.indexOf(10, at + 1)) count += 1;
   }
-  if (count !== LINES) throw new Error(`docker logs gave ${count} lines of ${LINES}`);
+  if (count !== LINES) throw new Error(`docker logs returned ${count} lines of ${LINES}`);
 }
 
 async function timed(work: () => Promise<void>): Promise<number> {

@@ -96,8 +96,9 @@ export async function metering(): Promise<Row[]> {
     }
     const written = await db.selectFrom('billing_ticks').select('pod_id').execute();
     if (written.length !== PODS * TICKS) throw new Error(`${written.length} settlements`);
-    const told = await db.selectFrom('low_balance_marks').select('account_id').execute();
-    if (told.length !== ACCOUNTS / ONE_LOW_OF) throw new Error(`${told.length} told`);
+    const warned = await db.selectFrom('low_balance_marks').select('account_id').execute();
+    if (warned.length !== ACCOUNTS / ONE_LOW_OF)
+      throw new Error(`${warned.length} accounts warned`);
     await central.close();
     const against = `${PODS * TRANSFERS} bare rows in one statement`;
     const measured = { ours: median(took), reference };

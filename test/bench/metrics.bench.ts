@@ -23,8 +23,12 @@ const MAX_SCRAPE_MS = 20;
 const MAX_READING_MS = 1;
 const IMAGE = 'registry.example/one:1';
 const USAGE = {
-  ...{ cpuNanos: 1e9, memoryBytes: 4_096, memoryWithFilesBytes: 8_192 },
-  ...{ residentBytes: 2_048, cacheBytes: 6_144, tasks: 3 },
+  cpuNanos: 1e9,
+  memoryBytes: 4_096,
+  memoryWithFilesBytes: 8_192,
+  residentBytes: 2_048,
+  cacheBytes: 6_144,
+  tasks: 3,
   network: { receivedBytes: 1, sentBytes: 2 },
   blockIo: { readBytes: 1, writtenBytes: 2 },
 };
@@ -40,7 +44,10 @@ async function scrapes(): Promise<Row> {
   const executorId = systemRandom.uuid();
   const cards = Array.from({ length: GPUS }, () => 'NVIDIA H100 80GB HBM3');
   const agent = createTestAgent({
-    ...{ engine, executorId, clock: systemClock, separateMonitoring: true },
+    engine,
+    executorId,
+    clock: systemClock,
+    separateMonitoring: true,
     gpuDriver: createSimulatedDriver(executorId, cards),
     host: { ...TEST_HOST, memoryBytes: 2 ** 40, cpuCores: 128 },
   });
@@ -101,14 +108,15 @@ async function readings(): Promise<Row> {
 
 /** Prints every queried field at once. */
 function immediateSmi(uuids: readonly string[], xml: string): NvidiaSmi {
-  let asked = '';
+  let lastQuery = '';
   let csv = '';
   return {
     async run([argument = '']) {
       const printed = { complete: true, problem: null, exitCode: 0 };
       if (!argument.startsWith('--query-gpu=')) return { ...printed, stdout: xml };
-      if (argument !== asked) csv = csvOf(argument.replace('--query-gpu=', '').split(','), uuids);
-      asked = argument;
+      if (argument !== lastQuery)
+        csv = csvOf(argument.replace('--query-gpu=', '').split(','), uuids);
+      lastQuery = argument;
       return { ...printed, stdout: csv };
     },
   };

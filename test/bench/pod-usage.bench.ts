@@ -31,9 +31,9 @@ export async function podUsageCost(): Promise<Row> {
     const files = createFileUsage(createKernelFiles());
     const usage = createPodUsage({ clock: systemClock, log, engine, files });
     const first = [...(await usage.read(ids)).values()];
-    if (first.includes(null)) throw new Error('not all containers tell what they use');
-    const rounds = async (look: () => Promise<unknown>) => {
-      for (let round = 0; round < LOOKS / PODS; round += 1) await look();
+    if (first.includes(null)) throw new Error('some containers report no usage');
+    const rounds = async (sample: () => Promise<unknown>) => {
+      for (let round = 0; round < LOOKS / PODS; round += 1) await sample();
     };
     const measured = {
       ours: await cpuMs(CYCLES, () => rounds(() => usage.read(ids))),
@@ -51,9 +51,16 @@ export async function podUsageCost(): Promise<Row> {
 
 function sleeper(image: string, labels: Record<string, string>): ContainerSpec {
   return {
-    ...{ name: `podwright-bench-${systemRandom.uuid()}`, image, labels },
-    ...{ entrypoint: ['sleep'], command: ['600'], environment: {}, network: null, ports: [] },
-    ...{ gpuUuids: [], stopGraceSeconds: 0 },
+    name: `podwright-bench-${systemRandom.uuid()}`,
+    image,
+    labels,
+    entrypoint: ['sleep'],
+    command: ['600'],
+    environment: {},
+    network: null,
+    ports: [],
+    gpuUuids: [],
+    stopGraceSeconds: 0,
     limits: { cpuCores: 0.1, memoryBytes: 2 ** 24, shmBytes: 2 ** 20, pids: 16 },
   };
 }

@@ -72,10 +72,16 @@ export async function validatorCosts(): Promise<Row[]> {
 async function signatures(): Promise<Row> {
   const [signer, own] = [testSigner(5), testSigner(1)];
   const auth = createGatewayAuth({
-    ...{ clock: systemClock, log, audience: own.hotkey, central: signer.hotkey },
+    clock: systemClock,
+    log,
+    audience: own.hotkey,
+    central: signer.hotkey,
   });
   const server = createHttpServer({
-    ...{ clock: systemClock, random: systemRandom, log, bodyLimitBytes: THOUSAND },
+    clock: systemClock,
+    random: systemRandom,
+    log,
+    bodyLimitBytes: THOUSAND,
     verifyBody: auth.verifyBody,
   });
   auth.install(server);
@@ -184,7 +190,12 @@ function healthOf(store: EvidenceStore, onLook: () => void) {
   const checkHistory = createCheckHistory({ store, clock });
   const baselines = createProofBaselines({ store, clock });
   return createHealthService({
-    ...{ clock, log, policy: facts.policy, atOnce: AT_ONCE, checkHistory, baselines },
+    clock,
+    log,
+    policy: facts.policy,
+    atOnce: AT_ONCE,
+    checkHistory,
+    baselines,
     metrics: { checked: () => undefined, passed: () => undefined },
     directory: {
       ids: async () => ids,
@@ -202,14 +213,27 @@ function healthOf(store: EvidenceStore, onLook: () => void) {
     }),
     identityOf: async () => ({ publicKey: 'ab'.repeat(32), enrolledUntilMs: 2 ** 43 }),
     inspections: createInspectionQueue({
-      ...{ store, clock, holder: 'bench', intervalMs: THOUSAND * THOUSAND, pauseMs: 0 },
+      store,
+      clock,
+      holder: 'bench',
+      intervalMs: THOUSAND * THOUSAND,
+      pauseMs: 0,
     }),
     proofs: createProofRounds({
-      ...{ clock, random: systemRandom, size: null, intervalMs: 0 },
-      ...{ baselines, verifier: createVerifier(), onProven: () => undefined },
+      clock,
+      random: systemRandom,
+      size: null,
+      intervalMs: 0,
+      baselines,
+      verifier: createVerifier(),
+      onProven: () => undefined,
     }),
     network: createNetworkChecks({
-      ...{ clock, random: systemRandom, isEnabled: false, intervalMs: 0, egressImage: null },
+      clock,
+      random: systemRandom,
+      isEnabled: false,
+      intervalMs: 0,
+      egressImage: null,
       templateImages: [],
     }),
     lines: { facts: async () => null },
@@ -218,7 +242,12 @@ function healthOf(store: EvidenceStore, onLook: () => void) {
     readBanner: async () => null,
     releases: async () => null,
     evidence: createEvidence({
-      ...{ store, signer, trusted: [signer], clock, log, policy: goldenPolicy() },
+      store,
+      signer,
+      trusted: [signer],
+      clock,
+      log,
+      policy: goldenPolicy(),
     }),
     outbox: { runOnce: async () => undefined },
   });

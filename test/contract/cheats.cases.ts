@@ -28,7 +28,7 @@ const ofCards = (code: (typeof CARD_FAULTS)[number] | null): Partial<Conduct> =>
     if (commitment.cards === null || code === null) return { ...commitment, cards: null };
     const [first, ...others] = commitment.cards;
     if (first === undefined) throw new Error('no card');
-    const fault = { code, detail: 'said by the driver' };
+    const fault = { code, detail: 'reported by the driver' };
     return { ...commitment, cards: [{ ...first, fault, product: null, memory: null }, ...others] };
   },
 });
@@ -37,9 +37,14 @@ let recorded: Commitment | null = null;
 
 export const CHEATS: [cheat: string, reasons: string, conduct: Partial<Conduct>, looks: number][] =
   [
-    ['of another model', 'gpu_vram GPU_VRAM_MISMATCH', everyCard({ memory_total_mib: 24_576 }), 1],
     [
-      'of a missing card',
+      'reports another model',
+      'gpu_vram GPU_VRAM_MISMATCH',
+      everyCard({ memory_total_mib: 24_576 }),
+      1,
+    ],
+    [
+      'hides a missing card',
       'gpu_inventory GPU_COUNT_MISMATCH',
       {
         inventory: (inventory) => {
@@ -52,13 +57,13 @@ export const CHEATS: [cheat: string, reasons: string, conduct: Partial<Conduct>,
       1,
     ],
     [
-      'of an altered inventory',
+      'alters its inventory',
       'cpu_truth CPU_OVERSTATED',
       { inventory: (inventory) => ({ ...inventory, cpu: { ...inventory.cpu, cores: 128 } }) },
       1,
     ],
     [
-      'of cards that only nvidia-smi knows',
+      'reports cards that only nvidia-smi lists',
       'gpu_sources_agree GPU_SOURCES_DISAGREE',
       withGpu(({ devices }) => ({
         devices: devices.map((each) => ({ ...each, uuid: `${each.uuid}0` })),
@@ -66,7 +71,7 @@ export const CHEATS: [cheat: string, reasons: string, conduct: Partial<Conduct>,
       1,
     ],
     [
-      'of whole cards told as parts, which no proof is asked of',
+      'reports whole cards as MIG parts, which need no proof',
       'gpu_parts GPU_PARTS_FALSE',
       withGpu(({ devices }) => ({
         devices: devices.map((each) => ({
@@ -78,13 +83,13 @@ export const CHEATS: [cheat: string, reasons: string, conduct: Partial<Conduct>,
       1,
     ],
     [
-      'of an inventory that is compared with nothing',
+      'omits the sources of its inventory',
       'answers QUESTIONS_UNANSWERED',
       { inventory: (inventory) => ({ ...inventory, sources: null }) },
       3,
     ],
     [
-      'of more processors than the kernel is told of',
+      'reports more processors and omits the kernel’s count',
       'answers QUESTIONS_UNANSWERED',
       {
         inventory: ({ sources, ...inventory }) => ({
@@ -95,9 +100,9 @@ export const CHEATS: [cheat: string, reasons: string, conduct: Partial<Conduct>,
       },
       3,
     ],
-    ['of a throttled card', 'power_limit GPU_POWER_CAPPED', everyCard({ power_limit_w: 300 }), 1],
+    ['throttles a card', 'power_limit GPU_POWER_CAPPED', everyCard({ power_limit_w: 300 }), 1],
     [
-      'of a foreign library',
+      'replaces the driver library',
       'driver_library DRIVER_LIBRARY_MISMATCH',
       {
         inventory: ({ sources, ...inventory }) => ({
@@ -108,7 +113,7 @@ export const CHEATS: [cheat: string, reasons: string, conduct: Partial<Conduct>,
       1,
     ],
     [
-      'of a foreign image of the agent',
+      'runs another image of the agent',
       'image_digest AGENT_IMAGE_FOREIGN',
       {
         inventory: ({ update, ...inventory }) => ({
@@ -119,7 +124,7 @@ export const CHEATS: [cheat: string, reasons: string, conduct: Partial<Conduct>,
       1,
     ],
     [
-      'of an update that never ends',
+      'never completes an update',
       'agent_update AGENT_UPDATE_STUCK',
       {
         inventory: ({ update, ...inventory }) => ({
@@ -130,7 +135,7 @@ export const CHEATS: [cheat: string, reasons: string, conduct: Partial<Conduct>,
       1,
     ],
     [
-      'of a shifted clock',
+      'shifts its clock',
       'clock CLOCK_SKEW',
       {
         inventory: (inventory) => ({ ...inventory, collected_ms: inventory.collected_ms + 60_000 }),
@@ -138,36 +143,36 @@ export const CHEATS: [cheat: string, reasons: string, conduct: Partial<Conduct>,
       1,
     ],
     [
-      'of a busy card',
+      'uses a card outside pods',
       'gpu_idle_use GPU_BUSY_OUTSIDE_POD',
       everyCard({ processes: 1, utilization_percent: 99 }),
       2,
     ],
-    ['of closed ports', 'ports PORTS_CLOSED', { answer: () => null }, 2],
-    ['of ports that answer for others', 'ports PORTS_CLOSED', { answer: (port) => `${port}` }, 2],
-    ['of ports that stay shut', 'ports PORTS_REFUSED', { refuses: true }, 3],
-    ['of a host behind a wall', 'egress EGRESS_BLOCKED', { egress: 'blocked' }, 2],
+    ['closes its ports', 'ports PORTS_CLOSED', { answer: () => null }, 2],
+    ['answers on ports for another host', 'ports PORTS_CLOSED', { answer: (port) => `${port}` }, 2],
+    ['refuses to open ports', 'ports PORTS_REFUSED', { refuses: true }, 3],
+    ['blocks outgoing connections', 'egress EGRESS_BLOCKED', { egress: 'blocked' }, 2],
     [
-      'of an engine that never can be asked for a registry',
+      'never lets its engine query a registry',
       'answers QUESTIONS_UNANSWERED',
       { egress: 'unknown' },
       3,
     ],
     [
-      'of templates that cannot be had',
+      'cannot provide the templates',
       'template_cache TEMPLATE_NOT_CACHED',
       { images: 'missing' },
       2,
     ],
-    ['of a throttled line', 'bandwidth BANDWIDTH_LOW', { lineMs: 50 }, 2],
+    ['throttles its line', 'bandwidth BANDWIDTH_LOW', { lineMs: 50 }, 2],
     [
-      'of a precomputed proof',
+      'precomputes its proof',
       'pow_cpu POW_MISMATCH, pow_gpu POW_MISMATCH',
       { nonce: () => 'A'.repeat(22) },
       1,
     ],
     [
-      'of a replayed proof',
+      'replays a proof',
       'pow_cpu POW_MISMATCH, pow_gpu POW_MISMATCH',
       {
         commitment: (commitment) => {
@@ -178,44 +183,44 @@ export const CHEATS: [cheat: string, reasons: string, conduct: Partial<Conduct>,
       2,
     ],
     [
-      'of a skipped walk',
+      'skips the memory walk',
       'pow_mem POW_MISMATCH',
       { commitment: (each) => ({ ...each, memory: null }) },
       1,
     ],
-    ['of slow answers', 'pow_cpu POW_TOO_SLOW', { proofMs: 5 * USUAL_MS }, 3],
+    ['computes slowly', 'pow_cpu POW_TOO_SLOW', { proofMs: 5 * USUAL_MS }, 3],
     [
-      'of an inventory that takes long, to have it taken for the way',
+      'delays its inventory to disguise slow work as network time',
       'pow_cpu POW_TOO_SLOW',
       { proofMs: 3 * USUAL_MS, inventoryMs: 2_000 },
       3,
     ],
-    ['of cards that work slowly', 'pow_gpu POW_TOO_SLOW', { cardsMs: 5 * USUAL_MS }, 3],
-    ['of cards elsewhere', 'pow_gpu POW_TOO_FAST', { cardsMs: 100 }, 3],
-    ['of a card that is another', 'pow_gpu UUID_MISMATCH', ofCards('UUID_MISMATCH'), 1],
-    ['of a card that is not there', 'pow_gpu DEVICE_ABSENT', ofCards('DEVICE_ABSENT'), 3],
-    ['of memory that is in use', 'pow_gpu VRAM_UNAVAILABLE', ofCards('VRAM_UNAVAILABLE'), 3],
-    ['of cards that are not asked', 'pow_gpu GPU_PROOF_MISSING', ofCards(null), 3],
-    ['of pods that are not told', 'answers QUESTIONS_UNANSWERED', { hides: ['/v1/pods'] }, 3],
+    ['computes slowly on its cards', 'pow_gpu POW_TOO_SLOW', { cardsMs: 5 * USUAL_MS }, 3],
+    ['uses faster cards elsewhere', 'pow_gpu POW_TOO_FAST', { cardsMs: 100 }, 3],
+    ['swaps a card', 'pow_gpu UUID_MISMATCH', ofCards('UUID_MISMATCH'), 1],
+    ['lists a card that does not exist', 'pow_gpu DEVICE_ABSENT', ofCards('DEVICE_ABSENT'), 3],
     [
-      'of a container that is not tried',
-      'answers QUESTIONS_UNANSWERED',
-      { hides: ['/v1/verify'] },
+      'lists card memory that is in use',
+      'pow_gpu VRAM_UNAVAILABLE',
+      ofCards('VRAM_UNAVAILABLE'),
       3,
     ],
+    ['omits the proof of its cards', 'pow_gpu GPU_PROOF_MISSING', ofCards(null), 3],
+    ['hides its pods', 'answers QUESTIONS_UNANSWERED', { hides: ['/v1/pods'] }, 3],
+    ['does not try a container', 'answers QUESTIONS_UNANSWERED', { hides: ['/v1/verify'] }, 3],
     [
-      'of ports that are not spoken of',
+      'does not answer about its ports',
       'answers QUESTIONS_UNANSWERED',
       { hides: ['/v1/port-checks'] },
       3,
     ],
     [
-      'of a registry that is not asked',
+      'does not query the registry',
       'answers QUESTIONS_UNANSWERED',
       { hides: ['/v1/egress-checks'] },
       3,
     ],
-    ['of proofs that break off', 'answers QUESTIONS_UNANSWERED', { cuts: ['/v1/challenges'] }, 3],
-    ['of ports none of which is opened', 'ports PORTS_REFUSED', { opensNone: true }, 3],
-    ['of answers from elsewhere', 'pow_cpu POW_TOO_FAST', { proofMs: 100 }, 3],
+    ['aborts its proofs', 'answers QUESTIONS_UNANSWERED', { cuts: ['/v1/challenges'] }, 3],
+    ['opens none of its ports', 'ports PORTS_REFUSED', { opensNone: true }, 3],
+    ['answers from faster hardware elsewhere', 'pow_cpu POW_TOO_FAST', { proofMs: 100 }, 3],
   ];

@@ -38,7 +38,10 @@ const CYCLE_MS = 60_000;
 /** Bytes of one message in each direction. */
 const LINE_BYTES = 64 * 1024;
 const LINE: LineSize = {
-  ...{ firstBytes: LINE_BYTES, mostBytes: LINE_BYTES, enoughMs: 1_000, mostMs: 5_000 },
+  firstBytes: LINE_BYTES,
+  mostBytes: LINE_BYTES,
+  enoughMs: 1_000,
+  mostMs: 5_000,
 };
 const FAST = { last_down_kbit: 1_000_000, last_up_kbit: 1_000_000 };
 const log = createLog({ name: 'test', level: 'silent' });
@@ -102,17 +105,32 @@ beforeEach(async () => {
   const release = { version: 'stable', permille: 1_000, nowMs: market.clock.now() };
   await addRelease(store, releaseOf(known, undefined, release));
   validator = createValidator({
-    ...{ clock: market.clock, random: systemRandom, log, signer: market.validator, store },
-    ...{ centralUrl, centralHotkey: testSigner(5).hotkey, proof: SMALL_PROOF },
+    clock: market.clock,
+    random: systemRandom,
+    log,
+    signer: market.validator,
+    store,
+    centralUrl,
+    centralHotkey: testSigner(5).hotkey,
+    proof: SMALL_PROOF,
     policy: { acceptSimulated: false, checks: POLICY },
     weightSettings: {
-      ...{ policy: goldenPolicy(), metagraph: null, embedded: false },
-      ...{ cycleMs: CYCLE_MS, epochMs: CYCLE_MS, retentionDays: 14 },
+      policy: goldenPolicy(),
+      metagraph: null,
+      embedded: false,
+      cycleMs: CYCLE_MS,
+      epochMs: CYCLE_MS,
+      retentionDays: 14,
     },
-    ...{ checkIntervalMs: CYCLE_MS, listIntervalMs: CYCLE_MS, line: LINE },
+    checkIntervalMs: CYCLE_MS,
+    listIntervalMs: CYCLE_MS,
+    line: LINE,
     releaseSource: {
-      ...{ image: 'registry.example/agent', tag: 'stable', keyId: market.validator.hotkey },
-      ...{ firstPermille: 1_000, expiryMs: CYCLE_MS },
+      image: 'registry.example/agent',
+      tag: 'stable',
+      keyId: market.validator.hotkey,
+      firstPermille: 1_000,
+      expiryMs: CYCLE_MS,
     },
   });
 });
@@ -123,8 +141,15 @@ afterEach(async () => {
 
 function probeOf(executor_id: string) {
   const result: RentalFacts = {
-    ...{ status: 'passed', step: null, detail: '', ms: 1, at_ms: market.clock.now() },
-    ...{ memory: null, pods: [], refused: false, repeated: false },
+    status: 'passed',
+    step: null,
+    detail: '',
+    ms: 1,
+    at_ms: market.clock.now(),
+    memory: null,
+    pods: [],
+    refused: false,
+    repeated: false,
   };
   const [pod_id, ended_ms] = [systemRandom.uuid(), market.clock.now()];
   return {
@@ -138,12 +163,18 @@ function probeOf(executor_id: string) {
 
 const fastLineOf = (executorId: string) => ({
   executor_id: executorId,
-  ...{ tried_ms: market.clock.now(), measured_ms: market.clock.now(), samples: 5 },
-  ...{ down_kbit: 1_000_000, up_kbit: 1_000_000, ...FAST, false_stream: null, refusals: 0 },
+  tried_ms: market.clock.now(),
+  measured_ms: market.clock.now(),
+  samples: 5,
+  down_kbit: 1_000_000,
+  up_kbit: 1_000_000,
+  ...FAST,
+  false_stream: null,
+  refusals: 0,
 });
 
 /** Runs so many cycles on both executors and returns the last evidence of the first, or of another. */
-async function look(times: number, which = 0): Promise<EvidenceDocument> {
+async function runCycles(times: number, which = 0): Promise<EvidenceDocument> {
   for (let time = 0; time < times; time += 1) {
     await validator.runOnce();
     await market.clock.advance(CYCLE_MS + 1_000);
@@ -164,10 +195,10 @@ const reasonsOf = ({ checks }: EvidenceDocument) =>
 const OLD_STREAM = new Uint8Array(LINE_BYTES).fill(7);
 const AGAIN_MS = 6 * 60_000;
 
-describe('a cheat', () => {
-  it.each(CHEATS)('%s is caught: %s', async (_, reason, change, looks) => {
+describe('a dishonest agent', () => {
+  it.each(CHEATS)('that %s is detected: %s', async (_, reason, change, looks) => {
     conduct = { ...HONEST, ...change };
-    const document = await look(looks);
+    const document = await runCycles(looks);
     expect([reasonsOf(document).join(', '), document.verdict]).toEqual([reason, 'failed']);
   });
 
@@ -176,20 +207,20 @@ describe('a cheat', () => {
       'of a hash of what it never got',
       (data) => (typeof data === 'string' ? data.replace(/\w{64}/, DIGEST) : data),
     ],
-    ['of an old stream', (data) => (typeof data === 'string' ? data : OLD_STREAM)],
-    ['of a stream that ends early', (data) => (typeof data === 'string' ? data : 'done')],
-  ])('%s is caught when it is seen twice: bandwidth BANDWIDTH_FALSE', async (_, said) => {
+    ['replays an old stream', (data) => (typeof data === 'string' ? data : OLD_STREAM)],
+    ['ends its stream early', (data) => (typeof data === 'string' ? data : 'done')],
+  ])('that %s is detected the second time: bandwidth BANDWIDTH_FALSE', async (_, said) => {
     conduct = { ...HONEST, said };
-    await look(1);
+    await runCycles(1);
     await market.clock.advance(AGAIN_MS);
-    const once = await look(1);
-    const twice = await look(1);
+    const once = await runCycles(1);
+    const twice = await runCycles(1);
     expect([reasonsOf(once), reasonsOf(twice)]).toEqual([[], ['bandwidth BANDWIDTH_FALSE']]);
     expect([once.verdict, twice.verdict]).toEqual(['ok', 'failed']);
   });
 
-  it('of one card that answers for two is caught, and whoever had it first keeps it', async () => {
-    expect((await look(1)).verdict).toBe('ok');
+  it('that lists another executor’s card is detected, and the first executor keeps the card', async () => {
+    expect((await runCycles(1)).verdict).toBe('ok');
     second = {
       ...second,
       inventory: (inventory) => {
@@ -199,15 +230,15 @@ describe('a cheat', () => {
         return { ...inventory, gpu: { ...inventory.gpu, devices }, sources };
       },
     };
-    const document = await look(1, 1);
+    const document = await runCycles(1, 1);
     expect(reasonsOf(document)).toContain('gpu_uuid_unique GPU_DUPLICATE');
-    expect((await look(1)).verdict).toBe('ok');
+    expect((await runCycles(1)).verdict).toBe('ok');
   });
 });
 
 describe('an honest executor', () => {
-  it('passes everything, with its proof in the evidence, which gives the same when judged again', async () => {
-    const document = await look(2);
+  it('passes every check, and judging its evidence again returns the same verdict', async () => {
+    const document = await runCycles(2);
     expect([reasonsOf(document), document.verdict]).toEqual([[], 'ok']);
     expect(
       document.checks
@@ -221,58 +252,61 @@ describe('an honest executor', () => {
     });
     expect(document.pow_gpu).toMatchObject({ device: 'gpu', ms: USUAL_MS });
     expect(document.pow_gpu?.cards.map(({ roots }) => roots.length)).toEqual([2, 2]);
-    const wish = { executorId: null, keys: [market.validator] };
-    expect(await exportEvidence(store, wish, () => undefined)).toEqual([]);
+    const filter = { executorId: null, keys: [market.validator] };
+    expect(await exportEvidence(store, filter, () => undefined)).toEqual([]);
   });
 
-  it('is not punished for what its kernel, driver or disk do not tell, nor for an engine away now and then', async () => {
+  it('passes without values that its kernel, driver or disk do not report, and with an engine that is away at times', async () => {
     const sources = withSources(({ driver_gpus: cards }) => ({
-      ...{ memory_kib: null, disk_kib: null, disk_writable: null, driver_library_sha256: null },
+      memory_kib: null,
+      disk_kib: null,
+      disk_writable: null,
+      driver_library_sha256: null,
       // As reported for cards in a low-power state.
       driver_gpus: cards?.map((card) => ({ ...card, uuid: null })) ?? null,
     }));
     for (const egress of ['unknown', 'unknown', 'answers', 'unknown'] as const) {
       conduct = { ...HONEST, ...sources, egress };
-      const document = await look(1);
+      const document = await runCycles(1);
       expect([reasonsOf(document), document.verdict]).toEqual([[], 'ok']);
     }
   });
 
-  it('under load is late now and then, and is not punished', async () => {
+  it('passes when load makes it late at times', async () => {
     for (const proofMs of [USUAL_MS, 5 * USUAL_MS, 5 * USUAL_MS, USUAL_MS, 5 * USUAL_MS]) {
       conduct = { ...HONEST, proofMs, cardsMs: proofMs };
-      expect((await look(1)).verdict).toBe('ok');
+      expect((await runCycles(1)).verdict).toBe('ok');
     }
   });
 
-  it('with a slow link is not punished', async () => {
+  it('passes with a slow link', async () => {
     conduct = { ...HONEST, delayMs: 1_500 };
     // Three failures in a row would fail it: every cycle counts, and network time is not counted as work.
     for (let time = 0; time < 4; time += 1) {
-      const { checks, verdict, pow, pow_gpu } = await look(1);
+      const { checks, verdict, pow, pow_gpu } = await runCycles(1);
       const warned = checks.filter(({ severity }) => severity === 'warning');
       expect([verdict, warned.map(({ check_id: id }) => id)]).toEqual(['ok', []]);
       expect([pow?.ms, pow_gpu?.ms]).toEqual([USUAL_MS, USUAL_MS]);
     }
   });
 
-  it('that takes its time for its inventory is not called faster than its hardware', async () => {
+  it('with a slow inventory does not count as faster than its hardware', async () => {
     conduct = { ...HONEST, inventoryMs: 900 };
-    const document = await look(3);
+    const document = await runCycles(3);
     expect([reasonsOf(document), document.verdict]).toEqual([[], 'ok']);
     expect(document.pow?.ms).toBe(USUAL_MS);
   });
 
-  it('is too fast for nobody whose number makes no measure', async () => {
+  it('is not compared with fewer executors than a measure needs', async () => {
     await store.deleteFrom('proof_paces').where('executor_id', '=', 'three').execute();
     conduct = { ...HONEST, proofMs: 100, cardsMs: 100 };
-    expect(reasonsOf(await look(3))).toEqual([]);
+    expect(reasonsOf(await runCycles(3))).toEqual([]);
   });
 
-  it('is not judged by a line that may be the validator’s own', async () => {
+  it('passes when the validator’s own line may be the slow one', async () => {
     await store.updateTable('lines').set({ last_down_kbit: 5_000, last_up_kbit: 5_000 }).execute();
     conduct = { ...HONEST, lineMs: 50 };
-    const document = await look(2);
+    const document = await runCycles(2);
     expect([reasonsOf(document), document.verdict]).toEqual([[], 'ok']);
     expect(
       cycleEntryOf(document, DIGEST, { failurePpm: 0, uptimeMinutes: 0, runtimeProven: false }),
@@ -281,10 +315,10 @@ describe('an honest executor', () => {
     });
   });
 
-  it('has the mean of its line in what its weight is made of', async () => {
+  it('has the mean of its bandwidth in its weight', async () => {
     conduct = { ...HONEST, lineMs: 2 };
     const past = { failurePpm: 0, uptimeMinutes: 0, runtimeProven: false };
-    expect(cycleEntryOf(await look(2), DIGEST, past)).toMatchObject({ bandwidth_mbit: 131 });
+    expect(cycleEntryOf(await runCycles(2), DIGEST, past)).toMatchObject({ bandwidth_mbit: 131 });
   });
 });
 
@@ -296,27 +330,27 @@ describe('on a rented host', () => {
     await market.sync();
   });
 
-  it('an honest executor passes, and is not disturbed', async () => {
-    const document = await look(2);
+  it('an honest executor passes undisturbed', async () => {
+    const document = await runCycles(2);
     expect([reasonsOf(document), document.verdict]).toEqual([[], 'ok']);
-    const asked = document.checks.filter(({ message }) => message !== 'unknown');
-    expect(asked.map(({ check_id }) => check_id)).toEqual(
+    const decided = document.checks.filter(({ message }) => message !== 'unknown');
+    expect(decided.map(({ check_id }) => check_id)).toEqual(
       expect.arrayContaining(['gpu_drop', 'pod_alive']),
     );
     const lines = store.selectFrom('lines').where('executor_id', '=', nodes[0]?.id ?? '');
     expect(await lines.selectAll().execute()).toEqual([]);
   });
 
-  it('a card that is gone is missed', async () => {
+  it('a lost card is detected', async () => {
     conduct = { ...HONEST, ...withGpu(({ devices }) => ({ devices: devices.slice(1) })) };
-    const document = await look(2);
+    const document = await runCycles(2);
     expect(reasonsOf(document)).toContain('gpu_drop RENTED_GPU_LOST');
     expect(document.verdict).toBe('failed');
   });
 
-  it('a hidden process on a leased card is seen', async () => {
+  it('a hidden process on a leased card is detected', async () => {
     conduct = { ...HONEST, ...everyCard({ processes: 2, outside_processes: 1 }) };
-    const [once, twice] = [await look(1), await look(1)];
+    const [once, twice] = [await runCycles(1), await runCycles(1)];
     expect([reasonsOf(once), once.verdict]).toEqual([[], 'ok']);
     expect(reasonsOf(twice)).toEqual(['gpu_side_use GPU_PROCESS_OUTSIDE_POD']);
   });

@@ -79,7 +79,7 @@ export function describeEngine(name: string, prepare: () => Promise<EngineUnderT
       return error instanceof EngineError ? error.kind : `no EngineError: ${String(error)}`;
     }
 
-    it('answers, and says what it is', async () => {
+    it('responds and reports its version', async () => {
       await engine.ping();
       const info = await engine.info();
       expect(info.version).toMatch(/./);
@@ -87,13 +87,13 @@ export function describeEngine(name: string, prepare: () => Promise<EngineUnderT
       expect(info.runtimes).toContain('runc');
     });
 
-    it('knows the images that it has, and tells a missing one as null', async () => {
+    it('finds its images, and returns null for a missing one', async () => {
       const image = await engine.inspectImage(subject.image);
       expect(image?.id).toMatch(/^sha256:[0-9a-f]{64}$/);
       expect(await engine.inspectImage('podwright.local/none:1')).toBeNull();
     });
 
-    it('takes a container from created over running and exited to gone', async () => {
+    it('moves a container through created, running, exited and removed', async () => {
       const spec = specOf();
       const id = await engine.createContainer(spec);
       const created = { id, name: spec.name, status: 'created', startedMs: 0, finishedMs: 0 };
@@ -121,7 +121,7 @@ export function describeEngine(name: string, prepare: () => Promise<EngineUnderT
       expect(await engine.inspectContainer(id)).toBeNull();
     });
 
-    it('makes every repeated call harmless', async () => {
+    it('treats repeated calls as success', async () => {
       const id = await engine.createContainer(specOf());
       await engine.startContainer(id);
       await engine.startContainer(id);
@@ -133,7 +133,7 @@ export function describeEngine(name: string, prepare: () => Promise<EngineUnderT
       expect(await kindOf(engine.startContainer(id))).toBe('not_found');
     });
 
-    it('refuses a name that is taken, and an image that is missing', async () => {
+    it('rejects a name that is taken, and an image that is missing', async () => {
       const spec = specOf();
       await engine.createContainer(spec);
       expect(await kindOf(engine.createContainer(spec))).toBe('conflict');
@@ -141,7 +141,7 @@ export function describeEngine(name: string, prepare: () => Promise<EngineUnderT
       expect(await kindOf(engine.createContainer(missing))).toBe('not_found');
     });
 
-    it('leaves a container created when its host port is taken, and tells which port', async () => {
+    it('leaves a container created when its host port is taken, and names the port', async () => {
       const ports = [{ internal: 8000, host: subject.firstPort }];
       const network = `contract-${systemRandom.uuid()}`;
       await engine.ensureNetwork(network, allLabels(), freePlace());
@@ -161,14 +161,14 @@ export function describeEngine(name: string, prepare: () => Promise<EngineUnderT
       expect(await engine.inspectContainer(second)).toMatchObject({ status: 'running' });
     });
 
-    it('tells how much a container has written', async () => {
+    it('reports how much a container has written', async () => {
       const id = await engine.createContainer(specOf());
       expect(await engine.containerDiskBytes(id)).toBeGreaterThanOrEqual(0);
       await engine.removeContainer(id);
       expect(await engine.containerDiskBytes(id)).toBeNull();
     });
 
-    it('tells what a container that runs uses', async () => {
+    it('reports the usage of a running container', async () => {
       const id = await engine.createContainer(specOf());
       expect(await engine.containerUsage(id)).toBeNull();
       await engine.startContainer(id);
@@ -180,7 +180,7 @@ export function describeEngine(name: string, prepare: () => Promise<EngineUnderT
       expect(await engine.containerUsage(id)).toBeNull();
     });
 
-    it('lists exactly what carries all the labels, in any state', async () => {
+    it('lists exactly the containers with all the labels, in any state', async () => {
       const mine = specOf();
       const id = await engine.createContainer(mine);
       await engine.createContainer(specOf());
@@ -189,7 +189,7 @@ export function describeEngine(name: string, prepare: () => Promise<EngineUnderT
       expect(await engine.listContainers({ [LABELS.executor]: systemRandom.uuid() })).toEqual([]);
     });
 
-    it('makes a network once per name and gives it to its owner only', async () => {
+    it('creates a network once per name and returns it only to its owner', async () => {
       const network = `contract-${systemRandom.uuid()}`;
       const owner = allLabels();
       const { id } = await engine.ensureNetwork(network, owner, freePlace());
@@ -204,7 +204,7 @@ export function describeEngine(name: string, prepare: () => Promise<EngineUnderT
       expect(await engine.listNetworks(owner)).toEqual([]);
     });
 
-    it('gives a subnet to one network', async () => {
+    it('assigns a subnet to one network only', async () => {
       const place = freePlace();
       const name = `contract-${systemRandom.uuid()}`;
       await engine.ensureNetwork(name, allLabels(), place);
@@ -215,7 +215,7 @@ export function describeEngine(name: string, prepare: () => Promise<EngineUnderT
       await engine.ensureNetwork(`${name}-2`, allLabels(), same);
     });
 
-    it('makes a volume once per name, gives it to its owner only, and removes it once it is unused', async () => {
+    it('creates a volume once per name, returns it only to its owner, and removes it once it is unused', async () => {
       const name = `contract-${systemRandom.uuid()}`;
       const owner = allLabels();
       await engine.createVolume(name, owner);
@@ -237,7 +237,7 @@ export function describeEngine(name: string, prepare: () => Promise<EngineUnderT
       expect(await engine.listVolumes(owner)).toEqual([]);
     });
 
-    it('tells when a container has ended, and stops waiting on request', async () => {
+    it('reports the exit of a container, and stops waiting on request', async () => {
       const id = await engine.createContainer(specOf());
       await engine.startContainer(id);
       const waiting = engine.waitContainer(id, NEVER);
@@ -251,7 +251,7 @@ export function describeEngine(name: string, prepare: () => Promise<EngineUnderT
       expect(await ended).not.toContain('no EngineError');
     });
 
-    it('streams the events of the objects that carry the labels, until the signal aborts', async () => {
+    it('streams events of the labelled objects until the signal aborts', async () => {
       const podId = systemRandom.uuid();
       const mine = specOf({ labels: allLabels(podId) });
       const abort = new AbortController();
@@ -275,7 +275,7 @@ export function describeEngine(name: string, prepare: () => Promise<EngineUnderT
       await reading;
     });
 
-    it('refuses to pull what it cannot reach', async () => {
+    it('fails to pull from a registry that it cannot reach', async () => {
       const pull = engine.pullImage(
         '127.0.0.1:1/podwright/none:1',
         { onProgress: () => undefined },
@@ -311,7 +311,7 @@ export function describeEngine(name: string, prepare: () => Promise<EngineUnderT
       expect(await engine.inspectImage(reference)).toBeNull();
     });
 
-    it('limits the processes of a container, and minds no missing one', async () => {
+    it('limits the processes of a container, and ignores a missing one', async () => {
       const id = await engine.createContainer(specOf());
       await engine.startContainer(id);
       await engine.limitPids(id, 32);
@@ -320,9 +320,9 @@ export function describeEngine(name: string, prepare: () => Promise<EngineUnderT
       expect(await engine.inspectContainer(id)).toBeNull();
     });
 
-    it('asks a registry for a digest, and tells that there is none', async () => {
-      const asked = engine.resolveDigest('127.0.0.1:1/podwright/none:1', undefined, NEVER);
-      expect(await kindOf(asked)).toMatch(/^image_/);
+    it('queries a registry for a digest, and reports a missing one', async () => {
+      const digest = engine.resolveDigest('127.0.0.1:1/podwright/none:1', undefined, NEVER);
+      expect(await kindOf(digest)).toMatch(/^image_/);
     });
   });
 }

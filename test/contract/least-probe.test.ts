@@ -12,19 +12,25 @@ const GIB = 2 ** 30;
 /** Small, and enough for a pod. */
 const RULES = {
   ...NO_POLICY,
-  ...{ max_cpu_cores: 1, max_memory_bytes: GIB, max_disk_bytes: GIB, max_shm_bytes: 2 ** 26 },
-  ...{ max_pids: 64, max_ports: 1, allow_builds: false, allow_entrypoint: false },
+  max_cpu_cores: 1,
+  max_memory_bytes: GIB,
+  max_disk_bytes: GIB,
+  max_shm_bytes: 2 ** 26,
+  max_pids: 64,
+  max_ports: 1,
+  allow_builds: false,
+  allow_entrypoint: false,
   images: { allow: [], deny: ['*'] },
 };
 
-it('is the least that a provider may have against nothing of, where the whole breaks its rules', () => {
+it('satisfies a provider’s rules that a probe of the whole host would break', () => {
   const inventory = testInventory('00000000-0000-4000-8000-000000000001', { gpus: 2 });
-  const wish = { image: 'podwright.local/base:1', publicKey: 'ssh-ed25519 AAAA probe' };
+  const options = { image: 'podwright.local/base:1', publicKey: 'ssh-ed25519 AAAA probe' };
   const brokenBy = (spec: PodPut) => providerRefusals(spec, RULES).map(({ rule }) => rule);
-  expect(brokenBy(PodPut.parse(probeSpec(inventory, wish).spec))).toEqual([
+  expect(brokenBy(PodPut.parse(probeSpec(inventory, options).spec))).toEqual([
     ...['max_cpu_cores', 'max_memory_bytes', 'max_pids', 'max_disk_bytes'],
   ]);
-  const { spec, expected } = leastSpec(inventory, wish);
+  const { spec, expected } = leastSpec(inventory, options);
   expect(brokenBy(PodPut.parse(spec))).toEqual([]);
   expect([spec.gpu_uuids?.length, expected.cpuCores, expected.memoryBytes]).toEqual([1, 1, GIB]);
 });

@@ -21,7 +21,10 @@ const EXECUTOR = '3f9f41a6-0001-4000-8000-000000000001';
 const KIB = 1024;
 /** The threshold is never reached, so the size grows to its bound. */
 const SIZE: LineSize = {
-  ...{ firstBytes: 32 * KIB, mostBytes: 1024 * KIB, enoughMs: 60_000, mostMs: 60_000 },
+  firstBytes: 32 * KIB,
+  mostBytes: 1024 * KIB,
+  enoughMs: 60_000,
+  mostMs: 60_000,
 };
 const log = createLog({ name: 'test', level: 'silent' });
 
@@ -39,8 +42,11 @@ beforeEach(async () => {
   registerSpeedTestRoutes(server, { speedTests, stopping: stopping.signal });
   const baseUrl = await server.listen({ host: '127.0.0.1', port: 0 });
   connect = createSignedConnect({
-    ...{ baseUrl, audience: EXECUTOR, signer: testSigner(1) },
-    ...{ clock: systemClock, random: systemRandom },
+    baseUrl,
+    audience: EXECUTOR,
+    signer: testSigner(1),
+    clock: systemClock,
+    random: systemRandom,
   });
 });
 afterEach(() => server.close());
@@ -55,7 +61,7 @@ function measure(change: { clock?: typeof systemClock; id?: string; size?: Parti
   return measureLine({ connect, clock, random: systemRandom, size, signal }, id);
 }
 
-it('streams more each time, both ways, and finds what arrived to be what was sent', async () => {
+it('streams more each time, in both directions, and receives exactly what was sent', async () => {
   const sample = await measure({});
   expect(sample).toMatchObject({ status: 'measured', falseStream: null });
   const { downKbit, upKbit } = sample as LineSample & { status: 'measured' };
@@ -64,12 +70,12 @@ it('streams more each time, both ways, and finds what arrived to be what was sen
   await eventually('free again', async () => (await measure({})).status === 'measured');
 });
 
-it('is stopped when it takes long enough to tell', async () => {
+it('stops when it has run long enough for a result', async () => {
   const sample = await measure({ size: { firstBytes: 1024 * KIB, mostMs: 0 } });
   expect(sample).toMatchObject({ status: 'measured', falseStream: null });
 });
 
-it('is refused beside a pod, beside another test, and for another executor', async () => {
+it('is rejected beside a pod, beside another test, and for another executor', async () => {
   isRented = true;
   expect(await measure({})).toMatchObject({ status: 'refused' });
   isRented = false;
@@ -81,7 +87,7 @@ it('is refused beside a pod, beside another test, and for another executor', asy
   expect(plain.statusCode).toBe(426);
 });
 
-it('is no measurement when the line breaks, and a slow one when it stalls', async () => {
+it('returns no measurement when the line breaks, and a slow one when it stalls', async () => {
   const broken: SignedConnect = async (request) => {
     const socket = await connect(request);
     socket.once('message', () => socket.terminate());
@@ -121,11 +127,11 @@ async function eventuallyOpen(request: Parameters<SignedConnect>[0]) {
   return opened.socket;
 }
 
-describe('a message out of its place ends the test', () => {
+describe('an unexpected message ends the test', () => {
   it.each([
-    ['bytes that nobody announced', new Uint8Array(8)],
-    ['words that are none', 'hello'],
-    ['an end of nothing', '{"type":"end"}'],
+    ['bytes that were not announced', new Uint8Array(8)],
+    ['text that is not JSON', 'hello'],
+    ['an end without a start', '{"type":"end"}'],
     ['too much', '{"type":"up","seed":"00","bytes":1e12}'],
   ])('%s', async (_, message) => {
     const socket = await open();
@@ -136,7 +142,7 @@ describe('a message out of its place ends the test', () => {
   });
 });
 
-it('is given up with its validator', async () => {
+it('aborts when its validator disconnects', async () => {
   const opened = Promise.withResolvers<void>();
   const slow: SignedConnect = async (request) => {
     const socket = await connect(request);
@@ -150,7 +156,7 @@ it('is given up with its validator', async () => {
   expect((await measuring).status).toBe('not_measured');
 });
 
-it('ends with its agent', async () => {
+it('ends when its agent stops', async () => {
   const socket = await open();
   const closed = new Promise<number>((resolve) => socket.once('close', resolve));
   socket.resume();

@@ -57,12 +57,18 @@ afterEach(async () => {
 function serve(): void {
   stopping = new AbortController();
   const challenges = createChallengeService({
-    ...{ clock: systemClock, executorId: EXECUTOR, workers: 3, folder, proof: proofThreads },
+    clock: systemClock,
+    executorId: EXECUTOR,
+    workers: 3,
+    folder,
+    proof: proofThreads,
     cards: createCardChallenges({ executorId: EXECUTOR, gpuProof: NO_CARDS }),
     isRented: () => isRented,
   });
   server = createHttpServer({
-    ...{ clock: systemClock, random: systemRandom, bodyLimitBytes: 10_000 },
+    clock: systemClock,
+    random: systemRandom,
+    bodyLimitBytes: 10_000,
     log: createLog({ name: 'test', level: 'silent' }),
   });
   registerChallengeRoutes(server, { challenges, stopping: stopping.signal });
@@ -109,7 +115,9 @@ it('proves product, memory and disk, and leaves nothing behind', async () => {
   expect(proof).toMatchObject({
     status: 'proven',
     commitment: {
-      ...{ device: 'cpu', workers: 3, memory: { fill_ms: expect.any(Number) } },
+      device: 'cpu',
+      workers: 3,
+      memory: { fill_ms: expect.any(Number) },
       // Only an open call shows if the test's file system supports direct I/O.
       disk: { direct: await isDirectPossible() },
     },
@@ -123,14 +131,14 @@ it.each<[string, (commitment: Commitment) => void, string]>([
   ['a product', (commitment) => Object.assign(commitment, { product: null }), 'requested rounds'],
   ['a walk over memory', ({ memory }) => Object.assign(memory ?? {}, { digest: '0' }), 'memory'],
   ['a walk over the disk', (commitment) => Object.assign(commitment, { disk: null }), 'disk'],
-])('finds %s that is not what it should be', async (_, change, words) => {
+])('rejects %s that is wrong', async (_, change, words) => {
   tamper = change;
   const proof = await attempt();
   expect(proof).toMatchObject({ status: 'failed', fault: 'POW_MISMATCH' });
   expect('detail' in proof && proof.detail).toContain(words);
 });
 
-it('gives up at the deadline, and does the next challenge', async () => {
+it('aborts at the deadline, and computes the next challenge', async () => {
   const began = systemClock.monotonicMs();
   const late = await attempt({ deadline_ms: 1_000, product: { n: 4_096, rounds: 16 } });
   expect(late).toMatchObject({ status: 'failed', fault: 'POW_TIMEOUT' });
@@ -138,7 +146,7 @@ it('gives up at the deadline, and does the next challenge', async () => {
   expect(await attempt({ memory: null, disk: null })).toMatchObject({ status: 'proven' });
 });
 
-it('ends with the agent, and takes the file of one that was killed', async () => {
+it('ends with the agent, and removes the file of an agent that was killed', async () => {
   const under = attempt({ product: { n: 4_096, rounds: 16 } });
   await systemClock.sleep(50);
   stopping.abort(new ApiError('upstream_unavailable', 'The agent stops'));
@@ -151,7 +159,7 @@ it('ends with the agent, and takes the file of one that was killed', async () =>
   expect(existsSync(left)).toBe(false);
 });
 
-it('proves nothing beside a pod, beside another challenge, or for another host', async () => {
+it('rejects challenges beside a pod, beside another challenge, or for another host', async () => {
   isRented = true;
   expect(await attempt()).toMatchObject({ status: 'failed', fault: 'POW_REFUSED' });
   isRented = false;
@@ -164,7 +172,7 @@ it('proves nothing beside a pod, beside another challenge, or for another host',
 it.each([
   ['a row beyond the last', { round: 0, index: 112 }, 422],
   ['a round beyond the last', { round: 3, index: 0 }, 422],
-])('opens no %s', async (_, row, status) => {
+])('does not open %s', async (_, row, status) => {
   let id = '';
   tamper = (commitment) => {
     id = commitment.challenge_id;
@@ -183,6 +191,6 @@ it.each([
   { product: { n: 8_192, rounds: 1 } },
   { memory: { block_bytes: 64, blocks: 2 ** 25, steps: 1 } },
   { disk: { ...WALK, steps: 200_000 } },
-])('refuses more than it would do: %j', async (change) => {
+])('rejects challenges beyond its limits: %j', async (change) => {
   expect(await attempt(change)).toMatchObject({ status: 'failed', fault: 'POW_REFUSED' });
 });

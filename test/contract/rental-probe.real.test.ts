@@ -41,7 +41,10 @@ afterEach(() => store.destroy());
 /** Probes of a validator that has just started on the store. */
 const start = () =>
   createRentalProbes({
-    ...{ store, clock: systemClock, random: systemRandom, log },
+    store,
+    clock: systemClock,
+    random: systemRandom,
+    log,
     logIn: createSshLogin(systemClock),
   });
 
@@ -58,7 +61,7 @@ async function containersLeft(executorId: string) {
   return host.engine.listContainers({ [LABELS.executor]: executorId, [LABELS.kind]: 'pod' });
 }
 
-it('rents the whole host, logs in, sees what was offered, and leaves nothing; then it counts for a while', async () => {
+it('rents the whole host, logs in, finds what was offered, leaves nothing, and stays valid for a while', async () => {
   const facts = await factsOf();
   const probes = start();
   const result = await probes.probe(facts, host.client(), false);
@@ -75,7 +78,7 @@ it('rents the whole host, logs in, sees what was offered, and leaves nothing; th
   ]);
 });
 
-it('tells a port that is not reached by the step, and removes the pod all the same', async () => {
+it('reports the failed step for an unreachable port, and still removes the pod', async () => {
   const facts = await factsOf({ executor_ip_address: '127.0.0.2' });
   const rental = await start().probe(facts, host.client(), false);
   expect(rental).toMatchObject({ status: 'failed', step: 'login' });
@@ -86,17 +89,20 @@ it('tells a port that is not reached by the step, and removes the pod all the sa
     remedy: expect.stringContaining('AGENT_PORT_RANGE'),
   });
   // A request runs the probe again at once; the loop retries later.
-  const asked = await factsOf();
-  expect(await start().probe(asked, host.client(), false)).toEqual({ ...rental, repeated: true });
-  expect(await start().probe(asked, host.client(), true)).toMatchObject({ status: 'passed' });
+  const again = await factsOf();
+  expect(await start().probe(again, host.client(), false)).toEqual({
+    ...rental,
+    repeated: true,
+  });
+  expect(await start().probe(again, host.client(), true)).toMatchObject({ status: 'passed' });
 });
 
-it('gives way to whoever rents', async () => {
+it('yields to a renter', async () => {
   const facts = await factsOf();
   const probes = start();
   const looking = probes.probe(facts, host.client(), false);
   const { id } = facts.executor;
-  const [pod] = await eventually('it is under way', async () => {
+  const [pod] = await eventually('the probe is running', async () => {
     const pods = await podsLeft();
     return pods.length === 1 && pods;
   });
@@ -112,7 +118,7 @@ it('gives way to whoever rents', async () => {
   expect(await probes.clear(id, host.client())).toBe(true);
 });
 
-it('removes what a validator left that was killed, before anything else', async () => {
+it('first removes the probe of a validator that was killed', async () => {
   const facts = await factsOf({ rented: true });
   const podId = systemRandom.uuid();
   const spec: PodSpecInput = podSpec({ remove_after_seconds: 600 });
@@ -120,14 +126,14 @@ it('removes what a validator left that was killed, before anything else', async 
   await beginRentalProbe(store, begun);
   await host.client().putPod(podId, spec);
   const probes = start();
-  await eventually('it is known to be gone', async () => {
+  await eventually('the removal is recorded', async () => {
     await probes.probe(facts, host.client(), false);
     return (await findRentalProbe(store, facts.executor.id))?.ended_ms !== null;
   });
   expect(await podsLeft()).toEqual([]);
 });
 
-it('leaves hosts with a pod alone, but for a look at who answers at its port', async () => {
+it('only checks the identity at the port of a host with a pod', async () => {
   const pod = await host.launch();
   const facts = await factsOf();
   const skipped = { status: 'not_run', pods: [pod.id] };

@@ -30,16 +30,16 @@ afterAll(async () => {
   await command('docker', 'rmi', image, base);
 });
 
-it('has the release alone, and an agent that answers', async () => {
+it('contains only the release, and an agent that responds', async () => {
   const variables = { AGENT_EXECUTOR_ID: executorId, AGENT_GPU: 'none', AGENT_HOST: '127.0.0.1' };
   const flags = Object.entries(variables).flatMap(([key, value]) => ['--env', `${key}=${value}`]);
   const place = ['--name', name, '--label', RUN_LABEL, '--network', 'none'];
   await mustRun('docker', 'run', '--detach', ...place, ...flags, image);
-  const ask = (path: string) =>
+  const get = (path: string) =>
     command('docker', 'exec', name, 'busybox', 'wget', '-qO-', `http://127.0.0.1:8080${path}`);
-  await eventually('an answer', async () => (await ask('/healthz')).exitCode === 0);
-  const told = VersionInfo.parse(JSON.parse((await ask('/version')).stdout));
-  expect(told).toMatchObject({ version: VERSION, executor_id: executorId });
+  await eventually('an answer', async () => (await get('/healthz')).exitCode === 0);
+  const version = VersionInfo.parse(JSON.parse((await get('/version')).stdout));
+  expect(version).toMatchObject({ version: VERSION, executor_id: executorId });
   const list =
     'find . -name "*.d.ts" -o -path "./[asv]*" -name "*.test.ts"; ls; ls -d node_modules/[vz]*';
   const shell = ['exec', '--workdir', '/opt/podwright', name, 'busybox', 'sh', '-c'];

@@ -72,7 +72,12 @@ beforeAll(async () => {
   // A new server each time, so that no answer is cached.
   market.get('/digest', async () => {
     const releases = createReleases({
-      ...{ store, clock: systemClock, log, signer, source, graceMs: 0 },
+      store,
+      clock: systemClock,
+      log,
+      signer,
+      source,
+      graceMs: 0,
       readTag: createReadTag(systemClock),
     });
     return tamper(await releases.current());
@@ -192,7 +197,7 @@ async function kill(container: string): Promise<void> {
   process.kill(pid, 'SIGKILL');
 }
 
-it('goes back from a version that ends, and on to one that works, over kills of agent and switcher', async () => {
+it('rolls back a version that exits, and updates to a working one despite kills of agent and switcher', async () => {
   const pod = await inspected(podName);
   const first = await until('the first digest', ({ sequence }) => sequence === 1);
   expect(first).toMatchObject({ state: 'IDLE', update_pending: false, reason: null });
@@ -207,9 +212,9 @@ it('goes back from a version that ends, and on to one that works, over kills of 
   await until('refusal', ({ reason }) => reason === 'EXPIRED');
   expect(await inspected(name)).toEqual(old);
 
-  let taken: SignedDigest | null = null;
+  let accepted: SignedDigest | null = null;
   tamper = (answer) => {
-    taken = answer;
+    accepted = answer;
     return answer;
   };
   const back = await until(
@@ -217,7 +222,10 @@ it('goes back from a version that ends, and on to one that works, over kills of 
     (found) => found.state === 'ROLLED_BACK' && found.current_digest !== null,
   );
   expect(back).toMatchObject({
-    ...{ reason: 'NEW_VERSION_ENDED', target_digest: bad, attempts: 1, update_pending: true },
+    reason: 'NEW_VERSION_ENDED',
+    target_digest: bad,
+    attempts: 1,
+    update_pending: true,
     current_digest: first.current_digest,
   });
   expect((await inspected(name))['id']).toBe(old['id']);
@@ -229,12 +237,12 @@ it('goes back from a version that ends, and on to one that works, over kills of 
   const done = await until('the new version', ({ state }) => state === 'COMMITTED');
   expect(done).toMatchObject({ current_digest: good, sequence: 3, update_pending: false });
   expect(await inspected(`${name}-previous-3`)).toMatchObject({ id: old['id'], pid: 0 });
-  await eventually('the switcher’s leaving', async () => {
+  await eventually('the switcher’s exit', async () => {
     return (await command('docker', 'inspect', `${name}-switcher`)).exitCode !== 0;
   });
 
-  const kept = taken;
-  tamper = (answer) => kept ?? answer;
+  const replayed = accepted;
+  tamper = (answer) => replayed ?? answer;
   await until('refusal', ({ reason }) => reason === 'SEQUENCE_OLD');
   expect(await inspected(podName)).toEqual(pod);
   const { stdout } = await command('docker', 'inspect', '--format', '{{.Config.Env}}', name);

@@ -108,13 +108,13 @@ async function removeAll(node: AddedNode): Promise<void> {
 
 const codeOf = ({ body }: CentralAnswer) => (body['error'] as { code: string }).code;
 
-it('describes its interface with all of its parts there', async () => {
+it('serves a complete description of its interface', async () => {
   const { status, body } = await central.call('GET', '/openapi.json');
   expect(status).toBe(200);
   expect(body['paths']).toHaveProperty(['/executors/{executor_uuid}/rent']);
 });
 
-it(`gives the last GPU to one of ${AT_ONCE} who ask at once`, async () => {
+it(`rents the last GPU to one of ${AT_ONCE} concurrent requests`, async () => {
   const answers = await Promise.all(Array.from({ length: AT_ONCE }, () => rent(single)));
   const served = answers.filter(({ status }) => status === 200);
   expect(served).toHaveLength(1);
@@ -144,15 +144,15 @@ it(`rents once for ${AT_ONCE} requests with one key`, async () => {
   await removeAll(single);
 });
 
-it(`loses and doubles nothing over ${KILLS} kills at any moment`, async () => {
+it(`loses and duplicates nothing over ${KILLS} kills at random moments`, async () => {
   const random = createSeededRandom(42);
   const keys = Array.from({ length: KILLS * RENTS_PER_KILL }, (_, index) => `kill-${index}`);
   for (let round = 0; round < KILLS; round += 1) {
     const chosen = keys.slice(round * RENTS_PER_KILL, (round + 1) * RENTS_PER_KILL);
-    const asked = chosen.map((key) => rent(large, key).catch(() => null));
+    const requests = chosen.map((key) => rent(large, key).catch(() => null));
     await systemClock.sleep(random.int(KILLED_WITHIN_MS));
     await central.end('SIGKILL');
-    await Promise.all(asked);
+    await Promise.all(requests);
     // GPUs and pods agree in what the dead process left, before any repair.
     const left = (await livePods(large)).map(({ id }) => id).toSorted();
     expect(await slotsOf(large)).toEqual(left);
@@ -184,7 +184,7 @@ it(`loses and doubles nothing over ${KILLS} kills at any moment`, async () => {
   await removeAll(large);
 }, 240_000);
 
-it('finishes what is under way when it ends, says goodbye on streams, and takes nothing new', async () => {
+it('finishes requests in progress on shutdown, closes streams with an event, and accepts nothing new', async () => {
   const { body } = await rent(single);
   const id = String(body['id']);
   const headers = { ...account.key };
@@ -198,8 +198,8 @@ it('finishes what is under way when it ends, says goodbye on streams, and takes 
   const frames = Array.fromAsync(readSse(stream.body ?? []));
 
   // A connection that stays open over the shutdown, and requests that take a while: each login computes a hash.
-  const kept = new Agent({ keepAlive: true, maxSockets: 1 });
-  expect(await statusOver(kept)).toEqual({ status: 200, code: null });
+  const keepAliveAgent = new Agent({ keepAlive: true, maxSockets: 1 });
+  expect(await statusOver(keepAliveAgent)).toEqual({ status: 200, code: null });
   const wrong = { email: account.email, password: 'not the password' };
   const logIns = Array.from({ length: 4 }, () => sendNoticed('POST', '/users/login', wrong));
   const asleep = sendNoticed('GET', '/sleep/30');
@@ -211,8 +211,10 @@ it('finishes what is under way when it ends, says goodbye on streams, and takes 
   expect([status, Number(slept['slept']) < 10]).toEqual([200, true]);
   expect((await frames).at(-1)).toEqual({ meta: 'end', reason: 'server_shutdown' });
   expect(await ended).toBe(0);
-  await expect(statusOver(kept)).rejects.toThrow(/ECONNREFUSED|ECONNRESET|socket hang up/);
-  kept.destroy();
+  await expect(statusOver(keepAliveAgent)).rejects.toThrow(
+    /ECONNREFUSED|ECONNRESET|socket hang up/,
+  );
+  keepAliveAgent.destroy();
 
   // The renter that had its pod before still has it.
   central = await startCentralProcess(environment);

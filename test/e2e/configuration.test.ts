@@ -11,7 +11,7 @@ const HOTKEY = '5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY';
 type Program = {
   main: string;
   right: Record<string, string>;
-  /** And what is said of it. */
+  /** Values that the program rejects. */
   wrong: Record<string, string>;
   says: readonly string[];
   mistyped: string;
@@ -78,20 +78,20 @@ const PROGRAMS: readonly Program[] = [
   },
 ];
 
-const ask = ({ main }: Program, option: string, env: Record<string, string>) => {
+const runWith = ({ main }: Program, option: string, env: Record<string, string>) => {
   const { PATH = '' } = process.env;
-  const given = { PATH, NODE_COMPILE_CACHE: COMPILE_CACHE, ...env };
-  return runCommand(process.execPath, [ROOT + main, option], { ...LIMITS, env: given });
+  const variables = { PATH, NODE_COMPILE_CACHE: COMPILE_CACHE, ...env };
+  return runCommand(process.execPath, [ROOT + main, option], { ...LIMITS, env: variables });
 };
 
 describe.each(PROGRAMS)('$main', (program) => {
   const { right, wrong, says, mistyped, meant } = program;
 
-  it('says whether its configuration is accepted, and prints it', async () => {
+  it('checks its configuration and prints it', async () => {
     const [refused, accepted, printed] = await Promise.all([
-      ask(program, '--check-config', { [mistyped]: 'x', ...wrong }),
-      ask(program, '--check-config', { ...right, [mistyped]: 'x' }),
-      ask(program, '--print-config', right),
+      runWith(program, '--check-config', { [mistyped]: 'x', ...wrong }),
+      runWith(program, '--check-config', { ...right, [mistyped]: 'x' }),
+      runWith(program, '--print-config', right),
     ]);
     expect(refused).toMatchObject({ exitCode: 6, stdout: '' });
     for (const words of says) expect(refused.stderr).toContain(words);

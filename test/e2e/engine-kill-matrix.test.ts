@@ -50,7 +50,7 @@ beforeAll(async () => {
   });
   agent = await home.start();
   // The only change outside a pod: the agent tests if the engine supports a disk limit.
-  freeGpus = await eventually('the try of a disk limit', async () => {
+  freeGpus = await eventually('the test of a disk limit', async () => {
     const { isolation, gpu } = await agent.client.inventory();
     return isolation.disk_quota !== 'none' && gpu.devices.map(({ uuid }) => uuid);
   });
@@ -69,7 +69,7 @@ type Case = {
   id: string;
   spec: PodSpecInput;
   before: PodView | null;
-  ask(client: AgentClient): Promise<unknown>;
+  request(client: AgentClient): Promise<unknown>;
   isDone(view: PodView): boolean;
 };
 
@@ -99,33 +99,33 @@ function newPod(): Pick<Case, 'id' | 'spec'> {
 
 function launchOf(pod = newPod()): Case {
   const isDone = (now: PodView) => now.phase === 'running';
-  const ask = (client: AgentClient) => client.putPod(pod.id, pod.spec);
-  return { ...pod, name: 'launch', before: null, ask, isDone };
+  const request = (client: AgentClient) => client.putPod(pod.id, pod.spec);
+  return { ...pod, name: 'launch', before: null, request, isDone };
 }
 
 function rebootOf({ id, spec }: Case, before: PodView): Case {
   const count = before.reboots_done + 1;
-  const ask = (client: AgentClient) => client.rebootPod(id, count);
+  const request = (client: AgentClient) => client.rebootPod(id, count);
   const isDone = (now: PodView) =>
     now.phase === 'running' &&
     now.reboots_done === count &&
     now.container_id === before.container_id;
-  return { name: 'reboot', id, spec, before, ask, isDone };
+  return { name: 'reboot', id, spec, before, request, isDone };
 }
 
 function replacementOf({ id, spec: old }: Case, before: PodView): Case {
   const generation = before.generation + 1;
   const spec = { ...old, generation, environment: { GENERATION: `${generation}` } };
-  const ask = (client: AgentClient) => client.putPod(id, spec);
+  const request = (client: AgentClient) => client.putPod(id, spec);
   const isDone = (now: PodView) =>
     now.phase === 'running' && now.observed_generation === generation;
-  return { name: 'replacement', id, spec, before, ask, isDone };
+  return { name: 'replacement', id, spec, before, request, isDone };
 }
 
 function removalOf({ id, spec }: Case, before: PodView): Case {
-  const ask = (client: AgentClient) => client.deletePod(id);
+  const request = (client: AgentClient) => client.deletePod(id);
   const isDone = (now: PodView) => now.phase === 'removed';
-  return { name: 'removal', id, spec, before, ask, isDone };
+  return { name: 'removal', id, spec, before, request, isDone };
 }
 
 /** Returns the output of a shell command in the pod. */
@@ -179,7 +179,7 @@ async function expectNothingLeaked(cases: readonly Case[]): Promise<void> {
 /** While the engine is away, no pod is declared dead and the agent responds. */
 async function expectPatience(cases: readonly Case[], then: readonly PodView[]): Promise<void> {
   for (const [index, { id, name }] of cases.entries()) {
-    const now = await until(`${name} told that the engine is away`, id, (seen) =>
+    const now = await until(`${name} reports that the engine is away`, id, (seen) =>
       ['DockerUnavailable', 'removed'].includes(seen.reason ?? seen.phase),
     );
     expect(now.phase).toBe(then[index]?.phase);
@@ -198,7 +198,7 @@ async function round(
 ): Promise<{ views: PodView[]; tookMs: number }> {
   const ids = cases.map(({ id }) => id);
   const stand = gate.hold(ids, index, moment);
-  await Promise.all(cases.map((each) => each.ask(agent.client)));
+  await Promise.all(cases.map((each) => each.request(agent.client)));
   for (const { id, isDone, name } of cases) {
     // An operation with fewer changes has ended by now.
     await eventually(
@@ -242,7 +242,7 @@ it.each([
     const counts: number[] = [];
     const record = async (each: Case) => {
       const work = async () => {
-        await each.ask(agent.client);
+        await each.request(agent.client);
         await until(`${each.name} undisturbed`, each.id, each.isDone);
         await untilSettled([each]);
       };
@@ -252,7 +252,7 @@ it.each([
     let toReboot = await record(rebooted);
     let toReplace = await record(replaced);
     let toRemove = await record(removed);
-    for (const kept of [toReboot, toReplace]) await inPod(kept, `printf ${kept.id} >/data/mark`);
+    for (const pod of [toReboot, toReplace]) await inPod(pod, `printf ${pod.id} >/data/mark`);
     toReboot = await record(rebootOf(rebooted, toReboot));
     let replacing = replacementOf(replaced, toReplace);
     toReplace = await record(replacing);
@@ -290,7 +290,7 @@ it.each([
   TEST_MS,
 );
 
-it('leaves pods alone that outlive their engine', async () => {
+it('leaves pods running that outlive their engine', async () => {
   const lasting = await startOwnEngine({ daemonArguments: ['--live-restore'] });
   const { first, last } = await freePorts(20);
   const other = createAgentHome({
@@ -309,7 +309,7 @@ it('leaves pods alone that outlive their engine', async () => {
     const client = createDockerodeEngine({ socketPath: lasting.socketPath, clock: systemClock });
     const container = await client.inspectContainer(before.container_id ?? '');
     await lasting.kill();
-    await eventually('told', async () => {
+    await eventually('the reported state', async () => {
       const seen = await alone.client.getPod(id);
       return seen.reason === 'DockerUnavailable' && seen.phase === 'running';
     });

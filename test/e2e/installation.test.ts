@@ -50,7 +50,7 @@ const docker = (...args: string[]) =>
   runCommand('docker', args, { timeoutMs: 20_000, maxOutputBytes: 100_000 });
 const mainPid = (unit: string) => line(`systemctl show --property=MainPID --value ${unit}`);
 
-it('says what it would do, what is missing, and changes nothing then', async () => {
+it('prints its steps and what is missing, and changes nothing', async () => {
   const state = () => line('find /etc /opt /var/lib -newer /etc/machine-id | sort; ls -A /opt');
   const before = await state();
   const dry = await host.mustRun(`${INSTALL} --component validator --dry-run`);
@@ -71,7 +71,7 @@ it('says what it would do, what is missing, and changes nothing then', async () 
 });
 
 it(
-  'installs, waits for variables, then serves under systemd, and does nothing when repeated',
+  'installs, waits for variables, serves under systemd, and changes nothing when repeated',
   async () => {
     const first = await host.mustRun(`${INSTALL} ${ALL}`);
     expect(first).toMatch(
@@ -94,7 +94,7 @@ it(
   LONG_MS,
 );
 
-it('has units that systemd finds nothing wrong with, none more exposed than 4.0', async () => {
+it('has units that pass systemd-analyze, with an exposure of at most 4.0', async () => {
   const seen =
     await host.mustRun(`cd /tmp && cp /src/systemd/podwright* . && for unit in *.service; do
     systemd-analyze security --offline=true --threshold=40 ./$unit >/dev/null && echo $unit
@@ -103,7 +103,7 @@ it('has units that systemd finds nothing wrong with, none more exposed than 4.0'
   expect(seen.trim().split('\n')).toEqual(names.map((name) => `podwright-${name}.service`));
 });
 
-it('lets the agent do its work in its sandbox, and no more', async () => {
+it('permits the agent’s operations in its sandbox, and no others', async () => {
   const pid = await mainPid('podwright-validator');
   await host.mustRun(`cat >/etc/probe.sh <<'TEXT'${PROBE}
 TEXT
@@ -119,7 +119,7 @@ TEXT
   ]);
 });
 
-it('reads the login for a registry that is a credential of the validator', async () => {
+it('reads the registry login from the validator’s credentials', async () => {
   const script = `import('/src/shared/updates/registry-login.ts').then(({ readRegistryLogin }) => console.log(
     readRegistryLogin(process.env.CREDENTIALS_DIRECTORY + '/registry', 'r.example/a', 'LOGIN').host));`;
   await host.mustRun(`umask 077 && cd /etc/podwright/credentials && cat >registry.mjs <<'TEXT'
@@ -136,7 +136,7 @@ TEXT
 });
 
 it(
-  'has a validator and a central API that stand still restarted by the watchdog',
+  'restarts a frozen validator and a frozen central API by the watchdog',
   async () => {
     const units = ['podwright-validator', 'podwright-central'];
     await host.mustRun(`for unit in ${units.join(' ')}; do drop=${DROP_INS}/$unit.service.d
@@ -159,7 +159,7 @@ it(
 );
 
 it(
-  'has a central API that ends in order and answers as soon as it counts as started',
+  'stops the central API gracefully, and it responds once it counts as started',
   async () => {
     await host.mustRun('systemctl stop podwright-central');
     const ended = 'systemctl show --property=Result,ExecMainStatus,ActiveState podwright-central';
@@ -174,7 +174,7 @@ it(
 );
 
 it(
-  'ends the pods of its executor in order when told, and touches no other container',
+  'stops the pods of its executor on request, and no other container',
   async () => {
     const names = ['pod', 'other'].map((kind) => `podwright-test-${kind}-${EXECUTOR}`);
     const [pod = '', other = ''] = names;

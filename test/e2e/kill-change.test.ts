@@ -22,7 +22,7 @@ afterAll(() => matrix.close());
 /** The new container's settling time adds to the usual time of an operation. */
 const common = { onRunning: true, containers: 1, withinMs: 20_000 };
 
-const put = (change: Partial<PodSpecInput>): Operation['ask'] => {
+const put = (change: Partial<PodSpecInput>): Operation['request'] => {
   const environment = { ...spec.environment, NEW: '1' };
   return (client, id) => client.putPod(id, { ...spec, generation: 2, environment, ...change });
 };
@@ -38,18 +38,18 @@ const OPERATIONS: [string, Operation][] = [
     'an edit',
     {
       ...common,
-      ask: put({}),
+      request: put({}),
       isDone: (view) =>
         view.phase === 'running' && view.observed_generation === 2 && view.change === null,
     },
   ],
   [
     'the roll-back from a container that ends at once',
-    { ...common, ask: put({ entrypoint: ['/bin/sh', '-c', 'exit 3'] }), isDone: isRolledBack },
+    { ...common, request: put({ entrypoint: ['/bin/sh', '-c', 'exit 3'] }), isDone: isRolledBack },
   ],
   [
     'the roll-back from a container that cannot be started',
-    { ...common, ask: put({ entrypoint: ['/no/such/program'] }), isDone: isRolledBack },
+    { ...common, request: put({ entrypoint: ['/no/such/program'] }), isDone: isRolledBack },
   ],
 ];
 

@@ -23,7 +23,7 @@ const OPERATIONS: [string, Operation][] = [
     {
       ...common,
       onRunning: false,
-      ask: (client, id) => client.putPod(id, spec),
+      request: (client, id) => client.putPod(id, spec),
       isDone: (view) => view.phase === 'running',
     },
   ],
@@ -32,7 +32,7 @@ const OPERATIONS: [string, Operation][] = [
     {
       ...common,
       onRunning: true,
-      ask: (client, id) => client.rebootPod(id, 1),
+      request: (client, id) => client.rebootPod(id, 1),
       isDone: (view, before) =>
         view.phase === 'running' &&
         view.reboots_done === 1 &&
@@ -44,7 +44,7 @@ const OPERATIONS: [string, Operation][] = [
     {
       ...common,
       onRunning: true,
-      ask: (client, id) => client.deletePod(id),
+      request: (client, id) => client.deletePod(id),
       isDone: (view) => view.phase === 'removed',
       containers: 0,
     },

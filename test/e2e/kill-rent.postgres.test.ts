@@ -199,7 +199,7 @@ it.each(POINTS.map((point, index) => [point.name, point, index] as const))(
   },
 );
 
-it('killed with half of the answer sent', async () => {
+it('survives a kill with half of the answer sent', async () => {
   const node = nodes.at(-1) ?? { id: '', port: 0 };
   await killAtFirstBytes(node, 'half');
   expect(await restartAndRetry(node, 'half')).toBe(true);

@@ -63,7 +63,7 @@ async function untilRunning(id: string): Promise<void> {
   });
 }
 
-it('rents, runs and removes a real container, and keeps nothing in its folder that is in the database', async () => {
+it('rents, runs and removes a real container, and stores no central data in its folder', async () => {
   const { id } = await rent('e2e-postgres');
   await untilRunning(id);
   expect(await containersOf(id)).toMatchObject([{ status: 'running' }]);
@@ -81,7 +81,7 @@ it('rents, runs and removes a real container, and keeps nothing in its folder th
   expect(market.output() + log).not.toContain(environment['CENTRAL_DATABASE']);
 });
 
-it('is the same marketplace after kill -9, its pod with it', async () => {
+it('restores the marketplace and its pod after kill -9', async () => {
   const { id } = await rent('e2e-killed');
   const before = market.demo();
   await market.end('SIGKILL');
@@ -95,7 +95,7 @@ it('is the same marketplace after kill -9, its pod with it', async () => {
   expect(await containersOf(id)).toEqual([]);
 });
 
-it('does not begin afresh on a database that is in use', async () => {
+it('rejects --fresh on a database that is in use', async () => {
   const starting = startMarketplaceProcess(home, [...flags, '--fresh'], environment);
   await expect(starting).rejects.toThrow(/--fresh does not empty the PostgreSQL database/);
 });

@@ -141,7 +141,7 @@ function logIn(connectCommand: string, command: string): string {
   return execFileSync(program, [...options, ...args, command], { encoding: 'utf8' });
 }
 
-it('lets a newcomer sign up, read the mail of this machine, confirm the address and have the credit', async () => {
+it('signs a new account up, confirms its address from the outbox and grants the credit', async () => {
   const demo = market.demo();
   const account = { email: 'newcomer@example.com', password: 'correct horse' };
   const { body: signedUp } = await api(demo, 'POST', '/users', account);
@@ -156,7 +156,7 @@ it('lets a newcomer sign up, read the mail of this machine, confirm the address 
   expect(await me()).toMatchObject({ email_verified: true, balance: 1_000 });
 });
 
-it('is looked over by one command, which knows what it was started with', () => {
+it('is checked by one command, which reads the options of the start', () => {
   const doctor = new URL('../../validator/embedded/doctor/main.ts', import.meta.url).pathname;
   const words = [doctor, '--home', home, '--no-container', '--json'];
   const report: { id: string; status: string; finding: string }[] = JSON.parse(
@@ -250,7 +250,7 @@ it('starts, rents, runs, streams, reboots and removes a real container', async (
   await expect(fetch(`http://127.0.0.1:${pod.ports_mapping['8000']}/`)).rejects.toThrow();
 });
 
-it('says why a pod cannot have a notebook server, and leaves the pod as it is', async () => {
+it('reports why a pod cannot run a notebook server, and leaves the pod unchanged', async () => {
   const rented = await rent(await freeNode(), {}, { enable_jupyter: true });
   const { id } = rented.body as PodRow;
   const { ports_mapping: ports } = await untilRunning(id);
@@ -262,10 +262,10 @@ it('says why a pod cannot have a notebook server, and leaves the pod as it is', 
       return status === 'FAILED' && body;
     });
   expect(await outcome()).toMatchObject({ status: 'RUNNING', jupyter_url: null });
-  const asked = await api(market.demo(), 'POST', `/pods/${id}/install-jupyter`, {
+  const answer = await api(market.demo(), 'POST', `/pods/${id}/install-jupyter`, {
     jupyter_internal_port: 8888,
   });
-  expect(asked.body).toMatchObject({ jupyter_installation_status: null, jupyter_error: null });
+  expect(answer.body).toMatchObject({ jupyter_installation_status: null, jupyter_error: null });
   expect(await outcome()).toMatchObject({
     jupyter_error: expect.stringMatching(/^NotebookNoPython: /),
     status: 'RUNNING',
@@ -273,7 +273,7 @@ it('says why a pod cannot have a notebook server, and leaves the pod as it is', 
   await remove(id);
 });
 
-it('rents once however often one Idempotency-Key is sent', async () => {
+it('rents once for repeated requests with one Idempotency-Key', async () => {
   const headers = { 'Idempotency-Key': 'e2e-once' };
   const node = await freeNode();
   const answers = await Promise.all(Array.from({ length: 20 }, () => rent(node, headers)));
@@ -300,7 +300,7 @@ it('rents once however often one Idempotency-Key is sent', async () => {
   await remove(id);
 });
 
-it('manages the same container again after its agent was killed', async () => {
+it('manages the same container after its agent was killed', async () => {
   const rented = (await rent(await freeNode())).body as PodRow & { executor_id: string };
   await untilRunning(rented.id);
   const [container] = await containersOf(rented.id);
@@ -319,7 +319,7 @@ it('manages the same container again after its agent was killed', async () => {
   await remove(rented.id);
 });
 
-it('lets nobody command an agent without a signature', async () => {
+it('rejects agent requests without a signature', async () => {
   const [executor] = market.demo().executors;
   for (const [method, path] of [
     ['GET', '/v1/pods'],
@@ -338,7 +338,7 @@ it('lets nobody command an agent without a signature', async () => {
   }
 });
 
-it('stops cleanly, takes its pods along, and starts again as the same marketplace', async () => {
+it('stops cleanly with its pods, and starts again as the same marketplace', async () => {
   const { body } = await rent(await freeNode());
   await untilRunning((body as PodRow).id);
   const before = market.demo();

@@ -78,7 +78,9 @@ beforeAll(async () => {
   });
   await central.call('GET', '/executors');
   prometheus = await startPrometheus({
-    ...{ agent: agentPlace, central: centralPlace, validator: validatorPlace },
+    agent: agentPlace,
+    central: centralPlace,
+    validator: validatorPlace,
   });
   const hasPod = () => prometheus.query(`container_cpu_usage_seconds_total{pod_id="${podId}"}`);
   await eventually('the pod in Prometheus', async () => (await hasPod()).length === 1);
@@ -104,7 +106,7 @@ const figureOf = async (expression: string) => {
   return found === undefined ? null : Number(found.value[1]);
 };
 
-it('answers what agent, central API and validator told it', async () => {
+it('returns the metrics of agent, central API and validator', async () => {
   expect(await figureOf('sum(up)')).toBe(3);
   expect(await figureOf('sum(nvidia_smi_memory_total_bytes)')).toBe(2 * 23_034 * 2 ** 20);
   expect(await figureOf('sum(DCGM_FI_DEV_FB_FREE)')).toBe(2 * 23_034);
@@ -122,25 +124,22 @@ it('answers what agent, central API and validator told it', async () => {
   expect(await work()).toBe(0);
 });
 
-it.each(readdirSync(DASHBOARDS))(
-  'has every metric that the dashboard %s asks for',
-  async (file) => {
-    const dashboard = Dashboard.parse(JSON.parse(readFileSync(join(DASHBOARDS, file), 'utf8')));
-    expect(`${dashboard.uid}.json`).toBe(file);
-    const names = await prometheus.names();
-    for (const { title, targets } of dashboard.panels) {
-      for (const { expr } of targets) {
-        const filled = expr.replaceAll(/\$\w+/g, '.*');
-        // Rejects expressions that do not parse, and joins that do not match.
-        await prometheus.query(filled);
-        const unknown = metricsIn(filled).filter((name) => !names.has(name));
-        expect([title, unknown]).toEqual([title, []]);
-      }
+it.each(readdirSync(DASHBOARDS))('has every metric that the dashboard %s queries', async (file) => {
+  const dashboard = Dashboard.parse(JSON.parse(readFileSync(join(DASHBOARDS, file), 'utf8')));
+  expect(`${dashboard.uid}.json`).toBe(file);
+  const names = await prometheus.names();
+  for (const { title, targets } of dashboard.panels) {
+    for (const { expr } of targets) {
+      const filled = expr.replaceAll(/\$\w+/g, '.*');
+      // Rejects expressions that do not parse, and joins that do not match.
+      await prometheus.query(filled);
+      const unknown = metricsIn(filled).filter((name) => !names.has(name));
+      expect([title, unknown]).toEqual([title, []]);
     }
-  },
-);
+  }
+});
 
-it("joins a card's figures with its name, as dashboards do", async () => {
+it("joins a card's metrics with its name, as dashboards do", async () => {
   const joined = await prometheus.query(
     'nvidia_smi_utilization_gpu_ratio * on (instance, uuid) group_left (name, index) nvidia_smi_gpu_info',
   );
@@ -150,15 +149,17 @@ it("joins a card's figures with its name, as dashboards do", async () => {
   ]);
 });
 
-it('has alerts that promtool has tried, on metrics that there are', async () => {
+it('has alerts that pass promtool’s tests and use existing metrics', async () => {
   const limits = { timeoutMs: 30_000, maxOutputBytes: 1_000_000 };
   const tried = await runCommand('promtool', ['test', 'rules', RULE_TEST], limits);
   expect(tried).toMatchObject({ exitCode: 0 });
   const rules = readFileSync(RULE_TEST.replace('.test.yml', '.yml'), 'utf8');
   const names = await prometheus.names();
-  const asked = [...rules.matchAll(/^ +expr: (.+)$/gm)].flatMap(([, expr = '']) => metricsIn(expr));
-  expect(asked.length).toBeGreaterThan(10);
-  expect(asked.filter((name) => !names.has(name))).toEqual([]);
+  const queried = [...rules.matchAll(/^ +expr: (.+)$/gm)].flatMap(([, expr = '']) =>
+    metricsIn(expr),
+  );
+  expect(queried.length).toBeGreaterThan(10);
+  expect(queried.filter((name) => !names.has(name))).toEqual([]);
 });
 
 /** Histograms are listed by base name, without the suffix of their series; `up` belongs to Prometheus. */

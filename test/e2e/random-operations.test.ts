@@ -10,7 +10,7 @@ const OPERATIONS = 40;
 const TEST_MS = 300_000;
 
 it(
-  `whatever is asked and whatever dies, nothing is doubled or leaked and all settles, seed ${SEED}`,
+  `random requests and kills duplicate and leak nothing, and everything settles, seed ${SEED}`,
   async () => {
     const counts = await runAtRandom(SEED, (done) => done < OPERATIONS);
     for (const name of ['put', 'change', 'reboot', 'remove', 'kill agent', 'kill container']) {

@@ -16,8 +16,8 @@ const COMMITTED = `/src/node_modules/.bin/node -e '
   const { DatabaseSync } = require("node:sqlite");
   const store = new DatabaseSync("/var/lib/podwright/agent.sqlite", { timeout: 10000 });
   const row = store.prepare("SELECT row_json FROM agent_update");
-  const look = () => JSON.parse(row.get().row_json).state === "COMMITTED" || setTimeout(look, 100);
-  look();'`;
+  const poll = () => JSON.parse(row.get().row_json).state === "COMMITTED" || setTimeout(poll, 100);
+  poll();'`;
 /** The real program starts several times, on a host that may be busy. */
 const LONG_MS = 300_000;
 
@@ -73,7 +73,7 @@ async function statusWith(sign: string): Promise<UpdateStatus> {
 }
 
 it(
-  'says why it cannot be exchanged, goes back from a release that ends, and on to one that works over a kill of the switcher',
+  'reports why it cannot update, rolls back a release that exits, and updates to a working one despite a kill of the switcher',
   async () => {
     const [first, before] = [await current(), await podState()];
     await host.mustRun(`: >${OTHER_UNIT}`);
@@ -83,7 +83,9 @@ it(
     const bad = await updates.release(ENDS);
     await host.mustRun(`rm ${OTHER_UNIT}`);
     expect(await statusWith('ROLLED_BACK')).toMatchObject({
-      ...{ reason: 'NEW_VERSION_ENDED', target_digest: bad, attempts: 1 },
+      reason: 'NEW_VERSION_ENDED',
+      target_digest: bad,
+      attempts: 1,
       message: expect.stringContaining('it cannot go on'),
     });
     expect(await current()).toBe(first);

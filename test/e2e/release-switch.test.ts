@@ -11,10 +11,10 @@ const UNINSTALL = 'sh /opt/podwright/current/systemd/uninstall.sh';
 const SERVING = 'podwright-agent podwright-ssh-gateway podwright-validator podwright-central';
 const EXECUTOR = systemRandom.uuid();
 const SERVES = `import { execFileSync } from 'node:child_process';
-const tell = () => execFileSync('systemd-notify', ['READY=1', 'WATCHDOG=1']);
+const notify = () => execFileSync('systemd-notify', ['READY=1', 'WATCHDOG=1']);
 if (process.argv.length === 2) {
-  tell();
-  setInterval(tell, 500);
+  notify();
+  setInterval(notify, 500);
 }`;
 const BREAKS = 'if (process.argv.length === 2) process.exit(1);';
 /** Packages that contain only the checkout's Node. With `slow`, installing a release takes that many seconds. */
@@ -54,7 +54,7 @@ const smallTree = (path: string, version: string, program: string, slow = 0) =>
     touch agent/serve.ts agent/ssh-gateway/gateway.ts validator/serve.ts validator/central/serve.ts`);
 
 it(
-  'upgrades, and takes a release back that does not serve',
+  'upgrades, and rolls back a release that does not serve',
   async () => {
     await smallTree('/root/second', '0.2.0', SERVES);
     await host.mustRun(`sh /root/second/${INSTALL}`);
@@ -73,7 +73,7 @@ it(
 );
 
 it(
-  'is repeated after a kill at any step, with a whole release running all the time, and goes back when told',
+  'resumes after a kill at any step, always runs a complete release, and rolls back on request',
   async () => {
     const before = await current();
     const pid = await mainPid('podwright-validator');
@@ -101,7 +101,7 @@ it(
 );
 
 it(
-  'keeps data or removes it, and refuses while there are pods',
+  'retains or removes data, and refuses while there are pods',
   async () => {
     const labels = [
       '--label',

@@ -58,11 +58,11 @@ async function call(method: string, path: string, body?: object) {
 }
 
 async function untilRunning(id: string): Promise<PodRow> {
-  const look = async () => {
+  const read = async () => {
     const pod = (await call('GET', `/pods/${id}`)) as PodRow;
     return pod.status === 'RUNNING' && pod.ssh_connect_cmd !== null ? pod : false;
   };
-  return eventually(`pod ${id} running`, look, WITHIN_MS);
+  return eventually(`pod ${id} running`, read, WITHIN_MS);
 }
 
 const containersOf = (podId: string) => engine.listContainers({ [LABELS.pod]: podId });
@@ -96,7 +96,7 @@ async function lastEvent(id: string) {
   return events.at(-1);
 }
 
-it('changes a pod in place, and brings it back untouched when the change fails', async () => {
+it('changes a pod in place, and restores it when the change fails', async () => {
   const [node] = (await call('GET', '/executors')) as { id: string }[];
   const body = { pod_name: 'edited', template_id: market.demo().templates[0]?.id };
   const rented = (await call('POST', `/executors/${node?.id}/rent`, body)) as PodRow;
@@ -112,8 +112,10 @@ it('changes a pod in place, and brings it back untouched when the change fails',
   expect(((await call('GET', `/pods/${id}`)) as PodRow).status).toBe('REBOOT_PENDING');
   const edited = await untilRunning(id);
   expect(edited).toMatchObject({
-    ...{ ports_mapping: first.ports_mapping, ssh_connect_cmd: first.ssh_connect_cmd },
-    ...{ template_id: template.id, template: { environment: { COLOUR: 'green' } } },
+    ports_mapping: first.ports_mapping,
+    ssh_connect_cmd: first.ssh_connect_cmd,
+    template_id: template.id,
+    template: { environment: { COLOUR: 'green' } },
   });
   const after = await containerOf(id);
   expect(after.id).not.toBe(before.id);
@@ -125,14 +127,16 @@ it('changes a pod in place, and brings it back untouched when the change fails',
 
   // An image that does not exist: the container is not even stopped.
   await call('PUT', `/pods/${id}`, { docker_image: 'podwright.local/missing' });
-  const kept = await untilRunning(id);
-  expect(kept).toMatchObject({
-    ...{ reason_code: 'image_pull_failed', ports_mapping: first.ports_mapping },
+  const unchanged = await untilRunning(id);
+  expect(unchanged).toMatchObject({
+    reason_code: 'image_pull_failed',
+    ports_mapping: first.ports_mapping,
     template: { docker_image: 'podwright.local/base', environment: { COLOUR: 'green' } },
   });
   expect(await containerOf(id)).toMatchObject({ id: after.id, startedMs: after.startedMs });
   expect(await lastEvent(id)).toMatchObject({
-    ...{ sub_event_type: 'pod-reboot.failed', reason: 'image_pull_failed' },
+    sub_event_type: 'pod-reboot.failed',
+    reason: 'image_pull_failed',
   });
 
   // A program that exits at once: the old container runs again, with its files.
@@ -145,14 +149,18 @@ it('changes a pod in place, and brings it back untouched when the change fails',
   expect(logIn(back, 'echo "$COLOUR"; ls /root/kept')).toBe('green\n/root/kept\n');
   expect(await pageOf(back)).toBe(200);
   expect(await lastEvent(id)).toMatchObject({
-    ...{ sub_event_type: 'pod-reboot.failed', reason: 'start_failed', to_status: 'RUNNING' },
+    sub_event_type: 'pod-reboot.failed',
+    reason: 'start_failed',
+    to_status: 'RUNNING',
   });
 
   // Back to the template with which the pod was rented.
   await call('PUT', `/pods/${id}/switch-template`, { template_id: body.template_id });
   const switched = await untilRunning(id);
   expect(switched).toMatchObject({
-    ...{ template_id: body.template_id, reason_code: null, ports_mapping: first.ports_mapping },
+    template_id: body.template_id,
+    reason_code: null,
+    ports_mapping: first.ports_mapping,
   });
   expect(logIn(switched, 'echo "[$COLOUR]"; cat /workspace/data')).toBe('[]\nmine\n');
 
@@ -173,7 +181,7 @@ function largestPack(): string {
   return files.toSorted((a, b) => statSync(b).size - statSync(a).size)[0] ?? '';
 }
 
-it('backs up what lies in the volume, reads it back, and restores it, also onto the other node', async () => {
+it('backs up the volume, verifies and restores it, also on the other node', async () => {
   const template = { template_id: market.demo().templates[0]?.id };
   const nodes = await eventually('two free nodes', async () => {
     const free = (await call('GET', '/executors')) as { id: string }[];
@@ -183,11 +191,11 @@ it('backs up what lies in the volume, reads it back, and restores it, also onto 
     const body = { pod_name: 'kept', ...template, ...more };
     return ((await call('POST', `/executors/${nodes[at]?.id}/rent`, body)) as PodRow).id;
   };
-  const ended = (what: string, look: () => Promise<unknown>) =>
+  const ended = (what: string, read: () => Promise<unknown>) =>
     eventually(
       what,
       async () => {
-        const log = (await look()) as { status: string } | undefined;
+        const log = (await read()) as { status: string } | undefined;
         return log !== undefined && !['PENDING', 'IN_PROGRESS'].includes(log.status) && log;
       },
       WITHIN_MS,
@@ -224,17 +232,18 @@ it('backs up what lies in the volume, reads it back, and restores it, also onto 
   const pack = largestPack();
   renameSync(pack, `${pack}.gone`);
   expect(await verified()).toMatchObject({
-    ...{ verify_status: 'FAILED', verify_error_code: 'RepositoryCorrupt' },
+    verify_status: 'FAILED',
+    verify_error_code: 'RepositoryCorrupt',
     verify_error: expect.stringContaining('does not exist'),
   });
   renameSync(`${pack}.gone`, pack);
-  const taken = { backup_id: backup, restore_path: '/workspace', mode: 'new_only' };
-  const refused = await api(market.demo(), 'POST', `/pods/${id}/restore`, taken);
+  const conflicting = { backup_id: backup, restore_path: '/workspace', mode: 'new_only' };
+  const refused = await api(market.demo(), 'POST', `/pods/${id}/restore`, conflicting);
   expect(refused).toMatchObject({ status: 409, body: { error: { code: 'conflict' } } });
 
   logIn(pod, 'echo second > /workspace/kept; rm /workspace/large');
-  const wish = { backup_id: backup, restore_path: '/workspace' };
-  await call('POST', `/pods/${id}/restore`, wish);
+  const request = { backup_id: backup, restore_path: '/workspace' };
+  await call('POST', `/pods/${id}/restore`, request);
   expect(await restored(id)).toMatchObject({ status: 'COMPLETED', restore_mode: 'LIVE' });
   const again = await untilRunning(id);
   expect(again.ports_mapping).toEqual(pod.ports_mapping);
@@ -245,14 +254,14 @@ it('backs up what lies in the volume, reads it back, and restores it, also onto 
   const moved = await untilRunning(other);
   expect(logIn(moved, 'cat /workspace/kept; sha256sum /workspace/large')).toBe(`first\n${sum}`);
   const events = (await call('GET', `/pods/${other}/events`)) as { detail: string | null }[];
-  const told = events.findIndex(({ detail }) => detail === 'restoring');
+  const first = events.findIndex(({ detail }) => detail === 'restoring');
   expect(
-    events.slice(told).map((event) => 'sub_event_type' in event && event.sub_event_type),
+    events.slice(first).map((event) => 'sub_event_type' in event && event.sub_event_type),
   ).toEqual(['pod-lifecycle.status', 'restore.success', 'pod-create.success']);
   for (const each of [id, other]) await call('DELETE', `/pods/${each}`);
 }, 240_000);
 
-it('has a volume outlive its pod, and brings it to a pod on the other node', async () => {
+it('retains a volume after its pod, and moves it to a pod on the other node', async () => {
   const nodes = await eventually('two free nodes', async () => {
     const free = (await call('GET', '/executors')) as { id: string }[];
     return free.length === 2 && free;
@@ -292,19 +301,19 @@ type LedgerLine = { amount_usd: number; balance_usd: number; cause_type: string 
 
 const micro = (usd: number) => Math.round(usd * 1_000_000);
 
-it('stops a pod when the money is used up, and starts it with its data when money comes', async () => {
+it('stops a pod when its funds are used up, and starts it with its data after a top-up', async () => {
   const renter = await signUpWithNothing(market, 'poor@example.com');
-  const told = async <T>(method: string, path: string, body?: object): Promise<T> => {
+  const callAsRenter = async <T>(method: string, path: string, body?: object): Promise<T> => {
     const answer = await renter.call(method, path, body);
     expect([method, path, answer.status, answer.body]).toEqual([method, path, 200, answer.body]);
     return answer.body as T;
   };
-  const me = () => told<Money>('GET', '/users/me');
+  const me = () => callAsRenter<Money>('GET', '/users/me');
   const until = async (id: string, status: string) =>
     eventually(
       `pod ${id} ${status}`,
       async () => {
-        const pod = await told<PodRow>('GET', `/pods/${id}`);
+        const pod = await callAsRenter<PodRow>('GET', `/pods/${id}`);
         return pod.status === status && pod;
       },
       WITHIN_MS,
@@ -312,39 +321,42 @@ it('stops a pod when the money is used up, and starts it with its data when mone
   expect((await me()).balance).toBe(0);
   payIn(market, renter, 100);
   const publicKey = readFileSync(`${market.demo().ssh.private_key_file}.pub`, 'utf8').trim();
-  await told('POST', '/ssh-keys', { name: 'mine', public_key: publicKey });
-  const [node] = await told<{ id: string }[]>('GET', '/executors');
+  await callAsRenter('POST', '/ssh-keys', { name: 'mine', public_key: publicKey });
+  const [node] = await callAsRenter<{ id: string }[]>('GET', '/executors');
   const wish = { pod_name: 'poor', template_id: market.demo().templates[0]?.id };
-  const { id } = await told<PodRow>('POST', `/executors/${node?.id}/rent`, wish);
+  const { id } = await callAsRenter<PodRow>('POST', `/executors/${node?.id}/rent`, wish);
   logIn(await until(id, 'RUNNING'), 'echo mine > /workspace/kept');
   const schedule = { pod_id: id, backup_frequency_hours: 24, retention_days: 1 };
-  await told('POST', '/backup-configs', { ...schedule, backup_path: '/workspace' });
+  await callAsRenter('POST', '/backup-configs', { ...schedule, backup_path: '/workspace' });
 
   // The first settlement releases the hold: the payer gets back all except some seconds of the pod.
   const free = await eventually('the hold ended', async () => {
     const money = await me();
     return money.held === 0 && money;
   });
-  const given = micro(free.available - (free.burn_per_hour * 4) / 3_600);
-  await payBack(market, renter, given);
+  const refundUusd = micro(free.available - (free.burn_per_hour * 4) / 3_600);
+  await payBack(market, renter, refundUusd);
   await until(id, 'STOPPED');
   expect(await me()).toMatchObject({ balance: 0, burn_per_hour: 0 });
-  const standing = async () => (await containersOf(id)).every(({ status }) => status === 'exited');
-  await eventually('the container stands still', standing, WITHIN_MS);
+  const isStopped = async () => (await containersOf(id)).every(({ status }) => status === 'exited');
+  await eventually('the container has stopped', isStopped, WITHIN_MS);
   expect(await engine.listVolumes({ [LABELS.pod]: id })).not.toEqual([]);
   const saved = async () => {
-    const { items } = await told<{ items: { status: string }[] }>('GET', `/backup-logs/pod/${id}`);
+    const { items } = await callAsRenter<{ items: { status: string }[] }>(
+      'GET',
+      `/backup-logs/pod/${id}`,
+    );
     return items.some(({ status }) => status === 'COMPLETED');
   };
   await eventually('the last backup', saved, WITHIN_MS);
 
   const card = { payment_method_id: 'sim_ok', enabled: true, threshold_usd: 1, amount_usd: 50 };
-  await told('PUT', '/users/me/auto-top-up', card);
+  await callAsRenter('PUT', '/users/me/auto-top-up', card);
   expect(logIn(await until(id, 'RUNNING'), 'cat /workspace/kept')).toBe('mine\n');
-  await told('DELETE', `/pods/${id}`);
+  await callAsRenter('DELETE', `/pods/${id}`);
   await eventually('containers gone', async () => (await containersOf(id)).length === 0, WITHIN_MS);
 
-  const { total, lines } = await told<{ total: number; lines: { cause: string }[] }>(
+  const { total, lines } = await callAsRenter<{ total: number; lines: { cause: string }[] }>(
     'GET',
     `/pods/${id}/statement`,
   );
@@ -353,7 +365,7 @@ it('stops a pod when the money is used up, and starts it with its data when mone
   expect(causes.filter((cause, at) => cause !== causes[at - 1])).toEqual([
     ...['running', 'balance_exhausted', 'restarting', 'running'],
   ]);
-  const { lines: posted } = await told<{ lines: LedgerLine[] }>(
+  const { lines: posted } = await callAsRenter<{ lines: LedgerLine[] }>(
     'GET',
     '/users/me/ledger?limit=1000',
   );
@@ -362,5 +374,5 @@ it('stops a pod when the money is used up, and starts it with its data when mone
     chosen.reduce((all, { amount_usd: amount }) => all + micro(amount), 0);
   expect(sum(posted.filter(({ cause_type }) => ofUse.includes(cause_type)))).toBe(-micro(total));
   expect(sum(posted)).toBe(micro((await me()).balance));
-  expect(sum(posted)).toBe(micro(100) + micro(50) - given - micro(total));
+  expect(sum(posted)).toBe(micro(100) + micro(50) - refundUusd - micro(total));
 }, 120_000);

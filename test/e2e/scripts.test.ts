@@ -5,7 +5,7 @@ import { runCommand } from '#shared/runtime/run-command.ts';
 import { mustRun } from '../fakes/agents/real-host.ts';
 import { mountCutDisk } from '../fakes/faults/cut-disk.ts';
 
-it('has shell scripts that shellcheck finds nothing in', async () => {
+it('has shell scripts that pass shellcheck', async () => {
   const bounds = { timeoutMs: 30_000, maxOutputBytes: 1024 * 1024 };
   const scripts = globSync('systemd/**/*.sh');
   expect(scripts.length).toBeGreaterThan(3);
@@ -30,7 +30,7 @@ it.each([
   [['--component', 'agnet'], "--component must be one of agent validator central, not 'agnet'."],
   [['--probation', 'soon'], "--probation must be a number of seconds, not 'soon'."],
   [['--porbation', '5'], "Unknown option '--porbation'."],
-])('installs nothing with %j, and says why', async (words, why) => {
+])('installs nothing with %j, and prints the reason', async (words, why) => {
   const bounds = { timeoutMs: 30_000, maxOutputBytes: 10_000 };
   const { exitCode, stderr } = await runCommand('sh', ['systemd/install.sh', ...words], bounds);
   expect(exitCode).toBe(2);
@@ -42,7 +42,7 @@ it.each([
   [['--keep-data', '--pods'], "--pods must be leave or remove, not ''."],
   [['--purg'], "Unknown option '--purg'."],
   [['--dry-run'], 'Choose what happens to the data: --keep-data or --purge.'],
-])('uninstalls nothing with %j, and says why', async (words, why) => {
+])('uninstalls nothing with %j, and prints the reason', async (words, why) => {
   const bounds = { timeoutMs: 30_000, maxOutputBytes: 10_000 };
   const { exitCode, stderr } = await runCommand('sh', ['systemd/uninstall.sh', ...words], bounds);
   expect(exitCode).toBe(2);
@@ -52,7 +52,7 @@ it.each([
 it.each([
   ['exit 6', 'agent.env is not complete: because'],
   ['exit 9', 'agent.env (exit status 9): because'],
-])('tells a refusal of variables from any other end: %s', async (end, words) => {
+])('distinguishes rejected variables from other failures: %s', async (end, words) => {
   const bounds = { timeoutMs: 30_000, maxOutputBytes: 10_000 };
   const script = `. systemd/installation.sh; . systemd/install/configuration.sh
     components=agent; systemctl() { return 1; }; accepts() { echo because; ${end}; }
@@ -61,7 +61,7 @@ it.each([
   expect(stdout).toContain(words);
 });
 
-it('switches releases so that a power cut leaves the one or the other, and the way back', async () => {
+it('switches releases so that a power cut leaves either one complete and a rollback possible', async () => {
   const disk = mountCutDisk(16);
   try {
     for (const name of ['one', 'two']) {
@@ -90,7 +90,7 @@ it('switches releases so that a power cut leaves the one or the other, and the w
   }
 });
 
-describe('a step of a script that lasts', () => {
+describe('a long step of a script', () => {
   // Twelve simulated seconds that take no time; the awaited event comes with the last one.
   const quick = `
     gone=0 end=$(mktemp -u)
@@ -101,14 +101,14 @@ describe('a step of a script that lasts', () => {
       maxOutputBytes: 10_000,
     });
 
-  it('says since when every few seconds, and gives the status of what it runs', async () => {
+  it('prints its duration every few seconds, and returns the status of its command', async () => {
     const { stdout } = await run(`${quick}
       work() { until [ -e "$end" ]; do command sleep 0.02; done; rm "$end"; echo made; return 3; }
       with_progress working work || echo "status $?"`);
     expect(stdout).toBe('… working (5 s)\n… working (10 s)\nmade\nstatus 3\n');
   });
 
-  it('ends the script where it fails, as without it', async () => {
+  it('ends the script when its command fails', async () => {
     const work = 'work() { false; echo went on; }; with_progress working work; echo went on';
     expect(await run(work)).toMatchObject({ exitCode: 1, stdout: '' });
   });

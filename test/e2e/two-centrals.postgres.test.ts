@@ -107,7 +107,7 @@ async function podsOf(node: AddedNode): Promise<string[]> {
 const launches = (node: AddedNode, id: unknown) =>
   gateway.agents.host(node.id).calls.filter((call) => call === `put ${id}`).length;
 
-it('gives the last GPU to one of 50 who ask both processes at once', async () => {
+it('rents the last GPU to one of 50 concurrent requests to both processes', async () => {
   const answers = await Promise.all(
     Array.from({ length: 50 }, (_, index) => rent(index % 2 === 0 ? one : other, single)),
   );
@@ -123,7 +123,7 @@ it('gives the last GPU to one of 50 who ask both processes at once', async () =>
   await remove(one, [id]);
 });
 
-it('rents once for 50 requests with one key at both processes', async () => {
+it('rents once for 50 requests with one key to both processes', async () => {
   const answers = await Promise.all(
     Array.from({ length: 50 }, (_, index) => rent(index % 2 === 0 ? one : other, single, 'same')),
   );
@@ -140,7 +140,7 @@ it('rents once for 50 requests with one key at both processes', async () => {
   await remove(one, await podsOf(single));
 });
 
-it('launches every pod once, whichever process took the request', async () => {
+it('launches every pod once, whichever process received the request', async () => {
   const rented = await Promise.all(
     Array.from({ length: 12 }, (_, index) => rent(index % 2 === 0 ? one : other, large)),
   );
@@ -150,7 +150,7 @@ it('launches every pod once, whichever process took the request', async () => {
   await remove(other, ids);
 });
 
-it('tells a stream at one process of what happens at the other, and ends it with a way to go on', async () => {
+it('streams events of the other process, and ends a stream so that it can be resumed', async () => {
   const path = '/api/users/me/events/stream';
   const { body: issued } = await one.call('POST', '/users/me/stream-ticket', {
     headers: account.key,
@@ -188,7 +188,7 @@ it('tells a stream at one process of what happens at the other, and ends it with
   other = await startCentralProcess(environment);
 });
 
-it('finishes in one process what was begun in another that is killed', async () => {
+it('finishes the work of a killed process in the other one', async () => {
   // Frozen, so that the first process launches; the launch takes effect, its answer never arrives.
   other.child.kill('SIGSTOP');
   let launched: (id: string) => void = () => undefined;
@@ -205,10 +205,10 @@ it('finishes in one process what was begun in another that is killed', async () 
 
   // Requests in progress when it dies: some have their pod, some have only claimed their key.
   const keys = Array.from({ length: GPUS }, (_, index) => `killed-${index}`);
-  const asked = keys.map((key) => rent(one, large, key).catch(() => null));
-  await Promise.race(asked);
+  const requests = keys.map((key) => rent(one, large, key).catch(() => null));
+  await Promise.race(requests);
   expect(await one.end('SIGKILL')).toBe(null);
-  await Promise.all(asked);
+  await Promise.all(requests);
   never.abort();
   gateway.beforePutAnswer = async () => undefined;
   other.child.kill('SIGCONT');
@@ -231,7 +231,7 @@ it('finishes in one process what was begun in another that is killed', async () 
   await remove(one, [first['id'], ...pods]);
 });
 
-it('hands its work over at once when it ends in order', async () => {
+it('hands its work over at once on a graceful shutdown', async () => {
   const { body } = await rent(one, single);
   await untilRunning(one, body['id']);
   expect(await one.end('SIGTERM')).toBe(0);

@@ -72,12 +72,12 @@ const holders = async () =>
     ({ holder }) => holder ?? [],
   );
 
-it('divide the fleet, look at nobody twice, and take over what a killed one was at', async () => {
+it('share the fleet, probe each executor once, and take over the work of a killed process', async () => {
   const go = Promise.withResolvers<void>();
   fleet.beforeProbe(() => go.promise);
   const [first] = await Promise.all([start('first'), start('second')]);
-  await eventually('both are at work', async () => (await holders()).length === 2);
-  await eventually('all places are taken', () => fleet.probed.length === 2 * AT_ONCE);
+  await eventually('both processes work', async () => (await holders()).length === 2);
+  await eventually('every probe slot is used', () => fleet.probed.length === 2 * AT_ONCE);
   expect(new Set(fleet.probed).size).toBe(2 * AT_ONCE);
   await first.end('SIGKILL');
   go.resolve();
@@ -89,7 +89,7 @@ it('divide the fleet, look at nobody twice, and take over what a killed one was 
   expect(await evidenceOf()).toEqual(fleet.ids.toSorted());
   // Only the executors that the killed process was probing were probed twice.
   expect(fleet.probed.length).toBe(NODES + AT_ONCE);
-  await eventually('the central API was told of all', async () => {
+  await eventually('the central API has every report', async () => {
     const states = await market.ports.db.selectFrom('executors').select('state').execute();
     return states.every(({ state }) => state === 'verified');
   });

@@ -60,7 +60,7 @@ afterAll(async () => {
   await collector.close();
 });
 
-it('tells a collector of the rent in one trace: central API, gateway, agent and engine', async () => {
+it('exports a rental as one trace: central API, gateway, agent and engine', async () => {
   // Server spans only; each caller records a client span for the same request.
   const isOfServer = ({ name, kind }: ReceivedSpan) => name.startsWith('engine ') || kind === 2;
   const named = (name: string) =>
@@ -130,11 +130,11 @@ function followerOf(socket: WebSocket) {
 }
 
 describe('a terminal', () => {
-  it('is had with an API key, follows its size, and tells how it ended', async () => {
+  it('opens with an API key, applies its size, and reports its exit status', async () => {
     const terminal = await openTerminal('cols=77&rows=22');
     terminal.type('stty size\n');
     await terminal.shows('22 77');
-    terminal.say({ type: 'resize', cols: 120, rows: 33 });
+    terminal.send({ type: 'resize', cols: 120, rows: 33 });
     await eventually('the new size', async () => {
       terminal.type('stty size\n');
       await systemClock.sleep(100);
@@ -145,7 +145,7 @@ describe('a terminal', () => {
     expect(terminal.exit()).toBe(7);
   });
 
-  it('is had by a browser, with a ticket that is good once and for this pod only', async () => {
+  it('opens in a browser with a ticket that is valid once and for this pod only', async () => {
     const path = `/pods/${podId}/terminal?ticket=${await ticket()}`;
     const terminal = createTerminalClient(await connect(path, {}));
     terminal.type('echo $((6 * 7))\n');
@@ -159,13 +159,13 @@ describe('a terminal', () => {
     expect(await plain.json()).toMatchObject({ error: { code: 'unauthorized' } });
   });
 
-  it('carries the code of a client that does wrong from the node', async () => {
+  it('relays the node’s close code for a client’s protocol error', async () => {
     const terminal = await openTerminal();
-    terminal.say({ type: 'reboot' });
+    terminal.send({ type: 'reboot' });
     expect(await terminal.closed).toEqual({ code: 1008, reason: 'invalid_message' });
   });
 
-  it('passes much in both directions unharmed', async () => {
+  it('transfers large data unchanged in both directions', async () => {
     const terminal = await openTerminal();
     // Sums, because the terminal echoes the command before it runs: the expected text is not part of the command.
     // Typed before the mode is raw, a line of more than 4,096 bytes would be truncated.
@@ -200,8 +200,8 @@ describe('a terminal', () => {
   });
 });
 
-describe('who gets none', () => {
-  it('has no credential, is somebody else, or asks for no pod', async () => {
+describe('a connection is rejected', () => {
+  it('without a credential, for another account, or without a pod', async () => {
     const terminal = `/pods/${podId}/terminal`;
     const logs = `/pods/${podId}/logs`;
     const nobody = '/pods/11111111-1111-4111-8111-111111111111';
@@ -228,7 +228,7 @@ describe('who gets none', () => {
 });
 
 describe('a log', () => {
-  it('reaches more followers than a node takes, each line once, with one that stalls', async () => {
+  it('reaches more followers than a node accepts, each line once, while one stalls', async () => {
     expect(FOLLOWERS).toBeGreaterThan(MAX_FOLLOWERS);
     const path = `/pods/${podId}/logs?follow=true&tail=0`;
     const sockets = await Promise.all(Array.from({ length: FOLLOWERS }, () => connect(path)));
@@ -256,7 +256,7 @@ describe('a log', () => {
     terminal.socket.terminate();
   });
 
-  it('goes on after a frame, and takes no messages', async () => {
+  it('resumes after a frame, and accepts no messages', async () => {
     const two = followerOf(await connect(`/pods/${podId}/logs?tail=2`));
     expect(await two.closed).toBe(1000);
     expect(two.notes).toEqual([{ meta: 'end', reason: 'complete' }]);
@@ -272,7 +272,7 @@ describe('a log', () => {
     expect(await talker.closed).toBe(1008);
   });
 
-  it('and a terminal end with their pod', async () => {
+  it('ends with its pod, as a terminal does', async () => {
     const follower = followerOf(await connect(`/pods/${podId}/logs?follow=true`));
     const terminal = await openTerminal();
     terminal.type('echo $((6 * 7))\n');

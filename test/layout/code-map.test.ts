@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { codeMapPaths } from './code-map.ts';
 
-it('takes paths and globs of the table, in its section only', () => {
+it('returns paths and globs of the table in its section only', () => {
   const readme = [
     '# Podwright',
     '| `before/a.ts` |',

@@ -10,7 +10,7 @@ function tree(files: Record<string, readonly string[]>) {
   );
 }
 
-it('tells every import of a ring, and none beside it', () => {
+it('reports every import of a ring, and no other', () => {
   const files = tree({
     'agent/app.ts': ['./pods/pod.ts', './ssh/ssh.ts'],
     'agent/pods/pod.ts': ['../ports/port.ts', '../ssh/ssh.ts', '../ssh/key.ts', '#shared/a.ts'],
@@ -33,7 +33,7 @@ it('counts a file beside the folders as one of them', () => {
   expect(ringIn('agent/', files)).toHaveLength(2);
 });
 
-it('lets words be named from everywhere, which do not import what names them', () => {
+it('allows schemas and states to be imported from everywhere, unless they import their importers', () => {
   const named = {
     'agent/pods/pod.ts': ['../ssh/ssh.ts'],
     'agent/ssh/ssh.ts': ['../pods/pod.state.ts'],
@@ -47,6 +47,6 @@ it.each<[of: string, files: Record<string, readonly string[]>]>([
   ['tests', { 'agent/a/a.ts': ['../b/b.ts'], 'agent/b/b.test.ts': ['../a/a.ts'] }],
   ['one folder', { 'agent/a/a.ts': ['./b.ts'], 'agent/a/b.ts': ['./a.ts'] }],
   ['another side', { 'agent/a/a.ts': ['../../shared/b.ts'], 'shared/b.ts': ['../agent/a/a.ts'] }],
-])('sees no ring in files of %s', (_of, files) => {
+])('finds no ring in files of %s', (_of, files) => {
   expect(ringIn('agent/', tree(files))).toEqual([]);
 });

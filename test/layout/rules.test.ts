@@ -20,7 +20,7 @@ const BROKEN: Record<string, [path: string, text: string][]> = {
     ['validator/central/market/pods/pod.routes.ts', "import { a } from './pod.store.ts';"],
     ['agent/pods/pod.routes.ts', "import { a } from '../store/pod.store.ts';"],
   ],
-  'a central concept reaches another one by its service, schemas and states': [
+  'a central concept imports only the service, schemas and states of another': [
     [
       'validator/central/market/pods/pod.service.ts',
       "import { a } from '../../delivery/events/event.store.ts';",
@@ -36,36 +36,46 @@ const BROKEN: Record<string, [path: string, text: string][]> = {
       "import { open } from '../../platform/database/database.ts';",
     ],
   ],
-  'dockerode has one home': [['agent/pods/pod.service.ts', "import Docker from 'dockerode';"]],
-  'node:sqlite has one home': [
+  'dockerode is imported in one place': [
+    ['agent/pods/pod.service.ts', "import Docker from 'dockerode';"],
+  ],
+  'node:sqlite is imported in one place': [
     [
       'validator/central/platform/database/dialect.ts',
       "import { DatabaseSync } from 'node:sqlite';",
     ],
   ],
-  'kysely has one home': [
+  'kysely is imported in one place': [
     ['validator/central/market/pods/pod.service.ts', "import { sql } from 'kysely';"],
     ['validator/central/market/pods/pod.schemas.ts', "import type { Kysely } from 'kysely/esm';"],
   ],
-  'pg has one home': [['validator/central/market/pods/pod.store.ts', "import { Pool } from 'pg';"]],
-  'systeminformation has one home': [['agent/app.ts', "import 'systeminformation';"]],
-  'node:child_process has one home': [
+  'pg is imported in one place': [
+    ['validator/central/market/pods/pod.store.ts', "import { Pool } from 'pg';"],
+  ],
+  'systeminformation is imported in one place': [['agent/app.ts', "import 'systeminformation';"]],
+  'node:child_process is imported in one place': [
     ['agent/backups/restic.ts', "import { spawn } from 'node:child_process';"],
   ],
-  '@polkadot/* has one home': [
+  '@polkadot/* is imported in one place': [
     ['agent/auth/verify-request.ts', "import { Keyring } from '@polkadot/keyring';"],
     ['shared/signing/signer.ts', "import { u8 } from '@polkadot/util-crypto';"],
   ],
-  'ssh2 has one home': [['agent/exec/exec.ts', "const ssh = require('ssh2');"]],
-  'fast-xml-parser has one home': [['agent/app.ts', "import { X } from 'fast-xml-parser';"]],
-  'pino has one home': [['agent/app.ts', "import pino from 'pino';"]],
-  'tar-stream has one home': [['agent/backups/export.ts', "import tar from 'tar-stream';"]],
-  'node:timers has one home': [['agent/app.ts', "import t from 'node:timers/promises';"]],
+  'ssh2 is imported in one place': [['agent/exec/exec.ts', "const ssh = require('ssh2');"]],
+  'fast-xml-parser is imported in one place': [
+    ['agent/app.ts', "import { X } from 'fast-xml-parser';"],
+  ],
+  'pino is imported in one place': [['agent/app.ts', "import pino from 'pino';"]],
+  'tar-stream is imported in one place': [
+    ['agent/backups/export.ts', "import tar from 'tar-stream';"],
+  ],
+  'node:timers is imported in one place': [
+    ['agent/app.ts', "import t from 'node:timers/promises';"],
+  ],
   'the environment is read in main.ts only': [
     ['agent/config.ts', "const a = process.env['A'];"],
     ['agent/domain.ts', 'const { env } = process;'],
   ],
-  'money leaves an account that was settled first': [
+  'accounts are settled before money leaves them': [
     [
       'validator/central/money/transfers/transfer.service.ts',
       "const a = { debit: paidAccount(id), credit: 'external:topup' };",
@@ -81,14 +91,14 @@ const BROKEN: Record<string, [path: string, text: string][]> = {
     ['agent/app.ts', 'fetch(url, { signal: AbortSignal.timeout(1) });'],
     ['agent/app.ts', `const a = \`\${\`\${Date.now()}\`}\`;`],
   ],
-  'chance comes from Random': [
+  'randomness comes from Random': [
     ['agent/app.ts', 'const a = Math.random();'],
     ['agent/app.ts', "import { randomUUID } from 'node:crypto';"],
     ['agent/app.ts', 'crypto.getRandomValues(a);'],
     ['agent/app.ts', 'const a = randomBytes(1);'],
   ],
   'there are no barrels': [['agent/pods/index.ts', "export { a } from './pod.ts';"]],
-  'no folder is a drawer': [
+  'no folder has a catch-all name': [
     ['shared/utils/a.ts', 'export const a = 1;'],
     ['test/lib/a.ts', 'export const a = 1;'],
   ],
@@ -101,7 +111,7 @@ const BROKEN: Record<string, [path: string, text: string][]> = {
     ['agent/app.test.ts', "describe.concurrent.only('a', () => {});"],
     ['test/e2e/rent.test.ts', "test.todo('a');"],
   ],
-  'modules keep no state: many files of tests share one load of them': [
+  'modules have no state: test files share loaded modules': [
     ['agent/pod-core.ts', 'let running = 0;'],
     ['shared/cache.ts', 'export const seen = new Map<string, Set<number>>();'],
     ['test/fakes/agent.ts', 'const agents: Map<string, Agent> = new Map();'],
@@ -153,7 +163,7 @@ function reportedBy(path: string, text: string): string[] {
 }
 
 describe('the layout rules', () => {
-  it('each have a file here that breaks them', () => {
+  it('each have a broken file in this test', () => {
     expect(Object.keys(BROKEN).toSorted()).toEqual(RULES.map((rule) => rule.name).toSorted());
   });
 
@@ -163,11 +173,11 @@ describe('the layout rules', () => {
     });
   }
 
-  it('leave sound files alone', () => {
+  it('accept valid files', () => {
     for (const [path, text] of SOUND) expect(reportedBy(path, text), text).toEqual([]);
   });
 
-  it('say where', () => {
+  it('report the line', () => {
     const file = readSource('agent/app.ts', "const a = 1;\n\nimport pino from 'pino';");
     const reports = RULES.flatMap((rule) => rule.check(file));
     expect(reports).toEqual(['agent/app.ts:3 imports pino']);

@@ -44,7 +44,7 @@ export const RULES: readonly Rule[] = [
     (path, { target }) => path.endsWith('.routes.ts') && hasRole(target, 'store'),
   ),
   forbidImports(
-    'a central concept reaches another one by its service, schemas and states',
+    'a central concept imports only the service, schemas and states of another',
     (path, { target }) =>
       !isTest(path) &&
       conceptOf(path) !== null &&
@@ -116,19 +116,19 @@ export const RULES: readonly Rule[] = [
     (path) => !isTest(path) && path !== 'shared/runtime/clock.ts',
   ),
   forbidCode(
-    'chance comes from Random',
+    'randomness comes from Random',
     /\bMath\.random\b|\brandom(?:UUID|Bytes|Int|FillSync)\b|\bgetRandomValues\b/g,
     (path) => !isTest(path) && path !== 'shared/runtime/random.ts',
   ),
 
   forbidCode(
-    'money leaves an account that was settled first',
+    'accounts are settled before money leaves them',
     /\bdebit:\s*(?:paid|granted)Account\b|\bplaceHold\s*\(/g,
     (path) => isUnder(path, 'validator/') && !isTest(path) && !TAKES_MONEY.test(path),
   ),
 
   forbidPath('there are no barrels', /(?:^|\/)index\.ts$/),
-  forbidPath('no folder is a drawer', /(?:^|\/)(?:utils?|helpers?|lib|common)\//),
+  forbidPath('no folder has a catch-all name', /(?:^|\/)(?:utils?|helpers?|lib|common)\//),
   forbidCode(
     'exports have names',
     /\bexport\s+default\b|\bas\s+default\b/g,
@@ -139,7 +139,7 @@ export const RULES: readonly Rule[] = [
     /\b(?:it|test|describe|suite)(?:\.\w+)*\.(?:skip|only|todo)\b/g,
   ),
   forbidCode(
-    'modules keep no state: many files of tests share one load of them',
+    'modules have no state: test files share loaded modules',
     /^(?:export )?(?:let |const \w+(?:: [^=]+)? = new (?:Weak)?(?:Map|Set)(?:<[^;]*>)?\(\))/gm,
     (path) => !path.endsWith('.test.ts') && !KEEPS_STATE.includes(path),
   ),
@@ -164,7 +164,7 @@ function forbidImports(name: string, breaks: (path: string, found: Import) => bo
 
 /** `name` is a package, a Node module, or a whole scope as `@scope/*`. */
 function home(name: string, isHome: (path: string) => boolean): Rule {
-  return forbidImports(`${name} has one home`, (path, found) => {
+  return forbidImports(`${name} is imported in one place`, (path, found) => {
     const isMeant = name.endsWith('/*')
       ? found.package?.startsWith(name.slice(0, -1))
       : found.package === name;

@@ -18,8 +18,8 @@ export async function backupKills({ seed, minutes, print }: KillOptions): Promis
   const first = await matrix.newPod();
   const ofBackup = await matrix.callsOf(() => matrix.backedUp(first));
   first.close();
-  const kept = { snapshot: await matrix.backedUp(pod), tree: fingerprintOf(pod.volume) };
-  const ofRestore = await matrix.callsOf(() => matrix.restored(pod, kept.snapshot));
+  const original = { snapshot: await matrix.backedUp(pod), tree: fingerprintOf(pod.volume) };
+  const ofRestore = await matrix.callsOf(() => matrix.restored(pod, original.snapshot));
   const rounds = VICTIMS.flatMap((victim) => [
     ...ofBackup.map((at) => ({
       name: `backup ${victim}`,
@@ -27,8 +27,9 @@ export async function backupKills({ seed, minutes, print }: KillOptions): Promis
       run: () => matrix.backup(victim, at),
     })),
     ...ofRestore.map((at) => ({
-      ...{ name: `restore ${victim}`, at },
-      run: () => matrix.restore(victim, at, pod, kept),
+      name: `restore ${victim}`,
+      at,
+      run: () => matrix.restore(victim, at, pod, original),
     })),
   ]);
   print(`${rounds.length} kills to choose from, seed ${seed}`);

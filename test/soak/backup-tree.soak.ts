@@ -96,7 +96,9 @@ async function startHost(ports: string): Promise<Host> {
   await eventually('a pod', async () => (await agent.client.getPod(podId)).phase === 'running');
   const [volume] = await engine.listVolumes({ [LABELS.pod]: podId });
   return {
-    ...{ agent, podId, tree: join(volume?.hostPath ?? '', 'tree') },
+    agent,
+    podId,
+    tree: join(volume?.hostPath ?? '', 'tree'),
     async close() {
       await agent.client.deletePod(podId);
       await eventually(
@@ -132,11 +134,11 @@ async function restore(
 }
 
 async function ended({ client }: AgentProcess, id: string): Promise<OperationView> {
-  const look = async () => {
+  const read = async () => {
     const view = await client.getOperation(id);
     return view.finished_ms === null ? null : view;
   };
-  const view = await eventually('the end of an operation', look, ENDED_WITHIN_MS);
+  const view = await eventually('the end of an operation', read, ENDED_WITHIN_MS);
   if (view.stage === 'done') return view;
   throw new Error(`${view.kind} ${view.stage}: ${JSON.stringify(view.error)}`);
 }

@@ -61,7 +61,7 @@ async function follow(agent: AgentProcess, id: string, signal: AbortSignal): Pro
     throw new Error('the stream ended');
   } catch (error) {
     if (signal.aborted) return bytes;
-    throw new Error(`a follower was left alone: ${messageOf(error)}`, { cause: error });
+    throw new Error(`a follower lost its stream: ${messageOf(error)}`, { cause: error });
   }
 }
 

@@ -62,16 +62,16 @@ async function checkSides(db: Database, spent: number): Promise<void> {
     .where('method', '=', 'balance')
     .executeTakeFirst();
   const credited = own?.uusd ?? 0;
-  let [given, left, earned, absorbed] = [credited, 0, credited, 0];
+  let [paid, left, earned, absorbed] = [credited, 0, credited, 0];
   for (const { id, credits_posted: credits, debits_posted: debits } of accounts) {
     const balance = credits - debits;
     if (/^(?:user|granted):/.test(id)) left += balance;
     else if (/^(?:provider:|referral:|platform:fee$|external:payout$)/.test(id)) earned += balance;
     else if (id === 'platform:absorbed') absorbed -= balance;
     else if (id.startsWith('clearing:')) assert.equal(balance, 0, `${id} is not 0`);
-    else given -= balance;
+    else paid -= balance;
   }
-  assert.equal(given - left, spent, 'what is shown is what was taken');
+  assert.equal(paid - left, spent, 'what is shown is what was taken');
   assert.equal(spent + absorbed, earned, 'I8');
 }
 
@@ -165,14 +165,17 @@ export async function usedUntilNow(
  * Time that agents had reported as running when a limit or the funds changed is charged or absorbed: no stop for lack
  * of money is earlier.
  */
-export async function checkUsed(db: Database, told: ReadonlyMap<string, number>): Promise<void> {
+export async function checkUsed(
+  db: Database,
+  reportedMs: ReadonlyMap<string, number>,
+): Promise<void> {
   const stops = await db
     .selectFrom('usage_segments')
     .select(['pod_id', 'from_ms', 'to_ms'])
     .where('cause', 'in', ['balance_exhausted', 'max_spend_reached'])
     .execute();
   for (const { pod_id: podId, from_ms: fromMs, to_ms: toMs } of stops) {
-    const usedMs = told.get(podId);
+    const usedMs = reportedMs.get(podId);
     if (usedMs === undefined || (toMs !== null && toMs <= usedMs)) continue;
     assert.ok(fromMs >= usedMs, `${usedMs - fromMs} ms of ${podId} were used and are not charged`);
   }

@@ -40,7 +40,7 @@ export async function createMoneyWorld(
   const { db } = ports;
   const payouts = createPayouts({ ...ports, pods: createAccountPods(ports), payoutKeyOf });
   const repeated: Repeated[] = [];
-  const told = new Map<string, number>();
+  const reportedMs = new Map<string, number>();
   const accounts: TestAccount[] = [];
   const offered: AddedNode[] = [];
   for (let count = 0; count < renters; count += 1) accounts.push(await market.renter());
@@ -99,7 +99,7 @@ export async function createMoneyWorld(
   /** Records, before an operation that may end pods earlier, the time that agents have reported so far as used. */
   async function note({ id: accountId }: TestAccount): Promise<void> {
     for (const [podId, atMs] of await usedUntilNow(db, accountId, clock.now())) {
-      told.set(podId, Math.max(atMs, told.get(podId) ?? 0));
+      reportedMs.set(podId, Math.max(atMs, reportedMs.get(podId) ?? 0));
     }
   }
 
@@ -129,7 +129,7 @@ export async function createMoneyWorld(
   const latest = () => pods.at(-1 - random.int(Math.min(pods.length, 2 * offered.length) || 1));
 
   /** Sends a renter's request for one of its latest pods. */
-  async function ask(method: 'POST' | 'DELETE', action: string): Promise<void> {
+  async function requestAny(method: 'POST' | 'DELETE', action: string): Promise<void> {
     const pod = latest();
     if (pod === undefined) return;
     const body = method === 'POST' ? { body: {} } : {};
@@ -156,8 +156,8 @@ export async function createMoneyWorld(
     async () => {
       pick(hosts()).up = random.int(3) > 0;
     },
-    () => ask('DELETE', ''),
-    () => ask('POST', '/reboot'),
+    () => requestAny('DELETE', ''),
+    () => requestAny('POST', '/reboot'),
     finishReboots,
     limit,
     transfer,
@@ -189,7 +189,7 @@ export async function createMoneyWorld(
     },
 
     /** Number of ended pods, and the earnings that providers were not paid yet. */
-    async standing(): Promise<{ ended: number; owedUusd: number }> {
+    async progress(): Promise<{ ended: number; owedUusd: number }> {
       const ended = await db
         .selectFrom('pods')
         .select('id')
@@ -223,7 +223,7 @@ export async function createMoneyWorld(
 
     async check(): Promise<void> {
       await checkMoney(db, repeated);
-      await checkUsed(db, told);
+      await checkUsed(db, reportedMs);
     },
   };
 }

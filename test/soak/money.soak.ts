@@ -87,7 +87,7 @@ async function month({ seed, print }: Options): Promise<Row[]> {
     await world.later(3_600_000);
   }
   await world.check();
-  const { ended, owedUusd } = await world.standing();
+  const { ended, owedUusd } = await world.progress();
   await world.close();
   if (owedUusd !== 0) throw new Error(`providers are owed ${owedUusd} uUSD after the month`);
   const name = `${MONTH_DAYS} days, ${ended} pods ended, everything paid out: debits are credits and fees`;

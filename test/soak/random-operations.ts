@@ -93,8 +93,8 @@ async function removeNetwork(world: World): Promise<void> {
 
 /** Kills the agent while it works on the last request and on one more. */
 async function killAgent(world: World): Promise<void> {
-  const asked = pick(world, [put, change, reboot, remove])?.(world);
-  const answered = asked?.catch((error: unknown) => {
+  const request = pick(world, [put, change, reboot, remove])?.(world);
+  const answered = request?.catch((error: unknown) => {
     const lost = error instanceof ApiError && error.code === 'upstream_unavailable';
     if (!lost && !isRefusal(error)) throw error;
   });

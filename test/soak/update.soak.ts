@@ -55,12 +55,20 @@ async function openScene() {
   const store = await openEvidenceStore(':memory:');
   const log = createLog({ name: 'drill', level: 'silent' });
   const market = createHttpServer({
-    ...{ log, clock: systemClock, random: systemRandom, bodyLimitBytes: 1_000 },
+    log,
+    clock: systemClock,
+    random: systemRandom,
+    bodyLimitBytes: 1_000,
   });
   const home = mkdtempSync(join(tmpdir(), 'podwright-drill-'));
   const { first: port } = await freePorts(1);
   return {
-    ...{ registry, host, store, log, market, home },
+    registry,
+    host,
+    store,
+    log,
+    market,
+    home,
     place: { host: host.machine, port },
     image: `${registry.host}/${REPOSITORY}`,
     async close() {
@@ -81,7 +89,7 @@ async function drill(scene: Scene, print: (line: string) => void): Promise<Row[]
   const session = await openSession(host, agent, scene.home);
   const before = await podState(agent);
   const gateway = await gatewayPid(host);
-  const { build, push } = await giveOut(scene, agent);
+  const { build, push } = await publishRelease(scene, agent);
   print(`built ${image}:${TAG} (${NEXT_VERSION}), digest ${push.value}`);
 
   const { update, awayMs, states } = await watchUpdate(agent, push.value);
@@ -94,7 +102,7 @@ async function drill(scene: Scene, print: (line: string) => void): Promise<Row[]
   session.kill();
   const follow = await timed(() => followed(host, push.value));
   const release = (await current(host)).replace('releases/', '').replace('-', ':');
-  const version = VersionInfo.parse(await ask(agent, '/version'));
+  const version = VersionInfo.parse(await getJson(agent, '/version'));
   const arePodsKept = before === (await podState(agent));
   const removal = await timed(() => host.mustRun(REMOVE));
   return [
@@ -104,7 +112,7 @@ async function drill(scene: Scene, print: (line: string) => void): Promise<Row[]
     figureAtMost('from the signed digest to COMMITTED', update.seconds, 's', 180),
     figureAtMost('the agent did not answer for', awayMs / 1_000, 's', 60),
     wrongs('pods touched', arePodsKept),
-    wrongs('other version told', version.version === NEXT_VERSION),
+    wrongs('other version reported', version.version === NEXT_VERSION),
     wrongs('other release runs', release === push.value),
     wrongs('update-status not true', isTrueOf(status, push.value)),
     wrongs('SSH session cut', isKept),
@@ -122,13 +130,17 @@ const variablesFor = ({ place, image }: Scene) => [
 ];
 
 /** Builds the next release, pushes it, and serves its signed digest. */
-async function giveOut(scene: Scene, { signer }: InstalledAgent) {
+async function publishRelease(scene: Scene, { signer }: InstalledAgent) {
   const { registry, store, log, market, image } = scene;
   const build = await timed(() => buildNextRelease(`${image}:${TAG}`));
   const push = await timed(() => registry.push(REPOSITORY, TAG));
   const source = { image, tag: TAG, keyId: signer.hotkey };
   const releases = createReleases({
-    ...{ store, clock: systemClock, log, signer, graceMs: 0 },
+    store,
+    clock: systemClock,
+    log,
+    signer,
+    graceMs: 0,
     source: { ...source, firstPermille: 1_000, expiryMs: 3_600_000 },
     readTag: createReadTag(systemClock),
   });
@@ -230,7 +242,7 @@ const podState = async (agent: InstalledAgent) =>
     ...(await containersOf(agent)),
   );
 
-async function ask({ send }: InstalledAgent, path: string): Promise<unknown> {
+async function getJson({ send }: InstalledAgent, path: string): Promise<unknown> {
   return (await send({ method: 'GET', path, signal: systemClock.deadline(2_000) })).json();
 }
 
@@ -238,7 +250,7 @@ async function ask({ send }: InstalledAgent, path: string): Promise<unknown> {
 async function watchAway(agent: InstalledAgent, leave: AbortSignal): Promise<number> {
   let [lastMs, longestMs] = [systemClock.monotonicMs(), 0];
   while (!leave.aborted) {
-    const answers = await ask(agent, '/version').then(
+    const answers = await getJson(agent, '/version').then(
       () => true,
       () => false,
     );
@@ -256,7 +268,7 @@ function committed(agent: InstalledAgent, digest: string, states: string[]): Pro
   return eventually(
     'COMMITTED',
     async () => {
-      const found = await ask(agent, '/update-status').catch(() => null);
+      const found = await getJson(agent, '/update-status').catch(() => null);
       if (found === null) return null;
       const status = UpdateStatus.parse(found);
       const seen = [status.state, status.reason].filter((word) => word !== null).join(':');

@@ -94,7 +94,7 @@ const IMAGES = [
   7,
 ];
 
-it.each(IMAGES)('refuses the image %j', async (reference) => {
+it.each(IMAGES)('rejects the image %j', async (reference) => {
   await expectRefused(put(podSpec({ image: { reference: reference as string } })), 'image');
 });
 
@@ -104,7 +104,7 @@ it.each([
   `sha256:${'A'.repeat(64)}`,
   `sha512:${'0'.repeat(64)}`,
   `sha256:${'0'.repeat(64)}\n`,
-])('refuses the digest %j', async (digest) => {
+])('rejects the digest %j', async (digest) => {
   await expectRefused(put(podSpec({ image: { reference: 'ubuntu', digest } })), 'image.digest');
 });
 
@@ -114,14 +114,14 @@ it.each<[string, Record<string, unknown>]>([
   ['a name with NUL', { 'A\u0000': 'x' }],
   ['an empty name', { '': 'x' }],
   ['a name like an option', { '--env': 'x' }],
-  ['a name in other letters', { '\u0410': 'x' }],
+  ['a name in Cyrillic letters', { '\u0410': 'x' }],
   ['a value with NUL', { A: 'x\u0000y' }],
-  ['half a character', { A: '\ud800' }],
+  ['half a surrogate pair', { A: '\ud800' }],
   ['a number', { A: 1 }],
   ['an object', { A: { $gt: '' } }],
   ['a huge value', { A: 'x'.repeat(40_000) }],
   ['too many', Object.fromEntries(Array.from({ length: 600 }, (_, index) => [`V${index}`, '']))],
-])('refuses an environment with %s', async (_, environment) => {
+])('rejects an environment with %s', async (_, environment) => {
   await expectRefused(put({ ...podSpec(), environment }), 'environment');
 });
 
@@ -163,7 +163,7 @@ it.each<[string, Record<string, unknown>]>([
   ['ssh_public_keys', { ssh_public_keys: [`ssh-ed25519 ${'A'.repeat(20_000)}`] }],
   ['ssh_public_keys', { ssh_public_keys: Array.from({ length: 51 }, () => KEY) }],
   ['ssh_public_keys', { ssh_public_keys: ['-----BEGIN OPENSSH PRIVATE KEY-----'] }],
-])('refuses %s as in %j', async (field, change) => {
+])('rejects %s as in %j', async (field, change) => {
   await expectRefused(put({ ...podSpec(), ...change }), field);
 });
 
@@ -173,24 +173,24 @@ it.each([
   ['null', 'null'],
   ['a text', '"spec"'],
   ['nothing', ''],
-  ['bytes that are no UTF-8', '{"generation":"\ud800"}'],
-  ['depth without end', '['.repeat(200_000)],
-  ['depth that is closed', `${'{"a":'.repeat(50_000)}1${'}'.repeat(50_000)}`],
-  ['numbers without end', `{"generation":${'9'.repeat(10_000)}}`],
-  ['a prototype alone', '{"__proto__":{"generation":1}}'],
+  ['bytes that are not UTF-8', '{"generation":"\ud800"}'],
+  ['unclosed nesting', '['.repeat(200_000)],
+  ['deep nesting', `${'{"a":'.repeat(50_000)}1${'}'.repeat(50_000)}`],
+  ['endless digits', `{"generation":${'9'.repeat(10_000)}}`],
+  ['only a prototype', '{"__proto__":{"generation":1}}'],
   ['a constructor', JSON.stringify({ ...podSpec(), constructor: { prototype: { x: 1 } } })],
-])('refuses a body of %s', async (_, body) => {
+])('rejects a body with %s', async (_, body) => {
   await expectRefused(put(body));
 });
 
-it('sees no member that a body hides in __proto__', async () => {
+it('ignores members that a body hides in __proto__', async () => {
   const { limits: _, ...rest } = podSpec();
   const hidden = `{"__proto__":${JSON.stringify({ limits: podSpec().limits })},${JSON.stringify(rest).slice(1)}`;
   await expectRefused(put(hidden), 'limits');
   expect(({} as { limits?: unknown }).limits).toBeUndefined();
 });
 
-it('refuses a body that is too large, whatever it says', async () => {
+it('rejects a body that is too large, whatever its content', async () => {
   const { status, text } = await send(put(podSpec({ command: ['x'.repeat(2 ** 21)] })));
   expect([status, Refusal.parse(JSON.parse(text)).error.code]).toEqual([413, 'client_error']);
 });
@@ -201,7 +201,7 @@ it.each([
   'multipart/form-data; boundary=x',
   'application/xml',
   '',
-])('refuses the content type %j', async (type) => {
+])('rejects the content type %j', async (type) => {
   const headers: Record<string, string> = type === '' ? {} : { 'content-type': type };
   await expectRefused({ ...put(podSpec()), headers });
 });
@@ -227,7 +227,7 @@ const IDS = [
 ];
 
 it.each(IDS.map((id) => [id.slice(0, 60), id]))(
-  'refuses the id %s in every path',
+  'rejects the id %s in every path',
   async (_, id) => {
     const body = JSON.stringify(podSpec());
     const keys = JSON.stringify({ ssh_public_keys: [KEY] });
@@ -242,7 +242,7 @@ it.each(IDS.map((id) => [id.slice(0, 60), id]))(
   },
 );
 
-it('refuses commands to pods that there are not, and none is made by it', async () => {
+it('rejects commands to pods that do not exist, and creates none', async () => {
   const path = freshPath();
   await expectRefused({ method: 'GET', path });
   await expectRefused({ method: 'DELETE', path });
@@ -253,7 +253,7 @@ it('refuses commands to pods that there are not, and none is made by it', async 
   await expectRefused({ method: 'PUT', path: `${path}/standing`, body: '{"stopped":true}' });
 });
 
-it('has kept nothing of all that: no container, no network, no row, no lease', async () => {
+it('leaves nothing of the rejected requests: no container, network, row or lease', async () => {
   expect(host.agent.core.records.list()).toEqual([]);
   const { leases } = host.agent.core;
   const kinds = ['port', 'gpu', 'subnet'] as const;
@@ -276,7 +276,7 @@ const TRICKY = [
   '=',
 ];
 
-it('hands over what only looks like an injection, byte for byte', async () => {
+it('passes values that resemble an injection unchanged, byte for byte', async () => {
   const environment = Object.fromEntries(TRICKY.map((value, index) => [`T${index}`, value]));
   const command = ['sh', '-c', 'sleep 300', ...TRICKY];
   const pod = await host.launch(undefined, {
@@ -311,14 +311,14 @@ it.each([
   '{}',
   '[]',
   '{"reboot":1,"force":true}',
-])('refuses a running pod the reboot %s', async (body) => {
+])('rejects the reboot %s of a running pod', async (body) => {
   const pod = await host.launch();
   await expectRefused({ method: 'POST', path: `/v1/pods/${pod.id}/reboot`, body });
   expect((await host.view(pod.id)).reboots_requested).toBe(0);
   await host.remove(pod.id);
 });
 
-it('refuses a running pod keys and log queries that are none, and leaves it as it was', async () => {
+it('rejects invalid keys and log queries of a running pod, and does not change it', async () => {
   const pod = await host.launch(undefined, { ssh_public_keys: [KEY] });
   const before = (await host.view(pod.id)).ssh_keys_hash;
   const keys = [

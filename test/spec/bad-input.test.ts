@@ -53,11 +53,11 @@ async function send(route: Route, url: string, headers: Record<string, string>, 
   });
 }
 
-it('knows a whole interface', () => {
+it('reads the description of the whole interface', () => {
   expect(routes.length).toBeGreaterThan(40);
 });
 
-it('refuses hostile bodies on every route that takes one', async () => {
+it('rejects hostile bodies on every route that accepts a body', async () => {
   for (const route of routes.filter(({ method }) => ['POST', 'PUT', 'PATCH'].includes(method))) {
     const url = withIds(route, UNKNOWN_ID);
     for (const payload of HOSTILE) {
@@ -68,7 +68,7 @@ it('refuses hostile bodies on every route that takes one', async () => {
   }
 });
 
-it('refuses malformed ids, unknown methods and broken credentials on every route', async () => {
+it('rejects malformed ids, unknown methods and broken credentials on every route', async () => {
   for (const route of routes) {
     for (const id of ['not-a-uuid', '..%2f..%2fetc', "1'%20or%201=1", '%00', 'x'.repeat(400)]) {
       const url = withIds(route, id);
@@ -93,7 +93,7 @@ it('refuses malformed ids, unknown methods and broken credentials on every route
   }
 });
 
-it('refuses malformed queries with the field named', async () => {
+it('rejects malformed queries and names the field', async () => {
   for (const query of [
     'page=x',
     'size=-1',
@@ -140,7 +140,7 @@ it('reports the given value and the allowed values for every parameter of every 
   expect(refusals).toBeGreaterThan(100);
 });
 
-it('refuses the character NUL, which not every database can store', async () => {
+it('rejects the character NUL, which some databases cannot store', async () => {
   const { key: headers } = account;
   const body = { name: 'a\u0000b', docker_image: 'ubuntu' };
   const refused = await central.call('POST', '/templates', { headers, body });
@@ -150,7 +150,7 @@ it('refuses the character NUL, which not every database can store', async () => 
   expect(status).toBe(422);
 });
 
-it('refuses half a surrogate pair wherever no schema does, and takes whole ones', async () => {
+it('rejects half a surrogate pair where no schema does, and accepts whole ones', async () => {
   const { key: headers } = account;
   const template = { name: 'x', docker_image: 'ubuntu' };
   const make = (change: object) =>
@@ -165,7 +165,7 @@ it('refuses half a surrogate pair wherever no schema does, and takes whole ones'
   expect((await make({ readme: '\ud83d\ude00' })).body.readme).toBe('\u{1f600}');
 });
 
-it('takes numbers in queries in decimal notation only, and no other view than the summary', async () => {
+it('accepts only decimal numbers in queries, and only the view `summary`', async () => {
   for (const query of [
     ...['price_lte=0x10', 'size=1e2', 'page=+1', 'lat=%205', 'gpu_count_gte=1.5', 'size=1_0'],
     ...['price_gte=Infinity', `price_gte=${'9'.repeat(400)}`, 'price_lte=.5', 'page=1&page=2'],
@@ -180,7 +180,7 @@ it('takes numbers in queries in decimal notation only, and no other view than th
   expect((await central.call('GET', `/executors?${good}`)).status).toBe(200);
 });
 
-it('changed nothing', async () => {
+it('changes nothing', async () => {
   const { body } = await central.call('GET', '/pods', { headers: account.key });
   expect(body).toEqual([]);
   const me = await central.call('GET', '/users/me', { headers: account.key });

@@ -51,15 +51,18 @@ function rentalOf(account: TestAccount, executorId: string): RentRequest {
     executorId,
     body: { pod_name: 'other', template_id: DEFAULT_TEMPLATE },
     identity: {
-      ...{ kind: 'user', accountId: account.id, credential },
-      ...{ source: 'sdk', clientVersion: null },
+      kind: 'user',
+      accountId: account.id,
+      credential,
+      source: 'sdk',
+      clientVersion: null,
     },
     actor: { auth: 'session', apiKeyId: null, requestId: null },
   };
 }
 
 /** Returns true if a statement on this PostgreSQL database waits for a lock. */
-async function somebodyWaits(db: Database): Promise<boolean> {
+async function isLockAwaited(db: Database): Promise<boolean> {
   const waiting = await db
     .withTables<{ pg_stat_activity: { datname: string; wait_event_type: string | null } }>()
     .selectFrom('pg_stat_activity')
@@ -87,9 +90,9 @@ export const REACH_IN_PARALLEL: Readonly<Record<string, Reach>> = {
         headers: account.key,
         body: { pod_name: 'mine', template_id: DEFAULT_TEMPLATE },
       });
-      await eventually('a rental that waits for the node', () => somebodyWaits(db));
+      await eventually('a rental that waits for the node', () => isLockAwaited(db));
     });
-    if (bySpec === undefined) throw new Error('nobody rented by a specification');
+    if (bySpec === undefined) throw new Error('no rental by specification succeeded');
     return bySpec;
   },
 };
@@ -190,9 +193,9 @@ export const REACH: Readonly<Record<string, Reach>> = {
   },
   method_not_allowed: ({ market }) => market.call('DELETE', '/machines'),
   rate_limited: async ({ market }) => {
-    const ask = () => market.call('GET', '/users/search?email=a@example.com');
-    for (let index = 0; index < 10; index += 1) await ask();
-    return ask();
+    const search = () => market.call('GET', '/users/search?email=a@example.com');
+    for (let index = 0; index < 10; index += 1) await search();
+    return search();
   },
   client_error: ({ market }) =>
     market.call('POST', '/users/login', { body: { email: 'x'.repeat(20_000) } }),

@@ -32,7 +32,7 @@ async function answerTo({ method, path, headers, body }: FuzzRequest) {
   return first;
 }
 
-it(`answers ${REQUESTS} bad requests as the specification says`, async () => {
+it(`answers ${REQUESTS} bad requests with a status of the interface`, async () => {
   const random = createSeededRandom(SEED);
   const node = await market.verifiedNode({ gpus: 8, minimum: 1 });
   let ids: string[] = [];

@@ -28,13 +28,13 @@ it.each([
   ['a'.repeat(256), 'idempotency_key_invalid'],
   ['-_.:aZ09', 'node_not_found'],
   ['a/b', 'idempotency_key_invalid'],
-])('takes keys of 1 to 255 of its characters: %#', async (key, code) => {
+])('accepts idempotency keys of 1 to 255 valid characters: %#', async (key, code) => {
   expect(await rentCode({ pod_name: key.slice(0, 20) || 'x' }, { 'idempotency-key': key })).toBe(
     code,
   );
 });
 
-it('replays for 24 hours and not a millisecond longer', async () => {
+it('replays answers for exactly 24 hours', async () => {
   const node = await market.verifiedNode({ gpus: 2, minimum: 1 });
   const key = { 'idempotency-key': 'window' };
   const rent = () => market.rent(account, node.id, { gpu_count: 1 }, key);
@@ -54,13 +54,13 @@ it.each([
   [1, 200],
   [720, 200],
   [720.01, 'ttl_invalid'],
-])('rents for 1 to 720 hours: %d', async (hours, expected) => {
+])('accepts rentals of 1 to 720 hours: %d', async (hours, expected) => {
   const node = await market.verifiedNode({ gpus: 1 });
   const { status, body } = await market.rent(account, node.id, { termination_hours: hours });
   expect(status === 200 ? status : body.error.code).toBe(expected);
 });
 
-it('rents to whoever can pay 15 minutes, to the micro-dollar', async () => {
+it('requires a balance for 15 minutes, to the micro-dollar', async () => {
   const node = await market.verifiedNode({ gpus: 1, price: 2 });
   const renter = await market.renter();
   const have = (balance: number) => setAvailable(market.ports.db, balance, renter.id);
@@ -77,12 +77,12 @@ it.each([
   ['a'.repeat(64), true],
   ['a'.repeat(65), false],
   [`${'a'.repeat(20)} `, false],
-])('keeps request ids of 8 to 64 of their characters: %#', async (id, kept) => {
+])('accepts request ids of 8 to 64 valid characters: %#', async (id, isAccepted) => {
   const { headers } = await market.call('GET', '/machines', { headers: { 'x-request-id': id } });
-  expect(headers['x-request-id'] === id).toBe(kept);
+  expect(headers['x-request-id'] === id).toBe(isAccepted);
 });
 
-it('keeps back 100 lines of a log unless asked for more, and takes up to 1000 nodes a page', async () => {
+it('returns 100 lines of a log by default, and up to 1000 nodes a page', async () => {
   const { body } = await market.call('GET', '/openapi.json');
   const { paths } = Description.parse(body);
   const parameter = (path: string, name: string) =>
@@ -93,11 +93,11 @@ it('keeps back 100 lines of a log unless asked for more, and takes up to 1000 no
   expect((await market.call('GET', '/executors?size=1001')).status).toBe(422);
 });
 
-it.each(['-1', '30.1', 'x'])('sleeps 0 to 30 seconds, not %s', async (seconds) => {
+it.each(['-1', '30.1', 'x'])('sleeps 0 to 30 seconds and rejects %s', async (seconds) => {
   expect((await market.call('GET', `/sleep/${seconds}`)).status).toBe(422);
 });
 
-it('lists 1 to 100 restores a page, 20 unless asked for more, from page 1 on', async () => {
+it('lists 1 to 100 restores a page, 20 by default, starting at page 1', async () => {
   const node = await market.verifiedNode({ gpus: 1 });
   const { id } = (await market.rent(account, node.id)).body;
   const list = (query: string) =>

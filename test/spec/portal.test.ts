@@ -38,7 +38,9 @@ type Sent = { headers?: Record<string, string>; payload?: string };
 function send(method: 'GET' | 'POST' | 'DELETE', path: string, { headers = {}, payload }: Sent) {
   const type = payload === undefined ? {} : { 'content-type': 'application/json' };
   return market.server.inject({
-    ...{ method, url: `/portal${path}`, headers: { ...headers, ...type } },
+    method,
+    url: `/portal${path}`,
+    headers: { ...headers, ...type },
     ...(payload === undefined ? {} : { payload }),
   });
 }
@@ -56,7 +58,7 @@ const bodyOf = (path: string) => {
   return body === undefined ? {} : { payload: JSON.stringify(body) };
 };
 
-it('is all there, with and without a slash at the end', () => {
+it('serves every route, with and without a trailing slash', () => {
   const missing = PORTAL_OPERATIONS.filter(([method, path]) => {
     const url = `/portal${path.replace('{hotkey}', ':hotkey').replace(/\{\w+\}/, ':id')}`;
     return !market.server.hasRoute({ method, url });
@@ -64,7 +66,7 @@ it('is all there, with and without a slash at the end', () => {
   expect(missing).toEqual([]);
 });
 
-it('describes all of it, and nothing else', async () => {
+it('describes exactly these routes', async () => {
   const answer = await send('GET', '/openapi.json', {});
   const { info, servers, paths } = answer.json() as {
     info: { title: string };
@@ -82,7 +84,7 @@ it('describes all of it, and nothing else', async () => {
   expect(described.toSorted()).toEqual(listed.toSorted());
 });
 
-it('lets nobody in by a wrong key, an old time or a signature that was used', async () => {
+it('rejects a wrong key, an old timestamp and a replayed signature', async () => {
   const { provider, clock } = market;
   const logIn = (signed: { message?: string; by?: typeof provider; hotkey?: string }) => {
     const { message = String(Math.floor(clock.now() / 1_000)), by = provider } = signed;
@@ -107,17 +109,17 @@ it('lets nobody in by a wrong key, an old time or a signature that was used', as
   }
 });
 
-it('tells who may from who may not, before anything is looked at', async () => {
+it('checks credentials before anything else', async () => {
   const short = await market.logIn();
   await market.clock.advance(WEEK_MS);
   const credentials: [what: string, headers: Record<string, string>, status: number][] = [
     ['nothing', {}, 401],
     ['no token', bearer('x.y.z'), 401],
-    ['a renter by session', account.session, 401],
-    ['a renter by key', account.key, 401],
-    ['a renter by key as bearer', bearer(account.apiKey), 401],
+    ['a renter with a session', account.session, 401],
+    ['a renter with an API key', account.key, 401],
+    ['a renter with an API key as bearer token', bearer(account.apiKey), 401],
     ['an unknown provider token', bearer(`lpk_${'a'.repeat(43)}`), 401],
-    ['a session that ran out', bearer(short), 419],
+    ['an expired session', bearer(short), 419],
   ];
   for (const [method, path] of GUARDED) {
     for (const [what, headers, status] of credentials) {
@@ -131,7 +133,7 @@ it('tells who may from who may not, before anything is looked at', async () => {
   token = await market.logIn();
 });
 
-it('keeps providers from the nodes of others, and names what is not there', async () => {
+it('denies providers access to the nodes of others, and names what does not exist', async () => {
   const stranger = await market.logIn(STRANGER);
   for (const [method, path] of OF_NODES) {
     const cases = [
@@ -150,7 +152,7 @@ it('keeps providers from the nodes of others, and names what is not there', asyn
   }
 });
 
-it('refuses hostile bodies and other methods', async () => {
+it('rejects hostile bodies and other methods', async () => {
   for (const [method, path] of PORTAL_OPERATIONS) {
     const url = at(path, UNKNOWN_ID);
     const headers = path === '/auth/logout' ? {} : bearer(token);
@@ -171,7 +173,7 @@ it('refuses hostile bodies and other methods', async () => {
   expect(answer.json().miner_hotkey).toBe(market.provider.hotkey);
 });
 
-it('changed nothing', async () => {
+it('changes nothing', async () => {
   const headers = bearer(token);
   const { data } = (await send('GET', '/executors', { headers })).json();
   expect(data).toMatchObject([{ id: nodeId, status: 'available', price_per_gpu: 2.2 }]);

@@ -20,18 +20,18 @@ it('is version 1.0.0 in OpenAPI 3.1.0, with both ways to authenticate', () => {
   );
 });
 
-it('serves every route of the specification as it is there, but for those that are named', () => {
+it('serves every route of the table as listed, except the named ones', () => {
   const hasRoute = (method: string, url: string) =>
     central.server.hasRoute({ method: method as 'GET', url });
   const found = [...differences(description), ...missingInPortal(hasRoute)];
   expect(found.toSorted()).toEqual(Object.values(ROUTES_NOT_YET).flat().toSorted());
 });
 
-it('serves nothing else but what is named', () => {
+it('serves no other routes except the named ones', () => {
   expect(additions(description).toSorted()).toEqual(OWN_ROUTES.toSorted());
 });
 
-it('demands a credential where the specification does, before anything is looked up', async () => {
+it('requires credentials where the table does, before it reads anything', async () => {
   const open = new Set(['GET /executors']);
   for (const { method, path, security } of ROUTES) {
     const name = `${method} ${path}`;

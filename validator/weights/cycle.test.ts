@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createLog } from '#shared/runtime/log.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
 import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
-import { checkRun, type RunWish } from '../../test/fixtures/check-run.ts';
+import { type CheckRunOptions, checkRun } from '../../test/fixtures/check-run.ts';
 import { executorId, goldenPolicy, hotkey } from '../../test/fixtures/cycle-set.ts';
 import { createEvidence } from '../evidence/evidence.service.ts';
 import { openEvidenceStore } from '../store/evidence-store.ts';
@@ -26,7 +26,7 @@ beforeEach(async () => {
 afterEach(() => store.destroy());
 
 /** Records a check now, of executor 1 by default. */
-const check = (wish: Omit<RunWish, 'atMs'> = {}, policy = goldenPolicy()) =>
+const check = (wish: Omit<CheckRunOptions, 'atMs'> = {}, policy = goldenPolicy()) =>
   createEvidence({ store, signer, trusted: [signer], clock, log, policy }).record(
     checkRun({ atMs: clock.now(), ...wish }),
   );
@@ -35,7 +35,7 @@ const cyclesOf = (policy = goldenPolicy(), cycleMs = CYCLE_MS) =>
   createCycles({ store, clock, log, policy, cycleMs });
 
 /** Records one check per cycle, then closes all cycles. */
-async function pass(verdicts: readonly RunWish['verdict'][], policy = goldenPolicy()) {
+async function pass(verdicts: readonly CheckRunOptions['verdict'][], policy = goldenPolicy()) {
   for (const verdict of verdicts) {
     if (verdict !== undefined) await check({ verdict }, policy);
     await clock.advance(CYCLE_MS);

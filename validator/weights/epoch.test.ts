@@ -4,7 +4,7 @@ import { createLog } from '#shared/runtime/log.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
 import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
 import { createSeededRandom } from '../../test/fakes/seeded-random.ts';
-import { checkRun, type RunWish } from '../../test/fixtures/check-run.ts';
+import { type CheckRunOptions, checkRun } from '../../test/fixtures/check-run.ts';
 import { goldenPolicy, hotkey } from '../../test/fixtures/cycle-set.ts';
 import { createEvidence } from '../evidence/evidence.service.ts';
 import { openEvidenceStore } from '../store/evidence-store.ts';
@@ -79,7 +79,7 @@ function start(change: Partial<WeightSettings> = {}) {
   return {
     runOnce: job.runOnce,
     /** Records a check and ends its cycle. */
-    async cycle(...wishes: Omit<RunWish, 'atMs'>[]) {
+    async cycle(...wishes: Omit<CheckRunOptions, 'atMs'>[]) {
       for (const wish of wishes) await evidence.record(checkRun({ atMs: clock.now(), ...wish }));
       await clock.advance(CYCLE_MS + 5_000);
       await job.runOnce();

@@ -63,7 +63,7 @@ describe('a terminal', () => {
     const terminal = await open('cols=91&rows=17');
     terminal.type('stty size\n');
     await terminal.shows('17 91');
-    terminal.say({ type: 'resize', cols: 133, rows: 41 });
+    terminal.send({ type: 'resize', cols: 133, rows: 41 });
     await eventually('the new size', async () => {
       terminal.type('stty size\n');
       await systemClock.sleep(50);

@@ -22,7 +22,7 @@ const PORTS_PER_AGENT = 100;
 export type Operation = {
   /** True if the pod runs before the operation. */
   onRunning: boolean;
-  ask(client: AgentClient, id: string): Promise<unknown>;
+  request(client: AgentClient, id: string): Promise<unknown>;
   isDone(view: PodView, before: PodView | null): boolean;
   /** Containers of the pod at the end. */
   containers: number;
@@ -84,7 +84,7 @@ export async function startKillMatrix(spec: PodSpecInput, firstPort: number) {
     proxy.watch((call, moment) => {
       if (moment === 'before' && isChange(call)) calls.push(call);
     });
-    await operation.ask(agent.client, id);
+    await operation.request(agent.client, id);
     const isDone = (view: PodView) => operation.isDone(view, before);
     const view = await until(id, 'done undisturbed', operation.withinMs, isDone);
     await expectNothingLeaked(id, operation, view);
@@ -94,7 +94,11 @@ export async function startKillMatrix(spec: PodSpecInput, firstPort: number) {
   }
 
   /** Kills the agent at the `index`th change; resolves once it is dead. */
-  async function killAt(index: number, moment: 'before' | 'after', ask: () => Promise<unknown>) {
+  async function killAt(
+    index: number,
+    moment: 'before' | 'after',
+    request: () => Promise<unknown>,
+  ) {
     let seen = -1;
     const { child, exited } = agent;
     proxy.watch(async (call, at) => {
@@ -107,7 +111,7 @@ export async function startKillMatrix(spec: PodSpecInput, firstPort: number) {
     const tooLong = systemClock.sleep(KILLED_WITHIN_MS).then(() => {
       throw new Error(`change ${index} was never made`);
     });
-    await Promise.race([ask().catch(() => undefined), tooLong]);
+    await Promise.race([request().catch(() => undefined), tooLong]);
     await Promise.race([exited, tooLong]);
     tooLong.catch(() => undefined);
     proxy.watch(() => undefined);
@@ -163,7 +167,7 @@ export async function startKillMatrix(spec: PodSpecInput, firstPort: number) {
     for (const moment of momentsOf(index)) {
       const { id, before } = await prepare(operation);
       const twins = watchForTwins(id);
-      await killAt(index, moment, () => operation.ask(agent.client, id));
+      await killAt(index, moment, () => operation.request(agent.client, id));
       agent = await home.start();
       const returnedMs = systemClock.monotonicMs();
       const what = `${name} killed ${moment} ${change}`;

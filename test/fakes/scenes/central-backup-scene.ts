@@ -66,7 +66,7 @@ export async function createBackupScene(overrides: TestMarketOverrides = {}) {
       await market.central.tendBackups();
     },
     /** The pod's events of one kind, without the prefix `backup.` or `restore.`. */
-    async told(kind: 'backup' | 'restore', id = podId): Promise<string[]> {
+    async eventsOf(kind: 'backup' | 'restore', id = podId): Promise<string[]> {
       const events: { event_type: string; sub_event_type: string }[] = await scene.events(id);
       return events
         .filter(({ event_type }) => event_type === kind)

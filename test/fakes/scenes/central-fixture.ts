@@ -100,7 +100,9 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
     log: log ?? createLog({ name: 'test', level: 'silent' }),
     secret: new Uint8Array(32).fill(7),
     agents,
-    ...{ mailer: mailer ?? null, objects: objects ?? null, chat: chat ?? null },
+    mailer: mailer ?? null,
+    objects: objects ?? null,
+    chat: chat ?? null,
     channels: channels ?? null,
     ...{
       backupStorage,

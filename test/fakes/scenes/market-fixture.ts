@@ -2,7 +2,7 @@
 import type { InjectOptions } from 'fastify';
 import type { HealthReport } from '#shared/api/central/validator-routes.ts';
 import { createSigner, toHex } from '#shared/signing/sr25519.ts';
-import { type InventoryWish, testInventory } from '../../fixtures/host-inventory.ts';
+import { type InventoryOptions, testInventory } from '../../fixtures/host-inventory.ts';
 import { createFakeAgents } from '../agents/fake-agents.ts';
 import {
   createTestCentral,
@@ -19,7 +19,7 @@ export function testSigner(byte: number) {
 }
 
 export type AddedNode = { id: string; port: number };
-export type NodeWish = InventoryWish & { minimum?: number; price?: number; gpuType?: string };
+export type NodeOptions = InventoryOptions & { minimum?: number; price?: number; gpuType?: string };
 
 /** A valid SSH public key. */
 export const PUBLIC_KEY =
@@ -84,19 +84,19 @@ export async function createTestMarket(overrides: TestMarketOverrides = {}) {
   }
 
   /** Adds a node, which is queued and not yet checked. */
-  async function addNode(wish: NodeWish = {}): Promise<AddedNode> {
+  async function addNode(options: NodeOptions = {}): Promise<AddedNode> {
     const port = nextPort;
     nextPort += 1;
-    const { gpus = 2, gpuType = 'NVIDIA H100 80GB HBM3', price } = wish;
+    const { gpus = 2, gpuType = 'NVIDIA H100 80GB HBM3', price } = options;
     const node = { gpu_type: gpuType, ip_address: '127.0.0.1', port, gpu_count: gpus };
     const body = price === undefined ? node : { ...node, price_per_gpu: price };
     const added = await portal('POST', '/executors', { token: await logIn(), body });
     if (added.status !== 200) throw new Error(JSON.stringify(added.body));
     const { id } = added.body.data;
-    if (wish.minimum !== undefined) {
+    if (options.minimum !== undefined) {
       await ports.db
         .updateTable('executors')
-        .set({ min_gpu_count: wish.minimum })
+        .set({ min_gpu_count: options.minimum })
         .where('id', '=', id)
         .execute();
     }
@@ -104,12 +104,12 @@ export async function createTestMarket(overrides: TestMarketOverrides = {}) {
   }
 
   /** Reports a node's health as the validator. */
-  function report(node: AddedNode, change: Partial<HealthReport> = {}, wish: NodeWish = {}) {
+  function report(node: AddedNode, change: Partial<HealthReport> = {}, options: NodeOptions = {}) {
     const verdict: HealthReport = {
       verdict: 'verified',
       checked_at_ms: clock.now(),
       checks: [],
-      inventory: testInventory(node.id, { collectedMs: clock.now(), ...wish }),
+      inventory: testInventory(node.id, { collectedMs: clock.now(), ...options }),
       ...change,
     };
     return asValidator('/executor-health-check', { ...healthCheck(node), report: verdict });
@@ -129,9 +129,9 @@ export async function createTestMarket(overrides: TestMarketOverrides = {}) {
   }
 
   /** Adds a node that is verified and free. */
-  async function verifiedNode(wish: NodeWish = {}): Promise<AddedNode> {
-    const node = await addNode(wish);
-    await report(node, {}, wish);
+  async function verifiedNode(options: NodeOptions = {}): Promise<AddedNode> {
+    const node = await addNode(options);
+    await report(node, {}, options);
     return node;
   }
 

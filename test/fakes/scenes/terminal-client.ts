@@ -27,7 +27,7 @@ export function createTerminalClient(socket: WebSocket) {
   return {
     socket,
     type: (text: string) => socket.send(Buffer.from(text)),
-    say: (note: unknown) => socket.send(JSON.stringify(note)),
+    send: (message: unknown) => socket.send(JSON.stringify(message)),
     /** Returns true if `text` is on the screen. */
     hasShown: (text: string) => screen.includes(text),
     /** Waits until `text` is on the screen. */

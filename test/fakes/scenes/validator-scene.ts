@@ -45,7 +45,11 @@ export async function createValidatorScene({ embedded = true } = {}) {
   const origin = await market.server.listen(LISTEN);
   const store = await openEvidenceStore(storeFile);
   const validator = createValidator({
-    ...{ clock, random: systemRandom, log, signer, store },
+    clock,
+    random: systemRandom,
+    log,
+    signer,
+    store,
     centralUrl: `${origin}/api`,
     centralHotkey: testSigner(5).hotkey,
     policy: { acceptSimulated: embedded, checks: readCheckPolicy() },
@@ -54,14 +58,20 @@ export async function createValidatorScene({ embedded = true } = {}) {
       policy: goldenPolicy(),
       metagraph: localMetagraph(store, signer.hotkey),
       embedded,
-      ...{ cycleMs: CYCLE_MS, epochMs: EPOCH_MS, retentionDays: 14 },
+      cycleMs: CYCLE_MS,
+      epochMs: EPOCH_MS,
+      retentionDays: 14,
     },
     checkIntervalMs: CYCLE_MS,
     listIntervalMs: CYCLE_MS,
   });
 
   return {
-    ...{ market, node, store, storeFile, validator },
+    market,
+    node,
+    store,
+    storeFile,
+    validator,
     /** Sets if its probe containers run. */
     setSound(value: boolean): void {
       isSound = value;

@@ -9,7 +9,8 @@ export type VolumeScene = Awaited<ReturnType<typeof createVolumeScene>>;
 export async function createVolumeScene(overrides: TestMarketOverrides = {}) {
   const storage = createFakeBackupStorage();
   const scene = await createPodScene({
-    ...{ backupStorage: storage, pruneBackups: storage.prune },
+    backupStorage: storage,
+    pruneBackups: storage.prune,
     ...overrides,
   });
   const { market, account, node } = scene;
@@ -69,7 +70,7 @@ export async function createVolumeScene(overrides: TestMarketOverrides = {}) {
       return id;
     },
     /** Subtypes and details of the pod's events about its volume. */
-    async told(podId: string): Promise<string[]> {
+    async volumeEvents(podId: string): Promise<string[]> {
       const events: { sub_event_type: string; detail: string; event: { volume_id?: string } }[] =
         await scene.events(podId);
       return events

@@ -124,7 +124,7 @@ it('skips a run that finds another operation, and says so', async () => {
     ...{ started_at: null, completed_at: naiveUtc(scene.market.clock.now()) },
   });
   expect(scene.operations.requests.size).toBe(1);
-  expect(await scene.told('backup')).toEqual(['requested']);
+  expect(await scene.eventsOf('backup')).toEqual(['requested']);
 });
 
 it('ends with its pod', async () => {

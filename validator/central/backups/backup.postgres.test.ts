@@ -42,7 +42,7 @@ it('begins a scheduled run once, sends it once, and tells of its end once', asyn
   scene.operations.finish(items[0].id);
   await clock.advance(2_000);
   await both((market) => market.sync());
-  expect(await scene.told('backup')).toEqual(['requested', 'success']);
+  expect(await scene.eventsOf('backup')).toEqual(['requested', 'success']);
 });
 
 it('begins a scheduled drill once, sends it once, and tells of its end once', async () => {
@@ -68,7 +68,7 @@ it('begins a scheduled drill once, sends it once, and tells of its end once', as
   await clock.advance(2_000);
   await both((market) => market.sync());
   expect((await scene.log(backupId)).verify_status).toBe('PASSED');
-  expect(await scene.told('backup')).toEqual(['requested', 'success', 'status']);
+  expect(await scene.eventsOf('backup')).toEqual(['requested', 'success', 'status']);
 });
 
 it('takes one of two backups and restores that are asked for at once', async () => {

@@ -60,7 +60,7 @@ describe('a manual backup', () => {
       ...{ completed_at: naiveUtc(nowMs), expires_at: naiveUtc(nowMs + 30 * DAY_MS) },
       ...{ error_message: null, deletion_state: null, stage: null },
     });
-    expect(await scene.told('backup')).toEqual(['requested', 'success']);
+    expect(await scene.eventsOf('backup')).toEqual(['requested', 'success']);
     const [asked, done] = (await scene.events(scene.podId)).slice(-2);
     expect([asked.actor.auth, done.actor.auth]).toEqual(['api_key', 'system']);
     expect(done).toMatchObject({
@@ -135,7 +135,7 @@ describe('a manual backup', () => {
       ...{ status: 'FAILED', error_code: 'RepositoryNoSpace' },
       error_message: 'the storage is full',
     });
-    expect(await scene.told('backup')).toEqual(['requested', 'failed']);
+    expect(await scene.eventsOf('backup')).toEqual(['requested', 'failed']);
     expect((await scene.events(scene.podId)).at(-1).error).toBe('the storage is full');
     expect((await trigger()).status).toBe(200);
   });
@@ -214,7 +214,7 @@ describe('cancelling', () => {
     scene.host.up = true;
     await scene.later(60_000);
     expect(scene.operations.calls).toEqual([]);
-    expect(await scene.told('backup')).toEqual(['requested', 'status']);
+    expect(await scene.eventsOf('backup')).toEqual(['requested', 'status']);
   });
 
   it('has the node end what it has begun', async () => {

@@ -24,7 +24,7 @@ it('sends an operation again when the answer was lost, and it is made once', asy
   expect(await scene.log(id)).toMatchObject({ status: 'COMPLETED', sha256: 'a'.repeat(64) });
   expect(scene.operations.calls).toEqual([`backup ${id}`, `backup ${id}`]);
   expect(scene.operations.views.size).toBe(1);
-  expect(await scene.told('backup')).toEqual(['requested', 'success']);
+  expect(await scene.eventsOf('backup')).toEqual(['requested', 'success']);
 });
 
 it('gives it to a node that has lost it anew', async () => {
@@ -93,7 +93,7 @@ it('goes on after a restart, however long that took', async () => {
   await scene.market.clock.advance(10_000);
   await restarted.syncPods();
   expect((await scene.log(id)).status).toBe('COMPLETED');
-  expect(await scene.told('backup')).toEqual(['requested', 'success']);
+  expect(await scene.eventsOf('backup')).toEqual(['requested', 'success']);
   await restarted.close();
 });
 

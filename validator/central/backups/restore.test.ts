@@ -43,7 +43,7 @@ it('is done by the node and followed to its end', async () => {
   scene.operations.finish(id);
   await scene.later(2_000);
   expect((await scene.restores())[0]).toMatchObject({ status: 'COMPLETED', progress: 100 });
-  expect(await scene.told('restore')).toEqual(['requested', 'success']);
+  expect(await scene.eventsOf('restore')).toEqual(['requested', 'success']);
 });
 
 it('tells that the node has put everything back', async () => {
@@ -56,7 +56,7 @@ it('tells that the node has put everything back', async () => {
     ...{ total: 1, page: 1, limit: 20, has_next: false },
     items: [{ status: 'FAILED', error_code: 'RolledBack', error_message: 'the pod did not start' }],
   });
-  expect(await scene.told('restore')).toEqual(['requested', 'failed']);
+  expect(await scene.eventsOf('restore')).toEqual(['requested', 'failed']);
 });
 
 it('is cancelled by the node', async () => {
@@ -142,7 +142,7 @@ describe('with a rental', () => {
     await scene.later(2_000);
     expect((await scene.restores(id))[0]).toMatchObject({ id: waiting.id, status: 'IN_PROGRESS' });
     expect(scene.operations.calls).toContain(`restore ${waiting.id}`);
-    expect(await scene.told('restore', id)).toEqual(['requested']);
+    expect(await scene.eventsOf('restore', id)).toEqual(['requested']);
     // For the exchange of its tree the node has it stand still, and start again.
     for (const phase of ['running', 'pending', 'starting'] as const) {
       scene.host.change(id, { phase });

@@ -26,7 +26,7 @@ it("creates the copy before the pod starts, with the volume's size limit", async
   const copy = scene.copyOn(scene.node.id);
   expect(scene.host.volumes.get(copy)).toMatchObject({ volume_id: id, size_bytes: 20 * 2 ** 30 });
   expect((await scene.pod(podId)).status).toBe('RUNNING');
-  expect(await scene.told(podId)).toEqual(['pod-lifecycle.status volume_attached']);
+  expect(await scene.volumeEvents(podId)).toEqual(['pod-lifecycle.status volume_attached']);
 });
 
 it('saves the volume of an ended pod, then removes the copy', async () => {
@@ -62,7 +62,7 @@ it('saves the volume of an ended pod, then removes the copy', async () => {
     progress: null,
   });
   expect([scene.host.volumes.views.has(copy), await copies()]).toEqual([false, []]);
-  expect(await scene.told(podId)).toContain('backup.success volume_saved');
+  expect(await scene.volumeEvents(podId)).toContain('backup.success volume_saved');
 });
 
 it('restores the volume on another node before its pod is sent there', async () => {
@@ -91,7 +91,7 @@ it('restores the volume on another node before its pod is sent there', async () 
     volume: { id, status: 'attached' },
     message: null,
   });
-  expect(await scene.told(rented.id)).toEqual([
+  expect(await scene.volumeEvents(rented.id)).toEqual([
     'pod-lifecycle.status volume_attached',
     'restore.success volume_restored',
   ]);
@@ -136,7 +136,7 @@ it('retries while the storage is full, records one event, and loses nothing', as
   }
   const begun = scene.host.operations.calls.filter((call) => call.startsWith('backup'));
   expect(new Set(begun).size).toBe(5);
-  expect((await scene.told(podId)).filter((told) => told.startsWith('backup'))).toEqual([
+  expect((await scene.volumeEvents(podId)).filter((told) => told.startsWith('backup'))).toEqual([
     'backup.failed volume',
     'backup.failed volume',
   ]);
@@ -234,7 +234,7 @@ it('returns to the last saved state if the node lost the copy, with an event', a
   scene.host.volumes.views.clear();
   await scene.later(600_000);
   expect(await scene.volume(id)).toMatchObject({ status: 'attached', executor_id: null });
-  expect(await scene.told(podId)).toContain('pod-lifecycle.status volume_given_up');
+  expect(await scene.volumeEvents(podId)).toContain('pod-lifecycle.status volume_given_up');
   await left(podId);
   expect(await scene.volume(id)).toMatchObject({ status: 'available', last_saved_at: null });
 });

@@ -36,10 +36,10 @@ it('pays out what renters paid minus fees, and replays to the same balances', as
     for (let round = 0; round < LAST_PAYOUTS; round += 1) {
       await world.payOut();
       await world.later(HOUR_MS);
-      if ((await world.standing()).owedUusd === 0) break;
+      if ((await world.progress()).owedUusd === 0) break;
     }
     await world.check();
-    const { ended, owedUusd } = await world.standing();
+    const { ended, owedUusd } = await world.progress();
     expect([ended > DAYS / 2, owedUusd]).toEqual([true, 0]);
     const again = await createTestDatabase();
     await replayJournal(db, again);
