@@ -20,7 +20,7 @@ import { registerTerminalRoutes } from './streams/terminal.routes.ts';
 import { createTerminals } from './streams/terminal.service.ts';
 import { registerObjectRoutes, registerUploadRoute } from './uploads/object.routes.ts';
 import { createObjects } from './uploads/object.service.ts';
-import { forgetWebhooks } from './webhooks/webhook.service.ts';
+import { deleteWebhooksOf } from './webhooks/webhook.service.ts';
 import { createWebhookPost } from './webhooks/webhook-post.ts';
 import { createWebhookParts } from './webhooks/webhooks.ts';
 
@@ -107,7 +107,7 @@ export function createDelivery(deps: DeliveryDeps, pods: PodAccess) {
     /** Deletes the mails and webhooks of an account, in the transaction that removes the account. */
     async deleteAccountData(tx: Db, accountId: string): Promise<void> {
       await mails.forget(tx, accountId);
-      await forgetWebhooks(tx, accountId);
+      await deleteWebhooksOf(tx, accountId);
     },
 
     startJobs(): { stop(): Promise<void> } {

@@ -1,6 +1,5 @@
-/** What mails say: plain text and HTML of one content, everything escaped. Pure. */
+/** Subjects and bodies of all mails, as plain text and as escaped HTML. Pure. */
 
-/** A mail's words. */
 export type MailContent = { subject: string; text: string; html: string };
 
 export type MailKind =
@@ -20,45 +19,48 @@ export type MailKind =
   | 'machine-request-offer'
   | 'webhook-disabled';
 
-/** Where recipients act; nothing of a request ever gets in here. */
+/** Links in mails. They come from the configuration, never from a request. */
 export type MailPlaces = {
-  /** Base address of a web console with the pages /verify-email and /reset-password; null: there is none. */
+  /** Base URL of a console with the pages /verify-email and /reset-password; null if there is none. */
   consoleUrl: string | null;
 };
 
 type Part = { text: string; html: string };
 
-/** With the token that proves the address. */
 export function verificationMail(places: MailPlaces, token: string): MailContent {
   return mail('Confirm your e-mail address', [
-    paragraph('Somebody, hopefully you, gave this address for an account at Podwright.'),
+    paragraph('This address was used to sign up for an account at Podwright.'),
     ...step(places, 'verify-email', 'POST /auth/verify-email', token),
-    paragraph('This works once and for 24 hours. If it was not you, do nothing.'),
+    paragraph(
+      'This works once, within 24 hours. Ignore this mail if you did not sign up.',
+    ),
   ]);
 }
 
-/** With the token that lets its holder set a password. */
 export function passwordResetMail(places: MailPlaces, token: string): MailContent {
   return mail('Reset your password', [
-    paragraph('Somebody, hopefully you, asked for a new password of your account at Podwright.'),
+    paragraph('A password reset was requested for your account at Podwright.'),
     ...step(places, 'reset-password', 'POST /users/reset-password', token),
-    paragraph('This works once and for one hour. If it was not you, do nothing.'),
+    paragraph(
+      'This works once, within one hour. Ignore this mail if it was not you.',
+    ),
   ]);
 }
 
-/** To whom the password was changed for. */
 export function passwordChangedMail(): MailContent {
   return mail('Your password was changed', [
     paragraph('The password of your account at Podwright was changed. Other sessions have ended.'),
-    paragraph('If it was not you, reset your password now and look at your API keys.'),
+    paragraph('If you did not change it, reset your password now and check your API keys.'),
   ]);
 }
 
-/** To the address that was the account's until now. */
+/** Sent to the account's previous address. */
 export function emailChangedMail(newAddress: string): MailContent {
   return mail('Your e-mail address was changed', [
     paragraph(`Your account at Podwright now has the address ${newAddress}.`),
-    paragraph('If it was not you, contact support: this address no longer opens the account.'),
+    paragraph(
+      'If you did not change it, contact support: this address no longer signs in to the account.',
+    ),
   ]);
 }
 
@@ -66,170 +68,171 @@ export function emailChangedMail(newAddress: string): MailContent {
 export function lowBalanceMail(left: string, runway: string | null): MailContent {
   return mail(`Your balance is low: ${runway ?? left}`, [
     paragraph(`Your account at Podwright has ${left} left.`),
-    ...(runway === null ? [] : [paragraph(`At what your pods cost now: ${runway}.`)]),
-    paragraph('When nothing is left, pods are stopped. Top up, or delete what you do not need.'),
+    ...(runway === null ? [] : [paragraph(`At the present cost of your pods: ${runway}.`)]),
+    paragraph(
+      'Pods are stopped when the balance is used up. Top up, or delete pods that you do not need.',
+    ),
     topUpWays(),
     paragraph(
-      'You get this once, and again only after the balance was topped up or well above the threshold. ' +
-        'Set the threshold with PUT /users/me/low-balance-threshold, switch these mails off with PUT /users/me/notification.',
+      'You receive this mail once, and again only after the balance was topped up or well above the threshold. ' +
+        'Set the threshold with PUT /users/me/low-balance-threshold. Turn these mails off with PUT /users/me/notification.',
     ),
   ]);
 }
 
-/** A pod that does not run any more, or never did; `why` is what its event says. */
-export function podFailedMail(podName: string, why: string): MailContent {
+/** `reason` is the detail of the pod's event. */
+export function podFailedMail(podName: string, reason: string): MailContent {
   return mail(`Your pod ${podName} failed`, [
-    paragraph(`Your pod ${podName} at Podwright failed: ${why}`),
+    paragraph(`Your pod ${podName} at Podwright failed: ${reason}`),
     paragraph(
-      'GET /pods/{id}/events tells what happened. You are not charged while it does not run.',
+      'GET /pods/{id}/events shows what happened. You are not charged while it does not run.',
     ),
   ]);
 }
 
-/** A pod that is removed at `at`, UTC. */
+/** `at` is the removal time, UTC. */
 export function scheduledRemovalMail(podName: string, at: string): MailContent {
   return mail(`Your pod ${podName} will be removed`, [
     paragraph(`Your pod ${podName} at Podwright will be removed at ${at} UTC, with its data.`),
     paragraph(
-      'To keep it, cancel that with DELETE /pods/{id}/schedule-removal, or choose another time.',
+      'To keep it, cancel the removal with DELETE /pods/{id}/schedule-removal, or choose another time.',
     ),
   ]);
 }
 
-/** A pod that its renter has stopped when nobody uses it; times are UTC. */
-export type IdleTold = {
+/** A pod with idle shutdown. Times are UTC. */
+export type IdlePod = {
   podId: string;
   podName: string;
-  /** `idle_shutdown_minutes` as they are set. */
+  /** `idle_shutdown_minutes` of the pod. */
   minutes: number;
   stopsAt: string;
   removedAt: string;
 };
 
-/** It is about to be stopped. */
-export function idleShutdownMail(told: IdleTold): MailContent {
-  const { podId, podName, minutes, stopsAt, removedAt } = told;
-  return mail(`Your pod ${podName} will be stopped: nobody uses it`, [
+export function idleShutdownMail(pod: IdlePod): MailContent {
+  const { podId, podName, minutes, stopsAt, removedAt } = pod;
+  return mail(`Your pod ${podName} will be stopped because it is idle`, [
     paragraph(
-      `Nobody uses your pod ${podName} at Podwright, and it is set to stop after ${minutes} minutes without use. ` +
+      `Your pod ${podName} at Podwright is idle, and it is set to stop after ${minutes} minutes without use. ` +
         `It will be stopped at ${stopsAt} UTC and removed with its data at ${removedAt} UTC.`,
     ),
     paragraph(
-      `To keep it, use it before it is stopped, or set the minutes anew before it is removed: PATCH /pods/${podId} ` +
-        'with {"idle_shutdown_minutes": …}, null for never.',
+      `To keep it, use it before it is stopped, or change the minutes before it is removed: PATCH /pods/${podId} ` +
+        'with {"idle_shutdown_minutes": …}, or null to turn idle shutdown off.',
     ),
     paragraph(
-      'You get this once until the pod is used again, also where it is stopped later because nobody could measure its use for a while.',
+      'You receive this mail once until the pod is used again, also if it is stopped later because its use could not be measured for a while.',
     ),
   ]);
 }
 
-/** Auto top-ups that charge nothing any more, and why. */
 export function topUpsSuspendedMail(reason: string): MailContent {
   return mail('Your auto top-up is suspended', [
     paragraph(`The auto top-up of your account at Podwright is suspended: ${reason}.`),
     paragraph(
-      'Pods run on as long as your balance lasts. Look at the payment method, then switch the auto top-up on again with PUT /users/me/auto-top-up.',
+      'Pods continue to run while your balance lasts. Check the payment method, then enable the auto top-up again with PUT /users/me/auto-top-up.',
     ),
   ]);
 }
 
-/** A webhook that nothing is sent to any more; `host` is its receiver's. */
+/** `host` is the receiver's host. */
 export function webhookDisabledMail(host: string, reason: 'gone' | 'failing'): MailContent {
   const why =
     reason === 'gone'
-      ? 'it answered that it is gone for good (410)'
-      : 'it has taken nothing for five days';
+      ? 'it answered with status 410 (gone)'
+      : 'all deliveries to it have failed for five days';
   return mail('A webhook was disabled', [
     paragraph(`Your webhook at ${host} was disabled, because ${why}.`),
     paragraph(
-      'Nothing is lost: enable it with PATCH /webhooks/{id}, and it goes on where it stopped.',
+      'No event is lost: enable it with PATCH /webhooks/{id}, and delivery resumes where it stopped.',
     ),
   ]);
 }
 
-/** Pods are stopped in so many minutes, as things are. */
+/** Pods are stopped in this many minutes at the present cost. */
 export function balanceRunningOutMail(minutes: number): MailContent {
   return mail('Your balance is nearly used up', [
-    paragraph(`As things are, your balance is used up in ${minutes} minutes. Your pods stop then.`),
+    paragraph(
+      `At the present cost, your balance is used up in ${minutes} minutes. Then your pods are stopped.`,
+    ),
     paragraph('Top up to keep them running.'),
     topUpWays(),
   ]);
 }
 
-/** They were stopped. */
 export function balanceExhaustedMail(podNames: readonly string[]): MailContent {
   return mail('Your pods were stopped', [
     paragraph('Your balance is used up, and these pods were stopped:'),
     block(podNames.join('\n')),
-    paragraph('Their data is kept for ten minutes. Top up until then and they start again.'),
+    paragraph(
+      'Their data is kept for ten minutes. They start again if you top up within this time.',
+    ),
     topUpWays(),
   ]);
 }
 
-/** What a provider announced of a node, to a renter with pods on it. */
-export type NoticeTold = {
+/** A provider's notice, for a renter with pods on the node. */
+export type NoticeForRenter = {
   node: string;
-  /** As the provider wrote it. */
+  /** As written by the provider. */
   startText: string;
-  /** Null: the node goes for good. */
+  /** Duration of a maintenance; null if the node is removed for good. */
   minutes: number | null;
   reason: string | null;
   podNames: readonly string[];
 };
 
-/** A maintenance or a removal is to come. */
-export function noticeSetMail(told: NoticeTold): MailContent {
-  const { node, startText, minutes, reason } = told;
+/** Announces a maintenance or a removal. */
+export function noticeSetMail(notice: NoticeForRenter): MailContent {
+  const { node, startText, minutes, reason } = notice;
   const [subject, what] =
     minutes === null
       ? [
-          `Node ${node} goes away`,
-          `The provider takes the node ${node} away for good at ${startText}. Your pods on it end then; save before what you need.`,
+          `Node ${node} will be removed`,
+          `The provider removes the node ${node} for good at ${startText}. Your pods on it end then; save the data you need before.`,
         ]
       : [
           `Maintenance of node ${node}`,
-          `The provider has announced ${minutes} minutes of maintenance of the node ${node} from ${startText} on. Your pods stay; while the node cannot be reached in that time, nothing is charged.`,
+          `The provider has announced ${minutes} minutes of maintenance of the node ${node} from ${startText}. Your pods stay; you are not charged while the node cannot be reached in that time.`,
         ];
   return mail(subject, [
     paragraph(what),
-    ...(reason === null ? [] : [paragraph(`The provider's words: ${reason}`)]),
-    paragraph(podsOf(told)),
+    ...(reason === null ? [] : [paragraph(`The provider's reason: ${reason}`)]),
+    paragraph(podsOf(notice)),
   ]);
 }
 
-/** It was taken back. */
-export function noticeCancelledMail(told: NoticeTold): MailContent {
-  const { node, startText, minutes } = told;
+export function noticeCancelledMail(notice: NoticeForRenter): MailContent {
+  const { node, startText, minutes } = notice;
   const what = minutes === null ? 'removal' : 'maintenance';
   return mail(`Node ${node}: ${what} cancelled`, [
     paragraph(`The provider has cancelled the ${what} of the node ${node} at ${startText}.`),
-    paragraph(podsOf(told)),
+    paragraph(podsOf(notice)),
   ]);
 }
 
-/** A node was added for a machine request. */
 export function requestFulfilledMail(gpuClass: string, node: string): MailContent {
   return mail(`Your machine request: ${gpuClass}`, [
     paragraph(`The node ${node} was added for your machine request of ${gpuClass}.`),
-    paragraph('Look at it with GET /executors?machine_request_id=…, and rent it while it is free.'),
+    paragraph('Find it with GET /executors?machine_request_id=…, and rent it while it is free.'),
   ]);
 }
 
-/** To a provider that wants to hear of requests of that type. */
+/** To a provider that subscribes to requests for this GPU type. */
 export function requestOfferedMail(requestId: string, gpuType: string): MailContent {
-  return mail(`A renter looks for ${gpuType}`, [
-    paragraph(`A renter asks for a node with ${gpuType}, which you wanted to hear of.`),
+  return mail(`Machine request: ${gpuType}`, [
+    paragraph(`A renter requests a node with ${gpuType}, to which you subscribe.`),
     paragraph(
-      `Providers with a verified node read it at GET /machine-requests/${requestId} of the portal.`,
+      `Providers with a verified node can read it at GET /machine-requests/${requestId} of the portal.`,
     ),
   ]);
 }
 
-/** Named in a mail at most; the rest is counted. */
+/** Pods named in a mail; the rest is counted. */
 const MAX_NAMED = 20;
 
-function podsOf({ podNames }: NoticeTold): string {
+function podsOf({ podNames }: NoticeForRenter): string {
   const more = podNames.length - MAX_NAMED;
   const rest = more > 0 ? ` and ${more} more` : '';
   return `Your pods on it: ${podNames.slice(0, MAX_NAMED).join(', ')}${rest}.`;
@@ -246,7 +249,7 @@ function mail(subject: string, parts: readonly Part[]): MailContent {
   };
 }
 
-/** A link into the console, or without one the token and the route that takes it. */
+/** A link to the console, or without a console the token and the route that accepts it. */
 function step({ consoleUrl }: MailPlaces, page: string, route: string, token: string): Part[] {
   if (consoleUrl === null) {
     return [paragraph(`Send this token with ${route}:`), block(token)];
@@ -261,7 +264,7 @@ function step({ consoleUrl }: MailPlaces, page: string, route: string, token: st
 
 function topUpWays(): Part {
   return paragraph(
-    'The way to top up is PUT /users/me/auto-top-up, or a payment to the operator, who notes it (ledger pay-in).',
+    'To top up, use PUT /users/me/auto-top-up, or pay the operator, who records the payment (ledger pay-in).',
   );
 }
 

@@ -1,4 +1,4 @@
-/** The files of the embedded object store: whole or not there at all. */
+/** The embedded object store: its files on disk, each complete or absent, and its signed URLs. */
 
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { createReadStream } from 'node:fs';
@@ -12,9 +12,9 @@ import type { Upload } from '../../platform/database/tables.ts';
 
 export type ObjectFiles = ReturnType<typeof createObjectFiles>;
 
-/** `folder` is made when the first object arrives. Names on disk hold nothing that a caller chose. */
+/** `folder` is created with the first object. File names contain no input of a caller. */
 export function createObjectFiles({ folder, random }: { folder: string; random: Random }) {
-  /** `purpose/id/name` lies at `purpose/id`. */
+  /** The object `purpose/id/name` is stored at `purpose/id`. */
   function pathOf(key: string): string {
     const [purpose = '', id = ''] = key.split('/');
     return join(folder, purpose, id);
@@ -24,7 +24,7 @@ export function createObjectFiles({ folder, random }: { folder: string; random: 
     const file = await open(path, 'wx', 0o600);
     try {
       let written = 0;
-      // Not destroyed when we stop early: the refusal has to travel back over the same socket.
+      // The request must not be destroyed on an early stop: the error response uses the same socket.
       for await (const chunk of content.iterator({ destroyOnReturn: false })) {
         written += chunk.length;
         if (written > sizeBytes) requireSize(written, sizeBytes);
@@ -39,8 +39,8 @@ export function createObjectFiles({ folder, random }: { folder: string; random: 
 
   return {
     /**
-     * Rejects with `bad_request` unless exactly `sizeBytes` arrive; then nothing is left of them. False when
-     * the object is there already: it stays as it is.
+     * Stores an object. Rejects with `bad_request`, and stores nothing, unless exactly `sizeBytes` arrive. Returns false
+     * if the object exists; it is not changed.
      */
     async write(key: string, content: Readable, sizeBytes: number): Promise<boolean> {
       const path = pathOf(key);
@@ -53,7 +53,7 @@ export function createObjectFiles({ folder, random }: { folder: string; random: 
       } catch (error) {
         if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return false;
         if (content.errored === null) throw error;
-        throw new ApiError('bad_request', 'The upload was cut off', { cause: error });
+        throw new ApiError('bad_request', 'The upload was interrupted', { cause: error });
       } finally {
         await rm(beside, { force: true });
         await syncFolder(dirname(path));
@@ -62,12 +62,12 @@ export function createObjectFiles({ folder, random }: { folder: string; random: 
 
     read: (key: string): Readable => createReadStream(pathOf(key)),
 
-    /** Absent ones count as removed. */
+    /** Succeeds if the object is absent. */
     remove: (key: string): Promise<void> => rm(pathOf(key), { force: true }),
   };
 }
 
-/** A name is on disk once its folder is. */
+/** A new file name is durable after its folder was synced. */
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, 'r');
   try {
@@ -81,11 +81,10 @@ async function syncFolder(path: string): Promise<void> {
 export function requireSize(bytes: number, sizeBytes: number): void {
   if (bytes === sizeBytes) return;
   throw new ApiError('bad_request', `The upload has to be exactly ${sizeBytes} bytes`, {
-    hint: 'Ask for a new address with the size of the file.',
+    hint: 'Request a new address with the size of the file.',
   });
 }
 
-// MERGED validator/central/delivery/uploads/embedded-objects.ts: Signed addresses of the embedded object store: HMAC-SHA256 over all that an upload may be.
 export type SignedParts = Pick<Upload, 'object_key' | 'content_type' | 'size_bytes'> & {
   /** Unix seconds. */
   expires: number;
@@ -93,6 +92,7 @@ export type SignedParts = Pick<Upload, 'object_key' | 'content_type' | 'size_byt
 
 export type ObjectAddresses = ReturnType<typeof createObjectAddresses>;
 
+/** Signs URLs by HMAC-SHA256 over key, type, size and expiry. */
 export function createObjectAddresses({ secret }: { secret: Uint8Array }) {
   const key = deriveKey(secret, 'object-address');
 
@@ -102,17 +102,17 @@ export function createObjectAddresses({ secret }: { secret: Uint8Array }) {
   }
 
   return {
-    /** Path and query below our origin. */
+    /** Path and query of the signed URL. */
     pathOf(parts: SignedParts): string {
       const signature = signatureOf(parts).toString('base64url');
       return `/objects/${parts.object_key}?expires=${parts.expires}&signature=${signature}`;
     },
 
-    /** Whether `signature` was made by `pathOf` for these very parts. */
+    /** Returns true if `pathOf` signed exactly these parts. */
     isSigned(parts: SignedParts, signature: string): boolean {
-      const given = Buffer.from(signature, 'base64url');
+      const actual = Buffer.from(signature, 'base64url');
       const expected = signatureOf(parts);
-      return given.length === expected.length && timingSafeEqual(given, expected);
+      return actual.length === expected.length && timingSafeEqual(actual, expected);
     },
   };
 }

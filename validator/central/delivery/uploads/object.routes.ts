@@ -1,4 +1,4 @@
-/** POST /users/presigned-url, and the addresses of the embedded object store below {origin}/objects. */
+/** POST /users/presigned-url, and the embedded object store below {origin}/objects. */
 import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import type { HttpServer } from '#shared/http/server.ts';
@@ -16,7 +16,7 @@ import type { Objects } from './object.service.ts';
 /** A file never changes under its key. */
 const CACHE_SECONDS = 31_536_000;
 
-/** Below /api. `publicOrigin` null: ours is what the request was sent to. */
+/** Below /api. If `publicOrigin` is null, the origin of the request is used. */
 export function registerUploadRoute(
   api: HttpServer,
   objects: Objects,
@@ -39,7 +39,7 @@ export function registerUploadRoute(
 /** At the origin. */
 export async function registerObjectRoutes(origin: HttpServer, objects: Objects): Promise<void> {
   await origin.register(async (scope: HttpServer) => {
-    // Uploads are taken as they arrive, of whatever type, and no parser looks at them.
+    // Uploads of any type are streamed without parsing.
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
     scope.put(
@@ -73,7 +73,7 @@ export async function registerObjectRoutes(origin: HttpServer, objects: Objects)
           reply
             .header('Content-Length', upload.size_bytes)
             .header('Cache-Control', `public, max-age=${CACHE_SECONDS}, immutable`)
-            // Whatever the bytes are, no browser takes them for anything but the stated type.
+            // Browsers must not treat the content as anything but the stated type.
             .header('X-Content-Type-Options', 'nosniff')
             .header('Content-Security-Policy', "default-src 'none'; sandbox")
             .type(upload.content_type)

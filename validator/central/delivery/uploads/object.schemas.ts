@@ -1,11 +1,11 @@
-/** Uploads on the wire (contract 9.2). */
+/** Uploads on the wire. */
 import { z } from 'zod';
 import { NaiveTime, queryNumber } from '../../platform/wire.ts';
 
 const MAX_UPLOAD_BYTES = 10 * 1024 * 1024;
 const IMAGES = ['image/png', 'image/jpeg', 'image/webp', 'image/gif'] as const;
 
-/** What each purpose takes. No type that a browser would run: avatars are shown to everybody. */
+/** Content types by purpose. None that a browser executes, because avatars are public. */
 export const UPLOAD_TYPES = {
   avatar: IMAGES,
   feedback: [...IMAGES, 'text/plain', 'application/pdf', 'application/zip', 'application/gzip'],
@@ -28,7 +28,7 @@ export const PresignedUpload = z
   .object({
     upload_url: z.string(),
     method: z.literal('PUT'),
-    /** To be sent exactly so with the upload. */
+    /** The upload must be sent with exactly these headers. */
     headers: z.record(z.string(), z.string()),
     object_key: z.string(),
     public_url: z.string().nullable(),
@@ -37,7 +37,7 @@ export const PresignedUpload = z
   .meta({ id: 'PresignedUpload' });
 export type PresignedUpload = z.output<typeof PresignedUpload>;
 
-/** Paths below /objects: the parts of an object's key. */
+/** Path below /objects: the parts of an object's key. */
 export const ObjectParams = z.object({
   purpose: z.enum(UPLOAD_PURPOSES),
   id: z.uuid(),

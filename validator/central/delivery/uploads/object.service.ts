@@ -1,4 +1,4 @@
-/** Uploads: who may put what where, in our own object store or one elsewhere (contract 9.2, presigned-url). */
+/** Uploads through signed URLs, to the embedded object store or an external one. */
 import type { Readable } from 'node:stream';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError, invalidField } from '#shared/runtime/errors.ts';
@@ -22,7 +22,7 @@ import {
 const ADDRESS_LIFETIME_S = 900;
 const MAX_BYTES_PER_ACCOUNT = 200 * 1024 * 1024;
 const MAX_UPLOADS_PER_ACCOUNT = 1_000;
-/** An upload that began in time may still be arriving. */
+/** Time for uploads that started before the URL expired. */
 const GRACE_MS = 60_000;
 const SWEEP_BATCH = 500;
 const MAX_NAME_CHARS = 100;
@@ -83,10 +83,10 @@ export function createObjects({ db, clock, random, secret, store }: ObjectsDeps)
   }
 
   return {
-    /** Whether objects lie here, so that their addresses have to be served. */
+    /** True if this process stores and serves the objects. */
     isEmbedded: files !== null,
 
-    /** An address for one upload of exactly this file. `origin` is ours, as the caller knows it. */
+    /** Returns a URL for one upload of exactly this file. `origin` is the API's origin. */
     async presign(accountId: string, file: FileInput, origin: string): Promise<PresignedUpload> {
       if (files === null && remote === null) {
         throw new ApiError('bad_request', 'Uploads are not set up here');
@@ -115,7 +115,7 @@ export function createObjects({ db, clock, random, secret, store }: ObjectsDeps)
       };
     },
 
-    /** Throws `forbidden` for an address that we did not sign or that has run out, before a byte is read. */
+    /** Stores an upload. Throws `forbidden` for an unsigned or expired URL, before it reads the content. */
     async put(
       key: string,
       proof: { expires: number; signature: string },
@@ -139,7 +139,7 @@ export function createObjects({ db, clock, random, secret, store }: ObjectsDeps)
       await markStored(db, key, clock.now());
     },
 
-    /** An avatar that arrived; nothing else is anybody's to read. */
+    /** Opens an uploaded avatar. Objects of other purposes cannot be read. */
     async open(key: string): Promise<{ upload: Upload; content: Readable }> {
       const upload = await findUpload(db, key);
       if (files === null || upload?.purpose !== 'avatar' || upload.stored_at === null) {
@@ -148,11 +148,11 @@ export function createObjects({ db, clock, random, secret, store }: ObjectsDeps)
       return { upload, content: files.read(key) };
     },
 
-    /** Removes objects of deleted accounts and addresses that ran out unused; the object first, then its row. */
+    /** Removes objects of deleted accounts and unused expired uploads: the object first, then its row. */
     async sweep(): Promise<void> {
       const leftovers = await listLeftoverUploads(db, {
         expiredBeforeMs: clock.now() - GRACE_MS,
-        // What another store was sent is not told to us: there every address counts as used.
+        // An external store does not report uploads: every URL counts as used.
         withUnused: remote === null,
         limit: SWEEP_BATCH,
       });
@@ -164,15 +164,15 @@ export function createObjects({ db, clock, random, secret, store }: ObjectsDeps)
   };
 }
 
-/** Whether all of these are uploads of the account for this purpose; `arrived`: and have arrived. */
+/** Returns true if all keys are uploads of the account for this purpose, and with `arrived` have arrived. */
 export async function hasUploads(
   tx: Db,
-  { keys, ...wish }: UploadQuery & { keys: readonly string[] },
+  { keys, ...query }: UploadQuery & { keys: readonly string[] },
 ): Promise<boolean> {
-  return keys.length === 0 || (await countUploads(tx, keys, wish)) === keys.length;
+  return keys.length === 0 || (await countUploads(tx, keys, query)) === keys.length;
 }
 
-/** What may stand at the end of a key: enough to tell a download's name. */
+/** Last part of a key: the file name, reduced to safe characters. */
 function safeName(fileName: string): string {
   const plain = fileName
     .replace(/[^A-Za-z0-9._-]+/g, '-')
@@ -187,6 +187,6 @@ function notFound(): ApiError {
 
 function usedAlready(): ApiError {
   return new ApiError('conflict', 'This address has been used', {
-    hint: 'Ask for a new address with POST /users/presigned-url.',
+    hint: 'Request a new address with POST /users/presigned-url.',
   });
 }

@@ -1,18 +1,16 @@
-/** Queries of the uploads table. */
+/** Queries on the uploads table. */
 import { sql } from 'kysely';
 import type { Db, Upload } from '../../platform/database/tables.ts';
 
-/** Stores an upload that was allowed. */
 export async function insertUpload(db: Db, upload: Upload): Promise<void> {
   await db.insertInto('uploads').values(upload).execute();
 }
 
-/** By its key. */
 export function findUpload(db: Db, key: string): Promise<Upload | undefined> {
   return db.selectFrom('uploads').selectAll().where('object_key', '=', key).executeTakeFirst();
 }
 
-/** What an account's uploads come to, those allowed and not yet used included. */
+/** Bytes and number of an account's uploads, including unused URLs. */
 export async function uploadedBy(db: Db, accountId: string) {
   const row = await db
     .selectFrom('uploads')
@@ -27,7 +25,7 @@ export async function uploadedBy(db: Db, accountId: string) {
 
 export type UploadQuery = { accountId: string; purpose: Upload['purpose']; arrived: boolean };
 
-/** How many of these keys, each named once, are uploads as described. */
+/** Counts how many of these distinct keys match the query. */
 export async function countUploads(
   db: Db,
   keys: readonly string[],
@@ -44,7 +42,6 @@ export async function countUploads(
   return Number(row.count);
 }
 
-/** Notes that an object arrived. */
 export async function markStored(db: Db, key: string, nowMs: number): Promise<void> {
   await db
     .updateTable('uploads')
@@ -54,7 +51,7 @@ export async function markStored(db: Db, key: string, nowMs: number): Promise<vo
     .execute();
 }
 
-/** Uploads of accounts that are gone, and those whose address ran out unused before `expiredBeforeMs`. */
+/** Uploads of deleted accounts, and unused uploads that expired before `expiredBeforeMs`. */
 export function listLeftoverUploads(
   db: Db,
   options: { expiredBeforeMs: number; withUnused: boolean; limit: number },
@@ -75,7 +72,7 @@ export function listLeftoverUploads(
     .execute();
 }
 
-/** Forgets an upload; its object is gone by now. */
+/** Call it after the object was removed. */
 export async function deleteUpload(db: Db, key: string): Promise<void> {
   await db.deleteFrom('uploads').where('object_key', '=', key).execute();
 }

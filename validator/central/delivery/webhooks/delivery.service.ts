@@ -1,4 +1,4 @@
-/** The log of a webhook's deliveries, and sending one of them again. */
+/** The log of a webhook's deliveries, and the replay of one delivery. */
 
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -10,10 +10,10 @@ import { findAccountEvent } from '../events/event.service.ts';
 import type { DeliveriesQuery, WebhookDelivery } from './webhook.schemas.ts';
 import { requireWebhook } from './webhook.service.ts';
 import { isDelivered } from './webhook.state.ts';
-import { findDelivery, listDeliveries, noteAttempt } from './webhook.store.ts';
+import { findDelivery, listDeliveries, storeAttempt } from './webhook.store.ts';
 import type { WebhookSecrets } from './webhook-message.ts';
 
-/** Sent by hand at a time, by everybody together: the others wait. */
+/** Concurrent replays of the process; further ones wait. */
 const CONCURRENCY = 8;
 
 export type DeliveriesDeps = {
@@ -27,7 +27,7 @@ export type DeliveriesDeps = {
 export type Deliveries = ReturnType<typeof createDeliveries>;
 
 export function createDeliveries({ db, clock, secrets, post, stopping }: DeliveriesDeps) {
-  const places = createSemaphore(CONCURRENCY);
+  const replays = createSemaphore(CONCURRENCY);
 
   async function required(accountId: string, webhookId: string, id: string) {
     const webhook = await requireWebhook(db, accountId, webhookId);
@@ -49,24 +49,26 @@ export function createDeliveries({ db, clock, secrets, post, stopping }: Deliver
       return (await listDeliveries(db, webhookId, query)).map(toResponse);
     },
 
-    /** One attempt, now, whatever the webhook's place; also at a disabled one. The answer tells what came of it. */
+    /** Makes one attempt now, also for a disabled webhook, and returns its result. */
     async replay(
       { accountId }: UserIdentity,
       webhookId: string,
       id: string,
     ): Promise<WebhookDelivery> {
       const { webhook, delivery, event } = await required(accountId, webhookId, id);
-      const attempt = await places.run(
+      const attempt = await replays.run(
         () => post(secrets.request(webhook, event, clock.now()), stopping),
         stopping,
       );
       const change = {
-        // What was delivered once stays so.
+        // A delivered event stays delivered.
         state: isDelivered(attempt) ? ('delivered' as const) : delivery.state,
-        ...{ status: attempt.status, error: attempt.error, duration_ms: attempt.durationMs },
+        status: attempt.status,
+        error: attempt.error,
+        duration_ms: attempt.durationMs,
         updated_at: clock.now(),
       };
-      await noteAttempt(db, { ...delivery, ...change, attempts: 1 });
+      await storeAttempt(db, { ...delivery, ...change, attempts: 1 });
       return toResponse({ ...delivery, ...change, attempts: delivery.attempts + 1 });
     },
   };

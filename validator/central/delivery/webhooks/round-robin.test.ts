@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { createTurns } from './round-robin.ts';
+import { createRoundRobin } from './round-robin.ts';
 
 it('has so many places in all, so many of one owner, and one of each id', async () => {
-  const turns = createTurns({ most: 3, mostOfOwner: 2 });
+  const turns = createRoundRobin({ most: 3, mostOfOwner: 2 });
   const gate = Promise.withResolvers<void>();
   const begin = (id: string, owner: string) => turns.begin({ id, owner }, () => gate.promise);
   expect([begin('1', 'a'), begin('1', 'a'), begin('2', 'a'), begin('3', 'a')]).toEqual([

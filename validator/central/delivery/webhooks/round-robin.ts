@@ -1,9 +1,9 @@
-/** Turns that run at the same time, so many in all and so many of one owner: nobody's slow ones take every place. */
+/** Concurrent turns, limited in total and per owner, so that slow turns of one owner do not block the others. */
 
-export type Turns = ReturnType<typeof createTurns>;
+export type RoundRobin = ReturnType<typeof createRoundRobin>;
 
-/** Each turn has an id, and no two run under the same. */
-export function createTurns({ most, mostOfOwner }: { most: number; mostOfOwner: number }) {
+/** Turns have ids; two turns with the same id never run at the same time. */
+export function createRoundRobin({ most, mostOfOwner }: { most: number; mostOfOwner: number }) {
   const running = new Map<string, { owner: string; ended: Promise<void> }>();
   const countOf = (owner: string) =>
     running.values().reduce((count, turn) => count + (turn.owner === owner ? 1 : 0), 0);
@@ -11,7 +11,7 @@ export function createTurns({ most, mostOfOwner }: { most: number; mostOfOwner: 
   return {
     isFull: () => running.size >= most,
 
-    /** Begins `work`, which never rejects; false when there is no place for it, or it runs already. */
+    /** Starts `work`, which must not reject. Returns false if a limit is reached or the id is running. */
     begin({ id, owner }: { id: string; owner: string }, work: () => Promise<void>): boolean {
       if (running.has(id) || running.size >= most || countOf(owner) >= mostOfOwner) return false;
       const ended = work().finally(() => running.delete(id));
@@ -19,7 +19,7 @@ export function createTurns({ most, mostOfOwner }: { most: number; mostOfOwner: 
       return true;
     },
 
-    /** Resolves when those that run now have ended. */
+    /** Resolves when all running turns have ended. */
     async ended(): Promise<void> {
       await Promise.all([...running.values()].map((turn) => turn.ended));
     },

@@ -1,4 +1,4 @@
-/** An event as a webhook's receiver gets it, signed. */
+/** Signed messages of webhooks: body, Standard Webhooks signature, and the rotation of secrets. */
 
 import { createHmac } from 'node:crypto';
 import { z } from 'zod';
@@ -17,7 +17,7 @@ const AGENT_NAME = 'Podwright-Webhooks/1';
 
 export type WebhookSecrets = ReturnType<typeof createWebhookSecrets>;
 
-/** Secrets at rest, and what is signed with them. */
+/** Encrypts secrets at rest and builds signed requests. */
 export function createWebhookSecrets({ secret, random }: { secret: Uint8Array; random: Random }) {
   const sealing = createSealing({ key: deriveKey(secret, 'webhook-secret-sealing'), random });
 
@@ -28,16 +28,16 @@ export function createWebhookSecrets({ secret, random }: { secret: Uint8Array; r
   return {
     seal: (text: string, webhookId: string): string => sealing.seal(text, webhookId),
 
-    /** For answers that hold a webhook's secret and are kept to be given again. */
+    /** Encrypts stored answers that contain a webhook's secret. */
     answersOf(webhookId: string): AtRest {
       const place = `answer:${webhookId}`;
       return {
         seal: (body) => sealing.seal(body, place),
-        open: (kept) => sealing.open(kept, place),
+        open: (stored) => sealing.open(stored, place),
       };
     },
 
-    /** The event's id is the message's, at every attempt and replay: receivers know by it what they have had. */
+    /** The message has the event's id at every attempt and replay, so that receivers can drop duplicates. */
     request(row: Webhook, event: AccountEvent, nowMs: number): WebhookRequest {
       const { sub_event_type: type, created_at: timestamp, id } = event;
       const message: WebhookMessage = { type, timestamp, data: event };
@@ -55,17 +55,19 @@ export function createWebhookSecrets({ secret, random }: { secret: Uint8Array; r
   };
 }
 
-// MERGED validator/central/delivery/webhooks/webhook-message.ts: The signature of Standard Webhooks 1.0: HMAC-SHA256 over `id.timestamp.body`. Pure.
 const PREFIX = 'whsec_';
 const SECRET_BYTES = 32;
 const SECOND_MS = 1_000;
 
-/** A new secret, as its receiver configures it. */
+/** A new secret in the form that receivers configure. */
 export function makeSecret(random: Random): string {
   return PREFIX + Buffer.from(random.bytes(SECRET_BYTES)).toString('base64');
 }
 
-/** The headers that go with `body`; one signature for each secret, the newest first. */
+/**
+ * Headers of Standard Webhooks 1.0: HMAC-SHA256 over `id.timestamp.body`, one signature for each secret, the newest
+ * first.
+ */
 export function signedHeaders(
   { id, body, secrets }: { id: string; body: string; secrets: readonly string[] },
   nowMs: number,
@@ -83,12 +85,11 @@ export function signedHeaders(
   };
 }
 
-// MERGED validator/central/delivery/webhooks/webhook-message.ts: Which secrets of a webhook sign: the present one, and each before it for a day since it was replaced. Pure.
 type Secrets = Pick<Webhook, 'secret_sealed' | 'replaced_json'>;
 
-/** How long a replaced secret is signed with too: receivers change theirs meanwhile. */
+/** A replaced secret also signs for this long, while receivers change to the new one. */
 const ROTATION_MS = 24 * 60 * 60 * 1000;
-/** Each is one more signature in the header of every delivery. */
+/** Each replaced secret adds a signature to the header of every delivery. */
 const MAX_REPLACED = 5;
 
 /** The newest first. */
@@ -103,11 +104,11 @@ export function signingSecrets(row: Secrets, nowMs: number): string[] {
   return [row.secret_sealed, ...replacedOf(row, nowMs).map(({ sealed }) => sealed)];
 }
 
-/** The columns with `sealed` as the present secret. Throws `conflict` when too many sign beside it. */
+/** The secret columns with `sealed` as the present secret. Throws `conflict` if too many replaced secrets still sign. */
 export function rotated(row: Secrets, sealed: string, nowMs: number): Secrets {
-  const kept = replacedOf(row, nowMs);
-  const oldest = kept.at(-1);
-  if (oldest !== undefined && kept.length >= MAX_REPLACED) {
+  const active = replacedOf(row, nowMs);
+  const oldest = active.at(-1);
+  if (oldest !== undefined && active.length >= MAX_REPLACED) {
     const from = naiveUtc(oldest.untilMs);
     throw new ApiError(
       'conflict',
@@ -115,6 +116,6 @@ export function rotated(row: Secrets, sealed: string, nowMs: number): Secrets {
       { hint: 'Use the secret of the last rotation, or wait until then.' },
     );
   }
-  const replaced = [{ sealed: row.secret_sealed, untilMs: nowMs + ROTATION_MS }, ...kept];
+  const replaced = [{ sealed: row.secret_sealed, untilMs: nowMs + ROTATION_MS }, ...active];
   return { secret_sealed: sealed, replaced_json: JSON.stringify(replaced) };
 }

@@ -1,4 +1,4 @@
-/** Sends one request to a webhook: to an address that was judged, once, without following anywhere. */
+/** Sends requests to webhooks, only to allowed addresses: public ones over TLS, or in development the loopback interface. */
 import { lookup as resolve } from 'node:dns';
 import { request as httpRequest, type RequestOptions } from 'node:http';
 import { request as httpsRequest } from 'node:https';
@@ -9,11 +9,14 @@ import { messageOf } from '#shared/runtime/errors.ts';
 import { isLoopback } from '#shared/tls/tls-mode.ts';
 import type { PostWebhook } from '../../platform/ports.ts';
 
-/** For the whole of it: name, connection, answer's head. */
+/** Deadline of name resolution, connection and response headers. */
 const TIMEOUT_MS = 15_000;
 const MAX_ERROR_CHARS = 300;
 
-/** The name is resolved and judged in the very look-up of the connection: a second answer cannot lead elsewhere. */
+/**
+ * Sends one request and follows no redirect. The address is checked in the connection's own name lookup, so that a
+ * second DNS answer cannot bypass the check.
+ */
 export function createWebhookPost({
   clock,
   targets,
@@ -21,7 +24,7 @@ export function createWebhookPost({
   clock: Clock;
   targets: Targets;
 }): PostWebhook {
-  const judged: LookupFunction = (hostname, options, found) => {
+  const checkedLookup: LookupFunction = (hostname, options, found) => {
     resolve(hostname, { ...options, all: true }, (error, addresses) => {
       const refused = addresses?.find(({ address }) => !isAllowedAddress(address, targets));
       const [first] = addresses ?? [];
@@ -42,9 +45,9 @@ export function createWebhookPost({
       const status = await post(target, body, {
         method: 'POST',
         headers: { ...headers, 'content-length': String(Buffer.byteLength(body)) },
-        lookup: judged,
+        lookup: checkedLookup,
         signal: clock.deadline(TIMEOUT_MS, signal),
-        // A connection of its own: none is left open with somebody else's server.
+        // No connection pool: connections to receivers are not kept open.
         agent: false,
       });
       return { status, error: null, durationMs: durationMs() };
@@ -60,7 +63,7 @@ function forbidden(host: string): Error {
   return new Error(`${host} leads to an address that webhooks are not sent to`);
 }
 
-/** The answer's status; its body is nobody's business and not read. */
+/** Returns the response status. The body is not read. */
 function post(target: URL, body: string, options: RequestOptions): Promise<number> {
   const { promise, resolve: settle, reject } = Promise.withResolvers<number>();
   const send = target.protocol === 'https:' ? httpsRequest : httpRequest;
@@ -73,18 +76,17 @@ function post(target: URL, body: string, options: RequestOptions): Promise<numbe
   return promise;
 }
 
-// MERGED validator/central/delivery/webhooks/webhook-post.ts: Where a webhook may lead: to public addresses over TLS, or on a laptop to this machine alone. Pure.
-/** `public`: https to the internet. `loopback`: to this machine, for a marketplace on a laptop. */
+/** `public`: https to public addresses. `loopback`: this host only, for a local marketplace. */
 export const TARGETS = ['public', 'loopback'] as const;
 export type Targets = (typeof TARGETS)[number];
 
-/** Whether a connection to this address, as a resolver gives it, is allowed. */
+/** Returns true if connections to this resolved address are allowed. */
 export function isAllowedAddress(address: string, targets: Targets): boolean {
   if (targets === 'loopback') return isLoopback(address);
   return isPublicAddress(address);
 }
 
-/** Why no webhook may have this URL; null when its address alone is left to judge. */
+/** Why a webhook cannot have this URL; null if only its address remains to be checked. */
 export function targetProblem(text: string, targets: Targets): string | null {
   const url = URL.parse(text);
   if (url === null) return 'is not a URL';
@@ -103,7 +105,7 @@ export function targetProblem(text: string, targets: Targets): string | null {
   return null;
 }
 
-/** IPv6 addresses without their brackets. */
+/** Host name or address, IPv6 addresses without brackets. */
 export function bareHost(url: URL): string {
   return url.hostname.replace(/^\[(.*)\]$/, '$1');
 }

@@ -1,7 +1,7 @@
 /**
- * Sends accounts' events to their webhooks, in the order of their feeds. The feed is the outbox: an event is in it
- * as soon as what it tells of is committed, and each webhook keeps its place. A crash between an answer and its note
- * sends an event twice, under the same id.
+ * Sends events to webhooks in the order of the account's feed. The feed is the outbox: it contains an event as soon as
+ * the change that it records is committed, and each webhook stores its place. After a crash between a response and its
+ * record, an event is sent again with the same id.
  */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
@@ -11,29 +11,29 @@ import type { Database, Db, Webhook } from '../../platform/database/tables.ts';
 import type { PostWebhook } from '../../platform/ports.ts';
 import type { AccountEvent } from '../events/event.schemas.ts';
 import { eventsAfter } from '../events/event-feed.ts';
-import { createTurns } from './round-robin.ts';
-import { type Attempt, afterAttempt, type Outcome, wantsEvent } from './webhook.state.ts';
+import { createRoundRobin } from './round-robin.ts';
+import { type Attempt, afterAttempt, isSubscribed, type Outcome } from './webhook.state.ts';
 import {
   deleteOldDeliveries,
   type Lease,
   leaseWebhook,
   listReadyWebhooks,
-  noteAttempt,
   releaseWebhook,
+  storeAttempt,
   updateLeased,
 } from './webhook.store.ts';
 import type { WebhookSecrets } from './webhook-message.ts';
 
 const INTERVAL_MS = 1_000;
-/** Webhooks looked at in one pass, how many are sent to at a time, and how many of one account. */
+/** Webhooks per pass, concurrent deliveries in total, and concurrent deliveries per account. */
 const BATCH = 200;
 const CONCURRENCY = 64;
 const CONCURRENCY_OF_ACCOUNT = 4;
-/** Events read, and sent, before a webhook's turn is over: a long backlog keeps nobody else waiting. */
+/** Events per turn, so that a long backlog does not block other webhooks. */
 const EVENTS_A_TURN = 50;
-/** No attempt begins later in a turn: a slow receiver does not either. */
+/** No attempt starts later in a turn, so that a slow receiver does not block other webhooks. */
 const TURN_MS = 5_000;
-/** Longer than an attempt can take; renewed before each. The webhook of a process that died waits so long. */
+/** Longer than an attempt can take; renewed before each. After a crash the webhook waits this long. */
 const LEASE_MS = 60_000;
 const LOG_KEPT_MS = 30 * 24 * 60 * 60 * 1000;
 
@@ -44,8 +44,8 @@ export type WebhookJobDeps = {
   log: Log;
   secrets: WebhookSecrets;
   post: PostWebhook;
-  /** Tells the owner that a webhook was disabled, in the transaction that does it. */
-  tellDisabled(tx: Db, row: Webhook, reason: 'gone' | 'failing'): Promise<void>;
+  /** Notifies the owner of a disabled webhook, in the transaction that disables it. */
+  notifyDisabled(tx: Db, row: Webhook, reason: 'gone' | 'failing'): Promise<void>;
 };
 
 /** An event and its place in the feed. */
@@ -54,14 +54,14 @@ type Entry = { place: number; event: AccountEvent };
 export type WebhookJob = ReturnType<typeof createWebhookJob>;
 
 export function createWebhookJob(deps: WebhookJobDeps) {
-  const { db, clock, random, log, secrets, post, tellDisabled } = deps;
-  const turns = createTurns({ most: CONCURRENCY, mostOfOwner: CONCURRENCY_OF_ACCOUNT });
+  const { db, clock, random, log, secrets, post, notifyDisabled } = deps;
+  const turns = createRoundRobin({ most: CONCURRENCY, mostOfOwner: CONCURRENCY_OF_ACCOUNT });
   let loop: Loop | null = null;
-  /** Whether somebody waits for a place. */
-  let isShort = false;
+  /** True if a webhook waits for a free turn. */
+  let hasWaiting = false;
 
-  /** Writes down what came of an event; false when this webhook's turn is over. */
-  async function note(
+  /** Stores the result of an attempt. Returns false if the webhook's turn is over. */
+  async function record(
     lease: Lease,
     row: Webhook,
     entry: Entry,
@@ -70,16 +70,16 @@ export function createWebhookJob(deps: WebhookJobDeps) {
     const { event } = entry;
     const nowMs = clock.now();
     const outcome = afterAttempt(attempt, row, nowMs);
-    const record = { webhook: row.id, event: event.id, status: attempt.status };
+    const fields = { webhook: row.id, event: event.id, status: attempt.status };
     if (outcome.kind === 'next' && outcome.state === 'delivered') {
-      log.debug(record, 'event delivered to a webhook');
+      log.debug(fields, 'event delivered to a webhook');
     } else {
-      log.warn({ ...record, error: attempt.error, outcome: outcome.kind }, 'webhook not delivered');
+      log.warn({ ...fields, error: attempt.error, outcome: outcome.kind }, 'webhook not delivered');
     }
     return db.transaction().execute(async (tx) => {
       const change = { ...changeOf(outcome, entry), updated_at: nowMs };
       if (!(await updateLeased(tx, lease, row.after_feed_no, change))) return false;
-      await noteAttempt(tx, {
+      await storeAttempt(tx, {
         id: random.uuid(),
         webhook_id: row.id,
         event_id: event.id,
@@ -92,24 +92,24 @@ export function createWebhookJob(deps: WebhookJobDeps) {
         created_at: nowMs,
         updated_at: nowMs,
       });
-      if (outcome.kind === 'disable') await tellDisabled(tx, row, outcome.reason);
+      if (outcome.kind === 'disable') await notifyDisabled(tx, row, outcome.reason);
       return outcome.kind === 'next';
     });
   }
 
-  /** Sends one event, or passes over it when it is not wanted; false when the turn is over. */
-  async function take(lease: Lease, entry: Entry, signal: AbortSignal): Promise<boolean> {
+  /** Sends one event, or skips it if the webhook does not subscribe to it. Returns false if the turn is over. */
+  async function deliver(lease: Lease, entry: Entry, signal: AbortSignal): Promise<boolean> {
     const { event, place } = entry;
     const nowMs = clock.now();
-    // Read afresh before each event: its owner may have changed, disabled or removed it.
+    // Read again before each event: the owner may have changed, disabled or deleted the webhook.
     const row = await leaseWebhook(db, lease, { nowMs, untilMs: nowMs + LEASE_MS });
     if (row === undefined || place <= row.after_feed_no) return row !== undefined;
-    if (!wantsEvent(row, event)) {
+    if (!isSubscribed(row, event)) {
       const change = { after_feed_no: place };
       return updateLeased(db, lease, row.after_feed_no, change);
     }
     const request = secrets.request(row, event, nowMs);
-    return note(lease, row, entry, await post(request, signal));
+    return record(lease, row, entry, await post(request, signal));
   }
 
   async function serve(id: string, signal: AbortSignal): Promise<void> {
@@ -122,7 +122,7 @@ export function createWebhookJob(deps: WebhookJobDeps) {
     try {
       const entries = await eventsAfter(db, row.account_id, row.after_feed_no, EVENTS_A_TURN);
       for (const entry of entries) {
-        if (isOver() || !(await take(lease, entry, signal))) return;
+        if (isOver() || !(await deliver(lease, entry, signal))) return;
       }
     } finally {
       await releaseWebhook(db, lease);
@@ -132,37 +132,36 @@ export function createWebhookJob(deps: WebhookJobDeps) {
   async function turn(id: string, signal: AbortSignal): Promise<void> {
     try {
       await serve(id, signal);
-      if (isShort) loop?.wake();
+      if (hasWaiting) loop?.wake();
     } catch (error) {
-      if (!signal.aborted) log.error({ err: error, webhook: id }, 'a webhook was not served');
+      if (!signal.aborted) log.error({ err: error, webhook: id }, 'delivery to a webhook failed');
     }
   }
 
-  /** Begins turns of webhooks that have something to send, and waits for none of them. */
-  async function fillPlaces(signal: AbortSignal): Promise<void> {
-    isShort = false;
+  /** Starts turns of webhooks that have something to send, without waiting for them. */
+  async function startTurns(signal: AbortSignal): Promise<void> {
+    hasWaiting = false;
     const ready = await listReadyWebhooks(db, clock.now(), BATCH);
     for (const { id, account_id: owner } of ready) {
-      if (!turns.begin({ id, owner }, () => turn(id, signal))) isShort = true;
+      if (!turns.begin({ id, owner }, () => turn(id, signal))) hasWaiting = true;
     }
   }
 
   return {
-    /** One turn for every webhook that has something to send and finds a place. */
+    /** One turn for every webhook that has something to send, within the limits. */
     async runOnce(): Promise<void> {
-      await fillPlaces(new AbortController().signal);
+      await startTurns(new AbortController().signal);
       await turns.ended();
     },
 
-    /** Removes old deliveries from the log. */
     sweep: (tx: Db) => deleteOldDeliveries(tx, clock.now() - LOG_KEPT_MS),
 
     start(): void {
       loop ??= startLoop({
         clock,
         intervalMs: INTERVAL_MS,
-        run: fillPlaces,
-        onError: (error) => log.error({ err: error }, 'webhooks were not served'),
+        run: startTurns,
+        onError: (error) => log.error({ err: error }, 'webhook pass failed'),
       });
     },
 

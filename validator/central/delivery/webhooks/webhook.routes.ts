@@ -1,4 +1,4 @@
-/** /webhooks (marketplace reference 1.14; beyond the specification). */
+/** Routes of webhooks, their secrets and their deliveries. */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
 import { answerOnce, type OnceDeps } from '../../platform/idempotency/once.ts';
@@ -20,7 +20,6 @@ import type { Webhooks } from './webhook.service.ts';
 const tags = ['Webhooks'];
 const config = { auth: 'user' } as const;
 
-/** Registers /webhooks. */
 export function registerWebhookRoutes(
   api: HttpServer,
   deps: OnceDeps & { webhooks: Webhooks; deliveries: Deliveries },
@@ -83,7 +82,9 @@ export function registerWebhookRoutes(
     {
       config,
       schema: {
-        ...{ tags, params: IdParams, querystring: DeliveriesQuery },
+        tags,
+        params: IdParams,
+        querystring: DeliveriesQuery,
         response: { 200: z.array(WebhookDelivery) },
       },
     },

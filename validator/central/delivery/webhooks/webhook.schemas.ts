@@ -1,4 +1,4 @@
-/** Webhooks on the wire (marketplace reference 1.14; beyond the specification). */
+/** Webhooks on the wire. */
 import { z } from 'zod';
 import {
   displayName,
@@ -27,7 +27,7 @@ export const CreateWebhook = z
   .object({
     url: Url,
     description: optional(displayName(200)),
-    /** All of them when absent or empty. */
+    /** All event types if absent or empty. */
     events: optional(Filters),
   })
   .meta({ id: 'CreateWebhook' });
@@ -38,7 +38,7 @@ export const UpdateWebhook = z
     url: optional(Url),
     description: optional(displayName(200)),
     events: optional(Filters),
-    /** True makes it go on where it stopped. */
+    /** True resumes delivery where it stopped. */
     enabled: optional(z.boolean()),
   })
   .meta({ id: 'UpdateWebhook' });
@@ -51,7 +51,7 @@ export const Webhook = z
     description: z.string(),
     events: z.array(z.string()),
     enabled: z.boolean(),
-    /** `gone`: the receiver answered 410. `failing`: it took nothing for days. */
+    /** `gone`: the receiver answered 410. `failing`: all deliveries failed for days. */
     disabled_reason: z.enum(['gone', 'failing']).nullable(),
     failing_since: NaiveTime.nullable(),
     next_attempt_at: NaiveTime.nullable(),
@@ -61,7 +61,7 @@ export const Webhook = z
   .meta({ id: 'Webhook' });
 export type Webhook = z.output<typeof Webhook>;
 
-/** The secret is shown when it is made, and never again. */
+/** The secret is shown only when it is created. */
 export const WebhookWithSecret = Webhook.extend({ secret: z.string() }).meta({
   id: 'WebhookWithSecret',
 });
@@ -91,11 +91,11 @@ export const WebhookDelivery = z
   .meta({ id: 'WebhookDelivery' });
 export type WebhookDelivery = z.output<typeof WebhookDelivery>;
 
-/** From then on everything is sent again, in order. */
+/** Events from this time on are sent again, in order. */
 export const ReplayWebhook = z.object({ since: IsoTime }).meta({ id: 'ReplayWebhook' });
 export type ReplayWebhook = z.output<typeof ReplayWebhook>;
 
-/** What a receiver gets: the form that Standard Webhooks recommends. */
+/** Body of a delivery, in the form that Standard Webhooks recommends. */
 export const WebhookMessage = z
   .object({ type: z.string(), timestamp: NaiveTime, data: AccountEvent })
   .meta({ id: 'WebhookMessage' });

@@ -1,4 +1,4 @@
-/** Webhooks of an account: who is told of its events, and what was sent (marketplace reference 1.14). */
+/** Webhooks of an account: creation, changes, rotation of secrets, and replay of events. */
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError, invalidField } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -14,7 +14,7 @@ import type {
   Webhook,
   WebhookWithSecret,
 } from './webhook.schemas.ts';
-import { fresh, wishesOf } from './webhook.state.ts';
+import { fresh, subscribedTypes } from './webhook.state.ts';
 import {
   deleteWebhooks,
   findWebhook,
@@ -37,7 +37,6 @@ export type WebhooksDeps = {
 
 export type Webhooks = ReturnType<typeof createWebhooks>;
 
-/** Rules of webhooks. */
 export function createWebhooks({ db, clock, random, secrets, targets }: WebhooksDeps) {
   function requireTarget(url: string): string {
     const problem = targetProblem(url, targets);
@@ -45,8 +44,8 @@ export function createWebhooks({ db, clock, random, secrets, targets }: Webhooks
     throw invalidField('body.url', `The address ${problem}`);
   }
 
-  /** Judges and changes a webhook of the caller's while nobody else does. */
-  async function changedIn<T>(
+  /** Changes a webhook of the caller under the account's lock. */
+  async function changeIn<T>(
     tx: Db,
     { accountId }: UserIdentity,
     id: string,
@@ -56,16 +55,16 @@ export function createWebhooks({ db, clock, random, secrets, targets }: Webhooks
     return change(await requireWebhook(tx, accountId, id));
   }
 
-  function changed<T>(
+  function changeOwn<T>(
     caller: UserIdentity,
     id: string,
     change: (tx: Db, row: WebhookRow) => Promise<T>,
   ): Promise<T> {
-    const work = (tx: Db) => changedIn(tx, caller, id, (row) => change(tx, row));
+    const work = (tx: Db) => changeIn(tx, caller, id, (row) => change(tx, row));
     return db.transaction().execute(work);
   }
 
-  async function saved(tx: Db, row: WebhookRow, change: Partial<WebhookRow>): Promise<Webhook> {
+  async function save(tx: Db, row: WebhookRow, change: Partial<WebhookRow>): Promise<Webhook> {
     const all = { ...change, updated_at: clock.now() };
     await updateWebhook(tx, row.id, all);
     return toResponse({ ...row, ...all });
@@ -80,7 +79,7 @@ export function createWebhooks({ db, clock, random, secrets, targets }: Webhooks
       return toResponse(await requireWebhook(db, accountId, id));
     },
 
-    /** Told of what happens from now on. Throws `bad_request` with too many, `validation_error` for a bad address. */
+    /** Creates a webhook for events from now on. Throws `bad_request` above the limit, `validation_error` for a bad address. */
     async create(caller: UserIdentity, body: CreateWebhook): Promise<WebhookWithSecret> {
       const { accountId } = caller;
       const url = requireTarget(body.url);
@@ -89,12 +88,21 @@ export function createWebhooks({ db, clock, random, secrets, targets }: Webhooks
       const secret = makeSecret(random);
       const nowMs = clock.now();
       const row: WebhookRow = {
-        ...{ id, account_id: accountId, url, description: body.description ?? '' },
+        id,
+        account_id: accountId,
+        url,
+        description: body.description ?? '',
         events_json: JSON.stringify(body.events ?? []),
         secret_sealed: secrets.seal(secret, id),
         replaced_json: '[]',
-        ...{ is_enabled: 1, disabled_reason: null, after_feed_no: after, ...fresh(nowMs) },
-        ...{ lease_until: 0, lease_token: null, created_at: nowMs, updated_at: nowMs },
+        is_enabled: 1,
+        disabled_reason: null,
+        after_feed_no: after,
+        ...fresh(nowMs),
+        lease_until: 0,
+        lease_token: null,
+        created_at: nowMs,
+        updated_at: nowMs,
       };
       await db.transaction().execute(async (tx) => {
         await lockAccount(tx, caller);
@@ -108,10 +116,10 @@ export function createWebhooks({ db, clock, random, secrets, targets }: Webhooks
       return { ...toResponse(row), secret };
     },
 
-    /** A new address, or enabling it, has the waiting event sent at once. */
+    /** A new address, or enabling the webhook, sends the waiting event at once. */
     update(caller: UserIdentity, id: string, body: UpdateWebhook): Promise<Webhook> {
       const { url, description, events, enabled } = body;
-      return changed(caller, id, (tx, row) => {
+      return changeOwn(caller, id, (tx, row) => {
         const change: Partial<WebhookRow> = {};
         if (url !== undefined) change.url = requireTarget(url);
         if (description !== undefined) change.description = description;
@@ -121,41 +129,41 @@ export function createWebhooks({ db, clock, random, secrets, targets }: Webhooks
           change.disabled_reason = null;
         }
         if (enabled === true || url !== undefined) Object.assign(change, fresh(clock.now()));
-        return saved(tx, row, change);
+        return save(tx, row, change);
       });
     },
 
-    /** What waits to be sent is not sent any more. */
+    /** Deletes the webhook. Waiting events are not sent. */
     remove(caller: UserIdentity, id: string): Promise<Webhook> {
-      return changed(caller, id, async (tx, row) => {
+      return changeOwn(caller, id, async (tx, row) => {
         await deleteWebhooks(tx, [id]);
         return toResponse(row);
       });
     },
 
-    /** In `tx`. The secrets so far are signed with too, each for a day. Throws `conflict` after too many in a day. */
+    /** Replaces the secret in `tx`. Earlier secrets also sign, each for a day. Throws `conflict` after too many rotations in a day. */
     rotateSecret(tx: Db, caller: UserIdentity, id: string): Promise<WebhookWithSecret> {
-      return changedIn(tx, caller, id, async (row) => {
+      return changeIn(tx, caller, id, async (row) => {
         const secret = makeSecret(random);
         const change = rotated(row, secrets.seal(secret, id), clock.now());
-        return { ...(await saved(tx, row, change)), secret };
+        return { ...(await save(tx, row, change)), secret };
       });
     },
 
-    /** How the answer to `rotateSecret` lies in the database. */
+    /** Encrypts the stored answer to `rotateSecret`. */
     answersOf: secrets.answersOf,
 
-    /** Sends again, in order, what happened from then on. Throws `bad_request` when nothing did. */
+    /** Sends the events since a time again, in order. Throws `bad_request` if there are none. */
     async replay(caller: UserIdentity, id: string, { since }: ReplayWebhook): Promise<Webhook> {
       const { accountId } = caller;
       const first = await placeOfTime(db, accountId, since);
       if (first === null) {
         throw new ApiError('bad_request', 'Nothing has happened since then', {
-          hint: 'Give an earlier time.',
+          hint: 'Use an earlier time.',
         });
       }
-      return changed(caller, id, (tx, row) =>
-        saved(tx, row, {
+      return changeOwn(caller, id, (tx, row) =>
+        save(tx, row, {
           after_feed_no: Math.min(row.after_feed_no, first - 1),
           ...fresh(clock.now()),
         }),
@@ -164,15 +172,15 @@ export function createWebhooks({ db, clock, random, secrets, targets }: Webhooks
   };
 }
 
-/** Throws `not_found`, for another account's too. */
+/** Throws `not_found`, also for a webhook of another account. */
 export async function requireWebhook(db: Db, accountId: string, id: string): Promise<WebhookRow> {
   const row = await findWebhook(db, accountId, id);
   if (row !== undefined) return row;
   throw new ApiError('not_found', 'This account has no such webhook');
 }
 
-/** Removes those of an account that is being deleted. */
-export async function forgetWebhooks(tx: Db, accountId: string): Promise<void> {
+/** Deletes the webhooks of an account. */
+export async function deleteWebhooksOf(tx: Db, accountId: string): Promise<void> {
   const rows = await listWebhooks(tx, accountId);
   await deleteWebhooks(
     tx,
@@ -187,7 +195,7 @@ function toResponse(row: WebhookRow): Webhook {
     id: row.id,
     url: row.url,
     description: row.description,
-    events: wishesOf(row),
+    events: subscribedTypes(row),
     enabled: row.is_enabled === 1,
     disabled_reason: row.disabled_reason,
     failing_since: failingSince === null ? null : naiveUtc(failingSince),

@@ -1,4 +1,4 @@
-/** Queries of the webhooks table. */
+/** Queries on webhooks and the log of their deliveries. */
 import type { Insertable, Updateable } from 'kysely';
 import type {
   WebhookDeliveriesTable,
@@ -6,7 +6,6 @@ import type {
 } from '../../platform/database/tables/delivery.ts';
 import type { Db, Webhook, WebhookDelivery } from '../../platform/database/tables.ts';
 
-/** Stores one. */
 export async function insertWebhook(db: Db, row: Insertable<WebhooksTable>): Promise<void> {
   await db.insertInto('webhooks').values(row).execute();
 }
@@ -22,7 +21,7 @@ export function listWebhooks(db: Db, accountId: string): Promise<Webhook[]> {
     .execute();
 }
 
-/** Undefined for another account's. */
+/** Undefined for a webhook of another account. */
 export function findWebhook(db: Db, accountId: string, id: string): Promise<Webhook | undefined> {
   return db
     .selectFrom('webhooks')
@@ -32,7 +31,6 @@ export function findWebhook(db: Db, accountId: string, id: string): Promise<Webh
     .executeTakeFirst();
 }
 
-/** Changes one. */
 export async function updateWebhook(
   db: Db,
   id: string,
@@ -41,7 +39,7 @@ export async function updateWebhook(
   await db.updateTable('webhooks').set(change).where('id', '=', id).execute();
 }
 
-/** Those with events that nobody has sent and no pause or other process in the way; the longest due first. */
+/** Enabled webhooks with unsent events, no pause and no lease; the longest due first. */
 export async function listReadyWebhooks(db: Db, nowMs: number, limit: number): Promise<Webhook[]> {
   return (
     db
@@ -50,7 +48,7 @@ export async function listReadyWebhooks(db: Db, nowMs: number, limit: number): P
       .where('is_enabled', '=', 1)
       .where('retry_at', '<=', nowMs)
       .where('lease_until', '<=', nowMs)
-      // Two look-ups, each by an index of its own: what has its place in the feed, and what has none yet.
+      // Two queries with an index each: events with a place in the feed, and events without one.
       .where(({ or, exists, selectFrom }) =>
         or([
           exists(
@@ -76,7 +74,7 @@ export async function listReadyWebhooks(db: Db, nowMs: number, limit: number): P
 
 export type Lease = { id: string; token: string };
 
-/** Takes the webhook for this process until then; undefined when another one has it, or it is not to be sent to. */
+/** Leases the webhook until `untilMs`. Undefined if another process has it, or if nothing may be sent now. */
 export function leaseWebhook(
   db: Db,
   { id, token }: Lease,
@@ -93,11 +91,11 @@ export function leaseWebhook(
     .executeTakeFirst();
 }
 
-/** Notes what came of an attempt while the lease is held; false when it is another's by now, or the row has changed. */
+/** Updates a leased webhook. Returns false if the lease was lost or `after_feed_no` has changed. */
 export async function updateLeased(
   db: Db,
   { id, token }: Lease,
-  seenAfter: number,
+  readAfter: number,
   change: Updateable<WebhooksTable>,
 ): Promise<boolean> {
   const done = await db
@@ -105,13 +103,12 @@ export async function updateLeased(
     .set(change)
     .where('id', '=', id)
     .where('lease_token', '=', token)
-    // A replay that was asked for meanwhile is not undone.
-    .where('after_feed_no', '=', seenAfter)
+    // So that a replay requested meanwhile is not undone.
+    .where('after_feed_no', '=', readAfter)
     .executeTakeFirst();
   return done.numUpdatedRows > 0n;
 }
 
-/** Others may take it. */
 export async function releaseWebhook(db: Db, { id, token }: Lease): Promise<void> {
   await db
     .updateTable('webhooks')
@@ -121,29 +118,31 @@ export async function releaseWebhook(db: Db, { id, token }: Lease): Promise<void
     .execute();
 }
 
-/** With its log. */
+/** Deletes webhooks and their deliveries. */
 export async function deleteWebhooks(db: Db, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;
   await db.deleteFrom('webhook_deliveries').where('webhook_id', 'in', ids).execute();
   await db.deleteFrom('webhooks').where('id', 'in', ids).execute();
 }
 
-// MERGED validator/central/delivery/webhooks/webhook.store.ts: Queries of the log of deliveries.
-/** What the last attempt came to. */
 export type DeliveryChange = Pick<
   WebhookDelivery,
   'state' | 'status' | 'error' | 'duration_ms' | 'updated_at'
 >;
 
-/** One more attempt at an event: the first makes the row, later ones change it. */
-export async function noteAttempt(db: Db, row: Insertable<WebhookDeliveriesTable>): Promise<void> {
+/** Stores one more attempt: inserts the delivery, or updates it and counts the attempt. */
+export async function storeAttempt(db: Db, row: Insertable<WebhookDeliveriesTable>): Promise<void> {
   const { state, status, error, duration_ms, updated_at } = row;
   await db
     .insertInto('webhook_deliveries')
     .values(row)
     .onConflict((conflict) =>
       conflict.columns(['webhook_id', 'event_id']).doUpdateSet((eb) => ({
-        ...{ state, status, error, duration_ms, updated_at },
+        state,
+        status,
+        error,
+        duration_ms,
+        updated_at,
         attempts: eb('webhook_deliveries.attempts', '+', 1),
       })),
     )
@@ -167,7 +166,7 @@ export function listDeliveries(
   return query.execute();
 }
 
-/** Undefined for another webhook's. */
+/** Undefined for a delivery of another webhook. */
 export function findDelivery(
   db: Db,
   webhookId: string,
@@ -181,7 +180,6 @@ export function findDelivery(
     .executeTakeFirst();
 }
 
-/** Removes what is older, whatever came of it. */
 export async function deleteOldDeliveries(db: Db, beforeMs: number): Promise<void> {
   await db.deleteFrom('webhook_deliveries').where('created_at', '<', beforeMs).execute();
 }

@@ -1,4 +1,4 @@
-/** Webhooks put together: their routes, what is sent, and the word to owners of those that were disabled. */
+/** Composes webhooks: routes, the delivery job, and the notification of owners of disabled webhooks. */
 
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -27,7 +27,7 @@ export type WebhookPartsDeps = {
   random: Random;
   log: Log;
   secret: Uint8Array;
-  /** Goes nowhere that `targets` does not allow. */
+  /** Sends only to addresses that `targets` allows. */
   post: PostWebhook;
   targets: Targets;
   mails: Mails;
@@ -35,12 +35,12 @@ export type WebhookPartsDeps = {
   stopping: AbortSignal;
 };
 
-/** Nothing runs and nothing is registered yet. */
+/** Starts no job and registers no route. */
 export function createWebhookParts(deps: WebhookPartsDeps) {
   const { db, clock, random, log, post, targets, mails, wakeMail, stopping } = deps;
   const secrets = createWebhookSecrets(deps);
 
-  async function tellDisabled(
+  async function notifyDisabled(
     tx: Db,
     { id, account_id: accountId, url }: Webhook,
     reason: 'gone' | 'failing',
@@ -68,14 +68,15 @@ export function createWebhookParts(deps: WebhookPartsDeps) {
     wakeMail();
   }
 
-  const job = createWebhookJob({ db, clock, random, log, secrets, post, tellDisabled });
+  const job = createWebhookJob({ db, clock, random, log, secrets, post, notifyDisabled });
   return {
     job,
     register(api: HttpServer, idempotency: Idempotency): void {
       registerWebhookRoutes(api, {
         webhooks: createWebhooks({ db, clock, random, secrets, targets }),
         deliveries: createDeliveries({ db, clock, secrets, post, stopping }),
-        ...{ idempotency, clock },
+        idempotency,
+        clock,
       });
     },
   };

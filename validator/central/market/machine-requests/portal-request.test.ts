@@ -245,7 +245,7 @@ describe('a provider with a verified node', () => {
     await ask({ gpu_class: '!CALL https://worse.example/ B200' });
     await market.central.runDue();
     const [mail] = await mailsTo(market, 'host@example.com');
-    expect(mail?.subject).toBe('A renter looks for NVIDIA B200');
+    expect(mail?.subject).toBe('Machine request: NVIDIA B200');
     expect(JSON.stringify(mail)).not.toMatch(/evil|worse/);
   });
 
