@@ -24,7 +24,10 @@ const Proxies = z
   .default('')
   .transform((text) => text.split(',').map((entry) => entry.trim()))
   .transform((entries) => entries.filter((entry) => entry !== ''))
-  .refine((entries) => entries.every(isAddressRange), 'IP addresses or CIDR ranges, by commas');
+  .refine(
+    (entries) => entries.every(isAddressRange),
+    'IP addresses or CIDR ranges, separated by commas',
+  );
 
 const AlphaRates = z
   .string()
@@ -39,15 +42,15 @@ const BackupRepository = z
   .string()
   .min(1)
   .max(1_024)
-  .refine((text) => !/\/\/[^/@]*:[^/@]*@/.test(text), 'give credentials in variables of their own')
+  .refine((text) => !/\/\/[^/@]*:[^/@]*@/.test(text), 'give credentials in separate variables')
   .refine(
     (text) => text.startsWith('/') || /^[a-z0-9]+:/.test(text),
     'an absolute path, sftp:…, s3:…, rest:…',
   );
 
-/** Members of the process's configuration; every one may be left out. */
+/** Variables of external services. All are optional. */
 export const SURROUNDINGS = {
-  /** `smtp://user:password@host:587` or `smtps://…`; without it mails are kept and shown on this machine only. */
+  /** `smtp://user:password@host:587` or `smtps://…`; without it mails are only shown on this host. */
   CENTRAL_SMTP_URL: secret(
     z
       .url({
@@ -57,75 +60,75 @@ export const SURROUNDINGS = {
       .optional(),
   ),
   CENTRAL_MAIL_FROM: z.string().includes('@').default(DEFAULT_SENDER),
-  /** Base address of the web console, for links in mails. */
+  /** Base URL of the web console, for links in mails. */
   CENTRAL_CONSOLE_URL: HttpUrl.optional(),
-  /** Our own origin in the addresses of uploads; that of the request when absent. */
+  /** Origin of the API in URLs that it returns. Default: the origin of the request. */
   CENTRAL_PUBLIC_ORIGIN: HttpUrl.optional(),
-  /** `public`: webhooks go to public addresses by https. `loopback`: to this machine alone. */
+  /** `public`: webhooks are sent to public addresses over https. `loopback`: to this host only. */
   CENTRAL_WEBHOOK_TARGETS: z.enum(TARGETS).default('public'),
-  /** `public`: nodes have public addresses. `private`: they may be in the operator's networks and on this machine, too. */
+  /** `public`: nodes have public addresses. `private`: also addresses of private networks and of this host. */
   CENTRAL_NODE_PLACES: z.enum(NODE_PLACES).default('public'),
-  /** Proxies whose X-Forwarded-For is believed: addresses and CIDR ranges. */
+  /** Proxies whose X-Forwarded-For is trusted: addresses and CIDR ranges. */
   CENTRAL_TRUSTED_PROXIES: Proxies,
   CENTRAL_API_KEYS_RETRIEVABLE: z.stringbool().default(true),
   CENTRAL_S3_BUCKET: z.string().optional(),
   CENTRAL_S3_REGION: z.string().default('us-east-1'),
-  /** Of a store other than Amazon's. */
+  /** Endpoint of a store other than Amazon's. */
   CENTRAL_S3_ENDPOINT: HttpUrl.optional(),
-  /** Both or none; none leaves it to the SDK's own search. */
+  /** Both or none. Without them the SDK searches environment, files and instance metadata. */
   CENTRAL_S3_ACCESS_KEY_ID: z.string().optional(),
   CENTRAL_S3_SECRET_ACCESS_KEY: secret(z.string().optional()),
-  /** Where everybody can read the bucket. */
+  /** Base URL at which the bucket is public. */
   CENTRAL_S3_PUBLIC_URL: HttpUrl.optional(),
-  /** What an account's backups may take on this machine's disk. */
+  /** Maximum size of an account's backups on this host's disk. */
   CENTRAL_BACKUP_GIB: z.coerce.number().positive().max(1_000_000).default(50),
-  /** Hours from one scheduled drill of a pod's backups to the next; 0: none. */
+  /** Hours between two restore drills of a pod's backups; 0 for none. */
   CENTRAL_BACKUP_DRILL_HOURS: z.coerce.number().int().min(0).max(8_760).default(720),
   /**
-   * Seconds between two settlements of a running pod; what is charged does not depend on it. What a rental holds, 15
-   * minutes, covers two of them (marketplace reference 2.3.1).
+   * Seconds between two settlements of a running pod. The charges do not depend on it. The hold of a rental covers 15
+   * minutes, which is at least two settlements.
    */
   CENTRAL_METER_TICK_SECONDS: z.coerce.number().int().min(1).max(450).default(60),
-  /** Hours for which topped-up credit, which its payer may dispute, can be spent and not yet be transferred; 0: none. */
+  /** Hours for which topped-up credit, which its payer may dispute, can be spent but not transferred; 0 for none. */
   CENTRAL_TOP_UP_WAIT_HOURS: z.coerce.number().int().min(0).max(8_760).default(24),
-  /** What the data of each volume may come to. */
+  /** Maximum size of a volume's data. */
   CENTRAL_VOLUME_GIB: z.coerce.number().positive().max(1_000_000).default(20),
-  /** Below which restic finds repositories, each by its id; without it they lie here. */
+  /** Location prefix of restic repositories; without it they are stored on this host. */
   CENTRAL_BACKUP_REPOSITORY: BackupRepository.optional(),
-  /** Handed to nodes under their names less `CENTRAL_BACKUP_`. */
+  /** Sent to nodes under their names without `CENTRAL_BACKUP_`. */
   CENTRAL_BACKUP_AWS_ACCESS_KEY_ID: z.string().optional(),
   CENTRAL_BACKUP_AWS_SECRET_ACCESS_KEY: secret(z.string().optional()),
   CENTRAL_BACKUP_AWS_DEFAULT_REGION: z.string().optional(),
   CENTRAL_BACKUP_RESTIC_REST_USERNAME: z.string().optional(),
   CENTRAL_BACKUP_RESTIC_REST_PASSWORD: secret(z.string().optional()),
-  /** All of these but the scope, or none. */
+  /** All of these except the scope, or none. */
   CENTRAL_CHAT_AUTHORIZE_URL: HttpUrl.optional(),
   CENTRAL_CHAT_TOKEN_URL: HttpUrl.optional(),
   CENTRAL_CHAT_USER_URL: HttpUrl.optional(),
   CENTRAL_CHAT_CLIENT_ID: z.string().optional(),
   CENTRAL_CHAT_CLIENT_SECRET: secret(z.string().optional()),
-  /** The console's page that people come back to. */
+  /** Page of the console to which the platform redirects. */
   CENTRAL_CHAT_REDIRECT_URL: HttpUrl.optional(),
   CENTRAL_CHAT_SCOPE: z.string().default('identify'),
-  /** Base address of the central miner server; without it nothing is synchronised. */
+  /** Base URL of the central miner server; without it nothing is synchronised. */
   CENTRAL_MINER_URL: HttpUrl.refine(
     isSecureUrl,
-    'https:// away from this machine, for the token goes there',
+    'https:// unless on this host, because the token is sent there',
   ).optional(),
   /** Sent to it as a bearer token. */
   CENTRAL_MINER_TOKEN: secret(z.string().min(1).max(1_000).optional()),
-  /** Where people read what checks are about, as this project's README. */
+  /** URL of the documentation of checks. */
   CENTRAL_DOCS_URL: HttpUrl.optional(),
-  /** Below which support shows the channels of pods, each by its name. */
+  /** Base URL of support channels; the channel's name is appended. */
   CENTRAL_CHAT_CHANNEL_URL: HttpUrl.optional(),
-  /** What alpha tokens are worth: a JSON file, or where it is had by HTTP. */
+  /** Rates of alpha tokens: a JSON file or an http(s) URL. */
   CENTRAL_ALPHA_RATES: AlphaRates.optional(),
-  /** Who moves money: nobody, a processor that only acts as if, or Stripe. */
+  /** Payment processor; `simulated` moves no money. */
   CENTRAL_PAYMENTS: z.enum(PAYMENTS).default('none'),
   /** Who pays out: nobody, or a processor that only acts as if. */
   ...PayoutVariable.shape,
   CENTRAL_STRIPE_SECRET_KEY: secret(z.string().optional()),
-  /** `whsec_…` of the endpoint that leads to /payments/callback. */
+  /** `whsec_…` of the endpoint that calls /payments/callback. */
   CENTRAL_STRIPE_CALLBACK_SECRET: secret(z.string().optional()),
 };
 
@@ -142,10 +145,10 @@ export const STRIPE_SECRETS = [
   'CENTRAL_STRIPE_SECRET_KEY',
   'CENTRAL_STRIPE_CALLBACK_SECRET',
 ] as const;
-/** Variables that go together. */
+/** Variables that must be set together. */
 const GROUPS: readonly (readonly string[])[] = [S3_KEYS, CHAT_MEMBERS, STRIPE_SECRETS];
 
-/** What these variables have to be like together. */
+/** Problems of combinations of these variables. */
 export function surroundingProblems(
   { CENTRAL_PAYMENTS: payments }: Partial<SurroundingsConfig>,
   isSet: IsSet,
@@ -156,7 +159,7 @@ export function surroundingProblems(
   if (payments === 'stripe' && !hasSecrets) {
     problems.push({ name, message: `${name}: stripe needs ${STRIPE_SECRETS.join(' and ')}` });
   }
-  // Real secrets beside payments that are none: one of the two is a mistake.
+  // Stripe's secrets without Stripe: one of the two is a mistake.
   if (payments !== undefined && payments !== 'stripe' && hasSecrets) {
     problems.push({ name, message: `${name}: set it to stripe, or remove Stripe's secrets` });
   }
@@ -172,12 +175,12 @@ const SPEC: ConfigSpec<typeof SURROUNDINGS> = {
 
 export type SurroundingsConfig = z.output<typeof Schema>;
 
-/** Only these variables out of an environment that may hold others. Throws ConfigError naming every wrong one. */
+/** Reads these variables and ignores others. Throws ConfigError that names every wrong one. */
 export function readSurroundings(environment: Environment): SurroundingsConfig {
   return parseConfig(SPEC, environment);
 }
 
-/** Variables that go together: null when they are not set, of which `rules` let no half pass. */
+/** Returns a group of variables, null if they are not set. Partial groups are rejected earlier. */
 export function wholeGroup<Name extends keyof SurroundingsConfig>(
   config: SurroundingsConfig,
   names: readonly Name[],

@@ -10,7 +10,7 @@ const open = (environment: Record<string, string>) =>
     backupFolder: '/backups',
   });
 
-it('needs nothing: mails are kept, uploads lie here, no chat platform, no proxy is believed', () => {
+it('needs no variable: mails are stored, uploads are local, no chat platform, no trusted proxy', () => {
   expect(open({ CENTRAL_DATABASE: 'another reader’s' })).toEqual({
     ports: {
       ...{ mailer: null, objects: { folder: '/objects' }, chat: null, backupStorage: null },
@@ -36,7 +36,7 @@ it('needs nothing: mails are kept, uploads lie here, no chat platform, no proxy 
   });
 });
 
-it('reads what is set', () => {
+it('reads all variables', () => {
   const { ports, options } = open({
     CENTRAL_SMTP_URL: 'smtp://user:hush@mail.example:587',
     CENTRAL_S3_BUCKET: 'uploads',
@@ -112,12 +112,12 @@ it.each([
   [{ CENTRAL_METER_TICK_SECONDS: '0' }, /CENTRAL_METER_TICK_SECONDS/],
   [{ CENTRAL_METER_TICK_SECONDS: '451' }, /CENTRAL_METER_TICK_SECONDS/],
   [{ CENTRAL_API_KEYS_RETRIEVABLE: 'perhaps' }, /CENTRAL_API_KEYS_RETRIEVABLE/],
-])('refuses %j, naming it and showing no password', (environment, message) => {
+])("rejects %j with the variable's name and without its password", (environment, message) => {
   expect(() => open(environment as Record<string, string>)).toThrow(message);
   expect(() => open(environment as Record<string, string>)).not.toThrow(/hush/);
 });
 
-it('has backups where it is told, with the credentials of that place and no others', async () => {
+it('stores backups at the configured location, with its credentials only', async () => {
   const { ports } = open({
     CENTRAL_BACKUP_REPOSITORY: 's3:https://s3.example/pods',
     CENTRAL_BACKUP_AWS_ACCESS_KEY_ID: 'key',

@@ -1,4 +1,4 @@
-/** What the central API reaches beyond this machine, opened: mail, payments, object store, chat platform, proxies. */
+/** Creates the adapters of external services and the options from the configuration. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import {
@@ -50,10 +50,10 @@ export type Surroundings = {
   >;
 };
 
-/** What lies on this machine where no other place is named: uploads, backups. */
+/** Folders for uploads and backups without an external store. */
 export type SurroundingFolders = { objectFolder: string; backupFolder: string };
 
-/** Nothing is connected or loaded before it is used. */
+/** Adapters connect and load their libraries on first use. */
 export function openSurroundings(
   config: SurroundingsConfig,
   { clock, objectFolder, backupFolder }: SurroundingFolders & { clock: Clock },

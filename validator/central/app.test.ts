@@ -5,7 +5,7 @@ import { createTestCentral } from '../../test/fakes/scenes/central-fixture.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 
-it('answers every kind of failure with the envelope and its request id', async () => {
+it('answers every kind of error with the envelope and its request id', async () => {
   const central = await createTestCentral();
   const { key } = await central.signUp();
   const failures = [
@@ -42,7 +42,7 @@ it('answers every kind of failure with the envelope and its request id', async (
   await central.close();
 });
 
-it('answers 500 without a word of the cause when the database fails', async () => {
+it('answers 500 without the cause when the database fails', async () => {
   const lines: string[] = [];
   const sink = new Writable({
     write(chunk, _, done) {

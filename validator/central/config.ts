@@ -1,4 +1,4 @@
-/** The configuration of a central API that runs alone: CENTRAL_* variables. */
+/** Configuration of a standalone central API: CENTRAL_* variables. */
 import { join } from 'node:path';
 import { z } from 'zod';
 import { ListenAddress, portConflict } from '#shared/http/listen.ts';
@@ -17,7 +17,7 @@ const HotkeyList = z
   .transform((text) => text.split(',').map((entry) => entry.trim()))
   .pipe(z.array(Hotkey));
 
-/** `npm start` reads it, too: plain HTTP for /metrics and nothing else; none when absent. */
+/** Plain HTTP listener for /metrics only; none when absent. Also read by `npm start`. */
 export const MetricsVariable = z.object({ CENTRAL_METRICS_LISTEN: ListenAddress.optional() });
 
 const Schema = z.object({
@@ -25,22 +25,22 @@ const Schema = z.object({
   CENTRAL_HOST: z.string().default('127.0.0.1'),
   CENTRAL_PORT: z.coerce.number().int().min(0).max(65_535).default(8000),
   ...MetricsVariable.shape,
-  /** Base address of the gateway of the validator that relays to agents. */
+  /** Base URL of the validator's gateway, which relays to agents. */
   CENTRAL_GATEWAY_URL: z
     .url({ protocol: /^https?$/ })
-    .refine(isSecureUrl, 'https:// away from this machine, for it carries secrets'),
-  /** By which its certificate is known, `sha256//…=` as the validator logs it; the system's authorities when absent. */
+    .refine(isSecureUrl, 'https:// unless on this host, because it carries secrets'),
+  /** Pin of the gateway's certificate, `sha256//…=` as the validator logs it. Default: the system's certificate authorities. */
   CENTRAL_GATEWAY_PIN: Pin.optional(),
-  /** The hotkey of that validator. */
+  /** Hotkey of the gateway's validator. */
   CENTRAL_GATEWAY_HOTKEY: Hotkey,
-  /** Whose verdicts count; the gateway's validator when absent. */
+  /** Validators whose verdicts are accepted. Default: the gateway's validator. */
   CENTRAL_VALIDATORS: HotkeyList.optional(),
-  /** Hexadecimal seed of its own hotkey, mode 0600; made on the first start when absent. */
+  /** Hexadecimal seed of the central API's hotkey, mode 0600; created on the first start when absent. */
   CENTRAL_SEED_FILE: z.string().optional(),
-  /** 32 bytes that sign sessions and seal API keys; the same in every process on one database. */
+  /** 32 bytes that sign sessions and encrypt API keys; the same in every process on one database. */
   CENTRAL_SECRET_FILE: z.string().optional(),
   CENTRAL_SIGNUP_CREDIT_USD: z.coerce.number().min(0).max(1_000_000).default(0),
-  /** False: new addresses count as verified without a mail. */
+  /** False: new addresses are verified without a mail. */
   CENTRAL_VERIFY_EMAIL: z.stringbool().default(true),
   ...SURROUNDINGS,
   ...CorsVariables.shape,
@@ -50,7 +50,6 @@ const Schema = z.object({
 
 export type CentralConfig = z.output<typeof Schema>;
 
-/** The central API's variables, for whoever reads or shows them. */
 export const CENTRAL_CONFIG: ConfigSpec<typeof Schema.shape> = {
   schema: Schema,
   prefix: 'CENTRAL_',
@@ -65,7 +64,7 @@ export const CENTRAL_CONFIG: ConfigSpec<typeof Schema.shape> = {
   ],
 };
 
-/** Throws ConfigError naming every wrong variable. */
+/** Throws ConfigError that names every wrong variable. */
 export function readCentralConfig(environment: Environment): CentralConfig {
   return parseConfig(CENTRAL_CONFIG, environment);
 }
@@ -75,14 +74,14 @@ const SEED_CONFIG = {
   prefix: 'CENTRAL_',
 };
 
-/** Where its seed lies. */
+/** Path of the seed file. */
 export function centralSeedFile(
   config: Pick<CentralConfig, 'CENTRAL_HOME' | 'CENTRAL_SEED_FILE'>,
 ): string {
   return config.CENTRAL_SEED_FILE ?? join(config.CENTRAL_HOME, 'central.seed');
 }
 
-/** The same for whoever only wants its key, whatever else is configured. */
+/** For commands that only need the key: ignores the other variables. */
 export function centralSeedFileIn(environment: Environment): string {
   return centralSeedFile(parseConfig(SEED_CONFIG, environment));
 }

@@ -1,4 +1,4 @@
-/** `npm run central`: a central API without a validator; several may share one PostgreSQL database. What runs is loaded only to run. */
+/** `npm run central`: a central API without a validator. Several processes may share one PostgreSQL database. */
 import {
   CONFIG_COMMANDS_HELP,
   ConfigError,
@@ -19,14 +19,15 @@ const HELP = `podwright central API ${VERSION}
 Serves renters and providers, and commands agents through the gateway of a validator.
 
   npm run central                   run (configured by CENTRAL_* variables, see README)
-  npm run central -- hotkey         the ss58 of its key, which is made where there is none
+  npm run central -- hotkey         print its ss58 hotkey, creating the key if it is absent
   npm run central -- --version
 
 ${CONFIG_COMMANDS_HELP}
 `;
 
 async function run([argument, ...more]: readonly string[]): Promise<void> {
-  if (more.length > 0) throw new ConfigError(`${argument} takes no more words: ${more.join(' ')}`);
+  if (more.length > 0)
+    throw new ConfigError(`${argument} takes no further arguments: ${more.join(' ')}`);
   if (argument === '--help') return print(HELP);
   if (argument === '--version') return print(`${VERSION}\n`);
   if (argument === '--check-config' || argument === '--print-config') {
@@ -61,6 +62,6 @@ function fail(error: unknown): void {
 
 await run(process.argv.slice(2)).catch((error: unknown) => {
   fail(error);
-  // What was opened until then would keep it.
+  // Open handles would keep the process running.
   process.exit();
 });

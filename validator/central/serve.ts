@@ -1,4 +1,4 @@
-/** The central API that runs alone, from its configuration to its end. Loaded only to run: what looks at the configuration does without. */
+/** Runs a standalone central API. Loaded only to run, not by commands that check the configuration. */
 import { join } from 'node:path';
 import { usdToMicro } from '#shared/api/money.ts';
 import { listenOn } from '#shared/http/listen.ts';
@@ -31,10 +31,10 @@ import { corsOriginsFrom } from './platform/edge/cors.ts';
 import { createCentralMetrics, listenForScrapes } from './platform/metrics/central-metrics.ts';
 import { rateLimitsFrom } from './platform/rate-limits/policies.ts';
 
-/** The pod sync looks several times a second, as long as its database answers. */
-const LOOK_WITHIN_MS = 60_000;
+/** The pod sync polls several times per second while the database answers. */
+const MAX_POLL_AGE_MS = 60_000;
 
-/** Resolves when it serves. `stopOnSignal` gets what ends it; `environment` loses what systemd has put there. */
+/** Resolves when it serves. `stopOnSignal` receives the stop function; systemd's variables are removed from `environment`. */
 export async function serve(
   config: CentralConfig,
   environment: Environment,
@@ -93,7 +93,7 @@ export async function serve(
     log.info({ ...place, hotkey: signer.hotkey }, 'central API ready');
     await serviceManager.ready({
       check: async () => central.vitals(),
-      limits: { maxHeartbeatAgeMs: LOOK_WITHIN_MS },
+      limits: { maxHeartbeatAgeMs: MAX_POLL_AGE_MS },
     });
   } catch (error) {
     await closeStorage();

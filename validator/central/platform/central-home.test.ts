@@ -6,7 +6,7 @@ import { ConfigError } from '#shared/runtime/config.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { centralSecret } from './central-home.ts';
 
-it('is made once, kept from others, and refused where it is not what it was', () => {
+it('creates the secret once, for its owner only, and rejects a changed file', () => {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-'));
   const file = join(folder, 'home', 'central.secret');
   const open = () => centralSecret(file, systemRandom);

@@ -20,7 +20,7 @@ it.each([
   expect(Name.safeParse(text).success).toBe(false);
 });
 
-it('takes line breaks and tabs in texts of several lines, and nothing else that names refuse', () => {
+it('allows line breaks and tabs in texts, and rejects what names reject', () => {
   const Text = displayText(20);
   expect(Text.parse('two\r\n\tlines\n')).toBe('two\r\n\tlines\n');
   expect(Text.parse('')).toBe('');

@@ -1,4 +1,4 @@
-/** The order of a feed where transactions commit in another order than they began: on PostgreSQL alone. */
+/** The order of a feed if transactions commit in another order than they started, which happens on PostgreSQL only. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
@@ -39,7 +39,7 @@ async function namesAfter(after: number): Promise<string[]> {
   return rows.map((row) => JSON.parse(row.payload_json).pod_name);
 }
 
-it('puts an event that was committed late behind those that were read before it', async () => {
+it('places an event that commits late after those that were read before it', async () => {
   const { db } = central.ports;
   const recorded = Promise.withResolvers<void>();
   const commit = Promise.withResolvers<void>();
@@ -58,7 +58,7 @@ it('puts an event that was committed late behind those that were read before it'
   expect(bySeq).toEqual([{ feed_no: 2 }, { feed_no: 1 }]);
 });
 
-it('gives each event one place, however many readers there are and events before the first', async () => {
+it('assigns each event one place with many concurrent readers and many old events', async () => {
   const { db } = central.ports;
   const count = 1_200;
   await db.transaction().execute(async (tx) => {

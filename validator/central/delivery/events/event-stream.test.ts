@@ -45,7 +45,7 @@ function connect(query = '', headers: Record<string, string> = account.key): Pro
   return fetch(`${base}/api/users/me/events/stream${query}`, { headers });
 }
 
-/** Moves time on until the work is done. */
+/** Advances the clock until the work is done. */
 async function during<T>(work: Promise<T>): Promise<T> {
   let isDone = false;
   const done = work.finally(() => {
@@ -107,7 +107,7 @@ function createStreams() {
   return { db, open };
 }
 
-it('shows what happens from now on, as the rows of the list, and ends with the server', async () => {
+it('streams new events as the rows of the list, and ends when the server stops', async () => {
   await record(market.ports.db, 'before');
   const response = await connect();
   expect(Object.fromEntries(response.headers)).toMatchObject({
@@ -130,7 +130,7 @@ it('shows what happens from now on, as the rows of the list, and ends with the s
   expect(await last).toEqual([ended('server_shutdown')]);
 });
 
-it('begins after an event or a time, and tells of an id it does not know', async () => {
+it('starts after an event or a time, and sends a gap for an unknown id', async () => {
   for (const name of ['a', 'b', 'c']) await record(market.ports.db, name);
   const [, b] = (await market.call('GET', '/users/me/events', { headers: account.key })).body;
   const names = async (count: number, query: string, headers: Record<string, string> = {}) => {
@@ -152,7 +152,7 @@ it('begins after an event or a time, and tells of an id it does not know', async
   expect(theirs?.event).toBe('gap');
 });
 
-it('begins with the first that is not older, however clocks of processes differ', async () => {
+it('starts with the first event at or after a time, even if clocks of processes differ', async () => {
   const { db } = market.ports;
   for (const name of ['a', 'b', 'c', 'd']) await record(db, name);
   const seconds = [10, 30, 20, 40];
@@ -175,7 +175,7 @@ it('begins with the first that is not older, however clocks of processes differ'
   expect(await future).toEqual([ended('server_shutdown')]);
 });
 
-it('is of one pod if wanted, of the account and not of another, ended or not', async () => {
+it('filters by a pod of the account, also an ended one', async () => {
   const { db } = market.ports;
   const renter = await market.renter();
   const node = await market.verifiedNode({ gpus: 2, minimum: 1 });
@@ -202,7 +202,7 @@ it.each(['since=yesterday', 'since=12', 'pod_id=x'])('answers 422 to %s', async 
   expect((await connect(`?${query}`)).status).toBe(422);
 });
 
-it('ends with its credential', async () => {
+it('ends when its credential is revoked', async () => {
   expect((await connect('', {})).status).toBe(401);
   const [key] = (await market.call('GET', '/keys', { headers: account.session })).body;
   const frames = framesOf(await connect());
@@ -210,7 +210,7 @@ it('ends with its credential', async () => {
   expect(await take(frames, 2)).toEqual([ended('credential_revoked')]);
 });
 
-it('costs little while nothing happens, and still finds what nobody told of', async () => {
+it('polls rarely while nothing happens, and finds events without a notification', async () => {
   const watched = watchDatabase(market.ports.db);
   const { agents, clock } = market;
   const quiet = await createTestMarket({ db: watched.db, agents, clock });
@@ -224,7 +224,7 @@ it('costs little while nothing happens, and still finds what nobody told of', as
     await clock.advance(1_000);
     await new Promise((resolve) => setTimeout(resolve, 1));
   }
-  // For all twenty together: two of the feed in 20 to 30 seconds, one of their key in four.
+  // For all twenty together: two queries of the feed in 20 to 30 s, and one of their key in four.
   expect(watched.queries() - before).toBeLessThanOrEqual(2 * 7 + 31);
   await record(market.ports.db, 'untold');
   const told = await during(Promise.all(firsts));
@@ -234,7 +234,7 @@ it('costs little while nothing happens, and still finds what nobody told of', as
   await quiet.central.close();
 });
 
-it('is had by a browser with a ticket of the account, once', async () => {
+it('accepts a ticket of the account once', async () => {
   const ask = (path: string) => market.call('POST', path, { headers: account.key });
   const { ticket } = (await ask('/users/me/stream-ticket')).body;
   expect((await connect(`?ticket=${ticket}`, {})).status).toBe(200);
@@ -244,7 +244,7 @@ it('is had by a browser with a ticket of the account, once', async () => {
   expect(list.status).toBe(401);
 });
 
-it('is given to so many followers of an account, and to others in their places', async () => {
+it('limits the streams of an account, and allows new ones when others end', async () => {
   const { open } = createStreams();
   const streams = [];
   for (let n = 0; n < 20; n += 1) streams.push(await open());
@@ -256,7 +256,7 @@ it('is given to so many followers of an account, and to others in their places',
   await Promise.all([again, ...streams].map((stream) => stream.return(undefined)));
 });
 
-it('gives every event once to a follower that is cut off at any point, and to one that stalls', async () => {
+it('delivers every event exactly once to clients that resume at any point, and to stalled ones', async () => {
   const { db, open } = createStreams();
   const random = createSeededRandom(7);
   const stalled = await open();
@@ -264,7 +264,7 @@ it('gives every event once to a follower that is cut off at any point, and to on
   await record(db, 'first');
   const [first] = await db.selectFrom('events').select('id').execute();
 
-  // Transactions side by side on PostgreSQL: they commit in another order than they recorded in.
+  // Concurrent transactions on PostgreSQL commit in another order than they record.
   const writing = Promise.all(
     Array.from({ length: WRITERS }, async (_, writer) => {
       for (let n = 0; n < EVENTS_EACH; n += 1) {
@@ -284,7 +284,7 @@ it('gives every event once to a follower that is cut off at any point, and to on
       const { value, done } = await stream.next();
       if (done === true) break;
       const frames = framesIn(value);
-      // What was on its way when the connection broke did not arrive.
+      // Frames in transit when the connection broke did not arrive.
       isWhole = random.int(3) > 0;
       got.push(...(isWhole ? frames : frames.slice(0, random.int(frames.length + 1))));
     }

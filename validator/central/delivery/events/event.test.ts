@@ -35,7 +35,7 @@ async function list(query = '', headers: Record<string, string> = owner.key) {
   return central.call('GET', `/users/me/events${query}`, { headers });
 }
 
-it('shows an event with who did it, what changed and why', async () => {
+it('shows an event with its actor, change and reason', async () => {
   const [key] = (await central.call('GET', '/keys', { headers: owner.session })).body;
   await record({
     subEventType: 'pod-fail.failed',

@@ -31,9 +31,7 @@ export function verificationMail(places: MailPlaces, token: string): MailContent
   return mail('Confirm your e-mail address', [
     paragraph('This address was used to sign up for an account at Podwright.'),
     ...step(places, 'verify-email', 'POST /auth/verify-email', token),
-    paragraph(
-      'This works once, within 24 hours. Ignore this mail if you did not sign up.',
-    ),
+    paragraph('This works once, within 24 hours. Ignore this mail if you did not sign up.'),
   ]);
 }
 
@@ -41,9 +39,7 @@ export function passwordResetMail(places: MailPlaces, token: string): MailConten
   return mail('Reset your password', [
     paragraph('A password reset was requested for your account at Podwright.'),
     ...step(places, 'reset-password', 'POST /users/reset-password', token),
-    paragraph(
-      'This works once, within one hour. Ignore this mail if it was not you.',
-    ),
+    paragraph('This works once, within one hour. Ignore this mail if it was not you.'),
   ]);
 }
 

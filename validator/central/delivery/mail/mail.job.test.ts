@@ -3,7 +3,7 @@ import { afterAttempt } from './mail.job.ts';
 
 const HOUR_MS = 3_600_000;
 
-it('tries eight times within 32 hours, then gives up', () => {
+it('makes eight attempts within 32 hours, then fails', () => {
   let nowMs = 0;
   let attempts = 0;
   let state = 'waiting';
@@ -18,7 +18,7 @@ it('tries eight times within 32 hours, then gives up', () => {
   expect(nowMs).toBeLessThan(32 * HOUR_MS);
 });
 
-it('stops at once when sent or refused for good', () => {
+it('stops at once when the mail is sent or permanently rejected', () => {
   expect(afterAttempt('sent', 1, 5)).toEqual({ state: 'sent', due_at: 5 });
   expect(afterAttempt('permanent', 1, 5)).toEqual({ state: 'failed', due_at: 5 });
 });

@@ -32,7 +32,7 @@ const signUp = () => central.call('POST', '/users', { body: BODY });
 const rows = () => central.ports.db.selectFrom('mails').selectAll().execute();
 const send = () => central.central.sendMails();
 
-it('sends over SMTP what a sign-up asks for, once, as text and HTML', async () => {
+it('sends the verification mail once over SMTP, as text and HTML', async () => {
   await signUp();
   await send();
   await send();
@@ -51,7 +51,7 @@ it('sends over SMTP what a sign-up asks for, once, as text and HTML', async () =
   expect(verified.status).toBe(200);
 });
 
-it('keeps tokens sealed while a mail waits, and forgets them once it is sent', async () => {
+it('seals tokens while a mail waits, and deletes them once it is sent', async () => {
   await signUp();
   const [waiting] = await rows();
   await send();
@@ -62,7 +62,7 @@ it('keeps tokens sealed while a mail waits, and forgets them once it is sent', a
   expect(await rows()).toMatchObject([{ state: 'sent', sealed: '', attempts: 1 }]);
 });
 
-it('tries again with growing pauses while the server cannot', async () => {
+it('retries with growing pauses while the server rejects temporarily', async () => {
   mailbox.refuse({ code: 451, text: 'later' });
   await signUp();
   await send();
@@ -81,7 +81,7 @@ it('tries again with growing pauses while the server cannot', async () => {
   expect(await rows()).toMatchObject([{ state: 'sent', attempts: 3, last_error: null }]);
 });
 
-it('does not send what has lost its use meanwhile', async () => {
+it('does not send an expired mail', async () => {
   mailbox.refuse({ code: 451, text: 'later' });
   await signUp();
   await send();
@@ -92,7 +92,7 @@ it('does not send what has lost its use meanwhile', async () => {
   expect(await rows()).toMatchObject([{ state: 'expired', sealed: '' }]);
 });
 
-it('gives up at once on an address that the server will never take', async () => {
+it('fails at once if the server permanently rejects the address', async () => {
   mailbox.refuse({ code: 550, text: 'no such user' });
   await signUp();
   await send();
@@ -101,13 +101,13 @@ it('gives up at once on an address that the server will never take', async () =>
   ]);
 });
 
-it('sends one mail when two look for work at once', async () => {
+it('sends one mail when several passes run at once', async () => {
   await signUp();
   await Promise.all([send(), send(), send()]);
   expect(mailbox.received).toHaveLength(1);
 });
 
-it('takes a mail up again that a process died over', async () => {
+it('retries a mail whose process died', async () => {
   await signUp();
   const { db } = central.ports;
   const leaseUntilMs = central.clock.now() + 120_000;
@@ -119,13 +119,13 @@ it('takes a mail up again that a process died over', async () => {
   expect(mailbox.received).toHaveLength(1);
 });
 
-it('sends in the background as soon as there is something to send', async () => {
+it('sends in the background as soon as a mail waits', async () => {
   central.central.start();
   await signUp();
   await expect.poll(() => mailbox.received.length).toBe(1);
 });
 
-it('answers sign-ups while the mail server is away, and keeps the mail', async () => {
+it('answers sign-ups while the mail server is down, and keeps the mail', async () => {
   const silent = await startSilentServer();
   silent.close();
   await central.close();
@@ -137,7 +137,7 @@ it('answers sign-ups while the mail server is away, and keeps the mail', async (
   expect((await rows())[0]?.last_error).toMatch(/ECONNREFUSED/);
 });
 
-it('logs in where the server asks for it; a wrong password costs no mail', async () => {
+it('logs in to the mail server; a wrong password loses no mail', async () => {
   const guarded = await startSmtpMailbox({ user: 'podwright', password: 'p@ss/word' });
   try {
     for (const [password, state] of [
@@ -162,11 +162,11 @@ it('logs in where the server asks for it; a wrong password costs no mail', async
   }
 });
 
-it('shows no outbox where mails are sent', async () => {
+it('has no outbox if a mailer is configured', async () => {
   expect((await central.call('GET', '/_local/outbox')).status).toBe(404);
 });
 
-it('bounds the mails of one kind to one account', async () => {
+it('limits the mails of one kind to an account', async () => {
   await signUp();
   for (let more = 0; more < 8; more += 1) {
     const { email } = BODY;
@@ -181,7 +181,7 @@ it('bounds the mails of one kind to one account', async () => {
   expect(mailbox.received).toHaveLength(6);
 });
 
-it('removes what is a week old', async () => {
+it('deletes mails after a week', async () => {
   await signUp();
   await send();
   await central.clock.advance(7 * 24 * 3_600_000 - 1);
@@ -192,7 +192,7 @@ it('removes what is a week old', async () => {
   expect(await rows()).toEqual([]);
 });
 
-it('escapes whatever a mail holds, and links into the console where there is one', () => {
+it('escapes the content of mails, and links to the console if there is one', () => {
   const { html, text } = emailChangedMail('"<img src=x>\'&"@example.com');
   expect(html).toContain('&quot;&lt;img src=x&gt;&#39;&amp;&quot;@example.com');
   expect(text).toContain('"<img src=x>\'&"@example.com');

@@ -11,7 +11,7 @@ import type { Mailer } from '../../platform/ports.ts';
 
 const DAY_MS = 86_400_000;
 const { privateKey } = generateKeyPairSync('ed25519');
-/** Of nobody's authority. */
+/** A self-signed certificate. */
 const certificate = {
   cert: makeCertificate({
     ...{ privateKey, name: 'mail.example', serial: new Uint8Array(16).fill(1) },
@@ -53,7 +53,7 @@ it.each([
 });
 
 it.each([false, true])(
-  'sends nothing to a server that no authority vouches for (from the first byte: %s)',
+  'sends nothing to a server with an untrusted certificate (from the first byte: %s)',
   async (implicit) => {
     await open(implicit);
     await expect(mailer.send(MAIL)).rejects.toThrow(/self.signed|certificate/i);

@@ -8,7 +8,7 @@ import { createPodScene, type PodScene } from '../../../../test/fakes/scenes/pod
 import { watchDatabase } from '../../../../test/fakes/scenes/watched-database.ts';
 
 const EVENTS = 'GET /api/users/me/events/stream';
-/** As many followers of its events as an account may have. */
+/** Limit of an account's event streams. */
 const SEATS = 20;
 const UPGRADE = [
   'Connection: Upgrade',
@@ -40,7 +40,7 @@ function request(line: string, headers: string[] = [], socket = connect(port, '1
   return socket;
 }
 
-/** Sends requests that leave while the database is asked for something of `table`. */
+/** Sends requests whose clients leave during a query of `table`. */
 async function leaveDuring(table: string, count: number, line: string, headers: string[] = []) {
   const { server } = scene.market.server;
   let arrived = 0;
@@ -63,16 +63,16 @@ async function leaveDuring(table: string, count: number, line: string, headers: 
   server.off('connection', meet).off('request', arrive).off('upgrade', arrive);
 }
 
-/** The first line of what is answered; the socket stays open. */
+/** The status line of the response; the socket stays open. */
 async function statusOf(socket: Socket): Promise<string> {
   const [head] = await once(socket, 'data');
   return String(head).split('\r\n', 1)[0] ?? '';
 }
 
 it.each([
-  ['authenticated', 'api_keys'],
-  ['led to its place', 'events'],
-])('gives the places of clients back that left while they were %s', async (_, table) => {
+  ['authentication', 'api_keys'],
+  ['the search of the position', 'events'],
+])('releases streams of clients that left during %s', async (_, table) => {
   await leaveDuring(table, SEATS, EVENTS);
   const stayed = Array.from({ length: SEATS }, () => request(EVENTS));
   for (const socket of stayed) expect(await statusOf(socket)).toBe('HTTP/1.1 200 OK');
@@ -85,10 +85,10 @@ it.each([
   ['lines', '', []],
   ['events', '&format=events', []],
   ['a WebSocket', '', UPGRADE],
-])('asks no node for a log that nobody waits for, as %s', async (_, form, headers) => {
+])('requests no log from the node for a client that has left, as %s', async (_, form, headers) => {
   const line = `GET /api/pods/${podId}/logs?follow=true${form}`;
   for (const table of ['api_keys', 'pods']) await leaveDuring(table, 3, line, headers);
-  // Its queries come after those of the ones before.
+  // This request's queries run after those of the earlier requests.
   expect((await scene.call('GET', `/pods/${podId}`)).status).toBe(200);
   expect(host.log.queries).toEqual([]);
   const stays = request(line, headers);
@@ -97,7 +97,7 @@ it.each([
   await eventually('its end', () => host.log.followers() === 0);
 });
 
-it('opens no terminal for a client that left before', async () => {
+it('opens no terminal for a client that has left', async () => {
   let opened = 0;
   scene.market.agents.terminalOf = async () => {
     opened += 1;
@@ -111,7 +111,7 @@ it('opens no terminal for a client that left before', async () => {
 
 it.each(['events', 'logs'])('answers HEAD on %s with headers alone', async (what) => {
   const path = what === 'events' ? 'users/me/events/stream' : `pods/${podId}/logs?follow=true`;
-  // One after the other over one connection: each ends, and none keeps a place.
+  // One after the other on one connection: each ends and releases its stream.
   const socket = request(`HEAD /api/${path}`);
   for (let n = 0; n <= SEATS; n += 1) {
     const [head] = await once(socket, 'data');

@@ -1,24 +1,24 @@
 /**
- * One reader's way into a hub's stream: what was in the log before, page by page, then the entries that all
- * followers share, joined at a line that is in both, so that none is lost and none comes twice. Whoever falls
- * behind what the hub keeps goes back to pages: a stalled reader costs nothing but a page, and what it missed
- * is still in the node's files, or told by the node's `gap` when it is not.
+ * One reader of a hub: first the existing log, page by page, then the entries that all followers share. The two join at
+ * a line that is in both, so that every line is delivered exactly once. A reader that falls behind the hub's ring
+ * returns to pages: a stalled reader holds one page, and the lines it missed are still in the node's files, or the node
+ * sends a `gap`.
  */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { LogHub } from './log-hub.ts';
 import { BEGINNING, type LogPage, type LogPosition, MAX_TAIL } from './log-page.ts';
 import type { LogEntry } from './log-ring.ts';
 
-/** Characters handed on at a time. */
+/** Characters per frame. */
 const BATCH_CHARS = 64 * 1024;
 const FIRST_PAUSE_MS = 100;
 const LAST_PAUSE_MS = 5_000;
-/** How long a line that a page has shown may take to come by the shared stream. */
+/** Maximum delay between a line in a page and the same line in the shared stream. */
 const JOIN_TIMEOUT_MS = 5_000;
 
 export type FollowOptions = { hub: LogHub; clock: Clock; from: LogPosition; signal: AbortSignal };
 
-/** Frames as text, until `signal` aborts: then it rejects. */
+/** Yields frames as text. Rejects when `signal` aborts. */
 export async function* followHub(options: FollowOptions): AsyncGenerator<string> {
   const { hub, from, signal } = options;
   await hub.ready(signal);
@@ -27,31 +27,31 @@ export async function* followHub(options: FollowOptions): AsyncGenerator<string>
     yield* live(options, now, hub.ring.lastLineBefore(now));
     return;
   }
-  let ask = from;
+  let position = from;
   for (;;) {
-    const joined = yield* catchUp(options, ask);
-    ask = yield* live(options, joined.place, joined.lastId, joined.sinceMs);
+    const joined = yield* catchUp(options, position);
+    position = yield* live(options, joined.place, joined.lastId, joined.sinceMs);
   }
 }
 
-/** Where to go on in the hub, the last line that was handed on, and a time before which lines are not wanted. */
+/** Where to continue in the hub, the last delivered line, and the time before which lines are skipped. */
 type Joined = { place: number; lastId: string | null; sinceMs?: number };
 
 async function* catchUp(
   { hub, clock, signal }: FollowOptions,
   start: LogPosition,
 ): AsyncGenerator<string, Joined> {
-  let ask = start;
+  let position = start;
   let lastId = isTime(start.since) ? null : (start.since ?? null);
   let pauseMs = FIRST_PAUSE_MS;
   for (;;) {
-    // Before the page is asked for: what comes into the hub from here on cannot be older than the page.
+    // Read before the page: entries that reach the hub later cannot be older than the page.
     const mark = hub.ring.next();
-    const page = await hub.page(ask, signal).catch(() => null);
+    const page = await hub.page(position, signal).catch(() => null);
     signal.throwIfAborted();
     if (page !== null) {
       if (page.text !== '') yield page.text;
-      if (page.lastId !== null) ask = { tail: MAX_TAIL, since: page.lastId };
+      if (page.lastId !== null) position = { tail: MAX_TAIL, since: page.lastId };
       lastId = lastIdAfter(page, lastId);
       if (page.more) continue;
       if (lastId === null) return { place: mark, lastId, ...sinceOf(start) };
@@ -59,13 +59,13 @@ async function* catchUp(
       if (place !== null) return { place, lastId };
       if (page.lastId !== null) continue;
     }
-    // The node is away, or knows nothing new while the hub knows nothing of what there is.
+    // The node does not answer, or neither page nor hub contains the next line yet.
     await clock.sleep(pauseMs, signal);
     pauseMs = Math.min(pauseMs * 2, LAST_PAUSE_MS);
   }
 }
 
-/** Where the line is in the hub; waits for it if it is yet to come there. Null when it will not, or has gone. */
+/** Returns the place after a line in the hub, waiting for the line if necessary. Null if it was dropped or does not arrive. */
 async function placeAfter(
   { hub, clock, signal }: Omit<FollowOptions, 'from'>,
   id: string,
@@ -83,13 +83,13 @@ async function placeAfter(
   }
 }
 
-/** A gap with nothing behind it: the line that was known is of a log that is gone. */
+/** After a gap without lines, the last delivered line belongs to a log that no longer exists. */
 function lastIdAfter(page: LogPage, before: string | null): string | null {
   if (page.lastId !== null) return page.lastId;
   return page.gap ? null : before;
 }
 
-/** Returns where to read pages from when the hub does not keep enough any more. */
+/** Returns the position from which to read pages when the hub has dropped the next entry. */
 async function* live(
   { hub, signal }: FollowOptions,
   start: number,
@@ -119,12 +119,12 @@ function sinceOf({ since }: LogPosition): { sinceMs?: number } {
   return isTime(since) ? { sinceMs: Number(since) } : {};
 }
 
-/** Only lines that the hub had not heard of in time are older. */
+/** Skips older lines, which reached the hub late. */
 function isNotBefore(sinceMs: number): (entry: LogEntry) => boolean {
   return ({ id }) => id === null || timeOf(id) >= BigInt(sinceMs) * 1_000_000n;
 }
 
-/** Ids carry the line's time in nanoseconds. */
+/** Ids contain the line's time in nanoseconds. */
 function timeOf(id: string): bigint {
   const [, ns = ''] = id.split('.');
   return /^\d{1,19}$/.test(ns) ? BigInt(ns) : 0n;

@@ -1,24 +1,24 @@
-/** What is in a pod's log already, read from its node a piece at a time, so that no reader holds a connection. */
+/** The existing log of a pod, read from its node in pages, so that no reader holds a connection. */
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import type { LogFrame } from '#shared/api/agent/pod.ts';
 import { dataFrame } from '#shared/http/event-stream.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 
-/** Where to begin: at the last lines, or after a frame id or a time in milliseconds. */
+/** Start: the last lines, or after a frame id or a time in milliseconds. */
 export type LogPosition = { tail: number; since?: string };
 
 export type LogPage = {
   text: string;
-  /** Of its last line; null without one. */
+  /** Id of the last line; null without one. */
   lastId: string | null;
-  /** The node could not join it to where it was to begin. */
+  /** True if the node could not continue at the requested position. */
   gap: boolean;
-  /** There is more behind it. */
+  /** True if the log continues. */
   more: boolean;
 };
 
-/** Above the agent's, so that a place in the log is never cut short by a count of lines. */
+/** Above the agent's maximum, so that a position is never shortened by a count of lines. */
 export const MAX_TAIL = 10_000;
 /** Characters; the line that reaches them is the page's last. */
 const PAGE_CHARS = 64 * 1024;
@@ -26,12 +26,12 @@ const PAGE_TIMEOUT_MS = 15_000;
 
 const NOTHING: LogPage = { text: '', lastId: null, gap: false, more: false };
 
-/** What nodes take for a place before every line. */
+/** Position before every line. */
 export const BEGINNING = '0';
 
 /**
- * The node's stream from a place that a client names. One that cannot be a place for the node is unknown like
- * any other: a `gap`, then what is there. Rejects with ApiError.
+ * The node's stream from a client's position. A position that the node rejects is treated as unknown: a `gap`, then the
+ * whole log. Rejects with ApiError.
  */
 export async function podLogsFrom(
   client: AgentClient,
@@ -53,7 +53,7 @@ async function* afterGap(frames: AsyncIterable<LogFrame>): AsyncGenerator<LogFra
   yield* frames;
 }
 
-/** A pod that is not on its node (yet) has an empty log. Rejects with ApiError, or when the node breaks off. */
+/** A pod that is not on its node has an empty log. Rejects with ApiError, or if the node's stream breaks. */
 export async function readLogPage(
   { client, clock }: { client: AgentClient; clock: Clock },
   podId: string,
@@ -64,8 +64,8 @@ export async function readLogPage(
   const until = AbortSignal.any([clock.deadline(PAGE_TIMEOUT_MS, done.signal), signal]);
   const page = { ...NOTHING };
   try {
-    const wish = { ...from, follow: false };
-    for await (const frame of await podLogsFrom(client, podId, wish, until)) {
+    const options = { ...from, follow: false };
+    for await (const frame of await podLogsFrom(client, podId, options, until)) {
       if ('log' in frame) page.lastId = frame.id;
       else if (!('meta' in frame) || frame.meta === 'end') continue;
       else if (frame.meta === 'gap') page.gap = true;

@@ -1,13 +1,13 @@
-/** The newest entries of one pod's log, numbered in the order they came: what its followers share. Pure. */
+/** The newest entries of one pod's log, numbered in order of arrival, which its followers share. */
 
-/** A line, or (without an id) a note about the stream. */
+/** A line, or without an id a note about the stream. */
 export type LogEntry = { id: string | null; text: string };
 
 export type LogRing = ReturnType<typeof createLogRing>;
 
-/** Characters of all entries together; older ones have to be read from the node again. */
+/** Characters of all entries together; older entries must be read from the node again. */
 export const RING_CHARS = 1024 * 1024;
-/** Entries dropped at the front are cut off the array in pieces this long. */
+/** Dropped entries are removed from the array in batches of this length. */
 const TRIM_LENGTH = 1_024;
 
 /** `maxChars` is for tests. */
@@ -15,11 +15,11 @@ export function createLogRing(maxChars = RING_CHARS) {
   let entries: LogEntry[] = [];
   /** The number of `entries[0]`. */
   let base = 0;
-  /** The number of the oldest entry that is kept. */
+  /** The number of the oldest entry. */
   let oldest = 0;
   let chars = 0;
   const numbers = new Map<string, number>();
-  /** Right behind the last line that was dropped, or that was there before the ring. */
+  /** Id of the last dropped line, or of the last line before the ring. */
   let before: string | null = null;
 
   const next = () => base + entries.length;
@@ -39,7 +39,7 @@ export function createLogRing(maxChars = RING_CHARS) {
   }
 
   return {
-    /** The number that the next entry will have. */
+    /** The number of the next entry. */
     next,
     push(entry: LogEntry): void {
       if (entry.id !== null) numbers.set(entry.id, next());
@@ -47,11 +47,11 @@ export function createLogRing(maxChars = RING_CHARS) {
       chars += entry.text.length;
       while (chars > maxChars && oldest < next() - 1) drop();
     },
-    /** The line that is in the log already; nobody gets it from here. */
+    /** Sets the last line before the ring. */
     startAfter(id: string | null): void {
       before = id;
     },
-    /** The number of the entry that follows the line with this id; null when it is not known (any more). */
+    /** The number of the entry after the line with this id; null if the line is unknown or dropped. */
     after(id: string): number | null {
       const number = numbers.get(id);
       if (number !== undefined) return number + 1;
@@ -65,7 +65,7 @@ export function createLogRing(maxChars = RING_CHARS) {
       }
       return before;
     },
-    /** The oldest line that is kept. */
+    /** Id of the oldest line. */
     oldestLine(): string | null {
       for (let at = oldest - base; at < entries.length; at += 1) {
         const id = entries[at]?.id ?? null;
@@ -73,7 +73,7 @@ export function createLogRing(maxChars = RING_CHARS) {
       }
       return null;
     },
-    /** Entries from this number on, about `maxBatch` characters of them; null when it was dropped. */
+    /** Entries from this number on, about `maxBatch` characters; null if it was dropped. */
     read(from: number, maxBatch: number): LogEntry[] | null {
       if (from < oldest) return null;
       let length = 0;

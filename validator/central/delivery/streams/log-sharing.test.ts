@@ -10,7 +10,7 @@ import { createPodLogs } from './pod-logs.ts';
 import type { StreamLimits } from './stream-limits.ts';
 
 const FOLLOWERS = 100;
-/** 4 MB in all: four times what a hub keeps. */
+/** 4 MB in total: four times the capacity of a hub. */
 const LINES = 20_000;
 const PADDING = 'x'.repeat(120);
 
@@ -60,14 +60,14 @@ function createStreams(limits?: StreamLimits) {
 const NEVER = new AbortController().signal;
 const line = (number: number) => fakeLine(number, `${number} ${PADDING}\n`);
 
-/** Collects the numbers of lines, and notes, as they come. */
+/** Collects the numbers of lines, and the notes, in order of arrival. */
 function createReader(frames: AsyncGenerator<string>) {
   const numbers: number[] = [];
   const notes: unknown[] = [];
   return {
     numbers,
     notes,
-    /** Until `last` has come, or for one batch. */
+    /** Reads until `last`, or one batch. */
     async read(last: number | 'once'): Promise<void> {
       for (;;) {
         const { value, done } = await frames.next();
@@ -87,7 +87,7 @@ function createReader(frames: AsyncGenerator<string>) {
 const from = (first: number, last: number) =>
   Array.from({ length: last - first + 1 }, (_, index) => first + index);
 
-it('shares one stream from the node among all, and loses and doubles nothing for anybody', async () => {
+it('shares one stream from the node, and delivers every line exactly once to all readers', async () => {
   const open = createStreams();
   host.log.write(...from(1, 500).map(line));
   const stalled = createReader(await open({ tail: 10 }, NEVER));
@@ -126,7 +126,7 @@ it('shares one stream from the node among all, and loses and doubles nothing for
   await eventually('the end of the stream', () => host.log.followers() === 0);
 });
 
-it('tells a reader that stalled longer than the node keeps its files of the gap', async () => {
+it('sends a gap to a reader that stalled longer than the node keeps its files', async () => {
   const open = createStreams();
   host.log.write(line(1));
   const reader = createReader(await open({}, NEVER));
@@ -143,7 +143,7 @@ it('tells a reader that stalled longer than the node keeps its files of the gap'
   await reader.leave();
 });
 
-it('takes so many per pod and per account, reads of what is there included, and gives places back', async () => {
+it('limits streams per pod and per account, plain reads included, and releases them', async () => {
   const open = createStreams({ perPod: 2, perAccount: 9, total: 9 });
   const gone = new AbortController();
   await open({}, gone.signal);

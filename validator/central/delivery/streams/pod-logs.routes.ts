@@ -1,4 +1,4 @@
-/** GET /pods/{pod_id}/logs: Server-Sent Events (contract 7), and the same frames as a WebSocket. */
+/** GET /pods/{pod_id}/logs: server-sent events, or the same frames on a WebSocket. */
 
 import { sendStream } from '#shared/http/event-stream.ts';
 import type { HttpServer } from '#shared/http/server.ts';
@@ -17,11 +17,10 @@ export type PodLogRoutesDeps = {
 const DESCRIPTION =
   'Server-sent events: `data:` lines only, or, with `format=events` or the Accept header ' +
   '`text/event-stream; profile=resumable`, with id, event and retry lines, to be resumed by Last-Event-ID. ' +
-  'An addition of this service: asked for as a WebSocket, the same path sends the ' +
+  'An addition of this service: as a WebSocket, the same path sends the ' +
   'JSON of each event as a text message. No cookie is a credential here, so that the Origin header ' +
   'does not matter.';
 
-/** Registers it. */
 export function registerPodLogRoutes(api: HttpServer, deps: PodLogRoutesDeps): void {
   api.get(
     '/pods/:pod_id/logs',

@@ -32,7 +32,7 @@ async function framesOf(body: string): Promise<unknown[]> {
   return Array.fromAsync(readSse(bytes));
 }
 
-/** Moves time in small steps until something has come about. */
+/** Advances the clock in small steps until a condition holds. */
 async function until(isSo: () => boolean): Promise<void> {
   for (let step = 0; step < 200 && !isSo(); step += 1) {
     await market.clock.advance(100);
@@ -41,7 +41,7 @@ async function until(isSo: () => boolean): Promise<void> {
   if (!isSo()) throw new Error('it does not come about');
 }
 
-/** Moves time in steps until the stream has ended. */
+/** Advances the clock in steps until the stream has ended. */
 async function finish(response: ReturnType<typeof open>) {
   let ended = false;
   const answer = response
@@ -53,14 +53,14 @@ async function finish(response: ReturnType<typeof open>) {
   return answer;
 }
 
-/** Deletes the pod, and gives all that was sent on the stream. */
+/** Deletes the pod and returns all frames of the stream. */
 async function endOf(response: ReturnType<typeof open>): Promise<unknown[]> {
   await market.call('DELETE', `/pods/${podId}`, { headers: account.key });
   return framesOf((await finish(response)).body);
 }
 
-describe('what is there', () => {
-  it('is sent as data lines only, and closed with an end', async () => {
+describe('the existing log', () => {
+  it('is sent as data lines only, and ends with an end frame', async () => {
     host.log.write(line(1), line(2), line(3));
     const response = await open('tail=2');
     expect(response.headers).toMatchObject({
@@ -75,7 +75,7 @@ describe('what is there', () => {
     expect(host.log.queries).toEqual([{ tail: 2, follow: false }]);
   });
 
-  it('is said to be incomplete when the node broke off', async () => {
+  it("ends with node_lost when the node's stream breaks", async () => {
     host.logFault = async function* () {
       yield line(1);
       throw new Error('connection lost');
@@ -84,7 +84,7 @@ describe('what is there', () => {
     expect(await framesOf(body)).toEqual([line(1), { meta: 'end', reason: 'node_lost' }]);
   });
 
-  it('begins after a frame or a time, which win over the tail', async () => {
+  it('starts after a frame or a time, which take precedence over the tail', async () => {
     await open('tail=5&since=c.7.0');
     await open('since=1970-01-01T00:00:05Z');
     await open('', { ...account.key, 'last-event-id': 'c.9.0' });
@@ -95,12 +95,12 @@ describe('what is there', () => {
     expect((await open(query)).statusCode).toBe(422);
   });
 
-  it('is nothing while the pod is not on its node', async () => {
+  it('is empty while the pod is not on its node', async () => {
     host.pods.clear();
     expect(await framesOf((await open('')).body)).toEqual([{ meta: 'end', reason: 'complete' }]);
   });
 
-  it('cannot be had from a silent node', async () => {
+  it('answers an error if the node does not answer', async () => {
     host.up = false;
     const response = await open('');
     expect(response.statusCode).toBe(502);
@@ -108,8 +108,8 @@ describe('what is there', () => {
   });
 });
 
-describe('whose log it is', () => {
-  it('is forbidden for another account, and not found for no pod', async () => {
+describe('access to a log', () => {
+  it('is forbidden for another account, and not found without a pod', async () => {
     const other = await market.signUp();
     expect((await open('', other.key)).statusCode).toBe(403);
     podId = '00000000-0000-4000-8000-000000000000';
@@ -117,11 +117,11 @@ describe('whose log it is', () => {
   });
 });
 
-describe('a log that is followed', () => {
+describe('a followed log', () => {
   const end = { meta: 'end', reason: 'pod_deleted' };
   const isFollowed = () => host.log.followers() === 1;
 
-  it('goes on after the last line when the node was lost', async () => {
+  it('resumes after the last line when the node was lost', async () => {
     host.log.write(line(1), line(2));
     const response = open('follow=true');
     await until(isFollowed);
@@ -135,7 +135,7 @@ describe('a log that is followed', () => {
     expect(last).toEqual({ tail: 10_000, since: 'c.2.0', follow: true });
   });
 
-  it('shows no gap where the agent itself ended its stream', async () => {
+  it('shows no gap when the agent itself ended its stream', async () => {
     host.log.write(line(1));
     const response = open('follow=true');
     await until(isFollowed);
@@ -146,7 +146,7 @@ describe('a log that is followed', () => {
     expect(await endOf(response)).toEqual([line(1), line(2), end]);
   });
 
-  it('takes a node that says nothing at all for lost', async () => {
+  it('treats a silent node as lost', async () => {
     host.log.write(line(1));
     const response = open('follow=true');
     await until(isFollowed);
@@ -157,7 +157,7 @@ describe('a log that is followed', () => {
     expect(frames).toContainEqual({ meta: 'gap', reason: 'node_lost' });
   });
 
-  it('begins with what comes from now on when no tail is wanted', async () => {
+  it('starts with new lines if the tail is 0', async () => {
     host.log.write(line(1), line(2));
     const response = open('follow=true&tail=0');
     await until(isFollowed);
@@ -165,7 +165,7 @@ describe('a log that is followed', () => {
     expect(await endOf(response)).toEqual([line(3), end]);
   });
 
-  it('begins at a time, or after a frame', async () => {
+  it('starts at a time, or after a frame', async () => {
     const at = (second: number) => ({ ...line(second), id: `c.${second * 1e9}.0` });
     host.log.write(at(1), at(2), at(3));
     const late = open('follow=true&since=1970-01-01T00:00:09Z');
@@ -176,7 +176,7 @@ describe('a log that is followed', () => {
     expect(await framesOf((await finish(late)).body)).toEqual([at(9), end]);
   });
 
-  it('tells of a place in the log that is there no more', async () => {
+  it('sends a gap for a position that no longer exists', async () => {
     host.log.write(line(1), line(2), line(3));
     host.log.rotate(2);
     const response = open('follow=true&since=c.1.0');
@@ -185,7 +185,7 @@ describe('a log that is followed', () => {
     expect(await endOf(response)).toEqual([gap, line(3), end]);
   });
 
-  it('tells of what is no place in any log, too', async () => {
+  it('sends a gap for an invalid position', async () => {
     host.log.write(line(1), line(2));
     const response = open('follow=true&since=nonsense');
     await until(isFollowed);
@@ -213,7 +213,7 @@ describe('a log that is followed', () => {
     expect(await framesOf(body)).toEqual([{}, {}, { meta: 'end', reason: 'credential_revoked' }]);
   });
 
-  it('waits for a node that is not there yet', async () => {
+  it('waits for a node that does not answer yet', async () => {
     host.up = false;
     const response = open('follow=true');
     await until(() => host.log.queries.length >= 1);

@@ -31,7 +31,7 @@ const logged = (number: number) => `id: c.${number}.0\nevent: log\n${data(line(n
 const ended = (reason: string) => `event: end\n${data({ meta: 'end', reason })}`;
 const RETRY = 'retry: 2000\n\n';
 
-it('has the same JSON with ids and names, and goes on after the last id', async () => {
+it('has the same JSON with ids and event names, and resumes after the last id', async () => {
   host.log.write(line(1), line(2), line(3));
   const first = await open('tail=2&format=events');
   expect(first.headers['content-type']).toBe('text/event-stream; charset=utf-8');
@@ -45,7 +45,7 @@ it('has the same JSON with ids and names, and goes on after the last id', async 
   expect(late.body).toBe(RETRY + gap + logged(3) + ended('complete'));
 });
 
-it('is not what anybody gets who does not ask for it', async () => {
+it('is sent only if the client requests it', async () => {
   host.log.write(line(1));
   for (const accept of ['*/*', 'text/event-stream', 'text/html; profile=resumable']) {
     const { body } = await open('', { accept });
@@ -54,14 +54,14 @@ it('is not what anybody gets who does not ask for it', async () => {
   expect((await open('format=sse')).statusCode).toBe(422);
 });
 
-it('tells followers to come back where the server stops', async () => {
+it('asks clients to reconnect when the server stops', async () => {
   const response = open('follow=true&tail=0&format=events');
   await eventually('the stream', () => host.log.followers() === 1);
   await market.central.close();
   expect((await response).body).toBe(`${RETRY}${RETRY}${ended('server_shutdown')}`);
 });
 
-it('carries any text as it is, in both modes', async () => {
+it('carries any text unchanged in both modes', async () => {
   const texts = [
     'progress\r 50%\r100%\r\n',
     'binary \u0000\u0001\ufffd\ufffd\n',
@@ -78,7 +78,7 @@ it('carries any text as it is, in both modes', async () => {
   expect((await open('tail=0')).body).toBe(data(end));
 });
 
-it('is kept alive by comments, and lets no id out of its line', async () => {
+it('is kept alive by comments, and drops ids that would break the line', async () => {
   const frame = { ...line(1), id: 'a\nevent: end\ndata: {}' };
   async function* frames() {
     yield data(frame) + data({ meta: 'restart' }) + data({});

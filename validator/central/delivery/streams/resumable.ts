@@ -1,24 +1,24 @@
 /**
- * The second form of an event stream (contract 7, resumable mode): the same JSON, with what an EventSource
- * needs to go on where it broke off.
+ * The resumable form of event streams: the same JSON as in data-only streams, with the ids, event names and retry times
+ * by which an EventSource resumes.
  */
 import type { FastifyRequest } from 'fastify';
 import type { LogFrame } from '#shared/api/agent/pod.ts';
 import { dataFrame } from '#shared/http/event-stream.ts';
 
-/** How long a client waits before it connects again. */
+/** Time that a client waits before it reconnects. */
 export const RETRY = 'retry: 2000\n\n';
-/** Keeps the way open; no client sees it. */
+/** Comment that keeps the connection open; clients ignore it. */
 export const KEEP_ALIVE = ': ka\n\n';
-/** The end that is no reason to give up: another process, or this one again, goes on. */
+/** End after which clients reconnect: another process, or this one after a restart, continues. */
 const SHUTDOWN = 'server_shutdown';
-/** Ids are written into lines of their own: one that could break out of its line is left out. */
+/** Ids that could break out of their line are omitted. */
 const PLAIN_ID = /^[\x21-\x7e]{1,100}$/;
 const MAX_ID_CHARS = 100;
-/** Between two frames: JSON holds no line break of its own. */
+/** Separates frames: JSON contains no line breaks. */
 const BLANK_LINE = '\n\n';
 
-/** One frame; `data` is what the default mode sends. */
+/** One frame; `data` is the data-only frame. */
 export function eventFrame(event: string, id: string | null, data: string): string {
   const idLine = id !== null && PLAIN_ID.test(id) ? `id: ${id}\n` : '';
   return `${idLine}event: ${event}\n${data}`;
@@ -30,13 +30,13 @@ export function endFrame(reason: string): string {
   return reason === SHUTDOWN ? `${RETRY}${end}` : end;
 }
 
-/** The header by which a client goes on; what is too long for an id of ours stays unknown. */
+/** Last-Event-ID of the request, truncated to the maximum length of an id. */
 export function lastEventIdOf({ headers }: Pick<FastifyRequest, 'headers'>): string | undefined {
-  const given = headers['last-event-id'];
-  return typeof given === 'string' && given !== '' ? given.slice(0, MAX_ID_CHARS) : undefined;
+  const id = headers['last-event-id'];
+  return typeof id === 'string' && id !== '' ? id.slice(0, MAX_ID_CHARS) : undefined;
 }
 
-/** Whether this form is asked for, by `?format=events` or the Accept header. */
+/** Returns true if the client requests this form by `?format=events` or the Accept header. */
 export function wantsResumable(format: 'events' | undefined, accept: string | undefined): boolean {
   return format === 'events' || (accept ?? '').split(',').some(namesProfile);
 }
@@ -47,7 +47,7 @@ function namesProfile(range: string): boolean {
   return parameters.some((it) => it === 'profile=resumable' || it === 'profile="resumable"');
 }
 
-/** The frames of a log, `data:` lines only, in this form. */
+/** Converts the data-only frames of a log to this form. */
 export async function* resumableLog(frames: AsyncIterable<string>): AsyncGenerator<string> {
   yield RETRY;
   for await (const text of frames) {

@@ -1,4 +1,4 @@
-/** POST /pods/{id}/stream-ticket and POST /users/me/stream-ticket: additions of ours to the interface. */
+/** POST /pods/{id}/stream-ticket and POST /users/me/stream-ticket. */
 import type { FastifyRequest } from 'fastify';
 import type { HttpServer } from '#shared/http/server.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
@@ -23,7 +23,6 @@ const OF_ACCOUNT =
   "An addition of this service: a ticket for one stream of the account's events, for browsers, whose " +
   `EventSource cannot send headers. ${ONCE}`;
 
-/** Registers them. */
 export function registerStreamTicketRoutes(api: HttpServer, deps: StreamTicketRoutesDeps): void {
   async function issue(request: FastifyRequest, podId: string | null) {
     const { authorization, 'x-api-key': key } = request.headers;

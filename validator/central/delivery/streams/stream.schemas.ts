@@ -1,4 +1,4 @@
-/** What the streams of pods take and answer (contract 7; terminal and tickets are additions of ours). */
+/** Parameters and responses of streams, terminals and stream tickets. */
 import { z } from 'zod';
 import { TerminalQuery } from '#shared/api/agent/terminal.ts';
 import { parseIsoTime } from '#shared/runtime/clock.ts';
@@ -7,7 +7,7 @@ import { optional, queryNumber, Uuid } from '../../platform/wire.ts';
 export const PodLogParams = z.object({ pod_id: Uuid });
 export const PodStreamParams = z.object({ id: Uuid });
 
-/** Of an account's feed: an event's id or an ISO time. */
+/** Position in an account's feed: an event's id or an ISO time. */
 const FeedPosition = z
   .string()
   .max(100)
@@ -17,7 +17,7 @@ const FeedPosition = z
   );
 
 export const EventStreamQuery = z.object({
-  since: optional(FeedPosition).describe('Only what comes after; from now on when absent.'),
+  since: optional(FeedPosition).describe('Only events after this; only new events when absent.'),
   pod_id: optional(Uuid),
   ticket: z
     .string()
@@ -27,23 +27,23 @@ export const EventStreamQuery = z.object({
 });
 export type EventStreamQuery = z.output<typeof EventStreamQuery>;
 
-/** For WebSockets of browsers, which cannot send headers. */
+/** For browsers, which cannot send headers with a WebSocket. */
 const ticket = z
   .string()
   .max(100)
   .optional()
   .describe('WebSockets only, instead of a credential: from POST /pods/{id}/stream-ticket.');
 
-/** Lines kept back from the end of the log when nothing is asked for. */
+/** Default number of lines from the end of the log. */
 const DEFAULT_LOG_TAIL = 100;
 const MAX_LOG_TAIL = 10_000;
 
 export const PodLogsQuery = z.object({
   tail: queryNumber(z.int().min(0).max(MAX_LOG_TAIL).default(DEFAULT_LOG_TAIL)),
   follow: z.stringbool().default(false),
-  /** A frame id or an ISO time; wins over `tail`. */
+  /** A frame id or an ISO time; takes precedence over `tail`. */
   since: z.string().max(100).optional(),
-  /** Frames with ids, to be resumed; data lines only when absent. */
+  /** `events`: resumable frames with ids. Default: data lines only. */
   format: z.enum(['events']).optional(),
   ticket,
 });

@@ -1,4 +1,4 @@
-/** GET /pods/{id}/terminal: an addition of ours to the interface. */
+/** GET /pods/{id}/terminal: a WebSocket with a login shell in the pod. */
 import { MAX_TERMINAL_MESSAGE_BYTES } from '#shared/api/agent/terminal.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import { clientGone, upgradeRequired } from '#shared/http/upgrade.ts';
@@ -19,7 +19,6 @@ const TERMINAL =
   "terminal's bytes both ways; text messages are JSON: {type:'resize',cols,rows} from the client, " +
   "{type:'exit',code} last from the server. No cookie is a credential here, so that the Origin header " +
   'does not matter.';
-/** Registers it. */
 export function registerTerminalRoutes(api: HttpServer, deps: TerminalRoutesDeps): void {
   api.get(
     '/pods/:id/terminal',

@@ -53,7 +53,7 @@ const filesIn = (purpose = 'avatar') => {
   }
 };
 
-it('signs an address, takes the file there once and shows the avatar to everybody', async () => {
+it('signs a URL, accepts the file once and serves the avatar publicly', async () => {
   const { status, body } = await presign();
   expect([status, body]).toEqual([
     201,
@@ -86,7 +86,7 @@ it('signs an address, takes the file there once and shows the avatar to everybod
   expect(filesIn()).toHaveLength(1);
 });
 
-it('refuses addresses that were changed or have run out', async () => {
+it('rejects changed and expired URLs', async () => {
   const { upload_url: url, object_key: key } = (await presign()).body;
   const changed = [
     url.replace('me.png', 'you.png'),
@@ -105,7 +105,7 @@ it('refuses addresses that were changed or have run out', async () => {
   expect(filesIn()).toEqual([]);
 });
 
-it('takes exactly the type and size that were signed, and leaves nothing of anything else', async () => {
+it('accepts exactly the signed type and size, and stores nothing otherwise', async () => {
   const { upload_url: url } = (await presign()).body;
   expect((await put(url, PNG, 'text/html')).status).toBe(400);
   expect((await put(url, PNG.subarray(1))).status).toBe(400);
@@ -114,7 +114,7 @@ it('takes exactly the type and size that were signed, and leaves nothing of anyt
   expect((await put(url)).status).toBe(200);
 });
 
-it('refuses over a real socket what has no end, and stays whole when the sender goes away', async () => {
+it('rejects an endless upload over a real socket, and survives a client that leaves', async () => {
   const origin = await central.server.listen({ port: 0, host: '127.0.0.1' });
   const { pathname, search } = new URL((await presign()).body.upload_url);
   const send = (body: ReadableStream, signal?: AbortSignal) =>
@@ -156,7 +156,7 @@ function chunks(count: number, chunk: Buffer): ReadableStream {
   ) as ReadableStream;
 }
 
-it('keeps one of two uploads that come at once', async () => {
+it('stores one of two concurrent uploads', async () => {
   const { upload_url: url, public_url: shown } = (await presign()).body;
   const all = await Promise.all([put(url), put(url), put(url)]);
   expect(all.map(({ status }) => status).toSorted()).toEqual([200, 409, 409]);
@@ -180,7 +180,7 @@ it.each([
   }
 });
 
-it('shows nothing but avatars', async () => {
+it('serves only avatars', async () => {
   const { body } = await presign({ ...AVATAR, purpose: 'feedback' });
   expect(body.public_url).toBeNull();
   expect((await put(body.upload_url)).status).toBe(200);
@@ -188,7 +188,7 @@ it('shows nothing but avatars', async () => {
   expect(filesIn('feedback')).toHaveLength(1);
 });
 
-it('bounds what an account uploads, and takes addresses that were never used off the bill', async () => {
+it("limits an account's uploads, and stops counting unused URLs after their expiry", async () => {
   for (let full = 0; full < 20; full += 1) {
     expect((await presign({ ...AVATAR, size_bytes: 10 * 1024 * 1024 })).status).toBe(201);
   }
@@ -207,7 +207,7 @@ it('removes the objects of a deleted account', async () => {
   expect([(await get(shown)).statusCode, filesIn()]).toEqual([404, []]);
 });
 
-it('asks for a credential, and says so where nothing can be uploaded', async () => {
+it('requires a credential, and rejects uploads without a store', async () => {
   const open = await central.call('POST', '/users/presigned-url', { body: AVATAR });
   expect(open.status).toBe(401);
   await central.close();

@@ -36,7 +36,7 @@ const presign = async () =>
 const put = async (url: string, headers: Record<string, string>, body = FILE) =>
   (await fetch(url, { method: 'PUT', headers, body })).status;
 
-it('signs an address that a bucket takes the file at, and removes it with the account', async () => {
+it('signs a URL that a bucket accepts, and removes the object with the account', async () => {
   const signed = await presign();
   expect(signed).toMatchObject({
     method: 'PUT',
@@ -51,7 +51,7 @@ it('signs an address that a bucket takes the file at, and removes it with the ac
   expect(bucket.objects.size).toBe(0);
 });
 
-it('binds type, size, key and time', async () => {
+it('signs type, size, key and expiry', async () => {
   const { upload_url: url, headers } = await presign();
   expect(await put(url, { 'Content-Type': 'text/html' })).toBe(403);
   expect(await put(url, headers, Buffer.concat([FILE, FILE]))).toBe(403);

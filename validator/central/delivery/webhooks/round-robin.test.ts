@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { createRoundRobin } from './round-robin.ts';
 
-it('has so many places in all, so many of one owner, and one of each id', async () => {
+it('limits turns in total, per owner, and to one per id', async () => {
   const turns = createRoundRobin({ most: 3, mostOfOwner: 2 });
   const gate = Promise.withResolvers<void>();
   const begin = (id: string, owner: string) => turns.begin({ id, owner }, () => gate.promise);

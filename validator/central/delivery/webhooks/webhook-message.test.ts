@@ -5,11 +5,11 @@ import { systemRandom } from '#shared/runtime/random.ts';
 import { makeSecret, signedHeaders } from './webhook-message.ts';
 
 const BODY = '{"test": 2432232314}';
-/** More than a test takes. */
+/** Longer than the test runs. */
 const MARGIN_MS = 30_000;
 const TOLERANCE_MS = 300_000;
 
-it('signs what the specification of Standard Webhooks signs in its example', () => {
+it('signs the example of the Standard Webhooks specification', () => {
   const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
   const message = { id: 'msg_p5jXN8AQM9LWM0D4loKWxJek', body: BODY, secrets: [secret] };
   expect(signedHeaders(message, 1_614_265_330_999)).toEqual({
@@ -32,7 +32,7 @@ it.each([
   else expect(verify).toThrow(/timestamp/);
 });
 
-it('is verified by each of several secrets, and by no other', () => {
+it('is verified by each of several secrets and by no other', () => {
   const secrets = [makeSecret(systemRandom), makeSecret(systemRandom)];
   const headers = signedHeaders({ id: 'm', body: BODY, secrets }, systemClock.now());
   for (const secret of secrets) new Verifier(secret).verify(BODY, headers);

@@ -23,7 +23,7 @@ it.each([
   ['http://example.com/hook', 'does not begin with https://'],
   ['https://user:secret@example.com/', 'holds a user name or password'],
   ['https://10.0.0.1/', 'leads to a private or reserved address'],
-  // Other ways to write 127.0.0.1 and ::1.
+  // Other notations of 127.0.0.1 and ::1.
   ['https://2130706433/', 'leads to a private or reserved address'],
   ['https://0x7f.1/', 'leads to a private or reserved address'],
   ['https://[::ffff:127.0.0.1]/', 'leads to a private or reserved address'],
@@ -34,13 +34,13 @@ it.each([
   expect(targetProblem(url, 'public')).toBe(problem);
 });
 
-it('stays on this machine where it is told to', () => {
+it('allows only loopback addresses in loopback mode', () => {
   expect(targetProblem('http://localhost:1234/hook', 'loopback')).toBeNull();
   expect(targetProblem('https://example.com/', 'loopback')).toMatch(/away from this machine/);
   expect(targetProblem('ftp://localhost/', 'loopback')).toMatch(/neither/);
 });
 
-it('judges what a name resolves to when it connects, and connects to nothing else', async () => {
+it('checks the resolved address of the connection, and connects to no other', async () => {
   let connections = 0;
   const server = createServer((socket) => {
     connections += 1;

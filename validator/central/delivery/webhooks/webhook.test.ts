@@ -23,7 +23,7 @@ let central: TestCentral;
 let receiver: WebhookReceiver;
 let account: TestAccount;
 beforeEach(async () => {
-  // The verifier takes no signature of another time than its own.
+  // The verifier rejects signatures of another time than its own.
   const clock = createManualClock(systemClock.now());
   central = await createTestCentral({ webhookTargets: 'loopback', clock });
   receiver = await startWebhookReceiver();
@@ -44,7 +44,7 @@ const make = async (more: object = {}) =>
 const deliveries = async (id: string) => (await call('GET', `/${id}/deliveries`)).body;
 const send = () => central.central.sendWebhooks();
 
-/** Something happens to the account; gives what it is called. */
+/** Records an event of the account and returns its name. */
 async function happen(
   detail: string,
   eventType: EventType = 'account',
@@ -59,7 +59,7 @@ async function happen(
 }
 const details = () => receiver.received.map(({ body }) => JSON.parse(body).data.detail);
 
-it('tells of what happens from then on, in order and once, signed as Standard Webhooks says', async () => {
+it('sends new events in order, once, and signed as Standard Webhooks requires', async () => {
   await happen('before');
   const { secret, ...webhook } = await make({ description: 'mine' });
   expect(webhook).toMatchObject({ enabled: true, description: 'mine', events: [] });
@@ -79,7 +79,7 @@ it('tells of what happens from then on, in order and once, signed as Standard We
   });
 });
 
-it('tells only of what its owner named, and of nobody else', async () => {
+it('sends only subscribed events, and only of its account', async () => {
   const { id } = await make({ events: ['pod-fail', 'backup.success'] });
   const other = await central.signUp();
   await recordEvent(central.ports.db, central.ports, {
@@ -97,7 +97,7 @@ it('tells only of what its owner named, and of nobody else', async () => {
   expect(theirs.status).toBe(404);
 });
 
-it('keeps the order while a receiver is down for hours, and loses nothing', async () => {
+it('keeps the order and loses nothing while a receiver is down for hours', async () => {
   const { id } = await make();
   receiver.answer('none');
   await happen('one');
@@ -125,7 +125,7 @@ it('follows no redirect', async () => {
   expect(await deliveries(id)).toMatchObject([{ state: 'waiting', status: 302 }]);
 });
 
-it('stops at a receiver that is gone, tells the owner, and goes on when enabled again', async () => {
+it('disables a webhook after 410, notifies the owner, and resumes when enabled again', async () => {
   const { id } = await make();
   receiver.answer(410);
   await happen('one');
@@ -165,13 +165,13 @@ it('signs with both secrets for a day after a rotation', async () => {
   expect([secret === fresh, counts]).toEqual([false, [2, 2, 1]]);
 });
 
-it('keeps every secret of the last day, five at most, so that a lost answer costs the receiver nothing', async () => {
+it('signs with every secret of the last day, at most five, so that a lost answer does not break the receiver', async () => {
   const { id, secret } = await make();
   const rotate = () => call('POST', `/${id}/rotate-secret`);
   const made = [secret];
   for (const _ of Array(5)) {
     made.push((await rotate()).body.secret);
-    // The verifier allows for five minutes.
+    // The verifier allows five minutes of difference.
     await central.clock.advance(30_000);
   }
   await happen('one');
@@ -187,7 +187,7 @@ it('keeps every secret of the last day, five at most, so that a lost answer cost
   expect((await rotate()).status).toBe(200);
 });
 
-it('rotates once for an Idempotency-Key, and keeps the secret of its answer sealed', async () => {
+it("rotates once per Idempotency-Key, and stores the answer's secret sealed", async () => {
   const { id } = await make();
   const { db } = central.ports;
   const rotate = (key: string) =>
@@ -210,7 +210,7 @@ it('rotates once for an Idempotency-Key, and keeps the secret of its answer seal
   expect(refused[1]?.body).toEqual(refused[0]?.body);
 });
 
-it('sends one again by hand, or all from a time on', async () => {
+it('replays one delivery, or all events since a time', async () => {
   const { id } = await make();
   receiver.answer(500);
   await happen('one');
@@ -234,7 +234,7 @@ it('sends one again by hand, or all from a time on', async () => {
   );
 });
 
-it('serves others while a receiver does not answer, and stops without waiting for it', async () => {
+it('serves other webhooks while a receiver does not answer, and stops without waiting for it', async () => {
   const prompt = await startWebhookReceiver();
   const other = await central.signUp();
   try {
@@ -255,7 +255,7 @@ it('serves others while a receiver does not answer, and stops without waiting fo
   }
 });
 
-it('leaves a webhook to the process that has it, until its lease runs out', async () => {
+it('leaves a webhook to the process with the lease until the lease expires', async () => {
   await make();
   await happen('one');
   const nowMs = central.clock.now();
@@ -279,7 +279,7 @@ it.each([
   expect((await call('POST', '', body)).status).toBe(status);
 });
 
-it('takes ten of an account, and removes them with it', async () => {
+it('limits an account to ten webhooks, and deletes them with it', async () => {
   for (let count = 0; count < 10; count += 1) await make();
   expect((await call('POST', '', { url: receiver.url })).body.error.code).toBe('bad_request');
   const [{ id }] = (await call('GET', '')).body;
@@ -293,7 +293,7 @@ it('takes ten of an account, and removes them with it', async () => {
   expect(await central.ports.db.selectFrom('webhooks').selectAll().execute()).toEqual([]);
 });
 
-it('tries again at the millisecond of each pause, signed anew under one id, and then goes on', async () => {
+it('retries exactly after each pause, with a new signature and the same id, and then continues', async () => {
   const { id } = await make();
   receiver.answer(500);
   for (const detail of ['one', 'two']) await happen(detail);
@@ -307,7 +307,7 @@ it('tries again at the millisecond of each pause, signed anew under one id, and 
     times.push(central.clock.now());
     await send();
   }
-  // With the last one given up the next event has its turn.
+  // After the last attempt the next event is sent.
   times.push(central.clock.now());
   expect(details()).toEqual([...Array(8).fill('one'), 'two']);
   expect(new Set(receiver.ids()).size).toBe(2);
@@ -319,7 +319,7 @@ it('tries again at the millisecond of each pause, signed anew under one id, and 
   ]);
 });
 
-it('disables what took nothing for five days with the event that it gives up then, and replays by hand all the same', async () => {
+it('disables a webhook after five days of failures, and still replays single deliveries', async () => {
   const { id } = await make();
   receiver.answer('none');
   for (const detail of ['one', 'two', 'three', 'four', 'five']) await happen(detail);
@@ -349,7 +349,7 @@ it('disables what took nothing for five days with the event that it gives up the
   expect(details().slice(1, 3)).toEqual(['four', 'five']);
 });
 
-it('keeps its log for 30 days, to the millisecond', async () => {
+it('keeps its log for exactly 30 days', async () => {
   const { id } = await make();
   await happen('one');
   await send();

@@ -34,7 +34,7 @@ function bytes(): number {
     .reduce((sum, { parentPath, name }) => sum + statSync(join(parentPath, name)).size, 0);
 }
 
-it('keeps what it is told to, and frees the space of the rest', async () => {
+it('keeps the listed snapshots and frees the space of the others', async () => {
   await restic('init');
   const data = join(folder, 'data');
   for (const byte of [1, 2]) {
@@ -55,7 +55,7 @@ it('keeps what it is told to, and frees the space of the rest', async () => {
   expect(snapshots()).toEqual([kept]);
 });
 
-it('tells where there is no restic', async () => {
+it('returns false without restic', async () => {
   const absent = createResticPrune(() =>
     Promise.reject(Object.assign(new Error('spawn restic ENOENT'), { code: 'ENOENT' })),
   );

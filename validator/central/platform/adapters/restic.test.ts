@@ -13,7 +13,7 @@ it.each([
   ['sftp:backup@host:/srv/pods', `sftp:backup@host:/srv/pods/${id}`],
   ['rest:https://rest.example', `rest:https://rest.example/${id}`],
 ])(
-  'below %s each repository has its place, which the operator alone removes',
+  'places each repository below %s, where only the operator can remove it',
   async (prefix, location) => {
     const environment = { AWS_ACCESS_KEY_ID: 'key' };
     const storage = createResticLocation({ prefix, environment });
@@ -25,7 +25,7 @@ it.each([
   },
 );
 
-it('removes a repository below a path, also one that is not there, and nothing else', async () => {
+it('removes a repository below a path, also an absent one, and nothing else', async () => {
   const prefix = mkdtempSync(join(tmpdir(), 'podwright-location-'));
   const storage = createResticLocation({ prefix, environment: {} });
   for (const name of [id, 'other']) {

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { createTestDatabase } from '../../../../test/fakes/scenes/central-database.ts';
 import { isUniqueViolation } from '../../../database/engine.ts';
 
-it('creates every table once and keeps what a rolled-back transaction would have changed', async () => {
+it('creates every table once and rolls back transactions', async () => {
   const db = await createTestDatabase();
   const nonce = { hotkey: 'h', message: 'm', expires_at: 1 };
   await expect(

@@ -12,28 +12,25 @@ const lists: [index: string, list: DueRows<DueRow>['list']][] = [
   ['topups_due', topUpsInFlight.list],
 ];
 
-it.each(lists)(
-  'finds what is due by the index %s alone, however much is over',
-  async (index, list) => {
-    const db = await openCentralDatabase(':memory:');
-    const asked: CompiledQuery[] = [];
-    const listen: KyselyPlugin = {
-      transformQuery({ node, queryId }) {
-        asked.push(db.getExecutor().compileQuery(node, queryId));
-        return node;
-      },
-      transformResult: async ({ result }) => result,
-    };
-    try {
-      expect(await list(db.withPlugin(listen), 1, 10)).toEqual([]);
-      const [query = CompiledQuery.raw('')] = asked;
-      const plan = CompiledQuery.raw(`explain query plan ${query.sql}`, [...query.parameters]);
-      const { rows } = await db.executeQuery<{ detail: string }>(plan);
-      expect(rows.map(({ detail }) => detail.replace(/^.* USING/, 'USING'))).toEqual([
-        `USING INDEX ${index} (due_at<?)`,
-      ]);
-    } finally {
-      await db.destroy();
-    }
-  },
-);
+it.each(lists)('finds due rows by the index %s', async (index, list) => {
+  const db = await openCentralDatabase(':memory:');
+  const asked: CompiledQuery[] = [];
+  const listen: KyselyPlugin = {
+    transformQuery({ node, queryId }) {
+      asked.push(db.getExecutor().compileQuery(node, queryId));
+      return node;
+    },
+    transformResult: async ({ result }) => result,
+  };
+  try {
+    expect(await list(db.withPlugin(listen), 1, 10)).toEqual([]);
+    const [query = CompiledQuery.raw('')] = asked;
+    const plan = CompiledQuery.raw(`explain query plan ${query.sql}`, [...query.parameters]);
+    const { rows } = await db.executeQuery<{ detail: string }>(plan);
+    expect(rows.map(({ detail }) => detail.replace(/^.* USING/, 'USING'))).toEqual([
+      `USING INDEX ${index} (due_at<?)`,
+    ]);
+  } finally {
+    await db.destroy();
+  }
+});

@@ -1,4 +1,4 @@
-/** Who needs several rows takes them in the order of `lockRow`, shown where one waits for another. */
+/** Transactions lock several rows in the order of `lockRow`, shown by one that waits for another. */
 import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { eventually } from '../../../../test/fakes/eventually.ts';
@@ -11,7 +11,7 @@ beforeEach(async () => {
 });
 afterEach(() => scene.close());
 
-/** Until somebody waits for a lock that is held here. */
+/** Resolves when a transaction waits for a lock that this test holds. */
 function somebodyWaits(): Promise<boolean> {
   const waiting = sql`select 1 from pg_stat_activity
     where datname = current_database() and wait_event_type = 'Lock'`;
@@ -19,7 +19,7 @@ function somebodyWaits(): Promise<boolean> {
   return eventually('somebody waits', look);
 }
 
-it('holds the template of a pod that is edited no sooner than its account', async () => {
+it('locks the account before the template when a pod is edited', async () => {
   const { db } = scene.market.ports;
   const wish = { name: 'mine', docker_image: 'ubuntu', docker_image_tag: '24.04' };
   const { id: templateId } = (await scene.call('POST', '/templates', wish)).body;
@@ -35,7 +35,7 @@ it('holds the template of a pod that is edited no sooner than its account', asyn
   expect((await asked).status).toBe(200);
 });
 
-it('holds several rows by their ids, in whatever order they are named', async () => {
+it('locks several rows in the order of their ids', async () => {
   const { db } = scene.market.ports;
   const [first = '', second = ''] = [scene.account.id, (await scene.market.renter()).id].toSorted();
   const { asked } = await db.transaction().execute(async (tx) => {

@@ -1,4 +1,4 @@
-/** Requests that change many rows, each of them lost to another one once: done all the same, and done once. */
+/** Requests that change many rows succeed once, although their first transaction loses a conflict. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { createFakeBackupStorage } from '../../../../test/fakes/external/fake-backup-storage.ts';
@@ -44,7 +44,7 @@ const ownPath = (what = '') => `/executors/${node.id}${what}`;
 const mails = async (kind: string) =>
   (await mailsTo(market, renter.email)).filter((mail) => mail.kind === kind).length;
 
-/** Answers as if it had not lost at its first write to `table`. */
+/** Asserts the result of a request whose first write to `table` loses a conflict. */
 async function losingAt<T extends { status: number }>(
   table: string,
   act: () => Promise<T>,
@@ -55,7 +55,7 @@ async function losingAt<T extends { status: number }>(
   return answer;
 }
 
-it('announces a notice period once, and takes it back once', async () => {
+it('creates a notice once and cancels it once', async () => {
   const body = {
     starting_at: `${naiveUtc(market.clock.now() + 2 * DAY_MS)}Z`,
     period_in_minute: 30,
@@ -66,7 +66,7 @@ it('announces a notice period once, and takes it back once', async () => {
   expect(await mails('notice-period')).toBe(2);
 });
 
-it('takes the list of the central miner server over, and counts each change once', async () => {
+it("imports the central miner server's list and counts each change once", async () => {
   const gpus = { gpuType: 'NVIDIA H100 80GB HBM3', gpuCount: 2 };
   const place = (port: number) => ({ ...gpus, ipAddress: '127.0.0.1', port, usdPerGpuHour: 2.2 });
   const gone = await market.verifiedNode();
@@ -93,7 +93,7 @@ it('removes a volume', async () => {
   expect((await market.call('GET', '/volumes', { headers })).body).toEqual([]);
 });
 
-it('changes an account, and mails of it once', async () => {
+it('updates an account and sends one mail about it', async () => {
   const headers = renter.session;
   const body = { email: 'new-address@example.com', current_password: renter.password };
   await losingAt('mails', () => market.call('PUT', '/users/me', { headers, body }));

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { createTestDatabase } from '../../../../test/fakes/scenes/central-database.ts';
 
-it('gives whole numbers as numbers, sums and counts too, and refuses one beyond the safe range', async () => {
+it('returns integers, sums and counts as numbers, and rejects integers beyond the safe range', async () => {
   const db = await createTestDatabase();
   const atMost = Number.MAX_SAFE_INTEGER;
   await db

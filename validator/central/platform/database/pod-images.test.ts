@@ -5,7 +5,7 @@ import { isPostgres } from '../../../database/engine.ts';
 import { podImages } from './migrations/0014-pod-images.ts';
 import { POSTGRES_DIALECT, SQLITE_DIALECT } from './sql-dialects.ts';
 
-it('finds the image of pods that were rented before it was kept', async () => {
+it('derives the image of pods that were rented before the column existed', async () => {
   const market = await createTestMarket();
   const { db } = market.ports;
   const node = await market.verifiedNode({ gpus: 1 });

@@ -1,4 +1,4 @@
-/** The way to a PostgreSQL server: what is said when it cannot be gone, and what it is held to. */
+/** PostgreSQL connections: error messages, required settings, reconnects and notifications. */
 import { Client } from 'pg';
 import { expect, inject, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
@@ -24,7 +24,7 @@ async function onServer(...statements: string[]): Promise<void> {
 }
 
 it.each([
-  // Nobody answers now: a service is to be started again.
+  // The server may come back: the service manager restarts the process.
   [
     'Error',
     'postgres://me:s3cret@127.0.0.1:1/market',
@@ -37,13 +37,13 @@ it.each([
   ],
   ['ConfigError', 'postgres://me:s3cret@[half/market', /not the address of a PostgreSQL server/],
   ['ConfigError', 'mysql://me:s3cret@127.0.0.1/market', /mysql:\/\/ is not supported/],
-])('says by %s what is wrong with %s, and never its password', async (name, url, message) => {
+])('throws %s for %s, without the password', async (name, url, message) => {
   const error = await openCentralDatabase(url).catch((refusal: unknown) => refusal);
   expect(error).toMatchObject({ name, message: expect.stringMatching(message) });
   expect(String(error)).not.toContain('s3cret');
 });
 
-it('refuses a database that is not there, or that is set up otherwise', async () => {
+it('rejects a missing database and one with unsupported settings', async () => {
   const folder = inject('centralDatabase');
   await expect(openCentralDatabase(postgresUrl(folder, 'absent'))).rejects.toMatchObject({
     name: 'ConfigError',
@@ -72,7 +72,7 @@ it('migrates once when several processes start at the same time', async () => {
   }
 });
 
-it('gives an empty database to one kind when both start on it at the same time', async () => {
+it('assigns an empty database to one of two programs that start on it at the same time', async () => {
   const url = await createEmptyPostgresDatabase();
   const start = () => Promise.allSettled([openCentralDatabase(url), openEvidenceStore(url)]);
   for (const turn of ['first', 'again']) {

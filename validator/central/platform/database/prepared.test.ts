@@ -24,7 +24,7 @@ async function grantsOf(handle: Database, hash: string, afterMs: number): Promis
   return (await grants(handle, { hash, afterMs })).rows.map((row) => row.granted_at);
 }
 
-it('answers each call by its own values, in transactions as outside, built once', async () => {
+it('runs each call with its own values, inside and outside transactions', async () => {
   await insertOne(db, 'signup_credits', { email_hash: 'one', granted_at: 1 });
   expect(await grantsOf(db, 'one', 0)).toEqual([1]);
   const before = built;
@@ -40,7 +40,7 @@ it('answers each call by its own values, in transactions as outside, built once'
   expect(built).toBe(before);
 });
 
-it('stores what is given by name, in whichever order', async () => {
+it('inserts members by name, in any order', async () => {
   await insertOne(db, 'signup_credits', { granted_at: 3, email_hash: "it's; drop table" });
   await insertOne(db, 'signup_credits', { email_hash: 'other', granted_at: 4 });
   const rows = await db.selectFrom('signup_credits').selectAll().orderBy('granted_at').execute();

@@ -15,7 +15,7 @@ import { openCentralDatabase } from './database.ts';
 import type { Db } from './tables.ts';
 import { moneyTransaction } from './transactions.ts';
 
-/** A failure of the server's with this code. */
+/** A PostgreSQL error with this code. */
 const failure = (code: string) => Object.assign(new Error('ended'), { code });
 
 async function failing(code: string) {
@@ -37,7 +37,7 @@ async function failing(code: string) {
   return { message, attempts, pauses, left };
 }
 
-it.each(['40001', '40P01'])('tries a few times after %s, and undoes each attempt', async (code) => {
+it.each(['40001', '40P01'])('retries after %s and rolls back each attempt', async (code) => {
   const { message, attempts, pauses, left } = await failing(code);
   expect([message, attempts, left]).toEqual(['ended', 5, []]);
   expect(pauses).toHaveLength(3);
@@ -47,12 +47,12 @@ it.each(['40001', '40P01'])('tries a few times after %s, and undoes each attempt
   }
 });
 
-it.each(['23505', '55P03', '08006'])('tries nothing again after %s', async (code) => {
+it.each(['23505', '55P03', '08006'])('does not retry after %s', async (code) => {
   expect(await failing(code)).toMatchObject({ attempts: 1, pauses: [] });
 });
 
-// Two connections lock the same accounts crosswise; on SQLite, where one writes at a time, they simply follow each other.
-it('ends a deadlock of two that move money well for both', async () => {
+// Two transactions lock the same accounts in opposite order. On SQLite they run one after the other.
+it('commits both transactions after a deadlock', async () => {
   const db = await openCentralDatabase(onPostgres() ? await createPostgresDatabase() : ':memory:');
   const deps = { db, clock: systemClock, random: systemRandom };
   let attempts = 0;
@@ -70,7 +70,7 @@ it('ends a deadlock of two that move money well for both', async () => {
     }),
   );
   await Promise.all(both);
-  // PostgreSQL ends one of the two, or each for the other, and the next attempts may meet again.
+  // PostgreSQL ends one of the two or both, and the next attempts may conflict again.
   if (onPostgres()) expect(attempts).toBeGreaterThanOrEqual(3);
   else expect(attempts).toBe(2);
   for (const id of ['user:a', 'user:b'] as const) {
@@ -80,7 +80,7 @@ it('ends a deadlock of two that move money well for both', async () => {
   await db.destroy();
 });
 
-/** Holds its row until the transaction ends. */
+/** Locks the row until the transaction ends. */
 async function lockOne(tx: Db, id: string): Promise<void> {
   const none = { debits_posted: 0, credits_posted: 0, debits_pending: 0 };
   await tx

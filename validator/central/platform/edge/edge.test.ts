@@ -1,4 +1,4 @@
-/** What every answer has around its body: CORS, security headers, body limits, request ids, kinds of error bodies. */
+/** CORS, security headers, body limits, request ids and error bodies of every response. */
 import { afterEach, expect, it } from 'vitest';
 import {
   createTestCentral,
@@ -30,7 +30,7 @@ const PREFLIGHT = {
   'access-control-request-headers': 'x-api-key,idempotency-key',
 };
 
-it('lets no other page in unless told to', async () => {
+it('allows no other origin by default', async () => {
   await start();
   const { headers } = await send('GET', '/api/machines', { origin: PAGE });
   expect(headers).not.toHaveProperty('access-control-allow-origin');
@@ -39,7 +39,7 @@ it('lets no other page in unless told to', async () => {
   );
 });
 
-it('lets named pages in, on answers and refusals alike, and no others', async () => {
+it('allows configured origins only, on responses and errors', async () => {
   await start({ corsOrigins: [PAGE] });
   for (const [url, status] of [
     ['/api/machines', 200],
@@ -67,7 +67,7 @@ it('lets named pages in, on answers and refusals alike, and no others', async ()
   });
 });
 
-it('keeps browsers from guessing, framing and keeping answers; HSTS only behind TLS', async () => {
+it('sets security headers, and HSTS only behind TLS', async () => {
   await start({ trustedProxies: ['127.0.0.1'] });
   for (const url of ['/api', '/api/nothing', '/api/pods', '/portal/executors']) {
     const { headers } = await send('GET', url);
@@ -84,7 +84,7 @@ it('keeps browsers from guessing, framing and keeping answers; HSTS only behind 
   expect(behind.headers['strict-transport-security']).toMatch(/^max-age=31536000/);
 });
 
-it('takes bodies as large as a route can need, and refuses the rest unread', async () => {
+it("limits bodies by the route's auth rule", async () => {
   await start();
   const account = await central.signUp();
   const json = { 'content-type': 'application/json' };
@@ -96,7 +96,7 @@ it('takes bodies as large as a route can need, and refuses the rest unread', asy
   expect(await statusOf('/api/keys', account.session, 17)).toBe(413);
   expect(await statusOf('/api/templates', account.key, 250)).toBe(422);
   expect(await statusOf('/api/templates', account.key, 257)).toBe(413);
-  // Who has no credential is not read at all.
+  // Without a credential the body is not read.
   expect(await statusOf('/api/templates', {}, 257)).toBe(401);
 });
 
@@ -111,7 +111,7 @@ it.each<[string, Method, string, number]>([
   ['a body that cannot be read', 'POST', '/api/users', 400],
   ['a type that is not taken', 'PUT', '/api/users/me', 401],
 ])(
-  'gives %s the id that was sent, and makes one where it is none',
+  'answers %s with the request id that was sent, or a new one if it is invalid',
   async (_, method, url, status) => {
     await start();
     const payload = method === 'POST' ? '{' : undefined;
@@ -128,7 +128,7 @@ it.each<[string, Method, string, number]>([
   },
 );
 
-it('answers paths with and without a slash at their end alike, and redirects nobody', async () => {
+it('answers paths with and without a trailing slash alike, without a redirect', async () => {
   await start();
   const account = await central.signUp();
   for (const path of ['/machines', '/ssh-keys', '/users/me', '/templates', '/pods', '/nothing']) {
@@ -141,7 +141,7 @@ it('answers paths with and without a slash at their end alike, and redirects nob
   }
 });
 
-it('answers problem details where they are asked for, and only there', async () => {
+it('answers problem details only if the Accept header requests them', async () => {
   await start();
   const problem = 'application/problem+json';
   const answer = await send('POST', '/api/users/login', { accept: `${problem}, */*;q=0.1` });

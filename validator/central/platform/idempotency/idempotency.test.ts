@@ -54,7 +54,7 @@ it('rents once for 20 concurrent requests with one key', async () => {
   expect(await podCount()).toBe(1);
 });
 
-it('answers the same bytes again, whoever of the account asks', async () => {
+it('replays the same bytes to every credential of the account', async () => {
   const first = await market.rent(account, node.id, ONE, KEY);
   const { body } = await market.call('DELETE', `/pods/${first.body.id}`, { headers: account.key });
   expect(body.status).toBe('DELETING');
@@ -69,7 +69,7 @@ it('answers the same bytes again, whoever of the account asks', async () => {
   expect(await podCount()).toBe(1);
 });
 
-it('keeps accounts apart', async () => {
+it('separates accounts', async () => {
   const other = await market.renter();
   await market.rent(account, node.id, ONE, KEY);
   const { status, headers } = await market.rent(other, node.id, ONE, KEY);
@@ -80,7 +80,7 @@ it('keeps accounts apart', async () => {
 it.each([
   ['another body', ONE, { gpu_count: 2 }],
   ['a member more', ONE, { gpu_count: 1, termination_hours: 2 }],
-] as const)('refuses %s under a used key', async (_, before, after) => {
+] as const)('rejects %s under a used key', async (_, before, after) => {
   await market.rent(account, node.id, before, KEY);
   const { status, body } = await market.rent(account, node.id, after, KEY);
   expect(status).toBe(422);
@@ -89,7 +89,7 @@ it.each([
   expect((await market.rent(account, elsewhere.id, before, KEY)).status).toBe(422);
 });
 
-it('stores refusals with their request id, and not what was refused before the claim', async () => {
+it('stores errors with their request id, but not errors before the claim', async () => {
   expect((await market.rent(account, node.id, { gpu_count: 'x' }, KEY)).status).toBe(422);
   await setAvailable(market.ports.db, 0);
   const poor = await market.rent(account, node.id, ONE, KEY);
@@ -105,7 +105,7 @@ it('stores refusals with their request id, and not what was refused before the c
   expect(again.body.request_id).toBe(poor.headers['x-request-id']);
 });
 
-it('forgets a key exactly 24 hours after its first use', async () => {
+it('expires a key exactly 24 hours after its first use', async () => {
   const body = { pod_name: 'x', gpu_count: 1 };
   const first = await market.rent(account, node.id, body, KEY);
   await market.clock.advance(WINDOW_MS - 1);
@@ -117,7 +117,7 @@ it('forgets a key exactly 24 hours after its first use', async () => {
 });
 
 describe('a claim that is still running', () => {
-  /** As a process leaves it that is killed between claim and effects. */
+  /** The state after a process was killed between claim and effects. */
   beforeEach(async () => {
     await market.rent(account, node.id, ONE, KEY);
     const { db } = market.ports;
@@ -133,14 +133,14 @@ describe('a claim that is still running', () => {
       .execute();
   });
 
-  it("is nobody else's while its process lives", async () => {
+  it('is not taken over while its process is alive', async () => {
     await market.clock.advance(LEASE_MS - 1);
     const answer = await market.rent(account, node.id, ONE, KEY);
     expect([answer.status, answer.body.error.code]).toEqual([409, 'idempotency_in_progress']);
     expect(await podCount()).toBe(0);
   });
 
-  it("is anybody's once its process was silent for too long", async () => {
+  it('is taken over when its process has sent no heartbeat for too long', async () => {
     await market.clock.advance(LEASE_MS);
     const answer = await market.rent(account, node.id, ONE, KEY);
     expect([answer.status, answer.headers['idempotent-replayed']]).toEqual([200, undefined]);
@@ -165,7 +165,7 @@ describe('one run under a key', () => {
     });
   }
 
-  it('is free again after a fault, and has had no effect', async () => {
+  it('releases the key after an internal error, without effects', async () => {
     const once = create();
     const broken = once.once({
       ...request,
@@ -185,7 +185,7 @@ describe('one run under a key', () => {
     expect(again).toEqual({ ...answer, replayed: false });
   });
 
-  it('refuses another body even while the first one runs', async () => {
+  it('rejects another body while the first request runs', async () => {
     const once = create();
     const first = await once.once({ ...request, refusal, effects: async () => answer });
     expect(first.replayed).toBe(false);
@@ -215,7 +215,7 @@ describe('one run under a key', () => {
     expect(await nonces.where('hotkey', '=', 'h').execute()).toEqual([]);
   });
 
-  it('keeps expired keys expired when the clock steps back', async () => {
+  it('does not revive expired keys when the clock goes backwards', async () => {
     let nowMs = 1_000_000;
     const clock = { ...market.clock, now: () => nowMs };
     const once = createIdempotency({ db: market.ports.db, clock, random: systemRandom, processes });
@@ -228,7 +228,7 @@ describe('one run under a key', () => {
   });
 });
 
-it('asks for the credential first: a key that was revoked or an account that is gone is told nothing', async () => {
+it('checks the credential first: a revoked key or a deleted account receives no replay', async () => {
   await market.rent(account, node.id, ONE, KEY);
   const [{ id }] = (await market.call('GET', '/keys', { headers: account.session })).body;
   await market.call('DELETE', `/keys/${id}`, { headers: account.session });
@@ -243,7 +243,7 @@ it('asks for the credential first: a key that was revoked or an account that is 
   expect(await podCount()).toBe(1);
 });
 
-it('is another request on another route', async () => {
+it('treats the same key on another route as another request', async () => {
   const first = await market.rent(account, node.id, ONE, KEY);
   const wish = { headers: { ...account.key, ...KEY }, body: { pod_name: 'mine', ...ONE } };
   const preference = { default_template_id: DEFAULT_TEMPLATE };
@@ -253,7 +253,7 @@ it('is another request on another route', async () => {
   expect(other.body.id).not.toBe(first.body.id);
 });
 
-it('finishes what was asked by a client that went away, and answers it later', async () => {
+it('completes the request of a client that left, and replays its answer', async () => {
   const { db } = market.ports;
   await market.server.listen({ host: '127.0.0.1', port: 0 });
   const { port } = market.server.server.address() as AddressInfo;
@@ -267,7 +267,7 @@ it('finishes what was asked by a client that went away, and answers it later', a
   const held = Promise.withResolvers<void>();
   const gone = once(market.server.server, 'request').then(async ([request]) => {
     await once(request, 'end');
-    // Where there is one connection, the rental waits for this transaction until its client is gone.
+    // With one connection (SQLite), the rental waits for this transaction until its client has left.
     const holding = db.transaction().execute(() => held.promise);
     const closed = once(request.socket, 'close');
     socket.destroy();

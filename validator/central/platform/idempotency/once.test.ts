@@ -1,4 +1,4 @@
-/** The same middleware on every route that creates something and takes a key. */
+/** Idempotency-Key on a route of the portal. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import {
   createTestMarket,
@@ -38,13 +38,13 @@ async function nodeCount(): Promise<number> {
   return (await market.ports.db.selectFrom('executors').select('id').execute()).length;
 }
 
-it('adds a node once for a key, and answers the same bytes again', async () => {
+it('adds a node once for a key, and replays the same bytes', async () => {
   const first = await add(NODE, 'k');
   expect([first.status, first.replayed]).toEqual([200, undefined]);
   await market.clock.advance(60_000);
   expect(await add(NODE, 'k')).toEqual({ ...first, replayed: 'true' });
   expect(await nodeCount()).toBe(1);
-  // Without a key it is a node at an address that is taken.
+  // Without a key the address is in use.
   expect((await add(NODE)).code).toBe('conflict');
 });
 
@@ -59,11 +59,11 @@ it('adds one node for many requests with one key', async () => {
   expect(await nodeCount()).toBe(1);
 });
 
-it('refuses another node under the same key, and a key that is none', async () => {
+it('rejects another node under the same key, and a malformed key', async () => {
   await add(NODE, 'k');
   const other = { ...NODE, port: 8_081 };
   expect(await add(other, 'k')).toMatchObject({ status: 422, code: 'idempotency_key_reused' });
-  // Before the body, whatever is wrong with that.
+  // The key is checked before the body.
   expect(await add({}, 'not valid')).toMatchObject({
     status: 422,
     code: 'idempotency_key_invalid',
@@ -71,7 +71,7 @@ it('refuses another node under the same key, and a key that is none', async () =
   expect(await nodeCount()).toBe(1);
 });
 
-it('keeps refusals too, and providers apart', async () => {
+it('stores errors too, and separates providers', async () => {
   await add(NODE);
   const taken = await add(NODE, 'k');
   expect(taken.code).toBe('conflict');

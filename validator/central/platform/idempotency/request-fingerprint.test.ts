@@ -8,7 +8,7 @@ it.each([
   ['key order', { gpu_count: 1, pod_name: 'x' }],
   ['null against absent', { pod_name: 'x', gpu_count: 1, volume_id: null }],
   ['the way a number is written', JSON.parse('{"pod_name":"x","gpu_count":1.0}')],
-])('%s makes no difference', (_, body) => {
+])('%s does not change the fingerprint', (_, body) => {
   expect(print(body)).toBe(base);
 });
 
@@ -16,17 +16,17 @@ it.each([
   ['another value', { pod_name: 'x', gpu_count: 2 }],
   ['an explicit default', { pod_name: 'x', gpu_count: 1, enable_jupyter: false }],
   ['another type', { pod_name: 'x', gpu_count: '1' }],
-])('%s is another request', (_, body) => {
+])('%s changes the fingerprint', (_, body) => {
   expect(print(body)).not.toBe(base);
 });
 
-it('covers the path, and keeps lists apart from their elements', () => {
+it('includes the path ids, and distinguishes lists from their elements', () => {
   expect(print({ pod_name: 'x', gpu_count: 1 }, 'b')).not.toBe(base);
   expect(print({ user_public_key: 'k' })).not.toBe(print({ user_public_key: ['k'] }));
   expect(print({ a: [1, 2] })).not.toBe(print({ a: [2, 1] }));
 });
 
-it.each([undefined, 'a', 'A-z_0.9:', 'x'.repeat(255)])('takes the key %s', (key) => {
+it.each([undefined, 'a', 'A-z_0.9:', 'x'.repeat(255)])('accepts the key %s', (key) => {
   expect(idempotencyKeyOf(key)).toBe(key ?? null);
 });
 

@@ -1,4 +1,4 @@
-/** What a central API tells of its requests and of what waits, on both databases' tables. */
+/** Metrics of requests and of the backlog, on both databases. */
 import { execFileSync } from 'node:child_process';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createManualClock } from '../../../../test/fakes/manual-clock.ts';
@@ -16,7 +16,7 @@ afterAll(() => market?.close());
 
 const text = async () => metrics.render();
 
-it('tells of requests by the template of their route, of refusals, and of rents by result', async () => {
+it('counts requests by route template, errors by code, and rents by result', async () => {
   const node = await market.verifiedNode({ gpus: 2 });
   const renter = await market.renter();
   await market.server.inject({ url: '/api/nowhere/secret-words' });
@@ -41,12 +41,12 @@ it('tells of requests by the template of their route, of refusals, and of rents 
   );
 });
 
-it('shows no counts that are older than three rounds', async () => {
+it('omits counts older than three intervals', async () => {
   await clock.advance(90_001);
   expect(await text()).not.toMatch(/^podwright_central_gpus_free/m);
 });
 
-it('serves metrics nowhere on the main listener', async () => {
+it('does not serve metrics on the main listener', async () => {
   for (const url of ['/metrics', '/api/metrics']) {
     expect((await market.server.inject({ url })).statusCode).toBe(404);
   }

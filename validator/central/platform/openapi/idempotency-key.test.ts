@@ -9,7 +9,7 @@ type Operation = {
 type Method = 'GET' | 'POST' | 'DELETE';
 type Described = { method: Method; url: string; operation: Operation };
 
-/** They would end the very session that the others are asked with. */
+/** Operations that would end the session of this test. */
 const ENDS_SESSION = new Set(['DELETE /api/users/me', 'POST /portal/auth/logout']);
 
 let market: TestMarket;
@@ -67,7 +67,7 @@ it('describes the Idempotency-Key on exactly the operations that read it', async
   );
 });
 
-it('says what a key is, how long it counts, what shows a replay and which refusals there are', () => {
+it('describes the key, its lifetime, the replay header and the errors', () => {
   for (const described of operations) {
     const key = keyOf(described);
     const { responses } = described.operation;

@@ -27,7 +27,7 @@ beforeEach(async () => {
 });
 afterEach(() => central.close());
 
-it('is OpenAPI 3.1.0 of version 1.0.0 with both ways to authenticate', () => {
+it('is OpenAPI 3.1.0 of version 1.0.0 with both security schemes', () => {
   expect(document).toMatchObject({
     openapi: '3.1.0',
     info: { title: 'Podwright', version: '1.0.0' },
@@ -41,7 +41,7 @@ it('is OpenAPI 3.1.0 of version 1.0.0 with both ways to authenticate', () => {
   });
 });
 
-it('describes every route below the base address, each with tag, answers and path parameters', () => {
+it('describes every route below the prefix, each with tag, responses and path parameters', () => {
   const operations = Object.entries(document.paths).flatMap(([path, item]) =>
     Object.entries(item).map(([method, operation]) => ({ path, method, operation })),
   );
@@ -61,7 +61,7 @@ it('describes every route below the base address, each with tag, answers and pat
   }
 });
 
-it('states who may call each route', () => {
+it('states the security of each route', () => {
   const security = (path: string, method: string) => document.paths[path]?.[method]?.security;
   const both = [{ JwtAccessBearer: [] }, { ApiKey: [] }];
   expect(security('/users/me', 'get')).toEqual(both);
@@ -72,7 +72,7 @@ it('states who may call each route', () => {
   expect(document.paths['/templates']?.['get']?.responses).not.toHaveProperty('401');
 });
 
-it('names each model once, as the specification does, and refers to none that is not there', () => {
+it('names each model once, and references no missing model', () => {
   const names = Object.keys(document.components.schemas);
   expect(names).toEqual(
     expect.arrayContaining([
@@ -96,7 +96,7 @@ it('names each model once, as the specification does, and refers to none that is
   expect([...new Set(referred)].toSorted()).toEqual(names.toSorted());
 });
 
-it('describes the bodies that refusals really have, by route', async () => {
+it('describes the error bodies of each route', async () => {
   const errors = (path: string) =>
     Object.entries(document.paths[path] ?? {}).map(([, { responses }]) =>
       ['422', 'default'].map((status) => JSON.stringify(responses[status]?.content ?? null)),
@@ -125,7 +125,7 @@ it('shows defaults and keeps what is required', () => {
   });
 });
 
-it('refuses a model that differs between requests and responses', () => {
+it('rejects a model that differs between requests and responses', () => {
   const documentOf = (input: object, output: object) => ({
     paths: {
       '/x': {
@@ -143,7 +143,7 @@ it('refuses a model that differs between requests and responses', () => {
   expect(() => plainModels(documentOf({ type: 'string' }, closed))).toThrow(/Thing differs/);
 });
 
-/** `METHOD /path` with `*` for each parameter, as the router prints its tree: a child's path follows its parent's. */
+/** `METHOD /path` with `*` for each parameter, parsed from the router's printed tree. */
 function routesBelow(prefix: string): string[] {
   const tree = central.server.printRoutes({ commonPrefix: false, includeHooks: false });
   const parents: string[] = [];
@@ -160,7 +160,7 @@ function routesBelow(prefix: string): string[] {
   });
 }
 
-it('describes how large a terminal may be, at its beginning and later', () => {
+it("describes the limits of the terminal's size", () => {
   const { parameters = [] } = document.paths['/pods/{id}/terminal']?.['get'] ?? {};
   for (const name of ['cols', 'rows']) {
     expect(parameters.find((parameter) => parameter.name === name)).toMatchObject({

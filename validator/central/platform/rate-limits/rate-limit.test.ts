@@ -23,7 +23,7 @@ async function repeat(times: number, path: string, headers: Record<string, strin
   return statuses;
 }
 
-it('lets an address through 600 times a minute, and tells what is left', async () => {
+it('allows an address 600 requests a minute, and returns the number left', async () => {
   await start();
   const first = await central.call('GET', '/machines');
   expect(first.headers).toMatchObject({
@@ -42,7 +42,7 @@ it('lets an address through 600 times a minute, and tells what is left', async (
   expect(await repeat(2, '/machines')).toEqual([200, 200]);
 });
 
-it('counts what finds no route, and never the probes', async () => {
+it('counts requests without a route, and does not count probes', async () => {
   await start({ address: rate(3) });
   expect(await repeat(5, '/')).toEqual([200, 200, 200, 200, 200]);
   expect(await repeat(5, '/version')).toEqual([200, 200, 200, 200, 200]);
@@ -50,17 +50,17 @@ it('counts what finds no route, and never the probes', async () => {
   expect(await repeat(5, '/nothing')).toEqual([404, 404, 404, 429, 429]);
 });
 
-it('counts each key of an account, its sessions together, and accounts apart', async () => {
+it('counts each API key, all sessions of an account together, and each account separately', async () => {
   await start({ credential: rate(4), address: rate(1_000) });
   const [one, other] = [await central.signUp(), await central.signUp()];
   expect(await repeat(6, '/ssh-keys', one.key)).toEqual([200, 200, 200, 200, 429, 429]);
   expect(await repeat(6, '/ssh-keys', one.session)).toEqual([200, 200, 200, 200, 429, 429]);
   expect(await repeat(5, '/ssh-keys', other.key)).toEqual([200, 200, 200, 200, 429]);
-  // Bad credentials are nobody's: they cost their address, and are refused as such.
+  // Invalid credentials count for the address only.
   expect(await repeat(2, '/ssh-keys', { 'x-api-key': 'sk_no' })).toEqual([401, 401]);
 });
 
-it('tells of two counts the tighter one', async () => {
+it('returns the tighter of two counts under one policy', async () => {
   await start({ credential: rate(10) });
   const account = await central.signUp();
   const { headers } = await central.call('GET', '/ssh-keys', { headers: account.key });
@@ -70,7 +70,7 @@ it('tells of two counts the tighter one', async () => {
   });
 });
 
-it('takes addresses from trusted proxies only', async () => {
+it('accepts forwarded addresses from trusted proxies only', async () => {
   await start({ address: rate(2) });
   const from = (address: string) => ({ 'x-forwarded-for': address });
   expect(await repeat(2, '/machines', from('192.0.2.1'))).toEqual([200, 200]);
@@ -87,7 +87,7 @@ it.each([
   ['log-ins', 'POST', '/users/login', { email: 'a@example.com', password: 'wrong password' }],
   ['sign-ups', 'POST', '/users', { email: 'not an address', password: 'x' }],
   ['searches', 'GET', '/users/search?email=a@example.com', undefined],
-] as const)('lets an address make ten %s a minute', async (_, method, path, body) => {
+] as const)('allows an address ten %s a minute', async (_, method, path, body) => {
   await start();
   const send = () => central.call(method, path, body === undefined ? {} : { body });
   for (let index = 0; index < 10; index += 1) expect((await send()).status).not.toBe(429);
@@ -98,7 +98,7 @@ it.each([
   expect((await send()).status).not.toBe(429);
 });
 
-it('commits nothing with a 429: not the rental, and not the claim on its key', async () => {
+it('stores neither the rental nor the claim on its key with a 429', async () => {
   await start({ credential: rate(1) });
   const account = await central.signUp();
   const path = '/executors/00000000-0000-4000-8000-000000000000/rent';
@@ -114,7 +114,7 @@ it('commits nothing with a 429: not the rental, and not the claim on its key', a
   expect([later.status, later.headers['idempotent-replayed']]).toEqual([404, undefined]);
 });
 
-it('is configured by how many requests each window has', () => {
+it('reads the quota of each rate from its variable', () => {
   expect(rateLimitsFrom({})).toEqual(DEFAULT_LIMITS);
   expect(rateLimitsFrom({ CENTRAL_RATE_LIMIT_SEARCH: 3 })).toEqual({
     ...DEFAULT_LIMITS,

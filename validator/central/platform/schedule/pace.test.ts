@@ -24,17 +24,17 @@ it.each([
   [1_000, 1_000],
   [-5, 0],
   [1_000_000, LOOK_AT_LEAST_EVERY_MS],
-])('waits for a row in %s ms: %i', (inMs, pauseMs) => {
+])('waits for a row in %s ms: %i ms', (inMs, pauseMs) => {
   expect(paced(inMs).first).toBe(pauseMs);
 });
 
-it('wakes for word of an earlier row, not of a later one', () => {
+it('wakes for an announced row that is earlier, not for a later one', () => {
   const { hear } = paced(1_000);
   expect(hear(999)).toBe(true);
   expect(hear(1_000)).toBe(false);
 });
 
-it('looks again and again for a row that is not committed yet, less and less often', async () => {
+it('polls for an uncommitted row at growing intervals', async () => {
   const { clock, look, hear } = paced(null);
   hear(0);
   const pauses: number[] = [];
@@ -46,7 +46,7 @@ it('looks again and again for a row that is not committed yet, less and less oft
   expect(pauses.length).toBeLessThan(15);
 });
 
-it('knows nothing after a look that failed', () => {
+it('uses the longest pause after a failed poll', () => {
   const { pace } = paced(-5);
   pace.begin();
   expect(pace.pauseMs()).toBe(LOOK_AT_LEAST_EVERY_MS);

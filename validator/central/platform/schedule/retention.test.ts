@@ -19,7 +19,7 @@ beforeEach(async () => {
 });
 afterEach(() => db.destroy());
 
-/** One process with what it removes. */
+/** One process with its removals. */
 function processWith(sweeps: Record<string, (tx: Db) => Promise<unknown>>) {
   const retention = createRetention({ db, sweeps });
   const log = createLog({ name: 'test', level: 'silent' });
@@ -28,7 +28,7 @@ function processWith(sweeps: Record<string, (tx: Db) => Promise<unknown>>) {
   return { retention, schedule: createSchedule({ ...parts, handlers: { retention: handler } }) };
 }
 
-it('removes at the start and then at its times, once for all processes, and forgets words of other versions', async () => {
+it('removes rows at the start and then at intervals, once for all processes, and drops work of other versions', async () => {
   const swept: string[] = [];
   const sweeps = { old: async () => swept.push('old') };
   const processes = [processWith(sweeps), processWith(sweeps)];
@@ -52,7 +52,7 @@ it('removes at the start and then at its times, once for all processes, and forg
   expect(swept).toEqual(['old', 'old']);
 });
 
-it('does the rest when one removal fails, and tries that again', async () => {
+it('runs the other removals when one fails, and retries it', async () => {
   const swept: string[] = [];
   let isBroken = true;
   const { schedule, retention } = processWith({

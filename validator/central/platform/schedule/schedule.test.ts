@@ -36,7 +36,7 @@ const noted = (kind: DueKind) => ({
 const KINDS = ['retention', 'cut-off', 'grace-end'] as const;
 const HANDLERS: DueHandlers = Object.fromEntries(KINDS.map((kind) => [kind, noted(kind)]));
 
-/** As one process has it; several on one database are several processes. */
+/** The schedule of one process. Several on one database act as several processes. */
 function schedule(handlers: DueHandlers = HANDLERS, on: Partial<Clock> = {}) {
   const notifier = createNotifier(systemClock);
   const handle = withNotifier(db, notifier);
@@ -57,7 +57,7 @@ const subjects = () => done.map((due) => due.subject);
 const row = (subject: string) =>
   db.selectFrom('due_work').selectAll().where('subject', '=', subject).executeTakeFirst();
 
-it('does each thing once, at its time and not before, and tells what it counts from', async () => {
+it('does work once, not before its time, and passes the scheduled time', async () => {
   await set('retention', 'a', MINUTE_MS);
   const { runDue } = schedule();
   await clock.advance(MINUTE_MS - 1);
@@ -70,7 +70,7 @@ it('does each thing once, at its time and not before, and tells what it counts f
   expect(done).toEqual([{ ...due, nowMs: startMs + MINUTE_MS }]);
 });
 
-it('does all after a jump of the clock, in order, each by its own instant', async () => {
+it('does all due work in order after a jump of the clock, each with its own time', async () => {
   await set('retention', 'c', 3 * MINUTE_MS);
   await set('cut-off', 'a', MINUTE_MS);
   await set('grace-end', 'b', 2 * MINUTE_MS);
@@ -84,7 +84,7 @@ it('does all after a jump of the clock, in order, each by its own instant', asyn
   expect(new Set(done.map(({ nowMs }) => nowMs))).toEqual(new Set([clock.now()]));
 });
 
-it('does what one sets for an earlier time before the next', async () => {
+it('does work that a handler schedules before later work', async () => {
   await set('cut-off', 'first', MINUTE_MS);
   await set('retention', 'last', 3 * MINUTE_MS);
   await clock.advance(5 * MINUTE_MS);
@@ -99,7 +99,7 @@ it('does what one sets for an earlier time before the next', async () => {
   expect(subjects()).toEqual(['first', 'between', 'last']);
 });
 
-it('does nothing early when the clock goes back', async () => {
+it('does nothing early when the clock goes backwards', async () => {
   await set('retention', 'a', MINUTE_MS);
   await clock.advance(MINUTE_MS);
   await schedule(HANDLERS, { now: () => clock.now() - 1 }).runDue();
@@ -108,7 +108,7 @@ it('does nothing early when the clock goes back', async () => {
   expect(subjects()).toEqual(['a']);
 });
 
-it('has one row for each kind and subject: a new time takes the place of the old one', async () => {
+it('has one row for each kind and subject: a new time replaces the old one', async () => {
   await set('retention', 'a', MINUTE_MS);
   await set('retention', 'a', 2 * MINUTE_MS);
   await set('cut-off', 'a', 3 * MINUTE_MS);
@@ -125,7 +125,7 @@ it('has one row for each kind and subject: a new time takes the place of the old
   expect(await dueAt(db, 'retention', 'a')).toBeNull();
 });
 
-it('does it again at the time that the work names, and what the work sets for itself', async () => {
+it('repeats work at the time that its handler returns or sets', async () => {
   await set('retention', 'again', 0);
   await set('cut-off', 'own', 0);
   const handlers: DueHandlers = {
@@ -142,7 +142,7 @@ it('does it again at the time that the work names, and what the work sets for it
   expect(await dueAt(db, 'cut-off', 'own')).toBe(startMs + 2 * MINUTE_MS);
 });
 
-it('undoes what fails, tries it later and later, and lets it hold up nothing else', async () => {
+it('rolls back failed work, retries it at growing pauses, and does not block other work', async () => {
   await set('cut-off', 'poison', 0);
   await set('retention', 'healthy', 1);
   await clock.advance(1);
@@ -177,11 +177,11 @@ it('undoes what fails, tries it later and later, and lets it hold up nothing els
   expect(await row('poison')).toBeUndefined();
 });
 
-it('gives work that is set anew meanwhile its new time, though the old one was read', async () => {
+it('uses the new time of work that is rescheduled while it is started', async () => {
   await set('cut-off', 'a', 0);
   const handlers: DueHandlers = {
     'cut-off': {
-      // As another transaction would that was first to take the lock.
+      // Acts as another transaction that took the lock first.
       lock: (tx) => setDue(tx, 'cut-off', 'a', startMs + MINUTE_MS),
       ...noted('cut-off'),
     },
@@ -191,7 +191,7 @@ it('gives work that is set anew meanwhile its new time, though the old one was r
   expect(await dueAt(db, 'cut-off', 'a')).toBe(startMs + MINUTE_MS);
 });
 
-it('leaves kinds that it has no work for to a process that has', async () => {
+it('leaves kinds without a handler to other processes', async () => {
   await set('cut-off', 'a', 0);
   await schedule({ retention: noted('retention') }).runDue();
   await schedule({}).runDue();
@@ -200,7 +200,7 @@ it('leaves kinds that it has no work for to a process that has', async () => {
   expect(subjects()).toEqual(['a']);
 });
 
-it('does each thing once though several processes look at the same time', async () => {
+it('does work once although several processes poll at the same time', async () => {
   const count = 30;
   for (let index = 0; index < count; index += 1) await set('retention', `${index}`, index);
   await clock.advance(count);
@@ -210,11 +210,11 @@ it('does each thing once though several processes look at the same time', async 
   expect(done).toHaveLength(count);
 });
 
-it('wakes at the earliest time, and for what is set while it waits', async () => {
+it('wakes at the earliest time, and for work that is scheduled while it waits', async () => {
   startMs = systemClock.now();
   await set('retention', 'first', 100);
   const running = schedule(HANDLERS, systemClock);
-  // Looks that come anyway would be later.
+  // Regular polls would be later.
   const becomes = (subject: string) =>
     eventually(subject, () => subjects().includes(subject), LOOK_AT_LEAST_EVERY_MS / 2);
   running.start();

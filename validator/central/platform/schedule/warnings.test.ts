@@ -15,15 +15,15 @@ it.each([
   [REMOVAL - 1, 5, null],
   [REMOVAL, null, null],
   [REMOVAL + MINUTE_MS, null, null],
-])('at %i warns of %s and comes again at %s', (nowMs, due, next) => {
+])('at %i sends the warning %s and schedules the next at %s', (nowMs, due, next) => {
   expect([dueWarning(REMOVAL, nowMs), nextWarningAt(REMOVAL, nowMs)]).toEqual([due, next]);
 });
 
-it('begins with an hour, however near the removal is already', () => {
+it('starts with one hour, however close the removal is', () => {
   expect(firstWarningAt(REMOVAL)).toBe(before(60));
 });
 
-it('counts a begun minute', () => {
+it('rounds minutes up', () => {
   expect(minutesLeft(REMOVAL, before(15) + 300)).toBe(15);
   expect(minutesLeft(REMOVAL, before(14))).toBe(14);
 });

@@ -7,7 +7,7 @@ import {
 } from '../../../../test/fakes/scenes/central-fixture.ts';
 
 let central: TestCentral;
-/** Sleeps begun. */
+/** Number of sleeps that have started. */
 let sleeps: number;
 beforeEach(async () => {
   sleeps = 0;
@@ -24,7 +24,7 @@ beforeEach(async () => {
 });
 afterEach(() => central.close());
 
-it('says that it is there, since when and what it serves', async () => {
+it('returns health, start time and features', async () => {
   const health = { status: 'ok', name: 'podwright', version: expect.stringMatching(/^\d/) };
   expect((await central.call('GET', '')).body).toEqual(health);
   expect((await central.call('GET', '/')).body).toEqual(health);
@@ -38,7 +38,7 @@ it('says that it is there, since when and what it serves', async () => {
   });
 });
 
-it('sleeps as long as it is told', async () => {
+it('sleeps for the requested time', async () => {
   const sleeping = central.call('GET', '/sleep/1.5');
   await eventually('the sleep', () => sleeps === 1);
   await central.clock.advance(1_500);
