@@ -75,7 +75,7 @@ it(
   async () => {
     const first = await host.mustRun(`${INSTALL} ${ALL}`);
     expect(first).toMatch(
-      /agent is installed and not started.*validator is installed and not.*central is installed and not/s,
+      /agent is installed and not yet started.*validator is installed and not.*central is installed and not/s,
     );
     const modes = 'stat -c %a /etc/podwright/validator.env /etc/podwright/credentials';
     expect(await line(modes)).toBe('600\n700');

@@ -78,7 +78,7 @@ it(
     const [first, before] = [await current(), await podState()];
     await host.mustRun(`: >${OTHER_UNIT}`);
     expect(await statusWith('INSTALLATION_UNSUITABLE')).toMatchObject({
-      message: expect.stringContaining('podwright-validator.service runs from there too'),
+      message: expect.stringContaining('podwright-validator.service runs from the same folder'),
     });
     const bad = await updates.release(ENDS);
     await host.mustRun(`rm ${OTHER_UNIT}`);
