@@ -10,7 +10,7 @@ const TOKEN = 'miner secret';
 type MinerNode = Record<string, unknown>;
 
 let server: Server;
-/** What the server has, and what was sent to it. */
+/** The server's list, and the last list that it received. */
 let list: unknown;
 let received: MinerNode[];
 let status: number;
@@ -21,11 +21,11 @@ beforeEach(async () => {
   [list, received, status] = [{ executors: [] }, [], 200];
   server = createServer(async (request, response) => {
     const path = `/base/miners/${market.provider.hotkey}/executors`;
-    const isMeant = request.url === path && request.headers.authorization === `Bearer ${TOKEN}`;
+    const isExpected = request.url === path && request.headers.authorization === `Bearer ${TOKEN}`;
     if (request.method === 'PUT') received = JSON.parse(await bodyOf(request)).executors;
     const counts = { added: received.length, updated: 0, removed: 1 };
     const answer = request.method === 'PUT' ? counts : list;
-    response.writeHead(isMeant ? status : 404, { 'content-type': 'application/json' });
+    response.writeHead(isExpected ? status : 404, { 'content-type': 'application/json' });
     response.end(typeof answer === 'string' ? answer : JSON.stringify(answer));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -62,7 +62,7 @@ const push = () => sync('sync-executor-miner-portal');
 const nodes = async () =>
   (await market.portal('GET', '/executors?limit=1000', { token })).body.data;
 
-it('takes the list over: new nodes, changed ones, and those that are gone', async () => {
+it('adds, changes and removes nodes according to the list of the server', async () => {
   const [same, changed, gone, rented] = [
     await market.verifiedNode(),
     await market.verifiedNode(),
@@ -92,11 +92,11 @@ it('takes the list over: new nodes, changed ones, and those that are gone', asyn
 });
 
 it.each([
-  ['a type that nobody knows', { gpu_type: 'Voodoo 2' }, 400],
+  ['an unknown type', { gpu_type: 'Voodoo 2' }, 400],
   ['a price outside the band', { price_per_gpu: 100 }, 400],
-  ['an address of no host', { ip_address: '169.254.169.254' }, 400],
-  ['no form', { port: 'x' }, 502],
-])('takes nothing over where one node has %s', async (_, change, expected) => {
+  ['a link-local address', { ip_address: '169.254.169.254' }, 400],
+  ['a malformed port', { port: 'x' }, 502],
+])('changes nothing if one node has %s', async (_, change, expected) => {
   const node = await market.verifiedNode();
   list = { executors: [wireNode(9_001), wireNode(9_002, change)] };
   const { status: code } = await pull();
@@ -106,11 +106,11 @@ it.each([
 
 it.each([
   ['an error', () => ([list, status] = [{}, 500])],
-  ['another status', () => ([list, status] = [{}, 401])],
-  ['no JSON', () => ([list, status] = ['<html>', 200])],
-  ['more than we read', () => ([list, status] = ['x'.repeat(1024 * 1024 + 1), 200])],
+  ['an authorization error', () => ([list, status] = [{}, 401])],
+  ['a body that is not JSON', () => ([list, status] = ['<html>', 200])],
+  ['a body above the limit', () => ([list, status] = ['x'.repeat(1024 * 1024 + 1), 200])],
   ['a redirect', () => ([list, status] = [{}, 302])],
-])('changes nothing on %s, and gives nothing of the server away', async (_, arrange) => {
+])('changes nothing on %s, and does not reveal the address of the server', async (_, arrange) => {
   const node = await market.verifiedNode();
   arrange();
   const { status: code, body } = await pull();
@@ -119,7 +119,7 @@ it.each([
   expect((await nodes()).map(({ id }: { id: string }) => id)).toEqual([node.id]);
 });
 
-it('gives its own list over, and says where the server is', async () => {
+it('sends its list, and shows the address of the server', async () => {
   const node = await market.verifiedNode({ price: 3.1 });
   const { body } = await push();
   expect(body.data).toEqual({ added: 1, updated: 0, removed: 1, kept: 0 });
@@ -134,7 +134,7 @@ it('gives its own list over, and says where the server is', async () => {
   });
 });
 
-it('adds no more nodes that never passed the checks than the portal does', async () => {
+it('applies the limit of nodes that never passed the checks', async () => {
   list = { executors: Array.from({ length: 21 }, (_, index) => wireNode(9_000 + index)) };
   const { status: code, body } = await pull();
   expect([code, body.message]).toEqual([400, expect.stringContaining('at most 20 nodes')]);
@@ -143,7 +143,7 @@ it('adds no more nodes that never passed the checks than the portal does', async
   expect((await pull()).body.data).toMatchObject({ added: 20 });
 });
 
-it('says so where there is no such server', async () => {
+it('reports that no server is configured', async () => {
   const alone = await createTestMarket();
   const by = await alone.logIn();
   for (const name of ['central-miner', 'central-provider', 'miner-portal']) {

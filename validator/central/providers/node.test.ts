@@ -53,14 +53,14 @@ describe('the price', () => {
     ['2', 422],
     [null, 422],
     [undefined, 422],
-  ])('may be %s: %d', async (price_per_gpu, status) => {
+  ])('answers a price of %s with %d', async (price_per_gpu, status) => {
     const { id } = await market.addNode();
     expect((await change(id, 'update-price', { price_per_gpu })).status).toBe(status);
   });
 });
 
-describe('what a node offers', () => {
-  it('is off the market with a new claim until the validator has passed that one', async () => {
+describe('the offer of a node', () => {
+  it('leaves the market when it changes, until the validator has verified it', async () => {
     const node = await market.verifiedNode({ gpus: 2 });
     const late = market.clock.now();
     await market.clock.advance(1_000);
@@ -70,23 +70,23 @@ describe('what a node offers', () => {
       { gpu_count: 4, status: 'queued', available_gpu_count: 0, rented: false },
     ]);
     expect(await priceOnMarket(node.id)).toBeUndefined();
-    // A check that began before the change, and one by a validator that has not heard of it.
+    // A check that began before the change, and one by a validator without the change.
     await market.report(node, { checked_at_ms: late }, { gpus: 4 });
     await market.report(node, {}, { gpus: 2 });
     expect((await nodeOf(node.id)).status).toBe('queued');
     await market.clock.advance(1_000);
     await market.report(node, {}, { gpus: 4 });
     expect(await nodeOf(node.id)).toMatchObject({ status: 'available', available_gpu_count: 4 });
-    // From then on cards come and go as they are measured.
+    // From now on the number of GPUs follows the measurements.
     await market.clock.advance(1_000);
     await market.report(node, {}, { gpus: 3 });
     expect(await nodeOf(node.id)).toMatchObject({ status: 'available', available_gpu_count: 3 });
-    const asked = await market.asValidator('/executors', {});
-    const row = asked.body.find((each: { id: string }) => each.id === node.id);
+    const listed = await market.asValidator('/executors', {});
+    const row = listed.body.find((each: { id: string }) => each.id === node.id);
     expect(row).toMatchObject({ gpu_type: H100, gpu_count: 4 });
   });
 
-  it('is never less than what pods hold, nor than the minimum', async () => {
+  it('cannot have fewer GPUs than the pods use, or than the minimum', async () => {
     const node = await market.verifiedNode({ gpus: 4, minimum: 2 });
     const renter = await market.renter();
     const pod = (await market.rent(renter, node.id, { gpu_count: 3 })).body;
@@ -101,7 +101,7 @@ describe('what a node offers', () => {
     expect((await change(node.id, 'update-gpu', { gpu_count: 1 })).status).toBe(200);
   });
 
-  it('is of a known type, and what costs too much for a new one costs its reference', async () => {
+  it('requires a known type; a price above the band becomes the reference price', async () => {
     const { id } = await market.addNode();
     const unknown = await change(id, 'update-gpu', { gpu_type: 'Voodoo 2' });
     expect([unknown.status, unknown.body.message]).toEqual([
@@ -115,7 +115,7 @@ describe('what a node offers', () => {
   });
 
   it.each([{ gpu_count: 0 }, { gpu_count: 65 }, { gpu_count: 1.5 }, { gpu_type: '' }])(
-    'is refused in form: %j',
+    'rejects the body %j',
     async (body) => {
       const { id } = await market.addNode();
       expect((await change(id, 'update-gpu', body)).status).toBe(422);
@@ -126,7 +126,7 @@ describe('what a node offers', () => {
 });
 
 describe('the minimum', () => {
-  it('switches parts on and off, but not under one that is rented', async () => {
+  it('allows rentals of a part, and cannot be cleared while a part is rented', async () => {
     const { id } = await market.verifiedNode({ gpus: 4 });
     const renter = await market.renter();
     const part = () => market.rent(renter, id, { gpu_count: 2 });
@@ -137,7 +137,7 @@ describe('the minimum', () => {
     expect(pod.status).toBe(200);
     const kept = await clearMinimum(id);
     expect([kept.status, kept.body.error.code]).toEqual([400, 'bad_request']);
-    // Another minimum is no business of pods that are there.
+    // A new minimum does not affect existing pods.
     expect((await setMinimum(id, 1)).status).toBe(200);
     await market.call('DELETE', `/pods/${pod.body.id}`, { headers: renter.key });
     await market.sync();
@@ -160,7 +160,7 @@ describe('the minimum', () => {
     await market.report(node, { inventory: { ...inventory, isolation } });
     const refused = await setMinimum(node.id, 1);
     expect([refused.status, refused.body.error.code]).toEqual([400, 'gpu_split_not_allowed']);
-    // All of it is no part.
+    // A minimum of all GPUs does not split the node.
     expect((await setMinimum(node.id, 2)).status).toBe(200);
   });
 
@@ -170,13 +170,13 @@ describe('the minimum', () => {
     ['1', 422],
     [3, 400],
     [2, 200],
-  ])('of two GPUs may be %s: %d', async (minimum, status) => {
+  ])('of a node with two GPUs: answers %s with %d', async (minimum, status) => {
     const { id } = await market.verifiedNode({ gpus: 2 });
     expect((await setMinimum(id, minimum)).status).toBe(status);
   });
 });
 
-it('shows the pods on a node, and of their renters only which are the same', async () => {
+it('lists the pods on a node with pseudonyms of their renters', async () => {
   const { id } = await market.verifiedNode({ gpus: 4, minimum: 1 });
   const [one, other] = [await market.renter(), await market.renter()];
   for (const renter of [one, one, other]) {
@@ -203,7 +203,7 @@ it('shows the pods on a node, and of their renters only which are the same', asy
   }
 });
 
-it('says why a node is not on the market, and what mends it', async () => {
+it('shows why a node is not on the market, and the remedy', async () => {
   const node = await market.addNode();
   const check = {
     check_id: 'clock',
@@ -255,7 +255,7 @@ it('says why a node is not on the market, and what mends it', async () => {
   for (const each of listed.body.data) expect(each.blocking_reasons).toEqual([]);
 });
 
-it('lists by whom and by page within bounds', async () => {
+it('validates the owner and the page of a list', async () => {
   const statuses: Record<string, number> = {};
   for (const query of [
     ...['page=0', 'limit=0', 'limit=1001', 'page=1e3', 'page=9007199254740991', 'scope=everybody'],
@@ -266,17 +266,17 @@ it('lists by whom and by page within bounds', async () => {
   const good = Object.entries(statuses).filter(([, status]) => status === 200);
   expect(good.map(([query]) => query)).toEqual(['limit=1000', 'page=1000000', 'scope=own']);
   expect(new Set(Object.values(statuses))).toEqual(new Set([422, 200]));
-  const nobody = testSigner(77).hotkey;
-  const none = await market.portal('GET', `/executors?miner_hotkey=${nobody}`, { token });
+  const unknown = testSigner(77).hotkey;
+  const none = await market.portal('GET', `/executors?miner_hotkey=${unknown}`, { token });
   expect(none.body).toMatchObject({ data: [], total: 0 });
 });
 
-describe('what machines bring in', () => {
-  const ask = (query: string) => market.portal('GET', `/machines/estimated-rewards?${query}`);
+describe('the reward estimate', () => {
+  const estimate = (query: string) => market.portal('GET', `/machines/estimated-rewards?${query}`);
 
-  it('is reckoned by price, fee, present use and the weights of the validator', async () => {
+  it('is computed from price, fee, utilization and the weights of the validator', async () => {
     market.agents.rewards.shares = { rented: 0.5, idle: 0.1, obstacles: [] };
-    const { status, body } = await ask('gpu_type=RTX%204090&gpu_count=8&gpu_price=0.333333');
+    const { status, body } = await estimate('gpu_type=RTX%204090&gpu_count=8&gpu_price=0.333333');
     const utilization = body.data.expected_utilization;
     expect([status, body.data]).toEqual([
       200,
@@ -300,10 +300,10 @@ describe('what machines bring in', () => {
       gpu_count: 8,
       price_uusd: 333_333,
     });
-    const asked = market.agents.questions.length;
-    await ask('gpu_type=RTX%204090&gpu_count=8&gpu_price=0.333333');
-    expect(market.agents.questions).toHaveLength(asked);
-    expect((await ask('gpu_type=H200&gpu_count=1')).body.data.gpu_price).toBe(2.8);
+    const count = market.agents.questions.length;
+    await estimate('gpu_type=RTX%204090&gpu_count=8&gpu_price=0.333333');
+    expect(market.agents.questions).toHaveLength(count);
+    expect((await estimate('gpu_type=H200&gpu_count=1')).body.data.gpu_price).toBe(2.8);
   });
 
   it.each([
@@ -315,17 +315,17 @@ describe('what machines bring in', () => {
     ['gpu_type=H100&gpu_count=1&gpu_price=x', 422],
     ['gpu_type=H100&gpu_count=1&gpu_price=100', 400],
     ['gpu_type=Voodoo&gpu_count=1', 400],
-  ])('is refused for %s: %d', async (query, status) => {
-    expect((await ask(query)).status).toBe(status);
+  ])('answers %s with %d', async (query, status) => {
+    expect((await estimate(query)).status).toBe(status);
   });
 
-  it('is not known while the validator is silent', async () => {
+  it('answers 502 while the validator does not respond', async () => {
     market.agents.rewards.shares = null;
-    const { status, body } = await ask('gpu_type=B200&gpu_count=1');
+    const { status, body } = await estimate('gpu_type=B200&gpu_count=1');
     expect([status, body.error.code]).toEqual([502, 'upstream_unavailable']);
   });
 
-  it('stands beside a catalogue that is open to everybody', async () => {
+  it('and the machine catalogue need no credential', async () => {
     const { body } = await market.portal('GET', '/machines');
     expect(body.data.length).toBe(body.total);
     expect(body.data).toContainEqual(expect.objectContaining({ name: H100, price: 2.2 }));

@@ -33,7 +33,7 @@ const post = (path: string, body: object, by = token) =>
   market.portal('POST', path, { token: by, body });
 const me = async (by = token) => (await market.portal('GET', '/auth/me', { token: by })).body;
 
-/** Signed now, with time moved on so that no message is the one before. */
+/** Advances the clock first, so that each message is new. */
 async function signed(signer = market.provider) {
   await market.clock.advance(1_000);
   const message = String(Math.floor(market.clock.now() / 1_000));
@@ -41,7 +41,7 @@ async function signed(signer = market.provider) {
   return { miner_hotkey: signer.hotkey, message, signature };
 }
 
-it('keeps an e-mail address', async () => {
+it('stores an e-mail address', async () => {
   const { status, body } = await post('/auth/set-email', { email: ' ops@example.com ' });
   expect([status, body.data.email]).toEqual([200, 'ops@example.com']);
   expect((await me()).email).toBe('ops@example.com');
@@ -53,7 +53,7 @@ it('keeps an e-mail address', async () => {
   }
 });
 
-it('sets a password by a fresh signature alone, each good once, for log-in or password', async () => {
+it('sets a password with a fresh signature, which is accepted once for log-in or password', async () => {
   const send = (body: object) => market.portal('POST', '/auth/set-password', { body });
   const good = { ...(await signed()), new_password: 'correct horse' };
   expect((await send({ ...good, new_password: 'short' })).status).toBe(422);
@@ -76,7 +76,7 @@ it('sets a password by a fresh signature alone, each good once, for log-in or pa
   expect(hash).toMatch(/^\$argon2id\$/);
 });
 
-it('subscribes to GPU types that exist; an empty list clears', async () => {
+it('subscribes to known GPU types; an empty list removes all subscriptions', async () => {
   const set = (classes: unknown) =>
     post('/auth/set-machine-request-subscription', { machine_request_subscription: classes });
   const { body } = await set(['H100', 'NVIDIA GeForce RTX 4090', 'H100']);
@@ -99,7 +99,7 @@ it('subscribes to GPU types that exist; an empty list clears', async () => {
   expect((await set([])).body.data.machine_request_subscription).toEqual([]);
 });
 
-it('links a chat account, which makes eligible for extra incentives, and one provider only', async () => {
+it('links a chat account to one provider, which becomes eligible for extra incentives', async () => {
   const begin = async (by = token) =>
     (await market.portal('GET', '/auth/me/discord/oauth-url', { token: by })).body.data
       .authorization_url;
@@ -130,7 +130,7 @@ it('links a chat account, which makes eligible for extra incentives, and one pro
   });
 });
 
-it('takes its nodes off the market and puts them back, and what is rented goes on', async () => {
+it('removes its nodes from the market and returns them, while rentals continue', async () => {
   const free = await market.verifiedNode();
   const rented = await market.verifiedNode();
   const renter = await market.renter();
@@ -165,7 +165,7 @@ it('takes its nodes off the market and puts them back, and what is rented goes o
   expect((await post('/miners/opt-in', { opt_in_status: 'no' })).status).toBe(422);
 });
 
-it('lets programs in by tokens of their own, until they expire or are deleted', async () => {
+it('accepts provider tokens until they expire or are deleted', async () => {
   const expires_at = `${naiveUtc(market.clock.now() + DAY_MS)}Z`;
   const made = (await post('/auth/tokens', { name: 'fleet', expires_at })).body.data;
   expect(made.token).toMatch(/^lpk_[A-Za-z0-9_-]{43}$/);
@@ -194,7 +194,7 @@ it('lets programs in by tokens of their own, until they expire or are deleted', 
   expect((await post('/auth/tokens', past)).status).toBe(400);
 });
 
-it('answers 419 to a session that has run out, 401 to what is no token', async () => {
+it('answers 419 to an expired session and 401 to an unknown token', async () => {
   const short = await market.logIn();
   await market.clock.advance(7 * DAY_MS);
   const expired = await market.portal('GET', '/auth/me', { token: short });
@@ -208,7 +208,7 @@ it('answers 419 to a session that has run out, 401 to what is no token', async (
   }
 });
 
-it('limits log-ins and passwords by address, as it does those of accounts', async () => {
+it('limits log-ins and passwords by client address', async () => {
   const rate = { quota: 1_000, windowMs: 60_000 };
   const login = { quota: 2, windowMs: 60_000 };
   const limited = await createTestMarket({

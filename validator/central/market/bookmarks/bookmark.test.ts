@@ -23,7 +23,7 @@ const answer = (executor_id: string, is_bookmarked: boolean) => ({
   body: { success: true, executor_id, is_bookmarked },
 });
 
-it('sets, lists and removes bookmarks, as often as one likes', async () => {
+it('sets, lists and removes bookmarks idempotently', async () => {
   const node = await market.verifiedNode();
   for (const body of [{ executor_id: node.id }, { executor_id: node.id, bookmarked: true }]) {
     expect(await call('POST', '', body)).toMatchObject(answer(node.id, true));
@@ -49,7 +49,7 @@ it('sets, lists and removes bookmarks, as often as one likes', async () => {
   }
 });
 
-it('goes by the name /bookmarks too', async () => {
+it('is also available at /bookmarks', async () => {
   const node = await market.verifiedNode();
   const sent = { headers: account.key };
   const added = { ...sent, body: { executor_id: node.id } };
@@ -60,14 +60,16 @@ it('goes by the name /bookmarks too', async () => {
   expect((await market.call('GET', '/bookmarks')).body).toEqual(flat('API key header is missing'));
 });
 
-it('tells how a bookmarked node is by now, and keeps the bookmark of one that left', async () => {
+it('shows the current state of a bookmarked node, and retains bookmarks of removed nodes', async () => {
   const node = await market.verifiedNode({ gpus: 1 });
   await call('POST', '', { executor_id: node.id });
   await market.rent(account, node.id);
   const seen = async () => (await call('GET')).body[0].executor;
   expect(await seen()).toMatchObject({
-    ...{ status: 'unavailable', active: true },
-    ...{ available_gpu_count: 0, is_bookmarked: true },
+    status: 'unavailable',
+    active: true,
+    available_gpu_count: 0,
+    is_bookmarked: true,
   });
   const change = { state: 'failed' as const };
   await market.ports.db.updateTable('executors').set(change).execute();
@@ -81,7 +83,7 @@ it('tells how a bookmarked node is by now, and keeps the bookmark of one that le
   expect((await call('GET')).body).toEqual([]);
 });
 
-it('is an account’s own', async () => {
+it('belongs to one account', async () => {
   const node = await market.verifiedNode();
   await call('POST', '', { executor_id: node.id });
   const stranger = await market.signUp();
@@ -90,7 +92,7 @@ it('is an account’s own', async () => {
   expect((await call('GET')).body).toHaveLength(1);
 });
 
-it('refuses flat', async () => {
+it('returns flat errors', async () => {
   const unknown = await call('POST', '', { executor_id: UNKNOWN_ID });
   expect([unknown.status, unknown.body]).toEqual([404, flat(`There is no node ${UNKNOWN_ID}`)]);
   for (const body of [{}, { executor_id: 7 }, { executor_id: UNKNOWN_ID, bookmarked: 'no' }, []]) {
@@ -103,13 +105,13 @@ it('refuses flat', async () => {
   expect((await call('DELETE', '/7')).body).toEqual(
     flat('Request validation failed: path.executor_id: "7" is not a UUID'),
   );
-  const nobody = await call('POST', '', {}, {});
-  expect([nobody.status, nobody.body]).toEqual([401, flat('API key header is missing')]);
+  const anonymous = await call('POST', '', {}, {});
+  expect([anonymous.status, anonymous.body]).toEqual([401, flat('API key header is missing')]);
   const put = await market.call('PUT', '/bookmark', { headers: account.key });
   expect([put.status, put.body]).toEqual([405, flat('This path does not take PUT')]);
 });
 
-it('answers one key once', async () => {
+it('runs once for an Idempotency-Key', async () => {
   const node = await market.verifiedNode();
   const key = { ...account.key, 'idempotency-key': 'k' };
   const first = await call('POST', '', { executor_id: node.id }, key);
@@ -127,7 +129,7 @@ it('answers one key once', async () => {
   }
 });
 
-it('has at most 1000 of an account', async () => {
+it('limits an account to 1000 bookmarks', async () => {
   const { db } = market.ports;
   const [kept, one, other] = [
     await market.verifiedNode(),
@@ -142,10 +144,15 @@ it('has at most 1000 of an account', async () => {
     .executeTakeFirstOrThrow();
   const nodes = Array.from({ length: 998 }, (_, index) => ({
     ...node,
-    ...{ id: `node-${index}`, port: 10_000 + index, inventory_json: null },
+    id: `node-${index}`,
+    port: 10_000 + index,
+    inventory_json: null,
   }));
   const marks = nodes.map(({ id }) => ({
-    ...{ account_id: account.id, executor_id: id, id, created_at: 1 },
+    account_id: account.id,
+    executor_id: id,
+    id,
+    created_at: 1,
   }));
   for (let from = 0; from < nodes.length; from += 499) {
     await db
@@ -163,13 +170,13 @@ it('has at most 1000 of an account', async () => {
   expect(added.map(({ status }) => status).toSorted()).toEqual([200, 400]);
   const refused = added.find(({ status }) => status === 400);
   expect(refused?.body).toEqual(flat('An account has at most 1000 bookmarks'));
-  // One that is there already counts once.
+  // An existing bookmark counts once.
   expect((await call('POST', '', { executor_id: kept.id })).status).toBe(200);
   const filtered = await market.call('GET', '/executors?bookmarked=true', { headers: account.key });
   expect(filtered.body).toHaveLength(1_000);
 });
 
-it('takes an id in upper case for the one that it is', async () => {
+it('accepts an id in upper case', async () => {
   const node = await market.verifiedNode();
   const id = node.id.toUpperCase();
   const added = await call('POST', '', { executor_id: id });

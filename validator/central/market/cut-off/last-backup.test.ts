@@ -37,7 +37,7 @@ async function upload(minutes: number): Promise<void> {
   }
 }
 
-it('is kept beyond its grace period while the backup runs, and removed at the next check', async () => {
+it('retains the pod beyond its grace period while the backup runs, and removes it at the next check', async () => {
   await upload(15);
   expect(await status()).toBe('STOPPED');
   scene.operations.finish(backupId);
@@ -50,7 +50,7 @@ it('is kept beyond its grace period while the backup runs, and removed at the ne
   });
 });
 
-it('is kept for an hour at most, whatever its renter changes', async () => {
+it('retains the pod for at most an hour, whatever its renter changes', async () => {
   await upload(30);
   expect(
     (await scene.call('PATCH', `/pods/${scene.podId}`, { pod_name: 'mine still' })).status,

@@ -58,7 +58,7 @@ export function createMarketOverview({ db, officialTemplates }: OverviewDeps) {
       return rentalRateOf({ gpus: sumOf('gpus'), free_gpus: sumOf('free_gpus') });
     },
 
-    /** By short GPU name, which several machines may share. */
+    /** Returns capacity by short GPU name, which several machines may share. */
     async capacity(): Promise<MachineCapacityResponse[]> {
       const models = new Map<string, MachineCapacityResponse['buckets']>();
       for (const { machine, size, ...figures } of await figuresBySize(db, CAPACITY_SIZES)) {

@@ -15,9 +15,9 @@ export type FilterSubject = {
   gpuCount: number;
   lat: number | null;
   lon: number | null;
-  /** As stored; null if unknown. */
+  /** Stored JSON; null if unknown. */
   locationJson: string | null;
-  /** Of the smallest GPU; null if nothing was measured. */
+  /** Memory of the smallest GPU; null if nothing was measured. */
   gpuMemoryMib: number | null;
   collateralDeposited: boolean;
 };

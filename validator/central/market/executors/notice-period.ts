@@ -5,7 +5,7 @@ import type { Executor } from '../../platform/database/tables.ts';
 
 export const NoticePeriod = z
   .object({
-    /** As sent by the provider, with its offset. */
+    /** Time as the provider sent it, with its offset. */
     starting_at: z.string(),
     /** Length of the maintenance; null for a removal. */
     period_in_minute: z.int().nullable(),

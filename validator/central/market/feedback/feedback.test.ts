@@ -21,40 +21,48 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const give = (body: object, podId = id) => scene.call('POST', `/pods/${podId}/feedback`, body);
+const send = (body: object, podId = id) => scene.call('POST', `/pods/${podId}/feedback`, body);
 const stored = () => scene.market.ports.db.selectFrom('feedback').selectAll().execute();
 
-/** An upload's key; what is not sent has not arrived. */
+/** Creates an upload, sends its content if `isSent`, and returns its key. */
 async function upload({ by = scene.account, purpose = 'feedback', isSent = true } = {}) {
   const { body } = await scene.market.call('POST', '/users/presigned-url', {
     headers: by.key,
     body: {
-      ...{ file_name: 'log.txt', content_type: 'text/plain', purpose },
+      file_name: 'log.txt',
+      content_type: 'text/plain',
+      purpose,
       size_bytes: TEXT.length,
     },
   });
   const { pathname, search } = new URL(body.upload_url);
-  const sent = { url: `${pathname}${search}`, headers: body.headers, payload: TEXT };
+  const transfer = { url: `${pathname}${search}`, headers: body.headers, payload: TEXT };
   if (isSent) {
-    expect((await scene.market.server.inject({ method: 'PUT', ...sent })).statusCode).toBe(200);
+    expect((await scene.market.server.inject({ method: 'PUT', ...transfer })).statusCode).toBe(200);
   }
   return body.object_key as string;
 }
 
-it('keeps what a renter says, and answers it as the contract has it', async () => {
+it('stores feedback and returns it', async () => {
   const key = await upload();
-  const said = { rating: 4, category: 'network', comment: ' slow at night ', contact_ok: true };
-  const { status, body } = await give({ ...said, attachment_keys: [key, key] });
+  const sent = { rating: 4, category: 'network', comment: ' slow at night ', contact_ok: true };
+  const { status, body } = await send({ ...sent, attachment_keys: [key, key] });
   expect([status, body]).toEqual([
     201,
     {
-      ...said,
-      ...{ id: expect.any(String), pod_id: id, user_id: scene.account.id },
-      ...{ comment: 'slow at night', created_at: '2027-01-15T08:00:01.000000' },
+      ...sent,
+      id: expect.any(String),
+      pod_id: id,
+      user_id: scene.account.id,
+      comment: 'slow at night',
+      created_at: '2027-01-15T08:00:01.000000',
     },
   ]);
-  expect((await give({ rating: 1, category: null, comment: '' })).body).toMatchObject({
-    ...{ rating: 1, category: null, comment: null, contact_ok: false },
+  expect((await send({ rating: 1, category: null, comment: '' })).body).toMatchObject({
+    rating: 1,
+    category: null,
+    comment: null,
+    contact_ok: false,
   });
   expect((await stored()).map((row) => row.attachment_keys_json).toSorted()).toEqual([
     JSON.stringify([key]),
@@ -62,23 +70,23 @@ it('keeps what a renter says, and answers it as the contract has it', async () =
   ]);
 });
 
-it('is taken after the end of the pod, and from nobody else', async () => {
+it('is accepted after the end of the pod, and only from its renter', async () => {
   await scene.remove(id);
   await scene.market.sync();
   expect((await scene.call('GET', `/pods/${id}`)).status).toBe(404);
-  expect((await give({ rating: 2, comment: 'gone too soon' })).status).toBe(201);
+  expect((await send({ rating: 2, comment: 'gone too soon' })).status).toBe(201);
   const stranger = await scene.market.renter();
   const path = `/pods/${id}/feedback`;
   const body = { rating: 5 };
   const foreign = await scene.market.call('POST', path, { headers: stranger.key, body });
-  for (const refused of [foreign, await give(body, NOWHERE)]) {
+  for (const refused of [foreign, await send(body, NOWHERE)]) {
     expect([refused.status, refused.body.error.code]).toEqual([404, 'pod_not_found']);
   }
   expect((await scene.market.call('POST', path, { body })).status).toBe(401);
   expect(await stored()).toHaveLength(1);
 });
 
-it('takes uploads of the caller for feedback alone, once they have arrived', async () => {
+it('accepts only uploads of the caller with the purpose feedback that have arrived', async () => {
   const stranger: TestAccount = await scene.market.renter();
   const wrong = [
     await upload({ by: stranger }),
@@ -88,11 +96,11 @@ it('takes uploads of the caller for feedback alone, once they have arrived', asy
   ];
   const good = await upload();
   for (const key of wrong) {
-    const refused = await give({ rating: 3, attachment_keys: [good, key] });
+    const refused = await send({ rating: 3, attachment_keys: [good, key] });
     expect([key, refused.status, refused.body.error.code]).toEqual([key, 400, 'bad_request']);
   }
   expect(await stored()).toEqual([]);
-  expect((await give({ rating: 3, attachment_keys: [good] })).status).toBe(201);
+  expect((await send({ rating: 3, attachment_keys: [good] })).status).toBe(201);
 });
 
 it.each<[string, object, number]>([
@@ -105,38 +113,38 @@ it.each<[string, object, number]>([
   ['4,001 characters', { rating: 1, comment: 'x'.repeat(4_001) }, 422],
   ['4,000 characters', { rating: 1, comment: 'x'.repeat(4_000) }, 201],
   ['six attachments', { rating: 1, attachment_keys: Array(6).fill('feedback/a/b') }, 422],
-  ['an attachment that is no text', { rating: 1, attachment_keys: [7] }, 422],
+  ['an attachment that is not a string', { rating: 1, attachment_keys: [7] }, 422],
   ['NUL', { rating: 1, comment: 'a\0b' }, 422],
-])('answers %s with what it is', async (_, body, status) => {
-  expect((await give(body)).status).toBe(status);
+])('validates %s', async (_, body, status) => {
+  expect((await send(body)).status).toBe(status);
 });
 
-it('takes 20 for a pod, also when more come at once', async () => {
-  const answers = await Promise.all(Array.from({ length: 25 }, () => give({ rating: 5 })));
+it('accepts 20 for a pod, also for concurrent requests', async () => {
+  const answers = await Promise.all(Array.from({ length: 25 }, () => send({ rating: 5 })));
   const codes = answers.map(({ status, body }) => (status === 201 ? status : body.error.code));
   expect(codes.toSorted()).toEqual([...Array(20).fill(201), ...Array(5).fill('bad_request')]);
   expect(await stored()).toHaveLength(20);
 });
 
 it('is stored once for an Idempotency-Key', async () => {
-  const send = (rating: number) =>
+  const sendOnce = (rating: number) =>
     scene.market.call('POST', `/pods/${id}/feedback`, {
       headers: { ...scene.account.key, 'idempotency-key': 'once' },
       body: { rating },
     });
-  const first = await send(4);
-  const again = await send(4);
+  const first = await sendOnce(4);
+  const again = await sendOnce(4);
   expect([again.status, again.body, again.headers['idempotent-replayed']]).toEqual([
     201,
     first.body,
     'true',
   ]);
-  expect((await send(5)).body.error.code).toBe('idempotency_key_reused');
+  expect((await sendOnce(5)).body.error.code).toBe('idempotency_key_reused');
   expect(await stored()).toHaveLength(1);
 });
 
-it('loses its words with the account, not its rating', async () => {
-  await give({
+it('loses its comment and attachments with the account, and retains its rating', async () => {
+  await send({
     rating: 2,
     comment: 'call me',
     contact_ok: true,

@@ -68,7 +68,7 @@ export function createMachineRequests(deps: { db: Database; clock: Clock; random
         throw new ApiError(
           'bad_request',
           `An account has at most ${MAX_PENDING_PER_ACCOUNT} pending machine requests`,
-          { hint: 'Cancel one that is no longer needed.' },
+          { hint: 'Cancel a request that is no longer needed.' },
         );
       }
       await deleteOldClosed(tx, accountId, MAX_CLOSED_PER_ACCOUNT);

@@ -8,7 +8,7 @@ import {
 import { moveMachineRequest } from './machine-request.store.ts';
 
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
-const WISH = {
+const REQUEST = {
   gpu_class: 'H100',
   gpu_count: 8,
   hourly_budget: 12.5,
@@ -28,12 +28,12 @@ beforeEach(async () => {
 });
 afterEach(() => market.close());
 
-it('keeps, lists and cancels requests', async () => {
-  const created = await call('POST', '', WISH);
+it('stores, lists and cancels requests', async () => {
+  const created = await call('POST', '', REQUEST);
   expect([created.status, created.body]).toEqual([
     200,
     {
-      ...WISH,
+      ...REQUEST,
       id: expect.stringMatching(/^[0-9a-f-]{36}$/),
       user_id: account.id,
       status: 'pending',
@@ -47,8 +47,13 @@ it('keeps, lists and cancels requests', async () => {
   await market.clock.advance(1_000);
   const second = await call('POST', '', { gpu_class: ' NVIDIA L40S ', notes: null });
   expect(second.body).toMatchObject({
-    ...{ gpu_class: 'NVIDIA L40S', gpu_count: null, hourly_budget: null, country: null },
-    ...{ min_vram_gb: null, notes: null, notify: true },
+    gpu_class: 'NVIDIA L40S',
+    gpu_count: null,
+    hourly_budget: null,
+    country: null,
+    min_vram_gb: null,
+    notes: null,
+    notify: true,
   });
   const listed = await call('GET', '', undefined, account.session);
   expect(listed.body).toEqual([created.body, second.body]);
@@ -64,10 +69,10 @@ it('keeps, lists and cancels requests', async () => {
   ]);
 });
 
-it('cancels no request that was fulfilled, also of two at once only one', async () => {
+it('does not cancel a fulfilled request, and cancels once for concurrent requests', async () => {
   const { db } = market.ports;
   const node = await market.verifiedNode();
-  const { id } = (await call('POST', '', WISH)).body;
+  const { id } = (await call('POST', '', REQUEST)).body;
   const fulfilment = { fulfilled_executor_id: node.id, updated_at: market.clock.now() };
   expect(await moveMachineRequest(db, id, 'fulfilled', fulfilment)).toBe(true);
   expect(await moveMachineRequest(db, id, 'fulfilled', fulfilment)).toBe(false);
@@ -77,14 +82,14 @@ it('cancels no request that was fulfilled, also of two at once only one', async 
     status: 'fulfilled',
     fulfilled_executor_id: node.id,
   });
-  const other = (await call('POST', '', WISH)).body;
+  const other = (await call('POST', '', REQUEST)).body;
   const both = await Promise.all([call('DELETE', `/${other.id}`), call('DELETE', `/${other.id}`)]);
   expect(both.map(({ status }) => status).toSorted()).toEqual([200, 400]);
 });
 
-it('gives nothing of it to another account, and no more to nobody', async () => {
+it('hides a request from other accounts and from callers without a key', async () => {
   const stranger = await market.signUp();
-  const { id } = (await call('POST', '', WISH)).body;
+  const { id } = (await call('POST', '', REQUEST)).body;
   expect((await call('GET', '', undefined, stranger.key)).body).toEqual([]);
   for (const method of ['GET', 'DELETE'] as const) {
     const foreign = await call(method, `/${id}`, undefined, stranger.key);
@@ -98,8 +103,8 @@ it('gives nothing of it to another account, and no more to nobody', async () => 
   }
   for (const method of ['GET', 'POST', 'DELETE'] as const) {
     const path = method === 'DELETE' ? `/${id}` : '';
-    const nobody = await call(method, path, method === 'POST' ? {} : undefined, {});
-    expect([nobody.status, nobody.body]).toEqual([401, flat('API key header is missing')]);
+    const anonymous = await call(method, path, method === 'POST' ? {} : undefined, {});
+    expect([anonymous.status, anonymous.body]).toEqual([401, flat('API key header is missing')]);
   }
   const wrong = await market.call('PUT', `/machine-requests/${id}`, { headers: account.key });
   expect([wrong.status, wrong.body]).toEqual([405, flat(expect.any(String))]);
@@ -124,19 +129,19 @@ it.each([
   [{ notes: 'x'.repeat(1_001) }],
   [{ notes: '\ud800' }],
   [{ notify: 'yes' }],
-])('refuses %j', async (change) => {
-  const { status, body } = await call('POST', '', { ...WISH, ...change });
+])('rejects %j', async (change) => {
+  const { status, body } = await call('POST', '', { ...REQUEST, ...change });
   expect([status, body]).toEqual([422, flatField]);
   expect((await call('GET')).body).toEqual([]);
 });
 
-it('wants a confirmed address, and repeats that refusal flat as well', async () => {
+it('requires a confirmed e-mail address, and replays the flat error', async () => {
   await market.ports.db.updateTable('accounts').set({ email_verified_at: null }).execute();
   const key = { ...account.key, 'idempotency-key': 'k' };
-  const refused = await call('POST', '', WISH, key);
+  const refused = await call('POST', '', REQUEST, key);
   const body = flat('Confirm your e-mail address first');
   expect([refused.status, refused.body]).toEqual([403, body]);
-  const again = await call('POST', '', WISH, key);
+  const again = await call('POST', '', REQUEST, key);
   expect([again.status, again.body, again.headers['idempotent-replayed']]).toEqual([
     403,
     body,
@@ -149,39 +154,39 @@ it('wants a confirmed address, and repeats that refusal flat as well', async () 
   ]);
 });
 
-it('makes one request of many with one key', async () => {
+it('creates one request for concurrent calls with one key', async () => {
   const key = { ...account.key, 'idempotency-key': 'k' };
-  const all = await Promise.all(Array.from({ length: 5 }, () => call('POST', '', WISH, key)));
-  const { body } = await call('POST', '', WISH, key);
+  const all = await Promise.all(Array.from({ length: 5 }, () => call('POST', '', REQUEST, key)));
+  const { body } = await call('POST', '', REQUEST, key);
   for (const answer of all.filter(({ status }) => status === 200)) {
     expect(answer.body).toEqual(body);
   }
   expect((await call('GET')).body).toEqual([body]);
-  const other = await call('POST', '', { ...WISH, gpu_count: 4 }, key);
+  const other = await call('POST', '', { ...REQUEST, gpu_count: 4 }, key);
   expect(other.status).toBe(422);
 });
 
-it('answers the same wish with the request that is open, and makes another once that is closed', async () => {
+it('returns the pending request for the same machine, and creates another after it is closed', async () => {
   const plain = { gpu_class: 'H100' };
-  for (const wish of [WISH, plain]) {
+  for (const body of [REQUEST, plain]) {
     await market.clock.advance(1_000);
-    const { body: first } = await call('POST', '', wish);
-    const again = await call('POST', '', { ...wish, notes: 'other words' });
+    const { body: first } = await call('POST', '', body);
+    const again = await call('POST', '', { ...body, notes: 'other words' });
     expect([again.status, again.body]).toEqual([200, first]);
   }
   const [{ id }] = (await call('GET')).body;
   expect((await call('GET')).body).toHaveLength(2);
   await call('DELETE', `/${id}`);
-  expect((await call('POST', '', WISH)).body).toMatchObject({ status: 'pending' });
+  expect((await call('POST', '', REQUEST)).body).toMatchObject({ status: 'pending' });
   expect((await call('GET')).body).toHaveLength(3);
 });
 
-it('has at most 50 pending ones of an account, also when they come at once', async () => {
-  const { id } = (await call('POST', '', WISH)).body;
-  const asked = Array.from({ length: 52 }, (_, index) =>
-    call('POST', '', { ...WISH, hourly_budget: 100 + index }),
+it('limits an account to 50 pending requests, also for concurrent calls', async () => {
+  const { id } = (await call('POST', '', REQUEST)).body;
+  const calls = Array.from({ length: 52 }, (_, index) =>
+    call('POST', '', { ...REQUEST, hourly_budget: 100 + index }),
   );
-  const refused = (await Promise.all(asked)).filter(({ status }) => status !== 200);
+  const refused = (await Promise.all(calls)).filter(({ status }) => status !== 200);
   expect(refused.map(({ status, body }) => [status, body])).toEqual(
     Array.from({ length: 3 }, () => [
       400,
@@ -189,21 +194,23 @@ it('has at most 50 pending ones of an account, also when they come at once', asy
     ]),
   );
   await call('DELETE', `/${id}`);
-  expect((await call('POST', '', WISH)).status).toBe(200);
+  expect((await call('POST', '', REQUEST)).status).toBe(200);
   const stranger = await market.signUp();
-  expect((await call('POST', '', WISH, stranger.key)).status).toBe(200);
+  expect((await call('POST', '', REQUEST, stranger.key)).status).toBe(200);
 });
 
-it('keeps the latest 500 that are closed', async () => {
+it('retains the latest 500 closed requests', async () => {
   const { db } = market.ports;
-  const { id } = (await call('POST', '', WISH)).body;
+  const { id } = (await call('POST', '', REQUEST)).body;
   const row = await db.selectFrom('machine_requests').selectAll().executeTakeFirstOrThrow();
   const closed = Array.from({ length: 502 }, (_, index) => ({
     ...row,
-    ...{ id: `closed-${index}`, state: 'cancelled' as const, updated_at: index },
+    id: `closed-${index}`,
+    state: 'cancelled' as const,
+    updated_at: index,
   }));
   await db.insertInto('machine_requests').values(closed).execute();
-  const { id: next } = (await call('POST', '', { ...WISH, gpu_count: 4 })).body;
+  const { id: next } = (await call('POST', '', { ...REQUEST, gpu_count: 4 })).body;
   const left = await db.selectFrom('machine_requests').select('id').execute();
   const ids = new Set(left.map((each) => each.id));
   expect(ids.size).toBe(502);

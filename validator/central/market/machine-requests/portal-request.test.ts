@@ -1,4 +1,4 @@
-/** Machine requests as providers see and answer them, through HTTP. */
+/** Machine requests in the provider portal, through HTTP. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.ts';
 import {
@@ -10,7 +10,7 @@ import {
 import { mailsTo } from '../../../../test/fakes/scenes/outbox.ts';
 
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
-const WISH = { gpu_class: 'H100', gpu_count: 2, hourly_budget: 5, notes: 'soon' };
+const REQUEST = { gpu_class: 'H100', gpu_count: 2, hourly_budget: 5, notes: 'soon' };
 
 let market: TestMarket;
 let account: TestAccount;
@@ -20,10 +20,13 @@ beforeEach(async () => {
 });
 afterEach(() => market.close());
 
-/** A millisecond after the last one, so that their order is known. */
-async function ask(wish: object = {}): Promise<string> {
+/** Creates a request a millisecond after the last one, so that their order is defined. */
+async function request(change: object = {}): Promise<string> {
   await market.clock.advance(1);
-  const made = await market.below('/machine-requests', account)('POST', '', { ...WISH, ...wish });
+  const made = await market.below('/machine-requests', account)('POST', '', {
+    ...REQUEST,
+    ...change,
+  });
   return made.body.id;
 }
 const read = async (id: string) =>
@@ -34,9 +37,9 @@ const added = (token: string, body: object, path = '') =>
   market.portal('POST', `${path}/machine-added`, { token, body: body as Record<string, unknown> });
 
 describe('a provider without a verified node', () => {
-  it('sees counts, and no request, known or not', async () => {
-    const id = await ask();
-    await ask({ gpu_count: null });
+  it('receives counts and no single request, whether it exists or not', async () => {
+    const id = await request();
+    await request({ gpu_count: null });
     const node = await market.addNode();
     const token = await market.logIn();
     expect((await listed(token)).data).toMatchObject({
@@ -59,8 +62,8 @@ describe('a provider without a verified node', () => {
     expect((await read(id)).status).toBe('pending');
   });
 
-  it('drops back to them with its last verified node', async () => {
-    await ask();
+  it('receives counts again after its last verified node is gone', async () => {
+    await request();
     const [node, other, last] = [
       await market.verifiedNode(),
       await market.verifiedNode(),
@@ -91,14 +94,24 @@ describe('a provider with a verified node', () => {
     token = await market.logIn();
   });
 
-  it('reads pending requests, page by page, and not whose they are', async () => {
-    const ids = [await ask(), await ask({ gpu_class: 'L40S' }), await ask({ gpu_count: 1 })];
+  it('reads pending requests by page, without the identity of their renters', async () => {
+    const ids = [
+      await request(),
+      await request({ gpu_class: 'L40S' }),
+      await request({ gpu_count: 1 }),
+    ];
     await market.below('/machine-requests', account)('DELETE', `/${ids[2]}`);
     const body = await listed(token);
     expect(body).toMatchObject({ total: 2, page: 1, pagination: { total_pages: 1 } });
     expect(body.data[0]).toEqual({
-      ...{ id: ids[0], gpu_class: 'H100', gpu_count: 2, hourly_budget: 5, country: null },
-      ...{ notes: 'soon', status: 'pending', fulfilled_executor_id: null },
+      id: ids[0],
+      gpu_class: 'H100',
+      gpu_count: 2,
+      hourly_budget: 5,
+      country: null,
+      notes: 'soon',
+      status: 'pending',
+      fulfilled_executor_id: null,
       created_at: expect.any(String),
     });
     const second = await market.portal('GET', '/machine-requests?page=2&limit=1', { token });
@@ -110,22 +123,22 @@ describe('a provider with a verified node', () => {
     }
   });
 
-  it('reads those that a node of its own has what it takes for', async () => {
-    const fitting = await ask();
-    await ask({ gpu_class: 'L40S' });
-    await ask({ gpu_count: 3 });
-    await ask({ hourly_budget: 1 });
+  it('reads the requests that one of its nodes meets', async () => {
+    const matching = await request();
+    await request({ gpu_class: 'L40S' });
+    await request({ gpu_count: 3 });
+    await request({ hourly_budget: 1 });
     const path = `/executors/${node.id}/machine-requests`;
     const { body } = await market.portal('GET', path, { token });
-    expect([body.total, body.data.map(({ id }: { id: string }) => id)]).toEqual([1, [fitting]]);
+    expect([body.total, body.data.map(({ id }: { id: string }) => id)]).toEqual([1, [matching]]);
     const stranger = await market.logIn(testSigner(9));
     expect((await market.portal('GET', path, { token: stranger })).status).toBe(403);
     const nowhere = `/executors/${UNKNOWN_ID}/machine-requests`;
     expect((await market.portal('GET', nowhere, { token })).status).toBe(404);
   });
 
-  it('fulfils one with a node, once, and its renter hears of it', async () => {
-    const id = await ask();
+  it('fulfils a request once, and its renter is notified', async () => {
+    const id = await request();
     const path = `/executors/${node.id}`;
     const done = await added(token, { machine_request_id: id }, path);
     expect([done.status, done.body.data]).toMatchObject([
@@ -149,14 +162,14 @@ describe('a provider with a verified node', () => {
     expect(list.body.map((row: { id: string }) => row.id)).toEqual([node.id]);
   });
 
-  it('may leave out the node: its newest that fits is meant', async () => {
-    const id = await ask();
+  it('may omit the node; its newest matching node is used', async () => {
+    const id = await request();
     const done = await added(token, { request_id: id });
     expect(done.body.data.fulfilled_executor_id).toBe(node.id);
     expect((await added(token, { request_id: id })).status).toBe(200);
-    const odd = await ask({ gpu_class: 'L40S' });
+    const odd = await request({ gpu_class: 'L40S' });
     expect((await added(token, { request_id: odd })).status).toBe(400);
-    const quiet = await ask({ notify: false });
+    const quiet = await request({ notify: false });
     expect((await added(token, { request_id: quiet })).status).toBe(200);
     const mails = (await mailsTo(market, account.email)).filter(
       ({ kind }) => kind === 'machine-request',
@@ -164,8 +177,8 @@ describe('a provider with a verified node', () => {
     expect(mails).toHaveLength(1);
   });
 
-  it('fulfils none by a node of others, of other GPUs, or that is not there', async () => {
-    const id = await ask({ gpu_class: 'L40S' });
+  it('cannot fulfil a request with a foreign, unknown or different node', async () => {
+    const id = await request({ gpu_class: 'L40S' });
     const path = `/executors/${node.id}`;
     expect((await added(token, { machine_request_id: id }, path)).status).toBe(400);
     expect((await added(token, { machine_request_id: UNKNOWN_ID })).status).toBe(404);
@@ -177,10 +190,10 @@ describe('a provider with a verified node', () => {
     expect((await read(id)).status).toBe('pending');
   });
 
-  it('fulfils none by a node that its renter could not have: not verified, rented, dear or small', async () => {
-    const id = await ask();
-    const dear = await ask({ hourly_budget: 1 });
-    const large = await ask({ min_vram_gb: 500 });
+  it('cannot fulfil a request with a node that is unverified, rented, too expensive or too small', async () => {
+    const id = await request();
+    const dear = await request({ hourly_budget: 1 });
+    const large = await request({ min_vram_gb: 500 });
     const queued = await market.addNode({ gpus: 2 });
     for (const body of [
       { request_id: id, executor_id: queued.id },
@@ -200,11 +213,14 @@ describe('a provider with a verified node', () => {
     expect([done.status, done.body.data?.status]).toEqual([200, 'fulfilled']);
   });
 
-  it('hears of one renter once in an hour, so that others are heard of', async () => {
+  it('receives at most one mail per hour about the requests of one renter', async () => {
     await market.ports.db.updateTable('providers').set({ email: 'host@example.com' }).execute();
-    const wish = { machine_request_subscription: ['H100', 'L40S'] };
-    await market.portal('POST', '/auth/set-machine-request-subscription', { token, body: wish });
-    for (let gpu_count = 1; gpu_count <= 6; gpu_count += 1) await ask({ gpu_count });
+    const subscription = { machine_request_subscription: ['H100', 'L40S'] };
+    await market.portal('POST', '/auth/set-machine-request-subscription', {
+      token,
+      body: subscription,
+    });
+    for (let gpu_count = 1; gpu_count <= 6; gpu_count += 1) await request({ gpu_count });
     await market.central.runDue();
     expect(await mailsTo(market, 'host@example.com')).toHaveLength(1);
     const other = await market.renter();
@@ -215,13 +231,16 @@ describe('a provider with a verified node', () => {
     expect([mails.length, mails.some(({ text }) => text.includes(id))]).toEqual([2, true]);
   });
 
-  it('hears by mail of what it subscribed to, once, and of nothing else', async () => {
+  it('receives one mail for each request that it subscribed to, and no other', async () => {
     const { db } = market.ports;
     await db.updateTable('providers').set({ email: 'host@example.com' }).execute();
-    const wish = { machine_request_subscription: ['H100', 'NVIDIA H100 80GB HBM3'] };
-    await market.portal('POST', '/auth/set-machine-request-subscription', { token, body: wish });
-    const id = await ask({ gpu_class: 'h100', notes: 'confidential' });
-    await ask({ gpu_class: 'L40S' });
+    const subscription = { machine_request_subscription: ['H100', 'NVIDIA H100 80GB HBM3'] };
+    await market.portal('POST', '/auth/set-machine-request-subscription', {
+      token,
+      body: subscription,
+    });
+    const id = await request({ gpu_class: 'h100', notes: 'confidential' });
+    await request({ gpu_class: 'L40S' });
     await market.central.runDue();
     await market.central.runDue();
     const mails = await mailsTo(market, 'host@example.com');
@@ -231,26 +250,29 @@ describe('a provider with a verified node', () => {
     expect(await db.selectFrom('due_work').select('kind').execute()).toEqual([]);
   });
 
-  it('reads no word of the renter or of another subscriber in that mail', async () => {
+  it('receives no text of the renter or of another subscriber in that mail', async () => {
     const { db } = market.ports;
     await db.updateTable('providers').set({ email: 'host@example.com' }).execute();
-    const wish = { machine_request_subscription: ['B200'] };
-    await market.portal('POST', '/auth/set-machine-request-subscription', { token, body: wish });
+    const subscription = { machine_request_subscription: ['B200'] };
+    await market.portal('POST', '/auth/set-machine-request-subscription', {
+      token,
+      body: subscription,
+    });
     const stranger = await market.logIn(testSigner(9));
     const body = { machine_request_subscription: ['!URGENT: https://evil.example/ B200'] };
     await market.portal('POST', '/auth/set-machine-request-subscription', {
       token: stranger,
       body,
     });
-    await ask({ gpu_class: '!CALL https://worse.example/ B200' });
+    await request({ gpu_class: '!CALL https://worse.example/ B200' });
     await market.central.runDue();
     const [mail] = await mailsTo(market, 'host@example.com');
     expect(mail?.subject).toBe('Machine request: NVIDIA B200');
     expect(JSON.stringify(mail)).not.toMatch(/evil|worse/);
   });
 
-  it('is one of many that answer at once', async () => {
-    const id = await ask();
+  it('fulfils a request once for concurrent calls', async () => {
+    const id = await request();
     const other = await market.verifiedNode({ gpus: 2 });
     const both = await Promise.all(
       [node, other].map(({ id: executor_id }) => added(token, { request_id: id, executor_id })),

@@ -19,13 +19,13 @@ it.each([
   expect(bandOf({ gpu_count, budget_uusd_per_hour })).toBe(band);
 });
 
-it('counts by class, whatever the name, and names every band', () => {
-  const asked = { gpu_count: 1, budget_uusd_per_hour: 2 * USD };
+it('groups short and full names of a GPU type, and lists every band', () => {
+  const group = { gpu_count: 1, budget_uusd_per_hour: 2 * USD };
   expect(
     aggregateOf([
-      { ...asked, gpu_class: 'L40S', count: 2 },
-      { ...asked, gpu_class: 'NVIDIA H100 80GB HBM3', count: 2 },
-      { ...asked, gpu_class: 'H100', gpu_count: null, count: 1 },
+      { ...group, gpu_class: 'L40S', count: 2 },
+      { ...group, gpu_class: 'NVIDIA H100 80GB HBM3', count: 2 },
+      { ...group, gpu_class: 'H100', gpu_count: null, count: 1 },
     ]),
   ).toEqual({
     tier: 'aggregate',

@@ -24,8 +24,11 @@ it('mails a notice once when the process is killed between the notice and its ma
     expect([rented, announced]).toEqual([200, 200]);
     writeFileSync(join(folder, 'central.secret'), new Uint8Array(32).fill(7), { mode: 0o600 });
     const central = await startCentralProcess({
-      ...{ CENTRAL_DATABASE: file, CENTRAL_HOME: folder, CENTRAL_SMTP_URL: mailbox.url },
-      ...{ CENTRAL_GATEWAY_URL: gateway.url, CENTRAL_GATEWAY_HOTKEY: testSigner(1).hotkey },
+      CENTRAL_DATABASE: file,
+      CENTRAL_HOME: folder,
+      CENTRAL_SMTP_URL: mailbox.url,
+      CENTRAL_GATEWAY_URL: gateway.url,
+      CENTRAL_GATEWAY_HOTKEY: testSigner(1).hotkey,
     });
     stops.unshift(async () => void (await central.end('SIGKILL')));
     const db = await openCentralDatabase(file);

@@ -7,7 +7,7 @@ const NOW = 1_800_000_000_000;
 const HOUR_MS = 3_600_000;
 const at = (ms: number) => `${naiveUtc(NOW + ms)}Z`;
 const TOMORROW = at(24 * HOUR_MS);
-const wish = (body: object) => parseNotice(SetNotice.parse(body), NOW);
+const parse = (body: object) => parseNotice(SetNotice.parse(body), NOW);
 
 it.each([
   [{ starting_at: TOMORROW, period_in_minute: 1 }, 1],
@@ -15,32 +15,32 @@ it.each([
   [{ start: TOMORROW, minutes: 30, permanent: null, reason: null }, 30],
   [{ starting_at: '2027-01-16T10:00:00+02:00', period_in_minute: 5 }, 5],
   [{ starting_at: '2027-01-16T09:00:00+01:00', permanent_removal: false, minutes: 5 }, 5],
-])('takes %j as a maintenance, just in time', (body, minutes) => {
-  expect(wish(body)).toMatchObject({ startAtMs: NOW + 24 * HOUR_MS, minutes });
+])('accepts %j as maintenance at the shortest lead time', (body, minutes) => {
+  expect(parse(body)).toMatchObject({ startAtMs: NOW + 24 * HOUR_MS, minutes });
 });
 
 it.each([
   [{ starting_at: at(48 * HOUR_MS), permanent_removal: true }],
   [{ start: at(48 * HOUR_MS), permanent: true, period_in_minute: null }],
-])('takes %j as a removal, just in time', (body) => {
-  expect(wish(body)).toMatchObject({ startAtMs: NOW + 48 * HOUR_MS, minutes: null });
+])('accepts %j as a removal at the shortest lead time', (body) => {
+  expect(parse(body)).toMatchObject({ startAtMs: NOW + 48 * HOUR_MS, minutes: null });
 });
 
-it('takes one a year ahead, and not a millisecond more', () => {
+it('accepts a start one year ahead', () => {
   const startAtMs = NOW + 365 * 24 * HOUR_MS;
-  expect(wish({ starting_at: at(startAtMs - NOW), minutes: 5 })).toMatchObject({ startAtMs });
+  expect(parse({ starting_at: at(startAtMs - NOW), minutes: 5 })).toMatchObject({ startAtMs });
 });
 
-it('keeps what was written', () => {
+it('returns the time as it was sent', () => {
   const body = { starting_at: '2027-01-17T10:00:00+02:00', period_in_minute: 5, reason: 'disks' };
-  expect(wish(body)).toMatchObject({ startText: body.starting_at, reason: 'disks' });
+  expect(parse(body)).toMatchObject({ startText: body.starting_at, reason: 'disks' });
 });
 
 it.each([
   ['nothing', {}],
   ['no start', { period_in_minute: 5 }],
   ['neither', { starting_at: TOMORROW }],
-  ['neither, false said', { starting_at: TOMORROW, permanent_removal: false }],
+  ['neither, with permanent_removal false', { starting_at: TOMORROW, permanent_removal: false }],
   ['both', { starting_at: at(48 * HOUR_MS), period_in_minute: 5, permanent_removal: true }],
   ['no offset', { starting_at: '2027-01-17T10:00:00', period_in_minute: 5 }],
   ['no time', { starting_at: 'tomorrowZ', period_in_minute: 5 }],
@@ -51,6 +51,6 @@ it.each([
   ['a millisecond too soon', { starting_at: at(24 * HOUR_MS - 1), period_in_minute: 5 }],
   ['a removal too soon', { starting_at: at(48 * HOUR_MS - 1), permanent_removal: true }],
   ['the past', { starting_at: at(-HOUR_MS), period_in_minute: 5 }],
-])('refuses %s with 400', (_, body) => {
-  expect(() => wish(body)).toThrow(expect.objectContaining({ code: 'bad_request' }));
+])('rejects %s with 400', (_, body) => {
+  expect(() => parse(body)).toThrow(expect.objectContaining({ code: 'bad_request' }));
 });

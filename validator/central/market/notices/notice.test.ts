@@ -1,4 +1,4 @@
-/** Notice periods through HTTP: what a provider says, what renters hear, what happens at its time. */
+/** Notice periods through HTTP: announcement, notifications, start and end. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { createBackupScene } from '../../../../test/fakes/scenes/central-backup-scene.ts';
@@ -51,21 +51,21 @@ async function usedUntil(podId: string): Promise<number | null> {
   return meter.ended_at;
 }
 
-it('is announced, shown with node and pods, told to each renter once, and taken back', async () => {
+it('is announced, shown with node and pods, mailed to each renter once, and cancelled', async () => {
   const second = await scene.running();
   await scene.remove(second);
   await market.sync();
   await scene.running({ pod_name: 'other' });
-  const wish = { ...maintenance(), reason: 'new <disks>' };
-  const set = await post(wish);
-  const shown = { ...wish, permanent_removal: false };
+  const request = { ...maintenance(), reason: 'new <disks>' };
+  const set = await post(request);
+  const shown = { ...request, permanent_removal: false };
   expect([set.status, set.body.data]).toEqual([200, shown]);
   expect((await portalRow()).notice_period).toEqual(shown);
   expect((await scene.pod(scene.podId)).notice_period).toEqual(shown);
   const [mail, ...more] = await mails();
   expect(more).toEqual([]);
   expect(mail?.text).toContain('mine, other.');
-  expect(mail?.text).toContain(wish.starting_at);
+  expect(mail?.text).toContain(request.starting_at);
   expect(mail?.html).toContain('new &lt;disks&gt;');
   expect(await noticesOf(scene.podId)).toEqual(['notice_set']);
   expect((await post(removal())).body.error.code).toBe('conflict');
@@ -81,7 +81,7 @@ it('is announced, shown with node and pods, told to each renter once, and taken 
   expect((await post(removal())).status).toBe(200);
 });
 
-it('is shown in the list at once, and before the rental', async () => {
+it('is shown in the list at once, and in estimate and rental', async () => {
   expect((await nodeRow()).notice_period).toBeNull();
   await post(removal());
   expect((await nodeRow()).notice_period).toMatchObject({ permanent_removal: true });
@@ -95,7 +95,7 @@ it('is shown in the list at once, and before the rental', async () => {
   expect(rented.body.notice_period).toMatchObject({ permanent_removal: true });
 });
 
-it('is the business of its node alone, and of whoever has the node', async () => {
+it('can be set and cancelled only by the provider of the node', async () => {
   const stranger = await market.logIn(testSigner(9));
   expect((await post(maintenance(), stranger)).status).toBe(403);
   await post(maintenance());
@@ -108,13 +108,13 @@ it('is the business of its node alone, and of whoever has the node', async () =>
   expect((await post({ ...maintenance(), period_in_minute: 'five' })).status).toBe(422);
 });
 
-it('has one of many that are announced at once', async () => {
+it('is created once for concurrent announcements', async () => {
   const all = await Promise.all(Array.from({ length: 5 }, () => post(maintenance())));
   expect(all.map(({ status }) => status).toSorted()).toEqual([200, 409, 409, 409, 409]);
   expect(await mails()).toHaveLength(1);
 });
 
-it('can be cancelled until its very start, whoever has noted that by then', async () => {
+it('can be cancelled until its start, even before the start is processed', async () => {
   await post(maintenance());
   await market.clock.advance(24 * HOUR_MS - 1);
   expect((await cancel()).status).toBe(200);
@@ -125,7 +125,7 @@ it('can be cancelled until its very start, whoever has noted that by then', asyn
   expect((await cancel()).status).toBe(400);
 });
 
-it('keeps pods over a maintenance, and tells when it is', async () => {
+it('does not end pods for maintenance, and reports the maintenance window', async () => {
   const { db } = market.ports;
   const startMs = market.clock.now() + 24 * HOUR_MS;
   await post(maintenance());
@@ -147,22 +147,22 @@ it('keeps pods over a maintenance, and tells when it is', async () => {
   expect((await portalRow()).notice_period).toBeNull();
   expect(await scene.pod(scene.podId)).toMatchObject({ status: 'RUNNING', notice_period: null });
   expect(await maintenanceAt(db, scene.node.id, startMs)).toEqual(window);
-  const told = ['notice_set', 'notice_started', 'notice_ended'];
-  expect(await noticesOf(scene.podId)).toEqual(told);
+  const details = ['notice_set', 'notice_started', 'notice_ended'];
+  expect(await noticesOf(scene.podId)).toEqual(details);
   expect((await post(maintenance())).status).toBe(200);
 });
 
-it('ends pods and node at the announced time, though that is noticed late', async () => {
+it('ends pods and node at the announced time, even if it is processed late', async () => {
   const startMs = market.clock.now() + 48 * HOUR_MS;
   await post(removal());
   const doomed = await scene.running({ termination_hours: 72 });
   await market.clock.advance(47 * HOUR_MS);
   await market.central.runDue();
-  // A jump over the start; nobody was there to note it.
+  // Skips the start, so that no process handles it in time.
   await market.clock.advance(5 * HOUR_MS);
   const late = await market.rent(await market.renter(), scene.node.id, { gpu_count: 1 });
   expect(late.body.error?.code).toBe('node_unavailable');
-  // The node is asked first whether its pods ran on.
+  // The node is contacted first to check whether its pods continued to run.
   await market.sync();
   await market.clock.advance(CONTACT_WAIT_MS);
   await market.central.runDue();
@@ -187,7 +187,7 @@ it('ends pods and node at the announced time, though that is noticed late', asyn
   expect(await noticesOf(doomed)).toEqual(['notice_started']);
 });
 
-it('ends what is charged at its start, also for a pod that its renter deletes before anybody noted that', async () => {
+it('charges up to its start, also for a pod that its renter deletes before the start is processed', async () => {
   await post(removal());
   const startMs = market.clock.now() + 48 * HOUR_MS;
   await market.clock.advance(50 * HOUR_MS);
@@ -197,19 +197,17 @@ it('ends what is charged at its start, also for a pod that its renter deletes be
   expect(await usedUntil(scene.podId)).toBe(startMs);
 });
 
-it('lets the node be rented until its very start', async () => {
+it('permits rentals until its start', async () => {
   await post(removal());
   await market.clock.advance(48 * HOUR_MS - 1);
   const rent = async () => market.rent(await market.renter(), scene.node.id, { gpu_count: 1 });
   expect((await rent()).status).toBe(200);
   await market.clock.advance(1);
   const late = await rent();
-  expect([late.status, late.body.message]).toEqual([
-    ...[400, 'The provider is removing this node'],
-  ]);
+  expect([late.status, late.body.message]).toEqual([400, 'The provider is removing this node']);
 });
 
-it('does not wait for ever for an agent that is away', async () => {
+it('removes the node after an hour if its agent is unreachable', async () => {
   await post(removal());
   scene.host.up = false;
   await scene.later(48 * HOUR_MS);
@@ -220,7 +218,7 @@ it('does not wait for ever for an agent that is away', async () => {
   expect((await market.portal('GET', `/executors/${scene.node.id}`, { token })).status).toBe(404);
 });
 
-it('backs up an hour before a removal what has a schedule, and leaves the rest', async () => {
+it('backs up pods with a backup schedule an hour before a removal', async () => {
   const unscheduled = await scene.running();
   const config = { pod_id: scene.podId, backup_frequency_hours: 720, retention_days: 5 };
   const made = await scene.call('POST', '/backup-configs', {
@@ -238,7 +236,7 @@ it('backs up an hour before a removal what has a schedule, and leaves the rest',
   expect(await backups(unscheduled)).toEqual([]);
 });
 
-it('leaves alone what the renter has deleted in the same moment', async () => {
+it('does not remove a pod again that its renter deletes at the same time', async () => {
   await post(removal());
   await market.clock.advance(48 * HOUR_MS);
   await Promise.all([scene.remove(scene.podId), market.central.runDue()]);
@@ -251,7 +249,7 @@ it('leaves alone what the renter has deleted in the same moment', async () => {
   expect(deletions).toHaveLength(1);
 });
 
-it('means nothing for a node that its provider has removed before', async () => {
+it('has no effect if its provider has removed the node before the start', async () => {
   await scene.remove(scene.podId);
   await scene.later();
   await post(removal());
@@ -262,7 +260,7 @@ it('means nothing for a node that its provider has removed before', async () => 
   expect(rows).toEqual([{ state: 'done' }]);
 });
 
-it('can be announced and cancelled ten times a day', async () => {
+it('can be announced ten times a day', async () => {
   for (let round = 0; round < 10; round += 1) {
     expect((await post(maintenance())).status).toBe(200);
     await cancel();
@@ -273,7 +271,7 @@ it('can be announced and cancelled ten times a day', async () => {
   expect((await post(maintenance())).status).toBe(200);
 });
 
-it('ends the pods of three renters at its start, each told once and charged to it', async () => {
+it('ends the pods of three renters at its start, and mails and charges each once', async () => {
   const node = await market.verifiedNode({ gpus: 3, minimum: 1 });
   const renters = [await market.renter(), await market.renter(), await market.renter()];
   const ids: string[] = [];
@@ -308,11 +306,11 @@ it('ends the pods of three renters at its start, each told once and charged to i
   }
   const gone = await market.portal('GET', `/executors/${node.id}`, { token });
   expect(gone.status).toBe(404);
-  // The other node and its pod have nothing to do with it.
+  // The other node and its pod are not affected.
   expect((await scene.pod(scene.podId)).status).toBe('RUNNING');
 });
 
-it('changes no price, and a new price changes nothing of it', async () => {
+it('is independent of price changes', async () => {
   await post(maintenance());
   const body = { price_per_gpu: 3.3 };
   const priced = await market.portal('POST', `/executors/${scene.node.id}/update-price`, {

@@ -50,7 +50,7 @@ export function launchHistoryFor(
   return launchHistory(db, executorId, { key, templateBytes: template.docker_image_size });
 }
 
-/** There is no estimate for builds. */
+/** Builds have no estimate. */
 export async function expectationAtRent(
   db: Db,
   executorId: string,

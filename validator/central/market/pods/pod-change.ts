@@ -149,7 +149,7 @@ export function changeOutcomeOf(pod: Pod, view: PodView): ChangeOutcome | null {
   return view.change?.stage === 'failed' ? 'reverted' : 'applied';
 }
 
-/** Columns after a change has ended. The node keeps the number of a generation that it gave up. */
+/** Columns after a change has ended. The node keeps the number of a reverted generation. */
 export function changeOutcomeColumns(pod: Pod, end: ChangeOutcome) {
   const previous = previousOf(pod);
   if (end === 'applied' || previous === null) return { previous_json: null };

@@ -113,7 +113,7 @@ function phaseOf(pod: Pod): WirePhase | null {
 }
 
 /**
- * Null unless the pod is being created. An overdue pod is expected in one second. There is no estimate for restores.
+ * Null unless the pod is being created. An overdue pod is expected in one second. Restores have no estimate.
  */
 function readinessOf(
   { state, ready_expected_at: atMs, eta_basis }: Pod,

@@ -1,4 +1,4 @@
-/** What renters do with their pods. Requests change rows; the sync brings the nodes in line. */
+/** Operations of renters on their pods. Requests change rows; the sync applies them on the nodes. */
 
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';

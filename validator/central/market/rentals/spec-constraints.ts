@@ -14,7 +14,7 @@ export type SpecValue = string | number | boolean | null;
 
 export type Constraint = {
   name: string;
-  /** As sent in the request. */
+  /** Value sent in the request. */
   requested: SpecValue;
   keep(node: MarketNode): boolean;
   /** The value of the bound that one of these nodes would meet; null if unknown. */

@@ -14,10 +14,10 @@ beforeEach(async () => {
 });
 afterEach(() => scene.close());
 
-const ask = (body?: object, podId = id) => scene.call('POST', `/pods/${podId}/chat-channel`, body);
+const open = (body?: object, podId = id) => scene.call('POST', `/pods/${podId}/chat-channel`, body);
 const stored = () => scene.market.ports.db.selectFrom('support_channels').selectAll().execute();
 
-/** As if the account's owner had linked it. */
+/** Links a chat account in the database. */
 async function link({ id: accountId }: TestAccount = scene.account): Promise<void> {
   await scene.market.ports.db
     .updateTable('accounts')
@@ -29,7 +29,7 @@ async function link({ id: accountId }: TestAccount = scene.account): Promise<voi
 it('opens a channel for a pod and returns the same one afterwards', async () => {
   await link();
   const openedAt = naiveUtc(scene.market.clock.now());
-  const { status, body } = await ask({ topic: ' no GPU ', message: 'nvidia-smi hangs' });
+  const { status, body } = await open({ topic: ' no GPU ', message: 'nvidia-smi hangs' });
   expect([status, body]).toEqual([
     200,
     {
@@ -43,27 +43,27 @@ it('opens a channel for a pod and returns the same one afterwards', async () => 
   ]);
   await scene.market.clock.advance(60_000);
   for (const later of [undefined, {}, { topic: 'other', message: null }]) {
-    expect((await ask(later)).body).toEqual({ ...body, created: false });
+    expect((await open(later)).body).toEqual({ ...body, created: false });
   }
   expect(await stored()).toMatchObject([
     { topic: 'no GPU', message: 'nvidia-smi hangs', chat_user_id: `chat-${scene.account.id}` },
   ]);
 });
 
-it('opens one for several who ask at once', async () => {
+it('opens one channel for concurrent requests', async () => {
   await link();
-  const answers = await Promise.all(Array.from({ length: 20 }, () => ask({})));
+  const answers = await Promise.all(Array.from({ length: 20 }, () => open({})));
   expect(answers.filter(({ body }) => body.created)).toHaveLength(1);
   expect(new Set(answers.map(({ body }) => body.channel_id)).size).toBe(1);
   expect(await stored()).toHaveLength(1);
 });
 
-it('is for a pod of the caller that is there, and for a linked chat account', async () => {
-  const unlinked = await ask({});
+it('requires an existing pod of the caller and a linked chat account', async () => {
+  const unlinked = await open({});
   expect([unlinked.status, unlinked.body.error.code]).toEqual([403, 'forbidden']);
   expect(unlinked.body.error.hint).toContain('oauth-url');
   await link();
-  const absent = await ask({}, NOWHERE);
+  const absent = await open({}, NOWHERE);
   expect([absent.status, absent.body.error.code]).toEqual([404, 'POD_NOT_FOUND']);
   const stranger = await scene.market.renter();
   await link(stranger);
@@ -73,7 +73,7 @@ it('is for a pod of the caller that is there, and for a linked chat account', as
   expect((await scene.market.call('POST', path, { body: {} })).status).toBe(401);
   await scene.remove(id);
   await scene.market.sync();
-  const deleted = await ask({});
+  const deleted = await open({});
   expect([deleted.status, deleted.body.error.code]).toEqual([404, 'POD_NOT_FOUND']);
   expect(deleted.body.details).toMatchObject({ reason_code: 'user_initiated' });
   expect(await stored()).toEqual([]);
@@ -84,47 +84,49 @@ it.each<[string, object, number]>([
   ['a topic of 201', { topic: 'x'.repeat(201) }, 422],
   ['a message of 2,000 characters', { message: 'x'.repeat(2_000) }, 200],
   ['a message of 2,001', { message: 'x'.repeat(2_001) }, 422],
-  ['a topic that is no text', { topic: 7 }, 422],
-])('answers %s with what it is', async (_, body, status) => {
+  ['a topic that is not a string', { topic: 7 }, 422],
+])('validates %s', async (_, body, status) => {
   await link();
-  expect((await ask(body)).status).toBe(status);
+  expect((await open(body)).status).toBe(status);
 });
 
-it('shows where the channel is, where that is set up', async () => {
+it('returns the URL of the channel if a base URL is configured', async () => {
   await scene.close();
   scene = await createPodScene({ channelUrl: 'https://chat.example/support/' });
   id = await scene.running();
   await link();
-  const { body } = await ask();
+  const { body } = await open();
   expect(body.channel_url).toBe(`https://chat.example/support/${body.channel_name}`);
 });
 
-it('asks the platform that it is given, with what it needs', async () => {
-  const asked: object[] = [];
+it('opens the channel on the configured platform', async () => {
+  const requests: object[] = [];
   await scene.close();
   scene = await createPodScene({
     channels: {
-      async open(wish) {
-        asked.push(wish);
-        const { name } = wish;
+      async open(request) {
+        requests.push(request);
+        const { name } = request;
         return { id: 'C1', name, url: 'https://chat.example/C1', created: true, createdAtMs: 0 };
       },
     },
   });
   id = await scene.running();
   await link();
-  expect((await ask({ message: 'help' })).body).toMatchObject({
-    ...{ channel_id: 'C1', channel_url: 'https://chat.example/C1', created: true },
+  expect((await open({ message: 'help' })).body).toMatchObject({
+    channel_id: 'C1',
+    channel_url: 'https://chat.example/C1',
+    created: true,
     created_at: '1970-01-01T00:00:00.000000',
   });
-  expect(asked).toMatchObject([
+  expect(requests).toMatchObject([
     { podId: id, chatUserId: `chat-${scene.account.id}`, topic: null, message: 'help' },
   ]);
 });
 
-it('forgets who asked and what was written with the account', async () => {
+it('clears the chat user and the texts when the account is deleted', async () => {
   await link();
-  await ask({ topic: 'private', message: 'my name is Ada' });
+  await open({ topic: 'private', message: 'my name is Ada' });
   await scene.remove(id);
   await scene.market.call('DELETE', '/users/me', { headers: scene.account.session });
   expect(await stored()).toMatchObject([
@@ -132,13 +134,13 @@ it('forgets who asked and what was written with the account', async () => {
   ]);
 });
 
-it('opens none for an account that was deleted since it was looked at', async () => {
+it('opens no channel for an account that was deleted in the meantime', async () => {
   await scene.remove(id);
   await scene.market.sync();
   await scene.market.call('DELETE', '/users/me', { headers: scene.account.session });
   const channels = createLocalChannels({ ...scene.market.ports, baseUrl: null });
-  const wish = { podId: id, accountId: scene.account.id, name: 'pod', chatUserId: 'chat-ada' };
-  const opening = channels.open({ ...wish, topic: 'private', message: 'my name is Ada' });
+  const request = { podId: id, accountId: scene.account.id, name: 'pod', chatUserId: 'chat-ada' };
+  const opening = channels.open({ ...request, topic: 'private', message: 'my name is Ada' });
   await expect(opening).rejects.toMatchObject({ code: 'unauthorized' });
   expect(await stored()).toEqual([]);
 });

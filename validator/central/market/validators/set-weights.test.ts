@@ -24,7 +24,7 @@ beforeEach(async () => {
   await market.ports.db.deleteFrom('set_weights').execute();
 });
 
-/** Set in the second that the market's clock began with, `micros` later. */
+/** Weights set `micros` microseconds after the start of the market's clock. */
 function payload(micros: number, change: Partial<LatestSetWeights> = {}): LatestSetWeights {
   return {
     netuid: 51,
@@ -63,7 +63,7 @@ function read(signer: LocalSigner = market.validator, path: string = signer.hotk
 const newest = () => market.call('GET', '/latest-set-weights');
 
 describe('the latest weights', () => {
-  it('are read as they were posted, each validator its own, everybody the newest', async () => {
+  it('are returned as they were posted, by validator or the newest of all', async () => {
     expect((await read()).status).toBe(404);
     expect((await newest()).body.error.code).toBe('not_found');
     expect(await post(payload(5))).toMatchObject({ status: 200, body: { success: true } });
@@ -73,7 +73,7 @@ describe('the latest weights', () => {
     expect((await newest()).body).toEqual({ ...payload(5), validator_key: own });
   });
 
-  it('may be posted twice, and are never replaced by older ones', async () => {
+  it('can be posted twice, and are never replaced by older ones', async () => {
     await post(payload(5));
     expect((await post(payload(5))).status).toBe(200);
     for (const stale of [payload(4), payload(5, { weights: [1, 2] })]) {
@@ -83,7 +83,7 @@ describe('the latest weights', () => {
     expect((await read()).body.weights).toEqual([1, 2]);
   });
 
-  it('are not of the future', async () => {
+  it('cannot be more than 5 minutes in the future', async () => {
     const { status } = await post(payload(0, { updated_at: '2027-01-15T08:05:00.000001Z' }));
     expect(status).toBe(422);
     expect((await post(payload(0, { updated_at: '2027-01-15T08:05:00.000000Z' }))).status).toBe(
@@ -93,7 +93,7 @@ describe('the latest weights', () => {
 });
 
 describe('a signature', () => {
-  it('covers every member, whatever their order, a missing block too', async () => {
+  it('covers every field in any order, and a missing block', async () => {
     const { current_block: _, ...rest } = payload(1);
     const reversed = Object.fromEntries(Object.entries(rest).reverse()) as LatestSetWeights;
     expect((await post(reversed)).status).toBe(200);
@@ -120,15 +120,15 @@ describe('a signature', () => {
     ['a scheme before it', () => bearer((hex) => `Bearer ${hex}`), 401],
     ['cut short', () => bearer((hex) => hex.slice(0, -2)), 401],
     ['of another validator', () => ({ signer: OTHER }), 401],
-    ['of nobody known', () => ({ signer: testSigner(9), path: testSigner(9).hotkey }), 401],
-    ['for no hotkey', () => ({ path: 'nonsense' }), 422],
+    ['of an unknown hotkey', () => ({ signer: testSigner(9), path: testSigner(9).hotkey }), 401],
+    ['for an invalid hotkey', () => ({ path: 'nonsense' }), 422],
     ['with headers of another', () => bearer((hex) => hex, { hotkey: OTHER.hotkey }), 403],
-  ])('is refused: %s', async (_, change, status) => {
+  ])('is rejected: %s', async (_, change, status) => {
     expect((await post(payload(1), await change())).status).toBe(status);
     expect((await newest()).status).toBe(404);
   });
 
-  it('has the canonical one beside it checked as well', async () => {
+  it('is checked together with signed headers if they are present', async () => {
     const url = new URL(`http://x/api/validator/${own}/latest-set-weights`);
     const body = JSON.stringify(payload(1));
     const signed = async (audience: string, text = body) => ({
@@ -155,16 +155,16 @@ async function bearer(
 it.each<[string, object]>([
   ['unequal lengths', { weights: [1] }],
   ['a weight beyond 16 bits', { weights: [1, 65_536] }],
-  ['a member too many', { extra: 1 }],
+  ['an unknown field', { extra: 1 }],
   ['a time without microseconds', { updated_at: '2027-01-15T08:00:00Z' }],
-  ['a time that never was', { updated_at: '2027-02-30T08:00:00.000000Z' }],
+  ['an impossible date', { updated_at: '2027-02-30T08:00:00.000000Z' }],
   ['a negative block', { current_block: -1 }],
-])('refuses %s', async (_, change) => {
+])('rejects %s', async (_, change) => {
   const { status, body } = await post({ ...payload(1), ...change });
   expect([status, body.error.code]).toEqual([422, 'validation_error']);
 });
 
-it('refuses fractions, which no two programs spell alike', async () => {
+it('rejects fractions, whose serialization differs between programs', async () => {
   const { status } = await market.call('POST', `/validator/${own}/latest-set-weights`, {
     headers: { authorization: await signSetWeights(payload(1), market.validator) },
     body: { ...payload(1), weights: [0.5, 1] },
@@ -172,7 +172,7 @@ it('refuses fractions, which no two programs spell alike', async () => {
   expect(status).toBe(422);
 });
 
-it('is read by the validator of the path only', async () => {
+it('is returned only to the validator of the path', async () => {
   expect((await read(OTHER, own)).status).toBe(403);
   expect((await read(testSigner(9), own)).status).toBe(401);
 });

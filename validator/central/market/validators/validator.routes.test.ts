@@ -53,7 +53,7 @@ async function verification() {
   return (await market.portal('GET', `/executors/${node.id}/verification`, { token })).body.data;
 }
 
-it('tells validators what to check', async () => {
+it('lists the nodes to check', async () => {
   const [row] = (await market.asValidator('/executors', {})).body;
   expect(row).toEqual({
     id: node.id,
@@ -80,24 +80,25 @@ it('tells validators what to check', async () => {
   });
 });
 
-it('tells it in as many queries for one node as for many', async () => {
+it('lists any number of nodes with two queries', async () => {
   const watched = watchDatabase(market.ports.db);
   const { executorsToCheck } = createValidators({
-    ...{ ...market.ports, db: watched.db },
+    ...market.ports,
+    db: watched.db,
     wake: () => undefined,
   });
-  const asked = async () => {
+  const listing = async () => {
     const before = watched.queries();
     const { length } = await executorsToCheck();
     return { length, queries: watched.queries() - before };
   };
-  expect(await asked()).toEqual({ length: 1, queries: 2 });
+  expect(await listing()).toEqual({ length: 1, queries: 2 });
   await market.verifiedNode();
   await market.verifiedNode();
-  expect(await asked()).toEqual({ length: 3, queries: 2 });
+  expect(await listing()).toEqual({ length: 3, queries: 2 });
 });
 
-it('is for the validators of this market only', async () => {
+it('accepts only validators of this market', async () => {
   const stranger = await market.asValidator('/executors', {}, testSigner(9));
   expect(stranger.status).toBe(401);
   const account = await market.signUp();
@@ -107,7 +108,7 @@ it('is for the validators of this market only', async () => {
 });
 
 describe('a verdict', () => {
-  it('verified puts the node on the market with what was measured', async () => {
+  it('`verified` puts the node on the market with its measurements', async () => {
     await market.report(node);
     const [row] = (await market.call('GET', '/executors')).body;
     expect(row).toMatchObject({
@@ -123,7 +124,7 @@ describe('a verdict', () => {
     });
   });
 
-  it('failed takes it off, and says why and what to do', async () => {
+  it('`failed` removes it from the market, and shows the reason and the remedy', async () => {
     await market.report(node);
     const failed = { verdict: 'failed' as const, checks: [FAILED] };
     expect((await market.report(node, failed)).body).toEqual({
@@ -139,7 +140,7 @@ describe('a verdict', () => {
     expect((await verification()).blocking_reasons).toMatchObject([
       { code: 'GPU_RUNTIME_DEVICE_FAULT', fix: 'Reload the driver', required: '2 devices' },
     ]);
-    // Passed by a host that is rented, so that no GPU was tried, it stays where it is.
+    // The check of a rented host does not test the GPUs, so a pass does not return the node to the market.
     const untried = { ...FAILED, passed: true, reason_code: null, message: 'unknown' };
     await market.report(node, { checks: [untried] });
     expect(await listed()).toBe(0);
@@ -147,7 +148,7 @@ describe('a verdict', () => {
     expect(await listed()).toBe(1);
   });
 
-  it('withheld changes nothing', async () => {
+  it('`withheld` changes nothing', async () => {
     await market.report(node);
     const before = await verification();
     await market.clock.advance(60_000);
@@ -156,7 +157,7 @@ describe('a verdict', () => {
     expect(await listed()).toBe(1);
   });
 
-  it('that is older than the one on record changes nothing', async () => {
+  it('older than the recorded one changes nothing', async () => {
     await market.clock.advance(60_000);
     await market.report(node);
     const late = { verdict: 'failed', checked_at_ms: market.clock.now() - 1 } as const;
@@ -164,21 +165,21 @@ describe('a verdict', () => {
     expect(await listed()).toBe(1);
   });
 
-  it('is in the order of its facts, however late it comes and by whatever clock of the validator', async () => {
+  it('is ordered by the time of its facts, for late delivery and for any clock of the validator', async () => {
     const aheadMs = market.clock.now() + 60_000;
     const newer = { verdict: 'failed', checked_at_ms: aheadMs } as const;
     await market.report(node, newer);
     await market.clock.advance(50_000);
     await market.report(node, { verdict: 'verified', checked_at_ms: aheadMs - 1 });
     expect(await listed()).toBe(0);
-    // By a clock of ours that was set back since nothing is out of date.
+    // After the server's clock was set back, no report counts as late.
     const later = market.clock.now() + 3_600_000;
     await market.ports.db.updateTable('executors').set({ verdict_at: later }).execute();
     await market.report(node);
     expect(await listed()).toBe(1);
   });
 
-  it('that was long on its way shows nobody as seen just now', async () => {
+  it('delivered late does not update the time at which the node was last seen to now', async () => {
     const seen = async () =>
       (await market.ports.db.selectFrom('executors').select('last_seen_at').execute())[0];
     const factsMs = market.clock.now();
@@ -190,14 +191,14 @@ describe('a verdict', () => {
     expect(await seen()).toEqual({ last_seen_at: market.clock.now() });
   });
 
-  it('from a clock that runs ahead does not lock out the next', async () => {
+  it('from a clock that runs ahead does not block the next one', async () => {
     await market.report(node, { checked_at_ms: market.clock.now() + 1e9 });
     await market.clock.advance(1);
     await market.report(node, { verdict: 'failed' });
     expect(await listed()).toBe(0);
   });
 
-  it('follows the GPUs, but never touches those of a pod', async () => {
+  it('updates free GPUs and never those of a pod', async () => {
     await market.report(node);
     await market.ports.db.updateTable('executors').set({ min_gpu_count: 1 }).execute();
     const account = await market.renter();
@@ -241,7 +242,7 @@ describe('the account of a validator', () => {
       body: { ...market.healthCheck(node), ...change },
     });
 
-  it('has checks made with its session, and reports nothing itself', async () => {
+  it('can request checks with its session, and cannot send reports', async () => {
     const account = await market.signUp();
     expect(await check(account.session)).toMatchObject({
       status: 403,
@@ -255,7 +256,7 @@ describe('the account of a validator', () => {
     const report = { verdict: 'verified', checked_at_ms: 1, checks: [], inventory: null };
     expect((await check(account.session, { report })).status).toBe(403);
     expect(await verification()).toMatchObject({ verified: false });
-    // Neither a key, nor for another validator, nor for anything else that validators do.
+    // Rejected: an API key, another validator, and the other routes of validators.
     expect((await check(account.key)).status).toBe(401);
     expect((await check({ authorization: `Bearer ${account.apiKey}` })).status).toBe(403);
     expect((await check(account.session, {}, testSigner(9))).status).toBe(403);
@@ -264,7 +265,7 @@ describe('the account of a validator', () => {
     expect(listed.status).toBe(401);
   });
 
-  it('is proven by the hotkey, for this account, just now, and one alone', async () => {
+  it('requires a fresh proof by the hotkey for this account, and is the only one linked to the hotkey', async () => {
     const [first, second] = [await market.signUp(), await market.signUp()];
     expect((await prove(first, testSigner(9))).status).toBe(403);
     expect((await prove(first, market.validator, 301_000)).status).toBe(403);
@@ -290,7 +291,7 @@ describe('the account of a validator', () => {
 });
 
 describe('a health check', () => {
-  it('finds the node by its address as well', async () => {
+  it('also finds the node by its address', async () => {
     const report = { verdict: 'verified', checked_at_ms: 1, checks: [], inventory: null };
     const request = { ...market.healthCheck(node), executor_id: null, report };
     expect((await market.asValidator('/executor-health-check', request)).body.success).toBe(true);
@@ -299,7 +300,7 @@ describe('a health check', () => {
     expect(body.error.code).toBe('node_not_found');
   });
 
-  it('without a report has the check made now', async () => {
+  it('without a report runs the check now', async () => {
     const silent = await market.asValidator('/executor-health-check', market.healthCheck(node));
     expect(silent).toMatchObject({
       status: 200,
@@ -312,14 +313,14 @@ describe('a health check', () => {
       checks: [],
       inventory: testInventory(node.id),
     };
-    const wish = { rental_in_progress: true, gpu_uuids: ['GPU-1'], cpu_count: 3 };
-    const request = { ...market.healthCheck(node), ...wish };
+    const options = { rental_in_progress: true, gpu_uuids: ['GPU-1'], cpu_count: 3 };
+    const request = { ...market.healthCheck(node), ...options };
     const { body } = await market.asValidator('/executor-health-check', request);
     expect(body).toMatchObject({ success: true, error: null, reason_code: null });
-    expect([market.agents.wishes.at(-1), await listed()]).toEqual([wish, 1]);
+    expect([market.agents.wishes.at(-1), await listed()]).toEqual([options, 1]);
   });
 
-  it('is made by the validator of the path only', async () => {
+  it('is accepted only from the validator of the path', async () => {
     const path = `/validator/${testSigner(9).hotkey}/executor-health-check`;
     const timestamp = String(Math.floor(market.clock.now() / 1_000));
     const { validator } = market;

@@ -156,7 +156,7 @@ export function hasUnsaved(db: Db, executorId: string, nowMs: number): Promise<b
   return hasLiveCopies(db, executorId, nowMs - GIVE_UP_MS);
 }
 
-/** In a transaction, locks the volume. Throws `volume_not_found`, or `forbidden` for another account's volume. */
+/** Locks the volume if called in a transaction. Throws `volume_not_found`, or `forbidden` for another account's volume. */
 export async function requireOwnVolume(db: Db, accountId: string, id: string): Promise<Volume> {
   const volume = await findVolume(db, id);
   if (volume === undefined || volume.deleted_at !== null) {

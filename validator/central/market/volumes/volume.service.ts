@@ -1,4 +1,4 @@
-/** What renters do with volumes. Requests change rows; the sync brings the nodes in line. */
+/** Operations of renters on volumes. Requests change rows; the sync applies them on the nodes. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';

@@ -30,7 +30,7 @@ describe('the log-in with a hotkey', () => {
     return market.portal('POST', '/auth/login-flexible', { body });
   }
 
-  it('answers a token and the provider, the same one each time', async () => {
+  it('returns a token, and the same provider each time', async () => {
     const first = await logIn();
     expect(first.body).toMatchObject({
       success: true,
@@ -55,7 +55,7 @@ describe('the log-in with a hotkey', () => {
     });
   });
 
-  it('takes what wallets sign, and hex without 0x', async () => {
+  it('accepts the form that wallets sign, and hex without 0x', async () => {
     const message = String(Math.floor(market.clock.now() / 1_000));
     expect((await logIn({ text: `<Bytes>${message}</Bytes>` })).status).toBe(200);
     const bare = { ageSeconds: 1, hex: (signature: string) => signature.slice(2).toUpperCase() };
@@ -63,7 +63,7 @@ describe('the log-in with a hotkey', () => {
     expect((await logIn({ ageSeconds: 300 })).status).toBe(200);
   });
 
-  it('refuses another key, other texts, stale and future times, and a second use', async () => {
+  it('rejects another key, other texts, stale and future times, and a replay', async () => {
     expect((await logIn({}, testSigner(9))).status).toBe(401);
     expect((await logIn({ text: 'something else' })).status).toBe(401);
     const server = Math.floor(market.clock.now() / 1_000);
@@ -91,7 +91,7 @@ describe('the log-in with a hotkey', () => {
     expect((await market.portal('GET', '/auth/me', { token })).status).toBe(401);
   });
 
-  it("is no account: a renter's token opens nothing here, nor the other way round", async () => {
+  it("does not accept a renter's token, and the renters' API does not accept a portal token", async () => {
     const { token } = await market.signUp();
     expect((await market.portal('GET', '/executors', { token })).status).toBe(401);
     const portalToken = await market.logIn();
@@ -128,16 +128,16 @@ describe('a node', () => {
 
   it.each([
     ['the lower end of the band', 1.1, 200],
-    ['below it', 1.09, 400],
-    ['the upper end', 8.8, 200],
-    ['above it', 8.81, 400],
+    ['below the band', 1.09, 400],
+    ['the upper end of the band', 8.8, 200],
+    ['above the band', 8.81, 400],
     ['a null', null, 200],
     ['a negative price', -1, 422],
-  ])('costs %s', async (_, price_per_gpu, status) => {
+  ])('with a price: %s', async (_, price_per_gpu, status) => {
     expect((await add({ price_per_gpu })).status).toBe(status);
   });
 
-  it('is of a known type', async () => {
+  it('must have a known type', async () => {
     const { status, body } = await add({ gpu_type: 'Voodoo 2' });
     expect(status).toBe(400);
     for (const { name } of MACHINE_CATALOGUE) expect(body.message).toContain(name);
@@ -164,14 +164,14 @@ describe('a node', () => {
     ['port 65536', { port: 65_536 }],
     ['no GPUs', { gpu_count: 0 }],
     ['65 GPUs', { gpu_count: 65 }],
-  ])('is refused in form: %s', async (_, change) => {
+  ])('is rejected with %s', async (_, change) => {
     expect((await add(change)).status).toBe(422);
   });
 
   it.each([
     ['::ffff:10.1.2.3', '10.1.2.3'],
     ['2001:DB8:0:0:0:0:0:1', '2001:db8::1'],
-  ])('is one node, however its address %s is written', async (written, kept) => {
+  ])('has one canonical address for %s', async (written, kept) => {
     const { body } = await add({ ip_address: written });
     expect(body.data.executor_ip_address).toBe(kept);
     expect((await add({ ip_address: kept })).status).toBe(409);
@@ -183,7 +183,7 @@ describe('a node', () => {
   });
 
   it.each([{ gpu_type: 'H100\u0000' }, { ip_address: '10.1.2.3\u0000' }])(
-    'is refused by the name of the field that was sent: %j',
+    'is rejected with the name of the sent field: %j',
     async (change) => {
       const { status, body } = await add(change);
       const [name] = Object.keys(change);
@@ -191,12 +191,12 @@ describe('a node', () => {
     },
   );
 
-  it("takes the specification's name of the address", async () => {
+  it('accepts `ip` as an alias of the address', async () => {
     const { body } = await add({ ip_address: undefined, ip: '10.9.9.9' });
     expect(body.data.executor_ip_address).toBe('10.9.9.9');
   });
 
-  it('has its address alone, until it is removed', async () => {
+  it('reserves its address until it is removed', async () => {
     const { id } = (await add()).body.data;
     const again = await add();
     expect(again.status).toBe(409);
@@ -209,7 +209,7 @@ describe('a node', () => {
     expect((await market.portal('DELETE', `/executors/${id}`, { token })).status).toBe(404);
   });
 
-  it('gives its address up to another provider after an hour in which it never passed', async () => {
+  it('loses its address to another provider after an hour without passing the checks', async () => {
     const first = (await add()).body.data;
     const passed = await market.verifiedNode();
     const owner = await market.logIn(testSigner(9));
@@ -226,7 +226,7 @@ describe('a node', () => {
     expect(status).toBe(404);
   });
 
-  it('is one of twenty that never passed, of those added at once too', async () => {
+  it('is limited to twenty that never passed, also for concurrent requests', async () => {
     const ports = Array.from({ length: 22 }, (_, index) => 9_000 + index);
     const statuses = await Promise.all(ports.map(async (port) => (await add({ port })).status));
     expect(statuses.filter((status) => status === 200)).toHaveLength(20);
@@ -236,7 +236,7 @@ describe('a node', () => {
     expect((await add({ port: 9_100 })).status).toBe(200);
   });
 
-  it('is not removed under a pod', async () => {
+  it('cannot be removed while it has a pod', async () => {
     const node = await market.verifiedNode();
     const account = await market.renter();
     const { id } = (await market.rent(account, node.id)).body;
@@ -249,7 +249,7 @@ describe('a node', () => {
     expect((await market.rent(account, node.id)).body.error.code).toBe('node_not_found');
   });
 
-  it('is listed for its provider, and to others without its port', async () => {
+  it('is listed for its provider, and for others without its port', async () => {
     await add();
     await add({ port: 8_081 });
     const other = await market.logIn(testSigner(9));
@@ -276,7 +276,7 @@ describe('a node', () => {
 });
 
 it.each(['/v1/shared-config', '/api/v1/shared-config', '/portal/v1/shared-config'])(
-  'tells prices to anybody at %s',
+  'returns the prices without a credential at %s',
   async (url) => {
     const response = await market.server.inject({ url });
     expect(response.json()).toMatchObject({
