@@ -4,7 +4,7 @@ import type { Liveness } from '#shared/runtime/liveness.ts';
 import { runEach } from '#shared/runtime/loop.ts';
 import { createAccountsModule } from './accounts/accounts.ts';
 import { createCredentials } from './accounts/credentials.ts';
-import { createBackupWork } from './backups/backup-work.ts';
+import { createBackups } from './backups/backups.ts';
 import { openEmbeddedBackups } from './backups/storage/backup-storage.ts';
 import { listeningOrigin } from './backups/storage/listening-origin.ts';
 import { createDelivery } from './delivery/delivery.ts';
@@ -107,7 +107,7 @@ export async function createCentral(
     payoutKeyOf,
     requirePodOf: requireAnyOwnPod,
   });
-  const backups = createBackupWork(deps, {
+  const backups = createBackups(deps, {
     processes,
     wake: (executorId) => market.wake(executorId),
   });

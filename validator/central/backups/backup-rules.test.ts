@@ -1,8 +1,8 @@
 /** The pure rules: paths, states, times of runs. */
 import { expect, it } from 'vitest';
-import { BACKUP_STATES, sourcesOf } from './backup.state.ts';
-import { checkedPath, volumesOf } from './backup-path.ts';
-import { nextRunAt } from './backup-schedule.ts';
+import { BACKUP_STATES, sourcesOf } from './operation.state.ts';
+import { checkedPath, volumesOf } from './pod-path.ts';
+import { nextRunAt } from './schedule.service.ts';
 
 const HOUR_MS = 3_600_000;
 

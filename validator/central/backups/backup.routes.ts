@@ -1,4 +1,4 @@
-/** Backups, restores and their schedules (contract 9.1). */
+/** Routes of backups, restores, drills and schedules. */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Db } from '../platform/database/tables.ts';
@@ -20,23 +20,19 @@ import {
   RestoreRequest,
   RestoreTriggered,
 } from './backup.schemas.ts';
-import type { Backups } from './backup.service.ts';
-import type { BackupConfigs } from './backup-config.service.ts';
-import type { Drills } from './drill.service.ts';
-import { type Restores, targetTaken } from './restore.service.ts';
+import { targetTaken } from './begin-operation.ts';
+import type { OperationService } from './operation.service.ts';
+import type { Schedules } from './schedule.service.ts';
 
 const tags = ['Backups'];
 const config = { auth: 'user' } as const;
 
 export type BackupRoutesDeps = OnceDeps & {
-  backups: Backups;
-  configs: BackupConfigs;
-  drills: Drills;
-  restores: Restores;
+  operations: OperationService;
+  schedules: Schedules;
   wake(executorId: string): void;
 };
 
-/** Registers them. */
 export function registerBackupRoutes(api: HttpServer, deps: BackupRoutesDeps): void {
   registerConfigs(api, deps);
   registerBackups(api, deps);
@@ -44,11 +40,11 @@ export function registerBackupRoutes(api: HttpServer, deps: BackupRoutesDeps): v
   registerRestores(api, deps);
 }
 
-function registerConfigs(api: HttpServer, { configs, ...once }: BackupRoutesDeps): void {
+function registerConfigs(api: HttpServer, { schedules, ...once }: BackupRoutesDeps): void {
   api.get(
     '/backup-configs',
     { config, schema: { tags, response: { 200: z.array(BackupConfig) } } },
-    (request) => configs.list(userOf(request)),
+    (request) => schedules.list(userOf(request)),
   );
   api.post(
     '/backup-configs',
@@ -57,7 +53,7 @@ function registerConfigs(api: HttpServer, { configs, ...once }: BackupRoutesDeps
       schema: { tags, body: BackupConfigCreate, response: { 200: BackupConfig } },
     },
     async (request, reply) => {
-      const effects = (tx: Db) => configs.put(tx, userOf(request), request.body);
+      const effects = (tx: Db) => schedules.put(tx, userOf(request), request.body);
       await answerOnce(once, { request, reply }, { schema: BackupConfig, effects });
       return reply;
     },
@@ -66,19 +62,19 @@ function registerConfigs(api: HttpServer, { configs, ...once }: BackupRoutesDeps
     '/backup-configs/pod/:pod_id',
     { config, schema: { tags, params: PodIdParams, response: { 200: BackupConfig.nullable() } } },
     async (request, reply) => {
-      const row = await configs.ofPod(userOf(request), request.params.pod_id);
-      // Left to itself the framework would send an empty body for null.
+      const row = await schedules.ofPod(userOf(request), request.params.pod_id);
+      // By default the framework sends an empty body for null.
       return row ?? reply.type('application/json; charset=utf-8').serializer(String).send(row);
     },
   );
   api.delete(
     '/backup-configs/:id',
     { config, schema: { tags, params: IdParams, response: { 200: BackupConfig } } },
-    (request) => configs.remove(userOf(request), request.params.id),
+    (request) => schedules.remove(userOf(request), request.params.id),
   );
 }
 
-function registerBackups(api: HttpServer, { backups, wake, ...once }: BackupRoutesDeps): void {
+function registerBackups(api: HttpServer, { operations, wake, ...once }: BackupRoutesDeps): void {
   const response = { 200: BackupLog };
   api.post(
     '/pods/:pod_id/backup',
@@ -95,7 +91,12 @@ function registerBackups(api: HttpServer, { backups, wake, ...once }: BackupRout
       const { pod_id: podId } = request.params;
       let begunOn: string | null = null;
       const effects = async (tx: Db): Promise<BackupTriggered> => {
-        const begun = await backups.trigger(tx, callerOf(request), podId, request.body ?? {});
+        const begun = await operations.beginBackup(
+          tx,
+          callerOf(request),
+          podId,
+          request.body ?? {},
+        );
         begunOn = begun.executor_id;
         return { success: true, backup_log_id: begun.id };
       };
@@ -106,29 +107,29 @@ function registerBackups(api: HttpServer, { backups, wake, ...once }: BackupRout
   );
   const pages = { querystring: PageQuery, response: { 200: BackupLogPage } };
   api.get('/backup-logs', { config, schema: { tags, ...pages } }, (request) =>
-    backups.list(userOf(request), request.query),
+    operations.listBackups(userOf(request), request.query),
   );
   api.get(
     '/backup-logs/pod/:pod_id',
     { config, schema: { tags, params: PodIdParams, ...pages } },
-    (request) => backups.listOf(userOf(request), request.params.pod_id, request.query),
+    (request) => operations.listBackupsOf(userOf(request), request.params.pod_id, request.query),
   );
   api.get('/backup-logs/:id', { config, schema: { tags, params: IdParams, response } }, (request) =>
-    backups.get(userOf(request), request.params.id),
+    operations.getBackup(userOf(request), request.params.id),
   );
   api.delete(
     '/backup-logs/:id',
     { config, schema: { tags, params: IdParams, response } },
-    (request) => backups.remove(userOf(request), request.params.id),
+    (request) => operations.removeBackup(userOf(request), request.params.id),
   );
   api.post(
     '/backup-logs/:id/cancel',
     { config, schema: { tags, params: IdParams, response } },
-    (request) => backups.cancel(callerOf(request), request.params.id),
+    (request) => operations.cancelBackup(callerOf(request), request.params.id),
   );
 }
 
-function registerDrills(api: HttpServer, { drills, wake, ...once }: BackupRoutesDeps): void {
+function registerDrills(api: HttpServer, { operations, wake, ...once }: BackupRoutesDeps): void {
   api.post(
     '/backup-logs/:id/verify',
     {
@@ -138,7 +139,8 @@ function registerDrills(api: HttpServer, { drills, wake, ...once }: BackupRoutes
     async (request, reply) => {
       let begunOn: string | null = null;
       const effects = async (tx: Db) => {
-        const { executorId, log } = await drills.verify(tx, callerOf(request), request.params.id);
+        const { id } = request.params;
+        const { executorId, log } = await operations.beginDrill(tx, callerOf(request), id);
         begunOn = executorId;
         return log;
       };
@@ -149,7 +151,7 @@ function registerDrills(api: HttpServer, { drills, wake, ...once }: BackupRoutes
   );
 }
 
-function registerRestores(api: HttpServer, { restores, wake, ...once }: BackupRoutesDeps): void {
+function registerRestores(api: HttpServer, { operations, wake, ...once }: BackupRoutesDeps): void {
   api.post(
     '/pods/:pod_uuid/restore',
     {
@@ -163,11 +165,11 @@ function registerRestores(api: HttpServer, { restores, wake, ...once }: BackupRo
     },
     async (request, reply) => {
       const { pod_uuid: podId } = request.params;
-      const isTaken = await restores.isTargetTaken(callerOf(request), podId, request.body);
+      const isTaken = await operations.isTargetTaken(callerOf(request), podId, request.body);
       let begunOn: string | null = null;
       const effects = async (tx: Db): Promise<RestoreTriggered> => {
         if (isTaken) throw targetTaken(request.body.restore_path);
-        const begun = await restores.trigger(tx, callerOf(request), podId, request.body);
+        const begun = await operations.beginRestore(tx, callerOf(request), podId, request.body);
         begunOn = begun.executor_id;
         return { success: true, restore_log_id: begun.id };
       };
@@ -187,11 +189,11 @@ function registerRestores(api: HttpServer, { restores, wake, ...once }: BackupRo
         response: { 200: RestoreLogPage },
       },
     },
-    (request) => restores.list(userOf(request), request.params.pod_uuid, request.query),
+    (request) => operations.listRestoresOf(userOf(request), request.params.pod_uuid, request.query),
   );
   api.post(
     '/restore-logs/:id/cancel',
     { config, schema: { tags, params: IdParams, response: { 200: RestoreLog } } },
-    (request) => restores.cancel(callerOf(request), request.params.id),
+    (request) => operations.cancelRestore(callerOf(request), request.params.id),
   );
 }

@@ -1,4 +1,4 @@
-/** Backups and restores on the central API's wire (contract 9.1). */
+/** Requests and responses of the routes of backups, restores and schedules. */
 import { z } from 'zod';
 import { RESTORE_MODES } from '#shared/api/agent/operations.ts';
 import {
@@ -9,8 +9,7 @@ import {
   queryNumber,
   Uuid,
 } from '../platform/wire.ts';
-import { BACKUP_STATES, RESTORE_STATES } from './backup.state.ts';
-import { VERIFY_STATUSES } from './drill.state.ts';
+import { BACKUP_STATES, RESTORE_STATES, VERIFY_STATUSES } from './operation.state.ts';
 
 const MAX_PAGE = 1_000_000;
 const MAX_LIMIT = 100;
@@ -32,11 +31,11 @@ export const PageQuery = z.object({
 });
 export type PageQuery = z.output<typeof PageQuery>;
 
-/** A list in pages, newest first. */
+/** A page of a list, newest first. */
 function pageOf<Item extends z.ZodType>(item: Item) {
   return z.object({
     items: z.array(item),
-    /** On all pages together. */
+    /** Items on all pages. */
     total: z.int(),
     page: z.int(),
     limit: z.int(),
@@ -44,15 +43,15 @@ function pageOf<Item extends z.ZodType>(item: Item) {
   });
 }
 
-/** The form of a path is judged by the service, with the pod's volumes before it. */
-const GivenPath = z.string().min(1).max(MAX_PATH);
+/** The service validates the path against the volumes of the pod. */
+const RequestedPath = z.string().min(1).max(MAX_PATH);
 
 export const BackupConfigCreate = z
   .object({
     pod_id: Uuid,
     backup_frequency_hours: z.int().min(1).max(MAX_FREQUENCY_HOURS),
     retention_days: z.int().min(1).max(MAX_RETENTION_DAYS),
-    backup_path: GivenPath,
+    backup_path: RequestedPath,
   })
   .meta({ id: 'BackupConfigCreate' });
 export type BackupConfigCreate = z.output<typeof BackupConfigCreate>;
@@ -61,7 +60,7 @@ export const BackupConfig = z
   .object({
     id: z.uuid(),
     pod_id: z.uuid(),
-    /** The node that the pod is on. */
+    /** Node of the pod. */
     pod_executor_id: z.uuid(),
     backup_frequency_hours: z.int(),
     retention_days: z.int(),
@@ -88,7 +87,7 @@ export const BackupTriggered = z
   .meta({ id: 'BackupTriggeredResponse' });
 export type BackupTriggered = z.output<typeof BackupTriggered>;
 
-/** What logs of backups and restores have in common. */
+/** Fields that logs of backups and restores share. */
 const operationShape = {
   id: z.uuid(),
   pod_id: z.uuid(),
@@ -97,7 +96,7 @@ const operationShape = {
   started_at: NaiveTime.nullable(),
   completed_at: NaiveTime.nullable(),
   error_message: z.string().nullable(),
-  /** Stable, for programs; null where nothing failed. */
+  /** Stable code for programs; null without a failure. */
   error_code: z.string().nullable(),
   created_at: NaiveTime,
   last_heartbeat_at: NaiveTime.nullable(),
@@ -121,23 +120,23 @@ export const BackupLog = z
     status: z.enum(BACKUP_STATES),
     stage: z.enum(['QUEUED', 'PREPARING', 'UPLOADING', 'VERIFYING']).nullable(),
     backup_volume_id: z.null(),
-    /** Of what it kept of a deleted or expired one: PENDING until it is removed, BLOCKED with the cause in status_message. */
+    /** Removal of the data of a deleted or expired backup; BLOCKED: status_message contains the reason. */
     deletion_state: z.enum(['PENDING', 'BLOCKED', 'DONE']).nullable(),
-    /** When that was removed. */
+    /** Time of the removal. */
     physical_cleanup_at: NaiveTime.nullable(),
-    /** Of the snapshot, which holds the hashes of all that is in it. */
+    /** Hash of the snapshot, which contains the hashes of all its data. */
     sha256: z.string().nullable(),
     /** `partial`: some files could not be read. */
     quality: z.string().nullable(),
     expires_at: NaiveTime.nullable(),
-    /** Of the last drill, which reads a sample of the backup back. INCONCLUSIVE says nothing about the backup. */
+    /** Result of the last drill, which reads a sample of the backup. INCONCLUSIVE is not a verdict on the backup. */
     verify_status: z.enum(VERIFY_STATUSES).nullable(),
-    /** When it was last found to be PASSED or FAILED. */
+    /** Time of the last PASSED or FAILED. */
     verified_at: NaiveTime.nullable(),
     verify_error: z.string().nullable(),
-    /** Stable, for programs. */
+    /** Stable code for programs. */
     verify_error_code: z.string().nullable(),
-    /** What the last drill that passed has read back. */
+    /** Files and bytes that the last passed drill read. */
     verified_files: z.int().nullable(),
     verified_bytes: z.int().nullable(),
   })
@@ -149,9 +148,9 @@ export type BackupLogPage = z.output<typeof BackupLogPage>;
 
 export const RestoreRequest = z
   .object({
-    /** The id of a backup log. */
+    /** Id of a backup log. */
     backup_id: Uuid,
-    restore_path: GivenPath,
+    restore_path: RequestedPath,
     /** `replace` when absent. */
     mode: optional(z.enum(RESTORE_MODES)),
   })
@@ -169,7 +168,7 @@ export const RestoreLog = z
     backup_id: z.uuid(),
     status: z.enum(RESTORE_STATES),
     stage: z.enum(['PREPARING', 'RESTORING', 'FINALIZING']).nullable(),
-    /** What the node did, line by line. */
+    /** Log lines of the node. */
     logs: z.string().nullable(),
     restore_path: z.string(),
     backup_engine: z.literal('restic'),

@@ -106,7 +106,7 @@ describe('a drill that is asked for', () => {
     expect(scene.operations.get(drill).stage).toBe('cancelled');
     expect(await scene.log(id)).toMatchObject({
       ...{ verify_status: 'CANCELLED', verify_error_code: null },
-      verify_error: 'It gave way to a backup, a restore or the removal of the pod',
+      verify_error: 'Cancelled for a backup, a restore or the removal of the pod',
     });
     await scene.later(2_000);
     expect((await scene.log(next)).status).toBe('IN_PROGRESS');

@@ -42,7 +42,7 @@ it('does no restore twice that a node has lost', async () => {
   await scene.later(2_000);
   expect(scene.operations.calls.filter((call) => call === `restore ${id}`)).toHaveLength(1);
   expect(await scene.restores()).toMatchObject([
-    { status: 'FAILED', error_message: expect.stringContaining('knows of it no more') },
+    { status: 'FAILED', error_message: expect.stringContaining('has lost the restore') },
   ]);
 });
 

@@ -1,4 +1,4 @@
-/** Brings the backups, restores and drills of one executor to its agent, and what comes of them back: every step may be repeated. */
+/** Executes the operations of one executor on its agent and stores the results. Every step may be repeated. */
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import type { OperationView } from '#shared/api/agent/operations.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -7,32 +7,31 @@ import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { findAnyPod } from '../market/pods/pod-access.ts';
 import type { Database, Pod } from '../platform/database/tables.ts';
-import { hasOpenStart } from './backup.store.ts';
-import type { BackupRepositories } from './backup-repository.service.ts';
-import { listStrandedDrills } from './drill.store.ts';
 import { isSilent, operationStep } from './operation.plan.ts';
-import { createOperationRecorder } from './operation.record.ts';
 import {
   clearAbandoned,
+  hasOpenStartupRestore,
   listAbandonedOn,
   listOpenOn,
   listOrphans,
+  listStrandedDrills,
   markSent,
-  type Operation,
 } from './operation.store.ts';
+import type { Operation } from './operation.ts';
+import { rulesOf } from './operation-kinds.ts';
+import { createOperationRecorder } from './operation-recorder.ts';
+import type { Repositories } from './repository.service.ts';
 
-/** Refusals that may pass: the node still ends another operation, or is changing the pod. */
-const PASSING_CODES: readonly ErrorCode[] = ['BACKUP_STORAGE_BUSY', 'pod_state_conflict'];
-/** After these the node may hold something else under the id. */
+/** Refusals that are retried: the node runs another operation or changes the pod. */
+const TRANSIENT_CODES: readonly ErrorCode[] = ['BACKUP_STORAGE_BUSY', 'pod_state_conflict'];
+/** Refusal after which the node may have another operation with the same id. */
 const FOREIGN_CODE: ErrorCode = 'conflict';
 const GONE = { code: 'PodGone', message: 'The pod was removed' };
 const LOST = {
   code: 'NodeSilent',
-  message: 'The node knows of it no more: look whether it was done before you try again',
+  message: 'The node has lost the restore. Check whether its data is in place before you try again',
 };
 const BATCH = 100;
-/** What one drill reads back at most. */
-const DRILL_SAMPLE = { max_files: 50, max_bytes: 256 * 1024 * 1024 };
 
 export type OperationSync = ReturnType<typeof createOperationSync>;
 
@@ -41,18 +40,18 @@ export function createOperationSync(deps: {
   clock: Clock;
   random: Random;
   log: Log;
-  repositories: BackupRepositories;
+  repositories: Repositories;
 }) {
   const { db, clock, log, repositories } = deps;
   const record = createOperationRecorder(deps);
   const startedMs = clock.now();
 
-  /** Null where the storage does not say what opens the repository. */
+  /** Returns null while the storage does not answer. */
   async function accessOf(operation: Operation) {
     try {
       return await repositories.access(operation.repository_id, 'append');
     } catch (error) {
-      log.warn({ err: error, operation_id: operation.id }, 'the backup storage did not answer');
+      log.warn({ err: error, operation_id: operation.id }, 'backup storage did not answer');
       await record.delayed(operation, 'The backup storage does not answer');
       return null;
     }
@@ -61,21 +60,7 @@ export function createOperationSync(deps: {
   async function post(client: AgentClient, operation: Operation): Promise<OperationView | null> {
     const access = await accessOf(operation);
     if (access === null || !(await markSent(db, operation, clock.now()))) return null;
-    const { isMade, ...repository } = access;
-    const { id: operation_id, pod_id: podId } = operation;
-    if (operation.table === 'backup_logs') {
-      const { path } = operation;
-      const create_repository = !isMade;
-      return client.postBackup(podId, { operation_id, path, repository, create_repository });
-    }
-    if (operation.table === 'backup_drills') {
-      const { snapshot_id } = operation;
-      const sample = { seed: operation_id, ...DRILL_SAMPLE };
-      return client.postDrill(podId, { operation_id, snapshot_id, sample, repository });
-    }
-    const { snapshot_id, source_path, target_path, mode } = operation;
-    const restore = { operation_id, snapshot_id, source_path, target_path, mode, repository };
-    return client.postRestore(podId, restore);
+    return rulesOf(operation).send(client, operation, access);
   }
 
   async function send(client: AgentClient, operation: Operation): Promise<void> {
@@ -85,19 +70,17 @@ export function createOperationSync(deps: {
     } catch (error) {
       if (!(error instanceof ApiError) || isUnanswered(error)) throw error;
       const { code, message } = error;
-      if (PASSING_CODES.includes(code)) return record.delayed(operation, message);
+      if (TRANSIENT_CODES.includes(code)) return record.delayed(operation, message);
       const isAbandoned = code === FOREIGN_CODE;
       await record.failed(operation, { code: 'Refused', message, isAbandoned });
     }
   }
 
-  /** A node that has lost it gets it again, but for a restore: done twice, it would take what was written since. */
-  async function ask(client: AgentClient, operation: Operation): Promise<void> {
+  async function poll(client: AgentClient, operation: Operation): Promise<void> {
     const view = await unlessAbsent(client.getOperation(operation.id));
     if (view !== null) return record.observed(operation, view);
-    return operation.table === 'restore_logs'
-      ? record.failed(operation, LOST)
-      : send(client, operation);
+    if (rulesOf(operation).isRepeatable) return send(client, operation);
+    await record.failed(operation, LOST);
   }
 
   async function cancel(
@@ -107,8 +90,9 @@ export function createOperationSync(deps: {
   ): Promise<void> {
     const view = await unlessAbsent(client.cancelOperation(operation.id));
     if (view !== null) return record.observed(operation, view);
-    const isGoing = operation.table !== 'backup_drills' && pod?.delete_requested_at != null;
-    if (isGoing) return record.failed(operation, GONE);
+    if (rulesOf(operation).isBoundToPod && pod?.delete_requested_at != null) {
+      return record.failed(operation, GONE);
+    }
     await record.cancelled(operation);
   }
 
@@ -120,22 +104,22 @@ export function createOperationSync(deps: {
     const step = operationStep(operation, pod);
     if (step === 'fail') return record.failed(operation, GONE);
     if (step === 'send') return send(client, operation);
-    if (step === 'ask') return ask(client, operation);
+    if (step === 'poll') return poll(client, operation);
     if (step === 'cancel') return cancel(client, operation, pod);
   }
 
-  /** What was settled without the node: it is not to go on with it. True while it still does. */
-  async function endAbandoned(client: AgentClient, executorId: string): Promise<boolean> {
-    let isAwaited = false;
+  /** Cancels on the node what has ended without it; returns true while the node still works on any. */
+  async function cancelAbandoned(client: AgentClient, executorId: string): Promise<boolean> {
+    let isPending = false;
     for (const abandoned of await listAbandonedOn(db, executorId)) {
       const view = await unlessAbsent(client.cancelOperation(abandoned.id));
       if (view === null || view.finished_ms !== null) await clearAbandoned(db, abandoned);
-      else isAwaited = true;
+      else isPending = true;
     }
-    return isAwaited;
+    return isPending;
   }
 
-  async function giveUpSilent(executorId: string): Promise<void> {
+  async function failSilent(executorId: string): Promise<void> {
     for (const operation of await listOpenOn(db, executorId)) {
       const pod = await findAnyPod(db, operation.pod_id);
       if (isSilent(operation, pod, { nowMs: clock.now(), startedMs })) {
@@ -145,12 +129,11 @@ export function createOperationSync(deps: {
   }
 
   return {
-    /** One pass with an agent that answers; whether to come back soon. Rejects with ApiError when it no longer does. */
+    /** One pass with an agent that answers; returns true if another pass is due soon. Rejects with ApiError when the agent no longer answers. */
     async pass(client: AgentClient, executorId: string): Promise<boolean> {
-      const isAwaited = await endAbandoned(client, executorId);
+      const isPending = await cancelAbandoned(client, executorId);
       const operations = await listOpenOn(db, executorId);
-      // As nearly always.
-      if (operations.length === 0) return isAwaited;
+      if (operations.length === 0) return isPending;
       for (const operation of operations) {
         const pod = await findAnyPod(db, operation.pod_id);
         try {
@@ -160,38 +143,37 @@ export function createOperationSync(deps: {
           log.warn({ operation_id: operation.id, code: error.code }, messageOf(error));
         }
       }
-      await giveUpSilent(executorId);
+      await failSilent(executorId);
       return true;
     },
 
-    /** Of an agent that does not answer. */
-    unanswered: giveUpSilent,
+    /** Handles an executor whose agent does not answer. */
+    unanswered: failSilent,
 
-    /** Whether a restore that was rented with the pod is still to end. */
-    restoresAtStart: (podId: string) => hasOpenStart(db, podId),
+    /** Returns true if a restore that was requested with the pod's rental is open. */
+    restoresAtStart: (podId: string) => hasOpenStartupRestore(db, podId),
 
-    /** Ends what waits for a pod that has ended, or for a node without pods: its executor may not be asked any more. */
+    /** Ends operations whose executor may not be polled any more: on ended pods, and drills on nodes without pods. */
     async failOrphans(): Promise<void> {
       for (const operation of await listOrphans(db, BATCH)) await record.failed(operation, GONE);
       for (const drill of await listStrandedDrills(db, BATCH)) {
-        const operation = { table: 'backup_drills', ...drill } as const;
-        if (isSilent(operation, undefined, { nowMs: clock.now(), startedMs })) {
-          await record.silent(operation);
+        if (isSilent(drill, undefined, { nowMs: clock.now(), startedMs })) {
+          await record.silent(drill);
         }
       }
     },
   };
 }
 
-/** Null where the node answers that it knows no such operation. */
-async function unlessAbsent(asked: Promise<OperationView>): Promise<OperationView | null> {
-  return asked.catch((error: unknown) => {
+/** Resolves to null for 404: the node has no such operation. */
+async function unlessAbsent(answer: Promise<OperationView>): Promise<OperationView | null> {
+  return answer.catch((error: unknown) => {
     if (error instanceof ApiError && error.status === 404) return null;
     throw error;
   });
 }
 
-/** No usable answer: whether the call had effect is unknown. */
+/** Returns true for errors after which it is unknown whether the call had effect. */
 function isUnanswered(error: ApiError): boolean {
   return error.status >= 500 || error.status === 401 || error.status === 429;
 }

@@ -1,49 +1,135 @@
-/** Queries that backups, restores and drills share. A state is changed only where the row is in one that allows it. */
+/** Queries of backup_logs, restore_logs and backup_drills. A state changes only where the transition is allowed. */
 
-import type { Updateable } from 'kysely';
-import type { OperationColumns } from '../platform/database/tables/backups.ts';
-import type { BackupDrill, BackupLog, Db, RestoreLog } from '../platform/database/tables.ts';
-import { type OperationState, sourcesOf } from './backup.state.ts';
+import type { SelectQueryBuilder, Updateable } from 'kysely';
+import type { BackupLogsTable, OperationColumns } from '../platform/database/tables/backups.ts';
+import type {
+  BackupDrill,
+  BackupLog,
+  Db,
+  RestoreLog,
+  Tables,
+} from '../platform/database/tables.ts';
+import { type OperationState, sourcesOf } from './operation.state.ts';
+import type { Operation, OperationKind, OperationRef } from './operation.ts';
 
-export type OperationTable = 'backup_logs' | 'restore_logs' | 'backup_drills';
+const TABLES = {
+  backup: 'backup_logs',
+  restore: 'restore_logs',
+  drill: 'backup_drills',
+} as const satisfies Record<OperationKind, keyof Tables>;
 
-/** What each is, with what only one of them has. */
-export type Operation =
-  | ({ table: 'backup_logs' } & BackupLog)
-  | ({ table: 'restore_logs' } & RestoreLog)
-  | ({ table: 'backup_drills' } & BackupDrill);
+const KINDS: readonly OperationKind[] = ['backup', 'restore', 'drill'];
 
 type OperationChange = Omit<Updateable<OperationColumns>, 'state'> & { state?: never };
 
-/** Those on a node that are not settled yet, oldest first; drills before what they give way to. */
+export async function insertOperation(db: Db, { kind, ...row }: Operation): Promise<void> {
+  await db.insertInto(TABLES[kind]).values(row).execute();
+}
+
+/** Returns a backup of any account. */
+export function findBackup(db: Db, id: string): Promise<BackupLog | undefined> {
+  return db.selectFrom('backup_logs').selectAll().where('id', '=', id).executeTakeFirst();
+}
+
+/** Returns a restore of any account. */
+export function findRestore(db: Db, id: string): Promise<RestoreLog | undefined> {
+  return db.selectFrom('restore_logs').selectAll().where('id', '=', id).executeTakeFirst();
+}
+
+export type Page = { offset: number; limit: number };
+
+/** Returns backups of an account or pod, newest first, and their total number. */
+export function pageOfBackups(
+  db: Db,
+  { column, id }: { column: 'account_id' | 'pod_id'; id: string },
+  page: Page,
+): Promise<{ rows: BackupLog[]; total: number }> {
+  return pageOf(db.selectFrom('backup_logs').where(column, '=', id), page);
+}
+
+/** Returns restores of a pod, newest first, and their total number. */
+export function pageOfRestores(
+  db: Db,
+  podId: string,
+  page: Page,
+): Promise<{ rows: RestoreLog[]; total: number }> {
+  return pageOf(db.selectFrom('restore_logs').where('pod_id', '=', podId), page);
+}
+
+async function pageOf<Table extends 'backup_logs' | 'restore_logs'>(
+  all: SelectQueryBuilder<Tables, Table, object>,
+  { offset, limit }: Page,
+) {
+  const rows = await all
+    .selectAll()
+    .orderBy('created_at', 'desc')
+    .orderBy('id')
+    .limit(limit)
+    .offset(offset)
+    .execute();
+  const counted = await all.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirst();
+  return { rows, total: Number(counted?.n ?? 0) };
+}
+
+/** Returns the open operations of a node, oldest first; drills first, because the other kinds displace them. */
 export async function listOpenOn(db: Db, executorId: string): Promise<Operation[]> {
-  const backups = await open(db, 'backup_logs').where('executor_id', '=', executorId).execute();
-  const restores = await open(db, 'restore_logs').where('executor_id', '=', executorId).execute();
-  const drills = await open(db, 'backup_drills').where('executor_id', '=', executorId).execute();
-  return [...drills.map(asDrill), ...backups.map(asBackup), ...restores.map(asRestore)];
+  const openOf = (kind: OperationKind) =>
+    open(db, kind).where('executor_id', '=', executorId).execute();
+  const backups = await openOf('backup');
+  const restores = await openOf('restore');
+  const drills = await openOf('drill');
+  return [
+    ...drills.map((row) => withKind('drill', row)),
+    ...backups.map((row) => withKind('backup', row)),
+    ...restores.map((row) => withKind('restore', row)),
+  ];
 }
 
-/** The backup or restore on a pod that is not settled yet. */
+/** Returns the open backup or restore of a pod. */
 export async function findOpenOf(db: Db, podId: string): Promise<Operation | undefined> {
-  const backup = await open(db, 'backup_logs').where('pod_id', '=', podId).executeTakeFirst();
-  if (backup !== undefined) return asBackup(backup);
-  const restore = await open(db, 'restore_logs').where('pod_id', '=', podId).executeTakeFirst();
-  return restore && asRestore(restore);
+  for (const kind of ['backup', 'restore'] as const) {
+    const row = await open(db, kind).where('pod_id', '=', podId).executeTakeFirst();
+    if (row !== undefined) return withKind(kind, row);
+  }
+  return undefined;
 }
 
-/** Whether one that is not settled yet writes to a repository or reads from it. */
-export async function isInUse(db: Db, repositoryId: string): Promise<boolean> {
-  const using = (table: OperationTable) =>
-    open(db, table).where('repository_id', '=', repositoryId).executeTakeFirst();
-  const found =
-    (await using('backup_logs')) ?? (await using('restore_logs')) ?? (await using('backup_drills'));
+/** Returns the open drill of a pod's backups. */
+export function findOpenDrill(db: Db, podId: string): Promise<BackupDrill | undefined> {
+  return openDrills(db).where('pod_id', '=', podId).executeTakeFirst();
+}
+
+/** Returns true if a drill is open on the node. */
+export async function hasOpenDrill(db: Db, executorId: string): Promise<boolean> {
+  const found = await openDrills(db).where('executor_id', '=', executorId).executeTakeFirst();
   return found !== undefined;
 }
 
-/** Backups and restores that are not settled and whose pod has ended, in no order: sorted by age, all that ever were are looked through. */
+/** Returns true if a restore that was requested with the pod's rental is open. */
+export async function hasOpenStartupRestore(db: Db, podId: string): Promise<boolean> {
+  const found = await db
+    .selectFrom('restore_logs')
+    .select('id')
+    .where('pod_id', '=', podId)
+    .where('completed_at', 'is', null)
+    .where('occasion', '=', 'STARTUP')
+    .executeTakeFirst();
+  return found !== undefined;
+}
+
+/** Returns true if an open operation reads from or writes to the repository. */
+export async function isInUse(db: Db, repositoryId: string): Promise<boolean> {
+  for (const kind of KINDS) {
+    const query = open(db, kind).where('repository_id', '=', repositoryId);
+    if ((await query.executeTakeFirst()) !== undefined) return true;
+  }
+  return false;
+}
+
+/** Returns open backups and restores of ended pods. Unordered: sorting by age would scan the whole table. */
 export async function listOrphans(db: Db, limit: number): Promise<Operation[]> {
-  const orphans = <T extends 'backup_logs' | 'restore_logs'>(table: T) =>
-    open(db, table)
+  const orphans = (kind: 'backup' | 'restore') =>
+    open(db, kind)
       .clearOrderBy()
       .where((eb) =>
         eb.exists(
@@ -57,39 +143,55 @@ export async function listOrphans(db: Db, limit: number): Promise<Operation[]> {
       .limit(limit)
       .execute();
   return [
-    ...(await orphans('backup_logs')).map(asBackup),
-    ...(await orphans('restore_logs')).map(asRestore),
+    ...(await orphans('backup')).map((row) => withKind('backup', row)),
+    ...(await orphans('restore')).map((row) => withKind('restore', row)),
   ];
 }
 
-/** Those that were settled without their node, which has still to end them. */
-export async function listAbandonedOn(
-  db: Db,
-  executorId: string,
-): Promise<{ table: OperationTable; id: string }[]> {
-  const abandoned = (table: OperationTable) =>
+/** Returns open drills on nodes without pods, which are polled for a short time only. */
+export async function listStrandedDrills(db: Db, limit: number): Promise<Operation[]> {
+  const rows = await openDrills(db)
+    .where((eb) =>
+      eb.not(
+        eb.exists(
+          eb
+            .selectFrom('pods')
+            .select('pods.id')
+            .whereRef('pods.executor_id', '=', 'backup_drills.executor_id')
+            .where('pods.ended_at', 'is', null),
+        ),
+      ),
+    )
+    .orderBy('created_at')
+    .limit(limit)
+    .execute();
+  return rows.map((row) => withKind('drill', row));
+}
+
+/** Returns operations that ended without their node, which still has to be instructed to cancel them. */
+export async function listAbandonedOn(db: Db, executorId: string): Promise<OperationRef[]> {
+  const abandoned = (kind: OperationKind) =>
     db
-      .selectFrom(table)
+      .selectFrom(TABLES[kind])
       .select('id')
       .where('executor_id', '=', executorId)
       .where('abandoned_at', 'is not', null)
       .execute();
-  const tables: OperationTable[] = ['backup_logs', 'restore_logs', 'backup_drills'];
   const found = await Promise.all(
-    tables.map(async (table) => (await abandoned(table)).map(({ id }) => ({ table, id }))),
+    KINDS.map(async (kind) => (await abandoned(kind)).map(({ id }) => ({ kind, id }))),
   );
   return found.flat();
 }
 
-/** Moves one to `to`, from where the table of backup.state.ts lets it; false when it is elsewhere. */
+/** Makes a transition to `to`; returns false if the present state does not allow it. */
 export async function moveOperation(
   db: Db,
-  { table, id }: { table: OperationTable; id: string },
+  { kind, id }: OperationRef,
   to: OperationState,
   change: OperationChange,
 ): Promise<boolean> {
   const done = await db
-    .updateTable(table)
+    .updateTable(TABLES[kind])
     .set({ ...change, state: to })
     .where('id', '=', id)
     .where('state', 'in', sourcesOf(to))
@@ -97,14 +199,14 @@ export async function moveOperation(
   return done.numUpdatedRows > 0n;
 }
 
-/** Cancels one that no request to its node has gone out for; false when one has, or it is settled. */
+/** Cancels an operation that was never sent to its node; returns false if it was sent or has ended. */
 export async function cancelUnsent(
   db: Db,
-  { table, id }: { table: OperationTable; id: string },
+  { kind, id }: OperationRef,
   nowMs: number,
 ): Promise<boolean> {
   const done = await db
-    .updateTable(table)
+    .updateTable(TABLES[kind])
     .set({ state: 'CANCELLED', cancel_at: nowMs, completed_at: nowMs })
     .where('id', '=', id)
     .where('state', 'in', sourcesOf('CANCELLED'))
@@ -113,14 +215,14 @@ export async function cancelUnsent(
   return done.numUpdatedRows > 0n;
 }
 
-/** Notes that its node is about to hear of it; false when it is not to be sent any more. */
+/** Records the first send, before it happens; returns false if the operation has ended or is being cancelled. */
 export async function markSent(
   db: Db,
-  { table, id }: { table: OperationTable; id: string },
+  { kind, id }: OperationRef,
   nowMs: number,
 ): Promise<boolean> {
   const done = await db
-    .updateTable(table)
+    .updateTable(TABLES[kind])
     .set((eb) => ({ sent_at: eb.fn.coalesce('sent_at', eb.cast<number>(eb.val(nowMs), 'bigint')) }))
     .where('id', '=', id)
     .where('completed_at', 'is', null)
@@ -129,62 +231,69 @@ export async function markSent(
   return done.numUpdatedRows > 0n;
 }
 
-/** Changes one that is not settled. */
+/** Changes an open operation; does nothing to one that has ended. */
 export async function changeOpen(
   db: Db,
-  { table, id }: { table: OperationTable; id: string },
+  { kind, id }: OperationRef,
   change: OperationChange,
 ): Promise<void> {
   await db
-    .updateTable(table)
+    .updateTable(TABLES[kind])
     .set(change)
     .where('id', '=', id)
     .where('completed_at', 'is', null)
     .execute();
 }
 
-/** Its node has nothing to do with it any more. */
-export async function clearAbandoned(
+/** Records that the node no longer works on an abandoned operation. */
+export async function clearAbandoned(db: Db, { kind, id }: OperationRef): Promise<void> {
+  await db.updateTable(TABLES[kind]).set({ abandoned_at: null }).where('id', '=', id).execute();
+}
+
+/** Stores the result of a completed backup. */
+export async function setSnapshot(
   db: Db,
-  { table, id }: { table: OperationTable; id: string },
+  id: string,
+  result: Pick<BackupLog, 'snapshot_id' | 'quality' | 'expires_at'>,
 ): Promise<void> {
-  await db.updateTable(table).set({ abandoned_at: null }).where('id', '=', id).execute();
+  await db.updateTable('backup_logs').set(result).where('id', '=', id).execute();
 }
 
-/** Removes what was settled without a result, and what is cleaned up, when it was made before `beforeMs`. */
-export async function dropOld(db: Db, beforeMs: number): Promise<void> {
-  await db
-    .deleteFrom('backup_logs')
-    .where('created_at', '<', beforeMs)
-    .where('completed_at', 'is not', null)
-    .where('expires_at', 'is', null)
-    .where('cleanup_at', 'is', null)
-    .execute();
-  for (const table of ['restore_logs', 'backup_drills'] as const) {
-    await db
-      .deleteFrom(table)
-      .where('created_at', '<', beforeMs)
-      .where('completed_at', 'is not', null)
-      .execute();
-  }
+/** Stores the node's log of a restore. */
+export async function setRestoreLog(db: Db, id: string, log: string): Promise<void> {
+  await db.updateTable('restore_logs').set({ log }).where('id', '=', id).execute();
 }
 
-function open<T extends OperationTable>(db: Db, table: T) {
+/** Stores the state of a drill in the log of its backup. */
+export async function setVerification(
+  db: Db,
+  backupId: string,
+  change: Pick<
+    Updateable<BackupLogsTable>,
+    | 'verify_status'
+    | 'verified_at'
+    | 'verify_error'
+    | 'verify_error_code'
+    | 'verified_files'
+    | 'verified_bytes'
+  >,
+): Promise<void> {
+  await db.updateTable('backup_logs').set(change).where('id', '=', backupId).execute();
+}
+
+function open(db: Db, kind: OperationKind) {
   return db
-    .selectFrom<OperationTable>(table)
+    .selectFrom<(typeof TABLES)[OperationKind]>(TABLES[kind])
     .selectAll()
     .where('completed_at', 'is', null)
     .orderBy('created_at');
 }
 
-function asBackup(row: unknown): Operation {
-  return { table: 'backup_logs', ...(row as BackupLog) };
+function openDrills(db: Db) {
+  return db.selectFrom('backup_drills').selectAll().where('completed_at', 'is', null);
 }
 
-function asDrill(row: unknown): Operation {
-  return { table: 'backup_drills', ...(row as BackupDrill) };
-}
-
-function asRestore(row: unknown): Operation {
-  return { table: 'restore_logs', ...(row as RestoreLog) };
+/** `row`: from the table of `kind`, as the type of a query over several tables does not state. */
+function withKind(kind: OperationKind, row: unknown): Operation {
+  return { ...(row as object), kind } as Operation;
 }

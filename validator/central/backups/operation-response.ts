@@ -1,4 +1,4 @@
-/** How backups and restores go out (contract 9.1). Pure. */
+/** Converts rows of schedules, backups and restores to the responses of the API. Pure. */
 
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import type { OperationColumns } from '../platform/database/tables/backups.ts';
@@ -68,7 +68,7 @@ export function restoreRow(row: RestoreLog, nowMs: number): RestoreLogResponse {
   };
 }
 
-/** What a list in pages says beside its items. */
+/** Returns the fields of a page beside its items. */
 export function pageFacts({ page, limit }: PageQuery, total: number) {
   return { total, page, limit, has_next: page * limit < total };
 }
@@ -80,7 +80,7 @@ function operationRow(row: OperationColumns, nowMs: number) {
     progress: row.percent,
     started_at: timeOf(row.started_at),
     completed_at: timeOf(row.completed_at),
-    // Before the end it is only why the node has not begun yet.
+    // While the operation is open, the column contains why it has not begun.
     error_message: row.completed_at === null ? null : row.error_message,
     error_code: row.error_code,
     created_at: naiveUtc(row.created_at),

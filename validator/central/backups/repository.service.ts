@@ -1,4 +1,4 @@
-/** Where backups lie and what opens them: one repository for each pod, which outlives it. */
+/** Restic repositories of backups and their passwords: one repository for each pod, which may outlive the pod. */
 import type { RepositoryAccess } from '#shared/api/agent/operations.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -8,13 +8,13 @@ import { deriveKey } from '../accounts/auth/derived-key.ts';
 import type { BackupRepository, Database, Db } from '../platform/database/tables.ts';
 import { lockRow } from '../platform/database/transactions.ts';
 import type { BackupStorage } from '../platform/ports.ts';
-import { findRepository, findRepositoryOf, insertRepository } from './backup-repository.store.ts';
+import { findRepository, findRepositoryOf, insertRepository } from './repository.store.ts';
 
 const PASSWORD_BYTES = 32;
 
-export type BackupRepositories = ReturnType<typeof createBackupRepositories>;
+export type Repositories = ReturnType<typeof createRepositories>;
 
-export function createBackupRepositories(deps: {
+export function createRepositories(deps: {
   db: Database;
   clock: Clock;
   random: Random;
@@ -27,7 +27,7 @@ export function createBackupRepositories(deps: {
   const sealing = createSealing({ key, random });
 
   return {
-    /** Throws 400 `bad_request` where backups have no place to lie. */
+    /** Throws 400 `bad_request` if no storage is configured. */
     requireStorage(): void {
       if (storage !== null) return;
       throw new ApiError('bad_request', 'This marketplace has no storage for backups', {
@@ -35,21 +35,26 @@ export function createBackupRepositories(deps: {
       });
     },
 
-    /** The pod's, made when it has none, and held until the transaction ends. The caller holds the pod. */
+    /** Returns the repository of the pod, which it creates if necessary, locked until the transaction ends. The caller has locked the pod. */
     async ofPod(tx: Db, pod: { id: string; account_id: string }): Promise<BackupRepository> {
       const present = await findRepositoryOf(tx, pod.id);
-      if (present !== undefined) return holdRepository(tx, present.id);
+      if (present !== undefined) return lockRepository(tx, present.id);
       const id = random.uuid();
       const row = {
-        ...{ id, pod_id: pod.id, account_id: pod.account_id },
+        id,
+        pod_id: pod.id,
+        account_id: pod.account_id,
         password_sealed: sealing.seal(randomToken(random, PASSWORD_BYTES), id),
-        ...{ made_at: null, cleaning_boot_id: null, removed_at: null, created_at: clock.now() },
+        made_at: null,
+        cleaning_boot_id: null,
+        removed_at: null,
+        created_at: clock.now(),
       };
       await insertRepository(tx, row);
       return row;
     },
 
-    /** What opens it; `isMade` is false while nothing has to be there. Rejects when the storage does not answer. */
+    /** Returns location, credentials and password; `isMade` is false while the repository may be absent. Rejects if the storage does not answer. */
     async access(
       id: string,
       rights: 'append' | 'full',
@@ -63,8 +68,8 @@ export function createBackupRepositories(deps: {
   };
 }
 
-/** The repository, held until the transaction ends: nobody begins to use it or to clean it meanwhile. */
-export async function holdRepository(tx: Db, id: string): Promise<BackupRepository> {
+/** Returns the repository, locked until the transaction ends: other transactions begin neither an operation nor a cleanup on it. */
+export async function lockRepository(tx: Db, id: string): Promise<BackupRepository> {
   await lockRow(tx, 'backup_repositories', id);
   const row = await findRepository(tx, id);
   if (row === undefined) throw new Error(`the repository ${id} of a backup is missing`);

@@ -1,4 +1,4 @@
-/** Queries of backup_repositories, and of what lies in them. */
+/** Queries of backup_repositories. */
 import type { BackupRepository, Db } from '../platform/database/tables.ts';
 
 export async function insertRepository(db: Db, row: BackupRepository): Promise<void> {
@@ -17,8 +17,8 @@ export function findRepositoryOf(db: Db, podId: string): Promise<BackupRepositor
     .executeTakeFirst();
 }
 
-/** There is something in it from now on. */
-export async function noteMade(db: Db, id: string, nowMs: number): Promise<void> {
+/** Records that the repository exists in the storage. */
+export async function markNotEmpty(db: Db, id: string, nowMs: number): Promise<void> {
   await db
     .updateTable('backup_repositories')
     .set({ made_at: nowMs })
@@ -27,7 +27,7 @@ export async function noteMade(db: Db, id: string, nowMs: number): Promise<void>
     .execute();
 }
 
-/** Those with snapshots to take out, and those of ended pods in which nothing is kept; of one alone when it is named. */
+/** Returns repositories with snapshots to remove, and those of ended pods without a completed backup; `only` restricts the result to one. */
 export async function listToClean(
   db: Db,
   limit: number,
@@ -37,13 +37,13 @@ export async function listToClean(
     .selectFrom('backup_repositories')
     .selectAll()
     .$if(only !== undefined, (query) => query.where('id', '=', only ?? ''));
-  const withWaste = await repositories
+  const withRemovable = await repositories
     .where('id', 'in', (eb) =>
       eb.selectFrom('backup_logs').select('repository_id').where('cleanup_at', 'is not', null),
     )
     .limit(limit)
     .execute();
-  const left = await repositories
+  const unused = await repositories
     .where('removed_at', 'is', null)
     .where((eb) =>
       eb.exists(
@@ -67,10 +67,10 @@ export async function listToClean(
     )
     .limit(limit)
     .execute();
-  return [...new Map([...withWaste, ...left].map((row) => [row.id, row])).values()];
+  return [...new Map([...withRemovable, ...unused].map((row) => [row.id, row])).values()];
 }
 
-/** Makes it a process's own to clean, or nobody's; the caller holds its row. */
+/** Sets or clears the process that cleans the repository. The caller has locked the row to set it. */
 export async function setCleaner(db: Db, id: string, bootId: string | null): Promise<void> {
   await db
     .updateTable('backup_repositories')
@@ -79,50 +79,8 @@ export async function setCleaner(db: Db, id: string, bootId: string | null): Pro
     .execute();
 }
 
-/** The snapshots that are kept in it. */
-export async function listKept(db: Db, repositoryId: string): Promise<string[]> {
-  const rows = await db
-    .selectFrom('backup_logs')
-    .select('snapshot_id')
-    .where('repository_id', '=', repositoryId)
-    .where('state', '=', 'COMPLETED')
-    .execute();
-  return rows.flatMap(({ snapshot_id: id }) => (id === null ? [] : [id]));
-}
-
-/** The backups whose snapshots are to be taken out of it. */
-export async function listWaste(db: Db, repositoryId: string): Promise<string[]> {
-  const rows = await db
-    .selectFrom('backup_logs')
-    .select('id')
-    .where('repository_id', '=', repositoryId)
-    .where('cleanup_at', 'is not', null)
-    .execute();
-  return rows.map((row) => row.id);
-}
-
-/** Of these backups nothing is left. */
-export async function noteCleaned(db: Db, ids: readonly string[], nowMs: number): Promise<void> {
-  if (ids.length === 0) return;
-  await db
-    .updateTable('backup_logs')
-    .set({ cleanup_at: null, cleanup_problem: null, cleaned_at: nowMs })
-    .where('id', 'in', ids)
-    .execute();
-}
-
-/** Why what is to be taken out of it is still there. */
-export async function noteProblem(db: Db, repositoryId: string, problem: string): Promise<void> {
-  await db
-    .updateTable('backup_logs')
-    .set({ cleanup_problem: problem })
-    .where('repository_id', '=', repositoryId)
-    .where('cleanup_at', 'is not', null)
-    .execute();
-}
-
-/** There is nothing in it any more; `removedAt`: and never will be. */
-export async function noteEmptied(db: Db, id: string, removedAt: number | null): Promise<void> {
+/** Records that the repository was removed from the storage; `removedAt`: for ever. */
+export async function markEmpty(db: Db, id: string, removedAt: number | null): Promise<void> {
   await db
     .updateTable('backup_repositories')
     .set({ made_at: null, removed_at: removedAt })

@@ -1,5 +1,6 @@
-/** Schedules of backups: one for each pod (contract 9.1). */
+/** Schedules of backups, one for each pod: the backup configurations of the API. */
 
+import { createHash } from 'node:crypto';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -7,26 +8,37 @@ import { podStateOf, REMOVAL_STATES } from '../market/pods/pod.state.ts';
 import { findAnyPod, requireAnyOwnPod, requireOwnPod } from '../market/pods/pod-access.ts';
 import type { BackupConfig, Database, Db, Pod } from '../platform/database/tables.ts';
 import type { UserIdentity } from '../platform/identity.ts';
-import { configRow } from './backup.row.ts';
 import type { BackupConfigCreate, BackupConfigResponse } from './backup.schemas.ts';
-import { findConfig, findConfigOf, listConfigs, putConfig, setNextRun } from './backup.store.ts';
-import { checkedPath, volumesOf } from './backup-path.ts';
-import type { BackupRepositories } from './backup-repository.service.ts';
-import { nextRunAt } from './backup-schedule.ts';
+import { configRow } from './operation-response.ts';
+import { checkedPath, volumesOf } from './pod-path.ts';
+import type { Repositories } from './repository.service.ts';
+import { findConfig, findConfigOf, listConfigs, putConfig, setNextRun } from './schedule.store.ts';
 
-export type BackupConfigs = ReturnType<typeof createBackupConfigs>;
+const HOUR_MS = 3_600_000;
 
-/** Rules of /backup-configs. */
-export function createBackupConfigs(deps: {
+/**
+ * Returns the next run after `nowMs`. Runs repeat at a fixed offset that a hash of the pod's id determines, so pods do
+ * not all run at once, and a downtime delays at most one run.
+ */
+export function nextRunAt(podId: string, frequencyHours: number, nowMs: number): number {
+  const everyMs = frequencyHours * HOUR_MS;
+  const digest = createHash('sha256').update(podId).digest();
+  const offsetMs = digest.readUIntBE(0, 6) % everyMs;
+  return nowMs + everyMs - ((nowMs - offsetMs) % everyMs);
+}
+
+export type Schedules = ReturnType<typeof createSchedules>;
+
+export function createSchedules(deps: {
   db: Database;
   clock: Clock;
   random: Random;
-  repositories: BackupRepositories;
+  repositories: Repositories;
 }) {
   const { db, clock, random, repositories } = deps;
 
   return {
-    /** In `tx`: the pod's schedule from now on. Throws `bad_request` for a path that cannot be backed up. */
+    /** Creates or replaces the pod's schedule, in the transaction of the request. Throws `bad_request` for a path that cannot be backed up. */
     async put(
       tx: Db,
       caller: UserIdentity,
@@ -35,14 +47,17 @@ export function createBackupConfigs(deps: {
       const nowMs = clock.now();
       repositories.requireStorage();
       const pod = await requireOwnPod(tx, caller.accountId, body.pod_id, nowMs);
-      refuseGoing(pod);
+      refuseBeingRemoved(pod);
       const path = checkedPath(body.backup_path, volumesOf(pod));
       const present = await findConfigOf(tx, pod.id);
-      const { backup_frequency_hours: hours, retention_days } = body;
       const config = {
-        ...{ id: present?.id ?? random.uuid(), pod_id: pod.id, account_id: pod.account_id },
-        ...{ backup_frequency_hours: hours, retention_days, backup_path: path },
-        next_at: nextRunAt(pod.id, hours, nowMs),
+        id: present?.id ?? random.uuid(),
+        pod_id: pod.id,
+        account_id: pod.account_id,
+        backup_frequency_hours: body.backup_frequency_hours,
+        retention_days: body.retention_days,
+        backup_path: path,
+        next_at: nextRunAt(pod.id, body.backup_frequency_hours, nowMs),
         drill_at: present?.drill_at ?? null,
         created_at: present?.created_at ?? nowMs,
         updated_at: nowMs,
@@ -57,12 +72,12 @@ export function createBackupConfigs(deps: {
       return Promise.all(configs.map((config) => rowOf(db, config)));
     },
 
-    /** Null for a pod that has none. */
+    /** Null for a pod without an active schedule. */
     async ofPod(caller: UserIdentity, podId: string): Promise<BackupConfigResponse | null> {
       return activeConfigOf(db, await requireAnyOwnPod(db, caller.accountId, podId));
     },
 
-    /** As it was, no longer active; what it had backed up stays. */
+    /** Deactivates the schedule and returns it; its backups stay. */
     remove(caller: UserIdentity, id: string): Promise<BackupConfigResponse> {
       return db.transaction().execute(async (tx) => {
         const config = await findConfig(tx, id);
@@ -78,7 +93,7 @@ export function createBackupConfigs(deps: {
   };
 }
 
-/** The schedule that a pod's detail shows; an ended pod has none. */
+/** Returns the schedule for a pod's details; an ended pod has none. */
 export async function activeConfigOf(
   db: Db,
   pod: Pick<Pod, 'id' | 'executor_id' | 'ended_at'>,
@@ -94,7 +109,7 @@ async function rowOf(db: Db, config: BackupConfig): Promise<BackupConfigResponse
   return configRow(config, pod.executor_id);
 }
 
-function refuseGoing(pod: Pod): void {
+function refuseBeingRemoved(pod: Pod): void {
   if (!REMOVAL_STATES.includes(podStateOf(pod.state))) return;
   throw new ApiError('pod_state_conflict', 'The pod is being deleted');
 }

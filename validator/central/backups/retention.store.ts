@@ -1,0 +1,127 @@
+/** Queries that expire, delete and clean up backups. */
+import type { Db } from '../platform/database/tables.ts';
+import { sourcesOf } from './operation.state.ts';
+
+/** Expires or deletes a backup and schedules the cleanup of its snapshot; returns false if its state does not allow it. */
+export async function discardBackup(
+  db: Db,
+  id: string,
+  to: 'EXPIRED' | 'DELETED',
+  nowMs: number,
+): Promise<boolean> {
+  const done = await db
+    .updateTable('backup_logs')
+    .set((eb) => ({
+      state: to,
+      expires_at: null,
+      cleanup_at: eb
+        .case()
+        .when('snapshot_id', 'is', null)
+        .then(null)
+        .when('cleaned_at', 'is not', null)
+        .then(null)
+        .else(eb.cast<number>(eb.val(nowMs), 'bigint'))
+        .end(),
+    }))
+    .where('id', '=', id)
+    .where('state', 'in', sourcesOf(to))
+    .executeTakeFirst();
+  return done.numUpdatedRows > 0n;
+}
+
+/** Returns ids of backups whose retention has ended. */
+export async function listExpiring(db: Db, nowMs: number, limit: number): Promise<string[]> {
+  const rows = await db
+    .selectFrom('backup_logs')
+    .select('id')
+    .where('expires_at', '<=', nowMs)
+    .orderBy('expires_at')
+    .limit(limit)
+    .execute();
+  return rows.map((row) => row.id);
+}
+
+/** Returns ids of an account's backups that can be deleted. */
+export async function listDeletableOf(db: Db, accountId: string): Promise<string[]> {
+  const rows = await db
+    .selectFrom('backup_logs')
+    .select('id')
+    .where('account_id', '=', accountId)
+    .where('state', 'in', sourcesOf('DELETED'))
+    .execute();
+  return rows.map((row) => row.id);
+}
+
+/** Erases an account's texts and deactivates its schedules. */
+export async function clearAccount(db: Db, accountId: string): Promise<void> {
+  await db
+    .updateTable('backup_logs')
+    .set({ name: null, description: null, verify_error: null })
+    .where('account_id', '=', accountId)
+    .execute();
+  await db
+    .updateTable('backup_configs')
+    .set({ next_at: null })
+    .where('account_id', '=', accountId)
+    .execute();
+}
+
+/** Deletes rows created before `beforeMs`: ended restores and drills, and ended backups without data in the storage. */
+export async function deleteOldRows(db: Db, beforeMs: number): Promise<void> {
+  await db
+    .deleteFrom('backup_logs')
+    .where('created_at', '<', beforeMs)
+    .where('completed_at', 'is not', null)
+    .where('expires_at', 'is', null)
+    .where('cleanup_at', 'is', null)
+    .execute();
+  for (const table of ['restore_logs', 'backup_drills'] as const) {
+    await db
+      .deleteFrom(table)
+      .where('created_at', '<', beforeMs)
+      .where('completed_at', 'is not', null)
+      .execute();
+  }
+}
+
+/** Returns the snapshots of completed backups in a repository. */
+export async function listRetainedSnapshots(db: Db, repositoryId: string): Promise<string[]> {
+  const rows = await db
+    .selectFrom('backup_logs')
+    .select('snapshot_id')
+    .where('repository_id', '=', repositoryId)
+    .where('state', '=', 'COMPLETED')
+    .execute();
+  return rows.flatMap(({ snapshot_id: id }) => (id === null ? [] : [id]));
+}
+
+/** Returns ids of the backups whose snapshots have to be removed from a repository. */
+export async function listToRemove(db: Db, repositoryId: string): Promise<string[]> {
+  const rows = await db
+    .selectFrom('backup_logs')
+    .select('id')
+    .where('repository_id', '=', repositoryId)
+    .where('cleanup_at', 'is not', null)
+    .execute();
+  return rows.map((row) => row.id);
+}
+
+/** Records that the snapshots of these backups are removed. */
+export async function markCleaned(db: Db, ids: readonly string[], nowMs: number): Promise<void> {
+  if (ids.length === 0) return;
+  await db
+    .updateTable('backup_logs')
+    .set({ cleanup_at: null, cleanup_problem: null, cleaned_at: nowMs })
+    .where('id', 'in', ids)
+    .execute();
+}
+
+/** Records why snapshots have not been removed from a repository. */
+export async function setProblem(db: Db, repositoryId: string, problem: string): Promise<void> {
+  await db
+    .updateTable('backup_logs')
+    .set({ cleanup_problem: problem })
+    .where('repository_id', '=', repositoryId)
+    .where('cleanup_at', 'is not', null)
+    .execute();
+}
