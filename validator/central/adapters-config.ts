@@ -49,7 +49,7 @@ const BackupRepository = z
   );
 
 /** Variables of external services. All are optional. */
-export const SURROUNDINGS = {
+export const ADAPTER_VARIABLES = {
   /** `smtp://user:password@host:587` or `smtps://…`; without it mails are only shown on this host. */
   CENTRAL_SMTP_URL: secret(
     z
@@ -125,7 +125,7 @@ export const SURROUNDINGS = {
   CENTRAL_ALPHA_RATES: AlphaRates.optional(),
   /** Payment processor; `simulated` moves no money. */
   CENTRAL_PAYMENTS: z.enum(PAYMENTS).default('none'),
-  /** Who pays out: nobody, or a processor that only acts as if. */
+  /** Processor of payouts; `simulated` moves no money. */
   ...PayoutVariable.shape,
   CENTRAL_STRIPE_SECRET_KEY: secret(z.string().optional()),
   /** `whsec_…` of the endpoint that calls /payments/callback. */
@@ -149,8 +149,8 @@ export const STRIPE_SECRETS = [
 const GROUPS: readonly (readonly string[])[] = [S3_KEYS, CHAT_MEMBERS, STRIPE_SECRETS];
 
 /** Problems of combinations of these variables. */
-export function surroundingProblems(
-  { CENTRAL_PAYMENTS: payments }: Partial<SurroundingsConfig>,
+export function adapterProblems(
+  { CENTRAL_PAYMENTS: payments }: Partial<AdaptersConfig>,
   isSet: IsSet,
 ): ConfigProblem[] {
   const problems = GROUPS.flatMap((names) => allOrNone(names, isSet));
@@ -166,23 +166,23 @@ export function surroundingProblems(
   return problems;
 }
 
-const Schema = z.object(SURROUNDINGS);
-const SPEC: ConfigSpec<typeof SURROUNDINGS> = {
+const Schema = z.object(ADAPTER_VARIABLES);
+const SPEC: ConfigSpec<typeof ADAPTER_VARIABLES> = {
   schema: Schema,
   prefix: 'CENTRAL_',
-  rules: surroundingProblems,
+  rules: adapterProblems,
 };
 
-export type SurroundingsConfig = z.output<typeof Schema>;
+export type AdaptersConfig = z.output<typeof Schema>;
 
 /** Reads these variables and ignores others. Throws ConfigError that names every wrong one. */
-export function readSurroundings(environment: Environment): SurroundingsConfig {
+export function readAdaptersConfig(environment: Environment): AdaptersConfig {
   return parseConfig(SPEC, environment);
 }
 
 /** Returns a group of variables, null if they are not set. Partial groups are rejected earlier. */
-export function wholeGroup<Name extends keyof SurroundingsConfig>(
-  config: SurroundingsConfig,
+export function wholeGroup<Name extends keyof AdaptersConfig>(
+  config: AdaptersConfig,
   names: readonly Name[],
 ): Record<Name, string> | null {
   if (names.some((name) => config[name] === undefined)) return null;

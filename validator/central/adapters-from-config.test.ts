@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
-import { readSurroundings } from './adapters-config.ts';
-import { openSurroundings } from './adapters-from-config.ts';
+import { readAdaptersConfig } from './adapters-config.ts';
+import { createAdapters } from './adapters-from-config.ts';
 
 const open = (environment: Record<string, string>) =>
-  openSurroundings(readSurroundings(environment), {
+  createAdapters(readAdaptersConfig(environment), {
     clock: createManualClock(),
     objectFolder: '/objects',
     backupFolder: '/backups',
@@ -13,11 +13,16 @@ const open = (environment: Record<string, string>) =>
 it('needs no variable: mails are stored, uploads are local, no chat platform, no trusted proxy', () => {
   expect(open({ CENTRAL_DATABASE: 'another reader’s' })).toEqual({
     ports: {
-      ...{ mailer: null, objects: { folder: '/objects' }, chat: null, backupStorage: null },
-      ...{ centralMiner: null, alphaRates: null },
+      mailer: null,
+      objects: { folder: '/objects' },
+      chat: null,
+      backupStorage: null,
+      centralMiner: null,
+      alphaRates: null,
       backupFolder: { folder: '/backups', bytesPerAccount: 50 * 1024 ** 3 },
       pruneBackups: expect.any(Function),
-      ...{ payments: null, payoutProcessor: null },
+      payments: null,
+      payoutProcessor: null,
     },
     options: {
       trustedProxies: [],
@@ -101,7 +106,8 @@ it.each([
   ],
   [
     {
-      ...{ CENTRAL_PAYMENTS: 'simulated', CENTRAL_STRIPE_SECRET_KEY: 'hush' },
+      CENTRAL_PAYMENTS: 'simulated',
+      CENTRAL_STRIPE_SECRET_KEY: 'hush',
       CENTRAL_STRIPE_CALLBACK_SECRET: 'hush',
     },
     /CENTRAL_PAYMENTS: set it to stripe/,

@@ -2,10 +2,10 @@
 import type { Clock } from '#shared/runtime/clock.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import {
+  type AdaptersConfig,
   CHAT_MEMBERS,
   S3_KEYS,
   STRIPE_SECRETS,
-  type SurroundingsConfig,
   wholeGroup,
 } from './adapters-config.ts';
 import { createFileAlphaRates, createHttpAlphaRates } from './platform/adapters/alpha-rates.ts';
@@ -19,7 +19,7 @@ import type { CentralOptions, CentralPorts } from './platform/central-deps.ts';
 
 const GIB = 1024 ** 3;
 
-export type Surroundings = {
+export type Adapters = {
   ports: Pick<
     CentralPorts,
     | 'mailer'
@@ -51,13 +51,13 @@ export type Surroundings = {
 };
 
 /** Folders for uploads and backups without an external store. */
-export type SurroundingFolders = { objectFolder: string; backupFolder: string };
+export type AdapterFolders = { objectFolder: string; backupFolder: string };
 
 /** Adapters connect and load their libraries on first use. */
-export function openSurroundings(
-  config: SurroundingsConfig,
-  { clock, objectFolder, backupFolder }: SurroundingFolders & { clock: Clock },
-): Surroundings {
+export function createAdapters(
+  config: AdaptersConfig,
+  { clock, objectFolder, backupFolder }: AdapterFolders & { clock: Clock },
+): Adapters {
   return {
     ports: {
       mailer: mailerOf(config),
@@ -90,16 +90,16 @@ export function openSurroundings(
   };
 }
 
-function centralMinerOf(config: SurroundingsConfig, clock: Clock) {
+function centralMinerOf(config: AdaptersConfig, clock: Clock) {
   const { CENTRAL_MINER_URL: baseUrl, CENTRAL_MINER_TOKEN: token = null } = config;
   return baseUrl === undefined ? null : createHttpCentralMiner({ baseUrl, token }, clock);
 }
 
-function mailerOf({ CENTRAL_SMTP_URL: url, CENTRAL_MAIL_FROM: from }: SurroundingsConfig) {
+function mailerOf({ CENTRAL_SMTP_URL: url, CENTRAL_MAIL_FROM: from }: AdaptersConfig) {
   return url === undefined ? null : createSmtpMailer({ url, from });
 }
 
-function objectsOf(config: SurroundingsConfig) {
+function objectsOf(config: AdaptersConfig) {
   if (config.CENTRAL_S3_BUCKET === undefined) return null;
   const pair = wholeGroup(config, S3_KEYS);
   return createS3Objects({
@@ -117,13 +117,13 @@ function objectsOf(config: SurroundingsConfig) {
   });
 }
 
-function alphaRatesOf({ CENTRAL_ALPHA_RATES: place }: SurroundingsConfig, clock: Clock) {
+function alphaRatesOf({ CENTRAL_ALPHA_RATES: place }: AdaptersConfig, clock: Clock) {
   if (place === undefined) return null;
   if (!/^https?:/.test(place)) return createFileAlphaRates(place);
   return createHttpAlphaRates({ url: place, clock });
 }
 
-function paymentsOf(config: SurroundingsConfig, clock: Clock) {
+function paymentsOf(config: AdaptersConfig, clock: Clock) {
   const secrets = wholeGroup(config, STRIPE_SECRETS);
   if (config.CENTRAL_PAYMENTS !== 'stripe' || secrets === null) {
     return config.CENTRAL_PAYMENTS === 'simulated' ? 'simulated' : null;
@@ -135,7 +135,7 @@ function paymentsOf(config: SurroundingsConfig, clock: Clock) {
   });
 }
 
-function backupsOf(config: SurroundingsConfig, folder: string) {
+function backupsOf(config: AdaptersConfig, folder: string) {
   const environment = backupVariables(config);
   if (config.CENTRAL_BACKUP_REPOSITORY === undefined) {
     const bytesPerAccount = Math.floor(config.CENTRAL_BACKUP_GIB * GIB);
@@ -145,7 +145,7 @@ function backupsOf(config: SurroundingsConfig, folder: string) {
   return { backupStorage: createResticLocation({ prefix, environment }), backupFolder: null };
 }
 
-function backupVariables(config: SurroundingsConfig): Record<string, string> {
+function backupVariables(config: AdaptersConfig): Record<string, string> {
   const prefix = 'CENTRAL_BACKUP_';
   return Object.fromEntries(
     Object.entries(config)
@@ -156,7 +156,7 @@ function backupVariables(config: SurroundingsConfig): Record<string, string> {
   );
 }
 
-function chatOf(config: SurroundingsConfig, clock: Clock) {
+function chatOf(config: AdaptersConfig, clock: Clock) {
   const chat = wholeGroup(config, CHAT_MEMBERS);
   if (chat === null) return null;
   const options = {

@@ -7,7 +7,7 @@ import { Hotkey } from '#shared/signing/hotkey.ts';
 import { Pin } from '#shared/tls/peer.ts';
 import { isSecureUrl } from '#shared/tls/tls-mode.ts';
 import { databaseProblems } from '../database/open-database.ts';
-import { SURROUNDINGS, surroundingProblems } from './adapters-config.ts';
+import { ADAPTER_VARIABLES, adapterProblems } from './adapters-config.ts';
 import { DatabasePlace } from './platform/central-home.ts';
 import { CorsVariables } from './platform/edge/cors.ts';
 import { RateLimitVariables } from './platform/rate-limits/policies.ts';
@@ -42,7 +42,7 @@ const Schema = z.object({
   CENTRAL_SIGNUP_CREDIT_USD: z.coerce.number().min(0).max(1_000_000).default(0),
   /** False: new addresses are verified without a mail. */
   CENTRAL_VERIFY_EMAIL: z.stringbool().default(true),
-  ...SURROUNDINGS,
+  ...ADAPTER_VARIABLES,
   ...CorsVariables.shape,
   ...RateLimitVariables.shape,
   CENTRAL_LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace']).default('info'),
@@ -54,7 +54,7 @@ export const CENTRAL_CONFIG: ConfigSpec<typeof Schema.shape> = {
   schema: Schema,
   prefix: 'CENTRAL_',
   rules: (right, isSet) => [
-    ...surroundingProblems(right, isSet),
+    ...adapterProblems(right, isSet),
     ...databaseProblems('CENTRAL_DATABASE', right.CENTRAL_DATABASE),
     ...portConflict('CENTRAL_METRICS_LISTEN', right.CENTRAL_METRICS_LISTEN, {
       host: right.CENTRAL_HOST,

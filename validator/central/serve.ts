@@ -19,7 +19,7 @@ import {
 } from '#shared/tls/transport.ts';
 import { lockDatabaseFile } from '../database/open-database.ts';
 import { createKeyThread } from '../keys/key-thread.ts';
-import { openSurroundings, type Surroundings } from './adapters-from-config.ts';
+import { type Adapters, createAdapters } from './adapters-from-config.ts';
 import { createCentral } from './app.ts';
 import { CENTRAL_CONFIG, type CentralConfig, centralSeedFile } from './config.ts';
 import { createGatewayAgents } from './platform/adapters/gateway-agents.ts';
@@ -44,14 +44,18 @@ export async function serve(
   logConfigWarnings(inspectConfig(CENTRAL_CONFIG, environment).warnings, log);
   const tracing = await startTracing('podwright-central', environment, { clock: systemClock, log });
   const serviceManager = createServiceManager({
-    ...{ environment, pid: process.pid, runCommand, clock: systemClock, log },
+    environment,
+    pid: process.pid,
+    runCommand,
+    clock: systemClock,
+    log,
   });
   const inHome = (name: string) => join(config.CENTRAL_HOME, name);
   requireWritableFolder(config.CENTRAL_HOME, 'CENTRAL_HOME');
   const signer = await createKeyThread().open({ kind: 'seed', path: centralSeedFile(config) });
   const secretFile = config.CENTRAL_SECRET_FILE ?? inHome('central.secret');
   const secret = centralSecret(secretFile, systemRandom);
-  const surroundings = openSurroundings(config, {
+  const adapters = createAdapters(config, {
     clock: systemClock,
     objectFolder: inHome('objects'),
     backupFolder: inHome('backups'),
@@ -71,17 +75,24 @@ export async function serve(
     const central = await createCentral(
       {
         metrics,
-        ...{ db, notifier, log, clock: systemClock, random: systemRandom },
-        ...surroundings.ports,
+        db,
+        notifier,
+        log,
+        clock: systemClock,
+        random: systemRandom,
+        ...adapters.ports,
         secret,
         agents: agentsBehind(config, signer),
       },
-      optionsOf(config, surroundings),
+      optionsOf(config, adapters),
     );
     const place = { host: config.CENTRAL_HOST, port: config.CENTRAL_PORT };
     await listenOn(central.server, place, { host: 'CENTRAL_HOST', port: 'CENTRAL_PORT' });
     const monitoring = await listenForScrapes(config.CENTRAL_METRICS_LISTEN, {
-      ...{ metrics, log, clock: systemClock, random: systemRandom },
+      metrics,
+      log,
+      clock: systemClock,
+      random: systemRandom,
     });
     central.start();
     stopOnSignal(async () => {
@@ -117,12 +128,12 @@ function transportTo(url: string, trust: Trust): Transport {
   return createSecureTransport({ trust, clock: systemClock });
 }
 
-function optionsOf(config: CentralConfig, surroundings: Surroundings): CentralOptions {
+function optionsOf(config: CentralConfig, adapters: Adapters): CentralOptions {
   return {
     validators: config.CENTRAL_VALIDATORS ?? [config.CENTRAL_GATEWAY_HOTKEY],
     signupCreditUusd: usdToMicro(config.CENTRAL_SIGNUP_CREDIT_USD),
     verifyEmailAtSignup: !config.CENTRAL_VERIFY_EMAIL,
-    ...surroundings.options,
+    ...adapters.options,
     rateLimits: rateLimitsFrom(config),
     corsOrigins: corsOriginsFrom(config),
   };

@@ -4,7 +4,7 @@ import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import type { Transport } from '#shared/tls/transport.ts';
-import type { Surroundings } from '../central/adapters-from-config.ts';
+import type { Adapters } from '../central/adapters-from-config.ts';
 import { type Central, createCentral } from '../central/app.ts';
 import { createGatewayAgents } from '../central/platform/adapters/gateway-agents.ts';
 import type { CentralPorts } from '../central/platform/central-deps.ts';
@@ -18,7 +18,7 @@ export type LocalCentralOptions = {
   random: Random;
   log: Log;
   signers: { central: Signer; validator: Signer };
-  surroundings: Surroundings;
+  adapters: Adapters;
   /** Source of CENTRAL_* variables. */
   environment: Record<string, string | undefined>;
 };
@@ -26,7 +26,7 @@ export type LocalCentralOptions = {
 const DEMO_BALANCE_UUSD = 1_000_000_000;
 
 export function createLocalCentral(
-  { home, clock, random, log, signers, surroundings, environment }: LocalCentralOptions,
+  { home, clock, random, log, signers, adapters, environment }: LocalCentralOptions,
   storage: Required<Pick<CentralPorts, 'db' | 'notifier'>>,
   gateway: { gatewayUrl: string; transport: Transport },
 ): Promise<Central> {
@@ -47,12 +47,12 @@ export function createLocalCentral(
     agents,
   };
   return createCentral(
-    { ...ports, ...surroundings.ports, secret },
+    { ...ports, ...adapters.ports, secret },
     {
       validators: [signers.validator.hotkey],
       signupCreditUusd: DEMO_BALANCE_UUSD,
       verifyEmailAtSignup: false,
-      ...surroundings.options,
+      ...adapters.options,
       ...centralOptionsFrom(environment),
     },
   );

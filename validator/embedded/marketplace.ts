@@ -7,8 +7,8 @@ import type { Progress } from '#shared/runtime/progress.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import { createSigner, type Signer } from '#shared/signing/sr25519.ts';
-import { readSurroundings } from '../central/adapters-config.ts';
-import { openSurroundings } from '../central/adapters-from-config.ts';
+import { readAdaptersConfig } from '../central/adapters-config.ts';
+import { createAdapters } from '../central/adapters-from-config.ts';
 import { readOrCreateSeedFile } from '../keys/key-file.ts';
 import { createKeyThread } from '../keys/key-thread.ts';
 import { type LocalAgent, startAgents } from './agents.ts';
@@ -65,14 +65,11 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
     // The provider's key is not in the key thread: it belongs to another party.
     provider: createSigner(readOrCreateSeedFile(home.providerSeed, random)),
   };
-  const surroundings = openSurroundings(
-    readSurroundings({ ...LOCAL_DEFAULTS, ...parts.environment }),
-    {
-      clock,
-      objectFolder: home.centralObjects,
-      backupFolder: home.centralBackups,
-    },
-  );
+  const adapters = createAdapters(readAdaptersConfig({ ...LOCAL_DEFAULTS, ...parts.environment }), {
+    clock,
+    objectFolder: home.centralObjects,
+    backupFolder: home.centralBackups,
+  });
   const urls = urlsOf(options);
   progress.step('starting the central API and the validator');
   const [services] = await Promise.all([
@@ -82,7 +79,7 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
       log,
       signers,
       signaturesWaiting: keys.waiting,
-      surroundings,
+      adapters,
     }),
     warmAgentCache(),
   ]);

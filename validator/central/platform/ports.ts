@@ -112,7 +112,7 @@ export type CentralMiner = {
   replace(hotkey: Hotkey, nodes: readonly MinerNode[]): Promise<SyncCounts>;
 };
 
-/** A pod's support channel; `name` is the same whenever it is asked for. */
+/** A pod's support channel; `name` is the same for every request. */
 export type ChannelRequest = {
   podId: string;
   accountId: string;

@@ -14,8 +14,11 @@ const { privateKey } = generateKeyPairSync('ed25519');
 /** A self-signed certificate. */
 const certificate = {
   cert: makeCertificate({
-    ...{ privateKey, name: 'mail.example', serial: new Uint8Array(16).fill(1) },
-    ...{ notBeforeMs: systemClock.now() - DAY_MS, notAfterMs: systemClock.now() + DAY_MS },
+    privateKey,
+    name: 'mail.example',
+    serial: new Uint8Array(16).fill(1),
+    notBeforeMs: systemClock.now() - DAY_MS,
+    notAfterMs: systemClock.now() + DAY_MS,
   }),
   key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
 };

@@ -35,8 +35,12 @@ it('removes rows at the start and then at intervals, once for all processes, and
   await db
     .insertInto('due_work')
     .values({
-      ...{ kind: 'retention', subject: 'of another version', due_at: 1, look_at: 1 },
-      ...{ attempts: 0, last_error: null },
+      kind: 'retention',
+      subject: 'of another version',
+      due_at: 1,
+      look_at: 1,
+      attempts: 0,
+      last_error: null,
     })
     .execute();
   for (const { schedule } of processes) schedule.start();
