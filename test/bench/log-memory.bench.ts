@@ -9,7 +9,7 @@ const CEILING_MB = 8;
 const WRITE_MS = 15_000;
 const SETTLE_MS = 5_000;
 const WARM_UP_CHUNKS = 200;
-const SCRIPT = 'yes "a line that nobody reads, again and again and again"';
+const SCRIPT = 'yes "a line without a reader, again and again and again"';
 
 /** The reference is the same agent with the same pod after a first reader has left: code is loaded once. */
 export async function logMemory(agent: AgentProcess): Promise<Row> {

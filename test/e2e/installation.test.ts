@@ -188,10 +188,10 @@ it(
       await docker(...run, other, '--label', 'io.podwright.test=systemd', ...command);
       const state = () => docker('inspect', '--format', '{{json .State}}', other);
       const before = (await state()).stdout;
-      const said = docker('logs', '--follow', pod);
+      const logs = docker('logs', '--follow', pod);
       const done = await host.mustRun(`${UNINSTALL} --keep-data --component agent --pods remove`);
       expect(done).toMatch(/removed 1 containers/);
-      expect((await said).stdout).toContain('in order');
+      expect((await logs).stdout).toContain('in order');
       expect((await docker('inspect', pod)).exitCode).not.toBe(0);
       expect((await state()).stdout).toBe(before);
     } finally {

@@ -323,8 +323,8 @@ it('stops a pod when its funds are used up, and starts it with its data after a 
   const publicKey = readFileSync(`${market.demo().ssh.private_key_file}.pub`, 'utf8').trim();
   await callAsRenter('POST', '/ssh-keys', { name: 'mine', public_key: publicKey });
   const [node] = await callAsRenter<{ id: string }[]>('GET', '/executors');
-  const wish = { pod_name: 'poor', template_id: market.demo().templates[0]?.id };
-  const { id } = await callAsRenter<PodRow>('POST', `/executors/${node?.id}/rent`, wish);
+  const request = { pod_name: 'poor', template_id: market.demo().templates[0]?.id };
+  const { id } = await callAsRenter<PodRow>('POST', `/executors/${node?.id}/rent`, request);
   logIn(await until(id, 'RUNNING'), 'echo mine > /workspace/kept');
   const schedule = { pod_id: id, backup_frequency_hours: 24, retention_days: 1 };
   await callAsRenter('POST', '/backup-configs', { ...schedule, backup_path: '/workspace' });

@@ -204,8 +204,8 @@ describe('a connection is rejected', () => {
   it('without a credential, for another account, or without a pod', async () => {
     const terminal = `/pods/${podId}/terminal`;
     const logs = `/pods/${podId}/logs`;
-    const nobody = '/pods/11111111-1111-4111-8111-111111111111';
-    for (const path of [terminal, logs, `${nobody}/terminal`]) {
+    const missingPod = '/pods/11111111-1111-4111-8111-111111111111';
+    for (const path of [terminal, logs, `${missingPod}/terminal`]) {
       const answer = await upgrade(urlOf(path));
       expect(answer).toMatchObject({ status: 401, code: 'unauthorized' });
       expect(answer.requestId).not.toBeNull();
@@ -213,7 +213,7 @@ describe('a connection is rejected', () => {
     const other = await stranger();
     expect(await upgrade(urlOf(terminal), other)).toMatchObject({ code: 'pod_not_found' });
     expect(await upgrade(urlOf(logs), other)).toMatchObject({ status: 403, code: 'forbidden' });
-    expect(await upgrade(urlOf(`${nobody}/logs`), key())).toMatchObject({ status: 404 });
+    expect(await upgrade(urlOf(`${missingPod}/logs`), key())).toMatchObject({ status: 404 });
     const refused = await api(
       market.demo(),
       'POST',

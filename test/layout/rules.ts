@@ -127,7 +127,7 @@ export const RULES: readonly Rule[] = [
     (path) => isUnder(path, 'validator/') && !isTest(path) && !TAKES_MONEY.test(path),
   ),
 
-  forbidPath('there are no barrels', /(?:^|\/)index\.ts$/),
+  forbidPath('barrel files are forbidden', /(?:^|\/)index\.ts$/),
   forbidPath('no folder has a catch-all name', /(?:^|\/)(?:utils?|helpers?|lib|common)\//),
   forbidCode(
     'exports have names',
