@@ -1,4 +1,4 @@
-/** What each environment variable means. `npm run docs` writes the tables of the READMEs from it and from the schemas. */
+/** Meanings of the environment variables. `npm run docs` writes the tables of the READMEs from it and from the schemas. */
 import type { AGENT_CONFIG } from '../../agent/config.ts';
 import type { SSH_CONFIG } from '../../agent/ssh-gateway/config.ts';
 import type { CENTRAL_CONFIG } from '../../validator/central/config.ts';

@@ -2,13 +2,14 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readSse } from '#shared/http/event-stream.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
 import { createDockerodeEngine } from '../../agent/containers/engine/dockerode-engine.ts';
 import { LABELS } from '../../agent/containers/engine/engine.ts';
 import { logInProvider } from '../../validator/embedded/demo-provider.ts';
+import { runSession, shellBlock } from '../docs/sessions.ts';
 import { eventually } from '../fakes/eventually.ts';
 import { api } from './api.ts';
 import {
@@ -248,6 +249,33 @@ it('starts, rents, runs, streams, reboots and removes a real container', async (
     20_000,
   );
   await expect(fetch(`http://127.0.0.1:${pod.ports_mapping['8000']}/`)).rejects.toThrow();
+});
+
+describe('the sessions of the READMEs', () => {
+  it('rents a pod, logs in, follows its log and removes it', () => {
+    const output = runSession([shellBlock('README.md', 'Rent a pod')], home);
+    expect(output).toContain('hello from ');
+    expect(output).toMatch(/line \d+/);
+    expect(output.trim().split('\n').at(-1)).toBe('DELETING');
+  });
+
+  it('rents, edits, switches the template and schedules a removal', async () => {
+    await eventually('a free node', async () => (await listedExecutors()).length > 0, 20_000);
+    const blocks = ['Rent and use a pod', 'Change a pod'].map((heading) =>
+      shellBlock('validator/central/README.md', heading),
+    );
+    const output = runSession(blocks, home);
+    expect(output).toContain('hello from ');
+    expect(output).toContain('"GREETING": "hello"');
+    expect(output.match(/"DELETING"/g)).toHaveLength(2);
+    expect(output).not.toContain('reason_code');
+  });
+
+  it('signs in to the portal and changes a node', () => {
+    const output = runSession([shellBlock('agent/README.md', 'Portal')], home);
+    expect(output).toContain('"verified": true');
+    expect(output).toContain('1.5\n1\n');
+  });
 });
 
 it('reports why a pod cannot run a notebook server, and leaves the pod unchanged', async () => {

@@ -1,0 +1,31 @@
+/** Runs the shell commands of a README exactly as printed. */
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { readDocument } from './generated.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const TIMEOUT_MS = 120_000;
+
+/** Returns the first shell block below a heading. Throws if there is none. */
+export function shellBlock(path: string, heading: string): string {
+  const [, section = ''] = readDocument(path).split(`\n## ${heading}\n`);
+  const block = /^```sh\n([\s\S]*?)^```$/m.exec(section.split('\n## ')[0] ?? '')?.[1];
+  if (block === undefined) throw new Error(`${path} has no shell block below "${heading}"`);
+  return block;
+}
+
+/** Runs the blocks in one shell, in a folder whose `var` is the marketplace's home. Returns the standard output. */
+export function runSession(blocks: readonly string[], home: string): string {
+  const folder = mkdtempSync(join(tmpdir(), 'podwright-session-'));
+  try {
+    symlinkSync(home, join(folder, 'var'));
+    for (const name of ['node_modules', 'shared'])
+      symlinkSync(join(ROOT, name), join(folder, name));
+    const options = { cwd: folder, encoding: 'utf8', timeout: TIMEOUT_MS } as const;
+    return execFileSync('bash', ['-c', blocks.join('\n')], options);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
