@@ -63,7 +63,7 @@ export function createBackups(
   };
 }
 
-/** What the volume service needs to know about operations on volumes. */
+/** Facts about operations on volumes, for the volume service. */
 export function volumeOperationsOf(store: OperationStore): VolumeOperations {
   return {
     activeKind: (id) => store.activeOf(id)?.kind ?? null,

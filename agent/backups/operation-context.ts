@@ -37,7 +37,7 @@ export type RunPorts = {
   log: Log;
 };
 
-/** What the work on one row may do to it. Every write throws for a transition that the state table lacks. */
+/** Access of an operation's work to its row. Every write throws for a transition that the state table lacks. */
 export type OperationContext<Row extends OperationRow> = {
   row(): Row;
   move(stage: Stage, patch: Partial<OperationRow>): void;

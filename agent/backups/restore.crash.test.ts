@@ -28,7 +28,7 @@ function fakeRestic(): Restic {
   };
 }
 
-/** Whether a write changes more than the time of the last sign of life. */
+/** Returns true if a write changes more than the heartbeat. */
 function isStep(before: OperationRow | null, after: OperationRow): boolean {
   return before?.stage !== after.stage || stepOf(before) !== stepOf(after);
 }
@@ -148,7 +148,7 @@ function fullStore(store: OperationStore, fullAt: number) {
   return { full, state };
 }
 
-/** Whether there was a step of that number. */
+/** Returns true if the restore had a step of that number. */
 async function runFull(fullAt: number, fails: boolean): Promise<boolean> {
   const scene = createBackupScene({ quick: true });
   const file = join(scene.volume, 'file');
@@ -165,7 +165,7 @@ async function runFull(fullAt: number, fails: boolean): Promise<boolean> {
   const stage = met?.stage ?? 'done';
   const where = `${stage} ${met === null ? '' : stepOf(met)}`;
   if (state.isFull) {
-    // Whatever stands there now, it is no end, and the pod's tree is to be had.
+    // The present stage is not final, and the pod's tree is readable.
     expect(isFinal(stage), where).toBe(false);
     const aside = join(met?.journal?.folder ?? '', 'old', 'file');
     const kept = stage === 'committed' ? CONTENT : 'old\n';

@@ -80,7 +80,7 @@ async function untilStopped(
   }
 }
 
-/** Moves trees forward, or back where the journal says `undoing`; the trees on disk determine the remaining steps. */
+/** Moves trees forward, or back in the step `undoing`; the trees on disk determine the remaining steps. */
 async function swap(work: OperationContext<RestoreRow>, ports: RunPorts): Promise<void> {
   await untilStopped(work, ports, { signal: work.stopping, untilMs: Infinity });
   const { step } = journalOf(work);
@@ -141,7 +141,7 @@ async function start(work: OperationContext<RestoreRow>, ports: RunPorts): Promi
     const state = await pause.runStateOf(podId);
     if (state === 'gone') break;
     const nowMs = clock.monotonicMs();
-    // An unreachable engine is no evidence about the pod.
+    // An unreachable engine is not evidence about the pod.
     if (state === 'unknown') untilMs += POLL_MS;
     runningSinceMs = state === 'running' ? (runningSinceMs ?? nowMs) : null;
     if (runningSinceMs !== null && nowMs - runningSinceMs >= ports.settlingMs) break;

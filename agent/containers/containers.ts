@@ -44,7 +44,7 @@ export type ContainersPorts = {
   onImageRemoved(bytes: number): void;
 };
 
-/** What pods use, derived from their rows. */
+/** Images and other objects in use by pods, derived from their rows. */
 export type PodUsage = {
   /** All generations of all pods that are not removed. */
   generations(): readonly { podId: string; generation: PodGeneration }[];

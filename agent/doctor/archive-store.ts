@@ -1,4 +1,4 @@
-/** What a diagnosis archive reads from the agent's store: a summary, and the secrets that every part is searched for. */
+/** Reads the agent's store for a diagnosis archive: a summary, and the secrets that every part is searched for. */
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { secretValuesIn } from '#shared/api/agent/secrets.ts';

@@ -51,7 +51,7 @@ export async function archiveAgent(
       configurationPart(ports),
       { name: 'doctor.txt', collect: async () => textReport(await examine(), false) },
       ...engineParts(ports, config),
-      // Only the table of our own rules: other rules are the provider's private matter.
+      // Only the table with our rules: other rules are the provider's private matter.
       commandPart('firewall.txt', runCommand, 'iptables', '-w', '-t', TABLE, '-S'),
       commandPart('nvidia-smi.txt', runCommand, config.AGENT_NVIDIA_SMI, '-q'),
       metricsPart(clock, metricsUrl(config)),

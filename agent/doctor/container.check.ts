@@ -21,7 +21,7 @@ export type ContainerFacts = {
 const VERIFY_MS = 90_000;
 const QUOTA_MS = 45_000;
 const USAGE_MS = 30_000;
-/** Differs from the agent's kind: each removes leftover containers of its own kind. */
+/** Differs from the agent's kind: each program removes only leftover containers of its kind. */
 const PROBE_KIND = 'doctor';
 /** Long enough to read the usage files, short enough if the doctor is killed meanwhile. */
 const SLEEP_SECONDS = '60';

@@ -14,7 +14,7 @@ export type EngineFacts = {
   report: Observed<EngineReport>;
   /** systemd is the host's service manager. */
   systemd: boolean;
-  /** How pods' disk limits are enforced, found with a probe container. */
+  /** Enforcement of pods' disk limits, found with a probe container. */
   quota: Observed<DiskQuota>;
   /** False if an NVIDIA device node lacks its link in /dev/char; null without such nodes. */
   gpuLinks: boolean | null;

@@ -29,7 +29,7 @@ export type GpusPorts = {
   database: DatabaseSync;
   gpus: GpuSource;
   gpuDriver: GpuDriver;
-  /** How many GPUs one pod may or must rent. */
+  /** Rule for the number of GPUs that one pod may rent. */
   gpuShare: GpuShareRule;
   kernelLog: KernelLog;
   numaNodes(): Promise<NumaNode[]>;

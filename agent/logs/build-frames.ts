@@ -17,7 +17,7 @@ export const NO_BUILDS: BuildLogSource = { revision: () => '', read: async () =>
 
 const NS_PER_MS = 1_000_000n;
 
-/** Where to begin: after a frame, at a time, or at the last `lines` lines. */
+/** Start of a read: after a frame, at a time, or at the last `lines` lines. */
 export type BuildStart =
   | { kind: 'frame'; container: string; at: LogPosition }
   | { kind: 'time'; ms: number }

@@ -42,7 +42,7 @@ export type FollowOptions = {
   builds: BuildLogSource;
 };
 
-/** Where to begin: after a frame, at a time, or (null) at the last `tail` lines. */
+/** Start of a read: after a frame, at a time, or (null) at the last `tail` lines. */
 export type LogStart =
   | { kind: 'frame'; container: string; at: LogPosition }
   | { kind: 'time'; ms: number }
@@ -51,7 +51,7 @@ export type LogStart =
 /** Interval at which a start, replacement or removal of the container is detected. */
 const RECHECK_MS = 1_000;
 
-/** How far a container has been read. */
+/** Read position in a container's log. */
 type Progress = {
   container: string;
   /** Position in its file; null when the file is not accessible. */

@@ -68,7 +68,7 @@ export function createDiskQuotaProbe(deps: {
   };
 }
 
-// MERGED agent/pods/disk-limit.ts: Stops a pod that has written more than it may; its data stays until it is removed or changed.
+/** Stops a pod that has exceeded its disk limit. Its data stays until the pod is removed or changed. */
 export type DiskStop = ReturnType<typeof createDiskStop>;
 
 /**

@@ -93,7 +93,7 @@ export function createGpuWatch(deps: {
   };
 }
 
-/** Time in which a container ran. Only errors of its own cards in this time affect the pod. */
+/** Time in which a container ran. Only errors of its cards in this time affect the pod. */
 export type RunWindow = { startedMs: number; finishedMs: number | null };
 
 export type GpuConditionFacts = {

@@ -1,6 +1,6 @@
 /**
- * GPUs from the lease to the container, on an engine of its own. Simulated: a fake nvidia-smi on the host and a
- * stub of NVIDIA's container toolkit answer for cards that are not there; engine, hooks and containers are real.
+ * GPUs from the lease to the container, on a separate engine. Simulated: a fake nvidia-smi on the host and a stub of
+ * NVIDIA's container toolkit answer for cards that do not exist; engine, hooks and containers are real.
  */
 import { appendFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from 'vitest';

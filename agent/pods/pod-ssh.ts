@@ -1,4 +1,4 @@
-/** What the pods module needs from SSH, which agent/access implements, and the paths that both mount. */
+/** Ports for SSH that agent/access implements, and the paths that both sides mount. */
 import type { PodView } from '#shared/api/agent/pod.ts';
 import type { LoginState } from './plan-facts.ts';
 import type { PodRow } from './pod.store.ts';

@@ -19,7 +19,7 @@ const SMALL = { sessionsPerPod: 2, sessions: 3, idleMs: 600_000, idleCheckMs: 10
 let host: SshHost;
 let pods: PodView[];
 let gateway: ReturnType<typeof startGateway>;
-/** How far the gateway's clock is ahead, so that the test need not wait for timeouts. */
+/** Offset of the gateway's clock, so that the test need not wait for timeouts. */
 let aheadMs = 0;
 
 /** Another gateway for the same pods, at other ports and with small limits. */

@@ -17,7 +17,7 @@ export type Installation = {
   stage(target: Target): Promise<void>;
   /** Removes a version that was staged and never started. */
   unstage(): Promise<void>;
-  /** What is needed to return to the running version. */
+  /** Returns the data that is needed to return to the running version. */
   rollbackPoint(): Promise<Pick<RollbackPoint, 'old_id' | 'restart_policy'>>;
   /** Starts the switcher unless it runs: a short-lived process of the running version, outside the agent. */
   startSwitcher(): Promise<void>;

@@ -89,7 +89,7 @@ export function createReleaseTree(root: string) {
       return draft;
     },
     dropDraft: (): void => rmSync(draft, { recursive: true, force: true }),
-    /** Gives the draft its name. All of it has to be on disk before. */
+    /** Renames the draft to its final name. All of it must be on disk before. */
     keepDraft(target: Target, nowMs: number): void {
       utimesSync(draft, nowMs / 1_000, nowMs / 1_000);
       renameSync(draft, pathOf(releaseNameOf(target)));

@@ -1,4 +1,4 @@
-/** What the switcher works with on its host: engine, store, image, listener, and the installation that it replaces. */
+/** Ports of the switcher on its host: engine, store, image, listener, and the installation that it replaces. */
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -29,9 +29,9 @@ export type SwitcherOptions = {
   isReady(host: string): Promise<boolean>;
   /** Returns the ids of pods that were lost. */
   lostPods(pods: readonly PodMark[]): Promise<readonly string[]>;
-  /** How long the new version has to stay ready. */
+  /** Time for which the new version has to stay ready. */
   probationMs: number;
-  /** How long the new version may take until it is ready. */
+  /** Time limit for the new version to become ready. */
   readyWithinMs: number;
 };
 

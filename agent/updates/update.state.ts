@@ -34,7 +34,7 @@ export type Target = z.output<typeof Target>;
 const PodMark = z.object({ id: z.string(), container_id: z.string(), generation: z.int() });
 export type PodMark = z.output<typeof PodMark>;
 
-/** What a rollback needs. Stored before anything is changed. */
+/** Data for a rollback. Stored before anything is changed. */
 const RollbackPoint = z.object({
   /** Id of the old container, or name of the old release. */
   old_id: z.string(),

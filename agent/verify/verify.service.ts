@@ -182,7 +182,7 @@ export function createVerifyService(options: VerifyServiceOptions) {
       if ((await result).reason_code !== 'ENGINE_UNAVAILABLE') tries += 1;
     },
 
-    /** Whether GPUs reached a container at the last attempt; null before the first. */
+    /** True if GPUs reached a container at the last attempt; null before the first. */
     gpuRuntimeTried: (): boolean | null => gpuRuntime,
   };
 }

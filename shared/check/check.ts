@@ -13,16 +13,16 @@ export type CheckDefinition = {
   id: string;
   /** The fault, as a noun phrase. */
   detects: string;
-  /** What has to hold, as a noun phrase. */
+  /** Condition that must hold, as a noun phrase. */
   required: string;
 };
 
 /** An outcome with status `S`. */
 export type Outcome<S extends CheckStatus = CheckStatus> = {
   status: S;
-  /** What was found: figures, names, the message of another program. */
+  /** Observed figures, names, or the message of another program. */
   measured: string;
-  /** What to do, commands included. Absent where nothing is to be done or the check's standard remedy applies. */
+  /** Steps to take, commands included. Absent where nothing is to be done or the check's standard remedy applies. */
   remedy?: string;
 };
 

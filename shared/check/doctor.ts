@@ -22,7 +22,7 @@ export type DoctorCheck<Facts> = Check<Facts> & {
 export type Finding = {
   id: string;
   status: CheckStatus;
-  /** What was measured. */
+  /** The measured value. */
   finding: string;
   remedy: string | null;
 };
@@ -38,7 +38,7 @@ export function findingsOf<Facts>(checks: readonly DoctorCheck<Facts>[], facts: 
     .map(({ id, judge }) => findingOf(id, judge(facts)));
 }
 
-/** What the facts are collected with. */
+/** Ports with which the facts are collected. */
 export type DoctorPorts = {
   clock: Clock;
   random: Random;

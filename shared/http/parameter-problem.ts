@@ -4,7 +4,7 @@ import { z } from 'zod';
 const MAX_SHOWN_CHARS = 64;
 /** Values of these parameters grant access and are never included in a message. */
 const SECRETS: ReadonlySet<string> = new Set(['code', 'signature', 'state', 'ticket', 'token']);
-/** Matches zod's default messages; any other message comes from the schema and already says what is allowed. */
+/** Matches zod's default messages; any other message comes from the schema and already states what is allowed. */
 const ZOD_DEFAULT = /^(?:Invalid|Too) /;
 
 /** A parameter's JSON Schema. */

@@ -1,4 +1,4 @@
-/** What a request brings: a JSON body in UTF-8, query parameters and its id. */
+/** Parses the inputs of a request: a JSON body in UTF-8, query parameters and its id. */
 import type { IncomingHttpHeaders } from 'node:http';
 import { parse } from 'node:querystring';
 import { ApiError } from '../runtime/errors.ts';

@@ -27,7 +27,10 @@ export function withoutUrlSecrets(text: string): string {
   return shown.includes('://') ? shown.replaceAll(QUERY_VALUES, `$1${HIDDEN}`) : shown;
 }
 
-/** Where systemd places the credentials of running services: one folder each (systemd.exec(5), LoadCredential=). */
+/**
+ * Folder in which systemd places the credentials of running services: one folder each (systemd.exec(5),
+ * LoadCredential=).
+ */
 const CREDENTIALS = '/run/credentials/';
 const OUR_CREDENTIALS = /^\/run\/credentials\/podwright[a-z-]*\.service\//;
 

@@ -97,7 +97,7 @@ function hasErrcode(error: unknown, codes: readonly number[]): boolean {
   return codes.includes(Number(error.errcode) & PRIMARY_CODE);
 }
 
-/** Creates an empty file with mode 0600; SQLite keeps its mode and gives it to the journals. */
+/** Creates an empty file with mode 0600; SQLite uses the same mode for the journals. */
 function createPrivately(path: string): void {
   makeFolder(dirname(path));
   closeSync(openSync(path, 'a', 0o600));

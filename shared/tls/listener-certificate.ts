@@ -77,7 +77,7 @@ function parsed<T>(parse: () => T, problem: string): T {
 }
 
 export type SelfSignedOptions = {
-  /** Where the certificate is stored; mode 0600. */
+  /** File of the certificate; mode 0600. */
   file: string;
   /** ed25519. Renewals keep the key, and so the pin. */
   privateKey: KeyObject;

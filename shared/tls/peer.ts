@@ -1,5 +1,5 @@
 /**
- * How a TLS peer is identified, and why it is rejected. A pin is the SHA-256 of a public key, not of the certificate, so
+ * Identifies a TLS peer and names the reason for a rejection. A pin is the SHA-256 of a public key, not of the certificate, so
  * that a renewed certificate of the same key needs no new pin. Pure.
  */
 import { createHash, type KeyObject, type X509Certificate } from 'node:crypto';

@@ -1,4 +1,4 @@
-/** How requests are sent: plain HTTP over loopback, otherwise TLS 1.3 to a verified peer. */
+/** Transport of requests: plain HTTP over loopback, otherwise TLS 1.3 to a verified peer. */
 import type { X509Certificate } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { Agent, request as httpsRequest } from 'node:https';

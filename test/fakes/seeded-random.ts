@@ -1,4 +1,4 @@
-/** Randomness that repeats: the same seed gives the same run. */
+/** Randomness that repeats: the same seed repeats the same run. */
 import type { Random } from '#shared/runtime/random.ts';
 
 const MODULUS = 2 ** 32;

@@ -14,10 +14,10 @@ const BANNED: readonly Banned[] = [
   { pattern: /\b(?:hears?|heard|hearing)\b/i, instead: 'receive' },
   { pattern: /\b(?:knows|knew)\b/i, instead: 'store, cache, list' },
   {
-    pattern: /\b(?:looks?|looked|looking) (?:at|for|after|into|in|up|whether)\b/i,
+    pattern: /\b(?:looks?|looked|looking) (?:at|for|after|into|whether)\b/i,
     instead: 'read, check, observe',
   },
-  { pattern: /\b(?:gives|gave|giving)\b/i, instead: 'return, set, pass, send' },
+  { pattern: /\b(?:gives|gave|giving)\b(?! up)/i, instead: 'return, set, pass, send' },
   { pattern: /\b(?:news|word of)\b/i, instead: 'message, event, notification' },
   { pattern: /\blies\b/i, instead: 'is, is stored in' },
   { pattern: /\bstands? (?:in|for|there|at|on|by)\b/i, instead: 'is, means, is stored in' },
@@ -28,11 +28,14 @@ const BANNED: readonly Banned[] = [
   { pattern: /\bbut for\b/i, instead: 'except' },
   { pattern: /\bbe it\b/i, instead: 'either' },
   { pattern: /\bnone of them that\b/i, instead: 'none that' },
-  { pattern: /\b(?:is|are|was|were) no (?!longer\b|more\b)/i, instead: 'is not, has no' },
+  {
+    pattern: /(?<!\b[Tt]here )\b(?:is|are|was|were) no (?!longer\b|more\b)/,
+    instead: 'is not, has no',
+  },
 ];
 
 /** A doc comment begins with a verb in the third person or with the noun that is declared. */
-const HEADLESS = /^(?:What|Of|Whether|How|Where|Who|Whose|Whom|That|As|To|In|By|With) /;
+const HEADLESS = /^(?:What|Of|Whether|How|Where|Who|Whose|Whom|That) /;
 
 /** The banned words of a file's comments, as `path:line "found": instead`. */
 export function bannedWordsIn(path: string, text: string): string[] {

@@ -77,7 +77,7 @@ export const clock = defineCheck({
   judge({ inventory, receivedMs, measured: { asked_ms }, policy }) {
     const { clock_warn_ms: warnMs, clock_fail_ms: failMs } = policy.checks;
     const at = inventory.collected_ms;
-    // Zero if the host's time is between request and answer: a slow network is no skew.
+    // Zero if the host's time is between request and answer: a slow network does not count as skew.
     const skewMs = at - Math.min(Math.max(at, asked_ms), receivedMs);
     const measured = `${(skewMs / 1000).toFixed(1)} s`;
     if (Math.abs(skewMs) > failMs) {

@@ -1,4 +1,4 @@
-/** What later runs need of an executor's earlier ones: the accepted spec, and which executor claimed a card first. */
+/** History of an executor for later runs: the accepted spec, and which executor claimed a card first. */
 import type { Inventory } from '#shared/api/agent/inventory.ts';
 import type { ExecutorToCheck, HealthReport } from '#shared/api/central/validator-routes.ts';
 import type { Clock } from '#shared/runtime/clock.ts';

@@ -66,7 +66,7 @@ export const CheckPolicy = z.strictObject({
   /** Limits of a proof's time, relative to other executors with the same hardware. */
   pow_fastest_permille: Permille,
   pow_slowest_permille: Permille,
-  /** How long a passed rental probe is valid, and the image that it runs. */
+  /** Validity of a passed rental probe, and the image that it runs. */
   rental_probe_hours: z.int().min(1).max(720),
   rental_probe_image: ImageReference,
 });

@@ -1,4 +1,4 @@
-/** What a check of the validator is: the shared shape, with a reason code for each failure and a mode. */
+/** Defines a check of the validator: the shared shape, with a reason code for each failure and a mode. */
 import type { Inventory, VerifyResult } from '#shared/api/agent/inventory.ts';
 import type {
   CheckCategory,

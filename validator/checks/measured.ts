@@ -21,7 +21,7 @@ export const OpenFailure = z.object({
 });
 export type OpenFailure = z.output<typeof OpenFailure>;
 
-/** What the time of a proof is compared with. Missing in documents of older versions. */
+/** Times with which a proof is compared. Missing in documents of older versions. */
 const TIMES = {
   /** From the request to the commitment, network included. */
   wall_ms: Ms.nullable().default(null),
@@ -172,7 +172,7 @@ export const Measured = z.object({
       }),
     )
     .nullable(),
-  /** Pods of our own rental probes, which may be among `pods`. */
+  /** Pods of the validator's rental probes, which may be among `pods`. */
   own_pods: z.array(Name).default([]),
   /** Null if the inventory was read before the trials. */
   load: Load.nullable().default(null),
@@ -190,7 +190,7 @@ export const Measured = z.object({
       repeated: z.boolean(),
     })
     .nullable(),
-  /** Whether the engine reaches a registry; null if that was not requested or not reported. */
+  /** True if the engine reaches a registry; null if that was not requested or not reported. */
   egress: EgressCheckResult.extend({ repeated: z.boolean() }).nullable().default(null),
   /** Images of templates; null if they were not requested or not reported. */
   templates: z

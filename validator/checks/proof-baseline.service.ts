@@ -1,4 +1,4 @@
-/** How long proofs of work take by hardware, learned from earlier proofs and stored. */
+/** Learns and stores how long proofs of work take, by hardware. */
 import type { Inventory } from '#shared/api/agent/inventory.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { EvidenceStore } from '../store/tables.ts';

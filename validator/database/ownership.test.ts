@@ -1,4 +1,4 @@
-/** Databases of other programs are left unchanged, on either engine and for either kind of ours. */
+/** Leaves databases of other programs unchanged, on either engine and for both kinds of our databases. */
 import {
   copyFileSync,
   mkdirSync,

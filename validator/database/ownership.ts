@@ -70,7 +70,7 @@ function foreignContents(tables: readonly string[], kind: DatabaseKind): string 
   return `tables or views of another program (${names}${tables.length > MAX_NAMED_TABLES ? ', …' : ''})`;
 }
 
-/** Tables in the schema that we use, whoever owns them; tables of extensions are left out. */
+/** Tables in the schema in use, of any owner; tables of extensions are excluded. */
 export const tablesIn = (db: AnyDb): Promise<string[]> => namesIn(db, 'tables');
 
 /** Views count as foreign tables: they may be all that another program has there. */

@@ -23,7 +23,7 @@ export function writeDemoFile(home: Home, demo: DemoFile): void {
   writePrivateFile(home.demoFile, `${JSON.stringify(demo, null, 2)}\n`);
 }
 
-/** What `npm start` prints once everything answers. */
+/** Block that `npm start` prints once everything answers. */
 export function readyText(demo: DemoFile, home: Home, simulated: boolean): string {
   const { base_url: base, account } = demo;
   const key = `-H 'X-API-Key: ${account.api_key}'`;

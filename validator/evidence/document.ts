@@ -214,7 +214,7 @@ export function parseDocument({
 }
 
 /**
- * Returns true if judging the inputs again gives the stated checks and verdict. Documents of another program version or
+ * Returns true if judging the inputs again reproduces the stated checks and verdict. Documents of another program version or
  * of an unknown policy (null) are accepted as they are.
  */
 export function reproducesVerdict(document: EvidenceDocument, checks: CheckPolicy | null): boolean {

@@ -229,7 +229,7 @@ describe('the head of a chain', () => {
       await put(forged);
       expect(await problemsNow()).toEqual([expect.stringMatching(HEADLESS)]);
     }
-    // An older head of ours, with newer rows.
+    // An older signed head with newer rows.
     await put(own);
     await evidence.record(checkRun({ atMs: 5_000 }));
     await put(own);

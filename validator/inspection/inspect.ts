@@ -112,7 +112,7 @@ function refusalIn(failure: unknown): Refusal | null {
 
 /**
  * Starts a container with the GPUs and cores of the host, or with those of `request`. Not queried on a rented host. No
- * answer if the agent could not be asked, which is not a fault of the container runtime.
+ * answer if the agent could not be reached, which is not a fault of the container runtime.
  */
 export async function runProbe(
   { executor, inventory }: Facts,

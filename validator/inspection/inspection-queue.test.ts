@@ -1,4 +1,4 @@
-/** How often executors are inspected that pass, fail, recover or change. */
+/** Inspection intervals of executors that pass, fail, recover or change. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { HealthReport } from '#shared/api/central/validator-routes.ts';
 import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';

@@ -37,8 +37,8 @@ export function createNetworkChecks(options: NetworkCheckOptions) {
 
   return {
     /**
-     * Returns the last result while it is fresh, else checks now if `isFree`: no pod of ours is on the host. Skips rented
-     * and unreachable hosts.
+     * Returns the last result while it is fresh, else checks now if `isFree`: the host has no pod of the marketplace.
+     * Skips rented and unreachable hosts.
      */
     async check(facts: Facts, client: AgentClient, isFree: boolean): Promise<NetworkFacts> {
       const { executor, inventory } = facts;
@@ -72,7 +72,7 @@ export function createNetworkChecks(options: NetworkCheckOptions) {
   };
 }
 
-/** An agent that reports its engine as unreachable gave no answer; otherwise it could always evade the check. */
+/** An agent that reports its engine as unreachable counts as unanswered; otherwise it could always evade the check. */
 function unansweredRegistry(egress: EgressCheckResult | null): Measured['unanswered'] {
   if (egress?.registry !== 'unknown') return [];
   const problem = `the engine did not answer: ${egress.problem}`.slice(0, MAX_PROBLEM_CHARS);

@@ -45,7 +45,7 @@ export type ReleaseServiceOptions = {
 
 export type Releases = ReturnType<typeof createReleases>;
 
-/** How long an answer or a failure is cached. */
+/** Time for which an answer or a failure is cached. */
 const CACHE_MS = 300_000;
 const CHANNEL = 'stable';
 

@@ -98,7 +98,7 @@ function answer(response: ServerResponse, path: string): void {
   response.writeHead(200, headers).end(fault === 'forgery' ? `${index} ` : index);
 }
 
-/** Where an empty ledger will be, on either engine. */
+/** Address of an empty evidence store to be, on either engine. */
 const newStoreFile = async () =>
   onPostgres() ? createEmptyPostgresDatabase() : join(folder, `${systemRandom.uuid()}.db`);
 

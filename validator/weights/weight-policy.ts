@@ -24,7 +24,7 @@ const Model = z.string().min(1).max(200);
 const GpuCount = z.int().min(1).max(1_024);
 
 const IdleCap = z.strictObject({
-  /** Full GPU name; null for every model without a line of its own. */
+  /** Full GPU name; null for every model without a separate line. */
   model: Model.nullable(),
   min_gpus: GpuCount,
   max_gpus: GpuCount,
@@ -63,7 +63,7 @@ export const WeightPolicy = z
     banned_hotkeys: z.array(Hotkey).max(100_000),
     /** Makes the sum of all weights 65,535, or the largest of them. */
     conversion: z.enum(['sum65535', 'max65535']),
-    /** Gives a hotkey with a live node but no points a weight of 1. */
+    /** Sets the weight of a hotkey with a live node but no points to 1. */
     live_floor: z.boolean(),
   })
   .refine(

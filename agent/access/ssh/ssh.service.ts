@@ -142,7 +142,7 @@ export function createSshService(deps: {
     /** Carries the current keys over to another generation of the pod. */
     carryKeys: (row: PodRow, generation: number) =>
       store.setKeys(row.id, generation, keysOf(row, specOf(row))),
-    /** Whether logins to the current container work, as observed by the gateway. */
+    /** State of logins to the current container, as observed by the gateway. */
     loginOf(row: PodRow): LoginState {
       const port = portOf(row, specOf(row));
       if (port === null) return { kind: 'none' };

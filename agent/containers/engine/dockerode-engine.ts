@@ -249,7 +249,7 @@ export function createEngineVolumes(
         const request = { _query: {}, _body: body, abortSignal };
         return docker.createVolume(request);
       });
-      // The engine returns an existing volume with the name, whoever created it.
+      // The engine returns an existing volume with the name, even another owner's.
       const made = await call(DEADLINES_MS.volume, VolumeAnswer, (abortSignal) =>
         docker.getVolume(name).inspect({ abortSignal }),
       );

@@ -36,7 +36,7 @@ export function createRunInContainer(options: { socketPath: string; clock: Clock
     return state.exitCode === null;
   }
 
-  /** The engine knows the exit code shortly after the output has ended. */
+  /** The engine reports the exit code shortly after the end of the output. */
   async function exitCodeOf(started: ExecProcess): Promise<number | null> {
     for (let poll = 0; poll < EXIT_POLLS; poll += 1) {
       const { exitCode } = await started.inspect();

@@ -1,4 +1,4 @@
-/** What the engine receives for a build: the rewritten Dockerfile, its labels and names, packed as a tar archive. */
+/** Input of a build for the engine: the rewritten Dockerfile, its labels and names, packed as a tar archive. */
 
 import { createHash } from 'node:crypto';
 import type { BaseImage, Dockerfile } from '#shared/api/agent/dockerfile.ts';

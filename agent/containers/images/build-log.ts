@@ -137,7 +137,7 @@ export function createBuildLines(nowMs: () => number) {
         if (newline === -1 && open.length <= MAX_LINE_CHARS) return;
         const line = open.slice(0, end);
         open = open.slice(end);
-        // The engine prints an empty line after each of its own lines.
+        // The engine prints an empty line after each line that it adds itself.
         if (line !== '\n') add(line);
       }
     },

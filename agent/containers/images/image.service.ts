@@ -110,7 +110,7 @@ export function createImageService(ports: {
         const known = await findKnown(pinnedName(reference, digest), digest, scope);
         if (known !== null) return known;
       }
-      // Reported before a slot is free, so that the caller knows that a pull is needed.
+      // Reported before a slot is free, so that the caller can show the pull.
       onProgress(NO_PROGRESS);
       // The registry is queried for a digest too: the engine would skip the access check for content of another pull.
       const name = digest === undefined ? withTag(reference) : pinnedName(reference, digest);

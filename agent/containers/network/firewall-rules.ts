@@ -57,7 +57,7 @@ export function rulesForIpv4(options: {
   };
 }
 
-/** Pods have no IPv6. These rules apply if another program gives them addresses. */
+/** Pods have no IPv6. These rules apply if another program assigns them addresses. */
 export const IPV6_RULES: ChainRules = { input: ['-j DROP'], forward: ['-j DROP'] };
 
 /** The relevant lines of `iptables -S`. */

@@ -34,7 +34,7 @@ export class VolumeMissing extends Error {
   override name = 'VolumeMissing';
 }
 
-/** What the backup module does with volumes. */
+/** Operations of the backup module on volumes. */
 export type VolumeOperations = {
   /** Kind of the unfinished operation on the volume; null if there is none. */
   activeKind(id: string): OperationView['kind'] | null;

@@ -118,7 +118,7 @@ export function createFileUsage(files: KernelFiles) {
   };
 }
 
-/** What went through a network namespace's interfaces, of its `/proc/PID/net/dev`. Pure. */
+/** Parses the traffic of a network namespace from its `/proc/PID/net/dev`. Pure. */
 
 /** Traffic of a network namespace; null if it has no interface of the engine. */
 export type Traffic = { receivedBytes: number; sentBytes: number } | null;

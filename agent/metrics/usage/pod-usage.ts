@@ -15,7 +15,7 @@ import type { FileUsage, UsageFiles } from './kernel-usage.ts';
 const ENGINE_ERRORS: readonly EngineErrorKind[] = ['unavailable', 'deadline'];
 /** Concurrent requests; an engine takes up to a second for an answer. */
 const MAX_ENGINE_REQUESTS = 8;
-/** How long the engine is queried before the files of a container are searched again. */
+/** Time for which the engine is queried before the files of a container are searched again. */
 export const RETRY_FILES_MS = 10 * 60_000;
 
 export type PodUsage = ReturnType<typeof createPodUsage>;

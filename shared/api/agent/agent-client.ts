@@ -182,7 +182,7 @@ export function agentError(status: number, body: unknown): ApiError {
   const parsed = AgentErrorBody.safeParse(body);
   if (!parsed.success || !isErrorCode(parsed.data.error.code)) {
     // The status is only logged. A provider can configure any address and sees the resulting error; the status would
-    // tell it about services inside our network.
+    // reveal services inside our network.
     const cause = new InvalidResponse(`status ${status}`);
     return new ApiError('upstream_unavailable', 'Unexpected response from the node', { cause });
   }

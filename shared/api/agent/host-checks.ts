@@ -101,7 +101,7 @@ export const SpeedRequest = z.discriminatedUnion('type', [
 ]);
 export type SpeedRequest = z.output<typeof SpeedRequest>;
 
-/** Text messages of the agent: the hash of the received data, and the end of its own. */
+/** Text messages of the agent: the hash of the received data, and the end of the sent data. */
 export const SpeedResponse = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('received'), sha256: Seed }),
   z.strictObject({ type: z.literal('sent'), bytes: Amount }),

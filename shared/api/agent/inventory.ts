@@ -32,7 +32,7 @@ export const GpuDevice = z.object({
   ecc_errors: Amount.nullable().default(null),
   /** Number of processes with a context on the card when last listed. */
   processes: Amount.nullable().default(null),
-  /** Of these, processes outside the pod that leases the card; absent if no pod does, or it is unknown. */
+  /** Those among them outside the pod that leases the card; absent if no pod does, or it is unknown. */
   outside_processes: Amount.nullish(),
   /** Profile (`3g.40gb`) and card of a MIG device. Null for a whole card. */
   mig: z.object({ profile: Name, parent_uuid: Name }).nullable().default(null),
@@ -45,7 +45,7 @@ export const GpuDevice = z.object({
 });
 export type GpuDevice = z.output<typeof GpuDevice>;
 
-/** Returns true if a pod can lease the device now, as far as its host knows. */
+/** Returns true if a pod can lease the device now, as far as its host reports. */
 export function isRentable(device: Pick<GpuDevice, 'lease_state' | 'cordoned'>): boolean {
   // Inventories stored by older versions lack these fields.
   return (device.cordoned ?? null) === null && device.lease_state !== 'dirty';
@@ -144,7 +144,7 @@ export const Inventory = z.object({
   /** Isolation of pods, as verified by trying. */
   isolation: z.object({
     firewall: z.enum(['enforced', 'unavailable']),
-    /** How `limits.disk_bytes` is enforced; `poll` measures periodically and stops a pod above its limit. */
+    /** Enforcement of `limits.disk_bytes`; `poll` measures periodically and stops a pod above its limit. */
     disk_quota: z.enum(DISK_QUOTAS),
     seccomp: z.boolean(),
   }),

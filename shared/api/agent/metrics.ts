@@ -65,8 +65,8 @@ export const PodMetrics = z.object({
     limit_bytes: z.int().nonnegative(),
   }),
   /**
-   * How long the pod had been idle at its last sample: no GPU use, only background use of cores and network, no SSH
-   * session. Null: in use, unknown, or not reported by the agent.
+   * Time for which the pod had been idle at its last sample: no GPU use, only background use of cores and network, no
+   * SSH session. Null: in use, unknown, or not reported by the agent.
    */
   idle_ms: z.int().nonnegative().max(MAX_IDLE_MS).nullable().default(null),
   /** Only the pod's GPUs. */

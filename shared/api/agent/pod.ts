@@ -25,7 +25,7 @@ const EnvironmentName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, 'Not 
 const NoNul = z.string().refine((text) => !text.includes('\0'), 'Contains a NUL character');
 
 const MAX_SSH_KEYS = 50;
-/** Options before the key type are not allowed: they could run a command. The gateway knows which types it can verify. */
+/** Options before the key type are not allowed: they could run a command. The gateway has the list of types that it can verify. */
 const PLAIN_KEY =
   /^(?:ssh|ecdsa|sk)-[a-z0-9@.-]+ [A-Za-z0-9+/]+={0,2}(?: [^\p{Cc}\u2028\u2029]*)?$/u;
 
@@ -263,7 +263,7 @@ export type PodView = z.output<typeof PodView>;
 
 export const PodList = z.object({ pods: z.array(PodView) });
 
-/** Whether the host accepts a spec, with all reasons against it. */
+/** Verdict of the host on a spec, with all reasons against it. */
 export const PodVerdict = z.object({
   accepted: z.boolean(),
   refusals: z.array(

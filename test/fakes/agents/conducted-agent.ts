@@ -43,7 +43,7 @@ export const AGENT_DIGEST = `sha256:${DIGEST}`;
 export const LISTEN = { host: '127.0.0.1', port: 0 };
 const log = createLog({ name: 'test', level: 'silent' });
 
-/** How a scripted agent differs from an honest one. */
+/** Differences of a scripted agent from an honest one. */
 export type Conduct = {
   inventory(inventory: Inventory): Inventory;
   /** Delays in milliseconds: before every answer, inventories, proofs and proofs of cards. */

@@ -35,7 +35,7 @@ const USERS = ['root:x:0:0:root:/root:/bin/sh', 'messagebus:x:100:107::/:/bin/fa
 const GROUPS = ['root:x:0:', 'messagebus:x:107:', 'tty:x:5:', 'docker:x:998:', 'utmp:x:43:'];
 /** The host uses this machine's engine, so none is started inside. */
 const MASKED = ['docker.service', 'docker.socket', 'containerd.service'];
-/** What systemd needs in a container: mounts, and cgroups below the container's. */
+/** Requirements of systemd in a container: mounts, and cgroups below the container's. */
 const CAPABILITIES = 'SYS_ADMIN NET_ADMIN SYS_PTRACE SYS_NICE SYSLOG DAC_READ_SEARCH'.split(' ');
 const SHARED = ['/usr', '/etc/alternatives', '/etc/ssl'];
 const OPTIONS = [

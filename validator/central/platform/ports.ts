@@ -188,7 +188,7 @@ export type ChargeAnswer =
   /** `reason` is shown to the payer. */
   | { state: 'declined'; externalId: string | null; reason: string };
 
-/** What became of a charge after its answer. */
+/** Outcome of a charge after its first answer. */
 export type PaymentEvent = {
   externalId: string;
   /** Key of the charge, if the processor repeats it. */

@@ -195,7 +195,7 @@ async function exchange(
   }
 }
 
-/** Stands for any message that is not a valid answer. */
+/** Result for any message that is not a valid answer. */
 const UNEXPECTED_ANSWER: SpeedResponse = { type: 'sent', bytes: 0 };
 
 function parsed(data: Buffer): SpeedResponse | null {

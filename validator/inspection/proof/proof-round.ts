@@ -108,8 +108,8 @@ export function createProofRounds(options: ProofRoundOptions) {
             /** The others no longer wait for this place. No effect after `prove`. */
             leave,
             /**
-             * Returns the last proofs while they are fresh, else new ones if `isFree`: no pod of ours is on the host. None
-             * for rented and unreachable hosts.
+             * Returns the last proofs while they are fresh, else new ones if `isFree`: the host has no pod of the
+             * marketplace. None for rented and unreachable hosts.
              */
             async prove(facts: Facts, client: AgentClient, isFree: boolean): Promise<Proofs> {
               const { executor, inventory } = facts;

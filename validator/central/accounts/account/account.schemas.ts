@@ -21,7 +21,7 @@ const NewPassword = z.string().min(MIN_PASSWORD_CHARS).max(MAX_PASSWORD_CHARS);
 const GivenPassword = z.string().max(MAX_PASSWORD_CHARS);
 const AccountName = displayName(100);
 
-/** How an account is paid for referrals. */
+/** Payment method for referral shares. */
 const ReferralPayoutMethod = z.enum(['balance', 'stripe_connect', 'crypto']);
 export type ReferralPayoutMethod = z.output<typeof ReferralPayoutMethod>;
 

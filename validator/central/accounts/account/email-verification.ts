@@ -74,7 +74,7 @@ export function createEmailVerification(deps: EmailVerificationDeps) {
     begin,
     grantCredit,
 
-    /** Gives the same answer whether or not there is such an account. */
+    /** Returns the same answer whether or not there is such an account. */
     async resend(emailNorm: string): Promise<MessageResponse> {
       await db.transaction().execute(async (tx) => {
         const account = await findAccountByEmail(tx, emailNorm);

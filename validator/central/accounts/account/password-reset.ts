@@ -53,7 +53,7 @@ export function createPasswordReset(deps: PasswordResetDeps) {
   }
 
   return {
-    /** Gives the same answer whether or not there is such an account. */
+    /** Returns the same answer whether or not there is such an account. */
     async request(emailNorm: string): Promise<MessageResponse> {
       await db.transaction().execute(async (tx) => {
         const account = await findAccountByEmail(tx, emailNorm);

@@ -23,7 +23,7 @@ it("accepts a validator's signature once", async () => {
     expect(
       await ask({ ...first, signature: first.signature.toUpperCase().replace('0X', '0x') }),
     ).toBe(401);
-    // Signing again within the same second gives another signature.
+    // Signing again within the same second produces another signature.
     expect(await ask(sign())).toBe(200);
     await clock.advance(302_000);
     await market.central.sweepAccounts();

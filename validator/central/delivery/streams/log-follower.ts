@@ -34,7 +34,7 @@ export async function* followHub(options: FollowOptions): AsyncGenerator<string>
   }
 }
 
-/** Where to continue in the hub, the last delivered line, and the time before which lines are skipped. */
+/** Position at which to continue in the hub, the last delivered line, and the time before which lines are skipped. */
 type Joined = { place: number; lastId: string | null; sinceMs?: number };
 
 async function* catchUp(

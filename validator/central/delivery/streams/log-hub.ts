@@ -10,7 +10,7 @@ import { createLogRing, type LogRing } from './log-ring.ts';
 
 export type LogHub = {
   ring: LogRing;
-  /** Resolves once the ring knows its first line. Rejects when `signal` aborts. */
+  /** Resolves once the ring has its first line. Rejects when `signal` aborts. */
   ready(signal: AbortSignal): Promise<void>;
   /** Resolves when the ring has an entry with this number or a later one. Rejects when `signal` aborts. */
   arrived(number: number, signal: AbortSignal): Promise<void>;

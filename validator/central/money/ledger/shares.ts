@@ -1,7 +1,7 @@
 /** Shares of what renters pay: provider, platform fee, and the referrer's part of the fee. Pure. */
 
 const PROVIDER_PERCENT = 95n;
-/** Of the platform fee, for the account that referred the renter. */
+/** Share of the platform fee for the account that referred the renter. */
 const REFERRAL_PERCENT = 20n;
 const PERCENT = 100n;
 

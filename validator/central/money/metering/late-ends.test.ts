@@ -10,7 +10,7 @@ import { CONTACT_WAIT_MS } from '../../market/pods/pod-contact.ts';
 const CREDIT_UUSD = 1_000_000;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
-/** How long the central API is down. */
+/** Time for which the central API is down. */
 const AWAY_MS = 2 * HOUR_MS;
 
 let scene: MeteringScene;

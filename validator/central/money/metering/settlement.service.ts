@@ -1,6 +1,6 @@
 /**
  * Settles pods: charges their use since the last settlement, in the caller's transaction. Also the step before every
- * change that leaves an account less money or gives a pod a lower limit (`settleFirst`).
+ * change that leaves an account less money or lowers the limit of a pod (`settleFirst`).
  */
 
 import type { Db } from '../../platform/database/tables.ts';

@@ -21,7 +21,7 @@ import {
   updateMeter,
 } from './usage.store.ts';
 
-/** How a state change of a pod affects its meter. */
+/** Effect of a pod's state change on its meter. */
 export type Metered = {
   /**
    * When the change takes effect; now if absent. Clamped: not before the last settlement or state change, and not

@@ -23,7 +23,7 @@ async function signUp(code: string) {
   return scene.market.call('POST', '/users', { body });
 }
 
-/** Gives the scene's renter a referrer and removes its granted credit. */
+/** Sets a referrer for the scene's renter and removes its granted credit. */
 async function brought() {
   const { db } = scene.market.ports;
   const referrer = await scene.market.signUp();

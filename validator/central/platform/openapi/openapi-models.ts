@@ -11,7 +11,7 @@ const REQUEST_SUFFIX = 'Input';
 
 const ERROR_MODEL = 'ErrorResponse';
 const FLAT_MODEL = 'FlatErrorResponse';
-/** Statuses that stand for all client errors, and for internal errors. */
+/** Statuses that represent all client errors, and internal errors. */
 const CLIENT_ERROR = 422;
 const INTERNAL_ERROR = 500;
 const text = { type: 'string' };
