@@ -14,7 +14,7 @@ const databaseTests = globSync('{validator,test}/**/*.test.ts', {
     'validator/central/{money/alpha/alpha,accounts/account/referral-payout,market/pods/pod-mails,money/top-ups/stripe}.test.ts',
   ],
 }).filter((path) =>
-  /(?:central-fixture|market-fixture|metering-scene|pod-scene|central-backup-scene|volume-scene|central-database|test-ledger|payout-scene)\.ts'/.test(
+  /(?:central-fixture|market-fixture|metering-scene|pod-scene|central-backup-scene|volume-scene|central-database|test-evidence-store|payout-scene)\.ts'/.test(
     readFileSync(path, 'utf8'),
   ),
 );
