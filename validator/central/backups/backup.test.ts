@@ -1,4 +1,4 @@
-/** Backups as their renter sees them (contract 9.1), from the request to the node and back. */
+/** Backups from the request to the node and back, through the API. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -10,7 +10,7 @@ import { createPodScene } from '../../../test/fakes/scenes/pod-scene.ts';
 
 const NOWHERE = '00000000-0000-4000-8000-000000000000';
 const DAY_MS = 86_400_000;
-/** As often as storage is cleaned. */
+/** Interval of cleanups. */
 const CLEANUP_MS = 60_000;
 
 let scene: BackupScene;
@@ -22,7 +22,7 @@ afterEach(() => scene.close());
 const trigger = (body: object = {}) => scene.call('POST', `/pods/${scene.podId}/backup`, body);
 
 describe('a manual backup', () => {
-  it('is made by the node and followed to its end', async () => {
+  it('runs on the node and is polled until it ends', async () => {
     const id = await scene.backUp({ name: 'first', description: 'by hand\nindeed' });
     expect(scene.operations.requests.get(id)).toEqual({
       operation_id: id,
@@ -48,7 +48,7 @@ describe('a manual backup', () => {
       ...{ throughput_bytes_per_second: 20, estimated_remaining_seconds: 3, elapsed_seconds: 2 },
       last_heartbeat_at: naiveUtc(scene.market.clock.now()),
     });
-    // Percent never falls, whatever the node says.
+    // Percent never decreases.
     scene.operations.progress(id, { percent: 30 });
     await scene.later(2_000);
     expect((await scene.log(id)).progress).toBe(40);
@@ -69,7 +69,7 @@ describe('a manual backup', () => {
     });
   });
 
-  it('says that it is only a part of what was there', async () => {
+  it('reports a partial backup', async () => {
     const id = await scene.backUp();
     scene.operations.finish(id, 'a', 'partial');
     await scene.later(2_000);
@@ -81,7 +81,7 @@ describe('a manual backup', () => {
     expect(told).toMatchObject({ sub_event_type: 'backup.success', detail: 'partial' });
   });
 
-  it('makes the repository once, and keeps its password sealed and the same', async () => {
+  it('creates the repository once with a sealed, constant password', async () => {
     const [first, second] = [await scene.backedUp(), await scene.backedUp('b')];
     const requests = [first, second].map((id) => scene.operations.requests.get(id));
     expect(requests[1]).toMatchObject({
@@ -108,7 +108,7 @@ describe('a manual backup', () => {
     expect((await scene.call('GET', '/backup-logs')).body.total).toBe(1);
   });
 
-  it('is the only operation on its pod, and says which one runs', async () => {
+  it('blocks other operations on the pod and names the open one', async () => {
     const id = await scene.backUp();
     const { status, body } = await trigger();
     expect(status).toBe(409);
@@ -127,7 +127,7 @@ describe('a manual backup', () => {
     });
   });
 
-  it('tells why it failed, and can be tried again', async () => {
+  it('reports why it failed and can be repeated', async () => {
     const id = await scene.backUp();
     scene.operations.fail(id, { code: 'RepositoryNoSpace', message: 'the storage is full' });
     await scene.later(2_000);
@@ -156,7 +156,7 @@ describe('a manual backup', () => {
     expect((await scene.log(waiting)).status).toBe('IN_PROGRESS');
   });
 
-  it('answers 422 to a name or description that is none', async () => {
+  it('answers 422 to an invalid name or description', async () => {
     for (const [field, value] of [
       ['name', 'x'.repeat(201)],
       ['name', ''],
@@ -168,7 +168,7 @@ describe('a manual backup', () => {
     }
   });
 
-  it('needs a pod of one’s own that has data, and a body only for a name', async () => {
+  it('requires a pod of the caller with data; the body is optional', async () => {
     const sent = { headers: scene.account.key };
     expect((await scene.market.call('POST', `/pods/${scene.podId}/backup`, sent)).status).toBe(200);
     expect((await scene.call('POST', `/pods/${NOWHERE}/backup`)).body.error.code).toBe(
@@ -185,7 +185,7 @@ describe('a manual backup', () => {
   });
 });
 
-it('is refused in clear words where there is no storage', async () => {
+it('refuses backups without a storage', async () => {
   const bare = await createPodScene();
   const id = await bare.running();
   const path = { backup_path: '/workspace' };
@@ -206,7 +206,7 @@ it('is refused in clear words where there is no storage', async () => {
 describe('cancelling', () => {
   const cancel = (id: string) => scene.call('POST', `/backup-logs/${id}/cancel`);
 
-  it('ends at once what its node has not heard of', async () => {
+  it('cancels an unsent backup at once', async () => {
     scene.host.up = false;
     const id = await scene.backUp();
     expect(await cancel(id)).toMatchObject({ status: 200, body: { id, status: 'CANCELLED' } });
@@ -217,7 +217,7 @@ describe('cancelling', () => {
     expect(await scene.eventsOf('backup')).toEqual(['requested', 'status']);
   });
 
-  it('has the node end what it has begun', async () => {
+  it('cancels a sent backup on its node', async () => {
     const id = await scene.backUp();
     expect((await cancel(id)).body).toMatchObject({
       ...{ status: 'IN_PROGRESS', status_message: 'Being cancelled' },
@@ -228,7 +228,7 @@ describe('cancelling', () => {
     expect((await trigger()).status).toBe(200);
   });
 
-  it('comes too late for what is done already', async () => {
+  it('refuses to cancel a completed backup', async () => {
     const id = await scene.backUp();
     scene.operations.finish(id);
     await cancel(id);
@@ -248,7 +248,7 @@ describe('logs of backups', () => {
     const whole = await page('/backup-logs');
     expect(whole).toMatchObject({ total: 3, page: 1, limit: 20, has_next: false });
     expect(idsOf(whole)).toEqual(ids);
-    // As clients of this market send it.
+    // Some clients send a trailing slash.
     const first = await page('/backup-logs/?page=1&limit=2');
     expect([idsOf(first), first.has_next]).toEqual([ids.slice(0, 2), true]);
     const second = await page(`/backup-logs/pod/${scene.podId}?page=2&limit=2`);
@@ -262,7 +262,7 @@ describe('logs of backups', () => {
     }
   });
 
-  it('are nobody else’s', async () => {
+  it('belong to one account', async () => {
     const id = await scene.backedUp();
     const stranger = await scene.market.renter();
     const asked = (method: 'GET' | 'POST' | 'DELETE', path: string) =>
@@ -292,7 +292,7 @@ describe('logs of backups', () => {
     });
   });
 
-  it('have the envelope for refusals, and the older body for what broke', async () => {
+  it('use the error envelope for refusals and the older body for failures', async () => {
     const refused = await scene.call('GET', `/backup-logs/${NOWHERE}`);
     expect(refused.body).toMatchObject({ success: false, error: { code: 'not_found' } });
     await scene.market.ports.db.schema.alterTable('backup_logs').renameTo('lost').execute();
@@ -308,7 +308,7 @@ describe('logs of backups', () => {
   });
 });
 
-it('is cleared with its account: its data within the minute', async () => {
+it('deletes backups with their account, and their data within a minute', async () => {
   const id = await scene.backedUp();
   await scene.verify(id);
   await scene.market.sync();

@@ -1,4 +1,4 @@
-/** Restore drills as their renter sees them (marketplace reference 1.17), and when they run by themselves. */
+/** Requested and scheduled restore drills. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -25,13 +25,13 @@ const details = async () => {
     .map(({ detail }) => detail);
 };
 
-describe('a drill that is asked for', () => {
+describe('a requested drill', () => {
   let id: string;
   beforeEach(async () => {
     id = await scene.backedUp();
   });
 
-  it('is done by the pod’s node, and stands in the log of the backup', async () => {
+  it('runs on the node of the pod and is recorded in the log of the backup', async () => {
     const asked = await scene.verify(id);
     expect(asked).toMatchObject({
       ...{ status: 200, body: { id, status: 'COMPLETED', verify_status: 'PENDING' } },
@@ -54,7 +54,7 @@ describe('a drill that is asked for', () => {
     };
     expect(await scene.log(id)).toMatchObject({ status: 'COMPLETED', ...passed });
     expect(await details()).toEqual(['verify_requested', 'verify_passed']);
-    // Pods and their backups know nothing of it.
+    // The pod and the list of backups are unchanged.
     expect((await scene.pod(scene.podId)).status).toBe('RUNNING');
     expect((await scene.call('GET', '/backup-logs')).body.total).toBe(1);
   });
@@ -82,7 +82,7 @@ describe('a drill that is asked for', () => {
     });
   });
 
-  it('is one at a time: asked for again it is as it stands, of another backup it is refused', async () => {
+  it('runs one at a time: a repeat returns its state, another backup is refused', async () => {
     const other = await scene.backedUp('b');
     await scene.verify(id);
     expect((await scene.verify(id)).body.verify_status).toBe('PENDING');
@@ -92,7 +92,7 @@ describe('a drill that is asked for', () => {
     expect(scene.operations.calls.filter((call) => call.startsWith('verify'))).toHaveLength(1);
   });
 
-  it('is refused beside a backup, and gives way to one', async () => {
+  it('is refused during a backup and displaced by one', async () => {
     const running = await scene.backUp();
     const busy = await scene.verify(id);
     expect([busy.status, busy.body.detail.active_operation_id]).toEqual([409, running]);
@@ -110,7 +110,7 @@ describe('a drill that is asked for', () => {
     });
     await scene.later(2_000);
     expect((await scene.log(next)).status).toBe('IN_PROGRESS');
-    // Also one that no node has heard of.
+    // Also a drill that was not sent.
     scene.operations.finish(next, 'c');
     await scene.later(2_000);
     scene.host.up = false;
@@ -119,7 +119,7 @@ describe('a drill that is asked for', () => {
     expect((await scene.log(id)).verify_status).toBe('CANCELLED');
   });
 
-  it('gives way to the removal of its pod', async () => {
+  it('is cancelled by the removal of its pod', async () => {
     await scene.verify(id);
     await scene.market.sync();
     scene.host.removesAtOnce = false;
@@ -130,7 +130,7 @@ describe('a drill that is asked for', () => {
     expect((await scene.log(id)).verify_status).toBe('CANCELLED');
   });
 
-  it('keeps its snapshot until it ends', async () => {
+  it('protects its snapshot until it ends', async () => {
     await scene.backedUp('b');
     await scene.verify(id);
     await scene.market.sync();
@@ -143,7 +143,7 @@ describe('a drill that is asked for', () => {
     expect(scene.storage.pruned).toHaveLength(1);
   });
 
-  it('needs a backup of one’s own that is kept', async () => {
+  it('requires a completed backup of the caller', async () => {
     const stranger = await scene.market.renter();
     const path = `/backup-logs/${id}/verify`;
     const foreign = await scene.market.call('POST', path, { headers: stranger.key });
@@ -157,7 +157,7 @@ describe('a drill that is asked for', () => {
     expect((await scene.verify(id)).body.error.code).toBe('bad_request');
   });
 
-  it('is done elsewhere of the account’s when the pod is gone, and nowhere else', async () => {
+  it('runs on a node of the account when the pod is gone, and on no other node', async () => {
     await scene.remove(scene.podId);
     await scene.market.sync();
     const nowhere = await scene.verify(id);
@@ -177,7 +177,7 @@ describe('a drill that is asked for', () => {
     expect((await scene.log(id)).verify_status).toBe('PASSED');
   });
 
-  it('says that its node refused it or fell silent', async () => {
+  it('reports that its node refused it or was silent', async () => {
     scene.operations.refusal = new ApiError('not_found', 'no such route');
     await scene.verify(id);
     await scene.market.sync();
@@ -199,7 +199,7 @@ describe('a drill that is asked for', () => {
     expect(scene.operations.get(scene.drill()).stage).toBe('cancelled');
   });
 
-  it('ends also on a node that nobody asks any more', async () => {
+  it('ends also on a node that is no longer polled', async () => {
     await scene.verify(id);
     await scene.market.sync();
     const { db, clock } = scene.market.ports;
@@ -212,8 +212,8 @@ describe('a drill that is asked for', () => {
   });
 });
 
-describe('drills by themselves', () => {
-  /** A schedule whose backups are far away. */
+describe('scheduled drills', () => {
+  /** Creates a schedule whose next backup is far in the future. */
   async function put(podId = scene.podId, on = scene): Promise<string> {
     const { body } = await on.call('POST', '/backup-configs', {
       ...{ pod_id: podId, backup_frequency_hours: 720, retention_days: 365 },
@@ -226,7 +226,7 @@ describe('drills by themselves', () => {
   }
   const drills = () => scene.operations.calls.filter((call) => call.startsWith('verify'));
 
-  /** Lets `ms` go by, with looks as often as time lets something fall due. */
+  /** Advances the clock by `ms` and runs the job after each step. */
   async function pass(ms: number, stepMs = HOUR_MS): Promise<void> {
     for (let left = ms; left > 0; left -= stepMs) {
       await scene.tend(Math.min(left, stepMs));
@@ -234,7 +234,7 @@ describe('drills by themselves', () => {
     }
   }
 
-  it('read each schedule’s newest backup back once in an interval, at a moment of its own', async () => {
+  it('verify the newest backup of each schedule once in an interval, at its offset', async () => {
     await scene.backedUp('a');
     const newest = await scene.backedUp('b');
     await put();
@@ -262,7 +262,7 @@ describe('drills by themselves', () => {
     expect(drills()).toHaveLength(2);
   });
 
-  it('make up for one, however many a downtime has cost', async () => {
+  it('make up for one drill after a downtime', async () => {
     await scene.backedUp();
     await put();
     await scene.tend();
@@ -274,7 +274,7 @@ describe('drills by themselves', () => {
     expect(drills()).toHaveLength(1);
   });
 
-  it('are one at a time on a node, and wait for a backup of theirs', async () => {
+  it('run one at a time on a node and wait for backups of their pod', async () => {
     const other = await scene.running();
     await scene.backedUp('a');
     await scene.backedUp('b', other);
@@ -285,7 +285,7 @@ describe('drills by themselves', () => {
     await pass(1_000);
     expect(drills()).toHaveLength(1);
     const first = scene.drill();
-    // Its next regular one is not to come in between.
+    // Prevent the next regular backup.
     const { db, clock } = scene.market.ports;
     const rests = { drill_at: clock.now() + 10_000 * HOUR_MS };
     const rest = () => {
@@ -299,7 +299,7 @@ describe('drills by themselves', () => {
     await scene.later(2_000);
     await pass(20 * MINUTE_MS, 10 * MINUTE_MS);
     expect(drills()).toHaveLength(2);
-    // One that gave way comes back.
+    // A displaced drill is retried.
     await rest();
     const second = scene.operations.get(scene.drill());
     const backup = await scene.backUp({}, second.pod_id);
@@ -314,7 +314,7 @@ describe('drills by themselves', () => {
     });
   });
 
-  it('are none where nothing was backed up, no schedule is left, or the operator wants none', async () => {
+  it('do not run without a backup, without a schedule, or if the operator disables them', async () => {
     const id = await put();
     await scene.tend();
     await scene.market.clock.advance(2 * EVERY_HOURS * HOUR_MS);

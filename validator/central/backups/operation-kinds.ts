@@ -1,4 +1,4 @@
-/** What differs between the kinds of operations: the request to the node, and what a transition stores and records. */
+/** Differences between the kinds of operations: the request to the node, and what a transition stores and records. */
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import type { OperationView, RepositoryAccess } from '#shared/api/agent/operations.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -30,7 +30,7 @@ export type RecordDeps = { clock: Clock; random: Random };
 /** Repository of an operation and the credentials for it; `isMade` is false while it may be absent. */
 export type OperationAccess = RepositoryAccess & { isMade: boolean };
 
-/** What differs between the kinds. */
+/** Differences between the kinds. */
 type KindRules<K extends OperationKind> = {
   /** True: the row's pod is its target, so the operation fails when the pod is removed. */
   isBoundToPod: boolean;

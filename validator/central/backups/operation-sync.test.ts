@@ -1,4 +1,4 @@
-/** Backups and restores over lost answers, silence, restarts and lost nodes: none is doubled, none is lost. */
+/** Backups and restores after lost answers, silence, restarts and lost nodes: each runs exactly once. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import {
   type BackupScene,
@@ -14,7 +14,7 @@ afterEach(() => scene.close());
 
 const trigger = () => scene.call('POST', `/pods/${scene.podId}/backup`, {});
 
-it('sends an operation again when the answer was lost, and it is made once', async () => {
+it('repeats a request after a lost answer, and the operation runs once', async () => {
   scene.host.losesAnswers = true;
   const id = await scene.backUp();
   expect((await scene.log(id)).status).toBe('PENDING');
@@ -27,7 +27,7 @@ it('sends an operation again when the answer was lost, and it is made once', asy
   expect(await scene.eventsOf('backup')).toEqual(['requested', 'success']);
 });
 
-it('gives it to a node that has lost it anew', async () => {
+it('sends a backup again to a node that has lost it', async () => {
   const id = await scene.backUp();
   scene.operations.views.clear();
   await scene.later(2_000);
@@ -35,7 +35,7 @@ it('gives it to a node that has lost it anew', async () => {
   expect((await scene.log(id)).status).toBe('IN_PROGRESS');
 });
 
-it('does no restore twice that a node has lost', async () => {
+it('does not repeat a restore that a node has lost', async () => {
   const backup_id = await scene.backedUp();
   const id = await scene.restore({ backup_id });
   scene.operations.views.clear();
@@ -46,7 +46,7 @@ it('does no restore twice that a node has lost', async () => {
   ]);
 });
 
-it('fails after 120 seconds of a silent node, which ends it when it is back', async () => {
+it('fails after 120 seconds of silence, and the node cancels it when it is back', async () => {
   const id = await scene.backUp();
   scene.operations.progress(id, { stage: 'uploading' });
   await scene.later(2_000);
@@ -63,7 +63,7 @@ it('fails after 120 seconds of a silent node, which ends it when it is back', as
   expect((await scene.log(retried)).status).toBe('IN_PROGRESS');
 });
 
-it('fails when the node answers and does nothing, but not while it waits for its turn there', async () => {
+it('fails without progress on the node, except while it is queued', async () => {
   const id = await scene.backUp();
   for (let minutes = 0; minutes < 3; minutes += 1) await scene.later(60_000);
   expect(await scene.log(id)).toMatchObject({ status: 'IN_PROGRESS', stage: 'QUEUED' });
@@ -77,7 +77,7 @@ it('fails when the node answers and does nothing, but not while it waits for its
   expect(scene.operations.get(id).stage).toBe('cancelled');
 });
 
-it('goes on after a restart, however long that took', async () => {
+it('continues after a restart of any duration', async () => {
   const id = await scene.backUp();
   scene.operations.progress(id, { stage: 'uploading', percent: 20 });
   await scene.later(2_000);
@@ -97,7 +97,7 @@ it('goes on after a restart, however long that took', async () => {
   await restarted.close();
 });
 
-it('waits for a storage that does not answer, and fails when it stays so', async () => {
+it('waits for a storage that does not answer, then fails', async () => {
   scene.storage.isUp = false;
   const id = await scene.backUp();
   expect(await scene.log(id)).toMatchObject({
@@ -118,7 +118,7 @@ it('waits for a storage that does not answer, and fails when it stays so', async
   expect(scene.operations.calls).toEqual([`backup ${id}`]);
 });
 
-it('fails with its pod, also when nobody asks the node any more', async () => {
+it('fails with its pod, also when the node is no longer polled', async () => {
   const id = await scene.backUp();
   await scene.remove(scene.podId);
   scene.host.up = false;

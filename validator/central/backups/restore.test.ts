@@ -1,4 +1,4 @@
-/** Restores as their renter sees them (contract 9.1), into a pod that runs and with a rental. */
+/** Restores into a running pod and with a rental, through the API. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
   type BackupScene,
@@ -18,7 +18,7 @@ afterEach(() => scene.close());
 
 const trigger = (body: object) => scene.call('POST', `/pods/${scene.podId}/restore`, body);
 
-it('is done by the node and followed to its end', async () => {
+it('runs on the node and is polled until it ends', async () => {
   const id = await scene.restore({ backup_id: backupId, restore_path: '/workspace/data/' });
   expect(scene.operations.requests.get(id)).toMatchObject({
     operation_id: id,
@@ -46,7 +46,7 @@ it('is done by the node and followed to its end', async () => {
   expect(await scene.eventsOf('restore')).toEqual(['requested', 'success']);
 });
 
-it('tells that the node has put everything back', async () => {
+it('reports that the node has rolled back', async () => {
   const id = await scene.restore({ backup_id: backupId, mode: 'new_only' });
   expect(scene.operations.requests.get(id)).toMatchObject({ mode: 'new_only' });
   scene.operations.fail(id, { code: 'RolledBack', message: 'the pod did not start' });
@@ -72,7 +72,7 @@ it('is cancelled by the node', async () => {
   expect((await scene.call('POST', `/restore-logs/${NOWHERE}/cancel`)).status).toBe(404);
 });
 
-it('is of one’s own backups, that were made and are still there', async () => {
+it('requires a completed backup of the caller', async () => {
   const restore_path = '/workspace';
   const absent = await trigger({ backup_id: NOWHERE, restore_path });
   expect([absent.status, absent.body.error.code]).toEqual([404, 'not_found']);
@@ -92,7 +92,7 @@ it('is of one’s own backups, that were made and are still there', async () => 
   expect((await trigger({ backup_id: backupId, restore_path, mode: 'over' })).status).toBe(422);
 });
 
-it('is refused where something is, when it is to go to a new place, by whoever asks first', async () => {
+it('refuses a `new_only` restore into a folder that is not empty', async () => {
   scene.operations.occupied.add('/workspace/data');
   const body = { backup_id: backupId, restore_path: '/workspace/data/', mode: 'new_only' };
   const { status, body: refused } = await trigger(body);
@@ -102,7 +102,7 @@ it('is refused where something is, when it is to go to a new place, by whoever a
   });
   expect([status, await scene.restores()]).toEqual([409, []]);
   expect((await trigger({ ...body, restore_path: '/etc' })).status).toBe(400);
-  // A repeat of what was taken is not judged again.
+  // A repeat of an accepted request is not checked again.
   const sent = { headers: { ...scene.account.key, 'idempotency-key': 'once' } };
   const path = `/pods/${scene.podId}/restore`;
   const fresh = { ...sent, body: { ...body, restore_path: '/workspace/new' } };
@@ -112,12 +112,12 @@ it('is refused where something is, when it is to go to a new place, by whoever a
   await scene.market.sync();
   scene.operations.finish(taken.body.restore_log_id);
   await scene.later(2_000);
-  // A node that does not answer now looks when it restores.
+  // A node that does not answer now checks when it restores.
   scene.host.up = false;
   expect((await trigger(body)).status).toBe(200);
 });
 
-it('goes nowhere but into the pod’s volumes', async () => {
+it('restores only into volumes of the pod', async () => {
   for (const restore_path of ['/etc', '/workspace/../etc', 'workspace', '/tmp/x', '/']) {
     const { status, body } = await trigger({ backup_id: backupId, restore_path });
     expect([restore_path, status, body.error.code]).toEqual([restore_path, 400, 'bad_request']);
@@ -129,7 +129,7 @@ describe('with a rental', () => {
   const rent = (body: object) =>
     scene.market.rent(scene.account, scene.node.id, { gpu_count: 1, ...body });
 
-  it('begins once the pod runs, and waits for it without failing; until its end the pod is on its way', async () => {
+  it('waits until the pod runs, and the pod is not ready before it ends', async () => {
     scene.host.arrives = 'pulling';
     const rented = await rent({ backup_log_id: backupId, restore_path: '/workspace' });
     expect(rented.status).toBe(200);
@@ -143,7 +143,7 @@ describe('with a rental', () => {
     expect((await scene.restores(id))[0]).toMatchObject({ id: waiting.id, status: 'IN_PROGRESS' });
     expect(scene.operations.calls).toContain(`restore ${waiting.id}`);
     expect(await scene.eventsOf('restore', id)).toEqual(['requested']);
-    // For the exchange of its tree the node has it stand still, and start again.
+    // The node stops the pod to replace its files and starts it again.
     for (const phase of ['running', 'pending', 'starting'] as const) {
       scene.host.change(id, { phase });
       scene.operations.progress(waiting.id, { stage: 'swapping' });
@@ -166,7 +166,7 @@ describe('with a rental', () => {
     ]);
   });
 
-  it('leaves a pod that runs on what it has when the restore fails', async () => {
+  it('leaves the pod running with its data when the restore fails', async () => {
     const rented = await rent({ backup_log_id: backupId, restore_path: '/workspace' });
     const { id } = rented.body;
     await scene.market.sync();
@@ -179,7 +179,7 @@ describe('with a rental', () => {
     expect((await scene.restores(id))[0]).toMatchObject({ error_message: 'a pack is damaged' });
   });
 
-  it('ends with a pod that never came to run', async () => {
+  it('ends with a pod that never ran', async () => {
     scene.host.arrives = 'failed';
     const { id } = (await rent({ backup_log_id: backupId, restore_path: '/workspace' })).body;
     await scene.market.sync();
@@ -189,7 +189,7 @@ describe('with a rental', () => {
     expect(rows).toMatchObject([{ state: 'FAILED', error_code: 'PodGone' }]);
   });
 
-  it('takes both members or none, and only what can be restored', async () => {
+  it('requires both fields or none, and a backup that can be restored', async () => {
     for (const body of [
       { backup_log_id: backupId },
       { restore_path: '/workspace' },

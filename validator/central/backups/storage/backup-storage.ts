@@ -1,35 +1,34 @@
-/** Repositories of backups on this machine's disk, served to restic: the embedded `BackupStorage`. */
+/** The embedded `BackupStorage`: repositories on this host's disk, served to restic. */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { localHostAndPort } from '#shared/http/listen.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { startLoop } from '#shared/runtime/loop.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { BackupStorage } from '../../platform/ports.ts';
-import { createAccountUsage } from './account-usage.ts';
-import { createDiskRoom, type Space, spaceAt } from './disk-room.ts';
-import { createRemovals } from './repository.removal.ts';
 import { registerRepositoryRoutes } from './repository.routes.ts';
-import { createRepositories } from './repository.service.ts';
+import { createRemovals, createRepositoryService } from './repository.service.ts';
 import { createRepositoryCredentials } from './repository-credentials.ts';
 import { bytesStored, listRepositories, ownerOf } from './repository-folder.ts';
-import { isRepositoryId } from './restic-path.ts';
+import { isRepositoryId } from './restic-protocol.ts';
+import { createAccountQuota, createDiskReserve, type Space, spaceAt } from './storage-limits.ts';
 import { createTransfers, TRANSFER_LIMITS, type TransferLimits } from './transfers.ts';
 import { createUploads } from './upload.ts';
 
 const SWEEP_INTERVAL_MS = 3_600_000;
-/** An upload that stood still for so long was cut long ago, whichever process took it. */
-const LEFT_OVER_AFTER_MS = 600_000;
+/** An upload without a write for this long was interrupted. */
+const ABANDONED_AFTER_MS = 600_000;
 
-/** A folder of ours for repositories; served to restic at our own origin. */
+/** Folder of the repositories and its limits. */
 export type BackupFolder = {
   folder: string;
-  /** Of one account's repositories together. */
+  /** Quota of each account. */
   bytesPerAccount: number;
-  /** Of the file system under a folder; the system's own words when absent. */
+  /** Size of the file system of a folder; default: statfs. */
   spaceOf?(folder: string): Promise<Space>;
-  /** Of requests; the usual ones when absent. */
+  /** Default: `TRANSFER_LIMITS`. */
   limits?: TransferLimits;
 };
 
@@ -40,32 +39,32 @@ export type EmbeddedBackupsDeps = {
   random: Random;
   log: Log;
   stopping: AbortSignal;
-  /** Nobody else has the folder: what is half there when we start was left by a kill. */
+  /** No other process uses the folder, so every unfinished upload at the start was interrupted. */
   isAlone: boolean;
-  /** `https://host`: how agents reach us, as long as we serve. */
+  /** Origin at which agents reach this process, such as `https://host`. */
   origin(): string;
 };
 
-/** Bytes; `bytes` of repositories, the rest of the disk that they lie on. */
+/** `bytes`: of all repositories; the other fields: of their disk. */
 export type BackupFill = Space & { bytes: number | null };
 
 export type EmbeddedBackups = Awaited<ReturnType<typeof openEmbeddedBackups>>;
 
-/** Makes the folder and sweeps it; nothing is served yet. */
+/** Creates the folder and removes what interrupted uploads and removals have left. Serves nothing yet. */
 export async function openEmbeddedBackups(deps: EmbeddedBackupsDeps) {
   const { place, clock, random, log, stopping } = deps;
   const { folder: root, bytesPerAccount, spaceOf = spaceAt, limits = TRANSFER_LIMITS } = place;
   const credentials = createRepositoryCredentials({ secret: deps.secret });
-  const usage = createAccountUsage({
+  const quota = createAccountQuota({
     limitBytes: bytesPerAccount,
     count: (accountId) => countOf(root, (owner) => owner === accountId),
   });
-  const removals = createRemovals({ root, usage });
-  const uploads = createUploads({ random, disk: createDiskRoom(() => spaceOf(root)) });
+  const removals = createRemovals({ root, quota });
+  const uploads = createUploads({ random, disk: createDiskReserve(() => spaceOf(root)) });
   await mkdir(root, { recursive: true, mode: 0o700 });
-  const leftOverBefore = () => clock.now() - LEFT_OVER_AFTER_MS;
+  const abandonedBefore = () => clock.now() - ABANDONED_AFTER_MS;
   let countedBytes: number | null = null;
-  await removals.sweep(deps.isAlone ? Number.POSITIVE_INFINITY : leftOverBefore());
+  await removals.sweep(deps.isAlone ? Number.POSITIVE_INFINITY : abandonedBefore());
 
   const storage: BackupStorage = {
     async place({ id, accountId }, rights) {
@@ -89,15 +88,15 @@ export async function openEmbeddedBackups(deps: EmbeddedBackupsDeps) {
   return {
     storage,
 
-    /** What all repositories here take, as of the last hourly count (null before it), and the disk as it is now. */
+    /** Returns the bytes of all repositories as of the last hourly count (null before it) and the present state of the disk. */
     async fill(): Promise<BackupFill> {
       return { bytes: countedBytes, ...(await spaceOf(root)) };
     },
 
-    /** Routes at the origin. */
+    /** Registers the routes at the origin. */
     register: (origin: HttpServer) =>
       registerRepositoryRoutes(origin, {
-        repositories: createRepositories({ root, usage, uploads }),
+        repositories: createRepositoryService({ root, quota, uploads }),
         credentials,
         transfers: createTransfers({ clock, limits, stopping }),
         log,
@@ -108,22 +107,22 @@ export async function openEmbeddedBackups(deps: EmbeddedBackupsDeps) {
         clock,
         intervalMs: SWEEP_INTERVAL_MS,
         async run(signal) {
-          await removals.sweep(leftOverBefore());
-          await usage.forgetIdle();
+          await removals.sweep(abandonedBefore());
+          await quota.forgetIdle();
           const bytes = await countOf(root, () => true, signal);
           if (!signal.aborted) countedBytes = bytes;
         },
-        onError: (error) => log.error({ err: error }, 'sweeping the folder of backups failed'),
+        onError: (error) => log.error({ err: error }, 'backup folder sweep failed'),
       }),
   };
 }
 
-/** Ids of ours become names of folders and users: nothing else may. Throws RangeError. */
+/** Ids become names of folders and users. Throws RangeError for anything except UUIDs. */
 function requireIds(...ids: string[]): void {
   if (!ids.every(isRepositoryId)) throw new RangeError('ids are UUIDs in lower case');
 }
 
-/** Charged bytes of the repositories of those owners; of some of them alone once the signal aborts. */
+/** Returns the charged bytes of the repositories of matching owners; incomplete once the signal aborts. */
 async function countOf(
   root: string,
   isOf: (owner: string | null) => boolean,
@@ -136,4 +135,11 @@ async function countOf(
     if (isOf(await ownerOf(repository))) bytes += await bytesStored(repository);
   }
   return bytes;
+}
+
+/** Returns the origin of the first listener, `http://host:port`, for an API without a public origin. Throws before it listens. */
+export function listeningOrigin(server: HttpServer): string {
+  const [listener] = server.addresses();
+  if (typeof listener !== 'object') throw new Error('the central API does not listen yet');
+  return `http://${localHostAndPort(listener.address, listener.port)}`;
 }

@@ -1,18 +1,18 @@
-/** Credentials of repositories: made from the central API's secret whenever they are needed, kept nowhere. */
+/** Credentials of repositories, derived from the central API's secret and stored nowhere. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { deriveKey } from '../../accounts/auth/derived-key.ts';
-import { isRepositoryId } from './restic-path.ts';
+import { isRepositoryId } from './restic-protocol.ts';
 
 /** `append`: add, read, and remove locks; `full`: everything. */
 export const RIGHTS = ['append', 'full'] as const;
 export type Rights = (typeof RIGHTS)[number];
 
-/** Whose repository with which rights: all that a credential proves. */
+/** Repository, account and rights that a credential proves. */
 export type Grant = { repositoryId: string; accountId: string; rights: Rights };
 
 export type RepositoryCredentials = ReturnType<typeof createRepositoryCredentials>;
 
-/** Far longer than any header of ours. */
+/** Longer than any valid header. */
 const MAX_HEADER_CHARS = 512;
 
 export function createRepositoryCredentials({ secret }: { secret: Uint8Array }) {
@@ -24,20 +24,20 @@ export function createRepositoryCredentials({ secret }: { secret: Uint8Array }) 
   }
 
   return {
-    /** For HTTP basic authentication. The user's name tells rights and account, so that no table has to. */
+    /** Returns credentials for HTTP basic authentication. The user name contains rights and account, so no table is needed. */
     of(grant: Grant): { username: string; password: string } {
       return { username: `${grant.rights}.${grant.accountId}`, password: passwordOf(grant) };
     },
 
-    /** What an `Authorization` header grants for the repository; null when it was not made by `of` for that one. */
+    /** Verifies an `Authorization` header; null if `of` has not derived it for this repository. */
     grantOf(repositoryId: string, header: string | undefined): Grant | null {
-      const given = basicCredentials(header);
-      if (given === null) return null;
-      const [name = '', accountId = '', ...rest] = given.username.split('.');
+      const credentials = basicCredentials(header);
+      if (credentials === null) return null;
+      const [name = '', accountId = '', ...rest] = credentials.username.split('.');
       const rights = RIGHTS.find((known) => known === name);
       if (rights === undefined || rest.length > 0 || !isRepositoryId(accountId)) return null;
       const grant = { repositoryId, accountId, rights };
-      const [expected, sent] = [Buffer.from(passwordOf(grant)), Buffer.from(given.password)];
+      const [expected, sent] = [Buffer.from(passwordOf(grant)), Buffer.from(credentials.password)];
       return expected.length === sent.length && timingSafeEqual(expected, sent) ? grant : null;
     },
   };

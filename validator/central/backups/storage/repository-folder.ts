@@ -1,34 +1,34 @@
-/** Where a repository's files lie: as restic itself lays out a local repository, with our own notes beside them. */
+/** Files of a repository on disk: the layout of a local restic repository, plus its owner and running uploads. */
 import { mkdir, open, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { chargedBytes } from './account-usage.ts';
 import {
   isRepositoryId,
   OBJECT_TYPES,
   type ObjectType,
   type RepositoryFile,
-} from './restic-path.ts';
+} from './restic-protocol.ts';
+import { chargedBytes } from './storage-limits.ts';
 
 const FOLDER_MODE = 0o700;
 const FILE_MODE = 0o600;
-/** Whose it is. */
+/** File with the id of the account. */
 const OWNER = 'owner';
-/** Uploads on their way. */
+/** Folder of running uploads. */
 const ARRIVING = 'arriving';
-/** Beside the repositories: one folder for each that was removed, so that none comes back. */
+/** Folder beside the repositories with one folder for each removed repository, whose id is never used again. */
 export const REMOVED = 'removed';
 
-/** Data is spread over 256 folders by the first two digits of the name. */
+/** Data is distributed over 256 folders by the first two digits of the name. */
 export const DATA_FOLDERS: readonly string[] = Array.from({ length: 256 }, (_, n) =>
   n.toString(16).padStart(2, '0'),
 );
 
-/** Folders that hold objects of a type, relative to the repository. */
+/** Returns the folders of a type, relative to the repository. */
 export function foldersOf(type: ObjectType): string[] {
   return type === 'data' ? DATA_FOLDERS.map((name) => join(type, name)) : [type];
 }
 
-/** Relative to the repository. */
+/** Returns the path relative to the repository. */
 export function pathOf(file: RepositoryFile): string {
   if (file === 'config') return file;
   const { type, name } = file;
@@ -37,20 +37,20 @@ export function pathOf(file: RepositoryFile): string {
 
 export const arrivingIn = (repository: string): string => join(repository, ARRIVING);
 
-/** The folder of a repository below `root`, with everything in it; what is there already stays. */
+/** Creates the folders and the owner file of a repository; existing ones stay. */
 export async function makeRepository(repository: string, accountId: string): Promise<void> {
   for (const name of [...OBJECT_TYPES, ARRIVING]) {
     await mkdir(join(repository, name), { recursive: true, mode: FOLDER_MODE });
   }
   if ((await ownerOf(repository)) === null) {
-    const beside = join(repository, `${OWNER}.new`);
-    await writeFile(beside, accountId, { mode: FILE_MODE, flush: true });
-    await rename(beside, join(repository, OWNER));
+    const temporary = join(repository, `${OWNER}.new`);
+    await writeFile(temporary, accountId, { mode: FILE_MODE, flush: true });
+    await rename(temporary, join(repository, OWNER));
   }
   for (const path of [repository, dirname(repository)]) await syncFolder(path);
 }
 
-/** One of the 256 folders of data, made with its first object. False without its repository. */
+/** Creates one of the 256 data folders for its first object; returns false without the repository. */
 export async function makeDataFolder(path: string): Promise<boolean> {
   try {
     await mkdir(path, { mode: FOLDER_MODE });
@@ -62,18 +62,18 @@ export async function makeDataFolder(path: string): Promise<boolean> {
   return true;
 }
 
-/** The account; null when there is no such repository, or not yet. */
+/** Returns the account; null if the repository does not exist or is not complete. */
 export async function ownerOf(repository: string): Promise<string | null> {
   const text = await unlessAbsent(readFile(join(repository, OWNER), 'utf8'));
   return text === null || !isRepositoryId(text) ? null : text;
 }
 
-/** Ids of the repositories below `root`. */
+/** Returns the ids of the repositories below `root`. */
 export async function listRepositories(root: string): Promise<string[]> {
   return ((await unlessAbsent(readdir(root))) ?? []).filter(isRepositoryId);
 }
 
-/** Charged bytes of everything stored in a repository; 0 when it is absent. */
+/** Returns the charged bytes of a repository; 0 if it is absent. */
 export async function bytesStored(repository: string): Promise<number> {
   let bytes = (await sizeOf(join(repository, 'config'))) ?? 0;
   if (bytes > 0) bytes = chargedBytes(bytes);
@@ -87,12 +87,12 @@ export async function bytesStored(repository: string): Promise<number> {
   return bytes;
 }
 
-/** Bytes of a file; null when it is absent. */
+/** Returns the bytes of a file; null if it is absent. */
 export async function sizeOf(path: string): Promise<number | null> {
   return (await unlessAbsent(stat(path)))?.size ?? null;
 }
 
-/** A name is on disk once its folder is. */
+/** Syncs a folder, so that new names in it survive a crash. */
 export async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, 'r');
   try {
@@ -102,7 +102,7 @@ export async function syncFolder(path: string): Promise<void> {
   }
 }
 
-/** Null where there is no such file or folder. */
+/** Resolves to null instead of rejecting with ENOENT. */
 export async function unlessAbsent<T>(work: Promise<T>): Promise<T | null> {
   try {
     return await work;

@@ -1,43 +1,47 @@
 /**
- * restic's REST protocol below {origin}/restic/<repository id> (API v1 and v2): outside the interface, its error
- * envelope and its description. Errors are a short text, which is the status line's reason too: restic shows that.
+ * Routes of restic's REST protocol below {origin}/restic/<repository id> (API v1 and v2). They are not part of the API or
+ * its description, and do not use its error envelope: an error is a short text, also in the status line for restic.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { toApiError } from '#shared/http/error-body.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Log } from '#shared/runtime/log.ts';
-import type { Repositories } from './repository.service.ts';
+import type { RepositoryService } from './repository.service.ts';
 import type { Grant, RepositoryCredentials } from './repository-credentials.ts';
-import { parseResticPath, type RepositoryFile, type ResticTarget } from './restic-path.ts';
-import { absent, ResticRefusal } from './restic-refusal.ts';
+import {
+  notFound,
+  parseResticPath,
+  type RepositoryFile,
+  ResticRefusal,
+  type ResticTarget,
+} from './restic-protocol.ts';
 import type { Transfers } from './transfers.ts';
 import { type Content, MAX_FILE_BYTES } from './upload.ts';
 
 const INTERNAL_ERROR = 500;
 const V1 = 'application/vnd.x.restic.rest.v1';
 const V2 = 'application/vnd.x.restic.rest.v2';
-/** Clients of another kind may leave it out, and would get none of the content. */
+/** Content type of files. */
 const BINARY = 'application/octet-stream';
-/** Beside the text, by status. */
+/** Additional headers of errors by status. */
 const HEADERS: Record<number, Record<string, string>> = {
   401: { 'WWW-Authenticate': 'Basic realm="backups"' },
   503: { 'Retry-After': '1' },
 };
 
 export type RepositoryRoutesDeps = {
-  repositories: Repositories;
+  repositories: RepositoryService;
   credentials: RepositoryCredentials;
   transfers: Transfers;
   log: Log;
 };
 
-/** At the origin. */
 export async function registerRepositoryRoutes(
   origin: HttpServer,
   { repositories, credentials, transfers, log }: RepositoryRoutesDeps,
 ): Promise<void> {
   await origin.register(async (scope: HttpServer) => {
-    // Content is taken as it arrives, of whatever type, and no parser looks at it.
+    // Accept content of every type as a stream, without a parser.
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
     scope.setErrorHandler((error, request, reply) => refuse(error, { request, reply, log }));
@@ -45,10 +49,10 @@ export async function registerRepositoryRoutes(
       method: ['GET', 'HEAD', 'POST', 'DELETE'],
       url: '/restic/*',
       bodyLimit: MAX_FILE_BYTES,
-      // A backup sends what it has as fast as it can, and large files may come over slow lines: both have their own bounds.
+      // transfers.ts limits these requests: backups send at full speed, and large files may arrive over slow connections.
       config: { auth: 'none', limit: 'exempt', slowBody: true },
       async handler(request, reply) {
-        const { grant, target } = granted(request, credentials);
+        const { grant, target } = authorize(request, credentials);
         const end = transfers.begin(grant.repositoryId, request.raw.socket);
         reply.raw.once('close', end);
         return answer(repositories, { grant, target, request, reply });
@@ -57,41 +61,46 @@ export async function registerRepositoryRoutes(
   });
 }
 
-/** Throws 401 before anything tells whether the repository or the path exists. */
-function granted(request: FastifyRequest, credentials: RepositoryCredentials) {
+/** Throws 401 before any answer that reveals whether the repository or the path exists. */
+function authorize(request: FastifyRequest, credentials: RepositoryCredentials) {
   const path = (request.raw.url ?? '').split('?', 1)[0] ?? '';
   const { id, target } = parseResticPath(path);
   const grant = id === null ? null : credentials.grantOf(id, request.headers.authorization);
   if (grant === null) throw new ResticRefusal(401, 'Credentials of this repository are needed');
-  if (target === null) throw absent();
+  if (target === null) throw notFound();
   return { grant, target };
 }
 
-type Asked = { grant: Grant; target: ResticTarget; request: FastifyRequest; reply: FastifyReply };
+type Authorized = {
+  grant: Grant;
+  target: ResticTarget;
+  request: FastifyRequest;
+  reply: FastifyReply;
+};
 
-async function answer(repositories: Repositories, asked: Asked): Promise<unknown> {
-  const { grant, target, request, reply } = asked;
+async function answer(repositories: RepositoryService, authorized: Authorized): Promise<unknown> {
+  const { grant, target, request, reply } = authorized;
   const { method } = request;
   switch (target.kind) {
     case 'repository':
-      if (method !== 'POST' || !isCreation(request)) throw absent();
+      if (method !== 'POST' || !isCreation(request)) throw notFound();
       await repositories.create(grant);
       return reply.send();
     case 'list': {
-      if (method !== 'GET' && method !== 'HEAD') throw absent();
+      if (method !== 'GET' && method !== 'HEAD') throw notFound();
       const withSizes = (request.headers.accept ?? '').includes(V2);
       void reply.type(withSizes ? V2 : V1);
       return repositories.list(grant, target.type, withSizes);
     }
     case 'file':
-      return answerFile(repositories, target.file, asked);
+      return answerFile(repositories, target.file, authorized);
   }
 }
 
 async function answerFile(
-  repositories: Repositories,
+  repositories: RepositoryService,
   file: RepositoryFile,
-  { grant, request, reply }: Asked,
+  { grant, request, reply }: Authorized,
 ): Promise<unknown> {
   switch (request.method) {
     case 'HEAD':
@@ -130,8 +139,8 @@ function isCreation({ query }: FastifyRequest): boolean {
 }
 
 function contentOf({ raw, headers }: FastifyRequest): Content {
-  const stated = headers['content-length'];
-  return { stream: raw, statedBytes: stated === undefined ? null : Number(stated) };
+  const length = headers['content-length'];
+  return { stream: raw, declaredBytes: length === undefined ? null : Number(length) };
 }
 
 function refuse(
@@ -142,7 +151,7 @@ function refuse(
   if (!(error instanceof ResticRefusal) && status === INTERNAL_ERROR) {
     log.error({ err: error, request_id: request.id }, 'restic request failed');
   }
-  // The rest of a content that nobody wants: left lying, it would stand before the next request of the connection.
+  // Discard the rest of the content: otherwise it would precede the next request of the connection.
   request.raw.resume();
   reply.raw.statusMessage = message;
   void reply.status(status).headers(headers).type('text/plain; charset=utf-8').send(`${message}\n`);

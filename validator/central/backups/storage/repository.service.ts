@@ -1,37 +1,46 @@
-/** What restic may do in a repository: the rules of its REST protocol, append-only for those who may only append. */
-import { type FileHandle, open, readdir, rm } from 'node:fs/promises';
+/** Operations of restic's REST protocol on the files of a repository, and the removal of repositories. */
+import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
-import { type AccountUsage, chargedBytes } from './account-usage.ts';
-import { type ByteRange, byteRangeOf } from './byte-range.ts';
 import type { Grant } from './repository-credentials.ts';
 import {
+  arrivingIn,
+  bytesStored,
   foldersOf,
+  listRepositories,
   makeRepository,
+  ownerOf,
   pathOf,
   REMOVED,
   sizeOf,
   syncFolder,
   unlessAbsent,
 } from './repository-folder.ts';
-import type { ObjectType, RepositoryFile } from './restic-path.ts';
-import { absent, ResticRefusal } from './restic-refusal.ts';
+import {
+  type ByteRange,
+  byteRangeOf,
+  notFound,
+  type ObjectType,
+  type RepositoryFile,
+  ResticRefusal,
+} from './restic-protocol.ts';
+import { type AccountQuota, chargedBytes } from './storage-limits.ts';
 import type { Content, Uploads } from './upload.ts';
 
 const NAME = /^[0-9a-f]{64}$/;
 
 export type Reading = { sizeBytes: number; range: ByteRange | null; stream: Readable };
 
-export type Repositories = ReturnType<typeof createRepositories>;
+export type RepositoryService = ReturnType<typeof createRepositoryService>;
 
-export type RepositoriesDeps = { root: string; usage: AccountUsage; uploads: Uploads };
+export type RepositoryServiceDeps = { root: string; quota: AccountQuota; uploads: Uploads };
 
-/** Every call takes what its caller was granted; the protocol's 404 is `absent()`. */
-export function createRepositories({ root, usage, uploads }: RepositoriesDeps) {
+/** Throws `notFound()` for what does not exist. */
+export function createRepositoryService({ root, quota, uploads }: RepositoryServiceDeps) {
   const folderOf = ({ repositoryId }: Grant) => join(root, repositoryId);
   const at = (grant: Grant, file: RepositoryFile) => join(folderOf(grant), pathOf(file));
 
-  /** JSON of one folder after another, so that no long list is ever whole in memory. */
+  /** Yields JSON folder by folder, so a long list is never completely in memory. */
   async function* listing(repository: string, type: ObjectType, withSizes: boolean) {
     let lead = '[';
     for (const folder of foldersOf(type)) {
@@ -46,36 +55,36 @@ export function createRepositories({ root, usage, uploads }: RepositoriesDeps) {
   }
 
   return {
-    /** Makes the folders; a repository that was removed never comes back. */
+    /** Makes the folders. Throws 404 for a repository that was removed: its id is never used again. */
     async create(grant: Grant): Promise<void> {
       const wasRemoved = async () =>
         (await sizeOf(join(root, REMOVED, grant.repositoryId))) !== null;
-      if (await wasRemoved()) throw absent();
+      if (await wasRemoved()) throw notFound();
       await makeRepository(folderOf(grant), grant.accountId);
-      // In between: a removal marks first and takes away then, and may have come too early for these folders.
+      // A removal marks the id before it moves the folders; one that began in between has missed these.
       if (await wasRemoved()) {
         await rm(folderOf(grant), { recursive: true, force: true });
-        throw absent();
+        throw notFound();
       }
     },
 
-    /** `withSizes`: `[{name, size}]` of API v2, else the names of v1. */
+    /** `withSizes`: returns `[{name, size}]` of API v2 instead of the names of v1. */
     async list(grant: Grant, type: ObjectType, withSizes: boolean): Promise<Readable> {
       const repository = folderOf(grant);
-      if ((await sizeOf(join(repository, type))) === null) throw absent();
+      if ((await sizeOf(join(repository, type))) === null) throw notFound();
       return Readable.from(listing(repository, type, withSizes), { objectMode: false });
     },
 
     async size(grant: Grant, file: RepositoryFile): Promise<number> {
       const size = await sizeOf(at(grant, file));
-      if (size === null) throw absent();
+      if (size === null) throw notFound();
       return size;
     },
 
-    /** Throws 416 for a range beyond its end. */
+    /** Throws 416 for a range beyond the end. */
     async read(grant: Grant, file: RepositoryFile, rangeHeader?: string): Promise<Reading> {
       const handle = await unlessAbsent(open(at(grant, file), 'r'));
-      if (handle === null) throw absent();
+      if (handle === null) throw notFound();
       try {
         return await readingOf(handle, rangeHeader);
       } catch (error) {
@@ -85,21 +94,20 @@ export function createRepositories({ root, usage, uploads }: RepositoriesDeps) {
     },
 
     async write(grant: Grant, file: RepositoryFile, content: Content): Promise<void> {
-      const room = await usage.room(grant.accountId);
+      const reservation = await quota.open(grant.accountId);
       try {
-        const bytes = await uploads.take(folderOf(grant), file, content, room);
-        if (bytes === null) room.drop();
-        else room.keep(bytes);
+        const bytes = await uploads.receive(folderOf(grant), file, content, reservation);
+        if (bytes === null) reservation.release();
+        else reservation.commit(bytes);
       } catch (error) {
-        room.drop();
+        reservation.release();
         throw error;
       }
     },
 
     /**
-     * What is gone already counts as removed: its answer may have been lost, and restic asks for up to a quarter of an
-     * hour until it has one. Throws 403 without `full` rights for anything but locks: whoever has a node may not take
-     * its backups away.
+     * An absent file counts as removed, because restic repeats the request for up to 15 minutes after a lost answer.
+     * Without `full` rights throws 403 except for locks: a compromised node must not delete its backups.
      */
     async remove(grant: Grant, file: RepositoryFile): Promise<void> {
       const isLock = file !== 'config' && file.type === 'locks';
@@ -107,10 +115,10 @@ export function createRepositories({ root, usage, uploads }: RepositoriesDeps) {
         throw new ResticRefusal(403, 'This credential may only append');
       }
       const path = at(grant, file);
-      await usage.free(grant.accountId, async () => {
+      await quota.free(grant.accountId, async () => {
         const size = await sizeOf(path);
-        const wasThere = size !== null && (await unlessAbsent(rm(path).then(() => true))) !== null;
-        if (!wasThere) return 0;
+        const existed = size !== null && (await unlessAbsent(rm(path).then(() => true))) !== null;
+        if (!existed) return 0;
         await syncFolder(dirname(path));
         return chargedBytes(size);
       });
@@ -118,7 +126,7 @@ export function createRepositories({ root, usage, uploads }: RepositoriesDeps) {
   };
 }
 
-/** Without those that were removed since the folder was read. */
+/** Skips files that were removed after the folder was read. */
 async function withSizesOf(path: string, names: readonly string[]) {
   const entries: { name: string; size: number }[] = [];
   for (const name of names) {
@@ -133,4 +141,54 @@ async function readingOf(handle: FileHandle, rangeHeader?: string): Promise<Read
   const range = byteRangeOf(rangeHeader, size);
   if (range === 'unsatisfiable') throw new ResticRefusal(416, 'The range is beyond the end');
   return { sizeBytes: size, range, stream: handle.createReadStream(range ?? {}) };
+}
+
+/** Content of a removed repository, until it is deleted; its parent folder stays and marks the id as removed. */
+const CONTENT = 'content';
+
+export type RemovalDeps = { root: string; quota: AccountQuota };
+
+export type Removals = ReturnType<typeof createRemovals>;
+
+export function createRemovals({ root, quota }: RemovalDeps) {
+  const removedOf = (id: string) => join(root, REMOVED, id);
+
+  /** Makes the repository unreachable by one rename. The parent folder stays, so no late upload creates it again. */
+  async function moveAway(id: string): Promise<void> {
+    await mkdir(removedOf(id), { recursive: true, mode: 0o700 });
+    await unlessAbsent(rename(join(root, id), join(removedOf(id), CONTENT)));
+    for (const path of [removedOf(id), join(root, REMOVED), root]) await syncFolder(path);
+  }
+
+  const deleteContent = (id: string) =>
+    rm(join(removedOf(id), CONTENT), { recursive: true, force: true });
+
+  return {
+    /** An absent repository counts as removed. Concurrent calls remove it once. */
+    async remove(id: string): Promise<void> {
+      const accountId = await ownerOf(join(root, id));
+      await moveAway(id);
+      const removeContent = async () => {
+        const bytes = await bytesStored(join(removedOf(id), CONTENT));
+        await deleteContent(id);
+        return bytes;
+      };
+      await (accountId === null ? removeContent() : quota.free(accountId, removeContent));
+    },
+
+    /** Deletes content of interrupted removals, and uploads without a write since `beforeMs` (epoch). */
+    async sweep(beforeMs: number): Promise<void> {
+      for (const id of (await unlessAbsent(readdir(join(root, REMOVED)))) ?? []) {
+        await deleteContent(id);
+      }
+      for (const id of await listRepositories(root)) {
+        const folder = arrivingIn(join(root, id));
+        for (const name of (await unlessAbsent(readdir(folder))) ?? []) {
+          const path = join(folder, name);
+          const file = await unlessAbsent(stat(path));
+          if (file !== null && file.mtimeMs < beforeMs) await rm(path, { force: true });
+        }
+      }
+    },
+  };
 }

@@ -1,4 +1,4 @@
-/** restic's REST protocol byte by byte: what it answers, who may do what, what is kept on disk. */
+/** restic's REST protocol over HTTP: answers, rights, files on disk. */
 import { randomUUID } from 'node:crypto';
 import {
   existsSync,
@@ -62,7 +62,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-it('keeps, lists, serves in parts and tells the size of objects of every type', async () => {
+it('stores, lists, serves in parts and returns the size of objects of every type', async () => {
   for (const type of ['data', 'index', 'keys', 'locks', 'snapshots']) {
     expect((await send('GET', `${type}/`)).body.toString()).toBe('[]');
     expect(await statusOf('GET', `${type}/${NAME}`)).toBe(404);
@@ -94,7 +94,7 @@ it('keeps, lists, serves in parts and tells the size of objects of every type', 
   }
 });
 
-it('serves parts of an object, and the whole where it does not understand what is asked', async () => {
+it('serves parts of an object, and the whole for unsupported ranges', async () => {
   await send('POST', `data/${NAME}`, { body: PACK });
   for (const [range, status, start, end] of [
     ['bytes=0-9', 206, 0, 10],
@@ -114,7 +114,7 @@ it('serves parts of an object, and the whole where it does not understand what i
   expect(await statusOf('GET', `data/${NAME}`, { headers: { range: 'bytes=100000-' } })).toBe(416);
 });
 
-it('lies on disk as restic lays it out, for nobody else to read', async () => {
+it('uses restic’s layout on disk with private permissions', async () => {
   await send('POST', `data/${NAME}`, { body: PACK });
   await send('POST', 'config', { body: Buffer.from('settings') });
   expect(statSync(inFolder('data', NAME.slice(0, 2), NAME)).mode & 0o777).toBe(0o600);
@@ -126,13 +126,13 @@ it('lies on disk as restic lays it out, for nobody else to read', async () => {
   expect(await server.storage.bytesOf(id)).toBe(25 * 4_096 + 4_096);
 });
 
-it('takes no content but that of the name, nothing twice, and the same again', async () => {
+it('accepts only content with the hash of its name, overwrites nothing and accepts repeats', async () => {
   const wrong = await send('POST', `data/${sha256(Buffer.from('x'))}`, { body: PACK });
   expect([wrong.status, wrong.reason]).toEqual([400, expect.stringMatching(/hash/)]);
   expect(wrong.headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
   expect(readdirSync(inFolder('arriving'))).toEqual([]);
   expect(await server.storage.bytesOf(id)).toBe(0);
-  // A lost answer makes restic send the same again.
+  // restic repeats the request after a lost answer.
   for (const _ of [1, 2]) expect(await statusOf('POST', `data/${NAME}`, { body: PACK })).toBe(200);
   writeFileSync(inFolder('data', NAME.slice(0, 2), NAME), 'damaged');
   expect(await statusOf('POST', `data/${NAME}`, { body: PACK })).toBe(403);
@@ -145,7 +145,7 @@ it('takes no content but that of the name, nothing twice, and the same again', a
   expect(await statusOf('POST', 'config', { body: PACK })).toBe(413);
 });
 
-it('has those who may append remove locks and nothing else', async () => {
+it('allows `append` credentials to remove only locks', async () => {
   await send('POST', 'config', { body: Buffer.from('settings') });
   for (const type of ['data', 'index', 'keys', 'snapshots', 'locks']) {
     await send('POST', `${type}/${NAME}`, { body: PACK });
@@ -156,7 +156,7 @@ it('has those who may append remove locks and nothing else', async () => {
   expect(await statusOf('DELETE', 'config', { place: full })).toBe(200);
 });
 
-it('knows no credential but that of the repository, its account and its rights', async () => {
+it('rejects credentials of other repositories, accounts and rights', async () => {
   await send('POST', `data/${NAME}`, { body: PACK });
   const other = await server.storage.place({ id: randomUUID(), accountId }, 'full');
   const stranger = await server.storage.place({ id, accountId: randomUUID() }, 'append');
@@ -181,13 +181,13 @@ it('knows no credential but that of the repository, its account and its rights',
     expect(answer.headers['www-authenticate']).toMatch(/^Basic/);
     expect(answer.body.toString()).toMatch(/^[ -~]+\n$/);
   }
-  // A place of another account for the same id proves itself: whoever issues places must not give one.
+  // Credentials of another account for the same id are valid here: the issuer must not create them.
   expect(await server.send('GET', `/restic/${id}/`, { place: stranger })).toMatchObject({
     status: 404,
   });
 });
 
-it('knows no path but those of the protocol', async () => {
+it('rejects paths outside the protocol', async () => {
   await send('POST', 'config', { body: Buffer.from('settings') });
   for (const path of [
     'data/../config',
@@ -221,7 +221,7 @@ it('knows no path but those of the protocol', async () => {
   }
 });
 
-it('holds an account to its bytes over all its repositories, and gives back what is removed', async () => {
+it('applies the quota to all repositories of an account and frees removed bytes', async () => {
   await reopen({ bytesPerAccount: 250_000 });
   const second = await server.storage.place({ id: randomUUID(), accountId }, 'append');
   await send('POST', '?create=true', { place: second });
@@ -236,7 +236,7 @@ it('holds an account to its bytes over all its repositories, and gives back what
     507,
     expect.stringMatching(/250000 bytes .* used up/),
   ]);
-  // As well when the size is not told beforehand.
+  // Also without a Content-Length.
   const unstated = await send('POST', `data/${sha256(c)}`, { body: c, stated: false });
   expect(unstated.status).toBe(507);
   expect(readdirSync(inFolder('arriving'))).toEqual([]);
@@ -247,14 +247,14 @@ it('holds an account to its bytes over all its repositories, and gives back what
   expect((await put(a, second)).status).toBe(200);
 });
 
-it('counts what lies on disk, whoever put it there', async () => {
+it('counts files on disk from any process', async () => {
   await send('POST', `data/${NAME}`, { body: PACK });
   await reopen({ bytesPerAccount: 150_000 });
   const more = Buffer.alloc(100_000, 'more');
   expect(await statusOf('POST', `data/${sha256(more)}`, { body: more })).toBe(507);
 });
 
-it('leaves the disk its reserve, and takes no file beyond the largest', async () => {
+it('leaves the reserve of the disk free and refuses files beyond the bound', async () => {
   let freeBytes = 6 * GIB;
   await reopen({ spaceOf: async () => ({ freeBytes, totalBytes: 100 * GIB }) });
   expect(await statusOf('POST', `data/${NAME}`, { body: PACK })).toBe(200);
@@ -286,14 +286,14 @@ it('leaves the disk its reserve, and takes no file beyond the largest', async ()
   expect(huge).toBe(413);
 });
 
-it('removes a repository for good, also for uploads that come later', async () => {
+it('removes a repository for ever, also for later uploads', async () => {
   await send('POST', `data/${NAME}`, { body: PACK });
   await server.storage.remove(id);
   await server.storage.remove(id);
   await server.storage.remove(randomUUID());
   expect(existsSync(inFolder())).toBe(false);
   expect(await server.storage.bytesOf(id)).toBe(0);
-  // Its own credentials from before, that a node may still have.
+  // Credentials of the removed repository, which a node may still have.
   for (const [method, path] of [
     ['POST', '?create=true'],
     ['POST', `data/${NAME}`],
@@ -304,7 +304,7 @@ it('removes a repository for good, also for uploads that come later', async () =
   }
 });
 
-/** An upload that has sent half of its content. */
+/** Starts an upload that sends half of its content. */
 function halfAnUpload() {
   const { hostname, port, pathname } = new URL(append.location.slice(5));
   const sent = request({
@@ -320,7 +320,7 @@ function halfAnUpload() {
 }
 const arriving = () => readdirSync(inFolder('arriving'));
 
-it('lets a slow upload go on beyond the time-out of requests', async () => {
+it('lets a slow upload exceed the time-out of requests', async () => {
   const { sent, ended, rest } = halfAnUpload();
   await eventually('the time-out passed', () => server.lateRequests() === 1);
   sent.end(rest);
@@ -340,7 +340,7 @@ it.each([
   await eventually('nothing left', () => arriving().length === 0);
 });
 
-it('cuts what is under way when it stops', async () => {
+it('closes open transfers when it stops', async () => {
   const { ended } = halfAnUpload();
   await eventually('half of it here', () => arriving().length === 1);
   await server.close();
@@ -349,7 +349,7 @@ it('cuts what is under way when it stops', async () => {
   await open();
 });
 
-it('bounds how many transfers there are, and forgets those that ended', async () => {
+it('limits concurrent transfers', async () => {
   await reopen({ limits: LIMITS });
   const uploads = [halfAnUpload(), halfAnUpload()];
   await eventually('both here', () => arriving().length === 2);
@@ -361,7 +361,7 @@ it('bounds how many transfers there are, and forgets those that ended', async ()
   await eventually('free again', async () => (await statusOf('GET', 'data/')) === 200);
 });
 
-it('sweeps what a kill left, at the start', async () => {
+it('removes interrupted uploads at the start', async () => {
   const away = randomUUID();
   const removed = join(folder, 'removed', away, 'content', 'data');
   mkdirSync(removed, { recursive: true });
@@ -370,13 +370,13 @@ it('sweeps what a kill left, at the start', async () => {
   expect([arriving(), existsSync(removed)]).toEqual([[], false]);
 });
 
-it('sweeps every hour what nobody writes to any more, and counts accounts anew', async () => {
+it('removes abandoned uploads every hour and counts accounts again', async () => {
   await reopen({ bytesPerAccount: 150_000 });
   expect(await statusOf('POST', `data/${NAME}`, { body: PACK })).toBe(200);
   writeFileSync(inFolder('arriving', 'old'), 'old');
   utimesSync(inFolder('arriving', 'old'), 1_000, 1_000);
   writeFileSync(inFolder('arriving', 'new'), 'new');
-  // As another process on the same folder would.
+  // Like another process on the same folder.
   rmSync(inFolder('data', NAME.slice(0, 2), NAME));
   const other = Buffer.alloc(100_000, 1);
   expect(await statusOf('POST', `data/${sha256(other)}`, { body: other })).toBe(507);

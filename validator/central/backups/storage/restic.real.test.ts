@@ -44,7 +44,7 @@ afterAll(async () => {
   rmSync(home, { recursive: true, force: true });
 });
 
-/** A folder to back up and a repository of an account of its own. */
+/** Creates a folder to back up and a repository of a new account. */
 function createScene() {
   const [accountId, repositoryId] = [randomUUID(), randomUUID()];
   const tree = mkdtempSync(join(home, 'tree-'));
@@ -82,7 +82,7 @@ function createScene() {
       expect(output).not.toContain(passwordOf(rights));
       return output;
     },
-    /** restic tries again for a minute: waits for its first word of this, then interrupts it. */
+    /** Waits until restic prints the reason, then interrupts it: restic would retry for a minute. */
     async refused(args: string[], because: RegExp, at?: string): Promise<void> {
       const running = start(args, 'append', at);
       await eventually(
@@ -133,7 +133,7 @@ it('backs up, restores, checks; forgets and prunes with full rights only', async
   await scene.run(['check', '--read-data']);
 });
 
-it('goes on with an upload after the server was killed in the middle of it', async () => {
+it('continues a backup after the server was killed during an upload', async () => {
   const scene = createScene();
   await scene.run(['init']);
   scene.write('large', randomBytes(20 * MIB));
@@ -150,7 +150,7 @@ it('goes on with an upload after the server was killed in the middle of it', asy
   await scene.run(['check', '--read-data']);
 });
 
-it('tells restic why when the account has no room left, and the repository stays whole', async () => {
+it('reports an exceeded quota to restic, and the repository stays consistent', async () => {
   const scene = createScene();
   await scene.run(['init']);
   scene.write('large', randomBytes((QUOTA_MIB + 16) * MIB));
@@ -162,7 +162,7 @@ it('tells restic why when the account has no room left, and the repository stays
   await scene.run(['check']);
 });
 
-it('shows an account nothing of another one', async () => {
+it('hides the repositories of other accounts', async () => {
   const { accountId, repositoryId } = createScene();
   const { username, password } = credentials.of({ repositoryId, accountId, rights: 'append' });
   const made = await fetch(`http://127.0.0.1:${port}/restic/${repositoryId}/?create=true`, {

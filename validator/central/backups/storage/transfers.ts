@@ -1,15 +1,15 @@
-/** Bounds on the requests of restic: how many at a time, how long one may stand still, how long one may take at all. */
+/** Limits of requests of restic: concurrency, idle time and duration. */
 import type { Socket } from 'node:net';
 import type { Clock } from '#shared/runtime/clock.ts';
-import { ResticRefusal } from './restic-refusal.ts';
+import { ResticRefusal } from './restic-protocol.ts';
 
 export type TransferLimits = {
-  /** At a time; restic itself has five connections. */
+  /** Concurrent requests; restic uses five connections. */
   perRepository: number;
   total: number;
-  /** Without a byte either way; then the connection is cut. */
+  /** Idle time after which the connection is closed. */
   stallMs: number;
-  /** For one request: 512 MiB at 150 kB/s. */
+  /** Duration of one request: 512 MiB at 150 kB/s. */
   longestMs: number;
 };
 
@@ -24,7 +24,7 @@ export type Transfers = ReturnType<typeof createTransfers>;
 
 export type TransfersOptions = { clock: Clock; limits: TransferLimits; stopping: AbortSignal };
 
-/** When `stopping` aborts, whatever is under way is cut: restic comes back for it. */
+/** Closes all connections when `stopping` aborts; restic retries. */
 export function createTransfers({ clock, limits, stopping }: TransfersOptions) {
   const counts = new Map<string, number>();
   const sockets = new Set<Socket>();
@@ -41,7 +41,7 @@ export function createTransfers({ clock, limits, stopping }: TransfersOptions) {
   }
 
   return {
-    /** Counts a request until the returned function is called. Throws 503 when there are too many: restic tries again. */
+    /** Counts a request until the returned function is called. Throws 503 above the limits; restic retries. */
     begin(repositoryId: string, socket: Socket): () => void {
       const count = counts.get(repositoryId) ?? 0;
       if (count >= limits.perRepository || total >= limits.total) {
@@ -50,7 +50,7 @@ export function createTransfers({ clock, limits, stopping }: TransfersOptions) {
       counts.set(repositoryId, count + 1);
       total += 1;
       sockets.add(socket);
-      // Node destroys a socket that nobody else looks after, and sets its own time-out again after the answer.
+      // Node destroys a socket on time-out without a listener, and restores its own time-out after the answer.
       socket.setTimeout(limits.stallMs);
       const ended = new AbortController();
       clock.sleep(limits.longestMs, ended.signal).then(

@@ -1,11 +1,9 @@
-/** Taking in one file: whole, checked and on disk, or not there at all. Its content is never in memory. */
+/** Receives one file: it is stored completely, verified and synced, or not at all. The content is streamed. */
 import { createHash } from 'node:crypto';
 import { type FileHandle, link, open, readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import type { Random } from '#shared/runtime/random.ts';
-import type { Room } from './account-usage.ts';
-import { type DiskRoom, diskFull } from './disk-room.ts';
 import {
   arrivingIn,
   isCode,
@@ -15,43 +13,47 @@ import {
   syncFolder,
   unlessAbsent,
 } from './repository-folder.ts';
-import type { RepositoryFile } from './restic-path.ts';
-import { absent, ResticRefusal } from './restic-refusal.ts';
+import { notFound, type RepositoryFile, ResticRefusal } from './restic-protocol.ts';
+import { type DiskReserve, diskFull, type Reservation } from './storage-limits.ts';
 
-/** Of one file; packs of restic have 16 MiB, 128 MiB at most. */
+/** Bound of one file; restic's packs have 16 MiB by default and at most 128 MiB. */
 export const MAX_FILE_BYTES = 512 * 1024 * 1024;
-/** restic's has less than a KiB; two are compared in memory. */
+/** Bound of a configuration; restic's is below 1 KiB. Two are compared in memory. */
 const MAX_CONFIG_BYTES = 64 * 1024;
-/** The disk's free space is looked at again after so many bytes. */
-const LOOK_EVERY_BYTES = 16 * 1024 * 1024;
+/** Interval of checks of the free space. */
+const CHECK_EVERY_BYTES = 16 * 1024 * 1024;
 const FILE_MODE = 0o600;
 
-/** `statedBytes`: its Content-Length; null when it was not told. */
-export type Content = { stream: Readable; statedBytes: number | null };
+/** `declaredBytes`: the Content-Length, or null. */
+export type Content = { stream: Readable; declaredBytes: number | null };
 
 /** `max`: bytes of the file. */
-type Bounds = { room: Room; max: number };
+type Bounds = { reservation: Reservation; max: number };
 
 export type Uploads = ReturnType<typeof createUploads>;
 
-export function createUploads({ random, disk }: { random: Random; disk: DiskRoom }) {
-  /** Bytes and their SHA-256. Sets aside what was stated at once, the rest as it comes. */
-  async function copy({ stream, statedBytes }: Content, file: FileHandle, { room, max }: Bounds) {
+export function createUploads({ random, disk }: { random: Random; disk: DiskReserve }) {
+  /** Copies the content and returns its bytes and SHA-256. Reserves bytes beyond the declared length as they arrive. */
+  async function copy(
+    { stream, declaredBytes }: Content,
+    file: FileHandle,
+    { reservation, max }: Bounds,
+  ) {
     const hash = createHash('sha256');
     let bytes = 0;
-    let reserved = statedBytes ?? 0;
-    let lookAt = LOOK_EVERY_BYTES;
-    // Not destroyed when we stop early: the refusal has to travel back over the same socket.
+    let reserved = declaredBytes ?? 0;
+    let checkAt = CHECK_EVERY_BYTES;
+    // An early end must not destroy the stream: the error answer uses the same socket.
     for await (const chunk of stream.iterator({ destroyOnReturn: false })) {
       bytes += chunk.length;
       if (bytes > max) throw tooLarge(max);
       if (bytes > reserved) {
-        room.take(bytes - reserved);
+        reservation.reserve(bytes - reserved);
         reserved = bytes;
       }
-      if (bytes >= lookAt) {
+      if (bytes >= checkAt) {
         await disk.requireFor(0);
-        lookAt += LOOK_EVERY_BYTES;
+        checkAt += CHECK_EVERY_BYTES;
       }
       hash.update(chunk);
       await writeWhole(file, chunk);
@@ -59,9 +61,9 @@ export function createUploads({ random, disk }: { random: Random; disk: DiskRoom
     return { bytes, sha256: hash.digest('hex') };
   }
 
-  async function receive(content: Content, beside: string, bounds: Bounds) {
-    const file = await open(beside, 'wx', FILE_MODE).catch((error: unknown) => {
-      throw isCode(error, 'ENOENT') ? absent() : error;
+  async function receiveTo(temporary: string, content: Content, bounds: Bounds) {
+    const file = await open(temporary, 'wx', FILE_MODE).catch((error: unknown) => {
+      throw isCode(error, 'ENOENT') ? notFound() : error;
     });
     try {
       const received = await copy(content, file, bounds);
@@ -77,51 +79,51 @@ export function createUploads({ random, disk }: { random: Random; disk: DiskRoom
 
   return {
     /**
-     * Stores it and returns its bytes; null when the very same was there already, as after an answer that got lost.
-     * Throws 400 for an object that is not what its name says, 403 where something else is, 404 without a
-     * repository, 413 and 507 for what there is no room for.
+     * Stores the file and returns its size; null if the same file exists already, as after a lost answer. Throws 400 if
+     * the hash of an object differs from its name, 403 if another file exists, 404 without a repository, 413 for a file
+     * beyond the bound, 507 beyond the quota or the reserve of the disk.
      */
-    async take(
+    async receive(
       repository: string,
       file: RepositoryFile,
       content: Content,
-      room: Room,
+      reservation: Reservation,
     ): Promise<number | null> {
       const max = file === 'config' ? MAX_CONFIG_BYTES : MAX_FILE_BYTES;
-      if ((content.statedBytes ?? 0) > max) throw tooLarge(max);
-      room.take(content.statedBytes ?? 0);
-      await disk.requireFor(content.statedBytes ?? 0);
+      if ((content.declaredBytes ?? 0) > max) throw tooLarge(max);
+      reservation.reserve(content.declaredBytes ?? 0);
+      await disk.requireFor(content.declaredBytes ?? 0);
       const path = join(repository, pathOf(file));
-      const beside = join(arrivingIn(repository), random.uuid());
+      const temporary = join(arrivingIn(repository), random.uuid());
       try {
-        const { bytes, sha256 } = await receive(content, beside, { room, max });
+        const { bytes, sha256 } = await receiveTo(temporary, content, { reservation, max });
         if (file !== 'config' && sha256 !== file.name) {
           throw new ResticRefusal(400, 'The content does not have the hash that its name states');
         }
-        if (!(await putInPlace(beside, path))) {
-          await requireSame(path, beside, file);
+        if (!(await linkInto(path, temporary))) {
+          await requireSame(path, temporary, file);
           return null;
         }
         return bytes;
       } catch (error) {
         throw isCode(error, 'ENOSPC') || isCode(error, 'EDQUOT') ? diskFull() : error;
       } finally {
-        await rm(beside, { force: true });
+        await rm(temporary, { force: true });
       }
     },
   };
 }
 
-/** False when there is a file already: nothing is ever overwritten. Throws 404 without the repository. */
-async function putInPlace(beside: string, path: string): Promise<boolean> {
+/** Returns false if the file exists: nothing is overwritten. Throws 404 without the repository. */
+async function linkInto(path: string, temporary: string): Promise<boolean> {
   const folder = dirname(path);
-  let outcome = await linkOnce(beside, path);
+  let outcome = await linkOnce(temporary, path);
   if (outcome === 'ENOENT' && (await makeDataFolder(folder)))
-    outcome = await linkOnce(beside, path);
-  if (outcome === 'ENOENT') throw absent();
+    outcome = await linkOnce(temporary, path);
+  if (outcome === 'ENOENT') throw notFound();
   if (outcome === 'EEXIST') return false;
-  // Removed together with its repository, just now.
-  if ((await unlessAbsent(syncFolder(folder).then(() => true))) === null) throw absent();
+  // The repository was removed in the meantime.
+  if ((await unlessAbsent(syncFolder(folder).then(() => true))) === null) throw notFound();
   return true;
 }
 
@@ -136,11 +138,11 @@ async function linkOnce(from: string, to: string): Promise<'done' | 'EEXIST' | '
   }
 }
 
-/** An object's new content is known by its hash: of the old one its size tells enough. Configurations are compared. */
-async function requireSame(path: string, beside: string, file: RepositoryFile): Promise<void> {
+/** Throws 403 for another file. Objects with the same name have the same hash, so the size suffices; configurations are compared. */
+async function requireSame(path: string, temporary: string, file: RepositoryFile): Promise<void> {
   const same =
-    (await sizeOf(path)) === (await sizeOf(beside)) &&
-    (file !== 'config' || (await readFile(path)).equals(await readFile(beside)));
+    (await sizeOf(path)) === (await sizeOf(temporary)) &&
+    (file !== 'config' || (await readFile(path)).equals(await readFile(temporary)));
   if (!same) throw new ResticRefusal(403, 'It is there already, and is not overwritten');
 }
 

@@ -3,7 +3,7 @@ import { createHttpServer } from '#shared/http/server.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { listeningOrigin } from './listening-origin.ts';
+import { listeningOrigin } from './backup-storage.ts';
 
 it.each([
   ['127.0.0.1', '127.0.0.1'],

@@ -23,7 +23,7 @@ afterEach(async () => {
   await other.close();
 });
 
-it('begins a scheduled run once, sends it once, and tells of its end once', async () => {
+it('begins a scheduled backup once, sends it once and records its end once', async () => {
   const { clock } = scene.market;
   await scene.call('POST', '/backup-configs', {
     ...{ pod_id: scene.podId, backup_frequency_hours: 1, retention_days: 1 },
@@ -45,7 +45,7 @@ it('begins a scheduled run once, sends it once, and tells of its end once', asyn
   expect(await scene.eventsOf('backup')).toEqual(['requested', 'success']);
 });
 
-it('begins a scheduled drill once, sends it once, and tells of its end once', async () => {
+it('begins a scheduled drill once, sends it once and records its end once', async () => {
   const { clock } = scene.market;
   const backupId = await scene.backedUp();
   await scene.call('POST', '/backup-configs', {
@@ -71,7 +71,7 @@ it('begins a scheduled drill once, sends it once, and tells of its end once', as
   expect(await scene.eventsOf('backup')).toEqual(['requested', 'success', 'status']);
 });
 
-it('takes one of two backups and restores that are asked for at once', async () => {
+it('accepts one of two concurrent requests for a backup and a restore', async () => {
   const backupId = await scene.backedUp();
   const restore = { backup_id: backupId, restore_path: '/workspace' };
   const ask = (market: TestMarket, path: string, body: object) =>

@@ -1,4 +1,4 @@
-/** What becomes of backups that are deleted or kept for long enough (marketplace reference 1.17). */
+/** Deletion, expiry and cleanup of backups. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import {
@@ -18,7 +18,7 @@ const remove = (id: string) => scene.call('DELETE', `/backup-logs/${id}`);
 const trigger = () => scene.call('POST', `/pods/${scene.podId}/backup`, {});
 const digits = (...kept: string[]) => kept.map((digit) => digit.repeat(64));
 
-it('is deleted at once, and its space is freed later', async () => {
+it('deletes a backup at once and frees its space later', async () => {
   const [first, second] = [await scene.backedUp('a'), await scene.backedUp('b')];
   expect(await remove(first)).toMatchObject({
     status: 200,
@@ -33,7 +33,7 @@ it('is deleted at once, and its space is freed later', async () => {
   expect((await remove(first)).body.deletion_state).toBe('DONE');
   await scene.tend();
   expect(scene.storage.pruned).toHaveLength(1);
-  // With the last one the whole repository goes, and the next backup makes it anew.
+  // The repository is removed with its last backup, and the next backup creates it again.
   await remove(second);
   await scene.tend();
   expect(scene.storage.removed).toHaveLength(1);
@@ -41,7 +41,7 @@ it('is deleted at once, and its space is freed later', async () => {
   expect(scene.operations.requests.get(next)).toMatchObject({ create_repository: true });
 });
 
-it('is not deleted while it is being made', async () => {
+it('refuses to delete a running backup', async () => {
   const id = await scene.backUp();
   const { status, body } = await remove(id);
   expect([status, body.error.code]).toEqual([400, 'bad_request']);
@@ -50,7 +50,7 @@ it('is not deleted while it is being made', async () => {
   expect((await remove(id)).body).toMatchObject({ status: 'DELETED', deletion_state: 'DONE' });
 });
 
-it('expires after its days', async () => {
+it('expires a backup after its retention days', async () => {
   const [first] = [await scene.backedUp('a'), await scene.backedUp('b')];
   await scene.tend(30 * DAY_MS - 2_001);
   expect((await scene.log(first)).status).toBe('COMPLETED');
@@ -59,7 +59,7 @@ it('expires after its days', async () => {
   expect(scene.storage.pruned).toEqual([digits('b')]);
 });
 
-it('says that single backups cannot be freed where there is no restic', async () => {
+it('reports that single backups cannot be freed without restic', async () => {
   scene.storage.pruning = Promise.resolve(false);
   const [first, second] = [await scene.backedUp('a'), await scene.backedUp('b')];
   await remove(first);
@@ -73,7 +73,7 @@ it('says that single backups cannot be freed where there is no restic', async ()
   expect(await scene.log(first)).toMatchObject({ deletion_state: 'DONE', status_message: null });
 });
 
-it('waits while the repository is used, and nothing uses it meanwhile', async () => {
+it('waits while the repository is in use, and blocks operations during a cleanup', async () => {
   const [first] = [await scene.backedUp('a'), await scene.backedUp('b')];
   const running = await scene.backUp();
   await remove(first);
@@ -96,7 +96,7 @@ it('waits while the repository is used, and nothing uses it meanwhile', async ()
   expect((await trigger()).status).toBe(200);
 });
 
-it('is tried again after a failure, and after a process that died at it', async () => {
+it('repeats a cleanup after a failure and after a crash', async () => {
   const id = await scene.backedUp();
   await remove(id);
   scene.storage.isUp = false;
@@ -110,7 +110,7 @@ it('is tried again after a failure, and after a process that died at it', async 
   expect((await trigger()).status).toBe(200);
 });
 
-it('outlives its pod for its days, then nothing is left', async () => {
+it('retains a backup after its pod until it expires, then removes everything', async () => {
   const id = await scene.backedUp();
   await scene.remove(scene.podId);
   await scene.market.sync();

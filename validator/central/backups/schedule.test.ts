@@ -1,4 +1,4 @@
-/** Schedules of backups (contract 9.1), and what falls due by time alone. */
+/** Schedules of backups and their runs. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { naiveUtc, parseIsoTime } from '#shared/runtime/clock.ts';
 import {
@@ -24,13 +24,13 @@ const ofPod = (id = scene.podId) => scene.call('GET', `/backup-configs/pod/${id}
 const logs = async () => (await scene.call('GET', '/backup-logs')).body.items;
 const timeUntil = (time: string) => (parseIsoTime(time) ?? 0) - scene.market.clock.now();
 
-/** Time goes by until the schedule's next run, which begins. */
+/** Advances the clock to the next run of the schedule and begins it. */
 async function run(): Promise<void> {
   await scene.tend(timeUntil((await ofPod()).body.next_run_at));
   await scene.market.sync();
 }
 
-it('is one for each pod: a repeat changes it, a deleted one comes back', async () => {
+it('has one schedule for each pod: a repeat replaces it and reactivates a deleted one', async () => {
   expect(await ofPod()).toMatchObject({ status: 200, body: null });
   const made = await put();
   expect(made).toMatchObject({
@@ -57,7 +57,7 @@ it('is one for each pod: a repeat changes it, a deleted one comes back', async (
   expect((await put()).body).toMatchObject({ id: made.body.id, is_active: true });
 });
 
-it('is of one’s own pods', async () => {
+it('requires a pod of the caller', async () => {
   const { id } = (await put()).body;
   const stranger = await scene.market.renter();
   const sent = { headers: stranger.key };
@@ -69,7 +69,7 @@ it('is of one’s own pods', async () => {
   expect((await scene.market.call('GET', '/backup-configs', sent)).body).toEqual([]);
 });
 
-it('answers 422 to what is no schedule, and 400 to a path that cannot be backed up', async () => {
+it('answers 422 to an invalid schedule and 400 to a path that cannot be backed up', async () => {
   for (const [field, value] of [
     ['backup_frequency_hours', 0],
     ['backup_frequency_hours', 721],
@@ -89,7 +89,7 @@ it('answers 422 to what is no schedule, and 400 to a path that cannot be backed 
   }
 });
 
-it('runs at its times, and its backups are kept as long as it says', async () => {
+it('runs at its times and sets the retention of its backups', async () => {
   const config = (await put()).body;
   await run();
   const [log] = await logs();
@@ -101,21 +101,21 @@ it('runs at its times, and its backups are kept as long as it says', async () =>
   const [done] = await logs();
   expect(timeUntil(done.expires_at)).toBe(7 * 24 * HOUR_MS);
   expect(timeUntil((await ofPod()).body.next_run_at)).toBe(6 * HOUR_MS - 2_000);
-  // Nothing more until then.
+  // No other run begins before.
   await scene.tend(6 * HOUR_MS - 2_001);
   expect(await logs()).toHaveLength(1);
   await scene.tend(1);
   expect(await logs()).toHaveLength(2);
 });
 
-it('makes up for one run, however many a downtime has cost', async () => {
+it('makes up for one run after a downtime', async () => {
   await put({ backup_frequency_hours: 1 });
   await scene.tend(50 * HOUR_MS);
   await scene.tend();
   expect(await logs()).toHaveLength(1);
 });
 
-it('skips a run that finds another operation, and says so', async () => {
+it('skips a run during another operation and reports it', async () => {
   await put();
   await scene.backUp();
   await run();
@@ -127,7 +127,7 @@ it('skips a run that finds another operation, and says so', async () => {
   expect(await scene.eventsOf('backup')).toEqual(['requested']);
 });
 
-it('ends with its pod', async () => {
+it('ends the schedule with its pod', async () => {
   await put();
   await scene.remove(scene.podId);
   await scene.market.sync();

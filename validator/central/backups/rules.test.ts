@@ -1,4 +1,4 @@
-/** The pure rules: paths, states, times of runs. */
+/** Pure rules: paths, states, times of runs. */
 import { expect, it } from 'vitest';
 import { BACKUP_STATES, sourcesOf } from './operation.state.ts';
 import { checkedPath, volumesOf } from './pod-path.ts';
@@ -11,7 +11,7 @@ it.each([
   ['/root/', '/root'],
   ['/root/a b/..c', '/root/a b/..c'],
   ['/data/sets/x', '/data/sets/x'],
-])('takes %s', (given, path) => {
+])('accepts the path %s', (given, path) => {
   expect(checkedPath(given, ['/root', '/data/sets'])).toBe(path);
 });
 
@@ -32,19 +32,19 @@ it.each([
   '/var/tmp',
   '/mnt',
   '/mnt/x',
-])('refuses %j', (given) => {
+])('rejects the path %j', (given) => {
   const volumes = ['/root', '/data/sets', '/tmp', '/var/tmp', '/mnt'];
   expect(() => checkedPath(given, volumes)).toThrow(/^The path /);
 });
 
-it('finds the volumes of the spec that runs, else those of the template', () => {
+it('returns the volumes of the present spec, or else of the template', () => {
   const template_json = JSON.stringify({ volumes: ['/workspace/'] });
   expect(volumesOf({ spec_json: '{}', template_json })).toEqual(['/workspace']);
   expect(volumesOf({ spec_json: '{"volumes":["/a"]}', template_json })).toEqual(['/a']);
   expect(volumesOf({ spec_json: '{"volumes":[]}', template_json })).toEqual([]);
 });
 
-it('has no way back into what is settled', () => {
+it('has no transition out of a final state except deletion', () => {
   const moves = BACKUP_STATES.map((to) => [to, sourcesOf(to)]);
   expect(Object.fromEntries(moves)).toEqual({
     PENDING: [],
@@ -58,7 +58,7 @@ it('has no way back into what is settled', () => {
   });
 });
 
-it('spreads pods over their interval, each always at the same places', () => {
+it('spreads pods over the interval at fixed offsets', () => {
   const nowMs = 1_800_000_000_000;
   const pods = Array.from({ length: 200 }, (_, index) => `pod ${index}`);
   const runs = pods.map((pod) => nextRunAt(pod, 4, nowMs) - nowMs);
