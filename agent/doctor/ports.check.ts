@@ -1,4 +1,4 @@
-/** Checks of the agent's port, the ports of pods, and the way to the agent from outside. */
+/** Checks of the agent's port, the ports of pods, and the reachability of the agent from outside. */
 import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
@@ -185,7 +185,7 @@ function agentPort({ agentPort: port, answers, executorId, range }: PortFacts): 
   }
   if (answers.listening) {
     const remedy = `find the listener: ss -ltnp 'sport = :${port}'; stop it or set AGENT_PORT`;
-    return fail(`another program listens at ${port}; it is no agent`, remedy);
+    return fail(`another program listens at ${port}; it is not an agent`, remedy);
   }
   return ok(`${port} is free; the agent is not running`);
 }
@@ -222,7 +222,7 @@ function podPorts({ listening, refused, tried, range }: PortFacts): Outcome {
 }
 
 const FROM_INSIDE =
-  'this host cannot find out whether a firewall or NAT in front of it lets others in';
+  'this host cannot find out whether a firewall or NAT in front of it allows inbound connections';
 
 function reachability(facts: PortFacts): Outcome {
   const { outside, executorId, answers, agentPort: port, agentHost, secure } = facts;

@@ -68,7 +68,7 @@ export const CLOCK_CHECKS: readonly DoctorCheck<ClockFacts>[] = [
     judge({ synchronised, skew }) {
       if ('problem' in synchronised) {
         const measured = `NTP synchronisation cannot be read: ${synchronised.problem}`;
-        // With another clock at hand, clock-skew shows what matters.
+        // Where another clock can be compared, clock-skew detects the fault.
         return skew === null
           ? unknown(measured, 'compare with another clock: doctor --time-from https://CENTRAL-API/')
           : unknown(measured);

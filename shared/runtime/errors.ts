@@ -49,7 +49,7 @@ export const ERROR_TABLE = {
   auth_failed: { status: 401, hint: 'Sign the request with a trusted key for this audience.' },
   clock_or_restart: { status: 401, hint: 'Set the clock, then sign again with the present time.' },
   auth_busy: { status: 503, hint: 'Retry in a minute.' },
-  tls_required: { status: 403, hint: 'Send it over HTTPS; what came this way counts as read.' },
+  tls_required: { status: 403, hint: 'Send it over HTTPS; treat the secret as exposed.' },
   // Returned by the agent only.
   spec_refused: { status: 400, hint: 'Change the named field; the host allows nothing else.' },
   gpu_unavailable: { status: 409, hint: 'Read /v1/inventory and choose free GPUs.' },

@@ -33,7 +33,7 @@ export async function logLatency(agent: AgentProcess): Promise<Row> {
   }
 }
 
-/** Milliseconds of each line, without the first ones, during which others connect. */
+/** Delay of each line in milliseconds, without the first lines, during which followers still connect. */
 async function delays(agent: AgentProcess, id: string, leave: AbortController): Promise<number[]> {
   const body = await openLog(agent, id, 'tail=0&follow=true', leave.signal);
   const found: number[] = [];

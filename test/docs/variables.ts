@@ -234,7 +234,8 @@ export const VALIDATOR_VARIABLES: MeaningsOf<typeof VALIDATOR_CONFIG> = {
     'the only key whose commands the gateway relays: `hotkey` of the central API’s `GET /api/version`',
   VALIDATOR_HOME: 'folder with the validator’s state',
   VALIDATOR_DATABASE: {
-    meaning: 'evidence store: `postgres://user:password@host:port/database` or a SQLite file',
+    meaning:
+      'evidence store (the file has kept its first name): `postgres://user:password@host:port/database` or a SQLite file',
     unset: '`ledger.db` in the home',
   },
   VALIDATOR_SEED_FILE: {

@@ -44,7 +44,7 @@ describe('the image of an agent', () => {
     ],
     ['is older', { update: OLD }, 'AGENT_IMAGE_OUTDATED'],
     [
-      'is older within the grace',
+      'is older within the grace period',
       { update: OLD, releases: { grace_until_ms: NOW_MS + 1 } },
       'warn',
     ],

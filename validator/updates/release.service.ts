@@ -17,7 +17,7 @@ import type { ReadTag, TagContent } from './image-registry.ts';
 import { releaseOf, targetOf } from './release.state.ts';
 import { addRelease, newestRelease, wasReleased } from './release.store.ts';
 
-/** The image that is signed for, and how. */
+/** Image to sign, and the settings of its manifests. */
 export type ReleaseSource = {
   image: string;
   tag: string;

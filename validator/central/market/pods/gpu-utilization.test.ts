@@ -113,7 +113,7 @@ it('is 404 for a missing or ended pod, and 422 for a malformed id', async () => 
   expect(host.metricsAsked).toBe(1);
 });
 
-it('is 404 for a failed creation after its time in the list', async () => {
+it('is 404 for a failed creation after 180 s', async () => {
   const { ask, id, host } = await rented();
   const failed = { state: 'creation_failed', delete_requested_at: market.clock.now() };
   await market.ports.db.updateTable('pods').set(failed).where('id', '=', id).execute();

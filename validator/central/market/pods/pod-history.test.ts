@@ -51,7 +51,7 @@ it('returns 404 with time and reason after a deletion, or the tombstone on reque
   }
 });
 
-it('shows a failed creation as deleted after its time in the list', async () => {
+it('shows a failed creation as deleted after 180 s', async () => {
   scene.host.arrives = 'failed';
   scene.host.removesAtOnce = false;
   const id = await scene.running();
