@@ -1,4 +1,4 @@
-/** Creates adapters of the host from the configuration: certificates, firewall, SSH and GPUs. */
+/** Creates adapters from the configuration: certificates, firewall, SSH and GPUs. */
 import type { KeyObject } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';

@@ -25,7 +25,7 @@ import { createPods, type PodsPorts } from './pods/pods.ts';
 import { createSelfUpdate, type SelfUpdatePorts } from './updates/updates.ts';
 import { createVerification, type VerificationPorts } from './verify/verification.ts';
 
-/** An engine that does not answer a ping in this time counts as away. */
+/** An engine that does not answer a ping within this time counts as not answering. */
 const PING_DEADLINE_MS = 5_000;
 
 /** Ports of every module. The modules' callbacks are connected here. */
@@ -141,7 +141,7 @@ export function createAgent(options: AgentPorts) {
     server,
     /** Separate listener for metrics and health; null if there is none. The caller starts to listen. */
     monitoring,
-    /** The pod service without HTTP, for tests. */
+    /** The pod service, which tests call without HTTP. */
     pods: pods.service,
     /** The composed services, for tests. */
     core: { leases, portLeases, ssh: access.ssh, ...gpus, ...containers, ...pods },
@@ -149,7 +149,7 @@ export function createAgent(options: AgentPorts) {
     metricsJob: measurements.metricsJob,
     operations,
 
-    /** Health of the engine, the store and the reconcile loop, for the service manager. */
+    /** State of the engine, the store and the reconcile loop, reported to the service manager. */
     vitals: async (): Promise<Liveness> => ({
       engine: await withDeadline(clock, PING_DEADLINE_MS, engine.ping()).then(
         () => 'answers',
@@ -166,7 +166,7 @@ export function createAgent(options: AgentPorts) {
       verification.removeStaleProbes().catch(warnOf('probes'));
       verification.removeStaleProofs().catch(warnOf('proofs'));
       access.removeLeftovers().catch(warnOf('shells'));
-      // Containers first: their work sets the firewall rules before any pod is reconciled.
+      // Containers come first: their work sets the firewall rules before any pod is reconciled.
       const modules = [containers, gpus, access, verification, measurements, updates, listeners];
       loops = modules.flatMap(({ work }) => work.map((each) => startWork(each, { clock, log })));
       pods.start();

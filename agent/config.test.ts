@@ -53,7 +53,7 @@ it.each([
   ['AGENT_METRICS_LISTEN', '127.0.0.1:8080'],
   ['AGENT_METRICS_LISTEN', '127.0.0.1:20010'],
   ['AGENT_PORT', '20999'],
-])('rejects %s=%s by name', (name, value) => {
+])('rejects %s=%s with an error that names the variable', (name, value) => {
   expect(() => read({ [name]: value })).toThrow(ConfigError);
   expect(() => read({ [name]: value })).toThrow(name);
 });
@@ -93,14 +93,14 @@ it.each<[Record<string, string>, boolean]>([
   [{ AGENT_TLS: 'off', AGENT_TLS_OFF_EXPOSED: 'true' }, false],
   [{ AGENT_HOST: '::ffff:127.0.0.1' }, false],
   [{ AGENT_HOST: '127.0.0.1.example.org' }, true],
-])('with %j its listener is secure: %s', (change, secure) => {
+])('the listener uses TLS with %j: %s', (change, secure) => {
   expect(isSecure(read(change))).toBe(secure);
 });
 
 it.each([
   ['127.0.0.1:9100', { host: '127.0.0.1', port: 9_100 }],
   ['[::1]:9100', { host: '::1', port: 9_100 }],
-])('reads the address %s', (text, address) => {
+])('parses the metrics listener’s address %s', (text, address) => {
   expect(read({ AGENT_METRICS_LISTEN: text }).AGENT_METRICS_LISTEN).toEqual(address);
 });
 
@@ -130,7 +130,7 @@ it.each<[Record<string, string>, string]>([
     'AGENT_UPDATE_IMAGE',
   ],
   [{ ...SOURCE, AGENT_UPDATE_TREE: '/a', AGENT_UPDATE_CONTAINER: 'a' }, 'AGENT_UPDATE_CONTAINER'],
-])('rejects %j and names %s', (change, name) => {
+])('rejects %j with an error that names %s', (change, name) => {
   const problems = (() => {
     try {
       read(change);

@@ -185,7 +185,10 @@ function portProblems(valid: Partial<AgentConfig>): ConfigProblem[] {
   return [...problems, ...inRange.map((other) => ({ name, message: problemOf(other) }))];
 }
 
-/** A service always sets AGENT_UPDATE_TREE, also without updates. In a container all three update variables are required together. */
+/**
+ * Problems of the update variables. A service always sets AGENT_UPDATE_TREE, even without updates. In a container all
+ * three update variables are required together.
+ */
 function updateProblems(isSet: IsSet): ConfigProblem[] {
   const source = ['AGENT_UPDATE_URL', 'AGENT_UPDATE_IMAGE'];
   const tree = 'AGENT_UPDATE_TREE';
@@ -249,7 +252,7 @@ export function engineProblems(
   return [{ name, message }];
 }
 
-/** For `--help`. */
+/** Text of `--help` with all variables. */
 export const CONFIG_HELP = `AGENT_EXECUTOR_ID         required: the node's id in the marketplace, a UUID
 AGENT_HOME                folder of the store (/var/lib/podwright)
 AGENT_HOST, AGENT_PORT    listen address (0.0.0.0, 8080)

@@ -5,7 +5,7 @@ import { runCommand } from '#shared/runtime/run-command.ts';
 const shared = (path: string) =>
   JSON.stringify(new URL(`shared/${path}`, new URL('..', import.meta.url)).href);
 
-/** Creates a listener after everything is loaded, then prints the loaded modules. */
+/** Program that creates a listener after everything is loaded, then prints the loaded modules. */
 const LISTS = `import { registerHooks } from 'node:module';
 const loaded = [];
 registerHooks({ load: (url, context, next) => (loaded.push(url), next(url, context)) });

@@ -18,9 +18,12 @@ import type { Firewall } from './containers/network/firewall.ts';
 import { openHome } from './database/database.ts';
 import { createMetrics } from './metrics/metrics.ts';
 
-/** Time for requests and steps to end. A step that is interrupted then resumes at the next start. */
+/**
+ * Shutdown time in milliseconds for requests and steps. A step that is interrupted after it is repeated at the next
+ * start.
+ */
 const SHUTDOWN_MS = 10_000;
-/** The reconcile loop waits only for lists of the engine, which have deadlines. */
+/** Maximum age of the last reconcile pass. A pass waits only for lists of the engine, which have deadlines. */
 const RECONCILED_WITHIN_MS = 60_000;
 const EPHEMERAL_PORTS = '/proc/sys/net/ipv4/ip_local_port_range';
 
@@ -121,7 +124,10 @@ function once(work: () => Promise<void>): () => void {
   };
 }
 
-/** The kernel assigns these ports to outgoing connections, so a pod's port may be taken at any time. */
+/**
+ * Warns if the pods' port range overlaps the ports that the kernel assigns to outgoing connections, because such a port
+ * may be in use at any time.
+ */
 function warnAboutEphemeralPorts({ AGENT_PORT_RANGE: range }: AgentConfig, log: Log): void {
   try {
     const [low = 0, high = 0] = readFileSync(EPHEMERAL_PORTS, 'utf8').split(/\s+/).map(Number);

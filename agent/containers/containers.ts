@@ -39,7 +39,7 @@ export type ContainersPorts = {
   imageMarks: DiskMarks;
   /** Percent of the engine's disk that is in use. */
   diskPercent(): Promise<number>;
-  /** Number of firewall lines that another program changed since the last check. */
+  /** Called with the number of firewall rules that another program changed since the last check. */
   onFirewallDrift(lines: number): void;
   onImageRemoved(bytes: number): void;
 };
@@ -48,13 +48,13 @@ export type ContainersPorts = {
 export type PodUsage = {
   /** All generations of all pods that are not removed. */
   generations(): readonly { podId: string; generation: PodGeneration }[];
-  /** Pods that have the volume or will get it, oldest first. */
+  /** Ids of the pods that have the volume or will get it, oldest first. */
   podsWithVolume(id: string): readonly string[];
 };
 
 export type Containers = ReturnType<typeof createContainers>;
 
-/** Starts nothing: the caller runs `work`. */
+/** Starts no loops: the caller runs the returned `work`. */
 export function createContainers(
   ports: ContainersPorts,
   deps: { leases: LeaseStore; podUsage: PodUsage; volumeOperations: VolumeOperations },
@@ -89,7 +89,7 @@ export function createContainers(
         .filter((key) => key !== null),
   });
   const work: PeriodicWork[] = [
-    // First, so that the rules are in place before any pod starts.
+    // First in the list, so that the rules are in place before any pod starts.
     { name: 'firewall', intervalMs: FIREWALL_INTERVAL_MS, run: () => firewall.runOnce() },
     { name: 'image clean-up', intervalMs: IMAGE_GC_INTERVAL_MS, run: () => images.gc.runOnce() },
   ];
@@ -110,7 +110,7 @@ export function createContainers(
       operations: deps.volumeOperations,
     }),
 
-    /** Returns the id of the image that needs no registry, creating the image if the engine does not have it. */
+    /** Returns the id of the built-in image, creating the image if the engine does not have it. */
     async ensureBuiltinImage(): Promise<string> {
       const wanted = { reference: BUILTIN_REFERENCE };
       const { signal } = new AbortController();

@@ -11,7 +11,7 @@ import {
   openSqlite,
 } from '#shared/runtime/sqlite.ts';
 
-/** Applied in order and never edited after a release. A store with schema n has had the first n. */
+/** Applied in order and never edited after a release. A store with schema n has had the first n migrations. */
 const MIGRATIONS = [
   './schema.sql',
   './schema-2-ssh.sql',
@@ -28,7 +28,10 @@ const MIGRATIONS = [
 
 /** Newest schema of this version. */
 export const SCHEMA: number = MIGRATIONS.length;
-/** Code of every SQLite error. When the lock is taken the file is open, so the error means that it is locked. */
+/**
+ * Code of every SQLite error. When the lock is taken the file is already open, so the error means that another process
+ * has the lock.
+ */
 const LOCKED = 'ERR_SQLITE_ERROR';
 const REMEDY = 'stop the other agent, or set another AGENT_HOME and AGENT_PORT for this one';
 /** The store's file in the agent's home. */

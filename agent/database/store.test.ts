@@ -32,7 +32,7 @@ it('retains rows when reopened, and migrates only once', () => {
   rmSync(home, { recursive: true });
 });
 
-it('migrates the pods of a store without changes and boot ids', () => {
+it('migrates pods of a schema that had neither changes in place nor boot ids', () => {
   const home = mkdtempSync(join(tmpdir(), 'podwright-'));
   const old = openSqlite(join(home, 'agent.sqlite'));
   for (const file of ['schema.sql', 'schema-2-ssh.sql']) {
@@ -79,7 +79,7 @@ it('ends the agent with one line if the home cannot be created or is in use', as
     taken.close();
     expect(without).toMatchObject({ exitCode: 6, stderr: expect.stringMatching(/^.*\n$/) });
     expect(without.stderr).toContain(`podwright-agent: AGENT_HOME ${home} cannot be written: `);
-    // Unlike a wrong variable, this may succeed on a retry.
+    // Exit status 1, because a retry may succeed, unlike with a wrong variable.
     expect(second).toMatchObject({ exitCode: 1, stderr: expect.stringMatching(/^.*\n$/) });
     expect(second.stderr).toMatch(/^podwright-agent: another agent uses .*: stop the other agent/);
   } finally {

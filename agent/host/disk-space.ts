@@ -1,10 +1,10 @@
-/** Free space of the disk that pods fill, and how much of it other programs than the container engine use. */
+/** Free space of the disk that pods fill, and the space on it that programs other than the container engine use. */
 import { statfs } from 'node:fs/promises';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { EngineInfo } from '../containers/engine/engine.ts';
 import { createFreeSpace } from './host-probe.ts';
 
-/** Long, because the engine walks all files of containers and volumes. */
+/** One hour, because the engine walks all files of containers and volumes to measure its use. */
 const FRESH_MS = 3_600_000;
 const BYTES_PER_KIB = 1_024;
 
@@ -46,7 +46,10 @@ export function createSideDisk(options: {
 
 const PERCENT = 100;
 
-/** Percent in use of the disk with the engine's data, without blocks reserved for root. Rejects if engine or disk do not answer. */
+/**
+ * Returns the used percentage of the disk with the engine's data, without blocks reserved for root. Rejects if the
+ * engine or the disk does not answer.
+ */
 export function createDiskPercent(
   clock: Clock,
   engine: { info(): Promise<Pick<EngineInfo, 'rootDir'>> },

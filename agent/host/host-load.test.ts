@@ -53,7 +53,7 @@ it('reports speeds from the second call, and none after counters were reset', as
   expect(traffic(uplink(10, 600))).toEqual(UNKNOWN);
 });
 
-it('reports none after the uplinks changed', async () => {
+it('reports no speeds after the uplinks changed', async () => {
   const clock = createManualClock();
   const traffic = createTraffic(clock);
   const through = (...names: string[]) => traffic(bytesThrough(dev(10_000, 500), new Set(names)));
@@ -63,6 +63,6 @@ it('reports none after the uplinks changed', async () => {
   await clock.advance(10_000);
   expect(through('ens6', 'bond0')).toEqual({ rx_bytes_per_second: 0, tx_bytes_per_second: 0 });
   await clock.advance(10_000);
-  // The counters are higher, but of another interface.
+  // The counters are higher, but they belong to another interface.
   expect(through('bond0', 'veth1a')).toEqual(UNKNOWN);
 });

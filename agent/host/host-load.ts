@@ -8,7 +8,7 @@ export type HostTraffic = HostMetrics['network'];
 export type UplinkBytes = { interfaces: string; rx: number; tx: number };
 
 const MS_PER_SECOND = 1_000;
-/** Shortest interval for a speed. */
+/** Shortest interval over which a speed is computed. */
 const SHORTEST_MS = 500;
 type Counters = UplinkBytes & { atMs: number };
 
@@ -46,7 +46,10 @@ export function bytesThrough(dev: string, interfaces: ReadonlySet<string>): Upli
   return Number.isFinite(sum.rx + sum.tx) ? sum : null;
 }
 
-/** Speeds since the previous call; unknown at the first call, and if counters were reset or the uplinks changed. */
+/**
+ * Computes speeds since the previous call. They are unknown at the first call, and if counters were reset or the
+ * uplinks changed.
+ */
 export function createTraffic(clock: Clock) {
   let last: Counters | null = null;
   let speeds = UNKNOWN;

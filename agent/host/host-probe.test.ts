@@ -5,7 +5,7 @@ import { Inventory } from '#shared/api/agent/inventory.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createCpuUtilization, createHostProbe } from './host-probe.ts';
 
-it('reads this host', async () => {
+it('reads the facts of this host', async () => {
   const probe = createHostProbe({ clock: systemClock });
   const facts = await probe.read('/');
   const { cpu, memory, disk, os } = Inventory.shape;
@@ -22,7 +22,7 @@ it('reads this host', async () => {
   expect(again.disk).toMatchObject({ path: '/no/such/folder', total_kib: facts.disk.total_kib });
 });
 
-it('counts the busy share since the previous call', () => {
+it('computes CPU utilization since the previous call', () => {
   const utilization = createCpuUtilization();
   const stat = (user: number, idle: number) => `cpu  ${user} 0 0 ${idle} 0 0 0 0 0 0\ncpu0 1 1 1\n`;
   expect(utilization(stat(100, 100))).toBeNull();

@@ -1,4 +1,7 @@
-/** Facts about the host: the port, and its adapter over /proc and, for what the kernel does not name, systeminformation. */
+/**
+ * Facts about the host. Defines the port and implements it with /proc and, for names that the kernel lacks,
+ * systeminformation.
+ */
 import { readFileSync } from 'node:fs';
 import { readFile, statfs } from 'node:fs/promises';
 import { cpus, hostname, release } from 'node:os';
@@ -20,9 +23,11 @@ export type HostProbe = {
 
 export type HostSample = Pick<HostMetrics, 'cpu' | 'memory' | 'disk' | 'network'>;
 
-/** A disk behind a dead mount never answers statfs. */
+/** Deadline of statfs, which never returns for a disk behind a dead mount. */
 const STATFS_DEADLINE_MS = 2_000;
-/** systeminformation starts other programs. The first result is cached for the life of the process. */
+/**
+ * Deadline of systeminformation, which starts other programs. The first result is cached for the life of the process.
+ */
 const STATIC_DEADLINE_MS = 5_000;
 
 type StaticFacts = { cpuModel: string; osName: string };
@@ -123,7 +128,7 @@ async function osNameFromRelease(): Promise<string> {
   return /^PRETTY_NAME="?([^"\n]+)"?$/m.exec(text)?.[1]?.slice(0, MAX_NAME_CHARS) ?? '';
 }
 
-/** Runs one statfs per disk at a time, because a hanging one blocks a thread of the process. */
+/** Reads free space with one statfs per disk at a time, because a hanging statfs blocks a thread of the process. */
 export function createFreeSpace(clock: Clock) {
   const running = new Map<string, Promise<{ total_kib: number; free_kib: number }>>();
   return (path: string) => {
@@ -133,7 +138,9 @@ export function createFreeSpace(clock: Clock) {
   };
 }
 
-/** For a folder that does not exist on this host, uses the disk of its nearest existing parent. */
+/**
+ * Returns the space at `path`. If the folder does not exist on this host, uses the disk of its nearest existing parent.
+ */
 async function spaceOf(path: string): Promise<{ total_kib: number; free_kib: number }> {
   for (let folder = path; ; folder = dirname(folder)) {
     try {

@@ -30,7 +30,7 @@ const read = (folder = join(root, 'scratch')) =>
 it('reads cards, library, processors and memory from kernel and driver', async () => {
   put('sys/bus/pci/devices/0000:01:00.0/vendor', '0x10de\n');
   put('sys/bus/pci/devices/0000:01:00.0/class', '0x030200\n');
-  // The sound device of a card, and a card of another vendor.
+  // Other PCI devices: the sound device of a card, and a card of another vendor.
   put('sys/bus/pci/devices/0000:01:00.1/vendor', '0x10de\n');
   put('sys/bus/pci/devices/0000:01:00.1/class', '0x040300\n');
   put('sys/bus/pci/devices/0000:02:00.0/vendor', '0x1002\n');
@@ -67,7 +67,7 @@ it('returns null for missing values, and reports a folder that is not writable',
   });
 });
 
-/** A kernel with memory hot-plug: blocks of 128 MiB, `online` of them in use. */
+/** Simulates a kernel with memory hot-plug: blocks of 128 MiB, `online` of them in use. */
 function plugged(online: number, offline: number): void {
   put('sys/devices/system/memory/block_size_bytes', '8000000\n');
   const states = [...Array(online).fill('online'), ...Array(offline).fill('offline')];
@@ -90,7 +90,7 @@ it('counts hot-plugged memory, which the nodes omit', async () => {
   expect((await judged(64 * MIB * MIB)).isLie).toBe(true);
 });
 
-it('does not count offline memory, and is not reduced by hidden blocks', async () => {
+it('does not count offline memory, and uses the nodes’ total if blocks are hidden', async () => {
   put('sys/devices/system/node/node0/meminfo', 'Node 0 MemTotal:       130000 kB\n');
   plugged(1, 7);
   expect((await read())?.memory_kib).toBe(128 * MIB);
@@ -104,7 +104,7 @@ it('returns null for memory if its blocks cannot be read', async () => {
   expect((await read())?.memory_kib).toBeNull();
 });
 
-it('returns the other values if one fails', async () => {
+it('returns the other values if one source fails', async () => {
   put('sys/devices/system/cpu/present', '0-1\n');
   const restic = () => Promise.reject(new Error('it hangs'));
   const folder = join(root, 'scratch');
@@ -115,7 +115,7 @@ it('returns the other values if one fails', async () => {
   expect([sources.cpus_present, sources.restic]).toEqual([2, undefined]);
 });
 
-it('reads the present host', async () => {
+it('reads the sources of this host', async () => {
   const restic = createResticVersion({ clock: systemClock, runCommand, program: 'restic' });
   const folder = join(root, 'own');
   const sideDisk = () => null;

@@ -10,9 +10,9 @@ import type { SideDisk } from './disk-space.ts';
 /** `diskPath` is a folder on the disk that pods fill. */
 export type ReadHostSources = (diskPath: string) => Promise<HostSources>;
 
-/** The values rarely change, and the write test costs a disk flush. */
+/** Results are reused for this time: the values rarely change, and the write test costs a disk flush. */
 const FRESH_MS = 60_000;
-/** Per source, so that a hanging disk does not delay the others. */
+/** Deadline of each source, so that a hanging disk does not delay the others. */
 const DEADLINE_MS = 3_000;
 const MAX_ENTRIES = 4_096;
 const MAX_CARDS = 64;
@@ -121,7 +121,7 @@ async function libraryDigest(root: string): Promise<string | null> {
   return null;
 }
 
-/** `0-3,8` -> 5. */
+/** Counts the processors in a kernel list: `0-3,8` -> 5. */
 async function countCpus(path: string): Promise<number> {
   const ranges = (await readFile(path, 'utf8')).trim().split(',');
   return ranges.reduce((sum, range) => {
@@ -159,14 +159,15 @@ async function canWrite(folder: string): Promise<boolean> {
   }
 }
 
-/** 4 TiB in blocks of 128 MiB, the smallest size. */
+/** Limit of memory blocks that are read: 4 TiB in blocks of 128 MiB, the smallest size. */
 const MAX_BLOCKS = 32_768;
 const BLOCKS_PER_BATCH = 128;
 const BYTES_PER_KIB = 1_024;
 
 /**
- * Returns the larger of two sums, because either may be too small: nodes omit hot-plugged memory, blocks omit memory that
- * firmware hides. `folder` is /sys/devices/system. Rejects if there are no nodes or the blocks are not readable.
+ * Returns the larger of two sums, because each may be too small: the sum over NUMA nodes omits hot-plugged memory, the
+ * sum over memory blocks omits memory that firmware hides. `folder` is /sys/devices/system. Rejects if there are no
+ * nodes or the blocks are not readable.
  */
 export async function presentMemoryKib(folder: string): Promise<number> {
   const [nodes, blocks] = await Promise.all([
@@ -185,7 +186,7 @@ async function nodeMemoryKib(folder: string): Promise<number> {
   return texts.reduce((sum, text) => sum + Number(/MemTotal: +(\d+) kB/.exec(text)?.[1]), 0);
 }
 
-/** Returns 0 if the kernel has no memory hot-plug; then the nodes include all memory. */
+/** Returns 0 if the kernel has no memory hot-plug; in that case the nodes include all memory. */
 async function onlineBlocksKib(folder: string): Promise<number> {
   const blocks = await readdir(folder).then(
     (names) => names.filter((name) => /^memory\d+$/.test(name)),

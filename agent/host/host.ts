@@ -104,7 +104,10 @@ function readinessOf(
   });
 }
 
-/** Text for /readyz. Throws if there is something that only the operator or a signed removal can resolve. */
+/**
+ * Text for /readyz. Throws if there are corrupt rows or orphans, which only the operator or a signed removal can
+ * resolve.
+ */
 function describePods(records: PodRecords, orphans: number): string {
   let corrupt = 0;
   records.list(() => {

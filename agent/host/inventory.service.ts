@@ -24,7 +24,7 @@ export type InventoryServiceOptions = {
   availabilityOf: AvailabilityOf;
   /** Range of host ports for pods, and number of free ones. */
   ports(): Inventory['ports'];
-  /** Isolation of pods, without seccomp, which the engine reports. */
+  /** Isolation of pods except seccomp, which the engine reports. */
   isolation(): Omit<Inventory['isolation'], 'seccomp'>;
   /** Objects in the engine without a pod. */
   orphans(): readonly Inventory['orphans'][number][];
@@ -72,7 +72,7 @@ export function createInventoryService(options: InventoryServiceOptions) {
         version: docker.version,
         storage_driver: docker.storageDriver,
         cgroup_version: docker.cgroupVersion,
-        // A test is more reliable than the list of runtimes, which lacks hooks and CDI.
+        // A test in a container is more reliable than the engine's list of runtimes, which does not show hooks and CDI.
         gpu_runtime: options.gpuRuntimeTried() ?? docker.runtimes.includes('nvidia'),
         sysbox_runtime: docker.runtimes.includes('sysbox-runc'),
       },
@@ -85,7 +85,7 @@ export function createInventoryService(options: InventoryServiceOptions) {
   }
 
   return {
-    /** Rejects with `upstream_unavailable` if engine or host have never answered. */
+    /** Rejects with `upstream_unavailable` if the engine or the host has never answered. */
     read(): Promise<Inventory> {
       const nowMs = clock.monotonicMs();
       if (cached !== null && nowMs - cached.atMs < CACHE_MS) return cached.inventory;

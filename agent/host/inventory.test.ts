@@ -82,7 +82,7 @@ it('collects once for all requests within two seconds', async () => {
   expect(state.asked).toBe(2);
 });
 
-it('prefers a test of the GPU runtime to the list of runtimes', async () => {
+it('prefers the result of a GPU test to the engine’s list of runtimes', async () => {
   const { server, state } = setUp();
   state.gpuTried = false;
   const inventory = (await server.inject('/v1/inventory')).json();

@@ -8,8 +8,8 @@ const KEY_FILE = 'secret.key';
 const KEY_BYTES = 32;
 
 /**
- * Reads the key and creates it if there is none. The file is written atomically. Throws if other users can read it or if
- * it is not a key, because secrets sealed with the lost key could not be opened.
+ * Reads the key file and creates it if it does not exist. The file is written atomically. Throws if other users can
+ * read it or if it has no valid key: replacing the key would make secrets that it sealed unreadable.
  */
 export function openSecretKey(home: string, random: Random): Uint8Array {
   const path = join(home, KEY_FILE);

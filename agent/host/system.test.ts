@@ -63,7 +63,7 @@ it('does not wait for a component that hangs', async () => {
   });
 });
 
-it('probes its components once a second, whatever the number of callers', async () => {
+it('probes the components at most once a second, whatever the number of callers', async () => {
   let asked = 0;
   const { server, clock } = setUp({
     docker: async () => {
@@ -96,7 +96,7 @@ it('reports its health, version and update status', async () => {
   });
 });
 
-/** A short real-time wait. */
+/** Waits for a short real time. */
 function pause(): Promise<undefined> {
   return systemClock.sleep(1).then(() => undefined);
 }

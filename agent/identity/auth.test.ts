@@ -85,7 +85,7 @@ it('accepts a reordered query, but not a changed one', async () => {
   expect((await post(app, again, URL.replace('b=2', 'b=3'))).code).toBe('auth_failed');
 });
 
-/** Differences between the signed text and the received request. */
+/** Differences between the signed parts and the received request. */
 const SIGNED_OTHERWISE: [string, Partial<CanonicalParts>][] = [
   ['method', { method: 'PUT' }],
   ['path', { rawPath: '/v1/pods/3f9f41a6-0003-4000-8000-000000000003/reboot' }],
@@ -116,7 +116,7 @@ it('rejects a signature over another version of the canonical form', async () =>
 });
 
 type Headers = Record<string, string>;
-/** Status, code for the caller, reason for the metric. */
+/** Status, error code for the caller, and reason for the metric. */
 type Refusal = readonly [number, string, string];
 type Case = [string, Refusal, (app: App) => Headers | Promise<Headers>];
 
@@ -168,11 +168,15 @@ const REFUSED: Case[] = [
     (app) => signatureHeaders(stranger, freshParts(app, {}, stranger)),
   ],
   [
-    'of a key whose role may not',
+    'of a key whose role may not call the route',
     WRONG_ROLE,
     (app) => signatureHeaders(reader, freshParts(app, {}, reader)),
   ],
-  ['in the name of a trusted key', FALSE, (app) => signatureHeaders(stranger, freshParts(app))],
+  [
+    'that another key signed in the name of a trusted key',
+    FALSE,
+    (app) => signatureHeaders(stranger, freshParts(app)),
+  ],
   ['with the hash of another body', WRONG_HASH, (app) => sign(app, { bodySha256: sha256Hex('1') })],
   ['with truncated hex', MALFORMED, (app) => withSignature(app, (hex) => hex.slice(0, -2))],
   [
@@ -181,7 +185,11 @@ const REFUSED: Case[] = [
     (app) => withSignature(app, (hex) => `0x${hex.slice(2).toUpperCase()}`),
   ],
   ['with one digit changed', FALSE, (app) => withSignature(app, flipped)],
-  ['with a hex signer', MALFORMED, (app) => sign(app, { signer: `0x${'ab'.repeat(32)}` })],
+  [
+    'whose signer is a hex key instead of an address',
+    MALFORMED,
+    (app) => sign(app, { signer: `0x${'ab'.repeat(32)}` }),
+  ],
   ['wrapped as <Bytes>', FALSE, (app) => signatureHeaders(wrapping, freshParts(app))],
   [
     'of a trusted address whose key is ed25519',
@@ -237,7 +245,7 @@ it('rejects a duplicate header', async () => {
   expect(app.calls).toEqual([]);
 });
 
-it('rejects a route that is not listed, whoever signs', async () => {
+it('rejects a route that is not listed, for every signer', async () => {
   const app = createApp();
   const request = { method: 'GET', url: '/forgotten', audience: EXECUTOR_ID };
   const parts = partsToSign(controller, { ...request, timestampMs: app.clock.now() });
@@ -258,7 +266,7 @@ it('admits public paths, and leaves unknown paths and methods to the router', as
   expect(app).toMatchObject({ calls: [null], failures: [] });
 });
 
-it('blocks an address after many invalid signatures, and no other', async () => {
+it('blocks an address after many invalid signatures, and no other address', async () => {
   const app = createApp();
   const attempt = (address: string, headers: Record<string, string>) =>
     app.server.inject({
@@ -304,7 +312,7 @@ function setUp(maxAddresses?: number) {
   return { clock, limit, exhaust };
 }
 
-it('refills one token at a time, and all after a while', async () => {
+it('adds one token per interval until the bucket is full', async () => {
   const { clock, limit, exhaust } = setUp();
   exhaust('192.0.2.1');
   limit.failed('192.0.2.1');
@@ -321,7 +329,7 @@ it('refills one token at a time, and all after a while', async () => {
   expect(limit.allows('192.0.2.1')).toBe(false);
 });
 
-it('counts the addresses of one IPv6 network as one, and IPv4 ones each', () => {
+it('counts the addresses of one IPv6 network as one, and each IPv4 address separately', () => {
   const { limit, exhaust } = setUp();
   exhaust('2001:db8:1:2::1');
   expect(limit.allows('2001:db8:1:2:ffff::9')).toBe(false);

@@ -26,7 +26,7 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Key that signed this request; null on public routes and until the body is verified. */
     caller: Hotkey | null;
-    /** The request after its headers were checked and before its signature is; null on public routes. */
+    /** The request between the check of its headers and the check of its signature; null on public routes. */
     pendingAuth: PendingRequest | null;
   }
 }
@@ -37,7 +37,7 @@ export type AuthOptions = {
   keys: readonly TrustedKey[];
   log: Log;
   metrics: { authFailed(reason: AuthFailure | 'address' | 'unlisted_route'): void };
-  /** Default: sr25519. */
+  /** Signature check; sr25519 by default. */
   verify?: Verify;
 };
 
@@ -62,7 +62,9 @@ export function createAuth({ clock, executorId, keys, log, metrics, verify }: Au
   });
 
   return {
-    /** Checks everything that needs no body. Unknown paths pass, so that the router answers 404 or 405. */
+    /**
+     * Checks everything that does not depend on the body. Unknown paths pass, so that the router answers 404 or 405.
+     */
     async onRequest(request: FastifyRequest): Promise<void> {
       const roles = rolesOf(request);
       if (roles === 'public') return;
@@ -149,7 +151,7 @@ const MAX_ADDRESSES = 10_000;
 
 type Bucket = { tokens: number; atMs: number };
 
-/** `maxAddresses` is for tests. */
+/** `maxAddresses` is set by tests only. */
 export function createFailureLimit(clock: Clock, maxAddresses = MAX_ADDRESSES): FailureLimit {
   const buckets = new Map<string, Bucket>();
 
@@ -164,7 +166,7 @@ export function createFailureLimit(clock: Clock, maxAddresses = MAX_ADDRESSES): 
     failed(address) {
       const network = clientAddressKey(address);
       const tokens = Math.max(0, tokensOf(network) - 1);
-      // Deleted first, so that the map's order is the order of the last failures.
+      // Deleted and inserted again, so that the map's order is the order of the last failures.
       buckets.delete(network);
       const [oldest] = buckets.keys();
       if (oldest !== undefined && buckets.size >= maxAddresses) buckets.delete(oldest);

@@ -33,7 +33,7 @@ it('enrols an agent without the provider’s key on the host', () => {
   expect(run('show')).toContain(`by ${provider.hotkey}, for 30 more days`);
 });
 
-it('accepts another wallet’s signature over the text', () => {
+it('accepts a signature that another wallet made over the text', () => {
   const { run } = hostAt();
   const asked = run('request').trim();
   const text = run('sign', '--text', asked).slice(0, -1);
@@ -48,7 +48,7 @@ it('accepts another wallet’s signature over the text', () => {
   expect(run('accept', JSON.stringify(enrolment))).toContain('enrolled by');
 });
 
-it('rejects an enrolment of another agent, without a valid signature, or expired', async () => {
+it('rejects an enrolment that is for another agent, not validly signed, or expired', async () => {
   const host = hostAt();
   const asked = host.run('request').trim();
   const enrolment = host.run('sign', '--seed-file', seedFile, asked).trim();

@@ -1,4 +1,4 @@
-/** The command `agent enrol`: prints a request, signs it where the hotkey is, and accepts the enrolment. */
+/** The command `agent enrol`: prints a request, signs it on the computer with the hotkey, and accepts the enrolment. */
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import type { z } from 'zod';

@@ -44,8 +44,12 @@ it('returns the keys of the set, or the configured keys without a file', () => {
 });
 
 it.each<[string, () => string, RegExp]>([
-  ['a set that nobody signed', () => fileOf(SET), /key_set/],
-  ['a set of a stranger', () => fileOf(signKeySet(SET, next)), /not a trusted key with the role/],
+  ['an unsigned key set', () => fileOf(SET), /key_set/],
+  [
+    'a key set signed by an untrusted key',
+    () => fileOf(signKeySet(SET, next)),
+    /not a trusted key with the role/,
+  ],
   ['a folder', () => folder, /not a file/],
   ['nothing', () => join(folder, 'nowhere'), /ENOENT/],
 ])('rejects %s and names the variable', (_, path, message) => {

@@ -42,7 +42,7 @@ export function createLeaseStore(database: DatabaseSync) {
   );
 
   return {
-    /** Throws if the key is leased, cooling or dirty, by the table's constraint. */
+    /** Inserts a lease. Throws by the table's constraint if the key is leased, cooling or dirty. */
     take(lease: { kind: LeaseKind; key: string; podId: string; slot: string }): void {
       insert.run({ kind: lease.kind, key: lease.key, pod_id: lease.podId, slot: lease.slot });
     },

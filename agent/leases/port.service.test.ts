@@ -40,7 +40,7 @@ it('leases all ports or none in a transaction', () => {
   expect(ports.portsOf('a')).toEqual([]);
 });
 
-it('cools a port before it is leased again', async () => {
+it('does not lease a released port again during its cooling time', async () => {
   const { ports, clock } = createPorts();
   ports.lease('a', [1, 2, 3, 4]);
   ports.release('a', [1]);
@@ -55,7 +55,7 @@ it('cools a port before it is leased again', async () => {
   expect(ports.portsOf('b')).toEqual([{ internal: 1, host: 101 }]);
 });
 
-it('replaces ports in use by other processes, until none is left', async () => {
+it('replaces ports that other processes use, until the range has none left', async () => {
   const { ports } = createPorts([100, 101]);
   ports.lease('a', [1]);
   await ports.replaceBusy('a');

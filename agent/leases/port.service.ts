@@ -1,4 +1,4 @@
-/** Leases host ports of the configured range to pods. A port stays the pod's until its removal. */
+/** Leases host ports of the configured range to pods. A pod keeps its ports until its removal. */
 
 import { createSocket } from 'node:dgram';
 import { createServer } from 'node:net';
@@ -46,7 +46,7 @@ export function createPortService(ports: {
   return {
     /** True if no process on the host listens on the port. */
     isFree: (port: number): Promise<boolean> => probe(port),
-    /** True if a pod has the port or released it a moment ago. */
+    /** True if a pod has the port, or released it so recently that it still cools. */
     isLeased: (port: number): boolean =>
       leases.list('port').some((lease) => lease.key === String(port)),
     /** Internal and host ports of the pod's leases. */
@@ -69,8 +69,8 @@ export function createPortService(ports: {
       }
     },
     /**
-     * Replaces published ports of the pod on which another process listens. Call only while no container of the pod runs.
-     * Throws PortPoolExhausted after every port of the range was tried.
+     * Replaces the pod's published ports that are in use by other processes. Call only while no container of the pod
+     * runs. Throws PortPoolExhausted if every port of the range was tried.
      */
     async replaceBusy(podId: string, isPublished = (_internal: number) => true): Promise<void> {
       const rounds = range.last - range.first + 1;
@@ -88,7 +88,7 @@ export function createPortService(ports: {
       const named = held(podId).filter((lease) => new RegExp(`:${lease.key}\\b`).test(message));
       for (const lease of named.length > 0 ? named : held(podId)) replaceOne(lease);
     },
-    /** Returns cooled ports to the pool. */
+    /** Makes released ports available again when their cooling time is over. */
     dropCooled: () => leases.dropCooled(clock.now()),
     /** Number of ports that can be leased now. */
     freeCount: () => range.last - range.first + 1 - leases.list('port').length,
@@ -98,7 +98,7 @@ export function createPortService(ports: {
 /** Returns true if TCP and UDP on all IPv4 and IPv6 addresses can be bound now. */
 export type PortProbe = (port: number) => Promise<boolean>;
 
-/** Errors for a missing address family; the port is not in use. */
+/** Errors that mean that the host lacks the address family, not that the port is in use. */
 const NO_SUCH_FAMILY = new Set(['EAFNOSUPPORT', 'EADDRNOTAVAIL']);
 
 export const probePort: PortProbe = async (port) => {

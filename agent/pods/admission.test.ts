@@ -17,11 +17,11 @@ it.each([
   ['the built-in image', {}],
   ['a public registry', { image: { reference: 'ghcr.io/a/b:1' } }],
   [
-    'all that the host may give',
+    'the maximum resources of the host',
     { limits: { ...limits, memory_bytes: 7 * 2 ** 30, cpu_cores: 4 } },
   ],
   [
-    'variables that templates name',
+    'environment variables that templates use',
     { environment: { PODWRIGHT_OWN_SSHD: '1', NVIDIA_VISIBLE_DEVICES: 'all' } },
   ],
 ])('accepts %s', (_, change) => {
@@ -38,7 +38,7 @@ it.each([
   ['internal_ports', { internal_ports: [80, 80] }],
   ['environment', { environment: { A: 'b', PODWRIGHT_SESSION: 'x' } }],
   ['environment', { environment: { BIG: 'x'.repeat(30_000), ...manyVariables() } }],
-])('rejects a spec that breaks %s', (field, change) => {
+])('rejects a spec that breaks the rule for %s', (field, change) => {
   expect(() => checkPolicy(PodSpec.parse(podSpec(change)), HOST)).toThrow(
     expect.objectContaining({
       code: 'spec_refused',

@@ -1,4 +1,7 @@
-/** Admission checks on a pod's spec: limits of the host first, then the provider's policy. Apply to every caller. Pure. */
+/**
+ * Admission checks on a pod's spec: first the limits of the host, then the provider's policy. They apply to every
+ * caller. Pure.
+ */
 import { parseDockerfile } from '#shared/api/agent/dockerfile.ts';
 import { BUILTIN_HOST, type RegistryAuth, registryAddressOf } from '#shared/api/agent/images.ts';
 import { isPlainKey, type PodSpec, reservedVariable } from '#shared/api/agent/pod.ts';
@@ -9,7 +12,7 @@ import { type ProviderPolicy, providerRefusals, type Refusal } from './provider-
 
 export type HostLimits = {
   memoryBytes: number;
-  /** Reserved for the host: a host without memory stops answering. */
+  /** Memory reserved for the host, because a host without free memory stops answering. */
   memoryReserveBytes: number;
   cpuCores: number;
   /** True: images may come from registries at private addresses. */
@@ -21,7 +24,10 @@ export type HostLimits = {
 const MAX_PIDS = 65_536;
 const MAX_VARIABLES = 512;
 const MAX_ENVIRONMENT_CHARS = 262_144;
-/** Stricter than the schema, which must accept every spec that earlier versions stored. */
+/**
+ * Image host as this version accepts it. Stricter than the wire schema, which must accept every spec that earlier
+ * versions stored.
+ */
 const IMAGE_HOST =
   /^[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*(?::\d{1,5})?$/;
 
@@ -48,7 +54,7 @@ const RULES: readonly Rule[] = [
   ...(['entrypoint', 'command', 'environment'] as const).map(
     (field): Rule => ({
       field,
-      // A lone surrogate would reach the container as a replacement character.
+      // A lone surrogate would reach the container as U+FFFD.
       broken: (spec) => !areWellFormed(spec[field]) && 'holds half a character (a lone surrogate)',
     }),
   ),
@@ -101,7 +107,7 @@ const RULES: readonly Rule[] = [
   },
 ];
 
-/** Returns every rule that the spec breaks. */
+/** Returns every rule that the spec breaks, in order. */
 export function refusalsOf(spec: PodSpec, host: HostLimits): Refusal[] {
   const byHost = RULES.flatMap(({ field, broken }) => {
     const message = broken(spec, host);
@@ -138,13 +144,13 @@ export function checkLogin(spec: PodSpec, auth: RegistryAuth): void {
 
 function againstReferences(spec: PodSpec, host: HostLimits): string | false {
   const references = referencesOf(spec);
-  // Reject what the engine would read as an option or a path, before a row and leases exist.
+  // Rejects names that the engine would read as an option or a path, before a row and leases exist.
   const hasInvalidHost = (reference: string) => {
     const [first = '', ...rest] = reference.split('/');
     return rest.length > 0 && !IMAGE_HOST.test(first);
   };
   if (references.some(hasInvalidHost)) return 'its registry is no host name';
-  // Otherwise a renter could make this host connect to its neighbours and read their answers in the error.
+  // Otherwise a renter could make this host connect to its neighbours and read their responses in the error message.
   const isRefused = !host.localRegistries && references.some(isFromLocalRegistry);
   return isRefused && 'registries at private addresses are not allowed';
 }

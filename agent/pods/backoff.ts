@@ -8,14 +8,14 @@ import type { PodPatch } from './pod-records.ts';
 import type { LastExit } from './pod-row.ts';
 
 const FIRST_BACKOFF_MS = 1_000;
-/** A container that ran this long was healthy: its exit resets the count of failures. */
+/** A container that ran this long was healthy: its exit resets the count of consecutive failures. */
 const HEALTHY_MS = 10 * 60_000;
 /** Consecutive exits after which the pod's reason is CrashLoopBackOff. */
 const CRASH_LOOP_ATTEMPTS = 3;
 /** After a reboot of the host, pod starts are spread over this time. */
 const REBOOT_STAGGER_MS = 3_000;
 const CAUSE_REASONS = { host_reboot: 'HostReboot', engine_restart: 'DockerUnavailable' } as const;
-/** 2^9 s exceeds the longest backoff. */
+/** Limit of doublings: 2^9 s exceeds the longest backoff. */
 const MAX_DOUBLINGS = 9;
 
 /** Returns a random wait up to this attempt's limit, so that pods that failed together do not restart together. */
@@ -37,7 +37,7 @@ export function afterFailure(
     message: failure.message,
     attempts,
     next_retry_ms: at.nowMs + backoffMs(attempts, at.random),
-    // A reboot that fails here continues as an ordinary restart.
+    // A requested reboot that fails at this step is recorded as done and continues as an ordinary restart.
     ...(row.phase === 'rebooting' ? { reboots_done: row.reboot_target } : {}),
   };
 }
@@ -88,7 +88,10 @@ export function exitOf(container: ContainerState, cause: ExitCause): LastExit {
   };
 }
 
-/** Exit code 137 is neither necessary nor sufficient for an out-of-memory kill, so only the engine's flag counts. */
+/**
+ * Returns the reason of an exit. Exit code 137 is neither necessary nor sufficient for an out-of-memory kill, so only
+ * the engine's flag decides.
+ */
 function reasonOf(container: ContainerState): ReasonCode {
   if (container.oomKilled) return 'OOMKilled';
   return container.exitCode === 0 ? 'ExitedZero' : 'ExitedNonZero';

@@ -1,4 +1,4 @@
-/** Steps of a change of generation. Each may be interrupted anywhere and run again. */
+/** Steps of a change of generation. Each may be interrupted at any point and run again. */
 import type { ContainerState } from '../containers/engine/engine.ts';
 import type { PodRow } from './pod.store.ts';
 import {
@@ -15,11 +15,14 @@ import { type Commit, type Outcome, RELIST, type StepPorts } from './step-ports.
 
 const UNKNOWN: Cause = { reason: 'Internal', message: 'The new container failed' };
 
-/** Each step writes the row at most once, so the next plan finds the state before or after the step. */
+/**
+ * Creates the steps. Each writes the row at most once, so the next plan finds the state either before or after the
+ * step.
+ */
 export function createChangeSteps(deps: StepPorts, commit: Commit) {
   const { engine, records, ports, gpuLeases, ssh, clock } = deps;
 
-  /** A generation that was accepted in the meantime may need the GPU again. */
+  /** True if the GPU is needed by a generation that was accepted in the meantime. */
   function isGpuWanted(podId: string, uuid: string): boolean {
     const row = records.get(podId);
     if (row?.desired !== 'running') return false;

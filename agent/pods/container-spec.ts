@@ -9,9 +9,9 @@ import { AUTHORIZED_KEYS_FILE } from './pod-ssh.ts';
 
 export type GpuMode = 'nvidia' | 'simulated' | 'none';
 
-/** For CUDA programs, nvidia-smi, hardware video and headless rendering. */
+/** Driver capabilities for CUDA programs, nvidia-smi, hardware video and headless rendering. */
 const DRIVER_CAPABILITIES = 'compute,utility,video,graphics';
-/** Needs /dev/nvidia-modeset, which headless hosts may not have. */
+/** Driver capability that needs /dev/nvidia-modeset, which headless hosts may not have. */
 const DISPLAY_CAPABILITY = 'display';
 
 /** The image, the network and the volumes must exist. */
@@ -28,7 +28,7 @@ export function podContainer(options: {
   gpuMode: GpuMode;
   /** True: request the driver's display capability. */
   display: boolean;
-  /** Processors and memory nodes near its GPUs; null: all of the host's. */
+  /** Processors and memory nodes near the pod's GPUs; null: all of the host's. */
   place: CpuPlacement | null;
   /** True: the engine supports a size limit of the root file system. */
   limitsDisk: boolean;
@@ -65,7 +65,10 @@ export function podContainer(options: {
   };
 }
 
-/** Only the lease decides which GPUs are visible; `void` hides all of them, whatever the image sets. */
+/**
+ * Environment of the container. Only the lease decides which GPUs are visible; `void` hides all of them, whatever the
+ * image sets.
+ */
 function podEnvironment(
   spec: PodSpec,
   gpuUuids: readonly string[],

@@ -27,7 +27,10 @@ export function createDiskQuotaProbe(deps: {
   const { engine } = deps;
   let found: DiskQuota | null = null;
 
-  /** Creates a container with a disk limit and never starts it. A file system without quotas refuses at once. */
+  /**
+   * Tests for kernel quotas by creating a container with a disk limit, which is never started. A file system without
+   * quotas refuses at once.
+   */
   async function supportsDiskLimit(): Promise<boolean> {
     const labels = {
       [LABELS.managed]: '1',
@@ -63,7 +66,7 @@ export function createDiskQuotaProbe(deps: {
       found ??= (await supportsDiskLimit()) ? 'kernel' : 'poll';
       return found;
     },
-    /** `none` before the first probe. */
+    /** Result of the probe; `none` before the first one. */
     found: (): DiskQuota => found ?? 'none',
   };
 }
@@ -97,7 +100,7 @@ export function createDiskStop(deps: {
       if (resting !== null) await stop(row, containerId);
     },
 
-    /** Repeats a stop that a kill of the agent interrupted. */
+    /** Repeats the stop if a kill of the agent interrupted it. */
     async again(row: PodRow): Promise<void> {
       const { container_id: containerId, phase, reason } = row;
       if (phase === 'running' || reason !== 'DiskQuotaExceeded' || containerId === null) return;

@@ -1,4 +1,6 @@
-/** Enforces disk limits that the kernel does not: measures one pod after the other, warns, then stops the pod. */
+/**
+ * Enforces disk limits that the kernel does not enforce: measures one pod after the other, warns, then stops the pod.
+ */
 import type { PodCondition } from '#shared/api/agent/pod.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
@@ -10,19 +12,22 @@ import type { PodRow } from './pod.store.ts';
 import type { PodRecords } from './pod-records.ts';
 import { specOf } from './pod-row.ts';
 
-/** The engine walks all files of a container to measure it. */
+/** One minute, because the engine walks all files of a container to measure it. */
 export const DISK_INTERVAL_MS = 60_000;
 const WARN_SHARE = 0.85;
-/** A pod above its limit has this long to delete files, unless it exceeds NO_GRACE_SHARE. */
+/** Grace period for a pod above its limit to delete files; none above NO_GRACE_SHARE. */
 const GRACE_MS = 55_000;
 const NO_GRACE_SHARE = 1.25;
-/** Pause between two walks of a pod's volumes, in durations of a walk: walks take at most a tenth of the time. */
+/**
+ * Pause between two walks of a pod's volumes as a multiple of a walk's duration, so that walks take at most a tenth of
+ * the time.
+ */
 const WALK_PAUSES = 9;
 
-/** `volumes` is false if the volumes could not be measured. */
+/** Bytes written by a pod. `volumes` is false if the volumes could not be measured. */
 type Written = { bytes: number; volumes: boolean };
 type Usage = { bytes: number; limit: number; overSinceMs: number | null; condition: PodCondition };
-/** `bytes` is null before the first measurement. `nextMs` is monotonic. */
+/** Last walk of a pod's volumes. `bytes` is null before the first measurement. `nextMs` is monotonic. */
 type Walk = { bytes: number | null; nextMs: number };
 
 export function createDiskWatch(deps: {
@@ -36,7 +41,7 @@ export function createDiskWatch(deps: {
   log: Log;
 }) {
   const { engine, records, quota, diskStop, clock, log } = deps;
-  /** By pod id. */
+  /** Last measurement by pod id. */
   const usages = new Map<string, Usage>();
   const walks = new Map<string, Walk>();
 
@@ -59,7 +64,10 @@ export function createDiskWatch(deps: {
     return bytes >= limit * NO_GRACE_SHARE || clock.monotonicMs() - overSinceMs >= GRACE_MS;
   }
 
-  /** Result of the last walk while the next one is not due; null before the first walk has completed. */
+  /**
+   * Measures the pod's volumes if the next walk is due, otherwise returns the last result. Null if no walk has
+   * completed yet.
+   */
   async function volumeBytes(podId: string): Promise<number | null> {
     const last = walks.get(podId);
     const beganMs = clock.monotonicMs();
@@ -96,7 +104,7 @@ export function createDiskWatch(deps: {
   return {
     async runOnce(): Promise<void> {
       const byPoll = (await quota.find()) === 'poll';
-      // The kernel's limit covers the container's own files, not its volumes.
+      // The kernel's limit covers the container's own files, so pods with volumes are always measured.
       const isWatched = (row: PodRow) => byPoll || specOf(row).volumes.length > 0;
       const rows = records.list().filter((row) => row.phase !== 'removed' && isWatched(row));
       const known = new Set(rows.map((row) => row.id));

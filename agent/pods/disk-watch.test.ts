@@ -63,7 +63,7 @@ it('stops a pod that stays above its limit and does not restart it', async () =>
   expect(container()?.status).toBe('exited');
 });
 
-it('spares a pod that deletes files in time, but not one far above its limit', async () => {
+it('does not stop a pod that deletes files in time, but stops one far above its limit', async () => {
   const { clock, view, measure } = await setUp();
   await measure(1.1);
   await clock.advance(MINUTE_MS);
@@ -91,7 +91,7 @@ it('does not measure pods without a limit', async () => {
   expect(await measure(5)).toBeUndefined();
 });
 
-it('counts volumes, and reports when it cannot', async () => {
+it('counts volumes, and reports when they cannot be measured', async () => {
   let found: number | null = null;
   const { clock, view, measure } = await setUp(LIMIT, async () => found);
   const blind = await measure(0.5);
@@ -101,7 +101,7 @@ it('counts volumes, and reports when it cannot', async () => {
   const near = await measure(0.5);
   expect(near).toMatchObject({ status: false, reason: 'DiskNearlyFull' });
   expect(near?.message).toMatch(/\(90 %\)$/);
-  // A failed walk does not change the size.
+  // If a walk fails, the last measured size is kept.
   found = null;
   expect((await measure(0.5))?.message).toMatch(/\(90 %\)$/);
   found = LIMIT * 0.6;

@@ -38,7 +38,7 @@ function createHost() {
     agent.start();
   }
 
-  /** Steps in progress never end, as after kill -9. */
+  /** Abandons steps in progress, which never end, as after kill -9. */
   function kill(): void {
     engine.hook = () => new Promise(() => undefined);
     void agent.stop();
@@ -74,7 +74,7 @@ it('treats a new boot id as a reboot of the host, without counting a crash or a 
     last_exit: { exit_code: 255, reason: 'HostReboot' },
   });
   expect(host.moves()).toContainEqual(['backoff', 'HostReboot']);
-  // An exit in the new boot is the pod's own.
+  // A later exit in the new boot counts as the pod's own.
   host.engine().exit(container_id ?? '', 1);
   await host.pass(2_000);
   expect(host.view()).toMatchObject({ restart_count: 1, last_exit: { reason: 'ExitedNonZero' } });
@@ -157,7 +157,7 @@ it('reports CrashLoopBackOff with the next retry, and resets after ten healthy m
     last_exit: { exit_code: 1, reason: 'ExitedNonZero' },
   });
   expect(third.message).toContain('3 times in a row');
-  // Ten healthy minutes reset the count.
+  // Running for ten minutes resets the count of failures.
   const later = await crash(4_000 + 10 * 60_000);
   expect(later).toMatchObject({
     reason: 'ExitedNonZero',

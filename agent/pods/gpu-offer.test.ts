@@ -1,4 +1,4 @@
-/** GPUs that a host offers, read over the agent's routes. */
+/** GPUs that a host offers, as the agent's HTTP routes report them. */
 import { expect, it } from 'vitest';
 import { Inventory } from '#shared/api/agent/inventory.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
@@ -51,20 +51,20 @@ it('offers and leases the MIG devices of a simulated card, never the card itself
 
 it.each<[string, GpuShareRule, number, string | null]>([
   [
-    'a part of a host that is not split',
+    'part of a host that is offered only as a whole',
     { split: 'whole', minimum: 0 },
     1,
     'gpu_split_not_allowed',
   ],
-  ['the whole of it', { split: 'whole', minimum: 0 }, 2, null],
+  ['all GPUs of such a host', { split: 'whole', minimum: 0 }, 2, null],
   ['fewer GPUs than the minimum', { split: 'any', minimum: 2 }, 1, 'gpu_count_invalid'],
-  ['as many as the minimum', { split: 'any', minimum: 2 }, 2, null],
-])('handles a request for %s', async (_, rule, count, code) => {
+  ['exactly the minimum number of GPUs', { split: 'any', minimum: 2 }, 2, null],
+])('accepts or rejects a request for %s', async (_, rule, count, code) => {
   const { agent, put, devices } = setUp('NVIDIA L4*2', rule);
   const uuids = (await devices()).map(({ uuid }) => uuid);
   const answer = await put(uuids.slice(0, count));
   expect(answer.json().error?.code ?? null).toBe(code);
-  // A refusal leaves nothing behind.
+  // A refused request leaves no pod.
   const pods = (await agent.server.inject('/v1/pods')).json().pods;
   expect(pods).toHaveLength(code === null ? 1 : 0);
   await agent.stop();

@@ -10,11 +10,11 @@ import type { PodRecords } from './pod-records.ts';
 import { specOf } from './pod-row.ts';
 
 export const GPU_PROBE_INTERVAL_MS = 60_000;
-/** Consecutive probes without a GPU after which it counts as lost. */
+/** Consecutive probes that do not list a GPU after which the GPU counts as lost. */
 export const MISSES_UNTIL_LOST = 3;
 const MAX_PARALLEL_PROBES = 4;
 const COMMAND = ['nvidia-smi', ...LIST_ARGS];
-/** Exit codes for a program that is missing or not executable. */
+/** Exit codes for a program that is missing or cannot be executed. */
 const NOT_RUNNABLE = [126, 127];
 
 /** Returns null if the program did not end in time. A program that cannot be started rejects or ends with 126 or 127. */
@@ -43,7 +43,7 @@ export function createGpuProbe(deps: {
   const slots = createSemaphore(MAX_PARALLEL_PROBES);
   const histories = new Map<string, ProbeHistory>();
 
-  /** Null if the probe could not run, which is not evidence about the GPUs. */
+  /** True if the pod sees all its GPUs. Null if the probe could not run, which says nothing about the GPUs. */
   async function seesAllGpus(
     containerId: string,
     uuids: readonly string[],
@@ -65,7 +65,7 @@ export function createGpuProbe(deps: {
 
   async function probe(podId: string): Promise<void> {
     const row = records.get(podId);
-    // From the spec, not the leases: those of a staged generation are not in this container.
+    // Read from the spec, not from the leases, because GPUs leased for a staged generation are not in this container.
     const uuids = row === null ? [] : specOf(row).gpu_uuids;
     if (row?.phase !== 'running' || row.container_id === null || uuids.length === 0) {
       histories.delete(podId);

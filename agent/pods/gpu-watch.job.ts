@@ -30,9 +30,9 @@ export function createGpuWatch(deps: {
   clock: Clock;
 }) {
   const { engine, records, driver, gpuLeases, store, clock } = deps;
-  /** By container id. */
+  /** Run windows by container id. */
   let windows = new Map<string, RunWindow>();
-  /** As last read. A card that fell off the bus is retained here and by its row in the store. */
+  /** Cards as last read. A card that fell off the bus is retained in this map and in its row. */
   const identities = new Map<string, GpuIdentity>();
 
   async function readIdentities(): Promise<void> {
@@ -63,11 +63,11 @@ export function createGpuWatch(deps: {
       if (driver.kind !== 'nvidia' || gpuLeases.leasedUuids().length === 0) return;
       await readIdentities();
       await readWindows().catch((error: unknown) => {
-        // The engine is away: the last windows remain valid.
+        // While the engine does not answer, the last windows remain valid.
         if (!(error instanceof EngineError)) throw error;
       });
     },
-    /** Null for a pod without real GPUs. */
+    /** Condition GpuHealthy; null for a pod without real GPUs. */
     conditionOf(podId: string): PodCondition | null {
       const row = driver.kind === 'nvidia' ? records.get(podId) : null;
       if (row === null || row.phase === 'removed') return null;
@@ -121,7 +121,7 @@ export function gpuCondition(facts: GpuConditionFacts): PodCondition {
     const message = `A GPU of this pod is not visible inside it any more: ${REMEDY}`;
     return bad('GpuLostInContainer', message, facts.lostSinceMs);
   }
-  // An Xid cordons the card for later pods longer than it affects this one: here only the window counts.
+  // An Xid cordons the card for later pods longer than it affects this pod, so this pod's window decides.
   const lasting = facts.cordons.filter(({ source }) => source !== 'xid');
   for (const gpu of facts.gpus) {
     const cordon = cordonOf(gpu, lasting);

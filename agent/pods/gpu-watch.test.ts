@@ -16,7 +16,7 @@ const PCI = '00000000:1B:00.0';
 const SEEN = `GPU 0: NVIDIA H100 (UUID: ${H100_A})\n`;
 const LOST = { exitCode: 255, stdout: 'Failed to initialize NVML: Unknown Error\n' };
 
-/** A running pod on one card, and the result of a probe in it. */
+/** Creates a running pod on one card, and sets the result of a probe in it. */
 function setUp() {
   const clock = createManualClock();
   const database = openDatabase(':memory:');
@@ -99,7 +99,7 @@ it('counts Xid errors of the pod’s card between start and finish only', async 
     reason: 'GpuUnhealthy',
     last_transition_ms: startedMs + 3_000,
   });
-  // After a restart, earlier errors do not count.
+  // After a restart of the container, earlier errors do not count.
   state.container = { status: 'running', startedMs: startedMs + 10_000, finishedMs: 0 };
   await pod.watch.runOnce();
   expect(pod.condition()).toMatchObject({ status: true });
@@ -143,7 +143,7 @@ it('reports a GPU as lost after three probes without it', async () => {
   expect(pod.condition()).toMatchObject({ status: true });
 });
 
-it('resets the count when the pod is restarted', async () => {
+it('resets the count of failed probes when the pod is restarted', async () => {
   pod.state.answer = async () => LOST;
   for (const _ of [1, 2, 3]) await pod.look();
   pod.records.change('pod', () => ({ phase: 'rebooting' }));
@@ -157,13 +157,13 @@ it('resets the count when the pod is restarted', async () => {
 it.each<[string, () => Promise<{ exitCode: number; stdout: string } | null>]>([
   ['an image that cannot run nvidia-smi', async () => ({ exitCode: 127, stdout: 'not found' })],
   ['an engine that is away', () => Promise.reject(new Error('unavailable'))],
-])('does not treat %s as a loss', async (_, answer) => {
+])('does not treat %s as a lost GPU', async (_, answer) => {
   pod.state.answer = answer;
   for (const __ of [1, 2, 3, 4]) await pod.look();
   expect(pod.condition()).toMatchObject({ status: true });
 });
 
-it('treats a hanging nvidia-smi, or another card, as a loss', async () => {
+it('treats a hanging nvidia-smi, or one that lists another card, as a lost GPU', async () => {
   pod.state.answer = async () => null;
   await pod.look();
   pod.state.answer = async () => ({ exitCode: 0, stdout: SEEN.replace('GPU-51', 'GPU-99') });

@@ -1,6 +1,6 @@
 /**
- * GPUs from the lease to the container, on a separate engine. Simulated: a fake nvidia-smi on the host and a stub of
- * NVIDIA's container toolkit answer for cards that do not exist; engine, hooks and containers are real.
+ * GPUs from the lease to the container, on a separate engine. The cards are simulated: a fake nvidia-smi on the host
+ * and a stub of NVIDIA's container toolkit report them. Engine, hooks and containers are real.
  */
 import { appendFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -42,7 +42,7 @@ async function greedyImage(): Promise<void> {
   await host.docker('rm', id);
 }
 
-/** A running pod with these GPUs. */
+/** Launches a pod with these GPUs and waits until it runs. */
 async function launch(uuids: string[], change: Parameters<GpuHost['put']>[2] = {}) {
   const id = systemRandom.uuid();
   const sent = await host.put(id, uuids, change);
@@ -59,7 +59,7 @@ function callsOf(containerId: string | null) {
   return hook.calls().filter((call) => call.containerId === containerId);
 }
 
-it('reports at start, after a test, that GPUs reach containers', async () => {
+it('tests at its start whether containers get GPUs, and reports the result', async () => {
   const tried = await eventually('a try of the runtime', () =>
     hook.calls().find(({ visibleDevices }) => visibleDevices === H100_B),
   );
@@ -133,7 +133,7 @@ it.each([
   await removed(id);
 });
 
-it('retries after a hook fails, and shows its error', async () => {
+it('retries a start after a runtime hook failed, and shows the hook’s error', async () => {
   hook.fail('the disk of the driver is on fire');
   const id = systemRandom.uuid();
   await host.put(id, [H100_B]);
@@ -145,7 +145,7 @@ it('retries after a hook fails, and shows its error', async () => {
   await removed(id);
 });
 
-it('detects from inside that a pod lost its GPUs, until a reboot restores them', async () => {
+it('detects from inside the pod that it has lost its GPUs, until a reboot restores them', async () => {
   const { gpuProbe } = host.agent.core;
   const pod = await launch([H100_B]);
   const health = async () =>
@@ -192,7 +192,7 @@ it('rejects new pods on a faulty card, and reports the fault to the pod on it', 
   const { gpuHealth, gpuWatch } = host.agent.core;
   const pod = await launch([H100_B]);
   await gpuWatch.runOnce();
-  // H100_B is at 2B, C at 3B.
+  // PCI address of H100_B: 2B; of CARD_C: 3B.
   const uptimeUs = Math.round((systemClock.now() + 1_000) * 1_000);
   const text = XID_79.replace('1b:00', '2b:00');
   appendFileSync(host.kernelLog, `${kernelLine(1, text, uptimeUs)}\n`);
@@ -225,7 +225,7 @@ it('rejects new pods on a faulty card, and reports the fault to the pod on it', 
   await removed(pod.id);
 });
 
-/** Last test: after one refusal, the agent does not request the display again. */
+/** Must be the last test: after one refusal, the agent does not request the display capability again. */
 it('omits the display capability after one refusal if the host lacks its device', async () => {
   hook.setModeset(false);
   const first = await launch([CARD_D]);

@@ -16,12 +16,12 @@ import { eventually } from '../../test/fakes/eventually.ts';
 const MIB = 2 ** 20;
 const LIMITS = { cpu_cores: 0.5, memory_bytes: 48 * MIB, shm_bytes: 8 * MIB, pids: 48 };
 const ATTACK_MS = 3_000;
-/** The log driver's `max-file` and `max-size`, with a line to spare. */
+/** The log driver's `max-file` and `max-size`, with room for one more line. */
 const MAX_LOG_FILES = 3;
 const MAX_LOG_BYTES = 51e6;
 const PAUSE_MS = 50;
 const MAX_MEDIAN_MS = 200;
-/** Generous, because other tests may load the machine. */
+/** Limit for the growth of the host's load average. Generous, because other tests may load the computer. */
 const MAX_LOAD_GROWTH = 12;
 
 let host: RealHost;
@@ -87,7 +87,7 @@ async function attack(script: string, inspect: (pod: PodView) => Promise<void>):
 const inPod = (pod: PodView, script: string) =>
   mustRun('docker', 'exec', pod.container_id ?? '', 'sh', '-c', script);
 
-/** Counted by the engine, because the pod may not be able to start another process. */
+/** Counts processes through the engine, because the pod may not be able to start another process. */
 async function processesOf(pod: PodView): Promise<number> {
   const lines = await mustRun('docker', 'top', pod.container_id ?? '', '-o', 'pid');
   return lines.trim().split('\n').length - 1;
@@ -111,7 +111,7 @@ it('kills a pod that exceeds its memory and reports OOMKilled', async () => {
   });
 });
 
-it('limits shared memory to its size', async () => {
+it('limits shared memory to the requested size', async () => {
   const fill = 'dd if=/dev/zero of=/dev/shm/x bs=64k 2>/tmp/words; sleep 60';
   await attack(fill, async (pod) => {
     const [size = '', words = ''] = (
@@ -163,7 +163,7 @@ it('kills a process that ignores SIGTERM after the grace period', async () => {
   expect(systemClock.monotonicMs() - began).toBeLessThan(ATTACK_MS + 15_000);
 });
 
-it('shows a pod that scans its bridge only itself, not even the host', async () => {
+it('a pod that scans its bridge network finds only itself, not even the host', async () => {
   const own = "ip -4 -o addr show eth0 | awk '{print $4}' | cut -d/ -f1";
   const look = "printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 1 $net.$last 8000 | grep -q HTTP";
   const scan = [

@@ -26,7 +26,7 @@ import {
 
 export const MAX_PARALLEL_STARTS = 4;
 
-/** Each step ends with one write of the row, so a step that was interrupted is run again. */
+/** Creates the steps. Each ends with one write of the row, so an interrupted step is run again. */
 export function createLaunch(deps: StepPorts, commit: Commit) {
   const { engine, images, ports, networks } = deps;
   const starts = createSemaphore(MAX_PARALLEL_STARTS);
@@ -113,7 +113,7 @@ export function createLaunch(deps: StepPorts, commit: Commit) {
     }
   }
 
-  /** Null if a container of this pod has the name: the next plan decides about it. */
+  /** Creates the container. Null if a container of this pod already has the name: the next plan decides about it. */
   async function createOrFind(row: PodRow, request: ContainerSpec): Promise<string | null> {
     try {
       return await engine.createContainer(request);
@@ -145,11 +145,11 @@ export function createLaunch(deps: StepPorts, commit: Commit) {
     try {
       await starts.run(() => engine.startContainer(container.id));
     } catch (error) {
-      // The pod's network may have been removed by hand while it was stopped.
+      // The pod's network may have been removed manually while the pod was stopped.
       if (error instanceof EngineError && error.kind === 'not_found') await ensureNetwork(row.id);
       if (error instanceof EngineError && error.kind === 'task_left') {
         await deps.endLeftoverTask(container.id);
-        // A container that never ran is replaced. One that ran is kept, because its layer holds data.
+        // A container that never ran is replaced. One that ran is kept, because its writable layer contains data.
         if (!isRestart) await discard(row, container);
       }
       if (!display.isRefused(container.id, error)) throw error;
@@ -178,7 +178,7 @@ export function createLaunch(deps: StepPorts, commit: Commit) {
   return { pull, create, start, rejoinNetwork };
 }
 
-/** True for restarts that neither a request nor the host nor the engine caused. */
+/** True for restarts that were caused neither by a request, nor by the host, nor by the engine. */
 function isPodsOwnRestart(row: PodRow): boolean {
   const exit = lastExitOf(row);
   return exit === null || !isInfrastructure(exit.reason);
@@ -204,9 +204,9 @@ function justCreated(id: string, request: ContainerSpec): ContainerState {
   };
 }
 
-/** The container runtime's error if the device of the display capability is missing. */
+/** Pattern of the container runtime's error if the device of the display capability is missing. */
 const REFUSAL = /nvidia-modeset/i;
-/** Limit of containers without the capability that have not started yet. */
+/** Limit of remembered containers that have not started yet. */
 const MAX_REMEMBERED = 1_000;
 
 /**

@@ -6,7 +6,7 @@ import { createFakeEngine } from '../../test/fakes/engine/fake-engine.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { createLifetimes } from './lifetime.job.ts';
 
-it('removes a pod when its lifetime has elapsed, and no other', async () => {
+it('removes a pod when its lifetime has elapsed, and no other pod', async () => {
   const clock = createManualClock();
   const agent = createTestAgent({ clock, engine: createFakeEngine(clock) });
   const put = async (change: object): Promise<string> => {

@@ -1,4 +1,4 @@
-/** Removal of pods whose row is missing or corrupt while the engine still has objects of them. */
+/** Removal of pods whose row is missing or corrupt while the engine still has objects of these pods. */
 import { PodSpec } from '#shared/api/agent/pod.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -60,7 +60,7 @@ export function createLostPods(deps: {
   };
 }
 
-/** The spec is a minimal placeholder: no container is created from it. */
+/** Row for a removal. Its spec is a minimal placeholder, because no container is created from it. */
 function removalRow(podId: string, generation: number, nowMs: number): PodRow {
   const limits = { cpu_cores: 0.1, memory_bytes: 16 * MIB, shm_bytes: 0, pids: 16 };
   const spec = PodSpec.parse({ generation, image: { reference: 'unknown' }, limits });

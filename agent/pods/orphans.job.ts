@@ -13,7 +13,7 @@ import { executorLabels } from '../containers/engine/labels.ts';
 import type { PodRecords } from './pod-records.ts';
 
 export const ORPHANS_INTERVAL_MS = 5 * 60_000;
-/** A younger object may belong to a step in progress. */
+/** Minimum age of an orphan. A younger object may belong to a step in progress. */
 export const ORPHAN_GRACE_MS = 5 * 60_000;
 /** Limit of reported orphans. */
 const MAX_ORPHANS = 200;
@@ -57,7 +57,7 @@ export function createOrphanSweep(deps: {
     });
   }
 
-  /** Removes objects that a call created after its deadline, when the pod had been removed. */
+  /** Removes objects that the engine created after the call's deadline, when the pod had already been removed. */
   async function removeLate(
     networks: readonly NetworkState[],
     volumes: readonly VolumeState[],
@@ -96,7 +96,10 @@ export function createOrphanSweep(deps: {
 type PodPhases = Map<string, string>;
 type EngineObject = ContainerState | NetworkState | VolumeState;
 
-/** Probes and build steps have their own clean-up. Networks carry no kind. */
+/**
+ * True for objects of pods. Probes and build steps are cleaned up by their own modules. Networks have no label for the
+ * kind.
+ */
 function isOfPod({ labels }: { labels: Record<string, string> }): boolean {
   return (labels[LABELS.kind] ?? 'pod') === 'pod';
 }
@@ -107,7 +110,7 @@ function podIdOf({ labels }: { labels: Record<string, string> }): string {
 
 function orphanOf(kind: Orphan['kind'], object: EngineObject): Orphan {
   const pod_id = object.labels[LABELS.pod] ?? null;
-  // Volumes have no id.
+  // Volumes have a name but no id.
   const id = 'id' in object ? object.id : object.name;
   return { kind, id, name: object.name, pod_id, created_ms: object.createdMs };
 }

@@ -1,4 +1,4 @@
-/** Objects without a row, or with a corrupt one: reported, left alone, and removed on DELETE. */
+/** Objects whose row is missing or corrupt are reported, left unchanged, and removed on DELETE. */
 import { beforeEach, expect, it } from 'vitest';
 import { PodSpec } from '#shared/api/agent/pod.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
@@ -53,7 +53,7 @@ async function stop(agent: Agent): Promise<void> {
   await stopped;
 }
 
-it('reports a pod of a lost store after the grace period, and does not touch it', async () => {
+it('reports objects of a lost store as orphans after the grace period, and leaves them alone', async () => {
   const first = start();
   await launch(first, ID, { volumes: ['/data'] });
   await stop(first);
@@ -93,7 +93,7 @@ it.each(['probe', 'doctor'])('ignores a %s container', async (kind) => {
   expect(agent.core.orphans.list()).toEqual([]);
 });
 
-it('removes the remains of an unknown pod on DELETE, also across a kill', async () => {
+it('removes the objects of an unknown pod on DELETE, even if the agent is killed meanwhile', async () => {
   const first = start();
   await launch(first, ID, { volumes: ['/data'] });
   await stop(first);
@@ -134,7 +134,7 @@ it('starts with a corrupt row, leaves its pod and leases unchanged, and removes 
   const other = second.pods.put(systemRandom.uuid(), spec({ gpu_uuids: [GPU] }));
   await expect(other).rejects.toMatchObject({ code: 'gpu_unavailable' });
 
-  // The exit must not start a worker on a corrupt row.
+  // The exit of a container must not start a worker for a corrupt row.
   for (const { id, labels } of [...engine.containers.values()]) {
     if (labels['io.podwright.pod'] === ID) engine.exit(id, 1);
   }

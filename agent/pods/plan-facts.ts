@@ -1,4 +1,4 @@
-/** Facts on which a plan depends beside the pod's row, and how a pod's containers relate to the row. */
+/** Facts that a plan depends on besides the pod's row, and relations between a pod's containers and its row. */
 
 import type { Clock } from '#shared/runtime/clock.ts';
 import { type ContainerState, LABELS } from '../containers/engine/engine.ts';
@@ -38,7 +38,7 @@ export type PlanFacts = {
 
 export type ExitCause = 'itself' | 'host_reboot' | 'engine_restart';
 
-/** Longest backoff. A retry that is further away means that the host's clock was set back. */
+/** Longest backoff. A retry further in the future means that the host's clock was set back. */
 export const LONGEST_BACKOFF_MS = 5 * 60_000;
 /** Interval for checking a container that the engine is removing. */
 export const REMOVING_POLL_MS = 500;
@@ -56,7 +56,10 @@ export function isOfGeneration(container: ContainerState, generation: number): b
   return container.status !== 'dead' && container.labels[LABELS.generation] === String(generation);
 }
 
-/** The agent never pauses or restarts containers, but the processes of such containers exist. */
+/**
+ * True if the container has processes. The agent never pauses or restarts containers, but paused and restarting ones
+ * have processes too.
+ */
 export function isAlive(container: ContainerState): boolean {
   return ['running', 'paused', 'restarting'].includes(container.status);
 }
@@ -66,7 +69,7 @@ export function neverRan(container: ContainerState): boolean {
   return container.status === 'created' || container.startError !== '';
 }
 
-/** Returns why a container ended. Compares boot ids, not times, because the clock may have been set. */
+/** Returns what ended a container. Compares boot ids instead of times, because the clock may have been set. */
 export function causeOfExit(row: PodRow, container: ContainerState, facts: PlanFacts): ExitCause {
   const { bootId, outage } = facts;
   if (bootId !== '' && row.boot_id !== '' && row.boot_id !== bootId) return 'host_reboot';
@@ -80,7 +83,7 @@ export function causeOfExit(row: PodRow, container: ContainerState, facts: PlanF
 /** True if the row's next retry is in the future. */
 export function retryIsAhead(row: PodRow, nowMs: number): boolean {
   if (row.next_retry_ms === null) return false;
-  // A requested reboot starts at once.
+  // A requested reboot starts without waiting for the retry.
   if (row.desired === 'running' && (row.phase !== 'backoff' || isRebooting(row))) return false;
   return row.next_retry_ms > nowMs && row.next_retry_ms - nowMs <= LONGEST_BACKOFF_MS;
 }
@@ -92,7 +95,7 @@ export function isRebooting(row: PodRow): boolean {
 
 export type FactsOf = (row: PodRow) => PlanFacts;
 
-/** Call once at the start of the agent. */
+/** Creates the source of facts. Call once at the start of the agent. */
 export function createPodFacts(deps: {
   ports: PortService;
   gpuLeases: GpuLeases;

@@ -80,7 +80,7 @@ it.each(['preparing', 'replacing', 'settling'] as const)(
   },
 );
 
-it('restarts the old container while the new image is fetched', async () => {
+it('restarts an old container that exits while the new image is fetched', async () => {
   const before = await pod.launched();
   const release = pod.hold('pullImage');
   await pod.put(2, { image: { reference: OTHER_IMAGE } });
@@ -100,7 +100,7 @@ it('restarts the old container while the new image is fetched', async () => {
   expect(pod.view()).toMatchObject({ observed_generation: 2, change: null });
 });
 
-it('completes a reboot by the change in progress', async () => {
+it('counts a requested reboot as completed by the change in progress', async () => {
   await pod.launched();
   await pod.put(2);
   await pod.settle();

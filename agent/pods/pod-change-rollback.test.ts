@@ -65,7 +65,7 @@ it('releases the new ports and GPUs of a failed change', async () => {
   expect(pod.agent().core.gpuLeases.uuidsOf(ID)).toEqual([one]);
 });
 
-it.each([true, false])('requires a login that worked before, works again: %s', async (works) => {
+it.each([true, false])('commits only if a login that worked before works: %s', async (works) => {
   const ports = { internal_ports: [22] };
   pod.setLogin(() => true);
   const before = await pod.launched(ports);
@@ -95,7 +95,7 @@ it('rolls back when the new container fills the disk', async () => {
   });
 });
 
-it('replaces a pod stopped for its disk use without a fallback', async () => {
+it('changes a pod that was stopped for its disk use without keeping a fallback', async () => {
   const limits = { cpu_cores: 1, memory_bytes: 2 ** 26, shm_bytes: 0, pids: 64 };
   const before = await pod.launched({ limits: { ...limits, disk_bytes: 2 ** 24 } });
   const release = pod.hold('pullImage');
@@ -111,7 +111,7 @@ it('replaces a pod stopped for its disk use without a fallback', async () => {
   expect(pod.containers()).toHaveLength(1);
 });
 
-it('restarts a new container that ends after its trial', async () => {
+it('restarts a new container that ends after its trial instead of rolling back', async () => {
   await pod.launched();
   await pod.put(2);
   await pod.pass(PROVEN_MS);

@@ -1,4 +1,4 @@
-/** Random requests, faults and kills: no lease is ever held twice, and the agent converges. */
+/** Random requests, faults and kills. Checks that no lease is ever held twice, and that the agent converges. */
 import { expect, it } from 'vitest';
 import { PodSpec } from '#shared/api/agent/pod.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -19,7 +19,7 @@ const IMAGES: Record<string, string> = {
   'registry.example/one:1': `sha256:${'a1'.repeat(32)}`,
   'registry.example/two:1': `sha256:${'b2'.repeat(32)}`,
 };
-/** Does not exist: a first launch fails, and a change leaves the present container running. */
+/** An image that does not exist: a first launch fails, and a change leaves the present container running. */
 const MISSING = 'registry.example/missing:1';
 /** Longer than any backoff. */
 const LONG_MS = 400_000;
@@ -63,7 +63,7 @@ function randomSpec(random: Random, generation: number) {
   });
 }
 
-/** ApiErrors are expected; any other error is a bug. */
+/** Runs `work` and ignores ApiErrors; any other error is a bug. */
 async function tolerate(work: () => unknown): Promise<void> {
   try {
     await work();
@@ -73,8 +73,8 @@ async function tolerate(work: () => unknown): Promise<void> {
 }
 
 /**
- * kill -9 at the n-th call from now, before or after its effect: whatever is under way hangs for ever.
- * Returns whether that has happened.
+ * Simulates kill -9 at the n-th call from now, before or after the call's effect: calls in progress never return. The
+ * returned function tells whether the kill has happened.
  */
 function killAt(engine: FakeEngine, countdown: number): () => boolean {
   const { hook } = engine;
@@ -107,7 +107,7 @@ async function act(world: World, { agent, engine }: ReturnType<World['boot']>): 
       if (random.int(3) > 0) return undefined;
       slots[slot] = random.uuid();
       ids.push(slots[slot]);
-      // For an unknown id the engine is queried, and the clock does not advance here.
+      // A DELETE of an unknown id queries the engine, and the clock does not advance at this point.
       void tolerate(() => agent.pods.remove(id));
       return undefined;
     case 5:
@@ -166,7 +166,7 @@ function expectSettled(agent: Agent, engine: FakeEngine, ids: readonly string[])
     }
     expect(view.reboots_done).toBe(view.reboots_requested);
     expect(found).toMatchObject([{ id: view.container_id, status: 'running' }]);
-    // The fake names images after their digests.
+    // The fake engine names images after their digests.
     expect(found[0]?.spec.image).toBe(IMAGES[view.image.reference]);
     expect(found[0]?.spec.gpuUuids.toSorted()).toEqual(view.gpu_uuids.toSorted());
     // The gateway listens on the SSH port.
@@ -196,7 +196,7 @@ it.each(Array.from({ length: RUNS }, (_, run) => run + 1))('converges, seed %i',
   let host = world.boot(world.first);
   let isDead = () => false;
 
-  /** A new process finds what the killed one left. */
+  /** Replaces the agent process by a new one that finds the state that the killed one left. */
   function replaceHost(): void {
     killAt(host.engine, 0);
     void host.agent.stop();
@@ -207,7 +207,7 @@ it.each(Array.from({ length: RUNS }, (_, run) => run + 1))('converges, seed %i',
   for (let count = 0; count < OPERATIONS; count += 1) {
     if (world.random.int(10) === 0) isDead = killAt(host.engine, world.random.int(12));
     await act(world, host);
-    // The next request often arrives while the last one is in progress.
+    // The next request often arrives while the last one is still in progress.
     await world.clock.advance(world.random.int(world.random.int(2) === 0 ? 3_000 : MAX_LATENCY_MS));
     expectNoDoubleUse(host.engine);
     if (isDead()) replaceHost();
@@ -219,6 +219,6 @@ it.each(Array.from({ length: RUNS }, (_, run) => run + 1))('converges, seed %i',
   await passTime(world, LONG_MS);
   expectNoDoubleUse(last.engine);
   expectSettled(last.agent, last.engine, world.ids);
-  // A call of the last list may be in progress, and the clock does not advance any more.
+  // A list call may still be in progress, and the clock does not advance any more.
   void last.agent.stop();
 });

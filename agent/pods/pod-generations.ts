@@ -67,7 +67,10 @@ export function refuseStagedPatch(staged: StagedGeneration, cause: Cause) {
   return { staged_json: null, refused_json: refusal(staged, cause) };
 }
 
-/** Makes the staged generation the present one. A pod in a resting phase has no working generation to fall back to. */
+/**
+ * Makes the staged generation the present one. A pod in a resting phase gets no fallback, because its generation does
+ * not work.
+ */
 export function switchPatch(
   row: PodRow,
   staged: StagedGeneration,
@@ -104,7 +107,7 @@ export function rollBackPatch(row: PodRow, fallback: FallbackGeneration, cause: 
 /** Drops the fallback. A refused generation is left unchanged. */
 export const COMMIT_PATCH = { fallback_json: null };
 
-/** The new container also completes a pending reboot. */
+/** Fields of the present generation. A new container also completes a pending reboot. */
 function presentPatch(
   row: PodRow,
   to: PodContent & Pick<PodRow, 'generation' | 'image_id' | 'image_digest'>,

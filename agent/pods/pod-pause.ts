@@ -15,7 +15,7 @@ import type { PodSupervisor } from './pod-worker.ts';
 export type PodRunState = 'running' | 'stopped' | 'moving' | 'failed' | 'gone' | 'unknown';
 
 export type PodPause = {
-  /** Wakes the pod's worker. Rows of operations decide whether the pod is paused. */
+  /** Wakes the pod's worker, which reads from the rows of operations whether the pod is paused. */
   wake(podId: string): void;
   runStateOf(podId: string): Promise<PodRunState>;
 };
@@ -45,7 +45,7 @@ export function createPodPause(deps: {
       if (containers === null) return 'unknown';
       const row = records.get(podId);
       if (row === null || row.desired === 'removed') return 'gone';
-      // The step in progress may still start the container; the next plan sees the pause.
+      // The step in progress may still start the container; only the next plan considers the pause.
       if (!supervisor.isIdle(podId)) return 'moving';
       if (containers.some(isAlive)) return row.phase === 'running' ? 'running' : 'moving';
       if (isPaused(podId)) return 'stopped';

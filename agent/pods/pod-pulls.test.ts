@@ -5,7 +5,7 @@ import { createPodPulls } from './pod-pulls.ts';
 
 const LAYER = { id: 'a', state: 'done' as const, bytes_extracted: 0 };
 
-/** Progress of two layers, the second of which may have been present before. */
+/** Returns the progress of two layers, the second of which may have been present before. */
 function progress(done: number, layersDone: number, second = 100): PullProgress {
   const sizes = [100, second];
   return {

@@ -28,7 +28,7 @@ export function createPodPulls(deps: {
     finished.set(podId, done);
   }
 
-  /** Null for a pull that was aborted or received no bytes. */
+  /** Result of a pull; null if it was aborted or received no bytes. */
   function resultOf({ startMs, startBytes, progress }: Pull): FinishedPull | null {
     const { layers, layers_done, layers_total, bytes_done, bytes_total } = progress;
     if (layers_done < layers_total || bytes_done <= startBytes) return null;
@@ -49,7 +49,7 @@ export function createPodPulls(deps: {
         return;
       }
       const before = present.get(podId);
-      // Without layers the pull waits for a free slot or for the registry.
+      // A pull without layers still waits for a free slot or for the registry.
       const hasBegun = before !== undefined && before.progress.layers_total > 0;
       const start = hasBegun
         ? before

@@ -49,8 +49,8 @@ export function isGatewayPort(spec: PodSpec, internal: number): boolean {
 }
 
 /**
- * Equal for equal content, whatever the order of members. An empty list of volumes and the template's name are left out,
- * so that specs of earlier versions keep their hashes.
+ * Hash of the spec's content; the order of members has no effect. An empty list of volumes and the template's name are
+ * left out, so that specs of earlier versions keep their hashes.
  */
 export function specHash(spec: PodSpec): string {
   const { volumes, template: _, ...rest } = spec;

@@ -35,7 +35,7 @@ beforeEach(() => {
     engine: createFakeEngine(clock),
     clock,
     gatewayLink,
-    // In use as long as the gateway reports a port.
+    // A port is in use as long as the gateway reports one.
     probePort: async () => status === null,
   });
 });
@@ -101,7 +101,7 @@ it('waits until the gateway closes a port that the pod’s own server needs', as
   };
   agent.start();
   await clock.advance(1_000);
-  // A changed wall clock has no effect.
+  // A change of the wall clock has no effect.
   wallOffsetMs = -3_600_000;
   await clock.advance(RELEASE_TIMEOUT_MS);
   const waiting = { phase: 'backoff', reason: 'PortConflict', ports };

@@ -1,4 +1,4 @@
-/** Ports for SSH that agent/access implements, and the paths that both sides mount. */
+/** Ports for SSH that agent/access implements, and paths of the mounts in pods that pods/ and access/ share. */
 import type { PodView } from '#shared/api/agent/pod.ts';
 import type { LoginState } from './plan-facts.ts';
 import type { PodRow } from './pod.store.ts';
@@ -11,7 +11,7 @@ export type PodSsh = {
   /** Creates the pod's host key. Call inside the transaction that admits the pod. */
   admit(podId: string): void;
   setKeys(row: PodRow, keys: readonly string[]): void;
-  /** Keeps the present keys for another generation that replaces the row's. */
+  /** Copies the present keys to another generation that replaces the row's. */
   carryKeys(row: PodRow, generation: number): void;
   /** Publishes committed keys to the gateway. */
   publish(): void;
@@ -27,5 +27,5 @@ export type PodSsh = {
 export const MOUNT_POINT = '/.podwright';
 /** Folder of authorized keys in a pod that runs its own SSH server. */
 export const KEYS_MOUNT_POINT = `${MOUNT_POINT}/ssh`;
-/** One key per line. The file is replaced whenever the keys change. */
+/** Path of the file with one key per line. The file is replaced whenever the keys change. */
 export const AUTHORIZED_KEYS_FILE = `${KEYS_MOUNT_POINT}/authorized_keys`;

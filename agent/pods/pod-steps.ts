@@ -63,7 +63,10 @@ export function createPodSteps(deps: StepPorts) {
     return RELIST;
   }
 
-  /** Writes the row first, so that the exit does not count as a failure: from `pending` the pod is started again. */
+  /**
+   * Writes the row before the stop, so that the exit does not count as a failure: phase `pending` leads to a start when
+   * the pause ends.
+   */
   async function stopForPause(row: PodRow, container: ContainerState): Promise<Outcome> {
     commit(row, (now) => (now.phase === 'running' ? { phase: 'pending' } : null));
     await engine.stopContainer(container.id, specOf(row).stop_grace_seconds);

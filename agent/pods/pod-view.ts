@@ -13,7 +13,7 @@ const DOCKERFILE = 'dockerfile';
 
 export type ViewFacts = {
   executorId: string;
-  /** Leased ports. Ports that only another generation uses are not shown. */
+  /** Leased ports. Ports that only another generation uses are not in the view. */
   ports: readonly PortMapping[];
   gpuUuids: readonly string[];
   simulated: boolean;
@@ -21,7 +21,7 @@ export type ViewFacts = {
   lastPull: FinishedPull | null;
   /** Error of the engine while it does not answer; otherwise null. */
   engineAway: string | null;
-  /** Null if disk use is not measured. */
+  /** Null if the pod's disk use is not measured. */
   disk: PodCondition | null;
   /** Null for a pod without real GPUs. */
   gpuHealth: PodCondition | null;

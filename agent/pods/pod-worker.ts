@@ -26,7 +26,10 @@ const RECHECK_MS = 500;
 /** Consecutive port conflicts before the pod backs off. */
 const MAX_PORT_CONFLICTS = 5;
 
-/** Sleeps until woken, and wakes itself when a retry is due. Steps of one pod never run concurrently. */
+/**
+ * Creates a worker that sleeps until it is woken, and wakes itself when a retry is due. Steps of one pod never run
+ * concurrently.
+ */
 export function createPodWorker(podId: string, deps: WorkerPorts) {
   const { health, records, ports, steps, clock, log } = deps;
   let woken = false;
@@ -83,7 +86,7 @@ export function createPodWorker(podId: string, deps: WorkerPorts) {
         observed = outcome.observed;
       } catch (error) {
         observed = null;
-        // An interrupted step has not failed: the row has changed.
+        // A step that was interrupted because the row changed has not failed.
         if (signal.aborted) continue;
         const canContinue = handle(failureOf(doing, error), doing);
         if (!canContinue) return;
@@ -128,7 +131,7 @@ export function createPodWorker(podId: string, deps: WorkerPorts) {
       return rest(row, 'failed', failure.reason, failure.message);
     }
     const patch = afterFailure(row, failure, { nowMs: clock.now(), random: deps.random });
-    // Not found at create: the image was removed and must be pulled again.
+    // The image was not found when the container was created: it was removed and must be pulled again.
     return failure.reason === 'ImageNotFound' && step === 'create'
       ? { ...patch, image_id: null }
       : patch;

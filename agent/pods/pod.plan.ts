@@ -32,7 +32,7 @@ export type Step =
   | { kind: 'rejoin_network'; container: ContainerState }
   | { kind: 'begin_reboot'; container: ContainerState }
   | { kind: 'stop_for_reboot'; container: ContainerState }
-  /** The pod is stopped by its owner or paused for a restore. */
+  /** The container must be stopped because the owner stopped the pod or a restore paused it. */
   | { kind: 'stop_for_pause'; container: ContainerState }
   | { kind: 'finish_reboot'; container: ContainerState }
   | { kind: 'remove_containers'; containers: readonly ContainerState[] }
@@ -76,7 +76,7 @@ function planPause(containers: readonly ContainerState[]): Step {
 }
 
 function planRemoval(row: PodRow, containers: readonly ContainerState[], nowMs: number): Step {
-  // A create call that exceeded its deadline may still succeed after the pod was removed.
+  // A create call may succeed after its deadline, when the pod was already removed.
   if (row.phase === 'removed' && containers.length === 0) return FOREVER;
   if (retryIsAhead(row, nowMs)) return { kind: 'wait', untilMs: row.next_retry_ms };
   return containers.length > 0
@@ -99,14 +99,17 @@ function planContainer(row: PodRow, container: ContainerState, facts: PlanFacts)
     const known = row.phase === 'running' && row.container_id === container.id;
     return known && row.boot_id === facts.bootId ? FOREVER : { kind: 'adopt', container };
   }
-  // In phase `pending` the agent itself stopped the container, as in a rollback.
+  // In phase `pending` the agent itself has stopped the container, as in a rollback, so its exit is not recorded.
   if (neverRan(container) || row.phase === 'pending') return { kind: 'start', container };
-  // The exit is recorded: this is the restart after its backoff.
+  // The exit is already recorded: this is the restart after its backoff.
   if (lastExitOf(row)?.finished_ms === container.finishedMs) return { kind: 'start', container };
   return { kind: 'record_exit', container, cause: causeOfExit(row, container, facts) };
 }
 
-/** The start time distinguishes a container that was not stopped yet from one that was restarted. */
+/**
+ * Plans a requested reboot. The container's start time distinguishes one that was not stopped yet from one that was
+ * already restarted.
+ */
 function planReboot(row: PodRow, container: ContainerState): Step {
   if (row.phase !== 'rebooting') return { kind: 'begin_reboot', container };
   if (!isAlive(container)) return { kind: 'start', container };

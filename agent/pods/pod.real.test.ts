@@ -153,7 +153,7 @@ it('restarts a pod that ended while the agent was not running', async () => {
   expect(await pageOf(back)).toContain('running');
 });
 
-it('reboots the same container with the same ports, once per number', async () => {
+it('reboots the same container with the same ports, once per request number', async () => {
   const agent = startAgent(await newHost());
   const pod = await launch(agent);
   const before = await engine.inspectContainer(pod.container_id ?? '');
@@ -234,7 +234,7 @@ it('touches only its own objects if two agents share an engine', async () => {
   await podIn(second, other.id, 'removed');
   expect(await pageOf(pod)).toContain('running');
 
-  // The same pod id on both agents: the name belongs to the first.
+  // The second agent gets the same pod id, but the container name belongs to the first.
   await send(second, 'PUT', `/v1/pods/${pod.id}`, podSpec());
   const refused = await podIn(second, pod.id, 'quarantined');
   expect(refused.reason).toBe('NameTaken');

@@ -22,7 +22,7 @@ const ID_2 = '00000000-0000-4000-8000-000000000002';
 const GPU = 'GPU-00000000-0000-4000-8000-000000000000';
 const EXECUTOR = '00000000-0000-4000-8000-00000000000e';
 const LONGEST_BACKOFF_MS = 300_000;
-/** Enough turns of the event loop for any chain of steps on the fake engine. */
+/** Number of event-loop turns that suffices for any chain of steps on the fake engine. */
 const TURNS = 30;
 
 let clock: ManualClock;
@@ -47,7 +47,7 @@ beforeEach(() => {
   agent.start();
 });
 
-/** Runs everything that needs no time. */
+/** Runs everything that does not wait for time. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < TURNS; turn += 1) await clock.advance(0);
 }
@@ -81,24 +81,29 @@ it('runs the image by digest, also in a new container', async () => {
 it.each<[string, Partial<PodSpecInput>, string, string]>([
   ['same generation, other content', { command: ['x'] }, 'conflict', 'other content'],
   [
-    'GPU that is not here',
+    'a GPU that the host does not have',
     { gpu_uuids: [GPU.replace(/0$/, '9')], generation: 2 },
     'gpu_unavailable',
     'no GPU',
   ],
   [
-    'memory above the host',
+    'more memory than the host has',
     { generation: 2, limits: { cpu_cores: 1, memory_bytes: 2 ** 33, shm_bytes: 0, pids: 64 } },
     'spec_refused',
     'limits.memory_bytes',
   ],
   [
-    'cores above the host',
+    'more cores than the host has',
     { generation: 2, limits: { cpu_cores: 2.5, memory_bytes: 2 ** 26, shm_bytes: 0, pids: 64 } },
     'spec_refused',
     'limits.cpu_cores',
   ],
-  ['a port twice', { generation: 2, internal_ports: [80, 80] }, 'spec_refused', 'internal_ports'],
+  [
+    'a duplicate port',
+    { generation: 2, internal_ports: [80, 80] },
+    'spec_refused',
+    'internal_ports',
+  ],
   ['too many ports', { generation: 2, internal_ports: [80, 81] }, 'conflict', 'PortPoolExhausted'],
 ])('rejects %s and changes nothing', async (_, change, code, words) => {
   const before = await putAndSettle();
@@ -260,7 +265,7 @@ it('accepts reboots in order, each once, and only for a pod with a container', a
   expect(() => agent.pods.reboot(ID, 2)).toThrow('cannot be rebooted');
 });
 
-it('replaces a container whose task is left over, unless the container ran', async () => {
+it('replaces a container whose task the runtime still has, unless the container has run', async () => {
   const mend = breakEngine(engine, 'startContainer', 'task_left');
   await putAndSettle();
   expect(engine.containers.size).toBe(0);
@@ -279,7 +284,7 @@ it('replaces a container whose task is left over, unless the container ran', asy
   expect(agent.pods.get(ID)).toMatchObject({ phase: 'running', container_id: view.container_id });
 });
 
-it('stops a pod with its data, across a kill of the agent, and starts it again', async () => {
+it('stops a pod and keeps its data, even if the agent is killed, and starts it again', async () => {
   const before = await putAndSettle();
   expect(agent.pods.setStopped(ID, true)).toMatchObject({ stopped: true });
   await settle();

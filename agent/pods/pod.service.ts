@@ -1,4 +1,7 @@
-/** Requests about pods: put, get, list, remove, reboot, stop, SSH keys. Intents are durable before they are answered. */
+/**
+ * Requests about pods: put, get, list, remove, reboot, stop, SSH keys. The desired state is durable before the response
+ * is sent.
+ */
 
 import type { RegistryAuth } from '#shared/api/agent/images.ts';
 import type { NotebookView } from '#shared/api/agent/notebook.ts';
@@ -104,7 +107,7 @@ export function createPodService(deps: {
       if (row === null) throw new Error('the pod vanished inside a transaction');
       deps.ssh.admit(id);
       if (auth !== undefined) deps.logins.keep(id, spec.generation, auth);
-      // SSH keys take effect at once, also while the generation is staged.
+      // SSH keys take effect at once, also those of a generation that is only staged.
       if (row.generation !== spec.generation) deps.ssh.setKeys(row, spec.ssh_public_keys);
       gpuLeases.lease(id, spec.gpu_uuids);
       leasePorts(id, spec.internal_ports);
@@ -112,7 +115,7 @@ export function createPodService(deps: {
     });
   }
 
-  /** A repeated request changes nothing except the registry login, which the next pull uses. */
+  /** Handles a repeated request, which changes only the registry login for the next pull. */
   function repeated(row: PodRow, spec: PodSpec, auth: RegistryAuth | undefined): PodView {
     if (auth === undefined || row.desired === 'removed') return viewOf(row);
     checkLogin(spec, auth);
@@ -157,7 +160,7 @@ export function createPodService(deps: {
     list: (): PodView[] => records.live().map(viewOf),
     /** The last transitions of a pod, oldest first. */
     events: (id: string) => records.events(find(id).id),
-    /** Begins the removal, also of a pod that the store has lost. Idempotent. */
+    /** Begins the removal, also of a pod whose row is lost. Idempotent. */
     async remove(id: string): Promise<PodView> {
       const row = records.get(id) ?? (await deps.lost.beginRemoval(id));
       if (row === null) throw missing(id);
@@ -203,7 +206,7 @@ export function createPodService(deps: {
       if (!REBOOTABLE_PHASES.includes(row.phase)) {
         throw new ApiError('pod_state_conflict', `A pod that is ${row.phase} cannot be rebooted`);
       }
-      // A change in progress restarts the pod anyway.
+      // A change in progress restarts the pod anyway, so the reboot counts as done.
       const completed = row.fallback_json === null ? {} : { reboots_done: count };
       const wanted = records.change(id, () => ({ reboots_requested: count, ...completed }));
       supervisor.wake(id);

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { POD_PHASES, type PodPhase } from '#shared/api/agent/pod.ts';
 import { MOVES, mayMove, RESTING_PHASES } from './pod.state.ts';
 
-it('allows removal from every phase except the last, which is final', () => {
+it('allows removal from every phase except `removed`, which is final', () => {
   for (const phase of POD_PHASES) {
     expect(mayMove(phase, 'removing')).toBe(phase !== 'removed');
     expect(mayMove(phase, phase)).toBe(true);

@@ -2,9 +2,9 @@
 import type { PodPhase } from '#shared/api/agent/pod.ts';
 
 const INACTIVE = ['failed', 'quarantined', 'removing'] as const;
-/** Phases that every active phase may enter. */
+/** Phases that can be entered from every active phase. */
 const ENDS = ['backoff', ...INACTIVE] as const;
-/** Phases after the image is present. */
+/** Phases that follow when the image is present. */
 const LAUNCH = ['creating', 'starting', 'running'] as const;
 
 /**

@@ -28,9 +28,9 @@ export type StagedGeneration = z.output<typeof StagedGeneration>;
 /** The last generation that ran. Its container is stopped and kept. */
 export const FallbackGeneration = z.object({
   ...content,
-  /** Wall-clock time at which it was stopped in favour of the present generation. */
+  /** Wall-clock time at which its container was stopped in favour of the present generation. */
   since_ms: z.int(),
-  /** An SSH login worked then, so it must work in the new generation too. */
+  /** True: an SSH login to it worked, so one must work in the new generation too. */
   login_worked: z.boolean(),
 });
 export type FallbackGeneration = z.output<typeof FallbackGeneration>;

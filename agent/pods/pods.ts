@@ -30,7 +30,7 @@ export type PodsPorts = WatchesPorts & {
   endLeftoverTask: EndLeftoverTask;
   /** `bootId` is empty if the kernel does not report one. */
   host: HostLimits & { bootMs: number; bootId: string };
-  /** Folder with sftp-server, mounted into every pod; null if this host has none. */
+  /** Folder with sftp-server, which is mounted into every pod; null if the host has none. */
   sftpFolder: string | null;
   /** Called after a pull with the number of bytes received. */
   onPulled(bytes: number): void;
@@ -51,13 +51,13 @@ export type PodsDeps = {
   containers: Containers;
   ssh: PodSsh;
   notebookOf(podId: string): NotebookView | null;
-  /** True while a restore exchanges the pod's data: nothing of the pod may run. */
+  /** True while a restore exchanges the pod's data. No container of the pod may run. */
   isPaused(podId: string): boolean;
 };
 
 export type Pods = ReturnType<typeof createPods>;
 
-/** Starts nothing before `start` is called. */
+/** Composes the module. Starts no loops before `start` is called. */
 export function createPods(ports: PodsPorts, deps: PodsDeps) {
   const { executorId, clock, random, log, engine, host } = ports;
   const { records, portLeases, containers, ssh, isPaused } = deps;

@@ -93,14 +93,14 @@ it.each<[string, object, Partial<PodSpecInput>, string[]]>([
     ['registries: image.reference'],
   ],
   [
-    'what both lists name',
+    'an image that both lists name',
     { images: { allow: ['*'], deny: ['*miner*'] } },
     image('a/xminer:1'),
     ['images: image.reference'],
   ],
-  ['the image of probes', { registries: { allow: [] }, images: { allow: [] } }, {}, []],
+  ['the built-in image', { registries: { allow: [] }, images: { allow: [] } }, {}, []],
   ['more cores', { max_cpu_cores: 0.4 }, {}, ['max_cpu_cores: limits.cpu_cores']],
-  ['as many cores', { max_cpu_cores: 0.5 }, {}, []],
+  ['exactly the maximum of cores', { max_cpu_cores: 0.5 }, {}, []],
   ['more memory', { max_memory_bytes: 2 ** 25 }, {}, ['max_memory_bytes: limits.memory_bytes']],
   ['more shared memory', { max_shm_bytes: 1 }, {}, ['max_shm_bytes: limits.shm_bytes']],
   ['more processes', { max_pids: 63 }, {}, ['max_pids: limits.pids']],
@@ -126,7 +126,7 @@ it.each<[string, object, Partial<PodSpecInput>, string[]]>([
   ],
   ['other variables', { denied_environment: ['LD_*'] }, { environment: { OLD_PATH: 'x' } }, []],
   [
-    'several at once',
+    'several broken rules at once',
     { max_ports: 0, max_pids: 16 },
     {},
     ['max_pids: limits.pids', 'max_ports: internal_ports'],
@@ -135,7 +135,7 @@ it.each<[string, object, Partial<PodSpecInput>, string[]]>([
   expect(rulesAgainst(policy, change)).toEqual(expected);
 });
 
-it('checks the bases of an image that is built', () => {
+it('checks the base images of a Dockerfile', () => {
   const spec = PodSpec.parse(podSpec());
   const built = { ...spec, image: { ...spec.image, dockerfile: 'FROM scratch' } };
   const rules = (policy: object) => providerRefusals(built, ProviderPolicy.parse(policy));

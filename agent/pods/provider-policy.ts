@@ -33,7 +33,7 @@ const Patterns = z.array(Pattern).max(MAX_PATTERNS);
 /** Without `allow`, everything is allowed. `deny` takes precedence. */
 const Lists = z.strictObject({ allow: Patterns.optional(), deny: Patterns.default([]) });
 
-/** All fields are optional. Without a field only the host's own limit applies. */
+/** All fields are optional. If a field is absent, only the host's own limit applies. */
 export const ProviderPolicy = z.strictObject({
   /** `docker.io`, `ghcr.io`, `*.example.org`; `:port` restricts a pattern to that port. */
   registries: Lists.prefault({}),
@@ -127,7 +127,7 @@ const POLICY_RULES: readonly PolicyRule[] = [
   limit('limits.memory_bytes', 'max_memory_bytes', ({ limits }) => limits.memory_bytes),
   limit('limits.shm_bytes', 'max_shm_bytes', ({ limits }) => limits.shm_bytes),
   limit('limits.pids', 'max_pids', ({ limits }) => limits.pids),
-  // A pod without a disk limit may fill the disk.
+  // A pod without a disk limit may fill the disk, so it counts as unlimited.
   limit('limits.disk_bytes', 'max_disk_bytes', ({ limits }) => limits.disk_bytes ?? Infinity),
   limit('internal_ports', 'max_ports', ({ internal_ports }) => internal_ports.length),
   {
@@ -179,7 +179,7 @@ function listed(
   return allow === undefined || allow.some(matches) ? null : `${name} is not among the allowed`;
 }
 
-/** Images from registries, including the bases of a build; without the built-in image. */
+/** Images from registries, including base images of a build, excluding the built-in image. */
 function registryImagesOf(spec: PodSpec): ImageName[] {
   return referencesOf(spec)
     .filter((reference) => !reference.startsWith(BUILTIN_HOST))

@@ -21,10 +21,10 @@ export const RECONCILE_INTERVAL_MS = 10_000;
 /** Rows of removed pods are retained this long, so that a repeated DELETE gets the same response. */
 export const TOMBSTONE_MS = 24 * 3_600_000;
 const EVENTS_RETRY_MS = 1_000;
-/** Events after which a pod may differ from its row; other events follow from the agent's own calls. */
+/** Engine events after which a pod may differ from its row. Other events are caused by the agent's own calls. */
 const WAKING_ACTIONS = new Set(['die', 'destroy', 'oom']);
 
-/** Correctness depends on the periodic list only; events reduce the delay. */
+/** Creates the reconcile loop. Correctness depends on its periodic list only; events reduce the delay. */
 export function createReconcile(deps: {
   executorId: string;
   engine: ContainerEngine;
@@ -54,13 +54,16 @@ export function createReconcile(deps: {
     }
   }
 
-  /** False for a wait with an end and for a staged change: after a restart of the agent no worker has a timer for them. */
+  /**
+   * True if the pod needs no wake. False for a wait that ends and for a staged change, because after a restart of the
+   * agent no worker has a timer for them.
+   */
   function isSettled(row: PodRow, containers: readonly ContainerState[]): boolean {
     const step = planPod(row, containers, deps.factsOf(row));
     return step.kind === 'wait' && step.untilMs === null && row.staged_json === null;
   }
 
-  /** Logs each corrupt row once. Its leases stay held and its objects are left alone until a DELETE. */
+  /** Logs each corrupt row once. Its leases stay held and its objects are left unchanged until a DELETE. */
   function reportCorrupt(id: string): void {
     if (!corrupt.has(id)) log.error({ pod_id: id }, 'pod row is corrupt');
     corrupt.add(id);
@@ -110,7 +113,7 @@ export function createReconcile(deps: {
           }
         } catch (error) {
           log.debug({ detail: messageOf(error) }, 'engine event stream ended');
-          // Recorded at once: containers that end from now on are ended by the engine's restart.
+          // Recorded at once: containers that end from now on were ended by the engine's restart.
           if (error instanceof EngineError && error.kind === 'unavailable') {
             health.lost(error.message);
           }

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { expect, it } from 'vitest';
 import { agentArguments } from '#shared/runtime/node-process.ts';
 
-/** No variables are set: a removal would fail without them. */
+/** Runs the command without any variables: a removal would fail without them. */
 function removeAll(...args: string[]) {
   const { status, stdout, stderr } = spawnSync(
     process.execPath,

@@ -1,4 +1,4 @@
-/** Removes all objects of one executor from the engine, for a host that leaves the market or starts afresh. */
+/** Removes all objects of one executor from the engine, for a host that leaves the market or is set up again. */
 import { messageOf } from '#shared/runtime/errors.ts';
 import { type ContainerEngine, LABELS } from '../containers/engine/engine.ts';
 import { executorLabels } from '../containers/engine/labels.ts';
@@ -6,7 +6,7 @@ import { buildLabels } from '../containers/images/build-context.ts';
 import { removeBuilt } from '../containers/images/build-sweep.ts';
 import type { Firewall } from '../containers/network/firewall.ts';
 
-/** Applies to all pods, because the operator waits for the command. */
+/** Short grace period for all pods, because the operator waits for the command. */
 const STOP_GRACE_S = 10;
 
 /** Returns the numbers of removed objects. Touches only objects with this executor's labels. Idempotent. */
@@ -30,7 +30,7 @@ export async function removeAll({
 }> {
   const labels = executorLabels(executorId);
   const containers = await engine.listContainers(labels);
-  // Processes get time to shut down. A container that has vanished in the meantime is ignored.
+  // Lets the pods' processes shut down. A container that has vanished in the meantime is ignored.
   await Promise.all(containers.map(({ id }) => engine.stopContainer(id, STOP_GRACE_S)));
   for (const { id } of containers) await engine.removeContainer(id);
   const networks = await engine.listNetworks(labels);

@@ -27,7 +27,7 @@ export type StagedImagePorts = {
 
 /** Consecutive transient failures after which the change is refused. */
 export const MAX_PULL_ATTEMPTS = 6;
-/** Delay before a retry if the failure was not the image's. */
+/** Delay before a retry after a failure that the image did not cause. */
 const PAUSE_MS = 1_000;
 
 type Running = { generation: number; abort: AbortController; done: Promise<void> };
@@ -62,7 +62,10 @@ export function createStagedImage(podId: string, deps: StagedImagePorts, onEnd: 
     return 'done';
   }
 
-  /** A change with the same image does not depend on the registry. */
+  /**
+   * Image fields of the present generation if the staged one has the same image, so that the change does not depend on
+   * the registry.
+   */
   function sameImage(staged: StagedGeneration): Pick<PodRow, 'image_id' | 'image_digest'> | null {
     const row = records.get(podId);
     const wanted = specOf(staged).image;

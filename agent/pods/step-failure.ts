@@ -23,14 +23,14 @@ export type Failure =
   | { kind: 'retry'; reason: ReasonCode; message: string; maxAttempts: number }
   | { kind: 'permanent'; reason: ReasonCode; message: string };
 
-/** A refused start may be transient, as with a busy cgroup or a full disk. */
+/** Start attempts. A refused start may be transient, for example because of a busy cgroup or a full disk. */
 const MAX_START_ATTEMPTS = 5;
-/** An engine that failed during a build may be restarting. */
+/** Build attempts. An engine that failed during a build may be restarting. */
 const MAX_BUILD_ATTEMPTS = 5;
-/** The GPU runtime may be restarting: retry once. */
+/** Attempts after a GPU error: one retry, because the GPU runtime may be restarting. */
 const MAX_DEVICE_ATTEMPTS = 2;
 
-/** The runtime works and does not know the GPU. */
+/** Errors that mean that the GPU runtime works but does not know the GPU. */
 const UNKNOWN_DEVICE = /unknown device|no such device|device not found/i;
 
 const PERMANENT_IMAGE: Partial<Record<EngineErrorKind, ReasonCode>> = {
@@ -50,7 +50,7 @@ export class PortNotLeft extends Error {
   override name = 'PortNotLeft';
 }
 
-/** Accepts any value that a step threw. */
+/** Classifies any value that a step threw. */
 export function failureOf(step: StepKind, error: unknown): Failure {
   const message = messageOf(error);
   if (error instanceof ImageDigestMismatch) return permanent('ImageDigestMismatch', message);

@@ -1,4 +1,4 @@
-/** Shared by all steps of a pod: their ports, their outcome, and how they write the row. */
+/** Used by all steps of a pod: their ports, their outcome, and writes of the row. */
 import type { PullProgress } from '#shared/api/agent/images.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -57,10 +57,13 @@ export type Outcome = 'settled' | { observed: readonly ContainerState[] | null }
 
 export const RELIST: Outcome = { observed: null };
 
-/** Returns null if nothing was written. */
+/** Writes the row; returns null if nothing was written. */
 export type Commit = (planned: PodRow, decide: (row: PodRow) => PodPatch | null) => PodRow | null;
 
-/** Writes only if generation and desired state are those of the plan. Otherwise the next plan sees the change. */
+/**
+ * Creates a Commit that writes only if generation and desired state are those of the plan. Otherwise the next plan
+ * finds the changed row.
+ */
 export function createCommit(records: PodRecords): Commit {
   return (planned, decide) =>
     records.change(planned.id, (row) =>
@@ -84,7 +87,10 @@ export function runningPatch(row: PodRow, container: ContainerState, bootId: str
   };
 }
 
-/** Outcome after the row was written as running (null: it was not). A generation on trial is planned further. */
+/**
+ * Outcome of a step after the row was written as running; `running` is null if it was not written. A generation on
+ * trial is planned again at once.
+ */
 export function outcomeOf(running: PodRow | null): Outcome {
   return running === null || running.fallback_json !== null ? RELIST : 'settled';
 }

@@ -17,7 +17,7 @@ import type { FallbackGeneration, PodRow } from './pod.store.ts';
 import type { Cause } from './pod-generations.ts';
 import { lastExitOf } from './pod-row.ts';
 
-/** From the stop of the old container until the new one must run. No container of the pod runs in this time. */
+/** Time from the stop of the old container until the new one must run. No container of the pod runs in this time. */
 export const TRIAL_DEADLINE_MS = 120_000;
 /** A container that ends within this time of its start has failed its trial. */
 export const SETTLING_MS = 5_000;
@@ -77,13 +77,16 @@ function planStart(row: PodRow, trial: ContainerState, facts: PlanFacts): Step {
   const isRecorded = lastExitOf(row)?.finished_ms === trial.finishedMs;
   if (neverRan(trial) || isRecorded) return { kind: 'start', container: trial };
   const cause = causeOfExit(row, trial, facts);
-  // Not the generation's failure. Other exits of a container on trial are not recorded.
+  // The generation did not fail. Other exits of a container on trial are not recorded.
   if (cause !== 'itself') return { kind: 'record_exit', container: trial, cause };
   const exit = exitOf(trial, cause);
   return rollBack({ reason: exit.reason, message: messageOfExit(exit) });
 }
 
-/** Compares times by their distance, so that a clock that was set back cannot prolong a trial for ever. */
+/**
+ * Plans during the trial. Compares times by their absolute distance, so that a clock that was set back cannot prolong a
+ * trial indefinitely.
+ */
 function planSettling(
   row: PodRow,
   fallback: FallbackGeneration,
@@ -97,7 +100,7 @@ function planSettling(
   const mustLogIn = fallback.login_worked && ['unknown', 'fails'].includes(facts.login.kind);
   if (!mustLogIn) return { kind: 'commit_change' };
   if (ranMs < LOGIN_WAIT_MS) return { kind: 'wait', untilMs: facts.nowMs + LOGIN_POLL_MS };
-  // Without a report of the gateway nothing is known about logins.
+  // If the gateway has not reported, nothing is known about logins.
   if (facts.login.kind !== 'fails') return { kind: 'commit_change' };
   const message = `SSH worked before and does not any more: ${facts.login.message}`;
   return rollBack({ reason: 'StartFailed', message });

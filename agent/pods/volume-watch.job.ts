@@ -12,11 +12,13 @@ import type { PodRecords } from './pod-records.ts';
 import { specOf } from './pod-row.ts';
 
 export const VOLUME_WATCH_INTERVAL_MS = 60_000;
-/** A pod above its limit has this long to delete files: a restored volume may start above the limit. */
+/**
+ * Grace period for a pod above its limit to delete files. Long, because a restored volume may start above the limit.
+ */
 const GRACE_MS = 600_000;
-/** Above this share of the limit, or of the volume's size when the pod got it, there is no grace. */
+/** No grace period above this multiple of the limit or, if larger, of the volume's size when the pod got it. */
 const NO_GRACE_SHARE = 1.25;
-/** Pause between two walks, in durations of a walk: walks take at most a tenth of the time. */
+/** Pause between two walks as a multiple of a walk's duration, so that walks take at most a tenth of the time. */
 const WALK_PAUSES = 9;
 
 /** Times are monotonic. `firstBytes` is the volume's size when the present pod got it. */
@@ -68,7 +70,7 @@ export function createVolumeWatch(deps: {
       log.debug({ copy_id: id }, 'a volume could not be measured');
       return;
     }
-    // The folder itself does not count.
+    // The measured entries include the folder itself.
     volumes.measured(id, { bytes, files: Math.max(0, entries - 1), atMs: clock.now() });
     if (pod === undefined || next.overSinceMs === null) return;
     const isFar = bytes >= NO_GRACE_SHARE * Math.max(limit, next.firstBytes);

@@ -1,4 +1,4 @@
-/** Composes the periodic checks of pods: disk limits, volumes, GPUs as seen from inside, objects without a pod. */
+/** Composes the periodic checks of pods: disk limits, volumes, GPUs seen from inside the pod, orphaned objects. */
 import type { Orphan } from '#shared/api/agent/inventory.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
@@ -34,7 +34,7 @@ export type WatchesPorts = {
 
 export type Watches = ReturnType<typeof createWatches>;
 
-/** Starts nothing: the caller runs `work`. */
+/** Starts no loops: the caller runs the returned `work`. */
 export function createWatches(
   ports: WatchesPorts,
   deps: { records: PodRecords; containers: Containers; gpus: Gpus },

@@ -8,7 +8,7 @@ const refusal = (statusCode: number, message: string) =>
   Object.assign(new Error(message), { statusCode, json: { message } });
 const broken = (code: string) => Object.assign(new Error(code), { code });
 
-/** Result of a build whose stream has these records or fails. */
+/** Runs a build whose stream has these records or fails, and returns its result. */
 async function outcomeOf(...records: (object | Error)[]): Promise<unknown> {
   async function* stream() {
     for (const record of records) {
@@ -23,16 +23,24 @@ const failed = (message: string, code?: number) => ({ errorDetail: { message, co
 
 it.each<[string, (object | Error)[], EngineErrorKind]>([
   ['a command that fails', [failed('returned a non-zero code: 3', 3)], 'build'],
-  ['a command that fails with the engine’s words', [failed('context canceled', 1)], 'build'],
+  [
+    'a failed command whose output looks like an engine error',
+    [failed('context canceled', 1)],
+    'build',
+  ],
   ['a step that the engine refuses', [failed('Invalid signal: NONE')], 'build'],
   ['a full disk', [failed('write /x: no space left on device')], 'image_no_space'],
   ['an engine that stops', [failed('context canceled')], 'build_interrupted'],
-  ['containerd away', [failed('rpc error: code = Unavailable desc = x')], 'build_interrupted'],
+  [
+    'an unavailable containerd',
+    [failed('rpc error: code = Unavailable desc = x')],
+    'build_interrupted',
+  ],
   ['an end without an image', [{ stream: 'Step 1/2' }], 'build_interrupted'],
   ['a connection that breaks', [{ stream: 'Step 1/2' }, broken('ECONNRESET')], 'unavailable'],
-  ['a Dockerfile refused', [refusal(400, 'dockerfile parse error')], 'build'],
+  ['a refused Dockerfile', [refusal(400, 'dockerfile parse error')], 'build'],
   ['an engine that fails at once', [refusal(500, 'database is locked')], 'build_interrupted'],
-])('%s', async (_, records, kind) => {
+])('classifies %s', async (_, records, kind) => {
   expect(await outcomeOf(...records)).toMatchObject({ kind });
 });
 

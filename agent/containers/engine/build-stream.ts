@@ -1,13 +1,13 @@
-/** Reads the progress stream of a build: its output, its failure, its image. */
+/** Reads the progress stream of a build: its output, its error, the id of its image. */
 import { z } from 'zod';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { EngineError, type EngineErrorKind } from './engine.ts';
 import { statusOf, toEngineError } from './engine-errors.ts';
 import { withIdleLimit } from './engine-stream.ts';
 
-/** A build step without output for this long has stalled. */
+/** A build step without output for this many milliseconds has stalled. */
 export const BUILD_IDLE_MS = 600_000;
-/** The engine colours stderr output of a step red. */
+/** Escape sequence with which the engine colours the stderr output of a step red. */
 const RED = '\u001b[91m';
 const RED_END = '\u001b[0m';
 const NO_SPACE = /no space left on device|disk quota exceeded/i;
@@ -20,15 +20,15 @@ const FIRST_SERVER_ERROR = 500;
 export const BuildRecord = z.object({
   stream: z.string().optional(),
   error: z.string().optional(),
-  // `code`: the exit status of the step's command.
+  // `code` is the exit status of the step's command.
   errorDetail: z.object({ code: z.int().optional(), message: z.string().default('') }).optional(),
   aux: z.object({ ID: z.string().optional() }).optional(),
 });
 export type BuildRecord = z.output<typeof BuildRecord>;
 
 /**
- * Returns the image's id. Throws `build` for a failed step, `image_stalled` for a silent one, `image_no_space` for a full
- * disk, `build_interrupted` if the engine failed.
+ * Returns the image's id. Throws `build` if a step failed, `image_stalled` if the stream was silent for too long,
+ * `image_no_space` if the disk is full, `build_interrupted` if the engine failed.
  */
 export async function followBuild(
   records: AsyncGenerator<BuildRecord>,
@@ -51,7 +51,9 @@ export async function followBuild(
   return imageId;
 }
 
-/** A refusal before the first step is the Dockerfile's fault, unless the engine reports a server error. */
+/**
+ * A build that is refused before its first step has an invalid Dockerfile, unless the engine reports a server error.
+ */
 export function buildFailure(error: unknown): EngineError {
   const known = toEngineError(error);
   const { kind, message } = known;
@@ -63,7 +65,7 @@ export function buildFailure(error: unknown): EngineError {
   return new EngineError(isServerError ? 'build_interrupted' : 'build', message, { cause: error });
 }
 
-/** With an exit code the step's command ran, so the failure is the Dockerfile's. */
+/** If there is an exit code, the step's command ran, so the Dockerfile caused the failure. */
 function kindOf(failure: string, exitCode: number | undefined): EngineErrorKind {
   if (NO_SPACE.test(failure)) return 'image_no_space';
   return exitCode === undefined && ENGINE_FAILURE.test(failure) ? 'build_interrupted' : 'build';

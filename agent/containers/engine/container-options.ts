@@ -75,8 +75,8 @@ function readOnlyMount({ source, target }: { source: string; target: string }) {
 }
 
 /**
- * The engine has no nosuid or nodev options for named volumes. Neither is needed: pods gain no privileges from setuid
- * programs and cannot create or open other devices.
+ * Mounts of named volumes have no nosuid or nodev, because the engine has no such options. Neither is needed: pods gain
+ * no privileges from setuid programs and cannot create or open other devices.
  */
 function volumeMount({ name, target, labels, noCopy }: VolumeMount) {
   // The engine recreates a volume that has vanished; the labels identify it.

@@ -5,7 +5,7 @@ import { ensureBuiltinImage } from '../images/builtin-image.ts';
 import { createDockerodeEngine } from './dockerode-engine.ts';
 import { type ContainerEngine, LABELS, type LogChunk } from './engine.ts';
 
-/** Behaviour that the in-memory engine lacks: output, and a socket that may be missing. */
+/** Tests of behaviour that the in-memory engine lacks: container output, and a missing socket. */
 const engine = createDockerodeEngine({ socketPath: '/var/run/docker.sock', clock: systemClock });
 const labels = { [LABELS.managed]: '1', [LABELS.executor]: systemRandom.uuid() };
 const NEVER = new AbortController().signal;
@@ -44,7 +44,7 @@ async function read(...options: Parameters<ContainerEngine['containerLogs']>): P
   return chunks.map((chunk) => `${chunk.stream} ${textOf(chunk).trim()}`);
 }
 
-it('reports its disk use including images', async () => {
+it('reports the engine’s disk use including images', async () => {
   const info = await engine.inspectImage(image);
   expect(await engine.engineDiskBytes()).toBeGreaterThanOrEqual(info?.sizeBytes ?? Infinity);
 });
@@ -101,7 +101,7 @@ it('distinguishes refused GPUs from other refusals', async () => {
   await expect(engine.startContainer(id)).rejects.toMatchObject({ kind: 'device' });
 });
 
-it('is unavailable without a socket', async () => {
+it('reports that the engine is unavailable if the socket does not exist', async () => {
   const none = createDockerodeEngine({ socketPath: '/nowhere/docker.sock', clock: systemClock });
   await expect(none.ping()).rejects.toMatchObject({ kind: 'unavailable' });
   await expect(none.listContainers(labels)).rejects.toMatchObject({ kind: 'unavailable' });

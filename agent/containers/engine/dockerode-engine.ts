@@ -83,7 +83,7 @@ export function createDockerodeEngine(options: {
             CheckDuplicate: true,
             Labels: labels,
             EnableIPv6: false,
-            // The engine's default pools have room for only a few tens of networks.
+            // The engine's default pools contain only a few tens of networks.
             IPAM: { Config: [{ Subnet: subnet }] },
             Options: {
               'com.docker.network.bridge.enable_icc': 'false',
@@ -249,7 +249,7 @@ export function createEngineVolumes(
         const request = { _query: {}, _body: body, abortSignal };
         return docker.createVolume(request);
       });
-      // The engine returns an existing volume with the name, even another owner's.
+      // If a volume with the name exists, the engine returns it, even if it belongs to another owner.
       const made = await call(DEADLINES_MS.volume, VolumeAnswer, (abortSignal) =>
         docker.getVolume(name).inspect({ abortSignal }),
       );

@@ -46,7 +46,7 @@ export const InfoAnswer = z
 
 const Sized = z.object({ Size: z.number().nullish() });
 
-/** Total of `docker system df`, in bytes. LayersSize counts shared layers once. */
+/** Disk use in bytes from the engine's `docker system df`. LayersSize counts shared layers once. */
 export const DiskAnswer = z
   .object({
     LayersSize: z.number(),
@@ -58,7 +58,7 @@ export const DiskAnswer = z
     const parts = [
       disk.LayersSize,
       ...(disk.Containers ?? []).map(({ SizeRw }) => SizeRw ?? 0),
-      // -1 if the engine does not know.
+      // The size is -1 if the engine does not know it.
       ...(disk.Volumes ?? []).map(({ UsageData }) => Math.max(0, UsageData?.Size ?? 0)),
       ...(disk.BuildCache ?? []).map(({ Size }) => Size ?? 0),
     ];
@@ -190,7 +190,7 @@ export const EventAnswer = z
 
 const BlockIoEntry = z.object({ op: z.string(), value: z.number() });
 
-/** Null for a container that does not run, for which the engine returns empty figures. */
+/** Resource use of a container; null if it does not run, because the engine then returns empty figures. */
 export const ContainerUsageAnswer = z
   .object({
     cpu_stats: z.object({ cpu_usage: z.object({ total_usage: z.number().default(0) }) }),
@@ -236,7 +236,7 @@ function trafficOf(
   };
 }
 
-/** Older engines capitalize the names. */
+/** Older engines capitalize the names of the operations. */
 function bytesOf(entries: readonly z.output<typeof BlockIoEntry>[], op: 'read' | 'write'): number {
   const ours = entries.filter((entry) => entry.op.toLowerCase() === op);
   return ours.reduce((sum, { value }) => sum + value, 0);

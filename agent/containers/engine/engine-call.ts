@@ -1,4 +1,4 @@
-/** Calls of the engine: with a deadline, a schema for the response, and EngineError for every failure. */
+/** Wraps calls of the engine with a deadline, a schema for the response, and EngineError for every failure. */
 import type { z } from 'zod';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { EngineError } from './engine.ts';
@@ -21,7 +21,7 @@ export const DEADLINES_MS = {
   /** Added to the container's grace period. */
   stop: 10_000,
   import: 60_000,
-  /** Until the last byte was read. */
+  /** Includes the time to read the last byte. */
   copyOut: 600_000,
   /** The engine queries a registry. */
   registry: 60_000,
@@ -31,7 +31,7 @@ export const DEADLINES_MS = {
 
 export type EngineCall = ReturnType<typeof createEngineCall>;
 
-/** The deadline ends the wait even if the client ignores the signal. */
+/** Creates the function that runs a call. The deadline ends the wait even if the client ignores the signal. */
 export function createEngineCall(clock: Clock) {
   return async <T>(
     deadlineMs: number,
@@ -64,7 +64,7 @@ export function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> 
   });
 }
 
-/** Returns `value` if `work` fails with one of `kinds`, as in "missing is success". */
+/** Returns `value` if `work` fails with one of `kinds`, for calls where for example a missing object is success. */
 export async function unless<T>(
   kinds: readonly EngineError['kind'][],
   value: T,

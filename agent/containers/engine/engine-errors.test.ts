@@ -35,7 +35,7 @@ it.each<[unknown, EngineErrorKind]>([
   [new Error('socket hang up'), 'unavailable'],
   ['nonsense', 'unavailable'],
   [new EngineError('deadline', 'late'), 'deadline'],
-])('%s', (error, kind) => {
+])('classifies the engine’s error %s', (error, kind) => {
   expect(toEngineError(error).kind).toBe(kind);
 });
 
@@ -60,7 +60,7 @@ it.each<[string, EngineErrorKind]>([
   ['error parsing HTTP 408 response body: invalid character', 'image_unreachable'],
   ['error parsing HTTP 429 response body: invalid character', 'image_rate_limited'],
   ['received unexpected HTTP status: 503 Service Unavailable', 'image_unreachable'],
-])('pull: %s', (text, kind) => {
+])('classifies the pull error %s', (text, kind) => {
   expect(toPullError(text).kind).toBe(kind);
 });
 

@@ -28,7 +28,7 @@ const UNREACHABLE_CODES = new Set([
 /** First match wins. The engine returns 500 for nearly everything, so the text decides. */
 const TEXTS: readonly [RegExp, EngineErrorKind][] = [
   [/port is already allocated|address already in use/i, 'port_busy'],
-  // Left by a start during which the engine was killed: the task, or only its folder (moby/moby#50040).
+  // Left by a start during which the engine was killed: a task, or only the task's folder (moby/moby#50040).
   [
     /^task [0-9a-f]{64}: already exists|failed to start shim: mkdir \S+\/[0-9a-f]{64}: file exists/,
     'task_left',
@@ -41,7 +41,10 @@ const TEXTS: readonly [RegExp, EngineErrorKind][] = [
   ],
 ];
 
-/** The engine reports `HTTP 404 response body` if the response is not a registry's, such as a web page. */
+/**
+ * Patterns for pulls. The engine reports `HTTP 404 response body` if the server is not a registry and returned, for
+ * example, a web page.
+ */
 const PULL_TEXTS: readonly [RegExp, EngineErrorKind][] = [
   [/verification failed for digest|unexpected (?:commit )?digest/i, 'image_digest_mismatch'],
   [/toomanyrequests|too many requests|rate limit|HTTP 429 response/i, 'image_rate_limited'],
@@ -95,7 +98,7 @@ function kindOf(status: number | undefined, code: string | undefined, text: stri
   return TEXTS.find(([pattern]) => pattern.test(text))?.[1] ?? 'refused';
 }
 
-/** An error's message is not enumerable; the fields that dockerode adds are. */
+/** Returns the error with its message, which is not enumerable, and the fields that dockerode adds. */
 function fieldsOf(cause: unknown): unknown {
   if (!(cause instanceof Error)) return {};
   const { message } = cause;

@@ -11,10 +11,13 @@ import {
 
 export type EngineHealth = ReturnType<typeof createEngineHealth>;
 
-/** Wall-clock interval in which the engine was away. Containers that ended in it were ended by the engine's restart. */
+/**
+ * Wall-clock interval in which the engine did not answer. Containers that ended in it were ended by the engine's
+ * restart.
+ */
 export type Outage = { fromMs: number; toMs: number };
 
-/** A list that exceeds its deadline also counts as silence. */
+/** Errors that mean that the engine does not answer. A list call that exceeds its deadline is one of them. */
 const SILENT: readonly EngineErrorKind[] = ['unavailable', 'deadline'];
 
 /** The engine counts as answering until the first failure. */
@@ -51,7 +54,7 @@ export function createEngineHealth(deps: {
   return {
     answered,
     lost,
-    /** Error while the engine does not answer, otherwise null. */
+    /** Error of the last call while the engine does not answer, otherwise null. */
     awayBecause: () => away,
     /** The last outage. Valid after the first `listContainers`. */
     lastOutage: (): Outage => outage ?? { fromMs: 0, toMs: 0 },
@@ -73,7 +76,7 @@ export function createEngineHealth(deps: {
 /** Called after each call; `code` is `ok` or the kind of the engine's error. */
 export type OnEngineCall = (op: string, code: string, tookMs: number) => void;
 
-/** Not timed: these wait for pods, registries and builds. */
+/** Calls without a duration metric, because they wait for pods, registries and builds. */
 const UNTIMED: ReadonlySet<string> = new Set(['waitContainer', 'pullImage', 'buildImage']);
 
 /** Wraps an engine: reports outcome and duration of each call and opens a trace span. Streams are passed through. */

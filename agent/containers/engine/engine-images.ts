@@ -150,7 +150,7 @@ function aborted(what: string, cause: unknown): EngineError {
   return new EngineError('deadline', `${what} was aborted`, { cause });
 }
 
-/** An error before the stream opens has an HTTP status, but its text is the registry's. */
+/** Converts an error before the stream opens: it has an HTTP status, but its text is the registry's. */
 function registryFailure(error: unknown): EngineError {
   const known = toEngineError(error);
   const isClassified =

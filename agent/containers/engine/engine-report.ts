@@ -35,7 +35,7 @@ export type EngineReport = {
   cgroupVersion: string;
   runtimes: readonly string[];
   defaultRuntime: string;
-  /** Empty: this engine does not support CDI. */
+  /** Empty if the engine does not support CDI. */
   cdiSpecDirs: readonly string[];
   rootDir: string;
   seccomp: boolean;

@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { EngineError, type LogChunk } from './engine.ts';
 
-/** Docker's lines have at most some kilobytes. */
+/** Limit of a line. Docker's lines have at most a few kilobytes. */
 const MAX_LINE_CHARS = 1024 * 1024;
 const HEADER_BYTES = 8;
 const MAX_FRAME_BYTES = 16 * 1024 * 1024;

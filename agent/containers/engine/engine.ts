@@ -74,26 +74,26 @@ export type ContainerSpec = {
   /** An image id or `reference@digest` that is present. */
   image: string;
   labels: Record<string, string>;
-  /** Empty: the image's. */
+  /** Replaces the image's entrypoint; empty: uses the image's. */
   entrypoint: readonly string[];
   command: readonly string[];
   environment: Record<string, string>;
   /** Name of the pod's bridge network; null: no network. */
   network: string | null;
-  /** TCP and UDP of each internal port are published on the host port. */
+  /** Each internal port is published on its host port for TCP and UDP. */
   ports: readonly { internal: number; host: number }[];
-  /** Folders of the agent. Specs of renters cannot add any. */
+  /** Folders of the agent. Renters' specs cannot add any. */
   readOnlyMounts?: readonly { source: string; target: string }[];
-  /** Existing named volumes. The engine copies the image's files at the path into an empty one. */
+  /** Existing named volumes. The engine copies the image's files at the mount path into a volume that is empty. */
   volumes?: readonly VolumeMount[];
   /** Read-only root file system. */
   readOnlyRoot?: true;
   gpuUuids: readonly string[];
-  /** Name of a runtime; the engine's default if absent. */
+  /** Name of a container runtime; the engine's default if absent. */
   runtime?: string;
   limits: {
     cpuCores: number;
-    /** Sets of processors and memory nodes, in the kernel's list format. */
+    /** CPU cores and memory nodes that the container may use, in the kernel's list format. */
     cpus?: string;
     memoryNodes?: string;
     memoryBytes: number;
@@ -103,7 +103,7 @@ export type ContainerSpec = {
     diskBytes?: number;
   };
   stopGraceSeconds: number;
-  /** Retained output; the engine deletes older output. */
+  /** Retained output in the engine's log files; the engine deletes older output. */
   logFiles?: { maxBytes: number; count: number };
 };
 
@@ -140,20 +140,20 @@ export type ContainerState = {
   logPath: string;
 };
 
-/** Resources that a running container has used since its start, and its present memory. */
+/** Resource use of a running container: totals since its start, and its present memory. */
 export type ContainerUsage = {
   /** CPU time in nanoseconds. */
   cpuNanos: number;
-  /** Without the page cache that the kernel can reclaim. */
+  /** Excludes page cache that the kernel can reclaim. */
   memoryBytes: number;
-  /** With the reclaimable page cache. */
+  /** Includes reclaimable page cache. */
   memoryWithFilesBytes: number;
   /** Anonymous memory, and page cache; null if the kernel does not report them. */
   residentBytes: number | null;
   cacheBytes: number | null;
-  /** Over all its networks; null if it has none. */
+  /** Sum over all its networks; null if it has none. */
   network: { receivedBytes: number; sentBytes: number } | null;
-  /** Over all block devices; null if the kernel does not report it. */
+  /** Sum over all block devices; null if the kernel does not report it. */
   blockIo: { readBytes: number; writtenBytes: number } | null;
   /** Number of processes and threads; null if the kernel does not report it. */
   tasks: number | null;
@@ -169,7 +169,7 @@ export type NetworkState = {
 export type VolumeState = {
   name: string;
   labels: Record<string, string>;
-  /** With a resolution of one second. */
+  /** Creation time, with a resolution of one second. */
   createdMs: number;
   /** Folder on the engine's host. */
   hostPath: string;
@@ -191,7 +191,7 @@ export type ImageState = {
   id: string;
   repoDigests: readonly string[];
   sizeBytes: number;
-  /** ONBUILD instructions. */
+  /** ONBUILD instructions of the image. */
   onBuild: readonly string[];
 };
 
@@ -284,7 +284,7 @@ export type ContainerEngine = {
   createContainer(spec: ContainerSpec): Promise<string>;
   /** Already running is success. `port_busy` and `device` leave the container created. */
   startContainer(id: string): Promise<void>;
-  /** SIGTERM, then SIGKILL after the grace period. Already stopped or missing is success. */
+  /** Sends SIGTERM, then SIGKILL after the grace period. Already stopped or missing is success. */
   stopContainer(id: string, graceSeconds: number): Promise<void>;
   /** Removes the container, running or not, and its anonymous volumes. Missing is success. */
   removeContainer(id: string): Promise<void>;

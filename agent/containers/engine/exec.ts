@@ -14,7 +14,9 @@ export type ExecRequest = {
   user: string;
   /** With a terminal, stdout and stderr are one stream. */
   tty: boolean;
-  /** Called with the engine's id of the process before it starts, so that it can be found after a restart of the agent. */
+  /**
+   * Called with the engine's id of the process before the process starts, so that a later agent process can find it.
+   */
   onCreated?(execId: string): void;
 };
 
@@ -23,10 +25,10 @@ export type OutputChunk = { stream: 'stdout' | 'stderr'; data: Uint8Array };
 export type ExecProcess = {
   /** Ending the stream closes the process's stdin. */
   input: Duplex;
-  /** Ends with the process. The process blocks while the stream is not read. */
+  /** Ends when the process ends. The process blocks while the stream is not read. */
   output: AsyncIterable<OutputChunk>;
   resize(size: { rows: number; columns: number }): Promise<void>;
-  /** `exitCode` is null until the process ends; `pid` is the host's, and 0 until the process runs. */
+  /** `exitCode` is null until the process ends. `pid` is the process id on the host, 0 until the process runs. */
   inspect(): Promise<ExecState>;
   /** Closes the connection. The process continues. */
   close(): void;
@@ -111,7 +113,7 @@ export function createExecEngine(options: { socketPath: string; clock: Clock }) 
       }));
       socket.resume();
     },
-    /** State of a process started earlier, perhaps by another agent; null if the engine does not know it. */
+    /** State of a process that this or an earlier agent process started; null if the engine does not know it. */
     inspect: (id: string): Promise<ExecState | null> =>
       unless(
         ['not_found'],

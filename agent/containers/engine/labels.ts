@@ -20,7 +20,7 @@ export function podObjectLabels(executorId: string, podId: string): Record<strin
   return { ...executorLabels(executorId), [LABELS.pod]: podId };
 }
 
-/** An object with the name that the agent needs exists and belongs to another owner. It is left alone. */
+/** Another owner's object has the name that the agent needs. The agent does not change that object. */
 export class NameTaken extends Error {
   override name = 'NameTaken';
 }

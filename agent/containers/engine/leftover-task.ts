@@ -11,9 +11,9 @@ const SHIM = /^containerd-shim/;
 const FULL_ID = /^[0-9a-f]{64}$/;
 
 /**
- * Kills the task's shim, found by the container's id on its command line; containerd then removes the processes under
- * it. Call only for a container of this agent that the engine reports as stopped. Finds nothing on a host that hides
- * other users' processes.
+ * Kills the task's shim process, which has the container's id on its command line; containerd then removes the task's
+ * processes. Call only for a container of this agent that the engine reports as stopped. Has no effect on a host that
+ * hides other users' processes.
  */
 export const endLeftoverTask: EndLeftoverTask = async (containerId) => {
   if (!FULL_ID.test(containerId)) return false;

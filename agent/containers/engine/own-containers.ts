@@ -48,7 +48,7 @@ const Archive = z.custom<AsyncIterable<unknown>>(
   (value) => value instanceof Object && Symbol.asyncIterator in value,
 );
 
-/** Length of the short id, which is a container's default host name. */
+/** Length of a short container id, which is a container's default host name. */
 const SHORT_ID_CHARS = 12;
 
 export type OwnContainers = ReturnType<typeof createOwnContainers>;
@@ -97,7 +97,7 @@ export function createOwnContainers(options: { socketPath: string; clock: Clock 
 
   return {
     find,
-    /** Creates a container from `image` with the settings of `old`, except those that came from its image. */
+    /** Creates a container from `image` with the settings of `old`, except those that `old` had from its image. */
     async createLike(
       old: OwnContainer,
       { name, image, labels }: { name: string; image: string; labels: Record<string, string> },
@@ -114,7 +114,10 @@ export function createOwnContainers(options: { socketPath: string; clock: Clock 
         ...networkOf(old),
       });
     },
-    /** Creates a helper with the image, mounts and network of `old`, without its ports, that restarts whenever it ends. */
+    /**
+     * Creates a helper container with the image, mounts and network of `old` but without its ports. The engine restarts
+     * it whenever it ends.
+     */
     createBeside(
       old: OwnContainer,
       {
@@ -185,7 +188,7 @@ export function createOwnContainers(options: { socketPath: string; clock: Clock 
 
 type ImageConfig = z.output<typeof Config>;
 
-/** Settings chosen for this container. The other settings came from its image, and the next image sets its own. */
+/** Settings that were chosen for this container. The others came from its image, and the new image has its own. */
 function ownSettings(old: OwnContainer, image: ImageConfig) {
   const { Env, Labels: labels, Hostname, ...others } = old.Config;
   const chosen = Object.entries(others).filter(
@@ -202,7 +205,7 @@ function ownSettings(old: OwnContainer, image: ImageConfig) {
   };
 }
 
-/** Includes anonymous volumes, because they have data of the agent. */
+/** Returns all mounts, including anonymous volumes, because those contain data of the agent. */
 function bindsOf({ HostConfig: { Binds, Mounts: named }, Mounts }: OwnContainer): string[] {
   const isNamed = (target: string) =>
     Binds.some((bind) => bind.split(':')[1] === target) ||
@@ -215,7 +218,7 @@ function bindsOf({ HostConfig: { Binds, Mounts: named }, Mounts }: OwnContainer)
   return [...Binds, ...anonymous];
 }
 
-/** Keeps the aliases in a user-defined network. Addresses are assigned anew. */
+/** Keeps network aliases in a user-defined network. The engine assigns new addresses. */
 function networkOf({
   Id,
   HostConfig: { NetworkMode },

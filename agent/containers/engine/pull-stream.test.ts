@@ -18,7 +18,7 @@ const layer = (id: string, status: string, current?: number, total?: number): Pu
 
 const done = { status: 'Status: Downloaded newer image' };
 
-/** Records with a pause before each. */
+/** Yields the records with a pause before each. */
 async function* slowly(clock: Clock, ms: number, records: PullRecord[]) {
   for (const record of records) {
     await clock.sleep(ms);
@@ -26,7 +26,7 @@ async function* slowly(clock: Clock, ms: number, records: PullRecord[]) {
   }
 }
 
-it('follows each layer, and sums them', async () => {
+it('reports progress per layer and in total', async () => {
   const seen: PullProgress[] = [];
   const records = recordsOf(
     { id: 'latest', status: 'Pulling from library/x' },
@@ -53,7 +53,7 @@ it('follows each layer, and sums them', async () => {
   ]);
 });
 
-it('limits sizes to what a response allows, whatever the registry reports', async () => {
+it('limits reported sizes and times to the bounds of the response schema', async () => {
   const clock = createManualClock();
   const seen: PullProgress[] = [];
   const huge = (id: string, bytes: number) => layer(id, 'Downloading', bytes, 1e300);
@@ -96,7 +96,7 @@ it('does not count a retry countdown or repeated bytes as progress', async () =>
   await outcome;
 });
 
-it('aborts a pull that is too slow to end', async () => {
+it('aborts a slow pull at its deadline', async () => {
   const clock = createManualClock();
   const parts = Array.from({ length: 40 }, (_, n) => layer('a', 'Downloading', n + 1, 1_000));
   const following = followPull(slowly(clock, 60_000, parts), clock, () => undefined);
@@ -106,7 +106,7 @@ it('aborts a pull that is too slow to end', async () => {
   expect(pullBudgetMs(20 * 1024 ** 3)).toBe(PULL_BASE_MS + 20 * 1024 * 1_000);
 });
 
-it('finds the error in a stream that began well', async () => {
+it('reports an error record that follows successful records', async () => {
   const records = recordsOf(layer('a', 'Pulling fs layer'), {
     error: 'short',
     errorDetail: { message: 'unauthorized: authentication required' },
@@ -121,7 +121,7 @@ it('treats a stream without a final status as a failure', async () => {
   await expect(following).rejects.toMatchObject({ kind: 'image_unreachable' });
 });
 
-it('reads lines that arrive in pieces and skips other text', async () => {
+it('joins JSON lines split across chunks and skips other text', async () => {
   const text = '{"status":"ä1"}\nnonsense\n{"status":"2"}\n{"status":"unfinished"';
   const bytes = new TextEncoder().encode(text);
   async function* pieces() {
@@ -131,7 +131,7 @@ it('reads lines that arrive in pieces and skips other text', async () => {
   expect(found.map((record) => record.status)).toEqual(['ä1', '2']);
 });
 
-it('aborts a silent stream, however long it ran before', async () => {
+it('aborts a stream that stops sending records, however long it ran before', async () => {
   const clock = createManualClock();
   async function* stalls() {
     for (let count = 0; count < 3; count += 1) {

@@ -7,9 +7,9 @@ import { EngineError } from './engine.ts';
 import { toPullError } from './engine-errors.ts';
 import { withIdleLimit } from './engine-stream.ts';
 
-/** A pull without progress for this long has stalled. */
+/** A pull without progress for this many milliseconds has stalled. */
 export const PULL_IDLE_MS = 120_000;
-/** Deadline of a pull: this base plus the time for its bytes at the slowest accepted speed. */
+/** A pull's deadline is this base plus the time for its bytes at the slowest accepted speed. */
 export const PULL_BASE_MS = 600_000;
 const SLOWEST_BYTES_PER_SECOND = 1024 * 1024;
 const MS_PER_SECOND = 1_000;
@@ -36,14 +36,14 @@ const STATES: readonly [RegExp, LayerProgress['state']][] = [
 /** Start of the last record of a successful pull. */
 const SUCCESS = /^Status: /;
 
-/** Deadline of a pull of `bytes`. */
+/** Returns the deadline of a pull of `bytes` in milliseconds. */
 export function pullBudgetMs(bytes: number): number {
   return PULL_BASE_MS + (bytes / SLOWEST_BYTES_PER_SECOND) * MS_PER_SECOND;
 }
 
 /**
- * Calls `onProgress` on every progress until the engine reports success. Throws on an error record, `image_stalled`
- * without progress, and `deadline` if the pull takes too long.
+ * Calls `onProgress` for every progress record until the engine reports success. Throws on an error record,
+ * `image_stalled` without progress, and `deadline` if the pull exceeds its deadline.
  */
 export async function followPull(
   records: AsyncIterable<PullRecord>,
@@ -106,8 +106,8 @@ function freshLayer(id: string): LayerProgress {
 }
 
 /**
- * Byte counts never decrease: a restarted download makes no progress until it passes the first. A layer's size comes
- * from the registry, which is not trusted.
+ * Updates a layer's byte counts, which never decrease: a restarted download counts as progress only beyond its previous
+ * count. A layer's size comes from the registry, which is not trusted.
  */
 function moved(
   layer: LayerProgress,
@@ -149,14 +149,14 @@ function sumOf(layers: readonly LayerProgress[]) {
 }
 
 const WINDOW_MS = 10_000;
-/** Shortest interval for a speed. */
+/** Shortest interval over which a speed is computed. */
 const SHORTEST_SECONDS = 1;
-/** Interval between samples; limits their number. */
+/** Minimum interval between samples, which limits their number. */
 const SAMPLE_MS = 250;
 
 type Sample = { atMs: number; downloaded: number; extracted: number };
 
-/** Computes speed and remaining time over a sliding window. Call on every progress. */
+/** Computes speed and remaining time over a sliding window. Call for every progress record. */
 export function createSpeed(clock: Clock) {
   const samples: Sample[] = [];
 
@@ -190,7 +190,7 @@ export function createSpeed(clock: Clock) {
   };
 }
 
-/** Downloading and extracting overlap, so the slower one counts. Null without progress. */
+/** Downloads and extractions overlap, so the slower one determines the remaining time. Null without progress. */
 function etaOf(
   total: number,
   { downloaded, extracted }: Sample,
@@ -199,7 +199,7 @@ function etaOf(
   const toDownload = total - downloaded;
   const toExtract = total - extracted;
   if (toDownload > 0 && rates.downloading === 0) return null;
-  // Before the first extraction only the download's time is known.
+  // Before the first extraction only the download's remaining time is known.
   if (toDownload === 0 && toExtract > 0 && rates.extracting === 0) return null;
   const download = toDownload > 0 ? toDownload / rates.downloading : 0;
   const extract = toExtract > 0 && rates.extracting > 0 ? toExtract / rates.extracting : 0;

@@ -7,7 +7,7 @@ const RUN_DEADLINE_MS = 10_000;
 const EXIT_POLL_MS = 50;
 const EXIT_POLLS = 20;
 const MAX_OUTPUT_BYTES = 64 * 1024;
-/** Limit of programs that did not end. */
+/** Limit of programs that have not ended after their deadline. */
 const MAX_HANGING = 256;
 
 /**
@@ -19,7 +19,7 @@ export function createRunInContainer(options: { socketPath: string; clock: Clock
   const hanging = new Map<string, ExecProcess>();
   let loaded: Promise<ExecEngine> | null = null;
 
-  /** Loaded when first needed. */
+  /** Loads the exec engine on the first call. */
   function engine(): Promise<ExecEngine> {
     loaded ??= import('./exec.ts').then(({ createExecEngine }) => createExecEngine(options));
     return loaded;
@@ -36,7 +36,7 @@ export function createRunInContainer(options: { socketPath: string; clock: Clock
     return state.exitCode === null;
   }
 
-  /** The engine reports the exit code shortly after the end of the output. */
+  /** Polls for the exit code, which the engine reports shortly after the end of the output. */
   async function exitCodeOf(started: ExecProcess): Promise<number | null> {
     for (let poll = 0; poll < EXIT_POLLS; poll += 1) {
       const { exitCode } = await started.inspect();

@@ -6,7 +6,7 @@ import { BUILTIN_HOST } from '#shared/api/agent/images.ts';
 import { EPOCH } from '#shared/runtime/clock.ts';
 import { LABELS } from '../engine/engine.ts';
 
-/** A tar archive with nothing but the Dockerfile. */
+/** Packs a tar archive that contains only the Dockerfile. */
 export async function buildContext(dockerfile: string): Promise<AsyncIterable<Uint8Array>> {
   // Loaded on demand: most agents never build.
   const { pack } = await import('tar-stream');
@@ -29,12 +29,15 @@ export function buildKey(dockerfile: string, scope: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, KEY_CHARS);
 }
 
-/** Name of a built image. It contains the executor's id, because agents may share an engine. No registry is queried for it. */
+/**
+ * Name of a built image. It contains the executor's id, because several agents may share an engine. The name's registry
+ * is never queried.
+ */
 export function builtReference(executorId: string, key: string): string {
   return `${BUILTIN_HOST}build-${executorId.replaceAll('-', '').slice(0, EXECUTOR_CHARS)}:${key}`;
 }
 
-/** Labels of all objects of one build, or of all builds of this agent without a key. */
+/** Labels of all objects of one build or, without a key, of all builds of this agent. */
 export function buildLabels(executorId: string, key?: string): Record<string, string> {
   return {
     [LABELS.managed]: '1',
@@ -53,8 +56,9 @@ export function imageName({ reference, digest }: BaseImage): string {
 export type BuildText = { text: string; sources: readonly (number | null)[] };
 
 /**
- * Rewrites a Dockerfile. Base images are named by id, so that the engine queries no registry. Labels follow each FROM, so
- * that every container and image of the build carries them and pod labels of the base are cleared.
+ * Rewrites a Dockerfile: replaces base images by their ids, so that the engine queries no registry, and adds labels
+ * after each FROM, so that every container and image of the build has them and pod labels of the base image are
+ * cleared.
  */
 export function buildText(
   { instructions }: Dockerfile,

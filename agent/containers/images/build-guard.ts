@@ -1,4 +1,4 @@
-/** Enforces limits of processes and disk on build steps, which the engine's build API does not support. */
+/** Limits the processes and the disk use of build steps, which the engine's build API does not support. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
@@ -27,7 +27,7 @@ export async function guardBuild(
   { pids, diskBytes }: BuildBounds,
   signal: AbortSignal,
 ): Promise<never> {
-  /** Largest measured size by container: a step's container is removed when it ends. */
+  /** Largest measured size of each container, retained because a step's container is removed when the step ends. */
   const written = new Map<string, number>();
 
   async function limitSteps(): Promise<void> {

@@ -9,7 +9,7 @@ const BuildLineSchema = z.object({ seq: z.int(), ms: z.int(), log: z.string() })
 
 export type BuildLogs = ReturnType<typeof createBuildLogs>;
 
-/** Keys are hex and used as file names. A build that is killed leaves no log. */
+/** Keys are hexadecimal and used as file names. If the agent is killed during a build, the build has no log. */
 export function createBuildLogs({ folder, clock }: { folder: string; clock: Clock }) {
   const running = new Map<string, BuildLines>();
   /** Number of starts and ends by key, so that readers skip unchanged files. */
@@ -88,14 +88,14 @@ function parseJson(line: string): unknown {
 /** `seq` numbers the lines of a build without gaps, so a missing number is a dropped line. */
 export type BuildLine = { seq: number; ms: number; log: string };
 
-/** Limit in characters of the retained beginning, and of the retained end. */
+/** Limit in characters for the retained beginning, and the same limit for the retained end. */
 export const MAX_PART_CHARS = 512 * 1024;
 /** Longer lines are split. */
 const MAX_LINE_CHARS = 16 * 1024;
 
 export type BuildLines = ReturnType<typeof createBuildLines>;
 
-/** Returns the line for the renter, or null to hide it. */
+/** Edits a line for the renter; null hides the line. */
 export type EditLine = (line: string) => string | null;
 
 /** Splits a build's output into lines and retains the first and the last ones. `nowMs` timestamps each line. */
@@ -124,7 +124,7 @@ export function createBuildLines(nowMs: () => number) {
   }
 
   return {
-    /** Applies to later lines. */
+    /** Sets the function that edits later lines. */
     useEdit(next: EditLine): void {
       edit = next;
     },
@@ -137,11 +137,11 @@ export function createBuildLines(nowMs: () => number) {
         if (newline === -1 && open.length <= MAX_LINE_CHARS) return;
         const line = open.slice(0, end);
         open = open.slice(end);
-        // The engine prints an empty line after each line that it adds itself.
+        // The engine prints an empty line after each line that is its own message.
         if (line !== '\n') add(line);
       }
     },
-    /** Adds an unfinished last line. */
+    /** Adds the last line if it does not end with a line break. */
     end(): void {
       if (open !== '') add(`${open}\n`);
       open = '';

@@ -23,7 +23,7 @@ const SAID = [
   'Step 3/6 : RUN x &&   y\n ---> Running in 00ac\nStep 4/9 : of its own\nout\n',
 ];
 
-it('shows the renter’s steps, numbered without the added ones, and leaves their output unchanged', () => {
+it('numbers steps as in the renter’s Dockerfile, and leaves their output unchanged', () => {
   const { lines } = outputOf(TEXT);
   for (const part of SAID) lines.write(part);
   const shown = lines.list().map(({ log }) => log);
@@ -59,7 +59,7 @@ it.each([
   ],
   ['Dockerfile parse error on line 1: no', 'Line 2: Dockerfile parse error: no'],
   ['no line', 'no line'],
-])('translates %j', (words, message) => {
+])('maps line numbers in the error %j to the renter’s Dockerfile', (words, message) => {
   const { output, lines } = outputOf('# a\nFROM a\n\nENV');
   lines.write('a is sha256:0\n');
   expect(output.failureOf(words, lines.list())).toBe(message);

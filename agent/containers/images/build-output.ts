@@ -3,7 +3,7 @@
 import type { BuildText } from './build-context.ts';
 import type { BuildLine } from './build-log.ts';
 
-/** Limits of a failure's message: the engine's error, then the last lines of the failed step. */
+/** Length limits of the failure message, which has the engine's error and the last lines of the failed step. */
 const MAX_REASON_CHARS = 500;
 const LAST_LINES = 20;
 const LAST_CHARS = 2_000;
@@ -16,10 +16,10 @@ const PARSE_ERROR = /parse error (?:on )?line (\d+)/;
 
 export type BuildOutput = ReturnType<typeof createBuildOutput>;
 
-/** Follows one build of `built`. */
+/** Translates the output of one build of `built`. */
 export function createBuildOutput({ sources }: BuildText) {
   const count = sources.filter((source) => source !== null).length;
-  /** Current step as the engine counts; 0 before the first. */
+  /** Number of the current step in the engine's count; 0 before the first. */
   let step = 0;
   let shown = 0;
 
@@ -54,13 +54,13 @@ function lastLines(lines: readonly BuildLine[]): string {
   return own.slice(-LAST_LINES).join('').slice(-LAST_CHARS);
 }
 
-/** Retains both ends: the engine prints the whole failed command first and the cause last. */
+/** Shortens the text in the middle: the engine prints the whole failed command first and the cause last. */
 function shortened(reason: string): string {
   if (reason.length <= MAX_REASON_CHARS) return reason;
   return `${reason.slice(0, MAX_REASON_CHARS / 2)} … ${reason.slice(-MAX_REASON_CHARS / 2)}`;
 }
 
-/** The Dockerfile cannot be built. The message is shown to the renter and ends with the last lines of the log. */
+/** The Dockerfile cannot be built. The message is for the renter and ends with the last lines of the log. */
 export class BuildFailure extends Error {
   override name = 'BuildFailure';
 }

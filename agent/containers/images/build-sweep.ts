@@ -6,7 +6,7 @@ import { type ContainerEngine, EngineError } from '../engine/engine.ts';
 const MAX_ROUNDS = 12;
 const PAUSE_MS = 250;
 
-/** `labels` must not match a running build. Images in use stay. */
+/** Removes containers and unused images with `labels`, which must not match a running build. */
 export async function sweepBuild(
   engine: Pick<
     ContainerEngine,
@@ -17,7 +17,7 @@ export async function sweepBuild(
 ): Promise<void> {
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
     for (const { id } of await engine.listContainers(labels)) {
-      // A conflict means that the engine is removing it.
+      // A conflict means that the engine is already removing the container.
       await orConflict(engine.removeContainer(id));
     }
     const unused = await engine.listImages({ labels, unused: true });

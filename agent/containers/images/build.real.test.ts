@@ -71,7 +71,7 @@ async function outputOf(dockerfile: string): Promise<string> {
   return lines.map(({ log }) => log).join('');
 }
 
-/** Objects of builds in the engine, except finished images. */
+/** Returns the objects of builds in the engine, except finished images. */
 async function leftOvers() {
   const containers = await engine.listContainers(labels);
   return { containers, images: await engine.listImages({ labels, unused: true }) };
@@ -97,7 +97,7 @@ it('builds an identical Dockerfile once, also for concurrent pods', async () => 
   expect((await build(`${text}\nRUN true`)).imageId).not.toBe(one.imageId);
 });
 
-it('builds in stages, and copies between them', async () => {
+it('builds multiple stages and copies files between them', async () => {
   const text = `ARG B=podwright.local/base\nFROM $B:1 AS one\nRUN echo from-one > /f\nFROM scratch AS two\nCOPY --from=one /f /f\n${BASE}\nCOPY --from=two /f /g\nCOPY --from=podwright.local/base:1 /etc/group /h\nRUN cat /g /h`;
   await build(text);
   expect(await outputOf(text)).toMatch(/from-one\nroot:x:0/);
@@ -123,13 +123,13 @@ it.each([
   [`${BASE}\nRUN true\nSTOPSIGNAL NONE`, /^Line 3: Invalid signal: NONE$/],
   ['FROM scratch\nCMD ["x"]', /^Line 1: scratch is empty: start from/],
   [`${BASE}\nCOPY . /app`, /^Line 2: COPY without --from/],
-])('names the renter’s own line in %j', async (text, message) => {
+])('reports the line of the renter’s Dockerfile in the error for %j', async (text, message) => {
   await expect(build(text)).rejects.toMatchObject({
     ...{ name: 'BuildFailure', message: expect.stringMatching(message) },
   });
 });
 
-it('aborts a build whose pod is gone, and leaves nothing', async () => {
+it('aborts a build when its pod is removed, and leaves no objects in the engine', async () => {
   const leaving = new AbortController();
   const text = `${BASE}\nRUN echo begun; sleep 100`;
   const outcome = build(text, {}, leaving.signal).then(
@@ -176,7 +176,7 @@ it('runs steps in the pod’s network, without privileges, and without the label
   expect(seen.stdout).toMatch(new RegExp(`^{"${network}":.* false\n$`));
   expect(step?.labels['io.podwright.pod']).toBe('');
   await building;
-  // Neither SYS_ADMIN nor NET_ADMIN.
+  // The capabilities include neither SYS_ADMIN nor NET_ADMIN.
   const effective = /CapEff:\s+([0-9a-f]+)/.exec(await outputOf(text))?.[1] ?? 'f'.repeat(16);
   expect(BigInt(`0x${effective}`) & ((1n << 21n) | (1n << 12n))).toBe(0n);
 });

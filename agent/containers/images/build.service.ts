@@ -28,7 +28,7 @@ import type { ImageStore } from './image.store.ts';
 import type { RegistryLogins } from './registry-logins.ts';
 
 export const MAX_PARALLEL_BUILDS = 2;
-/** From the first step to the last. */
+/** Deadline of a build from its first step to its last, in milliseconds. */
 export const BUILD_TIMEOUT_MS = 3_600_000;
 /** Disk limit of a build if the pod's spec has none. */
 const DEFAULT_DISK_BYTES = 64 * 1024 ** 3;
@@ -40,7 +40,7 @@ export type BuildWanted = {
   limits: PodSpec['limits'];
 };
 
-/** `building`: the base images are present and the build runs. */
+/** `building` means that the base images are present and the build runs. */
 export type BuildProgress = PullProgress | 'building';
 
 export type BuildService = ReturnType<typeof createBuildService>;

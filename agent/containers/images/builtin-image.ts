@@ -7,7 +7,7 @@ import { type ContainerEngine, LABELS } from '../engine/engine.ts';
 
 export const BUILTIN_REFERENCE = `${BUILTIN_HOST}base:1`;
 
-/** Commands that are links to busybox. */
+/** Names of commands that are links to busybox. */
 const APPLETS = `
   ash awk base64 cat chmod chown cp cut date dd df du echo env expr false find free grep gunzip
   gzip head hostname httpd id ip kill killall ln ls md5sum mkdir mktemp mount mv nc nproc nslookup
@@ -17,7 +17,10 @@ const APPLETS = `
   .trim()
   .split(/\s+/);
 
-/** Ends at once on SIGTERM: a shell runs traps only between commands, so it waits for a background sleep. */
+/**
+ * Init process that exits at once on SIGTERM. A shell runs traps only between commands, so the script waits for a
+ * background sleep.
+ */
 const INIT_SCRIPT = `#!/bin/sh
 trap 'exit 0' TERM INT
 httpd -p 8000 -h /www
@@ -78,9 +81,9 @@ export async function ensureBuiltinImage(
   return made.id;
 }
 
-/** Root file system as a tar archive. Deterministic: it has no times and no owners. */
+/** Packs the root file system as a tar archive. Deterministic: the archive has no times and no owners. */
 export async function builtinTar(busybox: Uint8Array): Promise<AsyncIterable<Uint8Array>> {
-  // Loaded on demand: needed once per host.
+  // Loaded on demand, because it is needed once per host.
   const { pack } = await import('tar-stream');
   const tar = pack();
   const add = (header: Entry, content: string | Uint8Array = '') =>

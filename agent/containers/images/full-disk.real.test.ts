@@ -30,7 +30,7 @@ afterAll(async () => {
 
 it('reports a full disk, and removes the least recently used image', async () => {
   const engine = createDockerodeEngine({ socketPath: small.socketPath, clock: systemClock });
-  // A manual clock, with the real disk that fills up.
+  // The clock is manual; the disk that fills up is real.
   let later = 0;
   const clock = { ...systemClock, now: () => systemClock.now() + later };
   const freed: number[] = [];

@@ -29,7 +29,7 @@ it.each<[EngineErrorKind | null, string, string]>([
   ['image_rate_limited', 'unknown', 'no way'],
   ['unavailable', 'unknown', 'no way'],
 ])(
-  'with a registry that fails by %s an image is %s, unless it is here',
+  'with registry error %s, reports a remote image as %s and a local one as present',
   async (fails, state, problem) => {
     expect((await checks(fails).check(ask(HERE, 'ghcr.io/me/image'))).images).toEqual([
       { image: HERE, state: 'present', problem: '' },
@@ -38,7 +38,7 @@ it.each<[EngineErrorKind | null, string, string]>([
   },
 );
 
-it('serves one check at a time, for its own executor, and queries no local registry', async () => {
+it('runs one check at a time, and rejects other executors and local registries', async () => {
   const images = checks(null);
   const strange = { ...ask(HERE), executor_id: 'x' };
   await expect(images.check(strange)).rejects.toThrow('another executor');

@@ -37,7 +37,10 @@ export function createImageGc(deps: {
     return new Set([...deps.usedByPods(), ...containers.map(({ imageId }) => imageId)]);
   }
 
-  /** Completes the row of an interrupted pull or build. An image with its name was not there before, so it is the agent's. */
+  /**
+   * Completes the row of an interrupted pull or build. The name was not in use before the row was written, so an image
+   * that has it is the agent's.
+   */
   async function completeRow(row: ImageRow): Promise<void> {
     const { reference } = row;
     const found = await engine.inspectImage(reference);
@@ -105,9 +108,9 @@ export type DiskMarks = { start: number; stop: number };
 /** Ids and names of images that must stay. */
 export type InUse = ReadonlySet<string>;
 
-/** An image fetched more recently may still get its pod. */
+/** An image fetched within this time is kept, because its pod may not have its container yet. */
 export const MIN_UNUSED_MS = 600_000;
-/** Age at which the row of an unfinished pull counts as abandoned; longer than any pull. */
+/** Age at which the row of an unfinished pull counts as abandoned; exceeds the duration of any pull. */
 export const ABANDONED_MS = 24 * 3_600_000;
 
 /** Images that may be removed, least recently used first. */

@@ -65,7 +65,7 @@ it('removes the least recently used images until there is room, and no others', 
   }
   await core.gc.runOnce();
   expect(names().toSorted()).toEqual(['a', 'b', 'c', 'd']);
-  // Full; still after the first; enough after the second.
+  // The disk is above the start mark, still above the stop mark after one removal, and below it after two.
   percents.splice(0, 1, 86, 83, 79);
   await core.gc.runOnce();
   expect(names().toSorted()).toEqual(['a', 'd']);
@@ -113,9 +113,9 @@ it('completes the row of a pull that a killed agent had started', async () => {
 });
 
 it.each([
-  ['while it is built again', 'before buildImage'],
-  ['between its look and what it makes of it', 'after inspectImage'],
-])('ignores a build that a killed agent had started, %s', async (_, moment) => {
+  ['before the collection', 'before buildImage'],
+  ['after the collection inspected the image', 'after inspectImage'],
+])('leaves the row of an interrupted build alone if it is repeated %s', async (_, moment) => {
   const { clock, engine, core, executorId, restart } = createHost();
   const dockerfile = 'FROM podwright.local/base:1\nRUN true';
   const reference = builtReference(executorId, core.builds.keyOf(dockerfile, undefined));

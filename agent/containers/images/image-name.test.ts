@@ -21,7 +21,7 @@ it.each([
     'registry.example.org:5000/a',
     'latest',
   ],
-])('%s is one image however it is written', (reference, registry, name, tag) => {
+])('normalizes the image name %s', (reference, registry, name, tag) => {
   expect(imageNameOf(reference)).toEqual({ registry, name, tag });
 });
 
@@ -34,11 +34,11 @@ it.each([
   ['a*b*c', 'acb', false],
   ['abc', 'abcd', false],
   ['a.c', 'abc', false],
-])('%s against %s: %s', (pattern, text, matches) => {
+])('pattern %s matches %s: %s', (pattern, text, matches) => {
   expect(matchesPattern(pattern, text)).toBe(matches);
 });
 
-it('matches a hostile pattern in linear time', () => {
+it('matches a pattern with many wildcards in linear time', () => {
   const began = performance.now();
   expect(matchesPattern(`${'a*'.repeat(120)}b`, 'a'.repeat(255))).toBe(false);
   expect(performance.now() - began).toBeLessThan(50);
@@ -63,7 +63,7 @@ it.each([
   ['LOCALHOST/a', 'localhost'],
   ['localhost:5000/a', 'localhost'],
   ['169.254.169.254/x/y', '169.254.169.254'],
-])('%s comes from %s', (reference, host) => {
+])('the registry host of %s is %s', (reference, host) => {
   expect(registryHostOf(reference)).toBe(host);
 });
 
@@ -83,6 +83,6 @@ it.each([
   ['172.32.0.1', false],
   ['docker.io', false],
   ['registry.example.com', false],
-])('%s is local: %s', (host, local) => {
+])('registry host %s is local: %s', (host, local) => {
   expect(isLocalRegistry(host)).toBe(local);
 });

@@ -11,7 +11,7 @@ function repositoryOf(reference: string): string {
   return at === -1 ? reference : reference.slice(0, at);
 }
 
-/** Name of one image by digest: `repository@digest`. */
+/** Name of an image with a digest: `repository@digest`. */
 export function pinnedName(reference: string, digest: string): string {
   return `${repositoryOf(reference)}@${digest}`;
 }
@@ -37,7 +37,7 @@ export function referencesOf({ image }: Pick<PodSpec, 'image'>): string[] {
 /** Host of the registry without its port; null for Docker Hub's short names. */
 export function registryHostOf(reference: string): string | null {
   const [first = '', ...rest] = reference.split('/');
-  // Engines treat a first part with capitals as a host, because a path is lower case.
+  // Engines treat a first part with capital letters as a host, because repository paths are lower case.
   const isHost = rest.length > 0 && (/[.:A-Z]/.test(first) || first === 'localhost');
   return isHost ? first.replace(/:\d+$/, '').toLowerCase() : null;
 }
@@ -55,7 +55,7 @@ export function isLocalRegistry(host: string): boolean {
   return looksNumeric || isShort || /\.(localhost|local|internal)$/.test(host);
 }
 
-/** Images and registries under one name each, however they are written, and patterns over those. Pure. */
+/** Normalizes the names of images and registries, and matches patterns against the normalized names. Pure. */
 
 const DEFAULT_REGISTRY = 'docker.io';
 /** Other names of Docker Hub. */
@@ -63,7 +63,7 @@ const HUB_ALIASES = new Set(['index.docker.io', 'registry-1.docker.io']);
 const OFFICIAL = 'library/';
 
 export type ImageName = {
-  /** Lower case, without the default port. */
+  /** In lower case, without the default port. */
   registry: string;
   /** `registry/path`. */
   name: string;

@@ -21,7 +21,7 @@ const engine = createDockerodeEngine({ socketPath: SOCKET, clock: systemClock })
 const secret = systemRandom.bytes(32);
 const log = createLog({ name: 'test', level: 'silent' });
 
-/** A new store: images that others pulled are not the agent's. */
+/** Creates an image service with an empty store: images pulled through another store are not the agent's. */
 function newImages(clock: Clock = systemClock) {
   const database = openDatabase(':memory:');
   const authStore = createRegistryAuthStore(database);
@@ -56,7 +56,7 @@ afterAll(async () => {
   await registry.close();
 });
 
-/** By id, whatever its names. */
+/** Removes the image by its id, whatever names it has. */
 function removeImage(imageId: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const path = `/images/${imageId}?force=1`;
@@ -76,7 +76,7 @@ async function ensure(tag: string, digest?: string) {
   return ready;
 }
 
-it('resolves a tag’s digest, and keeps it when the tag moves', async () => {
+it('resolves a tag to a digest, and keeps the image of that digest when the tag moves', async () => {
   const digest = registry.publish(name, '1', systemRandom.uuid());
   const first = await ensure('1');
   expect(first.digest).toBe(digest);
@@ -147,7 +147,7 @@ it('aborts a pull at once when its last waiter leaves', async () => {
   expect((await ensure('1')).digest).toMatch(/^sha256:/);
 });
 
-it('creates the built-in image, and no other with its host', async () => {
+it('creates the built-in image, and rejects other images at its registry host', async () => {
   const made = await images.ensure({ reference: 'podwright.local/base:1' }, ignore, NEVER);
   expect(made).toEqual({ imageId: expect.stringMatching(/^sha256:/), digest: null });
   const other = images.ensure({ reference: 'podwright.local/other:1' }, ignore, NEVER);
@@ -170,7 +170,7 @@ it('reports progress per layer, speed and remaining time', async () => {
   expect(onTheWay.length).toBeGreaterThan(0);
   const states = new Set(seen.flatMap((p) => p.layers.map(({ state }) => state)));
   expect([...states]).toEqual(expect.arrayContaining(['downloading', 'extracting', 'done']));
-  // Two layers at once, each at the registry's pace.
+  // Two layers download at once, each limited by the registry.
   const fastest = Math.max(...seen.map((progress) => progress.bytes_per_second));
   expect(fastest).toBeGreaterThan(100_000);
   expect(fastest).toBeLessThan(600_000);
@@ -190,7 +190,7 @@ it('pulls with the right login, and reports a wrong or missing one', async () =>
   expect(ready.digest).toMatch(/^sha256:/);
 });
 
-it('denies an image that another login has pulled', async () => {
+it('denies access to an image that only another login has pulled', async () => {
   const digest = registry.publish(name, '1', systemRandom.uuid());
   registry.requireLogin({ username: 'ann', password: 's3cret' });
   const wanted = { reference: `${registry.host}/${name}:1`, digest };
@@ -216,7 +216,7 @@ it('detects content that does not match the digest', async () => {
 it('aborts a pull without progress', async () => {
   registry.publish(name, '1', 'fresh', { layers: [systemRandom.bytes(1_000)] });
   registry.setStalling(true);
-  // The same limit, reached sooner.
+  // Shortens the wait for the idle limit to 1.5 s.
   const hasty: Clock = {
     ...systemClock,
     sleep: (ms, signal) => systemClock.sleep(ms === PULL_IDLE_MS ? 1_500 : ms, signal),

@@ -76,7 +76,7 @@ it('records only images that were not there before', async () => {
   ]);
 });
 
-it('runs a bounded number of pulls at a time', async () => {
+it('limits the number of concurrent pulls', async () => {
   const { engine, images } = createService();
   let most = 0;
   let now = 0;
@@ -100,7 +100,7 @@ it('names the missing package if there is no busybox', async () => {
   await expect(ensure).rejects.toThrow(/busybox-static/);
 });
 
-it('makes the same built-in image every time', async () => {
+it('creates an identical built-in image every time', async () => {
   const hashes = await Promise.all(
     [1, 2].map(async () => {
       const hash = createHash('sha256');

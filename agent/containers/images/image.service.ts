@@ -52,7 +52,7 @@ export function createImageService(ports: {
     return { imageId: await makingBuiltin, digest: null };
   }
 
-  /** Pulls by digest only: a pull by tag would move the provider's own tag of that name. */
+  /** Pulls by digest only, because a pull by tag would move the tag that the provider may use for another image. */
   async function pull(
     pinned: string,
     { auth, scope }: Login,
@@ -95,9 +95,9 @@ export function createImageService(ports: {
 
   return {
     /**
-     * With a digest, ensures exactly that image and pulls it if it is missing; the registry is queried unless this login
-     * has pulled it before. Without a digest, resolves the tag at its registry now and returns the digest. `auth` must be
-     * for the image's registry. Rejects with EngineError, ImageDigestMismatch, or the signal's reason.
+     * With a digest, ensures exactly that image and pulls it if it is missing; the registry is queried unless this
+     * login has pulled the image before. Without a digest, resolves the tag at its registry now and returns the digest.
+     * `auth` must be for the image's registry. Rejects with EngineError, ImageDigestMismatch, or the signal's reason.
      */
     async ensure(
       { reference, digest, auth }: ImageWanted,
@@ -110,9 +110,10 @@ export function createImageService(ports: {
         const known = await findKnown(pinnedName(reference, digest), digest, scope);
         if (known !== null) return known;
       }
-      // Reported before a slot is free, so that the caller can show the pull.
+      // Reported before the pull gets one of the limited slots, so that the caller can show that it waits.
       onProgress(NO_PROGRESS);
-      // The registry is queried for a digest too: the engine would skip the access check for content of another pull.
+      // Query the registry even if a digest is requested: the engine would skip the access check for content that
+      // another login has pulled.
       const name = digest === undefined ? withTag(reference) : pinnedName(reference, digest);
       const wanted = await resolve(name, { auth, scope }, signal);
       const pinned = pinnedName(reference, wanted);

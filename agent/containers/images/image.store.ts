@@ -15,7 +15,7 @@ export type FoundImage = { reference: string; imageId: string; sizeBytes: number
 
 export type ImageStore = ReturnType<typeof createImageStore>;
 
-/** The agent never removes an image without a row. */
+/** Images without a row are never removed by the agent. */
 export function createImageStore(database: DatabaseSync) {
   const select = database.prepare('SELECT * FROM images WHERE reference = :reference');
   const selectAll = database.prepare('SELECT * FROM images ORDER BY last_used_ms, reference');
@@ -48,7 +48,7 @@ export function createImageStore(database: DatabaseSync) {
       const row = select.get({ reference });
       return row === undefined ? null : ImageRow.parse(row);
     },
-    /** Least recently used first. */
+    /** All rows, least recently used first. */
     list: (): ImageRow[] => selectAll.all().map((row) => ImageRow.parse(row)),
     /** Call before a pull or build, and only if the engine has no image with the name. */
     begin(reference: string, nowMs: number): void {

@@ -72,7 +72,7 @@ function settled(id: string, phases: readonly PodView['phase'][] = ['running', '
   });
 }
 
-/** All frames of a log that is not followed. */
+/** Returns all frames of a log without following it. */
 async function framesOf(id: string, query: { tail?: number; since?: string } = {}) {
   const options = { tail: 1_000, follow: false, ...query };
   const frames = await Array.fromAsync(await agent.client.podLogs(id, options, NEVER));
@@ -115,7 +115,7 @@ it('runs a pod from a Dockerfile; the build’s output comes first in its log', 
   expect(two).toBe(one);
 });
 
-it('fails permanently when a step fails, with its output', async () => {
+it('fails the pod permanently when a build step fails, and shows the step’s output', async () => {
   const id = await put({ image: { dockerfile: `${BASE}\nRUN echo oh-no; exit 7` } });
   const view = await settled(id);
   expect(view).toMatchObject({
@@ -146,7 +146,7 @@ it('pulls with the pod’s login, and never shows it', async () => {
   const without = await put({ image });
   expect(await settled(without)).toMatchObject({ phase: 'failed', reason: 'ImageAuth' });
   const id = await put({ image, registry_auth });
-  // The image has no program; only the pull matters.
+  // The image contains no program, because the test needs only the pull.
   const view = await eventually('the pull', async () => {
     const now = await agent.client.getPod(id);
     return now.image.digest === digest && now;
@@ -175,7 +175,7 @@ it('pulls with the pod’s login, and never shows it', async () => {
   registry.requireLogin(null);
 });
 
-it('builds again after a kill, and leaves nothing of the first attempt', async () => {
+it('repeats a build after the agent was killed, and removes the first attempt’s objects', async () => {
   const marker = systemRandom.uuid();
   const dockerfile = `${BASE}\nRUN echo ${marker}; sleep 4\nCMD ["sleep", "1000"]`;
   const id = await put({ image: { dockerfile } });
@@ -188,7 +188,7 @@ it('builds again after a kill, and leaves nothing of the first attempt', async (
   await agent.kill();
   await eventually('the end of the step', async () => (await steps()) === '');
   agent = await home.start();
-  // Includes the agent's message if the pod does not run.
+  // The message includes the agent's own text if the pod does not run.
   const { phase, message } = await settled(id);
   expect([phase, message]).toEqual(['running', '']);
   const unnamed = ['--filter', 'dangling=true'];

@@ -7,7 +7,7 @@ import type { Random } from '#shared/runtime/random.ts';
 import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
 import { createSealing } from '#shared/signing/sealing.ts';
 
-/** Context to which a sealed login is bound. */
+/** Context that a sealed login is bound to: its pod and generation. */
 export const placeOfLogin = (podId: string, generation: number) =>
   `registry-auth ${podId} ${generation}`;
 
@@ -46,7 +46,7 @@ export function createRegistryLogins(deps: {
       }
     },
     drop: (podId: string): void => store.drop(podId),
-    /** Equal for equal logins. Keyed, so that the hash does not help to guess passwords. */
+    /** Scope of a login: equal for equal logins, and keyed so that it does not help to guess passwords. */
     scopeOf(auth: RegistryAuth | undefined): string {
       if (auth === undefined) return PUBLIC_SCOPE;
       const { host, username, password } = auth;

@@ -9,7 +9,7 @@ type Running<Progress> = {
 export function createSharedWork<Progress>() {
   const running = new Map<string, Running<Progress>>();
 
-  /** Aborted work may still be ending when the same key starts again. */
+  /** Removes the entry only if it is `which`: the key may have started again while aborted work was still ending. */
   function forget(key: string, which: Running<Progress>): void {
     if (running.get(key) === which) running.delete(key);
   }

@@ -21,7 +21,7 @@ const rules = rulesForIpv4({
   replies,
 });
 
-it('writes one transaction that fills both chains and puts the jumps first', () => {
+it('writes one transaction that fills both chains and inserts the jumps first', () => {
   expect(restoreText(rules, readListing(BARE, names), names)).toBe(`*mangle
 :PODWRIGHT-INPUT - [0:0]
 :PODWRIGHT-FORWARD - [0:0]
@@ -51,7 +51,7 @@ COMMIT
 `);
 });
 
-it('moves a jump behind a foreign rule to the front, and keeps one behind the agent’s jumps', () => {
+it('moves a jump in front of foreign rules, and leaves one behind the agent’s other jumps', () => {
   const overtaken = readListing(
     `-A INPUT -j ACCEPT
 -A INPUT -i pw+ -j PODWRIGHT-INPUT

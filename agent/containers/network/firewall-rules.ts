@@ -2,8 +2,8 @@
 import { BENCHMARK_RANGE, NON_PUBLIC_IPV4 } from '#shared/http/addresses.ts';
 
 /**
- * Not `filter` with the usual DOCKER-USER chain: the engine detaches that chain briefly whenever it creates a network,
- * which would expose all pods. In this table no other program's ACCEPT rules come first.
+ * Table of the rules. Not `filter` with the usual DOCKER-USER chain: the engine detaches that chain briefly whenever it
+ * creates a network, which would expose all pods. In `mangle` no ACCEPT rules of other programs take precedence.
  */
 export const TABLE = 'mangle';
 
@@ -25,14 +25,17 @@ export const REPLIES: readonly string[] = [
 /** Prefix of all chains of the agent. */
 const CHAIN_PREFIX = 'PODWRIGHT-';
 
-/** Ranges that pods may not reach. */
+/** Address ranges that pods may not reach. */
 const CLOSED = [...NON_PUBLIC_IPV4, BENCHMARK_RANGE];
 const SMTP = 25;
 const DNS = 53;
 
 export type ChainRules = { input: string[]; forward: string[] };
 
-/** Rules for packets from pods. `allow` are reachable private ranges, `resolvers` reachable DNS servers. */
+/**
+ * Rules for packets from pods. `allow` are private ranges that pods may reach, `resolvers` are DNS servers that they
+ * may reach.
+ */
 export function rulesForIpv4(options: {
   names: RuleNames;
   allow: readonly string[];
@@ -64,7 +67,7 @@ export const IPV6_RULES: ChainRules = { input: ['-j DROP'], forward: ['-j DROP']
 export type Listing = {
   input: string[];
   forward: string[];
-  /** Jumps to the agent's chains; `inFront` if no other program's rule precedes one. */
+  /** Jumps to the agent's chains. `inFront` is true if no other program's rule precedes the jump. */
   jumps: { parent: string; chain: string; found: string[]; inFront: boolean }[];
 };
 
@@ -102,7 +105,7 @@ export function restoreText(rules: ChainRules, listing: Listing, names: RuleName
   ]);
 }
 
-/** Removes jumps and chains. Declaring the chains first makes this succeed if they do not exist. */
+/** Text that removes the jumps and chains. It declares the chains first, so that it succeeds if they do not exist. */
 export function removalText(listing: Listing, names: RuleNames): string {
   return transaction([
     `:${names.input} - [0:0]`,

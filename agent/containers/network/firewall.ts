@@ -3,8 +3,8 @@ import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 
 /**
- * The host's packet filter, which limits what pods can reach. Rules match the names of bridges, not pods, so they are the
- * same for every agent on the host and are in place before the first pod starts.
+ * The host's packet filter, which limits what pods can reach. Rules match the bridges' name prefix, not single pods, so
+ * they are the same for every agent on the host and are in place before the first pod starts.
  */
 export type Firewall = {
   /** The rules apply to interfaces whose names start with this prefix. */
@@ -24,9 +24,11 @@ export class FirewallUnavailable extends Error {
 
 export type FirewallGuard = ReturnType<typeof createFirewallGuard>;
 
-/** A reload of a firewall service removes the rules without notice. */
+/**
+ * Interval of checks in milliseconds. Short, because a reload of a firewall service removes the rules without notice.
+ */
 export const FIREWALL_INTERVAL_MS = 10_000;
-/** A launch checks twice in a row; a result this recent is reused. */
+/** A launch checks twice within a short time; a result this recent is reused. */
 const FRESH_MS = 1_000;
 
 /** Checks the rules before each launch and periodically, and restores them. */
@@ -59,7 +61,7 @@ export function createFirewallGuard(deps: {
     }
   }
 
-  /** Concurrent callers share one check. Never rejects. */
+  /** Runs one check; concurrent callers share it. Never rejects. */
   function runOnce(): Promise<void> {
     running ??= assertNow().finally(() => {
       running = null;

@@ -35,7 +35,7 @@ function firewallOf(runCommand: RunCommand, resolvers = async (): Promise<string
   return createIptablesFirewall({ runCommand, allow: [], resolvers, hasIpv6: false });
 }
 
-it('writes once, then only checks; counts changes of other programs, not its own', async () => {
+it('writes the rules once, then only checks them; counts changes by other programs, not its own', async () => {
   const { filter, runCommand } = fakeIptables();
   let resolvers: string[] = [];
   const firewall = firewallOf(runCommand, async () => resolvers);
@@ -54,7 +54,7 @@ it('writes once, then only checks; counts changes of other programs, not its own
   expect(filter.lines.filter((line) => line.includes('10.0.0.53'))).toHaveLength(4);
 });
 
-it('uses the modules that the kernel has', async () => {
+it('uses a match for replies that the kernel supports', async () => {
   const { filter, runCommand } = fakeIptables(['conntrack']);
   await firewallOf(runCommand).assert();
   expect(filter.lines).toContain(
@@ -63,7 +63,7 @@ it('uses the modules that the kernel has', async () => {
   expect(filter.lines).toContain('-A PODWRIGHT-INPUT -j DROP');
 });
 
-it('reports why it is not available', async () => {
+it('reports why the firewall is not available', async () => {
   const missing = firewallOf(async () => {
     throw new Error('spawn iptables ENOENT');
   });

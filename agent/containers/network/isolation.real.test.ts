@@ -12,7 +12,7 @@ const SMTP = 25;
 /** Numbers of pods created during the test and of concurrent connections. */
 const CHURN = 4;
 const PROBES = 4;
-/** A file of the neighbour. */
+/** Path of the file that the neighbour serves. */
 const PATH = 'hostname';
 const PAGE = 'This pod is running.';
 
@@ -46,19 +46,19 @@ async function page(url: string): Promise<string> {
   return answer === null ? '' : answer.text();
 }
 
-/** This host's IPv4 addresses: the real ones, the engine's bridges, the pods' gateways. */
+/** Returns this host's IPv4 addresses: its interfaces, the engine's bridges, the pods' gateways. */
 function ownAddresses(): string[] {
   const all = Object.values(networkInterfaces()).flatMap((found) => found ?? []);
   return all.filter(({ family, internal }) => family === 'IPv4' && !internal).map((a) => a.address);
 }
 
-/** Those of `urls` that answer the pod. */
+/** Returns those of `urls` from which the pod gets a response. */
 async function reachedOf(urls: readonly string[]): Promise<string[]> {
   const answers = await Promise.all(urls.map((url) => host.reaches(pod, url)));
   return urls.filter((_, index) => answers[index]);
 }
 
-it('blocks pods from this host on every address', async () => {
+it('blocks connections from pods to this host on every address', async () => {
   const urls = ownAddresses().map((address) => `http://${address}:${host.agentPort}/healthz`);
   expect(urls.length).toBeGreaterThan(3);
   for (const url of urls) {
@@ -87,13 +87,13 @@ it('lets pods reach public addresses, but no private and link-local ones and no 
     url(addresses.private),
     url(addresses.linkLocal),
     url(addresses.public, SMTP),
-    // The host's resolver may be private; only its DNS port is open.
+    // The host's resolver may have a private address; pods may reach only its DNS port.
     url(addresses.private, DNS),
   ];
   expect(await reachedOf(tried)).toEqual([url(addresses.public), url(addresses.private, DNS)]);
 });
 
-it('stays closed while the engine creates and removes networks', async () => {
+it('blocks connections also while the engine creates and removes networks', async () => {
   const url = `http://${neighbour.addresses.private}:${HTTP}/${PATH}`;
   const churn = Array.from({ length: CHURN }, () =>
     host.launch().then(({ id }) => host.remove(id)),
@@ -132,7 +132,7 @@ it('restores rules that were flushed, and counts them', async () => {
   const [address = ''] = ownAddresses();
   const url = `http://${address}:${host.agentPort}/healthz`;
   const driftBefore = await driftOf();
-  // Without the rules the pod gets through, unless the agent restores them first.
+  // Without the rules the pod's connection succeeds, unless the agent restores them first.
   await eventually('an unguarded moment', async () => {
     await mustRun('iptables', '-t', 'mangle', '-F', names.input);
     return host.reaches(pod, url);
@@ -146,14 +146,14 @@ it('restores rules that were flushed, and counts them', async () => {
   expect(ready.json().components.firewall).toEqual({ ok: true, message: 'enforced' });
 });
 
-it('shares its rules with another agent without reporting drift', async () => {
+it('two agents share the rules without reporting drift', async () => {
   const [one, two] = [host.newFirewall(), host.newFirewall()];
   const first = await Promise.all([one.assert(), two.assert()]);
   const again = [await two.assert(), await one.assert(), await two.assert()];
   expect([...first, ...again].map(({ drift }) => drift)).toEqual([0, 0, 0, 0, 0]);
 });
 
-it('names the bridge so that the rules apply, and frees the subnet with the pod', async () => {
+it('gives the bridge a name that the rules match, and releases the subnet with the pod', async () => {
   const { leases } = host.agent.core;
   const bridge = `${host.names.bridges}${other.id.replaceAll('-', '').slice(0, 12)}`;
   expect(Object.keys(networkInterfaces())).toContain(bridge);

@@ -42,7 +42,7 @@ function setUp(poolText = '10.0.0.0/26') {
   return { engine, firewall, port, of, placeOf };
 }
 
-it('gives each pod a subnet and a bridge under the rules, and releases both', async () => {
+it('gives each pod a subnet and a bridge that the firewall rules match, and releases both', async () => {
   const { of, placeOf, engine } = setUp();
   const { networks, leases } = of('one');
   const podId = systemRandom.uuid();
@@ -58,7 +58,7 @@ it('gives each pod a subnet and a bridge under the rules, and releases both', as
   expect(leases.list('subnet')).toEqual([]);
 });
 
-it('tries the next subnet if another agent has one, until none is left', async () => {
+it('tries the next subnet if another agent uses the chosen one, until none is left', async () => {
   const { of, engine } = setUp();
   const [one, two] = [of('one'), of('two')];
   const pods = Array.from({ length: 4 }, () => systemRandom.uuid());
@@ -77,7 +77,7 @@ it('tries the next subnet if another agent has one, until none is left', async (
   expect(engine.networks.size).toBe(4);
 });
 
-it('reports when all of its subnets are leased', async () => {
+it('rejects a pod when all subnets are leased', async () => {
   const { of } = setUp('10.0.0.0/28');
   const { networks } = of('one');
   await networks.ensure(systemRandom.uuid());

@@ -6,9 +6,9 @@ import { type Cidr, chooseSubnet } from './subnets.ts';
 
 export type PodNetworks = ReturnType<typeof createPodNetworks>;
 
-/** Length of the shortened pod id: with the prefix it fits into an interface name. */
+/** Length of the shortened pod id. With its prefix it fits into an interface name. */
 const ID_CHARS = 12;
-/** Subnets in use by other networks that one attempt may find. */
+/** Maximum number of subnets that one attempt tries because other networks use the earlier ones. */
 const MAX_TAKEN = 16;
 
 export function networkName(podId: string): string {
@@ -23,12 +23,12 @@ export function createPodNetworks(deps: {
   firewall: FirewallGuard;
 }) {
   const { engine, leases, firewall } = deps;
-  /** Subnets that the engine has refused, which are tried last. */
+  /** Subnets that the engine has refused; they are tried last. */
   const refusedBefore = new Set<string>();
 
   const labelsOf = (podId: string) => podObjectLabels(deps.executorId, podId);
 
-  /** Written before the engine is called, so that a kill in between leaks no subnet. */
+  /** Leases a subnet. The lease is written before the engine is called, so that a kill in between leaks no subnet. */
   function leaseSubnet(podId: string, refused: ReadonlySet<string>): string {
     const held = leases.heldBy('subnet', podId)[0]?.key;
     if (held !== undefined) return held;
@@ -69,9 +69,9 @@ export function createPodNetworks(deps: {
       await Promise.all([firewall.ready(), create(podId)]);
       return networkName(podId);
     },
-    /** Resolves when a container may start in an existing network. */
+    /** Resolves when the firewall allows a container to start in an existing network. */
     guarded: () => firewall.ready(),
-    /** Removes the pod's networks, found by label. A network of another owner with the same name stays. */
+    /** Removes the pod's networks, found by label. A network of another owner with the same name is kept. */
     async remove(podId: string): Promise<void> {
       for (const network of await engine.listNetworks(labelsOf(podId))) {
         await engine.removeNetwork(network.id);

@@ -8,7 +8,7 @@ function poolOf(text: string): Cidr {
   return pool;
 }
 
-/** All subnets of a pool, none of which is released. */
+/** Leases all subnets of a pool and releases none. */
 function exhaust(pool: Cidr, podIdOf: () => string): string[] {
   const taken = new Set<string>();
   for (;;) {
@@ -20,7 +20,7 @@ function exhaust(pool: Cidr, podIdOf: () => string): string[] {
 }
 
 it.each(['10.201.0.0/24', '192.168.64.0/22', '172.16.0.0/28'])(
-  'gives every subnet of %s once, aligned and inside, whatever the pods are called',
+  'assigns every subnet of %s once, aligned and inside the pool, whatever the pod ids',
   (text) => {
     const pool = poolOf(text);
     const random = createSeededRandom(7);
@@ -47,7 +47,7 @@ it('reuses a released subnet, and chooses the same one for the same pod', () => 
   expect(chooseSubnet(pool, podId, new Set())).toBe('10.0.0.32/28');
 });
 
-it('parses ranges', () => {
+it('parses aligned IPv4 ranges only', () => {
   for (const text of ['0.0.0.0/0', '10.201.0.0/16', '255.255.255.255/32', '192.168.7.8/29']) {
     const range = parseCidr(text);
     expect(range === null ? null : formatCidr(range)).toBe(text);

@@ -2,9 +2,9 @@
 /** An aligned IPv4 range: `base` is its first address as a number. */
 export type Cidr = { base: number; prefix: number };
 
-/** 13 addresses beside the bridge's. A pod needs one. */
+/** A /28 has 13 addresses besides the bridge's. A pod needs one. */
 const POD_PREFIX = 28;
-/** A larger pool would take too long to search. */
+/** Shortest prefix of a pool. A larger pool would take too long to search. */
 const WIDEST_POOL = 8;
 const SHAPE = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})\/(\d{1,2})$/;
 
@@ -24,7 +24,7 @@ export function parsePool(text: string): Cidr | null {
   return fits ? pool : null;
 }
 
-/** RFC 1918 and RFC 6598. Excludes public, loopback and link-local ranges, such as 169.254.169.254. */
+/** RFC 1918 and RFC 6598. Does not contain public, loopback and link-local ranges, such as 169.254.169.254. */
 const PRIVATE = [
   { base: 0x0a_00_00_00, prefix: 8 },
   { base: 0xac_10_00_00, prefix: 12 },

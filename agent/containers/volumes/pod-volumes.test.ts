@@ -37,7 +37,7 @@ it('creates a labelled volume for each path', async () => {
   ]);
 });
 
-it('keeps a volume across changes that drop and name it again, and removes all with the pod', async () => {
+it('keeps a volume whose path a change drops and a later one adds again; removes all with the pod', async () => {
   await pod.launched({ volumes: ['/data'] });
   const made = pod.engine.volumes.get(DATA);
   await pod.put(2, { volumes: ['/work'] });
@@ -68,7 +68,7 @@ it('recreates a removed volume, and does not mount another owner’s', async () 
   expect(names()).toEqual([DATA]);
 });
 
-it('waits with the removal of a pod until its volumes are gone', async () => {
+it('completes the removal of a pod only after its volumes are removed', async () => {
   await pod.launched({ volumes: ['/data'] });
   const mend = pod.breakNew('removeVolume', 'conflict');
   await pod.agent().pods.remove(ID);
@@ -80,7 +80,7 @@ it('waits with the removal of a pod until its volumes are gone', async () => {
 });
 
 it.each([[['data']], [['/data', '/data/']], [['/proc/1']], [['/\ud800']]])(
-  'refuses the paths %j',
+  'rejects the volume paths %j',
   async (volumes) => {
     await expect(pod.put(1, { volumes })).rejects.toMatchObject({
       code: 'spec_refused',
@@ -90,7 +90,7 @@ it.each([[['data']], [['/data', '/data/']], [['/proc/1']], [['/\ud800']]])(
   },
 );
 
-it('keeps the hash of a spec without volumes', () => {
+it('computes the hash of earlier versions for a spec without volumes', () => {
   const limits = { cpu_cores: 1, memory_bytes: 2 ** 30, shm_bytes: 0, pids: 64 };
   const image = { reference: 'ubuntu:24.04' };
   const spec = PodSpec.parse({ generation: 1, image, limits });

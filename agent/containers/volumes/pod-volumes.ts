@@ -13,7 +13,10 @@ import { NameTaken, podLabels } from '../engine/labels.ts';
 
 export type PodVolumes = ReturnType<typeof createPodVolumes>;
 
-/** A mounted volume. `mountPath` is absolute, inside the pod, without a trailing slash; `hostPath` is its folder on the host. */
+/**
+ * A mounted volume. `mountPath` is an absolute path in the pod without a trailing slash; `hostPath` is the volume's
+ * folder on the host.
+ */
 export type DataRoot = { mountPath: string; hostPath: string };
 
 /** The agent cannot read the volume: it does not run as root, or the engine is on another host. */
@@ -21,10 +24,13 @@ export class PodDataUnreadable extends Error {
   override name = 'PodDataUnreadable';
 }
 
-/** Length of the path's hash in a volume name; enough to keep the few paths of one pod apart. */
+/** Length of the path's hash in a volume name; sufficient to distinguish the few paths of one pod. */
 const HASH_CHARS = 16;
 
-/** Always the same for a path, so a path that a spec drops and names again finds its data. */
+/**
+ * Always the same name for a path, so a path that a change removes from the spec and a later change adds again has its
+ * data.
+ */
 export function volumeName(podId: string, path: string): string {
   const hash = createHash('sha256').update(normalizeMountPath(path)).digest('hex');
   return `podwright-${podId}-${hash.slice(0, HASH_CHARS)}`;
@@ -43,7 +49,7 @@ export function createPodVolumes(deps: {
     return { name: volumeName(podId, path), target, labels };
   }
 
-  /** Includes volumes of earlier generations that the present spec does not name. */
+  /** Lists the pod's volumes, including those of earlier generations that are not in the present spec. */
   const list = (podId: string): Promise<VolumeState[]> =>
     engine.listVolumes(podLabels(executorId, podId));
 
@@ -69,8 +75,8 @@ export function createPodVolumes(deps: {
     },
 
     /**
-     * Existing volumes among `paths`, for backups and restores. Rejects with PodDataUnreadable if the agent cannot
-     * read and write them, and with EngineError.
+     * Returns the existing volumes among `paths`, for backups and restores. Rejects with PodDataUnreadable if the agent
+     * cannot read and write them, and with EngineError.
      */
     async dataRoots(podId: string, paths: readonly string[]): Promise<DataRoot[]> {
       const volumes = new Map((await list(podId)).map((volume) => [volume.name, volume]));

@@ -1,4 +1,4 @@
-/** A volume that moves between hosts, on the real engine with the real restic. */
+/** Moves a volume between hosts, with the real engine and the real restic. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ import { fingerprintOf } from '../../../test/fakes/mixed-tree.ts';
 import { PASSWORD } from '../../../test/fakes/scenes/backup-scene.ts';
 import { volumeCopyName } from './volume.service.ts';
 
-// restic runs at the lowest priority.
+// Long, because restic runs at the lowest priority.
 vi.setConfig({ testTimeout: 180_000 });
 const WITHIN_MS = 120_000;
 const MIB = 2 ** 20;
@@ -47,7 +47,7 @@ async function call(
   return { status: response.statusCode, body: response.json() };
 }
 
-/** Runs an operation on a host to its end. */
+/** Waits for the end of an operation on a host. */
 async function done({ agent }: RealHost, id: string): Promise<OperationView> {
   const look = () => {
     const view = OperationView.parse(agent.operations.get(id));
@@ -82,7 +82,7 @@ chown 1000:1001 deep && chmod 2750 deep && ln deep/er/file hard && ln -s /etc/pa
 mkfifo pipe && echo 'Signature: 8a477f597d28d172789f06886806bc55' > cache/CACHEDIR.TAG && echo warm > cache/entry
 chmod 1777 /mnt && chown 7:8 /mnt && touch /mnt/written && sleep 3600`;
 
-it('carries a pod’s data to a pod on another host', async () => {
+it('moves a volume’s data from a pod to a pod on another host', async () => {
   const [from, to] = [await newHost(), await newHost()];
   const volume_id = systemRandom.uuid();
   const [first, second] = [systemRandom.uuid(), systemRandom.uuid()];
@@ -97,7 +97,7 @@ it('carries a pod’s data to a pod on another host', async () => {
   const before = fingerprintOf(live);
   expect(before.length).toBeGreaterThan(9);
 
-  // Rejected while a pod has the volume.
+  // A restore is rejected while a pod has the volume.
   const operation = systemRandom.uuid();
   const early = restoreOf(operation, 'a'.repeat(64));
   expect((await call(from, 'POST', `/v1/volumes/${first}/restores`, early)).status).toBe(409);
@@ -110,7 +110,7 @@ it('carries a pod’s data to a pod on another host', async () => {
   expect(saved).toMatchObject({ stage: 'done', quality: 'full', pod_id: first });
   await from.agent.core.volumeWatch.runOnce();
   const [measured] = await from.agent.core.persistentVolumes.list();
-  // The folder itself does not count, and hard links count once.
+  // The count excludes the folder itself, and hard links count once.
   expect(measured?.files).toBe(before.length - 2);
   expect((await call(from, 'DELETE', `/v1/volumes/${first}`)).body.state).toBe('removed');
 
@@ -126,7 +126,7 @@ it('carries a pod’s data to a pod on another host', async () => {
   expect(read).toBe('data\n');
 });
 
-it('completes backup and restore although the agent is killed during each', async () => {
+it('completes a backup and a restore even if the agent is killed during each', async () => {
   const home: AgentHome = createAgentHome({});
   let agent = await home.start();
   const copies = [systemRandom.uuid(), systemRandom.uuid()] as const;

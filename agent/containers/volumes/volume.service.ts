@@ -1,6 +1,6 @@
 /**
- * Persistent volumes, which outlive pods. A copy of one on this host is a named volume of the engine. The engine's list is
- * authoritative, so a lost store loses no data; the table has what the engine does not store.
+ * Persistent volumes, which outlive pods. On a host, each is a named volume of the engine. The engine's list is
+ * authoritative, so a lost store loses no data; the table has the facts that the engine does not store.
  */
 import { access, constants } from 'node:fs/promises';
 import { MAX_AGE_MS } from '#shared/api/agent/bounds.ts';
@@ -29,7 +29,7 @@ const NAME_PREFIX = 'podwright-volume-';
 const UNREADABLE =
   "Volumes need an agent that runs as root on its engine's host: this agent cannot back them up";
 
-/** The volume that a pod should mount is not on this host, or cannot be mounted now. */
+/** The volume that a pod should mount is not on this host, or cannot be mounted at present. */
 export class VolumeMissing extends Error {
   override name = 'VolumeMissing';
 }
@@ -38,7 +38,7 @@ export class VolumeMissing extends Error {
 export type VolumeOperations = {
   /** Kind of the unfinished operation on the volume; null if there is none. */
   activeKind(id: string): OperationView['kind'] | null;
-  /** Bytes of the last restore if that was the volume's last operation, otherwise 0. */
+  /** Bytes that the last restore wrote if it was the volume's last operation, otherwise 0. */
   restoredBytes(id: string): number;
 };
 
@@ -56,7 +56,7 @@ export function createVolumeService(deps: {
   executorId: string;
   engine: Pick<ContainerEngine, 'createVolume' | 'listVolumes' | 'removeVolume'>;
   store: VolumeStore;
-  /** Pods that are not removed and have the volume or will get it, oldest first. */
+  /** Ids of pods that are not removed and have the volume or will get it, oldest first. */
   podsWith(id: string): readonly string[];
   operations: VolumeOperations;
   clock: Clock;
@@ -98,7 +98,7 @@ export function createVolumeService(deps: {
     return states;
   }
 
-  /** Inserts a row for a volume whose row was lost or never written. */
+  /** Inserts a row for a volume whose row was lost or was never written. */
   function adopt(id: string, found: VolumeState): void {
     const volume_id = found.labels[LABELS.volume] ?? '';
     const size_bytes = Number(found.labels[LABELS.volumeLimit]);
@@ -119,7 +119,7 @@ export function createVolumeService(deps: {
     throw new ApiError('not_found', 'There is no such copy of a volume on this host');
   }
 
-  /** Null while an operation or a container uses the volume. */
+  /** Removes the volume, or returns null while an operation or a container uses it. */
   async function removeNow(row: VolumeCopyRow): Promise<VolumeView | null> {
     if (deps.operations.activeKind(row.id) !== null) return null;
     try {
@@ -170,8 +170,8 @@ export function createVolumeService(deps: {
     },
 
     /**
-     * Removes the volume with its data, or marks it for removal while an operation uses it: repeat the call then. Throws
-     * `not_found`, and `conflict` while a pod has the volume.
+     * Removes the volume with its data. While an operation uses it, marks it for removal instead, and the caller
+     * repeats the call. Throws `not_found`, and `conflict` while a pod has the volume.
      */
     async remove(id: string): Promise<VolumeView> {
       const row = require(id);
@@ -211,13 +211,14 @@ export function createVolumeService(deps: {
       if (deps.operations.activeKind(id) === 'restore') {
         throw new VolumeMissing('The volume of the pod is being restored');
       }
-      // Without labels, so that a volume that the engine creates in place of a vanished one is not taken for it.
+      // Mounted without labels: if the volume has vanished, the engine creates another in its place, which must not
+      // be mistaken for this one.
       return { name: volumeCopyName(id), target: VOLUME_MOUNT_PATH, labels: {}, noCopy: true };
     },
 
     /** Volumes with their limit and folder. Rejects with EngineError. */
     async measurable(): Promise<{ id: string; sizeBytes: number; hostPath: string }[]> {
-      // Most hosts have no volumes: the engine is not called.
+      // Most hosts have no volumes, so the engine is not called needlessly.
       if (store.list().length === 0) return [];
       const states = await present();
       return store.list().flatMap(({ id, size_bytes: sizeBytes, removing }) => {

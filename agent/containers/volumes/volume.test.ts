@@ -1,4 +1,4 @@
-/** Copies of volumes over HTTP, through a whole agent on an engine in memory. */
+/** Persistent volumes over HTTP, with a complete agent and an in-memory engine. */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -58,7 +58,7 @@ const put = (id: string, volume_id = VOLUME) =>
   call('PUT', `/v1/volumes/${id}`, { volume_id, size_bytes: LIMIT });
 const listed = async () => (await call('GET', '/v1/volumes')).body.volumes;
 
-/** Puts a volume and creates its folder, as an engine on this host would. */
+/** Creates a volume with its folder, as an engine on this host would. */
 async function made(id = systemRandom.uuid()): Promise<string> {
   mkdirSync(join(folder, volumeCopyName(id), '_data'), { recursive: true });
   expect((await put(id)).status).toBe(200);
@@ -76,7 +76,7 @@ async function launch(change: Partial<PodSpecInput>): Promise<string> {
 const mountsOf = (podId: string) =>
   engine.containers.get(agent.pods.get(podId).container_id ?? '')?.spec.volumes;
 
-it('creates a copy once, mounts it beside the pod’s own volumes, and keeps it after the pod', async () => {
+it('creates a volume once, mounts it beside the pod’s data volumes, and keeps it after the pod’s removal', async () => {
   const id = await made();
   await put(id);
   const view = { id, volume_id: VOLUME, size_bytes: LIMIT, state: 'present' };
@@ -100,7 +100,7 @@ it('creates a copy once, mounts it beside the pod’s own volumes, and keeps it 
   expect((await call('DELETE', `/v1/volumes/${id}`)).status).toBe(404);
 });
 
-it('rejects a volume that could not be backed up, and leaves nothing', async () => {
+it('rejects a volume that could not be backed up, and creates nothing', async () => {
   const id = systemRandom.uuid();
   const refused = await put(id);
   expect([refused.status, refused.body.error.code]).toEqual([400, 'spec_refused']);
@@ -120,7 +120,7 @@ it('rejects another volume with the id, invalid requests, and a pod that uses /m
   expect([pod.status, pod.body.error.code]).toEqual([400, 'spec_refused']);
 });
 
-it('does not start a pod without its volume, and creates none in its place', async () => {
+it('does not start a pod whose volume is missing, and does not create the volume', async () => {
   const podId = await launch({ volume: { id: systemRandom.uuid() } });
   expect(agent.pods.get(podId)).toMatchObject({ phase: 'failed', reason: 'StartFailed' });
   expect(agent.pods.get(podId).message).toContain('not on this host');
@@ -137,7 +137,7 @@ it('does not mount a volume in a second pod', async () => {
   expect(agent.pods.get(first).phase).toBe('running');
 });
 
-it('recovers its copies after a lost store, and notices one that was removed from the engine', async () => {
+it('lists its volumes after the store was lost, and drops one that was removed from the engine', async () => {
   const [kept, taken] = [await made(), await made()];
   await agent.stop();
   agent = openAgent();
@@ -146,14 +146,14 @@ it('recovers its copies after a lost store, and notices one that was removed fro
   expect(await listed()).toMatchObject([{ id: kept, volume_id: VOLUME, size_bytes: LIMIT }]);
 });
 
-it('does not use a volume of another owner with its name', async () => {
+it('does not use another owner’s volume that has the same name', async () => {
   const id = systemRandom.uuid();
   await engine.createVolume(volumeCopyName(id), { somebody: 'else' });
   expect((await put(id)).status).toBe(409);
   expect(await listed()).toEqual([]);
 });
 
-it('reports a volume’s size and its age, mounted or not', async () => {
+it('reports a volume’s size and when it was measured, mounted or not', async () => {
   const id = await made();
   inVolumes = 5 * MIB;
   await agent.core.volumeWatch.runOnce();
@@ -175,7 +175,7 @@ it('stops a pod ten minutes after its volume exceeds the limit, or at once if it
     await agent.core.volumeWatch.runOnce();
     return agent.pods.get(podId).phase;
   };
-  // Restored far above its limit: the grace period applies.
+  // The restored content is far above the limit, so the pod gets the grace period.
   expect(await look(3 * LIMIT)).toBe('running');
   for (let minutes = 0; minutes < 8; minutes += 1) expect(await look(3 * LIMIT)).toBe('running');
   expect(await look(LIMIT - 1)).toBe('running');
@@ -187,7 +187,7 @@ it('stops a pod ten minutes after its volume exceeds the limit, or at once if it
 
   const other = await made();
   const second = await launch({ volume: { id: other } });
-  // The copy was empty at first, so the pod wrote everything.
+  // The volume was empty at first, so the pod wrote all of its content.
   await look(2 * LIMIT);
   expect(agent.pods.get(second)).toMatchObject({ phase: 'failed', reason: 'DiskQuotaExceeded' });
 });
