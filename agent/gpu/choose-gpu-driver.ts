@@ -29,7 +29,10 @@ export async function chooseGpuDriver(options: GpuDriverOptions): Promise<GpuDri
 /** Messages of nvidia-smi on a host without driver or card. */
 const NO_GPU = /no devices were found|couldn't communicate with the nvidia driver/i;
 
-/** A driver that hangs or mismatches counts as present, so that the fault is reported. */
+/**
+ * Returns true if the host has NVIDIA's driver. A driver that hangs or has mismatched versions counts as present, so
+ * that the fault is reported.
+ */
 async function hasNvidia(nvidia: GpuDriver): Promise<boolean> {
   const { devices, error } = await nvidia.read();
   if (devices.length > 0) return true;

@@ -11,7 +11,7 @@ export type GpuIdentity = {
   mig: { parent_uuid: string } | null;
 };
 
-/** By severity, most severe first. */
+/** Sources of cordons, most severe first. */
 const SOURCES: readonly Cordon['source'][] = ['presence', 'xid', 'inventory'];
 
 /** Returns the cordon of a device or of its parent card; null if there is none. Pure. */
@@ -51,7 +51,10 @@ export type CordonFacts = {
   cordons: readonly Cordon[];
 };
 
-/** Plans the changes of cordons. A lasting fault retains its start time; a fault that is gone drops its cordon. */
+/**
+ * Compares the findings with the stored cordons and returns the changes. A fault that persists keeps its start time;
+ * the cordon of a fault that has ended is removed.
+ */
 export function planCordons(reading: HealthReading, facts: CordonFacts): CordonPlan {
   const seen = reading.cards.map(({ uuid, pciBusId }) => ({ uuid, pci: pciKey(pciBusId) }));
   const present = new Set([...seen.map(({ uuid }) => uuid), ...reading.migUuids]);
@@ -77,7 +80,7 @@ export function planCordons(reading: HealthReading, facts: CordonFacts): CordonP
     return [{ ...cordon, since_ms }];
   });
   const drop = facts.cordons.filter(
-    // The last finding of a card that does not answer remains valid.
+    // A card that does not answer keeps its last finding.
     (old) =>
       old.source !== 'xid' &&
       !(old.source === 'inventory' && !present.has(old.subject)) &&

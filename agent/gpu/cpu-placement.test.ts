@@ -13,7 +13,7 @@ const nodes = [
   { id: 0, cpus: '0-31,64-95', memoryBytes: 512 * GIB },
   { id: 1, cpus: '32-63,96-127', memoryBytes: 512 * GIB },
 ];
-const wish = (change: Partial<PlacementRequest>): PlacementRequest => ({
+const requestWith = (change: Partial<PlacementRequest>): PlacementRequest => ({
   cardUuids: ['GPU-4', 'GPU-5'],
   cpuCores: 32,
   memoryBytes: 100 * GIB,
@@ -21,36 +21,39 @@ const wish = (change: Partial<PlacementRequest>): PlacementRequest => ({
 });
 
 it('binds a pod to the NUMA node of its cards', () => {
-  expect(cpuPlacement(wish({}), topology, nodes)).toEqual({
+  expect(cpuPlacement(requestWith({}), topology, nodes)).toEqual({
     cpus: '32-63,96-127',
     memoryNodes: '1',
   });
-  expect(cpuPlacement(wish({ cardUuids: ['GPU-0'] }), topology, nodes)).toEqual({
+  expect(cpuPlacement(requestWith({ cardUuids: ['GPU-0'] }), topology, nodes)).toEqual({
     cpus: '0-31,64-95',
     memoryNodes: '0',
   });
 });
 
 it.each<[string, ReturnType<typeof cpuPlacement>]>([
-  ['cards on two nodes', cpuPlacement(wish({ cardUuids: ['GPU-3', 'GPU-4'] }), topology, nodes)],
-  ['a card that is not known', cpuPlacement(wish({ cardUuids: ['GPU-9'] }), topology, nodes)],
-  ['no cards', cpuPlacement(wish({ cardUuids: [] }), topology, nodes)],
-  ['no topology', cpuPlacement(wish({}), null, nodes)],
+  [
+    'cards on two nodes',
+    cpuPlacement(requestWith({ cardUuids: ['GPU-3', 'GPU-4'] }), topology, nodes),
+  ],
+  ['an unknown card', cpuPlacement(requestWith({ cardUuids: ['GPU-9'] }), topology, nodes)],
+  ['no cards', cpuPlacement(requestWith({ cardUuids: [] }), topology, nodes)],
+  ['no topology', cpuPlacement(requestWith({}), null, nodes)],
   [
     'a driver that names no node',
-    cpuPlacement(wish({ cardUuids: ['GPU-0'] }), parseTopology(OLD_DRIVER, cards), nodes),
+    cpuPlacement(requestWith({ cardUuids: ['GPU-0'] }), parseTopology(OLD_DRIVER, cards), nodes),
   ],
   [
     'a host with one node',
-    cpuPlacement(wish({ cardUuids: ['GPU-0'] }), topology, nodes.slice(0, 1)),
+    cpuPlacement(requestWith({ cardUuids: ['GPU-0'] }), topology, nodes.slice(0, 1)),
   ],
-  ['more cores than the node has', cpuPlacement(wish({ cpuCores: 65 }), topology, nodes)],
+  ['more cores than the node has', cpuPlacement(requestWith({ cpuCores: 65 }), topology, nodes)],
 ])('does not bind a pod with %s', (_, place) => {
   expect(place).toBeNull();
 });
 
 it('does not bind the memory if the node has too little', () => {
-  const place = cpuPlacement(wish({ memoryBytes: 500 * GIB }), topology, nodes);
+  const place = cpuPlacement(requestWith({ memoryBytes: 500 * GIB }), topology, nodes);
   expect(place).toEqual({ cpus: '32-63,96-127', memoryNodes: null });
 });
 

@@ -39,7 +39,7 @@ export function cpuPlacement(
   return { cpus: node.cpus, memoryNodes: fits ? String(node.id) : null };
 }
 
-/** `0-3,8` -> 5; 0 if the text is not such a list. */
+/** Counts the processors of a list: `0-3,8` -> 5; 0 if the text is not such a list. */
 export function countCpus(list: string): number {
   if (!/^\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*$/.test(list)) return 0;
   return list.split(',').reduce((sum, range) => {
@@ -50,7 +50,7 @@ export function countCpus(list: string): number {
 
 export type NumaNode = {
   id: number;
-  /** `0-19,40-59` */
+  /** Processors of the node, for example `0-19,40-59`. */
   cpus: string;
   memoryBytes: number;
 };

@@ -22,7 +22,7 @@ export type GpuFigures = Omit<
 
 /** Health of all cards of the host. */
 export type HealthReading = {
-  /** Cards that answered; a card that fell off the bus does not. */
+  /** Cards that answered the query; a card that fell off the bus is missing. */
   cards: readonly { uuid: string; pciBusId: string | null; fault: GpuFault | null }[];
   /** MIG devices that exist. */
   migUuids: readonly string[];
@@ -59,7 +59,7 @@ export type GpuReading = {
   /** All cards, by index. */
   cards: readonly GpuCard[];
   parts: readonly MigPart[];
-  /** As of the last XML document; null without a recent one. */
+  /** Compute processes from the last XML document of nvidia-smi; null if that document is too old. */
   processes: readonly GpuProcess[] | null;
   /** Null if unknown. */
   topology: GpuTopology | null;

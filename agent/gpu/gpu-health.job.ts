@@ -10,7 +10,7 @@ import type { GpuHealthStore } from './gpu-health.store.ts';
 import type { KernelLog } from './kernel-log.ts';
 import { CORDONING_XIDS, type Xid, xidOf } from './xid.ts';
 
-/** The driver's XML document is large, and such faults persist. */
+/** Long, because the driver's XML document is large and such faults persist. */
 export const GPU_HEALTH_INTERVAL_MS = 30_000;
 export const KERNEL_LOG_INTERVAL_MS = 5_000;
 
@@ -26,7 +26,7 @@ export type GpuHealthPorts = {
   /** Time of the boot by the host's current clock, milliseconds since the epoch. */
   bootMs(): number;
   leasedUuids(): string[];
-  /** Called if the host booted since the last run, so that no earlier process is left. Inside a transaction. */
+  /** Called inside a transaction if the host booted since the last run: processes from before the boot have ended. */
   onReboot(): void;
   /** Returns the pod that holds a card. */
   holderOf(uuid: string): string | null;
@@ -61,7 +61,7 @@ export function createGpuHealthJob(ports: GpuHealthPorts) {
     const known = store
       .cordons()
       .some(({ subject, source }) => subject === pci && source === 'xid');
-    // The first Xid determines the start time.
+    // The cordon's start time is that of the first Xid.
     if (known) return;
     const message = `Xid ${code} in the kernel log`;
     store.putCordon({ subject: pci, source: 'xid', reason: 'Xid', message, since_ms: at_ms });
@@ -106,7 +106,7 @@ export function createGpuHealthJob(ports: GpuHealthPorts) {
       } catch (error) {
         if (!isUnreadable) log.warn({ detail: messageOf(error) }, 'kernel log cannot be read');
         isUnreadable = true;
-        // Records that were read but not stored are read again.
+        // The log is opened again from its start, so records that were read but not stored are read again.
         kernelLog.close();
       }
     },

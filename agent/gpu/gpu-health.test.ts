@@ -78,11 +78,11 @@ it.each<[Partial<CardHealth>, string | null]>([
   [{ recoveryAction: 'None' }, null],
   [{ recoveryAction: '0' }, null],
   [{ recoveryAction: '2' }, 'RecoveryActionNeeded'],
-])('judges %j: %s', (change, reason) => {
+])('derives from the health values %j the fault %s', (change, reason) => {
   expect(faultOf({ ...SOUND, ...change })?.reason ?? null).toBe(reason);
 });
 
-it('cordons a card while the driver reports a fault, since its first report', async () => {
+it('cordons a card while the driver reports a fault, with the time of the first report', async () => {
   const { job, state, clock, cordon } = setUp();
   await job.runOnce();
   expect(cordon()).toBeNull();
@@ -102,7 +102,7 @@ it('cordons a card while the driver reports a fault, since its first report', as
   expect(cordon()).toBeNull();
 });
 
-it('reports a card lost that answered since the boot, and a leased MIG device', async () => {
+it('reports a card as lost if it answered since the boot, and a MIG device if it is leased', async () => {
   const { job, state, cordon, database } = setUp();
   await job.runOnce();
   state.leased = ['MIG-1'];

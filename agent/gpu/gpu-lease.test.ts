@@ -47,8 +47,8 @@ it('rejects a GPU that is not present, and all GPUs if they cannot be read', asy
   await expect(gpuLeases.checkAdmissible('a', ['G1', 'G9'])).rejects.toThrow('no GPU G9');
   const source = { listGpus: () => Promise.reject(new Error('driver hangs')) };
   const { gpuLeases: blind } = createLeases({ source });
-  const asked = blind.checkAdmissible('a', ['G1']);
-  await expect(asked).rejects.toMatchObject({ code: 'gpu_unavailable' });
+  const checking = blind.checkAdmissible('a', ['G1']);
+  await expect(checking).rejects.toMatchObject({ code: 'gpu_unavailable' });
   await blind.checkAdmissible('a', []);
 });
 
@@ -93,25 +93,25 @@ it('frees a GPU with processes only after two consecutive clean polls', async ()
 });
 
 it('polls a real GPU twice before it is released', async () => {
-  const looks: string[] = [];
+  const polledUuids: string[] = [];
   const answers = [true, false];
   const isFree = async (uuid: string) => {
-    looks.push(uuid);
+    polledUuids.push(uuid);
     return answers.shift() ?? true;
   };
   const { gpuLeases, clock } = createLeases({ source: { isFree, gpuMode: () => 'nvidia' } });
   gpuLeases.lease('a', ['G1']);
   const released = gpuLeases.release('a', () => false);
-  // An agent killed between the polls finds the lease held and the removal unfinished.
+  // Between the polls the lease is still held, so an agent that is killed now resumes the removal later.
   await clock.advance(100);
   expect(gpuLeases.stateOf('G1')).toBe('held');
   await clock.advance(1_000);
   await released;
-  expect(looks).toEqual(['G1', 'G1']);
+  expect(polledUuids).toEqual(['G1', 'G1']);
   expect(gpuLeases.stateOf('G1')).toBe('dirty');
 });
 
-it('keeps a GPU dirty over a restart, and polls twice again', async () => {
+it('keeps a GPU dirty over a restart of the agent, which polls it twice again', async () => {
   const { database, busy, gpuLeases } = createLeases({ busy: new Set(['G1']) });
   gpuLeases.lease('a', ['G1']);
   await gpuLeases.release('a', () => false);
@@ -132,7 +132,7 @@ it('frees dirty GPUs without polling after a reboot of the host', async () => {
   expect([gpuLeases.stateOf('G1'), gpuLeases.stateOf('G2')]).toEqual(['free', 'held']);
 });
 
-it('keeps a GPU that is requested again while its processes are polled', async () => {
+it('does not release a GPU that the pod requests again while its processes are polled', async () => {
   const { gpuLeases } = createLeases();
   gpuLeases.lease('a', ['G1']);
   let wanted = false;
@@ -151,14 +151,14 @@ it.each<[GpuShareRule, number, string | null]>([
   [{ split: 'any', minimum: 2 }, 2, null],
   [{ split: 'any', minimum: 2 }, 1, 'gpu_count_invalid'],
   [{ split: 'any', minimum: 1 }, 0, 'gpu_count_invalid'],
-])('rule %j with %i of two GPUs: %s', async (rule, count, code) => {
+])('the rule %j for a pod with %i of two GPUs: error %s', async (rule, count, code) => {
   const { gpuLeases } = createLeases({ rule });
-  const asked = gpuLeases.checkAdmissible('a', ['G1', 'G2'].slice(0, count));
-  if (code === null) await asked;
-  else await expect(asked).rejects.toMatchObject({ code });
+  const checking = gpuLeases.checkAdmissible('a', ['G1', 'G2'].slice(0, count));
+  if (code === null) await checking;
+  else await expect(checking).rejects.toMatchObject({ code });
 });
 
-it('excludes cordoned and dirty cards from a whole host', async () => {
+it('does not count cordoned and dirty cards as part of a whole host', async () => {
   const { gpuLeases, store } = createLeases({ rule: { split: 'whole', minimum: 0 } });
   store.putCordon({
     subject: 'G2',

@@ -54,7 +54,7 @@ export function createGpuLeases({ leases, gpus, cordons, share, clock }: GpuLeas
     return true;
   }
 
-  /** Releases the lease or marks it dirty, unless the pod wants the GPU again in the meantime. */
+  /** Releases the lease or marks it dirty, unless the pod has requested the GPU again in the meantime. */
   async function releaseOne(lease: Lease, isWanted: () => boolean): Promise<void> {
     const clean = await isClean(lease.key);
     if (isWanted()) return;
@@ -117,7 +117,7 @@ export function createGpuLeases({ leases, gpus, cordons, share, clock }: GpuLeas
       const state = leases.get('gpu', uuid)?.state;
       return state === 'held' || state === 'dirty' ? state : 'free';
     },
-    /** Releases the pod's GPUs that are not wanted. Call it only while no container of the pod runs. */
+    /** Releases the pod's GPUs for which `isWanted` returns false. Call it only while no container of the pod runs. */
     async release(podId: string, isWanted: (uuid: string) => boolean): Promise<void> {
       const released = held(podId).filter((lease) => !isWanted(lease.key));
       await Promise.all(released.map((lease) => releaseOne(lease, () => isWanted(lease.key))));

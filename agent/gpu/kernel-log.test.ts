@@ -9,7 +9,7 @@ import { createKernelLog, KERNEL_LOG_PATH } from './kernel-log.ts';
 const folder = mkdtempSync(join(tmpdir(), 'podwright-kmsg-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-it('continues where it stopped, with whole records only', () => {
+it('continues after the last returned record, and returns only whole records', () => {
   const path = join(folder, 'kmsg');
   writeFileSync(path, `${kernelLine(1, 'a')}\n SUBSYSTEM=x\n${kernelLine(2, 'b')}\n`);
   const log = createKernelLog(path);
@@ -35,13 +35,13 @@ it('reads a pipe without blocking, with and without a writer', () => {
   log.close();
 });
 
-it('bounds a batch and a line, and reads the rest in the next call', () => {
+it('limits the size of a batch and of a line, and reads the rest in the next call', () => {
   const path = join(folder, 'large');
   const lines = Array.from({ length: 1_500 }, (_, index) => kernelLine(index, 'x'.repeat(800)));
   writeFileSync(path, `${'y'.repeat(100_000)}\n${lines.join('\n')}\n`);
   const log = createKernelLog(path);
   let count = 0;
-  for (let helping = log.read(); helping.length > 0; helping = log.read()) count += helping.length;
+  for (let batch = log.read(); batch.length > 0; batch = log.read()) count += batch.length;
   expect(count).toBe(1_500);
   log.close();
 });

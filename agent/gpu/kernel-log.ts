@@ -11,7 +11,7 @@ export type KernelLog = {
 export const KERNEL_LOG_PATH = '/dev/kmsg';
 /** The kernel returns one record per read, none longer than this. */
 const CHUNK_BYTES = 8_192;
-/** Bounds one call; the next call continues. */
+/** Maximum number of reads per call; the next call reads the rest. */
 const MAX_READS = 5_000;
 /** Longer lines are cut. */
 const MAX_LINE_CHARS = 16_384;

@@ -13,7 +13,7 @@ it.each([
 });
 
 it.each(['', ',', '*2', 'NVIDIA L4*0', 'NVIDIA L4*65', 'NVIDIA L4*2*2', 'NVIDIA L4*x'])(
-  'refuses %j',
+  'rejects %j',
   (text) => {
     expect(parseSimulatedGpus(text)).toBeNull();
   },
@@ -34,7 +34,7 @@ it.each([
 });
 
 it.each(['X[3g]', 'X[3g.40gb', 'X[]', 'X[1g.10gb*8]', 'X[1g.10gb*7+1g.10gb]', '[1g.10gb]'])(
-  'refuses the split %j',
+  'rejects the MIG split %j',
   (text) => {
     expect(parseSimulatedGpus(text)).toBeNull();
   },

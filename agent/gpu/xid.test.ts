@@ -23,10 +23,10 @@ it('parses the records of old and new drivers', () => {
 it.each([
   ['another record', kernelLine(1, 'usb 1-1: new high-speed USB device')],
   ['a line that continues a record', ' SUBSYSTEM=pci'],
-  ['a program that writes to the log', kernelLine(1, XID_79).replace(/^4,/, '12,')],
-  ['an address that is none', kernelLine(1, 'NVRM: Xid (PCI:zz): 79, x')],
+  ['a record that a program wrote to the log', kernelLine(1, XID_79).replace(/^4,/, '12,')],
+  ['a record with a malformed PCI address', kernelLine(1, 'NVRM: Xid (PCI:zz): 79, x')],
   ['a record without time', '4,1,x,-;NVRM: Xid (PCI:0000:1b:00): 79'],
-  ['nothing', ''],
+  ['an empty line', ''],
 ])('finds no Xid in %s', (_, line) => {
   expect(read(line)).toBeNull();
 });

@@ -43,7 +43,7 @@ it('sends log frames whose ids can be resumed from', async () => {
   expect(rest).toMatchObject([{ log: 'line 2\n' }]);
 });
 
-it('begins at the last lines or at a time, and sends nothing after a frame of the container', async () => {
+it('begins at the last lines or at a time, and sends nothing to a reader that resumes after a frame of the container', async () => {
   const source = logOf(line(0), line(1), line(2));
   const logs = async (start: BuildStart) =>
     framesOf(await createBuildReader(source, KEY, start).more()).map(({ log }) => log);

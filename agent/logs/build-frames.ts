@@ -7,7 +7,7 @@ import { type FrameText, type LogPosition, shortId } from './log-frames.ts';
 export type BuildLogLine = { seq: number; ms: number; log: string };
 
 export type BuildLogSource = {
-  /** Changes whenever there are new lines. */
+  /** Returns a value that changes whenever there are new lines. */
   revision(key: string): string;
   /** Returns the retained lines, oldest first. */
   read(key: string): Promise<readonly BuildLogLine[]>;
@@ -33,7 +33,7 @@ export function createBuildReader(builds: BuildLogSource, key: string, start: Bu
     if (start.kind === 'tail') return true;
     if (start.kind === 'time') return line.ms >= start.ms;
     const ns = BigInt(line.ms) * NS_PER_MS;
-    // For a frame of a container only the time counts: earlier build lines were already sent.
+    // For a resume after a container's frame only the time counts: earlier build lines were already sent.
     const isOfBuild = start.container === shortId(key);
     return ns > start.at.ns || (isOfBuild && ns === start.at.ns && line.seq > start.at.seq);
   }

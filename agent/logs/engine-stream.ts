@@ -20,10 +20,10 @@ import {
   wholeCharacters,
 } from './log-frames.ts';
 
-/** Times whose lines are counted; lines of one time are never further apart than this. */
+/** Number of recent timestamps whose lines are counted. Lines with one timestamp are never further apart than this. */
 const MAX_TIMES = 64;
 const NEWLINE = 0x0a;
-/** `2026-11-20T23:50:00.123456789+00:00 ` */
+/** Length of the longest timestamp: `2026-11-20T23:50:00.123456789+00:00 `. */
 const MAX_TIME_CHARS = 36;
 const TIME = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?(Z|[+-]\d{2}:\d{2}) /;
 
@@ -36,7 +36,10 @@ export type Reading = {
   stream: StreamName | null;
 };
 
-/** Calls `onLine` with every line before it is sent. The engine loses and repeats lines at rotations. */
+/**
+ * Yields a container's output as frames. Calls `onLine` with every line before it is sent. The engine's log API may
+ * lose or repeat lines when the log file is rotated.
+ */
 export async function* readFromEngine(
   engine: Pick<ContainerEngine, 'containerLogs'>,
   state: ContainerState,
@@ -56,7 +59,7 @@ export async function* readFromEngine(
       if (verdict === 'drop') continue;
       if (verdict === 'gap') text += dataFrame({ meta: 'gap', reason: 'older output is gone' });
       if (stream === null || frame.stream === stream) text += dataFrame(frame);
-      // Recorded before the yield: a reader that leaves now does not resume this stream.
+      // Recorded before the yield, which may be the last: a reader that closes the stream does not resume it.
       onLine(at);
     }
     return text;
@@ -69,15 +72,15 @@ export async function* readFromEngine(
     }
   } catch (error) {
     if (!(error instanceof EngineError)) throw error;
-    // A follower continues when the engine is back or the container is replaced. For any other reader
-    // output that breaks off would look complete.
+    // A follower continues when the engine is back or the container is replaced. Other readers receive a gap frame,
+    // because they would otherwise take truncated output for complete.
     if (!follow) yield dataFrame({ meta: 'gap', reason: 'the engine stopped answering' });
   }
   const rest = toSend(framer.flush());
   if (rest !== '') yield rest;
 }
 
-/** More than the times of the two streams ever cross. */
+/** Upper bound on how far the timestamps of stdout and stderr are out of order. */
 const CROSSING_SLACK_MS = 1_000;
 
 /** Returns the time from which to read so that the line at `after` is included. */
@@ -85,12 +88,12 @@ export function readingStartMs(after: LogPosition): number {
   return Math.max(0, Number(after.ns / 1_000_000n) - CROSSING_SLACK_MS);
 }
 
-/** `gap`: the line to resume after is gone, and this is the first line behind it. */
+/** `gap`: the line to resume after is gone, and this is the first line after it. */
 type ResumeVerdict = 'send' | 'drop' | 'gap';
 
 /**
- * Drops lines up to the one at `after`. It compares positions rather than times alone, because the engine
- * writes two streams into one file and their times may cross by a little.
+ * Drops lines up to the one at `after`. It compares positions rather than times alone, because the engine writes two
+ * streams into one file and their timestamps may be slightly out of order.
  */
 function createResumeFilter(after: LogPosition | null): (at: LogPosition) => ResumeVerdict {
   let passed = after === null;
@@ -133,7 +136,7 @@ export function createLineFramer(containerId: string) {
   };
 }
 
-/** Numbers lines of the same time. Lines of the other stream may come between them. */
+/** Numbers lines that have the same timestamp. Lines of the other stream may come between them. */
 function createNumbering() {
   const next = new Map<bigint, number>();
   return (ns: bigint): number => {
@@ -211,7 +214,7 @@ function createLineReader(emit: (time: EntryTime, bytes: Uint8Array) => FramedLi
   return {
     push(data: Uint8Array): FramedLine[] {
       const out: FramedLine[] = [];
-      // A container may stop in mid-line: then a time at the start of a chunk begins the next run's first entry.
+      // If a container stopped in mid-line, a timestamp at the start of a chunk begins the first entry of the next run.
       const fresh = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
       const midLine = line.length > 0 && !atEntryStart && unread.length === 0;
       if (midLine && TIME.test(fresh.toString('latin1', 0, MAX_TIME_CHARS))) endLine(out);
@@ -239,7 +242,7 @@ function timeFrom(match: RegExpExecArray, fallback: EntryTime): EntryTime {
   return { ns, text: whole.trimEnd() };
 }
 
-/** Matches the engine's files; its API pads fractions to nine digits. */
+/** Removes trailing zeros, as in the engine's files; the engine's API pads fractions to nine digits. */
 function withoutTrailingZeros(time: string): string {
   return time.replace(/(\.\d*?)0+Z$/, '$1Z').replace('.Z', 'Z');
 }

@@ -17,7 +17,7 @@ export type LogFile = {
 const MAX_FILES_HELD = 4;
 /** Highest suffix of a rotated file that is checked; the engine retains fewer. */
 const MAX_ROTATED = 10;
-/** During a rotation a name is missing for an instant. */
+/** Maximum number of attempts; during a rotation a file name is missing for an instant. */
 const ROTATION_ATTEMPTS = 4;
 const ROTATION_PAUSE_MS = 2;
 
@@ -55,7 +55,7 @@ export async function openFileChain(path: string, clock: Clock) {
     const newest = files.at(-1) ?? null;
     if (newest !== null) {
       const now = await stat(path, { bigint: true }).catch(() => null);
-      // Absent: in the middle of a rotation, or deleted with its container.
+      // The file is absent in the middle of a rotation, or after it was deleted with its container.
       if (now === null || (now.ino === newest.inode && now.dev === newest.device)) return;
     }
     for (let attempt = 1; ; attempt += 1) {

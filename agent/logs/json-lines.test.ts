@@ -44,7 +44,7 @@ it('numbers lines of the same time over both streams', () => {
   expect(framesOf(...text.split(/(?<=\n)/))).toEqual(expected);
 });
 
-it('continues the numbers of a time when the streams cross in it', () => {
+it('continues the numbering of a timestamp after a line with another timestamp', () => {
   const early = '2026-11-20T23:49:59.999999999Z';
   const ids = framesOf(
     entry('a\n') + entry('b\n', { time: early }) + entry('c\n') + entry('d\n', { time: early }),
@@ -70,7 +70,7 @@ describe('the text of a line', () => {
     expect(logsOf(entry(log) + entry('next\n'))).toEqual([log, 'next\n']);
   });
 
-  it('is preserved as the engine escapes it', () => {
+  it('is decoded from the escapes that the engine writes', () => {
     const text = `{"log":"a \\u003cb\\u003e \\u0026\\u2028\\n","stream":"stdout","time":"${TIME}"}\n`;
     expect(logsOf(text)).toEqual(['a <b> &\u2028\n']);
   });
@@ -84,7 +84,7 @@ describe('the text of a line', () => {
 describe('entries of a long line', () => {
   const part = 'x'.repeat(ENTRY_BYTES);
 
-  it('are joined with the time of the first, also with the other stream between them', () => {
+  it('are joined and have the time of the first, even with the other stream between them', () => {
     const other = entry('between\n', { stream: 'stderr' });
     const end = entry('end\n', { time: '2026-11-20T23:50:01Z' });
     expect(framesOf(entry(part), other, end)).toMatchObject([
@@ -123,7 +123,7 @@ describe('broken entries', () => {
     ['JSON of another type', '[1]\n'],
     ['null', 'null\n'],
     ['an unknown stream', entry('x\n', { stream: 'stdin' })],
-    ['no time', entry('x\n', { time: 'yesterday' })],
+    ['an invalid time', entry('x\n', { time: 'yesterday' })],
     ['an empty line', '\n'],
   ])('are skipped: %s', (_name, text) => {
     expect(logsOf(text + entry('one\n'))).toEqual(['one\n']);

@@ -10,7 +10,7 @@ export type LineBlock = { text: string; ends: number[]; streams: StreamName[] };
 export type ParseState = {
   /** Unfinished lines, from entries without a newline. */
   open: Readonly<Record<StreamName, OpenLine | null>>;
-  /** The latest times and how many lines had each, newest last. */
+  /** The latest timestamps, newest last, with the number of lines of each. */
   recent: readonly { ns: string; count: number }[];
 };
 
@@ -18,7 +18,7 @@ type OpenLine = { time: string; ns: string; bytes: Buffer };
 
 export const FRESH: ParseState = { open: { stdout: null, stderr: null }, recent: [] };
 
-/** Lines of one time are never further apart than this. */
+/** Lines with one timestamp are never further apart than this number of timestamps. */
 const MAX_TIMES = 64;
 
 const HEAD = '{"log":"';
@@ -172,7 +172,7 @@ function createTimeReader() {
   };
 }
 
-/** Numbers lines of the same time. Lines of the other stream may come between them. */
+/** Numbers lines that have the same timestamp. Lines of the other stream may come between them. */
 function createNumbering(recent: ParseState['recent']) {
   const times = recent.map((each) => ({ ...each }));
   let latest = times.reduce((most, { ns }) => (ns > most ? ns : most), '');

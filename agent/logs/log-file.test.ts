@@ -227,7 +227,7 @@ it('neither loses nor repeats a line without a gap, in any order of writes, rota
         reader.explained ||= gap !== null;
         for (const frame of framesOf(block.text)) {
           const number = 'log' in frame ? Number(/^\d+(?= )/.exec(frame.log)?.[0] ?? 0) : 0;
-          // The end of a line whose beginning was rotated away.
+          // Skips the end of a line whose beginning was rotated away.
           if (number === 0) continue;
           if (!reader.explained) expect(number, `seed ${seed}`).toBe(reader.last + 1);
           expect(number, `seed ${seed}`).toBeGreaterThan(reader.last);

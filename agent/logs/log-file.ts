@@ -83,7 +83,7 @@ export async function openLogFile(path: string, containerId: string, clock: Cloc
     return { block: EMPTY, next, atEnd: false, gap: { dropped } };
   }
 
-  /** Estimates from the rate at which the first lines after the gap were written. */
+  /** Estimates the number of lost lines from the rate at which the first lines after the gap were written. */
   async function estimateLost(file: OpenFile, lost: ParseState): Promise<number | null> {
     const lastNs = lost.recent.at(-1)?.ns;
     const { bytesRead } = await file.handle.read(buffer, 0, READ_BYTES, 0);

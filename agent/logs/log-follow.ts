@@ -18,7 +18,7 @@ import { type ContainerStates, readFromFile } from './log-tail.ts';
 
 export type LogEngine = Pick<ContainerEngine, 'containerLogs' | 'inspectContainer'>;
 
-/** Returns null if the pod does not exist or no longer exists. */
+/** Returns null if the pod does not exist. */
 export type PodLogSource = (podId: string) => Promise<PodLog | null>;
 
 type PodLog = {
@@ -113,8 +113,8 @@ export async function* meterTransition(
 type OpenBuild = { key: string; reader: ReturnType<typeof createBuildReader> };
 
 /**
- * A first build sends those of the `tail` lines that the container's log lacks. A build that began while the
- * stream was open is sent whole.
+ * Opens the build log. The first build sends as many lines as the container's log has fewer than `tail`. A build that
+ * began while the stream was open is sent whole.
  */
 async function openBuild(
   options: FollowOptions,
@@ -136,7 +136,7 @@ async function openBuild(
   }
 }
 
-/** Continues in the same container; closes the file of a previous one. */
+/** Returns `before` if it belongs to the same container; otherwise closes its file and returns a new progress. */
 async function progressIn(
   before: Progress | null,
   container: string,

@@ -23,7 +23,7 @@ afterEach(() => logs.remove());
 describe('a position in the log', () => {
   const LINES = 30_000;
 
-  /** Three files of several search steps each; every third line is on stderr. */
+  /** Writes three files of several search steps each; every third line is on stderr. */
   async function manyLines(): Promise<LogFile> {
     const entries: string[] = [];
     const flush = () => logs.writer().writeRaw(entries.splice(0).join(''));
@@ -80,7 +80,7 @@ describe('a position in the log', () => {
     }
   });
 
-  it('that is gone yields a gap and the later lines', async () => {
+  it('yields a gap and the later lines if it is gone', async () => {
     const log = await manyLines();
     const all = await readFrames(log, startAtOldest(log));
     const first = parseFrameId(all[0] !== undefined && 'id' in all[0] ? all[0].id : '')?.at;
@@ -114,7 +114,7 @@ describe('a position in the log', () => {
     expect(await read(log, await startAtTime(log, fromMs + 60_000))).toEqual([]);
   });
 
-  it('is exact when the times of the two streams cross', async () => {
+  it('is exact when the timestamps of the two streams are out of order', async () => {
     const time = (us: number) => `2026-02-01T00:00:00.${String(us).padStart(6, '0')}Z`;
     for (const [us, stream] of [
       [10, 'stdout'],

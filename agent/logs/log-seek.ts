@@ -15,12 +15,12 @@ export type Start = {
   gap: boolean;
 };
 
-/** More than the times of two streams in one file ever cross. */
+/** Upper bound on how far the timestamps of two streams in one file are out of order. */
 const MAX_CROSSING_NS = 1_000_000_000n;
 const NS_DIGITS = 19;
 /** The binary search stops at this distance; the rest is read line by line. */
 const SEARCH_BYTES = 128 * 1024;
-/** First guess at the length of an entry; a wrong one costs another pass. */
+/** First estimate of the length of an entry, in bytes; a wrong one costs another pass. */
 const ENTRY_GUESS_BYTES = 256;
 const GUESS_FACTOR = 4;
 /** Upper bound on the lines that share a time. */
@@ -40,7 +40,9 @@ export async function startAtTime(log: LogFile, ms: number): Promise<Start> {
   return { ...plain(await cursorBefore(log, ns - MAX_CROSSING_NS)), notBeforeNs: pad(ns) };
 }
 
-/** Starts after the frame with that id; if it is gone, after its time and with a gap. */
+/**
+ * Starts after the frame with that id. If that frame is gone, starts at the first line after its time and sets `gap`.
+ */
 export async function startAfterFrame(
   log: LogFile,
   container: string,
@@ -64,7 +66,10 @@ export async function startAfterFrame(
   return { ...plain(from), notBeforeNs: pad(ns + 1n), gap: true };
 }
 
-/** Starts `count` lines (of the selected stream) before the end; `missing`: by how many lines the log is shorter. */
+/**
+ * Starts `count` lines (of the selected stream) before the end; `missing`: number of lines that the log has fewer than
+ * `count`.
+ */
 export async function startAtTail(
   log: LogFile,
   count: number,

@@ -103,7 +103,7 @@ it('counts its followers together with those of event streams', async () => {
   next.terminate();
 });
 
-it('closes the socket of a client that sends a message, by its size or for sending it', async () => {
+it('closes the socket of a client that sends a message, with another code if that is too large', async () => {
   for (const [text, code] of [
     ['hello', 1008],
     ['x'.repeat(2_000), 1009],

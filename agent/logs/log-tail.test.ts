@@ -40,7 +40,7 @@ function openFiles(): number {
   return links.filter((link) => link.startsWith(folder)).length;
 }
 
-/** One running container whose output is in a real file; the engine's log API must not be called. */
+/** Sets up one running container whose output is in a real file; the engine's log API must not be called. */
 function setUp(name = 'aaaaaaaaaaaa1111') {
   const path = join(folder, `${name}-json.log`);
   const writer: LogWriter = createLogWriter(path);
@@ -61,10 +61,10 @@ function setUp(name = 'aaaaaaaaaaaa1111') {
     logPath: path,
   };
   const pod: { containerId: string; phase: PodPhase } = { containerId: name, phase: 'running' };
-  const engineNow = { isAway: false, looks: 0 };
+  const engineNow = { isAway: false, inspections: 0 };
   const engine: LogEngine = {
     async inspectContainer() {
-      engineNow.looks += 1;
+      engineNow.inspections += 1;
       if (engineNow.isAway) throw new EngineError('unavailable', 'away');
       return { ...state };
     },
@@ -138,7 +138,7 @@ it('continues while the engine does not answer', async () => {
   expect(await pull(stream, 1)).toEqual(['two']);
 });
 
-it('serves the maximum of followers from one set of files and one engine request per interval', async () => {
+it('serves the maximum number of followers from one set of files and one engine request per interval', async () => {
   const { logs, writer, engineNow } = setUp();
   writer.write('one\n');
   expect(openFiles()).toBe(0);
@@ -148,12 +148,12 @@ it('serves the maximum of followers from one set of files and one engine request
   const first = await Promise.all(streams.map((stream) => pull(stream, 1)));
   expect(first.every(([line]) => line === 'one')).toBe(true);
   expect(openFiles()).toBe(1);
-  const looks = engineNow.looks;
+  const before = engineNow.inspections;
   await systemClock.sleep(2_500);
   writer.write('two\n');
   const second = await Promise.all(streams.map((stream) => pull(stream, 1)));
   expect(second.every(([line]) => line === 'two')).toBe(true);
-  expect(engineNow.looks - looks).toBeLessThan(10);
+  expect(engineNow.inspections - before).toBeLessThan(10);
   await Promise.all(streams.map((stream) => stream.return?.()));
   expect(openFiles()).toBe(0);
 });

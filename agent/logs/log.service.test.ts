@@ -169,7 +169,7 @@ async function pullFrames(clock: Fake['clock'], stream: LiveFrames<FrameText>, c
   return frames;
 }
 
-it('sends the last lines and ends without follow', async () => {
+it('without follow, sends the last lines and ends', async () => {
   const fake = setUp();
   fake.start(A);
   fake.setPod(A);
@@ -178,7 +178,7 @@ it('sends the last lines and ends without follow', async () => {
   expect(await pull(fake, stream, 10)).toEqual(['two', 'three']);
 });
 
-it('follows, sends idle frames, and ends with the pod', async () => {
+it('follows the output of a pod, sends idle frames, and ends with the pod', async () => {
   const fake = setUp();
   fake.start(A);
   fake.setPod(A);
@@ -268,7 +268,7 @@ it('resumes after the last received frame', async () => {
   expect(await pull(fake, timed, 10)).toEqual([]);
 });
 
-it('sends a gap if that frame is gone', async () => {
+it('sends a gap if the last received frame is gone', async () => {
   const fake = setUp();
   fake.start(A);
   fake.setPod(A);
@@ -281,7 +281,7 @@ it('sends a gap if that frame is gone', async () => {
   expect(fake.sent.gaps).toBe(2);
 });
 
-it('counts sent lines, and does not take printed text for a gap', async () => {
+it('counts sent lines, and does not count printed text that looks like a gap frame', async () => {
   const fake = setUp();
   fake.start(A);
   fake.setPod(A);
@@ -292,7 +292,7 @@ it('counts sent lines, and does not take printed text for a gap', async () => {
   expect(fake.sent.bytes).toBeGreaterThan(14);
 });
 
-it('waits for a container only with follow', async () => {
+it('waits for a container to start only with follow', async () => {
   const fake = setUp();
   fake.setPod(null, 'pulling');
   const short = await fake.logs.open(POD_ID, { tail: 100, follow: false });

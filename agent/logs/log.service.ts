@@ -96,7 +96,7 @@ export function createLogService({
   };
 }
 
-/** An HTTP status can be sent only before the first frame, so the engine is checked first. */
+/** Throws unless the engine answers. An HTTP error status can be sent only before the first frame. */
 async function requireEngine(engine: LogEngine, containerId: string): Promise<void> {
   await engine.inspectContainer(containerId).catch((cause: unknown) => {
     throw new ApiError('upstream_unavailable', 'The container engine does not answer', { cause });

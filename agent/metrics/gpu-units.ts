@@ -10,7 +10,7 @@ const FACTORS: Record<Exclude<Unit, 'word'>, number> = {
   mhz: 1e6,
 };
 
-/** Numbers of NVML for the printed words. */
+/** NVML's numbers for the words that nvidia-smi prints. */
 const WORDS: Record<string, number> = {
   no: 0,
   disabled: 0,

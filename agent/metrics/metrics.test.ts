@@ -29,7 +29,7 @@ beforeEach(() => {
 });
 afterEach(() => agent.stop());
 
-/** An agent with one whole card and one split by MIG. */
+/** Starts an agent with one whole card and one split by MIG. */
 function begin(ports: Partial<AgentPorts> = {}): void {
   clock = createManualClock();
   engine = createFakeEngine(clock);
@@ -60,13 +60,13 @@ async function scrape(): Promise<string[]> {
   return body.split('\n');
 }
 
-/** The whole card first. */
+/** Returns the UUIDs of both cards, the whole card first. */
 async function cardUuids(): Promise<string[]> {
   await agent.samples.runOnce();
   return (agent.samples.gpus()?.reading.cards ?? []).map(({ uuid }) => uuid);
 }
 
-/** A pod with the whole card, running. */
+/** Launches a pod with the whole card and waits until it is running. */
 async function launch(): Promise<{ id: string; uuid: string; containerId: string }> {
   const uuid = (await cardUuids())[0] ?? '';
   const id = systemRandom.uuid();

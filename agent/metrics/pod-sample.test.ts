@@ -13,22 +13,22 @@ const BEFORE: IdleBefore = {
   use: { ...UNUSED, atMs: 10_000, network: { receivedBytes: 0, sentBytes: 0 } },
 };
 
-it('starts with the first idle sample, and continues while the pod is idle', () => {
+it('sets the start of the idle time at the first idle sample, and keeps it while the pod is idle', () => {
   expect(idleSince(BEFORE, UNUSED)).toBe(1);
   expect(idleSince({ ...BEFORE, idleSinceMs: null }, UNUSED)).toBe(20_000);
   expect(idleSince(BEFORE, { ...UNUSED, gpuPercents: [] })).toBe(1);
 });
 
 it.each<[string, Partial<Use>]>([
-  ['a GPU at work', { gpuPercents: [0, 3.1] }],
-  ['a GPU that does not tell', { gpuPercents: [0, null] }],
-  ['cores at work', { usedCores: 0.101 }],
-  ['cores that nobody measured', { usedCores: null }],
+  ['a busy GPU', { gpuPercents: [0, 3.1] }],
+  ['a GPU with unknown utilization', { gpuPercents: [0, null] }],
+  ['processor use', { usedCores: 0.101 }],
+  ['unknown processor use', { usedCores: null }],
   ['an open session', { sessions: 1 }],
-  ['a gateway that does not tell', { sessions: null }],
+  ['an unknown number of sessions', { sessions: null }],
   ['traffic', { network: { receivedBytes: 10_481, sentBytes: 10_000 } }],
-  ['traffic that nobody measured', { network: null }],
-  ['counters that began anew', { network: { receivedBytes: -1, sentBytes: 0 } }],
+  ['unknown traffic', { network: null }],
+  ['traffic counters that were reset', { network: { receivedBytes: -1, sentBytes: 0 } }],
 ])('counts %s as use', (_, change) => {
   expect(idleSince(BEFORE, { ...UNUSED, ...change })).toBeNull();
 });

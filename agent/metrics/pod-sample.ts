@@ -96,13 +96,13 @@ function rounded(figure: number, steps: number): number {
   return Math.round(figure * steps) / steps;
 }
 
-/** Limit per GPU for an idle pod. */
+/** Maximum utilization of each GPU of an idle pod, in percent. */
 const MAX_GPU_PERCENT = 3;
-/** Limit for an idle pod: processor use of servers that wait for requests. */
+/** Maximum processor use of an idle pod, in cores: servers that wait for requests use a little. */
 const MAX_CORES = 0.1;
-/** Limit for an idle pod, received and sent together. */
+/** Maximum traffic of an idle pod, received and sent together. */
 const MAX_BYTES_PER_SECOND = 2_048;
-/** Samples further apart do not show what happened in between. */
+/** Maximum time between two samples; what happened in a longer gap is unknown. */
 const MAX_GAP_MS = 3 * SAMPLE_INTERVAL_MS;
 const MS_PER_SECOND = 1_000;
 
@@ -120,8 +120,8 @@ export type Use = {
 export type IdleBefore = { idleSinceMs: number | null; use: Use };
 
 /**
- * Returns the time of the first in the current series of idle samples; null if the pod is in use or that is unknown.
- * A renter's idle shutdown counts from it.
+ * Returns the time of the first sample in the current series of idle samples; null if the pod is in use or that is
+ * unknown. A renter's idle shutdown counts from that time.
  */
 export function idleSince(before: IdleBefore | null, now: Use): number | null {
   if (before === null || !isUnused(before.use, now)) return null;

@@ -1,6 +1,6 @@
 /**
- * The series of widely used public dashboards, by name and by the labels that they select and join by:
- * Grafana's 14574 and 25547 (nvidia_gpu_exporter), 12239 (DCGM exporter), 14282 and 19792 (cAdvisor).
+ * Checks that the agent exports the series of widely used public dashboards, by name and by the labels that they select
+ * and join by: Grafana's 14574 and 25547 (nvidia_gpu_exporter), 12239 (DCGM exporter), 14282 and 19792 (cAdvisor).
  */
 import { Registry } from 'prom-client';
 import { expect, it } from 'vitest';
@@ -107,7 +107,7 @@ const CADVISOR = [
   ...['last_seen', 'spec_memory_limit_bytes', 'oom_events_total', 'threads'],
 ];
 
-/** Labels of each series, by name. */
+/** Returns the labels of each series, by name. */
 async function seriesOf(families: readonly Family[]): Promise<Map<string, string>> {
   const registry = new Registry();
   for (const family of families) registerFamily(registry, family);
@@ -144,7 +144,7 @@ it('exports each series of nvidia_gpu_exporter that its dashboards use', async (
   expect(NOT_BY_NVIDIA_SMI.filter((name) => series.has(`nvidia_smi_${name}`))).toEqual([]);
 });
 
-it("exports each series of DCGM's dashboard that nvidia-smi provides, with the labels that it selects by", async () => {
+it("exports each series of DCGM's dashboard that nvidia-smi provides, with the labels that the dashboard selects by", async () => {
   const series = await seriesOf(dcgmFamilies(FACTS, 'one'));
   for (const name of DCGM) {
     expect(series.get(`DCGM_FI_DEV_${name}`)).toContain('Hostname="one"');

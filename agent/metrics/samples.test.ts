@@ -28,7 +28,7 @@ const usage = (cpuNanos: number, memoryBytes: number): ContainerUsage => ({
   memoryWithFilesBytes: memoryBytes,
 });
 
-/** Two cards; the pod holds the second. */
+/** Starts an agent with two cards; its pod holds the second. */
 async function setUp() {
   const clock = createManualClock();
   const engine = createFakeEngine(clock);
@@ -143,7 +143,7 @@ it("returns a pod's GPUs, processors and memory", async () => {
   });
 });
 
-it('retains sixty points, none from old values, and null for unknown values', async () => {
+it('retains sixty history points, none from old values, with null for unknown values', async () => {
   const { sample, pod, clock, show } = await setUp();
   for (let n = 0; n < MAX_HISTORY + 5; n += 1) {
     show({ utilization_percent: n });
@@ -163,7 +163,7 @@ it('retains sixty points, none from old values, and null for unknown values', as
   });
 });
 
-it('continues to sample GPUs while the engine does not answer, and restarts with a new container', async () => {
+it('continues to sample GPUs while the engine does not answer, and drops a removed pod', async () => {
   const { agent, sample, pod, clock, engine, containerId, id, inject } = await setUp();
   engine.usages.set(containerId, usage(CORE_NANOS, 4_096));
   await sample();

@@ -35,7 +35,7 @@ export type SamplesPorts = {
   gatewayLink: Pick<GatewayLink, 'traffic'>;
 };
 
-/** In memory only; the figures of a pod are dropped when it is removed. */
+/** Samples are kept in memory only; those of a pod are dropped when it is removed. */
 export function createSamples(deps: SamplesPorts) {
   const { clock, log, engine, gpuDriver, records } = deps;
   const simulated = gpuDriver.kind === 'simulated';

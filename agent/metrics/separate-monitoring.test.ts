@@ -7,7 +7,7 @@ import type { Agent } from '../app.ts';
 let agent: Agent;
 afterEach(() => agent.stop());
 
-it('serves metrics only at the separate listener, and only metrics and health there', async () => {
+it('serves metrics only at the separate listener, which serves only metrics and health', async () => {
   const engine = createFakeEngine(systemClock);
   agent = createTestAgent({ engine, clock: systemClock, separateMonitoring: true });
   const main = async (url: string) => (await agent.server.inject({ url })).statusCode;

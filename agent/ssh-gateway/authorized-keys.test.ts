@@ -11,7 +11,7 @@ const other = createSshKeyPair(systemRandom, 'other');
 
 type Claim = Pick<PublicKeyAuthContext, 'key'> & Partial<PublicKeyAuthContext>;
 
-/** The used parts of ssh2's context. */
+/** Casts the parts of ssh2's context that the code uses. */
 const claim = (parts: Claim) => parts as PublicKeyAuthContext;
 
 function keyOf(privateKeyPem: string) {
@@ -47,7 +47,7 @@ it('accepts only a signature of this session by this key', () => {
 const TYPES = ['sk-ssh-ed25519@openssh.com', 'sk-ecdsa-sha2-nistp256@openssh.com'] as const;
 const SESSION = Buffer.from('this very session');
 
-/** A signature without its type, as ssh2 passes it on. */
+/** Returns a signature without its type, as ssh2 passes it on. */
 function handedOn(signature: Buffer, type: string): Buffer {
   return signature.subarray(4 + type.length + 4);
 }
@@ -72,7 +72,7 @@ describe.each(TYPES)('a key of type %s', (type) => {
     expect(untouched?.verify(SESSION, counted)).toBe(false);
   });
 
-  it('rejects a signature without touch', () => {
+  it('rejects a signature that was made without touching the device', () => {
     const alone = createSecurityKey(type, false);
     const parsed = parseHardwareKey(alone.line);
     expect(parsed).not.toBeNull();
@@ -92,6 +92,6 @@ it.each([
   'sk-ssh-ed25519@openssh.com AAAA',
   `sk-ssh-ed25519@openssh.com ${Buffer.alloc(90, 7).toString('base64')}`,
   '',
-])('"%s" is no such key', (line) => {
+])('does not parse "%s" as a security key', (line) => {
   expect(parseHardwareKey(line)).toBeNull();
 });

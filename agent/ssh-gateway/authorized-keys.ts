@@ -37,7 +37,7 @@ export function hasSigned(context: PublicKeyAuthContext, key: AuthorizedKey): bo
 
 function parseSoftwareKey(line: string): Omit<AuthorizedKey, 'fingerprint'> | null {
   const parsed = ssh2.utils.parseKey(line);
-  // A public key line never yields several keys or a private one.
+  // Rejects a line that yields several keys or a private key.
   if (parsed instanceof Error || Array.isArray(parsed) || parsed.isPrivateKey()) return null;
   if (parsed.type === 'ssh-dss') return null;
   return {
@@ -62,9 +62,12 @@ const ECDSA = 'sk-ecdsa-sha2-nistp256@openssh.com';
 const ED25519_BYTES = 32;
 const ED25519_SIGNATURE_BYTES = 64;
 const COORDINATE_BYTES = 32;
-/** Flags and counter, which follow every signature. */
+/** Size of the flags and the counter that follow every signature. */
 const TRAILER_BYTES = 5;
-/** Flag of the user's touch; without it any program with access to the device could log in. */
+/**
+ * Flag that is set if the user touched the device. If it were not required, any program with access to the device could
+ * log in.
+ */
 const USER_PRESENT = 0x01;
 
 /**

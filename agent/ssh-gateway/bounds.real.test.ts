@@ -22,7 +22,7 @@ let gateway: ReturnType<typeof startGateway>;
 /** Offset of the gateway's clock, so that the test need not wait for timeouts. */
 let aheadMs = 0;
 
-/** Another gateway for the same pods, at other ports and with small limits. */
+/** Starts another gateway for the same pods, at other ports and with small limits. */
 beforeAll(async () => {
   host = await startSshHost();
   const launched = [await host.launch(), await host.launch()];
@@ -40,7 +40,7 @@ beforeAll(async () => {
     host: '127.0.0.1',
     pid: process.pid,
     engine: createExecEngine({ socketPath: '/var/run/docker.sock', clock: systemClock }),
-    // The host's gateway serves the same pods.
+    // Must not hang up the sessions of the host's gateway, which serves the same pods.
     hangUpLeftovers: () => 0,
     clock: { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + aheadMs },
     random: systemRandom,
@@ -73,7 +73,7 @@ it('allows 10 sessions per pod and 200 in total', () => {
   expect(BOUNDS).toMatchObject({ sessionsPerPod: 10, sessions: 200 });
 });
 
-it('rejects sessions above the limits per pod and in total, and accepts again when one has ended', async () => {
+it('rejects sessions above the limits per pod and in total, and accepts a new one when another has ended', async () => {
   const [a, b] = pods;
   const first = await session(a);
   const second = await session(a);
@@ -85,7 +85,7 @@ it('rejects sessions above the limits per pod and in total, and accepts again wh
   for (const child of [second, third]) child.kill();
 });
 
-it('closes an idle connection, and none in use', async () => {
+it('closes an idle connection, but not one in use', async () => {
   const [a] = pods;
   const silent = await session(a);
   const busy = await session(a);

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { type ConfigSpec, type Environment, parseConfig } from '#shared/runtime/config.ts';
 
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
-/** Set by sshd and SSH clients; the gateway may itself be started from such a session. */
+/** Variables that sshd and SSH clients set; allowed, because the gateway may be started from an SSH session. */
 const SESSION_VARIABLES = new Set([
   'SSH_AUTH_SOCK',
   'SSH_AGENT_PID',

@@ -3,7 +3,7 @@ import { routeOf } from './forward.ts';
 
 const OWN = ['172.20.0.2', 'fd00::2'];
 
-it("relays to the pod's loopback, dials its addresses, and rejects the rest", () => {
+it("relays to the pod's loopback, connects to the pod's addresses, and rejects all other targets", () => {
   expect(routeOf({ host: 'LocalHost', port: 80 }, OWN)).toEqual({
     kind: 'relay',
     host: '127.0.0.1',

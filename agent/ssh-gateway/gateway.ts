@@ -38,7 +38,7 @@ export type GatewayPorts = {
 
 const FIRST_RETRY_MS = 100;
 const LAST_RETRY_MS = 10_000;
-/** Processes that ignore SIGHUP keep running after the gateway exits. */
+/** Maximum wait on `stop`. Processes that ignore SIGHUP keep running after the gateway exits. */
 const STOP_WITHIN_MS = 1_000;
 
 type Served = {
@@ -179,7 +179,7 @@ export function startGateway(ports: GatewayPorts) {
     if (changed) report();
   }
 
-  /** Runs before any login, because a new session could be mistaken for a leftover. */
+  /** Hangs up leftover sessions. Runs before any login, because a new session could be mistaken for a leftover. */
   function endLeftovers(): void {
     const pods = readJsonFile(snapshotPath, GatewaySnapshot)?.pods ?? [];
     const marks = pods.map(({ id }) => ({ name: SESSION_MARK, value: id }) as const);

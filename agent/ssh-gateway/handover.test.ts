@@ -10,7 +10,7 @@ const log = createLog({ name: 'test', level: 'silent' });
 it('waits for the last session, tries each release once, and does not hand over to a release that does not start', async () => {
   const scene = { successor: null as string | null, isFree: false };
   const tried: string[] = [];
-  const look = createHandover({
+  const handOver = createHandover({
     log,
     successor: () => scene.successor,
     problemOf: async (folder) => {
@@ -19,17 +19,17 @@ it('waits for the last session, tries each release once, and does not hand over 
     },
     closeIfIdle: () => scene.isFree,
   });
-  expect(await look()).toBe(false);
+  expect(await handOver()).toBe(false);
   scene.successor = 'second';
-  expect([await look(), await look()]).toEqual([false, false]);
+  expect([await handOver(), await handOver()]).toEqual([false, false]);
   Object.assign(scene, { successor: 'broken', isFree: true });
-  expect([await look(), await look()]).toEqual([false, false]);
+  expect([await handOver(), await handOver()]).toEqual([false, false]);
   scene.successor = 'second';
-  expect(await look()).toBe(true);
+  expect(await handOver()).toBe(true);
   expect(tried).toEqual(['second', 'broken', 'second']);
 });
 
-it('accepts as successor only the current release, if it is another one and not on trial', () => {
+it('accepts only the current release as successor, and only if it is not its own and not on trial', () => {
   const root = mkdtempSync(join(tmpdir(), 'podwright-succession-'));
   try {
     mkdirSync(join(root, 'releases'));

@@ -20,7 +20,7 @@ export type HandoverPorts = {
 };
 
 export const HANDOVER_CHECK_MS = 2_000;
-/** The trial run loads all modules of the gateway. */
+/** Limits of the trial run, which loads all modules of the gateway. */
 const TRIAL_LIMITS = { timeoutMs: 60_000, maxOutputBytes: 16 * 1024 };
 
 /** Returns a check that resolves with true once the listeners are closed and this process may exit. */

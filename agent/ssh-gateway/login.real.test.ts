@@ -71,7 +71,7 @@ describe('a login', () => {
   });
 
   it.each(['sk-ssh-ed25519@openssh.com', 'sk-ecdsa-sha2-nistp256@openssh.com'] as const)(
-    'may have its key in a device (%s), if somebody touches that',
+    'accepts a security key (%s) only if the user touches it',
     async (type) => {
       const others = [host.key.publicKey];
       const enters = async (touched: boolean) => {
@@ -92,7 +92,7 @@ describe('a login', () => {
     },
   );
 
-  it('with invalid data does not affect others', async () => {
+  it('with invalid data does not affect other logins', async () => {
     for (const rubbish of ['', 'GET / HTTP/1.1\r\n\r\n', `SSH-2.0-x\r\n${'\xff'.repeat(400)}`]) {
       const socket = connect(host.portOf(pod), '127.0.0.1');
       socket.on('error', () => undefined);
@@ -119,7 +119,7 @@ describe('a login', () => {
 });
 
 describe('keys', () => {
-  it('change at once: a new key is accepted, the sessions of a removed key end', async () => {
+  it('take effect at once: a new key is accepted, the sessions of a removed key end', async () => {
     const second = host.newKey('second');
     const session = await longSession();
     const changed = await host.client().putSshKeys(pod.id, [second.publicKey]);
@@ -138,7 +138,7 @@ describe('keys', () => {
 });
 
 describe('sessions', () => {
-  it('survive the agent, which finds its pods unchanged', async () => {
+  it('continue while the agent restarts, which then finds its pods unchanged', async () => {
     const session = await longSession();
     await host.killAgent();
     expect(await echoes(session, 'alone')).toBe('alone\n');
@@ -151,7 +151,7 @@ describe('sessions', () => {
     await session.closed;
   });
 
-  it('are possible again once a killed gateway is back', async () => {
+  it('are possible again after a killed gateway has restarted', async () => {
     const session = await longSession();
     await host.restartGateway();
     expect(await session.closed).toBe(255);

@@ -27,7 +27,7 @@ async function alive(command: string): Promise<boolean> {
 }
 
 describe('a command', () => {
-  it('has its exit status, separate outputs, its input, and runs in the pod', async () => {
+  it('runs in the pod, reads its input, and returns separate outputs and its exit status', async () => {
     const { code, stdout, stderr } = await host.ssh(
       pod,
       ['cat; echo "$COLOUR $USER $HOME $(pwd)"; echo bad >&2; exit 7'],
@@ -54,7 +54,7 @@ describe('a command', () => {
     expect(stdout.toString()).toBe('yes||blue\n');
   });
 
-  it('transfers any bytes in any number', async () => {
+  it('transfers megabytes of arbitrary bytes unchanged', async () => {
     const data = randomBytes(3_000_000);
     const { stdout } = await host.ssh(pod, ['cat'], data);
     expect(sha256(stdout)).toBe(sha256(data));

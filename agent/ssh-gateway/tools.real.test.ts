@@ -22,7 +22,7 @@ afterAll(() => host.stop());
 const sha256 = (data: Buffer) => createHash('sha256').update(data).digest('hex');
 
 describe('rsync in an image that contains it', () => {
-  it('uploads a folder, then only changes, and downloads it', async () => {
+  it('uploads a folder, then only its changes, and downloads the folder', async () => {
     await copyPrograms(pod.container_id ?? '', 'rsync');
     const [from, back] = [join(host.home, 'tree'), join(host.home, 'tree-back')];
     mkdirSync(join(from, 'below'), { recursive: true });
@@ -91,8 +91,8 @@ describe('an editor', () => {
     }
   });
 
-  it('is limited to ten programs at a time on one connection, which keep running', async () => {
-    const socket = join(host.home, 'crowded');
+  it('can run ten programs on one connection; an eleventh is rejected and the ten keep running', async () => {
+    const socket = join(host.home, 'control');
     const master = host.spawnSsh(pod, ['-M', '-S', socket, '-N']);
     const shared = ['-o', `ControlPath=${socket}`, ...host.options(host.portOf(pod))];
     const ssh = (...args: string[]) => runClient('ssh', [...shared, ...args]);

@@ -26,7 +26,7 @@ it.each<[EngineErrorKind | null, string]>([
   ['image_unreachable', 'unreachable'],
   ['deadline', 'unreachable'],
   ['unavailable', 'unknown'],
-])('an engine that fails with %s: the registry %s', async (fails, registry) => {
+])('if the engine fails with %s, reports the registry as "%s"', async (fails, registry) => {
   expect(await service(fails).check(ask())).toMatchObject({ registry });
 });
 

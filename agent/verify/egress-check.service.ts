@@ -19,7 +19,7 @@ const CONNECT_MS = 4_000;
 const HTTPS_PORT = 443;
 const DOCKER_HUB_HOST = 'registry-1.docker.io';
 const MAX_PROBLEM_CHARS = 1_000;
-/** Errors that are answers of the registry. */
+/** Errors that show that the registry answered. */
 const ANSWERS: readonly EngineErrorKind[] = [
   'image_auth',
   'image_not_found',
@@ -29,7 +29,7 @@ const ANSWERS: readonly EngineErrorKind[] = [
 /** Errors of the engine, which are unrelated to the registry. */
 const ENGINE_FAILED: readonly EngineErrorKind[] = ['unavailable', 'refused', 'conflict'];
 
-/** Rejects if no connection is accepted before `signal` aborts. */
+/** Connects to the port. Rejects if no connection is accepted before `signal` aborts. */
 export type TryConnection = (host: string, port: number, signal: AbortSignal) => Promise<void>;
 
 export type EgressCheckService = ReturnType<typeof createEgressCheckService>;

@@ -30,7 +30,7 @@ afterEach(() => stopping.abort());
 
 const textFrom = (port: number) => text(connect({ port, host: '127.0.0.1' }));
 
-it('opens the free ports of its range, each of which identifies itself until the end', async () => {
+it('opens the requested free ports of its range, each of which identifies itself until the check ends', async () => {
   const ports = [first, first + 1, first + 2, 22];
   expect(await checks.open({ ...request, ports }, stopping.signal)).toEqual({
     opened: [first + 1, first + 2],

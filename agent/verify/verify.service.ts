@@ -30,13 +30,13 @@ export type VerifyServiceOptions = {
     | 'listContainers'
   >;
   gpu: Pick<GpuDriver, 'kind' | 'read'>;
-  /** The id of an image that has /bin/true and needs no network. */
+  /** Returns the id of an image that has /bin/true and needs no network. */
   ensureBuiltinImage(): Promise<string>;
   /** Label of the probe containers. Default: `probe`; other processes beside the agent need another one. */
   probeKind?: string;
 };
 
-/** Interval and maximum of attempts to find out whether GPUs reach containers. */
+/** Interval and maximum number of attempts to find out whether GPUs reach containers. */
 export const GPU_RUNTIME_INTERVAL_MS = 30_000;
 const MAX_RUNTIME_TRIES = 5;
 
@@ -81,7 +81,10 @@ export function createVerifyService(options: VerifyServiceOptions) {
     };
   }
 
-  /** Simulated GPUs are not requested from the engine, but must be in the inventory. */
+  /**
+   * Throws if a simulated GPU is not in the inventory. Simulated GPUs are not requested from the engine, which checks
+   * real ones.
+   */
   async function requireKnownGpus(uuids: readonly string[]): Promise<void> {
     if (gpu.kind === 'nvidia' || uuids.length === 0) return;
     const known = new Set((await gpu.read()).devices.map((device) => device.uuid));
@@ -120,7 +123,10 @@ export function createVerifyService(options: VerifyServiceOptions) {
     return { ...result, steps: all, simulated: gpu.kind === 'simulated' };
   }
 
-  /** A separate step, which does not affect the result for ordinary pods. Skipped if the runtime is missing. */
+  /**
+   * Probes containers in containers as a separate step, which does not affect the result for ordinary pods. Skipped if
+   * the runtime is missing.
+   */
   async function tryNested(image: string): Promise<VerifyResult['steps']> {
     if (!isNestedOffered(await engine.info())) return [];
     const steps = createSteps(clock);

@@ -85,7 +85,7 @@ describe('containers in containers', () => {
     expect(containers.size).toBe(0);
   });
 
-  it('that do not work are reported without failing the result', async () => {
+  it('are reported as not working without failing the result', async () => {
     let waited = 0;
     const waitContainer = async () => (waited++ === 0 ? 0 : 1);
     const { verify, containers } = setUp({ ...offered, waitContainer });
@@ -141,7 +141,7 @@ it.each([
   ['start', { startContainer: reject('unavailable', 'away') }, 'ENGINE_UNAVAILABLE'],
   ['wait', { waitContainer: async () => 1 }, 'CONTAINER_START_FAILED'],
   ['remove', { removeContainer: reject('unavailable', 'away') }, 'ENGINE_UNAVAILABLE'],
-])('reports the failed step: %s', async (name, faults, reason) => {
+])('reports that the step %s failed', async (name, faults, reason) => {
   const { verify, containers } = setUp(faults);
   const result = await verify.verify({ gpu_uuids: [] });
   expect(result).toMatchObject({ ok: false, reason_code: reason });
@@ -152,7 +152,7 @@ it.each([
   if (name !== 'remove') expect(containers.size).toBe(0);
 });
 
-it('fails a probe that does not end', async () => {
+it('reports a failure if the probe does not end', async () => {
   const { verify, clock, containers } = setUp({
     waitContainer: (_id, signal) =>
       new Promise((_resolve, fail) => {
@@ -218,7 +218,7 @@ it('does not request simulated cards from the engine, but rejects unknown ones',
   expect(verify.gpuRuntimeTried()).toBeNull();
 });
 
-it('determines by a probe whether GPUs reach containers', async () => {
+it('starts a probe to determine whether GPUs reach containers', async () => {
   const outcome: { startContainer?: () => Promise<void> } = {};
   const { verify } = setUp({
     startContainer: () => outcome.startContainer?.() ?? Promise.resolve(),

@@ -22,7 +22,7 @@ export function signalGroup(target: ContainerProcess, name: SignalName): boolean
   return send(-target.pid, name);
 }
 
-/** Sends SIGHUP to every process of the session, as a terminal that hangs up does. */
+/** Sends SIGHUP to every process of the session, as the kernel does when a terminal hangs up. */
 export function hangUp(target: ContainerProcess): void {
   for (const pid of membersOfSession(PROC, target)) send(pid, 'HUP');
 }
@@ -40,13 +40,13 @@ export function membersOfSession(files: ProcFiles, target: ContainerProcess): nu
     );
 }
 
-/** Checks the cgroup, because a pid may have been reused by another process. */
+/** Returns true if the process is in the container. Checks the cgroup, because the pid may have been reused. */
 export function isInContainer(files: ProcFiles, pid: number, containerId: string): boolean {
   if (pid <= 1) return false;
   return containerId !== '' && cgroupOf(files, pid).includes(containerId);
 }
 
-/** Empty if the process is gone or hidden. */
+/** Returns the text of `/proc/PID/cgroup`; empty if the process has ended or is hidden. */
 export function cgroupOf(files: ProcFiles, pid: number): string {
   return readOrEmpty(files, `${pid}/cgroup`);
 }
@@ -55,7 +55,7 @@ function sessionOf(files: ProcFiles, pid: number): number {
   return Number(statOf(files, pid)[3]);
 }
 
-/** NaN if the process is gone. */
+/** Returns the pid of the parent; NaN if the process has ended. */
 export function parentOf(files: ProcFiles, pid: number): number {
   return Number(statOf(files, pid)[1]);
 }
@@ -105,9 +105,9 @@ export const SESSION_MARK = 'PODWRIGHT_SESSION';
 export type Mark = { name: typeof TERMINAL_MARK | typeof SESSION_MARK; value: string };
 
 /**
- * Hangs up shells that a killed agent or gateway left: the engine keeps running them without a client. Processes that
- * ignore SIGHUP keep running in the pod. Call it only at the start, before any session is opened. `containerIds`:
- * the running pods of this agent. Returns the number of shells.
+ * Sends SIGHUP to shells that a killed agent or gateway left behind; the engine keeps them running without a client.
+ * Processes that ignore SIGHUP keep running in the pod. Call it only at the start, before any session is opened.
+ * `containerIds`: the running pods of this agent. Returns the number of shells.
  */
 export function hangUpLeftovers(marks: readonly Mark[], containerIds: readonly string[]): number {
   const shells = leftShells(PROC, marks, containerIds);

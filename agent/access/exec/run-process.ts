@@ -63,7 +63,10 @@ export function runProcess(
   let wanted = options.size;
   let isSizing = false;
 
-  /** Returns null if the process has ended. Polls, because the client may disconnect while the process starts. */
+  /**
+   * Returns the pid of the process; null if it has ended. Polls, because the client may disconnect while the process
+   * starts.
+   */
   async function pidOf(process: ExecProcess): Promise<number | null> {
     for (let poll = 0; poll < STATE_POLLS; poll += 1) {
       const { pid, exitCode } = await process.inspect();

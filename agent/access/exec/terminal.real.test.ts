@@ -137,11 +137,11 @@ describe('a terminal', () => {
 
 describe('a misbehaving client', () => {
   it.each([
-    ['no JSON', 'resize'],
+    ['text that is not JSON', 'resize'],
     ['an unknown message', '{"type":"signal","name":"KILL"}'],
-    ['an impossible size', '{"type":"resize","cols":0,"rows":1}'],
-    ['an extra member', '{"type":"resize","cols":1,"rows":1,"x":1}'],
-  ])('loses its terminal for %s', async (_, text) => {
+    ['an invalid size', '{"type":"resize","cols":0,"rows":1}'],
+    ['a message with an extra member', '{"type":"resize","cols":1,"rows":1,"x":1}'],
+  ])('loses its terminal when it sends %s', async (_, text) => {
     const terminal = await open();
     terminal.socket.send(text);
     expect(await terminal.closed).toEqual({ code: 1008, reason: 'invalid_message' });
@@ -170,18 +170,18 @@ describe('a misbehaving client', () => {
   });
 });
 
-describe('a request is rejected that', () => {
+describe('a request for a terminal', () => {
   it.each([
     ['an unknown pod', () => `/v1/pods/${UNKNOWN_POD}/exec`, 404, 'pod_not_found'],
     ['an invalid size', () => `/v1/pods/${pod.id}/exec?cols=x`, 422, 'validation_error'],
     ['another path', () => `/v1/pods/${pod.id}`, 400, 'bad_request'],
-    ['no path at all', () => '/v1/nothing', 404, 'not_found'],
-  ])('names %s', async (_, path, status, code) => {
+    ['a path without a route', () => '/v1/nothing', 404, 'not_found'],
+  ])('is rejected if it names %s', async (_, path, status, code) => {
     const connecting = agent.connect({ path: path(), maxMessageBytes: 1_000 });
     await expect(connecting).rejects.toMatchObject({ status, code });
   });
 
-  it('is not signed, or reuses a signature', async () => {
+  it('is rejected without a signature, or with a reused one', async () => {
     const path = `/v1/pods/${pod.id}/exec`;
     const origin = agent.origin;
     expect(await upgrade(origin + path)).toMatchObject({ status: 401, code: 'auth_failed' });
@@ -198,13 +198,13 @@ describe('a request is rejected that', () => {
     await leave();
   });
 
-  it('is not an upgrade', async () => {
+  it('is rejected if it is not a WebSocket upgrade', async () => {
     const response = await agent.send({ method: 'GET', path: `/v1/pods/${pod.id}/exec` });
     expect(response.status).toBe(426);
     expect(response.headers.get('upgrade')).toBe('websocket');
   });
 
-  it('exceeds the limit of the pod', async () => {
+  it('is rejected above the limit of terminals per pod', async () => {
     const full = await startLogPod(agent, 'exec sleep 1000');
     const opening = Array.from({ length: MAX_TERMINALS_PER_POD }, () => open('', full.id));
     const [first] = await Promise.all(opening);
@@ -215,7 +215,7 @@ describe('a request is rejected that', () => {
     await removeLogPod(agent, full.id);
   });
 
-  it('names a removed pod', async () => {
+  it('is rejected for a removed pod, whose terminals are closed', async () => {
     const short = await startLogPod(agent, 'exec sleep 1000');
     const terminal = await open('', short.id);
     terminal.type('echo ready\n');
@@ -226,7 +226,7 @@ describe('a request is rejected that', () => {
   });
 });
 
-it('ends terminals of a killed agent after its restart, but no detached processes', async () => {
+it('ends the terminals that a killed agent left, after its restart, but no detached processes', async () => {
   const terminal = await open();
   terminal.type('setsid sleep 7655 & sleep 7656\n');
   await eventually('the programs', async () => {

@@ -18,13 +18,13 @@ import { type ProcessClient, runProcess } from './run-process.ts';
 import { shellArgv, type TerminalSize } from './shell.ts';
 import type { TerminalPorts } from './terminals.ts';
 
-/** A terminal costs a process in the pod and two sockets of the agent. */
+/** Each terminal costs a process in the pod and two sockets of the agent. */
 export const MAX_TERMINALS_PER_POD = 10;
 export const MAX_TERMINALS = 100;
 /** Closes a terminal without input and output for this long. */
 export const IDLE_TIMEOUT_MS = 3_600_000;
 const IDLE_CHECK_MS = 60_000;
-/** Processes that ignore SIGHUP keep running in the pod after the agent exits. */
+/** Maximum wait for shells to end when the agent stops. Processes that ignore SIGHUP keep running in the pod. */
 const STOP_WITHIN_MS = 1_000;
 const RETRY_AFTER_SECONDS = '5';
 
@@ -75,7 +75,7 @@ export function createTerminals(ports: Omit<TerminalPorts, 'execEngine'> & { eng
       const startedMs = clock.monotonicMs();
       const left = new AbortController();
       socket.once('close', () => left.abort());
-      // For example a message above the size limit: the closing handshake may take a while.
+      // For example for a message above the size limit; aborts at once, because the closing handshake may take a while.
       socket.once('error', () => left.abort());
       const gone = AbortSignal.any([left.signal, stopping.signal]);
       const size = { columns: query.cols, rows: query.rows };
@@ -181,7 +181,7 @@ export function createSocketClient(
       count('sent', data.length);
       for (let at = 0; at < data.length; at += MAX_TERMINAL_MESSAGE_BYTES) {
         const part = data.subarray(at, at + MAX_TERMINAL_MESSAGE_BYTES);
-        // Fails only when the socket closes, which ends the process anyway.
+        // The send fails only when the socket closes, which ends the process anyway.
         await sendMessage(socket, part).catch(() => undefined);
       }
     },

@@ -8,7 +8,7 @@ import type { Terminals } from './terminal.service.ts';
 export type TerminalPod = (podId: string) => { containerId: string | null; user: string } | null;
 
 export type TerminalPorts = {
-  /** Called once. */
+  /** Returns the engine that starts programs in pods. Called once. */
   execEngine(): Promise<ExecEngine>;
   executorId: string;
   clock: Clock;

@@ -53,7 +53,7 @@ export type BringUpPorts = {
 export async function bringUp(row: NotebookRow, ports: BringUpPorts): Promise<void> {
   const { programs, save } = ports;
   const isRunning = row.exec_id !== null && (await programs.isAlive(row.exec_id));
-  // An earlier agent had started the server and was waiting for it.
+  // An earlier agent process had started the server and was waiting for it.
   if (isRunning && row.step === 'wait') return waitFor(row, ports);
   if (isRunning && row.exec_id !== null) await programs.end(row.exec_id);
   const { kind, program } = await provide(row, ports);
@@ -62,7 +62,7 @@ export async function bringUp(row: NotebookRow, ports: BringUpPorts): Promise<vo
   return waitFor(save({ step: 'wait' }), ports);
 }
 
-/** Inspects and installs until there is a Jupyter to start. */
+/** Inspects the image and installs Jupyter, until there is a Jupyter to start. */
 async function provide(row: NotebookRow, ports: BringUpPorts) {
   const { programs, save, signal } = ports;
   const tried: InstallWay[] = [];
@@ -148,7 +148,10 @@ function busy(port: number): NotebookFailure {
 const ANSWER_TIMEOUT_MS = 5_000;
 const LOOPBACK = '127.0.0.1';
 
-/** `good`: accepts only its token; `open`: also accepts requests without it, so the server must be ended. */
+/**
+ * `good`: the server accepts only its token. `open`: it also accepts requests without the token and must be ended.
+ * `none`: it does not answer, or rejects its token.
+ */
 export type Answer = 'good' | 'open' | 'none';
 
 export type NotebookProbe = {

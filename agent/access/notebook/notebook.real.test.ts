@@ -43,7 +43,7 @@ function until(pod: PodView, wanted: (notebook: NotebookView) => boolean): Promi
   );
 }
 
-const rests = ({ status }: NotebookView) => status === 'running' || status === 'failed';
+const isSettled = ({ status }: NotebookView) => status === 'running' || status === 'failed';
 const runs = ({ status }: NotebookView) => status === 'running';
 
 /** HTTP status of the server at the host port; null if it does not answer. */
@@ -65,7 +65,7 @@ describe('a notebook server', () => {
   beforeAll(async () => {
     pod = await launch(WITH_JUPYTER);
     expect((await ask(pod)).notebook).toMatchObject({ request: 1, internal_port: PORT });
-    await until(pod, rests);
+    await until(pod, isSettled);
   });
 
   it('accepts only its token at the host port', async () => {
@@ -88,7 +88,7 @@ describe('a notebook server', () => {
     expect(await inside(pod, 'busybox', 'pidof', 'nc')).toBe(before);
   });
 
-  it('survives the agent, and is watched by the next one', async () => {
+  it('keeps running when the agent stops, and is watched by the next agent process', async () => {
     const before = await inside(pod, 'busybox', 'pidof', 'nc');
     await host.killAgent();
     expect(await statusFor(pod)).toBe(403);
@@ -96,7 +96,7 @@ describe('a notebook server', () => {
     expect(await inside(pod, 'busybox', 'pidof', 'nc')).toBe(before);
     await inside(pod, 'killall', 'nc');
     await until(pod, ({ status }) => status === 'restarting');
-    expect(await until(pod, rests)).toMatchObject({ status: 'running' });
+    expect(await until(pod, isSettled)).toMatchObject({ status: 'running' });
     expect(await statusFor(pod, { authorization: `token ${TOKEN}` })).toBe(200);
   });
 
@@ -108,25 +108,25 @@ describe('a notebook server', () => {
       async () => (await statusFor(pod, { authorization: `token ${TOKEN}` })) === 200,
       WAIT_MS,
     );
-    expect(await until(pod, rests)).toMatchObject({ status: 'running' });
+    expect(await until(pod, isSettled)).toMatchObject({ status: 'running' });
   });
 
-  it('that accepts requests without token is ended', async () => {
+  it('is ended if it accepts requests without a token', async () => {
     await inside(pod, 'touch', '/tmp/open');
     await inside(pod, 'killall', 'nc');
     await until(pod, ({ status }) => status === 'restarting');
-    const told = await until(pod, ({ message }) => message.includes('without its token'));
-    expect(told.status).toBe('restarting');
+    const ended = await until(pod, ({ message }) => message.includes('without its token'));
+    expect(ended.status).toBe('restarting');
     await inside(pod, 'rm', '/tmp/open');
     await until(pod, runs);
   });
 });
 
-describe('a pod without', () => {
-  it('Python or a package tool reports that, and is not changed', async () => {
+describe('a pod that cannot run a notebook', () => {
+  it('reports that it has neither Python nor a package tool, and is not changed', async () => {
     const pod = await host.launch({ internal_ports: [22, PORT] });
     await ask(pod);
-    expect(await until(pod, rests)).toMatchObject({
+    expect(await until(pod, isSettled)).toMatchObject({
       status: 'failed',
       reason: 'NotebookNoPython',
       step: null,
@@ -136,7 +136,7 @@ describe('a pod without', () => {
     expect((await host.ssh(pod, ['echo in'])).stdout.toString()).toBe('in\n');
   });
 
-  it("that port is rejected, and so is SSH's", async () => {
+  it('rejects a request for a port that it does not publish, or for the SSH port', async () => {
     const pod = await host.launch();
     await expect(ask(pod)).rejects.toMatchObject({ code: 'bad_request' });
     await expect(ask(pod, 1, 22)).rejects.toMatchObject({ code: 'bad_request' });
@@ -144,28 +144,28 @@ describe('a pod without', () => {
   });
 });
 
-describe('a failure', () => {
-  it('names a port in use; another port then works', async () => {
+describe('a failed bring-up', () => {
+  it('reports a port in use; a request for another port then succeeds', async () => {
     const pod = await launch(`${WITH_JUPYTER}httpd -p 8000 -h /www`, [8000, PORT]);
     await ask(pod, 1, 8000);
-    expect(await until(pod, rests)).toMatchObject({ reason: 'NotebookPortBusy' });
+    expect(await until(pod, isSettled)).toMatchObject({ reason: 'NotebookPortBusy' });
     await ask(pod, 2);
     expect(await until(pod, ({ request }) => request === 2)).toBeDefined();
-    expect(await until(pod, rests)).toMatchObject({ status: 'running', internal_port: PORT });
+    expect(await until(pod, isSettled)).toMatchObject({ status: 'running', internal_port: PORT });
   });
 
-  it('of a server that ends contains its last output', async () => {
+  it('reports the last output of a server that ended', async () => {
     const pod = await launch(`${WITH_JUPYTER}touch /tmp/broken`);
     await ask(pod);
-    const { reason, message } = await until(pod, rests);
+    const { reason, message } = await until(pod, isSettled);
     expect(reason).toBe('NotebookNotReady');
     expect(message).toContain('cannot begin: no kernel');
   });
 
-  it('to fetch packages is reported as such', async () => {
+  it('reports that packages could not be fetched', async () => {
     const pod = await launch(withPython("echo 'Temporary failure in name resolution' >&2; exit 1"));
     await ask(pod);
-    const { reason, message } = await until(pod, rests);
+    const { reason, message } = await until(pod, isSettled);
     expect(reason).toBe('NotebookSourceUnreachable');
     expect(message).toContain('Temporary failure in name resolution');
   });
@@ -174,7 +174,7 @@ describe('a failure', () => {
 describe('an installation', () => {
   const installs = async (pod: PodView) => /root +sleep 98765$/m.test(await inside(pod, 'ps'));
 
-  it('interrupted with its agent is ended, and repeated by the next', async () => {
+  it('that an agent left unfinished is ended and repeated by the next agent process', async () => {
     const pod = await launch(withPython('echo $$ >/tmp/pid; exec sleep 98765'));
     await ask(pod);
     await until(pod, ({ step }) => step === 'install');
@@ -183,7 +183,7 @@ describe('an installation', () => {
     expect(await installs(pod)).toBe(true);
     await inside(pod, 'sh', '-c', `echo '${PIP_INSTALLS}' >/tmp/pip`);
     await host.startAgentAgain();
-    expect(await until(pod, rests)).toMatchObject({ status: 'running', path: '/lab' });
+    expect(await until(pod, isSettled)).toMatchObject({ status: 'running', path: '/lab' });
     expect(await installs(pod)).toBe(false);
   });
 

@@ -19,7 +19,7 @@ const MAX_BRING_UPS = 4;
 
 export type NotebookService = ReturnType<typeof createNotebookService>;
 
-/** Does nothing until `runOnce` is called, which belongs into a loop. */
+/** Does nothing until `runOnce` is called. Call that every NOTEBOOK_INTERVAL_MS. */
 export function createNotebookService(deps: {
   execEngine(): Promise<ExecEngine>;
   store: NotebookStore;

@@ -2,7 +2,7 @@
 import type { NotebookReason, NotebookRequest, NotebookView } from '#shared/api/agent/notebook.ts';
 import type { NotebookRow } from './notebook.store.ts';
 
-/** Deadline of a bring-up, from the request or the end of a running server. */
+/** Maximum duration of a bring-up, counted from the request or from the end of a running server. */
 export const BRING_UP_MS = 15 * 60_000;
 /** Consecutive restarts of a server that had been running before it counts as failed. */
 export const MAX_RESTARTS = 6;
@@ -38,12 +38,12 @@ export function requestedRow(
   };
 }
 
-/** The server answers. */
+/** Transition: the server answers. */
 export function running(nowMs: number): NotebookPatch {
   return { status: 'running', step: null, reason: null, message: '', since_ms: nowMs };
 }
 
-/** A running server ended or stopped answering. `podBeganMs`: last start of its pod. */
+/** Transition: a running server ended or stopped answering. `podBeganMs`: last start of its pod. */
 export function ended(
   row: NotebookRow,
   facts: { nowMs: number; podBeganMs: number; message: string },
@@ -64,7 +64,7 @@ export function ended(
   };
 }
 
-/** A bring-up failed. Only a server that had been running is retried. */
+/** Transition: a bring-up failed. Only a server that had been running is retried. */
 export function failed(
   row: NotebookRow,
   { reason, message }: { reason: NotebookReason; message: string },

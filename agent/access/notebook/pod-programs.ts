@@ -6,7 +6,7 @@ import { hangUp, signalGroup } from '../exec/container-process.ts';
 export type ProgramResult = { exitCode: number; output: string };
 export type PodPrograms = ReturnType<typeof createPodPrograms>;
 
-/** Templates do not name a user. */
+/** User of all programs; templates do not name one. */
 const USER = 'root';
 /** The engine reports the exit status shortly after the end of the output. */
 const EXIT_POLL_MS = 20;
@@ -90,8 +90,7 @@ export function createPodPrograms(deps: {
   };
 }
 
-/** The end of a program's output, small and fit to be shown. Pure. */
-
+/** Maximum size of the end of a program's output that is retained, to be shown to the renter. */
 const MAX_BYTES = 16_384;
 const MAX_LINES = 15;
 const MAX_CHARS = 2_000;

@@ -23,7 +23,7 @@ export const GatewayPod = z.object({
   authorized_keys: z.array(z.string()),
   /** Variables that clients may set besides LANG, LC_* and TERM. */
   environment_names: z.array(z.string()),
-  /** The agent's sftp-server is mounted in the pod. */
+  /** True if the agent's sftp-server is mounted in the pod. */
   sftp: z.boolean(),
 });
 export type GatewayPod = z.output<typeof GatewayPod>;
@@ -36,7 +36,7 @@ export const GatewayPodStatus = z.object({
   port: z.int(),
   container_id: z.string().nullable(),
   ready: z.boolean(),
-  /** Another program uses the port; the agent must lease another one. */
+  /** True if another program uses the port; the agent must then lease another port. */
   port_taken: z.boolean(),
   /** Why the pod is not ready, for the provider. */
   message: z.string(),

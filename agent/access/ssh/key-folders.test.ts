@@ -10,7 +10,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(root, { recursive: true }));
 
-it('replaces the file, never its folder, writable only by the owner', () => {
+it('replaces the key file but not its folder; only the owner may write the file', () => {
   const folders = createKeyFolders(root);
   const folder = folders.write('a', ['ssh-ed25519 one', 'ssh-ed25519 two']);
   const file = join(folder, 'authorized_keys');
@@ -25,7 +25,7 @@ it('replaces the file, never its folder, writable only by the owner', () => {
   expect(readdirSync(folder)).toEqual(['authorized_keys']);
 });
 
-it('retains the folders of the given pods', () => {
+it('removes all folders except those of the given pods', () => {
   const folders = createKeyFolders(root);
   folders.write('a', []);
   folders.write('b', []);

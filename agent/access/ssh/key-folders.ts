@@ -10,7 +10,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 
-/** SSH servers read the file as root and reject one that others may write. */
+/** SSH servers read the file as root and reject a file that other users may write. */
 const FILE_MODE = 0o644;
 const FOLDER_MODE = 0o755;
 
@@ -21,7 +21,10 @@ export type KeyFolders = {
   retain(podIds: ReadonlySet<string>): void;
 };
 
-/** Folders below `root`. The file is renamed inside the folder: replacing the mounted folder would not reach the pod. */
+/**
+ * Creates a folder per pod below `root`. The key file is replaced by a rename inside the folder, because the pod would
+ * not see a replaced folder.
+ */
 export function createKeyFolders(root: string): KeyFolders {
   return {
     write(podId, keys) {

@@ -48,7 +48,7 @@ describe('a pod that brings its own SSH server', () => {
     expect(stranger.code).toBe(255);
   });
 
-  it('receives changed keys at once, and cannot change them itself', async () => {
+  it('receives changed keys at once, and cannot change the keys itself', async () => {
     const second = host.newKey('second');
     await host.client().putSshKeys(pod.id, [second.publicKey]);
     expect((await host.sshTo(port(), ['true'])).code).toBe(255);
@@ -70,7 +70,7 @@ describe('a pod that brings its own SSH server', () => {
     expect((await host.sshTo(port(), ['true'])).code).toBe(0);
   });
 
-  it('survives the agent, which then finds it unchanged', async () => {
+  it('keeps running while the agent restarts, and the agent then finds it unchanged', async () => {
     await host.killAgent();
     expect((await host.sshTo(port(), ['true'])).code).toBe(0);
     await host.startAgentAgain();

@@ -15,7 +15,7 @@ it('parses the output of ldd', () => {
   expect(parseLdd('\tnot a dynamic executable\n')).toBeNull();
 });
 
-it('creates a folder whose server runs under its own loader, repeatedly', async () => {
+it('creates a folder whose sftp-server runs under its own loader, also when called again', async () => {
   const home = mkdtempSync(join(tmpdir(), 'podwright-sftp-'));
   try {
     const folder = join(home, 'sftp');

@@ -4,7 +4,7 @@ import { basename, join } from 'node:path';
 import type { RunCommand } from '#shared/runtime/run-command.ts';
 import { KEYS_MOUNT_POINT } from '../../pods/pod-ssh.ts';
 
-/** Paths in the common distributions. */
+/** Paths of sftp-server in the common distributions. */
 export const SFTP_PROGRAMS = [
   '/usr/lib/openssh/sftp-server',
   '/usr/libexec/openssh/sftp-server',

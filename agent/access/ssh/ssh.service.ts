@@ -35,7 +35,7 @@ export function createSshService(deps: {
   keyFolders: KeyFolders;
   ownSshd: OwnSshd;
   clock: Clock;
-  /** The sftp-server is mounted in every pod. */
+  /** True if the sftp-server is mounted in every pod. */
   sftp: boolean;
   random: Random;
   log: Log;

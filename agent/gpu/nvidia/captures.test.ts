@@ -1,6 +1,6 @@
 /**
- * Our readers on whole outputs: the oracle node-nvidia-smi must return the same values, on our own fixtures
- * and, where PODWRIGHT_CAPTURES names a folder of `*.xml` captures of real drivers, on those too.
+ * Compares our XML parser with the package node-nvidia-smi, on our own documents and, if PODWRIGHT_CAPTURES names a
+ * folder of `*.xml` captures of real drivers, on those too.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ afterAll(() => {
 });
 
 it.each([...OWN_DOCUMENTS, ...capturedDocuments()])(
-  'sees in %s what node-nvidia-smi sees',
+  'reads the same values from %s as node-nvidia-smi',
   async (_, xml) => {
     const theirs = await oracle(xml);
     const ours = await parseGpuXml(xml);
@@ -87,7 +87,10 @@ function oracle(xml: string): Promise<TheirLog> {
   });
 }
 
-/** Without captures only our own documents are compared; the title states that. */
+/**
+ * Returns name and text of each capture. Without captures only our own documents are compared; a note on stderr states
+ * that.
+ */
 function capturedDocuments(): [string, string][] {
   const folder = process.env['PODWRIGHT_CAPTURES'] ?? '';
   if (folder === '' || !existsSync(folder)) {

@@ -29,7 +29,7 @@ export function healthFrom(gpu: unknown): CardHealth {
   };
 }
 
-/** Since Ampere counted per kind of memory, before that as a total of double-bit errors. */
+/** Cards since Ampere count per kind of memory; older cards report a total of double-bit errors. */
 function uncorrectableIn(counters: unknown): number | null {
   const names = ['sram_uncorrectable', 'dram_uncorrectable'];
   const kinds = ['sram_uncorrectable_parity', 'sram_uncorrectable_secded', ...names];

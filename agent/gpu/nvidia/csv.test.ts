@@ -116,7 +116,7 @@ it('bounds the problems of endless invalid output', () => {
   expect(problems.join('').length).toBeLessThan(2000);
 });
 
-it('counts a card once', () => {
+it('counts a card once that has two rows', () => {
   expect(parseGpuCsv(`${csvRow()}\n${csvRow()}\n`).devices).toHaveLength(1);
 });
 

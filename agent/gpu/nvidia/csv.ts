@@ -41,7 +41,7 @@ const REASONS = [
   'sync_boost',
 ] as const;
 const EVENT_REASONS = 'clocks_event_reasons';
-/** Their name in drivers before 535. */
+/** Prefix of these fields in drivers before 535. */
 const THROTTLE_REASONS = 'clocks_throttle_reasons';
 
 /** Fields used only for metrics. */
@@ -62,7 +62,7 @@ const ALL_FIELDS: readonly string[] = [...CSV_FIELDS, ...METRIC_FIELDS];
 /** Prefixes of fields that a driver supports together or not at all. */
 const GROUPS = [EVENT_REASONS, THROTTLE_REASONS, 'remapped_rows', 'driver_model'];
 const UNKNOWN_FIELD = /(?:field "([\w.]{1,80})" )?is not a valid field to query/i;
-/** Retries with fewer fields before only the needed fields are queried. */
+/** Maximum number of retries, each with fewer fields; after that only the needed fields are queried. */
 const MAX_REJECTIONS = 12;
 
 export const argsFor = (fields: readonly string[]) =>
@@ -71,7 +71,7 @@ export const argsFor = (fields: readonly string[]) =>
 export type NvidiaFields = ReturnType<typeof createNvidiaFields>;
 
 /**
- * Determines the fields to query. A driver rejects a query with one unknown field as a whole; the field and its
+ * Determines the fields to query. A driver rejects the whole query if it contains an unknown field; that field and its
  * group are then removed.
  */
 export function createNvidiaFields() {
@@ -95,7 +95,9 @@ export function createNvidiaFields() {
   return {
     /** Fields for the next query. */
     current: () => fields,
-    /** Returns true if the output of a query for `queried` rejects a field and a shorter query is left to try. */
+    /**
+     * Returns true if the output of a query for `queried` rejects a field and the caller should retry with `current()`.
+     */
     isRejected(output: string, queried: readonly string[]): boolean {
       const match = UNKNOWN_FIELD.exec(output);
       if (match === null || queried === NEEDED_FIELDS) return false;

@@ -66,7 +66,7 @@ it.each(FAULTS)('reads the remaining cards beside $name', async ({ script, csv, 
   expect(reading.error?.length ?? 0).toBeLessThan(MAX_ERROR_CHARS);
 });
 
-it('kills a run that hangs, and returns the last good values', async () => {
+it('kills a hanging nvidia-smi, and returns the last good values', async () => {
   const { fake, driver } = setUp(TIMEOUT_MS);
   fake.become(HEALTHY, TEXTS);
   await driver.read();
@@ -80,7 +80,7 @@ it('kills a run that hangs, and returns the last good values', async () => {
   expect(reading).toMatchObject({ driverVersion: '590.48.01', cudaVersion: '13.1' });
 });
 
-it('distinguishes a missing program from a missing card', async () => {
+it('reports a missing nvidia-smi differently from a missing card', async () => {
   const { fake, driver } = setUp();
   expect((await driver.read()).error).toMatch(/^nvidia-smi could not be started/);
   fake.become(HEALTHY, TEXTS);
@@ -122,7 +122,7 @@ it('queries every field again after a driver update', async () => {
   fake.become(answer(refusal), { csv: csvRow() });
   readings.push(await driver.read(), await driver.read());
   fake.become(answer('cat "$HERE/csv"'), { csv: csvRow({ driver_version: '600.1' }) });
-  // Still the short query; its answer contains the new version.
+  // The next query is still the short one; its output contains the new driver version.
   readings.push(await driver.read(), await driver.read());
   const clocks = readings.map(({ devices }) => devices[0]?.graphics_clock_mhz);
   expect(clocks).toEqual([null, null, null, 1_980]);
@@ -172,7 +172,7 @@ it('offers the MIG devices of a split card, never the card', async () => {
   expect(reading.topology?.gpus.map(({ uuid }) => uuid)).toEqual([H100_A, H100_B]);
 });
 
-it('finds a MIG device busy by its instances, although the process list names the card', async () => {
+it('finds by the instance ids that a MIG device is busy, although the process list names only the card', async () => {
   const { fake, driver } = setUp();
   const texts = { csv: csvRow({ 'mig.mode.current': 'Enabled' }), list: MIG_LIST, topo: '' };
   const processes = [{ pid: 77, gpuInstance: 3 }];
@@ -231,12 +231,12 @@ it('returns old values for a minute, then only the identity', async () => {
 });
 
 it('drops a field that the driver rejects, and uses its older name if there is one', async () => {
-  const asked: string[][] = [];
+  const queriedFields: string[][] = [];
   const unknown = ['gpu_recovery_action', 'clocks_event_reasons.active', 'driver_version.later'];
   const smi = {
     async run([query = '']: readonly string[]) {
       const fields = query.replace('--query-gpu=', '').split(',');
-      asked.push(fields);
+      queriedFields.push(fields);
       const refused = unknown.find((field) => fields.includes(field));
       const cells: Record<string, string> = {
         index: '0',
@@ -254,13 +254,13 @@ it('drops a field that the driver rejects, and uses its older name if there is o
     },
   };
   const driver = createNvidiaDriver({ smi, clock: createManualClock() });
-  // Concurrently, like launches and collections.
+  // Launches and metric collections also read concurrently.
   const [reading] = await Promise.all([driver.read(), driver.read()]);
   const values = reading?.cards[0]?.values;
   expect(values?.get('clocks_throttle_reasons.active')).toBe('0x0000000000000004');
   expect(values?.get('fan.speed')).toBe('1');
   expect([...(values?.keys() ?? [])]).not.toContain('power.draw');
-  expect(asked.at(-1)).not.toContain('gpu_recovery_action');
+  expect(queriedFields.at(-1)).not.toContain('gpu_recovery_action');
 });
 
 it('reads sixteen cards with all their values', async () => {

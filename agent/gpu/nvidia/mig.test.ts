@@ -30,7 +30,7 @@ it.each([
   'Failed to initialize NVML: Unknown Error',
   'Unable to determine the device handle for gpu 0000:43:00.0: GPU is lost.',
   'GPU 0: X (UUID: GPU is lost)',
-])('finds nothing in %j', (text) => {
+])('finds no UUIDs in %j', (text) => {
   expect(listedUuids(text)).toEqual(new Set());
 });
 

@@ -11,7 +11,7 @@ export type ListedGpu = { uuid: string; migDevices: MigDevice[] };
 export const LIST_ARGS = ['-L'] as const;
 
 const MAX_GPUS = 64;
-/** NVIDIA's limit per card. */
+/** Upper bound on the parsed devices of one card; NVIDIA's limit is 7. */
 const MAX_MIG_DEVICES = 16;
 
 const GPU_LINE = /^GPU +\d{1,4}: .*\(UUID: (GPU-[0-9a-fA-F-]{36})\)\s*$/;

@@ -8,7 +8,7 @@ import type { CommandResult, RunCommand } from '#shared/runtime/run-command.ts';
 export type SmiOutput = {
   /** Output, also of a failed run: it may contain data beside a warning. */
   stdout: string;
-  /** The run exited by itself, so that `stdout` is complete. */
+  /** True if the program exited by itself, so that `stdout` is complete. */
   complete: boolean;
   /** Error message; null after exit status 0. */
   problem: string | null;
@@ -24,7 +24,7 @@ export type NvidiaSmi = {
 export type NvidiaSmiOptions = {
   clock: Clock;
   runCommand: RunCommand;
-  /** Name on PATH, or path. Default: `nvidia-smi`. */
+  /** Name of the program on PATH, or its path. Default: `nvidia-smi`. */
   program?: string;
   /** Default: the environment of this process. */
   env?: Record<string, string>;
@@ -36,7 +36,7 @@ export type NvidiaSmiOptions = {
 
 const PROGRAM = 'nvidia-smi';
 const TIMEOUT_MS = 10_000;
-/** Wait after SIGKILL: a process stuck inside the driver survives even that. */
+/** Maximum wait for the exit after SIGKILL; a process stuck inside the driver survives even SIGKILL. */
 const KILL_GRACE_MS = 1_000;
 /** Pause after a run that hung; doubled after each further one in a row, up to the maximum. */
 const FIRST_PAUSE_MS = 10_000;
@@ -44,7 +44,7 @@ const MAX_PAUSE_MS = 300_000;
 const MAX_OUTPUT_BYTES = 16 * 1024 * 1024;
 const MAX_PROBLEM_CHARS = 300;
 
-/** Start of `problem` if the program does not exist. */
+/** Prefix of `problem` if the program does not exist. */
 export const PROGRAM_MISSING = 'nvidia-smi could not be started';
 
 export function createNvidiaSmi(options: NvidiaSmiOptions): NvidiaSmi {

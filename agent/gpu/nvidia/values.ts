@@ -1,10 +1,10 @@
 /** Readers for the values that nvidia-smi prints. Unknown values are null, never 0. Pure. */
 
-/** Texts for "no value" of the various drivers. */
+/** Texts that the various drivers print for "no value". */
 const NO_VALUE =
   /^(?:|none|err!|\[.*\]|(?:n\/a|not (?:supported|available)|unknown error|gpu is lost|insufficient permissions|requested functionality has been deprecated)\.?)$/i;
 
-/** Values are stored, returned and exported as metrics; real ones are shorter. */
+/** Maximum length of a value that is stored, returned or exported as a metric; real values are shorter. */
 export const MAX_VALUE_CHARS = 256;
 
 /** Returns the text, cut at MAX_VALUE_CHARS, or null if there is no value. */

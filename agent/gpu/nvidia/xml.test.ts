@@ -42,7 +42,7 @@ it('accepts a document without versions or cards', async () => {
 });
 
 it.each(['', 'NVIDIA-SMI has failed', '<html></html>', '<nvidia_smi_log', '\u0000'])(
-  'takes %j for no document',
+  'returns null for %j, which is not a document of nvidia-smi',
   async (text) => {
     expect(await parseGpuXml(text)).toBeNull();
   },

@@ -36,7 +36,7 @@ export type XmlMigDevice = {
 export type XmlInventory = {
   driverVersion: string | null;
   cudaVersion: string | null;
-  /** The driver's count; may differ from the number of listed GPUs. */
+  /** Number of GPUs as counted by the driver; may differ from the number of listed GPUs. */
   attachedGpus: number | null;
   gpus: XmlGpu[];
 };

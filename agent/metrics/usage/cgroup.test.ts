@@ -74,9 +74,9 @@ it.each([
   ['in another namespace of control groups', `0::/../${ID}\n`, V2_MOUNTS],
   ['removed', `0::/docker/${ID} (deleted)\n`, V2_MOUNTS],
   ['not mounted', `0::/docker/${ID}\n`, ''],
-  ['without memory', '2:cpu,cpuacct:/docker/x\n', V1_MOUNTS],
+  ['without the memory controller', '2:cpu,cpuacct:/docker/x\n', V1_MOUNTS],
   ['unreadable', 'nonsense', V2_MOUNTS],
-])('finds nothing for groups that are %s', (_, groups, mounts) => {
+])('finds no folders for groups that are %s', (_, groups, mounts) => {
   expect(cgroupFolders(groups, parseCgroupMounts(mounts))).toBeNull();
 });
 

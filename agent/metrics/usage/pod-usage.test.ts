@@ -33,7 +33,7 @@ let kernel: Map<string, string>;
 let calls: string[];
 let warnings: string[];
 let id: string;
-/** Hook that runs before the next file is read. */
+/** Called before the next file is read. */
 let beforeRead: (path: string) => void;
 
 beforeEach(async () => {
@@ -53,7 +53,7 @@ beforeEach(async () => {
   calls = [];
 });
 
-/** The container's process and group with cgroup version 2. */
+/** Simulates the container's process and its group with cgroup version 2. */
 function show(pid: number, micros: number): void {
   Object.assign(engine.containers.get(id) ?? {}, { pid });
   const group = `/sys/fs/cgroup/docker/${id}`;
@@ -112,7 +112,7 @@ it('returns the values of the kernel, and null for missing ones', async () => {
   expect(await begin()()).toEqual({ ...BY_FILES, blockIo: null, tasks: null });
 });
 
-it('returns no partial values of a group that vanishes while it is read, and follows the next run', async () => {
+it('returns no partial values of a control group that vanishes while it is read, and reads that of the next run', async () => {
   show(12, 1);
   const read = begin();
   await read();
@@ -146,7 +146,7 @@ it.each([
   ],
   ['the groups are not mounted', () => kernel.set('/proc/self/mountinfo', '1 2\n'), 'not mounted'],
 ])(
-  'queries the engine where %s, logs it once, and tries the files again later',
+  'queries the engine if %s, logs that once, and tries the files again later',
   async (_, hide, why) => {
     show(12, 1);
     hide();

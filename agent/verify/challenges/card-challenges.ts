@@ -35,7 +35,10 @@ export function createCardChallenges({
   }
 
   return {
-    /** `cards` is null if the challenge names none or this node cannot run the proof. `products`, by UUID, is for `open`. */
+    /**
+     * `cards` is null if the challenge names none or this node cannot run the proof. Pass a card's entry of `products`,
+     * which is keyed by UUID, to `open`.
+     */
     async commit(
       request: ChallengeRequest,
       signal: AbortSignal,

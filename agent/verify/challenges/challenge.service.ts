@@ -16,7 +16,7 @@ import { ApiError } from '#shared/runtime/errors.ts';
 import type { CardChallenges, CardProduct } from './card-challenges.ts';
 import type { RunProof } from './proof-threads.ts';
 
-/** Retained challenges; validators open them at once. */
+/** Maximum of retained challenges; validators open rows soon after the commitment. */
 const MAX_RETAINED = 2;
 /** Deadline of an opening, which recomputes rows. */
 const OPENING_MS = 60_000;
@@ -30,7 +30,7 @@ export type ChallengeService = ReturnType<typeof createChallengeService>;
 export type ChallengeServiceOptions = {
   clock: Clock;
   executorId: string;
-  /** Threads that multiply. */
+  /** Number of threads that multiply matrices. */
   workers: number;
   /** Folder for the file of the disk challenge. */
   folder: string;

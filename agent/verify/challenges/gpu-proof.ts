@@ -126,7 +126,7 @@ export function createGpuProof(options: GpuProofOptions) {
     return answer;
   }
 
-  /** Rejects with the signal's reason; every other failure is a fault of the card. */
+  /** Rejects with the signal's reason; returns every other failure as a fault of the card. */
   async function answerOf<T>(
     uuid: string,
     run: Run,
@@ -152,7 +152,7 @@ export function createGpuProof(options: GpuProofOptions) {
   }
 
   return {
-    /** Id of the proof image; null if GPUs are simulated or the image was not built. */
+    /** Returns the id of the proof image; null if GPUs are simulated or the image was not built. */
     async image(): Promise<string | null> {
       if (gpu.kind !== 'nvidia') return null;
       return (await engine.inspectImage(options.image))?.id ?? null;

@@ -20,7 +20,7 @@ export type ProofTask =
   | RowsTask
   | OpenTask
   | ({ kind: 'memory' } & WalkTask)
-  /** In a new file at `path`. The caller deletes it, because the thread may be terminated at any point. */
+  /** Uses a new file at `path`. The caller deletes it, because the thread may be terminated at any point. */
   | ({ kind: 'disk'; path: string } & WalkTask);
 
 /** `direct`: read with O_DIRECT, so that the disk and not the page cache answered. */
