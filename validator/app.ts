@@ -30,18 +30,20 @@ export type ValidatorOptions = {
   random: Random;
   log: Log;
   signer: Signer;
-  /** Keys whose evidence and epochs are continued after a change of the key; default: the signer's. */
+  /**
+   * Keys whose evidence and epoch chains this validator extends, such as its previous key; default: the signer's key.
+   */
   trusted?: readonly TrustedHotkey[];
   centralUrl: string;
   /** The key whose commands the gateway relays. */
   centralHotkey: Hotkey;
   policy: InspectionOptions['policy'];
-  /** The caller closes it. */
+  /** Evidence store; the caller closes it. */
   store: EvidenceStore;
   weightSettings: WeightSettings;
   /** Size of proofs of work; null disables them. */
   proof: InspectionOptions['proof'];
-  /** Size of line measurements; null, the default, disables them. */
+  /** Size of bandwidth measurements; null, the default, disables them. */
   line?: InspectionOptions['line'];
   checkIntervalMs: number;
   listIntervalMs: number;
@@ -55,16 +57,16 @@ export type ValidatorOptions = {
   agentTls?: InspectionOptions['agentTls'];
   /** Serves metrics on a separate plain listener, and not on the gateway's. */
   separateMonitoring?: boolean;
-  /** Signatures that the key thread has not finished; default: the key is in this thread. */
+  /** Number of signatures pending in the key thread. Leave out if the key is in this thread. */
   signaturesWaiting?(): number;
 };
 
 export type Validator = ReturnType<typeof createValidator>;
 
-/** Checks within which a host must follow a new release of the agent. */
+/** Regular checks that a host has time for before it must run a new release of the agent. */
 const GRACE_CYCLES = 2;
 const CHECKS_AT_ONCE = 512;
-/** Beyond the pause between two passes; then another process takes over cycles and weights. */
+/** Duration of the weights lease, longer than the pause between two passes. After it, another process takes over. */
 const WEIGHTS_LEASE_MS = 60_000;
 
 /** `start` begins the periodic passes; `close` ends them and the listeners. The caller listens on `server`. */

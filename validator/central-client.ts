@@ -17,7 +17,7 @@ export type CentralClient = ReturnType<typeof createCentralClient>;
 const CALL_TIMEOUT_MS = 25_000;
 const WEIGHTS_PATH = '/latest-set-weights';
 const WEIGHTS_TIMEOUT_MS = 5_000;
-/** Length of an error body that is logged. */
+/** Maximum length of a logged error body, in characters. */
 const MAX_REASON_CHARS = 500;
 /** Audience of requests to the central API. */
 export const CENTRAL_AUDIENCE = 'central';
@@ -33,7 +33,7 @@ export type CentralClientOptions = {
 /** Status and the beginning of the body. */
 type Answer = { status: number; text: string };
 
-/** Calls reject with ApiError `upstream_unavailable` without a usable answer. */
+/** Calls reject with ApiError `upstream_unavailable` if the central API returns no valid response. */
 export function createCentralClient({ baseUrl, signer, clock, random }: CentralClientOptions) {
   const send = createSignedFetch({ baseUrl, audience: CENTRAL_AUDIENCE, signer, clock, random });
 

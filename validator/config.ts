@@ -34,7 +34,9 @@ const Schema = z.object({
   /** Encrypted key file of the hotkey instead of a seed, and the file with its passphrase; both mode 0600. */
   VALIDATOR_KEY_FILE: z.string().optional(),
   VALIDATOR_KEY_PASSPHRASE_FILE: z.string().optional(),
-  /** Signed key set as agents have it; its keys' evidence is trusted after a change of the key. */
+  /**
+   * Signed key set, the same file that agents read. Evidence that its keys signed stays valid after a change of key.
+   */
   VALIDATOR_KEY_SET: z.string().optional(),
   VALIDATOR_HOST: z.string().default('127.0.0.1'),
   VALIDATOR_PORT: z.coerce.number().int().min(0).max(65_535).default(8090),

@@ -49,7 +49,7 @@ async function shown(...names: string[]): Promise<string[]> {
   return lines.filter((line) => names.some((name) => line.startsWith(name)));
 }
 
-it('counts checks, verdicts, passes and proofs without labels that an agent chooses', async () => {
+it('counts checks, verdicts, passes and proofs; agents cannot choose label values', async () => {
   metrics.checked('one', reportOf('verified'));
   metrics.checked('two', reportOf('failed', 'AGENT_OUTDATED'));
   metrics.checked('three', reportOf('withheld', 'text chosen by an agent'));

@@ -35,9 +35,9 @@ const REASONS = new Map(CHECKS.map(({ id, remedies }) => [id, new Set(Object.key
 export function createValidatorMetrics({ clock, store, hotkey, ...options }: MetricsOptions) {
   const registry = new Registry();
   const registers = [registry];
-  /** Last verdict of each listed executor. */
+  /** Last verdict by executor id; listed executors only. */
   let verdicts = new Map<string, HealthReport['verdict']>();
-  /** Time since which an executor's agent is outdated. */
+  /** By executor id: the time since which its agent is outdated. */
   let outdatedMs = new Map<string, number>();
 
   new Gauge({
@@ -159,7 +159,7 @@ export function createValidatorMetrics({ clock, store, hotkey, ...options }: Met
     },
     proven: (device: 'cpu' | 'gpu', ms: number) => proofs.observe({ device }, ms / MS_PER_SECOND),
     contentType: registry.contentType,
-    /** Prometheus' text format. */
+    /** Renders all metrics in Prometheus' text format. */
     render: () => registry.metrics(),
   };
 }

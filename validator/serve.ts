@@ -22,7 +22,7 @@ import { openEvidenceStore } from './store/evidence-store.ts';
 import { type ReleaseSource, releaseLoginOf } from './updates/release.service.ts';
 import type { WeightSettings } from './weights/weights.ts';
 
-/** A pass over many executors that do not answer takes longest. */
+/** Maximum age of a heartbeat: the duration of a pass over many executors that do not answer. */
 const TURN_WITHIN_MS = 3_600_000;
 
 /** Resolves when the validator serves. Passes the shutdown function to `stopOnSignal`; removes systemd's variables from `environment`. */

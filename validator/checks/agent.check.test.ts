@@ -27,7 +27,7 @@ function runs(...each: Unanswered[][]) {
   return { verdict: last?.report.verdict, passed: result?.passed, measured: result?.measured };
 }
 
-it('fails the third time in a row, like an unreachable agent', () => {
+it('fails an agent that leaves a request unanswered in three consecutive runs', () => {
   const proof: Unanswered = { question: 'proof', problem: 'socket hang up', repeated: false };
   expect(runs([PODS], [PODS])).toMatchObject({ verdict: 'verified', passed: true });
   expect(runs([PODS], [PODS], [proof, PODS])).toEqual({
@@ -38,7 +38,7 @@ it('fails the third time in a row, like an unreachable agent', () => {
   expect(runs([PODS], [PODS], [], [PODS]).verdict).toBe('verified');
 });
 
-it('does not count repeated answers, and counts only from the policy’s date on', () => {
+it('does not count a missing answer twice, and enforces the check from the policy’s date on', () => {
   const again = [{ ...PODS, repeated: true }];
   expect(runs([PODS], again, again, again, [PODS])).toMatchObject({ verdict: 'verified' });
   expect(runs([PODS], again, [PODS], again, [PODS]).verdict).toBe('failed');
@@ -76,9 +76,9 @@ it.each<[string, Partial<Inventory>, string[]]>([
 
 it.each<[string, () => Promise<Response>, RegExp]>([
   ['a refusal', async () => refusal(), /^Not you$/],
-  ['silence', () => Promise.reject(new Error('ECONNRESET')), /ECONNRESET/],
-  ['another answer', async () => new Response('<html>'), /Unexpected response/],
-])('treats %s as unanswered', async (_, answer, problem) => {
+  ['no answer', () => Promise.reject(new Error('ECONNRESET')), /ECONNRESET/],
+  ['an invalid answer', async () => new Response('<html>'), /Unexpected response/],
+])('counts a request as unanswered after %s', async (_, answer, problem) => {
   const client = createAgentClient({ send: answer, clock: createManualClock() });
   expect(await query('pods', client.listPods())).toEqual({
     answer: null,
@@ -89,6 +89,6 @@ it.each<[string, () => Promise<Response>, RegExp]>([
 const refusal = () =>
   Response.json({ error: { code: 'forbidden', message: 'Not you', hint: 'x' } }, { status: 403 });
 
-it('does not blame the agent for an error of our own', async () => {
+it('does not count an error of the validator as an unanswered request', async () => {
   await expect(query('pods', Promise.reject(new TypeError('ours')))).rejects.toThrow('ours');
 });

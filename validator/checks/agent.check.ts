@@ -5,7 +5,10 @@ import { compareVersions } from '#shared/runtime/version.ts';
 import { defineCheck, fail, warn } from './check.ts';
 import type { Unanswered } from './measured.ts';
 
-/** A single request may be lost or badly timed. The same limit as for agents that cannot be reached. */
+/**
+ * Consecutive runs with an unanswered request at which the check fails, as for unreachable agents: one request may be
+ * lost.
+ */
 const UNANSWERED_IN_A_ROW = 3;
 
 export const answers = defineCheck({
@@ -77,7 +80,7 @@ export const clock = defineCheck({
   judge({ inventory, receivedMs, measured: { asked_ms }, policy }) {
     const { clock_warn_ms: warnMs, clock_fail_ms: failMs } = policy.checks;
     const at = inventory.collected_ms;
-    // Zero if the host's time is between request and answer: a slow network does not count as skew.
+    // Zero if the host's clock shows a time between request and answer: a slow network does not count as skew.
     const skewMs = at - Math.min(Math.max(at, asked_ms), receivedMs);
     const measured = `${(skewMs / 1000).toFixed(1)} s`;
     if (Math.abs(skewMs) > failMs) {

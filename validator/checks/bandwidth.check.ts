@@ -6,9 +6,9 @@ import type { LineFacts } from './measured.ts';
 const KBIT_PER_MBIT = 1_000;
 /** Refusals in a row after which the check fails: an agent may be busy once. */
 const MOST_REFUSALS = 3;
-/** Tolerates a proxy or a load that affected a single measurement. */
+/** Consecutive failures at which the check fails: a proxy or a load may affect a single measurement. */
 const IN_A_ROW = 2;
-/** Attempts without any result; there is at most one every five minutes. */
+/** Attempts without any result at which the check fails. Attempts are at least five minutes apart. */
 const NEVER_IN_A_ROW = 6;
 
 export const bandwidth = defineCheck({

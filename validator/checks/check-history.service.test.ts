@@ -41,7 +41,7 @@ async function check(number: number, publicKey = `key of ${number}`): Promise<st
   return report.checks.flatMap(({ reason_code: reason }) => reason ?? []);
 }
 
-it('leaves a card with the executor that passed with it first, however often others show it', async () => {
+it('leaves a card with the executor that passed with it first, however often others report it', async () => {
   expect(await check(FIRST)).toEqual([]);
   for (let time = 0; time < 3; time += 1) {
     await clock.advance(DAY_MS / 2);
@@ -50,7 +50,7 @@ it('leaves a card with the executor that passed with it first, however often oth
   }
 });
 
-it('returns a card to an executor that was away, and fails the one that came meanwhile', async () => {
+it('returns a card to an executor that was offline, and fails the executor that claimed it meanwhile', async () => {
   expect(await check(FIRST)).toEqual([]);
   await clock.advance(2 * DAY_MS);
   expect(await check(LATER)).toEqual([]);
@@ -73,7 +73,7 @@ it('treats an executor that returns with another key, or after a month, as new',
   expect(await check(FIRST)).toEqual(['GPU_DUPLICATE']);
 });
 
-it('orders claims of the same time the same way for both executors', async () => {
+it('orders simultaneous claims identically for both executors', async () => {
   const both = [FIRST, LATER].map((number) => ({
     uuid: uuids[0] ?? '',
     executor_id: executorId(number),

@@ -16,9 +16,9 @@ import {
 import { specOf } from './gpu-inventory.check.ts';
 import type { Measured } from './measured.ts';
 
-/** An executor that did not pass with a card for this long no longer blocks others from it. */
+/** After this time without a pass, an executor's claim on a card no longer blocks other executors from it. */
 const CLAIM_MS = 24 * 3_600_000;
-/** After this time its claim is deleted, and with it the precedence over later claims. */
+/** After this time without a pass, a claim is deleted and no longer precedes later claims. */
 const FORGOTTEN_MS = 30 * 24 * 3_600_000;
 
 export type CheckHistory = ReturnType<typeof createCheckHistory>;
@@ -40,7 +40,7 @@ export function createCheckHistory({ store, clock }: { store: EvidenceStore; clo
       };
     },
 
-    /** Records spec and cards of an executor that passed, in the transaction of its evidence. Ignores other verdicts. */
+    /** If the executor passed, records its spec and cards in the transaction that stores the evidence. */
     async record(tx: StoreDb, facts: Facts, { verdict }: HealthReport): Promise<void> {
       const { executor, inventory, identity } = facts;
       if (verdict !== 'verified' || inventory === null || identity === null) return;

@@ -18,7 +18,7 @@ beforeEach(async () => {
 });
 afterEach(() => store.destroy());
 
-it('deletes executors that left, so that their cards may return under another one at once', async () => {
+it('deletes executors that are not listed, so that another executor may claim their cards at once', async () => {
   for (const executorId of ['gone', 'here']) {
     const gpuUuids = [`GPU-${executorId}`];
     const claimant = { executorId, agentKey: 'key', uuids: gpuUuids };
@@ -38,7 +38,7 @@ it('deletes executors that left, so that their cards may return under another on
   ]);
 });
 
-it('retains the time of the first claim while the key is the same, and deletes old claims', async () => {
+it('retains the time of the first claim while the agent’s key is unchanged, and deletes old claims', async () => {
   const claimAs = (agentKey: string, nowMs: number, forgetMs = 0) =>
     claim(store, { executorId: 'one', agentKey, uuids: ['GPU-1'] }, { nowMs, forgetMs });
   const claimed = async () =>

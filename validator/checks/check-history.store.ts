@@ -4,12 +4,12 @@ import type { GpuClaimRow, StoreDb } from '../store/tables.ts';
 /** An executor with the UUIDs of its cards and the key of its agent. */
 export type Claimant = { executorId: string; agentKey: string; uuids: readonly string[] };
 
-/** Key of claims from before keys were stored. */
+/** Agent key of claims that were stored before claims had a key. */
 export const UNKNOWN_KEY = '';
 
 export type Accepted = { executorId: string; listed: string; spec: string; gpuUuids: string[] };
 
-/** Returns null before the executor passed under this record. */
+/** Returns the accepted spec; null until the executor has passed with its current listing. */
 export async function findAccepted(
   db: StoreDb,
   executorId: string,
@@ -25,7 +25,7 @@ export async function findAccepted(
   return { spec: row.spec, gpu_uuids: JSON.parse(row.gpu_uuids_json) as string[] };
 }
 
-/** Stores the accepted spec. Replaces one of another record, and leaves one of the same record unchanged. */
+/** Stores the accepted spec. Replaces a spec of another listing, and leaves one of the same listing unchanged. */
 export async function accept(db: StoreDb, accepted: Accepted): Promise<void> {
   const { executorId, listed, spec, gpuUuids } = accepted;
   const values = { listed, spec, gpu_uuids_json: JSON.stringify(gpuUuids) };
@@ -52,7 +52,7 @@ export async function claimsOn(db: StoreDb, uuids: readonly string[]): Promise<G
     .execute();
 }
 
-/** Claims the cards for an executor that passed. With another key than before, its claims start again. */
+/** Claims the cards for an executor that passed. If its agent's key changed, the claims begin now. */
 export async function claim(
   db: StoreDb,
   { executorId, agentKey, uuids }: Claimant,
@@ -79,9 +79,9 @@ export async function claim(
   await db.deleteFrom('gpu_claims').where('seen_ms', '<', forgetMs).execute();
 }
 
-/** Tables with rows of single executors. */
+/** Tables whose rows belong to one executor each. */
 const TABLES = ['gpu_claims', 'accepted_specs', 'lines'] as const;
-/** Ids per statement. */
+/** Maximum number of executor ids per statement. */
 const BATCH = 500;
 
 /** Deletes every executor except these. */

@@ -24,14 +24,14 @@ const PROOF: ProofFacts = {
 const CAPPED = { power_limit_w: 300 };
 
 describe('a shadow check', () => {
-  it('is recorded and changes no verdict', () => {
+  it('records a failure without changing the verdict', () => {
     const result = resultOf('power_limit', factsOf({ device: CAPPED }));
     expect(result).toMatchObject({ passed: false, mode: 'shadow', verdict: 'verified' });
     expect([result.reason_code, isBlocking(result)]).toEqual(['GPU_POWER_CAPPED', false]);
     expect(result.message).toMatch(/changes no verdict/);
   });
 
-  it('counts from the policy’s date on', () => {
+  it('is enforced from the policy’s date on', () => {
     expect(resultOf('power_limit', factsOf({ device: CAPPED, checks: ENFORCED })).verdict).toBe(
       'failed',
     );
@@ -41,7 +41,7 @@ describe('a shadow check', () => {
     expect([at(NOW_MS), at(NOW_MS * 2)]).toEqual(['shadow', 'enforce']);
   });
 
-  it('counts for a single reason if the policy names it', () => {
+  it('is enforced for a single reason if the policy names it', () => {
     const count = { mode: 'enforce' as const, from: '2026-12-01T00:00:00Z' };
     const modes = {
       pow_cpu: { mode: 'observe' as const, from: null },
@@ -73,7 +73,7 @@ it('judges no further check after a fatal failure', () => {
   ]);
 });
 
-it('counts a transient reason only in consecutive runs, and resets the streak when it passes', () => {
+it('counts a transient failure only in consecutive runs, and a passed check resets the streak', () => {
   const busy = { processes: 1, utilization_percent: 90 };
   const first = resultOf('gpu_idle_use', factsOf({ device: busy }));
   expect([first.passed, first.severity, first.streak]).toEqual([true, 'warning', 1]);

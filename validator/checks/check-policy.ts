@@ -12,7 +12,7 @@ import { readPolicyFile } from './policy-file.ts';
 
 const MAX_POLICY_BYTES = 1_000_000;
 const MAX_LINES = 1_000;
-/** Parts of a whole in `*_permille` fields. */
+/** The whole (a factor of 1) in `*_permille` fields. */
 export const PERMILLE = 1_000;
 
 const Day = z.string().refine((text) => parseIsoTime(text) !== null, 'Not an ISO 8601 time');
@@ -25,37 +25,41 @@ const lines = <T>(value: z.ZodType<T>) =>
 
 export const CheckPolicy = z.strictObject({
   version: z.int().min(1).max(1_000_000),
-  /** By check id, or by id and reason (`pow_cpu POW_MISMATCH`): the mode that replaces the default, from a time on. */
+  /**
+   * Replaces a check's default mode from a time on. Keys: check id, or check id and reason (`pow_cpu POW_MISMATCH`).
+   */
   modes: lines(z.strictObject({ mode: z.enum(CHECK_MODES), from: Day.nullable() })),
-  /** Oldest agent. */
+  /** Oldest accepted version of the agent. */
   min_agent_version: VersionText,
   clock_warn_ms: z.int().min(0).max(600_000),
   clock_fail_ms: z.int().min(0).max(600_000),
   max_gpus: z.int().min(1).max(1_024),
-  /** Least and most memory in MiB by full GPU name. */
+  /** Minimum and maximum memory in MiB, by full GPU name. */
   models: lines(z.tuple([z.int().min(1), z.int().min(1)])),
-  /** Oldest driver, and the time from which it is required. */
+  /** Oldest accepted driver, and the time from which it is required. */
   driver_min: z.strictObject({ version: VersionText, from: Day }),
   /** SHA-256 of libnvidia-ml.so.1 by driver version. */
   driver_libraries: lines(z.array(z.string().regex(/^[0-9a-f]{64}$/)).max(100)),
-  /** Least share of the default power limit. */
+  /** Minimum share of the default power limit. */
   min_power_permille: Permille,
   idle_utilization_percent: z.int().min(1).max(100),
   idle_memory_permille: Permille,
   wedge_utilization_percent: z.int().min(1).max(100),
   wedge_memory_permille: Permille,
-  /** Most difference between two sources of the same figure. */
+  /** Maximum difference between two sources of the same value. */
   memory_margin_permille: Permille,
   cpu_margin: z.int().min(0).max(1_024),
-  /** Most cores in use on a host without a pod. */
+  /** Maximum number of busy cores on a host without a pod. */
   max_side_load_cores: z.int().min(0).max(1_024),
-  /** Most data of others on the disk of pods. */
+  /** Maximum disk space that is used by data other than Docker's, on the disk of the pods. */
   max_side_disk_gib: z.int().min(0).max(1_000_000),
-  /** Providers, and cards by UUID, in addition to those that the central API bans. */
+  /** Banned providers, and banned cards by UUID, in addition to those that the central API bans. */
   banned_hotkeys: z.array(Hotkey).max(10_000),
   banned_gpus: z.array(z.string().max(200)).max(10_000),
   min_free_disk_gib: z.int().min(0).max(1_000_000),
-  /** Least mean of the slower direction. Below `bandwidth_floor_mbit` the first measurement counts. */
+  /**
+   * Minimum mean of the slower direction, after two measurements. `bandwidth_floor_mbit` is the minimum of the first.
+   */
   min_bandwidth_mbit: z.int().min(0).max(1_000_000),
   bandwidth_floor_mbit: z.int().min(0).max(1_000_000),
   /** Image whose digest the host's engine has to read from its registry; null for none. */
@@ -63,7 +67,7 @@ export const CheckPolicy = z.strictObject({
   /** Images of templates that every host has to be able to start. */
   template_images: ImageCheckRequest.shape.images.min(0),
   min_ports_reached: z.int().min(1).max(100),
-  /** Limits of a proof's time, relative to other executors with the same hardware. */
+  /** Accepted duration of a proof, relative to other executors with the same hardware. */
   pow_fastest_permille: Permille,
   pow_slowest_permille: Permille,
   /** Validity of a passed rental probe, and the image that it runs. */

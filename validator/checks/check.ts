@@ -14,7 +14,7 @@ import type { Measured } from './measured.ts';
 /** Why an answer contained no inventory. Closed and stable: evidence stores the codes, and clients compare them. */
 export const REFUSALS = [
   ...PEER_REFUSALS,
-  /** The answer is not one of an agent. */
+  /** The response is not one that an agent sends. */
   'AGENT_ANSWER_INVALID',
   /** The agent rejects this validator's requests. */
   'AGENT_REFUSED',
@@ -55,7 +55,7 @@ export type Failure = Outcome<'fail'> & {
   inARow?: number;
   /** Until the failure counts, the verdict is withheld. By default the check passes until then. */
   isWithholding?: boolean;
-  /** The same measurement as in the run before: it does not increase the count. */
+  /** True if the previous run already counted this measurement: the count stays as it is. */
   isRepeated?: boolean;
 };
 
@@ -63,7 +63,9 @@ export type CheckOutcome =
   | Outcome<'ok'>
   | (Outcome<'warn'> & { message: string })
   | Failure
-  /** Without the facts there is no verdict and no penalty. `isMoot`: nothing is required any more, which ends an earlier failure. */
+  /**
+   * Facts are missing, which costs nothing. `isMoot`: nothing is required any more, which closes an earlier failure.
+   */
   | (Outcome<'unknown'> & { isMoot?: boolean });
 
 /** Judges facts with an inventory. Pure. */
@@ -77,14 +79,14 @@ export type Check = CheckDefinition & {
   fatal: boolean;
   /** Default mode; a policy may set another. `shadow` and `observe` record failures without effect on the verdict. */
   mode: CheckMode;
-  /** Judged while a renter is on the host, too. */
+  /** True if the check also runs while the host is rented. */
   whileRented: boolean;
-  /** Needs a trial on the host. A failure stays open until a later trial passes. */
+  /** True if the check judges a trial on the host. Its failure stays open until a later trial passes. */
   isTrial: boolean;
   /** The standard remedy for each reason code. */
   remedies: Readonly<Record<string, string>>;
   judge: Judge;
-  /** Judges facts without an inventory. Without it the check is unknown then. */
+  /** Judges facts without an inventory. If left out, the check is unknown without an inventory. */
   judgeAbsent?: (facts: Facts) => CheckOutcome;
 };
 

@@ -8,7 +8,7 @@ import { CheckPolicy, readCheckPolicy } from './check-policy.ts';
 import { CHECKS, readKnownCheckPolicy } from './checks.ts';
 import { judgeAll } from './verdict.ts';
 
-it('has each check once, with a remedy for each of its reasons', () => {
+it('lists each check once, with a remedy for each of its reasons', () => {
   expect(new Set(CHECKS.map(({ id }) => id)).size).toBe(CHECKS.length);
   const empty = CHECKS.filter(({ remedies }) =>
     Object.values(remedies).some((text) => text === ''),
@@ -19,7 +19,7 @@ it('has each check once, with a remedy for each of its reasons', () => {
   ]);
 });
 
-it('has every field of the policy in the README', () => {
+it('documents every field of the policy in the README', () => {
   const readme = readFileSync('validator/README.md', 'utf8');
   const fields = Object.keys(CheckPolicy.shape);
   expect(fields.filter((field) => !readme.includes(`\`${field}\``))).toEqual([]);

@@ -5,8 +5,8 @@ import { ok, unknown } from '#shared/check/check.ts';
 import { defineCheck, fail } from './check.ts';
 
 /**
- * For hosts that passed under their present record: a driver may fail to list cards while it loads, and cards may be
- * exchanged a moment before the record is. Hosts that never passed fail at once.
+ * For hosts that have passed with their current listing: a driver may omit cards while it loads, and a provider may
+ * exchange cards shortly before changing the listing. Hosts that never passed fail at once.
  */
 const CONFIRMED = { inARow: 2, isWithholding: true };
 const MAX_NAMED = 5;

@@ -1,4 +1,4 @@
-/** Checks that the reported GPUs match what is known of their model, and what the kernel reports of the same cards. */
+/** Checks that the reported GPUs match the data of their model, and the kernel's report of the same cards. */
 import type { GpuDevice } from '#shared/api/agent/inventory.ts';
 import { ok, unknown } from '#shared/check/check.ts';
 import { parseIsoTime } from '#shared/runtime/clock.ts';

@@ -86,28 +86,28 @@ const H100 = 'NVIDIA H100 80GB HBM3';
 
 it.each<[string, Partial<Device>[]]>([
   ['whole cards', [{ uuid: 'GPU-1' }, { uuid: 'GPU-2' }]],
-  ['seven small parts', split(H100, '1g.10gb', 7, 9_984)],
-  ['four parts of twice the memory, as profiles are called', split(H100, '1g.20gb', 4, 20_480)],
-  ['two halves', split('NVIDIA B200', '3g.90gb', 2, 92_160)],
-  ['one part that is all of it', split('NVIDIA A30', '4g.24gb', 1, 24_125)],
-  ['computing parts of one memory', split(H100, '1c.3g.40gb', 3, 40_448)],
-  ['parts for media', split('NVIDIA H100 NVL', '1g.12gb+me', 1, 12_032)],
-  ['parts of an unknown model', split('NVIDIA X900', '1g.99gb', 7, 101_376)],
+  ['seven small instances', split(H100, '1g.10gb', 7, 9_984)],
+  ['four instances with twice the memory', split(H100, '1g.20gb', 4, 20_480)],
+  ['two instances of half a card', split('NVIDIA B200', '3g.90gb', 2, 92_160)],
+  ['one instance with all slices', split('NVIDIA A30', '4g.24gb', 1, 24_125)],
+  ['compute instances with shared memory', split(H100, '1c.3g.40gb', 3, 40_448)],
+  ['instances with media engines', split('NVIDIA H100 NVL', '1g.12gb+me', 1, 12_032)],
+  ['instances of an unknown model', split('NVIDIA X900', '1g.99gb', 7, 101_376)],
   ['UUIDs of old drivers', [{ ...split(H100, '1g.10gb', 1, 1)[0], uuid: 'MIG-GPU-12ab-cd/7/0' }]],
 ])('accepts %s', (_, devices) => {
   expect(partsOf(devices)).toBe('passed');
 });
 
 it.each<[string, Partial<Device>[], RegExp]>([
-  ['more parts than a card has', split(H100, '7g.80gb', 2, 40_000), /GPU-1: 14 of 7 slices/],
-  ['more memory than it has', split(H100, '1g.40gb', 3, 40_448), /121344 MiB in parts of .* 84006/],
+  ['more slices than a card has', split(H100, '7g.80gb', 2, 40_000), /GPU-1: 14 of 7 slices/],
+  ['too much memory', split(H100, '1g.40gb', 3, 40_448), /121344 MiB in parts of .* 84006/],
   [
-    'parts of two models in one card',
+    'instances of two models in one card',
     [...split(H100, '1g.10gb', 1, 9_984), ...split('NVIDIA H200', '1g.18gb', 1, 9_984)],
     /parts of a NVIDIA H100 80GB HBM3 and of a NVIDIA H200/,
   ],
   [
-    'parts of what no driver splits',
+    'instances of a model without MIG',
     split('NVIDIA GeForce RTX 4090', '7g.24gb', 1, 24_000),
     /no driver splits this model/,
   ],
@@ -117,12 +117,12 @@ it.each<[string, Partial<Device>[], RegExp]>([
     /part 1g.10gb under another name/,
   ],
   [
-    'a part of nothing',
+    'an instance without a card',
     [{ ...split(H100, '1g.10gb', 1, 9_984)[0], mig: { profile: '1g.10gb', parent_uuid: 'MIG-1' } }],
     /part of no card/,
   ],
   [
-    'a part with the UUID of a card',
+    'an instance with the UUID of a card',
     [{ ...split(H100, '1g.10gb', 1, 9_984)[0], uuid: 'GPU-2' }],
     /no UUID of a part/,
   ],
@@ -139,7 +139,7 @@ it('warns of an old driver before the policy’s date', () => {
   expect(resultOf('driver_min', soon)).toMatchObject({ passed: true, severity: 'warning' });
 });
 
-it('bans by the lists of the policy', () => {
+it('bans the providers and cards that the policy lists', () => {
   const { miner_hotkey: hotkey } = factsOf().executor;
   const banned_hotkeys = [Hotkey.parse(hotkey)];
   expect(resultOf('banned', factsOf({ checks: { banned_hotkeys } })).reason_code).toBe(
@@ -152,7 +152,7 @@ it('bans by the lists of the policy', () => {
   expect(POLICY.banned_gpus).toEqual([]);
 });
 
-it('judges the load from before the trials', () => {
+it('judges the load that was measured before the trials', () => {
   const { inventory } = factsOf();
   if (inventory === null) throw new Error('no inventory');
   const idle = loadOf(inventory);

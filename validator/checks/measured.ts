@@ -6,7 +6,7 @@ import type { GpuDevice, Inventory } from '#shared/api/agent/inventory.ts';
 import { Digest, Permille } from '#shared/updates/update-manifest.ts';
 
 const Ms = z.number().nonnegative();
-/** Limit of `measured` in a result. */
+/** Maximum length of `measured` in a check result. */
 export const MAX_MEASURED_CHARS = 1_000;
 
 /** A failure found by a trial, or before a renter arrived. It stays open until a later run shows that it is over. */
@@ -47,7 +47,7 @@ export const ProofFacts = z.object({
   ...TIMES,
   roots: z.array(z.string()),
   openings_hash: z.string().nullable(),
-  /** The same proof as in the inspection before. */
+  /** True if an earlier inspection already used this proof. */
   repeated: z.boolean(),
 });
 export type ProofFacts = z.output<typeof ProofFacts>;
@@ -95,19 +95,19 @@ export const LineFacts = z.object({
   others_down_kbit: Amount,
   others_up_kbit: Amount,
   measured_ms: z.number().nullable(),
-  /** The same measurement as in the inspection before. */
+  /** True if an earlier inspection already used this measurement. */
   repeated: z.boolean(),
 });
 export type LineFacts = z.output<typeof LineFacts>;
 
-/** The digest that all agents should run, and whether the running one was ever signed. */
+/** The digest that all agents should run, and whether any release had the digest that this agent runs. */
 export const ReleaseFacts = z.object({
   target: Digest,
   sequence: Amount,
-  /** The running digest was signed once. */
+  /** True if any release had the running digest. */
   is_known: z.boolean(),
   rollout_permille: Permille,
-  /** Until then agents need not have updated. */
+  /** Deadline for agents to update. */
   grace_until_ms: Ms,
 });
 export type ReleaseFacts = z.output<typeof ReleaseFacts>;
@@ -118,7 +118,7 @@ export type RentalStep = z.output<typeof Step>;
 /** Result of a rental probe. */
 export const RentalFacts = z.object({
   status: z.enum(['passed', 'failed', 'not_run']),
-  /** The step that failed. */
+  /** The step that failed; null if none did. */
   step: Step.nullable(),
   detail: Text,
   ms: Ms,
@@ -126,11 +126,11 @@ export const RentalFacts = z.object({
   at_ms: z.int(),
   /** Memory limit of the pod, and total memory seen inside it; null unless the probe passed. */
   memory: z.object({ given_kib: Amount, seen_kib: Amount }).nullable().default(null),
-  /** Pods on the host that prevented the probe. */
+  /** Pods on the host because of which the probe was not run. */
   pods: z.array(Name).default([]),
-  /** Not run because the agent refused it or did not answer. */
+  /** True if the agent refused the probe or did not answer, so that it was not run. */
   refused: z.boolean().default(false),
-  /** From an earlier inspection, or from one on request. */
+  /** True if the result is from an earlier inspection or from a requested check. */
   repeated: z.boolean(),
 });
 export type RentalFacts = z.output<typeof RentalFacts>;
@@ -153,7 +153,7 @@ export type Load = z.output<typeof Load>;
 export const Unanswered = z.object({
   question: z.enum(['pods', 'container', 'ports', 'registry', 'proof', 'sources']),
   problem: Text,
-  /** From an earlier inspection, or from one on request. */
+  /** True if the request was in an earlier inspection or in a requested check. */
   repeated: z.boolean(),
 });
 export type Unanswered = z.output<typeof Unanswered>;
@@ -185,7 +185,7 @@ export const Measured = z.object({
       opened: Amount,
       reached: Amount,
       problem: Text.nullable(),
-      /** The agent refused; `problem` has the reason. */
+      /** True if the agent refused; `problem` has the reason. */
       refused: z.boolean().default(false),
       repeated: z.boolean(),
     })

@@ -10,7 +10,7 @@ const MIG_UUID = /^MIG-(?:GPU-)?[0-9a-f][0-9a-f/-]{0,80}$/;
 /** Models without MIG. */
 const NO_MIG =
   /GeForce|TITAN|Quadro|Tesla|RTX A\d|Ada Generation|\b(?:L4|L20|L40S?|A2|A10G?|A16|A40|T4|V100)\b/;
-/** Compute instances: `1c.3g.40gb` shares the memory of a `3g.40gb`. */
+/** Profiles of compute instances: a `1c.3g.40gb` shares the memory of a `3g.40gb`. */
 const SHARES_MEMORY = /^\dc\./;
 
 export const gpuParts = defineCheck({
@@ -43,7 +43,7 @@ export const gpuParts = defineCheck({
 const invalid = (measured: string) =>
   fail('GPU_PARTS_FALSE', measured, 'Cards or MIG instances are not what they are reported as');
 
-/** Only whole cards are challenged, and they are identified by their UUIDs. */
+/** Describes why a device is not a whole card; null if it is one. Proofs identify whole cards by their UUIDs. */
 function wholeProblem({ name, uuid }: GpuDevice): string | null {
   if (migSlicesOf(name) !== null) return 'the name of a part, of a whole card';
   return CardUuid.safeParse(uuid).success ? null : 'no UUID of a whole card';
@@ -61,7 +61,7 @@ function instanceProblem(
   return NO_MIG.test(name) ? 'no driver splits this model' : null;
 }
 
-/** The instances of a card together have at most its slices and its memory. */
+/** Describes how the instances of one card exceed its slices or its memory; null if they do not. */
 function sumProblem(instances: readonly GpuDevice[], { policy }: Facts): string | null {
   const slices = instances.map(({ name }) => migSlicesOf(name));
   const cards = new Set(slices.map((each) => each?.card ?? ''));

@@ -68,7 +68,7 @@ it.each<Failing>([
   expect(result.remediation).toMatch(/\w+ \w+/);
 });
 
-it('tolerates a line that is slow once, or no slower than the validator’s own', () => {
+it('passes a line that is slow once, or as fast as the validator’s own line', () => {
   const slow = (line: LineFacts) => resultOf('bandwidth', factsOf({ measured: { line } }));
   expect(slow({ ...LINE, down_kbit: 60_000 })).toMatchObject({ passed: true, streak: 1 });
   expect(slow({ ...LINE, down_kbit: 60_000, others_down_kbit: 60_000 }).message).toBe('unknown');
@@ -76,7 +76,7 @@ it('tolerates a line that is slow once, or no slower than the validator’s own'
   expect(slow({ ...NEVER, others_down_kbit: 0 }).message).toBe('unknown');
 });
 
-it('requires no more ports than a small range has', () => {
+it('requires at most all ports of a small range', () => {
   const small = { measured: opened(2), inventory: rangeOf(20_000, 20_001) };
   expect(resultOf('ports', factsOf(small))).toMatchObject({ passed: true, message: 'passed' });
   const seldom = { ...opened(0), streaks: { ports: 1 } };

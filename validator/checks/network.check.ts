@@ -2,9 +2,9 @@
 import { ok, unknown } from '#shared/check/check.ts';
 import { defineCheck, fail, moot, READ_LOG_AND_RESTART, warn } from './check.ts';
 
-/** Tolerates a short outage of a network or a registry. */
+/** Consecutive failures at which a check fails: a network or a registry may be down for a short time. */
 const IN_A_ROW = 2;
-/** An agent may be busy once. */
+/** Consecutive refusals at which a check fails: an agent may be busy once. */
 const REFUSED_IN_A_ROW = 3;
 
 const OTHER_LISTENERS =

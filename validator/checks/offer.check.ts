@@ -1,11 +1,11 @@
-/** Checks of the offer: bans, collateral, and load beside the marketplace. */
+/** Checks of the offer: bans, collateral, and load that the marketplace did not cause. */
 import type { Inventory } from '#shared/api/agent/inventory.ts';
 import { ok, unknown } from '#shared/check/check.ts';
 import { defineCheck, type Failure, fail } from './check.ts';
 import type { CheckPolicy } from './check-policy.ts';
 import { withLoad } from './measured.ts';
 
-/** Tolerates work that ends by itself, such as an update of packages. */
+/** Consecutive failures at which the check fails: some work, such as a package update, ends by itself. */
 const LOADED_IN_A_ROW = 3;
 const PERCENT = 100;
 const KIB_PER_GIB = 1_048_576;
@@ -46,7 +46,7 @@ export const collateral = defineCheck({
   remedies: { COLLATERAL_MISSING: 'Make the deposit for this executor.' },
 });
 
-/** Judged on hosts without a pod, whose whole load is their own. */
+/** Runs only on hosts without a pod: all their load comes from outside the marketplace. */
 export const hostSideLoad = defineCheck({
   id: 'host_side_load',
   detects: 'a host that is used by others while it is offered',
@@ -68,7 +68,7 @@ export const hostSideLoad = defineCheck({
   remedies: { HOST_SIDE_LOAD: 'Stop other programs on the host; move other data off its disk.' },
 });
 
-/** Docker reports its whole disk use only with this driver, not with the containerd image store. */
+/** The only storage driver with which Docker reports all its disk use; the containerd image store does not. */
 const REPORTING_DRIVER = 'overlay2';
 
 function sideDisk({ sources, docker }: Inventory, policy: CheckPolicy): Failure | null {

@@ -87,14 +87,14 @@ it.each<[string, string, Change, number, Change]>([
   expect(after(run, { rented: true }).report.verdict).toBe('verified');
 });
 
-it('is not closed by a failure that does not count yet', () => {
+it('an open failure is not closed by a failure that does not count yet', () => {
   const late = proofOf({ status: 'failed', reason: 'POW_TIMEOUT', part: 'product' });
   const run = after(after(null, MISMATCH), late, 1_000);
   expect(run.report.verdict).toBe('failed');
   expect(resultIn(run, 'pow_cpu')?.reason_code).toBe('POW_MISMATCH');
 });
 
-it('stays open if the agent does not answer, or another agent does', () => {
+it('a failure stays open if the agent does not answer, or another agent does', () => {
   const away: Facts = { ...factsOf(), inventory: null, transportError: 'no answer' };
   const found = after(null, MISMATCH).found;
   const gone = judgeAll({ ...away, measured: { ...away.measured, found } }, 0);
@@ -103,7 +103,7 @@ it('stays open if the agent does not answer, or another agent does', () => {
   expect(after(after(null, MISMATCH), strange).found).toEqual(found);
 });
 
-it('is closed if nothing is required any more, and counts by the present policy', () => {
+it('a failure is closed if the check requires nothing any more, and has the mode of the present policy', () => {
   const egress = { registry: 'blocked', problem: 'no route', repeated: false } as const;
   const blocked = { measured: { egress } };
   const failed = after(after(null, blocked), blocked);

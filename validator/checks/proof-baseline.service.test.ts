@@ -54,7 +54,7 @@ function facts(number: number, ms: number, change: Partial<Facts> = {}): Facts {
 const expected = (number: number, device: 'cpu' | 'gpu' = 'cpu') =>
   baselines.expected(executorId(number), inventory, device);
 
-it('records each executor and its model, also across restarts', async () => {
+it('records proof times by executor and hardware, also across restarts', async () => {
   for (let time = 0; time < 4; time += 1) await baselines.record(facts(1, 1_000));
   expect(await expected(1)).toEqual({ modelMs: null, ownMs: 1_000, others: 0 });
   await baselines.record(facts(1, 1_100));
@@ -65,7 +65,7 @@ it('records each executor and its model, also across restarts', async () => {
   }
 });
 
-it('uses the median of executors, which no single one moves', async () => {
+it('uses the median of executors, so that one executor cannot change the baseline', async () => {
   for (const [number, ms] of [
     [1, 1_000],
     [2, 1_100],
@@ -99,7 +99,7 @@ it('lowers the baseline of a single host that was busy at first', async () => {
   expect((await expected(1)).modelMs).toBeLessThan(450);
 });
 
-it('starts again with other hardware, and deletes executors that are gone', async () => {
+it('starts a new mean for other hardware, and deletes executors without recent proofs', async () => {
   for (let time = 0; time < 5; time += 1) await baselines.record(facts(1, 1_000));
   const other = { ...inventory, cpu: { ...inventory.cpu, cores: inventory.cpu.cores + 1 } };
   await baselines.record(facts(1, 9_000, { inventory: other }));

@@ -15,7 +15,7 @@ import {
   saveDuration,
 } from './proof-baseline.store.ts';
 
-/** With fewer samples of a model there is no baseline. */
+/** Minimum number of samples of a hardware model for a baseline. */
 const ENOUGH_SAMPLES = 5;
 /** Weight of a new proof in an executor's moving mean. */
 const NEW_SHARE = 0.3;

@@ -6,7 +6,7 @@ export type Device = ProofPacesTable['device'];
 export type Duration = Pick<ProofPacesTable, 'mean_ms' | 'samples'>;
 export type DurationOf = Duration & Pick<ProofPacesTable, 'executor_id'>;
 
-/** Rows that a median is computed from: the newest. */
+/** Maximum number of rows that a median is computed from; the newest are used. */
 const MAX_COMPARED = 200;
 
 /** Durations of executors with this hardware. */

@@ -11,11 +11,11 @@ import {
 import { PERMILLE } from './check-policy.ts';
 import type { GpuProofFacts, ProofFacts, ProofPart } from './measured.ts';
 
-/** Tolerates a busy host or a slow network. */
+/** Consecutive late proofs at which a check fails: a host may be busy, or a network slow. */
 const LATE_IN_A_ROW = 3;
-/** With fewer other executors of the model, all of them may have been busy when they were measured. */
+/** Minimum number of other executors of the model for `POW_TOO_FAST`: fewer may all have been busy when measured. */
 const OTHERS_TO_BE_FASTER_THAN = 3;
-/** Variation of starting threads, a container and a connection, whatever the work. */
+/** Time by which starting threads, a container and a connection varies, whatever the work. */
 const VARIATION_MS = 500;
 
 const REMEDIES = {
@@ -140,8 +140,8 @@ const judgeTime: JudgeTime = (proof, { policy }) => {
 };
 
 /**
- * The network's share of the time is an estimate, which is too large after a moment of slowness. So a proof counts as
- * too fast only if it is so with the network's share included.
+ * Returns true if a proof is too fast even when the network's share is included: the estimate of that share is too
+ * large after a moment of slowness.
  */
 function isClearlyFaster(
   { wall_ms: wallMs, others }: Timed,

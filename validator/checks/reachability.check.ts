@@ -2,7 +2,7 @@
 import { ok, unknown } from '#shared/check/check.ts';
 import { type CheckOutcome, defineCheck, type Facts, fail, type Refusal } from './check.ts';
 
-/** Messages and remedies for answers that were rejected. Refusals that are missing here concern `executor_identity`. */
+/** Messages and remedies for rejected answers. Refusals that are not listed concern `executor_identity`. */
 const REJECTED: Partial<Record<Refusal, { message: string; remedy?: string }>> = {
   AGENT_ANSWER_INVALID: { message: 'The answer of the agent is no inventory' },
   AGENT_REFUSED: { message: 'The agent rejects requests of the validator' },

@@ -3,9 +3,9 @@ import { ok, unknown } from '#shared/check/check.ts';
 import { type CheckOutcome, defineCheck, type Facts, fail, READ_LOG_AND_RESTART } from './check.ts';
 import type { RentalFacts, RentalStep } from './measured.ts';
 
-/** Tolerates a short outage of the network. */
+/** Consecutive failures at which the check fails: a network may be down for a short time. */
 const UNREACHABLE_IN_A_ROW = 2;
-/** By then a rental that has just begun or ended is known to the market. */
+/** Consecutive skipped probes at which the check fails: by then the market has recorded new and ended rentals. */
 const SKIPPED_IN_A_ROW = 3;
 
 const STEPS: Record<RentalStep, [message: string, remedy: string]> = {

@@ -44,7 +44,7 @@ it.each<Failing>([
   expect(result.remediation).toMatch(/\w+ \w+/);
 });
 
-it('passes a pod that its own program ended', () => {
+it('passes a pod whose own program exited', () => {
   const ended = factsOf({ rented: true, measured: { pods: [deadPod('ExitedNonZero')] } });
   expect(resultOf('pod_alive', ended)).toMatchObject({ passed: true, severity: 'warning' });
 });
@@ -54,8 +54,8 @@ it('tolerates a rental that has just begun, and ignores removed pods', () => {
   const begun = factsOf({ rented: true, podIds: [POD], measured: { pods: [] } });
   expect(resultOf('ledger', begun)).toMatchObject({ passed: true, streak: 1 });
   expect(resultOf('ledger', factsOf({ measured: { pods } })).message).toBe('unknown');
-  const gone = [{ ...deadPod(null), phase: 'removed' }];
-  expect(resultOf('ledger', factsOf({ podIds: [], measured: { pods: gone } })).message).toBe(
+  const removed = [{ ...deadPod(null), phase: 'removed' }];
+  expect(resultOf('ledger', factsOf({ podIds: [], measured: { pods: removed } })).message).toBe(
     'passed',
   );
 });

@@ -3,9 +3,12 @@ import { ok, unknown } from '#shared/check/check.ts';
 import { defineCheck, fail, warn } from './check.ts';
 import type { Measured } from './measured.ts';
 
-/** Tolerates a driver that misses a card, or lists a process that has just ended. */
+/** Consecutive failures at which a check fails: a driver may omit a card, or list a process that has just ended. */
 const IN_A_ROW = 2;
-/** By then a rental that has just begun or ended, and a probe of another validator, are over. */
+/**
+ * Consecutive failures at which a check fails. By then a rental that began or ended is recorded, and any probe of
+ * another validator has ended.
+ */
 const DISAGREED_IN_A_ROW = 3;
 const MAX_NAMED = 5;
 

@@ -57,7 +57,7 @@ describe('the image of an agent', () => {
     ['is of an agent with another kind of installation', { update: { kind: null } }, 'unknown'],
     ['is of an agent that reports no update status', { update: null }, 'unknown'],
     ['is of an agent without releases to compare with', { releases: null }, 'unknown'],
-  ])('%s', (_, change, code) => {
+  ])('judges an image that %s', (_, change, code) => {
     expect(codeOf(judged(imageDigest, change))).toBe(code);
   });
 });
@@ -98,11 +98,11 @@ describe('an update', () => {
       'AGENT_UPDATE_ROLLED_BACK',
     ],
     ['does not apply', { update: { kind: null } }, 'unknown'],
-  ])('%s', (_, change, code) => {
+  ])('judges an update that %s', (_, change, code) => {
     expect(codeOf(judged(agentUpdate, change))).toBe(code);
   });
 
-  it('that was rolled back reports the reason', () => {
+  it('reports the reason when it was rolled back', () => {
     const update = {
       state: 'ROLLED_BACK',
       reason: 'NEW_VERSION_ENDED',

@@ -2,9 +2,12 @@
 import { ok, unknown } from '#shared/check/check.ts';
 import { defineCheck, type Failure, fail, warn } from './check.ts';
 
-/** Longer than any step of an update, and than the agent's interval between manifests. */
+/**
+ * Time after which a waiting update is stuck: longer than any step of an update, and than the agent's interval between
+ * manifests.
+ */
 const STUCK_MS = 2 * 3_600_000;
-/** Reasons of an update that continues by itself. */
+/** Reasons for which an update waits and continues by itself. */
 const WAITING = [null, 'NOT_YET', 'BACKING_OFF', 'BUSY'];
 
 export const imageDigest = defineCheck({

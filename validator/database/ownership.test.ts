@@ -1,4 +1,4 @@
-/** Leaves databases of other programs unchanged, on either engine and for both kinds of our databases. */
+/** Databases of other programs stay unchanged, on either engine and for both kinds of our databases. */
 import {
   copyFileSync,
   mkdirSync,
@@ -95,7 +95,7 @@ it('leaves a database of another program unchanged and names its tables', async 
   await openings.central();
 });
 
-it('reopens each of its kinds and never opens one as the other', async () => {
+it('reopens databases of both kinds and never opens one kind as the other', async () => {
   address = await newAddress('central.db');
   await openings.central();
   await openings.central();

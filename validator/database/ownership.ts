@@ -27,7 +27,7 @@ export type DatabaseLocation = {
   mustExist?: true;
 };
 
-/** Any Kysely or transaction, whatever its tables. */
+/** Any Kysely handle or transaction, whatever its tables. */
 type AnyDb = Pick<Kysely<unknown>, 'getExecutor'>;
 
 /**

@@ -5,7 +5,7 @@ import { ConfigError } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { DatabaseTarget } from './open-database.ts';
 
-/** Per process; a server accepts 100 in total by default. */
+/** Maximum number of connections per process; a server accepts 100 in total by default. */
 const MAX_CONNECTIONS = 20;
 const CONNECT_TIMEOUT_MS = 5_000;
 const IDLE_CONNECTION_MS = 60_000;
@@ -15,7 +15,7 @@ const LOCK_TIMEOUT_MS = 10_000;
 /** The server ends transactions of a process that hangs, and releases their locks. */
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000;
 
-/** Row locks (row-lock.ts) are chosen for this isolation level; renters' text is Unicode. */
+/** Our queries choose their row locks for this isolation level; renters' text is Unicode. */
 const REQUIRED_SETTINGS = [
   ['server_encoding', 'UTF8'],
   ['default_transaction_isolation', 'read committed'],

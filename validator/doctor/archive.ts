@@ -59,7 +59,7 @@ function ledgerPart(config: ValidatorConfig): Part {
   };
 }
 
-/** Contents of the key files. A file that this user cannot read cannot have leaked into this user's texts. */
+/** Contents of the key files that this user can read; other files cannot have leaked into the collected texts. */
 function keyTexts(config: ValidatorConfig): string[] {
   const place = ownKeyLocation(config);
   const paths = place.kind === 'seed' ? [place.path] : [place.path, place.passphraseFile];

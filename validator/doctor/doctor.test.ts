@@ -79,7 +79,7 @@ async function findings(environment: Record<string, string>) {
   return Object.fromEntries(list.map(({ id, status, finding }) => [id, `${status}: ${finding}`]));
 }
 
-it('finds no fault with a good setup', async () => {
+it('reports no failure for a valid configuration', async () => {
   expect(await findings(right)).toMatchObject({
     configuration: 'ok: every VALIDATOR_* variable is valid',
     key: `ok: ${hotkey} can sign`,
@@ -95,7 +95,7 @@ it('finds no fault with a good setup', async () => {
   });
 });
 
-it('reports each fault', async () => {
+it('reports each failed check', async () => {
   writeFileSync(at('open.seed'), SEED, { mode: 0o644 });
   writeFileSync(at('other.seed'), '09'.repeat(32), { mode: 0o600 });
   writeFileSync(at('broken.json'), '{}');

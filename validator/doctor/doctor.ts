@@ -57,7 +57,7 @@ export function validatorDoctor(ports: DoctorPorts): Doctor {
   };
 }
 
-/** With an invalid configuration only that is reported. Changes nothing. */
+/** Runs all checks. With an invalid configuration, reports only that. Changes nothing. */
 export async function examine(ports: DoctorPorts): Promise<Finding[]> {
   const { config, facts } = readConfigurationFacts(ports.environment);
   const configuration = findingsOf(CONFIGURATION_CHECKS, facts);

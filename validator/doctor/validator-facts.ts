@@ -137,7 +137,7 @@ function readPolicies({
   }`;
 }
 
-/** The signed request that begins every pass. */
+/** Sends the signed request that begins every inspection pass. */
 function listExecutors({ clock, random }: DoctorPorts, config: ValidatorConfig, signer: Signer) {
   const baseUrl = config.VALIDATOR_CENTRAL_URL.replace(/\/+$/, '');
   const central = createCentralClient({ baseUrl, signer, clock, random });

@@ -27,7 +27,7 @@ export type LocalAgent = {
   executorId: string;
   url: string;
   process: SupervisedChild;
-  /** Its SSH gateway. */
+  /** The agent's SSH gateway. */
   gateway: SupervisedChild;
 };
 
@@ -78,7 +78,10 @@ export async function startAgents(parts: StartAgentsOptions): Promise<LocalAgent
   return agents;
 }
 
-/** Enrols an agent as `agent enrol` does. An agent that ran before keeps its key, and its enrolment for half of its validity. */
+/**
+ * Enrols an agent as `agent enrol` does. An agent of an earlier run keeps its key; its enrolment is renewed after half
+ * of its validity.
+ */
 function enrolIn({ home, random, clock, providerSigner }: StartAgentsOptions, id: string): void {
   const folder = home.agent(id);
   const { publicKey: public_key } = openIdentity(folder, random);

@@ -20,14 +20,14 @@ const node = {
 
 it('withdraws nodes of earlier runs, but no nodes that a person added', async () => {
   for (const id of ['served', 'earlier', 'rented']) mkdirSync(home.agent(id), { recursive: true });
-  const asked: string[] = [];
+  const removals: string[] = [];
   const provider = {
     listNodes: async () => ['served', 'earlier', 'rented', 'added'].map((id) => ({ ...node, id })),
     async removeNode(id: string) {
-      asked.push(id);
+      removals.push(id);
       if (id === 'rented') throw new Error('the node has pods');
     },
   };
   await withdrawStaleNodes({ provider, home, log }, new Set(['served']));
-  expect(asked).toEqual(['earlier', 'rented']);
+  expect(removals).toEqual(['earlier', 'rented']);
 });

@@ -11,7 +11,7 @@ export type JsonCall = {
 
 const CALL_TIMEOUT_MS = 25_000;
 
-/** Any status other than 2xx. */
+/** Thrown for an answer with any status other than 2xx. */
 export class CallRefused extends Error {
   override name = 'CallRefused';
   readonly status: number;

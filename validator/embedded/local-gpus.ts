@@ -10,7 +10,7 @@ export type LocalGpus = {
 
 const NVIDIA_SMI_TIMEOUT_MS = 10_000;
 const MAX_OUTPUT_BYTES = 65_536;
-/** Alternating, so that the market has more than one kind. */
+/** Simulated GPU models. Agents get them in turn, so that the market has more than one. */
 const SIMULATED = [
   { gpuType: 'NVIDIA H100 80GB HBM3', gpuCount: 2 },
   { gpuType: 'NVIDIA GeForce RTX 4090', gpuCount: 1 },

@@ -18,7 +18,10 @@ import { resetHome } from './remove-pods.ts';
 
 const STOPPED_BY_USER = 130;
 const SAME_SIGNAL_MS = 1_000;
-/** Covers 30 s for pods, 12 s for agents and 2 s for spans. The next start cleans up what is left. */
+/**
+ * Timeout of the shutdown: 30 s for pods, 12 s for agents, 2 s for spans, and a reserve. The next start cleans up the
+ * rest.
+ */
 const STOPPED_WITHIN_MS = 60_000;
 const TOO_LONG = `shutdown took longer than ${STOPPED_WITHIN_MS / 1_000} s; the next start removes what is left`;
 

@@ -24,7 +24,7 @@ import type { StartOptions } from './options.ts';
 
 export type Services = {
   central: Central;
-  /** Closes both in the direction of requests, so that each closes after its callers. */
+  /** Closes both services, each after the service that sends it requests. */
   close(): Promise<void>;
 };
 

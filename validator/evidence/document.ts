@@ -238,7 +238,9 @@ export function reproducesVerdict(document: EvidenceDocument, checks: CheckPolic
   );
 }
 
-/** Without texts for people, which may be reworded within a version: `measured` of an unknown check is one, too. */
+/**
+ * Leaves out texts for people, which may be reworded within a version; `measured` of an unknown check is such a text.
+ */
 function comparableOf(checks: readonly CheckResult[]) {
   return checks.map(({ message, required: _, remediation: __, measured, ...codes }) => ({
     ...codes,

@@ -20,9 +20,9 @@ import {
   replaceHead,
 } from './evidence.store.ts';
 
-/** Per executor, whatever their age: a failing executor is inspected often. */
+/** Maximum number of documents per executor, whatever their age: a failing executor is inspected often. */
 const MAX_DOCUMENTS = 3_000;
-/** Heads whose signature was already verified. */
+/** Maximum number of cached heads whose signature was already verified. */
 const MAX_VERIFIED_HEADS = 20_000;
 
 export type EvidenceService = ReturnType<typeof createEvidence>;

@@ -78,7 +78,7 @@ async function tamper(change: Partial<Awaited<ReturnType<typeof rows>>[number]>,
 }
 
 describe('the document of a check run', () => {
-  it('states inputs, checks, verdict, policy and times, and is signed', async () => {
+  it('contains inputs, checks, verdict, policy and times, and is signed', async () => {
     await evidence.record(checkRun({ atMs: 5_000 }));
     const { document } = await firstDocument();
     expect(document).toMatchObject({
@@ -100,7 +100,7 @@ describe('the document of a check run', () => {
   });
 
   it.each(['ok', 'failed', 'withheld'] as const)(
-    '%s gives its verdict when judged again',
+    'yields the same verdict when judged again: %s',
     async (verdict) => {
       await evidence.record(checkRun({ atMs: 5_000, verdict }));
       const { document } = await firstDocument();
@@ -135,7 +135,7 @@ describe('a chain', () => {
     await evidence.record(checkRun({ number: 2, atMs: 9_000, verdict: 'failed' }));
   });
 
-  it('is exported completely, one chain per executor', async () => {
+  it('exports every document, one chain per executor', async () => {
     const { lines, problems } = await exported();
     expect([lines.length, problems]).toEqual([5, []]);
     const documents = lines.map((line) => JSON.parse(line));
@@ -199,7 +199,7 @@ describe('the head of a chain', () => {
 
   const HEADLESS = /^null: the signed head of its chain is missing or not trusted/;
 
-  it('reveals removed documents, however many are written later', async () => {
+  it('reveals removed documents, even after many later documents', async () => {
     await remove(4);
     await evidence.record(checkRun({ atMs: 5_000 }));
     expect((await rows()).map(({ seq }) => seq)).toEqual([1, 2, 3, 5]);
@@ -208,7 +208,7 @@ describe('the head of a chain', () => {
     expect(await problemsNow()).toEqual(['1: it is missing', '4: it is missing']);
   });
 
-  it('is begun anew when missing, and covers only later documents', async () => {
+  it('is created again when it is missing, and covers only later documents', async () => {
     await remove(3, 4);
     await store.deleteFrom('evidence_heads').execute();
     expect(await problemsNow()).toEqual([expect.stringMatching(HEADLESS)]);
@@ -239,7 +239,7 @@ describe('the head of a chain', () => {
     ]);
   });
 
-  it('is not extended by a validator that does not trust it', async () => {
+  it('is not extended by a validator that does not trust its signer', async () => {
     await store.deleteFrom('evidence').where('seq', '>', 2).execute();
     const [own] = await heads().execute();
     if (own === undefined) throw new Error('no head');
@@ -253,7 +253,7 @@ describe('the head of a chain', () => {
     expect((await problemsNow()).map((problem) => problem.slice(0, 2))).toEqual(['1:', '2:']);
   });
 
-  it('is not trusted with a chain that another key rewrote', async () => {
+  it('is not trusted if another key rewrote the chain', async () => {
     await store.deleteFrom('evidence').execute();
     await store.deleteFrom('evidence_heads').execute();
     const theirs = evidenceOf(stranger);
@@ -267,7 +267,7 @@ describe('the head of a chain', () => {
     expect(await problemsNow([stranger])).toEqual([]);
   });
 
-  it('passes to a new key while both are valid', async () => {
+  it('is signed by a new key while both keys are valid', async () => {
     const next = createSigner(new Uint8Array(32).fill(3));
     const keys = [{ hotkey: signer.hotkey, notAfterMs: systemClock.now() + 60_000 }, next];
     await evidenceOf(next, keys).record(checkRun({ atMs: 5_000 }));

@@ -31,7 +31,7 @@ export type RelayOptions = {
 
 /** Shorter than every caller's deadline, so that callers get an answer instead of a broken connection. */
 const RELAY_TIMEOUT_MS = 12_000;
-/** Together with RELAY_TIMEOUT_MS still shorter than the callers' deadline. */
+/** Timeout for ending a rental probe. Added to RELAY_TIMEOUT_MS it is still shorter than the callers' deadline. */
 const YIELD_TIMEOUT_MS = 2_000;
 
 const Target = z.object({ executorId: z.uuid(), id: z.uuid().optional() });
@@ -100,7 +100,7 @@ async function relay(
   return reply.send(answer.body === null ? '' : Readable.fromWeb(answer.body));
 }
 
-/** Relayed sockets per executor and in total; each uses two connections. */
+/** Maximum number of relayed sockets per executor and in total; each uses two connections. */
 export const MAX_SOCKETS_PER_EXECUTOR = 200;
 const MAX_SOCKETS = 1_000;
 /** Longest message of any route: a log line of 64 KiB as JSON. */

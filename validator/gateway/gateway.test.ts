@@ -246,7 +246,7 @@ describe('a WebSocket', () => {
   it.each([
     ['from the agent', 'far', 1008],
     ['from the client', 'near', 4_001],
-  ] as const)('passes the code of its end on, %s', async (_, from, code) => {
+  ] as const)('passes on the close code %s', async (_, from, code) => {
     const sockets = await pair();
     const other = endOf(from === 'far' ? sockets.near : sockets.far);
     sockets[from].resume();
@@ -254,7 +254,7 @@ describe('a WebSocket', () => {
     expect(await other).toEqual([code, 'so it is']);
   });
 
-  it('closes on one side when the other breaks', async () => {
+  it('closes on one side when the connection on the other side breaks', async () => {
     const one = await pair();
     const left = endOf(one.far);
     one.near.terminate();
@@ -302,7 +302,7 @@ describe('a WebSocket', () => {
     await expect(connect()).rejects.toMatchObject({ code: 'upstream_unavailable' });
   });
 
-  it('closes with going away when the gateway stops', async () => {
+  it('closes with code 1001 (going away) when the gateway stops', async () => {
     const { near, far } = await pair();
     const ends = [endOf(near), endOf(far)];
     await validator.close();
@@ -313,7 +313,7 @@ describe('a WebSocket', () => {
   });
 });
 
-it('reports a malformed answer as unavailable', async () => {
+it('reports a malformed answer of the agent as upstream_unavailable', async () => {
   const client = createAgentClient({ send: sendTo(EXECUTOR_ID), clock: systemClock });
   const spec = {
     generation: 1,

@@ -63,7 +63,7 @@ export function createHealthDelivery(central: Pick<CentralClient, 'postHealth'>)
         state: 'unavailable',
         reason: messageOf(error),
       })),
-    // The next inspection reports anew.
+    // Nothing to do: the next inspection sends a new report.
     onParked: async () => undefined,
   };
 }

@@ -39,7 +39,7 @@ import type { ReadBanner } from './rental-probe/ssh-session.ts';
 export type HealthService = ReturnType<typeof createHealthService>;
 
 const PARALLEL_INSPECTIONS = 32;
-/** Executors whose proofs begin together. */
+/** Number of executors whose proofs begin together. */
 const GROUP_SIZE = 64;
 
 export type HealthOptions = {
@@ -64,7 +64,7 @@ export type HealthOptions = {
   readBanner: ReadBanner;
   evidence: Pick<EvidenceService, 'record'>;
   outbox: Outbox;
-  /** Executors whose facts are in memory at the same time. */
+  /** Maximum number of executors whose facts are in memory at the same time. */
   atOnce: number;
   metrics: Pick<ValidatorMetrics, 'checked' | 'passed'>;
 };
@@ -90,7 +90,7 @@ export function createHealthService(options: HealthOptions) {
     return report;
   }
 
-  /** Trials come first because they take long: the verdict is about the host after them. */
+  /** Runs the trials, which take long, before reading the host again: the verdict is about the host after them. */
   async function collectFacts(executor: ExecutorToCheck, trigger: Trigger): Promise<Facts> {
     const inspection = { ...options, client: options.clientOf(executor) };
     const first = await reading.run(() => readAgent(executor, inspection));
@@ -127,7 +127,7 @@ export function createHealthService(options: HealthOptions) {
     const proven = await trigger.place.prove(facts, client, isFree);
     const reached = await network.check(facts, client, isFree);
     const rental = await rentals.probe(facts, client, request !== null);
-    // A renter who arrived meanwhile is not disturbed.
+    // Starts no probe container if a renter has arrived meanwhile.
     const container = yieldedToRenter(rental)
       ? NOT_QUERIED
       : await runProbe(facts, client, request);
@@ -205,7 +205,7 @@ export function createHealthService(options: HealthOptions) {
     outbox.runOnce().catch((error: unknown) => log.error({ err: error }, 'outbox pass failed'));
   }
 
-  /** Claims lapse unless they are extended. */
+  /** Claims expire unless they are extended. */
   const extendClaims = () =>
     startLoop({
       clock,

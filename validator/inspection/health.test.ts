@@ -101,7 +101,7 @@ const evidenceOf = async (store: EvidenceStore) =>
     ({ executor_id }) => executor_id,
   );
 
-it('loses no verdict during an outage of an hour, and retains only the last per executor', async () => {
+it('delivers the last verdict of each executor after an outage of an hour', async () => {
   const { validator, store } = await start();
   await validator.runOnce();
   expect(await statesAtCentral()).toEqual(Array(NODES).fill('verified'));
@@ -126,7 +126,7 @@ it('loses no verdict during an outage of an hour, and retains only the last per 
   ]);
 });
 
-it('does not replace a verdict by a withheld one', async () => {
+it('does not replace an undelivered verdict by a withheld one', async () => {
   const { validator, store } = await start();
   await validator.runOnce();
   gate.setOpen(false);
@@ -146,7 +146,7 @@ it('does not replace a verdict by a withheld one', async () => {
   expect(await statesAtCentral()).toEqual(Array(NODES).fill('failed'));
 });
 
-it('delivers verdicts of before a restart without inspecting again', async () => {
+it('delivers verdicts from before a restart without inspecting again', async () => {
   fleet.beforeProbe(async () => gate.setOpen(false));
   await (await start()).validator.runOnce();
   expect(await statesAtCentral()).toEqual(Array(NODES).fill('queued'));
@@ -191,28 +191,29 @@ it('completes a cycle after a crash without inspecting an executor twice', async
   );
 });
 
-it('probes exactly what is requested, nothing on a rented host, and reports to the central API too', async () => {
+it('probes the requested GPUs and cores, skips rented hosts, and reports to the central API too', async () => {
   const { validator, store } = await start();
   const { clock, validator: signer } = market;
   const baseUrl = await validator.server.listen({ host: '127.0.0.1', port: 0 });
   const caller = { signer: testSigner(5), clock, random: systemRandom };
   const send = createSignedFetch({ baseUrl, audience: signer.hotkey, ...caller });
   const [id = ''] = fleet.ids;
-  const check = async (wish: CheckRequest) => {
+  const check = async (request: CheckRequest) => {
     const path = `/v1/executors/${id}/check`;
     const signal = clock.deadline(60_000);
-    const answer = await send({ method: 'POST', path, body: JSON.stringify(wish), signal });
+    const answer = await send({ method: 'POST', path, body: JSON.stringify(request), signal });
     return HealthReport.parse(await answer.json());
   };
-  const wish = { gpu_uuids: ['GPU-1'], cpu_count: 3, rental_in_progress: false };
-  expect(await check(wish)).toMatchObject({ verdict: 'verified' });
+  const request = { gpu_uuids: ['GPU-1'], cpu_count: 3, rental_in_progress: false };
+  expect(await check(request)).toMatchObject({ verdict: 'verified' });
   expect([fleet.probed, fleet.lastProbe()]).toEqual([
     [id],
-    { gpu_uuids: wish.gpu_uuids, cpu_cores: wish.cpu_count },
+    { gpu_uuids: request.gpu_uuids, cpu_cores: request.cpu_count },
   ]);
-  expect(await check({ ...wish, rental_in_progress: true })).toMatchObject({ verdict: 'verified' });
+  const rented = { ...request, rental_in_progress: true };
+  expect(await check(rented)).toMatchObject({ verdict: 'verified' });
   expect(fleet.probed).toEqual([id]);
-  await eventually('both were told', async () => (await waiting(store)).length === 0);
+  await eventually('both reports are delivered', async () => (await waiting(store)).length === 0);
   expect(await evidenceOf(store)).toEqual([id, id]);
   expect((await statesAtCentral()).toSorted()).toEqual(['queued', 'queued', 'queued', 'verified']);
 });

@@ -49,7 +49,7 @@ it('runs one trial per host at a time in order, and other hosts in parallel', as
   expect(await hosts.run('host', 0, async () => 'free')).toBe('free');
 });
 
-it('waits no longer than requested and passes errors of the work on', async () => {
+it('waits for a lock at most as long as requested, and rejects with errors of the work', async () => {
   const hosts = processOf('one');
   const first = work('first');
   const long = hosts.run('host', WAIT_MS, first.begin);
@@ -71,7 +71,7 @@ async function heldUntil(): Promise<number> {
   return lease.until_ms;
 }
 
-it('excludes other processes for as long as the work runs', async () => {
+it('locks a host against other processes while the work runs', async () => {
   const [one, two] = [processOf('one'), processOf('two')];
   const first = work('first');
   const long = one.run('host', WAIT_MS, first.begin);

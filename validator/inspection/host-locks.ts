@@ -8,7 +8,7 @@ import { acquireLease, releaseLease } from '../store/lease.store.ts';
 import type { EvidenceStore } from '../store/tables.ts';
 import { CLAIM_MS } from './inspection-queue.ts';
 
-/** Shorter than the timeout of callers of a check. */
+/** Maximum wait for a host's lock; shorter than the timeout of those who request a check. */
 export const LONGEST_WAIT_MS = 240_000;
 /** Interval for retrying a lease that another process holds. */
 const RETRY_MS = 1_000;

@@ -12,7 +12,7 @@ async function inspected(answer: () => Promise<Response>) {
   const clock = createManualClock();
   const { inventory, transportError, refusal } = await readAgent(executor, {
     client: createAgentClient({ send: answer, clock }),
-    identityOf: () => Promise.reject(new Error('nobody asks')),
+    identityOf: () => Promise.reject(new Error('not called')),
     readBanner: async () => null,
     clock,
     policy,

@@ -12,9 +12,9 @@ import { loadOf, type Measured, nothingMeasured, type Unanswered } from '../chec
 import type { ReadBanner } from './rental-probe/ssh-session.ts';
 
 const TRIES = 2;
-/** Pods recorded as evidence. */
+/** Maximum number of pods recorded as evidence. */
 const MAX_PODS = 64;
-/** Older facts are read again before the verdict: a host may break during the trials. */
+/** Maximum age of the facts of a verdict. Older facts are read again, because a host may break during the trials. */
 const FRESH_MS = 5_000;
 
 export type Inspection = {
@@ -111,8 +111,8 @@ function refusalIn(failure: unknown): Refusal | null {
 }
 
 /**
- * Starts a container with the GPUs and cores of the host, or with those of `request`. Not queried on a rented host. No
- * answer if the agent could not be reached, which is not a fault of the container runtime.
+ * Starts a container with the GPUs and cores of the host, or with those of `request`. Sends no request on a rented
+ * host. The answer is null if the agent could not be reached, which is not a fault of the container runtime.
  */
 export async function runProbe(
   { executor, inventory }: Facts,
@@ -152,7 +152,7 @@ export async function query<T>(
   }
 }
 
-/** Time that a new pod has before its SSH login must work. */
+/** Minimum age in milliseconds of a pod whose SSH port must answer. */
 const FIRST_MS = 90_000;
 const BANNER_MS = 10_000;
 const MAX_SSH_PODS = 16;

@@ -18,24 +18,24 @@ beforeEach(async () => {
 afterEach(() => store.destroy());
 
 /** Simulates the inspection loop with passes every `passMs`, each as after a restart. Returns the second of each inspection. */
-async function looks(
+async function inspectionTimes(
   verdict: HealthReport['verdict'],
   { forMs, passMs, intervalMs }: { forMs: number; passMs: number; intervalMs: number },
 ): Promise<number[]> {
   const beganMs = clock.now();
   const at: number[] = [];
   while (clock.now() - beganMs < forMs) {
-    const inspections = createInspectionQueue({
+    const queue = createInspectionQueue({
       store,
       clock,
       holder: 'a',
       intervalMs,
       pauseMs: 0,
     });
-    await inspections.sync(new Set([ID]));
-    if ((await inspections.claim([ID])).length > 0) {
+    await queue.sync(new Set([ID]));
+    if ((await queue.claim([ID])).length > 0) {
       at.push((clock.now() - beganMs) / 1_000);
-      await end(inspections, verdict, true);
+      await end(queue, verdict, true);
     }
     await clock.advance(passMs);
   }
@@ -43,13 +43,13 @@ async function looks(
 }
 
 async function end(
-  inspections: ReturnType<typeof createInspectionQueue>,
+  queue: ReturnType<typeof createInspectionQueue>,
   verdict: HealthReport['verdict'],
   isClaimed: boolean,
 ): Promise<void> {
   const times = { checkedMs: clock.now(), factsMs: clock.now() };
-  const ended = { ...(await inspections.load(ID)), executorId: ID, verdict, ...times };
-  await store.transaction().execute((tx) => inspections.end(tx, ended, isClaimed));
+  const ended = { ...(await queue.load(ID)), executorId: ID, verdict, ...times };
+  await store.transaction().execute((tx) => queue.end(tx, ended, isClaimed));
 }
 
 const LOCAL = { forMs: 10 * MINUTE_MS, passMs: 1_000, intervalMs: MINUTE_MS };
@@ -57,7 +57,7 @@ const LOCAL = { forMs: 10 * MINUTE_MS, passMs: 1_000, intervalMs: MINUTE_MS };
 it.each(['failed', 'withheld'] as const)(
   'inspects an executor that is %s soon, then after growing pauses',
   async (verdict) => {
-    expect(await looks(verdict, LOCAL)).toEqual([
+    expect(await inspectionTimes(verdict, LOCAL)).toEqual([
       ...[0, 1, 2, 4, 8, 16, 32, 64],
       ...[124, 184, 244, 304, 364, 424, 484, 544],
     ]);
@@ -66,12 +66,12 @@ it.each(['failed', 'withheld'] as const)(
 
 it('inspects a passing executor at the regular interval, also after a failure', async () => {
   const minutes = Array.from({ length: 10 }, (_, at) => at * 60);
-  expect(await looks('verified', LOCAL)).toEqual(minutes);
-  await looks('failed', LOCAL);
+  expect(await inspectionTimes('verified', LOCAL)).toEqual(minutes);
+  await inspectionTimes('failed', LOCAL);
   await clock.advance(MINUTE_MS);
-  expect(await looks('verified', LOCAL)).toEqual(minutes);
+  expect(await inspectionTimes('verified', LOCAL)).toEqual(minutes);
   // After a failure it is inspected soon again.
-  expect((await looks('failed', LOCAL)).slice(0, 4)).toEqual([0, 1, 2, 4]);
+  expect((await inspectionTimes('failed', LOCAL)).slice(0, 4)).toEqual([0, 1, 2, 4]);
 });
 
 it('produces fewer than 3,000 documents in fourteen days for an executor that never passes', () => {
@@ -84,21 +84,21 @@ it('produces fewer than 3,000 documents in fourteen days for an executor that ne
   expect(looksMade).toBeLessThan(2_100);
 });
 
-it('inspects a changed executor at once, and does not lengthen the pause on request', async () => {
-  await looks('failed', LOCAL);
-  const inspections = createInspectionQueue({
+it('inspects an executor at once when its listing changes, and a requested check lengthens no pause', async () => {
+  await inspectionTimes('failed', LOCAL);
+  const queue = createInspectionQueue({
     store,
     clock,
     holder: 'a',
     intervalMs: MINUTE_MS,
     pauseMs: 0,
   });
-  expect(await inspections.due()).toEqual([]);
-  await inspections.resetPauses([ID]);
-  expect((await looks('failed', LOCAL)).slice(0, 4)).toEqual([0, 1, 2, 4]);
-  const before = await inspections.load(ID);
-  await end(inspections, 'failed', false);
-  expect(await inspections.load(ID)).toEqual(before);
-  await end(inspections, 'verified', false);
-  expect((await inspections.load(ID)).pauseMs).toBeNull();
+  expect(await queue.due()).toEqual([]);
+  await queue.resetPauses([ID]);
+  expect((await inspectionTimes('failed', LOCAL)).slice(0, 4)).toEqual([0, 1, 2, 4]);
+  const before = await queue.load(ID);
+  await end(queue, 'failed', false);
+  expect(await queue.load(ID)).toEqual(before);
+  await end(queue, 'verified', false);
+  expect((await queue.load(ID)).pauseMs).toBeNull();
 });

@@ -34,7 +34,7 @@ export type InspectionQueueOptions = {
   pauseMs: number;
 };
 
-/** State of an executor between two inspections, as the checks define it. */
+/** State that the checks carry from one inspection of an executor to the next. */
 export type Memory = {
   transportFailures: number;
   /** Consecutive failures by check, for reasons that count only when repeated. */
@@ -69,7 +69,7 @@ export function createInspectionQueue(options: InspectionQueueOptions) {
       nowMs,
       verifiedMs: nowMs - options.intervalMs,
       otherMs: nowMs - options.pauseMs,
-      // One process runs on a file: claims of its predecessor have lapsed.
+      // Only one process uses a file, so claims of its predecessor have expired.
       freeMs: isShared(store) ? nowMs : Number.MAX_SAFE_INTEGER,
     };
   }

@@ -3,7 +3,7 @@ import type { ExpressionBuilder } from 'kysely';
 import { isShared } from '../store/evidence-store.ts';
 import type { EvidenceStore, InspectionRow, StoreDb } from '../store/tables.ts';
 
-/** Rows per statement; the number of variables of a statement is limited. */
+/** Maximum number of rows per statement; the number of variables of a statement is limited. */
 const ROWS_AT_ONCE = 500;
 
 /** Times that decide which executors are due and unclaimed, in milliseconds. */

@@ -12,7 +12,7 @@ import { checkPorts, readPort } from './port-check.ts';
 
 export type NetworkChecks = ReturnType<typeof createNetworkChecks>;
 
-/** Hosts checked in parallel; each needs hundreds of connections. */
+/** Maximum number of hosts checked in parallel; each needs hundreds of connections. */
 const MAX_PARALLEL = 8;
 
 type NetworkFacts = Pick<Measured, 'ports' | 'egress' | 'templates' | 'unanswered'>;

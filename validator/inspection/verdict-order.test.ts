@@ -27,8 +27,8 @@ const CYCLE_MS = 900_000;
 /** Duration of a rental probe. */
 const TRIAL_MS = 120_000;
 const log = createLog({ name: 'test', level: 'silent' });
-const IDLE_WISH = { rental_in_progress: false, gpu_uuids: [] };
-const RENTED_WISH = { rental_in_progress: true, gpu_uuids: [] };
+const IDLE_REQUEST = { rental_in_progress: false, gpu_uuids: [] };
+const RENTED_REQUEST = { rental_in_progress: true, gpu_uuids: [] };
 const { executor, policy } = checkRun({ atMs: 0 }).facts;
 
 /** Current state of the host, and hooks during a check. */
@@ -129,32 +129,32 @@ function start(holder = systemRandom.uuid()) {
 /** Recorded verdicts in order, the stored state, and the queued messages. */
 async function recorded() {
   const evidence = await store.selectFrom('evidence').select('verdict').orderBy('seq').execute();
-  const remembered = await store.selectFrom('inspections').selectAll().executeTakeFirst();
-  const letters = await store.selectFrom('outbox').select('body').orderBy('seq').execute();
+  const stored = await store.selectFrom('inspections').selectAll().executeTakeFirst();
+  const messages = await store.selectFrom('outbox').select('body').orderBy('seq').execute();
   return {
     evidence: evidence.map(({ verdict }) => verdict),
-    remembered: remembered?.verdict,
-    holder: remembered?.holder,
-    told: letters.map(({ body }) => JSON.parse(body).report.verdict),
+    stored: stored?.verdict,
+    holder: stored?.holder,
+    queued: messages.map(({ body }) => JSON.parse(body).report.verdict),
   };
 }
 
 it.each<[string, () => void, string]>([
   ['loses a card', () => Object.assign(host, { cards: 0 }), 'failed'],
   ['starts no container any more', () => Object.assign(host, { isSound: false }), 'failed'],
-  ['goes away', () => Object.assign(host, { isAway: true }), 'withheld'],
-  ['stays as it is', () => undefined, 'verified'],
+  ['stops answering', () => Object.assign(host, { isAway: true }), 'withheld'],
+  ['does not change', () => undefined, 'verified'],
 ])(
   'judges a host that %s during its trials by its state afterwards',
-  async (_, happen, verdict) => {
+  async (_, changeHost, verdict) => {
     onTrial = async () => {
       await clock.advance(TRIAL_MS);
-      happen();
+      changeHost();
     };
     const beganMs = clock.now();
-    const report = await start().checkNow(executor.id, IDLE_WISH);
+    const report = await start().checkNow(executor.id, IDLE_REQUEST);
     expect([report.verdict, report.checked_at_ms]).toEqual([verdict, beganMs + TRIAL_MS]);
-    expect(await recorded()).toMatchObject({ remembered: verdict, told: [verdict] });
+    expect(await recorded()).toMatchObject({ stored: verdict, queued: [verdict] });
   },
 );
 
@@ -172,10 +172,10 @@ it('drops a verdict on older facts than the stored one', async () => {
   onPods = async () => undefined;
   await clock.advance(1_000);
   host.cards = 0;
-  expect((await health.checkNow(executor.id, RENTED_WISH)).verdict).toBe('failed');
+  expect((await health.checkNow(executor.id, RENTED_REQUEST)).verdict).toBe('failed');
   end.resolve();
   await pass;
-  const expected = { evidence: ['failed'], remembered: 'failed', holder: null, told: ['failed'] };
+  const expected = { evidence: ['failed'], stored: 'failed', holder: null, queued: ['failed'] };
   expect(await recorded()).toEqual(expected);
   const claims = await store.selectFrom('gpu_claims').select('uuid').execute();
   expect(claims).toEqual([]);
@@ -189,23 +189,23 @@ it('a withheld verdict or a clock that was set back does not outdate a verdict',
     return end.promise;
   };
   host.cards = 0;
-  const failing = health.checkNow(executor.id, RENTED_WISH);
+  const failing = health.checkNow(executor.id, RENTED_REQUEST);
   await reached.promise;
   await clock.advance(1_000);
   host.isAway = true;
-  expect((await health.checkNow(executor.id, RENTED_WISH)).verdict).toBe('withheld');
+  expect((await health.checkNow(executor.id, RENTED_REQUEST)).verdict).toBe('withheld');
   end.resolve();
   expect((await failing).verdict).toBe('failed');
-  expect(await recorded()).toMatchObject({ remembered: 'failed', told: ['failed'] });
+  expect(await recorded()).toMatchObject({ stored: 'failed', queued: ['failed'] });
 
   const aheadMs = clock.now() + 3_600_000;
   await store.updateTable('inspections').set({ facts_ms: aheadMs }).execute();
   Object.assign(host, { isAway: false, cards: 1 });
-  expect((await health.checkNow(executor.id, RENTED_WISH)).verdict).toBe('verified');
-  expect(await recorded()).toMatchObject({ remembered: 'verified', told: ['verified'] });
+  expect((await health.checkNow(executor.id, RENTED_REQUEST)).verdict).toBe('verified');
+  expect(await recorded()).toMatchObject({ stored: 'verified', queued: ['verified'] });
 });
 
-it('orders verdicts by their facts also after the reading process died', async () => {
+it('orders verdicts by the time of their facts, also if the first process was killed', async () => {
   const hold = Promise.withResolvers<void>();
   const reached = Promise.withResolvers<void>();
   onPods = () => {
@@ -222,24 +222,24 @@ it('orders verdicts by their facts also after the reading process died', async (
   await start('next').runOnce();
   hold.resolve();
   await stuck;
-  expect(await recorded()).toMatchObject({ evidence: ['failed'], told: ['failed'] });
+  expect(await recorded()).toMatchObject({ evidence: ['failed'], queued: ['failed'] });
 });
 
 it.each<[string, () => Promise<void>]>([
-  ['somebody is about to rent it', async () => undefined],
-  ['the central API has it as rented', async () => void Object.assign(host, { isRented: true })],
+  ['a requested check announces a rental', async () => undefined],
+  ['the central API lists a rental', async () => void Object.assign(host, { isRented: true })],
 ])('a failure found by a trial counts while %s, until a later trial passes', async (_, rent) => {
   const trials = vi.fn(async () => undefined);
   onTrial = trials;
   host.isSound = false;
   const foundAt = naiveUtc(clock.now());
-  expect((await start().checkNow(executor.id, IDLE_WISH)).verdict).toBe('failed');
+  expect((await start().checkNow(executor.id, IDLE_REQUEST)).verdict).toBe('failed');
   host.isSound = true;
   await rent();
   for (let time = 0; time < 2; time += 1) {
     await clock.advance(1_000);
     // Each check runs in a new process.
-    const report = await start().checkNow(executor.id, RENTED_WISH);
+    const report = await start().checkNow(executor.id, RENTED_REQUEST);
     const container = report.checks.find((check) => check.check_id === 'container_start');
     expect(report.verdict).toBe('failed');
     expect(container).toMatchObject({ passed: false, reason_code: 'CONTAINER_START_FAILED' });
@@ -248,9 +248,9 @@ it.each<[string, () => Promise<void>]>([
   expect(trials).toHaveBeenCalledTimes(1);
   host.isRented = false;
   await clock.advance(1_000);
-  expect((await start().checkNow(executor.id, IDLE_WISH)).verdict).toBe('verified');
+  expect((await start().checkNow(executor.id, IDLE_REQUEST)).verdict).toBe('verified');
   await clock.advance(1_000);
-  expect((await start().checkNow(executor.id, RENTED_WISH)).verdict).toBe('verified');
+  expect((await start().checkNow(executor.id, RENTED_REQUEST)).verdict).toBe('verified');
 });
 
 it('runs one trial per host: the second check waits for the trials of the first', async () => {
@@ -261,10 +261,10 @@ it('runs one trial per host: the second check waits for the trials of the first'
     begun.push(trial);
     return trial.promise;
   };
-  const checks = [1, 2].map(() => health.checkNow(executor.id, IDLE_WISH));
+  const checks = [1, 2].map(() => health.checkNow(executor.id, IDLE_REQUEST));
   await eventually('one is tried', () => begun.length === 1);
   // A check without trials does not wait.
-  expect((await health.checkNow(executor.id, RENTED_WISH)).verdict).toBe('verified');
+  expect((await health.checkNow(executor.id, RENTED_REQUEST)).verdict).toBe('verified');
   expect(begun).toHaveLength(1);
   begun[0]?.resolve();
   await eventually('the other is tried', () => begun.length === 2);

@@ -75,7 +75,7 @@ describe('an encrypted key file', () => {
     expect(readFileSync(at('good.json'), 'utf8')).not.toContain(Buffer.from(SEED).toString('hex'));
   });
 
-  it('reads files of the chain’s tools', async () => {
+  it('reads files that the chain’s tools wrote', async () => {
     const path = put('alice.json', JSON.stringify(ALICE));
     expect((await readKeyFile(path, PASSPHRASE)).hotkey).toBe(ALICE.address);
   });
@@ -123,7 +123,7 @@ describe('an encrypted key file', () => {
     await expect(readKeyFile(path, passphrase)).rejects.toThrow(message);
   });
 
-  it('is rejected if others may read it or it holds something else', async () => {
+  it('is rejected if others may read it or it is no key file', async () => {
     const open = put('open.json', JSON.stringify(good));
     chmodSync(open, 0o640);
     await expect(readKeyFile(open, PASSPHRASE)).rejects.toThrow(/chmod 600/);
@@ -136,22 +136,23 @@ describe('an encrypted key file', () => {
 
 describe('the configuration check', () => {
   const seed = (path: string) => ({ kind: 'seed', path }) as const;
-  const asked = async (...[location, keySet]: [KeyLocation, string?]) =>
+  const problemOf = async (...[location, keySet]: [KeyLocation, string?]) =>
     keyProblem(location, keySet);
 
-  it('reports what a start would reject', async () => {
+  it('reports the same faults as a start', async () => {
     const open = put('other.seed', 'ab'.repeat(32));
     chmodSync(open, 0o644);
-    expect(await asked(seed(open))).toMatch(/other.seed may be read by others .*chmod 600/);
-    expect(await asked(seed(put('none', 'no seed')))).toMatch(/64 hex digits/);
+    expect(await problemOf(seed(open))).toMatch(/other.seed may be read by others .*chmod 600/);
+    expect(await problemOf(seed(put('none', 'no seed')))).toMatch(/64 hex digits/);
     const key = { kind: 'key-file', path: at('absent.json') } as const;
     const passphraseFile = at('passphrase');
-    expect(await asked({ ...key, passphraseFile })).toBe(`there is no file ${at('absent.json')}`);
+    const noFile = `there is no file ${at('absent.json')}`;
+    expect(await problemOf({ ...key, passphraseFile })).toBe(noFile);
     // A seed that the start creates and systemd credentials need not exist yet.
-    expect(await asked(seed(at('later.seed')))).toBeNull();
-    expect(await asked(seed(at('hotkey.seed')))).toBeNull();
+    expect(await problemOf(seed(at('later.seed')))).toBeNull();
+    expect(await problemOf(seed(at('hotkey.seed')))).toBeNull();
     const given = { ...key, path: '/run/credentials/podwright-validator.service/key' };
-    expect(await asked({ ...given, passphraseFile })).toBeNull();
+    expect(await problemOf({ ...given, passphraseFile })).toBeNull();
   });
 
   it('rejects a key set without the validator’s key', async () => {
@@ -169,11 +170,11 @@ describe('the configuration check', () => {
       put(name, JSON.stringify(signKeySet(set, signer)));
     const own = seed(at('hotkey.seed'));
     const theirs = file('theirs.json', setOf(next.hotkey), next);
-    expect(await asked(own, theirs)).toMatch(/^VALIDATOR_KEY_SET .*neither names our key/);
+    expect(await problemOf(own, theirs)).toMatch(/^VALIDATOR_KEY_SET .*neither names our key/);
     // Before and after a change of the key.
     for (const signer of [OWN, next]) {
       const set = file('ours.json', setOf(OWN.hotkey, next.hotkey), signer);
-      expect(await asked(own, set)).toBeNull();
+      expect(await problemOf(own, set)).toBeNull();
       const keys = trustedHotkeys(OWN.hotkey, set);
       const counts = (hotkey: Hotkey, atMs: number) => isTrustedAt(keys, hotkey, atMs);
       expect([counts(next.hotkey, 9), counts(next.hotkey, 10)]).toEqual([true, false]);
@@ -183,7 +184,7 @@ describe('the configuration check', () => {
 
   it('trusts only keys that are named, and reports a missing own key', async () => {
     const nobody = () => {
-      throw new Error('not asked');
+      throw new Error('not problemOf');
     };
     expect(await evidenceKeys([OWN.hotkey], nobody)).toEqual([{ hotkey: OWN.hotkey }]);
     await expect(evidenceKeys(['5x'], nobody)).rejects.toThrow(/^--hotkey 5x: not the ss58/);
@@ -212,7 +213,7 @@ describe('a validator', () => {
 
   it.each<[string, Record<string, string>, RegExp]>([
     [
-      'half of a key file',
+      'a key file without its passphrase file',
       { VALIDATOR_KEY_FILE: at('good.json') },
       /VALIDATOR_KEY_PASSPHRASE_FILE: set them too/,
     ],
@@ -251,7 +252,7 @@ describe('a validator', () => {
     expect(() => keyConfigIn({ VALIDATOR_KEY_FILE: at('hotkey.json') })).toThrow(ConfigError);
   });
 
-  it('proves one account of the central API, and nothing else', async () => {
+  it('signs a proof that is valid for one account of the central API only', async () => {
     const config = readValidatorConfig({
       ...environment,
       VALIDATOR_SEED_FILE: at('hotkey.seed'),
@@ -285,7 +286,7 @@ it('rejects a file that others may read or that holds no seed', () => {
   expect(() => readSeedFile(bad)).toThrow(/64 hex digits/);
 });
 
-it('signs with the chain library what our verifier accepts', async () => {
+it('signs with the chain’s library, and our verifier accepts the signature', async () => {
   const seed = systemRandom.bytes(32);
   const signer = await keyringSigner(seed);
   expect(signer.hotkey).toBe(createSigner(seed).hotkey);

@@ -88,7 +88,7 @@ it('lets one process at a time claim an executor, and another once the claim lap
   const ids = Array.from({ length: 20 }, (_, at) => `executor ${at}`);
   await one.sync(new Set(ids));
   const [first, second] = await Promise.all([one.claim(ids), two.claim(ids)]);
-  // One process runs on a file: it takes over what its predecessor claimed.
+  // Only one process uses a file, so it takes over the claims of its predecessor.
   if (!onPostgres()) return expect([first, second]).toEqual([first, first]);
   expect([...first, ...second].length).toBe(20);
   expect(new Set([...first, ...second]).size).toBe(20);
@@ -114,7 +114,7 @@ it('grants a lease to one process at a time', async () => {
     acquireLease(store, { name: 'weights', holder, untilMs: nowMs + 100 }, nowMs);
   const taken = [await acquire('one', 0), await acquire('two', 50), await acquire('one', 60)];
   const later = [await acquire('two', 161), await acquire('one', 162)];
-  // One process runs on a file.
+  // Only one process uses a file.
   const alone = !onPostgres();
   expect([taken, later]).toEqual([
     [true, alone, true],

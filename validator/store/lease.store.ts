@@ -8,7 +8,7 @@ export async function acquireLease(
   { name, holder, untilMs }: { name: string; holder: string; untilMs: number },
   nowMs: number,
 ): Promise<boolean> {
-  // One process runs on a file; a lease left by its predecessor does not count.
+  // Only one process uses a file, so a lease left by its predecessor does not count.
   if (!isShared(store)) return true;
   const own = { holder, until_ms: untilMs };
   const { numInsertedOrUpdatedRows: count = 0n } = await store

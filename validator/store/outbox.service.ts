@@ -7,12 +7,12 @@ import type { EvidenceStore, MessageKind, OutboxRow } from './tables.ts';
 
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 300_000;
-/** About one day at the longest pause. */
+/** Attempts before a message is parked: about one day at the longest pause. */
 export const MAX_ATTEMPTS = 300;
-/** Statuses that decide nothing: the message is sent again. */
+/** HTTP statuses of temporary failures: the message is sent again. */
 const RETRYABLE_STATUSES: readonly number[] = [408, 409, 425, 429];
 const JITTER_STEPS = 1_000;
-/** Partitions delivered in parallel. */
+/** Maximum number of partitions delivered in parallel. */
 const MAX_PARALLEL = 8;
 
 /** Result of one attempt. */

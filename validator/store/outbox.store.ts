@@ -2,9 +2,9 @@
 import { sha256Hex } from '#shared/signing/signed-request.ts';
 import type { MessageKind, OutboxRow, StoreDb } from './tables.ts';
 
-/** Messages waiting per partition; beyond this the oldest is deleted. */
+/** Maximum number of waiting messages per partition; beyond this the oldest is deleted. */
 const MAX_WAITING = 100;
-/** Parked messages retained per kind. */
+/** Maximum number of parked messages retained per kind. */
 const MAX_PARKED = 100;
 
 const NOT_ATTEMPTED = { attempts: 0, parked_ms: null, last_error: '' };

@@ -83,7 +83,7 @@ it('retries in order and after growing pauses while the receiver is unavailable'
   expect(fourth).toBeGreaterThanOrEqual(3);
 });
 
-it('waits for the pause however often it runs, unless the clock was set back', async () => {
+it('does not retry before the pause is over, unless the clock was set back', async () => {
   await add('1');
   answers = [down];
   await outbox.runOnce();

@@ -58,7 +58,7 @@ async function answerWith(content: unknown, mode = 0o600) {
   return answer;
 }
 
-it('reads the tag with the login of the file', async () => {
+it('reads the tag with the login from the file', async () => {
   expect(await answerWith(REGISTRY_LOGIN)).toMatchObject({ digest });
 });
 

@@ -98,7 +98,7 @@ function answer(response: ServerResponse, path: string): void {
   response.writeHead(200, headers).end(fault === 'forgery' ? `${index} ` : index);
 }
 
-/** Address of an empty evidence store to be, on either engine. */
+/** Returns an address for a new evidence store on the engine under test. */
 const newStoreFile = async () =>
   onPostgres() ? createEmptyPostgresDatabase() : join(folder, `${systemRandom.uuid()}.db`);
 
@@ -159,8 +159,8 @@ async function createScene(present: string | null = null) {
         said += text;
       };
       const store = { address: storeFile, variable: '--ledger' };
-      const asked = { words: ['release', ...words], store };
-      await runReleaseCommand(asked, { print, complain: print });
+      const command = { words: ['release', ...words], store };
+      await runReleaseCommand(command, { print, complain: print });
       await clock.advance(CACHE_MS);
       return said;
     },
@@ -168,7 +168,7 @@ async function createScene(present: string | null = null) {
 }
 
 describe('GET /updater/digest', () => {
-  it('returns the tag’s digest, signed alone and as a manifest, at both routes', async () => {
+  it('returns the signed digest of the tag and a signed manifest, at both routes', async () => {
     const { clock, image, ask, signed } = await createScene();
     const { digest, timestamp, signature, manifest, signatures } = await signed();
     expect([digest, timestamp]).toEqual([
@@ -194,12 +194,12 @@ describe('GET /updater/digest', () => {
     expect((await ask('/watchtower/digest')).body).toEqual((await ask()).body);
   });
 
-  it('queries the registry every five minutes, and signs again then', async () => {
+  it('queries the registry every five minutes, and signs anew after each query', async () => {
     const { clock, signed } = await createScene();
     const first = await signed();
-    const asked = registry.requests.length;
+    const requests = registry.requests.length;
     await clock.advance(CACHE_MS - 1_000);
-    expect([await signed(), registry.requests.length]).toEqual([first, asked]);
+    expect([await signed(), registry.requests.length]).toEqual([first, requests]);
     await clock.advance(11_000);
     const second = await signed();
     expect([second.manifest.sequence, second.timestamp - first.timestamp]).toEqual([1, 310]);
@@ -216,10 +216,10 @@ describe('GET /updater/digest', () => {
       await clock.advance(5_000);
       const refused = await pending;
       expect([refused.status, refused.body.error.code]).toEqual([502, 'upstream_unavailable']);
-      const asked = registry.requests.length;
+      const requests = registry.requests.length;
       registry.fault = 'none';
       await clock.advance(CACHE_MS - 20_000);
-      expect([(await ask()).status, registry.requests.length]).toEqual([502, asked]);
+      expect([(await ask()).status, registry.requests.length]).toEqual([502, requests]);
       await clock.advance(30_000);
       expect((await ask()).status).toBe(200);
     },
@@ -265,7 +265,7 @@ describe('GET /updater/digest', () => {
     }
   });
 
-  it('applies the operator’s commands', async () => {
+  it('applies the operator’s release commands to the signed manifest', async () => {
     const { signed, release } = await createScene();
     await signed();
     const before = digestOf(registry.index);

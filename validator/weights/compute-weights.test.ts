@@ -81,7 +81,7 @@ describe('the golden vector', () => {
     ]);
   });
 
-  it('cites evidence for every factor', () => {
+  it('names the evidence document of every factor', () => {
     const { explain } = computed(setOf([GOLDEN]));
     expect(explain).toHaveLength(4 * 7);
     expect(explain).toContainEqual({
@@ -92,26 +92,26 @@ describe('the golden vector', () => {
     });
   });
 
-  it('gives the largest share 65,535 when scaled to the largest', () => {
+  it('gives the largest share 65,535 with the conversion max65535', () => {
     const weights = weightsOf(setOf([GOLDEN]), goldenPolicy({ conversion: 'max65535' }));
     expect(weights(A)).toBe(MAX_WEIGHT);
     expect(weights(BURN)).toBe(Math.floor((6_553.5 / 45_439.66) * MAX_WEIGHT));
   });
 });
 
-describe('an executor earns nothing', () => {
+describe('obstacles', () => {
   it.each<[string, Partial<CycleEntry>, string]>([
     ['that failed', { verdict: 'failed' }, 'failed'],
     ['whose GPUs are simulated', { simulated: true }, 'simulated'],
-    ['for a model without a rate', { gpu_model: 'NVIDIA Unheard' }, 'unknown_model'],
+    ['of a model without a rate', { gpu_model: 'NVIDIA Unheard' }, 'unknown_model'],
     ['with a price above the policy', { price_uusd: 8_000_001 }, 'price'],
     ['with a slow line', { bandwidth_mbit: 99 }, 'bandwidth'],
-  ])('%s', (_, change, obstacle) => {
+  ])('an executor %s earns nothing', (_, change, obstacle) => {
     const [score] = scoresOf({ number: 1, entries: [entryOf(1, change)] }, goldenPolicy(), false);
     expect(score).toMatchObject({ points: 0n, obstacles: [obstacle] });
   });
 
-  it('for a banned hotkey; an executor exactly at the limits earns', () => {
+  it('a banned hotkey earns nothing, and an executor exactly at the limits earns', () => {
     const policy = goldenPolicy({ banned_hotkeys: [A] });
     expect(points([entryOf(1, { hotkey: A }), entryOf(2)], policy)).toEqual([0, 2_000_000]);
     expect(points([entryOf(1, { price_uusd: 8_000_000, bandwidth_mbit: 100 })])).toEqual([
@@ -119,7 +119,7 @@ describe('an executor earns nothing', () => {
     ]);
   });
 
-  it('if simulated, except in a local marketplace', () => {
+  it('simulated GPUs earn nothing, except in a local marketplace', () => {
     const cycles = [[entryOf(1, { hotkey: A, simulated: true })]];
     expect(weightsOf(setOf(cycles))(A)).toBe(0);
     expect(weightsOf(setOf(cycles, { embedded: true }))(A)).toBeGreaterThan(0);
@@ -156,7 +156,7 @@ describe('idle GPUs beyond the cap', () => {
     expect(sum(divided)).toBe(sum(whole));
   });
 
-  it('count while withheld, but not once failed', () => {
+  it('count towards the cap while their verdict is withheld, but not after it failed', () => {
     const others = (verdict: CycleEntry['verdict']) =>
       points([entryOf(1, { gpu_count: 2 }), entryOf(2, { gpu_count: 2, verdict })], policy)[0];
     expect([others('ok'), others('withheld'), others('failed')]).toEqual([2e6, 2e6, 4e6]);
@@ -217,13 +217,13 @@ describe('the window', () => {
 });
 
 describe('the burn recipient', () => {
-  it('gets unearned shares, which is all weight in an empty market', () => {
+  it('gets unearned shares; in an empty market it gets all weight', () => {
     expect(computed(setOf([]))).toMatchObject({ uids: [0], weights: [MAX_WEIGHT] });
     const idle = weightsOf(setOf([[entryOf(2)]]));
     expect(idle(BURN)).toBe(Math.round(0.8 * MAX_WEIGHT));
   });
 
-  it('prevents any result when not registered', () => {
+  it('must be registered, or no weights are computed', () => {
     const set = setOf([GOLDEN], { neurons: [{ uid: 0, hotkey: A }] });
     expect(computeWeights(set, goldenPolicy())).toBeNull();
     const policy = goldenPolicy({ burn_hotkey: hotkey(99) });
@@ -254,7 +254,7 @@ describe('the floor', () => {
   });
 });
 
-it('gives unregistered hotkeys nothing and their part to the others', () => {
+it('gives no weight to unregistered hotkeys, and their part to the others', () => {
   const entries = [entryOf(1, { hotkey: A }), entryOf(2, { hotkey: B })];
   const neurons = [BURN, A].map((key, uid) => ({ uid, hotkey: key }));
   const { uids, weights } = computed(setOf([entries], { neurons }));
@@ -326,7 +326,7 @@ describe('for random markets', () => {
     ['more GPUs', (entry) => ({ ...entry, gpu_count: entry.gpu_count + (entry.rented ? 1 : 0) })],
     ['more uptime', (entry) => ({ ...entry, uptime_minutes: entry.uptime_minutes + 500 })],
     ['fewer failures', (entry) => ({ ...entry, failure_ppm: Math.floor(entry.failure_ppm / 2) })],
-  ])('%s never cost anything', (_, change) => {
+  ])('%s never lower the weight', (_, change) => {
     for (const set of markets) {
       const own = {
         ...entryOf(99, { hotkey: hotkey(60) }),
@@ -345,7 +345,7 @@ describe('for random markets', () => {
     }
   });
 
-  it('dividing executors among two hotkeys gains no more than rounding', () => {
+  it('dividing executors among two hotkeys changes their weight by rounding only', () => {
     for (const set of markets) {
       const one = hotkey(20);
       const two = hotkey(61);

@@ -28,7 +28,7 @@ function isProven({ mode, message, rented = false, before = false }: Wish): bool
   return cycleEntryOf({ ...document, checks }, HASH, past)?.runtime_proven;
 }
 
-it('gives the runtime bonus once the check is enforced, and retains it while rented', () => {
+it('grants the runtime bonus once the check is enforced, and retains it while the host is rented', () => {
   expect(isProven({ mode: 'enforce', message: 'passed' })).toBe(true);
   expect(isProven({ mode: 'shadow', message: 'passed' })).toBe(false);
   expect(isProven({ mode: 'enforce', message: 'unknown', before: true })).toBe(false);

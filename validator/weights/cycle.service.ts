@@ -9,9 +9,9 @@ import { deleteCyclesBefore, insertCycle, lastCycle } from './cycle.store.ts';
 import { cycleEntryOf, historyOf } from './cycle-entry.ts';
 import type { WeightPolicy } from './weight-policy.ts';
 
-/** Waited after the end of a slice for evidence that was being written. */
+/** Wait after the end of a slice for evidence that is still being written. */
 const GRACE_MS = 5_000;
-/** Per pass; the next pass continues. */
+/** Maximum number of cycles closed per pass; the next pass continues. */
 const MAX_CYCLES_AT_ONCE = 100;
 
 export type Cycles = ReturnType<typeof createCycles>;
@@ -21,7 +21,7 @@ export type CyclesOptions = {
   clock: Clock;
   log: Log;
   policy: WeightPolicy;
-  /** Milliseconds. */
+  /** Length of a cycle in milliseconds. */
   cycleMs: number;
 };
 
@@ -54,7 +54,7 @@ export function createCycles({ store, clock, log, policy, cycleMs }: CyclesOptio
     const entries: CycleEntriesTable[] = [];
     const breath = createEventLoopYield(clock);
     for (const id of await decisiveEvidence(store, startMs, endMs)) {
-      // The documents of a whole fleet do not fit in memory.
+      // Loads one document at a time: those of a whole fleet do not fit in memory.
       const evidence = await findEvidence(store, id);
       const row = evidence === undefined ? null : await rowOf(number, endMs - startMs, evidence);
       if (row !== null) entries.push(row);

@@ -2,7 +2,7 @@
 import type { CycleEntriesTable, CycleEntryRow, CyclesTable, StoreDb } from '../store/tables.ts';
 import type { Cycle, CycleEntry } from './cycle-set.ts';
 
-/** Rows per statement; the number of variables of a statement is limited. */
+/** Maximum number of rows per statement; the number of variables of a statement is limited. */
 const ROWS_AT_ONCE = 1_000;
 
 /** Newest cycle; undefined before the first. */

@@ -26,9 +26,9 @@ beforeEach(async () => {
 afterEach(() => store.destroy());
 
 /** Records a check now, of executor 1 by default. */
-const check = (wish: Omit<CheckRunOptions, 'atMs'> = {}, policy = goldenPolicy()) =>
+const check = (change: Omit<CheckRunOptions, 'atMs'> = {}, policy = goldenPolicy()) =>
   createEvidence({ store, signer, trusted: [signer], clock, log, policy }).record(
-    checkRun({ atMs: clock.now(), ...wish }),
+    checkRun({ atMs: clock.now(), ...change }),
   );
 
 const cyclesOf = (policy = goldenPolicy(), cycleMs = CYCLE_MS) =>
@@ -54,7 +54,7 @@ async function entries(): Promise<CycleEntry[]> {
 }
 
 describe('a cycle', () => {
-  it('is closed a moment after it ended', async () => {
+  it('is closed five seconds after its end', async () => {
     await check();
     await clock.advance(CYCLE_MS + 4_999);
     expect(await cyclesOf().closeEnded()).toBe(0);
@@ -83,7 +83,7 @@ describe('a cycle', () => {
     ]);
   });
 
-  it('takes all other fields from the document that it cites', async () => {
+  it('takes all other fields from the document of that verdict', async () => {
     const id = await check({ owner: 5, rented: true, gpus: 4, collateral: false });
     await pass([undefined]);
     expect(await entries()).toEqual([
@@ -111,7 +111,7 @@ describe('a cycle', () => {
     expect(await newestCycles(store, 10)).toEqual([1, 2]);
   });
 
-  it('may change its length', async () => {
+  it('begins at the end of the previous cycle when the cycle length changes', async () => {
     await pass(['ok']);
     await check();
     await clock.advance(3 * CYCLE_MS);
@@ -151,7 +151,7 @@ describe('uptime', () => {
     expect(await minutes()).toEqual([10, 10, 20, 20, 30, 30, 40, 30]);
   });
 
-  it('survives a restart of the validator, however long', async () => {
+  it('is not reduced while the validator is down, however long', async () => {
     await pass(['ok', 'ok', 'ok'], policy);
     await clock.advance(100 * CYCLE_MS);
     await pass(['ok'], policy);
@@ -159,7 +159,7 @@ describe('uptime', () => {
   });
 });
 
-it('averages failures, which fade with every passed check', async () => {
+it('keeps a moving average of failures that every passed check lowers', async () => {
   const policy = goldenPolicy({ failure_keep_ppm: 500_000 });
   await pass(['ok', 'failed', 'withheld', 'failed', 'ok', 'ok'], policy);
   expect((await entries()).map((entry) => entry.failure_ppm)).toEqual([

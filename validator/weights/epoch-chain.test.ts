@@ -27,8 +27,8 @@ beforeEach(async () => {
   }
 });
 
-/** A validator process; `whenAsked` runs before registrations are known. */
-const processOf = (by = signer, trusted = [signer], whenAsked = async () => {}) =>
+/** A validator process; `beforeRegistrations` runs before it reads the registrations. */
+const processOf = (by = signer, trusted = [signer], beforeRegistrations = async () => {}) =>
   createEpochs({
     store,
     clock,
@@ -41,7 +41,7 @@ const processOf = (by = signer, trusted = [signer], whenAsked = async () => {}) 
     retentionDays: 14,
     metagraph: {
       async read() {
-        await whenAsked();
+        await beforeRegistrations();
         return { block: null, neurons: [{ uid: 0, hotkey: by.hotkey }] };
       },
     },
@@ -89,16 +89,16 @@ const HEADLESS = expect.stringMatching(/^epochs: the signed head of its chain is
 
 it.each<[string, () => Promise<unknown>, unknown[]]>([
   ['nothing', async () => undefined, []],
-  ['one of the middle', () => remove(3), ['epoch 3: it is missing']],
-  ['several', () => remove(2, 3, 4), ['epoch 2: all up to 4 are missing']],
-  ['the first', () => remove(1), ['epoch 1: it is missing']],
+  ['an epoch in the middle', () => remove(3), ['epoch 3: it is missing']],
+  ['several epochs', () => remove(2, 3, 4), ['epoch 2: all up to 4 are missing']],
+  ['the first epoch', () => remove(1), ['epoch 1: it is missing']],
   [
     'other weights under another signature',
     async () => change(2, await signEpoch({ ...(await rowOf(2)), payload_json: '{}' }, other)),
     [unsigned(2), 'epoch 3: it does not follow the one before'],
   ],
   [
-    'two that changed places',
+    'two exchanged epochs',
     async () => {
       await change(2, { number: 99 });
       await change(3, { number: 2 });
@@ -185,14 +185,14 @@ it('extends epochs that an old key signed within its validity', async () => {
   expect(await problems()).toEqual([HEADLESS]);
 });
 
-it('stores one of two epochs that two processes compute at once', async () => {
+it('stores one epoch if two processes compute it at once', async () => {
   await compute(1);
   await nextCycle();
-  let asked = 0;
+  let computing = 0;
   const both = Promise.withResolvers<void>();
   const whenBoth = async () => {
-    asked += 1;
-    if (asked === 2) both.resolve();
+    computing += 1;
+    if (computing === 2) both.resolve();
     await both.promise;
   };
   const processes = [1, 2].map(() => processOf(signer, [signer], whenBoth).computeDue());

@@ -79,8 +79,8 @@ function start(change: Partial<WeightSettings> = {}) {
   return {
     runOnce: job.runOnce,
     /** Records a check and ends its cycle. */
-    async cycle(...wishes: Omit<CheckRunOptions, 'atMs'>[]) {
-      for (const wish of wishes) await evidence.record(checkRun({ atMs: clock.now(), ...wish }));
+    async cycle(...runs: Omit<CheckRunOptions, 'atMs'>[]) {
+      for (const run of runs) await evidence.record(checkRun({ atMs: clock.now(), ...run }));
       await clock.advance(CYCLE_MS + 5_000);
       await job.runOnce();
     },
@@ -110,7 +110,7 @@ describe('weights', () => {
     expect(JSON.parse((await epochs())[0]?.payload_json ?? '')).toEqual(posted[0]);
   });
 
-  it('are computed once per epoch and only after another cycle', async () => {
+  it('are computed once per epoch, and only after a further cycle was closed', async () => {
     const validator = start();
     await validator.cycle({});
     await validator.cycle({});
@@ -163,7 +163,7 @@ describe('weights', () => {
     expect([posted.length, await states()]).toEqual([1, [[1, 'refused']]]);
   });
 
-  it('are marked if the central API publishes other ones', async () => {
+  it('are marked as differing if the central API publishes other weights', async () => {
     const validator = start();
     await validator.cycle({});
     const [first] = posted;

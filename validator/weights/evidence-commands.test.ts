@@ -254,7 +254,7 @@ describe('replay', () => {
       /^epoch 2: it is missing$/m,
     ],
     [
-      'cycles that are gone',
+      'cycles that were deleted',
       1,
       (store) => store.deleteFrom('cycles').execute(),
       /^cycle 1 was deleted/m,

@@ -32,7 +32,7 @@ export async function runEvidenceCommand(
   return withStore(ask.store, 'read', (store) => work(store, output));
 }
 
-/** Problems printed per replay. */
+/** Maximum number of problems printed per replay. */
 const MAX_PROBLEMS = 100;
 
 type Command = (store: EvidenceStore, output: Output) => Promise<boolean>;
@@ -60,7 +60,7 @@ function commandOf(ask: EvidenceCommandOptions): Command {
   return command;
 }
 
-/** Null for arguments that do not fit the command. */
+/** Parses the arguments of a command; null if they do not fit it. */
 function commandIn(name: keyof typeof USAGE, ask: EvidenceCommandOptions): Command | null {
   const [, argument, third, ...rest] = ask.words;
   if (rest.length > 0 || (third !== undefined && name !== 'evidence')) return null;

@@ -81,7 +81,7 @@ type IdleGpus = ReadonlyMap<string, number>;
 
 const poolKey = (model: string, line: number) => `${line} ${model}`;
 
-/** Withheld executors count too: an unknown state must not raise the others. */
+/** Counts idle GPUs, including those of withheld executors: an unknown state must not raise the points of others. */
 function idleGpus({ entries }: Cycle, policy: WeightPolicy): IdleGpus {
   const counts = new Map<string, number>();
   for (const { rented, verdict, gpu_model: model, gpu_count: gpus } of entries) {

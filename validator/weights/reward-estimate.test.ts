@@ -45,14 +45,14 @@ it('estimates exactly the weight that the node gets later', () => {
   }
 });
 
-it('gives less the more executors earn, and a whole pool to the only one', () => {
+it('estimates less the more executors earn, and a whole pool for a single executor', () => {
   expect(estimate(QUESTION, []).rented).toBeCloseTo(0.7, 4);
   expect(estimate(QUESTION, []).idle).toBeCloseTo(0.2, 4);
   const many = Array.from({ length: 9 }, (_, index) => entryOf(index + 2, { rented: true }));
   expect(estimate(QUESTION, many).rented).toBeLessThan(estimate().rented);
 });
 
-it('applies the idle cap as the weights do', () => {
+it('applies the same idle cap as the weight computation', () => {
   const caps = [{ model: H100, min_gpus: 1, max_gpus: 8, cap_gpus: 1 }];
   const wanted = estimate(QUESTION, [entryOf(2, { gpu_model: RTX4090 })]);
   const policy = goldenPolicy({ idle_caps: caps });
@@ -77,7 +77,7 @@ it('treats every hotkey as registered without a metagraph, and only registered o
   expect(estimateRewards(QUESTION, alone, goldenPolicy()).rented).toBeCloseTo(0.7, 4);
 });
 
-it('answers from the last closed cycle and reloads after the next', async () => {
+it('estimates from the last closed cycle and reloads when the next is closed', async () => {
   const store = await createTestStore();
   const policy = goldenPolicy();
   const { estimate } = createRewardEstimates({

@@ -16,7 +16,7 @@ const MAX_RATE_UUSD = 1_000_000_000_000;
 const MAX_MODELS = 1_000;
 const MAX_WINDOW_CYCLES = 1_000;
 const MAX_POLICY_BYTES = 1_000_000;
-/** Cycles are retained longer than this (weights.ts). */
+/** Upper limit of the uptime window; cycles are retained longer (weights.ts). */
 const MAX_UPTIME_MINUTES = 14 * 24 * 60;
 
 const Ppm = z.int().min(0).max(ONE_PPM);

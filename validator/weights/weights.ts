@@ -34,13 +34,16 @@ export type WeightsDeps = WeightSettings & {
   trusted: readonly TrustedHotkey[];
   outbox: Outbox;
   evidence: EvidenceService;
-  /** Resolves with true if this process computes the weights now, of all that share the store. */
+  /** Resolves with true if this process, of all that share the store, holds the lease on weights. */
   holdsLease(): Promise<boolean>;
 };
 
 const DAY_MS = 86_400_000;
 const SWEEP_INTERVAL_MS = 3_600_000;
-/** Beyond the evidence: longer than the longest uptime window of a policy and than epochs refer to. */
+/**
+ * Days by which cycles are retained longer than evidence: more than the longest uptime window of a policy, and than the
+ * cycles that stored epochs refer to.
+ */
 const EXTRA_CYCLE_DAYS = 15;
 const LONGEST_CYCLE_DAYS = 1;
 

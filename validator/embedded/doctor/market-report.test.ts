@@ -30,7 +30,7 @@ const VALIDATOR = [
 ];
 const idsOf = (findings: readonly { id: string }[]) => findings.map(({ id }) => id);
 
-it('reports the machine once, each process by its name, and leaves out what does not apply', () => {
+it('reports the machine once and each process by its name, and leaves out checks that do not apply', () => {
   const found = marketFindings({ simulated: true, agents, validator: VALIDATOR }, START);
   const own = ['executor-id', 'agent-port', 'agent', 'pod-ports-ephemeral'];
   expect(idsOf(found)).toEqual([

@@ -5,7 +5,7 @@ import { type Finding, findingOf } from '#shared/check/doctor.ts';
 export type Reports = {
   /** The first agent has simulated GPUs. */
   simulated: boolean;
-  /** In order. The first agent's report contains the checks of the machine. */
+  /** Findings by agent name, in order. The first agent's findings include the checks of the machine. */
   agents: readonly (readonly [name: string, findings: readonly Finding[]])[];
   validator: readonly Finding[];
 };
@@ -31,9 +31,9 @@ const NOT_ON_ONE_MACHINE: ReadonlySet<string> = new Set([
   'clock-sync',
   'clock-skew',
 ]);
-/** Left out with simulated GPUs, which `npm start` uses because it found no real ones. */
+/** Check that is left out with simulated GPUs: `npm start` uses them because it found no real ones. */
 const OF_REAL_GPUS = 'nvidia-driver';
-/** Left out: the metagraph is made up, no image is signed for, and the rest is reported for the agents. */
+/** Left out: `npm start` has no metagraph file and signs no image, and the other checks are reported for the agents. */
 const NOT_OF_VALIDATOR: ReadonlySet<string> = new Set([
   'metagraph',
   'registry',
@@ -52,7 +52,10 @@ const NEEDS_PROCESSES: ReadonlySet<string> = new Set([
   ...CHILDREN,
 ]);
 
-/** The machine first, then `agent-1/…` and `validator/…`. `start`: the command that starts the marketplace. */
+/**
+ * Orders the findings: the machine's first, then `agent-1/…` and `validator/…`. `start`: the command that starts the
+ * marketplace.
+ */
 export function marketFindings(
   { simulated, agents, validator }: Reports,
   start: string,

@@ -21,19 +21,19 @@ let store: EvidenceStore;
 let clock: ManualClock;
 let stopping: AbortController;
 let holdsLease: boolean;
-let turns: Heartbeat;
+let heartbeat: Heartbeat;
 let waiting: { id: string; refuse(): void }[];
 beforeEach(async () => {
   [store, clock, waiting] = [await createTestStore(), createManualClock(), []];
   [stopping, holdsLease] = [new AbortController(), true];
-  turns = createHeartbeat(clock);
+  heartbeat = createHeartbeat(clock);
 });
 afterEach(() => store.destroy());
 
 const executor = (number: number, rented = false) =>
   checkRun({ number, atMs: 1_000, rented }).facts.executor;
 
-/** Every agent waits, then refuses. */
+/** Lines of agents that all wait until the test continues and then refuse. */
 function lines() {
   return createLines({
     store,
@@ -44,7 +44,7 @@ function lines() {
     log,
     lowKbit: 100_000,
     hosts: createHostLocks({ store, clock, log, holder: 'this' }),
-    beatAfter: turns.beatAfter,
+    beatAfter: heartbeat.beatAfter,
     holdsLease: async () => holdsLease,
     connectTo:
       ({ id }) =>
@@ -56,7 +56,7 @@ function lines() {
   });
 }
 
-it('measures two at a time, least recently tried first, and no rented executor', async () => {
+it('measures two lines at a time, least recently tried first, and skips rented executors', async () => {
   const [first, second, third] = [executor(1), executor(2), executor(3)];
   await saveLine(store, { ...unmeasuredLine(first.id), tried_ms: clock.now() - HOUR_MS });
   const pass = lines().runOnce([first, second, third, executor(4, true)], stopping.signal);
@@ -68,7 +68,7 @@ it('measures two at a time, least recently tried first, and no rented executor',
   waiting[0]?.refuse();
   await eventually('three', () => waiting.length === 3);
   // The pass continues.
-  expect(turns.ageMs()).toBe(0);
+  expect(heartbeat.ageMs()).toBe(0);
   for (const { refuse } of waiting) refuse();
   await pass;
   expect(waiting.map(({ id }) => id).slice(2)).toEqual([first.id]);
@@ -90,7 +90,7 @@ it('stops at once without measuring waiting executors or storing results', async
   expect([waiting.length, (await listLines(store)).size]).toEqual([2, 0]);
 });
 
-it('provides the measurement, the best recent one of others, and whether it was used before', async () => {
+it('provides the measurement, the fastest recent one of other executors, and whether it was used before', async () => {
   const [own, other] = [executor(1), executor(2)];
   const service = lines();
   expect(await service.facts(own.id)).toBeNull();

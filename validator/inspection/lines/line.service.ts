@@ -14,7 +14,7 @@ import { betterOf, isDue, needsSecondSample, nextLine, unmeasuredLine } from './
 import { fastestOfOthers, findLine, listLines, markReported, saveLine } from './line.store.ts';
 import { type LineSample, type LineSize, measureLine } from './measure-line.ts';
 
-/** Measurements share the validator's line; more in parallel would measure that line instead. */
+/** Maximum number of measurements in parallel: more would measure the validator's own line, which they share. */
 const MAX_PARALLEL = 2;
 /** Time for which a measurement of another executor proves the speed of the validator's line. */
 const PROVEN_MS = 24 * 3_600_000;
@@ -27,7 +27,7 @@ export type LineOptions = {
   random: Random;
   log: Log;
   connectTo(executor: ExecutorToCheck): SignedConnect;
-  /** Resolves with true if this process measures lines now, of all that share the store. */
+  /** Resolves with true if this process, of all that share the store, holds the lease on line measurements. */
   holdsLease(): Promise<boolean>;
   /** A locked host is skipped: its agent would refuse the measurement. */
   hosts: Pick<HostLocks, 'run'>;
@@ -35,7 +35,7 @@ export type LineOptions = {
   size: LineSize | null;
   /** Milliseconds between two measurements of an executor. */
   intervalMs: number;
-  /** A pass over many lines is long: each that was tried shows that it goes on. */
+  /** Records progress after each attempt, because a pass over many lines is long. */
   beatAfter: Heartbeat['beatAfter'];
   /** A first sample below this is repeated. */
   lowKbit: number;

@@ -18,14 +18,14 @@ const LOST: LineSample = { status: 'not_measured', detail: '' };
 const after = (...samples: LineSample[]) =>
   samples.reduce((line, each, at) => nextLine(line, each, NOW_MS + at), unmeasuredLine('e'));
 
-it('weighs the mean with 0.7 after the first sample', () => {
+it('gives the earlier mean a weight of 0.7 after the first sample', () => {
   expect(after(sample(500_000))).toMatchObject({ samples: 1, down_kbit: 500_000 });
   const second = after(sample(500_000, 100_000), sample(100_000, 200_000));
   expect(second).toMatchObject({ samples: 2, down_kbit: 380_000, up_kbit: 130_000 });
   expect([second.last_down_kbit, second.last_up_kbit]).toEqual([100_000, 200_000]);
 });
 
-it('does not change the mean after failed or false measurements', () => {
+it('does not change the mean after failed measurements or altered data', () => {
   const known = after(sample(500_000));
   for (const odd of [LOST, REFUSED, FALSE]) {
     expect(nextLine(known, odd, NOW_MS + 1)).toMatchObject({ samples: 1, down_kbit: 500_000 });
@@ -36,7 +36,7 @@ it('does not change the mean after failed or false measurements', () => {
   expect([after(FALSE).false_stream, after(FALSE, sample(1)).false_stream]).toEqual(['up', null]);
 });
 
-it('repeats a low first sample and takes the better per direction', () => {
+it('repeats a low first sample and uses the faster one per direction', () => {
   const fresh = unmeasuredLine('e');
   expect(needsSecondSample(fresh, sample(500_000, 5_000), 100_000)).toBe(true);
   expect(needsSecondSample(fresh, sample(500_000), 100_000)).toBe(false);

@@ -27,7 +27,7 @@ const signerOf = (fill: number) => createSigner(new Uint8Array(32).fill(fill));
 const provider = signerOf(2);
 
 /** State of the agent; tests change it at run time. */
-type Guise = {
+type AgentState = {
   identity: Identity;
   enrolment: Enrolment | null;
   shown: ListenerCertificate | null;
@@ -37,7 +37,7 @@ type Guise = {
   signature: 'own' | 'none' | 'replayed';
 };
 
-let guise: Guise;
+let state: AgentState;
 let arrived: string[];
 let store: EvidenceStore;
 let agent: HttpServer;
@@ -45,7 +45,7 @@ let agent: HttpServer;
 beforeEach(async () => {
   arrived = [];
   const identity = identityOf(1);
-  guise = { identity, enrolment: enrolled(identity), ...PLAIN };
+  state = { identity, enrolment: enrolled(identity), ...PLAIN };
   store = await openEvidenceStore(':memory:');
 });
 afterEach(async () => {
@@ -72,34 +72,34 @@ function certificateOf({ privateKey }: Identity): ListenerCertificate {
 }
 
 async function startAgent(tls: 'auto' | 'on' = 'auto') {
-  if (tls === 'on') guise.shown = certificateOf(guise.identity);
+  if (tls === 'on') state.shown = certificateOf(state.identity);
   agent = createHttpServer({
     log: createLog({ name: 'test', level: 'silent' }),
     clock: systemClock,
     random: systemRandom,
     bodyLimitBytes: 10_000,
-    tls: guise.shown,
+    tls: state.shown,
   });
   let first: string | undefined;
   identifyAs(agent, {
     executorId: ID,
     identity: {
-      privateKey: guise.identity.privateKey,
-      sign: (text) => guise.identity.sign(text),
+      privateKey: state.identity.privateKey,
+      sign: (text) => state.identity.sign(text),
       get publicKey() {
-        return guise.identity.publicKey;
+        return state.identity.publicKey;
       },
     },
-    readEnrolment: () => guise.enrolment,
-    shown: () => guise.shown,
+    readEnrolment: () => state.enrolment,
+    shown: () => state.shown,
   });
   agent.addHook('onSend', async (_, reply, payload) => {
     const signature = reply.getHeader(RESPONSE_SIGNATURE_HEADER);
     if (typeof signature !== 'string') return payload;
     first ??= signature;
-    if (guise.signature === 'none') void reply.removeHeader(RESPONSE_SIGNATURE_HEADER);
-    if (guise.signature === 'replayed') void reply.header(RESPONSE_SIGNATURE_HEADER, first);
-    return guise.alter === null || typeof payload !== 'string' ? payload : guise.alter(payload);
+    if (state.signature === 'none') void reply.removeHeader(RESPONSE_SIGNATURE_HEADER);
+    if (state.signature === 'replayed') void reply.header(RESPONSE_SIGNATURE_HEADER, first);
+    return state.alter === null || typeof payload !== 'string' ? payload : state.alter(payload);
   });
   agent.post('/v1/command', async (request) => {
     arrived.push(JSON.stringify(request.body));
@@ -139,7 +139,7 @@ function callerOf(port: string, tls: 'auto' | 'on') {
     links,
     executor,
     send,
-    /** As a restarted validator. */
+    /** Returns a caller without cached links, like a restarted validator. */
     again: () => callerOf(port, tls),
     refusal: (change: Partial<ExecutorToCheck> = {}) =>
       send(change).then(
@@ -161,69 +161,69 @@ it.each(['auto', 'on'] as const)(
     const nothing = await links.sendTo(executor)({ method: 'GET', path: '/v1/nothing' });
     expect(nothing.status).toBe(404);
     const identity = await links.identityOf(executor);
-    expect(identity.publicKey).toBe(guise.identity.publicKey);
+    expect(identity.publicKey).toBe(state.identity.publicKey);
   },
 );
 
-it.each<[string, () => Partial<Guise>]>([
-  ['that nobody enrolled', () => ({ enrolment: null })],
-  ['that a stranger enrolled', () => ({ enrolment: enrolled(guise.identity, 30, signerOf(8)) })],
+it.each<[string, () => Partial<AgentState>]>([
+  ['without an enrolment', () => ({ enrolment: null })],
+  ['of another provider', () => ({ enrolment: enrolled(state.identity, 30, signerOf(8)) })],
   ['whose enrolment is of another key', () => ({ enrolment: enrolled(identityOf(5)) })],
-  ['whose enrolment has ended', () => ({ enrolment: enrolled(guise.identity, -1) })],
+  ['whose enrolment has ended', () => ({ enrolment: enrolled(state.identity, -1) })],
   [
     'whose enrolment was extended without a signature',
-    () => ({ enrolment: { ...enrolled(guise.identity, -1), expires_ms: 2 ** 43 } }),
+    () => ({ enrolment: { ...enrolled(state.identity, -1), expires_ms: 2 ** 43 } }),
   ],
 ])('sends nothing to an agent %s', async (_, change) => {
-  Object.assign(guise, change());
+  Object.assign(state, change());
   const { refusal } = await startAgent('on');
   expect(await refusal()).toBe('NOT_ENROLLED');
   expect(arrived).toEqual([]);
 });
 
-it.each<[string, Partial<Guise>]>([
+it.each<[string, Partial<AgentState>]>([
   ['unsigned', { signature: 'none' }],
-  ['with the signature of an earlier one', { signature: 'replayed' }],
-  ['altered on the way', { alter: () => '{"done":false}' }],
+  ['with the signature of an earlier answer', { signature: 'replayed' }],
+  ['that was altered after it was signed', { alter: () => '{"done":false}' }],
 ])('rejects an answer %s', async (_, change) => {
   const { refusal } = await startAgent();
   expect(await refusal()).toBe(DONE);
-  Object.assign(guise, change);
+  Object.assign(state, change);
   expect(await refusal()).toBe('RESPONSE_UNSIGNED');
-  Object.assign(guise, PLAIN);
+  Object.assign(state, PLAIN);
   expect(await refusal()).toBe(DONE);
 });
 
 it('rejects another key without a later enrolment, also after a restart', async () => {
   const caller = await startAgent();
   expect(await caller.refusal()).toBe(DONE);
-  const first = { identity: guise.identity, enrolment: guise.enrolment };
+  const first = { identity: state.identity, enrolment: state.enrolment };
   const identity = identityOf(6);
-  Object.assign(guise, { identity, enrolment: enrolled(identity, 29) });
+  Object.assign(state, { identity, enrolment: enrolled(identity, 29) });
   // The old link first receives an answer signed with another key.
   expect(await caller.refusal()).toBe('RESPONSE_UNSIGNED');
   expect(await caller.refusal()).toBe('IDENTITY_CHANGED');
   expect(await caller.again().refusal()).toBe('IDENTITY_CHANGED');
-  guise.enrolment = null;
+  state.enrolment = null;
   expect(await caller.refusal()).toBe('IDENTITY_CHANGED');
-  guise.enrolment = enrolled(identity, 31);
+  state.enrolment = enrolled(identity, 31);
   expect(await caller.refusal()).toBe(DONE);
-  Object.assign(guise, first);
+  Object.assign(state, first);
   expect(await caller.again().refusal()).toBe('IDENTITY_CHANGED');
 });
 
 it('accepts a known key after its enrolment ends, but not under another provider', async () => {
   const caller = await startAgent();
   expect(await caller.refusal()).toBe(DONE);
-  guise.enrolment = null;
+  state.enrolment = null;
   expect(await caller.again().refusal()).toBe(DONE);
   const other = signerOf(7);
   expect(await caller.refusal({ miner_hotkey: other.hotkey })).toBe('NOT_ENROLLED');
-  guise.enrolment = enrolled(guise.identity, 1, other);
+  state.enrolment = enrolled(state.identity, 1, other);
   expect(await caller.refusal({ miner_hotkey: other.hotkey })).toBe(DONE);
 });
 
-it('rejects another executor at the address', async () => {
+it('rejects an agent of another executor at the address', async () => {
   const { refusal } = await startAgent();
   const id = '22222222-2222-4222-8222-222222222222';
   expect(await refusal({ id })).toBe('IDENTITY_CHANGED');
@@ -234,7 +234,7 @@ it('accepts a renewed certificate of the agent, and sends nothing to any other',
   const { send, refusal, links } = await startAgent('on');
   expect((await send()).status).toBe(200);
   const given = certificateOf(identityOf(10));
-  guise.shown = given;
+  state.shown = given;
   changeCertificate(agent, given);
   links.closeAll();
   expect(await refusal()).toBe(DONE);

@@ -21,7 +21,7 @@ export type AgentLinksOptions = {
 
 export type AgentLinks = ReturnType<typeof createAgentLinks>;
 
-/** Cached links; beyond this the oldest is closed. */
+/** Maximum number of cached links; beyond this the oldest is closed. */
 const MAX_LINKS = 10_000;
 
 type CachedLink = { address: string; opening: Promise<AgentLink> };

@@ -66,9 +66,12 @@ export async function isWalkCorrect(
   return digest !== undefined && (await verifier.walk({ seed, walk: toWalk(asked) })) === digest;
 }
 
-/** Skipping half of the work is detected except once in 2^16. */
+/** Number of verified rows: a prover that skips half of the work is not detected once in 2^16. */
 const ROWS = 16;
-/** Random earlier rounds of which one row is verified, which detects a skipped round. Each costs as much as the last round. */
+/**
+ * Number of random earlier rounds of which one row is verified, which detects a skipped round. Each costs as much as
+ * the last.
+ */
 const EARLIER_ROUNDS = 1;
 
 export type ProductCheckDeps = {
@@ -144,7 +147,7 @@ const FIRST_DEADLINE_MS = 300_000;
 const SHORTEST_DEADLINE_MS = 10_000;
 /** Above the slowest accepted time, so that a late proof is judged as slow instead of lost. */
 const DEADLINE_FACTOR = 4;
-/** At most this much of a round trip is deducted. */
+/** Maximum part of a round trip that is deducted. */
 const MAX_ROUND_TRIP_MS = 2_000;
 
 /** Deadline of a challenge in whole milliseconds. */

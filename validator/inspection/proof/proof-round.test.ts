@@ -15,12 +15,12 @@ beforeEach(() => {
 afterEach(() => verifier.close());
 
 it('requests no proof while a pod of this validator is on the host, and does not delay others', async () => {
-  let asked = 0;
+  let requests = 0;
   const client: AgentClient = {
     ...({} as AgentClient),
     listPods: async () => [],
     async challenge() {
-      asked += 1;
+      requests += 1;
       throw new ApiError('conflict', 'A pod is on this host: nothing is proven beside it');
     },
   };
@@ -39,10 +39,10 @@ it('requests no proof while a pod of this validator is on the host, and does not
   left.leave();
   left.leave();
   const nothing = await round.place().prove(facts, client, false);
-  expect([nothing, asked]).toEqual([{ proof: null, gpu_proof: null }, 0]);
+  expect([nothing, requests]).toEqual([{ proof: null, gpu_proof: null }, 0]);
   // The last of three participants opens the barrier at once.
   const { proof } = await round.place().prove(facts, client, true);
-  expect([proof?.reason, asked > 0]).toEqual(['POW_REFUSED', true]);
+  expect([proof?.reason, requests > 0]).toEqual(['POW_REFUSED', true]);
 });
 
 /** Number of participants that passed. */
@@ -54,7 +54,7 @@ function waiters(count: number) {
   return { clock, barrier, passed, come };
 }
 
-it('opens once all participants arrived or left', async () => {
+it('a barrier opens once all participants have arrived or left', async () => {
   const { clock, barrier, passed, come } = waiters(3);
   come(1);
   come(2);
@@ -65,7 +65,7 @@ it('opens once all participants arrived or left', async () => {
   expect(passed).toEqual([1, 2]);
 });
 
-it('opens at the timeout of the first participant, and stays open', async () => {
+it('a barrier opens at the timeout of the first participant, and stays open', async () => {
   const { clock, passed, come } = waiters(3);
   come(1);
   await clock.advance(1_000);

@@ -10,9 +10,9 @@ import { gpuProofFacts } from './gpu-proof.ts';
 import { type ProofSize, proofFacts } from './host-proof.ts';
 import type { Verifier } from './verifier.ts';
 
-/** Executors that are not ready after this time prove later than the others. */
+/** Maximum wait for all executors of a round. Executors that are not ready by then prove later than the others. */
 const MAX_WAIT_MS = 60_000;
-/** Proofs in parallel; verifying them costs CPU time too. */
+/** Maximum number of proofs in parallel; verifying them costs CPU time too. */
 const MAX_PARALLEL = 64;
 
 /** `gpu_proof` is null for hosts without real cards. */

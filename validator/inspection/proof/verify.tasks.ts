@@ -28,10 +28,10 @@ export async function verify(task: VerifyTask): Promise<Verified> {
   return { digest: digest.toString('hex') };
 }
 
-/** A wrong sum passes one vector only if its coefficient is 0, once in 65,536. */
+/** Number of random vectors. A wrong sum passes one vector only if its coefficient is 0, once in 65,536. */
 const VECTORS = 2;
 const COEFFICIENTS = 65_536;
-/** Rows of B generated at a time; all of B is never in memory. */
+/** Number of rows of B generated at a time; all of B is never in memory. */
 const ROWS_AT_ONCE = 256;
 
 export type Committed = { seed: Uint8Array; n: number; root: Uint8Array };

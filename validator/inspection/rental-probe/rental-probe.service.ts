@@ -13,7 +13,7 @@ import { beginRentalProbe, endRentalProbe, findRentalProbe } from './rental-prob
 import { blockedByPods, isPresent, type ProbeEnd, rentOnce } from './rental-probe.ts';
 import type { SshLogin } from './ssh-session.ts';
 
-/** Further executors wait for a later pass. */
+/** Maximum number of probes in parallel; further executors wait for a later pass. */
 const MAX_PARALLEL = 16;
 const HOUR_MS = 3_600_000;
 /** Pause after a probe that did not pass. */
@@ -37,7 +37,7 @@ export function createRentalProbes(options: RentalProbesOptions) {
   const { store, clock, random, log } = options;
   const running = new Map<string, Running>();
 
-  /** Removes the pod of an interrupted probe. Returns true if none is left, as far as is known. */
+  /** Removes the pod of an interrupted probe. Returns false if it may still exist. */
   async function removeLeftover(
     row: RentalProbeRow | undefined,
     client: AgentClient,

@@ -12,7 +12,7 @@ export function findRentalProbe(
     .executeTakeFirst();
 }
 
-/** Records the start of a probe. Returns false if another process runs one there. */
+/** Records the start of a probe. Returns false if another process is probing the executor. */
 export async function beginRentalProbe(
   db: StoreDb,
   begun: { executor_id: string; pod_id: string; started_ms: number },

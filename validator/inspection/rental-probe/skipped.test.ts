@@ -28,14 +28,14 @@ const probes = () =>
     logIn: () => Promise.reject(new Error('no way to the pod')),
   });
 
-/** A client with the given n-th list of pods that rejects every pod with the n-th error, or with the last. */
+/** Client of an agent that rejects every pod. Its n-th list of pods is the n-th argument; later lists are empty. */
 function agentWith(...answers: string[][]): AgentClient {
   return refusing([new ApiError('bad_request', 'no room')], answers).agent;
 }
 
 function refusing(refusals: ApiError[], answers: string[][] = []) {
-  const asked: PodPutInput[] = [];
-  const gone = async () => {
+  const launched: PodPutInput[] = [];
+  const notFound = async () => {
     throw new ApiError('pod_not_found', 'There is no such pod');
   };
   const agent: AgentClient = {
@@ -43,53 +43,53 @@ function refusing(refusals: ApiError[], answers: string[][] = []) {
     listPods: async () =>
       (answers.shift() ?? []).map((id) => ({ id, phase: 'running' }) as unknown as PodView),
     putPod: async (_, spec) => {
-      asked.push(spec);
-      throw refusals[Math.min(asked.length, refusals.length) - 1];
+      launched.push(spec);
+      throw refusals[Math.min(launched.length, refusals.length) - 1];
     },
-    getPod: gone,
-    deletePod: gone,
+    getPod: notFound,
+    deletePod: notFound,
   };
-  return { agent, asked };
+  return { agent, launched };
 }
 
 const byRule = (rule: string) => new ApiError('spec_refused', 'too much', { details: { rule } });
 
-it('falls back to the smallest pod if the provider limits pods, and to nothing else', async () => {
+it('launches the smallest pod if the provider’s policy rejects the whole host, and then no other', async () => {
   const facts = factsOf();
-  const { agent, asked } = refusing([byRule('max_cpu_cores'), byRule('max_cpu_cores')]);
+  const { agent, launched } = refusing([byRule('max_cpu_cores'), byRule('max_cpu_cores')]);
   const rental = await probes().probe(facts, agent, false);
   expect(rental).toMatchObject({ status: 'failed', step: 'launch', detail: 'too much' });
-  const [whole, least] = asked;
+  const [whole, least] = launched;
   expect(whole?.limits.cpu_cores).toBe(facts.inventory?.cpu.cores);
   expect(least?.limits).toMatchObject({ cpu_cores: 1, memory_bytes: 2 ** 30, disk_bytes: 2 ** 30 });
   expect(least?.gpu_uuids).toHaveLength(1);
   const host = refusing([byRule('host')]);
   await store.deleteFrom('rental_probes').execute();
   expect(await probes().probe(facts, host.agent, false)).toMatchObject({ status: 'failed' });
-  expect(host.asked).toHaveLength(1);
+  expect(host.launched).toHaveLength(1);
 });
 
 it.each([
   ['says that it does not understand', new ApiError('validation_error', 'no such field')],
   ['does not answer', new ApiError('upstream_unavailable', 'socket hang up')],
-])('distinguishes an agent that %s from a full host', async (_, error) => {
+])('reports a refused probe instead of a full host if the agent %s', async (_, error) => {
   const rental = await probes().probe(factsOf(), refusing([error]).agent, false);
   expect(rental).toMatchObject({ status: 'not_run', refused: true, pods: [] });
   const judged = (streak: number) =>
     resultOf('rental_probe', factsOf({ measured: { rental, streaks: { rental_probe: streak } } }));
   expect([judged(1).passed, judged(2).reason_code]).toEqual([true, 'RENTAL_PROBE_SKIPPED']);
-  const asked = await probes().probe(factsOf(), refusing([error]).agent, true);
-  expect(asked).toMatchObject({ refused: true, repeated: true });
+  const result = await probes().probe(factsOf(), refusing([error]).agent, true);
+  expect(result).toMatchObject({ refused: true, repeated: true });
 });
 
-it('names the pod, and counts as new only in regular checks', async () => {
-  const look = (isAsked: boolean) => probes().probe(factsOf(), agentWith([POD]), isAsked);
-  expect(await look(false)).toMatchObject({ status: 'not_run', pods: [POD], repeated: false });
-  expect(await look(true)).toMatchObject({ status: 'not_run', pods: [POD], repeated: true });
+it('names the pod that blocks a probe, and counts as a new result only in regular checks', async () => {
+  const probe = (isAsked: boolean) => probes().probe(factsOf(), agentWith([POD]), isAsked);
+  expect(await probe(false)).toMatchObject({ status: 'not_run', pods: [POD], repeated: false });
+  expect(await probe(true)).toMatchObject({ status: 'not_run', pods: [POD], repeated: true });
   expect(await probes().probe(factsOf({ rented: true }), agentWith([POD]), false)).toBeNull();
 });
 
-it('names the pod that excuses a failed probe', async () => {
+it('names the pod because of which a failed probe does not count', async () => {
   const facts = factsOf();
   const excused = await probes().probe(facts, agentWith([], [POD]), false);
   expect(excused).toMatchObject({ status: 'not_run', pods: [POD], repeated: false });
