@@ -21,7 +21,7 @@ export async function deleteMarketData(tx: Db, accountId: string, nowMs: number)
   await clearMachineRequestsOf(tx, accountId, nowMs);
 }
 
-/** Market functions of the ports of accounts. */
+/** Functions of the market that the accounts module requires through its ports. */
 export const marketForAccounts = {
   livePodsOf: listLiveOf,
   async templateFor(

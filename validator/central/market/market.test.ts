@@ -8,7 +8,7 @@ beforeEach(async () => {
 });
 afterEach(() => market.close());
 
-it('takes a node from its provider to a renter and back', async () => {
+it('lists a verified node, rents it out, and lists it again after the pod was deleted', async () => {
   const node = await market.addNode();
   expect((await market.call('GET', '/executors')).body).toEqual([]);
   expect((await market.report(node)).body).toMatchObject({ success: true, reason_code: null });

@@ -52,7 +52,7 @@ export type MarketParts = {
   afterSpend: RentDeps['afterSpend'];
 };
 
-/** Nothing runs and nothing is registered yet. */
+/** Creates the market. Starts no job and registers no route. */
 export function createMarket(deps: MailDeps, parts: MarketParts) {
   const { db, clock, random } = deps.ports;
   const { objects = null } = deps.ports;
@@ -132,10 +132,10 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
     /** Queues an immediate sync of this executor. */
     wake,
 
-    /** One pass of the pod sync over everything due: tests call it instead of `startJobs`. */
+    /** Runs one pass of the pod sync over all executors that are due. Tests call it instead of `startJobs`. */
     syncOnce: pods.syncOnce,
 
-    /** One clean-up of volumes, for the same. */
+    /** Runs one clean-up of volumes. Tests call it instead of `startJobs`. */
     cleanVolumes: volumes.runOnce,
 
     dueHandlers,

@@ -119,7 +119,7 @@ it.each([
   expect((await nodes()).map(({ id }: { id: string }) => id)).toEqual([node.id]);
 });
 
-it('sends its list, and shows the address of the server', async () => {
+it("sends the provider's nodes to the server, and shows the address of the server", async () => {
   const node = await market.verifiedNode({ price: 3.1 });
   const { body } = await push();
   expect(body.data).toEqual({ added: 1, updated: 0, removed: 1, kept: 0 });
@@ -134,7 +134,7 @@ it('sends its list, and shows the address of the server', async () => {
   });
 });
 
-it('applies the limit of nodes that never passed the checks', async () => {
+it('rejects a list with too many nodes that never passed the checks', async () => {
   list = { executors: Array.from({ length: 21 }, (_, index) => wireNode(9_000 + index)) };
   const { status: code, body } = await pull();
   expect([code, body.message]).toEqual([400, expect.stringContaining('at most 20 nodes')]);
@@ -143,7 +143,7 @@ it('applies the limit of nodes that never passed the checks', async () => {
   expect((await pull()).body.data).toMatchObject({ added: 20 });
 });
 
-it('reports that no server is configured', async () => {
+it('returns an error if no server is configured', async () => {
   const alone = await createTestMarket();
   const by = await alone.logIn();
   for (const name of ['central-miner', 'central-provider', 'miner-portal']) {

@@ -53,14 +53,14 @@ describe('the price', () => {
     ['2', 422],
     [null, 422],
     [undefined, 422],
-  ])('answers a price of %s with %d', async (price_per_gpu, status) => {
+  ])('is accepted or rejected by its value: %s returns %d', async (price_per_gpu, status) => {
     const { id } = await market.addNode();
     expect((await change(id, 'update-price', { price_per_gpu })).status).toBe(status);
   });
 });
 
 describe('the offer of a node', () => {
-  it('leaves the market when it changes, until the validator has verified it', async () => {
+  it('is off the market after a change until the validator has verified it', async () => {
     const node = await market.verifiedNode({ gpus: 2 });
     const late = market.clock.now();
     await market.clock.advance(1_000);
@@ -70,7 +70,7 @@ describe('the offer of a node', () => {
       { gpu_count: 4, status: 'queued', available_gpu_count: 0, rented: false },
     ]);
     expect(await priceOnMarket(node.id)).toBeUndefined();
-    // A check that began before the change, and one by a validator without the change.
+    // Reports a check that began before the change, and one of a validator that has not received the change.
     await market.report(node, { checked_at_ms: late }, { gpus: 4 });
     await market.report(node, {}, { gpus: 2 });
     expect((await nodeOf(node.id)).status).toBe('queued');
@@ -125,7 +125,7 @@ describe('the offer of a node', () => {
   );
 });
 
-describe('the minimum', () => {
+describe('the minimum number of GPUs for a rental', () => {
   it('allows rentals of a part, and cannot be cleared while a part is rented', async () => {
     const { id } = await market.verifiedNode({ gpus: 4 });
     const renter = await market.renter();
@@ -145,13 +145,13 @@ describe('the minimum', () => {
     expect((await part()).body.error.code).toBe('gpu_count_invalid');
   });
 
-  it('stays where the whole node is rented as one', async () => {
+  it('can be cleared while one pod rents the whole node', async () => {
     const { id } = await market.verifiedNode({ gpus: 2, minimum: 1 });
     await market.rent(await market.renter(), id);
     expect((await clearMinimum(id)).status).toBe(200);
   });
 
-  it('splits no node whose disk nothing shares out, and none that was not looked at', async () => {
+  it('is rejected for a node without disk quotas, and for a node that was never measured', async () => {
     const node = await market.addNode({ gpus: 2 });
     const early = await setMinimum(node.id, 1);
     expect([early.status, early.body.error.code]).toEqual([400, 'gpu_split_not_allowed']);
@@ -170,7 +170,7 @@ describe('the minimum', () => {
     ['1', 422],
     [3, 400],
     [2, 200],
-  ])('of a node with two GPUs: answers %s with %d', async (minimum, status) => {
+  ])('is checked against two GPUs: %s returns %d', async (minimum, status) => {
     const { id } = await market.verifiedNode({ gpus: 2 });
     expect((await setMinimum(id, minimum)).status).toBe(status);
   });
@@ -203,7 +203,7 @@ it('lists the pods on a node with pseudonyms of their renters', async () => {
   }
 });
 
-it('shows why a node is not on the market, and the remedy', async () => {
+it('returns why a node is not on the market, and the remedy', async () => {
   const node = await market.addNode();
   const check = {
     check_id: 'clock',
@@ -255,7 +255,7 @@ it('shows why a node is not on the market, and the remedy', async () => {
   for (const each of listed.body.data) expect(each.blocking_reasons).toEqual([]);
 });
 
-it('validates the owner and the page of a list', async () => {
+it('validates the owner and page parameters of the node list', async () => {
   const statuses: Record<string, number> = {};
   for (const query of [
     ...['page=0', 'limit=0', 'limit=1001', 'page=1e3', 'page=9007199254740991', 'scope=everybody'],
@@ -315,17 +315,17 @@ describe('the reward estimate', () => {
     ['gpu_type=H100&gpu_count=1&gpu_price=x', 422],
     ['gpu_type=H100&gpu_count=1&gpu_price=100', 400],
     ['gpu_type=Voodoo&gpu_count=1', 400],
-  ])('answers %s with %d', async (query, status) => {
+  ])('checks the query: %s returns %d', async (query, status) => {
     expect((await estimate(query)).status).toBe(status);
   });
 
-  it('answers 502 while the validator does not respond', async () => {
+  it('returns 502 while the validator does not respond', async () => {
     market.agents.rewards.shares = null;
     const { status, body } = await estimate('gpu_type=B200&gpu_count=1');
     expect([status, body.error.code]).toEqual([502, 'upstream_unavailable']);
   });
 
-  it('and the machine catalogue need no credential', async () => {
+  it('needs no credential, like the machine catalogue', async () => {
     const { body } = await market.portal('GET', '/machines');
     expect(body.data.length).toBe(body.total);
     expect(body.data).toContainEqual(expect.objectContaining({ name: H100, price: 2.2 }));

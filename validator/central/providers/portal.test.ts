@@ -55,7 +55,7 @@ describe('the log-in with a hotkey', () => {
     });
   });
 
-  it('accepts the form that wallets sign, and hex without 0x', async () => {
+  it('accepts a message signed by a browser wallet, and hex without 0x', async () => {
     const message = String(Math.floor(market.clock.now() / 1_000));
     expect((await logIn({ text: `<Bytes>${message}</Bytes>` })).status).toBe(200);
     const bare = { ageSeconds: 1, hex: (signature: string) => signature.slice(2).toUpperCase() };
@@ -83,7 +83,7 @@ describe('the log-in with a hotkey', () => {
     ]);
   });
 
-  it('ends with the log-out', async () => {
+  it('is invalid after the log-out', async () => {
     const token = await market.logIn();
     expect((await market.portal('POST', '/auth/logout', { token })).body).toMatchObject({
       data: {},
@@ -133,7 +133,7 @@ describe('a node', () => {
     ['above the band', 8.81, 400],
     ['a null', null, 200],
     ['a negative price', -1, 422],
-  ])('with a price: %s', async (_, price_per_gpu, status) => {
+  ])('is accepted or rejected by its price: %s', async (_, price_per_gpu, status) => {
     expect((await add({ price_per_gpu })).status).toBe(status);
   });
 
@@ -164,7 +164,7 @@ describe('a node', () => {
     ['port 65536', { port: 65_536 }],
     ['no GPUs', { gpu_count: 0 }],
     ['65 GPUs', { gpu_count: 65 }],
-  ])('is rejected with %s', async (_, change) => {
+  ])('is rejected if it has %s', async (_, change) => {
     expect((await add(change)).status).toBe(422);
   });
 
@@ -183,7 +183,7 @@ describe('a node', () => {
   });
 
   it.each([{ gpu_type: 'H100\u0000' }, { ip_address: '10.1.2.3\u0000' }])(
-    'is rejected with the name of the sent field: %j',
+    'is rejected with the name of the field in the error: %j',
     async (change) => {
       const { status, body } = await add(change);
       const [name] = Object.keys(change);
@@ -209,7 +209,7 @@ describe('a node', () => {
     expect((await market.portal('DELETE', `/executors/${id}`, { token })).status).toBe(404);
   });
 
-  it('loses its address to another provider after an hour without passing the checks', async () => {
+  it('can lose its address to another provider if it has not passed the checks for an hour', async () => {
     const first = (await add()).body.data;
     const passed = await market.verifiedNode();
     const owner = await market.logIn(testSigner(9));
@@ -226,7 +226,7 @@ describe('a node', () => {
     expect(status).toBe(404);
   });
 
-  it('is limited to twenty that never passed, also for concurrent requests', async () => {
+  it('is rejected if twenty of the provider never passed the checks, also for concurrent requests', async () => {
     const ports = Array.from({ length: 22 }, (_, index) => 9_000 + index);
     const statuses = await Promise.all(ports.map(async (port) => (await add({ port })).status));
     expect(statuses.filter((status) => status === 200)).toHaveLength(20);
@@ -249,7 +249,7 @@ describe('a node', () => {
     expect((await market.rent(account, node.id)).body.error.code).toBe('node_not_found');
   });
 
-  it('is listed for its provider, and for others without its port', async () => {
+  it('is listed for its provider, and without its port for others', async () => {
     await add();
     await add({ port: 8_081 });
     const other = await market.logIn(testSigner(9));

@@ -130,7 +130,7 @@ it('links a chat account to one provider, which becomes eligible for extra incen
   });
 });
 
-it('removes its nodes from the market and returns them, while rentals continue', async () => {
+it('takes the nodes off the market on opt-out and lists them again on opt-in, while rentals continue', async () => {
   const free = await market.verifiedNode();
   const rented = await market.verifiedNode();
   const renter = await market.renter();

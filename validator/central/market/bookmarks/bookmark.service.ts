@@ -26,7 +26,7 @@ import {
   listBookmarks,
 } from './bookmark.store.ts';
 
-/** Keeps the list, and the query for all its nodes, small. */
+/** Limit of bookmarks per account. It bounds the list and the query for its nodes. */
 const MAX_PER_ACCOUNT = 1_000;
 
 export { deleteBookmarksOf, listBookmarkedNodes } from './bookmark.store.ts';
@@ -76,7 +76,10 @@ export function createBookmarks({ db, clock, random, annotationsOf }: BookmarksD
       });
     },
 
-    /** Adds or removes a bookmark. Throws `node_not_found` for a removed node, `bad_request` if the account has too many bookmarks. */
+    /**
+     * Adds or removes a bookmark. Throws `node_not_found` for a removed node, `bad_request` if the account has too many
+     * bookmarks.
+     */
     async setIn(tx: Db, caller: UserIdentity, body: BookmarkRequest): Promise<BookmarkAnswer> {
       const { executor_id: nodeId, bookmarked = true } = body;
       if (bookmarked) await addIn(tx, caller, nodeId);

@@ -49,7 +49,7 @@ it('sets, lists and removes bookmarks idempotently', async () => {
   }
 });
 
-it('is also available at /bookmarks', async () => {
+it('serves the same routes at /bookmarks', async () => {
   const node = await market.verifiedNode();
   const sent = { headers: account.key };
   const added = { ...sent, body: { executor_id: node.id } };
@@ -83,7 +83,7 @@ it('shows the current state of a bookmarked node, and retains bookmarks of remov
   expect((await call('GET')).body).toEqual([]);
 });
 
-it('belongs to one account', async () => {
+it('hides the bookmarks of an account from other accounts', async () => {
   const node = await market.verifiedNode();
   await call('POST', '', { executor_id: node.id });
   const stranger = await market.signUp();
@@ -111,7 +111,7 @@ it('returns flat errors', async () => {
   expect([put.status, put.body]).toEqual([405, flat('This path does not take PUT')]);
 });
 
-it('runs once for an Idempotency-Key', async () => {
+it('applies a request once for an Idempotency-Key', async () => {
   const node = await market.verifiedNode();
   const key = { ...account.key, 'idempotency-key': 'k' };
   const first = await call('POST', '', { executor_id: node.id }, key);
@@ -176,7 +176,7 @@ it('limits an account to 1000 bookmarks', async () => {
   expect(filtered.body).toHaveLength(1_000);
 });
 
-it('accepts an id in upper case', async () => {
+it('accepts a node id in upper case', async () => {
   const node = await market.verifiedNode();
   const id = node.id.toUpperCase();
   const added = await call('POST', '', { executor_id: id });

@@ -1,4 +1,7 @@
-/** Notifies renters that their money is running out or has run out: an event each, and a mail if they want one. */
+/**
+ * Notifies renters that their money is running out or has run out: records an event, and queues a mail if the renter
+ * has mails enabled.
+ */
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { accountOf } from '../../accounts/auth/account-access.ts';
@@ -15,7 +18,7 @@ import type { Db, Pod } from '../../platform/database/tables.ts';
 import { SYSTEM_ACTOR } from '../../platform/identity.ts';
 import { minutesLeft } from '../../platform/schedule/warnings.ts';
 
-/** Such a mail is not sent later than this. */
+/** A mail that could not be sent within this time is discarded. */
 const MAIL_USEFUL_MS = 3_600_000;
 
 export type NotifyDeps = { clock: Clock; random: Random; mails: Mails };

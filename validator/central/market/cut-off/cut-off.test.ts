@@ -1,4 +1,4 @@
-/** Cut-off, to the millisecond and the micro-dollar. */
+/** Tests that pods stop and restart at the exact millisecond and micro-dollar when money runs out or arrives. */
 import { afterEach, expect, it } from 'vitest';
 import {
   createMeteringScene,
@@ -8,7 +8,7 @@ import { payIn, setAvailable } from '../../../../test/fakes/scenes/wallet.ts';
 import { payIn as notePayment } from '../../money/top-ups/paid-credit.ts';
 import { createAccountPods } from './cut-off.ts';
 
-/** 1,000 seconds of one pod; a rental requires 900. */
+/** Pays for 1,000 seconds of one pod; a rental requires money for 900. */
 const CREDIT_UUSD = 1_000_000;
 const FLOOR_UUSD = 900_000;
 const GRACE_MS = 600_000;
@@ -21,7 +21,7 @@ const withCredit = async (signupCreditUusd: number) => {
 };
 const statusOf = async (id: string) => (await scene.pod(id)).status;
 
-/** Records a payment like `ledger pay-in`. */
+/** Records a payment as the command `ledger pay-in` does. */
 async function pay(amountUusd: number, reference: string): Promise<void> {
   const { clock, ports } = scene.market;
   const deps = { clock, random: ports.random };
@@ -31,7 +31,7 @@ async function pay(amountUusd: number, reference: string): Promise<void> {
     .execute((tx) => notePayment(tx, { ...deps, pods: createAccountPods(deps) }, paid));
 }
 
-it('stops a pod to the millisecond, and restarts it with money a millisecond before the grace period ends', async () => {
+it('stops a pod at the exact millisecond, and restarts it if money arrives a millisecond before the grace period ends', async () => {
   await withCredit(CREDIT_UUSD);
   const id = await scene.running();
   await scene.later(CREDIT_UUSD - 1);
@@ -53,7 +53,7 @@ it('stops a pod to the millisecond, and restarts it with money a millisecond bef
   expect((await scene.meter(id)).charged_uusd).toBe(CREDIT_UUSD);
 });
 
-it('stops a pod at its spend limit, to the millisecond', async () => {
+it('stops a pod at the exact millisecond at which it reaches its spend limit', async () => {
   await withCredit(10 * CREDIT_UUSD);
   const id = await scene.running({ max_spend_usd: 0.123457 });
   await scene.later(123_456);
@@ -62,7 +62,7 @@ it('stops a pod at its spend limit, to the millisecond', async () => {
   expect(await scene.pod(id)).toMatchObject({ status: 'STOPPED', spent_usd: 0.123457 });
 });
 
-it('restarts as many pods as the money covers for 15 minutes, oldest first, to the micro-dollar', async () => {
+it('restarts, oldest first, exactly the pods that the money covers for 15 minutes', async () => {
   await withCredit(2 * CREDIT_UUSD);
   const first = await scene.running();
   await scene.later(10);
@@ -85,7 +85,7 @@ it('restarts as many pods as the money covers for 15 minutes, oldest first, to t
   expect(await both()).toEqual(['PENDING', 'PENDING']);
 });
 
-it('does not rent, transfer or restart on money reserved for a restarting pod', async () => {
+it('does not let a rental, a transfer or another restart spend money reserved for a restarting pod', async () => {
   await withCredit(CREDIT_UUSD);
   const first = await scene.running();
   await scene.later(CREDIT_UUSD - 1);
@@ -104,7 +104,7 @@ it('does not rent, transfer or restart on money reserved for a restarting pod', 
   expect((await scene.me()).available).toBe(FLOOR_UUSD / 1_000_000);
 });
 
-it('does not restart two pods on the same money, and reports what is missing', async () => {
+it('does not restart two pods with the same money, and reports the missing amount', async () => {
   await withCredit(4 * CREDIT_UUSD);
   const ids = [
     await scene.running({ max_spend_usd: 0.1 }),
@@ -132,7 +132,7 @@ it.each([
   [FLOOR_UUSD, 0],
   [FLOOR_UUSD + 1, 1],
 ])(
-  'pays a first settlement of %d from the hold and %d from available money',
+  'pays a first settlement of %d micro-dollars from the hold, and %d of them from available money',
   async (uusd, beside) => {
     await withCredit(10 * CREDIT_UUSD);
     const id = await scene.running();

@@ -11,7 +11,7 @@ import { mailIdle } from '../pods/pod-mails.ts';
 import { GRACE_MS } from '../pods/pod-stop.ts';
 import { type CutOffDeps, lockPod, stopAndBackUp } from './cut-off.ts';
 
-/** Time between two checks whether the pod was idle up to its stop: the interval at which its agent is queried. */
+/** Interval at which the handler checks whether the pod was idle up to its stop; agents are queried as often. */
 const CONFIRM_MS = 10_000;
 
 /** Handlers of the due rows that pods/pod-idle.ts sets and clears. */

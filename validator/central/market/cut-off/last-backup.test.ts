@@ -1,4 +1,4 @@
-/** Retention of a pod without money during its last backup. */
+/** Tests how long a pod without money is retained while its last backup runs. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import {
   type BackupScene,
@@ -7,7 +7,7 @@ import {
 
 const MINUTE_MS = 60_000;
 const TOLD_EVERY_MINUTES = 1.5;
-/** Half an hour of the scene's pod at $2.20 per hour. */
+/** Pays for half an hour of the test's pod at $2.20 per hour. */
 const CREDIT_UUSD = 1_100_000;
 
 let scene: BackupScene;
@@ -50,7 +50,7 @@ it('retains the pod beyond its grace period while the backup runs, and removes i
   });
 });
 
-it('retains the pod for at most an hour, whatever its renter changes', async () => {
+it('retains the pod for at most an hour, even if its renter changes the pod', async () => {
   await upload(30);
   expect(
     (await scene.call('PATCH', `/pods/${scene.podId}`, { pod_name: 'mine still' })).status,

@@ -27,7 +27,7 @@ type Entry<T> = {
 export function createAgentCache<T>(clock: Clock) {
   const cache = new Map<string, Entry<T>>();
 
-  /** False without an answer in time. A later answer still becomes the latest response. */
+  /** Returns false if no answer arrives in time. A later answer is still stored as the latest response. */
   async function isAnswered(entry: Entry<T>, call: () => Promise<T>): Promise<boolean> {
     const late = new AbortController();
     const answered = call().then(

@@ -57,7 +57,7 @@ it('assumes sizes and speeds before the first measurement', async () => {
     required_balance_usd: 1.1,
     price_per_hour: 4.4,
   });
-  // Needs no registry.
+  // The image of the default template is built into every agent and needs no pull.
   expect(await estimate(DEFAULT_TEMPLATE)).toMatchObject({
     estimated_seconds: 10,
     eta_basis: 'assumed',
@@ -111,43 +111,43 @@ it('uses the measured pull speed and image size', async () => {
   expect(body.network).toMatchObject({ download_speed: 40, upload_speed: null });
 });
 
-it('counts a pull once, averages several pulls, and ignores tiny ones', async () => {
+it('counts a pull once, averages several pulls, and ignores very small ones', async () => {
   const { db } = market.ports;
-  const told = async (pull: Partial<FinishedPull>) => {
-    // Another process, or this one after a restart.
+  const speedAfter = async (pull: Partial<FinishedPull>) => {
+    // A new recorder remembers no pulls, like that of another process or of this one after a restart.
     await createPullRecorder(market.ports).record(node.id, IMAGE, { ...PULL, ...pull });
     return (await findPullSpeed(db, node.id))?.bytes_per_second;
   };
-  expect(await told({ bytes: 1_000, image_bytes: 0 })).toBeUndefined();
-  expect(await told({})).toBe(100_000_000);
-  expect(await told({ took_ms: 1_000 })).toBe(100_000_000);
-  expect(await told({ finished_ms: 2_000, took_ms: 5_000 })).toBe(130_000_000);
-  expect(await told({ finished_ms: 1_500, took_ms: 5_000 })).toBe(130_000_000);
+  expect(await speedAfter({ bytes: 1_000, image_bytes: 0 })).toBeUndefined();
+  expect(await speedAfter({})).toBe(100_000_000);
+  expect(await speedAfter({ took_ms: 1_000 })).toBe(100_000_000);
+  expect(await speedAfter({ finished_ms: 2_000, took_ms: 5_000 })).toBe(130_000_000);
+  expect(await speedAfter({ finished_ms: 1_500, took_ms: 5_000 })).toBe(130_000_000);
   expect(averagedSpeed(100, { ...PULL, bytes: 0 })).toBe(70);
-  // Bounds apply to agents and old rows alike.
+  // The upper bound applies even to figures that an agent could not have measured.
   expect(averagedSpeed(null, { ...PULL, bytes: 2 ** 53, took_ms: 0 })).toBe(1e12);
 });
 
-it('prefers the size of a whole image to that of a part, and deletes it in time', async () => {
+it('prefers the size of a whole image to that of a part, and deletes image sizes after half a year', async () => {
   const { db } = market.ports;
   let finished_ms = 0;
-  const told = async (image_bytes: number, is_whole: boolean) => {
+  const sizeAfter = async (image_bytes: number, is_whole: boolean) => {
     finished_ms += 1;
     const pull = { ...PULL, finished_ms, image_bytes, is_whole };
     await createPullRecorder(market.ports).record(node.id, IMAGE, pull);
     return findImageSize(db, IMAGE);
   };
-  expect(await told(300, false)).toBe(300);
-  expect(await told(200, false)).toBe(300);
-  expect(await told(250, true)).toBe(250);
-  expect(await told(900, false)).toBe(250);
-  expect(await told(240, true)).toBe(240);
+  expect(await sizeAfter(300, false)).toBe(300);
+  expect(await sizeAfter(200, false)).toBe(300);
+  expect(await sizeAfter(250, true)).toBe(250);
+  expect(await sizeAfter(900, false)).toBe(250);
+  expect(await sizeAfter(240, true)).toBe(240);
   await market.clock.advance(181 * 24 * 3_600_000);
   await deleteOldImageSizes(db, market.clock.now());
   expect(await findImageSize(db, IMAGE)).toBeNull();
 });
 
-it('records the image sizes of all pods of a node, whichever pull ended last', async () => {
+it('records the image sizes of all pods of a node, also of a pod whose pull ended earlier', async () => {
   const { db } = market.ports;
   const measures = createPullRecorder(market.ports);
   await measures.record(node.id, IMAGE, { ...PULL, finished_ms: 2_000 });
@@ -166,8 +166,8 @@ it('counts a pull again if storing it failed', async () => {
   expect(await findPullSpeed(db, node.id)).toMatchObject({ pulls: 1 });
 });
 
-describe('the estimated time of a pod', () => {
-  it('is set with the rental, follows the pull, and ends when the pod runs', async () => {
+describe('the estimated ready time of a pod', () => {
+  it('is set by the rental, follows the progress of the pull, and is cleared when the pod runs', async () => {
     const host = market.agents.host(node.id);
     host.arrives = 'pulling';
     const rented = await rent();
@@ -175,10 +175,10 @@ describe('the estimated time of a pod', () => {
     await market.sync();
     host.change(rented.id, { pull: { ...NO_PROGRESS, eta_seconds: 40 } });
     await market.sync();
-    const told = { phase: 'pulling', estimated_ready_seconds: 50, eta_basis: 'progress' };
-    expect(await podResponse(rented.id)).toMatchObject({ ...told, message: 'Fetching the image' });
+    const eta = { phase: 'pulling', estimated_ready_seconds: 50, eta_basis: 'progress' };
+    expect(await podResponse(rented.id)).toMatchObject({ ...eta, message: 'Fetching the image' });
     await market.clock.advance(20_000);
-    expect(await podResponse(rented.id)).toMatchObject({ ...told, estimated_ready_seconds: 30 });
+    expect(await podResponse(rented.id)).toMatchObject({ ...eta, estimated_ready_seconds: 30 });
     host.change(rented.id, { phase: 'starting', pull: null });
     await market.sync();
     expect(await podResponse(rented.id)).toMatchObject({
@@ -198,7 +198,7 @@ describe('the estimated time of a pod', () => {
     });
   });
 
-  it('is null for a build', async () => {
+  it('is null for a pod that is built from a Dockerfile', async () => {
     const body = { pod_name: 'built', dockerfile_content: 'FROM ubuntu:24.04', gpu_count: 1 };
     const { body: pod } = await market.call('POST', `/executors/${node.id}/rent`, {
       headers: account.key,

@@ -65,7 +65,7 @@ describe('the list of free nodes', () => {
     expect(await idsOf('')).toEqual([]);
   });
 
-  it('requires coordinates for a distance', async () => {
+  it('rejects a distance filter without coordinates', async () => {
     const near = await market.verifiedNode();
     await market.verifiedNode();
     await market.ports.db
@@ -187,7 +187,7 @@ describe('market figures', () => {
     ]);
   });
 
-  it('adds up nodes of one machine, and machines of one model', async () => {
+  it('adds up the nodes of each machine type, and the machine types of each GPU model', async () => {
     const pcie = 'NVIDIA H100 PCIe';
     await market.verifiedNode({ gpus: 8, price: 3 });
     await market.verifiedNode({ gpus: 4, minimum: 1, price: 2.5 });
@@ -242,7 +242,7 @@ describe('market figures', () => {
 });
 
 describe('hardware utilization', () => {
-  it('comes from the agent, or from the last measurement while the agent is silent', async () => {
+  it('is read from the agent, or from the last measurement while the agent does not answer', async () => {
     const node = await market.verifiedNode();
     const path = `/executors/${node.id}/hardware-utilization`;
     const host = market.agents.host(node.id);
@@ -253,7 +253,7 @@ describe('hardware utilization', () => {
     expect((await market.call('GET', path)).body).toMatchObject({ stale: true });
   });
 
-  it('has all figures of a sampling agent, which is called once in five seconds', async () => {
+  it('returns all figures of an agent that samples, and calls the agent at most once in five seconds', async () => {
     const node = await market.verifiedNode({ gpus: 1 });
     const path = `/executors/${node.id}/hardware-utilization`;
     const host = market.agents.host(node.id);
@@ -302,7 +302,7 @@ describe('hardware utilization', () => {
     expect([host.metricsAsked, last.stale, last.cpu.load_1m]).toEqual([2, false, 7.5]);
   });
 
-  it('is 404 for a node that does not exist or was never measured', async () => {
+  it('returns 404 for a node that does not exist or was never measured', async () => {
     const node = await market.addNode();
     for (const id of [node.id, '00000000-0000-4000-8000-000000000000']) {
       const { status, body } = await market.call('GET', `/executors/${id}/hardware-utilization`);

@@ -5,7 +5,7 @@ import { chooseGpus, freeSlotsFor } from './gpu-slots.ts';
 
 const ID = '11111111-1111-4111-8111-111111111111';
 
-it('adds a slot for every device without a pod', () => {
+it('creates a slot for every device that no pod uses', () => {
   const { devices } = testInventory(ID, { gpus: 2 }).gpu;
   const [first, second] = devices;
   const held = [{ executor_id: ID, idx: 0, gpu_uuid: String(first?.uuid), pod_id: 'p' }];
@@ -20,7 +20,7 @@ it('assigns another index to a swapped card while a pod uses its index', () => {
   expect(freeSlotsFor(ID, held, devices)).toMatchObject([{ idx: 1, gpu_uuid: devices[0]?.uuid }]);
 });
 
-it('has no slot for a device that its host withholds', () => {
+it('creates no slot for a device that its host withholds', () => {
   const { devices } = testInventory(ID, { gpus: 4 }).gpu;
   const [sound, dirty, cordoned, held] = devices;
   if (!sound || !dirty || !cordoned || !held) throw new Error('four devices');
@@ -37,7 +37,7 @@ it('has no slot for a device that its host withholds', () => {
   expect(slots.map(({ gpu_uuid }) => gpu_uuid)).toEqual([sound.uuid]);
 });
 
-it('assigns a slot to each part of a split card', () => {
+it('creates a slot for each MIG device of a split card', () => {
   const [card] = testInventory(ID, { gpus: 1 }).gpu.devices;
   if (card === undefined) throw new Error('one device');
   const part = (uuid: string) => ({
@@ -53,7 +53,7 @@ it('assigns a slot to each part of a split card', () => {
   ]);
 });
 
-/** `links(a, b)` between cards, of which there are `numa.length`. */
+/** Topology of `numa.length` cards; `links(a, b)` is the connection of two cards. */
 function topologyOf(
   numa: readonly (number | null)[],
   links: (a: number, b: number) => string,
@@ -74,27 +74,27 @@ const choose = (count: number, free: readonly number[], topology: GpuTopology | 
 
 const switched = topologyOf([0, 0, 0, 0, 1, 1, 1, 1], () => 'NV18');
 const pairs = topologyOf([0, 0, 1, 1], (a, b) => (a >> 1 === b >> 1 ? 'NV4' : 'SYS'));
-/** NVLink between 0-1, 2-3, and so on; everything else is connected through the NUMA node. */
+/** No NVLink: pairs (0-1, 2-3, and so on) behind one PCIe switch, and two NUMA nodes of four cards. */
 const pcie = topologyOf([0, 0, 0, 0, 1, 1, 1, 1], (a, b) => {
   if (a >> 1 === b >> 1) return 'PIX';
   return a >> 2 === b >> 2 ? 'NODE' : 'SYS';
 });
-/** NVLink pairs that span NUMA nodes. */
+/** NVLink between cards 0 and 1, which are on different NUMA nodes. */
 const crossed = topologyOf([0, 1, 0, 1], (a, b) =>
   a % 2 === b % 2 ? 'PIX' : a + b === 1 ? 'NV4' : 'SYS',
 );
 
 it.each([
   ['one NVLink clique', 2, [1, 2, 3], pairs, '23'],
-  ['one NUMA node of a clique', 4, [0, 2, 4, 5, 6, 7], switched, '4567'],
-  ['one NUMA node without NVLink', 3, [0, 1, 3, 4, 6], pcie, '013'],
-  ['a clique before a node', 2, [0, 1, 2, 3], crossed, '01'],
-  ['a pair behind one switch', 2, [1, 4, 6, 7], pcie, '67'],
-  ['the card whose partner is taken', 1, [0, 1, 2], pairs, '2'],
-  ['the single of a pair before a whole pair', 1, [0, 1, 3, 4, 5, 6, 7], pcie, '3'],
-  ['the lowest of equals', 2, [0, 1, 2, 3, 4, 5, 6, 7], switched, '01'],
-  ['all that are left', 3, [5, 6, 7], switched, '567'],
-  ['the first without a topology', 2, [3, 1, 2], null, '31'],
+  ['cards on one NUMA node, of a clique', 4, [0, 2, 4, 5, 6, 7], switched, '4567'],
+  ['cards on one NUMA node, without NVLink', 3, [0, 1, 3, 4, 6], pcie, '013'],
+  ['an NVLink clique to one NUMA node', 2, [0, 1, 2, 3], crossed, '01'],
+  ['a pair behind one PCIe switch', 2, [1, 4, 6, 7], pcie, '67'],
+  ['a card whose NVLink partner is taken', 1, [0, 1, 2], pairs, '2'],
+  ['the last free card of a pair', 1, [0, 1, 3, 4, 5, 6, 7], pcie, '3'],
+  ['the lowest indices among equals', 2, [0, 1, 2, 3, 4, 5, 6, 7], switched, '01'],
+  ['all cards if no more are free', 3, [5, 6, 7], switched, '567'],
+  ['the first cards if the topology is unknown', 2, [3, 1, 2], null, '31'],
 ])('prefers %s', (_, count, free, topology, chosen) => {
   expect(choose(count, free, topology)).toBe(chosen);
 });
@@ -124,7 +124,7 @@ it('returns all GPUs if more are requested, and none for a count of 0', () => {
   expect(choose(0, [2, 0], switched)).toBe('');
 });
 
-it('is fast for the largest host', () => {
+it('chooses quickly on the largest host', () => {
   const numa = Array.from({ length: 64 }, (_, index) => index >> 3);
   const large = topologyOf(numa, (a, b) => (a >> 3 === b >> 3 ? 'NV18' : 'SYS'));
   const free = numa.map((_, index) => index);

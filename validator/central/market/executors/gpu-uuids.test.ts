@@ -28,14 +28,14 @@ it('does not show UUIDs of cards in public responses', async () => {
   expect(uuids).toHaveLength(2);
   const spec = { gpu_type: 'H100', dry_run: true };
   const body = { pod_name: 'x', template_id: DEFAULT_TEMPLATE, ...spec };
-  const looks = [
+  const responses = [
     await market.call('GET', '/executors'),
     await market.call('GET', '/executors', { headers }),
     await market.call('GET', `/executors/${nodeId}/hardware-utilization`, { headers }),
     await market.call('GET', `/executors/${nodeId}/rentability`, { headers }),
     await market.call('POST', '/executors/rent-by-spec', { headers, body }),
   ];
-  expect(looks.map(shownIn)).toEqual(looks.map(() => []));
+  expect(responses.map(shownIn)).toEqual(responses.map(() => []));
   const [row] = (await market.call('GET', '/executors')).body;
   expect(row.specs.gpu.details).toMatchObject([{ uuid: null }, { uuid: null }]);
 });

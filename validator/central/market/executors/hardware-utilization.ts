@@ -40,7 +40,7 @@ export const GpuSample = z
   .meta({ id: 'GpuSample' });
 export type GpuSample = z.output<typeof GpuSample>;
 
-/** Figures stored by older versions lack the last few. */
+/** Figures stored by older versions lack the members that were added last. */
 export function gpuSampleOf(readings: GpuReadings): GpuSample {
   const { memory_used_mib: used, memory_total_mib: total } = readings;
   return {
@@ -173,7 +173,7 @@ function utilizationOf(
       load_1m: cpu.load_1m,
     },
     ...storageOf(measured),
-    // The route needs no credential.
+    // UUIDs are omitted because the route needs no credential.
     gpus: measured.gpus.map((gpu) => ({ ...gpuSampleOf(gpu), uuid: null })),
   };
 }

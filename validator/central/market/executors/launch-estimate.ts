@@ -20,7 +20,7 @@ export const ASSUMED_BYTES_PER_SECOND = 50_000_000;
 export const ASSUMED_START_MS = 10_000;
 /** Slower nodes cause a warning: 100 Mbit/s. */
 export const SLOW_BYTES_PER_SECOND = 12_500_000;
-/** Longer launches included a pull. */
+/** A launch that took longer is assumed to have included a pull. */
 const LONGEST_START_MS = 30_000;
 
 const MS_PER_SECOND = 1_000;
@@ -29,7 +29,7 @@ const BYTES_PER_MB = 1_000_000;
 export type LaunchHistory = {
   /** Milliseconds from rent to running, for this image on the node. */
   sameImageMs: readonly number[];
-  /** The same for any image on the node. */
+  /** Milliseconds from rent to running, for any image on the node. */
   anyImageMs: readonly number[];
   /** The image is built into every agent. */
   isBuiltin: boolean;
@@ -39,7 +39,7 @@ export type LaunchHistory = {
 
 export type LaunchEstimate = { ms: number; basis: EtaBasis; isCached: boolean };
 
-/** At most `MAX_WAIT_MS`, because agents and renters supply the figures. */
+/** Estimates at most `MAX_WAIT_MS`, because agents and renters supply the figures. */
 export function launchEstimate(history: LaunchHistory): LaunchEstimate {
   const estimate = unboundedEstimate(history);
   return { ...estimate, ms: Math.min(MAX_WAIT_MS, estimate.ms) };
@@ -47,7 +47,7 @@ export function launchEstimate(history: LaunchHistory): LaunchEstimate {
 
 function unboundedEstimate(history: LaunchHistory): LaunchEstimate {
   const { imageBytes, bytesPerSecond, sameImageMs, isBuiltin } = history;
-  // The fastest launch had no pull, as the next one will not.
+  // The fastest launch needed no pull, and the next one will not need one either.
   if (sameImageMs.length > 0) {
     return { ms: Math.min(...sameImageMs), basis: 'launches', isCached: true };
   }

@@ -10,7 +10,7 @@ import { NO_ANNOTATIONS } from './node-annotations.ts';
 
 const NODES = 300;
 const ROUNDS = 60;
-/** More changes than are applied one by one. */
+/** Above the number of changes that a cached result applies one by one. */
 const MANY = 150;
 
 let db: Database;
@@ -21,7 +21,7 @@ beforeEach(async () => {
 });
 afterEach(() => db.destroy());
 
-it('returns the same from its cache as a new search, after any change', async () => {
+it('returns the same nodes from its cache as an uncached search, after any change', async () => {
   const random = createSeededRandom(5);
   const view = createMarketView({ db });
   const search = createMarketSearch();

@@ -92,7 +92,7 @@ function follow({ predicates, funnel, nodes }: CachedResult, change: OfferChange
   if (failed < 0) applyChange(nodes, change);
 }
 
-/** Equal for all pages of one query. */
+/** Cache key of a query; equal for all pages of the query. */
 function filterKey(query: ExecutorListQuery): string {
   return JSON.stringify({ ...query, page: null, size: null, view: null });
 }
@@ -106,7 +106,7 @@ function pageOf({ nodes, funnel }: Found, query: ExecutorListQuery): MarketPage 
   };
 }
 
-/** Everything without `page` and `size`. */
+/** Range of the requested page; the whole list if both `page` and `size` are absent. */
 function boundsOf({ page, size }: ExecutorListQuery): { from: number; to?: number } {
   if (page === undefined && size === undefined) return { from: 0 };
   const limit = size ?? DEFAULT_PAGE_SIZE;

@@ -32,7 +32,7 @@ function offered() {
     .execute();
 }
 
-it('equals the database, cheapest first, after any change', async () => {
+it('returns the same nodes as the database, cheapest first, after any change', async () => {
   const random = createSeededRandom(11);
   const view = createMarketView({ db });
   const ids = (await db.selectFrom('executors').select('id').execute()).map(({ id }) => id);
@@ -88,7 +88,7 @@ it('excludes rolled back changes, and includes those committed before the call',
   await early;
 });
 
-it('keeps its version if only hidden columns change', async () => {
+it('does not change the revision of a node if only columns that are not listed change', async () => {
   const revisions = () =>
     db.selectFrom('executors').select(['id', 'revision']).orderBy('id').execute();
   const before = await revisions();

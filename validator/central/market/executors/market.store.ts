@@ -146,13 +146,16 @@ export async function figuresByMachine(db: Db): Promise<MachineFigures[]> {
     .execute();
 }
 
-/** Nodes of one machine that can rent out `size` GPUs at once, nodes with as many free, and their lowest price. */
+/**
+ * For one machine and GPU count: the number of nodes that can rent out `size` GPUs at once (`able`), the number with
+ * that many free GPUs (`free`), and the lowest price.
+ */
 export type SizeFigures = {
   machine: string;
   size: number;
   able: number;
   free: number;
-  /** 0 if no node can. */
+  /** 0 if no node can rent out that many GPUs. */
   min_price: number;
 };
 

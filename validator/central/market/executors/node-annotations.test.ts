@@ -41,13 +41,13 @@ async function request(body: object): Promise<string> {
   return (await market.call('POST', '/machine-requests', { headers: account.key, body })).body.id;
 }
 
-it("filters by the caller's bookmarks, and by none without a credential", async () => {
+it("filters by the caller's bookmarks; without a credential, no node counts as bookmarked", async () => {
   await bookmark(h100);
   expect(await nodes('bookmarked=true')).toEqual([h100.id]);
   expect(await nodes('bookmarked=true', account.session)).toEqual([h100.id]);
   expect(await nodes('bookmarked=false')).toEqual([l40s.id]);
   expect(await nodes('bookmarked=true&price_lte=1')).toEqual([]);
-  // The query path that filters single nodes.
+  // With `min_download_mbps`, the search uses another code path, which filters nodes one by one.
   expect(await nodes('bookmarked=true&min_download_mbps=0')).toEqual([h100.id]);
   for (const headers of [{}, { 'x-api-key': 'sk_nobody' }, (await market.signUp()).key]) {
     expect(await nodes('bookmarked=true', headers as Record<string, string>)).toEqual([]);
@@ -93,7 +93,7 @@ it('finds nodes that match a pending request, and the node added for a fulfilled
   expect(await ask(await request({ gpu_class: 'nvidia l40s', min_vram_gb: 40 }))).toEqual([
     l40s.id,
   ]);
-  // Requests of others, and requests that do not exist.
+  // Another account's request and an unknown request match no node.
   expect(await ask(id, (await market.signUp()).key)).toEqual([]);
   expect(await ask(id, {})).toEqual([]);
   for (const none of ['x', '00000000-0000-4000-8000-000000000000']) {
@@ -120,7 +120,7 @@ it('filters pods by annotations of their nodes', async () => {
   expect(await pods(`machine_request_id=${await request({ gpu_class: 'H100' })}`)).toEqual([
     onH100,
   ]);
-  // For a pod, the rented GPUs count.
+  // A pod's node is compared by the number of GPUs that the pod rents.
   const four = await request({ gpu_class: 'H100', gpu_count: 4 });
   expect(await pods(`machine_request_id=${four}`)).toEqual([]);
   await moveMachineRequest(market.ports.db, four, 'fulfilled', { fulfilled_executor_id: l40s.id });
@@ -129,7 +129,7 @@ it('filters pods by annotations of their nodes', async () => {
   expect(await pods('')).toEqual([onH100, onL40s].toSorted());
 });
 
-it('shows them on the node chosen by a rental by specification', async () => {
+it('shows annotations on the node that a rental by specification chose', async () => {
   await bookmark(l40s);
   const body = { pod_name: 'mine', template_id: DEFAULT_TEMPLATE, dry_run: true };
   const chosen = async (more: object) =>

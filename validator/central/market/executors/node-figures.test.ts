@@ -26,15 +26,15 @@ const joinedBy = (...links: string[]): GpuTopology => ({
 it.each([
   ['every pair', joinedBy('NV18', 'NV18'), 1],
   ['no pair', joinedBy('SYS', 'SYS'), 0],
-  ['no pair, with a single card', joinedBy('X'), 0],
+  ['no pair of a single card', joinedBy('X'), 0],
   ['an unknown number of pairs', null, null],
-] as const)('NVLink joins %s', (_, topology, expected) => {
+] as const)('computes the figure nvlink if NVLink connects %s', (_, topology, expected) => {
   const inventory = testInventory('e');
   const gpu = { ...inventory.gpu, topology };
   expect(figuresOf({ ...inventory, gpu }).nvlink).toBe(expected);
 });
 
-it('uses the card with the least memory', () => {
+it('stores the memory of the card with the least memory', () => {
   const inventory = testInventory('e');
   const devices = inventory.gpu.devices.map((device, index) => ({
     ...device,
@@ -44,7 +44,7 @@ it('uses the card with the least memory', () => {
   expect(figuresOf({ ...inventory, gpu }).gpu_memory_mib).toBe(1_000);
 });
 
-it('migrates nodes of an older schema to the figures of their next verdict', async () => {
+it('computes in the migration the same figures as the next verdict would', async () => {
   const node = await market.verifiedNode();
   const never = await market.addNode();
   const { db } = market.ports;

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { distanceMiles } from './node-filters.ts';
 
-it('measures distances along the surface, also across the date line', () => {
+it('computes great-circle distances, also across the date line', () => {
   const paris = { lat: 48.8566, lon: 2.3522 };
   const london = { lat: 51.5074, lon: -0.1278 };
   expect(distanceMiles(paris, london)).toBeCloseTo(213.5, 0);

@@ -152,7 +152,7 @@ function isNear(node: FilterSubject, query: NodeFilterQuery, miles: number): boo
   return distanceMiles({ lat, lon }, { lat: node.lat, lon: node.lon }) <= miles;
 }
 
-/** Great-circle distance for the distance filter. Pure. */
+/** Mean radius of the earth. */
 
 const EARTH_RADIUS_MILES = 3958.7613;
 

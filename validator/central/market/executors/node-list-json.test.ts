@@ -26,7 +26,7 @@ async function listed(texts: ReturnType<typeof createNodeListJson>, options = OP
   return { nodes, rows };
 }
 
-it('equals rows encoded one by one, cached or not, also after a change', async () => {
+it('encodes the same rows from its cache as without it, also after a change', async () => {
   await seedMarket(db, 8);
   const texts = createNodeListJson(db);
   for (const options of [OPTIONS, { ...OPTIONS, summary: true }, OPTIONS]) {
@@ -47,7 +47,7 @@ it('equals rows encoded one by one, cached or not, also after a change', async (
   expect(rows.map((row) => row.price_per_gpu)).toEqual(rows.map(() => 7));
 });
 
-it('streams a whole market in parts', async () => {
+it('streams a list that is longer than one page', async () => {
   await seedMarket(db, MAX_PAGE_SIZE + 500);
   const { nodes, rows } = await listed(createNodeListJson(db), { ...OPTIONS, summary: true });
   expect(nodes.length).toBeGreaterThan(MAX_PAGE_SIZE);

@@ -49,7 +49,7 @@ export type PullMeasures = ReturnType<typeof createPullRecorder>;
 export function createPullRecorder({ db, clock }: { db: Database; clock: Clock }) {
   const counted = new Map<string, number>();
 
-  /** Calls `count` unless a pull that ended as late was counted under the same key. */
+  /** Calls `count` unless a pull with the same or a later end was already counted under the same key. */
   async function once(what: string, pull: FinishedPull, count: () => Promise<void>): Promise<void> {
     if ((counted.get(what) ?? -1) >= pull.finished_ms) return;
     await count();

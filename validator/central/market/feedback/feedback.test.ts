@@ -70,7 +70,7 @@ it('stores feedback and returns it', async () => {
   ]);
 });
 
-it('is accepted after the end of the pod, and only from its renter', async () => {
+it('accepts feedback after the pod has ended, and only from its renter', async () => {
   await scene.remove(id);
   await scene.market.sync();
   expect((await scene.call('GET', `/pods/${id}`)).status).toBe(404);
@@ -86,7 +86,7 @@ it('is accepted after the end of the pod, and only from its renter', async () =>
   expect(await stored()).toHaveLength(1);
 });
 
-it('accepts only uploads of the caller with the purpose feedback that have arrived', async () => {
+it('accepts as attachments only completed uploads of the caller with the purpose feedback', async () => {
   const stranger: TestAccount = await scene.market.renter();
   const wrong = [
     await upload({ by: stranger }),
@@ -107,26 +107,26 @@ it.each<[string, object, number]>([
   ['no rating', {}, 422],
   ['rating 0', { rating: 0 }, 422],
   ['rating 6', { rating: 6 }, 422],
-  ['half a star', { rating: 2.5 }, 422],
-  ['a rating in words', { rating: '5' }, 422],
-  ['another category', { rating: 1, category: 'price' }, 422],
-  ['4,001 characters', { rating: 1, comment: 'x'.repeat(4_001) }, 422],
-  ['4,000 characters', { rating: 1, comment: 'x'.repeat(4_000) }, 201],
+  ['a fractional rating', { rating: 2.5 }, 422],
+  ['a rating as a string', { rating: '5' }, 422],
+  ['an unknown category', { rating: 1, category: 'price' }, 422],
+  ['a comment of 4,001 characters', { rating: 1, comment: 'x'.repeat(4_001) }, 422],
+  ['a comment of 4,000 characters', { rating: 1, comment: 'x'.repeat(4_000) }, 201],
   ['six attachments', { rating: 1, attachment_keys: Array(6).fill('feedback/a/b') }, 422],
   ['an attachment that is not a string', { rating: 1, attachment_keys: [7] }, 422],
-  ['NUL', { rating: 1, comment: 'a\0b' }, 422],
+  ['a comment with a NUL character', { rating: 1, comment: 'a\0b' }, 422],
 ])('validates %s', async (_, body, status) => {
   expect((await send(body)).status).toBe(status);
 });
 
-it('accepts 20 for a pod, also for concurrent requests', async () => {
+it('limits a pod to 20 feedback entries, also for concurrent requests', async () => {
   const answers = await Promise.all(Array.from({ length: 25 }, () => send({ rating: 5 })));
   const codes = answers.map(({ status, body }) => (status === 201 ? status : body.error.code));
   expect(codes.toSorted()).toEqual([...Array(20).fill(201), ...Array(5).fill('bad_request')]);
   expect(await stored()).toHaveLength(20);
 });
 
-it('is stored once for an Idempotency-Key', async () => {
+it('stores feedback once for an Idempotency-Key', async () => {
   const sendOnce = (rating: number) =>
     scene.market.call('POST', `/pods/${id}/feedback`, {
       headers: { ...scene.account.key, 'idempotency-key': 'once' },
@@ -143,7 +143,7 @@ it('is stored once for an Idempotency-Key', async () => {
   expect(await stored()).toHaveLength(1);
 });
 
-it('loses its comment and attachments with the account, and retains its rating', async () => {
+it('clears comment and attachments when the account is deleted, and retains the rating', async () => {
   await send({
     rating: 2,
     comment: 'call me',

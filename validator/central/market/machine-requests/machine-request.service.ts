@@ -22,7 +22,7 @@ import { newRequest, toResponse } from './machine-request-response.ts';
 export { clearMachineRequestsOf } from './machine-request.store.ts';
 
 const MAX_PENDING_PER_ACCOUNT = 50;
-/** The account's next request deletes older closed ones. */
+/** Closed requests kept for each account. Creating a request deletes older closed ones. */
 const MAX_CLOSED_PER_ACCOUNT = 500;
 
 export type MachineRequests = ReturnType<typeof createMachineRequests>;

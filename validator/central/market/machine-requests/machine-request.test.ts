@@ -69,7 +69,7 @@ it('stores, lists and cancels requests', async () => {
   ]);
 });
 
-it('does not cancel a fulfilled request, and cancels once for concurrent requests', async () => {
+it('does not cancel a fulfilled request, and cancels once for concurrent calls', async () => {
   const { db } = market.ports;
   const node = await market.verifiedNode();
   const { id } = (await call('POST', '', REQUEST)).body;
@@ -135,7 +135,7 @@ it.each([
   expect((await call('GET')).body).toEqual([]);
 });
 
-it('requires a confirmed e-mail address, and replays the flat error', async () => {
+it('requires a confirmed e-mail address, and repeats the flat error for the same Idempotency-Key', async () => {
   await market.ports.db.updateTable('accounts').set({ email_verified_at: null }).execute();
   const key = { ...account.key, 'idempotency-key': 'k' };
   const refused = await call('POST', '', REQUEST, key);
@@ -154,7 +154,7 @@ it('requires a confirmed e-mail address, and replays the flat error', async () =
   ]);
 });
 
-it('creates one request for concurrent calls with one key', async () => {
+it('creates one request for concurrent calls with one Idempotency-Key', async () => {
   const key = { ...account.key, 'idempotency-key': 'k' };
   const all = await Promise.all(Array.from({ length: 5 }, () => call('POST', '', REQUEST, key)));
   const { body } = await call('POST', '', REQUEST, key);

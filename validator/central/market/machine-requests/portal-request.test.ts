@@ -37,7 +37,7 @@ const added = (token: string, body: object, path = '') =>
   market.portal('POST', `${path}/machine-added`, { token, body: body as Record<string, unknown> });
 
 describe('a provider without a verified node', () => {
-  it('receives counts and no single request, whether it exists or not', async () => {
+  it('receives only counts, and the same error for an existing and a missing request', async () => {
     const id = await request();
     await request({ gpu_count: null });
     const node = await market.addNode();
@@ -94,7 +94,7 @@ describe('a provider with a verified node', () => {
     token = await market.logIn();
   });
 
-  it('reads pending requests by page, without the identity of their renters', async () => {
+  it('lists pending requests by page, without the identity of their renters', async () => {
     const ids = [
       await request(),
       await request({ gpu_class: 'L40S' }),
@@ -123,7 +123,7 @@ describe('a provider with a verified node', () => {
     }
   });
 
-  it('reads the requests that one of its nodes meets', async () => {
+  it('lists the requests that one of its nodes meets', async () => {
     const matching = await request();
     await request({ gpu_class: 'L40S' });
     await request({ gpu_count: 3 });
@@ -137,7 +137,7 @@ describe('a provider with a verified node', () => {
     expect((await market.portal('GET', nowhere, { token })).status).toBe(404);
   });
 
-  it('fulfils a request once, and its renter is notified', async () => {
+  it('fulfils a request once, which notifies the renter', async () => {
     const id = await request();
     const path = `/executors/${node.id}`;
     const done = await added(token, { machine_request_id: id }, path);
@@ -162,7 +162,7 @@ describe('a provider with a verified node', () => {
     expect(list.body.map((row: { id: string }) => row.id)).toEqual([node.id]);
   });
 
-  it('may omit the node; its newest matching node is used', async () => {
+  it('fulfils a request with its newest matching node if it names none', async () => {
     const id = await request();
     const done = await added(token, { request_id: id });
     expect(done.body.data.fulfilled_executor_id).toBe(node.id);
@@ -177,7 +177,7 @@ describe('a provider with a verified node', () => {
     expect(mails).toHaveLength(1);
   });
 
-  it('cannot fulfil a request with a foreign, unknown or different node', async () => {
+  it("cannot fulfil a request with another provider's, an unknown or an unsuitable node", async () => {
     const id = await request({ gpu_class: 'L40S' });
     const path = `/executors/${node.id}`;
     expect((await added(token, { machine_request_id: id }, path)).status).toBe(400);

@@ -40,21 +40,21 @@ it.each<[what: string, Partial<MachineRequest>, Partial<FilterSubject>, boolean]
   ['as many GPUs as are free', { gpu_count: 4 }, {}, true],
   ['more GPUs than are free', { gpu_count: 5 }, {}, false],
   ['no free GPU', {}, { gpuCount: 0 }, false],
-  ['a budget for all of them, to the micro-dollar', budget(4, 8_800_000), {}, true],
-  ['a budget a micro-dollar short', budget(4, 8_799_999), {}, false],
-  ['a budget for one GPU, without a count', budget(null, 2_200_000), {}, true],
-  ['a budget for less than one GPU', budget(null, 2_199_999), {}, false],
+  ['a budget of exactly the price of all requested GPUs', budget(4, 8_800_000), {}, true],
+  ['a budget one micro-dollar below that price', budget(4, 8_799_999), {}, false],
+  ['a budget of the price of one GPU, without a count', budget(null, 2_200_000), {}, true],
+  ['a budget below the price of one GPU, without a count', budget(null, 2_199_999), {}, false],
   ['the country by its code', { country: ' fr ' }, {}, true],
   ['the country by its name', { country: 'FRANCE' }, {}, true],
   ['another country', { country: 'DE' }, {}, false],
   ['a node without a country', { country: 'FR' }, { locationJson: null }, false],
   ['as much memory as the card has', { min_vram_gb: 85.89 }, {}, true],
-  ['more memory', { min_vram_gb: 85.9 }, {}, false],
+  ['more memory than the card has', { min_vram_gb: 85.9 }, {}, false],
   ['memory that was not measured', { min_vram_gb: 0 }, { gpuMemoryMib: null }, false],
   ['a cancelled request', { state: 'cancelled' }, {}, false],
   ['the node that fulfilled it', fulfilledBy('node'), { gpuCount: 0 }, true],
   ['another node than the one that fulfilled it', fulfilledBy('other'), {}, false],
-])('compares %s', (_, request, node, expected) => {
+])('matches a request and a node by %s', (_, request, node, expected) => {
   expect(matchesRequest({ ...REQUEST, ...request }, { ...NODE, ...node })).toBe(expected);
 });
 

@@ -26,7 +26,7 @@ it.each([
   expect(parse(body)).toMatchObject({ startAtMs: NOW + 48 * HOUR_MS, minutes: null });
 });
 
-it('accepts a start one year ahead', () => {
+it('accepts a start exactly 365 days ahead', () => {
   const startAtMs = NOW + 365 * 24 * HOUR_MS;
   expect(parse({ starting_at: at(startAtMs - NOW), minutes: 5 })).toMatchObject({ startAtMs });
 });
@@ -37,20 +37,23 @@ it('returns the time as it was sent', () => {
 });
 
 it.each([
-  ['nothing', {}],
+  ['an empty body', {}],
   ['no start', { period_in_minute: 5 }],
-  ['neither', { starting_at: TOMORROW }],
-  ['neither, with permanent_removal false', { starting_at: TOMORROW, permanent_removal: false }],
-  ['both', { starting_at: at(48 * HOUR_MS), period_in_minute: 5, permanent_removal: true }],
-  ['no offset', { starting_at: '2027-01-17T10:00:00', period_in_minute: 5 }],
-  ['no time', { starting_at: 'tomorrowZ', period_in_minute: 5 }],
-  ['no date', { starting_at: '2027-02-30T10:00:00Z', period_in_minute: 5 }],
-  ['a year too far', { starting_at: at(365 * 24 * HOUR_MS + 1), period_in_minute: 5 }],
-  ['no minutes', { starting_at: TOMORROW, period_in_minute: 0 }],
+  ['neither minutes nor a removal', { starting_at: TOMORROW }],
+  ['only permanent_removal false', { starting_at: TOMORROW, permanent_removal: false }],
+  [
+    'both minutes and a removal',
+    { starting_at: at(48 * HOUR_MS), period_in_minute: 5, permanent_removal: true },
+  ],
+  ['a start without an offset', { starting_at: '2027-01-17T10:00:00', period_in_minute: 5 }],
+  ['a start that is not a time', { starting_at: 'tomorrowZ', period_in_minute: 5 }],
+  ['a date that does not exist', { starting_at: '2027-02-30T10:00:00Z', period_in_minute: 5 }],
+  ['a start too far ahead', { starting_at: at(365 * 24 * HOUR_MS + 1), period_in_minute: 5 }],
+  ['zero minutes', { starting_at: TOMORROW, period_in_minute: 0 }],
   ['too many minutes', { starting_at: TOMORROW, period_in_minute: 61 }],
-  ['a millisecond too soon', { starting_at: at(24 * HOUR_MS - 1), period_in_minute: 5 }],
+  ['maintenance too soon', { starting_at: at(24 * HOUR_MS - 1), period_in_minute: 5 }],
   ['a removal too soon', { starting_at: at(48 * HOUR_MS - 1), permanent_removal: true }],
-  ['the past', { starting_at: at(-HOUR_MS), period_in_minute: 5 }],
+  ['a start in the past', { starting_at: at(-HOUR_MS), period_in_minute: 5 }],
 ])('rejects %s with 400', (_, body) => {
   expect(() => parse(body)).toThrow(expect.objectContaining({ code: 'bad_request' }));
 });

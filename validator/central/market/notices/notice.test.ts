@@ -51,7 +51,7 @@ async function usedUntil(podId: string): Promise<number | null> {
   return meter.ended_at;
 }
 
-it('is announced, shown with node and pods, mailed to each renter once, and cancelled', async () => {
+it('announces a notice, shows it on the node and its pods, mails each renter once, and cancels it', async () => {
   const second = await scene.running();
   await scene.remove(second);
   await market.sync();
@@ -81,7 +81,7 @@ it('is announced, shown with node and pods, mailed to each renter once, and canc
   expect((await post(removal())).status).toBe(200);
 });
 
-it('is shown in the list at once, and in estimate and rental', async () => {
+it('shows a notice at once in the node list, in estimates and in rentals', async () => {
   expect((await nodeRow()).notice_period).toBeNull();
   await post(removal());
   expect((await nodeRow()).notice_period).toMatchObject({ permanent_removal: true });
@@ -95,7 +95,7 @@ it('is shown in the list at once, and in estimate and rental', async () => {
   expect(rented.body.notice_period).toMatchObject({ permanent_removal: true });
 });
 
-it('can be set and cancelled only by the provider of the node', async () => {
+it('accepts a notice and its cancellation only from the provider of the node', async () => {
   const stranger = await market.logIn(testSigner(9));
   expect((await post(maintenance(), stranger)).status).toBe(403);
   await post(maintenance());
@@ -108,13 +108,13 @@ it('can be set and cancelled only by the provider of the node', async () => {
   expect((await post({ ...maintenance(), period_in_minute: 'five' })).status).toBe(422);
 });
 
-it('is created once for concurrent announcements', async () => {
+it('creates one notice for concurrent announcements', async () => {
   const all = await Promise.all(Array.from({ length: 5 }, () => post(maintenance())));
   expect(all.map(({ status }) => status).toSorted()).toEqual([200, 409, 409, 409, 409]);
   expect(await mails()).toHaveLength(1);
 });
 
-it('can be cancelled until its start, even before the start is processed', async () => {
+it('rejects a cancellation from the announced start on, even if the start was not processed yet', async () => {
   await post(maintenance());
   await market.clock.advance(24 * HOUR_MS - 1);
   expect((await cancel()).status).toBe(200);
@@ -152,7 +152,7 @@ it('does not end pods for maintenance, and reports the maintenance window', asyn
   expect((await post(maintenance())).status).toBe(200);
 });
 
-it('ends pods and node at the announced time, even if it is processed late', async () => {
+it('ends the pods and removes the node at the announced time, even if it is processed late', async () => {
   const startMs = market.clock.now() + 48 * HOUR_MS;
   await post(removal());
   const doomed = await scene.running({ termination_hours: 72 });
@@ -187,7 +187,7 @@ it('ends pods and node at the announced time, even if it is processed late', asy
   expect(await noticesOf(doomed)).toEqual(['notice_started']);
 });
 
-it('charges up to its start, also for a pod that its renter deletes before the start is processed', async () => {
+it('charges up to the announced removal, also for a pod that its renter deletes before the removal is processed', async () => {
   await post(removal());
   const startMs = market.clock.now() + 48 * HOUR_MS;
   await market.clock.advance(50 * HOUR_MS);
@@ -197,7 +197,7 @@ it('charges up to its start, also for a pod that its renter deletes before the s
   expect(await usedUntil(scene.podId)).toBe(startMs);
 });
 
-it('permits rentals until its start', async () => {
+it('permits rentals until the announced removal', async () => {
   await post(removal());
   await market.clock.advance(48 * HOUR_MS - 1);
   const rent = async () => market.rent(await market.renter(), scene.node.id, { gpu_count: 1 });
@@ -236,7 +236,7 @@ it('backs up pods with a backup schedule an hour before a removal', async () => 
   expect(await backups(unscheduled)).toEqual([]);
 });
 
-it('does not remove a pod again that its renter deletes at the same time', async () => {
+it('requests the removal of a pod once if its renter deletes it at the same time', async () => {
   await post(removal());
   await market.clock.advance(48 * HOUR_MS);
   await Promise.all([scene.remove(scene.podId), market.central.runDue()]);
@@ -249,7 +249,7 @@ it('does not remove a pod again that its renter deletes at the same time', async
   expect(deletions).toHaveLength(1);
 });
 
-it('has no effect if its provider has removed the node before the start', async () => {
+it('has no effect at the announced time if the provider removed the node earlier', async () => {
   await scene.remove(scene.podId);
   await scene.later();
   await post(removal());
@@ -260,7 +260,7 @@ it('has no effect if its provider has removed the node before the start', async 
   expect(rows).toEqual([{ state: 'done' }]);
 });
 
-it('can be announced ten times a day', async () => {
+it('accepts ten announcements for a node in 24 hours', async () => {
   for (let round = 0; round < 10; round += 1) {
     expect((await post(maintenance())).status).toBe(200);
     await cancel();
@@ -271,7 +271,7 @@ it('can be announced ten times a day', async () => {
   expect((await post(maintenance())).status).toBe(200);
 });
 
-it('ends the pods of three renters at its start, and mails and charges each once', async () => {
+it('ends the pods of three renters at the announced removal, and mails and charges each renter once', async () => {
   const node = await market.verifiedNode({ gpus: 3, minimum: 1 });
   const renters = [await market.renter(), await market.renter(), await market.renter()];
   const ids: string[] = [];
@@ -310,7 +310,7 @@ it('ends the pods of three renters at its start, and mails and charges each once
   expect((await scene.pod(scene.podId)).status).toBe('RUNNING');
 });
 
-it('is independent of price changes', async () => {
+it('retains a notice and the price of rented pods when the price of the node changes', async () => {
   await post(maintenance());
   const body = { price_per_gpu: 3.3 };
   const priced = await market.portal('POST', `/executors/${scene.node.id}/update-price`, {

@@ -1,4 +1,4 @@
-/** Composes notice periods: the service for the provider portal, and the work at their begin and end. */
+/** Composes notice periods: the service for the provider portal, and the work at their start and end. */
 import type { MailDeps } from '../../delivery/delivery.ts';
 import { createNotices, maintenanceAt } from './notice.service.ts';
 import { type NoticeDueDeps, noticeDueHandlers } from './notice-due-handlers.ts';

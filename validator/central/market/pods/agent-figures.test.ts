@@ -45,20 +45,20 @@ async function rent(on: AddedNode): Promise<string> {
   return body.id;
 }
 
-/** Rents on both nodes; the first agent then reports `told` for its pod. */
-async function rentBoth(told: Partial<PodView>): Promise<{ id: string; otherId: string }> {
+/** Rents a pod on each node; the first node's agent then reports `view` for its pod. */
+async function rentBoth(view: Partial<PodView>): Promise<{ id: string; otherId: string }> {
   const host = market.agents.host(node.id);
   host.arrives = 'pulling';
   const ids = { id: await rent(node), otherId: await rent(other) };
   await market.sync();
-  host.change(ids.id, told);
+  host.change(ids.id, view);
   await market.clock.advance(10_000);
   await market.sync();
   return ids;
 }
 
 describe('the largest figures that an agent may send', () => {
-  it('do not prevent pods from being listed or nodes from being rented', async () => {
+  it('do not break the list of pods or rentals of nodes', async () => {
     const pull = { ...NO_PROGRESS, eta_seconds: MAX_WAIT_SECONDS, bytes_total: MAX_BYTES };
     const { id } = await rentBoth({ pull, last_pull: PULL });
     expect((await get(`/pods/${id}`)).body).toMatchObject({
@@ -76,7 +76,7 @@ describe('the largest figures that an agent may send', () => {
     expect((await get(`/executors/${node.id}/hardware-utilization`)).status).toBe(200);
   });
 
-  it('are valid times', async () => {
+  it('are accepted as ages of measurements', async () => {
     const { id } = await rentBoth({});
     const host = market.agents.host(node.id);
     const { gpu, cpu, memory, disk } = host.inventory;
@@ -119,15 +119,15 @@ describe('the largest figures that an agent may send', () => {
   });
 });
 
-describe('larger figures', () => {
+describe('figures beyond these limits', () => {
   const beyond: [string, Partial<PodView>][] = [
-    ['a time to go', { pull: { ...NO_PROGRESS, eta_seconds: MAX_WAIT_SECONDS + 1 } }],
+    ['a remaining time', { pull: { ...NO_PROGRESS, eta_seconds: MAX_WAIT_SECONDS + 1 } }],
     ['a size', { last_pull: { ...PULL, bytes: MAX_BYTES + 1 } }],
-    ['a time', { last_pull: { ...PULL, finished_ms: Number.MAX_SAFE_INTEGER } }],
+    ['a finish time', { last_pull: { ...PULL, finished_ms: Number.MAX_SAFE_INTEGER } }],
     ['a generation', { generation: Number.MAX_SAFE_INTEGER }],
     ['a port', { ports: { 22: 65_536 } }],
   ];
-  it.each(beyond)('count as no answer: %s', async (_, told) => {
+  it.each(beyond)('make the answer of the agent invalid: %s', async (_, view) => {
     const { id, otherId } = await rentBoth({ ...told, phase: 'running' });
     expect((await get(`/pods/${otherId}`)).body).toMatchObject({ status: 'RUNNING' });
     expect((await get(`/pods/${id}`)).body).toMatchObject({ status: 'PENDING' });
@@ -150,7 +150,7 @@ describe('larger figures', () => {
   });
 });
 
-it('syncs due executors although one row cannot be parsed', async () => {
+it('syncs the other executors that are due if one pod row cannot be parsed', async () => {
   const { db } = market.ports;
   const poisoned = await rent(node);
   await market.sync();
@@ -179,7 +179,7 @@ it('syncs due executors although one row cannot be parsed', async () => {
   expect((await get(`/pods/${poisoned}`)).status).toBe(404);
 });
 
-it('records the state of a pod although its pull cannot be stored', async () => {
+it('records the state of a pod even if its pull cannot be stored', async () => {
   const { db } = market.ports;
   const { id } = await rentBoth({});
   await db.schema.alterTable('pull_speeds').renameTo('elsewhere').execute();

@@ -10,7 +10,7 @@ beforeEach(async () => {
 });
 afterEach(() => market.close());
 
-/** A pod with or without measurements. */
+/** Rents a pod. Its agent has measurements of it if `isMeasured`. */
 async function rented(isMeasured = true) {
   const node = await market.verifiedNode({ gpus: 1 });
   const { id } = (await market.rent(await market.renter(), node.id)).body;
@@ -32,7 +32,7 @@ async function rented(isMeasured = true) {
       ],
     });
   }
-  // No credential: the route is open.
+  // Sent without a credential, because the route requires none.
   const ask = () => market.call('GET', `/pods/${id}/gpu-utilization`);
   return { id, host, ask, uuid: gpu?.uuid };
 }
@@ -58,7 +58,7 @@ it("shows a pod's GPUs without a credential, with times of the central API", asy
   expect(host.metricsAsked).toBe(1);
 });
 
-it('shows the last answer as stale while the node is silent', async () => {
+it('returns the last answer, marked as stale, while the node does not answer', async () => {
   const { host, ask } = await rented();
   const known = (await ask()).body;
   host.up = false;
@@ -75,7 +75,7 @@ it('shows the last answer as stale while the node is silent', async () => {
   expect((await ask()).body).toMatchObject({ stale: true, gpus: [{}] });
 });
 
-it('is empty before the first sample, and 502 if the node never answered', async () => {
+it('returns no GPUs before the first sample, and 502 if the node never answered', async () => {
   const silent = await rented();
   silent.host.up = false;
   const refused = await silent.ask();
@@ -97,7 +97,7 @@ it('reports simulated GPUs for a pod that its node does not have yet', async () 
   expect((await ask()).body).toMatchObject({ pod_id: id, gpus: [], simulated: false });
 });
 
-it('is 404 for a missing or ended pod, and 422 for a malformed id', async () => {
+it('returns 404 for a missing or ended pod, and 422 for a malformed id', async () => {
   const { id, ask, host } = await rented();
   await ask();
   await market.ports.db
@@ -113,7 +113,7 @@ it('is 404 for a missing or ended pod, and 422 for a malformed id', async () => 
   expect(host.metricsAsked).toBe(1);
 });
 
-it('is 404 for a failed creation after 180 s', async () => {
+it('returns 404 for a failed creation after 180 s', async () => {
   const { ask, id, host } = await rented();
   const failed = { state: 'creation_failed', delete_requested_at: market.clock.now() };
   await market.ports.db.updateTable('pods').set(failed).where('id', '=', id).execute();
@@ -123,7 +123,7 @@ it('is 404 for a failed creation after 180 s', async () => {
   expect(host.metricsAsked).toBe(1);
 });
 
-it('waits at most five seconds for an agent, and evicts the least recent answer', async () => {
+it('waits at most five seconds for an agent, and evicts the least recently used answer from the cache', async () => {
   const { clock } = market;
   const look = createAgentCache<number>(clock);
   const slow = Promise.withResolvers<number>();

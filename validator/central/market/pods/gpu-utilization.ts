@@ -42,13 +42,15 @@ export function createGpuUtilizations(deps: {
   };
 }
 
-/** The agent does not have a pod that was rented a moment ago. */
+/**
+ * Returns null for a pod that the agent does not have, which may have been rented a moment ago. Rethrows other errors.
+ */
 function nullIfUnknown(error: unknown): null {
   if (error instanceof ApiError && error.code === 'pod_not_found') return null;
   throw error;
 }
 
-/** Used for a pod without measurements. */
+/** Returns true if the node has simulated GPUs. Used for a pod without measurements. */
 async function isSimulated(db: Database, executorId: string): Promise<boolean> {
   return (await findExecutor(db, executorId))?.simulated === 1;
 }
@@ -85,7 +87,7 @@ export const GpuUtilization = z
   .object({
     pod_id: z.uuid(),
     timestamp: z.string(),
-    /** Older than a minute, or the node does not answer. */
+    /** True if the figures are older than a minute or the node does not answer. */
     stale: z.boolean(),
     /** True for simulated GPUs. */
     simulated: z.boolean(),

@@ -74,7 +74,7 @@ export function expectationAfter(pod: Pod, view: PodView, nowMs: number): Expect
     return isSame ? null : { ready_expected_at: at, eta_basis: 'progress' satisfies EtaBasis };
   }
   if (!['creating', 'starting', 'running'].includes(view.phase)) return null;
-  // The image is pulled.
+  // The pull has ended; only the start-up is left.
   const at = nowMs + ASSUMED_START_MS;
   if (before !== null && before <= at) return null;
   return { ready_expected_at: at, eta_basis: 'assumed' satisfies EtaBasis };

@@ -102,7 +102,7 @@ describe('a change that fails on the node', () => {
     expect((await scene.events(id)).at(-1)).toMatchObject({ sub_event_type: 'pod-reboot.failed' });
   });
 
-  it("reverts the account's own template, unless it was changed since", async () => {
+  it("reverts the account's own template, unless the template was changed again in the meantime", async () => {
     const own = await scene.template();
     const path = `/templates/${own.id}`;
     id = await scene.running({ template_id: own.id });
@@ -165,7 +165,7 @@ describe('a change that fails on the node', () => {
     });
   });
 
-  it('has the same result if the node refuses it at once', async () => {
+  it('is also reverted if the node refuses it at once', async () => {
     const before = await scene.pod(id);
     host.refusal = new ApiError('conflict', 'PortPoolExhausted: no port is free');
     await scene.call('PUT', `/pods/${id}`, { internal_ports: [1, 2, 3] });

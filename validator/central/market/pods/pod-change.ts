@@ -171,8 +171,8 @@ function contentOf({ template_id, template_json, docker_credential_id }: Previou
 }
 
 /**
- * Marks one-time templates: the one that the pod left is used up, the one that it did not reach is unused. A failed
- * edit restores the account's own template.
+ * Updates one-time templates after a change: after a success the pod's former template is used up, after a failure the
+ * new template counts as unused. A failed edit also restores the account's own template.
  */
 export async function updateTemplates(
   tx: Db,

@@ -1,6 +1,6 @@
 /**
- * Pods on a node that does not answer. They stop being charged at once, and are broken once the loss is certain. The
- * rules are in the README of this folder.
+ * Pods on a node that does not answer. Time without contact is not charged, and a pod becomes `broken` once its loss is
+ * certain. The rules are in the README of this folder.
  */
 import { CheckResult, isBlocking } from '#shared/api/central/validator-routes.ts';
 import type { ApiError } from '#shared/runtime/errors.ts';
@@ -58,7 +58,7 @@ export function deferUntilContact(
 
 type Verdict = Pick<ExecutorEntry, 'state' | 'verdict_at' | 'checks_json'>;
 
-/** Explains why a pod whose node is silent since `lostAtMs` is broken; null while it may come back. */
+/** Returns why a pod whose node is silent since `lostAtMs` is broken, or null while the node may still come back. */
 export function lossReason(
   node: Verdict | undefined,
   { lostAtMs, nowMs }: { lostAtMs: number; nowMs: number },
@@ -89,7 +89,7 @@ export function createLostContact(deps: LostContactDeps) {
   const { db, clock, inMaintenance, failCreation } = deps;
   const unreachable = wirePhase('unknown') ?? '';
 
-  /** Refunds what was charged since the pod was last healthy. */
+  /** Moves the pod to `broken` and refunds what was charged since the pod was last healthy. */
   async function markBroken(pod: Pod, message: string, nowMs: number): Promise<void> {
     if (isBeingCreated(pod)) return failCreation(pod, message);
     const from = podStateOf(pod.state);

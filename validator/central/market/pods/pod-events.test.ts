@@ -20,7 +20,7 @@ beforeEach(async () => {
 });
 afterEach(() => scene.close());
 
-/** A request of the renter with its own request id. */
+/** Sends a request of the renter with its own request id. */
 function named(
   requestId: string,
   method: 'POST' | 'PUT' | 'DELETE',
@@ -38,7 +38,7 @@ async function rent(requestId: string): Promise<string> {
   return rented.body.id;
 }
 
-/** Actor, request, type, reason and statuses of each event of a pod. */
+/** Returns actor, request id, type, reason and statuses of each event of a pod. */
 async function story(id: string): Promise<(string | null)[][]> {
   const events: AccountEvent[] = await scene.events(id);
   for (const event of events) {
@@ -58,7 +58,7 @@ async function story(id: string): Promise<(string | null)[][]> {
   ]);
 }
 
-it('records a life from rental, reboot and edit to the scheduled removal', async () => {
+it('records the events of a pod from rental, reboot and edit to the scheduled removal', async () => {
   const { host, market } = scene;
   const id = await rent('rent-0001');
   await named('reboot-0001', 'POST', `/pods/${id}/reboot`);
@@ -185,7 +185,7 @@ describe("filters of a pod's events", () => {
     expect([rented, created, reboot]).toEqual([
       ...['pod-rent.success', 'pod-create.success', 'pod-reboot.requested'],
     ]);
-    // The newest events, oldest first.
+    // `limit` returns the newest events, oldest first.
     expect(await types('limit=2')).toEqual([created, reboot]);
     expect(await types('limit=1000')).toHaveLength(3);
     expect(await types(`since=${naiveUtc(rentedAt + 1_000)}`)).toEqual([reboot]);
@@ -199,14 +199,14 @@ describe("filters of a pod's events", () => {
     expect(await types(`api_key_id=${scene.node.id}`)).toEqual([]);
   });
 
-  it('apply after the pod has ended', async () => {
+  it('also work after the pod has ended', async () => {
     await scene.remove(id);
     await scene.market.sync();
     expect(await types('limit=1')).toEqual(['pod-delete.success']);
   });
 
   it.each(['limit=0', 'limit=1001', 'limit=x', 'since=yesterday', 'pod_id=x', 'api_key_id=1'])(
-    'are 422 for %s',
+    'reject %s with 422',
     async (query) => {
       const { status, body } = await list(query);
       const [field] = body.validation_errors;

@@ -126,7 +126,10 @@ function eventFor(from: PodState, to: PodState): EventName {
   }
 }
 
-/** The event of the request that led to an event of `type` and lends it its request id; null for none. */
+/**
+ * Returns the type of the request event that caused an event of type `type`, which inherits its request id; null if no
+ * request caused it.
+ */
 function causeOf(from: PodState, type: EventType): SubEventType | null {
   if (type === 'pod-delete') return 'pod-delete.requested';
   if (type === 'pod-reboot') return 'pod-reboot.requested';

@@ -21,7 +21,7 @@ const history = (query = '') => scene.call('GET', `/pods/history${query}`);
 const namesOf = ({ items }: { items: { pod_name: string }[] }) =>
   items.map(({ pod_name }) => pod_name);
 
-it('returns 404 with time and reason after a deletion, or the tombstone on request', async () => {
+it('returns 404 with time and reason for a deleted pod, or its last state with include_deleted', async () => {
   const id = await scene.running();
   await scene.remove(id);
   expect(await scene.pod(id)).toMatchObject({ status: 'DELETING' });

@@ -25,14 +25,14 @@ async function live(ms: number): Promise<void> {
   const { clock } = scene.market;
   for (let left = ms; left > 0; left -= 10_000) {
     await clock.advance(Math.min(left, 10_000));
-    tell();
+    setPodMetrics();
     await scene.market.sync();
   }
 }
 
 const POINT = { age_ms: 0, gpu_percent: 0, gpu_memory_percent: 0 };
 
-function tell(): void {
+function setPodMetrics(): void {
   const points = 1 + (scene.market.clock.now() - measuredSinceMs) / 10_000;
   const history = Array.from({ length: Math.min(points, 60) }, () => POINT);
   const idle_ms = unusedSinceMs === null ? null : scene.market.clock.now() - unusedSinceMs;
@@ -55,7 +55,7 @@ const details = async () =>
     .filter(({ reason }: { reason: string | null }) => reason === 'idle_shutdown')
     .map(({ event }: { event: { detail: string } }) => event.detail);
 
-it('warns, stops at the computed instant, and starts when the minutes are set anew', async () => {
+it('warns, stops the pod at the computed instant, and restarts it when idle_shutdown_minutes is set again', async () => {
   const startMs = scene.market.clock.now();
   await live(5 * MINUTE_MS - 1_000);
   expect(await details()).toEqual([]);
@@ -74,7 +74,7 @@ it('warns, stops at the computed instant, and starts when the minutes are set an
   expect((await scene.pod(id)).status).toBe('RUNNING');
 });
 
-it('deletes the pod after the grace period, with its reason', async () => {
+it('deletes the pod after the grace period with the reason idle_shutdown', async () => {
   await live(10 * MINUTE_MS + 20_000);
   await scene.later(10 * MINUTE_MS);
   await scene.later();
@@ -87,9 +87,9 @@ it('restarts the idle time with every use, and counts missing measurements as us
   await live(10_000);
   unusedSinceMs = scene.market.clock.now();
   await live(9 * MINUTE_MS);
-  // The agent reports nothing for a while, then no use since.
+  // The agent has no measurements for a while.
   scene.host.podMetrics.delete(id);
-  for (let looks = 0; looks < 20; looks += 1) await scene.later(10_000);
+  for (let poll = 0; poll < 20; poll += 1) await scene.later(10_000);
   expect((await scene.pod(id)).status).toBe('RUNNING');
   const { idle_stop_at: stopAt } = await scene.market.ports.db
     .selectFrom('pods')
@@ -111,18 +111,18 @@ it('mails once per idle period, across restarts of the agent, and again after a 
   const stopsAt = naiveUtc(scene.market.clock.now() + 10 * MINUTE_MS).slice(11, 16);
   const removedAt = naiveUtc(scene.market.clock.now() + 20 * MINUTE_MS).slice(11, 16);
   await live(6 * MINUTE_MS);
-  const [told, ...more] = await mails();
-  expect([told.kind, more]).toEqual(['idle-shutdown', []]);
+  const [mail, ...more] = await mails();
+  expect([mail.kind, more]).toEqual(['idle-shutdown', []]);
   for (const part of [` ${stopsAt} UTC`, ` ${removedAt} UTC`, `PATCH /pods/${id}`]) {
-    expect(told.text).toContain(part);
+    expect(mail.text).toContain(part);
   }
   for (const _ of ['once', 'twice']) {
-    // No sample, then one, and then no use from then on.
+    // The agent restarts: it has no sample, then its first one, and then reports the pod as unused.
     scene.host.podMetrics.delete(id);
     await scene.later(10_000);
     unusedSinceMs = null;
     measuredSinceMs = scene.market.clock.now();
-    tell();
+    setPodMetrics();
     await scene.later(10_000);
     unusedSinceMs = scene.market.clock.now();
     await live(6 * MINUTE_MS);
@@ -134,14 +134,14 @@ it('mails once per idle period, across restarts of the agent, and again after a 
   unusedSinceMs = scene.market.clock.now();
   await live(6 * MINUTE_MS);
   expect(await mails()).toHaveLength(2);
-  // A use that began and ended between two polls.
+  // The pod was used between two polls.
   await scene.market.clock.advance(20_000);
   unusedSinceMs = scene.market.clock.now();
   await live(6 * MINUTE_MS);
   expect(await mails()).toHaveLength(3);
 });
 
-it('counts idle time from the request at the earliest', async () => {
+it('counts no idle time before the request that set idle_shutdown_minutes', async () => {
   await scene.call('PATCH', `/pods/${id}`, { idle_shutdown_minutes: 60 });
   await live(20 * MINUTE_MS);
   await scene.call('PATCH', `/pods/${id}`, { idle_shutdown_minutes: 10 });
@@ -151,7 +151,7 @@ it('counts idle time from the request at the earliest', async () => {
   expect((await scene.pod(id)).status).toBe('STOPPED');
 });
 
-it('stops once, at the computed instant, after a restart that missed it', async () => {
+it('stops a pod once, charged up to the computed instant, if the central API was down at that time', async () => {
   const { market } = scene;
   const startMs = market.clock.now();
   await live(9 * MINUTE_MS);
@@ -162,7 +162,7 @@ it('stops once, at the computed instant, after a restart that missed it', async 
     verifyEmailAtSignup: true,
     trustedProxies: [],
   });
-  tell();
+  setPodMetrics();
   await restarted.syncPods();
   await market.clock.advance(10_000);
   await restarted.syncPods();
@@ -172,7 +172,7 @@ it('stops once, at the computed instant, after a restart that missed it', async 
   await restarted.close();
 });
 
-it('ignores missing and old figures, and tolerates jitter of ages', () => {
+it('ignores missing and old measurements, and tolerates jitter in their ages', () => {
   const pod = { idle_from: 0, idle_stop_at: null, first_running_at: 0 };
   const at = { minutes: 1, nowMs: 1_000_000 };
   expect(plannedIdleStop(pod, { age_ms: null, idle_ms: 1 }, at)).toBeNull();

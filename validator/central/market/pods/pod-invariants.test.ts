@@ -26,7 +26,7 @@ beforeEach(async () => {
 });
 afterEach(() => market.close());
 
-/** A linear generator: the same seed repeats the same steps. */
+/** Linear congruential generator: the same seed repeats the same steps. */
 function createDice(seed: number) {
   let state = seed;
   return (sides: number) => {
@@ -58,7 +58,7 @@ async function assertInvariants(): Promise<void> {
     expect(generation, 'row and spec agree on the generation').toBe(pod.generation);
     if (!gave) expect(held, `a live pod has its GPUs (${pod.state})`).toHaveLength(pod.gpu_count);
     expect(pod.hold_id, 'every pod was held for').not.toBeNull();
-    // Ended by the first settlement, if the pod has run.
+    // If the pod has run, its first settlement has ended the hold.
     const isHeld = holds.has(String(pod.hold_id));
     if (gave) expect(isHeld, 'what is ending holds no money').toBe(false);
     else if (pod.first_running_at === null) expect(isHeld, 'what never ran is held for').toBe(true);
@@ -103,7 +103,7 @@ function endChanges(nodeId: string): void {
   }
 }
 
-it.each(SEEDS)('assigns no GPU twice and loses no hold, seed %i', async (seed) => {
+it.each(SEEDS)('never assigns a GPU twice and never loses a hold, with seed %i', async (seed) => {
   const roll = createDice(seed);
   const pick = <T>(items: readonly T[]): T => {
     const item = items[roll(items.length)];

@@ -63,7 +63,7 @@ it('retries until the node has the keys', async () => {
   expect(host.pods.get(podId)?.ssh_keys_hash).toBe(sshKeysHash(texts));
 });
 
-it('rejects no keys, too many keys, foreign keys and malformed keys', async () => {
+it('rejects an empty list, too many keys, foreign keys and malformed keys', async () => {
   expect((await add({})).status).toBe(422);
   expect((await add({ public_keys: Array.from({ length: 21 }, () => newKey()) })).status).toBe(422);
   expect((await add({ public_keys: ['ssh-rsa nonsense'] })).status).toBe(422);
@@ -81,7 +81,7 @@ it('rejects no keys, too many keys, foreign keys and malformed keys', async () =
   expect(rounds.filter(({ status }) => status === 400)).toHaveLength(1);
 });
 
-it('rejects a pod that is being deleted', async () => {
+it('rejects keys for a pod that is being deleted', async () => {
   host.removesAtOnce = false;
   await market.sync();
   await market.call('DELETE', `/pods/${podId}`, { headers: account.key });
@@ -89,7 +89,7 @@ it('rejects a pod that is being deleted', async () => {
   expect(body.error.code).toBe('pod_state_conflict');
 });
 
-it('shows a pod as running once logins work, or after the time limit', async () => {
+it('shows a pod as running once SSH logins work', async () => {
   const ssh = { port: 31_000, host_key_fingerprint: 'SHA256:x', ready: false };
   await market.sync();
   const other = await market.verifiedNode({ gpus: 1, minimum: 1 });

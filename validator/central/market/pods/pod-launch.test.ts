@@ -25,7 +25,7 @@ describe('a launch', () => {
     expect((await scene.pod(id)).status).toBe('RUNNING');
   });
 
-  it('waits for an agent that is down, and sends the spec once it answers', async () => {
+  it('is sent once an agent that was down answers', async () => {
     host.up = false;
     const id = await scene.rentOne();
     await market.sync();
@@ -67,7 +67,7 @@ describe('a launch', () => {
     expect(await scene.pod(id)).toMatchObject({ status: 'RUNNING', phase: 'ready' });
   });
 
-  it('that fails releases GPU and hold at once, and is listed for 180 s', async () => {
+  it('releases GPU and hold at once if it fails, and is then listed for 180 s', async () => {
     host.arrives = 'failed';
     const id = await scene.rentOne();
     expect(await scene.held()).toBe(0.55);
@@ -93,7 +93,7 @@ describe('a launch', () => {
     expect(events.at(-1)).toMatchObject({ sub_event_type: 'pod-create.failed' });
   });
 
-  it("that the agent refuses fails with the agent's message, and is not repeated", async () => {
+  it("fails with the agent's message if the agent refuses it, and is not repeated", async () => {
     host.refusal = new ApiError('spec_refused', 'privileged is not allowed');
     const id = await scene.rentOne();
     await market.sync();
@@ -122,7 +122,7 @@ describe('a launch', () => {
     expect(await scene.freeGpus()).toBe(2);
   });
 
-  it('keeps its GPU while a silent agent may have the pod', async () => {
+  it('keeps its GPU reserved while the pod may be on an agent that does not answer', async () => {
     host.up = false;
     const id = await scene.rentOne();
     await scene.later(600_000);

@@ -19,7 +19,7 @@ const mails = async () =>
       text,
     }),
   );
-const wish = (body: object) =>
+const setMailPreferences = (body: object) =>
   scene.market.call('PUT', '/users/me/notification', { headers: scene.account.key, body });
 
 it("mails once about a failed pod, with the node's message, unless the renter disabled it", async () => {
@@ -34,7 +34,7 @@ it("mails once about a failed pod, with the node's message, unless the renter di
       text: expect.stringContaining('privileged is <not> allowed'),
     },
   ]);
-  await wish({ pod_failed: false });
+  await setMailPreferences({ pod_failed: false });
   await scene.rentOne();
   await scene.market.sync();
   expect(await mails()).toHaveLength(1);

@@ -235,7 +235,10 @@ export function createPodRecorder(deps: {
       });
     },
 
-    /** The launch may have reached the agent, so the GPUs stay reserved until the agent denies it. */
+    /**
+     * The launch may have reached the agent, so the GPUs stay reserved until the agent confirms that it does not have
+     * the pod.
+     */
     launchTimedOut: (pod: Pod) =>
       endCreation(pod, {
         reason: 'start_failed',

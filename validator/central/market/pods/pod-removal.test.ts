@@ -14,7 +14,7 @@ beforeEach(async () => {
 afterEach(() => scene.close());
 
 describe('a deletion', () => {
-  it('during the launch reaches the agent after the launch', async () => {
+  it('is sent to the agent after the launch if it is requested during the launch', async () => {
     host.arrives = 'pulling';
     const id = await scene.rentOne();
     await market.sync();
@@ -26,7 +26,7 @@ describe('a deletion', () => {
     expect((await scene.pod(id)).details).toMatchObject({ reason_code: 'user_initiated' });
   });
 
-  it('before the launch was sent never sends it', async () => {
+  it('cancels a launch that was not sent yet', async () => {
     const id = await scene.rentOne();
     await scene.remove(id);
     await market.sync();
@@ -51,7 +51,7 @@ describe('a deletion', () => {
     expect(host.calls.filter((call) => call.startsWith('delete'))).toHaveLength(1);
   });
 
-  it('records the removal of the node when the operator shuts down the marketplace', async () => {
+  it('has the reason node_removed if the operator shuts down the marketplace', async () => {
     const id = await scene.rentOne();
     await market.sync();
     expect(await market.central.pods.removeAll()).toBe(1);
@@ -68,7 +68,7 @@ describe('a deletion', () => {
     expect((await scene.pod(id)).details).toMatchObject({ reason_code: 'node_removed' });
   });
 
-  it('leaves a tombstone on request', async () => {
+  it('leaves the last state of the pod, returned with include_deleted', async () => {
     const id = await scene.rentOne();
     await scene.remove(id);
     await market.sync();
@@ -82,7 +82,7 @@ describe('a deletion', () => {
     });
   });
 
-  it('removes a pod that arrives on its node later', async () => {
+  it('removes the pod again if it arrives on its node later', async () => {
     const id = await scene.rentOne();
     await market.sync();
     const view = host.pods.get(id);
@@ -95,7 +95,7 @@ describe('a deletion', () => {
 });
 
 describe('a scheduled removal', () => {
-  it('runs when it is due, with its reason', async () => {
+  it('runs when it is due and records its reason', async () => {
     const id = await scene.rentOne({ termination_hours: 1 });
     await scene.later(3_599_000);
     expect(await scene.pod(id)).toMatchObject({ status: 'RUNNING' });
@@ -105,7 +105,7 @@ describe('a scheduled removal', () => {
     expect(host.pods.size).toBe(0);
   });
 
-  it('runs after a restart that missed it', async () => {
+  it('runs after a restart if the central API was down when it was due', async () => {
     const id = await scene.rentOne({ termination_hours: 1 });
     await scene.later(0);
     expect(await scene.pod(id)).toMatchObject({ status: 'RUNNING' });

@@ -93,7 +93,7 @@ it.each([
   );
 });
 
-it('leaves port 22 to an image with its own SSH server', () => {
+it("publishes the image's own SSH server if the image has one", () => {
   const own = { ...template, environment_json: '{"PODWRIGHT_OWN_SSHD":"1"}' };
   expect(podSpecFor({ ...input, template: own }).publish_own_sshd).toBe(true);
 });

@@ -56,7 +56,7 @@ describe('PUT /pods/{id}/switch-template', () => {
     expect((await scene.call('PUT', `/pods/${id}/switch-template`, {})).status).toBe(422);
   });
 
-  it('uses a one-time template once, and releases it when the switch fails', async () => {
+  it('uses a one-time template once, and marks it as unused if the switch fails', async () => {
     const once = await scene.template({ one_time_template: true });
     host.arrives = 'pulling';
     await switchTo(once.id);
@@ -69,7 +69,7 @@ describe('PUT /pods/{id}/switch-template', () => {
     await market.sync();
     const other = await market.rent(account, node.id, { gpu_count: 1, template_id: once.id });
     expect(other.body.error.code).toBe('template_invalid');
-    // The template that the pod left is used up.
+    // A switch to another template uses up the pod's former one-time template.
     await switchTo(DEFAULT_TEMPLATE);
     await market.sync();
     expect((await scene.call('GET', `/templates/${once.id}`)).status).toBe(404);
@@ -93,7 +93,7 @@ describe('PUT /templates/{id}', () => {
     await market.sync();
     expect(host.specs.get(owned)).toMatchObject({ generation: 2, environment: { NEW: '1' } });
     expect(await scene.pod(owned)).toMatchObject({ template: { environment: { NEW: '1' } } });
-    // Unchanged since: the same container restarts.
+    // The template has not changed since, so the same container restarts.
     await scene.call('POST', `/pods/${owned}/reboot`, {});
     await market.sync();
     expect(host.specs.get(owned)?.generation).toBe(2);

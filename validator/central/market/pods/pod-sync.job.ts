@@ -16,7 +16,7 @@ const WORKING_INTERVAL_MS = 2_000;
 const FIRST_BACKOFF_MS = 1_000;
 const LAST_BACKOFF_MS = 30_000;
 const MAX_CONCURRENT = 16;
-/** At most this many of them for executors that did not answer last time: their calls take long. */
+/** Limit of concurrent passes over executors that did not answer last time: their calls take long. */
 const MAX_CONCURRENT_UNREACHABLE = 8;
 
 export type SyncJobDeps = SyncDeps & {

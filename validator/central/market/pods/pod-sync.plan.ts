@@ -190,7 +190,10 @@ function lifeState(state: PodState, pod: Pod, view: PodView): PodState {
   return rebooting ? 'rebooting' : 'running';
 }
 
-/** The container of the newest generation does not run yet, or the former one is not back yet. */
+/**
+ * Returns true while the container that should run does not: that of the newest generation, or after a failed change
+ * the former one.
+ */
 function isReplaced(view: PodView): boolean {
   const isMissing = view.change === null && view.observed_generation < view.generation;
   return isMissing || BEFORE_START.includes(view.phase);

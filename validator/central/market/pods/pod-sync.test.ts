@@ -13,7 +13,7 @@ beforeEach(async () => {
 afterEach(() => scene.close());
 
 describe('pods on the agent', () => {
-  it('are sent again when the agent lost them', async () => {
+  it('are sent again if the agent lost them', async () => {
     const id = await scene.rentOne();
     await market.sync();
     host.pods.clear();
@@ -22,7 +22,7 @@ describe('pods on the agent', () => {
     expect(await scene.pod(id)).toMatchObject({ status: 'RUNNING' });
   });
 
-  it('are left alone when they are unknown here', async () => {
+  it('are not removed if they are not in the database', async () => {
     const stranger = '22222222-2222-4222-8222-222222222222';
     const id = await scene.rentOne();
     await market.sync();
@@ -33,7 +33,7 @@ describe('pods on the agent', () => {
     expect(host.calls).not.toContain(`delete ${stranger}`);
   });
 
-  it('fail when their id was removed on the node', async () => {
+  it('fail if the agent refuses to use their id again', async () => {
     const id = await scene.rentOne();
     await market.sync();
     host.pods.clear();
@@ -48,7 +48,7 @@ describe('pods on the agent', () => {
     expect(await scene.freeGpus()).toBe(2);
   });
 
-  it('are unknown after 60 s of silence, and run again after contact', async () => {
+  it('become unknown after 60 s without contact, and running after contact', async () => {
     const id = await scene.rentOne();
     await market.sync();
     host.up = false;
@@ -62,7 +62,7 @@ describe('pods on the agent', () => {
     expect(host.calls).toEqual([`put ${id}`]);
   });
 
-  it('keep rebooting while their node is silent', async () => {
+  it('stay rebooting while their node does not answer', async () => {
     const id = await scene.rentOne();
     await market.sync();
     await scene.call('POST', `/pods/${id}/reboot`, {});
@@ -76,7 +76,7 @@ describe('pods on the agent', () => {
     expect(await scene.pod(id)).toMatchObject({ status: 'RUNNING', phase: 'ready' });
   });
 
-  it('fail for good when the agent reports it', async () => {
+  it('become failed when the agent reports a final failure', async () => {
     const id = await scene.rentOne();
     await market.sync();
     host.change(id, { phase: 'failed', reason: 'OOMKilled', message: 'out of memory' });
@@ -90,7 +90,7 @@ describe('pods on the agent', () => {
 });
 
 describe('a reboot', () => {
-  it('happens once after a lost answer', async () => {
+  it('is sent once even if the answer is lost', async () => {
     const id = await scene.rentOne();
     await market.sync();
     host.losesAnswers = true;
@@ -106,7 +106,7 @@ describe('a reboot', () => {
     expect(host.calls).toEqual([`put ${id}`, `reboot ${id} 1`]);
   });
 
-  it('is complete when the agent lost the pod and started it again', async () => {
+  it('is complete if the agent lost the pod and started it again', async () => {
     const id = await scene.rentOne();
     await market.sync();
     await scene.post(id, 'reboot', {});
@@ -125,7 +125,7 @@ describe('a reboot', () => {
   });
 });
 
-it('syncs other executors while one is silent', async () => {
+it('syncs other executors while one does not answer', async () => {
   const other = await market.verifiedNode();
   host.up = false;
   await scene.rentOne();

@@ -1,4 +1,7 @@
-/** Brings the pods of one executor and of its agent in line. Every step may be repeated, and none is stored. */
+/**
+ * Reconciles the pod rows of one executor with the pods on its agent. Every step can be repeated, and no progress is
+ * stored.
+ */
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import { registryAddressOf } from '#shared/api/agent/images.ts';
 import type { PodPutInput, PodSpecInput, PodView } from '#shared/api/agent/pod.ts';
@@ -170,7 +173,7 @@ export function createPodSync(deps: SyncDeps) {
     }
   }
 
-  /** Removes ended pods that the agent still runs, and logs pods that are unknown here. */
+  /** Removes ended pods that the agent still runs, and logs pods of the agent that are not in the database. */
   async function removeOrphans(
     client: AgentClient,
     executorId: string,
@@ -242,7 +245,7 @@ export function createPodSync(deps: SyncDeps) {
       const orphans = views.filter((view) => !known.has(view.id) && view.desired === 'running');
       await removeOrphans(client, executorId, orphans);
       const isBackingUp = await deps.operations.pass(client, executorId);
-      // Last, because a pod may have left its volume in this pass.
+      // Queried last, because this pass may have detached the volume of an ended pod.
       isWorking = isBackingUp || (waiting !== null && (await deps.volumes.isWorking(executorId)));
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;

@@ -28,7 +28,7 @@ async function schedule(id: string, inMinutes: number) {
   return scene.call('POST', `/pods/${id}/schedule-removal`, { removal_scheduled_at: time });
 }
 
-it('warns an hour, 15 and 5 minutes before the removal, once each, with the time', async () => {
+it('warns once each at 60, 15 and 5 minutes before the removal, with the remaining time', async () => {
   const id = await scene.running({ termination_hours: 2 });
   await scene.later(60 * MINUTE_MS - 1);
   expect(await warnings(id)).toEqual([]);
@@ -72,7 +72,7 @@ it('sends only the latest warning after a downtime, and none once the removal is
   expect(await warnings(id)).toEqual([12]);
 });
 
-it('repeats nothing after a restart', async () => {
+it('repeats no warning after a restart of the central API', async () => {
   const id = await scene.running({ termination_hours: 2 });
   await minutes(60);
   const restarted = await createCentral(scene.market.ports, {
@@ -90,7 +90,7 @@ it('repeats nothing after a restart', async () => {
   await restarted.close();
 });
 
-it('warns again after a move of the removal, but not after a move to the same time', async () => {
+it('warns again after the removal was rescheduled, except to the same time', async () => {
   const id = await scene.running();
   await schedule(id, 61);
   await minutes(1);

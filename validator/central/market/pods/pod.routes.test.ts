@@ -99,7 +99,7 @@ it("lists the caller's pods, newest first, with the filters of nodes", async () 
   expect((await market.call('GET', '/pods', { headers: stranger.key })).body).toEqual([]);
 });
 
-it('toggles a like', async () => {
+it('toggles a like of the pod', async () => {
   const like = () => market.call('POST', `/pods/${podId}/like`, { headers: account.key });
   expect((await like()).body.is_favorite).toBe(true);
   expect((await like()).body.is_favorite).toBe(false);
@@ -145,7 +145,7 @@ it('accepts ids in upper case, in path and body', async () => {
   expect(template.body.id).toBe(DEFAULT_TEMPLATE);
 });
 
-it('shows one pod in full', async () => {
+it('returns one pod with all fields', async () => {
   const { body } = await market.call('GET', `/pods/${podId}`, { headers: account.key });
   expect(body).toMatchObject({
     id: podId,
@@ -171,7 +171,7 @@ it("keeps its price when the node's price changes", async () => {
   expect(body).toMatchObject({ price: 2.2, executor: { price_per_gpu: 2.2 } });
 });
 
-it('reboots without a volume id only', async () => {
+it('rejects a reboot with a volume id for a pod without a volume', async () => {
   await market.sync();
   const body = { volume_id: NOWHERE };
   const path = `/pods/${podId}/reboot`;

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { mayMove, POD_STATES, sourcesOf, wirePhase, wireStatus } from './pod.state.ts';
 
-it('allows the deletion of every pod that has not ended, and no move after the end', () => {
+it('allows the deletion of every pod that has not ended, and no change after the end', () => {
   const ends = ['deleting', 'deleted'];
   for (const state of POD_STATES) {
     expect(mayMove(state, 'deleting'), state).toBe(!ends.includes(state));
@@ -27,7 +27,7 @@ it.each([
   ['rebooting', 'REBOOT_PENDING', 'rebooting'],
   ['creation_failed', 'CREATION_FAILED', null],
   ['deleted', 'DELETED', null],
-] as const)('%s is %s on the wire', (state, status, phase) => {
+] as const)('returns state %s as status %s', (state, status, phase) => {
   expect(wireStatus(state)).toBe(status);
   expect(wirePhase(state)).toBe(phase);
 });

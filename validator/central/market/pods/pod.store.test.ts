@@ -25,7 +25,7 @@ function move(to: PodState, change: Partial<PodMove> = {}, from?: readonly PodSt
 
 const stateNow = async () => (await findPod(market.ports.db, id))?.state;
 
-it('makes the moves of the table and no others', async () => {
+it('makes exactly the state changes that pod.state.ts allows', async () => {
   for (const from of POD_STATES) {
     for (const to of POD_STATES) {
       await put(from);
@@ -36,7 +36,7 @@ it('makes the moves of the table and no others', async () => {
   }
 });
 
-it('does not move ended pods, or pods in another state than expected', async () => {
+it('does not change ended pods, or pods in another state than expected', async () => {
   const { db } = market.ports;
   await put('running', 1);
   expect(await move('deleting')).toBe(false);

@@ -1,4 +1,4 @@
-/** Composes pods: their routes, the sync with their agents and their due work. Nothing runs yet. */
+/** Composes pods: their routes, the sync with their agents and their due work. Starts nothing. */
 import type { HttpServer } from '#shared/http/server.ts';
 import { startLoop } from '#shared/runtime/loop.ts';
 import { isPostgres } from '../../../database/engine.ts';
@@ -18,7 +18,7 @@ import { createPodSyncJob } from './pod-sync.job.ts';
 import type { SyncDeps } from './pod-sync.ts';
 import { createLocalSyncQueue, createSharedSyncQueue } from './sync-queue.ts';
 
-/** Between two removals of queue entries for nodes without pods. */
+/** Interval between two removals of queue entries for nodes without pods. */
 const SWEEP_INTERVAL_MS = 600_000;
 
 export type PodPartsDeps = Pick<SyncDeps, 'operations' | 'volumes' | 'inMaintenance'> & {
@@ -80,7 +80,7 @@ export function createPodParts({ ports, mails, notifier }: MailDeps, parts: PodP
       registerPodRoutes(api, { pods, edits, gpuUtilization });
     },
 
-    /** One pass of the sync over everything due: tests call it instead of `start`. */
+    /** Runs one pass of the sync over all executors that are due. Tests call it instead of `start`. */
     syncOnce: () => sync.runOnce(),
 
     /** Milliseconds since the sync last polled its queue. */

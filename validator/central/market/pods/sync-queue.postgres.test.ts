@@ -71,7 +71,7 @@ it('polls an idle node once per interval, not once per process', async () => {
   expect(await listingsDuring(both)).toBe(nodes.length);
 });
 
-it('takes over the claims of a dead process only', async () => {
+it('takes over the claims of dead processes, and no others', async () => {
   const [node] = nodes;
   await one.rent(account, node?.id ?? '');
   const { db } = other.ports;
@@ -95,7 +95,7 @@ it('begins a scheduled removal once', async () => {
   expect(types.filter((type: string) => type === 'pod-delete.requested')).toHaveLength(1);
 });
 
-it('removes or keeps a pod whose removal is cancelled as it becomes due, without an error', async () => {
+it('either removes or keeps a pod whose removal is cancelled at the moment it becomes due', async () => {
   const ids: string[] = [];
   for (const node of nodes) {
     ids.push((await one.rent(account, node.id, { termination_hours: 1 })).body.id);
@@ -134,7 +134,7 @@ it('warns of a scheduled removal once', async () => {
   }
 });
 
-it('assigns no GPU and no money twice to concurrent rentals in both processes', async () => {
+it('never assigns a GPU or spends money twice for concurrent rentals in both processes', async () => {
   const rich = await one.renter();
   const node = await one.verifiedNode({ gpus: 4, minimum: 1, price: 1.2 });
   const balance = 1_000_000;

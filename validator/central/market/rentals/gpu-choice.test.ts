@@ -14,13 +14,13 @@ function outcome(requested: number | null, offer: GpuOffer): number | string {
 const whole = { total: 4, free: 4, minimum: null, canSplit: true };
 const split = { total: 4, free: 4, minimum: 2, canSplit: true };
 
-describe('the number of GPUs', () => {
+describe('checks of the requested number of GPUs', () => {
   it.each([
-    ['absent means all', null, whole, 4],
-    ['absent while some are rented', null, { ...split, free: 2 }, 'gpu_count_invalid'],
-    ['more than there are', 5, whole, 'gpu_count_invalid'],
-    ['more than there are, none free', 5, { ...whole, free: 0 }, 'gpu_count_invalid'],
-    ['none free', 4, { ...whole, free: 0 }, 'node_unavailable'],
+    ['an absent count, all free', null, whole, 4],
+    ['an absent count, some rented', null, { ...split, free: 2 }, 'gpu_count_invalid'],
+    ['more than the node has', 5, whole, 'gpu_count_invalid'],
+    ['more than the node has, none free', 5, { ...whole, free: 0 }, 'gpu_count_invalid'],
+    ['all GPUs, none free', 4, { ...whole, free: 0 }, 'node_unavailable'],
     ['a part of an unsplittable node', 2, { ...split, canSplit: false }, 'gpu_split_not_allowed'],
     ['a part without a minimum', 2, whole, 'gpu_count_invalid'],
     [
@@ -29,9 +29,9 @@ describe('the number of GPUs', () => {
       { ...whole, canSplit: false },
       'gpu_split_not_allowed',
     ],
-    ['below the minimum', 1, split, 'gpu_count_invalid'],
+    ['fewer than the minimum', 1, split, 'gpu_count_invalid'],
     ['more than are free', 3, { ...split, free: 2 }, 'gpu_count_invalid'],
-    ['the rest below the minimum', 3, split, 3],
+    ['a count that leaves less than the minimum', 3, split, 3],
     ['exactly the minimum', 2, split, 2],
     ['all of an unsplittable node', 4, { ...whole, canSplit: false }, 4],
     ['a minimum of one', 1, { ...split, minimum: 1 }, 1],
@@ -40,6 +40,6 @@ describe('the number of GPUs', () => {
   });
 });
 
-it('states the number of free GPUs', () => {
+it('states the number of free GPUs in the error', () => {
   expect(() => chooseGpuCount(3, { ...split, free: 2 })).toThrow('2 GPUs of the node are free');
 });

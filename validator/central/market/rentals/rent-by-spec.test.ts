@@ -90,7 +90,7 @@ describe('a specification that nodes meet', () => {
     expect(await rentals.execute()).toEqual([]);
   });
 
-  it('rejects on a dry run what the rental would reject, with the same message', async () => {
+  it('rejects a dry run with the same message as the rental', async () => {
     await market.verifiedNode();
     const { db } = market.ports;
     const nowhere = '00000000-0000-4000-8000-000000000000';
@@ -131,7 +131,7 @@ describe('a specification that nodes meet', () => {
     expect(await pods()).toHaveLength(1);
   });
 
-  it('returns the same node for a repeated key, even if a cheaper one was added', async () => {
+  it('returns the same node for a repeated Idempotency-Key, even if a cheaper one was added', async () => {
     const first = await market.verifiedNode({ gpus: 2, price: 3 });
     const key = { 'idempotency-key': 'by-spec-1' };
     const rented = await bySpec({}, key);
@@ -199,7 +199,7 @@ describe('nodes that were rented after they were chosen', () => {
     return db.transaction().execute(rent);
   }
 
-  it('are skipped without a trace', async () => {
+  it('are skipped, and nothing of the failed attempts is stored', async () => {
     await market.verifiedNode({ price: 2 });
     await market.verifiedNode({ price: 2.5 });
     const third = await market.verifiedNode({ price: 3 });
@@ -215,7 +215,7 @@ describe('nodes that were rented after they were chosen', () => {
     expect(await pods()).toHaveLength(2);
   });
 
-  it('cause node_rent_in_progress when none is left', async () => {
+  it('cause node_rent_in_progress if no other node is left', async () => {
     await market.verifiedNode();
     const lost = tryAll(async ([first = '']) => market.rent(await market.renter(), first));
     await expect(lost).rejects.toMatchObject({ code: 'node_rent_in_progress', status: 409 });
@@ -224,7 +224,7 @@ describe('nodes that were rented after they were chosen', () => {
 });
 
 describe('a specification that no node meets', () => {
-  it('returns the flat members and the error object', async () => {
+  it('returns the error object, and its members at the top level too', async () => {
     const node = await market.verifiedNode({ gpus: 2, price: 2.4 });
     await market.verifiedNode({ gpus: 1, price: 0.8, ...L40S });
     const { status, body } = await bySpec({ gpu_type: 'H100', max_price_per_gpu_hour: 2 });
@@ -259,7 +259,7 @@ describe('a specification that no node meets', () => {
     expect(await pods()).toEqual([]);
   });
 
-  it('counts the nodes present when none can be rented', async () => {
+  it('reports the number of all nodes if none can be rented', async () => {
     await market.addNode();
     const { body } = await bySpec({});
     expect(body).toMatchObject({ constraint: 'rentable', candidates_before: 1, nearest: [] });
@@ -272,7 +272,7 @@ describe('a specification that no node meets', () => {
     ['gpu_count', 0],
     ['gpu_type', ' '],
     ['docker_in_docker', 'yes'],
-  ])('is 422 with %s = %j', async (name, value) => {
+  ])('is rejected with 422 for %s = %j', async (name, value) => {
     expect((await bySpec({ [name]: value })).status).toBe(422);
   });
 

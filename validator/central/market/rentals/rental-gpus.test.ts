@@ -15,13 +15,13 @@ beforeEach(async () => {
 });
 afterEach(() => scene.close());
 
-describe('GPU counts', () => {
-  type Wish = { minimum: number | null; splits: boolean; rented: number };
-  const whole: Wish = { minimum: null, splits: true, rented: 0 };
-  const split: Wish = { minimum: 2, splits: true, rented: 0 };
+describe('a rental with a GPU count', () => {
+  type Setup = { minimum: number | null; splits: boolean; rented: number };
+  const whole: Setup = { minimum: null, splits: true, rented: 0 };
+  const split: Setup = { minimum: 2, splits: true, rented: 0 };
 
-  /** A node of four GPUs. */
-  async function fourGpus({ minimum, splits, rented }: Wish): Promise<AddedNode> {
+  /** Adds a node with four GPUs. */
+  async function fourGpus({ minimum, splits, rented }: Setup): Promise<AddedNode> {
     const { db } = market.ports;
     const four = await market.addNode({ gpus: 4 });
     const inventory = testInventory(four.id, { gpus: 4, collectedMs: market.clock.now() });
@@ -38,30 +38,30 @@ describe('GPU counts', () => {
     return four;
   }
 
-  it.each<[string, unknown, Wish, number, string | null]>([
-    ['a text', 'two', whole, 422, 'validation_error'],
-    ['a fraction', 1.5, whole, 422, 'validation_error'],
-    ['zero', 0, whole, 422, 'validation_error'],
-    ['absent: all', null, whole, 200, null],
-    ['absent, some rented', null, { ...split, rented: 2 }, 400, 'gpu_count_invalid'],
-    ['more than there are', 5, whole, 400, 'gpu_count_invalid'],
-    ['more than there are, all rented', 5, { ...whole, rented: 4 }, 400, 'gpu_count_invalid'],
-    ['all rented', 4, { ...whole, rented: 4 }, 400, 'node_unavailable'],
-    ['a part without splitting', 2, { ...split, splits: false }, 400, 'gpu_split_not_allowed'],
-    ['a part without a minimum', 2, whole, 400, 'gpu_count_invalid'],
+  it.each<[string, unknown, Setup, number, string | null]>([
+    ['that is a string', 'two', whole, 422, 'validation_error'],
+    ['that is a fraction', 1.5, whole, 422, 'validation_error'],
+    ['of zero', 0, whole, 422, 'validation_error'],
+    ['that is absent: all GPUs', null, whole, 200, null],
+    ['that is absent, some rented', null, { ...split, rented: 2 }, 400, 'gpu_count_invalid'],
+    ['above that of the node', 5, whole, 400, 'gpu_count_invalid'],
+    ['above that of the node, all rented', 5, { ...whole, rented: 4 }, 400, 'gpu_count_invalid'],
+    ['of all GPUs, all rented', 4, { ...whole, rented: 4 }, 400, 'node_unavailable'],
+    ['of a part, without splitting', 2, { ...split, splits: false }, 400, 'gpu_split_not_allowed'],
+    ['of a part, without a minimum', 2, whole, 400, 'gpu_count_invalid'],
     [
-      'a part without splitting or minimum',
+      'of a part, without splitting or minimum',
       2,
       { ...whole, splits: false },
       400,
       'gpu_split_not_allowed',
     ],
     ['below the minimum', 1, split, 400, 'gpu_count_invalid'],
-    ['more than are free', 3, { ...split, rented: 2 }, 400, 'gpu_count_invalid'],
-    ['leaving less than the minimum', 3, split, 200, null],
-    ['all of an unsplittable node', 4, { ...whole, splits: false }, 200, null],
-  ])('%s', async (_, gpu_count, wish, status, code) => {
-    const four = await fourGpus(wish);
+    ['above the free ones', 3, { ...split, rented: 2 }, 400, 'gpu_count_invalid'],
+    ['that leaves less than the minimum', 3, split, 200, null],
+    ['of all of an unsplittable node', 4, { ...whole, splits: false }, 200, null],
+  ])('%s', async (_, gpu_count, setup, status, code) => {
+    const four = await fourGpus(setup);
     const answer = await market.rent(account, four.id, { gpu_count });
     expect([answer.status, answer.body.error?.code ?? null]).toEqual([status, code]);
     if (status === 200) expect(answer.body.gpu_count).toBe(String(gpu_count ?? 4));
@@ -69,7 +69,7 @@ describe('GPU counts', () => {
   });
 });
 
-it('assigns connected GPUs, and parts of split cards like whole ones', async () => {
+it('assigns GPUs connected by NVLink, and MIG devices like whole cards', async () => {
   const { db } = market.ports;
   const other = await market.addNode({ gpus: 4, minimum: 1 });
   const inventory = testInventory(other.id, { gpus: 4, collectedMs: market.clock.now() });

@@ -21,7 +21,7 @@ afterEach(() => scene.close());
 const have = (micro: number) => setAvailable(market.ports.db, micro);
 
 describe('the order of errors', () => {
-  it('is credential, idempotency key, body, node', async () => {
+  it('checks the credential, then the idempotency key, the body and the node', async () => {
     const badKey = { 'idempotency-key': 'not valid!' };
     const nobody = { key: {} } as unknown as TestAccount;
     const codes = [];
@@ -41,7 +41,7 @@ describe('the order of errors', () => {
     ]);
   });
 
-  it('is kept when a request has every error at once', async () => {
+  it('applies to a request with several errors', async () => {
     const { db } = market.ports;
     const wrong = { gpu_count: 3, template_id: NOWHERE, termination_hours: 0 };
     await db.deleteFrom('ssh_keys').execute();
@@ -74,7 +74,7 @@ describe('the order of errors', () => {
     expect((await market.rent(account, node.id, keyed)).status).toBe(200);
   });
 
-  it('reports missing funds in the form that clients parse', async () => {
+  it('reports an insufficient balance in the form that clients parse', async () => {
     await have(100_000);
     const { status, body } = await market.rent(account, node.id);
     expect(status).toBe(403);
@@ -84,7 +84,7 @@ describe('the order of errors', () => {
     );
   });
 
-  it('accepts a balance exactly at the floor, and subtracts holds of other pods', async () => {
+  it('accepts a balance of exactly the required amount, and subtracts holds of other pods', async () => {
     await have(550_000);
     expect((await market.rent(account, node.id, { gpu_count: 1 })).status).toBe(200);
     const second = await market.rent(account, node.id, { gpu_count: 1 });
@@ -135,11 +135,11 @@ describe('the order of errors', () => {
   });
 });
 
-describe('a single error', () => {
+describe('a rental is rejected for', () => {
   it.each<[string, number, string, () => Promise<unknown>, object]>([
-    ['a node that left', 404, 'node_not_found', () => setNode({ state: 'removed' }), {}],
+    ['a removed node', 404, 'node_not_found', () => setNode({ state: 'removed' }), {}],
     ['a queued node', 400, 'node_not_verified', () => setNode({ state: 'queued' }), {}],
-    ['a private template of another', 404, 'template_not_found', async () => {}, { theirs: true }],
+    ['a foreign private template', 404, 'template_not_found', async () => {}, { theirs: true }],
     ['a malformed key', 400, 'bad_request', async () => {}, { user_public_key: 'ssh-rsa x' }],
     ['a private key', 400, 'bad_request', async () => {}, { user_public_key: PRIVATE_KEY }],
     [
@@ -149,7 +149,7 @@ describe('a single error', () => {
       async () => {},
       { termination_hours: 721 },
     ],
-    ['nothing on the account', 403, 'insufficient_balance', () => have(0), {}],
+    ['an empty account', 403, 'insufficient_balance', () => have(0), {}],
     ['a balance out of bounds', 403, 'account_balance_invalid', haveTooMuch, {}],
   ])('%s', async (_, status, code, spoil, body) => {
     await spoil();
@@ -161,7 +161,7 @@ describe('a single error', () => {
     expect(await scene.holds()).toEqual([]);
   });
 
-  it('rents a one-time template once', async () => {
+  it('a second use of a one-time template', async () => {
     const body = { name: 'once', docker_image: 'ubuntu', category: 'UBUNTU' };
     const made = await market.call('POST', '/templates', {
       headers: account.key,
@@ -174,7 +174,7 @@ describe('a single error', () => {
     expect([again.status, again.body.error.code]).toEqual([400, 'template_invalid']);
   });
 
-  /** Granted credit is added. */
+  /** Pays in the largest amount, in addition to the credit that the account already has. */
   function haveTooMuch(): Promise<void> {
     return payIn(market.ports.db, account.id, Number.MAX_SAFE_INTEGER);
   }

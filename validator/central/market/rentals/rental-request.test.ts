@@ -25,13 +25,13 @@ it.each([
   expect(chosenKeys(given, [registered])).toEqual([own]);
 });
 
-it('recognises a registered key by its material, and accepts unregistered keys', () => {
+it('compares keys without their comments, and accepts unregistered keys', () => {
   const renamed = PUBLIC_KEY.replace('me@here', 'other');
   expect(chosenKeys(renamed, [registered])).toEqual([{ ...own, public_key: renamed }]);
   expect(chosenKeys(PUBLIC_KEY, [])).toEqual([{ id: null, name: '', public_key: PUBLIC_KEY }]);
 });
 
-it('rejects malformed keys, and a pod without any key', () => {
+it('rejects malformed keys, and a rental without any key', () => {
   expect(() => chosenKeys('hello', [registered])).toThrow('user_public_key');
   expect(() => chosenKeys(null, [])).toThrow('There is no SSH key');
 });

@@ -18,7 +18,7 @@ it.each([
   ['Mcp', 'mcp'],
   ['browser', 'programmatic'],
   [null, 'programmatic'],
-])('X-Source %s of an API key is stored as %s', async (sent, stored) => {
+])('stores the X-Source header %s of a request with an API key as %s', async (sent, stored) => {
   const headers: Record<string, string> = sent === null ? {} : { 'x-source': sent };
   expect((await market.rent(account, node.id, {}, headers)).body.source).toBe(stored);
 });
@@ -65,7 +65,7 @@ it('rents by a Dockerfile instead of a template', async () => {
   expect(events.body.at(-1)).toMatchObject({ reason: 'build_failed', error: message });
 });
 
-it('records where the rental came from', async () => {
+it('records the source and the client version of a rental', async () => {
   const headers = { 'x-source': 'CLI', 'x-lium-client-version': '0.0.37' };
   const { body } = await market.rent(account, node.id, { termination_hours: 2 }, headers);
   expect(body).toMatchObject({

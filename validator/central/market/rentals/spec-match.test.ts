@@ -37,7 +37,7 @@ function match(nodes: MarketNode[], spec: NodeSpec) {
   return matchSpec(nodes.length, nodes, constraintsOf(spec));
 }
 
-describe('the error when no node matches', () => {
+describe('the error if no node matches', () => {
   it.each<[string, NodeSpec, MarketNode[], object]>([
     [
       'a price',
@@ -72,7 +72,7 @@ describe('the error when no node matches', () => {
       { constraint: 'gpu_count', best_offered: 2, hint: 'Request a gpu_count of 2.' },
     ],
     [
-      'a part of what is not split',
+      'a part of a node that cannot be split',
       { gpu_count: 1 },
       [node({ can_split: 0 })],
       { constraint: 'gpu_count', best_offered: 4 },
@@ -84,7 +84,7 @@ describe('the error when no node matches', () => {
       { requested: null, best_offered: 2, message: 'No node rented whole; best offered 2' },
     ],
     [
-      'memory',
+      'main memory',
       { min_ram_gb: 512 },
       [node({ memory_kib: (256 * GB) / 1_024 }), node({ id: 'b' })],
       {
@@ -95,7 +95,7 @@ describe('the error when no node matches', () => {
       },
     ],
     [
-      'a figure that nobody reports',
+      'a figure that no node reports',
       { min_download_mbps: 1 },
       [node()],
       {
@@ -106,7 +106,7 @@ describe('the error when no node matches', () => {
       },
     ],
     [
-      'Docker inside',
+      'docker_in_docker',
       { docker_in_docker: true },
       [node({ sysbox_runtime: 0 })],
       { constraint: 'docker_in_docker', best_offered: false },
@@ -117,7 +117,7 @@ describe('the error when no node matches', () => {
       [node({ location_json: placed('France', 'FR') }), node({ id: 'b' })],
       { constraint: 'country', best_offered: 'FR', nearest: ['a', 'b'] },
     ],
-    ['anything', {}, [], { constraint: 'rentable', best_offered: null, nearest: [] }],
+    ['an empty market', {}, [], { constraint: 'rentable', best_offered: null, nearest: [] }],
   ])('%s', (_, spec, nodes, expected) => {
     expect(match(nodes, spec)).toMatchObject(expected);
   });
@@ -216,7 +216,7 @@ describe('on random markets', () => {
   ];
   const atLeast = (bytes: number, gb: number | null | undefined) => gb == null || bytes >= gb * GB;
 
-  it('counts in the funnel what passes every constraint so far', () => {
+  it('counts after each constraint the nodes that pass it and all earlier ones', () => {
     let matched = 0;
     for (let round = 0; round < 400; round += 1) {
       const nodes = Array.from({ length: 40 }, (_, index) => someNode(index));
@@ -240,7 +240,7 @@ describe('on random markets', () => {
     expect(matched).toBeLessThan(380);
   });
 
-  it('leaves at least one node after a constraint set to the best offered value', () => {
+  it('leaves at least one node after a failed constraint is set to the best offered value', () => {
     let relaxed = 0;
     for (let round = 0; round < 400; round += 1) {
       const nodes = Array.from({ length: 20 }, (_, index) => someNode(index));

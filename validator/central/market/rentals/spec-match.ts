@@ -23,7 +23,7 @@ export type SpecMatch = { survivors: MarketNode[]; funnel: SpecFunnel };
 export const HARD_STATE = 'rentable';
 const MAX_NEAREST = 3;
 
-/** `rentable` are the nodes that passed the hard state, of `present` in all. */
+/** `present` is the number of all nodes, `rentable` are those with enough free GPUs for a rental. */
 export function matchSpec(
   present: number,
   rentable: readonly MarketNode[],

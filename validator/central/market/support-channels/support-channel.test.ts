@@ -81,9 +81,9 @@ it('requires an existing pod of the caller and a linked chat account', async () 
 
 it.each<[string, object, number]>([
   ['a topic of 200 characters', { topic: 'x'.repeat(200) }, 200],
-  ['a topic of 201', { topic: 'x'.repeat(201) }, 422],
+  ['a topic of 201 characters', { topic: 'x'.repeat(201) }, 422],
   ['a message of 2,000 characters', { message: 'x'.repeat(2_000) }, 200],
-  ['a message of 2,001', { message: 'x'.repeat(2_001) }, 422],
+  ['a message of 2,001 characters', { message: 'x'.repeat(2_001) }, 422],
   ['a topic that is not a string', { topic: 7 }, 422],
 ])('validates %s', async (_, body, status) => {
   await link();
@@ -134,7 +134,7 @@ it('clears the chat user and the texts when the account is deleted', async () =>
   ]);
 });
 
-it('opens no channel for an account that was deleted in the meantime', async () => {
+it('opens no channel for an account that is deleted during the request', async () => {
   await scene.remove(id);
   await scene.market.sync();
   await scene.market.call('DELETE', '/users/me', { headers: scene.account.session });

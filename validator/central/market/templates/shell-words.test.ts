@@ -34,11 +34,11 @@ it.each([
   expect(splitShellWords(text)).toEqual({ problem: expect.stringContaining('unquoted') });
 });
 
-it.each(["'a", '"a', 'a\\', '"a\\"', `'a' "`])('rejects the open quote in %j', (text) => {
+it.each(["'a", '"a', 'a\\', '"a\\"', `'a' "`])('rejects the unfinished text %j', (text) => {
   expect(splitShellWords(text)).toEqual({ problem: expect.stringContaining('without its end') });
 });
 
-it('takes linear time', () => {
+it('splits a long text in linear time', () => {
   const text = '"'.concat('\\"'.repeat(200_000), '"');
   expect(splitShellWords(text)).toEqual({ words: ['"'.repeat(200_000)] });
 });

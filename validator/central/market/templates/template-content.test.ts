@@ -50,7 +50,7 @@ it('rejects reserved paths and variables in every route that writes a template',
   expect((await send('GET', `/templates/${own.id}`)).body).toEqual(own);
 });
 
-it('rejects them in an edit too, and changes neither pod nor template', async () => {
+it('rejects reserved paths and variables in an edit of a pod, and changes neither pod nor template', async () => {
   const node = await market.verifiedNode({ gpus: 1 });
   const { body: own } = await send('POST', '/templates', NEW);
   const { body: pod } = await market.rent(account, node.id, { template_id: own.id });
@@ -63,7 +63,7 @@ it('rejects them in an edit too, and changes neither pod nor template', async ()
   expect((await send('GET', `/templates/${own.id}`)).body).toEqual(own);
 });
 
-it('accepts a row as it was read, and common templates', async () => {
+it('accepts a template as it was returned, and common templates', async () => {
   const environment = { PODWRIGHT_OWN_SSHD: '1', NVIDIA_VISIBLE_DEVICES: 'all' };
   const volumes = ['/workspace/', '/data/a', '/data/b', '/processes'];
   const { body: own } = await send('POST', '/templates', { ...NEW, environment, volumes });

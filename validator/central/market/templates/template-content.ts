@@ -86,7 +86,10 @@ export function changedTemplate(row: TemplateResponse, changes: UpdateTemplate):
   };
 }
 
-/** A new image without a tag has no tag. A digest that is sent back unchanged does not apply to a new image. */
+/**
+ * A new image does not inherit the tag of the former image. A digest that is sent back unchanged does not apply to a
+ * new image.
+ */
 function changedImage(stored: TemplateResponse, changes: UpdateTemplate) {
   const { docker_image: image, docker_image_tag: tag, docker_image_digest: digest } = changes;
   const before = imageReference({ image: stored.docker_image, tag: stored.docker_image_tag });

@@ -23,7 +23,7 @@ const post = (body: object) => central.call('POST', '/templates', { headers, bod
 const put = (id: string, body: object) =>
   central.call('PUT', `/templates/${id}`, { headers, body });
 
-it('installs the official templates, the best known first, and keeps them at a restart', async () => {
+it('installs the official templates in their fixed order, and keeps them at a restart', async () => {
   await ensureOfficialTemplates(central.ports.db, central.clock);
   const { body } = await central.call('GET', '/templates');
   expect(body.map((row: { name: string }) => row.name)).toEqual([
@@ -87,7 +87,7 @@ it('applies the documented defaults, also for null', async () => {
   expect(again.body.id).not.toBe(created.body.id);
 });
 
-it('accepts its whole row back and changes only changed members', async () => {
+it('accepts a whole template as an update, and changes only the members that differ', async () => {
   const { body: row } = await post({
     name: 'x',
     docker_image: 'host',
@@ -205,7 +205,7 @@ describe('a template for a rental', () => {
   const forRent = (id: string | null, defaultId: string | null = null, account = accountId) =>
     templateForRent(central.ports.db, account, id, defaultId);
 
-  it('is the requested one, else the default, else an error', async () => {
+  it('is the requested one, otherwise the default; without both, an error is thrown', async () => {
     const { body: own } = await post({ name: 'x', docker_image: 'ubuntu' });
     expect((await forRent(own.id, OFFICIAL_ID)).id).toBe(own.id);
     expect((await forRent(null, OFFICIAL_ID)).id).toBe(OFFICIAL_ID);
@@ -217,7 +217,7 @@ describe('a template for a rental', () => {
     });
   });
 
-  it.each(['one_time_template', 'is_temporary'])('is used up once when %s', async (flag) => {
+  it.each(['one_time_template', 'is_temporary'])('can be used once with the flag %s', async (flag) => {
     const { body } = await post({ name: 'x', docker_image: 'ubuntu', [flag]: true });
     const template = await forRent(body.id);
     await markTemplateRented(central.ports.db, template, 5);
@@ -226,7 +226,7 @@ describe('a template for a rental', () => {
     await expect(twice).rejects.toMatchObject({ code: 'template_invalid' });
   });
 
-  it('can be used again otherwise; only one-time templates are deleted with their pod', async () => {
+  it('can be used repeatedly without such a flag; only one-time templates are deleted with their pod', async () => {
     const { body: plain } = await post({ name: 'x', docker_image: 'ubuntu' });
     const { body: once } = await post({
       name: 'x',

@@ -93,7 +93,7 @@ describe('the latest weights', () => {
 });
 
 describe('a signature', () => {
-  it('covers every field in any order, and a missing block', async () => {
+  it('covers every field, in any order and without current_block', async () => {
     const { current_block: _, ...rest } = payload(1);
     const reversed = Object.fromEntries(Object.entries(rest).reverse()) as LatestSetWeights;
     expect((await post(reversed)).status).toBe(200);
@@ -116,14 +116,14 @@ describe('a signature', () => {
   });
 
   it.each<[string, () => Change | Promise<Change>, number]>([
-    ['none', () => ({ headers: {} }), 401],
-    ['a scheme before it', () => bearer((hex) => `Bearer ${hex}`), 401],
-    ['cut short', () => bearer((hex) => hex.slice(0, -2)), 401],
-    ['of another validator', () => ({ signer: OTHER }), 401],
-    ['of an unknown hotkey', () => ({ signer: testSigner(9), path: testSigner(9).hotkey }), 401],
-    ['for an invalid hotkey', () => ({ path: 'nonsense' }), 422],
-    ['with headers of another', () => bearer((hex) => hex, { hotkey: OTHER.hotkey }), 403],
-  ])('is rejected: %s', async (_, change, status) => {
+    ['is missing', () => ({ headers: {} }), 401],
+    ['has a scheme before it', () => bearer((hex) => `Bearer ${hex}`), 401],
+    ['is truncated', () => bearer((hex) => hex.slice(0, -2)), 401],
+    ['is of another validator', () => ({ signer: OTHER }), 401],
+    ['is of an unknown key', () => ({ signer: testSigner(9), path: testSigner(9).hotkey }), 401],
+    ['is for an invalid hotkey', () => ({ path: 'nonsense' }), 422],
+    ['comes with headers of another', () => bearer((hex) => hex, { hotkey: OTHER.hotkey }), 403],
+  ])('is rejected if it %s', async (_, change, status) => {
     expect((await post(payload(1), await change())).status).toBe(status);
     expect((await newest()).status).toBe(404);
   });
@@ -172,7 +172,7 @@ it('rejects fractions, whose serialization differs between programs', async () =
   expect(status).toBe(422);
 });
 
-it('is returned only to the validator of the path', async () => {
+it('returns the weights only to the validator of the path', async () => {
   expect((await read(OTHER, own)).status).toBe(403);
   expect((await read(testSigner(9), own)).status).toBe(401);
 });

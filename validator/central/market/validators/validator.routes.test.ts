@@ -157,7 +157,7 @@ describe('a verdict', () => {
     expect(await listed()).toBe(1);
   });
 
-  it('older than the recorded one changes nothing', async () => {
+  it('changes nothing if it is older than the recorded one', async () => {
     await market.clock.advance(60_000);
     await market.report(node);
     const late = { verdict: 'failed', checked_at_ms: market.clock.now() - 1 } as const;
@@ -165,7 +165,7 @@ describe('a verdict', () => {
     expect(await listed()).toBe(1);
   });
 
-  it('is ordered by the time of its facts, for late delivery and for any clock of the validator', async () => {
+  it('is ordered by the time of its check, even if it is delivered late or a clock is wrong', async () => {
     const aheadMs = market.clock.now() + 60_000;
     const newer = { verdict: 'failed', checked_at_ms: aheadMs } as const;
     await market.report(node, newer);
@@ -179,7 +179,7 @@ describe('a verdict', () => {
     expect(await listed()).toBe(1);
   });
 
-  it('delivered late does not update the time at which the node was last seen to now', async () => {
+  it('updates last_seen_at to the time of its check, also if it is delivered late', async () => {
     const seen = async () =>
       (await market.ports.db.selectFrom('executors').select('last_seen_at').execute())[0];
     const factsMs = market.clock.now();
@@ -191,14 +191,14 @@ describe('a verdict', () => {
     expect(await seen()).toEqual({ last_seen_at: market.clock.now() });
   });
 
-  it('from a clock that runs ahead does not block the next one', async () => {
+  it('does not block the next one if the clock of the validator runs ahead', async () => {
     await market.report(node, { checked_at_ms: market.clock.now() + 1e9 });
     await market.clock.advance(1);
     await market.report(node, { verdict: 'failed' });
     expect(await listed()).toBe(0);
   });
 
-  it('updates free GPUs and never those of a pod', async () => {
+  it('updates the free GPUs, and never those of a pod', async () => {
     await market.report(node);
     await market.ports.db.updateTable('executors').set({ min_gpu_count: 1 }).execute();
     const account = await market.renter();
@@ -265,7 +265,7 @@ describe('the account of a validator', () => {
     expect(listed.status).toBe(401);
   });
 
-  it('requires a fresh proof by the hotkey for this account, and is the only one linked to the hotkey', async () => {
+  it('requires a recent proof by the hotkey for this account; a hotkey is linked to one account', async () => {
     const [first, second] = [await market.signUp(), await market.signUp()];
     expect((await prove(first, testSigner(9))).status).toBe(403);
     expect((await prove(first, market.validator, 301_000)).status).toBe(403);
@@ -300,7 +300,7 @@ describe('a health check', () => {
     expect(body.error.code).toBe('node_not_found');
   });
 
-  it('without a report runs the check now', async () => {
+  it('runs the check now if it contains no report', async () => {
     const silent = await market.asValidator('/executor-health-check', market.healthCheck(node));
     expect(silent).toMatchObject({
       status: 200,

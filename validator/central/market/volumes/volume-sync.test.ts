@@ -13,7 +13,7 @@ afterEach(() => scene.close());
 const copies = () => scene.market.ports.db.selectFrom('volume_copies').selectAll().execute();
 const otherHost = () => scene.market.agents.host(scene.other.id);
 
-/** The pod has ended, and its node has begun to save its volume. */
+/** Ends the pod and advances until its node has begun to save the volume. */
 async function left(podId: string): Promise<void> {
   await scene.remove(podId);
   await scene.later();
@@ -97,7 +97,7 @@ it('restores the volume on another node before its pod is sent there', async () 
   ]);
 });
 
-it('blocks other nodes while it is saved, and attaches to a pod on the same node at once', async () => {
+it('rejects rentals on other nodes while a volume is saved, and attaches it at once on the same node', async () => {
   const id = await scene.make();
   const first = await scene.runOn(scene.node.id, id);
   const copy = scene.copyOn(scene.node.id);
@@ -110,7 +110,7 @@ it('blocks other nodes while it is saved, and attaches to a pod on the same node
 
   const second = await scene.runOn(scene.node.id, id);
   expect(scene.host.specs.get(second)?.volume).toEqual({ id: copy });
-  // A save that began before ends late and does not count as the save after the second pod.
+  // The first pod's save ends late, while the second pod uses the volume, so it does not count as saved.
   scene.host.operations.finish(operation, 'b');
   await scene.later(10_000);
   expect(await scene.volume(id)).toMatchObject({ status: 'attached', last_saved_at: null });
@@ -119,7 +119,7 @@ it('blocks other nodes while it is saved, and attaches to a pod on the same node
   expect(row).toEqual([{ snapshot_id: 'c'.repeat(64) }]);
 });
 
-it('retries while the storage is full, records one event, and loses nothing', async () => {
+it('retries a save while the storage is full, records one event, and loses no data', async () => {
   const id = await scene.make();
   const podId = await scene.runOn(scene.node.id, id);
   scene.storage.isUp = false;
@@ -145,7 +145,7 @@ it('retries while the storage is full, records one event, and loses nothing', as
   expect(await scene.volume(id)).toMatchObject({ status: 'available', message: null });
 });
 
-it('repeats an operation with the same id if the node or the answer was lost', async () => {
+it('repeats an operation with the same id if the node did not answer or the answer was lost', async () => {
   const id = await scene.saved();
   otherHost().losesAnswers = true;
   await scene.rentOn(scene.other.id, id);
@@ -175,7 +175,7 @@ it('fails a pod whose volume cannot be restored, and keeps the volume', async ()
   expect((await scene.rentOn(scene.node.id, id)).status).toBe(200);
 });
 
-it('fails a pod on a node whose agent has no volumes', async () => {
+it('fails a pod on a node whose agent does not support volumes', async () => {
   const id = await scene.make();
   scene.host.volumes.refusal = new ApiError('spec_refused', 'not root');
   const podId = await scene.runOn(scene.node.id, id);
@@ -221,13 +221,13 @@ it('saves an attached volume every six hours without interrupting its pod', asyn
   expect(await scene.volume(id)).toMatchObject({ status: 'available', attached_pod_id: null });
 });
 
-it('returns to the last saved state if the node lost the copy, with an event', async () => {
+it('returns a volume to its last saved state if the node lost the copy, and records an event', async () => {
   const id = await scene.make();
   const podId = await scene.runOn(scene.node.id, id);
   const kept = new Map(scene.host.volumes.views);
   scene.host.volumes.views.clear();
   await scene.later(60_000);
-  // An engine may be away for a while.
+  // A Docker engine may be unavailable for a while.
   for (const [copy, view] of kept) scene.host.volumes.views.set(copy, view);
   await scene.later(60_000);
   expect(await scene.volume(id)).toMatchObject({ executor_id: scene.node.id });
@@ -239,7 +239,7 @@ it('returns to the last saved state if the node lost the copy, with an event', a
   expect(await scene.volume(id)).toMatchObject({ status: 'available', last_saved_at: null });
 });
 
-it('abandons the copy on a silent node after a day, and ignores a late return', async () => {
+it('abandons the copy on a silent node after a day, and ignores the copy if the node comes back', async () => {
   const id = await scene.saved('a');
   const podId = await scene.runOn(scene.node.id, id);
   scene.host.operations.finish(scene.operationOn(scene.node.id)?.id ?? '');
@@ -262,7 +262,7 @@ it('abandons the copy on a silent node after a day, and ignores a late return', 
   expect(await scene.volume(id)).toMatchObject({ attached_pod_id: rented.id });
 });
 
-it('abandons on request the copy that a deleted pod left, and nothing else', async () => {
+it('abandons on request only the unsaved copy of a deleted pod', async () => {
   const id = await scene.saved('a');
   const release = () => scene.call('POST', `/volumes/${id}/release`);
   expect((await release()).body.error.code).toBe('bad_request');
@@ -281,7 +281,7 @@ it('keeps one snapshot of each volume, and removes the repository with the volum
   const podId = await scene.runOn(scene.other.id, id);
   otherHost().operations.finish(scene.operationOn(scene.other.id)?.id ?? '');
   await scene.later(2_000);
-  // Restored from the snapshot that the next save replaces.
+  // The restore used the snapshot that the next save replaces.
   expect((await copies())[0]).toMatchObject({ state: 'attached' });
   await scene.savedFrom(scene.other.id, podId, 'b');
   await scene.market.central.tendBackups();
@@ -296,7 +296,7 @@ it('keeps one snapshot of each volume, and removes the repository with the volum
   expect(scene.storage.removed).toEqual([id]);
 });
 
-it('does not clean a repository in use, nor use one that is being cleaned', async () => {
+it('does not clean a repository in use, and does not use one that is being cleaned', async () => {
   const id = await scene.saved('a');
   const { db } = scene.market.ports;
   await db.updateTable('volumes').set({ has_waste: 1 }).execute();
@@ -317,7 +317,7 @@ it('does not clean a repository in use, nor use one that is being cleaned', asyn
   expect(scene.storage.pruned).toHaveLength(1);
 });
 
-it('keeps a node on the market until its copies are saved, for a day at most', async () => {
+it('rejects the removal of a node until its volumes are saved, for a day at most', async () => {
   const id = await scene.make();
   const podId = await scene.runOn(scene.node.id, id);
   await left(podId);

@@ -46,11 +46,11 @@ it.each([
   [{ state: 'saving' }, { isPresent: false }, 'wait'],
   [{ state: 'saving' }, { isPresent: false, nowMs: 600_000 }, 'lost'],
   [{ state: 'dropping' }, { isPresent: false }, 'drop'],
-] as const)('plans for %j with %j: %s', (copy, facts, step) => {
+] as const)('for the copy %j and the facts %j chooses the step %s', (copy, facts, step) => {
   expect(copyStep({ ...COPY, ...copy }, { ...FACTS, ...facts })).toBe(step);
 });
 
-it('ends a restore after a fatal error or six attempts, and never ends a save', () => {
+it('gives up a restore after a fatal error or six attempts, and never gives up a save', () => {
   expect(cannotRestore({ ...COPY, error_code: 'RepositoryUnreachable', attempts: 5 })).toBe(false);
   expect(cannotRestore({ ...COPY, error_code: 'RepositoryUnreachable', attempts: 6 })).toBe(true);
   expect(cannotRestore({ ...COPY, error_code: 'NoSpace', attempts: 1 })).toBe(true);
@@ -66,7 +66,7 @@ it.each([
   ['partial', { error_code: 'Partial', attempts: 2 }, false],
   ['partial', { error_code: 'Partial', attempts: 3 }, true],
   ['partial', { error_code: 'RepositoryUnreachable', attempts: 99 }, false],
-] as const)('takes a %s snapshot of a copy with %j: %s', (quality, copy, isTaken) => {
+] as const)('a %s snapshot of the copy %j is accepted: %s', (quality, copy, isTaken) => {
   expect(acceptsSnapshot(quality, { ...COPY, state: 'saving', ...copy })).toBe(isTaken);
 });
 
@@ -74,7 +74,7 @@ it('doubles the pause after each attempt, up to ten minutes', () => {
   expect([1, 2, 3, 8, 1_000].map(pauseAfter)).toEqual([5_000, 10_000, 20_000, 600_000, 600_000]);
 });
 
-it('allows no move from dropping', () => {
+it('allows no state change from dropping', () => {
   expect(COPY_STATES.filter((state) => sourcesOf(state).includes('dropping'))).toEqual([]);
   expect(sourcesOf('dropping')).toEqual(['restoring', 'attached', 'saving']);
 });
@@ -85,6 +85,6 @@ it.each([
   ['p', null, 'attached'],
   ['p', 'restoring', 'restoring'],
   [null, 'saving', 'saving'],
-] as const)('calls a volume of pod %s with a copy %s %s', (podId, copy, status) => {
+] as const)('a volume with pod %s and copy state %s has the status %s', (podId, copy, status) => {
   expect(volumeStatus(podId, copy)).toBe(status);
 });

@@ -50,7 +50,7 @@ it('creates, shows, changes and deletes volumes', async () => {
   expect((await volumes('GET')).body).toHaveLength(1);
 });
 
-it('creates one volume for a repeated key', async () => {
+it('creates one volume for a repeated Idempotency-Key', async () => {
   const headers = { ...scene.account.key, 'idempotency-key': 'once' };
   const first = await scene.volumes('POST', '', { name: 'one' }, headers);
   const again = await scene.volumes('POST', '', { name: 'one' }, headers);
@@ -67,13 +67,13 @@ it.each([
   [{ name: 'two\nlines' }, 422],
   [{ name: 'x', description: 'd'.repeat(1_001) }, 422],
   [{ name: 'n'.repeat(100) }, 200],
-] as const)('answers a volume of %j with %i', async (body, status) => {
+] as const)('answers the request to create the volume %j with %i', async (body, status) => {
   const answer = await scene.volumes('POST', '', body);
   expect(answer.status).toBe(status);
   if (status === 422) expect(answer.body).toEqual(flatRefusal(expect.any(String)));
 });
 
-it('allows fifty volumes per account, without deleted ones', async () => {
+it('limits an account to fifty volumes, without deleted ones', async () => {
   const { db } = scene.market.ports;
   const first = await scene.make();
   const row = await db.selectFrom('volumes').selectAll().executeTakeFirstOrThrow();
@@ -86,7 +86,7 @@ it('allows fifty volumes per account, without deleted ones', async () => {
   expect((await scene.volumes('POST', '', { name: 'one more' })).status).toBe(200);
 });
 
-it('hides volumes of others, and returns errors of current-stats in the envelope', async () => {
+it('hides volumes of other accounts, and returns errors of current-stats in the standard envelope', async () => {
   const id = await scene.make();
   const stranger = await scene.market.renter();
   const theirs = scene.market.below('/volumes', stranger);
@@ -105,7 +105,7 @@ it('hides volumes of others, and returns errors of current-stats in the envelope
   expect([nobody.status, nobody.body]).toEqual([401, flatRefusal(expect.any(String))]);
 });
 
-it('attaches a volume to one pod, which shows it, and to no second one', async () => {
+it('attaches a volume to one pod, shows it in the pod, and rejects a second pod', async () => {
   const id = await scene.make();
   const rented = await scene.rentOn(scene.node.id, id);
   expect(rented.body).toMatchObject({
@@ -127,7 +127,7 @@ it('attaches a volume to one pod, which shows it, and to no second one', async (
   expect([deletion.status, deletion.body.success]).toEqual([400, false]);
 });
 
-it('attaches to one of many concurrent rentals, which its key repeats', async () => {
+it('attaches a volume to one of several concurrent rentals, whose Idempotency-Key returns the same pod', async () => {
   const id = await scene.make();
   const nodes = [scene.node.id, scene.other.id, scene.node.id, scene.other.id];
   const body = { gpu_count: 1, volume_id: id };
@@ -161,7 +161,7 @@ it('rents by a specification with a volume; a dry run does not attach it', async
   expect(real.body.pod.volume).toMatchObject({ id, attached_pod_id: real.body.pod_id });
 });
 
-it('rejects templates that use its mount path, in rentals and in edits', async () => {
+it('rejects templates that use the mount path of the volume, in rentals and in edits', async () => {
   const id = await scene.make();
   const template = await scene.template({ volumes: ['/mnt/cache'] });
   const refused = await scene.market.rent(scene.account, scene.node.id, {
@@ -178,7 +178,7 @@ it('rejects templates that use its mount path, in rentals and in edits', async (
   expect(scene.host.specs.get(podId)).toMatchObject({ generation: 2, volume: expect.anything() });
 });
 
-it('reboots with its own volume id or none, and with no other', async () => {
+it("accepts in a reboot the id of the pod's volume or none, and rejects any other", async () => {
   const id = await scene.make();
   const podId = await scene.runOn(scene.node.id, id);
   const other = await scene.post(podId, 'reboot', { volume_id: await scene.make('other') });
@@ -189,7 +189,7 @@ it('reboots with its own volume id or none, and with no other', async () => {
   });
 });
 
-it("shows the node's measurements, and marks old ones", async () => {
+it("returns the node's measurements of a volume, and marks old ones as stale", async () => {
   const id = await scene.make();
   await scene.runOn(scene.node.id, id);
   const stats = async () => (await scene.volumes('GET', `/${id}/current-stats`)).body;
@@ -209,7 +209,7 @@ it("shows the node's measurements, and marks old ones", async () => {
   expect(await stats()).toMatchObject({ current_size_mb: 3, stale: true });
 });
 
-it('is deleted with its account, together with its data', async () => {
+it('deletes the volumes and their data with the account', async () => {
   const id = await scene.saved();
   await scene.market.call('DELETE', '/users/me', { headers: scene.account.session });
   await scene.market.central.tendBackups();

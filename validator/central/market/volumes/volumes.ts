@@ -13,9 +13,7 @@ import { createVolumeSync } from './volume-sync.ts';
 const DEFAULT_LIMIT_BYTES = 20 * 1024 ** 3;
 const CLEANUP_INTERVAL_MS = 60_000;
 
-/**
- * Nothing runs and nothing is registered yet. Without a storage, volumes cannot be created; existing ones are listed.
- */
+/** Starts no job and registers no route. Without a storage, volumes cannot be created; existing ones are listed. */
 export function createVolumeParts(
   { ports, options }: CentralDeps,
   { processes, wake }: { processes: Processes; wake(executorId: string): void },
@@ -47,7 +45,7 @@ export function createVolumeParts(
       registerVolumeRoutes(api, { ...once, volumes });
     },
 
-    /** Abandons silent copies and cleans repositories once: tests call it instead of `start`. */
+    /** Abandons silent copies and cleans repositories once. Tests call it instead of `start`. */
     runOnce: cleanUpOnce,
 
     start(): void {
