@@ -34,13 +34,13 @@ export type AccountsModuleDeps = CentralDeps &
   Pick<Credentials, 'sessions' | 'passwords' | 'apiKeys'> & {
     mails: Mails;
     wakeMail(): void;
-    /** Functions of modules above accounts. */
+    /** Functions of modules that import accounts. */
     above: AccountPorts;
     /** Deletes other modules' data of an account, in the transaction that removes the account. */
     deleteData: readonly ((tx: Db, accountId: string) => Promise<void>)[];
   };
 
-/** Registers no routes. */
+/** Composes the module. The returned `registerApi` registers its routes. */
 export function createAccountsModule({ apiKeys, above, deleteData, ...deps }: AccountsModuleDeps) {
   const { ports, options, sessions, passwords, mails, wakeMail } = deps;
   const { db, clock, random, secret } = ports;
@@ -92,7 +92,7 @@ export function createAccountsModule({ apiKeys, above, deleteData, ...deps }: Ac
       registerChatRoutes(api, links);
     },
 
-    /** Marks an account's address as verified, with the sign-up credit. No effect if it is already. */
+    /** Marks an account's address as verified and grants the sign-up credit. No effect if it is verified already. */
     verifyAccount: (email: string) => verification.accept(normalEmail(email)),
 
     sweeps: { tokens: tokens.sweep } satisfies Sweeps,

@@ -61,10 +61,10 @@ describe('a manual backup', () => {
       ...{ error_message: null, deletion_state: null, stage: null },
     });
     expect(await scene.eventsOf('backup')).toEqual(['requested', 'success']);
-    const [asked, done] = (await scene.events(scene.podId)).slice(-2);
-    expect([asked.actor.auth, done.actor.auth]).toEqual(['api_key', 'system']);
+    const [requested, done] = (await scene.events(scene.podId)).slice(-2);
+    expect([requested.actor.auth, done.actor.auth]).toEqual(['api_key', 'system']);
     expect(done).toMatchObject({
-      request_id: asked.request_id,
+      request_id: requested.request_id,
       event: { backup_log_id: id, node: scene.node.id },
     });
   });
@@ -77,8 +77,8 @@ describe('a manual backup', () => {
       ...{ status: 'COMPLETED', quality: 'partial', error_message: null },
       status_message: 'Some files could not be read and are not in it',
     });
-    const [told] = (await scene.events(scene.podId)).slice(-1);
-    expect(told).toMatchObject({ sub_event_type: 'backup.success', detail: 'partial' });
+    const [event] = (await scene.events(scene.podId)).slice(-1);
+    expect(event).toMatchObject({ sub_event_type: 'backup.success', detail: 'partial' });
   });
 
   it('creates the repository once with a sealed, constant password', async () => {
@@ -240,7 +240,7 @@ describe('cancelling', () => {
 });
 
 describe('logs of backups', () => {
-  it('come in pages, of the account and of a pod, newest first', async () => {
+  it('are listed in pages, by account and by pod, newest first', async () => {
     const ids: string[] = [];
     for (const digit of ['a', 'b', 'c']) ids.unshift(await scene.backedUp(digit));
     const page = (path: string) => scene.call('GET', path).then(({ body }) => body);
@@ -256,31 +256,31 @@ describe('logs of backups', () => {
     expect(await page(`/backup-logs/pod/${NOWHERE}`)).toMatchObject({ status_code: 404 });
   });
 
-  it('answer 422 beyond the limits of pages', async () => {
+  it('are rejected with 422 for a page beyond the limits', async () => {
     for (const query of ['page=0', 'limit=0', 'limit=101', 'page=x']) {
       expect((await scene.call('GET', `/backup-logs?${query}`)).status).toBe(422);
     }
   });
 
-  it('belong to one account', async () => {
+  it('are accessible to their account only', async () => {
     const id = await scene.backedUp();
     const stranger = await scene.market.renter();
-    const asked = (method: 'GET' | 'POST' | 'DELETE', path: string) =>
+    const callAsOther = (method: 'GET' | 'POST' | 'DELETE', path: string) =>
       scene.market.call(method, path, { headers: stranger.key });
     for (const answer of [
-      await asked('GET', `/backup-logs/${id}`),
-      await asked('DELETE', `/backup-logs/${id}`),
-      await asked('POST', `/backup-logs/${id}/cancel`),
+      await callAsOther('GET', `/backup-logs/${id}`),
+      await callAsOther('DELETE', `/backup-logs/${id}`),
+      await callAsOther('POST', `/backup-logs/${id}/cancel`),
     ]) {
       expect([answer.status, answer.body.error.code]).toEqual([403, 'forbidden']);
     }
-    expect((await asked('GET', `/backup-logs/pod/${scene.podId}`)).status).toBe(404);
-    expect((await asked('GET', '/backup-logs')).body.total).toBe(0);
+    expect((await callAsOther('GET', `/backup-logs/pod/${scene.podId}`)).status).toBe(404);
+    expect((await callAsOther('GET', '/backup-logs')).body.total).toBe(0);
     expect((await scene.call('GET', `/backup-logs/${NOWHERE}`)).body.error.code).toBe('not_found');
     expect((await scene.market.call('GET', '/backup-logs')).status).toBe(401);
   });
 
-  it('stay after their pod, and the backups can be restored elsewhere', async () => {
+  it('stay after their pod is deleted, and the backups can be restored into another pod', async () => {
     const id = await scene.backedUp();
     await scene.remove(scene.podId);
     await scene.market.sync();
@@ -292,7 +292,7 @@ describe('logs of backups', () => {
     });
   });
 
-  it('use the error envelope for refusals and the older body for failures', async () => {
+  it('use the error envelope for client errors and the older body for server errors', async () => {
     const refused = await scene.call('GET', `/backup-logs/${NOWHERE}`);
     expect(refused.body).toMatchObject({ success: false, error: { code: 'not_found' } });
     await scene.market.ports.db.schema.alterTable('backup_logs').renameTo('lost').execute();

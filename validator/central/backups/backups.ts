@@ -22,7 +22,9 @@ const DRILL_HOURS = 720;
 const DUE_INTERVAL_MS = 5_000;
 const CLEANUP_INTERVAL_MS = 60_000;
 
-/** Starts nothing. Without a storage no operation can begin, but existing rows are shown. */
+/**
+ * Composes the module without starting its jobs. Without a storage no operation can begin, but existing rows are shown.
+ */
 export function createBackups(
   { ports, options }: CentralDeps,
   { processes, wake }: { processes: Processes; wake(executorId: string): void },

@@ -29,7 +29,7 @@ import { checkedPath, volumesOf } from './pod-path.ts';
 import { lockRepository, type Repositories } from './repository.service.ts';
 import { setNextDrill } from './schedule.store.ts';
 
-/** Delay until a scheduled drill is retried that could not begin or was displaced. */
+/** Delay before a scheduled drill that could not begin or was displaced is retried. */
 export const DRILL_RETRY_MS = 600_000;
 const NO_NODE = 'No verified node has a pod of the account, and no other node may read its data';
 
@@ -232,7 +232,7 @@ export async function beginRestore(
   const { backup_id: backupId, mode = 'replace' } = request;
   const { repository_id: repositoryId } = await requireOwnBackup(tx, caller.identity, backupId);
   const conflict = await conflictOn(tx, pod.id, await lockRepository(tx, repositoryId));
-  // Read again: with the lock on the repository the backup cannot be removed.
+  // Read again: now that the repository is locked, the backup cannot be removed.
   const backup = await requireOwnBackup(tx, caller.identity, backupId);
   if (backup.state !== 'COMPLETED' || backup.snapshot_id === null) {
     throw new ApiError('bad_request', `The backup is ${backup.state}: there is nothing to restore`);
@@ -258,7 +258,7 @@ export async function beginRestore(
   return row;
 }
 
-/** 409 for a `new_only` restore. */
+/** 409 for a `new_only` restore whose target is not empty. */
 export function targetTaken(path: string): ApiError {
   return new ApiError('conflict', `${path} is there and not empty`, {
     details: { restore_path: path },
@@ -291,7 +291,7 @@ export async function beginDrill(
   if (open !== undefined) {
     return { message: 'A backup of this pod is being verified', activeId: open.id };
   }
-  // Read again: with the lock on the repository the backup cannot be removed.
+  // Read again: now that the repository is locked, the backup cannot be removed.
   const backup = await findBackup(tx, request.backup.id);
   if (backup?.state !== 'COMPLETED' || backup.snapshot_id === null) return null;
   if (executorId === null) {

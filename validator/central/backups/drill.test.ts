@@ -32,8 +32,8 @@ describe('a requested drill', () => {
   });
 
   it('runs on the node of the pod and is recorded in the log of the backup', async () => {
-    const asked = await scene.verify(id);
-    expect(asked).toMatchObject({
+    const requested = await scene.verify(id);
+    expect(requested).toMatchObject({
       ...{ status: 200, body: { id, status: 'COMPLETED', verify_status: 'PENDING' } },
     });
     await scene.market.sync();
@@ -65,7 +65,7 @@ describe('a requested drill', () => {
     ['VerificationFailed', 'FAILED'],
     ['NoSpace', 'INCONCLUSIVE'],
     ['RepositoryUnreachable', 'INCONCLUSIVE'],
-  ] as const)('that comes to %s is %s, and its account is told', async (code, status) => {
+  ] as const)('that fails with %s is recorded as %s with an event', async (code, status) => {
     await scene.verify(id);
     await scene.market.sync();
     scene.operations.fail(scene.drill(), { code, message: 'in its own words' });
@@ -92,7 +92,7 @@ describe('a requested drill', () => {
     expect(scene.operations.calls.filter((call) => call.startsWith('verify'))).toHaveLength(1);
   });
 
-  it('is refused during a backup and displaced by one', async () => {
+  it('is refused during a backup and cancelled by a later one', async () => {
     const running = await scene.backUp();
     const busy = await scene.verify(id);
     expect([busy.status, busy.body.detail.active_operation_id]).toEqual([409, running]);
@@ -110,7 +110,7 @@ describe('a requested drill', () => {
     });
     await scene.later(2_000);
     expect((await scene.log(next)).status).toBe('IN_PROGRESS');
-    // Also a drill that was not sent.
+    // A restore also displaces a drill that was not sent.
     scene.operations.finish(next, 'c');
     await scene.later(2_000);
     scene.host.up = false;
@@ -199,7 +199,7 @@ describe('a requested drill', () => {
     expect(scene.operations.get(scene.drill()).stage).toBe('cancelled');
   });
 
-  it('ends also on a node that is no longer polled', async () => {
+  it('also ends on a node that is no longer polled', async () => {
     await scene.verify(id);
     await scene.market.sync();
     const { db, clock } = scene.market.ports;
@@ -262,7 +262,7 @@ describe('scheduled drills', () => {
     expect(drills()).toHaveLength(2);
   });
 
-  it('make up for one drill after a downtime', async () => {
+  it('begin one missed drill after a downtime', async () => {
     await scene.backedUp();
     await put();
     await scene.tend();
@@ -285,22 +285,22 @@ describe('scheduled drills', () => {
     await pass(1_000);
     expect(drills()).toHaveLength(1);
     const first = scene.drill();
-    // Prevent the next regular backup.
+    // Postpone the next regular drill of the pod.
     const { db, clock } = scene.market.ports;
-    const rests = { drill_at: clock.now() + 10_000 * HOUR_MS };
-    const rest = () => {
+    const later = { drill_at: clock.now() + 10_000 * HOUR_MS };
+    const postponeDrill = () => {
       const { pod_id: podId } = scene.operations.get(scene.drill());
-      return db.updateTable('backup_configs').set(rests).where('pod_id', '=', podId).execute();
+      return db.updateTable('backup_configs').set(later).where('pod_id', '=', podId).execute();
     };
-    await rest();
+    await postponeDrill();
     await pass(HOUR_MS, 10 * MINUTE_MS);
     expect(drills()).toHaveLength(1);
     scene.operations.finish(first);
     await scene.later(2_000);
     await pass(20 * MINUTE_MS, 10 * MINUTE_MS);
     expect(drills()).toHaveLength(2);
-    // A displaced drill is retried.
-    await rest();
+    // A displaced drill is retried before the next regular one.
+    await postponeDrill();
     const second = scene.operations.get(scene.drill());
     const backup = await scene.backUp({}, second.pod_id);
     await pass(HOUR_MS, 10 * MINUTE_MS);

@@ -13,7 +13,7 @@ import { setRestoreLog, setSnapshot, setVerification } from './operation.store.t
 import type { OperationKind, OperationOf } from './operation.ts';
 import { markNotEmpty } from './repository.store.ts';
 
-/** A change of an operation's state, as its account is notified of it. */
+/** State change of an operation, from which its event is recorded. */
 export type Transition = {
   actor: Actor;
   atMs: number;
@@ -27,7 +27,7 @@ type OperationError = { code: string | null; message: string };
 
 export type RecordDeps = { clock: Clock; random: Random };
 
-/** Repository of an operation and the credentials for it; `isMade` is false while it may be absent. */
+/** Repository of an operation and the credentials for it. `isMade`: false if the repository may not exist yet. */
 export type OperationAccess = RepositoryAccess & { isMade: boolean };
 
 /** Differences between the kinds. */
@@ -36,7 +36,7 @@ type KindRules<K extends OperationKind> = {
   isBoundToPod: boolean;
   /** True: a node that has lost the operation may receive it again. */
   isRepeatable: boolean;
-  /** Sends it to its node. */
+  /** Sends the operation to its node. */
   send(
     client: AgentClient,
     operation: OperationOf<K>,

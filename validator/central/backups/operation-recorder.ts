@@ -8,7 +8,7 @@ import { changeOpen, moveOperation } from './operation.store.ts';
 import type { Operation } from './operation.ts';
 import { rulesOf, type Transition } from './operation-kinds.ts';
 
-/** Bound of a node's error message. */
+/** Maximum stored length of a node's error message. */
 const MAX_MESSAGE_CHARS = 500;
 
 export type Failure = {
@@ -86,7 +86,7 @@ export function createOperationRecorder(deps: { db: Database; clock: Clock; rand
     failed: (operation: Operation, failure: Failure) =>
       db.transaction().execute((tx) => fail(tx, operation, failure)),
 
-    /** Fails an operation without progress; counts as cancelled if that was requested. */
+    /** Fails an operation without progress, or cancels it if cancellation was requested. */
     silent(operation: Operation): Promise<void> {
       const isAbandoned = operation.sent_at !== null;
       return db.transaction().execute((tx) => {
@@ -100,7 +100,7 @@ export function createOperationRecorder(deps: { db: Database; clock: Clock; rand
       });
     },
 
-    /** The node has cancelled the operation, or never received it. */
+    /** Records that the node has cancelled the operation or never received it. */
     cancelled: (operation: Operation) =>
       db.transaction().execute((tx) => cancel(tx, operation, false)),
 

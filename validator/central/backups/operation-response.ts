@@ -68,7 +68,7 @@ export function restoreRow(row: RestoreLog, nowMs: number): RestoreLogResponse {
   };
 }
 
-/** Returns the fields of a page beside its items. */
+/** Returns the fields of a page other than its items. */
 export function pageFacts({ page, limit }: PageQuery, total: number) {
   return { total, page, limit, has_next: page * limit < total };
 }

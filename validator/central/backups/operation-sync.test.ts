@@ -14,7 +14,7 @@ afterEach(() => scene.close());
 
 const trigger = () => scene.call('POST', `/pods/${scene.podId}/backup`, {});
 
-it('repeats a request after a lost answer, and the operation runs once', async () => {
+it('repeats a request whose answer was lost, and the operation runs once', async () => {
   scene.host.losesAnswers = true;
   const id = await scene.backUp();
   expect((await scene.log(id)).status).toBe('PENDING');
@@ -46,7 +46,7 @@ it('does not repeat a restore that a node has lost', async () => {
   ]);
 });
 
-it('fails after 120 seconds of silence, and the node cancels it when it is back', async () => {
+it('fails an operation after 120 seconds of silence, and cancels it when the node answers again', async () => {
   const id = await scene.backUp();
   scene.operations.progress(id, { stage: 'uploading' });
   await scene.later(2_000);
@@ -63,7 +63,7 @@ it('fails after 120 seconds of silence, and the node cancels it when it is back'
   expect((await scene.log(retried)).status).toBe('IN_PROGRESS');
 });
 
-it('fails without progress on the node, except while it is queued', async () => {
+it('fails an operation without progress on the node, except while it is queued', async () => {
   const id = await scene.backUp();
   for (let minutes = 0; minutes < 3; minutes += 1) await scene.later(60_000);
   expect(await scene.log(id)).toMatchObject({ status: 'IN_PROGRESS', stage: 'QUEUED' });
@@ -77,7 +77,7 @@ it('fails without progress on the node, except while it is queued', async () => 
   expect(scene.operations.get(id).stage).toBe('cancelled');
 });
 
-it('continues after a restart of any duration', async () => {
+it('continues an operation after a downtime of any length', async () => {
   const id = await scene.backUp();
   scene.operations.progress(id, { stage: 'uploading', percent: 20 });
   await scene.later(2_000);
@@ -97,7 +97,7 @@ it('continues after a restart of any duration', async () => {
   await restarted.close();
 });
 
-it('waits for a storage that does not answer, then fails', async () => {
+it('delays an operation while the storage does not answer, then fails it', async () => {
   scene.storage.isUp = false;
   const id = await scene.backUp();
   expect(await scene.log(id)).toMatchObject({
@@ -118,7 +118,7 @@ it('waits for a storage that does not answer, then fails', async () => {
   expect(scene.operations.calls).toEqual([`backup ${id}`]);
 });
 
-it('fails with its pod, also when the node is no longer polled', async () => {
+it('fails an operation when its pod ends, also if the node is no longer polled', async () => {
   const id = await scene.backUp();
   await scene.remove(scene.podId);
   scene.host.up = false;

@@ -22,9 +22,9 @@ import { rulesOf } from './operation-kinds.ts';
 import { createOperationRecorder } from './operation-recorder.ts';
 import type { Repositories } from './repository.service.ts';
 
-/** Refusals that are retried: the node runs another operation or changes the pod. */
+/** Error codes of a node that are retried: the node runs another operation or changes the pod. */
 const TRANSIENT_CODES: readonly ErrorCode[] = ['BACKUP_STORAGE_BUSY', 'pod_state_conflict'];
-/** Refusal after which the node may have another operation with the same id. */
+/** Error code of a node that may have another operation with the same id. */
 const FOREIGN_CODE: ErrorCode = 'conflict';
 const GONE = { code: 'PodGone', message: 'The pod was removed' };
 const LOST = {
@@ -108,7 +108,9 @@ export function createOperationSync(deps: {
     if (step === 'cancel') return cancel(client, operation, pod);
   }
 
-  /** Cancels on the node what has ended without it; returns true while the node still works on any. */
+  /**
+   * Cancels on the node the operations that ended without it; returns true while the node still works on one of them.
+   */
   async function cancelAbandoned(client: AgentClient, executorId: string): Promise<boolean> {
     let isPending = false;
     for (const abandoned of await listAbandonedOn(db, executorId)) {
@@ -153,7 +155,9 @@ export function createOperationSync(deps: {
     /** Returns true if a restore that was requested with the pod's rental is open. */
     restoresAtStart: (podId: string) => hasOpenStartupRestore(db, podId),
 
-    /** Ends operations whose executor may not be polled any more: on ended pods, and drills on nodes without pods. */
+    /**
+     * Ends operations whose executor may no longer be polled: those of ended pods, and drills on nodes without pods.
+     */
     async failOrphans(): Promise<void> {
       for (const operation of await listOrphans(db, BATCH)) await record.failed(operation, GONE);
       for (const drill of await listStrandedDrills(db, BATCH)) {

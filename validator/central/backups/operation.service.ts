@@ -1,4 +1,4 @@
-/** Routes' side of backups, restores and restore drills. Nodes are called by operation-sync.ts only. */
+/** Functions that the routes call for backups, restores and restore drills. Only operation-sync.ts calls nodes. */
 import { ApiError } from '#shared/runtime/errors.ts';
 import { requireAnyOwnPod, requireOwnPod } from '../market/pods/pod-access.ts';
 import type { BackupLog, Database, Db, RestoreLog } from '../platform/database/tables.ts';

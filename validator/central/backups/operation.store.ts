@@ -293,7 +293,9 @@ function openDrills(db: Db) {
   return db.selectFrom('backup_drills').selectAll().where('completed_at', 'is', null);
 }
 
-/** `row`: from the table of `kind`, as the type of a query over several tables does not state. */
+/**
+ * Converts `row`, which must come from the table of `kind`. The type of a query over several tables does not say which.
+ */
 function withKind(kind: OperationKind, row: unknown): Operation {
   return { ...(row as object), kind } as Operation;
 }

@@ -35,7 +35,10 @@ export function createRepositories(deps: {
       });
     },
 
-    /** Returns the repository of the pod, which it creates if necessary, locked until the transaction ends. The caller has locked the pod. */
+    /**
+     * Returns the pod's repository, locked until the transaction ends; creates it if necessary. The caller has locked
+     * the pod.
+     */
     async ofPod(tx: Db, pod: { id: string; account_id: string }): Promise<BackupRepository> {
       const present = await findRepositoryOf(tx, pod.id);
       if (present !== undefined) return lockRepository(tx, present.id);
@@ -54,7 +57,10 @@ export function createRepositories(deps: {
       return row;
     },
 
-    /** Returns location, credentials and password; `isMade` is false while the repository may be absent. Rejects if the storage does not answer. */
+    /**
+     * Returns location, credentials and password. `isMade`: false if the repository may not exist yet. Rejects if the
+     * storage does not answer.
+     */
     async access(
       id: string,
       rights: 'append' | 'full',

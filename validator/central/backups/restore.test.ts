@@ -18,7 +18,7 @@ afterEach(() => scene.close());
 
 const trigger = (body: object) => scene.call('POST', `/pods/${scene.podId}/restore`, body);
 
-it('runs on the node and is polled until it ends', async () => {
+it('runs a restore on the node and polls it until it ends', async () => {
   const id = await scene.restore({ backup_id: backupId, restore_path: '/workspace/data/' });
   expect(scene.operations.requests.get(id)).toMatchObject({
     operation_id: id,
@@ -46,7 +46,7 @@ it('runs on the node and is polled until it ends', async () => {
   expect(await scene.eventsOf('restore')).toEqual(['requested', 'success']);
 });
 
-it('reports that the node has rolled back', async () => {
+it('reports that the node has rolled a restore back', async () => {
   const id = await scene.restore({ backup_id: backupId, mode: 'new_only' });
   expect(scene.operations.requests.get(id)).toMatchObject({ mode: 'new_only' });
   scene.operations.fail(id, { code: 'RolledBack', message: 'the pod did not start' });
@@ -59,7 +59,7 @@ it('reports that the node has rolled back', async () => {
   expect(await scene.eventsOf('restore')).toEqual(['requested', 'failed']);
 });
 
-it('is cancelled by the node', async () => {
+it('cancels a restore on its node', async () => {
   const id = await scene.restore({ backup_id: backupId });
   const { body } = await scene.call('POST', `/restore-logs/${id}/cancel`);
   expect(body.status).toBe('IN_PROGRESS');
@@ -112,7 +112,7 @@ it('refuses a `new_only` restore into a folder that is not empty', async () => {
   await scene.market.sync();
   scene.operations.finish(taken.body.restore_log_id);
   await scene.later(2_000);
-  // A node that does not answer now checks when it restores.
+  // A node that does not answer now checks the target when it restores.
   scene.host.up = false;
   expect((await trigger(body)).status).toBe(200);
 });
@@ -125,11 +125,11 @@ it('restores only into volumes of the pod', async () => {
   expect(await scene.restores()).toEqual([]);
 });
 
-describe('with a rental', () => {
+describe('a restore with a rental', () => {
   const rent = (body: object) =>
     scene.market.rent(scene.account, scene.node.id, { gpu_count: 1, ...body });
 
-  it('waits until the pod runs, and the pod is not ready before it ends', async () => {
+  it('waits until the pod runs, and the pod is not ready before the restore ends', async () => {
     scene.host.arrives = 'pulling';
     const rented = await rent({ backup_log_id: backupId, restore_path: '/workspace' });
     expect(rented.status).toBe(200);
@@ -179,7 +179,7 @@ describe('with a rental', () => {
     expect((await scene.restores(id))[0]).toMatchObject({ error_message: 'a pack is damaged' });
   });
 
-  it('ends with a pod that never ran', async () => {
+  it('ends when its pod ends without having run', async () => {
     scene.host.arrives = 'failed';
     const { id } = (await rent({ backup_log_id: backupId, restore_path: '/workspace' })).body;
     await scene.market.sync();
@@ -189,7 +189,7 @@ describe('with a rental', () => {
     expect(rows).toMatchObject([{ state: 'FAILED', error_code: 'PodGone' }]);
   });
 
-  it('requires both fields or none, and a backup that can be restored', async () => {
+  it('requires both the backup and the path, and a backup that can be restored', async () => {
     for (const body of [
       { backup_log_id: backupId },
       { restore_path: '/workspace' },

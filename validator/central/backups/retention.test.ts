@@ -59,7 +59,7 @@ it('expires a backup after its retention days', async () => {
   expect(scene.storage.pruned).toEqual([digits('b')]);
 });
 
-it('reports that single backups cannot be freed without restic', async () => {
+it('reports that the data of single backups cannot be removed without restic', async () => {
   scene.storage.pruning = Promise.resolve(false);
   const [first, second] = [await scene.backedUp('a'), await scene.backedUp('b')];
   await remove(first);
@@ -73,7 +73,7 @@ it('reports that single backups cannot be freed without restic', async () => {
   expect(await scene.log(first)).toMatchObject({ deletion_state: 'DONE', status_message: null });
 });
 
-it('waits while the repository is in use, and blocks operations during a cleanup', async () => {
+it('delays a cleanup while the repository is in use, and blocks operations during a cleanup', async () => {
   const [first] = [await scene.backedUp('a'), await scene.backedUp('b')];
   const running = await scene.backUp();
   await remove(first);
@@ -110,7 +110,7 @@ it('repeats a cleanup after a failure and after a crash', async () => {
   expect((await trigger()).status).toBe(200);
 });
 
-it('retains a backup after its pod until it expires, then removes everything', async () => {
+it('retains a backup of a deleted pod until it expires, then removes the repository', async () => {
   const id = await scene.backedUp();
   await scene.remove(scene.podId);
   await scene.market.sync();

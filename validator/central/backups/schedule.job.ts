@@ -21,7 +21,7 @@ import {
   setNextRun,
 } from './schedule.store.ts';
 
-/** Bound of one pass; the next pass continues. */
+/** Maximum number of schedules in one pass; the next pass continues. */
 const BATCH = 100;
 
 export type ScheduleJob = ReturnType<typeof createScheduleJob>;

@@ -1,7 +1,7 @@
 /** Queries of backup_configs, the schedules of backups and drills. */
 import type { BackupConfig, BackupLog, Db } from '../platform/database/tables.ts';
 
-/** Stores the schedule of a pod, over its previous one. */
+/** Stores the schedule of a pod and replaces its previous one. */
 export async function putConfig(db: Db, config: BackupConfig): Promise<void> {
   const { id, created_at, pod_id, account_id, ...change } = config;
   await db

@@ -30,7 +30,7 @@ async function run(): Promise<void> {
   await scene.market.sync();
 }
 
-it('has one schedule for each pod: a repeat replaces it and reactivates a deleted one', async () => {
+it('stores one schedule for each pod: a repeat replaces it and reactivates a deleted one', async () => {
   expect(await ofPod()).toMatchObject({ status: 200, body: null });
   const made = await put();
   expect(made).toMatchObject({
@@ -89,7 +89,7 @@ it('answers 422 to an invalid schedule and 400 to a path that cannot be backed u
   }
 });
 
-it('runs at its times and sets the retention of its backups', async () => {
+it('begins backups at the times of the schedule and sets their retention', async () => {
   const config = (await put()).body;
   await run();
   const [log] = await logs();
@@ -101,14 +101,14 @@ it('runs at its times and sets the retention of its backups', async () => {
   const [done] = await logs();
   expect(timeUntil(done.expires_at)).toBe(7 * 24 * HOUR_MS);
   expect(timeUntil((await ofPod()).body.next_run_at)).toBe(6 * HOUR_MS - 2_000);
-  // No other run begins before.
+  // The next run does not begin before its time.
   await scene.tend(6 * HOUR_MS - 2_001);
   expect(await logs()).toHaveLength(1);
   await scene.tend(1);
   expect(await logs()).toHaveLength(2);
 });
 
-it('makes up for one run after a downtime', async () => {
+it('begins one missed run after a downtime', async () => {
   await put({ backup_frequency_hours: 1 });
   await scene.tend(50 * HOUR_MS);
   await scene.tend();

@@ -99,7 +99,7 @@ describe('ledger verify', () => {
   });
 });
 
-it('is a validator command that does not touch the evidence store', () => {
+it('runs as a validator command and does not open the evidence store', () => {
   const main = new URL('../../main.ts', import.meta.url).pathname;
   const env = { PATH: process.env['PATH'] ?? '', CENTRAL_DATABASE: target };
   const { status, stdout, stderr } = spawnSync(process.execPath, [main, 'ledger', 'verify'], {

@@ -18,7 +18,7 @@ export type LedgerCommand = NamedDatabase & {
   format: string | null;
 };
 
-/** `print` receives the result, `complain` what is wrong with it. */
+/** `print` receives the result, `complain` receives findings and errors. */
 type Output = { print(text: string): void; complain(text: string): void };
 
 /** Returns true on success. Rejects with ConfigError for an unknown command and for a missing database. */

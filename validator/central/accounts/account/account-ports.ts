@@ -1,4 +1,7 @@
-/** Functions of money and the market that accounts use. app.ts passes them in, because those modules import accounts. */
+/**
+ * Functions of the money and market modules that the accounts module calls. app.ts passes them in, because those
+ * modules import accounts.
+ */
 import type { AccountProof } from '#shared/signing/account-proof.ts';
 import type { TemplateResponse } from '../../market/templates/template.schemas.ts';
 import type { Db } from '../../platform/database/tables.ts';
@@ -14,7 +17,7 @@ export type AccountBalance = {
 export type AccountPorts = {
   /** Rejects with `account_balance_invalid` if the stored figures are unusable. */
   balanceOf(db: Db, accountId: string): Promise<AccountBalance>;
-  /** Returns micro-dollars that the account earned by referrals and was not paid. */
+  /** Returns the micro-dollars of referral earnings that have not been paid out to the account. */
   earnedByReferrals(db: Db, accountId: string): Promise<number>;
   /** Returns the account with this referral code. Throws `bad_request` if there is none. */
   referrerOf(db: Db, code: string): Promise<string>;

@@ -26,7 +26,7 @@ afterEach(() => market.close());
 const remove = (headers: Record<string, string> = account.session) =>
   market.call('DELETE', '/users/me', { headers });
 
-it('rejects a key, and a session while pods exist, naming them', async () => {
+it('rejects a removal by API key, and by session while pods exist, and names the pods', async () => {
   const byKey = await remove(account.key);
   expect([byKey.status, byKey.body.error.code]).toEqual([403, 'forbidden']);
   const node = await market.verifiedNode();
@@ -85,12 +85,12 @@ it('revokes every credential, deletes personal data and keeps events', async () 
 
 it('deletes bookmarks and feedback, and closes machine requests', async () => {
   const node = await market.verifiedNode();
-  const ask = (path: string, body: object) =>
+  const post = (path: string, body: object) =>
     market.call('POST', path, { headers: account.key, body });
-  await ask('/bookmark', { executor_id: node.id });
-  const wish = { gpu_class: 'H100', notes: 'call Ada' };
-  const open = (await ask('/machine-requests', wish)).body.id;
-  const done = (await ask('/machine-requests', { ...wish, gpu_count: 2 })).body.id;
+  await post('/bookmark', { executor_id: node.id });
+  const request = { gpu_class: 'H100', notes: 'call Ada' };
+  const open = (await post('/machine-requests', request)).body.id;
+  const done = (await post('/machine-requests', { ...request, gpu_count: 2 })).body.id;
   const { db } = market.ports;
   await moveMachineRequest(db, done, 'fulfilled', { fulfilled_executor_id: node.id });
   expect((await remove()).status).toBe(200);
@@ -108,7 +108,7 @@ it('deletes bookmarks and feedback, and closes machine requests', async () => {
   );
 });
 
-it('still removes the pods of a deleted account from their nodes', async () => {
+it('removes the pods of a deleted account from their nodes', async () => {
   const node = await market.verifiedNode();
   const { body: pod } = await market.rent(account, node.id);
   await market.sync();

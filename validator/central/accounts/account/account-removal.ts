@@ -61,7 +61,7 @@ function refuseWithPods(pods: Awaited<ReturnType<AccountPorts['livePodsOf']>>): 
   });
 }
 
-/** Clears personal data. The address becomes available for a new account. */
+/** Returns the changes that clear personal data. They make the address available for a new account. */
 function cleared(accountId: string, nowMs: number): Partial<Account> {
   return {
     email: '',

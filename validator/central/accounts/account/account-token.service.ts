@@ -49,12 +49,12 @@ export function createAccountTokens({ clock, random }: { clock: Clock; random: R
       return token;
     },
 
-    /** Throws `bad_request` for an unusable token. Does not use it. */
+    /** Throws `bad_request` for an unusable token. The token stays valid. */
     async requireLive(db: Db, purpose: TokenPurpose, token: string): Promise<void> {
       if (!isLive(await findAccountToken(db, purpose, sha256Hex(token)))) throw unusable();
     },
 
-    /** Uses a token, which cannot be used again. Throws `bad_request` if it is unusable. */
+    /** Deletes a token and returns it, so that it is used only once. Throws `bad_request` if it is unusable. */
     async use(tx: Db, purpose: TokenPurpose, token: string): Promise<AccountToken> {
       const used = await useAccountToken(tx, purpose, sha256Hex(token));
       if (isLive(used)) return used;

@@ -14,7 +14,7 @@ export async function insertAccountToken(
   await db.insertInto('account_tokens').values(row).execute();
 }
 
-/** Does not use the token. */
+/** Finds a token without using it. */
 export function findAccountToken(
   db: Db,
   purpose: TokenPurpose,

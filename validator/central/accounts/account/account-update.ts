@@ -139,7 +139,7 @@ export function createAccountUpdate(deps: Omit<AccountsDeps, 'apiKeys'>) {
   };
 }
 
-/** Changes that need no password. */
+/** Returns the changes of the profile that need no password. */
 function profileChanges(account: Account, body: UpdateUserDto): Partial<Account> {
   const changes: Partial<Account> = {};
   if (body.name !== undefined) changes.name = body.name;
@@ -159,7 +159,7 @@ type HoursBySource = NonNullable<
   NonNullable<UpdateUserDto['preference']>['default_termination_hours']
 >;
 
-/** Merges hours into the account's defaults; null removes one. Throws `ttl_invalid`. */
+/** Merges hours by rental source into the account's defaults; null removes a default. Throws `ttl_invalid`. */
 function mergedHours(account: Account, changes: HoursBySource): string {
   const merged = Object.entries({ ...terminationHoursOf(account), ...changes }).filter(
     (entry): entry is [string, number] => typeof entry[1] === 'number',

@@ -28,7 +28,7 @@ const account: Account = {
   updated_at: NOW_MS,
 };
 
-it('shows available money and its end, never the password', () => {
+it('shows the available money and when it runs out, never the password', () => {
   const balance = {
     posted: 3_000_000,
     held: 600_000,

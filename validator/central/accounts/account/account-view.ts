@@ -1,4 +1,4 @@
-/** Shows an account as `User` on the wire, with its balance and links to other modules. */
+/** Converts an account to the wire type `User`, with its balance and links to other modules. */
 
 import { microToUsd } from '#shared/api/money.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
@@ -6,7 +6,7 @@ import type { Account, Db } from '../../platform/database/tables.ts';
 import type { User } from './account.schemas.ts';
 import type { AccountBalance, AccountPorts } from './account-ports.ts';
 
-/** Returns the function that reads everything beside the account's row and shows it. */
+/** Returns the function that converts an account's row to `User` and queries its balance and links. */
 export function createAccountView(
   db: Db,
   ports: Pick<AccountPorts, 'balanceOf' | 'earnedByReferrals' | 'validators'>,
@@ -24,7 +24,7 @@ export type ShownAccount = {
   account: Account;
   balance: AccountBalance;
   validatorHotkey: string | null;
-  /** Micro-dollars earned by referrals and not paid. */
+  /** Micro-dollars of referral earnings that have not been paid out. */
   referralUusd: number;
 };
 

@@ -117,7 +117,7 @@ function registerProfileRoutes(
   );
 }
 
-/** Routes used from mails, without a credential. */
+/** Routes of address verification and password reset, which need no credential. */
 function registerMailedTokenRoutes(
   api: HttpServer,
   { verification, reset }: AccountRoutesDeps,

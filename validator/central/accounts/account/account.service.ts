@@ -36,7 +36,7 @@ export type AccountsDeps = {
   mails: Mails;
   tokens: AccountTokens;
   ports: AccountPorts;
-  /** Sends waiting mails now. */
+  /** Sends queued mails now. */
   wakeMail(): void;
 };
 

@@ -88,7 +88,7 @@ it.each([
   expect((await post('/users', body)).status).toBe(422);
 });
 
-it('grants nothing before the address is verified', async () => {
+it('grants no credit before the address is verified', async () => {
   await central.close();
   central = await createTestCentral({ verifyEmailAtSignup: false });
   const { body } = await post('/users', BODY);
@@ -98,7 +98,7 @@ it('grants nothing before the address is verified', async () => {
   });
 });
 
-it('logs in with a token for seven days, and gives no reason for a failure', async () => {
+it('issues a session token for seven days, and gives no reason for a failed log-in', async () => {
   const { body: created } = await post('/users', BODY);
   const { status, body } = await post('/users/login', { ...BODY, email: 'ADA@example.com' });
   expect([status, body.user, body.expires_at]).toEqual([
@@ -156,15 +156,15 @@ it('changes name and default template by key or session, and shows the preferenc
 
   const stranger = await central.signUp();
   const body = { name: 'x', docker_image: 'ubuntu' };
-  const { body: foreign } = await central.call('POST', '/templates', {
+  const { body: otherTemplate } = await central.call('POST', '/templates', {
     headers: stranger.key,
     body,
   });
-  const refused = await put({ preference: { default_template_id: foreign.id } });
+  const refused = await put({ preference: { default_template_id: otherTemplate.id } });
   expect([refused.status, refused.body.error.code]).toEqual([404, 'template_not_found']);
 });
 
-it('shows a default template that was deleted as none', async () => {
+it('shows no default template once it is deleted', async () => {
   const { key: headers } = await central.signUp();
   const body = { name: 'x', docker_image: 'ubuntu' };
   const { body: template } = await central.call('POST', '/templates', { headers, body });
@@ -283,7 +283,7 @@ it('rents with the default template when the request names none', async () => {
   }
 });
 
-it("returns the caller's address, a forwarded one only from a trusted proxy", async () => {
+it("returns the caller's IP address, and a forwarded address only from a trusted proxy", async () => {
   const headers = { 'x-forwarded-for': '203.0.113.9' };
   expect((await central.call('GET', '/users/get-ip', { headers })).body).toEqual({
     ip: '127.0.0.1',
@@ -301,7 +301,7 @@ it("returns the caller's address, a forwarded one only from a trusted proxy", as
   });
 });
 
-it('finds exact addresses only', async () => {
+it('finds accounts only by their exact e-mail address', async () => {
   await post('/users', BODY);
   const exists = async (email: string) =>
     (await central.call('GET', `/users/search?email=${encodeURIComponent(email)}`)).body;

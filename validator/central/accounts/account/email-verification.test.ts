@@ -49,7 +49,7 @@ it('verifies once by the mailed token and grants the credit', async () => {
   ]);
 });
 
-it('lets one of many concurrent requests use a token', async () => {
+it('accepts a token from one of many concurrent requests', async () => {
   const { body } = await post('/users', BODY);
   const token = await mailedToken(central, BODY.email, KIND);
   const all = await Promise.all(Array.from({ length: 10 }, () => verify(token)));

@@ -28,7 +28,7 @@ export type EmailVerificationDeps = {
   mails: Mails;
   addressHash: AddressHash;
   grantSignupCredit: AccountPorts['grantSignupCredit'];
-  /** Sends waiting mails now. */
+  /** Sends queued mails now. */
   wakeMail(): void;
 };
 
@@ -85,7 +85,9 @@ export function createEmailVerification(deps: EmailVerificationDeps) {
       return { success: true, message };
     },
 
-    /** Marks an address as verified without a token, for the operator's accounts. No effect if it is already. */
+    /**
+     * Marks an address as verified without a token, for the operator's accounts. No effect if it is verified already.
+     */
     async accept(emailNorm: string): Promise<void> {
       await moneyTransaction({ db, clock, random }, async (tx) => {
         const account = await findAccountByEmail(tx, emailNorm);
@@ -93,7 +95,7 @@ export function createEmailVerification(deps: EmailVerificationDeps) {
       });
     },
 
-    /** Throws `bad_request` for an unusable token, also if the account has another address by now. */
+    /** Throws `bad_request` for an unusable token, and for one that was mailed to a former address of the account. */
     async verify(token: string, actor: Actor): Promise<MessageResponse> {
       await moneyTransaction({ db, clock, random }, async (tx) => {
         const { account_id: id, email_norm: email } = await tokens.use(tx, PURPOSE, token);

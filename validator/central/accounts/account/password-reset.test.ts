@@ -42,7 +42,7 @@ it('sets a password by the mailed token, ends sessions and keeps API keys', asyn
   expect(body[0]).toMatchObject({ event_type: 'account', detail: 'password reset by mail' });
 });
 
-it('accepts each token once within an hour, and none sent before a password change', async () => {
+it('accepts each token once within an hour, and no token that was mailed before a password change', async () => {
   await request(account.email);
   const first = await mailed();
   const all = await Promise.all(Array.from({ length: 5 }, () => reset(first)));

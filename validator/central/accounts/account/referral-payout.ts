@@ -40,7 +40,7 @@ export function createReferralPayout({ db, clock, random, accounts }: ReferralPa
 function changesOf(body: ReferralPayoutMethodUpdateDto): Partial<Account> {
   const { referral_payout_method: method, crypto_address, crypto_network } = body;
   if (method === 'stripe_connect') {
-    // Always rejected: the marketplace offers no onboarding for it.
+    // Always rejected: the marketplace has no onboarding for Stripe.
     throw new ApiError('bad_request', 'Payouts by stripe_connect need completed onboarding', {
       hint: 'Choose balance or crypto.',
     });

@@ -36,7 +36,7 @@ export const CreateApiKey = z
   .meta({ id: 'CreateApiKey' });
 export type CreateApiKey = z.output<typeof CreateApiKey>;
 
-/** `expires_at` null: never. */
+/** `expires_at` null: the key never expires. */
 export const UpdateApiKey = z
   .object({
     name: optional(KeyName),

@@ -196,7 +196,7 @@ export function createApiKeys({ db, clock, random, secrets, retrievable }: ApiKe
     /** Deletes every key of an account that is being removed. */
     removeAll: (tx: Db, accountId: string) => deleteApiKeysOf(tx, accountId, clock.now()),
 
-    /** Always empty, because budgets are not enforced. */
+    /** Returns an empty list, because budgets are not enforced. */
     async refusals(caller: UserIdentity, id: string): Promise<{ refusals: [] }> {
       await ownKey(db, caller, id);
       return { refusals: [] };

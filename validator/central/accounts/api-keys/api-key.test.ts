@@ -19,7 +19,7 @@ const create = (body: object) => central.call('POST', '/keys', { headers: owner.
 const list = async (headers: Record<string, string>) =>
   (await central.call('GET', '/keys', { headers })).body;
 
-it('starts with the key of the sign-up and shows full keys to sessions only', async () => {
+it('lists the key created at sign-up, and shows full keys to sessions only', async () => {
   const row = {
     id: expect.any(String),
     user_id: owner.id,
@@ -171,7 +171,7 @@ it('shows a key once if retrieval is disabled', async () => {
   expect(rows.map((row) => row.key_sealed)).toEqual(['', '']);
 });
 
-it('has a catalogue of scopes that are not available, and no refusals', async () => {
+it('returns a catalogue of unavailable scopes and an empty list of refusals', async () => {
   const { status, body } = await central.call('GET', '/keys/scopes');
   expect([status, body.available]).toEqual([200, false]);
   expect(body.scopes.map((entry: { scope: string }) => entry.scope)).toEqual([

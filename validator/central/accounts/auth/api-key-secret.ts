@@ -34,7 +34,7 @@ export function createApiKeySecrets(deps: { random: Random; secret: Uint8Array }
         prefix: key.slice(0, SHOWN_FIRST),
         suffix: key.slice(-SHOWN_LAST),
         hash,
-        // Bound to the hash, so that a sealed key copied to another row does not open.
+        // The seal is bound to the hash, so a sealed key that is copied to another row cannot be opened.
         sealed: sealing.seal(key, hash),
       };
     },

@@ -1,4 +1,4 @@
-/** The portal and validator rules, on a separate server. */
+/** The authentication rules `portal` and `validator`, on a separate server. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import { createLog } from '#shared/runtime/log.ts';
@@ -169,7 +169,7 @@ describe('portal', () => {
     expect(fresh.sessionId).not.toBe(sessionId);
   });
 
-  it('does not count as a user on open routes', async () => {
+  it('does not identify a portal session as a user on open routes', async () => {
     const { token } = await sessions.issue(db, 'portal', PROVIDER_ID);
     const headers = { authorization: `Bearer ${token}` };
     expect((await server.inject({ url: '/open', headers })).json()).toEqual({ user: false });

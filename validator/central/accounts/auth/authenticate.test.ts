@@ -113,7 +113,7 @@ it('rejects a key on session routes, also together with a session', async () => 
   expect((await create(session)).status).toBe(200);
 });
 
-it('never answers 401 on open routes, which a valid credential enriches', async () => {
+it('never answers 401 on open routes, but identifies a caller with a valid credential', async () => {
   const { key } = await central.signUp();
   await central.call('POST', '/templates', {
     headers: key,

@@ -28,7 +28,7 @@ export type AuthenticationDeps = {
   validatorOf(accountId: string): Promise<Hotkey | null>;
 };
 
-/** Prefix of provider tokens. Session tokens are JWTs and begin otherwise. */
+/** Prefix of provider tokens. Session tokens are JWTs and never begin with it. */
 export const PROVIDER_TOKEN_PREFIX = 'lpk_';
 
 /** Result of checking a provider token; the providers module issues and stores these tokens. */
@@ -82,7 +82,9 @@ function identify(
   }
 }
 
-/** A ticket replaces the headers of the request that obtained it. */
+/**
+ * Identifies the caller by the credential stored with the request's ticket, or by the request's headers if it has none.
+ */
 async function byHeadersOrTicket(request: FastifyRequest, deps: AuthenticationDeps) {
   const headers = (await deps.tickets.redeem(request)) ?? request.headers;
   return deps.users.identify({ headers });

@@ -104,7 +104,7 @@ it('polls once for all streams, and stops without streams', async () => {
   await endsInTime(watch.revoked(key, NEVER));
 });
 
-it('keeps streams open when the database fails, and polls again', async () => {
+it('keeps streams open while the database fails, and continues to poll', async () => {
   const watch = createWatch();
   const key = await ownKey();
   const byKey = watch.revoked(key, NEVER);

@@ -30,7 +30,7 @@ export function createPasswords(deps: { random: Random; cost?: PasswordCost | un
       return encode(cost, salt, await limit.run(() => derive(password, salt, cost)));
     },
 
-    /** `stored` null means no such account: takes as long as any comparison and returns false. */
+    /** `stored` is null for an unknown account; the call then takes as long as any comparison and returns false. */
     async matches(password: string, stored: string | null): Promise<boolean> {
       const { parameters, salt, hash } = decode(stored ?? dummyHash);
       const derived = await limit.run(() => derive(password, salt, parameters));

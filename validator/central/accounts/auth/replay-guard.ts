@@ -1,7 +1,7 @@
-/** Rejects replays: what a hotkey has signed is accepted once. */
+/** Rejects replays: each signature and each log-in message of a hotkey is accepted once. */
 import type { Db } from '../../platform/database/tables.ts';
 
-/** Distinguishes signatures from log-in messages, which are digits, in the table that both share. */
+/** Prefix of signatures in the table that they share with log-in messages, which consist of digits. */
 const SIGNATURE_PREFIX = 'signature:';
 
 /** Returns false if the signature was used before. `signature` is lower-case hex. */

@@ -16,7 +16,7 @@ const byId = prepared((db, { id }: Slots<{ id: string }>) =>
   db.selectFrom('sessions').selectAll().where('id', '=', id),
 );
 
-/** Includes revoked sessions. */
+/** Finds a session, revoked or not. */
 export async function findSession(db: Db, id: string): Promise<Session | undefined> {
   return (await byId(db, { id })).rows[0];
 }

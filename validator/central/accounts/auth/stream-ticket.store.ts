@@ -10,7 +10,7 @@ export async function insertTicket(db: Db, row: Insertable<StreamTicketsTable>):
   await db.insertInto('stream_tickets').values(row).execute();
 }
 
-/** Counts unused tickets that have not expired: the account's and all. */
+/** Counts unused tickets that have not expired, of the account and of all accounts. */
 export async function countTickets(
   db: Db,
   accountId: string,

@@ -23,7 +23,7 @@ const ask = (headers: Record<string, string> = account.key) =>
   market.call('POST', `/pods/${podId}/stream-ticket`, { headers });
 const open = (ticket: string) => upgrade(`${base}/pods/${podId}/logs?ticket=${ticket}`);
 
-it('opens one stream before it expires', async () => {
+it('accepts a ticket for one stream before it expires', async () => {
   const { ticket } = (await ask()).body;
   expect((await open(ticket)).status).toBe(101);
   expect(await open(ticket)).toMatchObject({ status: 401, code: 'unauthorized' });
@@ -33,7 +33,7 @@ it('opens one stream before it expires', async () => {
   expect(await open('nothing')).toMatchObject({ status: 401, code: 'unauthorized' });
 });
 
-it('works once, at any process of the database', async () => {
+it('accepts a ticket once, at any process that uses the database', async () => {
   const { ticket } = (await ask()).body;
   const { db } = market.ports;
   const other = await createTestMarket({ db, agents: market.agents, clock: market.clock });
@@ -46,7 +46,7 @@ it('works once, at any process of the database', async () => {
   await other.central.close();
 });
 
-it('is stored hashed with a sealed credential, and deleted after expiry', async () => {
+it('stores tickets hashed with a sealed credential, and deletes expired ones', async () => {
   const { ticket } = (await ask()).body;
   const rows = () => market.ports.db.selectFrom('stream_tickets').selectAll().execute();
   const stored = JSON.stringify(await rows());
@@ -57,7 +57,7 @@ it('is stored hashed with a sealed credential, and deleted after expiry', async 
   expect(await rows()).toEqual([]);
 });
 
-it('is swept while the upload store does not answer', async () => {
+it('deletes expired tickets while the upload store does not answer', async () => {
   await market.close();
   const refusal = new Error('the bucket does not answer');
   market = await createTestMarket({
@@ -78,19 +78,19 @@ it('is swept while the upload store does not answer', async () => {
   expect(await tickets()).toEqual([]);
 });
 
-it('is invalid once its credential is revoked', async () => {
+it('rejects a ticket once its credential is revoked', async () => {
   const { ticket } = (await ask()).body;
   const [key] = (await market.call('GET', '/keys', { headers: account.session })).body;
   await market.call('DELETE', `/keys/${key.id}`, { headers: account.session });
   expect((await open(ticket)).status).toBe(401);
 });
 
-it('requires a credential and an own pod, and is limited in number', async () => {
+it('requires a credential and a pod of the caller for a ticket, and limits unused tickets', async () => {
   expect((await ask({})).status).toBe(401);
   expect((await ask((await market.signUp()).key)).body.error.code).toBe('pod_not_found');
-  const asked = await Promise.all(Array.from({ length: 55 }, async () => (await ask()).status));
-  expect(asked.filter((status) => status === 200)).toHaveLength(50);
-  expect(asked.filter((status) => status === 429)).toHaveLength(5);
+  const statuses = await Promise.all(Array.from({ length: 55 }, async () => (await ask()).status));
+  expect(statuses.filter((status) => status === 200)).toHaveLength(50);
+  expect(statuses.filter((status) => status === 429)).toHaveLength(5);
   await market.clock.advance(TICKET_LIFETIME_MS);
   expect((await ask()).status).toBe(200);
 });

@@ -24,15 +24,18 @@ import {
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Accepts the account's ticket without an upgrade too, because a browser's EventSource sends no headers. */
+    /**
+     * The route accepts an account's ticket on plain requests too, not only on WebSocket upgrades, because a browser's
+     * EventSource cannot send headers.
+     */
     takesTicket?: true;
   }
 }
 
 export const TICKET_LIFETIME_MS = 30_000;
-/** Unused tickets of one account. */
+/** Maximum number of unused tickets of one account. */
 const MAX_PER_ACCOUNT = 50;
-/** Unused tickets of all accounts. */
+/** Maximum number of unused tickets of all accounts. */
 const MAX_TICKETS = 10_000;
 const TICKET_BYTES = 32;
 const RETRY_AFTER_SECONDS = '30';

@@ -26,7 +26,7 @@ const NO_BODY = new Uint8Array();
 
 export type ValidatorSignatures = ReturnType<typeof createValidatorSignatures>;
 
-/** `audience` must be named by canonical signatures. */
+/** Canonical signatures must name `audience`. */
 export function createValidatorSignatures(deps: {
   db: Database;
   clock: Clock;

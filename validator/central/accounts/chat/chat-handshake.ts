@@ -39,7 +39,7 @@ export function createChatHandshake(deps: ChatHandshakeDeps) {
     throw new ApiError('bad_request', 'This marketplace has no chat platform');
   }
 
-  /** Returns the PKCE verifier of a link that this owner began, and ends the link's state. */
+  /** Redeems the state of a link that this owner began and returns its PKCE verifier. */
   async function redeem(ownerId: string, state: string): Promise<string> {
     const stateHash = sha256Hex(state);
     const begun = await redeemLinkState(db, ownerId, stateHash);
@@ -52,7 +52,7 @@ export function createChatHandshake(deps: ChatHandshakeDeps) {
   }
 
   return {
-    /** Returns the address at which the user allows the link. Throws 429 if ten links are unfinished. */
+    /** Returns the URL at which the user authorizes the link. Throws 429 if ten links are unfinished. */
     async begin(ownerId: string): Promise<{ authorization_url: string }> {
       const chat = requirePlatform();
       const state = randomToken(random, STATE_BYTES);

@@ -59,7 +59,7 @@ it('links a chat account by code, state and PKCE, shows it, and unlinks it', asy
   ]);
 });
 
-it('accepts a state once, within ten minutes, from the account that began', async () => {
+it('accepts a state once, within ten minutes, from the account that began the link', async () => {
   const stranger = await central.signUp();
   const sent = provider.allow(await begin(), '1');
   const foreign = await callback(sent, stranger);
@@ -83,7 +83,7 @@ it('rejects a code obtained for another state (PKCE)', async () => {
   expect(await chatIdOf()).toBeNull();
 });
 
-it('answers null when the user denies access, and ends the state', async () => {
+it('answers null when the user denies access, and the state becomes invalid', async () => {
   const { state, code } = provider.allow(await begin(), '1');
   const denied = await callback({ state, error: 'access_denied' });
   expect([denied.status, denied.body]).toEqual([200, null]);
@@ -121,7 +121,7 @@ it('limits unfinished links', async () => {
   await begin();
 });
 
-it('rejects links without a chat platform', async () => {
+it('rejects links if no chat platform is configured', async () => {
   await central.close();
   central = await createTestCentral();
   const { key: headers } = await central.signUp();

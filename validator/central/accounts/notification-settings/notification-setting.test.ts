@@ -27,7 +27,7 @@ const put = (body: object) =>
   central.call('PUT', '/users/me/notification', { headers: account.key, body });
 const rows = () => central.ports.db.selectFrom('notification_settings').selectAll().execute();
 
-it('is on by default, and reading creates no row', async () => {
+it('returns every setting as on by default, and creates no row', async () => {
   expect((await read()).body).toEqual({ ...ON, is_default: true });
   expect(await rows()).toEqual([]);
   expect(await wants(central.ports.db, account.id, 'pod_failed')).toBe(true);
@@ -63,7 +63,7 @@ it('rejects values that are not booleans', async () => {
   expect((await put({ low_balance: 'yes' })).status).toBe(422);
 });
 
-it('is deleted with its account', async () => {
+it('deletes the settings with their account', async () => {
   await central.call('DELETE', '/users/me', { headers: account.session });
   expect(await rows()).toEqual([]);
 });

@@ -84,7 +84,7 @@ export function createDockerCredentials(deps: {
       });
     },
 
-    /** Affects pods launched from now on. */
+    /** Updates a login. The change affects pods that are launched afterwards. */
     update(
       caller: UserIdentity,
       id: string,
@@ -106,7 +106,7 @@ export function createDockerCredentials(deps: {
       });
     },
 
-    /** Templates that use the credential cannot be rented until they use another. */
+    /** Deletes a login. Templates that use it cannot be rented until they use another one. */
     remove(caller: UserIdentity, id: string): Promise<DockerCredentialResponse> {
       return db.transaction().execute(async (tx) => {
         const row = await requireOwn(tx, caller, id);

@@ -47,7 +47,7 @@ it('creates, lists, changes and deletes credentials without showing the password
   ]);
   const path = `/docker-credentials/${created.body.id}`;
   expect((await call('GET', path)).body).toEqual(created.body);
-  // A session works like a key.
+  // A session is accepted in place of an API key.
   const listed = await call('GET', '/docker-credentials', undefined, account.session);
   expect(listed.body).toEqual([created.body]);
   const changed = await call('PUT', path, { docker_password: 'another', name: null });
@@ -87,7 +87,7 @@ it('reveals nothing to another account', async () => {
   expect([taken.status, taken.body.error.code]).toEqual([400, 'template_invalid']);
 });
 
-it('sends the login to the node that pulls with it, for the image’s own registry', async () => {
+it('sends the login to the node that pulls the image, for the image’s registry', async () => {
   const { body: credential } = await call('POST', '/docker-credentials', LOGIN);
   const { body: template } = await templateWith(credential.id);
   expect(template.docker_credential_id).toBe(credential.id);
@@ -100,7 +100,7 @@ it('sends the login to the node that pulls with it, for the image’s own regist
   expect(JSON.stringify([pod, stored])).not.toContain(PASSWORD);
 });
 
-it("is sent only with its owner's pods, also for copies of a public template", async () => {
+it("sends a login only with its owner's pods, also if another account copies its public template", async () => {
   const { body: credential } = await call('POST', '/docker-credentials', LOGIN);
   const { body: template } = await templateWith(credential.id, { is_private: false });
   const stranger = await market.renter();
@@ -131,7 +131,7 @@ it("is sent only with its owner's pods, also for copies of a public template", a
   const again = await as('PUT', `/pods/${pod.id}`, named);
   expect(again.body.error.code).toBe('template_invalid');
 
-  // Also a row of an older version that names it.
+  // Simulates a pod row of an older version that refers to the credential.
   await market.ports.db
     .updateTable('pods')
     .set({ docker_credential_id: credential.id })
@@ -144,7 +144,7 @@ it("is sent only with its owner's pods, also for copies of a public template", a
   expect(JSON.stringify([...host.specs.values()])).not.toContain(PASSWORD);
 });
 
-it('rejects rentals without the credential, but allows changes of the template', async () => {
+it('rejects rentals after the login is deleted, but allows changes of the template', async () => {
   const { body: credential } = await call('POST', '/docker-credentials', LOGIN);
   const { body: template } = await templateWith(credential.id);
   await call('DELETE', `/docker-credentials/${credential.id}`);

@@ -85,7 +85,7 @@ export function createSshKeys(deps: { db: Database; clock: Clock; random: Random
       });
     },
 
-    /** Pods rented with the key accept it until their keys are changed. */
+    /** Deletes a key. Pods rented with the key accept it until their keys are changed. */
     remove(caller: UserIdentity, id: string): Promise<SshKeyResponse> {
       return db.transaction().execute(async (tx) => {
         await lockRow(tx, 'accounts', caller.accountId);

@@ -90,7 +90,7 @@ it('rejects an invalid public key, naming the field', async () => {
   ]);
 });
 
-it('distinguishes a foreign key from an absent one and reveals neither', async () => {
+it('answers 403 for a key of another account and 404 for an unknown key, without the key', async () => {
   const { key: headers } = await central.signUp();
   const stranger = await central.signUp();
   const { body: row } = await central.call('POST', '/ssh-keys', {

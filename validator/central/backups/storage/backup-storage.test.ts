@@ -9,7 +9,7 @@ it.each([
   ['127.0.0.1', '127.0.0.1'],
   ['0.0.0.0', '127.0.0.1'],
   ['::1', '[::1]'],
-])('of a listener at %s is at %s', async (host, shown) => {
+])('returns the origin of a listener at %s with the host %s', async (host, shown) => {
   const log = createLog({ name: 'test', level: 'silent' });
   const options = { log, clock: systemClock, random: systemRandom, bodyLimitBytes: 1_000 };
   const server = createHttpServer(options);

@@ -61,7 +61,8 @@ export function createRepositoryService({ root, quota, uploads }: RepositoryServ
         (await sizeOf(join(root, REMOVED, grant.repositoryId))) !== null;
       if (await wasRemoved()) throw notFound();
       await makeRepository(folderOf(grant), grant.accountId);
-      // A removal marks the id before it moves the folders; one that began in between has missed these.
+      // A removal marks the id before it moves the folders. One that began after the check above did not move these
+      // folders.
       if (await wasRemoved()) {
         await rm(folderOf(grant), { recursive: true, force: true });
         throw notFound();

@@ -181,7 +181,7 @@ it('rejects credentials of other repositories, accounts and rights', async () =>
     expect(answer.headers['www-authenticate']).toMatch(/^Basic/);
     expect(answer.body.toString()).toMatch(/^[ -~]+\n$/);
   }
-  // Credentials of another account for the same id are valid here: the issuer must not create them.
+  // The storage accepts credentials of another account for the same id; their issuer must not create them.
   expect(await server.send('GET', `/restic/${id}/`, { place: stranger })).toMatchObject({
     status: 404,
   });
@@ -247,7 +247,7 @@ it('applies the quota to all repositories of an account and frees removed bytes'
   expect((await put(a, second)).status).toBe(200);
 });
 
-it('counts files on disk from any process', async () => {
+it('counts files that an earlier process has stored', async () => {
   await send('POST', `data/${NAME}`, { body: PACK });
   await reopen({ bytesPerAccount: 150_000 });
   const more = Buffer.alloc(100_000, 'more');
@@ -286,7 +286,7 @@ it('leaves the reserve of the disk free and refuses files beyond the bound', asy
   expect(huge).toBe(413);
 });
 
-it('removes a repository for ever, also for later uploads', async () => {
+it('removes a repository for ever and rejects later uploads to it', async () => {
   await send('POST', `data/${NAME}`, { body: PACK });
   await server.storage.remove(id);
   await server.storage.remove(id);
@@ -305,7 +305,7 @@ it('removes a repository for ever, also for later uploads', async () => {
 });
 
 /** Starts an upload that sends half of its content. */
-function halfAnUpload() {
+function startUpload() {
   const { hostname, port, pathname } = new URL(append.location.slice(5));
   const sent = request({
     ...{ hostname, port, path: `${pathname}data/${NAME}`, method: 'POST', auth: userOf(append) },
@@ -321,7 +321,7 @@ function halfAnUpload() {
 const arriving = () => readdirSync(inFolder('arriving'));
 
 it('lets a slow upload exceed the time-out of requests', async () => {
-  const { sent, ended, rest } = halfAnUpload();
+  const { sent, ended, rest } = startUpload();
   await eventually('the time-out passed', () => server.lateRequests() === 1);
   sent.end(rest);
   expect(await ended).toBe('200');
@@ -331,17 +331,17 @@ it('lets a slow upload exceed the time-out of requests', async () => {
 const LIMITS = { perRepository: 2, total: 3, stallMs: 60_000, longestMs: 60_000 };
 
 it.each([
-  ['stands still', { ...LIMITS, stallMs: 300 }],
+  ['stalls', { ...LIMITS, stallMs: 300 }],
   ['takes too long', { ...LIMITS, longestMs: 300 }],
-])('cuts an upload that %s, and keeps nothing of it', async (_, limits) => {
+])('aborts an upload that %s and deletes its content', async (_, limits) => {
   await reopen({ limits });
-  const { ended } = halfAnUpload();
+  const { ended } = startUpload();
   expect(await ended).toBe('cut');
   await eventually('nothing left', () => arriving().length === 0);
 });
 
-it('closes open transfers when it stops', async () => {
-  const { ended } = halfAnUpload();
+it('closes open transfers when the storage stops', async () => {
+  const { ended } = startUpload();
   await eventually('half of it here', () => arriving().length === 1);
   await server.close();
   expect(await ended).toBe('cut');
@@ -351,7 +351,7 @@ it('closes open transfers when it stops', async () => {
 
 it('limits concurrent transfers', async () => {
   await reopen({ limits: LIMITS });
-  const uploads = [halfAnUpload(), halfAnUpload()];
+  const uploads = [startUpload(), startUpload()];
   await eventually('both here', () => arriving().length === 2);
   const busy = await send('GET', 'data/');
   expect([busy.status, busy.headers['retry-after']]).toEqual([503, '1']);
@@ -376,7 +376,7 @@ it('removes abandoned uploads every hour and counts accounts again', async () =>
   writeFileSync(inFolder('arriving', 'old'), 'old');
   utimesSync(inFolder('arriving', 'old'), 1_000, 1_000);
   writeFileSync(inFolder('arriving', 'new'), 'new');
-  // Like another process on the same folder.
+  // Simulates another process that removes a file from the same folder.
   rmSync(inFolder('data', NAME.slice(0, 2), NAME));
   const other = Buffer.alloc(100_000, 1);
   expect(await statusOf('POST', `data/${sha256(other)}`, { body: other })).toBe(507);

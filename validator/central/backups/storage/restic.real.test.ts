@@ -110,7 +110,7 @@ function followed(child: ChildProcess) {
   return { child, ended, output: () => output, hasEnded: () => child.exitCode !== null };
 }
 
-it('backs up, restores, checks; forgets and prunes with full rights only', async () => {
+it('lets restic back up, restore and check, but forget and prune with full rights only', async () => {
   const scene = createScene();
   await scene.run(['init']);
   scene.write('large', randomBytes(8 * MIB));

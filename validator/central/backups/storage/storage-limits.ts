@@ -47,7 +47,7 @@ export type Reservation = {
   reserve(bytes: number): void;
   /** Charges a stored file of this size. */
   commit(sizeBytes: number): void;
-  /** Ends the reservation: nothing was stored. */
+  /** Ends the reservation without a charge: nothing was stored. */
   release(): void;
 };
 

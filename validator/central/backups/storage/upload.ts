@@ -16,9 +16,9 @@ import {
 import { notFound, type RepositoryFile, ResticRefusal } from './restic-protocol.ts';
 import { type DiskReserve, diskFull, type Reservation } from './storage-limits.ts';
 
-/** Bound of one file; restic's packs have 16 MiB by default and at most 128 MiB. */
+/** Maximum size of a file; restic's packs have 16 MiB by default and at most 128 MiB. */
 export const MAX_FILE_BYTES = 512 * 1024 * 1024;
-/** Bound of a configuration; restic's is below 1 KiB. Two are compared in memory. */
+/** Maximum size of a configuration; restic's is below 1 KiB. Two are compared in memory. */
 const MAX_CONFIG_BYTES = 64 * 1024;
 /** Interval of checks of the free space. */
 const CHECK_EVERY_BYTES = 16 * 1024 * 1024;
@@ -27,7 +27,7 @@ const FILE_MODE = 0o600;
 /** `declaredBytes`: the Content-Length, or null. */
 export type Content = { stream: Readable; declaredBytes: number | null };
 
-/** `max`: bytes of the file. */
+/** `max`: maximum size of the file in bytes. */
 type Bounds = { reservation: Reservation; max: number };
 
 export type Uploads = ReturnType<typeof createUploads>;

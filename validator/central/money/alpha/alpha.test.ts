@@ -33,7 +33,7 @@ afterEach(async () => {
 
 async function ask(alphaRates: ReturnType<typeof createFileAlphaRates> | null, path: string) {
   central ??= await createTestCentral({ alphaRates });
-  // With an unknown key: these routes are open.
+  // The unknown key is ignored: these routes need no credential.
   return central.call('GET', `/balance${path}`, { headers: { 'x-api-key': 'sk_unknown' } });
 }
 

@@ -60,7 +60,7 @@ export function doubledCauses(db: Db) {
     .execute();
 }
 
-/** The pods of those holds that were placed for pods. `state` is null if the pod does not exist. */
+/** Returns the pods for which these holds were placed. `state` is null if the pod does not exist. */
 export async function podsOfHolds(
   db: Db,
   holds: readonly number[],

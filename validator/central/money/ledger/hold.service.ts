@@ -25,7 +25,7 @@ export async function placeHold(
 
 /**
  * Holds the amount of a payout, which posting moves to `external:payout`. Returns the hold's id. Rejects with
- * `insufficient_balance` if the payer has less that is not held already.
+ * `insufficient_balance` if the amount exceeds the payer's balance minus its holds.
  */
 export async function holdPayout(
   tx: Db,

@@ -95,7 +95,7 @@ describe('posting', () => {
     expect(await inTx((tx) => postGroups(tx, []))).toEqual([]);
   });
 
-  it('posts a unique cause once, also when two post it concurrently', async () => {
+  it('posts a unique cause once, also when two transactions post it concurrently', async () => {
     const cause = testCause({ type: 'callback', id: '7', once: true });
     const post = () =>
       inTx((tx) => postGroup(tx, [leg('external:topup', paidAccount(A), 5)], cause));
@@ -214,7 +214,7 @@ describe('holds', () => {
     expect(await openHolds(db)).toEqual(new Map([[id, 50]]));
   });
 
-  it('resolves a hold once when several try concurrently, and holds no money twice', async () => {
+  it('resolves a hold once when several transactions try, and holds no money twice', async () => {
     const id = await hold(A, 50);
     const ends = Array.from({ length: 10 }, (_, index) =>
       code(

@@ -45,7 +45,7 @@ export async function lockedWallets(tx: Db, accountIds: readonly string[]): Prom
   );
 }
 
-/** The same for one account. */
+/** Same as `lockedWallets` for one account. */
 export async function lockedWalletOf(tx: Db, accountId: string): Promise<Wallet> {
   const [wallet] = await lockedWallets(tx, [accountId]);
   if (wallet === undefined) throw new Error('no wallet for an account');
@@ -57,7 +57,7 @@ export async function balancesOf(db: Db, id: LedgerAccount): Promise<AccountBala
   return balancesIn((await readable(balancesOfTwo(db, { one: id, other: id }))).rows[0]);
 }
 
-/** The same, locked until the transaction ends. */
+/** Same as `balancesOf`, but locks the ledger account until the transaction ends. */
 export async function lockedBalancesOf(tx: Db, id: LedgerAccount): Promise<AccountBalances> {
   return balancesIn((await readable(lockedBalances(tx, [id]))).get(id));
 }
@@ -79,7 +79,7 @@ function walletIn(
   const heldOfGranted = ofGranted.debits_pending;
   const held = ofPaid.debits_pending + heldOfGranted;
   const available = paid + granted - held;
-  // These two imply the same for the other figures: none is below 0.
+  // If these two figures are valid, so are the others, because none of them is below 0.
   if (!Number.isSafeInteger(paid + granted) || available < 0) throw unreadable();
   return { accountId, paid, granted, held, heldOfGranted, available };
 }

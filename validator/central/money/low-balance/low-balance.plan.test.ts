@@ -10,7 +10,7 @@ import {
 const USD = 1_000_000;
 const HOUR_MS = 3_600_000;
 const NOW_MS = 1_800_000_000_000;
-/** 1 dollar an hour; two hours are 120 minutes. */
+/** Marks of an account that was notified of its low amount only. */
 const NOTIFIED_OF_AMOUNT = { ofAmount: true, ofRunway: false };
 const thresholds = { thresholdUusd: 5 * USD, runwayMinutes: 0 };
 const idle = (available: number) => ({ available, burnPerHour: 0, runsOutAtMs: null });
@@ -20,7 +20,7 @@ it.each([
   [5 * USD + 1, false],
   [5 * USD, true],
   [5 * USD - 1, true],
-])('counts %i micro-dollars against a threshold of 5 dollars: crossed %s', (available, crossed) => {
+])('at %i micro-dollars, a threshold of 5 dollars is crossed: %s', (available, crossed) => {
   expect(checkThresholds(idle(available), thresholds, NEVER_NOTIFIED, NOW_MS)).toEqual({
     notify: crossed,
     notified: { ofAmount: crossed, ofRunway: false },
@@ -30,7 +30,7 @@ it.each([
 it.each([
   [5.5 * USD - 1, true],
   [5.5 * USD, false],
-])('with %i micro-dollars after a crossing, is still crossed: %s', (available, still) => {
+])('at %i micro-dollars after a crossing, the threshold stays crossed: %s', (available, still) => {
   const { notify, notified } = checkThresholds(
     idle(available),
     thresholds,
@@ -80,7 +80,7 @@ it('resets the runway notification of an account that spends nothing', () => {
   ).toBe(false);
 });
 
-it('is never below zero', () => {
+it('computes a runway of 0 for an instant in the past', () => {
   expect(runwayMs(lasting(-5), NOW_MS)).toBe(0);
 });
 

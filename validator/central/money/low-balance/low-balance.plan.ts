@@ -17,7 +17,10 @@ export function runwayMs({ runsOutAtMs }: Funds, nowMs: number): number {
   return runsOutAtMs === null ? Number.POSITIVE_INFINITY : Math.max(0, runsOutAtMs - nowMs);
 }
 
-/** Each threshold is crossed at its exact value. `notify` is true if one was crossed just now. */
+/**
+ * A value equal to its threshold has crossed it. `notify` is true if a threshold is crossed of which the account was
+ * not notified yet.
+ */
 export function checkThresholds(
   funds: Funds,
   { thresholdUusd, runwayMinutes }: Thresholds,

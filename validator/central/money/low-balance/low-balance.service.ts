@@ -31,7 +31,7 @@ import {
   watchedAccounts,
 } from './low-balance.store.ts';
 
-/** A mail about a balance is not sent later than this. */
+/** Time after which an unsent mail about a low balance is no longer sent. */
 const MAIL_USEFUL_MS = 24 * 3_600_000;
 
 export type LowBalanceDeps = { db: Database; clock: Clock; random: Random; mails: Mails };

@@ -122,11 +122,11 @@ it('notifies again after a top-up, without a mail if mails are switched off', as
   expect(await mails()).toHaveLength(1);
 });
 
-it('counts holds of running pods into the runway, as the account does', async () => {
+it('counts holds of running pods as money to spend, like the runway of GET /users/me', async () => {
   const scene = await createPodScene();
   try {
     const { db } = scene.market.ports;
-    // 15 of its 150 minutes are held.
+    // The balance pays for 150 minutes, of which the pod's hold covers 15.
     await db
       .updateTable('executors')
       .set({ price_uusd_per_gpu_hour: 4 * USD })

@@ -1,4 +1,4 @@
-/** A pod's time ends at its own instant, whatever happens to it before that instant is processed. */
+/** A pod is charged up to the instant that ends it, whatever happens to it before that end is processed. */
 import { afterEach, expect, it } from 'vitest';
 import {
   createMeteringScene,
@@ -6,18 +6,18 @@ import {
 } from '../../../../test/fakes/scenes/metering-scene.ts';
 import { CONTACT_WAIT_MS } from '../../market/pods/pod-contact.ts';
 
-/** Lasts 1,000 seconds of one pod. */
+/** Pays for 1,000 seconds of one pod. */
 const CREDIT_UUSD = 1_000_000;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
-/** Time for which the central API is down. */
+/** Downtime of the central API. */
 const AWAY_MS = 2 * HOUR_MS;
 
 let scene: MeteringScene;
 afterEach(() => scene.close());
 
-/** Ends the pod's time while the central API is down; then the node reports, before due work runs. */
-async function missItsEnd(): Promise<void> {
+/** Advances the clock past the pod's end while the central API is down; then the node reports before due work runs. */
+async function passEndWhileDown(): Promise<void> {
   await scene.later(MINUTE_MS);
   await scene.market.clock.advance(AWAY_MS);
   await scene.market.sync();
@@ -38,39 +38,39 @@ const REMOVAL: End = {
   usedMs: HOUR_MS,
 };
 
-/** A pod whose time has ended but whose state is still running. */
-async function ended({ credit, body }: End): Promise<string> {
+/** Creates a pod whose time has ended but whose state is still running. */
+async function endedPod({ credit, body }: End): Promise<string> {
   scene = await createMeteringScene({ signupCreditUusd: credit });
   const id = await scene.running(body);
-  await missItsEnd();
+  await passEndWhileDown();
   expect((await scene.pod(id)).status).toBe('RUNNING');
   return id;
 }
 
 it.each([
-  ['limit', LIMIT],
-  ['money', MONEY],
-  ['removal', REMOVAL],
-])('charges no more for a pod that is deleted after its %s has ended it', async (_, end) => {
-  const id = await ended(end);
+  ['its spend limit', LIMIT],
+  ['lack of money', MONEY],
+  ['its scheduled removal', REMOVAL],
+])('charges a pod ended by %s up to that end if it is deleted later', async (_, end) => {
+  const id = await endedPod(end);
   await scene.remove(id);
   expect(await chargedOf(id)).toEqual([end.usedMs, 0]);
   expect((await scene.meter(id)).ended_at).toBe(scene.startMs() + end.usedMs);
 });
 
 it.each([
-  ['money', MONEY],
-  ['removal', REMOVAL],
-])('charges no more for a pod that is rebooted after its %s has ended it', async (_, end) => {
-  const id = await ended(end);
+  ['lack of money', MONEY],
+  ['its scheduled removal', REMOVAL],
+])('charges a pod ended by %s up to that end if it is rebooted later', async (_, end) => {
+  const id = await endedPod(end);
   await scene.post(id, 'reboot', {});
   await scene.later(CONTACT_WAIT_MS);
   await scene.tick();
   expect(await chargedOf(id)).toEqual([end.usedMs, 0]);
 });
 
-it('charges nothing more for a pod that its node later reports as failed', async () => {
-  const id = await ended(LIMIT);
+it('charges a pod up to its spend limit when its node later reports it as failed', async () => {
+  const id = await endedPod(LIMIT);
   scene.host.change(id, { phase: 'failed', reason: 'OOMKilled', message: 'out of memory' });
   await scene.later(10_000);
   expect((await scene.pod(id)).status).toBe('FAILED');

@@ -6,7 +6,7 @@ import { createMoneyWorld } from '../../../../test/soak/money-world.ts';
 
 const STEPS = 75;
 
-it.each([9, 13, 28, 44])('adds up whatever happens, seed %i', async (seed) => {
+it.each([9, 13, 28, 44])('keeps every invariant over random pod lives, seed %i', async (seed) => {
   const scene = { renters: 2, nodes: 2, gpus: 2 };
   const db = await createTestDatabase();
   const world = await createMoneyWorld(createSeededRandom(seed), scene, { db });

@@ -22,7 +22,7 @@ beforeEach(async () => {
 });
 afterEach(() => scene.close());
 
-it('charges from the first running to the accepted deletion, and releases the rest of the hold', async () => {
+it('charges from the first `running` to the accepted deletion, and releases the rest of the hold', async () => {
   scene.host.arrives = 'pulling';
   const id = await scene.rentOne();
   await scene.later(5 * MINUTE_MS);
@@ -79,7 +79,7 @@ it('charges a reboot requested by the renter, but not one that failed', async ()
   ]);
 });
 
-it('stops pods at the instant at which the money runs out, even when late, and no balance falls below 0', async () => {
+it('stops pods as of the instant at which the money runs out, even if processed late, and no balance falls below 0', async () => {
   const id = await scene.running();
   await scene.live(MINUTE_MS);
   expect((await scene.me()).runs_out_at).toContain('T');
@@ -276,7 +276,7 @@ it('restarts a pod only if its limit is raised within the grace period', async (
   expect(await scene.pod(id)).toMatchObject({ status: 'STOPPED', spent_usd: 0.2 });
 });
 
-it('keeps a pod that is repeatedly restarted for ten minutes in total', async () => {
+it('keeps a repeatedly restarted pod for a total of ten stopped minutes', async () => {
   const id = await scene.running({ max_spend_usd: 0.1 });
   await scene.live(110_000);
   await scene.later(7 * MINUTE_MS);
@@ -292,7 +292,7 @@ it('keeps a pod that is repeatedly restarted for ten minutes in total', async ()
   expect(scene.host.pods.has(id)).toBe(false);
 });
 
-it('keeps a pod for ten minutes after a stop recorded late, then for the rest of them', async () => {
+it('keeps a pod for ten minutes after a stop that was recorded late, and for the rest after the next stop', async () => {
   const id = await scene.running({ max_spend_usd: 0.1 });
   // The central API was down for half an hour.
   await scene.later(30 * MINUTE_MS);
@@ -312,7 +312,7 @@ it('keeps a pod for ten minutes after a stop recorded late, then for the rest of
   expect(await keptMs()).toBe((10 - 4 - 1 + 2) * MINUTE_MS);
 });
 
-it("runs out earlier after another rental's hold, and later after a pod ends", async () => {
+it("moves the end of the money earlier for another rental's hold, and later when a pod ends", async () => {
   const id = await scene.running();
   const before = (await scene.me()).runs_out_at;
   const second = await scene.rentOne();

@@ -10,9 +10,9 @@ const DAYS = 30;
 const HOUR_MS = 3_600_000;
 /** Earnings of a day are paid out after the next day. */
 const AFTER_MS = 3 * 24 * HOUR_MS;
-/** Enough for all of them. */
+/** Enough credit for all pods of the month. */
 const CREDIT_UUSD = 100_000_000_000;
-/** The processor pays or declines at random. */
+/** Maximum number of payout rounds at the end: the processor declines some payouts at random. */
 const LAST_PAYOUTS = 30;
 
 it('pays out what renters paid minus fees, and replays to the same balances', async () => {

@@ -56,7 +56,8 @@ describe('the runway', () => {
           0,
         );
       expect(used(atMs)).toBeLessThanOrEqual(funds);
-      // Together they would exceed it at the next instant; separately each is rounded down.
+      // An hour later the use exceeds the funds. Each pod's cost is rounded down, so the sum may be less by up to 1
+      // per pod.
       expect(used(atMs + HOUR_MS)).toBeGreaterThan(funds - pods.length);
     }
   });

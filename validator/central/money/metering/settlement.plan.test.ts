@@ -49,12 +49,12 @@ function payers(legs: ReturnType<typeof planSettlement>['legs']): Record<string,
 
 it.each([
   ['granted credit first', wallet(60, 60), { 'granted:a': 60, 'user:a': 40 }],
-  ['all that there is', wallet(60, 40), { 'granted:a': 60, 'user:a': 40 }],
-  ['a micro-dollar is missing', wallet(60, 39), absorbing({ 'granted:a': 60, 'user:a': 39 }, 1)],
+  ['exactly the available credit', wallet(60, 40), { 'granted:a': 60, 'user:a': 40 }],
+  ['one micro-dollar too few', wallet(60, 39), absorbing({ 'granted:a': 60, 'user:a': 39 }, 1)],
   ['paid credit alone', wallet(0, 100), { 'user:a': 100 }],
-  ['nothing is there', wallet(0, 0), absorbing({}, 100)],
-  ['what is held for others stays', wallet(0, 100, 30), absorbing({ 'user:a': 70 }, 30)],
-])('charges 100 ms: %s', (_, before, expected) => {
+  ['no credit', wallet(0, 0), absorbing({}, 100)],
+  ['no credit that is held elsewhere', wallet(0, 100, 30), absorbing({ 'user:a': 70 }, 30)],
+])('charges 100 micro-dollars: %s', (_, before, expected) => {
   const { legs, row, wallet: after } = planSettlement(METER, START_MS + 100, before);
   expect(payers(legs)).toEqual(expected);
   expect(after.available).toBe(Math.max(0, before.available - 100));
@@ -67,7 +67,7 @@ it.each([
 it.each([
   [99, { 'user:a': 1 }],
   [100, {}],
-])('does not charge again what a hold has paid of 100: %d', (uusd, expected) => {
+])('charges only the rest of 100 micro-dollars if a hold has paid %d', (uusd, expected) => {
   const held = { ...NO_HOLD_PAYMENT, uusd, granted: 10 };
   const { legs, row } = planSettlement(METER, START_MS + 100, wallet(0, 1), held);
   expect(payers(legs)).toEqual(expected);

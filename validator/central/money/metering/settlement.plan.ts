@@ -48,7 +48,7 @@ export function planAccount(
   };
 }
 
-/** Funds after a settlement, which leaves the cut-off where it is. */
+/** Returns the account's funds after a settlement, which does not move the cut-off. */
 export function fundsAfter(wallet: Wallet | undefined, { meters, cutOffMs }: AccountPlan): Funds {
   const available = wallet?.available ?? 0;
   return { available, burnPerHour: burnPerHour(meters), runsOutAtMs: cutOffMs };
@@ -99,8 +99,8 @@ export type SettlementPlan = {
 };
 
 /**
- * Plans the settlement of meters that all owe something, in order: an account's earlier meters are paid first.
- * `byHold` holds, by pod, what its hold has already paid of the charge. Throws if an account has no wallet.
+ * Plans the settlement of meters that all owe something, in order: an account's earlier meters are paid first. `byHold`
+ * maps each pod to what its hold has already paid of the charge. Throws if an account has no wallet.
  */
 export function planSettlements(
   due: readonly ToSettle[],

@@ -31,7 +31,7 @@ const cap = (id: string, usd: number | null) =>
 const send = (email: string, amount: number) =>
   scene.call('POST', '/users/me/transfer-credits', { recipient_email: email, amount });
 
-it('charges use before its limit was lowered below the cost', async () => {
+it("charges a pod's use up to the time at which its limit is lowered below its cost", async () => {
   const id = await runningWith(10);
   await scene.live(MINUTE_MS);
   expect((await cap(id, 0.000001)).status).toBe(200);
@@ -44,7 +44,7 @@ it('charges use before its limit was lowered below the cost', async () => {
   ]);
 });
 
-it('charges that use too if the limit is removed at once or the pod is deleted', async () => {
+it('charges use before a lowered limit also if the limit is removed at once or the pod is deleted', async () => {
   const id = await runningWith(10);
   for (let round = 1; round <= 3; round += 1) {
     await scene.live(MINUTE_MS);
@@ -107,14 +107,14 @@ it('transfers only money that remains after settlement and reservation for 15 mi
 it('rejects a rental on money that running pods need for their next 15 minutes', async () => {
   const id = await runningWith(1.9);
   await scene.live(200_000);
-  const wish = { gpu_count: 1 };
-  const refused = await scene.market.rent(scene.account, scene.node.id, wish);
+  const request = { gpu_count: 1 };
+  const refused = await scene.market.rent(scene.account, scene.node.id, request);
   expect([refused.status, refused.body.error.code]).toEqual([403, 'insufficient_balance']);
   expect(refused.body.message).toMatch(
     /requires at least \$0\.90 \(15 minutes of runtime\)\. Your balance is \$0\.80 beside/,
   );
   await pay(0.1);
-  expect((await scene.market.rent(scene.account, scene.node.id, wish)).status).toBe(200);
+  expect((await scene.market.rent(scene.account, scene.node.id, request)).status).toBe(200);
   await scene.tick();
   await scene.live(MINUTE_MS);
   expect((await scene.pod(id)).status).toBe('RUNNING');

@@ -35,7 +35,7 @@ import {
   raiseChangedMs,
 } from './usage.store.ts';
 
-/** An account after its settlement, with what is left and the latest possible use of each pod. */
+/** Result of settling an account: its remaining funds and, for each pod, the latest instant of possible use. */
 export type SettlementResult = Pick<AccountPlan, 'accountId' | 'ends'> & { left: Funds };
 
 /** Settles all billable pods of these accounts. The caller holds their row locks. Omits accounts without such pods. */
@@ -52,7 +52,7 @@ export async function settleAccounts(
     if (wallet === undefined) continue;
     const plan = planAccount(accountId, meters, await fundsFor(tx, wallet, meters), nowMs);
     const { cutOffMs } = plan;
-    // Already scheduled, unless money left the account without `updateRunway`.
+    // The cut-off is scheduled already, unless money left the account without `updateRunway`.
     if (cutOffMs !== null && cutOffMs <= nowMs) await ensureDue(tx, 'cut-off', accountId, cutOffMs);
     plans.push(plan);
   }
@@ -120,16 +120,16 @@ export async function lockWalletsOf(
 }
 
 /**
- * Returns the instant up to which a billable pod is charged, `atMs` at the latest. If its removal, its limit, the
- * notice of its node or the end of the money came earlier, returns that instant, whatever happens to the pod before a
- * job acts on it.
+ * Returns the instant up to which a billable pod is charged, `atMs` at the latest. If its scheduled removal, its spend
+ * limit, the announced departure of its node or the end of the money came earlier, returns that instant, whatever
+ * happens to the pod before a job acts on it.
  */
 export async function chargeableUntil(tx: Db, meter: Meter, atMs: number): Promise<number> {
   const burning = await listBurningOf(tx, [meter.account_id]);
   const own = burning.find(({ pod_id: id }) => id === meter.pod_id);
   if (own === undefined) return atMs;
   const funds = await fundsFor(tx, await walletOf(tx, meter.account_id), burning);
-  // Idleness up to the idle stop is not confirmed yet: time that was not measured counts as used.
+  // Ignores the idle stop: idleness up to it is not confirmed yet, and time that was not measured counts as used.
   return endOf({ ...own, idle_stop_at: null }, runsOutAt(funds, burning.map(burningOf)), atMs);
 }
 

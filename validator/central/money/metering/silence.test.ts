@@ -116,7 +116,7 @@ it('breaks a rebooting pod and fails a creation when their node is lost', async 
   expect(await scene.pod(id)).toMatchObject({ status: 'BROKEN', reason_code: 'provider_fault' });
   expect(await scene.pod(created)).toMatchObject({ status: 'CREATION_FAILED' });
   expect((await scene.me()).held).toBe(0);
-  // The agent removes both when it returns.
+  // The agent removes both pods when it answers again.
   await scene.remove(id);
   scene.host.up = true;
   await scene.later(MINUTE_MS);
@@ -138,7 +138,7 @@ it("breaks a pod at once when a validator's verdict during the silence confirms 
   await scene.later(0);
   expect((await scene.pod(id)).status).toBe('RUNNING');
   await verdict('AGENT_UNREACHABLE');
-  // Does not wait for the backoff of an agent that does not answer.
+  // The verdict takes effect at once, without waiting for the backoff of the sync with the silent agent.
   await scene.later(0);
   expect(await scene.pod(id)).toMatchObject({ status: 'BROKEN', reason_code: 'provider_fault' });
   expect((await scene.meter(id)).refunded_uusd).toBe(MINUTE_MS);
@@ -200,7 +200,7 @@ it('refunds at most one day of charges', async () => {
   });
 });
 
-it('shows a refund as event, statement line and reversed day', async () => {
+it("shows a refund as an event, a statement line and a deduction from the provider's day", async () => {
   const id = await scene.running();
   scene.host.change(id, { phase: 'backoff' });
   await scene.live(MINUTE_MS);

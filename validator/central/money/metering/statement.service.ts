@@ -140,7 +140,7 @@ export function spentBy(meter: Meter): number {
   return charged - absorbed - Math.max(0, refunded - absorbed);
 }
 
-/** The same by pod. Omits pods that never ran. */
+/** Returns the same amount for each of these pods. Omits pods that never ran. */
 export async function spentOf(
   db: Db,
   podIds: readonly string[],
@@ -149,7 +149,7 @@ export async function spentOf(
   return new Map(meters.map((meter) => [meter.pod_id, spentBy(meter)]));
 }
 
-/** The same for one pod; 0 if it never ran. */
+/** Returns the same amount for one pod; 0 if it never ran. */
 export async function spentOn(db: Db, podId: string): Promise<number> {
   return (await spentOf(db, [podId])).get(podId) ?? 0;
 }

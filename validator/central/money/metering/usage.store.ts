@@ -17,7 +17,7 @@ export type SegmentRow = Selectable<UsageSegmentsTable>;
 export type MeterBounds = {
   seen_at: number | null;
   removal_at: number | null;
-  /** When its node leaves for good, by a notice in force. */
+  /** When its node leaves for good, as announced by a notice in force. */
   leaves_at: number | null;
   max_spend_uusd: number | null;
   /** When it is stopped for idleness, unless it is used before. */
@@ -248,7 +248,10 @@ const changes = prepared((db, { rows }: Slots<{ rows: string }>) =>
     .whereRef('usage_meters.changed_ms', '<', 'input.endMs'),
 );
 
-/** Records up to when pods may have been used before a limit or their account's funds were reduced. Only raises it. */
+/**
+ * Raises `changed_ms`, the instant up to which a pod may have been used before its limit or the funds were reduced.
+ * Never lowers it.
+ */
 export async function raiseChangedMs(
   tx: Db,
   ends: readonly { podId: string; endMs: number }[],

@@ -100,7 +100,7 @@ it('pays once when the requesting process is killed before the answer', async ()
   const account = 'provider:north';
   expect(await balancesOf(db, account)).toEqual({ posted: 12 * USD, pending: 12 * USD });
   const row = await db.selectFrom('payouts').selectAll().executeTakeFirstOrThrow();
-  // After the lease of the killed process.
+  // Continues after the lease of the killed process has expired.
   const ports = { db, clock: createManualClock(row.due_at), random: systemRandom };
   const log = createLog({ name: 'test', level: 'silent' });
   const processor = createSimulatedPayouts(ports);

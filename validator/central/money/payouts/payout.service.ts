@@ -1,4 +1,7 @@
-/** Payouts of earnings: requested at most once per party at a time, and decided once, however often it is repeated. */
+/**
+ * Payouts of earnings: a party has at most one open payout, and each payout is decided once, however often the request
+ * or the answer is repeated.
+ */
 import { formatUsdFloor } from '#shared/api/money.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -45,7 +48,7 @@ export type PayoutsDeps = {
   clock: Clock;
   random: Random;
   pods: Pick<AccountPods, 'lock' | 'restart'>;
-  /** Returns the key that a provider is paid at; null if the provider is banned or unknown. */
+  /** Returns the key to which a provider is paid; null if the provider is banned or unknown. */
   payoutKeyOf(db: Db, providerId: string): Promise<string | null>;
 };
 
@@ -148,7 +151,7 @@ export function createPayouts({ db, clock, random, pods, payoutKeyOf }: PayoutsD
     const cause = causedBy(SYSTEM_ACTOR, { type, id, atMs: clock.now(), once: true });
     if (to === 'voided') return voidHold(tx, holdId, cause);
     if (row.state !== 'voided') return settleHold(tx, holdId, amountUusd, cause);
-    // Paid although it was declined before: the party may have been paid the same money again and then owes it.
+    // Paid although it was declined before. If the same money was paid again in the meantime, the party now owes it.
     const leg: Leg = { debit: accountOfParty(party), credit: 'external:payout', amountUusd };
     await postGroup(tx, [leg], cause);
   }

@@ -9,7 +9,7 @@ it.each([
   [TODAY - 1, TODAY - 2 * DAY_MS],
   [TODAY, TODAY - DAY_MS],
   [TODAY + DAY_MS - 1, TODAY - DAY_MS],
-])('pays out at %d earnings before %d', (nowMs, untilMs) => {
+])('at %d, pays out earnings before %d', (nowMs, untilMs) => {
   expect(payableBefore(nowMs)).toBe(untilMs);
 });
 
@@ -25,6 +25,6 @@ it.each([
   expect(payable(has)).toBe(uusd);
 });
 
-it('requires ten dollars, or one cent of own credit', () => {
+it('requires ten dollars, or one cent for a payout to the own credit', () => {
   expect(MINIMUM_UUSD).toEqual({ hotkey: 10_000_000, crypto: 10_000_000, balance: 10_000 });
 });

@@ -10,7 +10,7 @@ import { accountOfParty } from './payout.service.ts';
 
 const USD = 1_000_000;
 const MINUTE_MS = 60_000;
-/** Advances until the next request to the processor. */
+/** Pause between the first and the second request to the processor. */
 const FIRST_PAUSE_MS = 10_000;
 const LEASE_MS = 120_000;
 const DAY_MS = 86_400_000;
@@ -28,7 +28,7 @@ const refusal = (answer: object) => ('refused' in answer ? answer.refused : 'req
 const states = async () => (await scene.rows()).map(({ state }) => state);
 
 describe('a payout', () => {
-  it('takes all earnings, is held first and leaves the ledger once', async () => {
+  it('takes all earnings, is held when requested and leaves the ledger once', async () => {
     const { provider, payouts } = scene;
     await scene.earn(provider, 9_999_999);
     expect(refusal(await payouts.request(provider))).toBe('too_little');
@@ -61,7 +61,7 @@ describe('a payout', () => {
     ['sim_late', ['pending'], ['paid'], 30, 2],
     ['sim_late_declined', ['pending'], ['voided'], 0, 2],
     ['sim_lost', ['requested'], ['paid'], 30, 2],
-  ] as const)('that %s', async (behaviour, first, later, paidUsd, asked) => {
+  ] as const)('with result %s is decided', async (behaviour, first, later, paidUsd, asked) => {
     const { provider, payouts } = scene;
     scene.behave(behaviour);
     await scene.earn(provider, 30 * USD);

@@ -23,8 +23,8 @@ async function signUp(code: string) {
   return scene.market.call('POST', '/users', { body });
 }
 
-/** Sets a referrer for the scene's renter and removes its granted credit. */
-async function brought() {
+/** Creates a referrer of the scene's renter and replaces the renter's granted credit by paid credit. */
+async function createReferrer() {
   const { db } = scene.market.ports;
   const referrer = await scene.market.signUp();
   const row = { account_id: scene.account.id, referrer_id: referrer.id, created_at: 0 };
@@ -57,7 +57,7 @@ it('records the referrer at sign-up and rejects an unknown code', async () => {
 });
 
 it('credits a fifth of the fee on paid usage, whatever the settlement interval', async () => {
-  const referrer = await brought();
+  const referrer = await createReferrer();
   const id = await scene.running();
   for (const ms of [10_000, 333, 7, 25_000]) {
     await scene.later(ms);
@@ -77,7 +77,7 @@ const spentOf = async (id: string) =>
   (await scene.call('GET', `/pods/${id}/statement`)).body.total as number;
 
 it('credits nothing for granted credit or to a deleted referrer', async () => {
-  const referrer = await brought();
+  const referrer = await createReferrer();
   await setAvailable(scene.market.ports.db, 540 * USD, scene.account.id);
   const id = await scene.running();
   await scene.later(50_000);
@@ -95,7 +95,7 @@ it('credits nothing for granted credit or to a deleted referrer', async () => {
 });
 
 it('takes the referral credit back with a refund, below 0 if it was paid out', async () => {
-  const referrer = await brought();
+  const referrer = await createReferrer();
   const id = await scene.running();
   await scene.later(30_000);
   // The pod is unhealthy from now on.

@@ -44,7 +44,7 @@ const shown = async () =>
 const paid = async () => (await walletOf(central.ports.db, account.id)).paid / USD;
 const charge = () => central.central.chargeTopUps();
 
-/** A spend that leaves a dollar, and the charge that follows. */
+/** Begins a charge after a spend that leaves one dollar, and sends it to Stripe. */
 async function topUp(): Promise<void> {
   const { db, clock, random } = central.ports;
   const auto = createAutoTopUps({
@@ -112,7 +112,7 @@ it('charges once although the first answer was lost', async () => {
   expect([stripe.intents().length, await paid()]).toEqual([1, 25.5]);
 });
 
-it('queries a pending charge', async () => {
+it('queries a pending charge until Stripe reports its result', async () => {
   await put('pm_processing');
   await topUp();
   expect([(await shown()).status, await paid()]).toEqual(['charging', 0]);

@@ -111,8 +111,8 @@ export function createTopUps({ db, clock, random, mails, pods }: TopUpsDeps) {
   }
 
   /**
-   * Returns money to the payer: from the account's free paid credit, and beyond that from the platform, so that no
-   * account falls below 0. Returns false if the charge was changed concurrently.
+   * Returns money to the payer: from the account's paid credit that is not held, and beyond that from the platform, so
+   * that no account falls below 0. Returns false if the charge was changed concurrently.
    */
   async function reverse(tx: Db, row: TopUpRow, back: Reversal): Promise<boolean> {
     const { account_id: accountId, amount_uusd: amount } = row;

@@ -67,7 +67,7 @@ it('waits longer after each decline and suspends after the third', () => {
   expect(afterCharge('unanswered', 2, NOW)).toMatchObject({ status: 'failed', declines: 2 });
 });
 
-it('repeats a charge for less than a day, and waits two weeks for a bank', () => {
+it('repeats an unanswered charge for less than a day, and waits two weeks for a pending one', () => {
   expect([1, 2, 3, 4, 30].map((attempts) => nextAskAt(attempts, 0))).toEqual([
     10_000, 60_000, 600_000, 3_600_000, 3_600_000,
   ]);

@@ -60,14 +60,14 @@ async function spend(leftUsd: number, payments?: Payments): Promise<void> {
   await db.transaction().execute((tx) => auto.afterSpend(tx, new Map([[account.id, funds]])));
 }
 
-/** Another central API with that processor on the same database. */
-async function behind(payments: Payments): Promise<void> {
+/** Replaces the central API by one with this processor and a new account. */
+async function restartWith(payments: Payments): Promise<void> {
   await central.close();
   central = await createTestCentral({ payments });
   account = await central.signUp();
 }
 
-it('is null until configured, and the first update needs every required field', async () => {
+it('returns null until configured, and the first update needs every required field', async () => {
   expect([(await get()).status, (await get()).body]).toEqual([200, null]);
   const { threshold_usd: _, ...without } = FIRST;
   expect([(await put(without)).status, (await put({})).status]).toEqual([422, 422]);
@@ -134,7 +134,7 @@ it('charges once at the threshold, credits the amount and is ready again', async
   expect(await paid()).toBe(50);
 });
 
-it('stays below the limit of a calendar month', async () => {
+it('does not charge beyond the limit of a calendar month', async () => {
   await put({ ...FIRST, monthly_limit_usd: 50 });
   for (const _ of [1, 2, 3]) {
     await spend(1);
@@ -230,7 +230,7 @@ it('waits for a pending charge across a restart of the central API', async () =>
   await again.central.close();
 });
 
-it('reverses a disputed charge from free credit, and the rest from the platform', async () => {
+it('takes a disputed charge from credit that is not held, and the rest from the platform', async () => {
   await put({ ...FIRST, payment_method_id: 'sim_disputed' });
   await setAvailable(central.ports.db, 0);
   await spend(1);
@@ -265,7 +265,7 @@ it('reverses a disputed charge from free credit, and the rest from the platform'
   expect((await put({ enabled: true, payment_method_id: 'sim_ok' })).body.status).toBe('idle');
 });
 
-it('is rejected without a payment processor', async () => {
+it('rejects auto top-ups without a payment processor', async () => {
   await central.close();
   central = await createTestCentral();
   account = await central.signUp();
@@ -273,7 +273,7 @@ it('is rejected without a payment processor', async () => {
   expect((await get()).body).toBeNull();
 });
 
-it('is deleted with its account, while charges stay', async () => {
+it('deletes an auto top-up with its account and retains its charges', async () => {
   await put(FIRST);
   await spend(1);
   await charge();
@@ -316,7 +316,7 @@ const deliver = (event: PaymentEvent) =>
 
 it('repeats an unanswered charge under the same key for a day', async () => {
   const { payments, orders } = processor();
-  await behind(payments);
+  await restartWith(payments);
   await put({ ...FIRST, payment_method_id: 'pm_1' });
   await spend(1, payments);
   for (const pauseMs of [10_000, MINUTE_MS, 10 * MINUTE_MS]) {
@@ -340,7 +340,7 @@ it('repeats an unanswered charge under the same key for a day', async () => {
 
 it('credits once for three callbacks, also concurrent with the answer', async () => {
   const { payments, answer } = processor();
-  await behind(payments);
+  await restartWith(payments);
   await put({ ...FIRST, payment_method_id: 'pm_1' });
   await spend(1, payments);
   const key = (await topUps())[0]?.id ?? null;
@@ -354,7 +354,7 @@ it('credits once for three callbacks, also concurrent with the answer', async ()
 
 it('reverses refunds by their total, never more than was paid, and acknowledges unknown charges', async () => {
   const { payments, answer } = processor();
-  await behind(payments);
+  await restartWith(payments);
   await put({ ...FIRST, payment_method_id: 'pm_1' });
   await spend(1, payments);
   answer(() => ({ state: 'pending', externalId: 'pi_1' }));
@@ -378,6 +378,6 @@ it('reverses refunds by their total, never more than was paid, and acknowledges 
     0,
     { refunded_uusd: 7 * USD, disputed_uusd: 18 * USD },
   ]);
-  const stranger = await deliver({ externalId: 'pi_2', key: 'x', change: { kind: 'succeeded' } });
-  expect([stranger.statusCode, stranger.json()]).toEqual([200, { received: true }]);
+  const unknown = await deliver({ externalId: 'pi_2', key: 'x', change: { kind: 'succeeded' } });
+  expect([unknown.statusCode, unknown.json()]).toEqual([200, { received: true }]);
 });

@@ -39,7 +39,7 @@ const paidOf = async (account: TestAccount) =>
 const history = async (account: TestAccount, path = 'transfer-history') =>
   (await central.call('GET', `/users/me/${path}`, { headers: account.key })).body;
 
-it('transfers paid credit and shows both sides their balances', async () => {
+it('transfers paid credit and shows each account its own balance', async () => {
   await pay(ada, 5);
   const sent = await send(ada, to(bob, 1.25, 'thanks'));
   expect([sent.status, sent.body]).toEqual([
@@ -81,7 +81,7 @@ it('does not transfer granted or held credit, and states the transferable amount
     /^Insufficient balance\. This transfer requires at least \$0\.01\. Your balance is \$0\.00,/,
   );
   await pay(ada, 5);
-  // A dollar more than all granted credit.
+  // One dollar more than all granted credit.
   const hold = (GRANTED + 1) * USD;
   await central.ports.db
     .transaction()
@@ -91,7 +91,7 @@ it('does not transfer granted or held credit, and states the transferable amount
   expect(await paidOf(bob)).toBe(4);
 });
 
-it('is executed once per Idempotency-Key, also if it failed', async () => {
+it('executes a transfer once per Idempotency-Key, also if it failed', async () => {
   await pay(ada, 5);
   const key = { 'idempotency-key': 'pay-1' };
   const first = await send(ada, to(bob, 2), key);
