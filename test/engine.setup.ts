@@ -6,7 +6,7 @@ import { RUN_VARIABLE } from './run/leftovers.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Id of this run. Tests label what they create in Docker `io.podwright.test-run=<id>`. */
+    /** Id of this run. Tests add the label `io.podwright.test-run=<id>` to everything that they create in Docker. */
     testRun: string;
   }
 }

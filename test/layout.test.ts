@@ -1,6 +1,5 @@
 /**
- * Holds the tree to its layout: the rules of layout/rules.ts, folders in layers, and a README whose code map is
- * correct.
+ * Checks the source tree: the rules of layout/rules.ts, the order of modules, and a README whose code map is correct.
  */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -55,7 +54,7 @@ const ORDER: Record<string, readonly string[]> = {
   ],
 };
 
-/** Folders whose subfolders form no ring. */
+/** Folders whose subfolders must not import each other in a cycle. */
 const MODULES_OF_FOLDERS = [
   'agent/containers/',
   'agent/access/',
@@ -81,13 +80,13 @@ describe('the layout', () => {
   }
 
   it.each(Object.entries(ORDER))(
-    'has no import against the order of modules in %s',
+    'imports in %s follow the required order of modules',
     (side, order) => {
       expect(upwardIn(side, order, files)).toEqual([]);
     },
   );
 
-  it.each(MODULES_OF_FOLDERS)('has no ring of folders in %s', (side) => {
+  it.each(MODULES_OF_FOLDERS)('folders in %s do not import each other in a cycle', (side) => {
     expect(ringIn(side, files)).toEqual([]);
   });
 

@@ -1,4 +1,4 @@
-/** Prints the run's result as its last line, in plain text, for callers that read only that line. */
+/** Prints the result of the run as its last line, in plain text, for callers that read only that line. */
 import type { Reporter, SerializedError, TestModule } from 'vitest/node';
 
 type Counts = { passed: number; failed: number; skipped: number };
@@ -26,7 +26,7 @@ export default class PlainLineReporter implements Reporter {
   }
 }
 
-/** A failed import or hook counts as a separate failure: its tests are reported as skipped. */
+/** Counts a failed import or hook as a separate failure: vitest reports its tests as skipped. */
 function countModule(module: TestModule): Counts {
   const groups = [module, ...module.children.allSuites()];
   const broken = groups.filter((group) => group.errors().length > 0);

@@ -54,7 +54,7 @@ export async function backups(): Promise<Row[]> {
   ];
 }
 
-/** A tree, and a repository whose password derivation has restic's usual cost. */
+/** Creates the files to back up, and a repository whose password derivation costs as much as restic's default. */
 async function prepared(): Promise<GatedScene> {
   const gated = await startGatedScene({ isQuick: false, password: PASSWORD });
   const { scene } = gated;
@@ -117,7 +117,7 @@ async function byRestic(times: Times): Promise<void> {
   const group = cgroup();
   const { procsFiles } = await group.enter();
   const restic = async (...args: string[]) => {
-    // At the same low priority: otherwise the load on the host would be measured, not the agent.
+    // At the same low priority as the agent's restic: otherwise the row would measure the host's other load.
     const words = resticCommand('restic', ['--no-cache', '--quiet', ...args], null, procsFiles);
     const startedMs = systemClock.monotonicMs();
     await run(words[0], words.slice(1), { env, cwd: scene.folder });

@@ -30,7 +30,7 @@ const RENTALS = 2_000;
 const RENTERS = 20;
 const LEAST_RENTALS = 1_000;
 const MS_PER_SECOND = 1_000;
-/** Enough to rent every node for a while. */
+/** Balance of each renter in micro-dollars; no benchmark uses it up. */
 const BALANCE_UUSD = 1_000_000_000_000;
 
 export async function centralRequests(): Promise<Row[]> {
@@ -52,7 +52,7 @@ export async function centralRequests(): Promise<Row[]> {
   }
 }
 
-/** Answers a second, in alternating rounds; a separate thread sends each server's requests. */
+/** Responses per second, in alternating rounds; a separate thread sends each server's requests. */
 async function smallRead({ server, signUp, call }: TestCentral): Promise<Row> {
   const renter = await signUp();
   const headers = renter.key;
@@ -91,8 +91,8 @@ function answersPerSecond(load: Load): Promise<number> {
 }
 
 /**
- * Sequential rentals, each committed with synchronous FULL, compared with transactions of one small row on the same
- * disk.
+ * Sequential rentals, each committed with `synchronous = FULL`, compared with transactions that insert one small row on
+ * the same disk.
  */
 async function rentals(central: TestCentral, db: Database, folder: string): Promise<Row> {
   const identities: UserIdentity[] = [];
@@ -118,7 +118,7 @@ async function rentals(central: TestCentral, db: Database, folder: string): Prom
   return valueAtLeast('rentals', '/s', 'one-row commits', { ours, reference }, LEAST_RENTALS);
 }
 
-/** Creates an account that may rent and logs it in. */
+/** Creates an account that can rent and logs it in. */
 async function renterIn(central: TestCentral): Promise<UserIdentity> {
   const { id: accountId, key: headers } = await central.signUp();
   const body = { name: 'mine', public_key: PUBLIC_KEY };

@@ -21,15 +21,15 @@ const CYCLE_MS = 900_000;
 const MIB = 1_048_576;
 const KIB_PER_MIB = 1_024;
 const NS_PER_MS = 1e6;
-/** Time until the delay of earlier work is recorded. */
+/** Time after which the event-loop monitor has recorded the delay of earlier work. */
 const SETTLE_MS = 20;
-/** Written to this file, it resets the peak (proc(5), clear_refs). */
+/** Value that resets the peak memory when written to /proc/PID/clear_refs (proc(5)). */
 const BEGIN_PEAK = '5';
 
 const MAX_MIB = 256;
 const MAX_BLOCK_MS = 250;
 
-/** Two rows: memory and the longest delay. */
+/** Measures two rows: peak memory and the longest event-loop delay. */
 export async function epochCosts(): Promise<Row[]> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-bench-'));
   const store = await openEvidenceStore(join(folder, 'ledger.db'));
@@ -103,7 +103,7 @@ async function fill(store: EvidenceStore, cycles: number): Promise<number> {
 
 const ENTRY = entryOf(1);
 
-/** Without the key that each fixture derives. */
+/** Ids of an entry, without the hotkey that the fixture derives for each. */
 function entryIds(at: number): Pick<CycleEntry, 'executor_id' | 'evidence_id'> {
   const digits = String(at).padStart(12, '0');
   return {

@@ -1,6 +1,6 @@
 /**
- * GET /executors over 100,000 nodes: a page of a thousand compared with a bare route, a filtered page with its bare
- * statement.
+ * GET /executors over 100,000 nodes: a page of a thousand compared with a route that returns the same bytes, a filtered
+ * page compared with its SQL statement.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { Agent, get } from 'node:http';
@@ -20,7 +20,7 @@ import { seedMarket } from './market-seed.ts';
 import { originOf } from './origin.ts';
 
 const NODES = 100_000;
-/** Enough that both are warm, as on a server. */
+/** Enough rounds to warm up both sides, as on a server. */
 const ROUNDS = 150;
 const CONNECTION = new Agent({ keepAlive: true });
 const PAGE = '/api/executors?size=1000';
@@ -35,7 +35,7 @@ const STATEMENT = `select executors.*, providers.hotkey from executors
     and slots_free >= 1 and slots_free >= coalesce(min_gpu_count, slots_total)
     and machine_name = 'NVIDIA H200' and price_uusd_per_gpu_hour <= 900000 and slots_free >= 4
   order by price_uusd_per_gpu_hour, executors.id limit 100`;
-/** A change that invalidates every reader's cached filter. */
+/** Statement whose change invalidates the cached filter of every process. */
 const CHANGE = `update executors set price_uusd_per_gpu_hour = price_uusd_per_gpu_hour + 1
   where id = '00000000-0000-4000-9000-000000000001'`;
 
@@ -101,7 +101,7 @@ export async function executorList(): Promise<Row[]> {
   }
 }
 
-/** Medians of alternating rounds, so that load on the host affects both. */
+/** Medians of alternating rounds, so that load on the host affects both sides alike. */
 async function sideBySide(
   ours: () => Promise<void>,
   reference: () => Promise<void>,

@@ -20,7 +20,7 @@ const REQUEST = `GET ${pathname} HTTP/1.1\r\nHost: ${host}\r\n${lines.join('')}\
 
 let answers = 0;
 
-/** One request at a time: the next is sent when the answer to the last is complete. */
+/** Sends one request at a time: the next one when the response to the last is complete. */
 function drive(): void {
   const socket = connect(Number(port), hostname);
   let text = '';
@@ -39,7 +39,7 @@ function drive(): void {
   socket.write(REQUEST);
 }
 
-/** Polls without pause: waking a sleeping thread would cost the server that writes to it. */
+/** Polls without pause: if this thread slept, the server would spend time on waking it. */
 function poll(): void {
   setImmediate(poll);
 }

@@ -1,4 +1,7 @@
-/** Cost of the money ledger: a balance compared with the bare statement, and postings by the thousand. */
+/**
+ * Cost of the money ledger: reading a balance compared with the bare SQL statement, and postings in batches of a
+ * thousand.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -23,13 +26,13 @@ const MOST_RATIO = 2;
 const LEAST_POSTINGS = 10_000;
 const MS_PER_SECOND = 1_000;
 const US_PER_MS = 1_000;
-/** The ledger's statement. */
+/** Statement with which the ledger reads a balance. */
 const RAW =
   'select id, debits_posted, credits_posted, debits_pending from ledger_accounts where id in (?, ?)';
 
 const renter = (index: number) => `renter-${index % RENTERS}`;
 
-/** Rows of the money ledger on SQLite, whose every commit is on disk. */
+/** Measures the money ledger on SQLite, with every commit synced to disk. */
 export async function ledgerCosts(): Promise<Row[]> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-bench-'));
   const file = join(folder, 'central.db');
@@ -85,7 +88,7 @@ async function balanceRead(db: Database, file: string): Promise<Row> {
   return ratioAtMost('balance read', 'us', 'the bare statement', figures, MOST_RATIO);
 }
 
-/** Groups a second, a thousand in one transaction; compared with single holds placed and settled. */
+/** Groups per second, a thousand in one transaction; compared with holds that are placed and settled one at a time. */
 async function postings(db: Database): Promise<Row> {
   let startMs = systemClock.monotonicMs();
   const rate = (count: number) => count / ((systemClock.monotonicMs() - startMs) / MS_PER_SECOND);

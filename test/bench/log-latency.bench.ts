@@ -10,7 +10,7 @@ const LINES = 500;
 const CEILING_MS = 20;
 const PERCENTILE = 0.99;
 const NS_PER_MS = 1e6;
-/** About fifty lines a second. */
+/** Writes about fifty lines a second. */
 const SCRIPT = 'while :; do echo tick; sleep 0.02; done';
 
 /** The reference reads the same pod at the same time, so that load on the host affects both alike. */

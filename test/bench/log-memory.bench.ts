@@ -11,7 +11,10 @@ const SETTLE_MS = 5_000;
 const WARM_UP_CHUNKS = 200;
 const SCRIPT = 'yes "a line without a reader, again and again and again"';
 
-/** The reference is the same agent with the same pod after a first reader has left: code is loaded once. */
+/**
+ * The reference is the same agent with the same pod after a first reader has disconnected, so its code is already
+ * loaded.
+ */
 export async function logMemory(agent: AgentProcess): Promise<Row> {
   const { id } = await startLogPod(agent, SCRIPT);
   const leave = new AbortController();

@@ -1,4 +1,4 @@
-/** Pods that write, and readers that only count bytes, so that the agent is measured. */
+/** Pods that write, and readers that only count bytes, so that the benchmark measures the agent and not the reader. */
 import type { PodView } from '#shared/api/agent/pod.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
@@ -45,7 +45,10 @@ export async function openLog(
   return bytesOf(response);
 }
 
-/** References the response: fetch cancels a body that is not being read when its response is collected. */
+/**
+ * Keeps a reference to the response: fetch cancels a body that is not being read when its response is garbage
+ * collected.
+ */
 async function* bytesOf(response: Response): AsyncGenerator<Uint8Array> {
   if (response.body !== null) yield* response.body;
 }

@@ -1,4 +1,7 @@
-/** A million lines: followed while they are written at full speed, then read again beside `docker logs`. */
+/**
+ * A million lines: a follower reads them while they are written at full speed, then they are read again and compared
+ * with `docker logs`.
+ */
 import { spawn } from 'node:child_process';
 import { systemClock } from '#shared/runtime/clock.ts';
 import type { AgentProcess } from '../fakes/agents/agent-process.ts';
@@ -8,7 +11,7 @@ import { createSequenceCheck, openLog, removeLogPod, startLogPod } from './log-p
 const LINES = 1_000_000;
 const PAIRS = 3;
 const MAX_RATIO = 0.5;
-/** Entries of about 110 bytes: two rotations, and nothing thrown away. */
+/** Writes lines of about 110 bytes: the log rotates twice, and no line is discarded. */
 const SCRIPT =
   `awk 'BEGIN { for (i = 1; i <= ${LINES}; i++) printf "%07d at full speed over rotation\\n", i }';` +
   ' exec sleep 100000';
@@ -35,7 +38,7 @@ export async function logRead(agent: AgentProcess): Promise<Row> {
   }
 }
 
-/** Throws when a line is lost or doubled. */
+/** Follows the log and throws when a line is lost or duplicated. */
 async function follow(agent: AgentProcess, id: string): Promise<void> {
   const leave = new AbortController();
   const check = createSequenceCheck(/"log":"(\d{7}) /g);

@@ -1,4 +1,4 @@
-/** `npm run bench`: measures every row, and a reference in the same run. */
+/** `npm run bench`: measures every row and its reference in the same run. */
 
 import type { Row } from '../measure/row.ts';
 import { measure, type Part, withAgent } from '../measure/runner.ts';
@@ -20,7 +20,7 @@ import { validatorCosts } from './validator.bench.ts';
 
 const POD_PORTS = '28000-28099';
 
-/** Idle memory first: an agent that has just served load is not idle. */
+/** Idle memory is measured first: an agent that has just served load is not idle. */
 const ON_AGENT = [agentIdleMemory, logMemory, logLatency, logRead, createToRunning, sshCopy];
 
 const agent: Part<object> = {

@@ -16,13 +16,13 @@ const MACHINES = [
   'NVIDIA GeForce RTX 4090',
 ];
 const GPU_COUNTS = [1, 2, 4, 8];
-/** One of so many nodes has its first GPU rented. */
+/** In one of this many nodes, the first GPU is rented. */
 const RENTED_EVERY = 4;
 const PER_INSERT = 500;
 const PRICES = 997;
 const PROVIDER = '00000000-0000-4000-8000-00000000000a';
 
-/** Verified nodes of one provider; the same market for the same count. */
+/** Inserts verified nodes of one provider; the same count always produces the same market. */
 export async function seedMarket(db: Database, nodes: number): Promise<void> {
   const stamp = { created_at: 1, updated_at: 1 };
   const provider = { hotkey: 'h', coldkey: null, email: null, banned_at: null };

@@ -1,6 +1,6 @@
 /**
- * One tick of the meter over 20,000 running pods of 2,000 accounts, with everything that follows from it (thresholds,
- * auto top-ups, referrals), on SQLite with every commit on disk.
+ * One metering tick over 20,000 running pods of 2,000 accounts, including thresholds, auto top-ups and referrals, on
+ * SQLite with every commit synced to disk.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,16 +19,16 @@ const TICK_MS = 60_000;
 const CEILING_MS = 2_000;
 const START_MS = 1_800_000_000_000;
 const CREDIT_UUSD = 1_000_000_000;
-/** One of so many accounts has a low balance and receives a warning. */
+/** One of this many accounts has a low balance and receives a warning. */
 const ONE_LOW_OF = 100;
-/** More than the ticks charge. */
+/** Balance of those accounts in micro-dollars: more than the ticks charge. */
 const LOW_UUSD = 20_000_000;
 const ONE_TOPPED_UP_OF = 5;
 const ONE_BROUGHT_OF = 10;
-/** Per pod: from the renter's credit, to the provider and to the platform. */
+/** Transfers per pod: from the renter's credit, to the provider and to the platform. */
 const TRANSFERS = 3;
 
-/** Inserts rows; columns without a default get the value of their name. */
+/** Inserts `count` rows with the given SQL value by column; other required columns without a default get 0 or '{}'. */
 function fill(db: DatabaseSync, table: string, values: Record<string, string>, count: number) {
   const columns = db.prepare(`pragma table_info(${table})`).all();
   const wanted = columns.filter(({ name, notnull, dflt_value: preset }) => {
@@ -66,7 +66,7 @@ function seed(db: DatabaseSync): void {
   fill(db, 'usage_meters', { ...meter, ...place }, PODS);
 }
 
-/** Inserts as many rows as the ledger writes, in one bare statement. */
+/** Inserts as many rows as the ledger writes, in one SQL statement. */
 function bare(db: DatabaseSync): number {
   db.exec('create table if not exists bare (a integer primary key, b text, c text, d integer)');
   const beganMs = performance.now();

@@ -1,4 +1,4 @@
-/** Cost of metrics: a scrape of eight GPUs and fifty pods, a reading of eight cards, a sample of pod usage. */
+/** Cost of metrics: a scrape with eight GPUs and fifty pods, a reading of eight GPUs, a sample of pod usage. */
 import Fastify from 'fastify';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
@@ -88,7 +88,7 @@ async function medianMs(url: string): Promise<number> {
   return median(took);
 }
 
-/** Compared with reading the whole document of the same cards each time. */
+/** Compared with reading the complete XML document of the same GPUs each time. */
 async function readings(): Promise<Row> {
   const uuids = Array.from(
     { length: GPUS },
@@ -106,7 +106,7 @@ async function readings(): Promise<Row> {
   return valueAtMost(name, 'ms', 'parsing its XML document', measured, MAX_READING_MS);
 }
 
-/** Prints every queried field at once. */
+/** Returns every queried field at once, without a process. */
 function immediateSmi(uuids: readonly string[], xml: string): NvidiaSmi {
   let lastQuery = '';
   let csv = '';

@@ -1,4 +1,7 @@
-/** Fifty usage samples of containers on the real engine: from the kernel's files, and queried from the engine. */
+/**
+ * Fifty usage samples of containers on the real engine: read from the kernel's files, compared with queries to the
+ * engine.
+ */
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
@@ -37,7 +40,7 @@ export async function podUsageCost(): Promise<Row> {
     };
     const measured = {
       ours: await cpuMs(CYCLES, () => rounds(() => usage.read(ids))),
-      // It takes up to a second per container.
+      // A query to the engine takes up to a second per container.
       reference: await cpuMs(1, () =>
         rounds(() => Promise.all(ids.map((id) => engine.containerUsage(id)))),
       ),

@@ -1,4 +1,4 @@
-/** Cost of verifying a product for the validator, compared with the cost of computing it on a host. */
+/** CPU cost of verifying a matrix product in the validator, compared with the cost of computing it on a host. */
 
 import { leafHash, merkleTree, pathOf, rootOf } from '#shared/proof-of-work/merkle.ts';
 import { matrixRows, productRow, rowBytes } from '#shared/proof-of-work/product.ts';
@@ -9,7 +9,7 @@ import { type Row, ratioAtMost } from '../measure/row.ts';
 
 const N = 4_096;
 const OPENED = 16;
-/** One of so many rows is computed and counted as that many: the whole takes a minute. */
+/** One of this many rows is computed and its time multiplied: computing all rows takes a minute. */
 const EVERY = 16;
 const MS_PER_SECOND = 1_000;
 const MAX_SHARE = 0.05;
@@ -32,7 +32,7 @@ export async function proofOfWork(): Promise<Row[]> {
   return [ratioAtMost(`verifying a product of ${N}²`, 's', against, measured, MAX_SHARE)];
 }
 
-/** Some rows of a product, under a root that is correct only for those rows. */
+/** Some rows of a product, with a hash tree root that is valid for those rows only. */
 function productOf(seed: Uint8Array) {
   const b = matrixRows(seed, 'B', { n: N, from: 0, to: N });
   const rows = new Map<number, Buffer>();

@@ -7,7 +7,7 @@ import { median, type Row, ratioAtMost } from '../measure/row.ts';
 
 const REQUESTS = 20_000;
 const ROUNDS = 7;
-/** Awaits of a small request: its hooks, the database, the answer. */
+/** Awaits of a small request: its hooks, the database, the response. */
 const WAITS = 20;
 const MAX_RATIO = 1.5;
 const MICROSECONDS_PER_MS = 1_000;

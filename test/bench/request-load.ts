@@ -7,7 +7,7 @@ export type RequestLoad = { url: string; texts: string[]; connections: number };
 const { url, texts, connections } = workerData as RequestLoad;
 const { hostname, port } = new URL(url);
 
-/** Runs until all are sent. */
+/** Resolves when all requests were answered with 200. */
 function sendAll(): Promise<void> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host: hostname, port: Number(port), noDelay: true });
@@ -18,7 +18,7 @@ function sendAll(): Promise<void> {
       return resolve();
     };
     socket.on('data', (bytes) => {
-      // Answers are shorter than a packet.
+      // Each response fits into one packet.
       if (!bytes.toString('latin1').startsWith('HTTP/1.1 200')) reject(new Error(String(bytes)));
       else next();
     });

@@ -1,4 +1,4 @@
-/** Longest block of the event loop while a validator signs ten thousand times. */
+/** Longest time for which ten thousand signatures of a validator block the event loop. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ const SIGNATURES = 10_000;
 const NANOSECONDS_PER_MS = 1e6;
 const SAMPLE_MS = 1;
 const MAX_SHARE = 0.05;
-/** Time for the monitor's first sample, and for its last. */
+/** Time before the monitor's first sample and after its last. */
 const SETTLE_MS = 50;
 
 export async function signing(): Promise<Row[]> {
@@ -32,7 +32,7 @@ export async function signing(): Promise<Row[]> {
   }
 }
 
-/** Longest delay between two turns of the event loop, in milliseconds. */
+/** Longest event-loop delay in milliseconds. */
 async function longestDelay(sign: (message: Uint8Array) => Promise<Uint8Array>): Promise<number> {
   const delay = monitorEventLoopDelay({ resolution: SAMPLE_MS });
   delay.enable();

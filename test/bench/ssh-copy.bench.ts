@@ -1,4 +1,6 @@
-/** A large file into a pod: scp through the SSH gateway, compared with the same bytes piped into `docker exec`. */
+/**
+ * Copying a large file into a pod: scp through the SSH gateway, compared with the same bytes piped into `docker exec`.
+ */
 import { execFile, spawn } from 'node:child_process';
 import { createReadStream, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -16,7 +18,7 @@ const run = promisify(execFile);
 
 const BYTES = 200 * 1024 * 1024;
 const PAIRS = 3;
-/** The reference neither encrypts nor verifies the copy. */
+/** Above 1, because `docker exec` neither encrypts nor verifies the copy. */
 const MAX_RATIO = 2.5;
 const POLL_MS = 50;
 

@@ -59,7 +59,7 @@ export async function validatorCosts(): Promise<Row[]> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-bench-'));
   const store = await openEvidenceStore(join(folder, 'ledger.db'));
   try {
-    // Memory first: garbage of the other rows would be counted as memory in use.
+    // Memory is measured first: garbage of the other rows would be counted as memory in use.
     const rows = [await memory(store), ...(await epochCosts()), await closing(store)];
     return [...rows, await signatures(), await weightSettings()];
   } finally {
@@ -68,7 +68,10 @@ export async function validatorCosts(): Promise<Row[]> {
   }
 }
 
-/** Requests signed in advance, each sent once, compared with the library on the same number of messages. */
+/**
+ * Verifies requests that were signed in advance, each sent once; compared with the signature library on the same number
+ * of messages.
+ */
 async function signatures(): Promise<Row> {
   const [signer, own] = [testSigner(5), testSigner(1)];
   const auth = createGatewayAuth({
@@ -122,7 +125,7 @@ function requestText({ pathname, host }: URL, headers: Record<string, string>): 
   return `GET ${pathname} HTTP/1.1\r\nhost: ${host}\r\n${lines.join('')}\r\n`;
 }
 
-/** Sends from a separate thread, whose time is not the server's. */
+/** Sends from a separate thread, so that its CPU time is not counted for the server. */
 function sendFromElsewhere(load: RequestLoad): Promise<void> {
   return new Promise((resolve, reject) => {
     const worker = new Worker(new URL('./request-load.ts', import.meta.url), { workerData: load });
@@ -131,7 +134,7 @@ function sendFromElsewhere(load: RequestLoad): Promise<void> {
   });
 }
 
-/** The pure function, on one cycle. */
+/** Measures the pure function on one cycle. */
 async function weightSettings(): Promise<Row> {
   const hotkeys = Array.from({ length: HOTKEYS }, (_, at) => hotkey((at % 250) + 2));
   const entries = Array.from({ length: FLEET }, (_, at) =>
@@ -253,7 +256,7 @@ function healthOf(store: EvidenceStore, onLook: () => void) {
   });
 }
 
-/** Closes the cycle on the state after that pass: the longest time for which the process runs nothing else. */
+/** Closes the cycle after that pass and measures the longest event-loop delay. */
 async function closing(store: EvidenceStore): Promise<Row> {
   const cycleMs = 86_400_000;
   const clock = { ...systemClock, now: () => systemClock.now() + 2 * cycleMs };

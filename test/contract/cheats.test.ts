@@ -54,7 +54,7 @@ const PACES = ['one', 'two', 'three'].flatMap((executor_id) =>
   ].map((pace) => ({ ...pace, executor_id, mean_ms: USUAL_MS, samples: 10 })),
 );
 
-/** Every check counts. */
+/** Policy in which every check is enforced. */
 const POLICY: CheckPolicy = {
   ...readCheckPolicy(),
   modes: Object.fromEntries(CHECKS.map(({ id }) => [id, { mode: 'enforce', from: null }])),
@@ -85,18 +85,18 @@ afterAll(async () => {
 });
 
 beforeEach(async () => {
-  // One clock serves both agents: it advances only for the first one's proofs.
+  // One clock serves both agents: only the proofs of the first agent advance it.
   [conduct, second] = [HONEST, { ...HONEST, proofMs: 0, cardsMs: 0 }];
   store = await openEvidenceStore(':memory:');
   const seen_ms = market.clock.now();
   const paces = PACES.map((pace) => ({ ...pace, seen_ms }));
   await store.insertInto('proof_paces').values(paces).execute();
-  // The second executor was measured, so the validator's own line is known to be fast.
+  // The second executor's bandwidth was measured, so the store shows that the validator's own line is fast.
   await store
     .insertInto('lines')
     .values(fastLineOf(nodes[1]?.id ?? ''))
     .execute();
-  // These agents accept no pods, so both are recorded as probed recently.
+  // These agents accept no pods, so the store records a recent rental probe for both.
   await store
     .insertInto('rental_probes')
     .values(nodes.map(({ id }) => probeOf(id)))
@@ -173,7 +173,7 @@ const fastLineOf = (executorId: string) => ({
   refusals: 0,
 });
 
-/** Runs so many cycles on both executors and returns the last evidence of the first, or of another. */
+/** Runs `times` cycles on both executors and returns the last evidence of executor `which`. */
 async function runCycles(times: number, which = 0): Promise<EvidenceDocument> {
   for (let time = 0; time < times; time += 1) {
     await validator.runOnce();
@@ -219,7 +219,7 @@ describe('a dishonest agent', () => {
     expect([once.verdict, twice.verdict]).toEqual(['ok', 'failed']);
   });
 
-  it('that lists another executor’s card is detected, and the first executor keeps the card', async () => {
+  it('that lists another executor’s card is detected, and the card still counts for the first executor', async () => {
     expect((await runCycles(1)).verdict).toBe('ok');
     second = {
       ...second,
@@ -256,13 +256,13 @@ describe('an honest executor', () => {
     expect(await exportEvidence(store, filter, () => undefined)).toEqual([]);
   });
 
-  it('passes without values that its kernel, driver or disk do not report, and with an engine that is away at times', async () => {
+  it('passes if kernel, driver or disk do not report some values, and if the engine is down at times', async () => {
     const sources = withSources(({ driver_gpus: cards }) => ({
       memory_kib: null,
       disk_kib: null,
       disk_writable: null,
       driver_library_sha256: null,
-      // As reported for cards in a low-power state.
+      // The driver reports no UUID for a card in a low-power state.
       driver_gpus: cards?.map((card) => ({ ...card, uuid: null })) ?? null,
     }));
     for (const egress of ['unknown', 'unknown', 'answers', 'unknown'] as const) {
@@ -272,7 +272,7 @@ describe('an honest executor', () => {
     }
   });
 
-  it('passes when load makes it late at times', async () => {
+  it('passes when load delays its proofs at times', async () => {
     for (const proofMs of [USUAL_MS, 5 * USUAL_MS, 5 * USUAL_MS, USUAL_MS, 5 * USUAL_MS]) {
       conduct = { ...HONEST, proofMs, cardsMs: proofMs };
       expect((await runCycles(1)).verdict).toBe('ok');
@@ -281,7 +281,7 @@ describe('an honest executor', () => {
 
   it('passes with a slow link', async () => {
     conduct = { ...HONEST, delayMs: 1_500 };
-    // Three failures in a row would fail it: every cycle counts, and network time is not counted as work.
+    // Three failures in a row would fail the check: every cycle counts, and network time is not counted as work.
     for (let time = 0; time < 4; time += 1) {
       const { checks, verdict, pow, pow_gpu } = await runCycles(1);
       const warned = checks.filter(({ severity }) => severity === 'warning');
@@ -290,20 +290,20 @@ describe('an honest executor', () => {
     }
   });
 
-  it('with a slow inventory does not count as faster than its hardware', async () => {
+  it('whose inventory is slow does not count as faster than its hardware', async () => {
     conduct = { ...HONEST, inventoryMs: 900 };
     const document = await runCycles(3);
     expect([reasonsOf(document), document.verdict]).toEqual([[], 'ok']);
     expect(document.pow?.ms).toBe(USUAL_MS);
   });
 
-  it('is not compared with fewer executors than a measure needs', async () => {
+  it('is not compared when too few executors have the same hardware', async () => {
     await store.deleteFrom('proof_paces').where('executor_id', '=', 'three').execute();
     conduct = { ...HONEST, proofMs: 100, cardsMs: 100 };
     expect(reasonsOf(await runCycles(3))).toEqual([]);
   });
 
-  it('passes when the validator’s own line may be the slow one', async () => {
+  it('passes when the validator’s own line may be the cause of low bandwidth', async () => {
     await store.updateTable('lines').set({ last_down_kbit: 5_000, last_up_kbit: 5_000 }).execute();
     conduct = { ...HONEST, lineMs: 50 };
     const document = await runCycles(2);
@@ -315,7 +315,7 @@ describe('an honest executor', () => {
     });
   });
 
-  it('has the mean of its bandwidth in its weight', async () => {
+  it('has a weight that uses its mean bandwidth', async () => {
     conduct = { ...HONEST, lineMs: 2 };
     const past = { failurePpm: 0, uptimeMinutes: 0, runtimeProven: false };
     expect(cycleEntryOf(await runCycles(2), DIGEST, past)).toMatchObject({ bandwidth_mbit: 131 });
@@ -330,7 +330,7 @@ describe('on a rented host', () => {
     await market.sync();
   });
 
-  it('an honest executor passes undisturbed', async () => {
+  it('an honest executor passes, and no check disturbs its pod', async () => {
     const document = await runCycles(2);
     expect([reasonsOf(document), document.verdict]).toEqual([[], 'ok']);
     const decided = document.checks.filter(({ message }) => message !== 'unknown');

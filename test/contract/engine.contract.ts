@@ -13,12 +13,12 @@ import {
 import { buildContext } from '../../agent/containers/images/build-context.ts';
 import { eventually } from '../fakes/eventually.ts';
 
-/** The image must contain a shell, and a default command that ends on SIGTERM. */
+/** Needs an image with a shell and a default command that ends on SIGTERM. */
 export type EngineUnderTest = {
   engine: ContainerEngine;
   image: string;
   testRun: string;
-  /** First of a few host ports on which nothing listens. */
+  /** First of several host ports on which nothing listens. */
   firstPort: number;
 };
 
@@ -64,7 +64,7 @@ export function describeEngine(name: string, prepare: () => Promise<EngineUnderT
       };
     }
 
-    /** A subnet outside the pool from which agents choose. */
+    /** Returns a subnet outside the pool from which agents choose. */
     function freePlace(): NetworkPlace {
       const [high, low] = [systemRandom.int(256), 16 * systemRandom.int(16)];
       const bridgeName = `pc${systemRandom.uuid().slice(0, 8)}`;
@@ -121,7 +121,7 @@ export function describeEngine(name: string, prepare: () => Promise<EngineUnderT
       expect(await engine.inspectContainer(id)).toBeNull();
     });
 
-    it('treats repeated calls as success', async () => {
+    it('treats a repeated call as success', async () => {
       const id = await engine.createContainer(specOf());
       await engine.startContainer(id);
       await engine.startContainer(id);
@@ -141,7 +141,7 @@ export function describeEngine(name: string, prepare: () => Promise<EngineUnderT
       expect(await kindOf(engine.createContainer(missing))).toBe('not_found');
     });
 
-    it('leaves a container created when its host port is taken, and names the port', async () => {
+    it('leaves a container in state created when its host port is taken, and the error names the port', async () => {
       const ports = [{ internal: 8000, host: subject.firstPort }];
       const network = `contract-${systemRandom.uuid()}`;
       await engine.ensureNetwork(network, allLabels(), freePlace());
@@ -264,7 +264,7 @@ export function describeEngine(name: string, prepare: () => Promise<EngineUnderT
       const id = await engine.createContainer(mine);
       const other = await engine.createContainer(specOf());
       await engine.startContainer(other);
-      // A stream has no moment at which it is known to be open: start and stop until an event arrives.
+      // The stream does not report when it is open: start and stop containers until an event arrives.
       await eventually('an event', async () => {
         await engine.startContainer(id);
         await engine.stopContainer(id, 5);
@@ -311,7 +311,7 @@ export function describeEngine(name: string, prepare: () => Promise<EngineUnderT
       expect(await engine.inspectImage(reference)).toBeNull();
     });
 
-    it('limits the processes of a container, and ignores a missing one', async () => {
+    it('limits the number of processes of a container, and ignores a missing container', async () => {
       const id = await engine.createContainer(specOf());
       await engine.startContainer(id);
       await engine.limitPids(id, 32);
@@ -320,7 +320,7 @@ export function describeEngine(name: string, prepare: () => Promise<EngineUnderT
       expect(await engine.inspectContainer(id)).toBeNull();
     });
 
-    it('queries a registry for a digest, and reports a missing one', async () => {
+    it('queries a registry for a digest, and reports a missing image', async () => {
       const digest = engine.resolveDigest('127.0.0.1:1/podwright/none:1', undefined, NEVER);
       expect(await kindOf(digest)).toMatch(/^image_/);
     });

@@ -9,7 +9,7 @@ import { leastSpec, probeSpec } from '../../validator/inspection/rental-probe/pr
 import { testInventory } from '../fixtures/host-inventory.ts';
 
 const GIB = 2 ** 30;
-/** Small, and enough for a pod. */
+/** Provider rules with small limits that still allow a pod. */
 const RULES = {
   ...NO_POLICY,
   max_cpu_cores: 1,
@@ -23,7 +23,7 @@ const RULES = {
   images: { allow: [], deny: ['*'] },
 };
 
-it('satisfies a provider’s rules that a probe of the whole host would break', () => {
+it('the smallest probe satisfies a provider’s rules that a probe of the whole host would violate', () => {
   const inventory = testInventory('00000000-0000-4000-8000-000000000001', { gpus: 2 });
   const options = { image: 'podwright.local/base:1', publicKey: 'ssh-ed25519 AAAA probe' };
   const brokenBy = (spec: PodPut) => providerRefusals(spec, RULES).map(({ rule }) => rule);

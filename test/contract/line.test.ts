@@ -1,4 +1,4 @@
-/** The bandwidth between validator and agent, measured over a real connection. */
+/** Bandwidth measurement between validator and agent over a real connection. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createSignedConnect, type SignedConnect } from '#shared/api/agent/connect.ts';
 import { SPEED_TEST_PATH } from '#shared/api/agent/host-checks.ts';
@@ -19,7 +19,7 @@ import { testSigner } from '../fakes/scenes/market-fixture.ts';
 
 const EXECUTOR = '3f9f41a6-0001-4000-8000-000000000001';
 const KIB = 1024;
-/** The threshold is never reached, so the size grows to its bound. */
+/** The time limit is never reached, so the size grows to its maximum. */
 const SIZE: LineSize = {
   firstBytes: 32 * KIB,
   mostBytes: 1024 * KIB,
@@ -61,21 +61,21 @@ function measure(change: { clock?: typeof systemClock; id?: string; size?: Parti
   return measureLine({ connect, clock, random: systemRandom, size, signal }, id);
 }
 
-it('streams more each time, in both directions, and receives exactly what was sent', async () => {
+it('the test increases the size of its streams in both directions, and receives exactly what was sent', async () => {
   const sample = await measure({});
   expect(sample).toMatchObject({ status: 'measured', falseStream: null });
   const { downKbit, upKbit } = sample as LineSample & { status: 'measured' };
-  // Loopback: far above a megabit a second.
+  // Loopback is far faster than a megabit per second.
   expect(Math.min(downKbit, upKbit)).toBeGreaterThan(1_000);
   await eventually('free again', async () => (await measure({})).status === 'measured');
 });
 
-it('stops when it has run long enough for a result', async () => {
+it('the test stops when it has run long enough for a result', async () => {
   const sample = await measure({ size: { firstBytes: 1024 * KIB, mostMs: 0 } });
   expect(sample).toMatchObject({ status: 'measured', falseStream: null });
 });
 
-it('is rejected beside a pod, beside another test, and for another executor', async () => {
+it('an agent rejects the test while a pod or another test runs, and for another executor', async () => {
   isRented = true;
   expect(await measure({})).toMatchObject({ status: 'refused' });
   isRented = false;
@@ -87,7 +87,7 @@ it('is rejected beside a pod, beside another test, and for another executor', as
   expect(plain.statusCode).toBe(426);
 });
 
-it('returns no measurement when the line breaks, and a slow one when it stalls', async () => {
+it('the test returns no bandwidth when the connection breaks, and a low one when it stalls', async () => {
   const broken: SignedConnect = async (request) => {
     const socket = await connect(request);
     socket.once('message', () => socket.terminate());
@@ -132,7 +132,7 @@ describe('an unexpected message ends the test', () => {
     ['bytes that were not announced', new Uint8Array(8)],
     ['text that is not JSON', 'hello'],
     ['an end without a start', '{"type":"end"}'],
-    ['too much', '{"type":"up","seed":"00","bytes":1e12}'],
+    ['a size above the limit', '{"type":"up","seed":"00","bytes":1e12}'],
   ])('%s', async (_, message) => {
     const socket = await open();
     const closed = new Promise<number>((resolve) => socket.once('close', resolve));
@@ -142,7 +142,7 @@ describe('an unexpected message ends the test', () => {
   });
 });
 
-it('aborts when its validator disconnects', async () => {
+it('the agent aborts the test when the validator disconnects', async () => {
   const opened = Promise.withResolvers<void>();
   const slow: SignedConnect = async (request) => {
     const socket = await connect(request);
@@ -156,7 +156,7 @@ it('aborts when its validator disconnects', async () => {
   expect((await measuring).status).toBe('not_measured');
 });
 
-it('ends when its agent stops', async () => {
+it('the test ends when the agent stops', async () => {
   const socket = await open();
   const closed = new Promise<number>((resolve) => socket.once('close', resolve));
   socket.resume();

@@ -41,7 +41,7 @@ let folder: string;
 let isRented: boolean;
 let server: HttpServer;
 let stopping: AbortController;
-/** Changes the agent's commitment on its way to the validator. */
+/** Alters the agent's commitment before the validator receives it. */
 let tamper: (commitment: Commitment) => void;
 
 beforeEach(() => {
@@ -110,7 +110,7 @@ async function isDirectPossible(): Promise<boolean> {
   return exitCode === 0;
 }
 
-it('proves product, memory and disk, and leaves nothing behind', async () => {
+it('the agent proves product, memory and disk, and leaves no file behind', async () => {
   const proof = await attempt();
   expect(proof).toMatchObject({
     status: 'proven',
@@ -118,7 +118,7 @@ it('proves product, memory and disk, and leaves nothing behind', async () => {
       device: 'cpu',
       workers: 3,
       memory: { fill_ms: expect.any(Number) },
-      // Only an open call shows if the test's file system supports direct I/O.
+      // Only opening a file shows if the test's file system supports direct I/O.
       disk: { direct: await isDirectPossible() },
     },
   });
@@ -131,14 +131,14 @@ it.each<[string, (commitment: Commitment) => void, string]>([
   ['a product', (commitment) => Object.assign(commitment, { product: null }), 'requested rounds'],
   ['a walk over memory', ({ memory }) => Object.assign(memory ?? {}, { digest: '0' }), 'memory'],
   ['a walk over the disk', (commitment) => Object.assign(commitment, { disk: null }), 'disk'],
-])('rejects %s that is wrong', async (_, change, words) => {
+])('the validator rejects %s that is wrong', async (_, change, words) => {
   tamper = change;
   const proof = await attempt();
   expect(proof).toMatchObject({ status: 'failed', fault: 'POW_MISMATCH' });
   expect('detail' in proof && proof.detail).toContain(words);
 });
 
-it('aborts at the deadline, and computes the next challenge', async () => {
+it('the agent aborts a proof at the deadline, and computes the next challenge', async () => {
   const began = systemClock.monotonicMs();
   const late = await attempt({ deadline_ms: 1_000, product: { n: 4_096, rounds: 16 } });
   expect(late).toMatchObject({ status: 'failed', fault: 'POW_TIMEOUT' });
@@ -146,7 +146,7 @@ it('aborts at the deadline, and computes the next challenge', async () => {
   expect(await attempt({ memory: null, disk: null })).toMatchObject({ status: 'proven' });
 });
 
-it('ends with the agent, and removes the file of an agent that was killed', async () => {
+it('a proof ends when the agent stops; the next agent removes the file of a killed one', async () => {
   const under = attempt({ product: { n: 4_096, rounds: 16 } });
   await systemClock.sleep(50);
   stopping.abort(new ApiError('upstream_unavailable', 'The agent stops'));
@@ -159,7 +159,7 @@ it('ends with the agent, and removes the file of an agent that was killed', asyn
   expect(existsSync(left)).toBe(false);
 });
 
-it('rejects challenges beside a pod, beside another challenge, or for another host', async () => {
+it('the agent rejects a challenge while a pod or another challenge runs, or for another host', async () => {
   isRented = true;
   expect(await attempt()).toMatchObject({ status: 'failed', fault: 'POW_REFUSED' });
   isRented = false;
@@ -172,7 +172,7 @@ it('rejects challenges beside a pod, beside another challenge, or for another ho
 it.each([
   ['a row beyond the last', { round: 0, index: 112 }, 422],
   ['a round beyond the last', { round: 3, index: 0 }, 422],
-])('does not open %s', async (_, row, status) => {
+])('the agent does not return %s', async (_, row, status) => {
   let id = '';
   tamper = (commitment) => {
     id = commitment.challenge_id;
@@ -191,6 +191,6 @@ it.each([
   { product: { n: 8_192, rounds: 1 } },
   { memory: { block_bytes: 64, blocks: 2 ** 25, steps: 1 } },
   { disk: { ...WALK, steps: 200_000 } },
-])('rejects challenges beyond its limits: %j', async (change) => {
+])('the agent rejects challenges beyond its limits: %j', async (change) => {
   expect(await attempt(change)).toMatchObject({ status: 'failed', fault: 'POW_REFUSED' });
 });

@@ -61,7 +61,7 @@ async function containersLeft(executorId: string) {
   return host.engine.listContainers({ [LABELS.executor]: executorId, [LABELS.kind]: 'pod' });
 }
 
-it('rents the whole host, logs in, finds what was offered, leaves nothing, and stays valid for a while', async () => {
+it('the probe rents the whole host, logs in, finds what was offered and removes its pod; the result stays valid', async () => {
   const facts = await factsOf();
   const probes = start();
   const result = await probes.probe(facts, host.client(), false);
@@ -78,7 +78,7 @@ it('rents the whole host, logs in, finds what was offered, leaves nothing, and s
   ]);
 });
 
-it('reports the failed step for an unreachable port, and still removes the pod', async () => {
+it('the probe reports the failed step for an unreachable port, and still removes its pod', async () => {
   const facts = await factsOf({ executor_ip_address: '127.0.0.2' });
   const rental = await start().probe(facts, host.client(), false);
   expect(rental).toMatchObject({ status: 'failed', step: 'login' });
@@ -88,7 +88,7 @@ it('reports the failed step for an unreachable port, and still removes the pod',
     reasonCode: 'RENTAL_PROBE_FAILED',
     remedy: expect.stringContaining('AGENT_PORT_RANGE'),
   });
-  // A request runs the probe again at once; the loop retries later.
+  // A requested check runs the probe again at once; a scheduled one retries later.
   const again = await factsOf();
   expect(await start().probe(again, host.client(), false)).toEqual({
     ...rental,
@@ -97,7 +97,7 @@ it('reports the failed step for an unreachable port, and still removes the pod',
   expect(await start().probe(again, host.client(), true)).toMatchObject({ status: 'passed' });
 });
 
-it('yields to a renter', async () => {
+it('the probe ends when a renter rents the host', async () => {
   const facts = await factsOf();
   const probes = start();
   const looking = probes.probe(facts, host.client(), false);
@@ -118,7 +118,7 @@ it('yields to a renter', async () => {
   expect(await probes.clear(id, host.client())).toBe(true);
 });
 
-it('first removes the probe of a validator that was killed', async () => {
+it('the probe first removes the probe pod of a validator that was killed', async () => {
   const facts = await factsOf({ rented: true });
   const podId = systemRandom.uuid();
   const spec: PodSpecInput = podSpec({ remove_after_seconds: 600 });
@@ -133,7 +133,7 @@ it('first removes the probe of a validator that was killed', async () => {
   expect(await podsLeft()).toEqual([]);
 });
 
-it('only checks the identity at the port of a host with a pod', async () => {
+it('on a host with a pod, the validator only checks that the pod’s SSH port has the expected identity', async () => {
   const pod = await host.launch();
   const facts = await factsOf();
   const skipped = { status: 'not_run', pods: [pod.id] };

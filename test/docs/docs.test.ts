@@ -32,13 +32,13 @@ describe.each(READMES)('%s', (path) => {
     expect(links.filter((link) => isBroken(path, link))).toEqual([]);
   });
 
-  it('names no file that does not exist', () => {
+  it('names only files that exist', () => {
     const named = [...proseOf(document).matchAll(NAMED_PATH)].map(([, file = '']) => file);
     expect(named.filter((file) => !existsSync(join(ROOT, file)))).toEqual([]);
   });
 });
 
-/** Without code blocks, in which `](` can be shell. */
+/** Returns the text without code blocks, in which `](` can be shell syntax. */
 function proseOf(document: string): string {
   return document.replace(/^```[\s\S]*?^```$/gm, '');
 }
@@ -51,7 +51,7 @@ function isBroken(path: string, link: string): boolean {
   return anchor !== undefined && !anchorsOf(readDocument(target)).includes(anchor);
 }
 
-/** Anchors of the headings, as GitHub makes them. */
+/** Anchors of the headings, as GitHub derives them. */
 function anchorsOf(document: string): string[] {
   return [...proseOf(document).matchAll(/^#{1,6} (.+)$/gm)].map(([, heading = '']) =>
     heading

@@ -49,12 +49,12 @@ export function readDocument(path: string): string {
   return readFileSync(join(ROOT, path), 'utf8');
 }
 
-/** Names of the generated tables in a document, in its order. */
+/** Names of the generated tables in a document, in document order. */
 export function tablesIn(document: string): string[] {
   return [...document.matchAll(BLOCK)].map(([, , name = '']) => name);
 }
 
-/** Returns the document with every generated table replaced by its present text. Throws for an unknown table. */
+/** Returns the document with every generated table replaced by its current text. Throws for an unknown table. */
 export function regenerate(document: string): string {
   return document.replace(BLOCK, (_, begin: string, name: string, end: string) => {
     const table = TABLES[name];

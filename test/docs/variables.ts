@@ -1,10 +1,13 @@
-/** Meanings of the environment variables. `npm run docs` writes the tables of the READMEs from it and from the schemas. */
+/**
+ * Meanings of the environment variables. `npm run docs` generates the tables of the READMEs from this file and from the
+ * schemas.
+ */
 import type { AGENT_CONFIG } from '../../agent/config.ts';
 import type { SSH_CONFIG } from '../../agent/ssh-gateway/config.ts';
 import type { CENTRAL_CONFIG } from '../../validator/central/config.ts';
 import type { VALIDATOR_CONFIG } from '../../validator/config.ts';
 
-/** The meaning, and the default in words where the schema has none. Markdown. */
+/** The meaning in Markdown, and a description of the default if the schema has none. */
 export type Meaning = string | { meaning: string; unset: string };
 
 type MeaningsOf<Spec extends { schema: { shape: object } }> = Record<

@@ -1,4 +1,4 @@
-/** The agent's image, built by the real engine on a base of this host's files, and started. */
+/** Builds the agent's image with the real engine on a base of this host's files, and starts it. */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
@@ -30,7 +30,7 @@ afterAll(async () => {
   await command('docker', 'rmi', image, base);
 });
 
-it('contains only the release, and an agent that responds', async () => {
+it('the image contains only the release, and its agent responds', async () => {
   const variables = { AGENT_EXECUTOR_ID: executorId, AGENT_GPU: 'none', AGENT_HOST: '127.0.0.1' };
   const flags = Object.entries(variables).flatMap(([key, value]) => ['--env', `${key}=${value}`]);
   const place = ['--name', name, '--label', RUN_LABEL, '--network', 'none'];

@@ -128,7 +128,7 @@ beforeAll(async () => {
   await startPod(`${image}@${digest}`);
 }, 60_000);
 
-/** The engine's labels mark it as one of the executor's pods. */
+/** The engine's labels identify it as one of the executor's pods. */
 async function startPod(image: string): Promise<void> {
   const labels = Object.entries({
     executor: executorId,
@@ -156,7 +156,7 @@ async function startPod(image: string): Promise<void> {
 }
 
 afterAll(async () => {
-  // The switcher first: it would start the others again.
+  // The switcher is removed first: it would restart the others.
   await command('docker', 'rm', '--force', '--volumes', `${name}-switcher`);
   const { stdout } = await command('docker', 'ps', '--all', '--quiet', '--filter', `name=${name}`);
   for (const id of stdout.split('\n').filter(Boolean)) {
@@ -197,7 +197,7 @@ async function kill(container: string): Promise<void> {
   process.kill(pid, 'SIGKILL');
 }
 
-it('rolls back a version that exits, and updates to a working one despite kills of agent and switcher', async () => {
+it('the agent rolls back a version that exits, and updates to a working one despite kills of agent and switcher', async () => {
   const pod = await inspected(podName);
   const first = await until('the first digest', ({ sequence }) => sequence === 1);
   expect(first).toMatchObject({ state: 'IDLE', update_pending: false, reason: null });

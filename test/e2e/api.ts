@@ -4,7 +4,7 @@ import type { DemoFile } from '../../validator/embedded/demo-file.ts';
 
 export type ApiAnswer = { status: number; headers: Headers; body: unknown };
 
-/** Accepts any status; the body must be JSON, as every body of the interface is. */
+/** Returns the response of any status; its body must be JSON, as every body of the interface is. */
 export async function api(
   demo: DemoFile,
   method: string,

@@ -33,7 +33,7 @@ const RENTS_PER_KILL = 8;
 /** Upper bound of the random delay from the first claim to the kill. */
 const KILLED_WITHIN_MS = 60;
 const BALANCE_UUSD = 1_000_000_000;
-/** The claim of a dead process expires after ten seconds. */
+/** The idempotency claim of a dead process expires after ten seconds. */
 const ANSWERED_WITHIN_MS = 30_000;
 
 const folder = mkdtempSync(join(tmpdir(), 'podwright-central-'));
@@ -126,7 +126,7 @@ it(`rents the last GPU to one of ${AT_ONCE} concurrent requests`, async () => {
   await removeAll(single);
 });
 
-it(`rents once for ${AT_ONCE} requests with one key`, async () => {
+it(`rents once for ${AT_ONCE} requests with the same Idempotency-Key`, async () => {
   const answers = await Promise.all(Array.from({ length: AT_ONCE }, () => rent(single, 'same')));
   const served = answers.filter(({ status }) => status === 200);
   expect(new Set(served.map(({ body }) => body['id'])).size).toBe(1);
@@ -153,7 +153,7 @@ it(`loses and duplicates nothing over ${KILLS} kills at random moments`, async (
     await systemClock.sleep(random.int(KILLED_WITHIN_MS));
     await central.end('SIGKILL');
     await Promise.all(requests);
-    // GPUs and pods agree in what the dead process left, before any repair.
+    // GPUs and pods are consistent in what the dead process left, before any repair.
     const left = (await livePods(large)).map(({ id }) => id).toSorted();
     expect(await slotsOf(large)).toEqual(left);
     central = await startCentralProcess(environment);
@@ -216,13 +216,13 @@ it('finishes requests in progress on shutdown, closes streams with an event, and
   );
   keepAliveAgent.destroy();
 
-  // The renter that had its pod before still has it.
+  // The renter's earlier pod still exists.
   central = await startCentralProcess(environment);
   const pod = await central.call('GET', `/pods/${id}`, { headers });
   expect(pod.body['status']).toBe('RUNNING');
 });
 
-/** Sends a request and resolves once the server has received it: it answers `100 Continue` then. */
+/** Sends a request and resolves once the server has received it, which it confirms with `100 Continue`. */
 function sendNoticed(method: 'GET' | 'POST', path: string, body?: object) {
   const text = body === undefined ? '' : JSON.stringify(body);
   const length = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) };

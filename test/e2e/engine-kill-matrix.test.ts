@@ -21,7 +21,7 @@ import { momentsOf } from '../fakes/faults/kill-moments.ts';
 import { freePorts } from '../fakes/free-ports.ts';
 import { median } from '../measure/row.ts';
 
-/** Bound from the restart of the killed process to the requested state: for most rounds, also on a busy host. */
+/** Time from the restart of the killed process to the requested state. Holds in most rounds, also on a busy host. */
 const CONVERGES_WITHIN_MS = 10_000;
 const CONVERGES_AT_LAST_MS = 40_000;
 const TEST_MS = 480_000;
@@ -49,7 +49,7 @@ beforeAll(async () => {
     AGENT_SIMULATED_GPUS: 'NVIDIA L40S*5',
   });
   agent = await home.start();
-  // The only change outside a pod: the agent tests if the engine supports a disk limit.
+  // The agent makes only one change outside a pod: it tests if the engine supports a disk limit.
   freeGpus = await eventually('the test of a disk limit', async () => {
     const { isolation, gpu } = await agent.client.inventory();
     return isolation.disk_quota !== 'none' && gpu.devices.map(({ uuid }) => uuid);
@@ -176,7 +176,7 @@ async function expectNothingLeaked(cases: readonly Case[]): Promise<void> {
   }
 }
 
-/** While the engine is away, no pod is declared dead and the agent responds. */
+/** Checks that no pod is declared dead and that the agent responds while the engine is down. */
 async function expectPatience(cases: readonly Case[], then: readonly PodView[]): Promise<void> {
   for (const [index, { id, name }] of cases.entries()) {
     const now = await until(`${name} reports that the engine is away`, id, (seen) =>
@@ -189,7 +189,10 @@ async function expectPatience(cases: readonly Case[], then: readonly PodView[]):
   expect(readiness.status).toBe(503);
 }
 
-/** Stops all cases at their change number `index`, kills, restarts, and waits for the requested states. */
+/**
+ * Stops all cases at their change number `index`, kills the processes, restarts them, and waits for the requested
+ * states.
+ */
 async function round(
   cases: readonly Case[],
   index: number,
@@ -200,7 +203,7 @@ async function round(
   const stand = gate.hold(ids, index, moment);
   await Promise.all(cases.map((each) => each.request(agent.client)));
   for (const { id, isDone, name } of cases) {
-    // An operation with fewer changes has ended by now.
+    // An operation that makes fewer changes has ended by now.
     await eventually(
       `${name} at change ${index}`,
       async () => stand.held.has(id) || isDone(await view(id)),
@@ -211,7 +214,7 @@ async function round(
   await own.kill();
   stand.release();
   if (withAgent) {
-    // The engine returns last.
+    // The engine starts last.
     agent = await home.start();
     expect((await view(ids[0] ?? '')).id).toBe(ids[0]);
   } else {
@@ -237,7 +240,7 @@ it.each([
 ])(
   'launch, reboot, replacement and removal survive kill -9 of %s at each of their changes',
   async (_, withAgent) => {
-    // Undisturbed first, to count the changes. The pods are those of the first round.
+    // The first round runs undisturbed, to count the changes. Its pods are used by the next round.
     const [rebooted, replaced, removed] = [launchOf(), launchOf(), launchOf()];
     const counts: number[] = [];
     const record = async (each: Case) => {
@@ -290,7 +293,7 @@ it.each([
   TEST_MS,
 );
 
-it('leaves pods running that outlive their engine', async () => {
+it('the agent leaves pods running that survive a kill of the engine (--live-restore)', async () => {
   const lasting = await startOwnEngine({ daemonArguments: ['--live-restore'] });
   const { first, last } = await freePorts(20);
   const other = createAgentHome({

@@ -1,4 +1,6 @@
-/** The real programs under a real systemd: installed, sandboxed, restarted, stopped. Upgrades: release-*.test.ts. */
+/**
+ * The real programs under a real systemd: install, sandbox, restart, stop. Upgrades are tested in release-*.test.ts.
+ */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
@@ -50,7 +52,7 @@ const docker = (...args: string[]) =>
   runCommand('docker', args, { timeoutMs: 20_000, maxOutputBytes: 100_000 });
 const mainPid = (unit: string) => line(`systemctl show --property=MainPID --value ${unit}`);
 
-it('prints its steps and what is missing, and changes nothing', async () => {
+it('--dry-run prints the steps and what is missing, and changes nothing', async () => {
   const state = () => line('find /etc /opt /var/lib -newer /etc/machine-id | sort; ls -A /opt');
   const before = await state();
   const dry = await host.mustRun(`${INSTALL} --component validator --dry-run`);
@@ -71,7 +73,7 @@ it('prints its steps and what is missing, and changes nothing', async () => {
 });
 
 it(
-  'installs, waits for variables, serves under systemd, and changes nothing when repeated',
+  'install.sh waits for the variables, then starts the services; a repeated run changes nothing',
   async () => {
     const first = await host.mustRun(`${INSTALL} ${ALL}`);
     expect(first).toMatch(
@@ -94,7 +96,7 @@ it(
   LONG_MS,
 );
 
-it('has units that pass systemd-analyze, with an exposure of at most 4.0', async () => {
+it('the units pass systemd-analyze, with an exposure of at most 4.0', async () => {
   const seen =
     await host.mustRun(`cd /tmp && cp /src/systemd/podwright* . && for unit in *.service; do
     systemd-analyze security --offline=true --threshold=40 ./$unit >/dev/null && echo $unit
@@ -103,7 +105,7 @@ it('has units that pass systemd-analyze, with an exposure of at most 4.0', async
   expect(seen.trim().split('\n')).toEqual(names.map((name) => `podwright-${name}.service`));
 });
 
-it('permits the agent’s operations in its sandbox, and no others', async () => {
+it('the sandbox permits the agent’s operations, and no others', async () => {
   const pid = await mainPid('podwright-validator');
   await host.mustRun(`cat >/etc/probe.sh <<'TEXT'${PROBE}
 TEXT
@@ -119,7 +121,7 @@ TEXT
   ]);
 });
 
-it('reads the registry login from the validator’s credentials', async () => {
+it('the validator reads the registry login from its systemd credentials', async () => {
   const script = `import('/src/shared/updates/registry-login.ts').then(({ readRegistryLogin }) => console.log(
     readRegistryLogin(process.env.CREDENTIALS_DIRECTORY + '/registry', 'r.example/a', 'LOGIN').host));`;
   await host.mustRun(`umask 077 && cd /etc/podwright/credentials && cat >registry.mjs <<'TEXT'
@@ -136,13 +138,13 @@ TEXT
 });
 
 it(
-  'restarts a frozen validator and a frozen central API by the watchdog',
+  'the watchdog restarts a frozen validator and a frozen central API',
   async () => {
     const units = ['podwright-validator', 'podwright-central'];
     await host.mustRun(`for unit in ${units.join(' ')}; do drop=${DROP_INS}/$unit.service.d
       mkdir -p $drop && printf '[Service]\\nRestartSec=0\\n' >$drop/restart.conf; done; systemctl daemon-reload`);
     const pids = await Promise.all(units.map(mainPid));
-    // Applies only to the frozen process: its successor has the unit's usual timeout again.
+    // Applies only to the frozen process: the process that replaces it has the unit's usual timeout again.
     const bite = 'NOTIFY_SOCKET=/run/systemd/notify systemd-notify WATCHDOG_USEC=1000000';
     for (const pid of pids) await host.mustRun(`kill -STOP ${pid} && ${bite} --pid=${pid}`);
     for (const [index, unit] of units.entries()) {
@@ -159,7 +161,7 @@ it(
 );
 
 it(
-  'stops the central API gracefully, and it responds once it counts as started',
+  'the central API responds as soon as systemd counts it as started, and stops gracefully',
   async () => {
     await host.mustRun('systemctl stop podwright-central');
     const ended = 'systemctl show --property=Result,ExecMainStatus,ActiveState podwright-central';
@@ -174,7 +176,7 @@ it(
 );
 
 it(
-  'stops the pods of its executor on request, and no other container',
+  'uninstall.sh stops the pods of its executor on request, and no other container',
   async () => {
     const names = ['pod', 'other'].map((kind) => `podwright-test-${kind}-${EXECUTOR}`);
     const [pod = '', other = ''] = names;

@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => matrix.close());
 
-/** The new container's settling time adds to the usual time of an operation. */
+/** A change takes longer than other operations, because the new container must run for some seconds. */
 const common = { onRunning: true, containers: 1, withinMs: 20_000 };
 
 const put = (change: Partial<PodSpecInput>): Operation['request'] => {

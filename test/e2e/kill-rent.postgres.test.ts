@@ -25,11 +25,11 @@ import {
 } from '../fakes/scenes/market-fixture.ts';
 import { openHolds, setAvailable } from '../fakes/scenes/wallet.ts';
 
-/** The claim of a dead process expires after ten seconds. */
+/** The idempotency claim of a dead process expires after ten seconds. */
 const ANSWERED_WITHIN_MS = 30_000;
 const BALANCE_UUSD = 1_000_000_000;
 
-/** A point of a rental: messages of one database connection, in this order; the process dies at the last. */
+/** A point of a rental: messages of one database connection, in this order; the process is killed at the last. */
 type Point = { name: string; messages: readonly string[]; at: Moment };
 const POINTS: readonly Point[] = [
   { name: 'before the claim', messages: ['insert into "idempotency"'], at: 'sent' },
@@ -130,7 +130,7 @@ async function killAtFirstBytes(node: AddedNode, key: string): Promise<void> {
   socket.destroy();
 }
 
-/** Expects one pod, one hold, one leased GPU, one container, and no unfinished claim. */
+/** Expects one pod, one hold, one leased GPU, one container, and no claim that is still in progress. */
 async function expectOnePod(node: AddedNode, key: string, podId: string): Promise<void> {
   const pods = await db
     .selectFrom('pods')
@@ -184,7 +184,7 @@ async function restartAndRetry(node: AddedNode, key: string): Promise<boolean> {
 }
 
 it.each(POINTS.map((point, index) => [point.name, point, index] as const))(
-  'killed %s',
+  'a rental is consistent after a kill %s',
   async (_, point, index) => {
     const node = nodes[index] ?? { id: '', port: 0 };
     await killAt(point, node, `point-${index}`);
@@ -199,7 +199,7 @@ it.each(POINTS.map((point, index) => [point.name, point, index] as const))(
   },
 );
 
-it('survives a kill with half of the answer sent', async () => {
+it('a rental is consistent after a kill when half of the response was sent', async () => {
   const node = nodes.at(-1) ?? { id: '', port: 0 };
   await killAtFirstBytes(node, 'half');
   expect(await restartAndRetry(node, 'half')).toBe(true);

@@ -1,4 +1,4 @@
-/** The program of `npm start` as a real process on free ports, in a new folder. */
+/** Runs the program of `npm start` as a real process on free ports, in a new folder. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -10,9 +10,9 @@ import { eventually } from '../fakes/eventually.ts';
 
 export type MarketplaceProcess = {
   home: string;
-  /** The file's current content: pids change when an agent is restarted. */
+  /** Reads the current content of demo.json: pids change when an agent is restarted. */
   demo(): DemoFile;
-  /** Output so far. */
+  /** Output of the process so far. */
   output(): string;
   /** Milliseconds from spawn to the ready block. */
   readyAfterMs: number;
@@ -36,7 +36,7 @@ export function removeHome(home: string): void {
   rmSync(home, { recursive: true, force: true });
 }
 
-/** Free ports as flags: a restart on the same home must use the same ones. */
+/** Returns free ports as flags: a restart on the same home must use the same ports. */
 export async function freePortFlags(): Promise<string[]> {
   const [central, validator, agents, pods] = await freePorts();
   return [
@@ -57,7 +57,8 @@ export async function startMarketplaceProcess(
   const child = spawn(process.execPath, [MAIN, '--home', home, ...flags], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...environment },
-    // A separate process group, as a shell creates it: `interrupt` signals the group as a terminal's Ctrl-C does.
+    // A separate process group, as a shell creates it: `interrupt` signals the whole group, as a terminal does for
+    // Ctrl-C.
     detached: true,
   });
   let output = '';
@@ -86,7 +87,7 @@ export async function startMarketplaceProcess(
     output: () => output,
     readyAfterMs: systemClock.monotonicMs() - startedMs,
     interrupt() {
-      // npm forwards the terminal's signal, so the process receives it twice.
+      // npm forwards the terminal's signal to its child, so the child receives it twice.
       process.kill(-(child.pid ?? 0), 'SIGINT');
       child.kill('SIGINT');
     },
@@ -104,7 +105,7 @@ export async function startMarketplaceProcess(
   };
 }
 
-/** Below the ephemeral range, so that no outgoing connection uses one meanwhile. */
+/** Ports below the ephemeral range, so that no outgoing connection takes one meanwhile. */
 async function freePorts(): Promise<number[]> {
   const base = 10_000 + (process.pid % 80) * 100;
   const found: number[] = [];

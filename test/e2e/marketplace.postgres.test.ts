@@ -1,4 +1,4 @@
-/** The main job on PostgreSQL: `npm start` with CENTRAL_DATABASE, and a real container rented in it. */
+/** The main use of the marketplace on PostgreSQL: `npm start` with CENTRAL_DATABASE rents a real container. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-/** The main job, through the program of `npm start`, on the real Docker engine. */
+/** The main use of the marketplace: a pod is rented through the program of `npm start`, on the real Docker engine. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -116,7 +116,7 @@ async function followLines(id: string, count: number): Promise<string[]> {
   return lines;
 }
 
-/** Routes that the logs of central API, gateway and agents record for a request id, each once. */
+/** Routes that the logs of central API, gateway and agents record for a request id, without duplicates. */
 function routesAnsweredFor(requestId: string): string[] {
   const folder = join(home, 'logs');
   const lines = readdirSync(folder)
@@ -142,7 +142,7 @@ function logIn(connectCommand: string, command: string): string {
   return execFileSync(program, [...options, ...args, command], { encoding: 'utf8' });
 }
 
-it('signs a new account up, confirms its address from the outbox and grants the credit', async () => {
+it('a new account signs up, confirms its address with the mail in the outbox and gets the credit', async () => {
   const demo = market.demo();
   const account = { email: 'newcomer@example.com', password: 'correct horse' };
   const { body: signedUp } = await api(demo, 'POST', '/users', account);
@@ -157,11 +157,11 @@ it('signs a new account up, confirms its address from the outbox and grants the 
   expect(await me()).toMatchObject({ email_verified: true, balance: 1_000 });
 });
 
-it('is checked by one command, which reads the options of the start', () => {
+it('`npm run doctor` checks the marketplace with the options of its start', () => {
   const doctor = new URL('../../validator/embedded/doctor/main.ts', import.meta.url).pathname;
   const words = [doctor, '--home', home, '--no-container', '--json'];
   const report: { id: string; status: string; finding: string }[] = JSON.parse(
-    // It fails if the engine is slow at this moment.
+    // This check may fail if the engine is slow at this moment.
     spawnSync(process.execPath, words, { encoding: 'utf8' }).stdout,
   );
   const found = (id: string) => report.find((each) => each.id === id)?.finding;
@@ -196,7 +196,7 @@ it('starts, rents, runs, streams, reboots and removes a real container', async (
     'PUT /v1/pods/:id',
   ]);
 
-  // At the first attempt: a pod that is shown as running accepts logins.
+  // Without a retry: a pod that is shown as running accepts logins.
   const greeting = logIn(pod.ssh_connect_cmd ?? '', 'echo "$USER in $(pwd)"');
   expect(greeting).toBe('root in /root\n');
 
@@ -366,7 +366,7 @@ it('rejects agent requests without a signature', async () => {
   }
 });
 
-it('stops cleanly with its pods, and starts again as the same marketplace', async () => {
+it('Ctrl-C stops the marketplace and removes its pods; the next start has the same data', async () => {
   const { body } = await rent(await freeNode());
   await untilRunning((body as PodRow).id);
   const before = market.demo();

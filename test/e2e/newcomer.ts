@@ -55,7 +55,7 @@ export async function signUpWithNothing(
   return signUp(market, email);
 }
 
-/** Reports a chargeback as a payment processor does: the account's pods stop earlier by that amount. */
+/** Reports a chargeback as a payment processor does: the account loses that amount, so its pods stop earlier. */
 export async function payBack(
   market: MarketplaceProcess,
   renter: Newcomer,

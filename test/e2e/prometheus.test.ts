@@ -84,7 +84,7 @@ beforeAll(async () => {
   });
   const hasPod = () => prometheus.query(`container_cpu_usage_seconds_total{pod_id="${podId}"}`);
   await eventually('the pod in Prometheus', async () => (await hasPod()).length === 1);
-  // Processes take time to listen, and each is scraped at its own interval.
+  // Processes take time to start, and each is scraped at its own interval.
   await eventually('all of them in Prometheus', async () => (await figureOf('sum(up)')) === 3);
 });
 
@@ -106,7 +106,7 @@ const figureOf = async (expression: string) => {
   return found === undefined ? null : Number(found.value[1]);
 };
 
-it('returns the metrics of agent, central API and validator', async () => {
+it('Prometheus scrapes agent, central API and validator', async () => {
   expect(await figureOf('sum(up)')).toBe(3);
   expect(await figureOf('sum(nvidia_smi_memory_total_bytes)')).toBe(2 * 23_034 * 2 ** 20);
   expect(await figureOf('sum(DCGM_FI_DEV_FB_FREE)')).toBe(2 * 23_034);
@@ -124,14 +124,14 @@ it('returns the metrics of agent, central API and validator', async () => {
   expect(await work()).toBe(0);
 });
 
-it.each(readdirSync(DASHBOARDS))('has every metric that the dashboard %s queries', async (file) => {
+it.each(readdirSync(DASHBOARDS))('every metric of the dashboard %s exists', async (file) => {
   const dashboard = Dashboard.parse(JSON.parse(readFileSync(join(DASHBOARDS, file), 'utf8')));
   expect(`${dashboard.uid}.json`).toBe(file);
   const names = await prometheus.names();
   for (const { title, targets } of dashboard.panels) {
     for (const { expr } of targets) {
       const filled = expr.replaceAll(/\$\w+/g, '.*');
-      // Rejects expressions that do not parse, and joins that do not match.
+      // Prometheus rejects expressions that do not parse, and joins that do not match.
       await prometheus.query(filled);
       const unknown = metricsIn(filled).filter((name) => !names.has(name));
       expect([title, unknown]).toEqual([title, []]);
@@ -139,7 +139,7 @@ it.each(readdirSync(DASHBOARDS))('has every metric that the dashboard %s queries
   }
 });
 
-it("joins a card's metrics with its name, as dashboards do", async () => {
+it("Prometheus joins a GPU's metrics with its name, as dashboards do", async () => {
   const joined = await prometheus.query(
     'nvidia_smi_utilization_gpu_ratio * on (instance, uuid) group_left (name, index) nvidia_smi_gpu_info',
   );
@@ -149,7 +149,7 @@ it("joins a card's metrics with its name, as dashboards do", async () => {
   ]);
 });
 
-it('has alerts that pass promtool’s tests and use existing metrics', async () => {
+it('the alert rules pass promtool’s tests and use existing metrics', async () => {
   const limits = { timeoutMs: 30_000, maxOutputBytes: 1_000_000 };
   const tried = await runCommand('promtool', ['test', 'rules', RULE_TEST], limits);
   expect(tried).toMatchObject({ exitCode: 0 });
@@ -162,7 +162,10 @@ it('has alerts that pass promtool’s tests and use existing metrics', async () 
   expect(queried.filter((name) => !names.has(name))).toEqual([]);
 });
 
-/** Histograms are listed by base name, without the suffix of their series; `up` belongs to Prometheus. */
+/**
+ * Names of the metrics in an expression: histograms by base name, without the suffix of their series; without
+ * Prometheus's own `up`.
+ */
 function metricsIn(expression: string): string[] {
   const named = expression.match(/\b(?:nvidia_smi|DCGM|podwright|container)_\w+/g) ?? [];
   return named.map((name) => name.replace(/(_seconds)_(?:bucket|count|sum)$/, '$1'));

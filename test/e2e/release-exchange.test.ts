@@ -1,4 +1,4 @@
-/** An agent under a real systemd replaces its release by a signed one, with all credentials of its service. */
+/** An agent under a real systemd replaces its release with a signed one, with all credentials of its service. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { UpdateStatus } from '#shared/api/agent/update-status.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
@@ -11,7 +11,7 @@ const POD = `podwright-test-pod-${EXECUTOR}`;
 const STATUS = 'busybox wget -qO /root/status http://127.0.0.1:8080/update-status';
 /** Unit of another service that runs from the same releases. */
 const OTHER_UNIT = '/etc/systemd/system/podwright-validator.service';
-/** Ends once the update is idle, whichever version runs: the small one reports no update. */
+/** Shell command that ends once the update is idle, whichever version runs: the small version reports no update. */
 const COMMITTED = `/src/node_modules/.bin/node -e '
   const { DatabaseSync } = require("node:sqlite");
   const store = new DatabaseSync("/var/lib/podwright/agent.sqlite", { timeout: 10000 });
@@ -73,7 +73,7 @@ async function statusWith(sign: string): Promise<UpdateStatus> {
 }
 
 it(
-  'reports why it cannot update, rolls back a release that exits, and updates to a working one despite a kill of the switcher',
+  'the agent reports why it cannot update, rolls back a release that exits, and updates despite a kill of the switcher',
   async () => {
     const [first, before] = [await current(), await podState()];
     await host.mustRun(`: >${OTHER_UNIT}`);
@@ -102,7 +102,7 @@ it(
     );
     const journal = await host.mustRun('journalctl --unit podwright-agent-update');
     expect(journal).toMatch(/status=9\/KILL/);
-    // Waits for the switcher's end.
+    // Waits until the switcher has ended.
     await host.until('[ ! -e /var/lib/podwright/update-request ]');
     expect(await podState()).toBe(before);
   },

@@ -54,7 +54,7 @@ const smallTree = (path: string, version: string, program: string, slow = 0) =>
     touch agent/serve.ts agent/ssh-gateway/gateway.ts validator/serve.ts validator/central/serve.ts`);
 
 it(
-  'upgrades, and rolls back a release that does not serve',
+  'install.sh upgrades, and rolls back a release that does not serve',
   async () => {
     await smallTree('/root/second', '0.2.0', SERVES);
     await host.mustRun(`sh /root/second/${INSTALL}`);
@@ -73,7 +73,7 @@ it(
 );
 
 it(
-  'resumes after a kill at any step, always runs a complete release, and rolls back on request',
+  'install.sh resumes after a kill at any step, always runs a complete release, and rolls back on request',
   async () => {
     const before = await current();
     const pid = await mainPid('podwright-validator');
@@ -101,7 +101,7 @@ it(
 );
 
 it(
-  'retains or removes data, and refuses while there are pods',
+  'uninstall.sh retains or removes data, and refuses while pods exist',
   async () => {
     const labels = [
       '--label',

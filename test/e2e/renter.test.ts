@@ -105,7 +105,7 @@ it('changes a pod in place, and restores it when the change fails', async () => 
   const before = await containerOf(id);
   logIn(first, 'echo mine >/workspace/data; touch /root/lost');
 
-  // New variables: another container at the same address, with the same keys.
+  // New variables: the agent creates another container at the same address, with the same keys.
   const template = (await call('PUT', `/pods/${id}`, { environment: { COLOUR: 'green' } })) as {
     id: string;
   };
@@ -125,7 +125,7 @@ it('changes a pod in place, and restores it when the change fails', async () => 
   expect(await pageOf(edited)).toBe(200);
   expect(await lastEvent(id)).toMatchObject({ sub_event_type: 'pod-reboot.success' });
 
-  // An image that does not exist: the container is not even stopped.
+  // An image that does not exist: the agent does not even stop the container.
   await call('PUT', `/pods/${id}`, { docker_image: 'podwright.local/missing' });
   const unchanged = await untilRunning(id);
   expect(unchanged).toMatchObject({
@@ -139,7 +139,7 @@ it('changes a pod in place, and restores it when the change fails', async () => 
     reason: 'image_pull_failed',
   });
 
-  // A program that exits at once: the old container runs again, with its files.
+  // A program that exits at once: the agent restores the old container, with its files.
   const image = { docker_image: 'podwright.local/base', docker_image_tag: '1' };
   await call('PUT', `/pods/${id}`, { ...image, entrypoint: "/bin/sh -c 'exit 3'" });
   const back = await untilRunning(id);
@@ -154,7 +154,7 @@ it('changes a pod in place, and restores it when the change fails', async () => 
     to_status: 'RUNNING',
   });
 
-  // Back to the template with which the pod was rented.
+  // Switches back to the template with which the pod was rented.
   await call('PUT', `/pods/${id}/switch-template`, { template_id: body.template_id });
   const switched = await untilRunning(id);
   expect(switched).toMatchObject({
@@ -329,7 +329,7 @@ it('stops a pod when its funds are used up, and starts it with its data after a 
   const schedule = { pod_id: id, backup_frequency_hours: 24, retention_days: 1 };
   await callAsRenter('POST', '/backup-configs', { ...schedule, backup_path: '/workspace' });
 
-  // The first settlement releases the hold: the payer gets back all except some seconds of the pod.
+  // The first settlement releases the hold: the payer's balance rises by the hold minus the charge for some seconds.
   const free = await eventually('the hold ended', async () => {
     const money = await me();
     return money.held === 0 && money;

@@ -5,7 +5,7 @@ import { runCommand } from '#shared/runtime/run-command.ts';
 import { mustRun } from '../fakes/agents/real-host.ts';
 import { mountCutDisk } from '../fakes/faults/cut-disk.ts';
 
-it('has shell scripts that pass shellcheck', async () => {
+it('all shell scripts pass shellcheck', async () => {
   const bounds = { timeoutMs: 30_000, maxOutputBytes: 1024 * 1024 };
   const scripts = globSync('systemd/**/*.sh');
   expect(scripts.length).toBeGreaterThan(3);
@@ -16,7 +16,7 @@ it('has shell scripts that pass shellcheck', async () => {
 it.each([
   ['--keep-data', '--purge'],
   ['--purge', '--keep-data'],
-])('uninstalls nothing with %s and %s', async (...flags) => {
+])('uninstall.sh removes nothing with %s and %s', async (...flags) => {
   const bounds = { timeoutMs: 30_000, maxOutputBytes: 10_000 };
   const run = runCommand('sh', ['systemd/uninstall.sh', '--dry-run', ...flags], bounds);
   expect(await run).toMatchObject({
@@ -30,7 +30,7 @@ it.each([
   [['--component', 'agnet'], "--component must be one of agent validator central, not 'agnet'."],
   [['--probation', 'soon'], "--probation must be a number of seconds, not 'soon'."],
   [['--porbation', '5'], "Unknown option '--porbation'."],
-])('installs nothing with %j, and prints the reason', async (words, why) => {
+])('install.sh installs nothing with %j, and prints the reason', async (words, why) => {
   const bounds = { timeoutMs: 30_000, maxOutputBytes: 10_000 };
   const { exitCode, stderr } = await runCommand('sh', ['systemd/install.sh', ...words], bounds);
   expect(exitCode).toBe(2);
@@ -42,7 +42,7 @@ it.each([
   [['--keep-data', '--pods'], "--pods must be leave or remove, not ''."],
   [['--purg'], "Unknown option '--purg'."],
   [['--dry-run'], 'Choose what happens to the data: --keep-data or --purge.'],
-])('uninstalls nothing with %j, and prints the reason', async (words, why) => {
+])('uninstall.sh removes nothing with %j, and prints the reason', async (words, why) => {
   const bounds = { timeoutMs: 30_000, maxOutputBytes: 10_000 };
   const { exitCode, stderr } = await runCommand('sh', ['systemd/uninstall.sh', ...words], bounds);
   expect(exitCode).toBe(2);
@@ -52,7 +52,7 @@ it.each([
 it.each([
   ['exit 6', 'agent.env is not complete: because'],
   ['exit 9', 'agent.env (exit status 9): because'],
-])('distinguishes rejected variables from other failures: %s', async (end, words) => {
+])('install.sh distinguishes rejected variables from other failures: %s', async (end, words) => {
   const bounds = { timeoutMs: 30_000, maxOutputBytes: 10_000 };
   const script = `. systemd/installation.sh; . systemd/install/configuration.sh
     components=agent; systemctl() { return 1; }; accepts() { echo because; ${end}; }
@@ -61,7 +61,7 @@ it.each([
   expect(stdout).toContain(words);
 });
 
-it('switches releases so that a power cut leaves either one complete and a rollback possible', async () => {
+it('after a power cut during a switch, the old or the new release is complete, and a rollback is possible', async () => {
   const disk = mountCutDisk(16);
   try {
     for (const name of ['one', 'two']) {
@@ -91,7 +91,7 @@ it('switches releases so that a power cut leaves either one complete and a rollb
 });
 
 describe('a long step of a script', () => {
-  // Twelve simulated seconds that take no time; the awaited event comes with the last one.
+  // Simulates twelve seconds without waiting; the expected line is printed in the last one.
   const quick = `
     gone=0 end=$(mktemp -u)
     sleep() { gone=$((gone + 1)); [ $gone -lt 13 ] || { : >"$end"; command sleep 5; }; }`;

@@ -123,7 +123,7 @@ it('rents the last GPU to one of 50 concurrent requests to both processes', asyn
   await remove(one, [id]);
 });
 
-it('rents once for 50 requests with one key to both processes', async () => {
+it('rents once for 50 requests with the same Idempotency-Key to both processes', async () => {
   const answers = await Promise.all(
     Array.from({ length: 50 }, (_, index) => rent(index % 2 === 0 ? one : other, single, 'same')),
   );
@@ -188,8 +188,8 @@ it('streams events of the other process, and ends a stream so that it can be res
   other = await startCentralProcess(environment);
 });
 
-it('finishes the work of a killed process in the other one', async () => {
-  // Frozen, so that the first process launches; the launch takes effect, its answer never arrives.
+it('the other process finishes the work of a killed one', async () => {
+  // The other process is frozen, so that this one launches; the launch takes effect, but its response never arrives.
   other.child.kill('SIGSTOP');
   let launched: (id: string) => void = () => undefined;
   const launching = new Promise<string>((resolve) => {
@@ -203,7 +203,7 @@ it('finishes the work of a killed process in the other one', async () => {
   const { body: first } = await rent(one, single, 'first');
   expect(await launching).toBe(first['id']);
 
-  // Requests in progress when it dies: some have their pod, some have only claimed their key.
+  // Requests in progress at the kill: some have their pod, some have only claimed their key.
   const keys = Array.from({ length: GPUS }, (_, index) => `killed-${index}`);
   const requests = keys.map((key) => rent(one, large, key).catch(() => null));
   await Promise.race(requests);
@@ -231,7 +231,7 @@ it('finishes the work of a killed process in the other one', async () => {
   await remove(one, [first['id'], ...pods]);
 });
 
-it('hands its work over at once on a graceful shutdown', async () => {
+it('the other process takes over at once on a graceful shutdown', async () => {
   const { body } = await rent(one, single);
   await untilRunning(one, body['id']);
   expect(await one.end('SIGTERM')).toBe(0);

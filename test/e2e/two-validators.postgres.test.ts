@@ -1,4 +1,6 @@
-/** Two processes of one validator on one evidence store: they share the fleet, and each takes over from the other. */
+/**
+ * Two processes of one validator on one evidence store: they share the executors, and each takes over from the other.
+ */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,7 +18,7 @@ import { startValidatorProcess, type ValidatorProcess } from '../fakes/scenes/va
 const NODES = 20;
 const AT_ONCE = 4;
 const AHEAD_MS = 20_000;
-/** The executors of a killed process are free after twelve seconds. */
+/** The claims of a killed process expire after twelve seconds. */
 const TAKEN_OVER_WITHIN_MS = 40_000;
 
 const folder = mkdtempSync(join(tmpdir(), 'podwright-validators-'));
@@ -72,7 +74,7 @@ const holders = async () =>
     ({ holder }) => holder ?? [],
   );
 
-it('share the fleet, probe each executor once, and take over the work of a killed process', async () => {
+it('two validator processes share the executors, probe each once, and take over the work of a killed process', async () => {
   const go = Promise.withResolvers<void>();
   fleet.beforeProbe(() => go.promise);
   const [first] = await Promise.all([start('first'), start('second')]);

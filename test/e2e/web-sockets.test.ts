@@ -103,7 +103,7 @@ async function ticket(): Promise<string> {
   return (body as { ticket: string }).ticket;
 }
 
-/** The credential of another account. */
+/** Returns the credential of another account. */
 async function stranger(): Promise<Record<string, string>> {
   const email = `stranger${systemClock.now()}@example.com`;
   const body = { email, password: 'correct horse battery' };
@@ -167,8 +167,8 @@ describe('a terminal', () => {
 
   it('transfers large data unchanged in both directions', async () => {
     const terminal = await openTerminal();
-    // Sums, because the terminal echoes the command before it runs: the expected text is not part of the command.
-    // Typed before the mode is raw, a line of more than 4,096 bytes would be truncated.
+    // A sum, because the terminal echoes the command before it runs: the expected text must not be part of the command.
+    // Typed before the terminal is in raw mode, a line of more than 4,096 bytes would be truncated.
     terminal.type('stty raw -echo; echo $((6 * 7)); head -c $((1000 * 1000)) | wc -c; exit\n');
     await terminal.shows('42');
     for (let part = 0; part < 1_000; part += 1) terminal.type('y'.repeat(1_000));
@@ -228,13 +228,13 @@ describe('a connection is rejected', () => {
 });
 
 describe('a log', () => {
-  it('reaches more followers than a node accepts, each line once, while one stalls', async () => {
+  it('reaches more followers than a node accepts, each line once, while one follower stops reading', async () => {
     expect(FOLLOWERS).toBeGreaterThan(MAX_FOLLOWERS);
     const path = `/pods/${podId}/logs?follow=true&tail=0`;
     const sockets = await Promise.all(Array.from({ length: FOLLOWERS }, () => connect(path)));
     const followers = sockets.map(followerOf);
     const [stalled, ...others] = followers;
-    // Every follower has attached once all have received this line.
+    // All followers are attached once all of them have received this line.
     const terminal = await openTerminal();
     await eventually('the beginning', async () => {
       terminal.type('echo "n 0" >/proc/1/fd/1\n');
@@ -256,7 +256,7 @@ describe('a log', () => {
     terminal.socket.terminate();
   });
 
-  it('resumes after a frame, and accepts no messages', async () => {
+  it('resumes after the last received frame, and accepts no messages from the client', async () => {
     const two = followerOf(await connect(`/pods/${podId}/logs?tail=2`));
     expect(await two.closed).toBe(1000);
     expect(two.notes).toEqual([{ meta: 'end', reason: 'complete' }]);

@@ -48,7 +48,7 @@ async function readRevision(revision: string): Promise<Snapshot> {
   }
 }
 
-/** One line for each line that only one side has. */
+/** Returns one line for each line that only one side contains. */
 function differences(before: Snapshot, after: Snapshot): string[] {
   const surfaces = [...new Set([...Object.keys(before), ...Object.keys(after)])].toSorted();
   return surfaces.flatMap((surface) => {

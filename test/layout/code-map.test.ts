@@ -1,8 +1,8 @@
-/** Proves that the code map's paths are found, and only they. */
+/** Tests that exactly the paths of the code map are found. */
 import { expect, it } from 'vitest';
 import { codeMapPaths } from './code-map.ts';
 
-it('returns paths and globs of the table in its section only', () => {
+it('returns the paths and globs of the table in the section “Code map” only', () => {
   const readme = [
     '# Podwright',
     '| `before/a.ts` |',
@@ -22,10 +22,10 @@ it('returns paths and globs of the table in its section only', () => {
   ]);
 });
 
-it('reads a map that ends the README', () => {
+it('reads a code map at the end of the README', () => {
   expect(codeMapPaths('## Code map\n\n| `agent/` |\n')).toEqual(['agent/']);
 });
 
-it('is null without the section', () => {
+it('returns null if the README has no code map', () => {
   expect(codeMapPaths('# Podwright\n\nCode map\n')).toBeNull();
 });

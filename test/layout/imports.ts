@@ -1,4 +1,4 @@
-/** Reads a file as the layout rules need it: its code, its comments and its imports. */
+/** Reads a file for the layout rules: its code, its comments and its imports. */
 import { posix } from 'node:path';
 import { splitSource } from './source.ts';
 
@@ -20,7 +20,7 @@ export type SourceFile = {
   imports: readonly Import[];
 };
 
-/** Matched on blanked code, where a string is two quotes with only white space between. */
+/** Patterns for code in which the content of strings is replaced with spaces. */
 const IMPORT_FORMS = [
   /\b(?:import|export)\s+(?<clause>[\w$*{},\s]*?)\s*\bfrom\s*(['"])(?<specifier>\s*)\2/dg,
   /\bimport\s*(['"])(?<specifier>\s*)\1/dg,

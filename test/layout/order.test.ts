@@ -1,4 +1,4 @@
-/** Proves that a ring of folders is found and reported with its imports. */
+/** Tests that a cycle of folders is found and reported with its imports. */
 import { expect, it } from 'vitest';
 import { readSource } from './imports.ts';
 import { ringIn } from './order.ts';
@@ -10,7 +10,7 @@ function tree(files: Record<string, readonly string[]>) {
   );
 }
 
-it('reports every import of a ring, and no other', () => {
+it('reports every import of a cycle, and no other', () => {
   const files = tree({
     'agent/app.ts': ['./pods/pod.ts', './ssh/ssh.ts'],
     'agent/pods/pod.ts': ['../ports/port.ts', '../ssh/ssh.ts', '../ssh/key.ts', '#shared/a.ts'],
@@ -25,7 +25,7 @@ it('reports every import of a ring, and no other', () => {
   ]);
 });
 
-it('counts a file beside the folders as one of them', () => {
+it('treats a file beside the folders like a folder', () => {
   const files = tree({
     'agent/ports.ts': ['./pods/pod.ts'],
     'agent/pods/pod.ts': ['../ports.ts'],
@@ -33,7 +33,7 @@ it('counts a file beside the folders as one of them', () => {
   expect(ringIn('agent/', files)).toHaveLength(2);
 });
 
-it('allows schemas and states to be imported from everywhere, unless they import their importers', () => {
+it('ignores imports of schemas and states, unless these import their importers', () => {
   const named = {
     'agent/pods/pod.ts': ['../ssh/ssh.ts'],
     'agent/ssh/ssh.ts': ['../pods/pod.state.ts'],
@@ -47,6 +47,6 @@ it.each<[of: string, files: Record<string, readonly string[]>]>([
   ['tests', { 'agent/a/a.ts': ['../b/b.ts'], 'agent/b/b.test.ts': ['../a/a.ts'] }],
   ['one folder', { 'agent/a/a.ts': ['./b.ts'], 'agent/a/b.ts': ['./a.ts'] }],
   ['another side', { 'agent/a/a.ts': ['../../shared/b.ts'], 'shared/b.ts': ['../agent/a/a.ts'] }],
-])('finds no ring in files of %s', (_of, files) => {
+])('finds no cycle in files of %s', (_of, files) => {
   expect(ringIn('agent/', tree(files))).toEqual([]);
 });

@@ -1,17 +1,20 @@
-/** Checks that the folders of a side form layers, so that their order follows from their imports. */
+/** Checks that the folders of a side form layers: no cycle of imports exists between them. */
 import type { Import, SourceFile } from './imports.ts';
 
 /**
- * Schemas and states are imported from everywhere and call no other module. Their own imports count as their folder's.
+ * Schemas and states may be imported from everywhere, so imports of them are ignored. Their own imports count for their
+ * folder.
  */
 const WORDS = /\.(?:schemas|state)\.ts$/;
 
-/** Imports between places: `path:line imports specifier`, by importing place, then by imported place. */
+/**
+ * Imports between places (folders or files): `path:line imports specifier`, by importing place, then by imported place.
+ */
 type Graph = ReadonlyMap<string, ReadonlyMap<string, readonly string[]>>;
 
 /**
- * Returns a ring among the places of the folder `side`, along the fewest imports: its steps, each with its imports.
- * Empty if there is none. A file beside the folders is a place too; tests are excluded.
+ * Returns the shortest import cycle among the places of the folder `side`: its steps, each with its imports. Empty if
+ * there is none. A file directly in `side` is a place too; tests are excluded.
  */
 export function ringIn(side: string, files: readonly SourceFile[]): string[] {
   const graph = graphOf(side, files);
@@ -28,7 +31,7 @@ export function ringIn(side: string, files: readonly SourceFile[]): string[] {
   return [];
 }
 
-/** `nested`: folders inside other folders that count as places. */
+/** Builds the graph. `nested`: folders inside other folders that count as places. */
 function graphOf(
   side: string,
   files: readonly SourceFile[],
@@ -76,8 +79,8 @@ function shortestWay(graph: Graph, start: string, end: string): string[] | null 
 }
 
 /**
- * Imports that point against `order` (first = may import all that follow), as `path:line imports specifier`. A file
- * directly in `side` that `order` does not list is part of the composition and may import everything.
+ * Returns imports that violate `order` (each entry may import all that follow), as `path:line imports specifier`. A
+ * file directly in `side` that `order` does not list is part of the composition and may import everything.
  */
 export function upwardIn(
   side: string,

@@ -1,9 +1,9 @@
-/** Proves that each layout rule fires on a file that breaks it, and only there. */
+/** Tests that each layout rule reports the files that break it, and no others. */
 import { describe, expect, it } from 'vitest';
 import { readSource } from './imports.ts';
 import { RULES } from './rules.ts';
 
-/** [path, text]: the rule of that name must report each, and no other rule may. */
+/** By rule name, files as [path, text]: that rule must report each of them, and no other rule may. */
 const BROKEN: Record<string, [path: string, text: string][]> = {
   'shared imports neither agent nor validator': [
     ['shared/http/server.ts', "import { a } from '../../agent/app.ts';"],
@@ -125,7 +125,7 @@ const BROKEN: Record<string, [path: string, text: string][]> = {
   ],
 };
 
-/** Files that come close to breaking a rule, and must not be reported. */
+/** Valid files that resemble violations; no rule may report them. */
 const SOUND: [path: string, text: string][] = [
   [
     'agent/app.ts',
@@ -163,7 +163,7 @@ function reportedBy(path: string, text: string): string[] {
 }
 
 describe('the layout rules', () => {
-  it('each have a broken file in this test', () => {
+  it('each have a file in this test that violates them', () => {
     expect(Object.keys(BROKEN).toSorted()).toEqual(RULES.map((rule) => rule.name).toSorted());
   });
 
@@ -177,7 +177,7 @@ describe('the layout rules', () => {
     for (const [path, text] of SOUND) expect(reportedBy(path, text), text).toEqual([]);
   });
 
-  it('report the line', () => {
+  it('report the line of a violation', () => {
     const file = readSource('agent/app.ts', "const a = 1;\n\nimport pino from 'pino';");
     const reports = RULES.flatMap((rule) => rule.check(file));
     expect(reports).toEqual(['agent/app.ts:3 imports pino']);

@@ -1,4 +1,4 @@
-/** The layout as a table of named rules: permitted imports, and names that only one place may use. */
+/** Layout rules by name: which imports are permitted, and names that may be used in one place only. */
 import { type Import, lineAt, type SourceFile } from './imports.ts';
 
 export type Rule = {
@@ -14,7 +14,7 @@ const MEANT_FOR_SERVICES = ['validator/central/platform/database/transactions.ts
 const TAKES_MONEY =
   /^validator\/central\/(?:money\/ledger\/|money\/metering\/settlement\.service\.ts$|market\/pods\/pod-hold\.ts$)/;
 
-/** Intentional state, one per process; its content is the same for every test or set by each. */
+/** Files with intentional module state; its content is the same for every test or set by each. */
 const KEEPS_STATE = [
   'shared/telemetry/tracing.ts',
   'test/bench/http-load.ts',

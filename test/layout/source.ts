@@ -6,7 +6,7 @@
 export type SourceText = {
   /** The text with comments and the insides of literals blanked; every offset stays the same. */
   code: string;
-  /** The text with all but comments blanked. */
+  /** The text with everything except comments replaced with spaces. */
   comments: string;
 };
 
@@ -16,7 +16,10 @@ type Piece = { kind: Kind; end: number };
 const COMMENT = /\/\/[^\n]*|\/\*[\s\S]*?\*\//y;
 const QUOTED = /'(?:\\[\s\S]|[^'\\\n])*'|"(?:\\[\s\S]|[^"\\\n])*"/y;
 const REGEX = /\/(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\[\n])+\/[a-z]*/y;
-/** A template from its backtick, or from the brace that ends a substitution, to the next of either. */
+/**
+ * A template literal from its backtick, or from the brace that ends a substitution, up to the next backtick or
+ * substitution.
+ */
 const TEMPLATE = /[`}](?:\\[\s\S]|\$(?!\{)|[^`\\$])*(?:`|\$\{)/y;
 /** Tokens that may precede a regular expression; after any other token a slash divides. */
 const BEFORE_REGEX =
@@ -36,14 +39,14 @@ export function splitSource(text: string): SourceText {
   return { code, comments };
 }
 
-/** Retains the quotes, so that a string is still recognizable. */
+/** Replaces the content with spaces and retains the quotes, so that a string is still recognizable. */
 function hollow(literal: string): string {
   const inside = literal.slice(1, -1).replace(/[^\n]/g, ' ');
   return literal.slice(0, 1) + inside + literal.slice(-1);
 }
 
 function* pieces(text: string): Generator<Piece> {
-  /** Open braces in the substitution of each enclosing template. */
+  /** Number of open braces in the substitution of each enclosing template. */
   const openBraces: number[] = [];
   let at = 0;
   let before = '';

@@ -1,4 +1,4 @@
-/** Words and openings that comments avoid, each with what to write instead: comments use the field's words. */
+/** Words that comments must not contain, each with its replacement. */
 import { lineAt } from './imports.ts';
 
 type Banned = { pattern: RegExp; instead: string };
@@ -37,7 +37,7 @@ const BANNED: readonly Banned[] = [
 /** A doc comment begins with a verb in the third person or with the noun that is declared. */
 const HEADLESS = /^(?:What|Of|Whether|How|Where|Who|Whose|Whom|That) /;
 
-/** The banned words of a file's comments, as `path:line "found": instead`. */
+/** Returns the banned words in a file's comments, as `path:line "found": instead`. */
 export function bannedWordsIn(path: string, text: string): string[] {
   return commentsOf(text).flatMap(({ offset, words, isDoc }) => {
     const at = `${path}:${lineAt(text, offset)}`;

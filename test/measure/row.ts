@@ -1,26 +1,26 @@
-/** One line of `npm run bench` or `npm run soak`: a figure, its reference where it has one, and the bar it must meet. */
+/** One line of `npm run bench` or `npm run soak`: a measured value, its reference if it has one, and its limit. */
 
 export type Row = {
   name: string;
   unit: string;
   ours: number;
-  /** Figure of the reference, measured in the same run. Null for a row that has none. */
+  /** Value of the reference, measured in the same run. Null for a row that has none. */
   reference: number | null;
   /** Description of the reference, for readers. */
   against: string | null;
   /** ours / reference. */
   ratio: number | null;
-  /** The limit, for people. */
+  /** Description of the limit, for readers. */
   bar: string;
   holds: boolean;
 };
 
 type Measured = { ours: number; reference: number };
 
-/** A figure at one moment. */
+/** A value and the time of its measurement. */
 export type Sample = { atMs: number; value: number };
 
-/** Row whose limit is the largest ratio to the reference. */
+/** Row with a maximum ratio to the reference. */
 export function ratioAtMost(
   name: string,
   unit: string,
@@ -32,7 +32,7 @@ export function ratioAtMost(
   return compared(name, unit, against, measured, bar, (ratio) => ratio <= limit);
 }
 
-/** Row whose limit is the smallest ratio to the reference: for rates, where more is better. */
+/** Row with a minimum ratio to the reference: for rates, where more is better. */
 export function ratioAtLeast(
   name: string,
   unit: string,
@@ -44,7 +44,7 @@ export function ratioAtLeast(
   return compared(name, unit, against, measured, bar, (ratio) => ratio >= limit);
 }
 
-/** Row whose limit is a largest value; the reference is shown beside it. */
+/** Row with a maximum value; the reference is shown beside it. */
 export function valueAtMost(
   name: string,
   unit: string,
@@ -56,7 +56,7 @@ export function valueAtMost(
   return compared(name, unit, against, measured, bar, () => measured.ours <= limit);
 }
 
-/** Row whose limit is a smallest value; the reference is shown beside it. */
+/** Row with a minimum value; the reference is shown beside it. */
 export function valueAtLeast(
   name: string,
   unit: string,
@@ -68,12 +68,12 @@ export function valueAtLeast(
   return compared(name, unit, against, measured, bar, () => measured.ours >= limit);
 }
 
-/** Row of a long run: a largest value and no reference. */
+/** Row of a long run, with a maximum value and no reference. */
 export function figureAtMost(name: string, ours: number, unit: string, limit: number): Row {
   return finding(name, ours, unit, `at most ${limit} ${unit}`, ours <= limit);
 }
 
-/** Row whose limit is a statement that the run itself has checked. */
+/** Row whose limit is a condition that the run itself has checked. */
 export function finding(
   name: string,
   ours: number,

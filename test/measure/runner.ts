@@ -1,11 +1,11 @@
-/** Command line of `npm run bench` and `npm run soak`: runs the chosen parts, prints their rows and writes them as JSON. */
+/** Command line of `npm run bench` and `npm run soak`: runs the chosen parts, prints their rows and writes JSON. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { parseArgs } from 'node:util';
 import { type AgentProcess, createAgentHome } from '../fakes/agents/agent-process.ts';
 import type { Row } from './row.ts';
 
-/** Measures one part and passes each row on as soon as it is complete. */
+/** Measures one part and reports each row as soon as it is complete. */
 export type Part<Options> = {
   /** Shown by --help. */
   about: string;
@@ -21,7 +21,7 @@ export type Measurement<Options> = {
   resultFile: string;
   /** Options besides --only and --help, each with a value. */
   flags: readonly string[];
-  /** Converts the values of `flags`; null for values that are refused. */
+  /** Converts the values of `flags`; null if a value is invalid. */
   optionsOf(values: Record<string, string | undefined>): Options | null;
 };
 
@@ -29,7 +29,10 @@ export type Measurement<Options> = {
 const INTERRUPTED = 130;
 const WRONG_USAGE = 2;
 
-/** Runs all parts, or the one that --only names. A missed bar does not change the exit status; a part that throws does. */
+/**
+ * Runs all parts, or the one that --only names. A value beyond its limit does not change the exit status; a part that
+ * throws does.
+ */
 export async function measure<Options>(
   measurement: Measurement<Options>,
   words: readonly string[],
@@ -57,7 +60,7 @@ export async function measure<Options>(
   print(`written to ${measurement.resultFile}; a missed bar does not fail the run`);
 }
 
-/** Runs `work` against an agent in a process and a home that end with it, also when the run is interrupted. */
+/** Runs `work` with an agent process in a temporary home; ends both afterwards, also when the run is interrupted. */
 export async function withAgent(
   ports: string,
   work: (agent: AgentProcess) => Promise<void>,

@@ -1,7 +1,7 @@
 /**
- * Finds and removes what a test run leaves on the host: processes, Docker objects, network namespaces, firewall
- * chains and mounts. Only objects with our labels that appeared during the run are touched, and none that belongs to an
- * agent outside the run.
+ * Finds and removes what a test run leaves on the host: processes, Docker objects, network namespaces, firewall chains
+ * and mounts. Touches only objects with our labels that appeared during the run, and none that belongs to an agent
+ * outside the run.
  */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
@@ -57,21 +57,21 @@ export function killProcesses({ id, folder, session }: Run): string[] {
       found.session === session ||
       found.environment.includes(`${RUN_VARIABLE}=${id}`) ||
       found.command.includes(folder);
-    // A process inside a container ends with its container.
+    // The engine ends a process in a container when it removes the container.
     if (!isOurs || found.isContained) continue;
     try {
       process.kill(pid, 'SIGKILL');
       killed.push(found.command);
     } catch {
-      // It has ended meanwhile.
+      // The process has ended in the meantime.
     }
   }
   return killed;
 }
 
 /**
- * Removes the run's Docker objects and returns their kinds and names. Agents inside a test process cannot label what
- * they create with the run, so while other tests run on this host only labelled objects are removed.
+ * Removes the run's Docker objects and returns their kinds and names. Agents inside a test process cannot add the run's
+ * label to what they create. So while other tests run on this host, only objects with the label are removed.
  */
 export function removeObjects({ id }: Run, before: Before): string[] {
   const claimed = executorsOfLiveAgents(id);
@@ -143,7 +143,7 @@ function inspect(kind: DockerObject['kind'], ids: readonly string[]): DockerObje
   });
 }
 
-/** Executors whose agents run outside of this test run, such as those of an `npm start` beside it. */
+/** Executors whose agents run outside this test run, for example those of an `npm start` on the same host. */
 function executorsOfLiveAgents(runId: string): Set<string> {
   const claimed = processIds().flatMap((pid) => {
     const environment = processOf(pid)?.environment ?? [];
@@ -155,14 +155,14 @@ function executorsOfLiveAgents(runId: string): Set<string> {
   return new Set(claimed);
 }
 
-/** True while a vitest process is alive, which this run's are not any more. */
+/** Returns true while a vitest process is alive; those of this run have ended by now. */
 function otherTestsRun(): boolean {
   return processIds().some((pid) => processOf(pid)?.command.includes('vitest.mjs') === true);
 }
 
 type Process = { command: string; environment: string[]; session: number; isContained: boolean };
 
-/** Null for a process that has ended or that we may not read. */
+/** Returns null for a process that has ended or that we may not read. */
 function processOf(pid: number): Process | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -195,7 +195,7 @@ function firewallChains(): string[] {
     .map((line) => line.slice('-N '.length));
 }
 
-/** Jumps to a chain are deleted first: a chain that is in use cannot be removed. */
+/** Removes jumps to the chains first: iptables rejects the removal of a chain that is in use. */
 function removeChains(chains: readonly string[]): void {
   for (const rule of lines(command('iptables', '-S'))) {
     const words = rule.split(' ');
@@ -207,7 +207,7 @@ function removeChains(chains: readonly string[]): void {
   for (const chain of chains) command('iptables', '-X', chain);
 }
 
-/** Deepest first. */
+/** Mount points below the folder, deepest first. */
 function mountsBelow(folder: string): string[] {
   return readFileSync('/proc/self/mounts', 'utf8')
     .split('\n')

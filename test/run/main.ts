@@ -1,6 +1,6 @@
 /**
- * Runs the tests and leaves the host as it was, also after Ctrl-C. Arguments are passed to vitest. The tests get a
- * session and a temporary folder that end with the run; whatever is left outside of them fails a run that passed.
+ * Runs the tests and restores the host afterwards, also after Ctrl-C. Passes its arguments to vitest. The tests get a
+ * session and a temporary folder that end with the run. Anything left outside them fails a run that otherwise passed.
  */
 import { spawn } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
@@ -22,7 +22,7 @@ process.exitCode = await runTests(process.argv.slice(2));
 async function runTests(words: readonly string[]): Promise<number> {
   const before = hostState();
   const folder = mkdtempSync(join(tmpdir(), 'podwright-test-'));
-  // Programs of other users, such as PostgreSQL, have folders in it.
+  // Programs that run as other users, such as PostgreSQL, create folders in it.
   chmodSync(folder, 0o1777);
   const id = basename(folder);
   const tests = spawn(process.execPath, [VITEST, 'run', ...words], {

@@ -1,4 +1,4 @@
-/** Kills agent, restic or central at random requests of backups and restores, for a given time. */
+/** Kills the agent, restic or the central API at random requests of backups and restores, for a given time. */
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createFaultMatrix, VICTIMS } from '../fakes/faults/fault-matrix.ts';
 import { fingerprintOf } from '../fakes/mixed-tree.ts';
@@ -10,7 +10,7 @@ const MS_PER_MINUTE = 60_000;
 
 export type KillOptions = { seed: number; minutes: number; print(line: string): void };
 
-/** Covers every request of every stage, in an order derived from `seed`. */
+/** Covers every request of every stage; `seed` determines the order. */
 export async function backupKills({ seed, minutes, print }: KillOptions): Promise<Row[]> {
   const scene = await startFaultScene();
   const matrix = createFaultMatrix(scene);

@@ -1,6 +1,6 @@
 /**
- * Backs up a gigabyte of varied files from one agent's pod, changes them, and restores them there and on the other
- * agent: the trees are equal.
+ * Backs up a gigabyte of varied files from a pod, changes them, restores the backup on the same agent and on another
+ * one, and compares the file trees.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,5 @@
 /**
- * Sends ten thousand generated bad requests to a real process of the central API; measures its answers and its memory.
+ * Sends ten thousand generated bad requests to a real process of the central API and checks its responses and memory.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,7 +11,7 @@ import { type CentralProcess, startCentralProcess } from '../fakes/scenes/centra
 import { createSeededRandom } from '../fakes/seeded-random.ts';
 import { figureAtMost, median, type Row } from '../measure/row.ts';
 
-/** Requests before the measurement, in which caches and heaps reach their size. */
+/** Requests before the measurement, during which caches and heaps reach their usual size. */
 const WARM_UP = 5_000;
 const REQUESTS = 10_000;
 const SAMPLE_EVERY = 250;
@@ -80,7 +80,7 @@ async function signUp(central: CentralProcess, index: number): Promise<Record<st
   return [{ 'x-api-key': String(key) }, { authorization: `Bearer ${token}` }];
 }
 
-/** Returns 0 if no answer arrived in time. */
+/** Returns the status, or 0 if no response arrived in time. */
 async function statusOf(central: CentralProcess, request: FuzzRequest): Promise<number> {
   const { method, path, headers, body } = request;
   try {

@@ -1,4 +1,4 @@
-/** Random postings to a money ledger, each compared with a model of the balances. */
+/** Random postings to a money ledger; each result is compared with a model of the balances. */
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { auditLedger } from '../../validator/central/money/ledger/audit.service.ts';
@@ -29,13 +29,13 @@ import type { Database, Db } from '../../validator/central/platform/database/tab
 const RENTERS = ['ada', 'ben', 'cem', 'dua', 'eve'];
 const PROVIDERS: readonly LedgerAccount[] = ['provider:north', 'provider:south'];
 const MOST_UUSD = 5_000_000;
-/** Share of spent money, in percent. */
+/** Provider's share of spent money, in percent. */
 const PROVIDER_SHARE = 95;
 const GROUPS_AT_ONCE = 20;
 
 type Model = { paid: number; granted: number; holds: Map<string, [granted: number, paid: number]> };
 
-/** Thrown to roll a transaction back half-way, as a process that dies does. */
+/** Thrown to roll a transaction back before its end, as the death of the process would. */
 class Died extends Error {}
 
 /** Runs one random posting at a time against `db`, which is empty and owned by the caller. */
@@ -148,7 +148,7 @@ export function createLedgerWorld(db: Database, random: Random) {
       await settleHold(tx, holdId, posted, cause());
       await postGroup(tx, earned(posted), cause());
     });
-    // A second end has no effect or is rejected.
+    // Resolving the hold again has no effect or is rejected.
     await inTx((tx) => voidHold(tx, holdId, cause()));
     const again = inTx((tx) => settleHold(tx, holdId, 1, cause()));
     if ((await again.catch((error) => error)) === undefined) throw new Error('a hold ended twice');
@@ -187,7 +187,7 @@ export function createLedgerWorld(db: Database, random: Random) {
     for (const { renter, uusd } of groups) modelOf(renter).paid += uusd;
   }
 
-  /** Posts again under a unique cause, which must be rejected. */
+  /** Posts again with a cause that is already used, which must be rejected. */
   async function replay(id: string): Promise<void> {
     if (known.length === 0) return;
     const leg: Leg = { debit: 'external:topup', credit: paidAccount(id), amountUusd: amount() };
@@ -195,7 +195,7 @@ export function createLedgerWorld(db: Database, random: Random) {
     if (!(problem instanceof CauseTaken)) throw new Error('a cause came twice', { cause: problem });
   }
 
-  /** Dies after some statements: none takes effect. */
+  /** Rolls back after some statements: none may take effect. */
   async function die(id: string): Promise<void> {
     const leg: Leg = { debit: 'external:topup', credit: paidAccount(id), amountUusd: amount() };
     const work = inTx(async (tx) => {
@@ -240,7 +240,7 @@ export function createLedgerWorld(db: Database, random: Random) {
       await compare();
     },
 
-    /** Rejects with every finding of an audit. */
+    /** Rejects with all violations that an audit finds. */
     async audit(): Promise<void> {
       const { findings } = await inTx(auditLedger);
       if (findings.length > 0) throw new Error(`step ${step}: ${JSON.stringify(findings)}`);

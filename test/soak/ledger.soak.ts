@@ -1,4 +1,4 @@
-/** Random postings to a money ledger from a fresh seed for a long time; every rule is checked after each. */
+/** Random postings to a money ledger from a new seed for a long time; all rules are checked after each posting. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,11 +9,11 @@ import { finding, type Row } from '../measure/row.ts';
 import { createLedgerWorld } from './ledger-world.ts';
 
 const MS_PER_MINUTE = 60_000;
-/** Number of postings that are each audited. An audit reads all postings, so later ones are audited less often. */
+/** The first postings are audited one by one. An audit reads all postings, so later ones are audited less often. */
 const EACH_AUDITED = 500;
 const AUDITED_EVERY = 200;
 
-/** Rejects, naming the step, when a wallet or a rule is violated. */
+/** Rejects with the number of the step when a wallet or a rule is violated. */
 export async function ledgerPostings(options: {
   seed: number;
   minutes: number;

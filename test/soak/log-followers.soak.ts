@@ -1,4 +1,4 @@
-/** Memory and descriptors of an agent while renters follow the logs of eight busy pods for a long time. */
+/** Memory and open file descriptors of an agent while renters follow the logs of eight busy pods for a long time. */
 import { readdirSync, readlinkSync } from 'node:fs';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
@@ -14,15 +14,15 @@ const SCRIPT =
   'while :; do yes "a line of some length, as programs write them while they work" | head -n 100; sleep 0.1; done';
 const MS_PER_MINUTE = 60_000;
 const SAMPLE_MS = 5_000;
-/** Share of the run in which caches and heaps reach their size. */
+/** Share of the run during which caches and heaps reach their usual size. */
 const WARM_UP_SHARE = 0.3;
 const SLOPE_PER_MS = 10 * MS_PER_MINUTE;
 const MEMORY_CEILING_MB = 180;
 const SLOPE_CEILING_MB = 1;
-/** A reconcile in progress has some connections more. */
+/** Additional descriptors of a reconcile in progress, which has some connections open. */
 const DESCRIPTOR_SLACK = 2;
 
-/** The agent has the current file of a log and at most three rotated ones open. */
+/** Number of log files per pod that the agent has open at most: the current file and three rotated ones. */
 const LOG_FILES_PER_POD = 4;
 const LOG_FILE = /-json\.log/;
 
@@ -80,7 +80,7 @@ async function sample({ child }: AgentProcess, forMs: number): Promise<Figures> 
   }
 }
 
-/** Targets of the process's descriptors; one may be closed during the read. */
+/** Targets of the process's open descriptors; a descriptor may be closed during the read. */
 function openFiles(pid: number | undefined): string[] {
   const folder = `/proc/${pid}/fd`;
   return readdirSync(folder).flatMap((name) => {

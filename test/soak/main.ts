@@ -1,4 +1,4 @@
-/** `npm run soak`: long runs on the real engine. */
+/** `npm run soak`: long runs, most of them on the real engine. */
 import { systemRandom } from '#shared/runtime/random.ts';
 import type { Row } from '../measure/row.ts';
 import { measure, type Part, print, withAgent } from '../measure/runner.ts';

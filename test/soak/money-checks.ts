@@ -1,4 +1,4 @@
-/** Invariants of the money after each step of a random run. */
+/** Invariants of the money that are checked after each step of a random run. */
 import { strict as assert } from 'node:assert';
 import { auditLedger } from '../../validator/central/money/ledger/audit.service.ts';
 import { providerShare, referralShare } from '../../validator/central/money/ledger/shares.ts';
@@ -10,10 +10,10 @@ import type { SegmentRow } from '../../validator/central/money/metering/usage.st
 import type { Database } from '../../validator/central/platform/database/tables.ts';
 import { openHolds } from '../fakes/scenes/wallet.ts';
 
-/** A span of wall-clock time that occurred twice, because the clock went back. */
+/** A span of wall-clock time that occurred twice, because the clock was set back. */
 export type Repeated = { fromMs: number; toMs: number };
 
-/** Rejects, naming the invariant, when the money does not add up. */
+/** Rejects with the name of the violated invariant. */
 export async function checkMoney(db: Database, repeated: readonly Repeated[]): Promise<void> {
   const { findings } = await db.transaction().execute(auditLedger);
   assert.deepEqual(findings, [], 'I1, I2, I3, I4, I8, I12, I15, I16, I17');
@@ -53,7 +53,7 @@ export async function checkMoney(db: Database, repeated: readonly Repeated[]): P
   }
 }
 
-/** The sum that renters paid equals what providers, the platform and referrers hold or were paid. */
+/** Checks that the sum that renters paid equals what providers, the platform and referrers hold or were paid. */
 async function checkSides(db: Database, spent: number): Promise<void> {
   const accounts = await db.selectFrom('ledger_accounts').selectAll().execute();
   const own = await db
@@ -76,7 +76,7 @@ async function checkSides(db: Database, spent: number): Promise<void> {
 }
 
 /**
- * At no instant do the pods of a node cost more than all of its GPUs (I11). Time that occurred twice may be charged
+ * Checks that the pods of a node never cost more than all of its GPUs (I11). Time that occurred twice may be charged
  * twice.
  */
 async function checkNodes(
@@ -96,7 +96,7 @@ async function checkNodes(
         changes.push(...span(fromMs, untilMs, count * segment.price_uusd_per_gpu_hour));
       }
     }
-    // Segments that end at an instant come before those that start there.
+    // Segments that end at an instant are processed before those that start at it.
     changes.sort((a, b) => a.atMs - b.atMs || a.rate - b.rate);
     let rate = 0;
     for (const change of changes) {
@@ -115,7 +115,8 @@ function span(fromMs: number, toMs: number, rate: number) {
 }
 
 /**
- * Payouts match the transfers out of the ledger, open ones are set aside, and referrers have their share of the fee.
+ * Checks that payouts match the transfers out of the ledger, open ones are held, and referrers have their share of the
+ * fee.
  */
 async function checkPayouts(db: Database): Promise<void> {
   const accounts = await db.selectFrom('ledger_accounts').selectAll().execute();
@@ -136,7 +137,10 @@ async function checkPayouts(db: Database): Promise<void> {
   }
 }
 
-/** Time until which each paid pod of an account was in use: as its agent reported, or its end if that is earlier. */
+/**
+ * Returns, for each paid pod of an account, the time until which it was used: as its agent reported, or its end if that
+ * is earlier.
+ */
 export async function usedUntilNow(
   db: Database,
   accountId: string,
@@ -162,8 +166,8 @@ export async function usedUntilNow(
 }
 
 /**
- * Time that agents had reported as running when a limit or the funds changed is charged or absorbed: no stop for lack
- * of money is earlier.
+ * Checks that time that agents reported as running before a limit or the funds changed is charged or absorbed: no stop
+ * for lack of money is earlier.
  */
 export async function checkUsed(
   db: Database,

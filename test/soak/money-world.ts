@@ -1,4 +1,4 @@
-/** A market under random pods, silences, clock jumps, deletions, limits, transfers and payouts. */
+/** A market with random pods, silent agents, clock jumps, deletions, limits, transfers and payouts. */
 import type { Random } from '#shared/runtime/random.ts';
 import { createAccountPods } from '../../validator/central/market/cut-off/cut-off.ts';
 import { postGroup } from '../../validator/central/money/ledger/ledger.service.ts';
@@ -19,9 +19,9 @@ import { checkMoney, checkUsed, type Repeated, usedUntilNow } from './money-chec
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
-/** Price of each node: it divides nothing evenly. */
+/** Price of each node in micro-dollars per hour, chosen so that most divisions leave a remainder. */
 const PRICE_UUSD = 1_234_567;
-/** Paid part of an account's credit. */
+/** Paid part of an account's credit, in micro-dollars. */
 const PAID_UUSD = 5_000_000;
 
 export type MoneyWorld = Awaited<ReturnType<typeof createMoneyWorld>>;
@@ -82,7 +82,7 @@ export async function createMoneyWorld(
     await market.sync();
   }
 
-  /** Sets the wall clock back, as an operator does who corrects it. */
+  /** Sets the wall clock back, as an operator does to correct it. */
   async function goBack(ms: number): Promise<void> {
     const toMs = clock.now();
     await clock.advance(-ms);
@@ -96,7 +96,7 @@ export async function createMoneyWorld(
     await central.payOut();
   }
 
-  /** Records, before an operation that may end pods earlier, the time that agents have reported so far as used. */
+  /** Records, before an operation that may end pods earlier, the time of use that agents have reported so far. */
   async function note({ id: accountId }: TestAccount): Promise<void> {
     for (const [podId, atMs] of await usedUntilNow(db, accountId, clock.now())) {
       reportedMs.set(podId, Math.max(atMs, reportedMs.get(podId) ?? 0));
@@ -188,7 +188,7 @@ export async function createMoneyWorld(
       await later(MINUTE_MS);
     },
 
-    /** Number of ended pods, and the earnings that providers were not paid yet. */
+    /** Number of ended pods, and the earnings that are not paid to providers yet. */
     async progress(): Promise<{ ended: number; owedUusd: number }> {
       const ended = await db
         .selectFrom('pods')
@@ -200,7 +200,8 @@ export async function createMoneyWorld(
     },
 
     /**
-     * Advances the clock while every agent reports no change, and writes in one statement what a sync pass writes then.
+     * Advances the clock while every agent reports no change; writes the result of the sync passes in one SQL
+     * statement.
      */
     async quiet(ms: number): Promise<void> {
       await clock.advance(ms);
@@ -214,7 +215,7 @@ export async function createMoneyWorld(
       await pick(steps)();
     },
 
-    /** Reconnects every agent and runs what is due. */
+    /** Reconnects every agent and runs all due work. */
     async settle(): Promise<void> {
       for (const host of hosts()) host.up = true;
       await later(MINUTE_MS);
@@ -228,7 +229,7 @@ export async function createMoneyWorld(
   };
 }
 
-/** Pays, declines, delays or does not answer. The final answer for a payout never changes. */
+/** Answers at random: paid, declined, delayed or no answer. The final answer for a payout never changes. */
 function anyAnswer(random: Random): PayoutProcessor {
   const decided = new Map<string, boolean>();
   return {

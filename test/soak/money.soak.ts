@@ -1,4 +1,4 @@
-/** Ten thousand random events, and a month of a small market's rentals: not a micro-dollar is lost. */
+/** Ten thousand random events, and a month of rentals in a small market: every micro-dollar is accounted for. */
 import { systemClock } from '#shared/runtime/clock.ts';
 import { openCentralDatabase } from '../../validator/central/platform/database/database.ts';
 import { createSeededRandom } from '../fakes/seeded-random.ts';
@@ -8,27 +8,27 @@ import { createMoneyWorld, type MoneyScene } from './money-world.ts';
 const SEEDS = 10;
 const EVENTS_A_SEED = 1_000;
 const MONTH_DAYS = 30;
-/** Shorter than the silence after which a node's time is not charged. */
+/** Shorter than the time without contact after which a node's time is not charged. */
 const STEP_MS = 50_000;
 const STEPS_A_DAY = 86_400_000 / STEP_MS;
-/** Equal to the removals, so that about half of the GPUs are rented. */
+/** Rentals per day, as many as removals, so that about half of the GPUs are rented. */
 const RENTALS_A_DAY = 130;
-/** Average number of steps between two ticks of the meter. */
+/** Average number of steps between two metering ticks. */
 const STEPS_A_TICK = 10;
 /** Least number of pods that must have ended in the month. */
 const LEAST_ENDED = 3_000;
-/** Enough credit for the month; accounts of the random events may run out. */
+/** Credit that lasts for the month; accounts of the random events may run out of money. */
 const MONTH_CREDIT_UUSD = 1_000_000_000_000;
-/** Time after the month in which its last day's earnings are paid out too. */
+/** Time after the month within which its last day's earnings are paid out. */
 const AFTER_MS = 3 * 86_400_000;
-/** Payouts at the end; the processor fails more often than it pays. */
+/** Payouts at the end; the processor pays only a minority of them at once. */
 const LAST_PAYOUTS = 50;
 const EVENTS_SCENE: MoneyScene = { renters: 5, nodes: 4, gpus: 2 };
 const MONTH_SCENE: MoneyScene = { renters: 5, nodes: 4, gpus: 6 };
 
 type Options = { seed: number; print(line: string): void };
 
-/** Rejects, naming the invariant, when the money does not add up. */
+/** Rejects with the name of the violated invariant. */
 export async function moneyMatters(options: Options): Promise<Row[]> {
   const rows: Row[] = [];
   for (const part of [events, month]) {

@@ -1,10 +1,10 @@
-/** Invariants after every random operation, and conditions that must hold soon afterwards. */
+/** Invariants that hold after every random operation, and conditions that must hold soon afterwards. */
 import assert from 'node:assert/strict';
 import type { PodView } from '#shared/api/agent/pod.ts';
 import { eventually } from '../fakes/eventually.ts';
 import type { EngineObject, ObjectKind, World } from './random-world.ts';
 
-/** Several operations may wait for one pod, each with a stop of a second. */
+/** Several operations may wait for the same pod, and stopping a container takes a second each. */
 const SETTLES_WITHIN_MS = 20_000;
 
 /** Creates objects of another owner, which must never change. */
@@ -89,7 +89,7 @@ async function unsettled(world: World): Promise<string | null> {
       .toSorted();
   for (const kind of ['container', 'network'] as const) {
     const there = found[kind].map(({ pod }) => pod).toSorted();
-    // A pod in backoff may have lost its network to another container; its next start creates it again.
+    // Another container may have taken the network of a pod in backoff; the pod's next start creates it again.
     const isMissing = (id: string) => !there.includes(id) && !isWaiting(views, id);
     if (new Set(there).size !== there.length || wanted(kind).some(isMissing)) {
       return `${kind}s of ${there}, wanted ${wanted(kind)}`;
@@ -100,12 +100,12 @@ async function unsettled(world: World): Promise<string | null> {
   return left.length === 0 ? null : `volumes left: ${left.map(({ id }) => id)}`;
 }
 
-/** Running, or in backoff with a time for the next attempt. */
+/** Returns true for a pod that runs, or is in backoff with a time for the next attempt. */
 function isSettled(view: PodView): boolean {
   if (view.desired !== 'running') return false;
   if (view.reboots_done !== view.reboots_requested) return false;
   if (view.phase === 'backoff') return view.next_retry_ms !== null;
-  // A failed change has restored the old generation.
+  // A failed change must have restored the old generation.
   const isChanged = view.change === null && view.observed_generation === view.generation;
   const isRolledBack = view.change?.stage === 'failed';
   return view.phase === 'running' && view.reason === null && (isChanged || isRolledBack);
@@ -115,7 +115,7 @@ function isWaiting(views: readonly PodView[], id: string): boolean {
   return views.some((view) => view.id === id && view.phase === 'backoff');
 }
 
-/** Waits until every pod runs, rebooting those in backoff; then removes them and expects that nothing is left. */
+/** Waits until every pod runs, rebooting those in backoff; then removes them and checks that nothing is left. */
 export async function assertEnds(world: World): Promise<void> {
   const { client } = world.agent();
   for (const view of await world.views()) {

@@ -1,11 +1,11 @@
-/** Random operations and faults from a fresh seed for a long time. */
+/** Random operations and faults from a new seed for a long time. */
 import { systemClock } from '#shared/runtime/clock.ts';
 import { finding, type Row } from '../measure/row.ts';
 import { runAtRandom } from './random-run.ts';
 
 const MS_PER_MINUTE = 60_000;
 
-/** Rejects, naming the seed, when an invariant fails or the pods do not settle. */
+/** Rejects with the seed when an invariant is violated or the pods do not settle. */
 export async function randomOperations(options: {
   seed: number;
   minutes: number;

@@ -1,4 +1,4 @@
-/** The random operations on an agent and its engine, run one at a time. */
+/** Random operations on an agent and its engine, run one at a time. */
 import { ApiError } from '#shared/runtime/errors.ts';
 import { createSshKeyPair } from '#shared/signing/openssh-key.ts';
 import { podSpec } from '../fakes/agents/test-agent.ts';
@@ -6,7 +6,7 @@ import type { World } from './random-world.ts';
 
 type Operation = (world: World) => Promise<unknown>;
 
-/** Error codes that are valid answers; any other error is a bug. */
+/** Error codes that the agent may return; any other error is a bug. */
 const REFUSALS = new Set(['conflict', 'gpu_unavailable', 'pod_state_conflict', 'pod_not_found']);
 
 const pick = <T>({ random }: World, all: readonly T[]): T | undefined =>
@@ -78,7 +78,7 @@ async function removeContainer(world: World): Promise<void> {
   if (found !== undefined) await world.docker('rm', '--force', found.id);
 }
 
-/** The engine refuses while a container runs in the network, so that one is stopped first. */
+/** Stops the container in the network first: the engine does not remove a network in use. */
 async function removeNetwork(world: World): Promise<void> {
   const found = await anyContainer(world);
   if (found === undefined) return;
@@ -91,7 +91,7 @@ async function removeNetwork(world: World): Promise<void> {
   }
 }
 
-/** Kills the agent while it works on the last request and on one more. */
+/** Kills the agent while it processes the last request and another one. */
 async function killAgent(world: World): Promise<void> {
   const request = pick(world, [put, change, reboot, remove])?.(world);
   const answered = request?.catch((error: unknown) => {
@@ -131,7 +131,7 @@ const WEIGHTS: readonly (readonly [string, number, Operation])[] = [
   ['kill both', 1, killBoth],
 ];
 
-/** One entry per unit of weight. */
+/** Names and operations, one entry per unit of weight. */
 const DRAW = WEIGHTS.flatMap(([name, weight, operation]) =>
   Array.from({ length: weight }, () => ({ name, operation })),
 );

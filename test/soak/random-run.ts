@@ -8,10 +8,13 @@ import { createWorld } from './random-world.ts';
 /** Operations between two waits for everything to settle. */
 const SETTLE_EVERY = 20;
 const LONGEST_PAUSE_MS = 200;
-/** Number of last operations shown in the message of a failed run. */
+/** Number of operations that the error of a failed run lists. */
 const TRAIL = 25;
 
-/** Runs while `goOn` returns true. Resolves with the count of each operation; rejects with seed and trail. */
+/**
+ * Runs while `goOn` returns true. Resolves with the count of each operation; rejects with the seed and the last
+ * operations.
+ */
 export async function runAtRandom(
   seed: number,
   goOn: (done: number) => boolean,

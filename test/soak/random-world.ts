@@ -1,4 +1,4 @@
-/** An agent on a separate engine, with the pods that a run of random operations has requested. */
+/** An agent on a separate engine, with the pods that random operations request. */
 import { PodList, type PodView } from '#shared/api/agent/pod.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { type CommandResult, runCommand } from '#shared/runtime/run-command.ts';
@@ -15,7 +15,7 @@ const COMMAND_BOUNDS = { timeoutMs: 20_000, maxOutputBytes: 4 * 1024 * 1024 };
 
 export type World = Awaited<ReturnType<typeof createWorld>>;
 
-/** Needs root. `close` leaves nothing behind. */
+/** Creates the agent and the engine. Needs root. `close` removes everything. */
 export async function createWorld(random: Random) {
   const own = await startOwnEngine();
   const { first, last } = await freePorts(PORTS);
@@ -36,21 +36,21 @@ export async function createWorld(random: Random) {
     random,
     executorId: home.executorId,
     gpus,
-    /** The current pod of each slot; a removed pod's slot gets a new id. */
+    /** Pod id of each slot; after a removal the slot gets a new id. */
     slots: Array.from({ length: PODS }, () => random.uuid()),
-    /** Every id that was ever requested. */
+    /** Every id that was requested so far. */
     ids: new Set<string>(),
     agent: () => agent,
     async restartAgent(how: 'kill' | 'stop'): Promise<void> {
       await agent[how]();
       agent = await home.start();
     },
-    /** Views of pods that are not removed. */
+    /** Views of all pods that are not removed. */
     async views(): Promise<PodView[]> {
       const response = await agent.send({ method: 'GET', path: '/v1/pods' });
       return PodList.parse(await response.json()).pods;
     },
-    /** Objects of every owner, as the engine's own client lists them. */
+    /** Objects of every owner, as the docker command lists them. */
     async objects(kind: ObjectKind): Promise<EngineObject[]> {
       const state = kind === 'container' ? '{{.State}}' : 'there';
       const id = kind === 'volume' ? '{{.Name}}' : '{{.ID}}';
@@ -68,7 +68,7 @@ export async function createWorld(random: Random) {
     },
   };
 
-  /** Runs the engine's client as another tool on the host would; its failures are answers too. */
+  /** Runs the docker command as another tool on the host would; returns its failures instead of throwing. */
   function docker(...args: string[]): Promise<CommandResult> {
     return runCommand('docker', ['-H', `unix://${own.socketPath}`, ...args], COMMAND_BOUNDS);
   }

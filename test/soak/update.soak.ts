@@ -218,7 +218,7 @@ async function echoes({ stdin, stdout, exitCode }: ChildProcess): Promise<boolea
 const gatewayPid = async (host: SystemdHost) =>
   (await host.mustRun('systemctl show -p MainPID --value podwright-ssh-gateway')).trim();
 
-/** Resolves when the gateway runs the release with this digest. */
+/** Resolves with true when the SSH gateway runs the release with this digest. */
 function followed(host: SystemdHost, digest: string): Promise<boolean> {
   return eventually('the new gateway', async () => {
     const { stdout } = await host.run(`readlink /proc/${await gatewayPid(host)}/exe`);
@@ -246,7 +246,7 @@ async function getJson({ send }: InstalledAgent, path: string): Promise<unknown>
   return (await send({ method: 'GET', path, signal: systemClock.deadline(2_000) })).json();
 }
 
-/** The longest time without an answer. */
+/** Measures the longest time during which the agent did not respond. */
 async function watchAway(agent: InstalledAgent, leave: AbortSignal): Promise<number> {
   let [lastMs, longestMs] = [systemClock.monotonicMs(), 0];
   while (!leave.aborted) {

@@ -25,7 +25,7 @@ afterAll(() => host?.close());
 type Sent = { method: string; path: string; body?: string; headers?: Record<string, string> };
 type Answer = { status: number; text: string };
 
-/** Sends a request over a socket with the path unchanged, byte for byte. */
+/** Sends a request over a socket with the path exactly as given. */
 function send({ method, path, body = '', headers = JSON_TYPE }: Sent): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const length = { 'content-length': String(Buffer.byteLength(body)) };
@@ -163,7 +163,7 @@ it.each<[string, Record<string, unknown>]>([
   ['ssh_public_keys', { ssh_public_keys: [`ssh-ed25519 ${'A'.repeat(20_000)}`] }],
   ['ssh_public_keys', { ssh_public_keys: Array.from({ length: 51 }, () => KEY) }],
   ['ssh_public_keys', { ssh_public_keys: ['-----BEGIN OPENSSH PRIVATE KEY-----'] }],
-])('rejects %s as in %j', async (field, change) => {
+])('rejects %s, for example %j', async (field, change) => {
   await expectRefused(put({ ...podSpec(), ...change }), field);
 });
 
@@ -183,7 +183,7 @@ it.each([
   await expectRefused(put(body));
 });
 
-it('ignores members that a body hides in __proto__', async () => {
+it('ignores properties that a body contains in __proto__', async () => {
   const { limits: _, ...rest } = podSpec();
   const hidden = `{"__proto__":${JSON.stringify({ limits: podSpec().limits })},${JSON.stringify(rest).slice(1)}`;
   await expectRefused(put(hidden), 'limits');
@@ -253,7 +253,7 @@ it('rejects commands to pods that do not exist, and creates none', async () => {
   await expectRefused({ method: 'PUT', path: `${path}/standing`, body: '{"stopped":true}' });
 });
 
-it('leaves nothing of the rejected requests: no container, network, row or lease', async () => {
+it('rejected requests leave no container, network, row or lease', async () => {
   expect(host.agent.core.records.list()).toEqual([]);
   const { leases } = host.agent.core;
   const kinds = ['port', 'gpu', 'subnet'] as const;
@@ -276,7 +276,7 @@ const TRICKY = [
   '=',
 ];
 
-it('passes values that resemble an injection unchanged, byte for byte', async () => {
+it('values that resemble an injection reach the container unchanged', async () => {
   const environment = Object.fromEntries(TRICKY.map((value, index) => [`T${index}`, value]));
   const command = ['sh', '-c', 'sleep 300', ...TRICKY];
   const pod = await host.launch(undefined, {

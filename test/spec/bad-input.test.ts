@@ -53,7 +53,7 @@ async function send(route: Route, url: string, headers: Record<string, string>, 
   });
 }
 
-it('reads the description of the whole interface', () => {
+it('the description contains the whole interface', () => {
   expect(routes.length).toBeGreaterThan(40);
 });
 
@@ -107,7 +107,7 @@ it('rejects malformed queries and names the field', async () => {
   }
 });
 
-it('reports the given value and the allowed values for every parameter of every route', async () => {
+it('errors contain the invalid value and the allowed values for every parameter of every route', async () => {
   let refusals = 0;
   for (const route of routes) {
     const queries = route.parameters.filter((parameter) => parameter.in === 'query');
@@ -150,7 +150,7 @@ it('rejects the character NUL, which some databases cannot store', async () => {
   expect(status).toBe(422);
 });
 
-it('rejects half a surrogate pair where no schema does, and accepts whole ones', async () => {
+it('rejects half a surrogate pair also where no schema checks it, and accepts whole pairs', async () => {
   const { key: headers } = account;
   const template = { name: 'x', docker_image: 'ubuntu' };
   const make = (change: object) =>
@@ -180,7 +180,7 @@ it('accepts only decimal numbers in queries, and only the view `summary`', async
   expect((await central.call('GET', `/executors?${good}`)).status).toBe(200);
 });
 
-it('changes nothing', async () => {
+it('rejected requests change nothing', async () => {
   const { body } = await central.call('GET', '/pods', { headers: account.key });
   expect(body).toEqual([]);
   const me = await central.call('GET', '/users/me', { headers: account.key });

@@ -56,7 +56,7 @@ export function additions(description: Description): string[] {
   );
 }
 
-/** `METHOD /portal/path: missing`. */
+/** Routes that are not served, as `METHOD /portal/path: missing`. */
 export function missingInPortal(hasRoute: (method: string, url: string) => boolean): string[] {
   return PORTAL_ROUTES.map(([method, path]) => [method, `/portal${path}`] as const)
     .filter(([method, url]) => !hasRoute(method, url))
@@ -85,7 +85,9 @@ function problemsOf(
   return checks.filter(([, holds]) => !holds).map(([problem]) => problem);
 }
 
-/** Returns true if a JSON body is the model: itself, a list of it for `X[]`, or one of several with null. */
+/**
+ * Returns true if a JSON body has this model: the model itself, a list of it for `X[]`, or one of several with null.
+ */
 function names(content: z.output<typeof Content> | undefined, model: string): boolean {
   const schema = JSON.stringify(content?.['application/json']?.schema ?? null);
   const reference = `{"$ref":"#/components/schemas/${model.replace('[]', '')}"}`;

@@ -1,4 +1,4 @@
-/** A request that returns each code of the interface's error table. */
+/** For each code of the interface's error table, a request that returns it. */
 
 import { type RentRequest, rentIn } from '../../validator/central/market/rentals/rental.service.ts';
 import { postGroup } from '../../validator/central/money/ledger/ledger.service.ts';
@@ -21,7 +21,7 @@ type Reach = (scene: Scene) => Promise<Answer>;
 const NOWHERE = '00000000-0000-4000-8000-000000000000';
 const KEY = { 'idempotency-key': 'k' };
 
-/** Rents a verified node with two GPUs, after `prepare` and with `body`. */
+/** Returns a request that rents a verified node with two GPUs, after `prepare` and with `body`. */
 function rentAfter(
   prepare: (scene: Scene, nodeId: string) => Promise<unknown>,
   body: Record<string, unknown> = {},
@@ -44,7 +44,7 @@ async function template({ market, account }: Scene, body: Record<string, unknown
   return market.call('POST', '/templates', { headers: account.key, body: sent });
 }
 
-/** Rents as the account that is logged in. */
+/** Returns a rental request of the account that is logged in. */
 function rentalOf(account: TestAccount, executorId: string): RentRequest {
   const credential = { type: 'session', sessionId: 'any' } as const;
   return {
@@ -74,7 +74,8 @@ async function isLockAwaited(db: Database): Promise<boolean> {
 }
 
 /**
- * Codes that need two concurrent transactions. SQLite runs transactions one after the other, so none can lose a race.
+ * Codes that need two concurrent transactions. SQLite runs transactions one after the other, so no request can lose a
+ * race.
  */
 export const REACH_IN_PARALLEL: Readonly<Record<string, Reach>> = {
   node_rent_in_progress: async ({ market, account }) => {
@@ -85,7 +86,7 @@ export const REACH_IN_PARALLEL: Readonly<Record<string, Reach>> = {
     await db.transaction().execute(async (tx) => {
       const deps = { clock, random, afterSpend: nothing, beginRestore: nothing };
       await rentIn(tx, deps, rentalOf(rival, node.id));
-      // It chooses the node, which it reads as free, and waits for the other rental's lock.
+      // This request selects the node, which it reads as free, and waits for the other rental's lock.
       bySpec = market.call('POST', '/executors/rent-by-spec', {
         headers: account.key,
         body: { pod_name: 'mine', template_id: DEFAULT_TEMPLATE },
@@ -172,7 +173,7 @@ export const REACH: Readonly<Record<string, Reach>> = {
   idempotency_in_progress: async ({ market, account }) => {
     const { db, clock } = market.ports;
     await market.rent(account, NOWHERE, {}, KEY);
-    // The row as a process leaves it while it is still running.
+    // Sets the row to the state that a process leaves while a request is still running.
     const working = await db.selectFrom('idempotency').selectAll().executeTakeFirstOrThrow();
     await db.updateTable('idempotency').set({ state: 'running', status: null }).execute();
     const living = { boot_id: working.boot_id, beat_at: clock.now() };

@@ -1,4 +1,4 @@
-/** Reaches every row of the interface's error table by a request and checks its code, status and body. */
+/** For each row of the interface's error table, sends a request that causes it and checks code, status and body. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { ERROR_TABLE } from '#shared/runtime/errors.ts';
 import { DEFAULT_LIMITS } from '../../validator/central/platform/rate-limits/policies.ts';
@@ -19,7 +19,7 @@ beforeEach(async () => {
 });
 afterEach(() => scene.market.close());
 
-it('has a request for every code that the interface lists and a client can reach', () => {
+it('this test has a request for every code that the interface lists and a client can cause', () => {
   const codes = ERRORS.map(([code]) => code);
   expect(Object.keys(ERROR_TABLE)).toEqual(expect.arrayContaining(codes));
   const notYet = Object.values(CODES_NOT_YET).flat();

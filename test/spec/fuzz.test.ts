@@ -1,4 +1,4 @@
-/** Generated bad requests to every route: each returns a status of the interface, never 500, and ends. */
+/** Sends generated bad requests to every route: each must return a status of the interface, never 500, and end. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createFuzz, FUZZ_STATUSES, type FuzzRequest, isEndless } from '../fakes/faults/fuzz.ts';
@@ -32,7 +32,7 @@ async function answerTo({ method, path, headers, body }: FuzzRequest) {
   return first;
 }
 
-it(`answers ${REQUESTS} bad requests with a status of the interface`, async () => {
+it(`returns a status of the interface for ${REQUESTS} bad requests`, async () => {
   const random = createSeededRandom(SEED);
   const node = await market.verifiedNode({ gpus: 8, minimum: 1 });
   let ids: string[] = [];
@@ -61,6 +61,6 @@ it(`answers ${REQUESTS} bad requests with a status of the interface`, async () =
     seen.set(status, (seen.get(status) ?? 0) + 1);
     expect([what, answer?.headers['x-request-id']]).toEqual([what, expect.any(String)]);
   }
-  // Some requests also passed the schemas and reached the rules behind them.
+  // Some requests also passed the schemas and reached the business rules.
   for (const status of [200, 400, 401, 404, 405, 422]) expect(seen.get(status)).toBeGreaterThan(10);
 });

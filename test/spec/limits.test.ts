@@ -1,4 +1,4 @@
-/** The limits of the interface, each at its boundaries. */
+/** Tests the limits of the interface at their boundaries. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { TestAccount } from '../fakes/scenes/central-fixture.ts';
 import { createTestMarket, type TestMarket } from '../fakes/scenes/market-fixture.ts';
@@ -34,7 +34,7 @@ it.each([
   );
 });
 
-it('replays answers for exactly 24 hours', async () => {
+it('repeats the response for an Idempotency-Key for exactly 24 hours', async () => {
   const node = await market.verifiedNode({ gpus: 2, minimum: 1 });
   const key = { 'idempotency-key': 'window' };
   const rent = () => market.rent(account, node.id, { gpu_count: 1 }, key);
@@ -60,7 +60,7 @@ it.each([
   expect(status === 200 ? status : body.error.code).toBe(expected);
 });
 
-it('requires a balance for 15 minutes, to the micro-dollar', async () => {
+it('a rental requires exactly the price of 15 minutes, to the micro-dollar', async () => {
   const node = await market.verifiedNode({ gpus: 1, price: 2 });
   const renter = await market.renter();
   const have = (balance: number) => setAvailable(market.ports.db, balance, renter.id);
@@ -93,7 +93,7 @@ it('returns 100 lines of a log by default, and up to 1000 nodes a page', async (
   expect((await market.call('GET', '/executors?size=1001')).status).toBe(422);
 });
 
-it.each(['-1', '30.1', 'x'])('sleeps 0 to 30 seconds and rejects %s', async (seconds) => {
+it.each(['-1', '30.1', 'x'])('the sleep route accepts 0 to 30 seconds, not %s', async (seconds) => {
   expect((await market.call('GET', `/sleep/${seconds}`)).status).toBe(422);
 });
 

@@ -1,12 +1,12 @@
-/** Parts of the interface that are not served yet, and routes served beyond it. */
+/** Parts of the interface that are not served yet, and routes that are served in addition to it. */
 
 /** The tests require exactly these differences: remove an entry when its route is served. */
 export const ROUTES_NOT_YET: Readonly<Record<string, readonly string[]>> = {};
 
-/** Codes of the error table that no request can reach yet. */
+/** Codes of the error table that no request can cause yet. */
 export const CODES_NOT_YET: Readonly<Record<string, readonly string[]>> = {};
 
-/** Additional routes, and routes of groups that the interface names without their paths. */
+/** Additional routes, and routes whose group the interface names without their paths. */
 export const OWN_ROUTES: readonly string[] = [
   'DELETE /backup-configs/{id}',
   'DELETE /backup-logs/{id}',

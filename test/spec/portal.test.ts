@@ -51,7 +51,7 @@ const at = (path: string, id: string) =>
     .replace('{id}', id)
     .replace('{hotkey}', STRANGER.hotkey)
     .replace(/\{\w+\}/, UNKNOWN_ID);
-/** Parameter names do not matter. */
+/** Replaces parameters with `*`: their names do not matter. */
 const unnamed = (path: string) => path.replaceAll(/\{\w+\}|:\w+/g, '*');
 const bodyOf = (path: string) => {
   const body = BODIES[path];
@@ -133,7 +133,7 @@ it('checks credentials before anything else', async () => {
   token = await market.logIn();
 });
 
-it('denies providers access to the nodes of others, and names what does not exist', async () => {
+it('denies providers access to nodes of others, and errors name the missing object', async () => {
   const stranger = await market.logIn(STRANGER);
   for (const [method, path] of OF_NODES) {
     const cases = [
@@ -152,7 +152,7 @@ it('denies providers access to the nodes of others, and names what does not exis
   }
 });
 
-it('rejects hostile bodies and other methods', async () => {
+it('rejects hostile bodies and methods that a route does not have', async () => {
   for (const [method, path] of PORTAL_OPERATIONS) {
     const url = at(path, UNKNOWN_ID);
     const headers = path === '/auth/logout' ? {} : bearer(token);
@@ -173,7 +173,7 @@ it('rejects hostile bodies and other methods', async () => {
   expect(answer.json().miner_hotkey).toBe(market.provider.hotkey);
 });
 
-it('changes nothing', async () => {
+it('rejected requests change nothing', async () => {
   const headers = bearer(token);
   const { data } = (await send('GET', '/executors', { headers })).json();
   expect(data).toMatchObject([{ id: nodeId, status: 'available', price_per_gpu: 2.2 }]);

@@ -1,4 +1,4 @@
-/** Checks of every error response of the central API, and bodies that must be rejected. */
+/** Checks that apply to every error response of the central API, and bodies that it must reject. */
 import type { LightMyRequestResponse } from 'fastify';
 import { expect } from 'vitest';
 import { ERROR_TABLE } from '#shared/runtime/errors.ts';
@@ -18,7 +18,8 @@ export const HOSTILE = [
 ];
 
 /**
- * Expects a documented code and a hint, no internals and never a 500; `path` selects the body's form. A success passes.
+ * Expects a documented code and a hint, no internals and never a 500; `path` selects the form of the body. Successful
+ * responses pass.
  */
 export function expectRefusal(
   {

@@ -1,4 +1,4 @@
-/** Compares the interface's route table with the description that the running app serves. */
+/** Compares the interface's route table with the OpenAPI description that the running app serves. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createTestCentral, type TestCentral } from '../fakes/scenes/central-fixture.ts';
 import { additions, Description, differences, missingInPortal } from './described.ts';
@@ -13,25 +13,25 @@ beforeAll(async () => {
 });
 afterAll(() => central.close());
 
-it('is version 1.0.0 in OpenAPI 3.1.0, with both ways to authenticate', () => {
+it('the description is version 1.0.0 in OpenAPI 3.1.0, with both ways to authenticate', () => {
   expect(description).toMatchObject({ openapi: '3.1.0', info: { version: '1.0.0' } });
   expect(Object.keys(description.components.securitySchemes)).toEqual(
     expect.arrayContaining(['JwtAccessBearer', 'ApiKey']),
   );
 });
 
-it('serves every route of the table as listed, except the named ones', () => {
+it('serves every route of the table as listed, except those in ROUTES_NOT_YET', () => {
   const hasRoute = (method: string, url: string) =>
     central.server.hasRoute({ method: method as 'GET', url });
   const found = [...differences(description), ...missingInPortal(hasRoute)];
   expect(found.toSorted()).toEqual(Object.values(ROUTES_NOT_YET).flat().toSorted());
 });
 
-it('serves no other routes except the named ones', () => {
+it('serves no other routes except those in OWN_ROUTES', () => {
   expect(additions(description).toSorted()).toEqual(OWN_ROUTES.toSorted());
 });
 
-it('requires credentials where the table does, before it reads anything', async () => {
+it('checks the credentials that the table requires before it reads the request', async () => {
   const open = new Set(['GET /executors']);
   for (const { method, path, security } of ROUTES) {
     const name = `${method} ${path}`;
