@@ -31,7 +31,7 @@ import {
 import type { OperationService } from './operation.service.ts';
 
 const MIB = 1024 * 1024;
-// restic runs at the lowest priority.
+// restic runs at the lowest priority, so these tests take long on a busy machine.
 vi.setConfig({ testTimeout: 180_000 });
 
 const scenes: BackupScene[] = [];
@@ -75,7 +75,7 @@ async function restore(
   return scene.ended(service, request.operation_id);
 }
 
-/** restic limited to 2 MiB a second; reports its process id. */
+/** Creates a restic that is limited to 2 MiB a second and reports its process id. */
 function slowRestic(scene: BackupScene): { program: string; pid(): number | null } {
   const program = join(scene.folder, 'slow-restic');
   const script = `#!/bin/sh\necho $$ > '${program}.pid'\nexec restic --limit-upload 2048 --limit-download 2048 "$@"\n`;
@@ -111,7 +111,7 @@ it('backs up twice and restores each backup to an identical tree', async () => {
   const sizeAfter = Number(
     /"total_size":(\d+)/.exec(scene.restic('stats', '--mode', 'raw-data', '--json'))?.[1],
   );
-  // restic may cut a changed piece anywhere from half a MiB to eight, for each of the two changes.
+  // For each of the two changes, restic stores a new chunk of half a MiB to 8 MiB.
   expect(sizeAfter - sizeBefore).toBeLessThan(12 * MIB);
 
   writeFileSync(join(tree, 'later'), 'goes with the old tree');
@@ -136,7 +136,7 @@ it('backs up twice and restores each backup to an identical tree', async () => {
   expect(scene.store.get(second.id)?.sealed_repository).toBeNull();
 });
 
-it('continues a backup that its agent left unfinished, under the same id', async () => {
+it('continues a backup after its agent was killed, under the same id', async () => {
   const scene = newScene();
   writeFileSync(join(scene.volume, 'random'), randomBytes(16 * MIB));
   const service = opened(scene, slowRestic(scene).program);
@@ -210,7 +210,7 @@ it('refuses paths outside the volume, by name or by link', async () => {
   expect(existsSync('/etc/x')).toBe(false);
 });
 
-it('reads the volume read-only and follows no link, whenever the pod adds it', async () => {
+it('reads the volume read-only and follows no link, even if the pod adds it during the backup', async () => {
   const scene = newScene();
   const secret = join(scene.folder, 'host-secrets');
   mkdirSync(secret);
@@ -226,7 +226,7 @@ it('reads the volume read-only and follows no link, whenever the pod adds it', a
   expect(existsSync(join(scene.volume, 'touched')), 'a backup can write there').toBe(false);
 });
 
-it('answers a repeat alike, other content with a conflict, and a second operation of the pod with busy', async () => {
+it('accepts a repeated request, rejects other content under its id and a second operation of the pod', async () => {
   const scene = newScene();
   const service = scene.open({ restic: neverEnding() });
   services.push(service);
@@ -254,7 +254,7 @@ it('answers a repeat alike, other content with a conflict, and a second operatio
   );
 });
 
-/** Waits in `make` until it is aborted. */
+/** Creates a restic whose `make` waits until it is aborted. */
 function neverEnding(): ReturnType<typeof import('./restic.ts').createRestic> {
   const never = () => Promise.reject(new Error('not here'));
   return {

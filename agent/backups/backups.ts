@@ -23,7 +23,7 @@ export type BackupsPorts = {
   log: Log;
   /** 32-byte key that seals secrets at rest. */
   secret: Uint8Array;
-  /** Folder for restores of drills; created when needed. */
+  /** Folder to which drills restore; created when needed. */
   scratchFolder: string;
   /** Called when an operation has ended. */
   onOperationEnded(row: OperationRow): void;
@@ -31,7 +31,7 @@ export type BackupsPorts = {
 
 type Subjects = { pods: Pods; volumes: VolumeService };
 
-/** Runs nothing before `operations.start`. */
+/** Starts no operation before `operations.start`. */
 export function createBackups(
   ports: BackupsPorts,
   { store, ...subjects }: Subjects & { store: OperationStore },
@@ -63,7 +63,7 @@ export function createBackups(
   };
 }
 
-/** Facts about operations on volumes, for the volume service. */
+/** Returns the state of operations on volumes, for the volume service. */
 export function volumeOperationsOf(store: OperationStore): VolumeOperations {
   return {
     activeKind: (id) => store.activeOf(id)?.kind ?? null,
@@ -74,7 +74,7 @@ export function volumeOperationsOf(store: OperationStore): VolumeOperations {
   };
 }
 
-/** Operations are about a pod, or about a persistent volume, in which no process runs. */
+/** Returns the subjects of operations: pods, and persistent volumes, in which no process runs. */
 function subjectsOf({ pods, volumes }: Subjects) {
   const { records, pause, dataRootsOf } = pods;
   const { knows } = volumes;

@@ -7,8 +7,8 @@ import type { Readable } from 'node:stream';
 import type { Clock } from '#shared/runtime/clock.ts';
 
 /**
- * Time from SIGINT, on which restic removes its lock, to SIGKILL; the caller of a cancellation waits for it. A lock
- * that remains because the storage does not answer is removed by the next operation.
+ * Time from SIGINT, on which restic removes its lock, to SIGKILL; the caller of a cancellation waits for it. If the
+ * storage does not respond, the lock remains; the next operation removes it.
  */
 const CANCEL_GRACE_MS = 1_200;
 const MAX_LINE_CHARS = 64 * 1024;
@@ -18,14 +18,14 @@ export type ChildRequest = {
   command: readonly [string, ...string[]];
   cwd?: string;
   environment: Record<string, string>;
-  /** Called for each line of stdout; lines above 64 KiB are skipped. */
+  /** Called for each line of stdout; lines longer than 64 KiB are skipped. */
   onLine(line: string): void;
   onStart?(pid: number): void;
   signal: AbortSignal;
 };
 
 export type ChildEnd = {
-  /** Null when a signal ended the child. */
+  /** Null if a signal ended the child. */
   exitCode: number | null;
   /** Last lines of stderr. */
   errorLines: readonly string[];
@@ -33,7 +33,7 @@ export type ChildEnd = {
 
 export type RunChild = (request: ChildRequest) => Promise<ChildEnd>;
 
-/** Rejects when the child cannot be started, and with the signal's reason once an aborted child has ended. */
+/** Rejects if the child cannot be started, and with the signal's reason once an aborted child has ended. */
 export function createRunChild(clock: Clock): RunChild {
   return ({ command: [file, ...args], cwd, environment, onLine, onStart, signal }) =>
     new Promise((resolve, reject) => {
@@ -41,7 +41,7 @@ export function createRunChild(clock: Clock): RunChild {
       const child = spawn(file, args, {
         ...(cwd === undefined ? {} : { cwd }),
         env: environment,
-        // Leads its own process group: a kill reaches everything that it starts.
+        // The child leads its own process group, so that a kill reaches everything that it starts.
         detached: true,
         stdio: ['ignore', 'pipe', 'pipe'],
       });

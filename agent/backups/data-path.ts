@@ -1,4 +1,4 @@
-/** Resolves a path of a pod to the host: inside one of the pod's data roots, through no link. */
+/** Resolves a path in a pod to a path on the host that is inside one of the pod's data roots and contains no link. */
 import type { Stats } from 'node:fs';
 import { lstat, opendir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -15,14 +15,14 @@ export type DataPlace = {
   /** Parent folder of `live`, and the name in it. */
   parent: string;
   name: string;
-  /** Null: the path does not exist. */
+  /** Null if the path does not exist. */
   kind: 'folder' | 'file' | null;
 };
 
 /**
- * Rejects with PathRefused for a path outside every data root, through a link, or to neither folder nor file, and with
- * PathMissing for a path that must exist and does not. Links are checked step by step, and a running pod may add one
- * afterwards: readers use a jail, and writers run only while the pod is paused.
+ * Rejects with PathRefused if the path is outside every data root, contains a link, or is neither folder nor file, and
+ * with PathMissing if it does not exist but must. Links are checked step by step, and a running pod may add one
+ * afterwards: therefore readers use a jail, and writers run only while the pod is paused.
  */
 export async function locate(
   roots: readonly DataRoot[],
@@ -82,7 +82,8 @@ function refused(podPath: string, why: string): OperationFailure {
 type Ports = Pick<RunPorts, 'dataRootsOf'>;
 
 /**
- * Returns the target of a restore as it is now. Rejects with TargetNotEmpty in mode `new_only` if something is there.
+ * Returns the current target of a restore. Rejects with TargetNotEmpty in mode `new_only` if the target exists and is
+ * not empty.
  */
 export async function locateTarget(
   podId: string,
@@ -94,7 +95,7 @@ export async function locateTarget(
   throw new OperationFailure('TargetNotEmpty', `${request.target_path} exists and is not empty`);
 }
 
-/** Returns what exists at a path of the pod. Rejects as `locate` does. */
+/** Returns whether a path of the pod is absent, empty or occupied. Rejects as `locate` does. */
 export async function targetStateOf(
   podId: string,
   path: string,

@@ -15,7 +15,7 @@ function chosenOf(files: readonly ListedNode[], change: Partial<typeof LIMITS> =
   return sampler.chosen().map(({ path }) => path);
 }
 
-it('respects its bounds and always includes the largest file that fits', () => {
+it('selects a sample within its bounds that includes the largest file that fits', () => {
   const files = [...FILES, node('/_data/huge', 5_001)];
   const sampler = createSampler(LIMITS);
   for (const file of files) sampler.add(file);
@@ -28,7 +28,7 @@ it('respects its bounds and always includes the largest file that fits', () => {
   expect(chosenOf(files, { max_files: 1 })).toEqual(['/_data/999']);
 });
 
-it('depends on the seed, not on the order of the files', () => {
+it('selects files by the seed, not by the order in which they are listed', () => {
   const first = chosenOf(FILES);
   expect(chosenOf(FILES.toReversed())).toEqual(first);
   expect(chosenOf(FILES, { seed: 'two' })).not.toEqual(first);

@@ -1,4 +1,4 @@
-/** Restore drills with the real restic: their findings, and that they change nothing. */
+/** Restore drills with the real restic: what they report, and that they change nothing. */
 import { randomBytes } from 'node:crypto';
 import {
   chmodSync,
@@ -23,7 +23,7 @@ import { type BackupScene, createBackupScene } from '../../test/fakes/scenes/bac
 import type { OperationService } from './operation.service.ts';
 
 const MIB = 1024 * 1024;
-// restic runs at the lowest priority.
+// restic runs at the lowest priority, so these tests take long on a busy machine.
 vi.setConfig({ testTimeout: 180_000 });
 
 let scene: BackupScene;
@@ -54,7 +54,7 @@ async function verify(
 
 const failure = ({ stage, error }: OperationView) => [stage, error?.code];
 
-it('reads a good backup back, with any file names and without the pod', async () => {
+it('restores a sample of a valid backup, with any file names and without the pod', async () => {
   const odd = ['with space', 'neue\nzeile', '-dash', '*?[glob]', 'back\\slash', '"quoted"', 'ü'];
   mkdirSync(join(scene.volume, 'inner', '**'), { recursive: true });
   for (const name of odd) writeFileSync(join(scene.volume, 'inner', '**', name), name);
@@ -85,7 +85,7 @@ it('reads a good backup back, with any file names and without the pod', async ()
   expect(JSON.stringify(service.list())).not.toContain(scene.folder);
 });
 
-/** The pack that contains most of the data. */
+/** Returns the pack file that contains most of the data. */
 function largestPack(): string {
   const folder = join(scene.location, 'data');
   const packs = readdirSync(folder).flatMap((part) =>
@@ -94,7 +94,7 @@ function largestPack(): string {
   return packs.toSorted((a, b) => statSync(b).size - statSync(a).size)[0] ?? '';
 }
 
-it('reports the fault of an unrestorable backup and changes nothing', async () => {
+it('reports why a backup cannot be restored, and changes nothing', async () => {
   writeFileSync(join(scene.volume, 'random'), randomBytes(MIB));
   const snapshot = await backUp();
   const volume = fingerprintOf(scene.volume);
@@ -129,8 +129,8 @@ it('reports the fault of an unrestorable backup and changes nothing', async () =
   expect(JSON.stringify(service.list())).not.toContain('another-password');
 });
 
-it('leaves no scratch files after a kill of its agent; the next agent completes the drill', async () => {
-  // A repository created by restic: each start takes half a second, which leaves a moment to kill it.
+it('completes a drill after a kill of its agent, and leaves no temporary files', async () => {
+  // With a repository that restic created, each start of restic takes half a second: time to kill the agent.
   await service.stop();
   scene.close();
   scene = createBackupScene({ made: false });

@@ -25,7 +25,7 @@ beforeEach(() => {
 });
 afterEach(() => scene.close());
 
-/** Its snapshot has one file; `restore` replaces the content. */
+/** Creates a restic whose snapshot has one file; `restore` can restore something else. */
 function fakeRestic(restore: Restic['restore'] = putFile('12345')): Restic {
   return {
     checkVersion: async () => undefined,
@@ -50,12 +50,12 @@ function putFile(content: string, mode = 0o644, mtime = MTIME_S): Restic['restor
 const stuck: Restic['restore'] = ({ signal }) => systemClock.sleep(600_000, signal);
 
 it.each([
-  ['as it was', putFile('12345'), null],
+  ['unchanged', putFile('12345'), null],
   ['missing', async () => undefined, '"/_data/file" did not come back'],
   ['shorter', putFile('123'), '"/_data/file" has 3 bytes, not 5'],
-  ['of another mode', putFile('12345', 0o600), '"/_data/file" has mode 600, not 644'],
-  ['of another time', putFile('12345', 0o644, 7), '"/_data/file" has another time of change'],
-] as const)('compares a file that comes back %s', async (_how, restore, message) => {
+  ['with another mode', putFile('12345', 0o600), '"/_data/file" has mode 600, not 644'],
+  ['with another time', putFile('12345', 0o644, 7), '"/_data/file" has another time of change'],
+] as const)('compares a file that was restored %s', async (_how, restore, message) => {
   const service = scene.open({ restic: fakeRestic(restore) });
   const request = scene.verifyRequest(SNAPSHOT);
   service.beginVerify(scene.podId, request);
@@ -70,7 +70,7 @@ it('converts Go file modes to kernel modes', () => {
   expect(modes.map((mode) => kernelMode(mode).toString(8))).toEqual(['644', '4755', '3777']);
 });
 
-it('leaves no files after a cancellation or an interrupted run', async () => {
+it('leaves no temporary files after a cancellation or an interrupted drill', async () => {
   const first = scene.open({ restic: fakeRestic(stuck) });
   const fetching = (id: string) => eventually(id, () => first.get(id).stage === 'fetching');
   const cancelled = scene.verifyRequest(SNAPSHOT);
@@ -91,7 +91,7 @@ it('leaves no files after a cancellation or an interrupted run', async () => {
   expect(existsSync(folder)).toBe(true);
   await first.stop();
   expect(existsSync(folder)).toBe(false);
-  // Left by a kill.
+  // A killed agent left this folder.
   mkdirSync(join(folder, '_data'), { recursive: true });
   const second = scene.open({ restic: fakeRestic() });
   second.start();
@@ -100,7 +100,7 @@ it('leaves no files after a cancellation or an interrupted run', async () => {
   expect(existsSync(folder)).toBe(false);
 });
 
-it('leaves no files when it fails after too many kills of its agent', async () => {
+it('leaves no temporary files of a drill that fails after too many kills of its agent', async () => {
   const first = scene.open({ restic: fakeRestic(stuck) });
   const request = scene.verifyRequest(SNAPSHOT);
   first.beginVerify(scene.podId, request);
@@ -117,7 +117,7 @@ it('leaves no files when it fails after too many kills of its agent', async () =
   expect(existsSync(row.journal.folder)).toBe(false);
 });
 
-it('runs alone among drills and delays no backup', async () => {
+it('runs one drill at a time, without a delay of backups', async () => {
   const service = scene.open({ restic: fakeRestic(stuck) });
   const ids = Array.from({ length: 2 }, () => {
     const request = scene.verifyRequest(SNAPSHOT);

@@ -1,8 +1,10 @@
-/** Durable, repeatable changes of folders: they survive a power loss, and a repeated call skips what is done. */
+/**
+ * Changes folders durably and repeatably: changes survive a power loss, and a repeated call skips what is already done.
+ */
 import { chown, lstat, mkdir, open, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
-/** Returns true if something exists at the path; a link counts as itself. */
+/** Returns true if something exists at the path; does not follow a link. */
 export async function exists(path: string): Promise<boolean> {
   return (await lstatOrNull(path)) !== null;
 }

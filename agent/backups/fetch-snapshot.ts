@@ -14,17 +14,17 @@ import { digHoles, measureTree, type TreeMeasure } from './staged-tree.ts';
 
 const MARGIN_BYTES = 64 * 1024 * 1024;
 const MARGIN_SHARE = 0.05;
-/** Disk space of an entry in addition to its content. */
+/** Disk space per entry in addition to its content, bytes. */
 const ENTRY_BYTES = 4_096;
 const SYNC_MS = 30 * 60_000;
 const MS_PER_SECOND = 1_000;
 
-/** Contains the staged tree (`new`), the old one (`old`) and a rejected one (`refused`). */
+/** Returns the folder with the staged tree (`new`), the old one (`old`) and a rejected one (`refused`). */
 export function stagingFolderOf(place: DataPlace, operationId: string): string {
   return join(dirname(place.root.hostPath), `.podwright-restore-${operationId}`);
 }
 
-/** Ends in the stage `verifying` with the staged tree on disk. Removes the remains of an earlier attempt. */
+/** Resolves in the stage `verifying` with the staged tree on disk. First removes what an earlier attempt left. */
 export async function fetchSnapshot(
   work: OperationContext<RestoreRow>,
   ports: RunPorts,
@@ -42,7 +42,7 @@ export async function fetchSnapshot(
     [place.root.hostPath, place.root.mountPath],
   ]);
   await restic.checkVersion(session.signal);
-  // Removes the lock of an earlier attempt whose agent was killed.
+  // Removes the lock of an earlier attempt, whose agent was killed.
   if (work.row().attempts > 1) await restic.unlock(session);
   const stats = await restic.statsOf(session, request.snapshot_id);
   await checkSpace(dirname(place.root.hostPath), stats);
@@ -90,8 +90,8 @@ async function unlessAborted(signal: AbortSignal, work: () => Promise<void>): Pr
 }
 
 /**
- * Trees are exchanged by renames and staged above the volume, where the pod cannot reach them: both need one file
- * system.
+ * Rejects unless data root and staging folder are on one file system. Trees are staged above the volume, where the pod
+ * cannot reach them, and exchanged by renames.
  */
 async function checkSameFileSystem({ root, live, kind }: DataPlace): Promise<void> {
   const inside = await stat(kind === null ? root.hostPath : live);
@@ -100,7 +100,7 @@ async function checkSameFileSystem({ root, live, kind }: DataPlace): Promise<voi
   throw new OperationFailure('PathRefused', `${root.mountPath} is on a separate file system`);
 }
 
-/** Rejects with NoSpace unless `folder` has room for the restored data and a margin. */
+/** Rejects with NoSpace unless `folder` has space for the restored data and a margin. */
 export async function checkSpace(folder: string, stats: SnapshotStats): Promise<void> {
   const { bavail, bsize } = await statfs(folder);
   const needed =
@@ -143,7 +143,10 @@ async function checkTree(
   );
 }
 
-/** restic 0.14 reports no progress of a restore: the bytes that its process wrote are read from /proc instead. */
+/**
+ * Reports the progress of a restore from the bytes that restic's process wrote, read from /proc: restic 0.14 reports
+ * none.
+ */
 export function watchProgress<Row extends OperationRow>(
   work: OperationContext<Row>,
   { clock }: RunPorts,

@@ -45,7 +45,7 @@ async function gatedScene(options: SceneOptions = {}): Promise<GatedScene> {
   return gated;
 }
 
-it('continues a backup when the storage has space again', async () => {
+it('completes a backup when the repository has space again', async () => {
   const { scene, gate, disk } = await gatedScene();
   writeFileSync(join(scene.volume, 'random'), randomBytes(2 * MIB));
   const tree = fingerprintOf(scene.volume);
@@ -78,7 +78,7 @@ it("reports that the host's disk is full during a backup, and backs up once it h
   expect((await backUp(scene, opened(scene))).stage).toBe('done');
 });
 
-/** The agent's database is on the same disk. */
+/** Prepares a restore with the agent's database on the same small disk. */
 async function restoredOnSmallDisk() {
   const folder = smallDisk(112);
   const { scene, gate } = await gatedScene({ folder: join(folder, 'scene') });
@@ -94,7 +94,7 @@ async function restoredOnSmallDisk() {
     ...{ folder, scene, service, tree },
     view: () => service.get(request.operation_id),
     ended: () => scene.ended(service, request.operation_id),
-    /** Fills the disk after the size check, while files arrive. */
+    /** Begins the restore, and fills the disk after the size check, while files are fetched. */
     begin(leftMib: number): void {
       gate.watch((call, moment, nth) => {
         if (call === 'GET data' && moment === 'after' && nth === 5) fill(folder, leftMib);

@@ -1,4 +1,6 @@
-/** A repository changed by an attacker who has its password: nothing outside the staged tree is touched. */
+/**
+ * Restores from a repository that an attacker with its password has changed: nothing outside the staged tree changes.
+ */
 import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -12,7 +14,7 @@ const NAME = 'name-of-a-file';
 it.each([
   ['a file above the tree', '../../../../xx'],
   ['a file at an absolute path', '/tmp/podwright'],
-])('refuses %s', async (_what, name) => {
+])('refuses to restore %s', async (_what, name) => {
   const scene = createBackupScene({ made: false });
   const key = writeQuickRepository(scene.location, PASSWORD, 1);
   writeFileSync(join(scene.volume, NAME), 'content');
@@ -36,7 +38,7 @@ it.each([
   scene.close();
 });
 
-it('writes nothing through a link with the name of a folder', async () => {
+it('writes nothing through a link that has the name of a folder in the snapshot', async () => {
   const scene = createBackupScene({ made: false });
   const key = writeQuickRepository(scene.location, PASSWORD, 1);
   const outside = join(scene.folder, 'outside');

@@ -29,18 +29,18 @@ afterAll(async () => {
 });
 
 const PREPARING = { call: 'GET keys', nth: 1, moment: 'before' } as const;
-/** restic's first request, which it does not repeat. */
+/** restic's first request, which restic does not retry. */
 const BEGINNING = { call: 'HEAD config', nth: 2, moment: 'before' } as const;
 const SENDING = { call: 'POST data', nth: 1, moment: 'before' } as const;
 /** The snapshot is stored, but no process has recorded it. */
 const SENT = { call: 'POST snapshots', nth: 1, moment: 'after' } as const;
-/** The lock is removed, and restic repeats the request. */
+/** The lock is removed, but restic has no response and retries the request. */
 const UNLOCKED = { call: 'DELETE locks', nth: 1, moment: 'after' } as const;
 const VERIFYING = { call: 'GET data', nth: 1, moment: 'before' } as const;
-/** Files are being written. */
+/** restic is writing files. */
 const FETCHING = { call: 'GET data', nth: 5, moment: 'after' } as const;
 
-/** A sample of stages for each victim; `npm run soak -- --only backup` covers every request. */
+/** A sample of moments at which each process is killed; `npm run soak -- --only backup` covers every request. */
 const BACKUP = {
   agent: [PREPARING, SENDING, VERIFYING],
   restic: [PREPARING, SENT, VERIFYING],
@@ -52,7 +52,7 @@ for (const victim of VICTIMS) {
     for (const at of BACKUP[victim]) await matrix.backup(victim, at);
   });
 
-  it(`completes a restore after a kill of its ${victim} while it fetches`, async () => {
+  it(`completes a restore after a kill of its ${victim} during the fetch`, async () => {
     await matrix.restore(victim, FETCHING, pod, kept);
   });
 }

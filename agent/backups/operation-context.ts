@@ -1,4 +1,4 @@
-/** Ports of an operation's work, and what it may do to its row. */
+/** The ports of an operation's work, and its access to the operation's row. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { RunCommand } from '#shared/runtime/run-command.ts';
@@ -9,7 +9,7 @@ import type { Stage } from './operation.state.ts';
 import type { OperationRow, OperationStore, Progress } from './operation.store.ts';
 import type { Restic, ResticSession } from './restic.ts';
 
-/** The agent stops: unfinished work is left for the next agent. */
+/** The agent stops: the next agent continues unfinished work. */
 export class AgentStopping extends Error {
   override name = 'AgentStopping';
 }
@@ -31,18 +31,18 @@ export type RunPorts = {
   runCommand: RunCommand;
   /** Folder for drills of pods that are not on this host; created when needed. */
   scratchFolder: string;
-  /** A pod that ends within this time of its start does not run on a restored tree. */
+  /** A pod that ends within this time after its start is not considered to run on the restored tree. */
   settlingMs: number;
   clock: Clock;
   log: Log;
 };
 
-/** Access of an operation's work to its row. Every write throws for a transition that the state table lacks. */
+/** Access of an operation's work to its row. Every write throws if the transition is not in the state table. */
 export type OperationContext<Row extends OperationRow> = {
   row(): Row;
   move(stage: Stage, patch: Partial<OperationRow>): void;
   note(patch: Partial<OperationRow>): void;
-  /** Buffered in memory until the next heartbeat. */
+  /** Updates the progress in memory; the next heartbeat writes it. */
   advance(progress: Partial<Progress>): void;
   appendLog(line: string): void;
   session(paths: readonly (readonly [string, string])[]): ResticSession;

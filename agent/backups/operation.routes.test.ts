@@ -1,4 +1,4 @@
-/** Through the HTTP routes of a whole agent: a restore stops the pod's container and starts it again. */
+/** Restores through the HTTP routes of a whole agent, which stops the pod's container and starts it again. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -25,15 +25,15 @@ import type { OperationRow } from './operation.store.ts';
 import { AgentStopping, CancelRequested, type RunPorts } from './operation-context.ts';
 import { placeOfRepository, runOperation } from './run-operation.ts';
 
-/** Concurrent operations on this host; more would only share its disk and network. */
+/** Concurrent operations on this host; more would only compete for its disk and network. */
 const MAX_RUNNING = 2;
-/** Concurrent drills in addition. */
+/** Concurrent drills, in addition to MAX_RUNNING operations. */
 const MAX_DRILLS = 1;
 /** Unfinished operations on this host, queued ones included. */
 const MAX_UNFINISHED = 200;
 const MAX_LISTED = 100;
 const FINISHED_KEPT_MS = 7 * 24 * 3_600_000;
-/** Delay before a failed write, as on a full disk, is retried. */
+/** Delay before a failed write is retried, for example on a full disk. */
 const AGAIN_MS = 1_000;
 
 export type OperationService = ReturnType<typeof createOperationService>;
@@ -45,7 +45,7 @@ type Wanted =
   | { kind: 'restore'; request: Omit<RestoreRequest, 'repository'> }
   | { kind: 'verify'; request: Omit<DrillRequest, 'repository'> };
 
-/** Runs nothing before `start`. */
+/** Starts no operation before `start`. */
 export function createOperationService(
   deps: Omit<RunPorts, 'sealing'> & {
     secret: Uint8Array;
@@ -70,7 +70,7 @@ export function createOperationService(
     running.set(id, { cancelled, ended });
   }
 
-  /** Retries until the operation has ended or the agent stops. */
+  /** Repeats attempts until the operation has ended or the agent stops. */
   async function runUntilOver(id: string, cancelled: AbortSignal, kind: OperationRow['kind']) {
     const turn = kind === 'verify' ? drillSlots : slots;
     while (!(await attempt(id, cancelled, turn)) && !stopping.signal.aborted) {
@@ -133,7 +133,7 @@ export function createOperationService(
     throw new ApiError('conflict', `This host has ${MAX_UNFINISHED} unfinished operations`);
   }
 
-  /** A repeated request returns the existing row in its present state. */
+  /** Begins an operation. A repeated request returns the existing operation in its current state. */
   function begin(podId: string, wanted: Wanted, repository: RepositoryAccess): OperationView {
     const id = wanted.request.operation_id;
     const fingerprint = fingerprintOf(podId, wanted, repository);
@@ -158,7 +158,7 @@ export function createOperationService(
     return operationView(row);
   }
 
-  /** A queued operation reports a fresh heartbeat, without a write for each. */
+  /** Shows the current time as heartbeat of a queued operation, which is not written to the row. */
   function viewOf(row: OperationRow): OperationView {
     const waits = row.stage === 'queued' && running.has(row.id);
     return operationView(waits ? { ...row, heartbeat_ms: clock.now() } : row);
@@ -204,7 +204,7 @@ export function createOperationService(
         .map(viewOf);
     },
     /**
-     * Requests cancellation; a finished operation stays as it is. Throws `conflict` while a tree is being exchanged.
+     * Requests cancellation; has no effect on a finished operation. Throws `conflict` while a tree is being exchanged.
      */
     cancel(id: string): OperationView {
       const row = find(id);
@@ -219,11 +219,11 @@ export function createOperationService(
       running.get(id)?.cancelled.abort(new CancelRequested());
       return operationView(asked);
     },
-    /** Continues what an earlier agent left unfinished. */
+    /** Continues the operations that an earlier agent left unfinished. */
     start(): void {
       for (const row of store.unfinished(MAX_UNFINISHED)) launch(row);
     },
-    /** Stops running operations; their rows are left for the next agent. */
+    /** Stops running operations; the next agent continues them. */
     async stop(): Promise<void> {
       stopping.abort(new AgentStopping('the agent is stopping'));
       await Promise.all([...running.values()].map(({ ended }) => ended));

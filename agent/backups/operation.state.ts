@@ -1,4 +1,4 @@
-/** Stages of backups, restores and drills, the transitions between them, and what a restart does to them. Pure. */
+/** Stages of backups, restores and drills, their transitions, and the effect of an agent's restart. Pure. */
 import {
   FINAL_STAGES,
   type OperationError,
@@ -11,8 +11,8 @@ export type Stage = OperationView['stage'];
 const ENDS = ['failed', 'cancelled'] as const;
 
 /**
- * Every transition; staying is allowed too. Back to `queued`: the agent stopped in between. From `swapping` on a
- * restore can only complete or roll back, so it cannot be cancelled.
+ * Every transition; a row may also stay in its stage. A transition back to `queued` means that the agent stopped in
+ * between. From `swapping` on a restore can only complete or roll back, so it cannot be cancelled.
  */
 export const MOVES: Record<OperationRow['kind'], Partial<Record<Stage, readonly Stage[]>>> = {
   backup: {
@@ -38,7 +38,7 @@ export const MOVES: Record<OperationRow['kind'], Partial<Record<Stage, readonly 
   },
 };
 
-/** An operation that was begun this often, each time interrupted by the end of the agent, is not begun again. */
+/** An operation is not retried after this many attempts that were interrupted by the end of the agent. */
 export const MAX_ATTEMPTS = 5;
 const MAX_LOG_LINES = 100;
 
@@ -60,19 +60,19 @@ export function isFinal(stage: Stage): boolean {
   return FINAL_STAGES.some((final) => final === stage);
 }
 
-/** While the pod's tree may be exchanged, no process of the pod may run. */
+/** Returns true while the pod's tree may be exchanged: no process of the pod may run then. */
 export function pausesPod(row: OperationRow | null): boolean {
   return row !== null && (row.stage === 'stopping' || row.stage === 'swapping');
 }
 
-/** True while nothing in the pod has changed. */
+/** Returns true while nothing in the pod has changed. */
 export function isCancellable({ stage }: OperationRow): boolean {
   return !['swapping', 'starting', 'committed'].includes(stage);
 }
 
 /**
- * Patch for an unfinished row when an agent starts. Backups and drills run again; uploaded data counts. A restore that
- * has not begun to swap starts anew while the pod runs on its old tree; a later one continues.
+ * Returns the patch for an unfinished row when an agent starts. Backups and drills run again; restic reuses uploaded
+ * data. A restore that has not begun to swap starts again while the pod runs on its old tree; a later one continues.
  */
 export function recoveryPatch(row: OperationRow): Partial<OperationRow> {
   return isCancellable(row) ? { stage: 'queued' } : {};
@@ -87,13 +87,13 @@ export function withLine(log: readonly string[], line: string): string[] {
   return [...log, line].slice(-MAX_LOG_LINES);
 }
 
-/** The percentage never decreases, and reaches 100 only at the end. */
+/** Returns the new progress. The percentage never decreases, and reaches 100 only at the end. */
 export function advanced(before: Progress, now: Partial<Progress>): Progress {
   const percent = Math.min(99, Math.max(before.percent, Math.floor((now.percent ?? 0) * 10) / 10));
   return { ...before, ...now, percent };
 }
 
-/** Patch for the end of an operation; it deletes the repository's secrets. */
+/** Returns the patch for the end of an operation; it deletes the repository's secrets. */
 export function finished(
   row: OperationRow,
   outcome: 'done' | 'cancelled' | { code: OperationError; message: string },
@@ -127,7 +127,8 @@ export function operationView(row: OperationRow): OperationView {
 }
 
 /**
- * Failure that the operation's row reports. `message` is shown to the renter: it contains no secrets and no host paths.
+ * A failure that is stored in the operation's row. `message` is shown to the renter: it contains no secrets and no host
+ * paths.
  */
 export class OperationFailure extends Error {
   override name = 'OperationFailure';

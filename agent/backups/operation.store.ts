@@ -1,4 +1,4 @@
-/** Queries on the table `operations`: backups, restores and drills of this host. */
+/** Queries on the table `operations`: backups, restores and drills on this host. */
 import { z } from 'zod';
 import {
   BackupRequest,
@@ -12,21 +12,24 @@ import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
 
 /** Progress of a restore's exchange of trees. Paths are host paths. */
 export const RestoreJournal = z.object({
-  /** Folder beside the data volume, out of the pod's reach: the staged tree, and the old one once it was moved. */
+  /**
+   * Folder beside the data volume, which the pod cannot reach. Contains the staged tree, and the old tree once it was
+   * moved.
+   */
   folder: z.string(),
-  /** Path that is replaced. */
+  /** Path that the restored tree replaces. */
   live: z.string(),
   /** Path below `folder`. */
   staged: z.string(),
-  /** True if something existed before. Set from the step `ready` on. */
+  /** True if something existed at the path before. Set from the step `ready` on. */
   had_old: z.boolean(),
-  /** True if the pod ran: only then must it run again. */
+  /** True if the pod was running before: only then must it run again. */
   was_running: z.boolean(),
   step: z.enum(['fetching', 'staged', 'ready', 'old_aside', 'new_in', 'undoing', 'undone']),
 });
 export type RestoreJournal = z.output<typeof RestoreJournal>;
 
-/** Folder of a drill's restore; a host path. */
+/** Folder to which a drill restores; a host path. */
 export const VerifyJournal = z.object({ folder: z.string() });
 
 const Progress = OperationView.pick({
@@ -131,12 +134,12 @@ export function createOperationStore(database: DatabaseSync) {
     /** Oldest first. */
     unfinished: (limit: number): OperationRow[] =>
       unfinished.all({ limit }).flatMap((row) => rowOf(row) ?? []),
-    /** Newest first. */
+    /** Latest first. */
     finished: (limit: number): OperationRow[] =>
       finished.all({ limit }).flatMap((row) => rowOf(row) ?? []),
     /** Returns the operation that ended last. */
     lastOf: (podId: string): OperationRow | null => rowOf(last.get({ pod_id: podId })),
-    /** Throws when the pod has another unfinished operation. */
+    /** Throws if the pod has another unfinished operation. */
     put: (row: OperationRow): void => void write.run(columnsOf(row)),
     dropFinishedBefore(beforeMs: number): void {
       dropOld.run({ before_ms: beforeMs, keep: MAX_FINISHED });

@@ -23,7 +23,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(root, { recursive: true }));
 
-/** A folder with the kernel's layout; the group that the kernel would create exists already. */
+/** Creates a folder with the kernel's layout, including the group that the kernel would create. */
 function cgroupAt(parent: string, files: readonly string[]): void {
   mkdirSync(join(root, parent, 'ours'), { recursive: true });
   for (const file of files) writeFileSync(join(root, parent, 'ours', file), '');
@@ -35,7 +35,7 @@ const groupAt = (ownGroups: string) => {
 };
 const read = (...path: string[]) => readFileSync(join(root, ...path), 'utf8');
 
-it('creates a group beside ours in the unified hierarchy, with the settings that the kernel has', async () => {
+it('creates a group beside the agent’s with cgroups version 2, with the settings that the kernel has', async () => {
   writeFileSync(join(root, 'cgroup.controllers'), 'cpu memory');
   cgroupAt('system.slice', ['cpu.weight', 'memory.max']);
   const group = groupAt('0::/system.slice/agent.service\n');
@@ -48,7 +48,7 @@ it('creates a group beside ours in the unified hierarchy, with the settings that
   expect(read('system.slice/ours/memory.max')).toBe(String(2 * 1024 ** 3));
 });
 
-it('creates a group below ours in each hierarchy of version 1', async () => {
+it('creates a group below the agent’s in each hierarchy of cgroups version 1', async () => {
   cgroupAt('cpu/agent', ['cpu.shares']);
   cgroupAt('memory', ['memory.limit_in_bytes']);
   const group = groupAt('4:memory:/\n1:cpu,cpuacct:/agent\n0::/\n');
@@ -60,12 +60,12 @@ it('creates a group below ours in each hierarchy of version 1', async () => {
   expect(read('cpu/agent/ours/cpu.shares')).toBe('200');
 });
 
-it('runs without a group where none can be created', async () => {
+it('runs restic without a group if none can be created', async () => {
   const seat = await groupAt('0::/\n').enter();
   expect(seat).toMatchObject({ procsFiles: [], yieldsCpu: false });
 });
 
-it('contains restic on this kernel while it runs', async () => {
+it('has restic as its member on this kernel while restic runs', async () => {
   const name = `podwright-test-${systemRandom.uuid()}`;
   const group = createResticCgroup({ name, log });
   const { procsFiles } = await group.enter();

@@ -1,6 +1,6 @@
 /**
- * A control group for restic with less processor and disk weight than pods and a memory limit. `nice` alone has an
- * effect only within one group, and pods have separate groups. Other groups are not touched.
+ * A cgroup for restic with less CPU and disk weight than pods, and a memory limit. `nice` alone has an effect only
+ * within one group, and pods have separate groups. Other groups are not changed.
  */
 import { mkdir, readFile, rmdir, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -8,19 +8,22 @@ import type { Log } from '#shared/runtime/log.ts';
 
 const ROOT = '/sys/fs/cgroup';
 const OWN_GROUPS = '/proc/self/cgroup';
-/** Limit for all concurrent operations, page cache included; the kernel reclaims the cache first. */
+/** Memory limit for all concurrent operations, page cache included; the kernel reclaims the cache first. */
 const MEMORY_CAP_BYTES = 2 * 1024 * 1024 * 1024;
 
-/** Files of one controller and their values; files that a kernel lacks are skipped. */
+/** Files of a controller and their values; files that the kernel does not have are skipped. */
 type Settings = Record<string, string>;
 
-/** Each controller has a separate hierarchy. Shares are relative to 1024, weights range from 10 to 1000. */
+/**
+ * Settings for version 1, where each controller has its own hierarchy. CPU shares are relative to 1024, disk weights
+ * range from 10 to 1000.
+ */
 const VERSION_1: Record<string, Settings> = {
   memory: { 'memory.limit_in_bytes': String(MEMORY_CAP_BYTES) },
   cpu: { 'cpu.shares': '200' },
   blkio: { 'blkio.weight': '50', 'blkio.bfq.weight': '50' },
 };
-/** Weights are relative to 100. */
+/** Settings for version 2. Weights are relative to 100. */
 const VERSION_2: Settings = {
   'memory.max': String(MEMORY_CAP_BYTES),
   'cpu.weight': '20',
@@ -35,23 +38,23 @@ export type CgroupMembership = {
   yieldsCpu: boolean;
 };
 
-/** One group for all concurrent operations; it exists while any runs. */
+/** The group for all concurrent operations; it exists while any operation is in it. */
 export type ResticCgroup = { enter(): Promise<CgroupMembership>; leave(): Promise<void> };
 
 export const NO_MEMBERSHIP: CgroupMembership = { procsFiles: [], yieldsCpu: false };
 
-/** `name` of the group. Without control groups restic runs unconfined, and the log reports so once. */
+/** `name` of the group. Without cgroups restic runs unconfined, and this is logged once. */
 export function createResticCgroup(options: {
   name: string;
   log: Log;
-  /** Mount point of the control groups, and the file that names our group. */
+  /** Mount point of cgroups, and the file that names our group. */
   root?: string;
   ownGroups?: string;
 }): ResticCgroup {
   const { name, log, root = ROOT, ownGroups = OWN_GROUPS } = options;
   let users = 0;
   let seat: Promise<CgroupMembership & { folders: readonly string[] }> | null = null;
-  /** Creation and removal run one after the other. */
+  /** Runs creation and removal one after the other. */
   let removed = Promise.resolve();
   let isReported = false;
 
@@ -93,7 +96,10 @@ export function createResticCgroup(options: {
   };
 }
 
-/** On version 2, beside our group: a group that contains processes cannot have child groups with limits. */
+/**
+ * Returns the folders in which to create the group. With version 2, beside our group: a group that contains processes
+ * cannot have child groups with limits.
+ */
 async function parentsOf(root: string, own: string) {
   const pathOf = (controller: string) =>
     own
@@ -109,18 +115,18 @@ async function parentsOf(root: string, own: string) {
   }));
 }
 
-/** Returns the settings that the kernel accepted. Without any, the group is removed again. */
+/** Creates the group and returns the settings that the kernel accepted. Removes the group again if it accepted none. */
 async function makeGroup(folder: string, settings: Settings): Promise<string[]> {
   const made = await mkdir(folder).then(
     () => true,
-    // Left by an agent that was killed.
+    // A killed agent may have left the group.
     (error: unknown) => error instanceof Error && 'code' in error && error.code === 'EEXIST',
   );
   if (!made) return [];
   const taken: string[] = [];
   for (const [file, value] of Object.entries(settings)) {
     const path = join(folder, file);
-    // The kernel creates these files with the group; a missing file means that it lacks the setting.
+    // The kernel creates these files with the group: if one is missing, the kernel does not have that setting.
     const isTaken =
       (await isThere(path)) &&
       (await writeFile(path, value).then(

@@ -1,5 +1,5 @@
 /**
- * restic's program: installed version, command line and environment. It runs at low priority, with bounded memory, and
+ * restic's command line and environment, and its installed version. It runs at low priority, with bounded memory, and
  * follows no links of pods.
  */
 
@@ -9,36 +9,38 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import type { RunCommand } from '#shared/runtime/run-command.ts';
 
 /**
- * Folder that restic sees: bind-mounted over itself in a private mount namespace in which the kernel follows no link.
+ * Folder to which restic's file access is limited: bind-mounted over itself in a private mount namespace in which the
+ * kernel follows no link.
  */
 export type Jail = {
   folder: string;
-  /** True for a backup; a restore writes there. */
+  /** True for a backup; a restore writes to the folder. */
   readOnly: boolean;
-  /** restic's working directory, in the folder or above it. */
+  /** restic's working directory: the folder, or a folder above or inside it. */
   cwd: string;
 };
 
-/** More than restic needs for terabytes. */
+/** Limit for restic's memory, bytes; restic needs less even for terabytes. */
 const MEMORY_CAP_BYTES = 1024 * 1024 * 1024;
-/** From this size on, restic's garbage collector works harder. */
+/** From this memory use on, Go's garbage collector in restic works harder. */
 const MEMORY_AIM = '256MiB';
 const NICE = '10';
-/** Exit status when the jail cannot be created; restic uses lower values. */
+/** Exit status if the jail cannot be created; restic uses lower values. */
 export const JAIL_FAILED = 125;
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /**
- * Fixed script; folders and arguments are its parameters. A pod changes its tree while restic reads it and could
- * replace a folder with a link to host files: `nosymfollow` slots that into an error.
+ * Fixed script; folders and arguments are its parameters. A pod may change its tree while restic reads it, and replace
+ * a folder with a link to host files: with `nosymfollow` following that link is an error.
  */
 const ENTER_JAIL = `{ mount --bind "$1" "$1" && mount -o "remount,bind,$2" "$1" && cd "$3"; } || exit ${JAIL_FAILED}; shift 3; exec "$@"`;
 
-/** Joins the control groups in its parameters; a group that has vanished does not prevent the run. */
+/** Script that joins the groups in its parameters; if a group no longer exists, restic still runs. */
 const ENTER_GROUPS = `n=$1; shift; while [ "$n" -gt 0 ]; do echo 0 2>/dev/null >"$1"; shift; n=$((n-1)); done; exec "$@"`;
 
 /**
- * `jail` needs root; without it restic reads with the permissions of its user. `procsFiles`: see `CgroupMembership`.
+ * Returns the command line. `jail` requires root; without it restic reads with the permissions of its user.
+ * `procsFiles`: see `CgroupMembership`.
  */
 export function resticCommand(
   program: string,
@@ -58,7 +60,7 @@ export function resticCommand(
           ...[jail.folder, `${jail.readOnly ? 'ro' : 'rw'},nosymfollow`, jail.cwd],
         ];
   return [
-    // restic dies with the agent.
+    // The kernel kills restic when the agent dies.
     ...(['setpriv', '--pdeathsig', 'KILL'] as const),
     ...join,
     ...['nice', '-n', NICE, 'ionice', '-t', '-c', '3'],
@@ -70,8 +72,8 @@ export function resticCommand(
 }
 
 /**
- * restic uses all cores only where pods have priority on each. Secrets are passed only here. There is no cache: no
- * renter data stays on the host, and memory use is the same.
+ * Returns restic's environment, the only place where secrets are passed. restic uses all cores only if pods have
+ * priority on each. It has no cache, so that no renter data stays on the host; memory use is the same.
  */
 export function resticEnvironment(
   access: RepositoryAccess,
@@ -90,7 +92,7 @@ export function resticEnvironment(
   };
 }
 
-/** Values that no log line may contain. */
+/** Returns the values that must not appear in a log line. */
 export function secretsOf({ password, environment }: RepositoryAccess): string[] {
   return [password, ...Object.values(environment)].filter((secret) => secret.length >= 4);
 }
@@ -98,7 +100,7 @@ export function secretsOf({ password, environment }: RepositoryAccess): string[]
 const FRESH_MS = 600_000;
 const RUN = { timeoutMs: 2_000, maxOutputBytes: 4_096 };
 
-/** Null if no restic runs on this host. */
+/** Resolves with null if restic cannot run on this host. */
 export type ReadResticVersion = () => Promise<string | null>;
 
 export function createResticVersion(deps: {

@@ -33,7 +33,7 @@ it.each([
   ['Fatal: load <index/1>: invalid data returned', 'RepositoryCorrupt'],
   ['invalid id "f": no matching ID found for prefix "f"', 'SnapshotMissing'],
   ['something else', 'EngineFailed'],
-])('reads %s', (text, problem) => {
+])('recognises the problem in: %s', (text, problem) => {
   expect(problemOf(text)).toBe(problem);
 });
 

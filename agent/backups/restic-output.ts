@@ -1,6 +1,6 @@
 /**
- * restic's output: JSON lines, the meaning of plain-text errors, and redaction. All of it is untrusted; unknown lines
- * are skipped. Pure.
+ * Parses restic's output: JSON lines and plain-text errors; redacts lines for display. All output is untrusted; unknown
+ * lines are skipped. Pure.
  */
 import { z } from 'zod';
 import type { OperationError } from '#shared/api/agent/operations.ts';
@@ -31,7 +31,7 @@ export type BackupSummary = z.output<typeof BackupSummary>;
 
 export const BackupLine = z.discriminatedUnion('message_type', [BackupStatus, BackupSummary]);
 
-/** stderr of `backup --json`: a file that could not be read. */
+/** A line on stderr of `backup --json`: a file that could not be read. */
 export const BackupErrorLine = z.object({
   message_type: z.literal('error'),
   error: z.looseObject({ message: z.string().optional(), Err: z.unknown() }).optional(),
@@ -66,16 +66,19 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** `locked`: another process has exclusive access, as during a prune; this passes. */
+/** `locked`: another process has exclusive access, for example for a prune; a retry may succeed. */
 export type ResticProblem = OperationError | 'locked';
 
 /**
- * Cause of a full disk. While restic writes to the repository it is the repository's disk, except for the temporary
- * folder in which restic assembles packs; during a restore it is this host's.
+ * restic's current work, which determines whose disk is full. While restic writes to the repository it is the
+ * repository's disk, unless the error names the temporary folder in which restic assembles packs; during a restore it
+ * is this host's.
  */
 export type ResticWork = 'repository' | 'restore';
 
-/** Order matters: restic prints `Is there a repository` for whatever it could not open. */
+/**
+ * The first match wins: restic prints `Is there a repository` after any error of opening one, so that pattern is last.
+ */
 const PROBLEMS: readonly (readonly [RegExp, ResticProblem])[] = [
   [/already locked/i, 'locked'],
   [/wrong password or no key found/i, 'RepositoryAuth'],
@@ -112,7 +115,7 @@ const REASON_CHARS = 100;
 const CREDENTIALS_IN_URL = /(\/\/)[^/\s@]+@/g;
 
 /**
- * Makes a line fit for display: removes `secrets`, credentials in addresses and control characters, replaces host paths
+ * Prepares a line for display: removes `secrets`, credentials in addresses and control characters, replaces host paths
  * by pod paths (`paths`: from host to pod), and truncates.
  */
 export function redactLine(
@@ -123,6 +126,6 @@ export function redactLine(
   for (const secret of secrets) if (secret !== '') text = text.replaceAll(secret, '***');
   for (const [host, pod] of paths) text = text.replaceAll(host, pod);
   if (text.length <= MAX_LINE_CHARS) return text;
-  // The reason is at the end, after a path that may be long.
+  // Keeps the end of the line: the reason is there, after a path that may be long.
   return `${text.slice(0, MAX_LINE_CHARS - REASON_CHARS)}…${text.slice(-REASON_CHARS)}`;
 }

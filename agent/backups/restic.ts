@@ -30,19 +30,19 @@ const MIN_VERSION = { major: 0, minor: 14 };
 const QUERY_MS = 2 * 60_000;
 const WALK_MS = 60 * 60_000;
 const TRANSFER_MS = 24 * 60 * 60_000;
-/** Attempts, and the time between them, while another process has exclusive access. */
+/** Attempts while another process has exclusive access to the repository, and the time between them. */
 const LOCK_TRIES = 60;
 const LOCK_WAIT_MS = 10_000;
 const KIB = 1024;
 const MAX_ANSWER_CHARS = 256 * 1024;
-/** Time during which an unreachable repository is retried, for example while its server restarts. */
+/** Time for which requests to an unreachable repository are retried, for example while its server restarts. */
 const PATIENCE_MS = 60_000;
 const UNREACHABLE_WAIT_MS = 2_000;
 /** Lines of stderr that go into an operation's log. */
 const MAX_LOGGED_LINES = 10;
-/** Removes locks that can only belong to dead processes. */
+/** Removes locks of processes that no longer run. */
 const UNLOCK: Call = { args: ['unlock', '--no-cache', '--quiet'], timeoutMs: QUERY_MS };
-/** restic's exit status for a backup that could not read everything. */
+/** restic's exit status for a backup that could not read all files. */
 const EXIT_PARTIAL = 3;
 
 export type ResticPorts = {
@@ -52,16 +52,16 @@ export type ResticPorts = {
   program: string;
   /** True if the agent may create mount namespaces; without them there is no jail. */
   isRoot: boolean;
-  /** Without a control group restic uses one core. */
+  /** Absent: restic runs outside a cgroup and uses one core. */
   cgroup?: ResticCgroup;
-  /** Replaces the default of a minute. */
+  /** Replaces the default of one minute. */
   patienceMs?: number;
 };
 
-/** Session of one operation with its repository. */
+/** Access of one operation to its repository. */
 export type ResticSession = {
   access: RepositoryAccess;
-  /** Replacements for displayed lines: from host path to pod path. */
+  /** Replacements in displayed lines: from host path to pod path. */
   paths: readonly (readonly [string, string])[];
   signal: AbortSignal;
   appendLog(line: string): void;
@@ -137,7 +137,7 @@ export function createRestic(ports: ResticPorts) {
     throw new OperationFailure(exitCode === JAIL_FAILED ? 'EngineFailed' : problem, message);
   }
 
-  /** Retries what restic does not: it gives up when its first read fails. */
+  /** Retries an unreachable repository: restic itself gives up when its first read fails. */
   async function retryingUnreachable(session: ResticSession, call: Call): ReturnType<typeof once> {
     const startedMs = clock.monotonicMs();
     for (;;) {
@@ -184,7 +184,7 @@ export function createRestic(ports: ResticPorts) {
   return {
     checkVersion,
 
-    /** Creates the repository if it does not exist. Stale locks are removed as with `unlock`. */
+    /** Creates the repository if it does not exist. Removes stale locks as `unlock` does. */
     async make(session: ResticSession): Promise<void> {
       await checkVersion(session.signal);
       try {
@@ -198,12 +198,12 @@ export function createRestic(ports: ResticPorts) {
     },
 
     /**
-     * Removes stale locks by restic's rule: those of this host name whose process is gone, as after a kill, and those
-     * not refreshed for half an hour; a live process refreshes every five minutes.
+     * Removes stale locks by restic's rule: those with this host's name whose process is gone, as after a kill, and
+     * those that were not refreshed for half an hour (a running process refreshes its lock every five minutes).
      */
     unlock: async (session: ResticSession): Promise<void> => void (await run(session, UNLOCK)),
 
-    /** Backs up `name` in the jail's folder. A null summary means that restic succeeded without reporting one. */
+    /** Backs up `name` in the jail's folder. Resolves with null if restic succeeded without reporting a summary. */
     async backup(
       session: ResticSession,
       what: { jail: Jail; name: string; host: string; tag: string },
@@ -228,11 +228,11 @@ export function createRestic(ports: ResticPorts) {
       return { partial: exitCode === EXIT_PARTIAL, summary };
     },
 
-    /** Reads every directory of the snapshot; a damaged one rejects with RepositoryCorrupt. */
+    /** Returns the size of the snapshot. Reads every directory of it; a damaged one rejects with RepositoryCorrupt. */
     async statsOf(session: ResticSession, id: string): Promise<SnapshotStats> {
       const args = ['stats', '--mode', 'restore-size', id];
       const stats = SnapshotStats.safeParse(await ask(session, args, WALK_MS));
-      // restic 0.14 counts nothing for a missing snapshot and exits with 0.
+      // For a missing snapshot, restic 0.14 counts no files and exits with 0.
       if (stats.data?.total_file_count === 0) {
         throw new OperationFailure('SnapshotMissing', 'The repository has no such snapshot');
       }
@@ -260,13 +260,13 @@ export function createRestic(ports: ResticPorts) {
           if (line?.struct_type === 'node') onNode?.(line);
         },
       });
-      // restic 0.14 lists nothing for a missing snapshot and exits with 0.
+      // For a missing snapshot, restic 0.14 lists nothing and exits with 0.
       if (found !== null) return found;
       throw new OperationFailure('SnapshotMissing', 'The repository has no such snapshot');
     },
 
     /**
-     * Checks that all objects of the repository exist and reads about `bytes` of its data, chosen by chance. Writes
+     * Checks that all objects of the repository exist, and reads about `bytes` of its data, selected at random. Writes
      * nothing.
      */
     async check(session: ResticSession, bytes: number): Promise<void> {
@@ -276,8 +276,8 @@ export function createRestic(ports: ResticPorts) {
     },
 
     /**
-     * Restores the snapshot, or only the files in `only`, below the jail's folder and verifies it. Takes no lock with
-     * `only`.
+     * Restores the snapshot, or only the files in `only`, below the jail's folder and verifies the files. Takes no lock
+     * with `only`.
      */
     async restore(
       session: ResticSession,
@@ -307,7 +307,7 @@ function patternOf(path: string): string {
   return path.replaceAll(/[\\*?[\]]/g, '\\$&');
 }
 
-/** `backup --json` reports an unreadable file as JSON within JSON. */
+/** Unwraps an unreadable file's error, which `backup --json` reports as JSON within JSON. */
 function plainLine(line: string): string {
   const parsed = BackupErrorLine.safeParse(parseJson(line));
   if (!parsed.success) return line;

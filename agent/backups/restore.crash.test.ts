@@ -1,4 +1,4 @@
-/** A restore that is cut off at every write of its journal, before and after it, and taken up by the next agent. */
+/** Restores that are interrupted before and after every write of their journal; the next agent completes them. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -11,7 +11,7 @@ import type { Restic } from './restic.ts';
 const SNAPSHOT = 'a'.repeat(64);
 const CONTENT = 'restored\n';
 
-/** Its one snapshot is a folder with one file. */
+/** Creates a restic whose only snapshot is a folder with one file. */
 function fakeRestic(): Restic {
   return {
     checkVersion: async () => undefined,
@@ -28,7 +28,7 @@ function fakeRestic(): Restic {
   };
 }
 
-/** Returns true if a write changes more than the heartbeat. */
+/** Returns true if a write changes the stage or the step, not only the heartbeat. */
 function isStep(before: OperationRow | null, after: OperationRow): boolean {
   return before?.stage !== after.stage || stepOf(before) !== stepOf(after);
 }
@@ -37,7 +37,9 @@ function stepOf(row: OperationRow): string | null {
   return row.kind === 'restore' ? (row.journal?.step ?? null) : null;
 }
 
-/** Dies at the step of this number: nothing can be read or written afterwards, as after a kill. */
+/**
+ * Creates a store that fails from the step with this number on: reads and writes throw, as after a kill of the agent.
+ */
 function mortalStore(store: OperationStore, dieAt: number, when: 'before' | 'after') {
   const state = { steps: 0, isDead: false, diedAt: '' };
   const alive = () => {
@@ -69,7 +71,7 @@ function textOf(path: string): string | null {
   return existsSync(path) ? readFileSync(path, 'utf8') : null;
 }
 
-/** Resolves with where it died; null when the restore had fewer steps. */
+/** Resolves with the step at which the agent was killed; null if the restore had fewer steps. */
 async function cutOff(options: {
   at: number;
   when: 'before' | 'after';
@@ -88,7 +90,7 @@ async function cutOff(options: {
   try {
     first.beginRestore(scene.podId, request);
   } catch {
-    // Killed before it could answer.
+    // The agent was killed before it could respond.
   }
   const ended = () => scene.store.get(request.operation_id)?.finished_ms != null || state.isDead;
   await eventually('the kill or the end', ended);
@@ -116,7 +118,7 @@ it.each([
   { target: '/data', fails: true },
   { target: '/data/inner/new', fails: false },
   { target: '/data/inner/new', fails: true },
-] as const)('ends as if nothing had happened: $target, pod fails: $fails', async (given) => {
+] as const)('completes after a kill at any step: $target, pod fails: $fails', async (given) => {
   const points = new Set<string>();
   for (const when of ['before', 'after'] as const) {
     for (let at = 1; ; at += 1) {
@@ -130,7 +132,10 @@ it.each([
   expect([...points]).toEqual(expect.arrayContaining([...expected, 'starting new_in', ...last]));
 });
 
-/** Takes no write from its step of this number on, until `heal`: as on a full disk. Reads go on. */
+/**
+ * Creates a store whose writes fail from the step with this number on, until `isFull` is set to false, as on a full
+ * disk. Reads succeed.
+ */
 function fullStore(store: OperationStore, fullAt: number) {
   const state = { steps: 0, isFull: false, refused: 0 };
   const full: OperationStore = {
@@ -148,7 +153,7 @@ function fullStore(store: OperationStore, fullAt: number) {
   return { full, state };
 }
 
-/** Returns true if the restore had a step of that number. */
+/** Returns true if the restore had a step with that number. */
 async function runFull(fullAt: number, fails: boolean): Promise<boolean> {
   const scene = createBackupScene({ quick: true });
   const file = join(scene.volume, 'file');
@@ -165,7 +170,7 @@ async function runFull(fullAt: number, fails: boolean): Promise<boolean> {
   const stage = met?.stage ?? 'done';
   const where = `${stage} ${met === null ? '' : stepOf(met)}`;
   if (state.isFull) {
-    // The present stage is not final, and the pod's tree is readable.
+    // The current stage is not final, and the pod's tree is readable.
     expect(isFinal(stage), where).toBe(false);
     const aside = join(met?.journal?.folder ?? '', 'old', 'file');
     const kept = stage === 'committed' ? CONTENT : 'old\n';
@@ -185,7 +190,7 @@ async function runFull(fullAt: number, fails: boolean): Promise<boolean> {
 }
 
 it.each([false, true])(
-  'goes on by itself once rows can be written again, pod fails: %s',
+  'continues a restore when rows can be written again, pod fails: %s',
   async (fails) => {
     const steps = Array.from({ length: 12 }, (_, index) => index + 2);
     const met = await Promise.all(steps.map((step) => runFull(step, fails)));
@@ -193,7 +198,7 @@ it.each([false, true])(
   },
 );
 
-it('deletes the staged tree when it is cancelled while no agent runs', async () => {
+it('deletes the staged tree of a restore that was cancelled while no agent ran', async () => {
   const scene = createBackupScene({ quick: true });
   const { mortal, state } = mortalStore(scene.store, 3, 'before');
   const first = scene.open({ store: mortal, restic: fakeRestic() });
@@ -211,7 +216,7 @@ it('deletes the staged tree when it is cancelled while no agent runs', async () 
   scene.close();
 });
 
-it('stages outside of the volume', async () => {
+it('stages the restored tree outside the volume', async () => {
   const scene = createBackupScene({ quick: true });
   const seen: string[] = [];
   const service = scene.open({

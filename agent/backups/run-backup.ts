@@ -23,7 +23,8 @@ export async function runBackup(work: OperationContext<BackupRow>, ports: RunPor
   work.move('uploading', {});
   work.appendLog(`Backing up ${request.path}; it is read while the pod runs (crash-consistent)`);
   const watch = watchProgress(work, ports);
-  // Runs beside the backup, which stale locks do not block; the backup itself reports faults of the repository.
+  // Runs concurrently with the backup, which stale locks do not block; the backup itself reports faults of the
+  // repository.
   const unlocked = mayHaveLeftLock(work, ports)
     ? restic.unlock({ ...session, appendLog: () => undefined }).catch(() => undefined)
     : Promise.resolve();
@@ -58,7 +59,7 @@ export async function runBackup(work: OperationContext<BackupRow>, ports: RunPor
   work.note({ snapshot_id, quality });
 }
 
-/** True if a killed restic may have left a lock; checking costs half a second. */
+/** Returns true if a killed restic may have left a lock. Other backups skip the check, which takes half a second. */
 function mayHaveLeftLock(work: OperationContext<BackupRow>, { store }: RunPorts): boolean {
   const { pod_id: podId, attempts, request } = work.row();
   if (request.create_repository) return false;
@@ -68,7 +69,7 @@ function mayHaveLeftLock(work: OperationContext<BackupRow>, { store }: RunPorts)
 
 const MS_PER_SECOND = 1_000;
 
-/** restic reports whole blobs, which may take long: rate and remaining time are updated between its reports. */
+/** restic reports only whole blobs, each of which may take long: rate and remaining time are updated in between. */
 function watchProgress(work: OperationContext<BackupRow>, { clock }: RunPorts) {
   const startedMs = clock.monotonicMs();
   let last: BackupStatus | null = null;
@@ -85,7 +86,7 @@ function watchProgress(work: OperationContext<BackupRow>, { clock }: RunPorts) {
   };
 }
 
-/** `rate` in bytes per second. */
+/** Converts restic's status to progress. `rate` in bytes per second. */
 function progressOf(status: BackupStatus, rate: number) {
   const leftBytes = status.total_bytes - status.bytes_done;
   return {

@@ -1,5 +1,5 @@
 /**
- * A restore drill reads a backup back without touching a pod: it checks the repository, restores a sample of the
+ * A restore drill reads a backup back without changing a pod: it checks the repository, restores a sample of the
  * snapshot to a temporary folder, compares it with the snapshot's metadata, and deletes it.
  */
 
@@ -22,12 +22,12 @@ const MODE_BITS: readonly (readonly [go: number, kernel: number])[] = [
 ];
 const PERMISSIONS = 0o777;
 const ALL_BITS = 0o7777;
-/** Both sides are truncated to milliseconds. */
+/** Both times are truncated to milliseconds. */
 const MTIME_TOLERANCE_MS = 1;
 
-/** Resolves when the sample equals the snapshot; rejects with OperationFailure or the signal's reason. */
+/** Resolves if the sample equals the snapshot; rejects with OperationFailure or the signal's reason. */
 export async function runVerify(work: OperationContext<VerifyRow>, ports: RunPorts): Promise<void> {
-  // Left by an agent that was killed.
+  // A killed agent may have left the folder.
   await dropScratch(work);
   try {
     await drill(work, ports);
@@ -44,7 +44,7 @@ async function drill(work: OperationContext<VerifyRow>, ports: RunPorts): Promis
   work.move('preparing', { journal: { folder } });
   const session = work.session([[folder, '(scratch)']]);
   await restic.checkVersion(session.signal);
-  // The check comes first because it finds missing packs at once; reads retry for a while.
+  // Runs first because it reports missing packs at once, while reads retry for a while.
   await restic.check(session, 0);
   const sampler = createSampler(request.sample);
   await restic.list(session, request.snapshot_id, sampler.add);
@@ -75,20 +75,23 @@ async function drill(work: OperationContext<VerifyRow>, ports: RunPorts): Promis
     work.signal.throwIfAborted();
     await compare(folder, file);
   }
-  // Some data of files that exceed the sample is read too.
+  // Reads some data of files that did not fit into the sample, too.
   const left = request.sample.max_bytes - bytes;
   if (files.length < sampler.seen() && left > 0) await restic.check(session, left);
   work.advance({ processed_files: files.length, processed_bytes: bytes });
   work.appendLog('All files equal the snapshot');
 }
 
-/** Beside the pod's volume, where a restore would stage; for a pod that is not on this host, a folder of the agent. */
+/**
+ * Returns the folder beside the pod's volume, where a restore would stage; for a pod that is not on this host, a folder
+ * of the agent.
+ */
 async function scratchParentOf(podId: string, ports: RunPorts): Promise<string> {
   const [root] = await ports.dataRootsOf(podId).catch(() => []);
   return root === undefined ? ports.scratchFolder : dirname(root.hostPath);
 }
 
-/** restic compared the contents with their hashes while it restored them. */
+/** Compares the metadata. restic has already compared the contents with their hashes during the restore. */
 async function compare(folder: string, file: SampledFile): Promise<void> {
   const found = await lstat(join(folder, file.path)).catch(() => null);
   if (found === null || !found.isFile()) throw differs(file, 'did not come back');
@@ -121,19 +124,19 @@ async function dropScratch(work: OperationContext<VerifyRow>): Promise<void> {
 
 export type SampledFile = Pick<ListedNode, 'path' | 'size' | 'mode' | 'mtime'>;
 
-/** restic's replacement for bytes that are not UTF-8: such a name cannot be requested. */
+/** restic replaces bytes that are not UTF-8 by this character: such a name cannot be passed to restic. */
 const NO_TEXT = '\u{fffd}';
 
 /**
- * Selects files of a snapshot by chance, within bounds, and the same for the same seed. Retains at most `max_files` of
- * any number of candidates. Pure.
+ * Selects files of a snapshot at random, within bounds; the same seed selects the same files. Retains at most
+ * `max_files` of any number of candidates. Pure.
  */
 export function createSampler({ seed, max_files, max_bytes }: DrillRequest['sample']) {
   const ranked: { rank: string; file: SampledFile }[] = [];
   let largest: SampledFile | null = null;
   let seen = 0;
 
-  /** The files with the lowest hashes are a fair choice in any order of arrival. */
+  /** Retains the files with the lowest hashes, so that the choice does not depend on the order of arrival. */
   function keep(file: SampledFile): void {
     const rank = createHash('sha256').update(`${seed}\0${file.path}`).digest('hex');
     if (ranked.length === max_files && rank > (ranked.at(-1)?.rank ?? '')) return;
@@ -153,7 +156,7 @@ export function createSampler({ seed, max_files, max_bytes }: DrillRequest['samp
     },
     /** Number of files in the snapshot. */
     seen: () => seen,
-    /** Returns the largest file that fits, then others by chance as long as they fit. */
+    /** Returns the largest file that fits, then random others as long as they fit. */
     chosen(): SampledFile[] {
       const files: SampledFile[] = [];
       let left = max_bytes;

@@ -1,4 +1,4 @@
-/** Runs one operation: keeps its row and heartbeat current and always records its end. */
+/** Runs one operation: keeps its row and heartbeat current, and records its end. */
 import { rm } from 'node:fs/promises';
 import { RepositoryAccess } from '#shared/api/agent/operations.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
@@ -34,12 +34,11 @@ const EXHAUSTED = new OperationFailure(
 );
 const POD_GONE = new OperationFailure('PodGone', 'The pod was removed');
 
-/** Sealing context: a sealed repository opens only for its operation. */
+/** Sealing context: a repository sealed for one operation cannot be decrypted for another. */
 export const placeOfRepository = (id: string) => `operation ${id}`;
 
 /**
- * Resolves when the operation has ended, or was left as it is: for the next agent, or because its row cannot be
- * written. Never rejects.
+ * Resolves when the operation has ended, or is left for the next agent, or its row cannot be written. Never rejects.
  */
 export async function runOperation(
   id: string,
@@ -70,7 +69,10 @@ export async function runOperation(
     store.put({ ...before, ...beat, ...patch } as OperationRow);
   }
 
-  /** A line that cannot be written, as on a full disk, must not hide the event that it reports. */
+  /**
+   * Appends a line to the operation's log. If the line cannot be written, as on a full disk, the event itself still
+   * counts.
+   */
   function appendLog(line: string): void {
     try {
       note({ log: withLine(row().log, line) });
@@ -86,7 +88,7 @@ export async function runOperation(
     return RepositoryAccess.parse(JSON.parse(ports.sealing.open(sealed, placeOfRepository(id))));
   }
 
-  /** A drill does not need its pod. */
+  /** Returns true if the operation needs its pod and the pod is gone. A drill does not need its pod. */
   function isPodGone(): boolean {
     return row().kind !== 'verify' && ports.isGone(row().pod_id);
   }
@@ -100,7 +102,7 @@ export async function runOperation(
         note({});
         if (isPodGone()) gone.abort(POD_GONE);
       } catch (error) {
-        // A full disk may have room again at the next heartbeat.
+        // A full disk may have space again at the next heartbeat.
         log.error({ operation_id: id, err: error }, 'operation heartbeat failed');
       }
     }
@@ -148,8 +150,8 @@ export async function runOperation(
   }
 
   /**
-   * An operation that must not begin, or not again, removes the remains of an earlier attempt, except trees that were
-   * moved.
+   * Throws if the operation must not run or be retried, after removing what an earlier attempt left, except trees that
+   * were moved.
    */
   async function checkWanted(): Promise<void> {
     if (!isCancellable(row())) return;
@@ -166,7 +168,7 @@ export async function runOperation(
     return isExhausted(row()) ? EXHAUSTED : null;
   }
 
-  /** Only the restore can decide when moved trees are whole again; every other failure ends the operation. */
+  /** Returns true if the error ends the operation. Once trees were moved, only the restore itself can decide that. */
   const mayEnd = (error: unknown) => error instanceof OperationFailure || isCancellable(row());
 
   function settle(error: unknown): void {

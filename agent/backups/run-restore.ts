@@ -1,7 +1,7 @@
 /**
  * Runs one restore: fetch, verify, swap while the pod is paused, commit once the pod runs on the new tree, else roll
- * back. The journal records every change of the pod's tree before and after it, and every step can be repeated, so the
- * next agent continues wherever this one stopped.
+ * back. The journal records every change of the pod's tree before and after the change, and every step can be repeated,
+ * so the next agent continues wherever this one stopped.
  */
 import { lstat, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -13,9 +13,9 @@ import type { RestoreJournal, RestoreRow } from './operation.store.ts';
 import { AgentStopping, type OperationContext, type RunPorts } from './operation-context.ts';
 
 const POLL_MS = 200;
-/** A pod that has not stopped within this time will not stop. */
+/** Time limit for the pod to stop. */
 const STOP_DEADLINE_MS = 10 * 60_000;
-/** Time from the release of the pod until it must run on the restored tree. */
+/** Time limit for the pod to run on the restored tree, from the end of the pause. */
 const START_DEADLINE_MS = 120_000;
 
 const ROLLED_BACK = 'The pod did not run on the restored tree and has its old one again';
@@ -30,7 +30,7 @@ export async function runRestore(
     if (isCancellable(work.row())) await prepare(work, ports);
   } catch (error) {
     if (error instanceof AgentStopping) throw error;
-    // Runs before any write: on a full disk it frees the space for that write.
+    // Runs before any write: on a full disk it frees the space for the write.
     await dropStaging(work, ports);
     throw error;
   }
@@ -49,10 +49,10 @@ async function prepare(work: OperationContext<RestoreRow>, ports: RunPorts): Pro
   ports.pause.wake(podId);
   const untilMs = ports.clock.monotonicMs() + STOP_DEADLINE_MS;
   await untilStopped(work, ports, { signal: work.signal, untilMs });
-  // The target may have changed since; from here on the pod cannot change it.
+  // The target may have changed since the request; from here on the pod cannot change it.
   const place = await locateTarget(podId, work.row(), ports);
   const isRoot = place.live === place.root.hostPath;
-  // The engine would mount the target of a link.
+  // Only a folder may replace a data root: the engine would mount the target of a link.
   if (isRoot && !(await lstat(journal.staged)).isDirectory()) {
     throw new OperationFailure('PathRefused', 'A file cannot replace a volume');
   }
@@ -61,7 +61,10 @@ async function prepare(work: OperationContext<RestoreRow>, ports: RunPorts): Pro
   work.move('swapping', { journal: { ...journal, ...ready } });
 }
 
-/** Gives up at `untilMs` (monotonic). Once trees are moved, only the agent's end stops the wait. */
+/**
+ * Waits until the pod is stopped; gives up at `untilMs` (monotonic). Once trees are moved, only the agent's end stops
+ * the wait.
+ */
 async function untilStopped(
   work: OperationContext<RestoreRow>,
   { clock, pause }: RunPorts,
@@ -70,7 +73,7 @@ async function untilStopped(
   const { pod_id: podId } = work.row();
   for (;;) {
     const state = await pause.runStateOf(podId);
-    // Moved trees are put in place even without the pod: no process of it was running.
+    // Without a pod no process uses the trees: trees that were moved are still put in place.
     if (state === 'gone' && isCancellable(work.row())) throw podGone();
     if (state === 'stopped' || state === 'failed' || state === 'gone') return;
     if (clock.monotonicMs() > untilMs) {
@@ -80,7 +83,9 @@ async function untilStopped(
   }
 }
 
-/** Moves trees forward, or back in the step `undoing`; the trees on disk determine the remaining steps. */
+/**
+ * Moves the trees to their new places, or back in the step `undoing`. The trees on disk determine the remaining steps.
+ */
 async function swap(work: OperationContext<RestoreRow>, ports: RunPorts): Promise<void> {
   await untilStopped(work, ports, { signal: work.stopping, untilMs: Infinity });
   const { step } = journalOf(work);
@@ -88,7 +93,7 @@ async function swap(work: OperationContext<RestoreRow>, ports: RunPorts): Promis
   try {
     await exchange(work, journalOf(work));
   } catch (error) {
-    // A crash cannot write this: the next agent first tries to continue.
+    // Not recorded by a crash: after one, the next agent first tries to continue.
     beginUndo(work, `The tree could not be exchanged (${codeOf(error)}): the old one comes back`);
     return;
   }
@@ -109,17 +114,17 @@ async function exchange(
   if (journalOf(work).step !== 'old_aside') return;
   await ensureFolders(dirname(live));
   await moveOnce(staged, live);
-  // Something else at its place is not the requested tree.
+  // Anything else at this place is not the restored tree.
   if ((await exists(staged)) || !(await exists(live))) throw new Error('the staged tree is lost');
   work.note({ journal: { ...journal, step: 'new_in' } });
 }
 
-/** Restores the old tree; the new one stays in the staging folder until that is deleted. */
+/** Moves the old tree back; the new one stays in the staging folder until that is deleted. */
 async function undo(work: OperationContext<RestoreRow>, { pause }: RunPorts): Promise<never> {
   const journal = journalOf(work);
   const old = join(journal.folder, 'old');
   const hasOld = await exists(old);
-  // If the old tree was never moved, or is back already, the present tree is the old one.
+  // If the old tree was never moved, or is already back, the current tree is the old one.
   if (hasOld || !journal.had_old) await moveOnce(journal.live, join(journal.folder, 'refused'));
   if (hasOld) await moveOnce(old, journal.live);
   if (await exists(old)) throw new Error('the old tree cannot be put back');
@@ -129,7 +134,7 @@ async function undo(work: OperationContext<RestoreRow>, { pause }: RunPorts): Pr
   throw new OperationFailure('RolledBack', ROLLED_BACK);
 }
 
-/** Waits until the pod runs again, or begins the rollback. */
+/** Waits until the pod runs again; begins the rollback if it does not. */
 async function start(work: OperationContext<RestoreRow>, ports: RunPorts): Promise<void> {
   const { clock, pause } = ports;
   const { pod_id: podId } = work.row();
@@ -141,7 +146,7 @@ async function start(work: OperationContext<RestoreRow>, ports: RunPorts): Promi
     const state = await pause.runStateOf(podId);
     if (state === 'gone') break;
     const nowMs = clock.monotonicMs();
-    // An unreachable engine is not evidence about the pod.
+    // While the engine is unreachable, the pod's state is unknown: this time does not count.
     if (state === 'unknown') untilMs += POLL_MS;
     runningSinceMs = state === 'running' ? (runningSinceMs ?? nowMs) : null;
     if (runningSinceMs !== null && nowMs - runningSinceMs >= ports.settlingMs) break;

@@ -13,7 +13,7 @@ import { median } from '../../test/measure/row.ts';
 import type { OperationService } from './operation.service.ts';
 
 const MIB = 1024 * 1024;
-/** The limit is two seconds; a loaded machine gets more. The storage hangs until the test ends. */
+/** The product's limit is two seconds; a loaded machine gets more. The storage hangs until the test ends. */
 const CANCELLED_WITHIN_MS = 10_000;
 
 let gated: GatedScene;
@@ -39,7 +39,7 @@ async function backUp(service: OperationService): Promise<OperationView> {
   return gated.scene.ended(service, request.operation_id);
 }
 
-it('cancels at every stage while the storage hangs, without a change', async () => {
+it('cancels an operation at every stage while the storage hangs, and changes nothing', async () => {
   const { scene, gate } = gated;
   writeFileSync(join(scene.volume, 'random'), randomBytes(MIB));
   const never = new Promise<void>(() => undefined);
@@ -53,7 +53,7 @@ it('cancels at every stage while the storage hangs, without a change', async () 
   writeFileSync(join(scene.volume, 'random'), randomBytes(MIB));
   const tree = fingerprintOf(scene.volume);
 
-  /** No request passes the gate from this call on. */
+  /** Cancels an operation in `stage`, while the gate holds back every request from `heldCall` on. */
   async function cancelled(kind: 'backup' | 'restore', stage: string, heldCall: string) {
     const request =
       kind === 'backup' ? scene.backupRequest() : scene.restoreRequest(kept.snapshot_id ?? '');
@@ -83,7 +83,7 @@ it('cancels at every stage while the storage hangs, without a change', async () 
   await cancelled('backup', 'verifying', 'GET keys');
   await cancelled('restore', 'queued', 'none');
   await cancelled('restore', 'fetching', 'GET data');
-  // The tree is being synced to disk.
+  // The restore is syncing the tree to disk.
   await cancelled('restore', 'verifying', 'none');
   expect(fingerprintOf(scene.volume)).toEqual(tree);
   expect(readdirSync(dirname(scene.volume))).toEqual(['_data']);
@@ -106,7 +106,7 @@ it('cancels a restore whose pod does not stop', async () => {
   expect(readdirSync(dirname(scene.volume))).toEqual(['_data']);
 });
 
-/** Milliseconds between changes of an operation's progress, from its `stage` on. */
+/** Returns the milliseconds between changes of an operation's progress, from `stage` on. */
 async function pausesOf(service: OperationService, id: string, stage: string): Promise<number[]> {
   const pauses: number[] = [];
   let last = '';

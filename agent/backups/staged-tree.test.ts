@@ -6,7 +6,7 @@ import { measureTree } from './staged-tree.ts';
 
 const BYTE_NAME = Buffer.from([0x62, 0xff, 0xe9]);
 
-test('counts names that are not UTF-8, and hard-linked files once', async () => {
+test('counts files with names that are not UTF-8, and each hard-linked file once', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'staged-'));
   onTestFinished(() => rm(folder, { recursive: true }));
   const inner = Buffer.concat([Buffer.from(`${folder}/`), BYTE_NAME]);

@@ -1,6 +1,6 @@
 /**
- * A restored tree before it is put in place: its size, the removal of device files, and its sparse files. restic 0.14
- * writes holes out, so a restored tree could take far more space than the original.
+ * Measures a restored tree before it is put in place, removes device files, and makes sparse files sparse again: restic
+ * 0.14 fills holes with zeros, so a restored tree could take far more space than the original.
  */
 import { isUtf8 } from 'node:buffer';
 import { lstat, open, opendir, unlink } from 'node:fs/promises';
@@ -8,23 +8,23 @@ import { join } from 'node:path';
 import type { RunCommand } from '#shared/runtime/run-command.ts';
 
 export type TreeMeasure = {
-  /** Folders, files, links and all other entries. */
+  /** Number of folders, files, links and other entries. */
   entries: number;
   /** Size of files; each hard-linked file counts once. */
   bytes: number;
   /** Number of device files that were removed. */
   removedDevices: number;
-  /** Files with long runs of zeros, each hard-linked file once, without those whose names are not UTF-8. */
+  /** Files with long runs of zeros. Each hard-linked file counts once; names that are not UTF-8 are left out. */
   sparse: string[];
 };
 
 const SLASH = Buffer.from('/');
-/** One character for each byte: names in pods are bytes and need not be UTF-8. */
+/** Encoding of names, one character per byte: names in pods need not be UTF-8. */
 const BYTES = 'latin1';
 
 /**
  * Walks the tree below `folder`, without `folder` itself, and follows no link. Deletes device files: a pod cannot
- * create any, so one in a repository is an attack on the host.
+ * create any, so a device file in a repository is an attack on the host.
  */
 export async function measureTree(folder: string, signal: AbortSignal): Promise<TreeMeasure> {
   const measure: TreeMeasure = { entries: 0, bytes: 0, removedDevices: 0, sparse: [] };
@@ -46,7 +46,7 @@ export async function measureTree(folder: string, signal: AbortSignal): Promise<
         if (nlink > 1) linked.add(ino);
         if (!isNew) continue;
         measure.bytes += size;
-        // Any other name could not be passed to a program.
+        // Other names cannot be passed to a program.
         const isNamed = size >= SPARSE_FROM_BYTES && isUtf8(path);
         if (isNamed && (await looksSparse(path, size))) measure.sparse.push(path.toString());
       }
@@ -55,7 +55,7 @@ export async function measureTree(folder: string, signal: AbortSignal): Promise<
   return measure;
 }
 
-/** Smaller files and smaller holes are left as they are. */
+/** Smaller files and smaller holes remain as restored. */
 export const SPARSE_FROM_BYTES = 1024 * 1024;
 const LOOK_EVERY_BYTES = 512 * 1024;
 const LOOK_BYTES = 4_096;
@@ -64,8 +64,8 @@ const DIG_MS = 30 * 60_000;
 const ZEROS = Buffer.alloc(LOOK_BYTES);
 
 /**
- * Digging holes changes times, so they are saved in the file `$1` and restored. Where the file system has no holes, or
- * the host no `fallocate`, the files stay as they are.
+ * Digging holes changes times, so they are saved in the file `$1` and restored. If the file system has no holes, or the
+ * host no `fallocate`, the files remain unchanged.
  */
 const DIG = `aside=$1; shift; for file; do touch -r "$file" "$aside" || exit 1; fallocate --dig-holes -- "$file" 2>/dev/null; touch -r "$aside" "$file" || exit 1; done`;
 
@@ -85,7 +85,7 @@ export async function looksSparse(path: Buffer, size: number): Promise<boolean> 
 }
 
 /**
- * Converts runs of zeros to holes without a change of content or times. `folder` is private to the caller and receives
+ * Converts runs of zeros to holes without a change of content or times. Only the caller may use `folder`; it receives
  * the saved times.
  */
 export async function digHoles(

@@ -1,4 +1,7 @@
-/** The agent's command line. The code of a command is loaded when it runs, so that each process loads only its own. */
+/**
+ * The agent's command line. The code of a command is imported when it runs, so that each process loads only the code
+ * that it needs.
+ */
 import { systemClock } from '#shared/runtime/clock.ts';
 import {
   CONFIG_COMMANDS_HELP,
@@ -36,7 +39,7 @@ export async function runCommandLine(
     await run(args, environment);
   } catch (error) {
     process.stderr.write(`podwright-agent: ${messageOf(error)}\n`);
-    // Open handles would keep the process alive.
+    // Open handles would otherwise keep the process alive.
     process.exit(exitStatusOf(error));
   }
 }
@@ -60,7 +63,7 @@ async function run([command, ...args]: readonly string[], environment: Environme
       break;
     case '--version':
       requireNoArguments(command, args);
-      // Loads everything that the agent runs: a call before the first start fills the compile cache.
+      // Loads everything that the agent loads: a call before the first start fills the compile cache.
       await import('../serve.ts');
       process.stdout.write(`${VERSION}\n`);
       break;
@@ -93,7 +96,7 @@ async function runDoctorCommand(
     command === 'doctor'
       ? await runDoctor(doctor, args, terminal)
       : await runDiag('agent', doctor, args, terminal);
-  // Requests that were never answered would keep the process alive.
+  // Unanswered requests would otherwise keep the process alive.
   process.exit(status);
 }
 

@@ -1,4 +1,4 @@
-/** `npm run agent -- remove-all`. */
+/** Implements `npm run agent -- remove-all`: removes all pods of this executor from the engine. */
 
 import { systemClock } from '#shared/runtime/clock.ts';
 import type { Environment } from '#shared/runtime/config.ts';
@@ -19,7 +19,7 @@ Refused while the agent runs. Does not ask for confirmation. Reads the agent's v
 names the executor, AGENT_HOME the agent's state.
 `;
 
-/** Removes nothing if there are arguments. */
+/** Parses the arguments; rejects without removing anything if there are any. */
 export async function runRemoveAll(
   args: readonly string[],
   environment: Environment,
@@ -30,7 +30,7 @@ export async function runRemoveAll(
   process.exitCode = isHelp ? 0 : 2;
 }
 
-/** Takes the home's lock, which fails while the agent runs: it would start its pods again. */
+/** Removes everything under the home's lock. Fails if the agent runs, because it would start its pods again. */
 async function removeEverything(config: AgentConfig, environment: Environment): Promise<void> {
   const home = openHome(config.AGENT_HOME);
   const socketPath = dockerSocketOf(config, environment['DOCKER_HOST']);
@@ -53,6 +53,6 @@ async function removeEverything(config: AgentConfig, environment: Environment): 
   if (firewallProblem !== null) {
     process.stderr.write(`firewall rules may be left: ${firewallProblem}\n`);
   }
-  // Idle connections to the engine would keep the process alive for a while.
+  // Idle connections to the engine would otherwise keep the process alive for a while.
   process.exit(0);
 }

@@ -14,7 +14,9 @@ import { SCHEMA, schemaOf } from '../database/database.ts';
 
 const KEY_FILES = ['secret.key', 'identity.key'];
 
-/** The secrets of renters and of the agent. Throws if one exists that cannot be read, and so not redacted. */
+/**
+ * Returns the secrets of renters and of the agent. Throws if a secret cannot be read, because it could not be redacted.
+ */
 export function storeSecrets(database: DatabaseSync, home: string): string[] {
   return [
     ...KEY_FILES.flatMap((name) => keyForms(join(home, name))),
@@ -37,7 +39,7 @@ function hostKeys(snapshot: string): string[] {
   return GatewaySnapshot.parse(JSON.parse(text)).pods.map(({ host_key }) => host_key);
 }
 
-/** Secret values in every JSON column, and tokens. */
+/** Returns the tokens, and the secret values in every JSON column. */
 function podSecrets(database: DatabaseSync): string[] {
   const specs = columnsOf(database, (name) => name.endsWith('_json')).flatMap((text) =>
     secretValuesIn(JSON.parse(text)),
@@ -45,7 +47,7 @@ function podSecrets(database: DatabaseSync): string[] {
   return [...specs.flatMap(textsIn), ...columnsOf(database, (name) => name === 'token')];
 }
 
-/** All texts in the columns, of any table, whose name matches. */
+/** Returns all texts in the columns, of any table, whose name matches. */
 function columnsOf(database: DatabaseSync, matches: (name: string) => boolean): string[] {
   const columns = database
     .prepare(
@@ -100,7 +102,7 @@ const QUERIES: Record<string, string> = {
   'newest events': `SELECT pod_id, at_ms, phase, reason, message FROM pod_events ORDER BY id DESC LIMIT ${MAX_EVENTS}`,
 };
 
-/** Numbers and states without secrets. `path`: the file that `database` was opened from. */
+/** Returns counts and states without secrets. `path`: the file that `database` was opened from. */
 export function storeSummary(database: DatabaseSync, path: string): string {
   const tables = database
     .prepare(`SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'`)
@@ -120,7 +122,7 @@ export function storeSummary(database: DatabaseSync, path: string): string {
   return [...head, '', ...sections].join('\n');
 }
 
-/** One JSON line for each row. A store of another version may lack the columns. */
+/** Returns one JSON line per row, or the error: stores of other versions may lack the columns. */
 function resultOf(database: DatabaseSync, query: string): string {
   try {
     const lines = database

@@ -35,7 +35,7 @@ let ownKey: Uint8Array;
 beforeAll(fillHome);
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** The home of an agent with one pod: each secret is in its place, and all of them are in a log. */
+/** Creates the home of an agent with one pod. Each secret is stored where the agent stores it, and all are in a log. */
 function fillHome(): void {
   const database = openDatabase(join(home, STORE_FILE));
   ownKey = openSecretKey(home, systemRandom);
@@ -147,7 +147,7 @@ async function archive(
   return { out, files: filesIn(gunzipSync(readFileSync(out))) };
 }
 
-/** Names and contents of a tar archive with short names. */
+/** Returns names and contents of a tar archive with short names. */
 function filesIn(archive: Buffer): Record<string, string> {
   const files: Record<string, string> = {};
   for (let at = 0; at + 512 <= archive.length && archive[at] !== 0; ) {
@@ -159,7 +159,7 @@ function filesIn(archive: Buffer): Record<string, string> {
   return files;
 }
 
-it('contains every part and no secret while the agent is down', async () => {
+it('writes every part and no secret while the agent is stopped', async () => {
   const { out, files } = await archive('down.tar.gz', ['diag', '--out'], {});
   expect(files['versions.txt']).toContain('podwright ');
   expect(files['configuration.txt']).toMatch(/^AGENT_HOME +environment +\//m);
@@ -183,7 +183,7 @@ it('contains every part and no secret while the agent is down', async () => {
   expect(again).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('already') });
 });
 
-it('works without an engine, and leaves out parts with secrets if the store cannot be read', async () => {
+it('writes the archive without an engine, and leaves out parts with secrets if the store cannot be read', async () => {
   writeFileSync(join(home, 'secret.key'), 'another key', { mode: 0o600 });
   const { files } = await archive('away.tar.gz', ['doctor', '--archive'], {
     AGENT_DOCKER_SOCKET: join(folder, 'none.sock'),

@@ -1,4 +1,7 @@
-/** The parts of an agent's diagnosis archive. They are collected independently, so that one failure does not affect the others. */
+/**
+ * The parts of an agent's diagnosis archive. They are collected independently, so that one failure does not affect the
+ * others.
+ */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Part } from '#shared/check/archive/archive.ts';
@@ -34,7 +37,7 @@ const PROGRAMS = [
 const ENGINE_MS = 10_000;
 const STORE_MS = 10_000;
 
-/** If the store's secrets cannot be read, they cannot be redacted: parts that may contain them are left out. */
+/** Leaves out the parts that may contain secrets of the store if those cannot be read, and so not redacted. */
 export async function archiveAgent(
   ports: DoctorPorts,
   logs: readonly string[],
@@ -51,7 +54,7 @@ export async function archiveAgent(
       configurationPart(ports),
       { name: 'doctor.txt', collect: async () => textReport(await examine(), false) },
       ...engineParts(ports, config),
-      // Only the table with our rules: other rules are the provider's private matter.
+      // Only the table with our rules: the provider's other rules are private.
       commandPart('firewall.txt', runCommand, 'iptables', '-w', '-t', TABLE, '-S'),
       commandPart('nvidia-smi.txt', runCommand, config.AGENT_NVIDIA_SMI, '-q'),
       metricsPart(clock, metricsUrl(config)),
@@ -105,7 +108,7 @@ function withStore<T>(
   }
 }
 
-/** The engine's report, and the containers of this executor only. */
+/** Returns the parts about the engine: its report, and the containers of this executor only. */
 function engineParts({ clock, environment }: DoctorPorts, config: AgentConfig): Part[] {
   const socketPath = dockerSocketOf(config, environment['DOCKER_HOST']);
   const json = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`;

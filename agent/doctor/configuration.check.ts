@@ -13,13 +13,13 @@ import { AGENT_CONFIG, type AgentConfig, readConfig } from '../config.ts';
 import { readPolicyFile } from '../pods/provider-policy.ts';
 
 export type ConfigurationFacts = {
-  /** Used by the other checks. Invalid variables have their defaults. */
+  /** Used by the other checks. Invalid variables are replaced by their defaults. */
   config: AgentConfig;
   /** Null if the variable is missing or invalid. */
   executorId: string | null;
-  /** One sentence for each invalid variable. */
+  /** One sentence per invalid variable. */
   problems: readonly string[];
-  /** One sentence for each variable that no setting reads. */
+  /** One sentence per unknown variable. */
   unknown: readonly string[];
   /** Null without a policy file. */
   policy: { path: string; problem: string | null } | null;
@@ -35,7 +35,7 @@ export function readConfiguration(environment: Environment): ConfigurationFacts 
   return { config, executorId, problems, unknown, policy: readPolicy(config) };
 }
 
-/** Drops invalid variables, so that one of them does not prevent the other checks. */
+/** Replaces invalid variables by their defaults, so that one of them does not prevent the other checks. */
 function readValidPart(environment: Environment) {
   try {
     return { config: readConfig(environment), problems: [], names: new Set<string>() };
@@ -43,7 +43,7 @@ function readValidPart(environment: Environment) {
     if (!(error instanceof ConfigError)) throw error;
     const names = new Set(error.problems.map(({ name }) => name));
     const valid = Object.entries(environment).filter(([name]) => !names.has(name));
-    // Rules across variables are left out: their violations are among the problems already.
+    // Rules across variables are not checked again: `problems` already contains their violations.
     const { schema, prefix } = AGENT_CONFIG;
     const variables = { AGENT_EXECUTOR_ID: NO_EXECUTOR, ...Object.fromEntries(valid) };
     const config = parseConfig({ schema, prefix }, variables);

@@ -14,14 +14,14 @@ const figures = (facts: Partial<ContainerFacts>) =>
     ...facts,
   }).find(({ id }) => id === 'pod-figures');
 
-it('names the control groups that pods’ usage is read from', () => {
+it('reports the version of cgroups from which pods’ usage is read', () => {
   expect(figures({})).toMatchObject({
     status: 'ok',
     finding: expect.stringContaining('version 2'),
   });
 });
 
-it('warns if the engine is queried for each pod, and reports unknown if no container runs', () => {
+it('warns if usage must be queried from the engine, and reports unknown if no container starts', () => {
   const usage = { problem: 'process 12 is another one here' };
   expect(figures({ usage })).toMatchObject({
     status: 'warn',

@@ -1,4 +1,4 @@
-/** Checks by trial: starts the containers that a pod and the validator's probe would need, and removes them. */
+/** Checks that start containers: those that a pod and the validator's probe would need. Removes them afterwards. */
 import type { DiskQuota, VerifyResult } from '#shared/api/agent/inventory.ts';
 import { fail, ok, unknown, warn } from '#shared/check/check.ts';
 import type { DoctorCheck } from '#shared/check/doctor.ts';
@@ -10,11 +10,11 @@ import type { GpuDriver } from '../gpu/gpu-driver.ts';
 import { createFileUsage, createKernelFiles } from '../metrics/usage/kernel-usage.ts';
 
 export type ContainerFacts = {
-  /** The validator's probe, with all GPUs that nvidia-smi lists. */
+  /** Result of the validator's probe with all GPUs that nvidia-smi lists. */
   verified: Observed<VerifyResult>;
   gpuCount: number;
   quota: Observed<DiskQuota>;
-  /** Version of the control groups whose files report a container's usage. */
+  /** Version of cgroups whose files report a container's usage. */
   usage: Observed<1 | 2>;
 };
 
@@ -27,7 +27,7 @@ const PROBE_KIND = 'doctor';
 const SLEEP_SECONDS = '60';
 const LIMITS = { cpuCores: 0.1, memoryBytes: 2 ** 26, shmBytes: 2 ** 20, pids: 16 };
 
-/** Removes its containers. Those of a doctor that was killed are removed by the next run. */
+/** Starts the containers and removes them. Containers of a doctor that was killed are removed by the next run. */
 export async function tryContainers(options: {
   clock: Clock;
   random: Random;
@@ -81,14 +81,14 @@ const NO_GPUS: Cards = { kind: 'none', read: noReading };
 /** Passes the UUIDs to the engine unchecked: the engine rejects cards that it does not have. */
 const ENGINE_DECIDES: Cards = { kind: 'nvidia', read: noReading };
 
-/** Facts if no container was started. */
+/** Returns the facts if no container was started. */
 export function notTried(problem: string): ContainerFacts {
   return { verified: { problem }, gpuCount: 0, quota: { problem }, usage: { problem } };
 }
 
 /**
- * Reads the usage of a sleeping container from the kernel's files. Returns the version of the control groups; rejects
- * with the reason if the files cannot be read.
+ * Reads the usage of a sleeping container from the kernel's files. Returns the version of cgroups; rejects with the
+ * reason if the files cannot be read.
  */
 async function tryUsageFiles(options: {
   engine: Pick<
@@ -128,7 +128,7 @@ async function tryUsageFiles(options: {
   }
 }
 
-/** By the probe's reason codes, which the validator's check `container_start` uses too. */
+/** Remedies by the probe's reason codes, which the validator's check `container_start` uses too. */
 const REMEDIES: Record<string, string> = {
   ENGINE_UNAVAILABLE: 'journalctl -u docker -n 50; systemctl restart docker',
   GPU_RUNTIME_DEVICE_FAULT:

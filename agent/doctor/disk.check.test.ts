@@ -17,7 +17,7 @@ it.each([
   [0.2, 0.9, 'warn'],
   [0.95, 0.1, 'fail'],
   [0.2, 0.99, 'fail'],
-])('%d of the bytes and %d of the inodes: %s', (used, inodes, status) => {
+])('reports a disk with %d of bytes and %d of inodes in use as %s', (used, inodes, status) => {
   const [engine, home] = diskFindings({ engine: use(used, inodes), home: { problem: 'hangs' } });
   expect(engine?.status).toBe(status);
   expect(home?.status).toBe('unknown');

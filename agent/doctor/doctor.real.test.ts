@@ -68,17 +68,17 @@ async function findings(environment: Record<string, string>, ...args: string[]) 
   };
 }
 
-/** Ids of the executor's containers that are left in the engine, one per line. */
+/** Returns the ids of the executor's containers that are left in the engine, one per line. */
 const containersOf = (executorId: string) =>
   mustRun('docker', 'ps', '-aq', '--filter', `label=io.podwright.executor=${executorId}`);
 
-/** Variables of an agent with these ports. The last one is the agent's own. */
+/** Returns variables of an agent with these ports. The agent itself uses the last one. */
 const agentAt = (range: { first: number; last: number }) => ({
   AGENT_PORT: String(range.last),
   AGENT_PORT_RANGE: `${range.first}-${range.last - 1}`,
 });
 
-it('finds no fault with this host, and removes the container that it started', async () => {
+it('reports no fault of this host, and removes the container that it started', async () => {
   const range = await freePorts(20);
   const executorId = systemRandom.uuid();
   const find = await findings({
@@ -138,7 +138,7 @@ it('checks the host without a valid configuration, an engine or a responsive nvi
   expect(find('kernel').status).toBe('ok');
 });
 
-it('finds with a probe container that GPUs are not passed to containers', async () => {
+it('detects with a probe container that GPUs are not passed to containers', async () => {
   const uuid = 'GPU-51a2b3c4-0001-4aaa-8bbb-00000000000a';
   smi.become(`echo '${uuid}, NVIDIA H100, 560.35.03, 00000000:3B:00.0, Enabled'`);
   const executorId = systemRandom.uuid();

@@ -1,4 +1,6 @@
-/** `npm run agent -- doctor`: collects facts about the host concurrently, each with a deadline, then runs the checks. */
+/**
+ * `npm run agent -- doctor`: collects facts about the host concurrently, each with a deadline, then runs the checks.
+ */
 
 import { parseArgs } from 'node:util';
 import type { CheckDefinition } from '#shared/check/check.ts';
@@ -40,11 +42,11 @@ import { NETWORK_CHECKS, readNetworkFacts } from './network.check.ts';
 import { PORT_CHECKS, readPortFacts } from './ports.check.ts';
 
 export type AgentDoctorOptions = DoctorOptions & {
-  /** Start containers for the checks by trial. */
+  /** Whether checks may start containers. */
   container: boolean;
-  /** The host's outside address; null for the address of the default route. */
+  /** The host's public address; null for the address of the interface with the default route. */
   address: string | null;
-  /** URL whose clock the host's is compared with; null for none. */
+  /** URL with whose clock the host's clock is compared; null for none. */
   timeFrom: string | null;
 };
 
@@ -101,7 +103,7 @@ export function agentDoctor(ports: DoctorPorts): Doctor<AgentDoctorOptions> {
   };
 }
 
-/** Throws what is wrong with the arguments. */
+/** Parses the arguments; throws the problem with them. */
 export function readOptions(args: readonly string[]): AgentDoctorOptions {
   const { values } = parseArgs({
     args: [...args],
@@ -129,7 +131,7 @@ function isHttp(text: string): boolean {
   return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
 }
 
-/** Leaves nothing on the host except the built-in image. */
+/** Collects the facts and returns the findings. Leaves nothing on the host except the built-in image. */
 export async function examine(
   ports: DoctorPorts,
   options: Pick<AgentDoctorOptions, 'container' | 'address' | 'timeFrom'>,
@@ -143,7 +145,7 @@ export async function examine(
 type IndependentFacts = Awaited<ReturnType<typeof readIndependentFacts>>;
 type DependentFacts = Awaited<ReturnType<typeof readDependentFacts>>;
 
-/** Facts that need nothing but the configuration. */
+/** Collects the facts that need only the configuration. */
 async function readIndependentFacts(
   { clock, runCommand, environment }: DoctorPorts,
   timeFrom: string | null,
@@ -168,7 +170,7 @@ async function readIndependentFacts(
   return { socketPath, report, gpu, network, time, home, enrolment };
 }
 
-/** Facts that need the engine's report, or whether the agent runs. */
+/** Collects the facts that depend on the engine's report, or on whether the agent runs. */
 async function readDependentFacts(
   { clock, random, runCommand }: DoctorPorts,
   options: Pick<AgentDoctorOptions, 'container' | 'address'>,

@@ -33,7 +33,7 @@ const facts = (
 const engineFindings = (found: Omit<EngineFacts, 'gpuLinks'>, gpuLinks: boolean | null) =>
   findingsOf(ENGINE_CHECKS, { ...found, gpuLinks });
 
-it('finds no fault with a good engine', () => {
+it('reports no fault of a suitable engine', () => {
   const findings = engineFindings(facts(), true);
   expect(findings.filter(({ status }) => status !== 'ok')).toEqual([]);
 });
@@ -45,7 +45,7 @@ it.each<[string, string, Partial<EngineReport>, string]>([
   ['docker-limits', 'fail', { limits: { memory: false, pids: true, cpu: true } }, 'cgroup'],
   ['docker-seccomp', 'warn', { seccomp: false }, 'seccomp'],
   ['docker-live-restore', 'warn', { liveRestore: false }, 'live-restore'],
-])('judges %s: %s', (id, status, change, remedy) => {
+])('reports the check %s as %s', (id, status, change, remedy) => {
   const found = engineFindings(facts(change), true).find((each) => each.id === id);
   expect(found).toMatchObject({ status, remedy: expect.stringContaining(remedy) });
 });
@@ -54,7 +54,7 @@ it.each([
   [{ value: 'kernel' } as const, 'ok'],
   [{ value: 'poll' } as const, 'warn'],
   [{ problem: 'not asked' }, 'unknown'],
-])('judges disk limits by the result of the trial: %j', (quota, status) => {
+])('judges disk limits by the result of the probe container: %j', (quota, status) => {
   const found = engineFindings(facts({}, quota), true).find(({ id }) => id === 'docker-storage');
   expect(found?.status).toBe(status);
 });
@@ -65,7 +65,7 @@ it.each([
   ['systemd', null, 'ok'],
   ['cgroupfs', false, 'ok'],
 ])(
-  'warns if a daemon-reload removes GPUs from pods: %s, links %s',
+  'warns if a daemon-reload would remove GPUs from pods: driver %s, links in /dev/char: %s',
   (cgroupDriver, links, status) => {
     const found = engineFindings(facts({ cgroupDriver }), links).find(
       ({ id }) => id === 'docker-cgroup',

@@ -14,9 +14,9 @@ export type EngineFacts = {
   report: Observed<EngineReport>;
   /** systemd is the host's service manager. */
   systemd: boolean;
-  /** Enforcement of pods' disk limits, found with a probe container. */
+  /** Enforcement of pods' disk limits, determined with a probe container. */
   quota: Observed<DiskQuota>;
-  /** False if an NVIDIA device node lacks its link in /dev/char; null without such nodes. */
+  /** False if an NVIDIA device node has no link in /dev/char; null without such nodes. */
   gpuLinks: boolean | null;
 };
 
@@ -129,7 +129,7 @@ function limits({ limits: { memory, pids, cpu } }: EngineReport): Outcome {
   );
 }
 
-/** With the systemd driver, a daemon-reload rebuilds device rules from the links in /dev/char. */
+/** Checks the cgroup driver: with systemd, a daemon-reload rebuilds device rules from the links in /dev/char. */
 function cgroup(engine: EngineReport, { systemd, gpuLinks }: EngineFacts): Outcome {
   const { cgroupDriver, cgroupVersion } = engine;
   const measured = `driver ${cgroupDriver}, cgroup v${cgroupVersion}`;

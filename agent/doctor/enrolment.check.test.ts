@@ -51,13 +51,13 @@ it.each<[string, string, () => void]>([
     'not signed by',
     () => enrol((signed) => ({ ...signed, expires_ms: signed.expires_ms + 1 })),
   ],
-])('%s: %s', async (status, words, arrange) => {
+])('reports the enrolment as %s: %s', async (status, words, arrange) => {
   arrange();
   const [found] = await judged();
   expect(found).toMatchObject({ status, finding: expect.stringContaining(words) });
 });
 
-it('judges the key if no executor is configured', async () => {
+it('checks only the key of an enrolment if no executor id is configured', async () => {
   enrol();
   expect(await judged(null)).toMatchObject([{ status: 'ok' }]);
 });

@@ -44,7 +44,7 @@ const DISPLAY_CLASS = /^0x03/;
 const VERSION_BOUNDS = { timeoutMs: 3_000, maxOutputBytes: 10_000 };
 const CDI_FOLDERS = ['etc/cdi', 'var/run/cdi'];
 
-/** Reading the files of a hung driver may block. */
+/** Deadline in milliseconds: reading the files of a hung driver may block. */
 const TREE_MS = 4_000;
 
 /** `root` is `/`, or a folder with the same tree in tests. Missing folders are facts, not errors. */
@@ -111,7 +111,7 @@ async function readToolkitVersion(runCommand: RunCommand): Promise<string | null
   return /version v?(\d+\.\d+\.\d+)/i.exec(run?.stdout ?? '')?.[1] ?? null;
 }
 
-/** The programs that are in a folder of `path`. */
+/** Returns the programs that exist in a folder of `path`. */
 async function programsOn(path: string, programs: readonly string[]): Promise<string[]> {
   const folders = path.split(':').filter((folder) => folder !== '');
   const found = await Promise.all(
@@ -126,7 +126,7 @@ async function programsOn(path: string, programs: readonly string[]): Promise<st
   return programs.filter((_, index) => found[index]);
 }
 
-/** Linux's encoding of device numbers in 32 bits. */
+/** Decodes the major number from Linux's 32-bit encoding of device numbers. */
 function majorOf(device: number): number {
   return (device >> 8) & 0xfff;
 }

@@ -39,7 +39,7 @@ function put(path: string, text = ''): void {
   writeFileSync(join(root, path), text, { mode: 0o755 });
 }
 
-/** Creates a host with two cards and no fault. */
+/** Creates a host with two GPUs and no fault. */
 function installCards(): void {
   for (const address of ADDRESSES) {
     put(`sys/bus/pci/devices/${address}/vendor`, '0x10de\n');
@@ -73,7 +73,7 @@ const statuses = (facts: GpuFacts) =>
   Object.fromEntries(gpuFindings(facts).map(({ id, status }) => [id, status]));
 const finding = (facts: GpuFacts, id: string) => gpuFindings(facts).find((each) => each.id === id);
 
-it('finds no fault with a good host', async () => {
+it('reports no fault of a host whose GPUs work', async () => {
   installCards();
   put('dev/char/0:0');
   const facts = await read();
@@ -92,12 +92,12 @@ it('finds no fault with a good host', async () => {
   expect(areLinked(facts)).toBe(true);
 });
 
-it('detects device nodes without links', async () => {
+it('detects device nodes without links in /dev/char', async () => {
   installCards();
   expect(areLinked(await read())).toBe(false);
 });
 
-it('names a missing card and the source that lacks it', async () => {
+it('names a missing card and the source that does not list it', async () => {
   installCards();
   smi.become(`echo '${row(0, 'Disabled')}'`);
   const facts = await read();
@@ -108,7 +108,7 @@ it('names a missing card and the source that lacks it', async () => {
   expect(finding(facts, 'nvidia-persistence')?.status).toBe('warn');
 });
 
-it('distinguishes a mismatched driver from one that is missing or silent', async () => {
+it('distinguishes a mismatched driver from one that is missing or finds no card', async () => {
   installCards();
   smi.become('echo "Failed to initialize NVML: Driver/library version mismatch"; exit 18');
   expect(finding(await read(), 'nvidia-driver')).toMatchObject({
@@ -126,7 +126,7 @@ it('distinguishes a mismatched driver from one that is missing or silent', async
   );
 });
 
-it('distinguishes a host without GPUs from one that should have some', async () => {
+it('judges a host without cards by its configured kind of GPUs', async () => {
   smi.become('echo "No devices were found"; exit 6');
   expect(statuses(await read())).toEqual({ 'nvidia-driver': 'warn' });
   expect(statuses(await read('nvidia'))).toEqual({ 'nvidia-driver': 'fail' });
@@ -156,12 +156,12 @@ it.each([
   ['1.18.0', 'ok'],
   ['2.0.0', 'ok'],
   [null, 'unknown'],
-])('judges the toolkit %s', async (toolkitVersion, status) => {
+])('judges the container toolkit by its version: %s', async (toolkitVersion, status) => {
   installCards();
   expect(finding({ ...(await read()), toolkitVersion }, 'nvidia-toolkit')?.status).toBe(status);
 });
 
-it('judges nvidia-smi even if the driver’s files hang', async () => {
+it('judges nvidia-smi even if reads of the driver’s files hang', async () => {
   installCards();
   const facts = { ...(await read()), tree: { problem: 'no answer within 4000 ms' } };
   expect(statuses(facts)).toMatchObject({ 'nvidia-driver': 'ok', 'gpu-sources': 'unknown' });

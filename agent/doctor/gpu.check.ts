@@ -10,7 +10,7 @@ type Card = { uuid: string; name: string; driver: string; address: string; persi
 /** `engine` is null if it did not answer. */
 type Facts = GpuFacts & { engine: EngineReport | null };
 
-/** In older versions a variable of the container could run code on the host (CVE-2025-23266). */
+/** Through older versions, a variable of the container could run code on the host (CVE-2025-23266). */
 const SAFE_TOOLKIT = [1, 17, 8];
 const NEEDED_NODES = ['nvidiactl', 'nvidia-uvm'];
 const DRIVER_REMEDY =
@@ -20,7 +20,7 @@ const mayHaveGpus = (facts: Facts) =>
   facts.mode !== 'simulated' && facts.mode !== 'none' && !hasNoGpus(facts);
 const hasTree = (facts: Facts) => mayHaveGpus(facts) && 'value' in facts.tree;
 
-/** Only `nvidia-driver` is listed on hosts without GPUs; checks of driver files only where those can be read. */
+/** Hosts without GPUs list only `nvidia-driver`. Checks of driver files are listed only where the files can be read. */
 export const GPU_CHECKS: readonly DoctorCheck<Facts>[] = [
   {
     id: 'nvidia-driver',
@@ -85,7 +85,7 @@ export function areLinked({ tree }: GpuFacts): boolean | null {
   return nodes.length === 0 ? null : nodes.every(({ linked }) => linked);
 }
 
-/** UUIDs of the cards that nvidia-smi lists. */
+/** Returns the UUIDs of the cards that nvidia-smi lists. */
 export function uuidsIn(facts: GpuFacts): string[] {
   return cardsIn(facts).map(({ uuid }) => uuid);
 }
@@ -96,7 +96,9 @@ function hasNoGpus(facts: GpuFacts): boolean {
   return cardsIn(facts).length === 0 && findsNoCard(facts);
 }
 
-/** A driver that hangs or mismatches implies that there is a card. */
+/**
+ * Returns true if nvidia-smi is missing or finds no card. A driver that hangs or mismatches implies that there is one.
+ */
 function findsNoCard({ smi }: GpuFacts): boolean {
   const output = `${smi.problem ?? ''} ${smi.stdout}`;
   return /could not be started|no devices were found|couldn't communicate/i.test(output);
@@ -161,7 +163,7 @@ function sources(facts: Facts): Outcome {
   return fail(`GPUs differ: ${gaps.join('; ')}`, remedy);
 }
 
-/** An engine passes GPUs to containers by the hook on its PATH, by the runtime “nvidia” or by CDI. */
+/** Checks that the engine can pass GPUs to containers: by the hook on its PATH, the runtime “nvidia” or CDI. */
 function runtime({ tree, engine }: Facts): Outcome {
   const { toolkit: programs, cdiSpecs }: Pick<GpuTree, 'toolkit' | 'cdiSpecs'> = valueOrNull(
     tree,

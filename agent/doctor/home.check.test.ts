@@ -49,14 +49,14 @@ it.each<[string, string, string, Partial<HomeFacts>, boolean]>([
   ['ssh-gateway', 'unknown', 'EACCES', { gateway: { problem: 'EACCES' } }, true],
   ['busybox', 'fail', 'missing', { busybox: { path: '/bin/busybox', runnable: false } }, true],
   ['sftp-server', 'warn', 'missing', { sftpServer: null }, true],
-])('judges %s: %s, %s', (id, status, words, change, answers) => {
+])('reports the check %s as %s: %s', (id, status, words, change, answers) => {
   const found = findingsOf(HOME_CHECKS, { ...GOOD, ...change, answers }).find(
     (each) => each.id === id,
   );
   expect(found).toMatchObject({ status, finding: expect.stringContaining(words) });
 });
 
-it('finds the process with a file’s write lock, and none if there is only a read lock', () => {
+it('returns the process that holds a file’s write lock, and null for a read lock', () => {
   const locks = [
     '1: POSIX  ADVISORY  READ 10 fe:00:77 1073741826 1073742335',
     '2: POSIX  ADVISORY  WRITE 11 fe:00:777 0 EOF',

@@ -1,4 +1,7 @@
-/** Checks of the agent's home, its process, the SSH gateway and the programs that they need. Only reads: the agent may run. */
+/**
+ * Checks of the agent's home, its process, the SSH gateway and the programs that they need. Only reads: the agent may
+ * run.
+ */
 import { access, constants, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { z } from 'zod';
@@ -12,7 +15,7 @@ import { SFTP_PROGRAMS } from '../access/ssh/sftp-folder.ts';
 
 export type HomeFacts = {
   home: string;
-  /** Null before the agent created it. */
+  /** Null until the agent has created it. */
   folder: Observed<{ mode: number; owner: number; writable: boolean } | null>;
   /** Id of the process that holds the home's lock; null if none does. */
   holder: Observed<number | null>;
@@ -29,7 +32,7 @@ export type HomeFacts = {
   sftpServer: string | null;
 };
 
-/** `answers`: an agent with this executor id answers at its port. */
+/** `answers`: an agent with this executor id responds at its port. */
 type Facts = HomeFacts & { answers: boolean };
 
 const DEADLINE_MS = 3_000;
@@ -69,13 +72,13 @@ async function readFolder(home: string) {
   return { mode: found.mode & PERMISSION_BITS, owner: found.uid, writable };
 }
 
-/** Reads the kernel's list of locks. Trying the lock itself could make an agent's start fail. */
+/** Reads the kernel's list of locks: taking the lock to test it could make the start of an agent fail. */
 async function lockHolder(path: string): Promise<number | null> {
   const found = await unlessMissing(stat(path));
   return found === null ? null : holderOf(await readFile(LOCKS, 'utf8'), found.ino);
 }
 
-/** The process with a write lock on the inode. The device is not compared: it may differ from that of stat. */
+/** Returns the process with a write lock on the inode. The device is not compared: it may differ from that of stat. */
 export function holderOf(locks: string, inode: number): number | null {
   const line = new RegExp(`^\\d+: POSIX\\s+ADVISORY\\s+WRITE (\\d+) [^ ]+:${inode} `, 'm');
   const pid = line.exec(locks)?.[1];

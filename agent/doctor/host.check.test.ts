@@ -18,7 +18,7 @@ it.each<[string, string, Partial<HostFacts>]>([
   ['memory', 'ok', {}],
   ['memory', 'warn', { reserveBytes: 0 }],
   ['memory', 'fail', { reserveBytes: 64 * GIB }],
-])('judges %s: %s', (id, status, change) => {
+])('reports the check %s as %s', (id, status, change) => {
   const found = findingsOf(HOST_CHECKS, { ...GOOD, ...change }).find((each) => each.id === id);
   expect(found?.status).toBe(status);
 });

@@ -24,7 +24,7 @@ export type HostFacts = {
 
 /** Older kernels lack what pod limits and current GPU drivers need. */
 const OLDEST_KERNEL = [5, 4] as const;
-/** With less, a busy host kills its own services. */
+/** With less, a busy host kills its own services for lack of memory. */
 const LEAST_RESERVE_BYTES = 512 * 2 ** 20;
 /** With less for all pods together the host cannot be rented. */
 const LEAST_FOR_PODS_BYTES = 2 ** 30;

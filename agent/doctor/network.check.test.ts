@@ -20,7 +20,7 @@ const routes = (device: string, text: string) => ({
   routes: { value: [{ device, range: range(text) }] },
 });
 
-it('finds no fault with a good network', () => {
+it('reports no fault of a suitable network', () => {
   expect(findingsOf(NETWORK_CHECKS, { ...GOOD, ...RUNS }).map(({ status }) => status)).toEqual([
     'ok',
     'ok',
@@ -48,14 +48,14 @@ it.each<[string, string, string, Partial<NetworkFacts>]>([
   ['pod-subnets', 'warn', 'Docker', routes('br-1234', '10.201.0.0/24')],
   ['pod-subnets', 'ok', 'no route', routes('pw0123456789ab', '10.201.0.16/28')],
   ['pod-subnets', 'ok', 'no route', routes('eth0', '10.202.0.0/16')],
-])('judges %s: %s, %s', (id, status, words, change) => {
+])('reports the check %s as %s: %s', (id, status, words, change) => {
   const found = findingsOf(NETWORK_CHECKS, { ...GOOD, ...change, ...RUNS }).find(
     (each) => each.id === id,
   );
   expect(found).toMatchObject({ status, finding: expect.stringContaining(words) });
 });
 
-it('fails a host without a firewall if one is required', () => {
+it('reports fail for a host without iptables if a firewall is required', () => {
   const facts = { ...GOOD, iptables: { problem: 'ENOENT' }, agentRuns: false, required: true };
   expect(findingsOf(NETWORK_CHECKS, facts)[0]?.status).toBe('fail');
 });

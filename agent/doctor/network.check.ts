@@ -120,7 +120,7 @@ export const NETWORK_CHECKS: readonly DoctorCheck<Facts>[] = [
       if ('problem' in policy) {
         return unknown('only root can list the chain FORWARD', 'run the doctor as root');
       }
-      // Docker sets DROP and opens what it publishes. ACCEPT makes this host a router for its neighbours.
+      // With DROP, Docker opens only the published ports. With ACCEPT, this host routes packets for its neighbours.
       if (policy.value !== 'ACCEPT') return ok(`FORWARD: ${policy.value}`);
       return warn(
         'FORWARD: ACCEPT, so this host passes any packet between its networks',

@@ -86,7 +86,7 @@ it.each<[string, string, string, PortFacts]>([
   ],
   ['reachability', 'warn', 'AGENT_HOST', { ...RUNNING, agentHost: '127.0.0.1' }],
   ['reachability', 'unknown', 'no default route', { ...RUNNING, outside: null }],
-])('judges %s: %s, %s', (id, status, words, facts) => {
+])('reports the check %s as %s: %s', (id, status, words, facts) => {
   const found = findingsOf(PORT_CHECKS, facts).find((each) => each.id === id);
   expect(found).toMatchObject({ status, finding: expect.stringContaining(words) });
 });

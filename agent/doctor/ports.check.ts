@@ -16,20 +16,20 @@ import type { PortProbe, PortRange } from '../leases/port.service.ts';
 export type PortFacts = {
   agentHost: string;
   agentPort: number;
-  /** The agent serves TLS. */
+  /** True if the agent serves TLS. */
   secure: boolean;
   range: PortRange;
   executorId: string | null;
   /** The kernel's range for outgoing connections. */
   ephemeral: Observed<PortRange>;
-  /** `executorId`: of the agent that answers at the port; null if nothing or something else answers. */
+  /** `executorId`: id of the agent that responds at the port; null if nothing or another program does. */
   answers: { executorId: string | null; listening: boolean };
-  /** Ports of the range with a listener. */
+  /** Ports of the range on which a program listens. */
   listening: Observed<readonly number[]>;
-  /** Ports that could not be bound; null if none were tried because the agent runs. */
+  /** Ports that could not be bound; null if none were tried because the agent may run. */
   refused: readonly number[] | null;
   tried: number;
-  /** The agent's answer at the host's outside address; null if no address is known. */
+  /** The agent's response at the host's public address; null if no address is known. */
   outside: { address: string; answered: Observed<string> } | null;
 };
 
@@ -45,7 +45,7 @@ const READ_MS = 2_000;
 const MOST_IN_USE = 0.8;
 const VersionAnswer = z.object({ executor_id: z.string() });
 
-/** Binds sample ports for a moment, unless `agentMayRun`: a launch could need one of them. */
+/** Binds sample ports briefly, unless `agentMayRun`: a launch of a pod could need one of them. */
 export async function readPortFacts(options: {
   clock: Clock;
   agentHost: string;
@@ -54,7 +54,7 @@ export async function readPortFacts(options: {
   range: PortRange;
   executorId: string | null;
   agentMayRun: boolean;
-  /** The host's outside address; null for the address of the default route. */
+  /** The host's public address; null for the address of the interface with the default route. */
   address: string | null;
   probePort: PortProbe;
 }): Promise<PortFacts> {
@@ -102,7 +102,7 @@ function agentAt({ clock, agentPort, secure }: Listener, host: string): Promise<
   });
 }
 
-/** Ports spread evenly over the range. */
+/** Returns ports spread evenly over the range. */
 function sampleOf({ first, last }: PortRange): number[] {
   const count = Math.min(SAMPLE, last - first + 1);
   const step = (last - first) / Math.max(1, count - 1);
@@ -120,7 +120,7 @@ async function readListening(): Promise<number[]> {
   return [...new Set(tables.flatMap(({ text, state }) => listeningIn(text, state)))];
 }
 
-/** Local ports of the sockets in `state`, from a table in /proc/net. */
+/** Returns the local ports of the sockets in `state`, from a table in /proc/net. */
 export function listeningIn(text: string, state: string): number[] {
   const rows = text.matchAll(
     /^\s*\d+: [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]+:[0-9A-F]{4} ([0-9A-F]{2})/gm,
@@ -135,7 +135,7 @@ function rangeIn(text: string): PortRange {
   return { first, last };
 }
 
-/** IPv4 address of the interface with the default route. */
+/** Returns the IPv4 address of the interface with the default route. */
 async function ownAddress(): Promise<string | null> {
   const text = await readFile(ROUTES, 'utf8').catch(() => '');
   const name = /^(\S+)\t0{8}\t/m.exec(text)?.[1];

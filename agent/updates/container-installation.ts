@@ -1,7 +1,7 @@
 /**
  * An agent in a container that its provider created: its name is AGENT_UPDATE_CONTAINER, its label
- * `io.podwright.agent=<executor id>`. An update replaces it with a container of the same settings. The old one stays,
- * stopped, as `<name>-previous-<sequence>` until the next update.
+ * `io.podwright.agent=<executor id>`. An update replaces it with a container of the same settings. The old container is
+ * stopped and kept as `<name>-previous-<sequence>` until the next update.
  */
 import { statfs } from 'node:fs/promises';
 import { switcherArguments } from '#shared/runtime/node-process.ts';
@@ -21,7 +21,7 @@ export type ContainerInstallationOptions = {
 };
 
 const STOP_GRACE_S = 20;
-/** Required free space in sizes of the image: the new version, and as much in reserve. */
+/** Required free space as a multiple of the image's size: the new version, and as much in reserve. */
 const IMAGES_OF_SPACE = 2;
 const LOG_LINES = 10;
 const MAX_LOG_CHARS = 2_000;
@@ -50,7 +50,7 @@ export function createContainerInstallation(
     return found;
   }
 
-  /** The container of the target, started or not. */
+  /** Returns the container of the target, started or not. */
   async function findNew(target: Target): Promise<OwnContainer | null> {
     const [found] = await engine.listContainers(labelOf(target));
     return found === undefined ? null : containers.find(found.id);
@@ -62,7 +62,7 @@ export function createContainerInstallation(
     return found;
   }
 
-  /** Waits until it has ended. Succeeds if it is stopped already. */
+  /** Waits until the container has ended. Succeeds if it is already stopped. */
   const stop = (id: string) => engine.stopContainer(id, STOP_GRACE_S);
 
   async function unstage(): Promise<void> {
@@ -85,7 +85,7 @@ export function createContainerInstallation(
     has: () => false,
     async stage(target) {
       const old = await own();
-      // An earlier one may have settings that the provider has changed since.
+      // A container staged earlier may have settings that the provider has changed since.
       await unstage();
       await containers.createLike(old, {
         name: `${name}-next-${target.sequence}`,
@@ -107,10 +107,11 @@ export function createContainerInstallation(
       await engine.startContainer(id);
     },
 
-    // The agent that requests the update created the container itself.
+    // The container needs no check: the agent that requested the update created it.
     refusal: async () => null,
     async stopOld({ sequence }, { old_id: id }) {
-      // Otherwise the engine would restart it after its end or a reboot, and two agents would use one home.
+      // Otherwise the engine would restart the old container after it ends or after a reboot, and two agents would
+      // use one home.
       await containers.setRestartPolicy(id, NEVER);
       await stop(id);
       const kept = `${name}-previous-${sequence}`;
@@ -159,7 +160,7 @@ export function createContainerInstallation(
       for (const { id, imageId } of await engine.listContainers(ours)) {
         if (kept.includes(id)) continue;
         await engine.removeContainer(id);
-        // An image that other containers use stays.
+        // Does not remove an image that other containers use.
         await engine.removeImage(imageId).catch((error: unknown) => {
           if (!(error instanceof EngineError) || error.kind !== 'conflict') throw error;
         });
@@ -170,7 +171,7 @@ export function createContainerInstallation(
   };
 }
 
-/** An agent in the host's network has the host's address. */
+/** Returns the agent's address. With host networking, that is the host's address. */
 function addressOf({ HostConfig, NetworkSettings: { Networks } }: OwnContainer): string | null {
   if (HostConfig.NetworkMode === 'host') return '127.0.0.1';
   return Object.values(Networks).find(({ IPAddress }) => IPAddress !== '')?.IPAddress ?? null;

@@ -1,7 +1,7 @@
 /**
  * The two ports that differ by the kind of installation: the agent prepares a new version with one, the switcher
- * installs it with the other. Everything else of an update is shared. Every method may be repeated after it was
- * interrupted anywhere.
+ * installs it with the other. Everything else of an update is shared. Every method can be repeated after an
+ * interruption at any point.
  */
 import type { RollbackPoint, Target } from './update.state.ts';
 
@@ -11,9 +11,9 @@ export type Installation = {
   running(): Promise<readonly string[]>;
   /** Returns true if the disk has space for another version, and as much again in reserve. */
   hasSpace(): Promise<boolean>;
-  /** Returns true if the version is in place already, so that its image is not needed. */
+  /** Returns true if the version is already staged, so that its image is not needed. */
   has(target: Target): boolean;
-  /** Prepares the version for its start, with the settings of the running one. Its image was fetched before. */
+  /** Prepares the version for its start, with the settings of the running one. Its image is already fetched. */
   stage(target: Target): Promise<void>;
   /** Removes a version that was staged and never started. */
   unstage(): Promise<void>;
@@ -24,7 +24,7 @@ export type Installation = {
 };
 
 export type NewVersionStatus = {
-  /** It was started and has not ended since. */
+  /** True if it was started and has not ended since. */
   isAlive: boolean;
   /** Host of its public routes; null while it has no address. */
   host: string | null;
@@ -34,13 +34,13 @@ export type NewVersionStatus = {
 export type Replacement = {
   /** Returns why the target must not be started, or null. Called before anything is changed. */
   refusal(target: Target, point: RollbackPoint): Promise<string | null>;
-  /** Afterwards the old version has ended, and only the switcher starts it again. */
+  /** Stops the old version. Afterwards only the switcher can start it again. */
   stopOld(target: Target, point: RollbackPoint): Promise<void>;
   startNew(target: Target, point: RollbackPoint): Promise<void>;
   status(target: Target): Promise<NewVersionStatus>;
   /** The last log lines of the new version. */
   lastLogLines(target: Target): Promise<string>;
-  /** Afterwards the new version has ended for good. Returns false if another version was installed meanwhile. */
+  /** Stops the new version and prevents restarts. Returns false if another version was installed meanwhile. */
   removeNew(target: Target, point: RollbackPoint): Promise<boolean>;
   startOld(point: RollbackPoint): Promise<void>;
   /** Removes versions older than the previous one. */

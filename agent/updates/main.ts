@@ -1,7 +1,7 @@
 /**
  * The switcher: a short-lived process of the old version, with the agent's variables and files. It runs in a container
- * beside the agent's, or as podwright-agent-update.service. It owns the row of the update from SWITCHING on. With a
- * tree of releases it also puts the new release in place before that.
+ * beside the agent's, or as podwright-agent-update.service. It writes the row of the update from SWITCHING on. With a
+ * tree of releases it also unpacks the new release before that.
  */
 import { systemClock } from '#shared/runtime/clock.ts';
 import { isSecure, readConfig, updateOf } from '../config.ts';

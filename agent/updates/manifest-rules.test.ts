@@ -14,7 +14,7 @@ import { judgeManifest, type ManifestFacts, rolloutPosition } from './manifest-r
 const CONTROL = { hotkey: validatorKey.hotkey, roles: ['validator-control'] as const };
 const other = createSigner(new Uint8Array(32).fill(8));
 
-/** An agent that accepted sequence 6, digest `a…`, and runs it. */
+/** Facts about an agent that accepted sequence 6, digest `a…`, and runs it. */
 const FACTS: ManifestFacts = {
   keys: [CONTROL],
   nowMs: NOW_MS + 1_000,
@@ -49,7 +49,7 @@ describe('a manifest', () => {
     ],
     ['of another image is refused', { image: 'evil.example/agent' }, {}, refused('IMAGE_OTHER')],
     ['that has expired is refused', { expiresAt: NOW_MS }, {}, refused('EXPIRED')],
-    ['from the future is refused', { issuedAt: NOW_MS + 700_000 }, {}, refused('EXPIRED')],
+    ['issued in the future is refused', { issuedAt: NOW_MS + 700_000 }, {}, refused('EXPIRED')],
     ['of a lower sequence is refused', {}, having(8, 'e'), refused('SEQUENCE_OLD')],
     [
       'of a lower sequence is refused even as a rollback',
@@ -75,29 +75,29 @@ describe('a manifest', () => {
       having(7, 'b'),
       accepted(7, 'a'),
     ],
-    ['that was rolled back is refused', {}, having(7, 'a'), refused('SEQUENCE_OLD')],
-    ['for newer agents is refused', { minAgent: '0.2.0' }, {}, refused('AGENT_TOO_OLD')],
+    ['that the validator rolled back is refused', {}, having(7, 'a'), refused('SEQUENCE_OLD')],
+    ['that requires a newer agent is refused', { minAgent: '0.2.0' }, {}, refused('AGENT_TOO_OLD')],
     [
-      'for other platforms is refused',
+      'that lists only other platforms is refused',
       {},
       { platform: 'linux/riscv64' },
       refused('PLATFORM_MISSING'),
     ],
     [
-      'for a variant of the platform is accepted',
+      'that lists a variant of the platform is accepted',
       {},
       { platform: 'linux/arm64' },
       accepted(7, 'b'),
     ],
     [
-      'without platforms is accepted',
+      'that lists no platforms is accepted',
       { platforms: {} },
       { platform: 'linux/riscv64' },
       accepted(7, 'b'),
     ],
-    ['that is not rolled out yet waits', { rolloutPermille: 0 }, {}, refused('NOT_YET')],
+    ['not yet rolled out to the agent waits', { rolloutPermille: 0 }, {}, refused('NOT_YET')],
     [
-      'that is not rolled out yet is accepted below its least sequence',
+      'not yet rolled out to the agent is accepted by an agent below minSequence',
       { rolloutPermille: 0, minSequence: 7 },
       {},
       accepted(7, 'b'),
@@ -109,7 +109,7 @@ describe('a manifest', () => {
       accepted(7, 'e'),
     ],
     [
-      'that was rolled back here waits',
+      'of a version that was rolled back on this host waits',
       {},
       {
         row: {
@@ -120,21 +120,21 @@ describe('a manifest', () => {
       },
       refused('BACKING_OFF'),
     ],
-    ['of an unknown key is refused', {}, { keys: [] }, refused('KEY_UNKNOWN')],
+    ['signed by an unknown key is refused', {}, { keys: [] }, refused('KEY_UNKNOWN')],
     [
-      'of a key that may not command is refused',
+      'signed by a key without the role validator-control is refused',
       {},
       { keys: [{ ...CONTROL, roles: ['validator-read'] }] },
       refused('KEY_UNKNOWN'),
     ],
     [
-      'of a key before its time is refused',
+      'signed by a key that is not yet valid is refused',
       {},
       { keys: [{ ...CONTROL, notBeforeMs: NOW_MS + 2_000 }] },
       refused('KEY_NOT_VALID'),
     ],
     [
-      'of a key after its time is refused',
+      'signed by an expired key is refused',
       {},
       { keys: [{ ...CONTROL, notAfterMs: NOW_MS }] },
       refused('KEY_NOT_VALID'),
@@ -149,7 +149,7 @@ describe('a manifest', () => {
     expect(judgeManifest(altered, FACTS)).toEqual(refused('SIGNATURE_BAD'));
   });
 
-  it('that another key signed in the name of a trusted one is refused', () => {
+  it('signed by another key under the hotkey of a trusted key is refused', () => {
     const [signature] = signedDigest({}, other).signatures;
     const forged = {
       ...signedDigest(),
@@ -158,7 +158,7 @@ describe('a manifest', () => {
     expect(judgeManifest(forged, FACTS)).toEqual(refused('SIGNATURE_BAD'));
   });
 
-  it('needs one valid signature among others', () => {
+  it('is accepted with one valid signature among invalid ones', () => {
     const signed = signedDigest();
     const both = {
       ...signed,
@@ -167,7 +167,7 @@ describe('a manifest', () => {
     expect(judgeManifest(both, FACTS)).toEqual(accepted(7, 'b'));
   });
 
-  it('may name its key by the id in the key set only', () => {
+  it('may name its key by the id in the key set, but by no other id', () => {
     const keys = [{ ...CONTROL, keyId: '2027' }];
     const named = (keyId: string) =>
       judgeManifest(signedDigest({}, validatorKey, keyId), { ...FACTS, keys });
@@ -175,21 +175,21 @@ describe('a manifest', () => {
   });
 
   it.each([
-    ['nothing', null],
-    ['no manifest', { digest: digestOf('b'), timestamp: 1, signature: '0x' }],
+    ['null', null],
+    ['a body without manifest', { digest: digestOf('b'), timestamp: 1, signature: '0x' }],
     ['a fraction', { ...signedDigest(), manifest: { ...signedDigest().manifest, sequence: 7.5 } }],
-    ['another member', { ...signedDigest(), manifest: { ...signedDigest().manifest, more: 1 } }],
-    ['no ASCII', { ...signedDigest(), manifest: { ...signedDigest().manifest, notes: 'ü' } }],
-  ])('that holds %s is refused', (_, answer) => {
+    ['an unknown member', { ...signedDigest(), manifest: { ...signedDigest().manifest, more: 1 } }],
+    ['an umlaut', { ...signedDigest(), manifest: { ...signedDigest().manifest, notes: 'ü' } }],
+  ])('is refused as malformed: %s', (_, answer) => {
     expect(judgeManifest(answer, FACTS)).toEqual(refused('MANIFEST_MALFORMED'));
   });
 });
 
-it('reaches a tenth of the agents at 100 of 1000, and another tenth for the next sequence', () => {
+it('includes a tenth of the agents in a rollout of 100 permille, and others for the next sequence', () => {
   const agents = Array.from({ length: 4_000 }, () => systemRandom.uuid());
   const early = (sequence: number) => agents.filter((id) => rolloutPosition(id, sequence) < 100);
   const [first, second] = [early(1), early(2)];
-  // Four deviations of the binomial distribution: 19.
+  // Four standard deviations of the binomial distribution: 4 × 19.
   expect(Math.abs(first.length - 400)).toBeLessThan(76);
   const both = first.filter((id) => second.includes(id));
   expect(both.length).toBeLessThan(100);

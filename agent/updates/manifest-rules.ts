@@ -12,12 +12,12 @@ import {
 } from '#shared/updates/update-manifest.ts';
 import type { Target, UpdateRow } from './update.state.ts';
 
-/** Keys that may command the agent may also sign its versions. */
+/** Role of the keys that may sign manifests: the keys that may control agents. */
 const SIGNING_ROLE = 'validator-control';
-/** Most time that a validator's clock may be ahead. */
+/** Largest difference by which a validator's clock may be ahead. */
 const MAX_SKEW_MS = 600_000;
 
-/** In the order of the rules. */
+/** Reasons for a refusal, in the order in which the rules are applied. */
 export const REFUSALS = {
   MANIFEST_MALFORMED: 'the answer is not a signed manifest',
   KEY_UNKNOWN: 'signed by no key that may command this agent',
@@ -40,7 +40,7 @@ export type ManifestFacts = {
   image: string;
   executorId: string;
   agentVersion: string;
-  /** `linux/amd64`. */
+  /** The host's platform, such as `linux/amd64`. */
   platform: string;
   /** Digests of the running image in that repository. */
   running: readonly string[];
@@ -49,11 +49,11 @@ export type ManifestFacts = {
 
 export type Ruling =
   | { outcome: 'accepted'; target: Target }
-  /** The required version runs already. */
+  /** The required version already runs. */
   | { outcome: 'current'; target: Target }
   | { outcome: 'refused'; reason: Refusal };
 
-/** The first rule that is violated decides. */
+/** Applies the rules in order; the first violated one determines the reason. */
 export function judgeManifest(answer: unknown, facts: ManifestFacts): Ruling {
   const parsed = SignedDigest.safeParse(answer);
   if (!parsed.success) return refused('MANIFEST_MALFORMED');
@@ -68,7 +68,7 @@ export function judgeManifest(answer: unknown, facts: ManifestFacts): Ruling {
 
 const refused = (reason: Refusal): Ruling => ({ outcome: 'refused', reason });
 
-/** One valid signature is enough. Otherwise the problem of the last one is returned. */
+/** Returns null if any signature is valid, else the problem of the last signature by a trusted key. */
 function signatureProblem(
   manifest: UpdateManifest,
   signatures: readonly ManifestSignature[],
@@ -93,14 +93,15 @@ function manifestProblem(
 ): Refusal | null {
   if (manifest.image !== image) return 'IMAGE_OTHER';
   const isEarly = manifest.issuedAt > nowMs + MAX_SKEW_MS;
-  // Otherwise a proxy could replay an old answer and keep the agent on its version.
+  // The expiry prevents a proxy from replaying an old answer to keep the agent on its version.
   if (isEarly || manifest.expiresAt <= nowMs) return 'EXPIRED';
   return isOld(manifest, row) ? 'SEQUENCE_OLD' : null;
 }
 
 /**
- * Prevents downgrades: an older manifest is never accepted, not even a rollback, since a replay could undo later
- * versions. With the last accepted sequence only the same digest or a rollback is accepted.
+ * Returns true for a manifest that would downgrade the agent. A lower sequence is never accepted, not even for a
+ * rollback, since a replay could undo later versions. With the last accepted sequence, only the same digest or a
+ * rollback is accepted.
  */
 function isOld(
   manifest: UpdateManifest,
@@ -128,11 +129,11 @@ function rolloutProblem(
   return isDenied ? 'BACKING_OFF' : null;
 }
 
-/** `linux/arm64` includes `linux/arm64/v8`. */
+/** Returns true if `listed` is the platform or a variant: `linux/arm64` includes `linux/arm64/v8`. */
 const isOf = (platform: string) => (listed: string) =>
   listed === platform || listed.startsWith(`${platform}/`);
 
-/** The agent's position in a rollout of a thousand parts: pseudorandom, and different for each sequence. */
+/** Returns the agent's position in a rollout of a thousand parts: pseudorandom, and different for each sequence. */
 export function rolloutPosition(executorId: string, sequence: number): number {
   const hash = createHash('sha256').update(`${executorId}${sequence}`).digest('hex');
   return Number(BigInt(`0x${hash}`) % BigInt(ROLLOUT_PARTS));

@@ -1,4 +1,4 @@
-/** State of an update after a power cut right after a step, with the page cache lost. */
+/** What is on disk after a power cut right after a step of an update, when the page cache is lost. */
 import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -25,7 +25,7 @@ beforeEach(() => {
 });
 afterEach(() => disk.close());
 
-/** The current release after a reboot, and the one to return to. */
+/** Returns the current release after a reboot, and the one to roll back to. */
 const found = () =>
   disk.afterCut((folder) => {
     const tree = createReleaseTree(folder);
@@ -33,12 +33,12 @@ const found = () =>
     return { current, before, isOnTrial: tree.isOnTrial(), accepted: tree.accepted() };
   });
 
-it('loses a file that was not synced', () => {
+it('loses a file that was not synced before the power cut', () => {
   writeFileSync(join(disk.folder, 'file'), 'text');
   expect(disk.afterCut((folder) => readdirSync(folder))).not.toContain('file');
 });
 
-it('retains each step of a switch and of a rollback', () => {
+it('retains every completed step of a switch or rollback after a power cut', () => {
   const tree = createReleaseTree(disk.folder);
   tree.accept(TARGET);
   expect(found()).toEqual({
@@ -59,7 +59,7 @@ it('retains each step of a switch and of a rollback', () => {
   expect(found()).toMatchObject({ current: NEW, before: 'old', isOnTrial: false });
 });
 
-it('removes the name of a release before its files', () => {
+it('renames a release before it removes the files', () => {
   const tree = createReleaseTree(disk.folder);
   const old = { sequence: 1, digest: digestOf('a') };
   tree.openDraft();
@@ -69,7 +69,7 @@ it('removes the name of a release before its files', () => {
   expect(names).not.toContain(releaseNameOf(old));
 });
 
-it('retains the copy of a store, and the restored store', () => {
+it('retains the copy of the store, and the restored store, after a power cut', () => {
   const path = join(disk.folder, STORE_FILE);
   openDatabase(path).close();
   const copy = createStoreCopy(path, SCHEMA);
@@ -91,7 +91,7 @@ it('retains the copy of a store, and the restored store', () => {
   expect(restored).toEqual({ schema: SCHEMA, sequence: 7 });
 });
 
-it('retains the whole replaced secret', () => {
+it('retains a replaced secret completely after a power cut', () => {
   replacePrivateFile(join(disk.folder, 'secret'), 'new', systemRandom);
   const text = disk.afterCut((folder) => readPrivateFile(join(folder, 'secret')));
   expect(Buffer.from(text ?? '').toString()).toBe('new');

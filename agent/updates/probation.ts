@@ -1,4 +1,4 @@
-/** Conditions that a new version has to meet during its probation: it is ready, and it has lost no pod. */
+/** Conditions that a new version has to meet during its probation: it is ready, and no pod was lost. */
 
 import { VersionInfo } from '#shared/api/agent/inventory.ts';
 import { boundedText } from '#shared/http/bounded-text.ts';
@@ -50,13 +50,13 @@ export function createAgentReady(options: AgentReadyOptions) {
 export type LostPodsOptions = {
   executorId: string;
   engine: Pick<ContainerEngine, 'inspectContainer'>;
-  /** The pods in the store. Pods that this version cannot read are left out. */
+  /** Returns the pods in the store. Pods that this version cannot read are left out. */
   readPods(): readonly Pick<PodRow, 'id' | 'desired' | 'generation' | 'staged_json'>[];
 };
 
 /**
- * Returns a function that lists which of the pods were lost: they should still run unchanged, but their container is
- * gone or lacks our labels. Containers that ended, and pods that were removed or changed on request, are not lost.
+ * Returns a function that lists the lost pods: those that should still run unchanged, but whose container is gone or
+ * lacks our labels. Containers that ended, and pods that were removed or changed on request, are not lost.
  */
 export function createLostPods({ executorId, engine, readPods }: LostPodsOptions) {
   return async (pods: readonly PodMark[]): Promise<string[]> => {
@@ -68,7 +68,7 @@ export function createLostPods({ executorId, engine, readPods }: LostPodsOptions
       if (!isOurs) missing.push(pod);
     }
     if (missing.length === 0) return [];
-    // Read after the containers: a request to remove a pod is stored before anything of it is removed.
+    // Read after the containers: a request to remove a pod is stored before any part of the pod is removed.
     const wanted = readPods().filter(
       ({ desired, staged_json: staged }) => desired === 'running' && staged === null,
     );

@@ -26,11 +26,11 @@ import { syncFolder } from '#shared/runtime/files.ts';
 import { Digest } from '#shared/updates/update-manifest.ts';
 import type { Target } from './update.state.ts';
 
-/** Number of releases that stay, as in install.sh. The current, previous and trial ones always stay. */
+/** Number of releases to retain, as in install.sh. The current, previous and trial ones are always retained. */
 const KEPT_RELEASES = 3;
 /** Folder of a release that is being unpacked. Not a valid release name. */
 const DRAFT = '.update';
-/** Prefix of a release that is being removed, so that every release with its own name is complete. */
+/** Prefix of a release that is being removed, so that a release without the prefix is always complete. */
 const GONE = '.gone-';
 const RELEASE_LINK = /^releases\/([A-Za-z0-9][A-Za-z0-9._-]*)$/;
 
@@ -39,12 +39,12 @@ const Accepted = z.object({ sequence: z.int(), digest: Digest });
 
 export type ReleaseTree = ReturnType<typeof createReleaseTree>;
 
-/** Name of the release from the image of this digest. */
+/** Returns the name of the release from the image of this digest. */
 export function releaseNameOf({ digest }: Pick<Target, 'digest'>): string {
   return digest.replace(':', '-');
 }
 
-/** The digest in a release's name; null for a release that was installed by hand. */
+/** Returns the digest in a release's name; null for a release that was installed by hand. */
 export function digestOfRelease(name: string): string | null {
   return Digest.safeParse(name.replace('-', ':')).data ?? null;
 }
@@ -65,7 +65,7 @@ export function createReleaseTree(root: string) {
     syncFolder(root);
   }
 
-  /** Renames the release before it removes the files, in case it is interrupted. */
+  /** Renames the release before it removes the files, because the removal may be interrupted. */
   function remove(name: string): void {
     const gone = join(releases, GONE + name);
     rmSync(gone, { recursive: true, force: true });
@@ -78,7 +78,7 @@ export function createReleaseTree(root: string) {
     pathOf,
     current,
     has: (target: Target): boolean => existsSync(pathOf(releaseNameOf(target))),
-    /** The release to return to from the current one; null if there is none. */
+    /** The release to roll back to; null if there is none. */
     before: (): string | null => onTrial() ?? nameIn(() => readlinkSync(previousLink)),
     isOnTrial: (): boolean => onTrial() !== null,
 
@@ -89,7 +89,7 @@ export function createReleaseTree(root: string) {
       return draft;
     },
     dropDraft: (): void => rmSync(draft, { recursive: true, force: true }),
-    /** Renames the draft to its final name. All of it must be on disk before. */
+    /** Renames the draft to its final name. Its files must already be synced to disk. */
     keepDraft(target: Target, nowMs: number): void {
       utimesSync(draft, nowMs / 1_000, nowMs / 1_000);
       renameSync(draft, pathOf(releaseNameOf(target)));
@@ -97,13 +97,13 @@ export function createReleaseTree(root: string) {
     },
     drop: (target: Target): void => remove(releaseNameOf(target)),
 
-    /** Replaces `current` atomically. The trial begins before and ends with `prove`. */
+    /** Replaces `current` atomically. Starts the trial, which `prove` ends. */
     switchTo(target: Target, from: string): void {
       if (onTrial() === null) writeDurably(trial, `releases/${from}\n`);
       const name = releaseNameOf(target);
       if (current() !== name) link(name, currentLink);
     },
-    /** Returns to the release of `before`. The trial continues. */
+    /** Makes the release of `before` current again. The trial continues. */
     switchBack(): void {
       const name = onTrial() ?? nameIn(() => readlinkSync(previousLink));
       if (name !== null && current() !== name) link(name, currentLink);
@@ -115,7 +115,7 @@ export function createReleaseTree(root: string) {
       rmSync(trial, { force: true });
       syncFolder(root);
     },
-    /** Removes the oldest releases. Returns true if there were any. */
+    /** Removes the oldest releases. Returns true if it removed any. */
     prune(): boolean {
       const kept = [current(), onTrial(), nameIn(() => readlinkSync(previousLink))];
       const names = readdirSync(releases);
@@ -131,7 +131,7 @@ export function createReleaseTree(root: string) {
       return old.length > 0;
     },
 
-    /** Null before the first update. */
+    /** The last accepted target; null before the first update. */
     accepted(): Target | null {
       if (!existsSync(journal)) return null;
       return Accepted.parse(JSON.parse(readFileSync(journal, 'utf8')));
@@ -142,7 +142,7 @@ export function createReleaseTree(root: string) {
   };
 }
 
-/** The release that a link or the trial file names; null if it is missing or invalid. */
+/** Returns the release that a link or the trial file names; null if it is missing or invalid. */
 function nameIn(read: () => string): string | null {
   try {
     return RELEASE_LINK.exec(read())?.[1] ?? null;

@@ -1,4 +1,4 @@
-/** Pulls from Debian's registry, which accepts one login only. */
+/** Pulls from a docker-registry (Debian's package), which accepts one login only. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { RegistryAuth } from '#shared/api/agent/images.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
@@ -30,7 +30,7 @@ const fetchWith = (login: RegistryAuth | undefined) => {
   return signed.fetch(target, systemClock.deadline(20_000)).then(() => signed.isThere(target));
 };
 
-it('pulls the digest with its login, and names the variable of a wrong one', async () => {
+it('pulls the digest with the configured login, and names the variable of a wrong login', async () => {
   const wrong = { ...REGISTRY_LOGIN, host: registry.host, password: 'pass-of-others' };
   for (const login of [undefined, wrong]) {
     const error = await fetchWith(login).catch((reason: unknown) => reason);

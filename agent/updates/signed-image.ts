@@ -1,4 +1,4 @@
-/** The image that a validator signed, in this host's engine. It is identified only by its digest. */
+/** The image that a validator signed, in this host's container engine. It is identified only by its digest. */
 import type { RegistryAuth } from '#shared/api/agent/images.ts';
 import { type ContainerEngine, EngineError } from '../containers/engine/engine.ts';
 import type { Target } from './update.state.ts';
@@ -7,7 +7,7 @@ export type SignedImageOptions = {
   /** AGENT_UPDATE_IMAGE. */
   image: string;
   engine: Pick<ContainerEngine, 'inspectImage' | 'pullImage' | 'removeImage'>;
-  /** Reads the login for its registry; throws what is wrong with it. Undefined: the image is public. */
+  /** Reads the login for its registry; throws the problem with the login's file. Undefined: the image is public. */
   readLogin(): RegistryAuth | undefined;
 };
 
@@ -17,7 +17,7 @@ const LOGIN_REMEDY = 'see AGENT_UPDATE_LOGIN_FILE';
 
 export function createSignedImage({ image, engine, readLogin }: SignedImageOptions) {
   const referenceOf = ({ digest }: Target) => `${image}@${digest}`;
-  /** The digests of an image in this repository. */
+  /** Returns the digests of an image in this repository. */
   const digestsOf = (repoDigests: readonly string[]) => digestsIn(image, repoDigests);
 
   async function isThere(target: Target): Promise<boolean> {
@@ -29,7 +29,7 @@ export function createSignedImage({ image, engine, readLogin }: SignedImageOptio
     referenceOf,
     digestsOf,
     isThere,
-    /** Pulls the image unless it is there, and verifies its digest. Aborted by the signal. */
+    /** Pulls the image unless the host has it, and verifies its digest. Aborted by the signal. */
     async fetch(target: Target, signal: AbortSignal): Promise<void> {
       const reference = referenceOf(target);
       if ((await engine.inspectImage(reference)) === null) {
@@ -51,7 +51,7 @@ export function createSignedImage({ image, engine, readLogin }: SignedImageOptio
   };
 }
 
-/** The engine lists images of Docker Hub by their short names. */
+/** Returns the image's digests in the list. The engine lists images of Docker Hub by their short names. */
 function digestsIn(image: string, repoDigests: readonly string[]): string[] {
   const short = image.replace(/^docker\.io\/(?:library\/)?/, '');
   return repoDigests.flatMap((each) => {

@@ -67,7 +67,7 @@ export function createSwitcherHost(
   };
 }
 
-/** Opens the database for each access: a rollback may replace its file in between. */
+/** Opens the database for each access, because a rollback may replace its file in between. */
 function databaseAt(path: string) {
   return <T>(work: (database: DatabaseSync) => T): T => {
     const database = openSqlite(path);
@@ -117,7 +117,7 @@ export function treeToReplace(host: SwitcherHost, folder: string): SwitcherInsta
   const { config, update, containers, image, log } = host;
   const tree = createReleaseTree(folder);
   const request = createUpdateRequest(config.AGENT_HOME);
-  // Created on use, so that the agent learns of invalid files that its variables name.
+  // Created on use, so that the agent receives the error if its variables name invalid files.
   const createStaging = () =>
     createTreeStaging({
       clock: systemClock,
@@ -146,7 +146,7 @@ export function treeToReplace(host: SwitcherHost, folder: string): SwitcherInsta
       const { state, target, signed } = host.withStore((store) => store.get());
       if (state !== 'STAGED' || target === null) return;
       try {
-        // Without a transport the switcher could not find out whether the new version is ready.
+        // Throws early: without a transport the switcher could not check whether the new version is ready.
         transportToAgent(config).close();
         await createStaging()(target, signed);
       } catch (error) {

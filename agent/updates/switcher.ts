@@ -1,7 +1,7 @@
 /**
- * The switcher's half of an update: stops the old version, starts the new one, watches it, and keeps it or rolls back.
- * The process may be killed anywhere and is started again: each step checks what is done already, and a decision to
- * roll back is stored before the rollback begins.
+ * The switcher's half of an update: stops the old version, starts the new one, monitors it, and commits it or rolls
+ * back. The process may be killed at any point and is started again: each step checks what is already done, and a
+ * decision to roll back is stored before the rollback begins.
  */
 
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -21,13 +21,13 @@ import type { StoreCopy, UpdateStore } from './update.store.ts';
 export type SwitcherOptions = {
   clock: Clock;
   log: Log;
-  /** Opens the store for one access: a rollback may replace its file. */
+  /** Opens the store for one access, because a rollback may replace its file. */
   withStore<T>(work: (store: UpdateStore) => T): T;
   replacement: Replacement;
   storeCopy: StoreCopy;
-  /** Returns true if the agent at this host is ready. Never rejects. */
+  /** Returns true if the agent at `host` is ready. Never rejects. */
   isReady(host: string): Promise<boolean>;
-  /** Returns the ids of pods that were lost. */
+  /** Returns the ids of the pods that were lost. */
   lostPods(pods: readonly PodMark[]): Promise<readonly string[]>;
   /** Time for which the new version has to stay ready. */
   probationMs: number;
@@ -38,10 +38,10 @@ export type SwitcherOptions = {
 type Failure = { reason: string; message: string };
 
 const POLL_MS = 1_000;
-/** Consecutive polls that may find a version unready after it was ready. */
+/** Consecutive polls that may report the version as unready after it was ready. */
 const MAX_MISSES = 5;
 
-/** Resolves when the update has come to rest. */
+/** Resolves when the update is committed or rolled back. */
 export async function runSwitcher(options: SwitcherOptions): Promise<void> {
   const { clock, log, withStore } = options;
   for (;;) {
@@ -54,7 +54,7 @@ export async function runSwitcher(options: SwitcherOptions): Promise<void> {
       withStore((store) => store.put({ ...store.get(), passage: { ...point, back: failure } }));
     }
     await rollBack(options, { target, point });
-    // The old version runs already; it waits until the row is released.
+    // The old version already runs, but waits for this write to take the row over again.
     const attempts = row.attempts + 1;
     const sinceMs = clock.now();
     withStore((store) =>
@@ -74,7 +74,7 @@ export async function runSwitcher(options: SwitcherOptions): Promise<void> {
 
 type Work = { state: string; target: Target; point: RollbackPoint };
 
-/** Moves to the next state, or returns why the update has to be rolled back. */
+/** Moves to the next state and returns null, or returns why the update has to be rolled back. */
 async function advance(options: SwitcherOptions, work: Work): Promise<Failure | null> {
   const { clock, log, withStore, replacement, storeCopy } = options;
   const { target, point } = work;
@@ -103,7 +103,7 @@ async function advance(options: SwitcherOptions, work: Work): Promise<Failure | 
   return null;
 }
 
-/** Resolves with null once the new version was ready for the whole probation. */
+/** Resolves with null once the new version has been ready for the whole probation, else with the failure. */
 async function watch(options: SwitcherOptions, { target, point }: Work): Promise<Failure | null> {
   const { clock, replacement, isReady } = options;
   const giveUpMs = clock.monotonicMs() + options.readyWithinMs;
@@ -133,8 +133,8 @@ async function watch(options: SwitcherOptions, { target, point }: Work): Promise
 }
 
 /**
- * Afterwards the old version runs on a store that it can read. If another version was installed meanwhile, that one
- * owns the store, which stays as it is.
+ * Starts the old version, with a store that it can read. If another version was installed meanwhile, leaves that
+ * version and the store unchanged.
  */
 async function rollBack(
   { replacement, storeCopy }: SwitcherOptions,

@@ -32,7 +32,7 @@ const NEEDED_BYTES = 1_500 * 1024 * 1024;
 const FETCH_MS = 15 * 60_000;
 const STAGE_MS = 15 * 60_000;
 const POLL_MS = 500;
-/** Services that may run from the same folder. They would be updated with the agent, without a probation. */
+/** Services that may run from the same folder. An update of the agent would update them too, without a probation. */
 const OTHER_SERVICES = ['podwright-validator.service', 'podwright-central.service'];
 const MAX_PROBLEM_CHARS = 1_000;
 
@@ -54,7 +54,7 @@ export function createTreeInstallation(options: TreeInstallationOptions): Instal
     return bavail * bsize >= NEEDED_BYTES;
   }
 
-  /** An engine whose folder is not on this file system reports a full disk itself. */
+  /** Does not check an engine whose folder is on another file system: the engine itself reports a full disk. */
   async function engineHasSpace(): Promise<boolean> {
     const { rootDir } = await engine.info();
     return !existsSync(rootDir) || hasSpaceAt(rootDir);
@@ -86,7 +86,7 @@ export function createTreeInstallation(options: TreeInstallationOptions): Instal
       request.make();
       await waitForStaging(target);
     },
-    // Releases are pruned when further ones are added.
+    // Nothing to remove now: releases are pruned when further ones are added.
     unstage: async () => undefined,
     rollbackPoint: async () => ({ old_id: name, restart_policy: {} }),
     async startSwitcher() {
@@ -102,12 +102,12 @@ export function createUpdateRequest(home: string) {
   const [file, problemFile] = [join(home, 'update-request'), join(home, 'update-problem')];
   return {
     isMade: () => existsSync(file),
-    /** Need not be durable: after a power cut the agent repeats the request from its row. */
+    /** Need not be durable: after a power cut the agent sees its row and repeats the request. */
     make(): void {
       rmSync(problemFile, { force: true });
       writeFileSync(file, '', { mode: 0o600 });
     },
-    /** Called last: without the file systemd does not start the service again. */
+    /** Deletes the request. Called last: without the file systemd does not start the service again. */
     settle(problem: string | null): void {
       if (problem !== null)
         writeFileSync(problemFile, problem.slice(0, MAX_PROBLEM_CHARS), { mode: 0o600 });

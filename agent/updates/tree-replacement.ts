@@ -1,4 +1,7 @@
-/** The switcher's side of an installation that systemd runs from a folder of releases: an update replaces the link `current`. */
+/**
+ * The switcher's side of an installation that systemd runs from a folder of releases: an update replaces the link
+ * `current`.
+ */
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf } from '#shared/runtime/errors.ts';
@@ -49,7 +52,7 @@ export function createTreeReplacement(options: TreeReplacementOptions): Replacem
       if (!isCurrent(target) && tree.current() !== old) return false;
       if (!isCurrent(target) && !tree.isOnTrial()) return true;
       await unit.stop();
-      // Before the store is restored: every start from now on is of the old version.
+      // Runs before the store is restored, so that every start from now on is of the old version.
       tree.switchBack();
       return true;
     },
@@ -81,7 +84,7 @@ export function createAgentUnit(runCommand: RunCommand) {
   }
 
   return {
-    /** Resolves when it has ended. Succeeds if it does not run. */
+    /** Resolves when the service has ended. Succeeds if it does not run. */
     async stop(): Promise<void> {
       await systemctl('stop');
     },
@@ -89,7 +92,7 @@ export function createAgentUnit(runCommand: RunCommand) {
     async start(): Promise<void> {
       await systemctl('start', '--no-block');
     },
-    /** Returns true if it was started and has not ended since. A restart by systemd counts as an end. */
+    /** Returns true if the service was started and has not ended since. A restart by systemd counts as an end. */
     async isAlive(): Promise<boolean> {
       const names = 'ActiveState,SubState,NRestarts,Job';
       const shown = await systemctl('show', `--property=${names}`);
@@ -101,7 +104,7 @@ export function createAgentUnit(runCommand: RunCommand) {
       const isDue = Job !== undefined && Job !== '0';
       return isDue || ['active', 'activating', 'reloading'].includes(ActiveState);
     },
-    /** From the journal. */
+    /** Returns the last lines of the service's journal. */
     async lastLogLines(): Promise<string> {
       const args = ['--unit', UNIT, '--lines', LOG_LINES, '--output', 'cat', '--no-pager'];
       const lines = await runCommand('journalctl', args, BOUNDS).then(

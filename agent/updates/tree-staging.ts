@@ -1,7 +1,7 @@
 /**
- * Unpacks a signed version into the folder of releases, on request of the agent, which cannot write there. The
- * switcher does not trust the agent's row: it judges the manifest again, with this host's variables and the version
- * that it accepted before.
+ * Unpacks a signed version into the folder of releases, at the request of the agent, which cannot write there. The
+ * switcher does not trust the agent's row: it checks the manifest again, with this host's variables and the version
+ * that it accepted last.
  */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,9 +18,9 @@ import type { Target, UpdateRow } from './update.state.ts';
 /** Folder of the release in the image. */
 export const TREE_IN_IMAGE = '/opt/podwright';
 const NEEDED = ['package.json', 'agent/main.ts', 'agent/updates/main.ts', 'node_modules/.bin/node'];
-/** The first run compiles the whole agent. */
+/** Limits of a trial run. The first run compiles the whole agent. */
 const TRIAL = { timeoutMs: 60_000, maxOutputBytes: 64 * 1024 };
-/** The second one loads everything that the agent runs. */
+/** Trial runs of the new release. The second one loads everything that the agent loads. */
 const TRIALS = [
   ['--check-config', "rejects this host's variables"],
   ['--version', 'does not load'],
@@ -33,7 +33,7 @@ export type TreeStagingOptions = {
   image: SignedImage;
   containers: Pick<OwnContainers, 'copyOut'>;
   runCommand: RunCommand;
-  /** The agent's variables. The new version has to accept them. */
+  /** The agent's variables. The new version must accept them. */
   environment: Record<string, string>;
   facts: Pick<ManifestFacts, 'keys' | 'image' | 'executorId' | 'agentVersion' | 'platform'>;
 };

@@ -1,4 +1,4 @@
-/** A folder of releases: a switcher that is interrupted anywhere, and what its staging accepts. */
+/** Updates in a folder of releases: interruptions of the switcher at any point, and the images that staging accepts. */
 import {
   existsSync,
   mkdirSync,
@@ -41,7 +41,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(root, { recursive: true }));
 
-/** A unit that runs the release of `current` at the time of its start. */
+/** Creates a systemd unit that runs the release to which `current` points at its start. */
 function createUnit() {
   const unit = { runs: 'old' as string | null, starts: 0, stops: 0 };
   const port: AgentUnit = {
@@ -76,7 +76,7 @@ function makeRelease(
   tree.keepDraft(target, atMs);
 }
 
-it('switches to a release and proves it, with every step repeated', async () => {
+it('switches to a release and ends its trial, even if every step is repeated', async () => {
   const { tree, unit, side } = createScene();
   makeRelease(tree);
   tree.accept(TARGET);
@@ -105,7 +105,7 @@ it('rolls back from any interruption, and does not stop the old version if nothi
   expect([unit.runs, unit.stops]).toEqual(['old', 0]);
   await side.startNew(TARGET, POINT);
   await side.removeNew(TARGET, POINT);
-  // Interrupted before the start, and systemd started the current release itself.
+  // The process was interrupted before the start, and systemd started the current release.
   unit.runs = 'old';
   await goBack();
   expect([unit.runs, tree.current(), tree.isOnTrial()]).toEqual(['old', 'old', false]);
@@ -127,7 +127,7 @@ it('does not change a release that was installed meanwhile', async () => {
   expect([unit.runs, unit.stops, tree.current()]).toEqual(['third', 0, 'third']);
 });
 
-it('refuses a version that it has not verified itself', async () => {
+it('refuses a version that the switcher has not verified', async () => {
   const { tree, side } = createScene();
   makeRelease(tree);
   expect(await side.refusal(TARGET, POINT)).toMatch(/not the version that was verified/);
@@ -138,7 +138,7 @@ it('refuses a version that it has not verified itself', async () => {
   expect(await side.refusal(TARGET, POINT)).toMatch(/removed/);
 });
 
-it('retains three releases, and the current, previous and trial ones of any age', async () => {
+it('retains the three newest releases, and the current, previous and trial ones of any age', async () => {
   const { tree, side } = createScene();
   const targets = ['1', '2', '3', '4', '5'].map((digit) => ({
     sequence: 1,
@@ -161,7 +161,7 @@ it('reads the digest from a release’s name', () => {
   ]);
 });
 
-/** A release whose Node exits with `status`. */
+/** Yields a release whose Node exits with `status`. */
 async function* releaseThat(status: 0 | 1): AsyncGenerator<Uint8Array> {
   const tar = pack();
   const folders = ['', 'agent/', 'agent/updates/', 'node_modules/', 'node_modules/.bin/'];
@@ -201,7 +201,7 @@ function createStaging({ isThere = true, status = 0 as 0 | 1 } = {}) {
   return { tree, stage };
 }
 
-it('removes the oldest unused releases, and the rest of an interrupted removal', () => {
+it('removes the oldest unused releases, and what an interrupted removal left', () => {
   const tree = createReleaseTree(root);
   for (const [age, name] of ['c', 'b', 'a'].entries()) {
     mkdirSync(tree.pathOf(name));
@@ -215,12 +215,12 @@ it('removes the oldest unused releases, and the rest of an interrupted removal',
   expect(tree.prune()).toBe(false);
 });
 
-it('stages a signed release completely, also after a kill', async () => {
+it('stages a signed release completely, even after a kill during an earlier attempt', async () => {
   const { tree, stage } = createStaging();
   writeFileSync(join(tree.openDraft(), 'left'), '');
   await stage(TARGET, signedDigest());
   expect([tree.has(TARGET), existsSync(join(tree.pathOf(NEW), 'left'))]).toEqual([true, false]);
-  // Accepted before: an update may resume after its manifest has expired.
+  // The manifest was accepted before: an update may resume after its manifest has expired.
   tree.drop(TARGET);
   await stage(TARGET, null);
   expect(tree.has(TARGET)).toBe(true);

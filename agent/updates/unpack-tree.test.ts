@@ -28,7 +28,7 @@ const SOUND: readonly Entry[] = [
   { name: 'podwright/bin/', type: 'directory' },
 ];
 
-/** An archive as the engine sends it: everything is below one folder. */
+/** Yields an archive as the engine sends it: all entries are below one folder. */
 async function* archiveOf(entries: readonly Entry[]): AsyncGenerator<Uint8Array> {
   const tar = pack();
   for (const entry of entries) tar.entry(entry, entry.type === undefined ? 'text' : '');
@@ -53,10 +53,10 @@ it('creates files, folders and links, readable by all and without special rights
 });
 
 it.each([
-  ['a way out', [{ name: 'podwright/../out' }]],
-  ['a way out as the archive’s own folder', [{ name: '../out' }]],
+  ['a path that leads outside', [{ name: 'podwright/../out' }]],
+  ['a top-level folder that leads outside', [{ name: '../out' }]],
   ['an absolute path', [{ name: '/podwright/out' }]],
-  ['a link out', [{ name: 'podwright/bin/a', type: 'symlink', linkname: '../../out' }]],
+  ['a relative link out', [{ name: 'podwright/bin/a', type: 'symlink', linkname: '../../out' }]],
   ['an absolute link', [{ name: 'podwright/a', type: 'symlink', linkname: '/etc/passwd' }]],
   [
     'a link that goes up last',
@@ -66,7 +66,7 @@ it.each([
     'a file through a link',
     [{ name: 'podwright/a', type: 'symlink', linkname: 'bin' }, { name: 'podwright/a/out' }],
   ],
-  ['a file over another', [{ name: 'podwright/bin/a' }, { name: 'podwright/bin/a' }]],
+  ['two files at one path', [{ name: 'podwright/bin/a' }, { name: 'podwright/bin/a' }]],
   ['a hard link', [{ name: 'podwright/a', type: 'link', linkname: '/etc/passwd' }]],
   ['a device', [{ name: 'podwright/a', type: 'block-device' }]],
   ['a pipe', [{ name: 'podwright/a', type: 'fifo' }]],

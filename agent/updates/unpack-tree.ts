@@ -10,8 +10,8 @@ const MAX_NAME_CHARS = 200;
 const EXECUTABLE = 0o111;
 
 /**
- * Unpacks the archive's single top-level folder into the empty `folder`. Everything belongs to the caller and is
- * readable by all; owners and set-user-id bits are dropped. Rejects other kinds of entries and paths that lead outside.
+ * Unpacks the archive's single top-level folder into the empty `folder`. All files are owned by the caller and readable
+ * by all users; owners and set-user-id bits are dropped. Rejects other kinds of entries and paths that lead outside.
  */
 export async function unpackTree(archive: AsyncIterable<unknown>, folder: string): Promise<void> {
   // Loaded on use: only an update needs it.
@@ -27,7 +27,7 @@ export async function unpackTree(archive: AsyncIterable<unknown>, folder: string
     if (count > MAX_ENTRIES || bytes > MAX_BYTES) throw new Error('the release is too large');
     const path = pathWithin(header);
     if (path !== null) {
-      // Links do not count as folders.
+      // The parent must be a folder that this call created: a link does not count as one.
       if (!made.has(dirname(path))) throw refused(header);
       if (header.type === 'directory') made.add(path);
       await make(join(folder, path), path, entry);
@@ -42,7 +42,7 @@ type Entry = AsyncIterable<unknown> & { header: Header };
 const refused = ({ type, name }: Header) =>
   new Error(`the release has a ${type} ${JSON.stringify(name.slice(0, MAX_NAME_CHARS))}`);
 
-/** Errors of the archive surface where its entries are read. */
+/** Writes the archive to the parser. Errors of the archive are thrown where its entries are read. */
 async function feed(archive: AsyncIterable<unknown>, entries: Extract): Promise<void> {
   const once = (event: 'close' | 'drain') =>
     new Promise<void>((resolve) => entries.once(event, () => resolve()));
@@ -59,7 +59,7 @@ async function feed(archive: AsyncIterable<unknown>, entries: Extract): Promise<
   }
 }
 
-/** The path below the archive's folder; null for that folder. Throws for a path that leads outside. */
+/** Returns the path below the archive's folder; null for that folder itself. Throws for a path that leads outside. */
 function pathWithin(header: Header): string | null {
   const [first, ...parts] = header.name.replace(/\/$/, '').split('/');
   if (['', '.', '..'].some((odd) => odd === first || parts.includes(odd))) throw refused(header);
@@ -77,7 +77,7 @@ async function make(path: string, within: string, entry: Entry): Promise<void> {
   } else throw refused(entry.header);
 }
 
-/** Accepts only targets that go up first and then down: going up through another link could lead anywhere. */
+/** Accepts only targets that first go up and then down: going up after another link could lead anywhere. */
 function leadsInside(within: string, to: string): boolean {
   if (!/^(?:\.\.\/)*(?!\.\.(?:\/|$))[^/]+(?:\/(?!\.\.(?:\/|$))[^/]+)*$/.test(to)) return false;
   return !posix.join(dirname(within), to).startsWith('../');

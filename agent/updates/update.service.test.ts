@@ -23,8 +23,8 @@ const log = createLog({ name: 'test', level: 'silent' });
 class Killed extends Error {}
 
 /**
- * An agent and its switcher with one store, on a host in memory. `killAt` kills the process at the given write of the
- * row, just before or just after it.
+ * Creates an agent and its switcher with one store, on a host in memory. `killAt` kills the process at the given write
+ * of the row, just before or just after it.
  */
 function createHost() {
   const clock = createManualClock(NOW_MS);
@@ -146,7 +146,7 @@ function createHost() {
 
 type Host = ReturnType<typeof createHost>;
 
-/** Runs agent and switcher, each restarted when it was killed, until the update has come to rest. */
+/** Runs agent and switcher until the update is committed or rolled back. Restarts each after a kill. */
 async function carryOn({ boot, switchOver, host }: Host): Promise<void> {
   for (const run of [() => boot().runOnce(), switchOver, () => boot().runOnce()]) {
     await run().catch(async (error: unknown) => {
@@ -157,7 +157,7 @@ async function carryOn({ boot, switchOver, host }: Host): Promise<void> {
   }
 }
 
-it('takes a new version through every state and commits it', async () => {
+it('moves a new version through every state and commits it', async () => {
   const scene = createHost();
   const agent = scene.boot();
   await agent.runOnce();
@@ -173,12 +173,12 @@ it('takes a new version through every state and commits it', async () => {
   expect(after.status()).toMatchObject({ update_pending: false, current_digest: digestOf('b') });
 });
 
-/** A kill before and after each write of the row. */
+/** Returns a kill before and one after each write of the row. */
 const kills = (writes: number) =>
   Array.from({ length: 2 * writes }, (_, at) => ({ write: 1 + (at >> 1), isBefore: at % 2 === 0 }));
 
 it.each(kills(7))(
-  'commits the update although it is killed at write $write, before: $isBefore',
+  'commits the update after a kill at write $write of the row, before the write: $isBefore',
   async (killAt) => {
     const scene = createHost();
     scene.host.killAt = killAt;
@@ -189,7 +189,7 @@ it.each(kills(7))(
 );
 
 it.each(kills(8))(
-  'rolls back although it is killed at write $write, before: $isBefore',
+  'rolls back after a kill at write $write of the row, before the write: $isBefore',
   async (killAt) => {
     const scene = createHost();
     Object.assign(scene.host, { killAt, isSound: false });
@@ -278,7 +278,7 @@ it.each([
   expect([scene.host.runs, scene.host.staged, scene.host.did]).toEqual([digestOf('a'), null, []]);
 });
 
-it('retains its sequence when an older manifest is sent again', async () => {
+it('retains the accepted sequence when an older manifest is replayed', async () => {
   const scene = createHost();
   await carryOn(scene);
   scene.host.answer = signedDigest({ sequence: 6, digest: digestOf('a') });
@@ -288,7 +288,7 @@ it('retains its sequence when an older manifest is sent again', async () => {
   expect(agent.status()).toMatchObject({ state: 'COMMITTED', reason: 'SEQUENCE_OLD', sequence: 7 });
 });
 
-it('drops an update in progress when the validator rolls back', async () => {
+it('drops an update in progress when the validator rolls the version back', async () => {
   const scene = createHost();
   scene.host.maintenance = 'not now';
   const agent = scene.boot();
@@ -335,7 +335,7 @@ it('reports an unsuitable container, and checks again after a minute', async () 
   expect(agent.status()).toMatchObject({ state: 'SWITCHING', reason: null });
 });
 
-it('checks in time after its clock was set back', async () => {
+it('checks for a manifest at once if its clock was set back', async () => {
   const scene = createHost();
   scene.store.put({ ...scene.store.get(), next_check_ms: NOW_MS + 1e9 });
   const agent = scene.boot();
@@ -343,7 +343,7 @@ it('checks in time after its clock was set back', async () => {
   expect(agent.status().state).toBe('SWITCHING');
 });
 
-it('checks every five minutes plus jitter, also without an answer', async () => {
+it('checks every five minutes plus jitter, even if the marketplace does not respond', async () => {
   const scene = createHost();
   scene.host.answer = new Error('away');
   const agent = scene.boot();

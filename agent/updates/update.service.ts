@@ -1,8 +1,8 @@
 /**
- * The agent's half of an update: checks for a signed manifest, prepares the new version, and hands over to the
- * switcher. A process cannot replace itself and judge the result, so the switcher is a separate, short-lived process of
- * the running version, which is known to work. Its service manager (Docker or systemd) restarts it if it is killed.
- * Pods are containers of the engine and keep running.
+ * The agent's half of an update: checks for a signed manifest, prepares the new version, and starts the switcher. A
+ * process cannot replace itself and monitor the result, so the switcher is a separate, short-lived process of the
+ * running version, which is known to work. Its service manager (Docker or systemd) restarts it if it is killed. Pods
+ * are containers of the engine and keep running.
  */
 import type { UpdateState, UpdateStatus } from '#shared/api/agent/update-status.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -38,7 +38,7 @@ export type UpdatePorts = {
   fetchImage(target: Target, signal: AbortSignal): Promise<void>;
   /** Reads the marketplace's answer, which is not verified yet. Rejects without an answer. */
   readManifest(): Promise<unknown>;
-  /** Time between two checks; up to a tenth is added at random. */
+  /** Time between two checks; the service adds a random delay of up to a tenth. */
   intervalMs: number;
   /** Why the provider has paused updates; null if they are not paused. */
   maintenanceReason(): string | null;
@@ -50,11 +50,11 @@ export type UpdateServiceOptions = UpdatePorts & {
   log: Log;
   executorId: string;
   store: UpdateStore;
-  /** Work that an update would interrupt; null if there is none. */
+  /** Returns the work that an update would interrupt; null if there is none. */
   workInProgress(): string | null;
   /** Pods with running containers. */
   runningPods(): PodMark[];
-  /** Starts a container with all GPUs. Null if it started. */
+  /** Starts a container with all GPUs. Resolves with null if it started. */
   tryContainer(): Promise<WaitReason | null>;
 };
 
@@ -62,12 +62,12 @@ export type UpdateService = ReturnType<typeof createUpdateService>;
 
 /** Interval of `runOnce`. */
 export const UPDATE_PASS_MS = 1_000;
-/** Reasons that end by themselves and are cheap to check at every pass. */
+/** Reasons that pass without the agent's action and are cheap to check in every pass. */
 const CHEAP_REASONS = ['BUSY', 'MAINTENANCE_HOLD'];
 /** Pause after a failed step. */
 const RETRY_MS = 60_000;
 const FETCH_MS = 15 * 60_000;
-/** The random part of the interval is a tenth. */
+/** The random delay is at most the interval divided by this. */
 const JITTER = 10;
 const MAX_MESSAGE_CHARS = 1_000;
 
@@ -97,7 +97,7 @@ export function createUpdateService(options: UpdateServiceOptions) {
         pods: options.runningPods(),
         back: null,
       };
-      // Checked again at the end: nothing is awaited between this check and the transition.
+      // Checked again here: nothing is awaited between this check and the transition.
       return waitReason() ?? to('SWITCHING', { passage });
     },
   };
@@ -118,7 +118,7 @@ export function createUpdateService(options: UpdateServiceOptions) {
     return { reason: 'NO_SPACE', message: 'the disk has less than twice the space of the agent' };
   }
 
-  /** Takes steps until one has to wait or the switcher takes over. */
+  /** Takes steps until one has to wait or the switcher owns the row. */
   async function proceed(): Promise<void> {
     for (;;) {
       if (clock.monotonicMs() < retryAtMs) return;
@@ -133,7 +133,7 @@ export function createUpdateService(options: UpdateServiceOptions) {
         }),
       );
       if (!('state' in next)) {
-        // Expensive trials are not repeated at once.
+        // Expensive checks are not repeated at once.
         if (!CHEAP_REASONS.includes(next.reason)) retryAtMs = clock.monotonicMs() + RETRY_MS;
         return recordWait(next);
       }
@@ -142,7 +142,7 @@ export function createUpdateService(options: UpdateServiceOptions) {
     }
   }
 
-  /** Called at every pass, so that a switcher that ended is started again. */
+  /** Called in every pass, so that a switcher that ended is started again. */
   async function startSwitcher(): Promise<void> {
     await installation.startSwitcher().catch((error: unknown) => {
       retryAtMs = clock.monotonicMs() + RETRY_MS;
@@ -150,7 +150,7 @@ export function createUpdateService(options: UpdateServiceOptions) {
     });
   }
 
-  /** Returns false and records the reason if the agent does not run as configured. */
+  /** Returns false and records the reason if the agent does not run in the configured installation. */
   async function readRunning(isSwitching: boolean): Promise<boolean> {
     try {
       running = await installation.running();
@@ -163,7 +163,7 @@ export function createUpdateService(options: UpdateServiceOptions) {
     }
   }
 
-  /** Writes the row only if the reason changed. */
+  /** Records why the update waits; writes the row only if the reason changed. */
   function recordWait({ reason, message }: WaitReason): void {
     const row = store.get();
     if (row.reason === reason && row.message === message) return;
@@ -171,7 +171,7 @@ export function createUpdateService(options: UpdateServiceOptions) {
     log.info({ reason, message, state: row.state }, 'update waits');
   }
 
-  /** Writes the time of the check and its result together, so that a kill loses neither or both. */
+  /** Writes the time of the check and its result together, so that a kill loses both or neither. */
   async function checkManifest(): Promise<void> {
     const nowMs = clock.now();
     const jitterMs = random.int(Math.ceil(options.intervalMs / JITTER) + 1);
@@ -198,7 +198,7 @@ export function createUpdateService(options: UpdateServiceOptions) {
     const isResting = RESTING_STATES.includes(row.state);
     if (ruling.outcome === 'refused') {
       const { reason } = ruling;
-      // An update in progress continues, and the reason of a rollback stays.
+      // A refusal does not stop an update in progress, and does not replace the reason of a rollback.
       const isReported = isResting && row.state !== 'ROLLED_BACK';
       return isReported ? { ...row, reason, message: REFUSALS[reason] } : row;
     }
@@ -225,7 +225,7 @@ export function createUpdateService(options: UpdateServiceOptions) {
       const { state, next_check_ms: nextMs } = store.get();
       const isSwitching = SWITCHER_STATES.includes(state);
       const inMs = nextMs - clock.now();
-      // After the clock was set back, the next check may be far in the future.
+      // If the clock was set back, the next check may be far in the future.
       const isDue = !isSwitching && (inMs <= 0 || inMs > 2 * options.intervalMs);
       if (running === null && clock.monotonicMs() < retryAtMs) return;
       if ((isDue || running === null) && !(await readRunning(isSwitching))) return;

@@ -1,4 +1,7 @@
-/** The states of an update, their transitions, the row that stores them, and the public status. README.md has a diagram. Pure. */
+/**
+ * The states of an update, their transitions, the row that stores them, and the public status. README.md has a
+ * diagram. Pure.
+ */
 import { z } from 'zod';
 import {
   UPDATE_STATES,
@@ -8,14 +11,14 @@ import {
 import { VERSION } from '#shared/runtime/version.ts';
 import { Digest, SignedDigest } from '#shared/updates/update-manifest.ts';
 
-/** All transitions. Before SWITCHING a newer manifest restarts the update. */
+/** All transitions. Before SWITCHING a newer manifest restarts the update at VERIFIED. */
 export const TRANSITIONS: Record<UpdateState, readonly UpdateState[]> = {
   IDLE: ['VERIFIED'],
   VERIFIED: ['PREFLIGHT', 'VERIFIED', 'IDLE'],
   PREFLIGHT: ['PULLED', 'VERIFIED', 'IDLE'],
   PULLED: ['STAGED', 'VERIFIED', 'IDLE'],
   STAGED: ['SWITCHING', 'VERIFIED', 'IDLE'],
-  // From here on the switcher owns the row.
+  // From SWITCHING on only the switcher writes the row.
   SWITCHING: ['PROBATION', 'ROLLED_BACK'],
   PROBATION: ['COMMITTED', 'ROLLED_BACK'],
   COMMITTED: ['VERIFIED', 'IDLE'],
@@ -24,7 +27,7 @@ export const TRANSITIONS: Record<UpdateState, readonly UpdateState[]> = {
 
 /** No update is in progress. */
 export const RESTING_STATES: readonly UpdateState[] = ['IDLE', 'COMMITTED', 'ROLLED_BACK'];
-/** The agent is being replaced: only the switcher acts. */
+/** States in which the agent is being replaced: only the switcher acts. */
 export const SWITCHER_STATES: readonly UpdateState[] = ['SWITCHING', 'PROBATION'];
 
 const Target = z.object({ sequence: z.int(), digest: Digest });
@@ -41,7 +44,7 @@ const RollbackPoint = z.object({
   /** Restart policy of the old container; empty for a release. */
   restart_policy: z.record(z.string(), z.unknown()),
   pods: z.array(PodMark),
-  /** Why the update is rolled back, once that is decided. A restarted switcher continues the rollback. */
+  /** The reason for the rollback, once it is decided. A restarted switcher continues the rollback. */
   back: z.object({ reason: z.string(), message: z.string() }).nullable(),
 });
 export type RollbackPoint = z.output<typeof RollbackPoint>;
@@ -82,7 +85,7 @@ export const NO_UPDATE: UpdateRow = {
   next_check_ms: 0,
 };
 
-/** Returns `row` in another state. Throws RangeError for an unknown transition. */
+/** Returns `row` in state `to`. Throws RangeError if the transition is not in the table. */
 export function transition(
   row: UpdateRow,
   to: UpdateState,
@@ -96,17 +99,20 @@ export function transition(
 const FIRST_BACK_OFF_MS = 3_600_000;
 const LAST_BACK_OFF_MS = 24 * 3_600_000;
 
-/** Time until a target is retried after `attempts` rollbacks: an hour, doubled each time, at most a day. */
+/** Returns the time until a target is retried after `attempts` rollbacks: an hour, doubled each time, at most a day. */
 export function backOffMs(attempts: number): number {
   return Math.min(LAST_BACK_OFF_MS, FIRST_BACK_OFF_MS * 2 ** Math.max(0, attempts - 1));
 }
 
-/** Status of an agent that does not update itself. */
+/** Returns the status of an agent that does not update itself. */
 export function noUpdates(): UpdateStatus {
   return statusOf(NO_UPDATE, null, null);
 }
 
-/** GET /update-status, also part of the inventory. `running`: digests of the running image; null before the first check. */
+/**
+ * Returns the body of GET /update-status, which is also part of the inventory. `running`: digests of the running image;
+ * null before the first check.
+ */
 export function statusOf(
   row: UpdateRow,
   kind: UpdateStatus['kind'],

@@ -42,7 +42,7 @@ it('restores a store that the old version cannot read, except the row of the upd
   expect(statSync(join(folder, name)).mode & 0o077).toBe(0);
   migrateTo(SCHEMA + 1);
   expect(() => withStore(schemaOf)).toThrow(/newer than this agent/);
-  // Repeated after a kill: the new version may have written the store.
+  // The switcher repeats this after a kill, when the new version may already have written to the store.
   copy.make(TARGET);
   copy.restoreIfNewer(TARGET);
   copy.restoreIfNewer(TARGET);
@@ -62,7 +62,7 @@ it('leaves a store unchanged that the old version can read', () => {
   expect(readdirSync(folder)).toEqual([STORE_FILE]);
 });
 
-it('makes a separate copy for each update', () => {
+it('creates a separate copy of the store for each update', () => {
   const copy = createStoreCopy(path, SCHEMA);
   copy.make({ ...TARGET, sequence: 6 });
   migrateTo(SCHEMA);

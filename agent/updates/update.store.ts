@@ -28,20 +28,23 @@ export function createUpdateStore(database: DatabaseSync) {
     get(): UpdateRow {
       const text = select.get()?.['row_json'];
       if (typeof text !== 'string') return NO_UPDATE;
-      // Drops a row in another version's format, rather than failing the agent's start.
+      // Ignores a row in another version's format, so that the agent can start.
       return UpdateRow.safeParse(JSON.parse(text)).data ?? NO_UPDATE;
     },
-    /** Durable when it returns. */
+    /** Synced to disk when it returns. */
     put: (row: UpdateRow): void => void write.run({ row_json: JSON.stringify(row) }),
   };
 }
 
 export type StoreCopy = {
-  /** Copies the store while no process writes it. An existing copy for this target stays: the new version may have run since. */
+  /**
+   * Copies the store while no process writes to it. Keeps an existing copy for this target: the new version may have
+   * run since.
+   */
   make(target: Target): void;
   /**
    * If the store's schema is newer than this version, restores the copy, except the row of the update. Other writes of
-   * the new version are lost. Called while no agent runs.
+   * the new version are lost. Call only while no agent runs.
    */
   restoreIfNewer(target: Target): void;
   drop(target: Target): void;
@@ -53,7 +56,7 @@ export function createStoreCopy(path: string, known: number): StoreCopy {
   const copyFor = ({ sequence, digest }: Target) => `${prefix}${sequence}-${digest.slice(7, 19)}`;
   const drop = (target: Target) => rmSync(copyFor(target), { force: true });
 
-  /** Removes copies of updates that were interrupted at their end. */
+  /** Removes the copies of updates that were interrupted before they removed their copy. */
   function dropOthers(): void {
     const folder = dirname(path);
     const left = readdirSync(folder).filter((name) => name.startsWith(basename(prefix)));
@@ -66,7 +69,7 @@ export function createStoreCopy(path: string, known: number): StoreCopy {
       if (existsSync(copy)) return;
       dropOthers();
       const part = `${copy}.part`;
-      // SQLite accepts an empty file, but sets no mode and does not flush what it wrote.
+      // SQLite accepts an empty file as a target, but neither sets its mode nor syncs its content.
       const file = openSync(part, 'w', 0o600);
       const database = openSqlite(path);
       database.prepare('VACUUM INTO :part').run({ part });
@@ -74,7 +77,7 @@ export function createStoreCopy(path: string, known: number): StoreCopy {
       fsyncSync(file);
       closeSync(file);
       renameSync(part, copy);
-      // Durable before the new version may change the store.
+      // Synced before the new version may change the store.
       syncFolder(dirname(path));
     },
     restoreIfNewer(target) {
@@ -83,7 +86,7 @@ export function createStoreCopy(path: string, known: number): StoreCopy {
       const present = openSqlite(path);
       const isNewer = schemaOf(present) > known;
       const row = createUpdateStore(present).get();
-      // The last connection removes the journal, which would otherwise be applied to the copy.
+      // Closing the last connection removes the journal, which SQLite would otherwise apply to the copy.
       present.close();
       if (isNewer) {
         const restored = openSqlite(copy);

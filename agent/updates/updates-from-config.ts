@@ -1,4 +1,7 @@
-/** Builds what self-updates need from the agent's configuration: installation, manifest source, login, maintenance file. */
+/**
+ * Builds the ports of self-updates from the agent's configuration: installation, manifest source, login, maintenance
+ * file.
+ */
 import { closeSync, constants, openSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -68,14 +71,17 @@ export function updatesOf(
   };
 }
 
-/** The login for the registry of new versions. Throws what is wrong with its file. */
+/** Returns the login for the registry of new versions. Throws the problem with its file. */
 export function updateLoginOf(config: AgentConfig): RegistryAuth | undefined {
   const { AGENT_UPDATE_LOGIN_FILE: file, AGENT_UPDATE_IMAGE: image } = config;
   if (file === undefined || image === undefined) return undefined;
   return readRegistryLogin(file, image, 'AGENT_UPDATE_LOGIN_FILE');
 }
 
-/** Reads the answer at `url`, which is not verified yet. Rejects without an answer. Any transport will do: it is signed. */
+/**
+ * Reads the response at `url`, which is not verified yet. Rejects without a response. Needs no TLS: the manifest is
+ * signed.
+ */
 function createManifestReader(url: string, clock: Clock): () => Promise<unknown> {
   return async () => {
     const signal = clock.deadline(MANIFEST_MS);
@@ -86,7 +92,7 @@ function createManifestReader(url: string, clock: Clock): () => Promise<unknown>
   };
 }
 
-/** While the provider's file exists, updates are paused. Returns its text, or null without a file. */
+/** Returns the text of the provider's maintenance file, which pauses updates while it exists; null without the file. */
 function createMaintenanceFile(path: string): () => string | null {
   return () => {
     let file: number;

@@ -28,7 +28,7 @@ export type SelfUpdatePorts = {
   log: Log;
   database: DatabaseSync;
   gpuDriver: GpuDriver;
-  /** Null: the agent does not update itself. */
+  /** Null if the agent does not update itself. */
   updates: UpdatePorts | null;
 };
 
@@ -38,7 +38,7 @@ type Parts = {
   verify: Verification['verify'];
 };
 
-/** Checks for no update before the caller runs `work`. */
+/** Does not check for updates until the caller runs `work`. */
 export function createSelfUpdate(ports: SelfUpdatePorts, parts: Parts) {
   const updates = ports.updates && updateService(ports.updates, ports, parts);
   const pass = (service: UpdateService): PeriodicWork => ({
@@ -75,7 +75,7 @@ function updateService(
   });
 }
 
-/** In all other phases a launch, change or removal is in progress. */
+/** Phases in which no launch, change or removal is in progress. */
 const QUIET_PHASES: readonly PodPhase[] = [
   'running',
   'backoff',
@@ -98,7 +98,7 @@ function workInProgress(
   return pod === undefined ? null : `the pod ${pod.id} is being launched, changed or removed`;
 }
 
-/** Pods with running containers, which have to run after the update, too. */
+/** Returns the pods with running containers. They must still run after the update. */
 function runningPods(
   pods: readonly Pick<PodRow, 'id' | 'phase' | 'container_id' | 'generation'>[],
 ): PodMark[] {

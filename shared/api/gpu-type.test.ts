@@ -18,6 +18,6 @@ it.each([
   expect(matchesGpuType(name, 'GTX 1080')).toBe(false);
 });
 
-it('does not match a MIG device with its card', () => {
+it('does not match a MIG device with the type of its card', () => {
   expect(matchesGpuType('NVIDIA H100 80GB HBM3 MIG 3g.40gb', 'H100')).toBe(false);
 });

@@ -1,8 +1,8 @@
 /** The short GPU type in a full NVIDIA name, and MIG devices. Pure. */
 
-/** The first match is the type. */
+/** The first pattern that matches determines the type. */
 const PATTERNS = [/RTX\s*\d{4}/, /[HBL]\d{2,3}S?/, /A\d{2,4}/] as const;
-/** Other names are shortened to this many words, without the vendor. */
+/** Names that match no pattern are shortened to this many words, without the vendor. */
 const FALLBACK_WORDS = 2;
 
 /** Compute slices of a card; the name of a profile begins with its number of slices. */

@@ -9,7 +9,7 @@ export function usdToMicro(usd: number): number {
   return micro;
 }
 
-/** The same for an optional amount. */
+/** Like `usdToMicro`, for an optional amount. */
 export function microOrNull(usd: number | null | undefined): number | null {
   return usd === null || usd === undefined ? null : usdToMicro(usd);
 }

@@ -1,6 +1,6 @@
 /**
- * The one shape of a check, used by the doctors and by the validator: what it detects, what has to hold, what was
- * measured and what to do about it.
+ * The structure of checks, used by the doctors and by the validator: what a check detects and requires, what it
+ * measured and how to fix a fault.
  */
 
 /** Public: scripts compare these words. */
@@ -11,7 +11,7 @@ export type CheckStatus = (typeof CHECK_STATUSES)[number];
 export type CheckDefinition = {
   /** Stable: scripts, policies and stored evidence refer to it. */
   id: string;
-  /** The fault, as a noun phrase. */
+  /** The fault that the check detects, as a noun phrase. */
   detects: string;
   /** Condition that must hold, as a noun phrase. */
   required: string;
@@ -20,13 +20,13 @@ export type CheckDefinition = {
 /** An outcome with status `S`. */
 export type Outcome<S extends CheckStatus = CheckStatus> = {
   status: S;
-  /** Observed figures, names, or the message of another program. */
+  /** Measured values, names, or the message of another program. */
   measured: string;
-  /** Steps to take, commands included. Absent where nothing is to be done or the check's standard remedy applies. */
+  /** Steps to take, commands included. Absent if nothing is to be done or the check's standard remedy applies. */
   remedy?: string;
 };
 
-/** A pure rule over facts that were collected before. */
+/** A pure function that judges facts that were collected before. */
 export type Check<Facts, Result extends Outcome = Outcome> = CheckDefinition & {
   judge(facts: Facts): Result;
 };
@@ -36,7 +36,7 @@ export function ok(measured: string): Outcome<'ok'> {
   return { status: 'ok', measured };
 }
 
-/** The requirement holds now, but renters are affected or it will fail later. */
+/** The requirement holds, but renters are affected or it will fail later. */
 export function warn(measured: string, remedy: string): Outcome<'warn'> {
   return { status: 'warn', measured, remedy };
 }
@@ -46,7 +46,7 @@ export function fail(measured: string, remedy: string): Outcome<'fail'> {
   return { status: 'fail', measured, remedy };
 }
 
-/** The facts are missing, so there is no verdict either way. */
+/** The facts are missing, so it is unknown whether the requirement holds. */
 export function unknown(measured: string, remedy?: string): Outcome<'unknown'> {
   return { status: 'unknown', measured, ...(remedy === undefined ? {} : { remedy }) };
 }

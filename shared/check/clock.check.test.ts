@@ -11,13 +11,13 @@ const statusOf = (ms: number, withinMs = 600) =>
     skew: { url: URL, observed: { value: { ms, withinMs } } },
   })[1]?.status;
 
-it('judges the smallest skew that the measurement allows, by the limit for requests', () => {
+it('compares the smallest possible skew with the limit for signed requests', () => {
   expect([0, 5_000, -5_000].map((ms) => statusOf(ms))).toEqual(['ok', 'ok', 'ok']);
   expect([7_000, -7_000, 30_500].map((ms) => statusOf(ms))).toEqual(['warn', 'warn', 'warn']);
   expect([31_000, -86_400_000].map((ms) => statusOf(ms))).toEqual(['fail', 'fail']);
 });
 
-it('reports unknown without an answer', () => {
+it('reports unknown if the clocks cannot be read', () => {
   const findings = clockFindings({ synchronised: { problem: 'nobody answers' }, skew: null });
   expect(findings.map(({ status }) => status)).toEqual(['unknown', 'unknown']);
   expect(findings[1]?.remedy).toContain('--time-from');

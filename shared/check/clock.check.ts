@@ -8,14 +8,16 @@ import { type Observed, observe } from './observe.ts';
 
 export type ClockFacts = {
   synchronised: Observed<boolean>;
-  /** This clock minus the other one in milliseconds, exact to `withinMs`; null if no other clock was named. */
+  /**
+   * This clock minus the other one in milliseconds, exact to `withinMs`; null if no URL for the other clock was given.
+   */
   skew: { url: string; observed: Observed<{ ms: number; withinMs: number }> } | null;
 };
 
 const COMMAND = { timeoutMs: 3_000, maxOutputBytes: 20_000 };
 const DEADLINE_MS = 4_000;
 const HTTP_MS = 5_000;
-/** The Date header has whole seconds. */
+/** Resolution of the Date header: whole seconds. */
 const HEADER_STEP_MS = 1_000;
 const WARN_SKEW_MS = MAX_SKEW_MS / 6;
 const MS_PER_SECOND = 1_000;
@@ -36,7 +38,9 @@ export async function readClockFacts(options: {
   return { synchronised, skew };
 }
 
-/** timedatectl reports the kernel's flag whichever program sets the clock; chronyc is for hosts without systemd. */
+/**
+ * timedatectl reports the kernel's flag, whichever program sets the clock; chronyc is used on hosts without systemd.
+ */
 async function isSynchronised(runCommand: RunCommand): Promise<boolean> {
   const run = (program: string, ...args: string[]) =>
     runCommand(program, args, COMMAND).catch(() => null);
@@ -68,7 +72,7 @@ export const CLOCK_CHECKS: readonly DoctorCheck<ClockFacts>[] = [
     judge({ synchronised, skew }) {
       if ('problem' in synchronised) {
         const measured = `NTP synchronisation cannot be read: ${synchronised.problem}`;
-        // Where another clock can be compared, clock-skew detects the fault.
+        // If the clock can be compared with another one, clock-skew detects the fault.
         return skew === null
           ? unknown(measured, 'compare with another clock: doctor --time-from https://CENTRAL-API/')
           : unknown(measured);

@@ -9,9 +9,9 @@ import { type Observed, observe } from './observe.ts';
 /** Shares from 0 to 1; `inodesUsed` is null on file systems without a fixed number of inodes. */
 export type DiskUse = { path: string; used: number; freeBytes: number; inodesUsed: number | null };
 
-/** From here on Docker evicts images and pulls may fail. */
+/** From this share on Docker evicts images, and pulls may fail. */
 const WARN_SHARE = 0.85;
-/** From here on writes may fail. */
+/** From this share on writes may fail. */
 const FAIL_SHARE = 0.95;
 const BYTES_PER_GIB = 2 ** 30;
 const COMMAND = { timeoutMs: 4_000, maxOutputBytes: 10_000 };
@@ -47,7 +47,7 @@ export function readDiskUse(options: {
   });
 }
 
-/** Size, used and free of the last line. Matched from the right because device names may contain spaces. */
+/** Returns size, used and free of the last line. Matches from the right because device names may contain spaces. */
 function columnsIn(text: string): number[] {
   const line = text.trimEnd().split('\n').at(-1) ?? '';
   return (/(\d+|-)\s+(\d+|-)\s+(-?\d+|-)\s+(?:\d+%|-)\s+\//.exec(line) ?? [])
@@ -55,7 +55,7 @@ function columnsIn(text: string): number[] {
     .map((figure) => Number(figure) || 0);
 }
 
-/** The nearest folder that exists: a home that is not created yet will be on its parent's disk. */
+/** Returns the nearest existing folder: a home that is not created yet will be on its parent's disk. */
 export function nearestFolder(path: string): string {
   return existsSync(path) || path === '/' ? path : nearestFolder(dirname(path));
 }

@@ -101,7 +101,7 @@ describe('a doctor', () => {
     });
   });
 
-  it('exits with 2 for wrong usage, with the help only for wrong options', async () => {
+  it('exits with 2 for wrong usage, and prints the help only for wrong options', async () => {
     const wrong = () => {
       throw new Error('no such option');
     };
@@ -123,7 +123,7 @@ describe('a doctor', () => {
     });
   });
 
-  it('writes the same archive with --archive and as diag', async () => {
+  it('writes the same archive for doctor --archive and diag', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'podwright-doctor-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const archive = async (logs: readonly string[]) => ({

@@ -14,7 +14,7 @@ import { CHECK_STATUSES, type Check, type CheckStatus, type Outcome } from './ch
 
 /** A check of a doctor. */
 export type DoctorCheck<Facts> = Check<Facts> & {
-  /** Returns false if the report leaves the check out. It is always listed by default. */
+  /** Returns false if the report omits the check. Absent: the report always contains it. */
   applies?(facts: Facts): boolean;
 };
 
@@ -31,7 +31,7 @@ export function findingOf(id: string, { status, measured, remedy }: Outcome): Fi
   return { id, status, finding: measured, remedy: remedy ?? null };
 }
 
-/** Runs the checks that apply, in their order. */
+/** Runs the checks that apply, in the given order. */
 export function findingsOf<Facts>(checks: readonly DoctorCheck<Facts>[], facts: Facts): Finding[] {
   return checks
     .filter(({ applies }) => applies?.(facts) ?? true)
@@ -72,16 +72,16 @@ export type DoctorOptions = {
 };
 
 export type Doctor<Options extends DoctorOptions = DoctorOptions> = {
-  /** Prefix of error messages. */
+  /** Program name at the beginning of error messages. */
   program: string;
   help: string;
-  /** Throws what is wrong with the arguments; the message is printed above the help. */
+  /** Parses the arguments. Throws the problem with them, which is printed above the help. */
   readOptions(args: readonly string[]): Options;
   /** Shown while the facts are collected. */
   step: string;
-  /** Throws UsageError where there is nothing to examine. */
+  /** Throws UsageError if there is nothing to examine. */
   examine(options: Options): Promise<readonly Finding[]>;
-  /** Null where the doctor writes no archive. */
+  /** Null if the doctor writes no archive. */
   archive: ArchiveSource | null;
 };
 
@@ -92,7 +92,7 @@ export type DoctorTerminal = {
   out(text: string): void;
   error(text: string): void;
   progress: Progress;
-  /** The output is a terminal that shows colours. */
+  /** True if the output is a terminal that shows colours. */
   colours: boolean;
 };
 
@@ -175,7 +175,7 @@ const COLOURS: Record<CheckStatus, number> = { ok: 32, warn: 33, fail: 31, unkno
 const STATUS_WIDTH = 'unknown'.length;
 const MAX_CHARS = 500;
 
-/** A line for each finding, one for its remedy, and a line with totals. */
+/** Formats a line per finding, a line per remedy, and a line with totals. */
 export function textReport(findings: readonly Finding[], colours: boolean): string {
   const width = Math.max(...findings.map(({ id }) => id.length));
   const lines = findings.flatMap(({ id, status, finding, remedy }) => {
@@ -194,7 +194,7 @@ export function jsonReport(findings: readonly Finding[]): string {
   return `${JSON.stringify(findings, null, 2)}\n`;
 }
 
-/** Findings quote other programs: one line without control characters, truncated. */
+/** Removes control characters and truncates: findings quote other programs. */
 function plain(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]+/gu, ' ').slice(0, MAX_CHARS);
 }

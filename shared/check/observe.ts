@@ -1,4 +1,4 @@
-/** Facts that may fail to arrive. A check receives either the value or the reason why there is none. */
+/** Facts that may be unavailable. A check receives either the value or the reason why there is none. */
 import { type Clock, withDeadline } from '../runtime/clock.ts';
 import { messageOf } from '../runtime/errors.ts';
 

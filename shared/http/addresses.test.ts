@@ -23,7 +23,7 @@ it.each([
   ['3fff::', '3fff:fff:ffff::', '3ffe:ffff::', '3fff:1000::'],
   ['4000::', 'ffff::', '3fff:ffff::', null],
   ['::', '1fff:ffff::', null, '2000::'],
-])('has no public address from %s to %s', (first, last, before, after) => {
+])('treats all addresses from %s to %s as not public', (first, last, before, after) => {
   expect([first, last].map(isPublicAddress)).toEqual([false, false]);
   for (const neighbour of [before, after]) {
     expect(neighbour === null || isPublicAddress(neighbour)).toBe(true);
@@ -44,6 +44,6 @@ it.each([
   ['2001:db8:1:2::6', '2001:db8:1:2::/64'],
   ['2001:db8::6', '2001:db8:0:0::/64'],
   ['::1', '0:0:0:0::/64'],
-])('identifies %s by %s', (ip, key) => {
+])('identifies the client %s by %s', (ip, key) => {
   expect(clientAddressKey(ip)).toBe(key);
 });

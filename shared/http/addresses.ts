@@ -1,7 +1,10 @@
-/** IP address ranges: which addresses are public, and which clients count as one. Pure. */
+/** IP address ranges: which addresses are public, and which addresses count as one client. Pure. */
 import { BlockList, isIP } from 'node:net';
 
-/** IPv4 ranges for private and shared networks, this host, link-local (including cloud metadata), multicast and reserved (RFC 6890). */
+/**
+ * IPv4 ranges for private and shared networks, this host, link-local (including cloud metadata), multicast and
+ * reserved (RFC 6890).
+ */
 export const NON_PUBLIC_IPV4: readonly string[] = [
   '0.0.0.0/8',
   '10.0.0.0/8',
@@ -14,7 +17,7 @@ export const NON_PUBLIC_IPV4: readonly string[] = [
   '240.0.0.0/4',
 ];
 
-/** Range for benchmarks between networks (RFC 2544). */
+/** Range for benchmarks of network devices (RFC 2544). */
 export const BENCHMARK_RANGE = '198.18.0.0/15';
 
 /** IPv4 ranges for protocols, documentation and benchmarks (RFC 6890). */

@@ -1,4 +1,4 @@
-/** Reads a response body of at most `maxBytes`. Rejects with RangeError, without reading on, if it is longer. */
+/** Reads a response body of at most `maxBytes`. Stops and rejects with RangeError if it is longer. */
 export async function boundedText(response: Response, maxBytes: number): Promise<string> {
   if (response.body === null) return '';
   const chunks: Uint8Array[] = [];

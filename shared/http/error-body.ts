@@ -49,7 +49,7 @@ export function errorBody(error: ApiError, context: ErrorContext): Record<string
   };
 }
 
-/** Includes the first invalid field, because flat bodies have no member for it. */
+/** Appends the first invalid field to the message, because flat bodies have no member for it. */
 function flatMessage({ message, options }: ApiError): string {
   const [first] = options.validationErrors ?? [];
   return first === undefined ? message : `${message}: ${first.field}: ${first.message}`;
@@ -74,7 +74,9 @@ function problem(error: ApiError, requestId: string): Record<string, unknown> {
 /** The request's parameters and their schemas. */
 type ParameterSource = Pick<FastifyRequest, 'routeOptions' | 'query' | 'params'>;
 
-/** Converts anything thrown for `request` into an ApiError: framework errors are mapped, unexpected ones become a 500. */
+/**
+ * Converts anything thrown for `request` into an ApiError: framework errors are mapped, unexpected ones become a 500.
+ */
 export function toApiError(error: unknown, request: ParameterSource): ApiError {
   if (error instanceof ApiError) return error;
   if (hasZodFastifySchemaValidationErrors(error)) return validationError(error, request);
@@ -168,7 +170,7 @@ function fastifyRefusal(error: FastifyError): ApiError | null {
 
 type ClientError = { status: number; message: string; hint: string };
 
-/** By the error code of Node's HTTP parser. */
+/** Error responses by the error code of Node's HTTP parser. */
 const CLIENT_ERRORS: Record<string, ClientError> = {
   HPE_HEADER_OVERFLOW: {
     status: 431,

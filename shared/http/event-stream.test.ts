@@ -52,7 +52,7 @@ it('sends every value in order, including line breaks and control characters', a
   expect(read).toEqual(values);
 });
 
-it('does not pull the source while the client does not read, and closes it with the client', async () => {
+it('pulls the source only while the client reads, and closes it when the client disconnects', async () => {
   const state = { pulled: 0, ended: false };
   const base = await serve(() => generated(1_000_000, 10_000, state));
   const socket = connect(Number(new URL(base).port), '127.0.0.1');
@@ -63,7 +63,7 @@ it('does not pull the source while the client does not read, and closes it with 
     before = state.pulled;
     await systemClock.sleep(200);
   }
-  // Only the socket buffers of both ends are filled, out of 10 GB.
+  // Of 10 GB, only the socket buffers of both ends are filled.
   expect(state.pulled * 10_000).toBeLessThan(20_000_000);
   expect(state.ended).toBe(false);
   socket.destroy();

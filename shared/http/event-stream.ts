@@ -25,7 +25,7 @@ export async function sendSse(reply: FastifyReply, source: SseSource): Promise<v
     return;
   }
   response.writeHead(200, {
-    // Lower case, as in the reply's headers; otherwise both spellings would be sent.
+    // In lower case, like the reply's headers; otherwise both spellings would be sent.
     ...replyHeaders(reply),
     'content-type': 'text/event-stream; charset=utf-8',
     'cache-control': 'no-store',
@@ -57,7 +57,7 @@ function replyHeaders(reply: FastifyReply): Record<string, string> {
   return Object.fromEntries(entries.map(([name, value]) => [name, String(value)]));
 }
 
-/** A longer frame ends the stream; our servers never send one. */
+/** Length at which a frame ends the stream with an error; our servers send shorter ones. */
 const MAX_FRAME_CHARS = 1024 * 1024;
 
 /** Yields the JSON of each `data:` frame in order. Throws SyntaxError on a malformed frame. */
@@ -80,7 +80,7 @@ export async function* readSse(
   }
 }
 
-/** Clients send no messages on a stream. */
+/** Clients send no messages on a stream, so a small limit is enough. */
 const MAX_CLIENT_MESSAGE_BYTES = 1_024;
 
 /**

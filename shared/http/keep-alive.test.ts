@@ -29,7 +29,7 @@ afterEach(() => {
   return server.close();
 });
 
-/** Opens a socket and returns the client; `autoPong` decides whether it answers pings. */
+/** Opens a socket and returns the client; `autoPong`: whether the client answers pings. */
 async function connect(autoPong: boolean): Promise<WebSocket> {
   const arrival = new Promise<WebSocket>((resolve) => arrivals.once('socket', resolve));
   const client = new WebSocket(`${url}/socket`, { autoPong });
@@ -39,7 +39,7 @@ async function connect(autoPong: boolean): Promise<WebSocket> {
   return client;
 }
 
-/** Advances by `count` intervals, with real time for a pong in each. */
+/** Advances the clock by `count` intervals, with real time for a pong in each. */
 async function wait(count: number): Promise<void> {
   for (let n = 0; n < count; n += 1) {
     await clock.advance(KEEP_ALIVE_INTERVAL_MS);

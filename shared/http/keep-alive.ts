@@ -2,9 +2,9 @@
 import type { WebSocket } from 'ws';
 import type { Clock } from '../runtime/clock.ts';
 
-/** A stream sends something at least this often. */
+/** Longest time without a frame or ping on a stream. */
 export const KEEP_ALIVE_INTERVAL_MS = 15_000;
-/** Pings without a pong, and without progress in sending, after which a peer counts as dead. */
+/** A peer counts as dead after this many pings without a pong and without progress in sending. */
 const MAX_MISSED_PONGS = 3;
 
 export type LiveFrames<Frame> = AsyncIterableIterator<Frame> & {
@@ -27,9 +27,9 @@ export type LiveFramesOptions<Frame> = {
 };
 
 /**
- * Returns the frames of a source, with an idle frame after every silent period. Pull-based. Unlike a generator
- * it can be left while a frame is pending: `return` aborts the source's signal and calls `onClose` at once,
- * then waits for the source to finish.
+ * Returns the frames of a source, with an idle frame after every silent period. Pull-based. Unlike a generator, it can
+ * be closed while a frame is pending: `return` aborts the source's signal and calls `onClose` at once, then waits for
+ * the source to finish.
  */
 export function liveFrames<Frame>(options: LiveFramesOptions<Frame>): LiveFrames<Frame> {
   const { clock, open, idleFrame, idleMs = KEEP_ALIVE_INTERVAL_MS } = options;

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { ConfigProblem } from '../runtime/config.ts';
 import type { HttpServer } from './server.ts';
 
-/** The options or variables that set the address. */
+/** Names of the options or variables that set the address. */
 export type AddressNames = { host: string; port: string };
 
 type Address = { host: string; port: number };
@@ -68,7 +68,7 @@ export function localHost(host: string): string {
   return EVERY_ADDRESS.includes(host) ? '127.0.0.1' : host;
 }
 
-/** The same with the port, for a URL. */
+/** Like `localHost`, with the port, for a URL. */
 export function localHostAndPort(host: string, port: number): string {
   return hostAndPort(localHost(host), port);
 }

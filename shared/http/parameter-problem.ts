@@ -2,9 +2,9 @@
 import { z } from 'zod';
 
 const MAX_SHOWN_CHARS = 64;
-/** Values of these parameters grant access and are never included in a message. */
+/** Parameters whose values grant access and are never included in a message. */
 const SECRETS: ReadonlySet<string> = new Set(['code', 'signature', 'state', 'ticket', 'token']);
-/** Matches zod's default messages; any other message comes from the schema and already states what is allowed. */
+/** Matches zod's default messages. Any other message is from the schema and already states what is allowed. */
 const ZOD_DEFAULT = /^(?:Invalid|Too) /;
 
 /** A parameter's JSON Schema. */
@@ -78,7 +78,10 @@ function rangeText(least: number | null, most: number | null): string {
   return most === null ? ` from ${least} on` : ` from ${least} to ${most}`;
 }
 
-/** The limits of safe integers are not worth a mention. */
+/**
+ * Returns the limit to mention; null without a limit, and for the limits of safe integers, which do not help the
+ * caller.
+ */
 function boundOf(limit: number | undefined): number | null {
   return limit === undefined || Math.abs(limit) === Number.MAX_SAFE_INTEGER ? null : limit;
 }

@@ -82,7 +82,7 @@ export function parseQuery(text: string): Record<string, unknown> {
 
 const REQUEST_ID = /^[A-Za-z0-9_.:-]{8,64}$/;
 
-/** Returns the client's X-Request-Id, or a new id if the header is malformed, repeated or missing. */
+/** Returns the client's X-Request-Id, or a new id if the header is missing, malformed or repeated. */
 export function requestIdFrom(headers: IncomingHttpHeaders, random: Random): string {
   const id = headers['x-request-id'];
   return typeof id === 'string' && REQUEST_ID.test(id) ? id : random.uuid();

@@ -11,7 +11,7 @@ const DEFAULT_WAIT_SECONDS = 10;
 const MS_PER_SECOND = 1_000;
 const RETRY_AFTER_SECONDS = '5';
 
-/** Prometheus sends its timeout in a header; an invalid value counts as absent. */
+/** Prometheus sends its timeout in a header; an invalid value is ignored. */
 const Timeout = z.coerce.number().positive().max(3_600).catch(DEFAULT_WAIT_SECONDS);
 
 export type ScrapeOptions = {

@@ -168,7 +168,7 @@ it.each([
     'query.follow',
     '"maybe" is not true, 1, yes, on, y, enabled, false, 0, no, off, n or disabled',
   ],
-])('names the given value and what is allowed: %.30s', async (query, field, message) => {
+])('names the invalid value and what is allowed: %.30s', async (query, field, message) => {
   const server = createServer();
   server.get('/q/:id', { schema: { querystring: Parameters } }, async () => ({}));
   const given = query.startsWith('size') ? query : `size=1&${query}`;
@@ -188,7 +188,7 @@ it('names invalid ids in paths', async () => {
   expect(errors).toEqual([{ field: 'path.id', message: '"x" is not a UUID', type: 'invalid' }]);
 });
 
-it('ends a request that does not arrive in time, except on routes with slow bodies', async () => {
+it('rejects a request that does not arrive in time, except on routes with slow bodies', async () => {
   const server = createServer({ requestTimeoutMs: 200 });
   server.post('/slow', { config: { slowBody: true } }, async () => ({ ok: true }));
   let lateRequests = 0;
@@ -248,7 +248,7 @@ it.each([
   expect(head.toLowerCase()).toContain(`x-request-id: ${requestId}`.toLowerCase());
 });
 
-it('returns flat bodies for groups of routes that use them', async () => {
+it('responds with flat error bodies on routes that use them', async () => {
   const response = await createServer().inject({ url: '/volumes' });
   expect(response.statusCode).toBe(500);
   expect(response.json()).toEqual({ success: false, message: 'An unexpected error occurred' });

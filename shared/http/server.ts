@@ -39,7 +39,7 @@ declare module 'fastify' {
     span: OpenSpan | null;
   }
   interface FastifyContextConfig {
-    /** Exempts the route from the request timeout; its handler limits the body. */
+    /** Exempts the route from the request timeout; its handler limits the time for the body. */
     slowBody?: true;
     /** Marks a POST that changes nothing: its log line has level debug. */
     reads?: true;
@@ -59,11 +59,11 @@ export type HttpServerOptions = {
   log: Log;
   clock: Clock;
   random: Random;
-  /** Bytes; a larger body is answered 413. */
+  /** Bytes; a larger body is rejected with 413. */
   bodyLimitBytes: number;
   /** Addresses of proxies whose X-Forwarded-For is trusted; default none. */
   trustedProxies?: readonly string[];
-  /** The error body for a path and status; default `envelope`. */
+  /** Selects the error body for a path and status; default `envelope`. */
   profileOf?(path: string, status: number): ErrorProfile;
   /** Called with the raw body before it is validated, to check its signature. */
   verifyBody?(request: FastifyRequest): Promise<void>;
@@ -78,7 +78,7 @@ export type HttpServerOptions = {
 /** Certificate chain and private key in PEM. */
 export type TlsCertificate = { cert: string; key: string };
 
-/** Passed at creation: otherwise fastify would load its default compilers, which keep several MB. */
+/** Passed at creation, because fastify would otherwise load its default compilers, which use several MB. */
 const COMPILERS = {
   schemaController: {
     compilersFactory: {
@@ -89,10 +89,10 @@ const COMPILERS = {
 };
 
 const REQUEST_TIMEOUT_MS = 30_000;
-/** fastify's default of 100 would turn a long id into a 404. */
+/** With fastify's default of 100, a longer id would get a 404. */
 const MAX_PARAM_LENGTH = 512;
 
-/** Enough for a restart or for another process to take over. */
+/** Retry-After in seconds: enough for a restart, or for another process to take over. */
 const RETRY_WHEN_CLOSED_SECONDS = '5';
 
 /** Creates the instance; the caller registers routes and listens. `/x` and `/x/` are the same path. */
@@ -112,7 +112,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const server: HttpServer = Fastify({
     loggerInstance: log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
-    // A child logger per request would cost more than most requests; log calls add the request id instead.
+    // A child logger per request would cost more than most requests; instead, log calls add the request id.
     childLoggerFactory: (logger) => logger,
     bodyLimit: options.bodyLimitBytes,
     trustProxy: trustedProxies.length > 0 && [...trustedProxies],
@@ -127,7 +127,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       querystringParser: parseQuery,
     },
     clientErrorHandler(error, socket) {
-      // Node has one timeout per server and reports each late request here; slow bodies continue.
+      // Node has one timeout per server and reports each late request here; requests with slow bodies continue.
       if (isLate(error) && slowSockets.has(socket)) return;
       answerClientError(error, socket, { requestId: random.uuid(), nowMs: clock.now() });
     },
@@ -212,7 +212,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   return server;
 }
 
-/** Starts a span for the request, as part of the caller's trace if `isTrusted`. */
+/** Starts a span for the request; if `isTrusted`, as part of the caller's trace. */
 function startSpan(
   { id, method, headers, routeOptions }: FastifyRequest,
   isTrusted: boolean,
@@ -260,7 +260,10 @@ export function changeCertificate(server: HttpServer, certificate: TlsCertificat
   }
 }
 
-/** While the server closes, open connections get the responses to pending requests, then end; new requests get 503. */
+/**
+ * While the server closes, it completes pending requests and then closes their connections; it responds to new requests
+ * with 503.
+ */
 function rejectWhileClosing(server: HttpServer): void {
   let isClosing = false;
   server.addHook('preClose', async () => {

@@ -1,6 +1,6 @@
 /**
- * WebSockets on the paths of ordinary routes. An upgrade request passes the same hooks and schemas as any other request,
- * so it is rejected with the same status and body; its handler turns it into a WebSocket.
+ * WebSockets on the paths of ordinary routes. An upgrade request passes the same hooks and schemas as any other
+ * request, so it is rejected with the same status and body; its handler turns it into a WebSocket.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
@@ -54,7 +54,7 @@ export function acceptUpgrades(server: HttpServer, clock: Clock): void {
     waiting.set(request, { socket, head });
     // Without a listener, an error would end the process. The socket's close event follows.
     socket.on('error', () => socket.destroy());
-    // A half-closed socket cannot become a WebSocket; one that already is may still send.
+    // A half-closed socket cannot become a WebSocket; one that already is a WebSocket may still send.
     socket.once('end', () => accepted.has(socket) || socket.destroy());
     const response = new ServerResponse(request);
     response.shouldKeepAlive = false;
@@ -108,7 +108,7 @@ export function acceptUpgrades(server: HttpServer, clock: Clock): void {
     const webSocket = await promise;
     open.add(webSocket);
     webSocket.once('close', () => open.delete(webSocket));
-    // A malformed frame closes the socket with its code; nothing else to do.
+    // A malformed frame closes the socket with its close code; nothing else is needed.
     webSocket.on('error', () => undefined);
     pingPeer(webSocket, clock);
     return webSocket;

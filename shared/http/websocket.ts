@@ -18,7 +18,7 @@ export const CLOSE = {
   failed: 1011,
 } as const;
 
-/** The code for a close frame without a code; it must not be sent. */
+/** Node's code for a close frame without a code; it must not be sent. */
 const NO_STATUS = 1005;
 
 /** Unsent bytes above which senders wait. */

@@ -2,11 +2,14 @@
 import { createCipheriv } from 'node:crypto';
 
 export const SEED_BYTES = 32;
-/** Offsets are multiples of this. */
+/** Offsets must be multiples of this. */
 export const KEYSTREAM_BLOCK = 16;
 const COUNTER_LOW_BYTES = 8;
 
-/** Returns `length` bytes from `offset`. The key is the seed; the counter begins at zero. Throws unless `offset` is a multiple of the block. */
+/**
+ * Returns `length` bytes from `offset`. The key is the seed; the counter begins at zero. Throws unless `offset` is a
+ * multiple of the block.
+ */
 export function keystream(seed: Uint8Array, offset: number, length: number): Buffer {
   if (offset % KEYSTREAM_BLOCK !== 0)
     throw new RangeError(`${offset} is not a multiple of ${KEYSTREAM_BLOCK}`);
@@ -15,7 +18,7 @@ export function keystream(seed: Uint8Array, offset: number, length: number): Buf
   return createCipheriv('aes-256-ctr', seed, counter).update(Buffer.alloc(length));
 }
 
-/** Returns a reader of the stream from its beginning, in pieces of any length. */
+/** Returns a function that reads the stream from its beginning, in pieces of any length. */
 export function keystreamFrom(seed: Uint8Array): (length: number) => Buffer {
   const cipher = createCipheriv('aes-256-ctr', seed, Buffer.alloc(KEYSTREAM_BLOCK));
   return (length) => cipher.update(Buffer.alloc(length));

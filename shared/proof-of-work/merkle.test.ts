@@ -8,7 +8,7 @@ describe.each([1, 2, 3, 5, 8, 13, 64])('a tree of %i rows', (count) => {
   const leaves = leavesOf(count);
   const tree = merkleTree(leaves);
 
-  it('proves every row, but not another row, index or path', () => {
+  it('proves every row, and rejects another row, index or path', () => {
     for (const [index, leaf] of leaves.entries()) {
       const path = pathOf(tree, index);
       expect(rootAlong(leaf, { index, count, path })).toEqual(rootOf(tree));
@@ -27,7 +27,7 @@ describe.each([1, 2, 3, 5, 8, 13, 64])('a tree of %i rows', (count) => {
   });
 });
 
-it('has another root for every change of the rows', () => {
+it('computes another root after any change of the rows', () => {
   const roots = new Set(
     [leavesOf(4), leavesOf(5), leavesOf(4).toReversed()].map((leaves) =>
       Buffer.from(rootOf(merkleTree(leaves))).toString('hex'),

@@ -12,7 +12,7 @@ const CHALLENGE = {
 } as const;
 const SEED = seedOf(CHALLENGE);
 
-it('returns the same bytes at every offset of the stream', () => {
+it('returns the same bytes of the keystream at every offset', () => {
   const whole = keystream(SEED, 0, 4_096);
   for (const [offset, length] of [
     [16, 100],
@@ -24,7 +24,7 @@ it('returns the same bytes at every offset of the stream', () => {
   expect(() => keystream(SEED, 8, 16)).toThrow('8 is not a multiple of 16');
 });
 
-it('derives another seed for every field of a challenge, part and round', () => {
+it('derives a different seed for every challenge, device, part and round', () => {
   const others = [
     { ...CHALLENGE, nonce: 'AAAAAAAAAAAAAAAAAAAAAB' },
     { ...CHALLENGE, executorId: 'other' },
@@ -36,7 +36,7 @@ it('derives another seed for every field of a challenge, part and round', () => 
   expect(() => seedOf({ ...CHALLENGE, device: 'a\nb' })).toThrow('a field contains a line feed');
 });
 
-it('computes the product by definition', () => {
+it('computes the product of two matrices as defined', () => {
   const n = 32;
   const whole = { n, from: 0, to: n };
   const [a, b] = [matrixRows(SEED, 'A', whole), matrixRows(SEED, 'B', whole)];

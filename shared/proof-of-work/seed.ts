@@ -6,7 +6,7 @@ const TEXT = 'podwright-pow-v1';
 export type Purpose = 'product' | 'memory' | 'disk';
 
 export type SeedParts = {
-  /** Chosen by the validator for the challenge. */
+  /** Random value that the validator chose for the challenge. */
   nonce: string;
   executorId: string;
   /** UUID of a GPU, or `cpu`, `memory`, `disk`. */

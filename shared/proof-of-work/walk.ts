@@ -1,7 +1,7 @@
 /**
- * A walk over memory or a disk filled from a seed: the block of each step depends on the content of the last. A prover
- * that has stored the bytes walks at the speed of its storage; the verifier computes only the visited blocks. The walk
- * proves that the bytes were available in that time, not where they were stored.
+ * A walk over memory or a disk that is filled from a seed: the index of each block depends on the content of the
+ * previous one. A prover that has stored the bytes walks at the speed of its storage; the verifier computes only the
+ * visited blocks. The walk proves that the bytes were available in that time, not where they were stored.
  */
 import { createHash } from 'node:crypto';
 import { keystream } from './keystream.ts';

@@ -14,7 +14,7 @@ it('sleeps for the given time and rejects with the reason of an abort', async ()
   await expect(systemClock.sleep(1, leaving.signal)).rejects.toThrow('woken');
 });
 
-it('aborts at the deadline, or earlier with its parent', async () => {
+it('aborts a signal at the deadline, or earlier with its parent', async () => {
   const deadline = systemClock.deadline(10);
   await systemClock.sleep(30);
   expect(deadline.reason).toMatchObject({ name: 'TimeoutError' });
@@ -52,7 +52,7 @@ it.each([
   expect(parseIsoTime(text)).toBe(epochMs);
 });
 
-it('returns the outcome of work that ends in time', async () => {
+it('returns the outcome of work that ends before the deadline', async () => {
   const clock = createManualClock();
   expect(await withDeadline(clock, 100, Promise.resolve(1))).toBe(1);
   const failed = withDeadline(clock, 100, Promise.reject(new Error('no')));

@@ -79,7 +79,7 @@ const DATE_CHARS = '2026-11-20'.length;
 /** Days up to this one exist in every month. */
 const SHORTEST_MONTH_DAYS = 28;
 
-/** Rejects days that do not exist: Date.parse reads November 31 as December 1. */
+/** Returns false for days that do not exist: Date.parse reads November 31 as December 1. */
 function isDate(date: string): boolean {
   if (Number(date.slice(-2)) <= SHORTEST_MONTH_DAYS) return true;
   const epochMs = Date.parse(date);
@@ -128,7 +128,7 @@ export async function withDeadline<T>(clock: Clock, ms: number, work: Promise<T>
   try {
     return await Promise.race([work, late]);
   } finally {
-    // The promise that lost the race may still reject.
+    // The promise that lost the race may still reject, which must not be an unhandled rejection.
     late.catch(() => undefined);
     work.catch(() => undefined);
     done.abort();

@@ -78,9 +78,9 @@ it('warns about unknown variables and suggests the closest name', () => {
 
 describe('a secret', () => {
   it.each([
-    ['with a bare %', '50%off', '50%off'],
+    ['with a bare percent sign', '50%off', '50%off'],
     ['percent-encoded', 'a%40b', 'a@b'],
-  ])('is listed as written and percent-decoded: %s', (_, written, decoded) => {
+  ])('is listed as written and percent-decoded if it is a password %s', (_, written, decoded) => {
     const AGENT_MAIL = `postgres://u:${written}@db.example/x`;
     expect(configuredSecrets(spec, { AGENT_MAIL })).toEqual([AGENT_MAIL, written, decoded]);
   });

@@ -14,7 +14,7 @@ import { redactSecret, withoutUrlSecrets, withServiceCredentials } from './secre
  */
 export class ConfigError extends Error {
   override name = 'ConfigError';
-  /** The invalid variables; empty if the error is not about variables. */
+  /** The invalid variables; empty if the error has another cause. */
   readonly problems: readonly ConfigProblem[];
   constructor(
     message: string,
@@ -55,13 +55,13 @@ export type ConfigSpec<Shape extends ConfigShape> = {
   schema: z.ZodObject<Shape>;
   /** Every variable of the process begins with it. */
   prefix: string;
-  /** Names with this prefix that other programs read. */
+  /** Names with this prefix that are variables of other programs. */
   foreign?: ReadonlySet<string>;
-  /** Checks variables in combination; `right` holds those that passed their own schema. */
+  /** Checks variables in combination; `right` contains those that passed their own schema. */
   rules?(right: Partial<z.output<z.ZodObject<Shape>>>, isSet: IsSet): readonly ConfigProblem[];
 };
 
-/** Returns true if the variable is set, whether or not it is valid. */
+/** Returns true if the variable is set, even to an invalid value. */
 export type IsSet = (name: string) => boolean;
 
 /** A variable in effect. `value` is safe to print: secrets are redacted. Null if there is no value. */
@@ -112,7 +112,7 @@ export function inspectConfig<Shape extends ConfigShape>(
     settings.push({ name, value: shownValue(schema, text), source });
   }
   const isSet = (name: string) => Boolean(environment[name] || environment[name + FILE_SUFFIX]);
-  // Each member has just passed its own schema.
+  // The cast is safe: each member has just passed its own schema.
   type Config = z.output<z.ZodObject<Shape>>;
   problems.push(...(spec.rules?.(right as Partial<Config>, isSet) ?? []));
   return {
@@ -254,7 +254,10 @@ export type Printer = { out(text: string): void; error(text: string): void };
 export const CONFIG_COMMANDS_HELP = `--check-config   print every problem of the configuration and exit (status 0 or ${CONFIG_REFUSED})
 --print-config   print every variable in effect and its source, without secrets, and exit`;
 
-/** Runs the command and returns its exit status. `further`: problems other than variables, such as those of policy files. */
+/**
+ * Runs the command and returns its exit status. `further`: problems that are not about variables, such as those of
+ * policy files.
+ */
 export function runConfigCommand(
   command: ConfigCommand,
   { settings, problems, warnings }: ConfigReport<unknown>,
@@ -288,7 +291,7 @@ export function logConfigWarnings(
   for (const { message } of warnings) log.warn(message);
 }
 
-/** Runs every function and returns the messages of those that throw; for problems other than variables. */
+/** Runs every function and returns the messages of the errors thrown; for problems that are not about variables. */
 export function errorMessages(...work: readonly (() => unknown)[]): string[] {
   return work.flatMap((each) => {
     try {

@@ -68,7 +68,7 @@ export type ApiErrorOptions = {
   headers?: Record<string, string>;
   validationErrors?: ValidationIssue[];
   cause?: unknown;
-  /** Suppresses the error log line of a 5xx that is not a failure. */
+  /** Suppresses the error log line of an expected 5xx. */
   isExpected?: true;
 };
 

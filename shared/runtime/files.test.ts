@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { makeFolder } from './files.ts';
 
-it('creates missing folders with mode 0700 and leaves existing ones', () => {
+it('creates missing folders with mode 0700 and does not change existing ones', () => {
   const home = mkdtempSync(join(tmpdir(), 'podwright-'));
   try {
     for (const path of ['a/b/c', 'a/b/c', 'a/d']) makeFolder(join(home, path));

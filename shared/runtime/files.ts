@@ -21,8 +21,9 @@ import type { Random } from './random.ts';
 import { isSystemdCredential } from './secrets.ts';
 
 /**
- * Returns the file's content, or creates the file with the result of `make`. A crash leaves the whole file or none.
- * If two processes create it at once, both return the same content. Throws ConfigError if other users may read it.
+ * Returns the file's content, or creates the file with the result of `make`. After a crash the file is either complete
+ * or absent. If two processes create it at once, both return the same content. Throws ConfigError if other users may
+ * read it.
  */
 export function readOrCreatePrivateFile(
   path: string,

@@ -21,7 +21,7 @@ it('reports no problem within the limits, and the problem beyond them', () => {
   );
 });
 
-it('does not report an absent engine, or a loop that waits for it', () => {
+it('does not report an unreachable engine, or a loop that waits for it', () => {
   const away: Liveness = { ...HEALTHY, engine: 'away', heartbeatAgeMs: 600_000 };
   expect(livenessProblem(away, 0, limits)).toBeNull();
   expect(livenessStatus(away)).toBe('serving; the Docker engine does not answer');

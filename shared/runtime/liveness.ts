@@ -4,7 +4,7 @@ import type { Clock } from './clock.ts';
 export type Liveness = {
   /** Time since the last heartbeat; of several loops, the longest. */
   heartbeatAgeMs: number;
-  /** The loop with that heartbeat; absent if there is only one. */
+  /** Name of the loop with the oldest heartbeat; absent if there is only one loop. */
   loop?: string;
   /** Why the store cannot be read or written; null if it can. */
   storeProblem: string | null;
@@ -13,11 +13,13 @@ export type Liveness = {
 };
 
 export type LivenessLimits = {
-  /** Includes the slowest iteration expected under load. */
+  /** Includes the longest iteration that is expected under load. */
   maxHeartbeatAgeMs: number;
 };
 
-/** Event loop lag, and so the delay of every request, above which the process counts as unhealthy. */
+/**
+ * Limit for the event loop's lag, which delays every request, milliseconds. Above it the process counts as unhealthy.
+ */
 export const MAX_LAG_MS = 2_000;
 
 /**

@@ -17,7 +17,7 @@ function setUp(run: (signal: AbortSignal, count: number) => Promise<void> = asyn
   return { clock, state, loop };
 }
 
-it('runs at once, then after every pause', async () => {
+it('runs when it is started, then after every pause', async () => {
   const { clock, state, loop } = setUp();
   expect(state.runs).toBe(1);
   await clock.advance(999);
@@ -29,7 +29,7 @@ it('runs at once, then after every pause', async () => {
   expect(state.runs).toBe(2);
 });
 
-it('wakes early, and counts wakes during a run as one', async () => {
+it('ends the pause when woken, and runs once more for any number of wakes during a run', async () => {
   const gate = Promise.withResolvers<void>();
   const { clock, state, loop } = setUp(async (_signal, count) => {
     if (count === 1) await gate.promise;
@@ -56,7 +56,7 @@ it('continues after a failure and reports it', async () => {
   await loop.stop();
 });
 
-it('aborts the current run and waits for it', async () => {
+it('stops by aborting the current run and waiting for its end', async () => {
   let isOver = false;
   const { state, loop } = setUp(async (signal) => {
     await new Promise((resolve) => signal.addEventListener('abort', resolve));

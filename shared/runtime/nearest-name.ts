@@ -1,6 +1,6 @@
 /** Suggests the closest known name for an unknown one. Pure. */
 
-/** Names that differ in more than a third of their letters are not suggested. */
+/** A name is suggested only if at most one in this many letters differs. */
 const LETTERS_PER_EDIT = 3;
 
 /** Returns the known name with the fewest letters to change, add, remove or swap. Null if none is close. */

@@ -49,7 +49,7 @@ it('prints nothing for a command that ends at once, and stops when the command p
   expect(printed.err).toBe('… reading: 1 of 2 (5 s)\n… reading: 1 of 2 (10 s)\nwrong\n');
 });
 
-it('redraws one line on a terminal and leaves each step with its duration', async () => {
+it('redraws one line on a terminal and prints each finished step with its duration', async () => {
   const { clock, written, progress } = scene(true);
   progress.step('fetching');
   progress.at(1, 4);

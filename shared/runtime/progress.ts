@@ -31,7 +31,10 @@ export function createProgress(clock: Clock, terminal: ProgressTerminal): Progre
   return startProgress(clock, terminal, true);
 }
 
-/** For commands whose output is parsed: without a terminal, a step that ends at once prints nothing. */
+/**
+ * Like `createProgress`, for commands whose output is parsed: without a terminal, a step that ends at once prints
+ * nothing.
+ */
 export function createCommandProgress(clock: Clock, terminal: ProgressTerminal): Progress {
   return startProgress(clock, terminal, false);
 }

@@ -1,15 +1,15 @@
 /** Redaction of secrets in text, and the files in which systemd passes secrets to a service. Pure. */
 
 const HIDDEN = '[hidden]';
-/** Matches up to the last `@`: a password may contain any other character. */
+/** Matches up to the last `@`, because a password may contain any other character. */
 const URL_USERINFO = /(\/\/)[^\s"']*@/g;
 
-/** Redacts a secret: of a URL, scheme, host and path remain; of any other text, nothing. */
+/** Redacts a secret: of a URL, only scheme, host and path remain; of any other text, nothing remains. */
 export function redactSecret(text: string): string {
   const url = URL.parse(text);
   if (url === null || url.host === '') return HIDDEN;
   const { protocol, host, pathname, username, password } = url;
-  // An unescaped slash in a password would be parsed as the start of the path.
+  // An unescaped slash in a password would be parsed as the beginning of the path.
   const isParsedWhole = text.split('@').length === (username + password === '' ? 1 : 2);
   return isParsedWhole ? `${protocol}//${HIDDEN}@${host}${pathname}` : HIDDEN;
 }

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { createPerOwnerLimit, createSemaphore } from './semaphore.ts';
 
-it('runs at most so many at a time, in order, and continues after a failure', async () => {
+it('runs at most `limit` pieces of work at a time, in order, and continues after a failure', async () => {
   const semaphore = createSemaphore(2);
   const order: number[] = [];
   let inside = 0;
@@ -33,7 +33,7 @@ it('rejects a waiting caller whose signal aborts', async () => {
   expect(await next).toBe('next');
 });
 
-it('enforces both limits and ignores a second release', () => {
+it('enforces the limits per owner and in total, and ignores a second release', () => {
   const limit = createPerOwnerLimit(2, 3);
   expect([limit.tryAcquire('a'), limit.tryAcquire('a'), limit.tryAcquire('a')]).toEqual([
     true,

@@ -33,7 +33,10 @@ export function createSemaphore(limit: number) {
   }
 
   return {
-    /** Runs `work` when a slot is free. An abort while waiting rejects; once `work` has begun, it must handle the signal. */
+    /**
+     * Runs `work` when a slot is free. Rejects if the signal aborts before; once `work` has begun, it must handle the
+     * signal itself.
+     */
     async run<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
       await acquire(signal);
       try {

@@ -59,7 +59,7 @@ it('does not feed another process’s watchdog, and hides systemd’s variables 
   expect(socket.messages()).toEqual(['READY=1|STATUS=serving', 'STOPPING=1|STATUS=stopping']);
 });
 
-it('sends nothing without a socket', async () => {
+it('sends no notification if systemd has set no socket', async () => {
   const manager = createServiceManager({
     environment: { WATCHDOG_USEC: '1000' },
     pid: PID,
@@ -97,7 +97,7 @@ describe('the watchdog', () => {
   let watchdog: { stop(): Promise<void> };
   afterEach(() => watchdog.stop());
 
-  /** Starts a watchdog and returns its notifications, `fed` for each feeding. */
+  /** Starts a watchdog and returns its notifications: `fed` each time it feeds systemd. */
   function startWith(clock: ManualClock, check: () => Promise<Liveness>): string[] {
     const sent: string[] = [];
     watchdog = startWatchdog({
@@ -112,7 +112,7 @@ describe('the watchdog', () => {
     return sent;
   }
 
-  it('feeds at its interval, rechecks soon after a problem, and feeds again once it has passed', async () => {
+  it('is fed at its interval; a problem is rechecked soon, and feeding resumes once it has passed', async () => {
     const clock = createManualClock();
     let liveness = HEALTHY;
     const sent = startWith(clock, async () => liveness);
@@ -126,7 +126,7 @@ describe('the watchdog', () => {
     expect(sent.at(-1)).toBe('fed');
   });
 
-  it('treats a check that hangs or fails as a problem', async () => {
+  it('is not fed if the check hangs or fails', async () => {
     const clock = createManualClock();
     let check = (): Promise<Liveness> => new Promise(() => undefined);
     const sent = startWith(clock, () => check());
@@ -137,7 +137,7 @@ describe('the watchdog', () => {
     expect(sent.at(-1)).toBe('STATUS=the liveness check failed: broken');
   });
 
-  it('does not feed while its timers fire late', async () => {
+  it('is not fed while timers of the process fire late', async () => {
     const clock = createManualClock();
     let lateMs = 5_000;
     const sent = startWith(

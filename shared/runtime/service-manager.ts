@@ -27,19 +27,19 @@ export const NOTIFY_TIMEOUT_MS = 10_000;
 const COMMAND_LIMITS = { timeoutMs: NOTIFY_TIMEOUT_MS, maxOutputBytes: 4_096 };
 /** A check that takes longer counts as a problem. */
 export const PROBE_TIMEOUT_MS = 8_000;
-/** Interval between checks while there is a problem: it may pass before the watchdog expires. */
+/** Interval between checks while there is a problem, which may pass before the watchdog expires. */
 const RECHECK_MS = 1_000;
-/** Fraction of the watchdog's timeout between two checks; leaves time for a slow check and a slow systemd. */
+/** Fraction of the watchdog's timeout between two checks; the rest is for a slow check and a slow systemd. */
 export const WATCHDOG_FRACTION = 1 / 3;
 const US_PER_MS = 1_000;
-/** `systemctl status` shows one line. */
+/** Limit because `systemctl status` shows a single line. */
 const MAX_LINE_CHARS = 200;
 
 type Notify = (lines: readonly string[]) => Promise<void>;
 
 /**
- * Reads the variables that systemd sets and removes them from `environment`, so that no child process notifies in our
- * place. `pid` is this process's: a watchdog for another process is not fed.
+ * Reads the variables that systemd sets and removes them from `environment`, so that no child process sends
+ * notifications in our place. `pid`: id of this process; a watchdog for another process is not fed.
  */
 export function createServiceManager(options: {
   environment: Record<string, string | undefined>;
@@ -92,7 +92,9 @@ function watchdogTimeout(
   return isOurs && Number.isSafeInteger(us) && us > 0 ? us / US_PER_MS : null;
 }
 
-/** Checks liveness every `intervalMs` and feeds the watchdog only while there is no problem. `notify` must not reject. */
+/**
+ * Checks liveness every `intervalMs` and feeds the watchdog only while there is no problem. `notify` must not reject.
+ */
 export function startWatchdog(options: {
   probe: LivenessProbe;
   intervalMs: number;

@@ -58,8 +58,8 @@ export function inTransaction<T>(database: DatabaseSync, body: () => T): T {
 }
 
 /**
- * Locks `path` exclusively until the process ends; the kernel releases the lock. Throws if another process has it, so
- * that two daemons never share a store.
+ * Locks `path` exclusively until the process ends, when the kernel releases the lock. Throws if another process holds
+ * it, so that two daemons never share a store.
  */
 export function lockExclusively(path: string): DatabaseSync {
   createPrivately(path);

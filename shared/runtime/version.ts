@@ -1,7 +1,10 @@
 /** The product's version, reported by every process. A test compares it with package.json. */
 export const VERSION = '0.1.0';
 
-/** Compares dotted version numbers; the result is below, at or above 0. Null if either begins with no number. */
+/**
+ * Compares dotted version numbers: returns a number below, at or above 0. Null if one of them does not begin with a
+ * number.
+ */
 export function compareVersions(one: string, other: string): number | null {
   const [left, right] = [numbersOf(one), numbersOf(other)];
   if (left === null || right === null) return null;

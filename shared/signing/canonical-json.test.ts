@@ -13,14 +13,14 @@ const WEIGHTS = {
 };
 
 describe('Python JSON', () => {
-  it('writes the golden text', () => {
+  it('equals a text that Python has written', () => {
     expect(pythonJson(WEIGHTS)).toBe(
       '{"current_block": null, "netuid": 51, "uids": [3, 7], "updated_at": "2026-11-20T23:50:00.123456Z", "version_key": 3101, "wait_for_finalization": false, "wait_for_inclusion": false, "weights": [65535, 120]}',
     );
     expect(pythonJson({ 'é😀': '\x7f' })).toBe('{"\\u00e9\\ud83d\\ude00": "\\u007f"}');
   });
 
-  it('escapes every unit outside 0x20..0x7e, quotes and backslashes, and nothing else', () => {
+  it('escapes quotes, backslashes and every UTF-16 unit outside 0x20..0x7e, and nothing else', () => {
     const short = new Map([...'"\\\b\f\n\r\t'].map((char, at) => [char, '"\\bfnrt'[at]]));
     for (let unit = 0; unit <= 0xffff; unit += 1) {
       const char = String.fromCharCode(unit);
@@ -32,7 +32,7 @@ describe('Python JSON', () => {
     expect(pythonJson('"\\\b\f\n\r\t\x00\x1f /')).toBe('"\\"\\\\\\b\\f\\n\\r\\t\\u0000\\u001f /"');
   });
 
-  it('orders keys by code points, unlike UTF-16', () => {
+  it('orders keys by code points instead of UTF-16 units', () => {
     expect(pythonJson({ '\u{1f600}': 1, '\uffee': 2, a: 3 })).toBe(
       '{"a": 3, "\\uffee": 2, "\\ud83d\\ude00": 1}',
     );

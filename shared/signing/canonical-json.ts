@@ -10,7 +10,9 @@ const CANONICAL: JsonStyle = {
   isNative: true,
 };
 
-/** Writes canonical JSON, keys ordered by UTF-16 units. Throws TypeError for fractions, undefined and non-JSON values. */
+/**
+ * Writes canonical JSON, keys ordered by UTF-16 units. Throws TypeError for fractions, undefined and non-JSON values.
+ */
 export function canonicalJson(value: unknown): string {
   return writeJson(value, CANONICAL);
 }
@@ -33,7 +35,7 @@ export type JsonValue =
   | readonly JsonValue[]
   | { readonly [key: string]: JsonValue };
 
-/** The differences between the two spellings. */
+/** How canonical JSON and Python's JSON differ. */
 export type JsonStyle = {
   comma: string;
   colon: string;
@@ -41,7 +43,7 @@ export type JsonStyle = {
   string(text: string): string;
   /** Order of keys; default: by UTF-16 units. */
   compare?(a: string, b: string): number;
-  /** JSON.stringify writes the same text for ordered values, and is several times as fast. */
+  /** True if JSON.stringify writes the same text for ordered values. It is several times as fast. */
   isNative?: true;
 };
 
@@ -55,7 +57,7 @@ export function writeJson(value: unknown, style: JsonStyle, depth = 0): string {
   if (typeof value === 'string') return style.string(value);
   if (typeof value === 'number') return integer(value);
   if (Array.isArray(value)) {
-    // Fast path: large lists to hash were usually parsed from canonical JSON.
+    // Fast path: large lists that are hashed were usually parsed from canonical JSON.
     if (style.isNative && isCanonical(value, depth)) return JSON.stringify(value);
     return `[${joined(value, style, depth)}]`;
   }
@@ -85,7 +87,7 @@ function members(
   return text;
 }
 
-/** Skips the sort for keys in order, as in values parsed from canonical JSON. */
+/** Returns the keys in order. Does not sort keys that already are, as in values parsed from canonical JSON. */
 function keysInOrder(value: object, { compare }: JsonStyle): string[] {
   const keys = Object.keys(value);
   return compare === undefined && isAscending(keys) ? keys : keys.sort(compare);
@@ -98,7 +100,10 @@ function isAscending(keys: readonly string[]): boolean {
   return true;
 }
 
-/** Returns true if JSON.stringify writes the canonical text: plain objects, keys in order, safe integers, limited depth. */
+/**
+ * Returns true if JSON.stringify writes the canonical text: plain objects, keys in order, safe integers, limited
+ * depth.
+ */
 function isCanonical(value: unknown, depth: number): boolean {
   if (depth > MAX_DEPTH) return false;
   if (typeof value === 'string' || typeof value === 'boolean' || value === null) return true;
@@ -143,8 +148,8 @@ const PYTHON = {
 };
 
 /**
- * Writes JSON as Python's json.dumps(value, sort_keys=True); set weights are signed over this text. Throws TypeError for
- * fractions, which Python writes differently.
+ * Writes JSON as Python's json.dumps(value, sort_keys=True); set weights are signed over this text. Throws TypeError
+ * for fractions, which Python writes differently.
  */
 export function pythonJson(value: unknown): string {
   return writeJson(value, PYTHON);

@@ -7,7 +7,7 @@ const ALICE = '5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY';
 const ALICE_KEY = 'd43593c715fdd31c61141abd04a99fd6822c8558854ccde39a5684e7a56da27d';
 const key = new Uint8Array(Buffer.from(ALICE_KEY, 'hex'));
 
-it('encodes and decodes like polkadot with prefix 42', () => {
+it('encodes and decodes addresses with prefix 42 like the polkadot library', () => {
   expect(hotkeyOf(key)).toBe(ALICE);
   expect(publicKeyOf(ALICE)).toEqual(key);
   for (let n = 0; n < 64; n += 1) {
@@ -51,7 +51,7 @@ it('rejects every address with one character changed, removed or doubled', () =>
     const others = [...letters].filter((letter) => letter !== ALICE[at]);
     const wrong = [...others, '', `${ALICE[at]}${ALICE[at]}`].map((put) => before + put + after);
     const accepted = wrong.filter((text) => publicKeyOf(text) !== null);
-    // A checksum of two bytes: one in 65,536 would pass by chance, and none of these does.
+    // With a checksum of two bytes, one address in 65,536 would pass by chance; none of these does.
     expect(accepted).toEqual([]);
   }
 });

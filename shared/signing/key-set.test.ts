@@ -18,7 +18,9 @@ const ROOTS: TrustedKey[] = [
   { hotkey: reader.hotkey, roles: ['validator-read'] },
 ];
 
-/** The old key until 1 s after the start, the new one from the start on for 2 s. */
+/**
+ * Returns a key set in which the old key is valid until 1 s after the start, and the new one for 2 s from the start on.
+ */
 function rotation(change: object = {}): KeySet {
   const key = (key_id: string, ss58: string, not_before: number, not_after: number) => {
     return { key_id, ss58, roles: ['validator-control'], not_before, not_after };
@@ -77,7 +79,7 @@ describe('a signed key set', () => {
     expect(accepts(reader)).toBe(false);
   });
 
-  it('keeps unlisted roots and removes revoked ones', () => {
+  it('trusts unlisted root keys, unless it revokes them', () => {
     const hotkeys = (keys: TrustedKey[]) => keys.map(({ hotkey }) => hotkey);
     const rotated = trustedKeys(ROOTS, signKeySet(rotation(), oldKey));
     expect(hotkeys(rotated)).toEqual([oldKey.hotkey, newKey.hotkey, reader.hotkey]);
@@ -117,7 +119,7 @@ describe('a signed key set', () => {
     ['an unknown role', { keys: [{ ...rotation().keys[0], roles: ['root'] }] }],
     ['a key in hex', { keys: [{ ...rotation().keys[0], ss58: `0x${'ab'.repeat(32)}` }] }],
     ['another kind', { kind: 'image-digest' }],
-  ])('is invalid with %s', (_, change) => {
+  ])('does not parse with %s', (_, change) => {
     expect(KeySet.safeParse({ ...rotation(), ...change }).success).toBe(false);
   });
 });

@@ -34,7 +34,7 @@ export const KeySet = z
     /** Higher in every later set. */
     sequence: z.int().min(1),
     keys: z.array(Key).min(1).max(MAX_KEYS),
-    /** Keys that are not trusted, even if listed elsewhere. */
+    /** Keys that are not trusted, even if this set or the configuration lists them. */
     revoked: z.array(Hotkey).max(MAX_REVOKED),
   })
   .refine(

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { createReplayCache } from './request-verifier.ts';
 
-it('accepts a nonce of a signer once until it expires', () => {
+it('rejects a repeated nonce of a signer until the nonce expires', () => {
   const cache = createReplayCache(100);
   expect(cache.has('a', 'n', 0)).toBe(false);
   expect(cache.add('a', 'n', 0)).toBe('added');

@@ -23,14 +23,14 @@ export type TrustedKey = {
 /** Largest accepted difference between the signer's clock and ours, in either direction. */
 export const MAX_SKEW_MS = 30_000;
 
-/** Why a request was rejected, for logs and metrics. The caller gets only the error code. */
+/** Why a request was rejected, for logs and metrics. The caller receives only the error code. */
 export type AuthFailure =
   | 'headers'
   | 'skew'
   | 'before_start'
   | 'audience'
   | 'signer'
-  /** The key is not yet valid, or no longer. */
+  /** The key is not yet or no longer valid. */
   | 'key_window'
   | 'role'
   | 'replay'
@@ -45,7 +45,7 @@ export type IncomingRequest = {
   headers: IncomingHttpHeaders;
 };
 
-/** A request whose headers passed; body and signature are not checked yet. */
+/** A request whose headers are valid; body and signature are not checked yet. */
 export type PendingRequest = {
   canonical: string;
   bodySha256: string;
@@ -57,7 +57,7 @@ export type PendingRequest = {
 
 export type RequestVerifierOptions = {
   clock: Clock;
-  /** Our id: the executor id, or the validator's ss58 address. */
+  /** Id of this server: the executor id, or the validator's ss58 address. */
   audience: string;
   keys: readonly TrustedKey[];
   replay: ReplayCache;
@@ -67,10 +67,13 @@ export type RequestVerifierOptions = {
 
 const utf8 = new TextEncoder();
 
-/** Rejects requests signed before this verifier was created, because a restart empties the replay cache. */
+/**
+ * Creates a verifier. It rejects requests that were signed before its creation, because a restart empties the replay
+ * cache.
+ */
 export function createRequestVerifier(options: RequestVerifierOptions) {
   const { clock, audience, replay, verify } = options;
-  // Decoding an address takes a good part of the time of a verification, so it is done once.
+  // Decoding an address takes much of the time of a verification, so each is decoded once.
   const keys = new Map(options.keys.map((key) => [key.hotkey as string, withPublicKey(key)]));
   const startedMs = clock.now();
 
@@ -175,15 +178,18 @@ function splitOnce(text: string, separator: string): [string, string] {
 
 export type ReplayCache = {
   has(signer: string, nonce: string, nowMs: number): boolean;
-  /** `full`: rejected. Live entries are never evicted; otherwise a flood would make replays possible. */
+  /**
+   * Returns `full` if there is no space. Live entries are never evicted: otherwise a flood of requests would make
+   * replays possible.
+   */
   add(signer: string, nonce: string, nowMs: number): 'added' | 'seen' | 'full';
 };
 
 const CAPACITY = 100_000;
 
-/** Remembers each nonce for `ttlMs`, twice the allowed clock skew: until then the request could be replayed. */
+/** Remembers each nonce for `ttlMs`, twice the allowed clock skew: for that long the request could be replayed. */
 export function createReplayCache(ttlMs: number, capacity: number = CAPACITY): ReplayCache {
-  /** In order of expiry, because every entry has the same lifetime. */
+  /** In order of expiry, because all entries have the same lifetime. */
   const expiries = new Map<string, number>();
 
   function dropExpired(nowMs: number): void {

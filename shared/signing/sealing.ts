@@ -11,7 +11,10 @@ export type Sealing = ReturnType<typeof createSealing>;
 /** `key` has 32 bytes. */
 export function createSealing({ key, random }: { key: Uint8Array; random: Random }) {
   return {
-    /** `place` is authenticated with the text: sealed text copied to another place does not open there. */
+    /**
+     * Encrypts. `place` is authenticated with the text: sealed text that is copied to another place cannot be decrypted
+     * there.
+     */
     seal(text: string, place: string): string {
       const nonce = random.bytes(NONCE_BYTES);
       const cipher = createCipheriv(CIPHER, key, nonce).setAAD(Buffer.from(place));

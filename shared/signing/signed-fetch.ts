@@ -25,7 +25,7 @@ export type SignedFetchOptions = {
 
 export type OutgoingRequest = {
   method: string;
-  /** Below baseUrl, beginning with a slash, query included. */
+  /** Path below baseUrl, beginning with a slash, query included. */
   path: string;
   /** Sent unchanged with a JSON content type. */
   body?: string;
@@ -36,7 +36,7 @@ export type OutgoingRequest = {
 /** Rejects like fetch; every HTTP status is a response. */
 export type SignedFetch = (request: OutgoingRequest) => Promise<Response>;
 
-/** Error bodies of our servers are shorter. */
+/** Limit for error bodies; those of our servers are shorter. */
 export const MAX_REFUSAL_BYTES = 16_384;
 
 /** Retries once on `clock_or_restart`, signed with the server's time if that is close to ours. */
@@ -59,7 +59,7 @@ export function createSignedFetch(options: SignedFetchOptions): SignedFetch {
 
 const ID = /[0-9a-f]{8}-[0-9a-f-]{27}/g;
 
-/** Ids are removed from the span's name. */
+/** Names the span by the path without ids. */
 function spanOptions(
   { audience, baseUrl }: SignedFetchOptions,
   { method, path }: OutgoingRequest,

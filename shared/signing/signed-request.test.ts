@@ -12,7 +12,7 @@ const PARTS = {
   signer: '5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY',
 };
 
-it('writes nine lines without a final line feed', () => {
+it('writes the canonical text as nine lines without a final line feed', () => {
   expect(canonicalRequest(PARTS)).toBe(
     [
       'podwright-req-v1',
@@ -44,7 +44,7 @@ it.each([
   expect(canonicalQuery(canonical)).toBe(canonical);
 });
 
-it('hashes an empty body as the empty text', () => {
+it('uses the SHA-256 of the empty text for an empty body', () => {
   const empty = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
   expect([sha256Hex(''), sha256Hex(new Uint8Array())]).toEqual([empty, empty]);
 });

@@ -5,9 +5,9 @@ import { type Signer, toHex } from './sr25519.ts';
 
 export type CanonicalParts = {
   method: string;
-  /** As on the wire, without the query. */
+  /** Path as on the wire, without the query. */
   rawPath: string;
-  /** As on the wire, without `?`; empty if there is none. */
+  /** Query as on the wire, without `?`; empty if there is none. */
   rawQuery: string;
   /** 64 lower-case hex digits. */
   bodySha256: string;
@@ -43,7 +43,10 @@ export function canonicalRequest(parts: CanonicalParts): string {
   ].join('\n');
 }
 
-/** Sorts parameters by key, then value, in RFC 3986 encoding: proxies may reorder the query but not change it. */
+/**
+ * Sorts the decoded parameters by key, then value, and encodes them by RFC 3986: proxies may reorder the query but not
+ * change it.
+ */
 export function canonicalQuery(rawQuery: string): string {
   if (rawQuery === '') return '';
   return [...new URLSearchParams(rawQuery)]
@@ -66,7 +69,10 @@ function rfc3986(text: string): string {
 
 const NONCE_BYTES = 16;
 
-/** Signs a request and returns its headers. They are valid for one request while the server's clock is close to `timestampMs`. */
+/**
+ * Signs a request and returns its headers. They are valid for one request while the server's clock is close to
+ * `timestampMs`.
+ */
 export async function signedHeaders(
   { audience, signer, random }: { audience: string; signer: Signer; random: Random },
   request: { method: string; url: URL; body: string; timestampMs: number },

@@ -13,13 +13,13 @@ beforeAll(async () => {
   await cryptoWaitReady();
 });
 
-it('derives the same address and key as polkadot', () => {
+it('derives the same address and key as the polkadot library', () => {
   const pair = new Keyring({ type: 'sr25519', ss58Format: 42 }).addFromSeed(seed);
   expect(signer.hotkey).toBe(pair.address);
   expect(publicKey).toEqual(pair.publicKey);
 });
 
-it('interoperates with polkadot in both directions', () => {
+it('verifies signatures of the polkadot library, which verifies ours', () => {
   expect(sr25519Verify(message, signer.sign(message), sr25519PairFromSeed(seed).publicKey)).toBe(
     true,
   );
@@ -32,7 +32,7 @@ it('makes a different signature every time', () => {
   expect(toHex(signer.sign(message))).not.toBe(toHex(signer.sign(message)));
 });
 
-it('rejects everything else and never throws', () => {
+it('rejects any invalid signature, message or key, and never throws', () => {
   const signature = signer.sign(message);
   const changed = signature.with(5, (signature[5] ?? 0) ^ 1);
   expect(verifySr25519(message, changed, publicKey)).toBe(false);
@@ -44,7 +44,7 @@ it('rejects everything else and never throws', () => {
   expect(verifySr25519(message, signature, new Uint8Array(3))).toBe(false);
   const prefixed = Uint8Array.of(1, ...signature);
   expect(verifySr25519(message, prefixed, publicKey)).toBe(false);
-  // High-level verifiers accept the text wrapped in an envelope; this one must not.
+  // High-level verifiers also accept a signature of the text in an envelope; this one must not.
   const wrapped = new TextEncoder().encode(`<Bytes>${new TextDecoder().decode(message)}</Bytes>`);
   expect(verifySr25519(message, signer.sign(wrapped), publicKey)).toBe(false);
 });
@@ -53,7 +53,7 @@ it('rejects a seed of another length', () => {
   expect(() => createSigner(new Uint8Array(33))).toThrow(RangeError);
 });
 
-it('decodes only one spelling of a signature', () => {
+it('decodes a signature only as `0x` and lower-case hex', () => {
   const hex = toHex(signer.sign(message));
   expect(toHex(signatureFromHex(hex) ?? new Uint8Array())).toBe(hex);
   for (const bad of [

@@ -4,11 +4,13 @@ import { type Hotkey, hotkeyOf } from './hotkey.ts';
 
 export type Signer = {
   readonly hotkey: Hotkey;
-  /** Returns 64 bytes. Randomised: two signatures of a message differ. Synchronous only if the key is in this thread. */
+  /**
+   * Returns 64 bytes. Randomised: two signatures of one message differ. Synchronous only if this thread has the key.
+   */
   sign(message: Uint8Array): Uint8Array | Promise<Uint8Array>;
 };
 
-/** A signer whose key is in this thread. */
+/** A signer whose key is in this thread's memory. */
 export type LocalSigner = Omit<Signer, 'sign'> & { sign(message: Uint8Array): Uint8Array };
 
 /** Returns true only for a 64-byte sr25519 signature of exactly `message`; never throws. */

@@ -25,7 +25,7 @@ export function registerFamily(registry: Registry, family: Family): void {
     new Gauge({
       ...shape,
       collect() {
-        // Without labels, reset would leave a 0 that was never measured.
+        // Without labels, `reset` would set a 0 that was never measured.
         if (family.labels.length === 0) this.remove();
         else this.reset();
         for (const { labels, value } of family.samples()) this.set(labels, value);

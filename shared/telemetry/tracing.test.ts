@@ -56,7 +56,7 @@ async function serve(acceptTraceparent: boolean, handler: () => Promise<unknown>
   return server.listen({ host: '127.0.0.1', port: 0 });
 }
 
-it('is off unless the standard variables name a collector', async () => {
+it('does not trace unless the standard variables name a collector', async () => {
   expect(isTracingConfigured({})).toBe(false);
   const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318' };
   expect(isTracingConfigured(endpoint)).toBe(true);
@@ -70,7 +70,7 @@ it('is off unless the standard variables name a collector', async () => {
   expect(receiver.spans).toEqual([]);
 });
 
-it('sends a request, its outgoing call and the work there in one trace', async () => {
+it('exports a request, its outgoing call and the called server’s work as one trace', async () => {
   // The exporter reads the variable itself.
   process.env['OTEL_EXPORTER_OTLP_ENDPOINT'] = receiver.url;
   const tracing = await startTracing('podwright-test', process.env, { clock: systemClock, log });
@@ -100,7 +100,7 @@ it('sends a request, its outgoing call and the work there in one trace', async (
   expect(second?.attributes['podwright.request_id']).toBe('request-of-this');
   expect(first?.service).toBe('podwright-test');
   expect(new Set(receiver.spans.map(({ traceId }) => traceId)).size).toBe(1);
-  // Callers of the front server are not trusted: their trace id is not used.
+  // The front server does not trust its callers, so it does not use their trace id.
   expect(first?.traceId).not.toBe(parseTraceparent(FOREIGN)?.traceId);
   expect(receiver.spans).toHaveLength(4);
 });
@@ -115,7 +115,7 @@ it('rejects an endpoint that is not an http URL and names its variable', () => {
 
 it('logs a failed export once', async () => {
   lines.length = 0;
-  // The receiver responds with 400, which the exporter does not retry.
+  // The collector responds with 400, which the exporter does not retry.
   process.env['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'] = `${receiver.url}/elsewhere`;
   const { tracer, close } = createOtlpTracer('test', log);
   delete process.env['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'];
@@ -133,7 +133,7 @@ it.each([
   expect(parseTraceparent(text)).toBeNull();
 });
 
-it('formats a traceparent as it was parsed', () => {
+it('formats a parsed traceparent as the original text', () => {
   const parsed = parseTraceparent(FOREIGN);
   expect(parsed === null ? '' : formatTraceparent(parsed)).toBe(FOREIGN);
 });

@@ -1,6 +1,6 @@
 /**
- * Spans for requests, outgoing calls and pod steps. Without a tracer, every function only runs the work. A process has
- * one tracer, set when it starts; tests set their own.
+ * Spans for requests, outgoing calls and pod steps. Without a tracer, every function only runs the work. A process sets
+ * one tracer when it starts; tests set their own.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type Clock, withDeadline } from '../runtime/clock.ts';
@@ -8,7 +8,7 @@ import { ConfigError, type Environment } from '../runtime/config.ts';
 import type { Log } from '../runtime/log.ts';
 
 export type SpanOptions = {
-  /** A route or operation without ids, so that there are few different names. */
+  /** A route or operation without ids, which limits the number of different names. */
   name: string;
   kind: 'server' | 'client' | 'internal';
   attributes?: Readonly<Record<string, string | number>>;
@@ -30,7 +30,7 @@ export type Tracer = {
 const storage = new AsyncLocalStorage<OpenSpan>();
 let tracer: Tracer | null = null;
 
-/** Null turns tracing off. */
+/** Sets the process's tracer; null turns tracing off. */
 export function setTracer(newTracer: Tracer | null): void {
   tracer = newTracer;
 }
@@ -87,7 +87,10 @@ export function isTracingConfigured(environment: Environment): boolean {
   return endpoints.length > 0;
 }
 
-/** Starts tracing if a collector is configured. OTEL_SERVICE_NAME overrides `serviceName`. Rejects like `isTracingConfigured`. */
+/**
+ * Starts tracing if a collector is configured. OTEL_SERVICE_NAME overrides `serviceName`. Rejects like
+ * `isTracingConfigured`.
+ */
 export async function startTracing(
   serviceName: string,
   environment: Environment,

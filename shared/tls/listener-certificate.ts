@@ -27,7 +27,10 @@ export type CertificateSource = () => ListenerCertificate;
 
 const DAY_MS = 86_400_000;
 export const LIFETIME_MS = 365 * DAY_MS;
-/** A self-signed certificate is renewed when it has less time left; only a process stopped for months sees it expire. */
+/**
+ * A self-signed certificate is renewed when it has less time left. Only a process that was stopped for months sees it
+ * expire.
+ */
 export const RENEWED_BEFORE_MS = 90 * DAY_MS;
 /** New certificates are backdated for peers whose clocks are behind. */
 const BACKDATED_MS = DAY_MS;
@@ -124,14 +127,17 @@ function describe(cert: string, privateKey: KeyObject): Omit<ListenerCertificate
   return { cert, pin: pinOfCertificate(read), notAfterMs: read.validToDate.getTime() };
 }
 
-/** Both files or none; `prefix` is that of the variables that name them. */
+/** Both files are set, or neither; `prefix` is that of the variables that name them. */
 type ConfiguredFiles = {
   certFile: string | undefined;
   keyFile: string | undefined;
   prefix: string;
 };
 
-/** Prefers configured files to a self-signed certificate. Returns null for a plain listener. */
+/**
+ * Returns the source of the certificate: configured files if set, else a self-signed one. Null for a listener without
+ * TLS.
+ */
 export function chooseCertificateSource(
   isSecure: boolean,
   { certFile, keyFile, prefix }: ConfiguredFiles,
@@ -146,7 +152,10 @@ export const CERTIFICATE_INTERVAL_MS = 3_600_000;
 
 export type CertificateJob = ReturnType<typeof createCertificateJob>;
 
-/** Presents renewed certificates without a restart. Reads the source at once and throws if it is unusable. */
+/**
+ * Updates the listener with renewed certificates, without a restart. Reads the source at once and throws if it is
+ * unusable.
+ */
 export function createCertificateJob(source: CertificateSource, log: Log) {
   let current: ListenerCertificate = source();
   log.info({ pin: current.pin, not_after_ms: current.notAfterMs }, 'certificate loaded');

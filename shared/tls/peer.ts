@@ -1,6 +1,6 @@
 /**
- * Identifies a TLS peer and names the reason for a rejection. A pin is the SHA-256 of a public key, not of the certificate, so
- * that a renewed certificate of the same key needs no new pin. Pure.
+ * Identifies a TLS peer and names the reason for a rejection. A pin is the SHA-256 of a public key, not of the
+ * certificate, so that a renewed certificate of the same key needs no new pin. Pure.
  */
 import { createHash, type KeyObject, type X509Certificate } from 'node:crypto';
 import { z } from 'zod';
@@ -28,11 +28,11 @@ export const PEER_REFUSALS = [
   'TLS_CERTIFICATE_EXPIRED',
   /** No trusted authority signed its certificate, or not for this name. */
   'TLS_UNTRUSTED',
-  /** The provider has not signed its key, or the signature is invalid. */
+  /** The provider has not enrolled the peer's key, or the enrolment's signature is invalid. */
   'NOT_ENROLLED',
-  /** Its identity key has changed without a later enrolment. */
+  /** The peer's identity key has changed without a later enrolment. */
   'IDENTITY_CHANGED',
-  /** Its response has no valid signature. */
+  /** The peer's response has no valid signature. */
   'RESPONSE_UNSIGNED',
 ] as const;
 export type PeerRefusal = (typeof PEER_REFUSALS)[number];

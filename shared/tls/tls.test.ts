@@ -191,7 +191,7 @@ it('does not serve plain HTTP on the same port', async () => {
   expect(arrived).toEqual([]);
 });
 
-it('aborts before and after the response begins, and follows no redirect', async () => {
+it('can abort a request before and after the response begins, and follows no redirect', async () => {
   const { port } = await serve();
   const send = createSignedFetch(callerOf(port, pin));
   const before = new AbortController();
@@ -207,7 +207,7 @@ it('aborts before and after the response begins, and follows no redirect', async
   await expect(send({ method: 'GET', path: '/gone' })).rejects.toThrow('unexpected redirect');
 });
 
-it('keeps its certificate across restarts, renews it in time, and keeps its pin', async () => {
+it('retains its certificate across restarts, renews it before it expires, and retains the pin', async () => {
   const clock = createManualClock(systemClock.now());
   const file = join(folder, 'kept.crt');
   const { privateKey } = honest;

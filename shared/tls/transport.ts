@@ -17,9 +17,9 @@ export type OutgoingInit = {
 };
 
 export type Transport = {
-  /** Rejects like fetch, and with PeerRefused if the peer is not accepted. Redirects reject. */
+  /** Rejects like fetch, and with PeerRefused if the peer is not accepted. A redirect also rejects. */
   fetch(url: URL, init: OutgoingInit): Promise<Response>;
-  /** Agent for WebSockets; absent for plain ones. */
+  /** Agent for WebSockets; absent for plain transports. */
   agent?: Agent;
   /** Closes idle connections. */
   close(): void;
@@ -84,8 +84,9 @@ function toResponse(response: IncomingMessage): Response {
 }
 
 /**
- * A pin: the peer must have this key. `authorities`: the system's authorities must have signed the certificate for the
- * host name. `anybody`: no verification, only to read the peer's identity; send no secret and trust no response.
+ * A pin: the peer must have this key. `authorities`: an authority that the system trusts must have signed the
+ * certificate for the host name. `anybody`: no verification, only to read the peer's identity; send no secret and do
+ * not trust the response.
  */
 export type Trust = Pin | 'authorities' | 'anybody';
 
@@ -97,15 +98,15 @@ export type SecureAgentOptions = {
 };
 
 const HANDSHAKE_TIMEOUT_MS = 10_000;
-/** Idle connections close before the server's keep-alive timeout of 72 s could close them during a request. */
+/** Idle connections are closed before the server's keep-alive timeout of 72 s could close them during a request. */
 const IDLE_MS = 30_000;
 const MAX_FREE_SOCKETS = 8;
 
 type OnConnected = (error: Error | null, socket?: Duplex) => void;
 
 /**
- * Creates an agent whose connections are verified before any request is sent on them. Sessions are not resumed, so every
- * connection presents a certificate.
+ * Creates an agent whose connections are verified before any request is sent on them. Sessions are not resumed, so
+ * every connection presents a certificate.
  */
 export function createSecureAgent(options: SecureAgentOptions): Agent {
   const agent = new Agent({

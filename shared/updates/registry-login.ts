@@ -1,4 +1,6 @@
-/** Reads the login for the registry of the agent's image: a file that only its owner can read, or a systemd credential. */
+/**
+ * Reads the login for the registry of the agent's image: a file that only its owner can read, or a systemd credential.
+ */
 import { z } from 'zod';
 import { RegistryAuth, registryAddressOf } from '../api/agent/images.ts';
 import { ConfigError } from '../runtime/config.ts';
@@ -30,7 +32,7 @@ export function readRegistryLogin(path: string, image: string, variable: string)
   return { host: registryAddressOf(image), ...login };
 }
 
-/** Drops the parsers' errors, which quote the file. */
+/** Parses the file. Drops the parsers' errors, which quote it. */
 function loginIn(text: string): z.output<typeof Login> | null {
   try {
     return Login.safeParse(JSON.parse(text)).data ?? null;

@@ -4,12 +4,12 @@ import { canonicalJson } from '../signing/canonical-json.ts';
 import { publicKeyOf } from '../signing/hotkey.ts';
 import { type Signer, signatureFromHex, toHex, verifySr25519 } from '../signing/sr25519.ts';
 
-/** Prefix of the signed text, so that the signature is valid for no other purpose. */
+/** Prefix of the signed text, so that the signature cannot be used for another purpose. */
 const SIGNED_AS = 'podwright-digest-v1\n';
 const MAX_NOTES_CHARS = 2_000;
 const MAX_PLATFORMS = 32;
 const MAX_SIGNATURES = 8;
-/** Limit of the whole answer. */
+/** Limit for the whole response, bytes. */
 export const MAX_DIGEST_BYTES: number = 64 * 1024;
 /** A rollout is divided into this many parts. */
 export const ROLLOUT_PARTS = 1_000;
@@ -38,7 +38,7 @@ export const UpdateManifest = z.strictObject({
   kind: z.literal('image-digest'),
   image: ImageName,
   tag: ImageTag,
-  /** Digest of the tag. */
+  /** Digest that the tag had at the release. */
   digest: Digest,
   /** Digests by `linux/amd64`, …; empty if the registry has a single image without an index. */
   platforms: z
@@ -47,17 +47,17 @@ export const UpdateManifest = z.strictObject({
   version: Ascii(128),
   /** Increases with every release and rollback. */
   sequence: z.int().min(1),
-  /** Agents below this sequence do not wait for the rollout. */
+  /** Agents whose last accepted sequence is below this do not wait for the rollout. */
   minSequence: z.int().min(0),
   channel: Ascii(64),
-  /** Share of the agents that the rollout has reached. */
+  /** Share of the agents that the rollout has reached, per mille. */
   rolloutPermille: Permille,
   issuedAt: EpochMs,
   expiresAt: EpochMs,
-  /** Oldest agent that can install it. */
+  /** Oldest version of the agent that can install the release. */
   minAgent: VersionText,
   previousDigest: Digest.nullable(),
-  /** The digest to run instead of `digest`, and why. */
+  /** The digest to run instead of `digest`, and the reason for the rollback. */
   rollbackTo: z.strictObject({ digest: Digest, reason: Ascii(MAX_NOTES_CHARS) }).optional(),
   notes: Ascii(MAX_NOTES_CHARS),
 });
@@ -78,7 +78,7 @@ export const ManifestSignature = z.strictObject({
 });
 export type ManifestSignature = z.output<typeof ManifestSignature>;
 
-/** GET /updater/digest. Simple consumers use its first three fields only. */
+/** Body of GET /updater/digest. Simple clients use only its first three fields. */
 export const SignedDigest = z.object({
   digest: Digest,
   /** Seconds. */
@@ -90,7 +90,7 @@ export const SignedDigest = z.object({
 });
 export type SignedDigest = z.output<typeof SignedDigest>;
 
-/** The signed texts: of the first three fields, and of the manifest. */
+/** Returns the signed texts: that of the first three fields, and that of the manifest. */
 export function textsOf(manifest: UpdateManifest) {
   return {
     digest: `${manifest.digest}:${secondsOf(manifest)}`,
@@ -136,7 +136,7 @@ export function isSignatureGood(
   return verifySr25519(new TextEncoder().encode(textsOf(manifest).manifest), signature, publicKey);
 }
 
-/** The digest to run: that of the rollback, if there is one. */
+/** Returns the digest to run: that of the rollback, if there is one. */
 export function targetDigestOf({ digest, rollbackTo }: UpdateManifest): string {
   return rollbackTo?.digest ?? digest;
 }

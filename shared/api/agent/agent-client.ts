@@ -131,7 +131,7 @@ export function createAgentClient({ send, clock }: { send: SignedFetch; clock: C
   };
 }
 
-/** Keeps a reference to the response: fetch cancels an unread body when its response is garbage-collected. */
+/** Keeps a reference to the response: fetch would cancel an unread body when its response is garbage-collected. */
 async function* parseFrames(response: Response): AsyncGenerator<LogFrame> {
   for await (const value of readSse(response.body ?? [])) {
     const frame = LogFrame.safeParse(value);
@@ -161,18 +161,20 @@ function unavailable(message: string, cause?: unknown): ApiError {
   return new ApiError('upstream_unavailable', message, { cause });
 }
 
-/** The part of the agent's error body that is passed on; any other body becomes `upstream_unavailable`. */
+/**
+ * The part of the agent's error body that is passed on to the caller; any other body becomes `upstream_unavailable`.
+ */
 const AgentErrorBody = z.object({
   error: z.object({ code: z.string(), message: z.string(), hint: z.string() }),
   details: z.record(z.string(), z.unknown()).nullish(),
 });
 
-/** A response that no agent sends. */
+/** A response that does not match the agent's interface. */
 export class InvalidResponse extends Error {
   override name = 'InvalidAnswer';
 }
 
-/** Returns true if a call failed because of an invalid response, not for lack of one. */
+/** Returns true if a call failed because the response was invalid, and false if there was no response. */
 export function isInvalidResponse(error: unknown): boolean {
   return error instanceof Error && error.cause instanceof InvalidResponse;
 }

@@ -1,10 +1,10 @@
 /**
- * Limits on values that agents report. Real hosts stay far below them. A response beyond a limit is invalid, so that no
+ * Limits on values that agents report, far above those of real hosts. A response beyond a limit is invalid, so that no
  * agent can store a number that overflows a database column, a sum over nodes or a date.
  */
 import { z } from 'zod';
 
-/** Largest measured figure, such as the KiB of a petabyte. */
+/** Largest measured value, such as the KiB of a petabyte. */
 export const MAX_FIGURE = 1e12;
 /** Largest image or layer, bytes. */
 export const MAX_BYTES = 1e14;
@@ -24,7 +24,7 @@ const MAX_TIME_MS = 2 ** 43;
 
 /** An integer amount in any unit. */
 export const Amount = z.int().nonnegative().max(MAX_FIGURE);
-/** Any figure, negative ones included. */
+/** Any measured value, negative ones included. */
 export const Figure = z.number().min(-MAX_FIGURE).max(MAX_FIGURE);
 export const Bytes = z.int().nonnegative().max(MAX_BYTES);
 /** A count of generations, requests or restarts. */
@@ -36,5 +36,5 @@ export const Age = z.int().nonnegative().max(MAX_AGE_MS);
 export const Port = z.int().min(1).max(65_535);
 /** A name, version or id. */
 export const Name = z.string().max(MAX_NAME_CHARS);
-/** A sentence, or the last lines of a program's output. */
+/** A sentence, or the last lines of a program's output, for people to read. */
 export const Text = z.string().max(MAX_TEXT_CHARS);

@@ -1,6 +1,6 @@
 /**
- * Proof of work between validator and agent: POST /v1/challenges returns commitments to results; then
- * POST /v1/challenges/{id}/open reveals the requested rows.
+ * Proof of work between validator and agent: POST /v1/challenges returns commitments to results; then POST
+ * /v1/challenges/{id}/open returns the requested rows.
  */
 import { z } from 'zod';
 import { KEYSTREAM_BLOCK } from '../../proof-of-work/keystream.ts';
@@ -8,7 +8,7 @@ import { MAX_SIZE, SIZE_STEP } from '../../proof-of-work/product.ts';
 import type { Walk } from '../../proof-of-work/walk.ts';
 import { Amount, Name, Text } from './bounds.ts';
 
-/** Largest matrix that a processor multiplies within minutes. */
+/** Size of the largest matrix that a CPU multiplies within minutes. */
 const MAX_CPU_SIZE = 4_096;
 const MIN_SIZE = 64;
 const MAX_ROUNDS = 16;
@@ -17,11 +17,11 @@ const MAX_STEPS = 1_000_000;
 const MAX_DISK_READS = 100_000;
 const MAX_DISK_BLOCK = 1024 * 1024;
 const MAX_WORKERS = 1_024;
-/** Most whole cards of a host. */
+/** Most cards of a host, not counting MIG devices. */
 export const MAX_CARDS = 64;
-/** Largest memory of a card. */
+/** Largest memory of a card, bytes. */
 const MAX_CARD_BYTES = 1024 * GIB;
-/** Most rows of an opening, over all rounds. */
+/** Most rows that one request may open, over all rounds. */
 export const MAX_OPENED_ROWS = 32;
 
 const Milliseconds = z.number().nonnegative().max(600_000);
@@ -52,13 +52,13 @@ export const ChallengeRequest = z.object({
   nonce: Nonce,
   /** The agent's id; it rejects challenges for other hosts. */
   executor_id: Name,
-  /** Time for the commitment; longer work is cancelled. */
+  /** Time limit for the commitment, milliseconds; longer work is cancelled. */
   deadline_ms: z.int().min(1_000).max(600_000),
-  /** Rounds of C = A·B; the root of each determines the seed of the next. */
+  /** Rounds of C = A·B; the Merkle root of each determines the seed of the next. */
   product: productUpTo(MAX_CPU_SIZE).nullable(),
   memory: HostWalk.nullable(),
   disk: HostWalk.refine(({ steps }) => steps <= MAX_DISK_READS, 'Too many reads').nullable(),
-  /** The product on each of these cards at the same time, while their memory is filled. */
+  /** The product to compute on each of these cards at the same time, while their memory is filled. */
   gpu: z
     .object({
       product: productUpTo(MAX_SIZE),
@@ -93,7 +93,7 @@ export const CARD_FAULTS = [
 export const CardCommitment = z.object({
   uuid: CardUuid,
   fault: z.object({ code: z.enum(CARD_FAULTS), detail: Text }).nullable(),
-  /** Null with a fault. */
+  /** Null if the card has a fault. */
   product: Product.nullable(),
   memory: Walked.nullable(),
 });
@@ -101,7 +101,7 @@ export type CardCommitment = z.output<typeof CardCommitment>;
 
 export const Commitment = z.object({
   challenge_id: z.uuid(),
-  /** The device of product, memory and disk; `cards` has those of GPUs. */
+  /** Device of product, memory and disk; `cards` has the products of GPUs. */
   device: z.literal('cpu'),
   workers: z.int().min(1).max(MAX_WORKERS),
   product: Product.nullable(),
@@ -116,7 +116,7 @@ export const Commitment = z.object({
 export type Commitment = z.output<typeof Commitment>;
 
 export const OpenRequest = z.object({
-  /** The card whose product to open; null: the processor's. */
+  /** The card whose product is opened; null for the CPU's product. */
   card: CardUuid.nullable().default(null),
   rows: z
     .array(z.object({ round: Amount, index: Amount }))
@@ -126,7 +126,7 @@ export const OpenRequest = z.object({
 export type OpenRequest = z.output<typeof OpenRequest>;
 
 const MAX_ROW_CHARS = (MAX_SIZE * Int32Array.BYTES_PER_ELEMENT * 4) / 3 + 4;
-/** Height of the tree over the most rows. */
+/** Height of the Merkle tree over the largest number of rows. */
 const MAX_PATH = 14;
 
 export const OpenedRow = z.object({

@@ -12,7 +12,7 @@ import { signedHeaders } from '../../signing/signed-request.ts';
 import { agentError } from './agent-client.ts';
 
 export type SocketRequest = {
-  /** Below baseUrl, beginning with a slash, query included. */
+  /** Path below baseUrl, beginning with a slash, query included. */
   path: string;
   headers?: Record<string, string>;
   /** A larger message closes the socket with 1009. */
@@ -27,7 +27,7 @@ export type SocketRequest = {
  */
 export type SignedConnect = (request: SocketRequest) => Promise<WebSocket>;
 
-/** Below the deadlines of the callers. */
+/** Shorter than the deadlines of the callers. */
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 
 /** Retries once on `clock_or_restart`, like `createSignedFetch`. */

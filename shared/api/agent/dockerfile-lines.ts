@@ -18,7 +18,7 @@ export const HEREDOC = /<<-?["']?[A-Za-z_]/;
 const DIRECTIVE = /^#\s*([a-z]+)\s*=\s*(\S.*?)\s*$/i;
 const CONTINUED = /\\[ \t]*$/;
 
-/** Throws DockerfileProblem if the text is ambiguous. */
+/** Returns the lines. Throws DockerfileProblem if the text is ambiguous. */
 export function dockerfileLines(text: string): DockerfileLine[] {
   if (text.includes('\0')) throw new DockerfileProblem('It contains a NUL character');
   const lines = text.replace(/^\uFEFF/, '').split(/\r?\n/);
@@ -78,7 +78,7 @@ function split(line: string, before: string): { name: string; rest: string } {
     const why = HEREDOC.test(before) ? ' (here-documents need BuildKit, not supported here)' : '';
     throw new DockerfileProblem(`Not an instruction: ${line.slice(0, 40)}${why}`);
   }
-  // The builder treats other characters as white space than our expressions.
+  // The builder treats other characters as white space than our regular expressions do.
   if (NAMES_IMAGE.has(name) && STRANGE.test(rest)) {
     throw new DockerfileProblem(`${name} with control characters or unusual spaces`);
   }

@@ -15,14 +15,14 @@ import { ImageDigest, ImageReference } from './pod.ts';
 
 export type BaseImage = { reference: string; digest?: string };
 
-/** An instruction as a single line for the builder. */
+/** An instruction, as a single line for the builder. */
 export type Instruction = {
   name: string;
-  /** Line in the text where it begins, from 1. */
+  /** Line number in the text at which the instruction begins, from 1. */
   line: number;
   /** The text after the name. */
   rest: string;
-  /** The registry image that it uses; null if none. */
+  /** The registry image that the instruction uses; null if it uses none. */
   image: BaseImage | null;
   /** The line around the image's name: `before` + name + `after`. */
   around: { before: string; after: string } | null;
@@ -115,7 +115,10 @@ function readInstruction(name: string, rest: string, stages: readonly string[]):
   return name === 'COPY' ? { ...plain, ...copiedFrom(rest, stages) } : plain;
 }
 
-/** The builder ignores quotes and backslashes in flags, so they are rejected: they could hide a --from. */
+/**
+ * Returns the image in `--from`. Rejects quotes and backslashes, which the builder ignores in flags: they could hide a
+ * --from.
+ */
 function copiedFrom(
   rest: string,
   stages: readonly string[],
@@ -145,7 +148,7 @@ function withoutFrom(rest: string): string {
     : `COPY without --from=<stage or image> is refused: ${NO_CONTEXT}`;
 }
 
-/** The agent identifies its objects by labels with this prefix. */
+/** Rejects labels with the prefix by which the agent identifies its objects. */
 function checkLabel(rest: string): void {
   if (/podwright/i.test(rest.replace(/["'\\]/g, ''))) {
     throw new DockerfileProblem('LABEL io.podwright.* is reserved for the node');

@@ -17,11 +17,11 @@ export const PortCheckRequest = z.strictObject({
 });
 export type PortCheckRequest = z.output<typeof PortCheckRequest>;
 
-/** The requested ports on which the agent listens now: free ports of its range. */
+/** The requested ports on which the agent now listens: the free ones in its range. */
 export const PortCheckOpened = z.object({ opened: z.array(Port).max(MAX_CHECKED_PORTS) });
 export type PortCheckOpened = z.output<typeof PortCheckOpened>;
 
-/** Returns what a port sends on connect. A connection that ends at another port or host receives something else. */
+/** Returns what the agent sends on connect. A connection that ends at another port or host receives something else. */
 export function portAnswer(
   { nonce, executor_id }: Pick<PortCheckRequest, 'nonce' | 'executor_id'>,
   port: number,
@@ -31,18 +31,18 @@ export function portAnswer(
 
 export const EgressCheckRequest = z.strictObject({
   executor_id: Name,
-  /** The engine requests its digest from the registry; nothing is pulled. */
+  /** The engine queries the image's digest from the registry; nothing is pulled. */
   image: Name.regex(/^[a-z0-9][a-z0-9._:/@-]*$/, 'Not an image name'),
 });
 export type EgressCheckRequest = z.output<typeof EgressCheckRequest>;
 
 /**
- * `answers`: the registry responded to the engine. `unreachable`: it accepts connections but did not respond. `blocked`:
- * it does not accept connections. `unknown`: the engine did not respond.
+ * `answers`: the registry responded to the engine. `unreachable`: it accepts connections but did not respond.
+ * `blocked`: it does not accept connections. `unknown`: the engine did not respond.
  */
 export const EgressCheckResult = z.object({
   registry: z.enum(['answers', 'unreachable', 'blocked', 'unknown']),
-  /** A sentence; empty if it answers. */
+  /** The problem as a sentence; empty if the registry answers. */
   problem: Text,
 });
 export type EgressCheckResult = z.output<typeof EgressCheckResult>;
@@ -58,13 +58,13 @@ export const ImageCheckRequest = z.strictObject({
 export type ImageCheckRequest = z.output<typeof ImageCheckRequest>;
 
 /**
- * `present`: on the host. `pullable`: the registry returned its digest. `missing`: neither. `unknown`: engine or registry
- * did not respond.
+ * `present`: on the host. `pullable`: the registry returned its digest. `missing`: neither. `unknown`: engine or
+ * registry did not respond.
  */
 export const ImageAvailability = z.object({
   image: Image,
   state: z.enum(['present', 'pullable', 'missing', 'unknown']),
-  /** A sentence; empty if the image is available. */
+  /** The problem as a sentence; empty if the image is available. */
   problem: Text,
 });
 export type ImageAvailability = z.output<typeof ImageAvailability>;
@@ -75,23 +75,23 @@ export type ImageCheckResult = z.output<typeof ImageCheckResult>;
 
 /** A larger message closes the socket. */
 export const SPEED_MESSAGE_BYTES = 64 * 1024;
-/** Most bytes of a stream and of a test, to bound the cost of a faulty validator or a stolen key. */
+/** Most bytes of a stream and of a test, which limit the traffic that a faulty validator or a stolen key can cause. */
 export const MAX_SPEED_STREAM_BYTES = 256 * 1024 * 1024;
 export const MAX_SPEED_TEST_BYTES = 1024 * 1024 * 1024;
 export const MAX_SPEED_TEST_MS = 120_000;
 
 export const SPEED_TEST_PATH = '/v1/speed-test';
 
-/** The agent's id; it rejects tests of other hosts. */
+/** `executor_id`: the agent's id; it rejects tests of other hosts. */
 export const SpeedTestQuery = z.strictObject({ executor_id: Name });
 
 const Seed = z.string().regex(/^[0-9a-f]{64}$/, '32 bytes in hex');
 
-/** Text messages of the validator; its data are binary messages between `down` and `end`. */
+/** Text messages from the validator. Its data are binary messages between `down` and `end`. */
 export const SpeedRequest = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('down') }),
   z.strictObject({ type: z.literal('end') }),
-  /** Requests the keystream of the seed until `bytes` are sent or `stop` arrives. */
+  /** Requests that the agent sends the keystream of the seed until `bytes` are sent or `stop` arrives. */
   z.strictObject({
     type: z.literal('up'),
     seed: Seed,
@@ -101,7 +101,7 @@ export const SpeedRequest = z.discriminatedUnion('type', [
 ]);
 export type SpeedRequest = z.output<typeof SpeedRequest>;
 
-/** Text messages of the agent: the hash of the received data, and the end of the sent data. */
+/** Text messages from the agent: the hash of the received data, and the end of the sent data. */
 export const SpeedResponse = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('received'), sha256: Seed }),
   z.strictObject({ type: z.literal('sent'), bytes: Amount }),

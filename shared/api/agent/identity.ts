@@ -1,6 +1,6 @@
 /**
  * An agent's identity document (GET /identity): its key, the provider's enrolment of the key, and its TLS certificate.
- * The provider signs an enrolment once with its hotkey, away from the host.
+ * The provider signs an enrolment once with its hotkey, on another machine than the agent's host.
  */
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -15,18 +15,18 @@ import { HostTime } from './bounds.ts';
 export const PublicKeyHex = z.string().regex(/^[0-9a-f]{64}$/, 'Not 64 hex digits');
 export const SignatureHex = z.string().regex(/^0x[0-9a-f]{128}$/, 'Not a signature');
 
-/** The content that the provider signs. The key is also that of the agent's self-signed certificate. */
+/** The content that the provider signs. `public_key` is also the key of the agent's self-signed certificate. */
 export const EnrolmentRequest = z.strictObject({
   executor_id: z.uuid(),
   public_key: PublicKeyHex,
-  /** End of validity, milliseconds since the epoch. Of two enrolments, the later one is in force. */
+  /** End of validity, milliseconds since the epoch. The enrolment with the latest end replaces the others. */
   expires_ms: HostTime,
 });
 export type EnrolmentRequest = z.output<typeof EnrolmentRequest>;
 
 export const Enrolment = z.strictObject({
   ...EnrolmentRequest.shape,
-  /** The provider's hotkey. No transform, because the schema also serializes. */
+  /** The provider's hotkey. Not a transform, because the schema also serializes. */
   hotkey: z.string().refine((text) => publicKeyOf(text) !== null, 'Not an ss58 address'),
   signature: SignatureHex,
 });
@@ -64,7 +64,7 @@ export function enrolmentFile(home: string): string {
   return join(home, 'enrolment.json');
 }
 
-/** Returns null if there is no valid enrolment in the file. */
+/** Returns the enrolment in the file; null if there is no valid one. */
 export function readEnrolment(home: string): Enrolment | null {
   try {
     const bytes = readPrivateFile(enrolmentFile(home));
@@ -79,7 +79,7 @@ export function writeEnrolment(home: string, enrolment: Enrolment, random: Rando
   replacePrivateFile(enrolmentFile(home), `${JSON.stringify(enrolment)}\n`, random);
 }
 
-/** The identity's signature for a certificate of another key, until that expires. */
+/** Signature by the identity key for a TLS certificate of another key, valid until the certificate expires. */
 export const CertificateEndorsement = z.strictObject({
   pin: Pin,
   expires_ms: HostTime,
@@ -91,7 +91,7 @@ export const IDENTITY_PATH = '/identity';
 export const IdentityDocument = z.object({
   executor_id: z.uuid(),
   public_key: PublicKeyHex,
-  /** Null until the provider has enrolled the key. */
+  /** Null if the provider has not enrolled the key yet. */
   enrolment: Enrolment.nullable(),
   /** Null without TLS, and for a self-signed certificate, whose key is the identity's. */
   certificate: CertificateEndorsement.nullable(),
@@ -100,7 +100,7 @@ export type IdentityDocument = z.output<typeof IdentityDocument>;
 
 type PresentedCertificate = { pin: Pin; notAfterMs: number };
 
-/** Signs the presented certificate. Null if none is needed. */
+/** Signs the certificate that the listener presents. Returns null if no signature is needed. */
 export function endorseCertificate(
   identity: Identity,
   executorId: string,

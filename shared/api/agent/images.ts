@@ -25,7 +25,7 @@ export const RegistryAuth = z.strictObject({
 });
 export type RegistryAuth = z.output<typeof RegistryAuth>;
 
-/** Returns `host[:port]` of an image's registry in lower case. A login is used only for its registry. */
+/** Returns `host[:port]` of an image's registry in lower case. A login is sent only to its registry. */
 export function registryAddressOf(reference: string): string {
   const [first = '', ...rest] = reference.split('/');
   const isHost = rest.length > 0 && (/[.:]/.test(first) || first === 'localhost');
@@ -37,7 +37,7 @@ export function registryAddressOf(reference: string): string {
 export const MAX_LAYERS = 128;
 
 export const LayerProgress = z.object({
-  /** The first characters of the digest. */
+  /** First characters of the layer's digest. */
   id: Name,
   state: z.enum(['waiting', 'downloading', 'downloaded', 'extracting', 'done']),
   /** Compressed size; `bytes_total` is 0 until the download begins. */
@@ -47,16 +47,16 @@ export const LayerProgress = z.object({
 });
 export type LayerProgress = z.output<typeof LayerProgress>;
 
-/** Sums over the layers. Totals grow while further layers are discovered. */
+/** Sums over all layers. Totals grow while the engine discovers further layers. */
 export const PullProgress = z.object({
   layers_done: Amount,
   layers_total: Amount,
   bytes_done: Bytes,
   bytes_total: Bytes,
   bytes_extracted: Bytes,
-  /** Download speed over the last seconds. */
+  /** Download speed over the last few seconds. */
   bytes_per_second: Bytes,
-  /** Until all known layers are downloaded and extracted; null while there is no progress. */
+  /** Time until all known layers are downloaded and extracted; null while there is no progress. */
   eta_seconds: z.int().nonnegative().max(MAX_WAIT_SECONDS).nullable(),
   layers: z.array(LayerProgress).max(MAX_LAYERS),
 });
@@ -78,13 +78,13 @@ export const NO_PROGRESS: PullProgress = {
 export const FinishedPull = z.object({
   /** By the host's clock; identifies and orders the pulls of a host. */
   finished_ms: HostTime,
-  /** From the start of the first layer, or from when this pod joined another pod's pull, to the complete image. */
+  /** Time to the complete image, from the start of the first layer, or from when this pod joined another pod's pull. */
   took_ms: z.int().nonnegative().max(MAX_WAIT_MS),
-  /** Downloaded in that time, compressed. */
+  /** Compressed bytes that were downloaded in that time. */
   bytes: Bytes,
   /** Compressed size of all layers that had to be downloaded. */
   image_bytes: Bytes,
-  /** No layer was present before, so `image_bytes` is the size of the whole image. */
+  /** True if no layer was present before, so that `image_bytes` is the size of the whole image. */
   is_whole: z.boolean(),
 });
 export type FinishedPull = z.output<typeof FinishedPull>;

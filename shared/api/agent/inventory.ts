@@ -1,4 +1,7 @@
-/** A host's hardware, drivers and capabilities as the agent measured them (GET /v1/inventory). Unknown figures are null, never 0. */
+/**
+ * A host's hardware, drivers and capabilities as the agent measured them (GET /v1/inventory). Unknown figures are
+ * null, never 0.
+ */
 import { z } from 'zod';
 import { Amount, Figure, HostTime, MAX_DEVICES, Name, Text } from './bounds.ts';
 import { UpdateStatus } from './update-status.ts';
@@ -26,26 +29,29 @@ export const GpuDevice = z.object({
   /** Current clocks in MHz; lower while the card is idle. */
   graphics_clock_mhz: Figure.nullable().default(null),
   memory_clock_mhz: Figure.nullable().default(null),
-  /** The current link, `PCIe 5 x16`; the generation is lower while the card is idle. */
+  /** The current link, such as `PCIe 5 x16`; the generation is lower while the card is idle. */
   pcie_link: Name.nullable().default(null),
   /** Uncorrectable errors since the driver was loaded; null without ECC. */
   ecc_errors: Amount.nullable().default(null),
   /** Number of processes with a context on the card when last listed. */
   processes: Amount.nullable().default(null),
-  /** Those among them outside the pod that leases the card; absent if no pod does, or it is unknown. */
+  /**
+   * Number of those processes outside the pod that leases the card; absent if no pod leases it or the number is
+   * unknown.
+   */
   outside_processes: Amount.nullish(),
   /** Profile (`3g.40gb`) and card of a MIG device. Null for a whole card. */
   mig: z.object({ profile: Name, parent_uuid: Name }).nullable().default(null),
-  /** The pod that leases it. */
+  /** Id of the pod that leases the device. */
   leased_by: Name.nullable(),
   /** `dirty`: its pod was removed but a process of it still runs. It is not leased until that process ends. */
   lease_state: z.enum(LEASE_STATES).default('free'),
-  /** Why the card is no longer leased, and since when; null for a healthy card. */
+  /** Why and since when the card is no longer leased; null for a healthy card. */
   cordoned: z.object({ reason: Text, since_ms: HostTime }).nullable().default(null),
 });
 export type GpuDevice = z.output<typeof GpuDevice>;
 
-/** Returns true if a pod can lease the device now, as far as its host reports. */
+/** Returns true if a pod can lease the device now, according to the host's report. */
 export function isRentable(device: Pick<GpuDevice, 'lease_state' | 'cordoned'>): boolean {
   // Inventories stored by older versions lack these fields.
   return (device.cordoned ?? null) === null && device.lease_state !== 'dirty';
@@ -55,7 +61,7 @@ const MAX_CARDS = 64;
 /** A set of processors in the kernel's format: `0-19,40-59`. */
 const CpuList = z.string().max(1_000);
 
-/** NUMA placement of the cards and links between them (`nvidia-smi topo -m`). MIG devices share their card's placement. */
+/** NUMA nodes of the cards and links between them (`nvidia-smi topo -m`). A MIG device has the values of its card. */
 export const GpuTopology = z.object({
   gpus: z
     .array(
@@ -63,7 +69,10 @@ export const GpuTopology = z.object({
         uuid: Name,
         numa_node: Amount.nullable(),
         cpus: CpuList.nullable(),
-        /** Link to each card in this order: `X` for itself, `NV18` for NVLink, `PIX`, `PXB`, `PHB`, `NODE`, `SYS`, or empty. */
+        /**
+         * Link to each card in this order: `X` for itself, `NV18` for NVLink, `PIX`, `PXB`, `PHB`, `NODE`, `SYS`, or
+         * empty.
+         */
         links: z.array(z.string().max(8)).max(MAX_CARDS),
       }),
     )
@@ -83,7 +92,7 @@ export const GpuInventory = z.object({
   error: Text.nullable(),
 });
 
-/** An engine object with this agent's label that belongs to no known pod. Deleting pod `pod_id` removes it. */
+/** An engine object with this agent's label whose pod is unknown. Deleting pod `pod_id` removes it. */
 export const Orphan = z.object({
   kind: z.enum(['container', 'network', 'volume']),
   id: Name,
@@ -93,9 +102,9 @@ export const Orphan = z.object({
 });
 export type Orphan = z.output<typeof Orphan>;
 
-/** Independent readings from kernel and driver, to cross-check the inventory; null if unavailable. */
+/** Independent readings from kernel and driver, with which the validator checks the inventory; null if unavailable. */
 export const HostSources = z.object({
-  /** NVIDIA display controllers on the PCI bus. */
+  /** Number of NVIDIA display controllers on the PCI bus. */
   pci_gpus: Amount.nullable(),
   /** Cards that the driver lists in /proc. */
   driver_gpus: z
@@ -107,13 +116,13 @@ export const HostSources = z.object({
     .string()
     .regex(/^[0-9a-f]{64}$/)
     .nullable(),
-  /** From sysfs, including offline processors. */
+  /** Number from sysfs, including offline processors. */
   cpus_present: Amount.nullable(),
-  /** From sysfs, including hot-plugged memory. */
+  /** Size from sysfs, including hot-plugged memory. */
   memory_kib: Amount.nullable(),
   /** Size of the device of `disk.path`. */
   disk_kib: Amount.nullable(),
-  /** The agent can create a file in its folder. */
+  /** True if the agent can create a file in that folder. */
   disk_writable: z.boolean().nullable(),
   /** Version of restic; null: not installed; absent: not reported. */
   restic: Name.nullish(),
@@ -141,7 +150,7 @@ export const Inventory = z.object({
     gpu_runtime: z.boolean(),
     sysbox_runtime: z.boolean(),
   }),
-  /** Isolation of pods, as verified by trying. */
+  /** Isolation of pods, as found by tests on the host. */
   isolation: z.object({
     firewall: z.enum(['enforced', 'unavailable']),
     /** Enforcement of `limits.disk_bytes`; `poll` measures periodically and stops a pod above its limit. */
@@ -150,9 +159,9 @@ export const Inventory = z.object({
   }),
   ports: z.object({ first: Amount, last: Amount, free: Amount }),
   orphans: z.array(Orphan).default([]),
-  /** Null from agents that do not report it. */
+  /** Null if the agent does not report them. */
   sources: HostSources.nullable().default(null),
-  /** Null from agents that do not report it. */
+  /** Null if the agent does not report it. */
   update: UpdateStatus.nullable().default(null),
 });
 export type Inventory = z.output<typeof Inventory>;
@@ -169,7 +178,7 @@ export const Readiness = z.object({
   components: z.record(z.string(), z.object({ ok: z.boolean(), message: z.string() })),
 });
 
-/** The self-test (POST /v1/verify) starts a labelled, short-lived probe container with exactly these resources. */
+/** The self-test (POST /v1/verify) starts a labelled, short-lived probe container with these resources. */
 export const VerifyRequest = z.strictObject({
   gpu_uuids: z.array(z.string()).max(64).default([]),
   /** `--cpus` of the probe; the engine rejects more cores than the host has. */

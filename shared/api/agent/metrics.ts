@@ -1,4 +1,7 @@
-/** Current usage of a host and its pods (GET /v1/metrics/host, GET /v1/pods/{id}/metrics). Unknown figures are null, never 0. */
+/**
+ * Current usage of a host and its pods (GET /v1/metrics/host, GET /v1/pods/{id}/metrics). Unknown figures are null,
+ * never 0.
+ */
 import { z } from 'zod';
 import { Age, Figure, MAX_DEVICES, Text } from './bounds.ts';
 import { GpuDevice, Inventory } from './inventory.ts';
@@ -20,7 +23,7 @@ export const GpuReadings = GpuDevice.omit({
 export type GpuReadings = z.output<typeof GpuReadings>;
 
 const Sampled = {
-  /** Age of the sample when the response was sent. Unlike times, ages do not depend on the host's clock. */
+  /** Age of the sample when the response was sent. Unlike a time, it does not depend on the host's clock. */
   age_ms: Age,
   /** True when the GPUs are simulated: nothing computes on them. */
   simulated: z.boolean(),
@@ -32,7 +35,7 @@ export const HostMetrics = z.object({
   cpu: Inventory.shape.cpu.extend({ load_1m: Figure.nullable() }),
   memory: Inventory.shape.memory,
   disk: Inventory.shape.disk,
-  /** Over the interfaces of the default routes, since the previous sample. */
+  /** Traffic of the interfaces with a default route, since the previous sample. */
   network: z.object({
     rx_bytes_per_second: Figure.nullable(),
     tx_bytes_per_second: Figure.nullable(),
@@ -53,23 +56,23 @@ export type PodUsagePoint = z.output<typeof PodUsagePoint>;
 
 export const PodMetrics = z.object({
   ...Sampled,
-  /** Null: there is no sample of the pod yet, so nothing below is known. */
+  /** Null if the pod has no sample yet, in which case nothing below is known. */
   age_ms: Sampled.age_ms.nullable(),
-  /** Interval between two points of the history. */
+  /** Seconds between two points of the history. */
   interval_seconds: z.int().positive().max(MAX_INTERVAL_SECONDS),
   /** Cores used since the previous sample, and the pod's limit. */
   cpu: z.object({ used_cores: Figure.nullable(), limit_cores: Figure }),
-  /** Without the page cache, which the kernel can reclaim. */
+  /** Memory in use, without the page cache, which the kernel can reclaim. */
   memory: z.object({
     used_bytes: z.int().nonnegative().nullable(),
     limit_bytes: z.int().nonnegative(),
   }),
   /**
    * Time for which the pod had been idle at its last sample: no GPU use, only background use of cores and network, no
-   * SSH session. Null: in use, unknown, or not reported by the agent.
+   * SSH session. Null if the pod is in use, the time is unknown, or the agent does not report it.
    */
   idle_ms: z.int().nonnegative().max(MAX_IDLE_MS).nullable().default(null),
-  /** Only the pod's GPUs. */
+  /** The pod's GPUs only. */
   gpus: z.array(GpuReadings).max(MAX_DEVICES),
   /** Oldest first; empty for a pod without GPUs. */
   history: z.array(PodUsagePoint).max(MAX_HISTORY),

@@ -3,13 +3,13 @@ import { z } from 'zod';
 import { Counter, HostTime, Name, Port } from './bounds.ts';
 
 /**
- * Requests a notebook server in a pod. The caller creates and stores the token. No response of the agent contains it, so
- * that a key that may only read pods cannot open their notebooks.
+ * Requests a notebook server in a pod. The caller creates and stores the token. The agent never returns it, so that a
+ * key that may only read pods cannot open their notebooks.
  */
 export const NotebookRequest = z.strictObject({
   /** One of the pod's internal ports, except 22. */
   internal_port: Port,
-  /** Number of the request for this pod: a repeated number changes nothing, a higher one starts again. */
+  /** Number of this request for the pod: a repeated number changes nothing, a higher one starts the server again. */
   request: Counter.min(1),
   /** At least 128 random bits in hex. */
   token: z.string().regex(/^[0-9a-f]{32,128}$/, 'Not a token of 32 to 128 hex digits'),
@@ -51,7 +51,7 @@ export const NotebookView = z.object({
   step: z.enum(NOTEBOOK_STEPS).nullable(),
   reason: z.enum(NOTEBOOK_REASONS).nullable(),
   message: z.string(),
-  /** Path of its user interface: `/lab`, `/tree` or `/`; null until known. */
+  /** Path of the user interface: `/lab`, `/tree` or `/`; null until known. */
   path: Name.nullable(),
   /** Start of the current status by the host's clock, milliseconds since the epoch. */
   since_ms: HostTime,

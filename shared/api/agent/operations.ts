@@ -11,7 +11,10 @@ const BackendVariable = z
     'Not a variable of a back end',
   );
 
-/** Location and credentials of a repository. Stored encrypted while an operation needs it, and never returned. */
+/**
+ * Location and credentials of a repository. The agent stores them encrypted while an operation needs them, and never
+ * returns them.
+ */
 export const RepositoryAccess = z.strictObject({
   /** restic's format, without credentials: a path, `rest:https://…`, `s3:…`, `sftp:…`. */
   location: z
@@ -25,7 +28,10 @@ export const RepositoryAccess = z.strictObject({
 });
 export type RepositoryAccess = z.output<typeof RepositoryAccess>;
 
-/** An absolute path in the pod without `.`, `..` or a trailing slash. The agent checks that it is in the pod's data volume. */
+/**
+ * An absolute path in the pod without `.`, `..` or a trailing slash. The agent checks that it is in the pod's data
+ * volume.
+ */
 export const PodPath = z
   .string()
   .max(4_096)
@@ -33,7 +39,7 @@ export const PodPath = z
 
 const SnapshotId = z.string().regex(/^[0-9a-f]{64}$/, 'Not a snapshot id');
 
-/** Idempotent: a repeated request with the same content changes nothing. */
+/** Idempotent: a repeated request with the same content has no effect. */
 export const BackupRequest = z.strictObject({
   operation_id: OperationId,
   path: PodPath,
@@ -46,7 +52,7 @@ export type BackupRequestInput = z.input<typeof BackupRequest>;
 
 export const RESTORE_MODES = ['replace', 'new_only'] as const;
 
-/** State of a path in a pod's data. A `new_only` restore rejects an `occupied` one. */
+/** State of a path in a pod's data: a `new_only` restore rejects an `occupied` one. */
 export const TargetView = z.object({ state: z.enum(['absent', 'empty', 'occupied']) });
 export type TargetState = z.output<typeof TargetView>['state'];
 
@@ -64,22 +70,22 @@ export const RestoreRequest = z.strictObject({
 export type RestoreRequest = z.output<typeof RestoreRequest>;
 export type RestoreRequestInput = z.input<typeof RestoreRequest>;
 
-/** Most files of a drill; each is an argument of restic. */
+/** Most files of a drill; each is passed to restic as an argument. */
 const MAX_SAMPLE_FILES = 200;
 const MAX_SAMPLE_BYTES = 16 * 1024 ** 3;
 
 /**
- * A restore drill: restores a sample of a snapshot to a temporary folder and compares it. It needs only the repository;
- * the pod need not be on this host.
+ * Requests a restore drill: it restores a sample of a snapshot to a temporary folder and compares it. The pod need not
+ * be on this host.
  */
 export const DrillRequest = z.strictObject({
   operation_id: OperationId,
   snapshot_id: SnapshotId,
   sample: z.strictObject({
-    /** The same seed selects the same files. */
+    /** Drills with the same seed select the same files. */
     seed: z.string().min(1).max(64),
     max_files: z.int().min(1).max(MAX_SAMPLE_FILES),
-    /** Limit for the sample. Files that exceed it are skipped, though some of their data may be read. */
+    /** Limit for the sample, bytes. Files that exceed it are skipped, though some of their data may be read. */
     max_bytes: z.int().min(1).max(MAX_SAMPLE_BYTES),
   }),
   repository: RepositoryAccess,
@@ -140,7 +146,9 @@ export const OPERATION_ERRORS = [
 ] as const;
 export type OperationError = (typeof OPERATION_ERRORS)[number];
 
-/** `full`: all files were read. `partial`: a snapshot exists but some files could not be read (restic's exit status 3). */
+/**
+ * `full`: all files were read. `partial`: a snapshot exists but some files could not be read (restic's exit status 3).
+ */
 export const QUALITIES = ['full', 'partial'] as const;
 
 const Progress = {
@@ -156,7 +164,7 @@ const Progress = {
 
 export const OperationView = z.object({
   id: OperationId,
-  /** The pod, or the copy of a volume. */
+  /** Id of the pod, or of the copy of a volume. */
   pod_id: z.uuid(),
   kind: z.enum(['backup', 'restore', 'verify']),
   stage: z.enum([...BACKUP_STAGES, ...RESTORE_STAGES, ...DRILL_STAGES]),
@@ -168,13 +176,13 @@ export const OperationView = z.object({
   /** The last log lines, without secrets. */
   log: z.array(z.string()),
   started_ms: z.int(),
-  /** When the agent last worked on it, by the host's clock. */
+  /** Last time that the agent worked on it, by the host's clock. */
   heartbeat_ms: z.int(),
   finished_ms: z.int().nullable(),
 });
 export type OperationView = z.output<typeof OperationView>;
 
-/** The newest operations of a pod or host, unfinished ones first. */
+/** The operations of a pod or host: unfinished ones first, then the newest. */
 export const OperationList = z.object({ operations: z.array(OperationView) });
 
 const USERNAME = 'RESTIC_REST_USERNAME';
@@ -184,9 +192,9 @@ const PASSWORD = 'RESTIC_REST_PASSWORD';
 export type RepositoryAddress = { location: string; environment: Record<string, string> };
 
 /**
- * Returns RESTIC_REPOSITORY and the back end's variables for restic's environment; nothing is passed as an argument, which
- * other users could read. REST credentials are part of the URL, because restic 0.14 does not read their variables. restic
- * never prints them.
+ * Returns RESTIC_REPOSITORY and the back end's variables for restic's environment; nothing is passed as an argument,
+ * which other users could read. REST credentials are part of the URL, because restic 0.14 does not read their
+ * variables. restic never prints them.
  */
 export function repositoryVariables({ location, environment }: RepositoryAddress) {
   const { [USERNAME]: username, [PASSWORD]: password, ...others } = environment;

@@ -25,7 +25,10 @@ const EnvironmentName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, 'Not 
 const NoNul = z.string().refine((text) => !text.includes('\0'), 'Contains a NUL character');
 
 const MAX_SSH_KEYS = 50;
-/** Options before the key type are not allowed: they could run a command. The gateway has the list of types that it can verify. */
+/**
+ * Options before the key type are not allowed: they could run a command. The gateway has the list of types that it can
+ * verify.
+ */
 const PLAIN_KEY =
   /^(?:ssh|ecdsa|sk)-[a-z0-9@.-]+ [A-Za-z0-9+/]+={0,2}(?: [^\p{Cc}\u2028\u2029]*)?$/u;
 
@@ -45,7 +48,7 @@ export const PodLimits = z.strictObject({
   memory_bytes: z.int().min(16 * 1024 * 1024),
   shm_bytes: z.int().min(0),
   pids: z.int().min(16).max(1_000_000),
-  /** Limit for the pod's writes, including its volumes; absent: no limit. */
+  /** Limit for the pod's writes, including its volumes, bytes; absent: no limit. */
   disk_bytes: z
     .int()
     .min(16 * 1024 * 1024)
@@ -54,34 +57,38 @@ export const PodLimits = z.strictObject({
 
 const NamedImage = z.strictObject({
   reference: ImageReference,
-  /** Present: exactly this image is run. Absent: resolved at the first launch and then kept. */
+  /**
+   * Present: exactly this image runs. Absent: the agent resolves the tag at the first launch and then keeps the digest.
+   */
   digest: ImageDigest.optional(),
 });
 
 export const MAX_DOCKERFILE_CHARS = 65_536;
-/** Built on the host from this text, without a build context. */
+/** An image that the host builds from this text, without a build context. */
 const BuiltImage = z.strictObject({ dockerfile: NoNul.min(1).max(MAX_DOCKERFILE_CHARS) });
 
-/** UTF-16 units. */
+/** Length in UTF-16 units. */
 export const MAX_TEMPLATE_LABEL = 128;
 
-/** The complete spec of a pod. PUT is idempotent: a generation already stored with the same content changes nothing. */
+/**
+ * The complete spec of a pod. PUT is idempotent: a stored generation sent again with the same content has no effect.
+ */
 export const PodSpec = z.strictObject({
   generation: Counter.min(1),
   image: z.union([NamedImage, BuiltImage]),
-  /** Replaces the image's entrypoint; empty keeps it. */
+  /** Replaces the image's entrypoint; empty: the image's own. */
   entrypoint: z.array(NoNul.max(4096)).max(64).default([]),
-  /** Replaces the image's command; empty keeps it. */
+  /** Replaces the image's command; empty: the image's own. */
   command: z.array(NoNul.max(65_536)).max(64).default([]),
   environment: z.record(EnvironmentName, NoNul.max(32_768)).default({}),
   /** Ports inside the pod; each gets a host port. 22 is for SSH. */
   internal_ports: z.array(z.int().min(1).max(65_535)).max(64).default([]),
   /**
-   * Absolute mount paths of data volumes. Their data outlive the container and are deleted with the pod. A path that a
-   * later generation omits keeps its data for when it is listed again.
+   * Absolute mount paths of data volumes. Their data outlive the container and are deleted with the pod. If a later
+   * generation omits a path, its data are retained until a generation lists it again.
    */
   volumes: z.array(NoNul.max(MAX_VOLUME_PATH_CHARS)).max(MAX_VOLUMES).default([]),
-  /** A copy of a volume on the host, mounted at VOLUME_MOUNT_PATH. It is kept when the pod is removed. */
+  /** A copy of a volume on the host, mounted at VOLUME_MOUNT_PATH. It is retained when the pod is removed. */
   volume: z.strictObject({ id: VolumeCopyId }).optional(),
   /** Exactly these GPUs, all or none. Empty: a pod without GPUs. */
   gpu_uuids: z.array(GpuUuid).max(64).default([]),
@@ -90,19 +97,19 @@ export const PodSpec = z.strictObject({
   stop_grace_seconds: z.int().min(0).max(120).default(10),
   /** Keys that may log in, until PUT ssh-keys or the next generation replaces them. */
   ssh_public_keys: z.array(SshPublicKey).max(MAX_SSH_KEYS).default([]),
-  /** The image has its own SSH server: port 22 is published like any other port, without our gateway. */
+  /** True if the image has its own SSH server: port 22 is published like any other port, without our gateway. */
   publish_own_sshd: z.boolean().default(false),
   /** The beginning of the template's name, for operators of the host; nothing depends on it. */
   template: NoNul.max(MAX_TEMPLATE_LABEL).optional(),
-  /** The agent removes the pod this long after its creation, in case the caller does not. */
+  /** Seconds from the pod's creation until the agent removes it, in case the caller does not. */
   remove_after_seconds: z.int().min(1).max(86_400).optional(),
 });
 export type PodSpec = z.output<typeof PodSpec>;
 export type PodSpecInput = z.input<typeof PodSpec>;
 
 /**
- * Body of PUT: the spec, and the login for the registry of its image or of a FROM line. The login is not part of the spec:
- * it is stored encrypted while the pod may have to pull again, and never returned.
+ * Body of PUT: the spec, and the login for the registry of its image or of a FROM line. The login is not part of the
+ * spec: it is stored encrypted while the pod may have to pull again, and never returned.
  */
 export const PodPut = z.strictObject({
   ...PodSpec.shape,
@@ -168,10 +175,10 @@ export const CONDITION_TYPES = [
   'PortsBound',
   'GpuLeased',
   'Running',
-  /** Only for pods whose `limits.disk_bytes` is measured: false from 85 % on. */
+  /** Reported only if `limits.disk_bytes` is measured: false from 85 % of the limit on. */
   'DiskWithinQuota',
   'SshReady',
-  /** Only for pods with real GPUs: false after a fault of one, while the container runs. */
+  /** Reported only for pods with real GPUs: false after a fault of one, while the container still runs. */
   'GpuHealthy',
   /** The newest generation runs and is past its probation; false with the reason otherwise. */
   'GenerationReady',
@@ -188,8 +195,8 @@ export type PodCondition = z.output<typeof PodCondition>;
 
 /**
  * Progress of a change to a newer generation. `preparing`: the current container still runs. `replacing`: it is stopped
- * and kept, and the new one starts. `settling`: the new one runs on probation. `failed`: the change was abandoned for
- * `reason`, and the older generation runs again or will.
+ * and retained, and the new one starts. `settling`: the new one runs on probation. `failed`: the change was abandoned
+ * for `reason`; the older generation runs again, or soon will.
  */
 export const PodChange = z.object({
   generation: Counter,
@@ -203,7 +210,7 @@ export const PodView = z.object({
   id: PodId,
   executor_id: z.uuid(),
   desired: z.enum(DESIRED_STATES),
-  /** The pod is stopped on request: PUT /v1/pods/{id}/standing. */
+  /** True if the pod is stopped on request: PUT /v1/pods/{id}/standing. */
   stopped: z.boolean().default(false),
   phase: z.enum(POD_PHASES),
   /** Start of the current phase by the host's clock, milliseconds since the epoch. */
@@ -212,7 +219,7 @@ export const PodView = z.object({
   generation: Counter,
   /** The generation of the current container; 0 before the first. */
   observed_generation: Counter,
-  /** Null if the newest generation runs and no older container is kept. */
+  /** Null if the newest generation runs and no older container is retained. */
   change: PodChange.nullable(),
   /** Numbers of requested and finished reboots; equal if none is pending. */
   reboots_requested: Counter,
@@ -227,19 +234,19 @@ export const PodView = z.object({
   pull: PullProgress.nullable(),
   /** The pod's latest pull since the agent was started. */
   last_pull: FinishedPull.nullable().default(null),
-  /** Internal port to host port. Stable from the first launch to the removal. */
+  /** Host ports by internal port. They do not change from the first launch to the removal. */
   ports: z.record(z.string().regex(/^\d{1,5}$/), Port),
   /** The login through the agent's gateway; null without port 22 or with the image's own SSH server. */
   ssh: z
     .object({
       port: Port,
-      /** `SHA256:…`; the same from admission to removal. */
+      /** `SHA256:…`; does not change from the admission to the removal of the pod. */
       host_key_fingerprint: z.string(),
-      /** The port listens and a login has run a command. */
+      /** True if the port listens and a login has run a command. */
       ready: z.boolean(),
     })
     .nullable(),
-  /** `sshKeysHash` of the current keys. */
+  /** `sshKeysHash` of the pod's current keys. */
   ssh_keys_hash: z.string(),
   /** The requested notebook server; null if none was requested. */
   notebook: NotebookView.nullable().default(null),
@@ -263,12 +270,12 @@ export type PodView = z.output<typeof PodView>;
 
 export const PodList = z.object({ pods: z.array(PodView) });
 
-/** Verdict of the host on a spec, with all reasons against it. */
+/** The host's verdict on a spec: accepted, or all reasons against it. */
 export const PodVerdict = z.object({
   accepted: z.boolean(),
   refusals: z.array(
     z.object({
-      /** Field of the spec; `pods` if the host has reached its provider's limit. */
+      /** Field of the spec; `pods` if the host already has its provider's maximum of pods. */
       field: z.string(),
       /** Field of the provider's policy, or `host` for limits of the host. */
       rule: z.string(),
@@ -278,7 +285,7 @@ export const PodVerdict = z.object({
 });
 export type PodVerdict = z.output<typeof PodVerdict>;
 
-/** A reboot is identified by its count, so that a repeated request reboots once. */
+/** Reboots a pod. The count identifies a reboot, so that a repeated request reboots once. */
 export const RebootRequest = z.strictObject({
   /** The last known `reboots_requested` + 1. */
   reboot: Counter.min(1),
@@ -289,8 +296,8 @@ export const StopRequest = z.strictObject({ stopped: z.boolean() });
 export type StopRequest = z.output<typeof StopRequest>;
 
 /**
- * The complete list; replaces the current keys without a new generation. A repeated PUT of the current generation does
- * not change the keys; a higher generation replaces them with its own list.
+ * The complete list of keys; replaces the current keys without a new generation. A repeated PUT of the current
+ * generation does not change the keys; a higher generation replaces them with its own list.
  */
 export const SshKeysRequest = z.strictObject({
   ssh_public_keys: z
@@ -304,7 +311,7 @@ export const LogsQuery = z.object({
   /** Only lines after this time (milliseconds since the epoch) or frame id. */
   since: z.string().max(100).optional(),
   follow: z.stringbool().default(false),
-  /** Default: both. */
+  /** Default: both streams. */
   stream: z.enum(['stdout', 'stderr']).optional(),
 });
 export type LogsQuery = z.output<typeof LogsQuery>;
@@ -327,7 +334,7 @@ export const LogFrame = z.union([
 ]);
 export type LogFrame = z.output<typeof LogFrame>;
 
-/** Set to 1 in a template whose image has its own SSH server. */
+/** Variable that is set to 1 in a template whose image has its own SSH server. */
 export const OWN_SSHD = 'PODWRIGHT_OWN_SSHD';
 
 const OURS = /^PODWRIGHT_/i;

@@ -1,20 +1,23 @@
-/** The signed routes of the agent, the roles that may call them, and whether the gateway relays them for the central API. */
+/**
+ * The signed routes of the agent, the roles that may call them, and whether the gateway relays them for the central
+ * API.
+ */
 import type { Role } from '../../signing/request-verifier.ts';
 
 export type AgentRoute = {
   method: 'GET' | 'PUT' | 'POST' | 'DELETE';
-  /** fastify's pattern. */
+  /** Path pattern in fastify's syntax. */
   path: string;
   roles: readonly Role[];
   relayed: boolean;
-  /** Also accepts WebSockets, or only them. */
+  /** The route also accepts WebSockets, or only them. */
   websocket?: true;
 };
 
 const READERS = ['validator-control', 'validator-read', 'provider-local'] as const;
 const CONTROLLERS = ['validator-control'] as const;
 
-/** Requests to unlisted routes are rejected before any work. */
+/** The agent rejects requests to unlisted routes before any work. */
 export const AGENT_ROUTES = [
   { method: 'GET', path: '/v1/inventory', roles: READERS, relayed: true },
   { method: 'GET', path: '/v1/pods', roles: READERS, relayed: true },

@@ -4,7 +4,7 @@ import type { HttpServer } from '../../http/server.ts';
 import { ApiError } from '../../runtime/errors.ts';
 import { isLoopback } from '../../tls/tls-mode.ts';
 
-/** Members of bodies, at any depth, whose values are secret or grant access. */
+/** Members of request bodies, at any depth, whose values are secret or grant access. */
 const SECRET_FIELDS: ReadonlySet<string> = new Set([
   'environment',
   'registry_auth',
@@ -49,8 +49,8 @@ function isNonEmpty(value: unknown): boolean {
 }
 
 /**
- * Rejects requests with secrets that arrive over plain HTTP from another machine. Call after adding authentication and
- * before adding routes, so that a rejected request has had no effect.
+ * Adds a hook that rejects requests with secrets that arrive over plain HTTP from another machine. Call after adding
+ * authentication and before adding routes, so that a rejected request has had no effect.
  */
 export function rejectSecretsOverHttp(server: HttpServer): void {
   server.addHook('preValidation', async (request) => {
@@ -63,12 +63,12 @@ export function rejectSecretsOverHttp(server: HttpServer): void {
   });
 }
 
-/** Decides by the socket: forwarding headers prove nothing about the path of the request. */
+/** Uses the socket only: forwarding headers do not prove how the request was sent. */
 function isPrivate({ raw: { socket } }: FastifyRequest): boolean {
   return 'encrypted' in socket || isLoopback(socket.remoteAddress ?? '');
 }
 
-/** Input of a terminal counts as secret. */
+/** Returns true for a terminal's WebSocket, whose input counts as secret. */
 function isTerminal(request: FastifyRequest): boolean {
   return request.routeOptions.url?.endsWith('/exec') === true;
 }

@@ -1,5 +1,6 @@
 /**
- * A pod's terminal over a WebSocket. Binary messages are the terminal's bytes; text messages are JSON control messages.
+ * A pod's terminal over a WebSocket. Binary messages carry the terminal's bytes; text messages are JSON control
+ * messages.
  */
 import { z } from 'zod';
 

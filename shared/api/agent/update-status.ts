@@ -16,7 +16,7 @@ export const UPDATE_STATES = [
 export type UpdateState = (typeof UPDATE_STATES)[number];
 
 export const UpdateStatus = z.object({
-  /** Null: the agent is not configured to update itself, and nothing below is known. */
+  /** Null if the agent is not configured to update itself; then nothing below is known. */
   kind: z.enum(['image-digest']).nullable(),
   state: z.enum(UPDATE_STATES),
   running_version: Name,
@@ -24,10 +24,10 @@ export const UpdateStatus = z.object({
   current_digest: Name.nullable(),
   /** Sequence of the newest accepted manifest. */
   sequence: Counter,
-  /** The digest being installed, or the last one rolled back. */
+  /** Digest that is being installed, or that was rolled back last. */
   target_digest: Name.nullable(),
   target_sequence: Counter.nullable(),
-  /** Null while either digest is unknown. */
+  /** Null while one of the two digests is unknown. */
   update_pending: z.boolean().nullable(),
   /** Why the update is blocked or was rolled back. */
   reason: Name.nullable(),

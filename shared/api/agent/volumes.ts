@@ -11,11 +11,11 @@ export const VOLUME_MOUNT_PATH = '/mnt';
 
 export const VolumeCopyId = z.uuid();
 
-/** Idempotent: a repeated request changes only the limit. */
+/** Idempotent: a repeated request can change only the limit. */
 export const VolumePut = z.strictObject({
-  /** The volume, for operators of the host. */
+  /** Id of the volume, shown to operators of the host. */
   volume_id: z.uuid(),
-  /** Limit for its data. Enforced by measuring, not by the kernel. */
+  /** Limit for its data, bytes. Enforced by periodic measurement, not by the kernel. */
   size_bytes: Bytes.min(1),
 });
 export type VolumePut = z.output<typeof VolumePut>;
@@ -24,11 +24,11 @@ export const VolumeView = z.object({
   id: VolumeCopyId,
   volume_id: z.uuid(),
   size_bytes: Bytes,
-  /** `removing`: deleted when no operation uses it any more. `removed`: reported once, after the deletion. */
+  /** `removing`: to be deleted when no operation uses it any more. `removed`: reported once, after the deletion. */
   state: z.enum(['present', 'removing', 'removed']),
-  /** Size of its data when last measured; null if not yet measured, or not measurable. */
+  /** Size of its data when last measured; null if it was not or could not be measured. */
   bytes: Bytes.nullable(),
-  /** Files, folders and links. */
+  /** Number of files, folders and links. */
   files: Amount.nullable(),
   measured_age_ms: Age.nullable(),
 });
@@ -36,11 +36,11 @@ export type VolumeView = z.output<typeof VolumeView>;
 
 export const VolumeList = z.object({ volumes: z.array(VolumeView).max(10_000) });
 
-/** More would slow down removal and measurement of a pod; templates use one or two. */
+/** More volumes would slow down removal and measurement of a pod; templates use one or two. */
 export const MAX_VOLUMES = 8;
 export const MAX_VOLUME_PATH_CHARS = 512;
 
-/** Folders of the kernel, and the one of the agent's mounts. */
+/** Folders of the kernel, and the folder of the agent's mounts. */
 const SYSTEM_FOLDERS = ['proc', 'sys', 'dev', '.podwright'];
 const SHOWN_CHARS = 100;
 

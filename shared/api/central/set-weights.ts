@@ -19,7 +19,7 @@ const MicrosecondTime = z
   .regex(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z$/, 'Not a UTC time with microseconds')
   .refine((text) => parseIsoTime(text) !== null, 'Not a time');
 
-/** All members are signed, so unknown ones are rejected. */
+/** All members are signed, so the schema rejects unknown ones. */
 export const LatestSetWeightsRequest = z
   .strictObject({
     netuid: z.int().min(0),
@@ -40,7 +40,7 @@ export type LatestSetWeights = z.output<typeof LatestSetWeightsRequest>;
 
 export const SetWeightsAnswer = z.object({ success: z.literal(true) });
 
-/** The posted payload and its validator. */
+/** The signed payload, and the validator that posted it. */
 export const LatestSetWeightsResponse = z.object({
   ...LatestSetWeightsRequest.shape,
   validator_key: z.string(),

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { Hotkey } from '../../signing/hotkey.ts';
 import { Inventory } from '../agent/inventory.ts';
 
-/** A row of POST /validator/{hotkey}/executors. */
+/** An element of the response to POST /validator/{hotkey}/executors. */
 export const ExecutorToCheck = z.object({
   id: z.uuid(),
   executor_ip_address: z.string(),
@@ -19,9 +19,9 @@ export const ExecutorToCheck = z.object({
   pod_ids: z.array(z.uuid()).nullable().default(null),
   /** The provider's price, micro-USD per GPU and hour; null from a central API that does not report it. */
   price_uusd: z.int().min(0).nullable().default(null),
-  /** Null from a central API that does not report it: counts as false. */
+  /** Null if the central API does not report it, which counts as false. */
   collateral_deposited: z.boolean().nullable().default(null),
-  /** Absent from a central API that does not report it. */
+  /** Absent if the central API does not report it. */
   provider_banned: z.boolean().nullish(),
 });
 export type ExecutorToCheck = z.output<typeof ExecutorToCheck>;
@@ -31,11 +31,11 @@ export const CHECK_SEVERITIES = ['info', 'warning', 'error'] as const;
 export type CheckSeverity = (typeof CHECK_SEVERITIES)[number];
 export const CHECK_CATEGORIES = ['prep', 'env', 'policy', 'runtime', 'transport'] as const;
 export type CheckCategory = (typeof CHECK_CATEGORIES)[number];
-/** Only checks in mode `enforce` affect the verdict; the others are recorded. */
+/** Only checks in mode `enforce` affect the verdict; the results of others are only recorded. */
 export const CHECK_MODES = ['enforce', 'shadow', 'observe'] as const;
 export type CheckMode = (typeof CHECK_MODES)[number];
 
-/** The result of a check, as the provider reads it. */
+/** The result of a check, as shown to the provider. */
 export const CheckResult = z.object({
   check_id: z.string().max(64),
   passed: z.boolean(),
@@ -44,7 +44,7 @@ export const CheckResult = z.object({
   required: z.string().max(1000),
   message: z.string().max(2000),
   remediation: z.string().max(2000),
-  // Absent in results of older validators and in older rows.
+  // Absent in results of older validators and in older rows of the database.
   mode: z.enum(CHECK_MODES).default('enforce'),
   severity: z.enum(CHECK_SEVERITIES).default('info'),
   category: z.enum(CHECK_CATEGORIES).default('env'),
@@ -81,20 +81,23 @@ export type HealthReport = z.output<typeof HealthReport>;
 
 const GpuUuids = z.array(z.string().max(64)).max(64);
 
-/** Resources for a manually requested check: exactly these GPUs and cores. A rented host is not loaded. */
+/** Resources for a manually requested check: exactly these GPUs and cores. A rented host gets no load test. */
 export const CheckRequest = z.object({
   rental_in_progress: z.boolean(),
-  /** Empty: all of the host. */
+  /** Empty: all GPUs of the host. */
   gpu_uuids: GpuUuids,
-  /** Absent: all of the host. */
+  /** Absent: all cores of the host. */
   cpu_count: z.int().min(1).max(1_024).nullish(),
 });
 export type CheckRequest = z.output<typeof CheckRequest>;
 
-/** Callers wait up to 300 seconds; the response must be ready before that. */
+/** Callers wait up to 300 seconds; the response must arrive earlier. */
 export const CHECK_TIMEOUT_MS = 290_000;
 
-/** Without `report`, the central API runs the check now; with it, the central API records the verdict. */
+/**
+ * Without `report`, the central API runs the check and responds with its result; with it, the central API records the
+ * verdict.
+ */
 export const ExecutorHealthCheckRequest = z
   .object({
     miner_address: z.string().max(255),
@@ -120,7 +123,7 @@ export const REWARD_ESTIMATE_PATH = '/v1/reward-estimate';
 const MAX_GPUS = 64;
 const MAX_PRICE_UUSD = 1_000_000_000_000;
 
-/** Query of the gateway's route: a node that does not exist yet. */
+/** Query of the gateway's route that estimates the reward of a node that does not exist yet. */
 export const RewardQuery = z.object({
   /** Full name as the driver reports it. */
   gpu_model: z.string().min(1).max(200),
@@ -132,11 +135,11 @@ export type RewardQuery = z.output<typeof RewardQuery>;
 
 const Share = z.number().min(0).max(1);
 
-/** Estimated shares of the validator's total reward, computed by the same function as its weights. */
+/** Estimated shares of the validator's total reward, computed by the function that computes its weights. */
 export const RewardShares = z.object({
   rented: Share,
   idle: Share,
-  /** Why the node would earn nothing, by the names of the weights' rules; empty if it would earn. */
+  /** Names of the weight rules because of which the node would earn nothing; empty if it would earn. */
   obstacles: z.array(z.string().max(64)).max(20),
 });
 export type RewardShares = z.output<typeof RewardShares>;

@@ -7,7 +7,7 @@ import { createCommandProgress } from '../../runtime/progress.ts';
 import { systemRandom } from '../../runtime/random.ts';
 import { writeArchive } from './archive.ts';
 
-it('reports the part that it waits for and how long, and completes without it', async () => {
+it('prints which part is pending and for how long, and completes without a part that hangs', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-'));
   const clock = createManualClock();
   let shown = '';

@@ -1,4 +1,4 @@
-/** The diagnosis archive: texts about a process in one tar.gz, bounded, without secrets, mode 0600. */
+/** The diagnosis archive: texts about a process in one tar.gz of limited size, without secrets, mode 0600. */
 import { existsSync } from 'node:fs';
 import { access, constants } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -14,7 +14,7 @@ import type { Redact } from './redact.ts';
 /** One file of an archive. If `collect` fails or times out, the file contains the reason. */
 export type Part = { name: string; collect(): Promise<string> };
 
-/** Returns the parts of an archive. `logs`: log files named by the user. */
+/** Returns the parts of an archive. `logs`: log files that the user named. */
 export type ArchiveSource = (
   logs: readonly string[],
 ) => Promise<{ parts: readonly Part[]; redact: Redact }>;
@@ -32,12 +32,12 @@ export type WrittenArchive = {
 };
 
 const PART_WITHIN_MS = 40_000;
-/** Pending parts are named in the progress line once there are this few. */
+/** The progress line names the pending parts once there are this few. */
 const NAMED_PARTS = 3;
-/** Longer parts lose their beginning. */
+/** The beginning of a longer part is cut off. */
 const MAX_PART_CHARS = 2 * 1024 * 1024;
 
-/** Rejects if `path` exists or its folder does not; `option` is the option that named it. */
+/** Writes the archive. Rejects if `path` exists or its folder does not; `option` is the option that named it. */
 export async function writeArchive(
   { path, option }: { path: string; option: string },
   parts: readonly Part[],
@@ -46,7 +46,7 @@ export async function writeArchive(
   if (existsSync(path)) {
     throw new Error(`${path} exists already: name another file with ${option}`);
   }
-  // Checked before minutes are spent on collecting.
+  // Checked first, because collecting takes minutes.
   requireWritableFolder(dirname(path), `${option}: the folder`);
   const pending = new Set(parts.map(({ name }) => name));
   progress.step(`collecting ${parts.length} parts`);
@@ -67,7 +67,7 @@ export async function writeArchive(
   };
 }
 
-/** Never rejects. */
+/** Resolves with the text, or with the reason why there is none. Never rejects. */
 async function textOf(collect: Part['collect'], clock: Clock): Promise<string> {
   try {
     return await withDeadline(clock, PART_WITHIN_MS, collect());
@@ -76,7 +76,7 @@ async function textOf(collect: Part['collect'], clock: Clock): Promise<string> {
   }
 }
 
-/** Whole lines from the end. */
+/** Returns the last whole lines of the text, up to the limit. */
 function lastOf(text: string): string {
   if (text.length <= MAX_PART_CHARS) return text;
   const end = text.slice(-MAX_PART_CHARS);
@@ -119,7 +119,7 @@ export async function writeArchiveFile(
   }
 }
 
-/** An unreadable log does not prevent the archive. Returns null for a log that can be read. */
+/** Returns why the log cannot be read; null if it can. An unreadable log does not prevent the archive. */
 function problemOfLog(path: string): Promise<string | null> {
   return access(path, constants.R_OK).then(
     () => null,
@@ -140,7 +140,7 @@ the ${name} runs or not, with the ${name}'s variables. Same as: npm run ${name} 
 `;
 }
 
-/** Parses the options of `diag`. `problem` is a usage error with the help. */
+/** Parses the options of `diag`. `problem` is a usage error, which is printed with the help. */
 export function readArchiveOptions(
   name: string,
   args: readonly string[],

@@ -1,4 +1,4 @@
-/** Parts that every archive has: versions, journal, units, logs, metrics. */
+/** Parts of every archive: versions, journal, units, logs, metrics. */
 import { open } from 'node:fs/promises';
 import { cpus, loadavg, release, totalmem, uptime } from 'node:os';
 import { basename } from 'node:path';
@@ -79,7 +79,7 @@ export function logParts(paths: readonly string[]): Part[] {
         const buffer = Buffer.alloc(Math.min(size, LOG_BYTES));
         const { bytesRead } = await file.read(buffer, 0, buffer.length, position);
         const text = buffer.toString('utf8', 0, bytesRead);
-        // The first line may be cut within a secret, which would not be recognised.
+        // The first line may be cut within a secret, which would then not be recognised.
         return position === 0 ? text : text.slice(text.indexOf('\n') + 1);
       } finally {
         await file.close();

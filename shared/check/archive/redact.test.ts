@@ -4,7 +4,7 @@ import { createRedact, MAX_KNOWN_SECRETS } from './redact.ts';
 const KEY =
   '-----BEGIN OPENSSH PRIVATE KEY-----\nhushAAAA\nhushBBBB\n-----END OPENSSH PRIVATE KEY-----';
 
-describe('a secret that is not known', () => {
+describe('a secret of unknown value', () => {
   const redact = createRedact([]);
 
   it.each([
@@ -64,7 +64,7 @@ it('hides a known secret in plain text, JSON, URLs, base64 and line by line', ()
   }
 });
 
-it('takes bounded time for text without spaces, and rejects too many secrets', () => {
+it('redacts long text without spaces in bounded time, and rejects too many secrets', () => {
   const long = 'secret'.repeat(100_000);
   expect(createRedact([])(long)).toBe(long);
   const many = Array.from({ length: MAX_KNOWN_SECRETS + 1 }, (_, index) => `secret-${index}`);

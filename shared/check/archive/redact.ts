@@ -1,10 +1,13 @@
-/** Removes secrets from texts that leave the host: known ones by value, others by the field or header they are in. Pure. */
+/**
+ * Removes secrets from texts that leave the host: known ones by their value, others by the name of their field or
+ * header. Pure.
+ */
 import { withoutPasswords } from '../../runtime/secrets.ts';
 
 const HIDDEN = '[hidden]';
 /** Shorter secrets would match ordinary words. */
 const MIN_SECRET_CHARS = 6;
-/** Each text is searched for every secret. */
+/** Limit, because each text is searched for every secret. */
 export const MAX_KNOWN_SECRETS = 5_000;
 
 const PRIVATE_KEY =
@@ -25,7 +28,8 @@ export type Redact = (text: string) => string;
 export function createRedact(known: Iterable<string>): Redact {
   const secrets = [...new Set([...known].flatMap(formsOf))]
     .filter((form) => form.length >= MIN_SECRET_CHARS)
-    // Longest first: replacing a secret that is part of another one would leave the rest of that one.
+    // Longest first: if one secret contains another, replacing the shorter one first would leave the rest of the
+    // longer one.
     .toSorted((left, right) => right.length - left.length);
   if (secrets.length > MAX_KNOWN_SECRETS) {
     throw new RangeError(`more than ${MAX_KNOWN_SECRETS} secrets to hide`);
@@ -45,7 +49,7 @@ export function createRedact(known: Iterable<string>): Redact {
   };
 }
 
-/** The secret and each of its lines as plain text, JSON, percent-encoded and base64. */
+/** Returns the secret and each of its lines as plain text, JSON, percent-encoded and base64. */
 function formsOf(secret: string): string[] {
   const lines = secret.split(/\r?\n/).map((line) => line.trim());
   return [secret, ...lines].flatMap((text) => [
@@ -56,14 +60,14 @@ function formsOf(secret: string): string[] {
   ]);
 }
 
-/** As in a URI component and as in a form. */
+/** Returns the text encoded as in a URI component and as in a form. */
 function percentEncoded(text: string): string[] {
   // A lone surrogate cannot be encoded.
   const strict = encodeURIComponent(text.toWellFormed());
   return [strict, new URLSearchParams([['', text]]).toString().slice(1)];
 }
 
-/** All strings in a value, at any depth; for values that are secret as a whole. */
+/** Returns all strings in a value, at any depth; for values that are secret as a whole. */
 export function textsIn(value: unknown): string[] {
   if (typeof value === 'string') return [value];
   if (typeof value !== 'object' || value === null) return [];
