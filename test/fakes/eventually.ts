@@ -4,7 +4,7 @@ import { systemClock } from '#shared/runtime/clock.ts';
 const DEFAULT_TIMEOUT_MS = 45_000;
 const POLL_MS = 20;
 
-/** Polls until `look` returns something other than null, undefined or false. Throws when that takes too long. */
+/** Polls until `look` returns something other than null, undefined or false. Throws after the timeout. */
 export async function eventually<T>(
   what: string,
   look: () => T | null | undefined | false | Promise<T | null | undefined | false>,

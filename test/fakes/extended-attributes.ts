@@ -35,7 +35,7 @@ export function attributeAt(path: string, key: string): string | null {
   return new RegExp(`SCHILY\\.xattr\\.${key}=([^\\n]*)\\n`).exec(archive)?.[1] ?? null;
 }
 
-/** A pax record; its length field counts itself. */
+/** Encodes a pax record. Its length field includes the field itself. */
 function recordOf(text: string): string {
   const length = (digits: number) => digits + 1 + text.length;
   const digits = String(length(2)).length;

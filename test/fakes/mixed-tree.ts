@@ -1,4 +1,4 @@
-/** A tree of everything that a pod may store, and its fingerprint: content and metadata of every entry. */
+/** A file tree with everything that a pod may store, and its fingerprint: content and metadata of every entry. */
 import { execFileSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import {
@@ -40,7 +40,10 @@ const ATTRIBUTE = { key: 'user.podwright', value: 'kept' };
 const WITH_ATTRIBUTE = ['attributes', 'folder with attributes'];
 const HASHED_BYTES = 4 * MIB;
 
-/** Random, text, sparse, many small files, links, odd names, modes, owners, times, attributes. Needs root. */
+/**
+ * Writes random data, text, sparse and many small files, links, unusual names, modes, owners, times and attributes.
+ * Needs root.
+ */
 export function writeMixedTree(folder: string, size: TreeSize = SMALL): void {
   mkdirSync(join(folder, 'small'), { recursive: true });
   writePieces(join(folder, 'random'), size.random, () => randomBytes(MIB));
@@ -75,7 +78,7 @@ export function writeMixedTree(folder: string, size: TreeSize = SMALL): void {
   touch(join(folder, 'small'), '1970-01-01 00:00:01.000000001 UTC');
 }
 
-/** Changes about one percent: inside a file, at its end, deleted, new, and metadata only. */
+/** Changes about one percent: data inside a file and at its end, deleted and new files, and metadata only. */
 export function changeMixedTree(folder: string, size: TreeSize = SMALL): void {
   const random = openSync(join(folder, 'random'), 'r+');
   for (let mib = 0; mib < size.random; mib += 100) {
@@ -122,7 +125,7 @@ export function fingerprintOf(folder: string): string[] {
   return lines.toSorted();
 }
 
-/** Bytes allocated on disk: less than its size for a sparse file. */
+/** Bytes that the file occupies on disk, fewer than its size if it is sparse. */
 export function allocatedBytes(path: string): number {
   return lstatSync(path).blocks * 512;
 }
@@ -149,7 +152,7 @@ function writePieces(path: string, mib: number, piece: (index: number) => string
   closeSync(file);
 }
 
-/** Text that compresses well and repeats no passage. */
+/** Returns text that compresses well and repeats no passage. */
 function textOf(index: number): string {
   const line = (at: number) => `${index}.${at} the agent said what it had seen, and went on\n`;
   const { length } = line(10_000);

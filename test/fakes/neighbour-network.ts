@@ -1,18 +1,18 @@
-/** A network namespace joined to the host by a veth pair: other machines, for tests. */
+/** A network namespace that a veth pair connects to the host. Tests use it as other machines on the network. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { command, getScript, mustRun } from './agents/real-host.ts';
 
 export type Neighbour = Awaited<ReturnType<typeof createNeighbour>>;
 
-/** One machine with a public, a private and a link-local address that answers HTTP on each of `ports`. */
+/** Creates one machine with a public, a private and a link-local address. It answers HTTP on each of `ports`. */
 export async function createNeighbour(ports: readonly number[]) {
   const tag = systemRandom.uuid().slice(0, 8);
   const [byte, quad] = [systemRandom.int(168) + 1, 4 * systemRandom.int(63)];
   const name = `podtest-${tag}`;
   const [outer, inner] = [`vt${tag}o`, `vt${tag}i`];
   const addresses = {
-    /** From the documentation range, which is assigned to no host. */
+    /** From a range reserved for documentation (RFC 5737), which no host has. */
     public: `198.51.100.${quad + 2}`,
     private: `10.206.${byte}.${quad + 2}`,
     linkLocal: `169.254.${byte}.${quad + 2}`,
@@ -51,7 +51,7 @@ export async function createNeighbour(ports: readonly number[]) {
     addresses,
     /** This host's address as the neighbour sees it. */
     hostAddress,
-    /** Body that the neighbour gets from `url`; empty without an answer. */
+    /** Returns the body of the neighbour's request to `url`; empty if there is no answer. */
     async fetch(url: string): Promise<string> {
       return (await command('ip', ...inside('sh', '-c', getScript(url)))).stdout;
     },

@@ -1,7 +1,7 @@
 /** An address of this machine that is not loopback. */
 import { networkInterfaces } from 'node:os';
 
-/** The engine's bridge is at least one. */
+/** Throws if there is none. The engine's bridge always has one. */
 export function outsideAddress(): string {
   const all = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
   const found = all.find(({ family, internal }) => family === 'IPv4' && !internal);

@@ -10,7 +10,7 @@ const HANDSHAKE = {
   'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==',
 };
 
-/** Returns the status, and the error code of a refusal. The socket is dropped. */
+/** Returns the status, and the error code if the server rejects the upgrade. Closes the socket. */
 export function upgrade(
   url: string,
   headers: Record<string, string> = {},

@@ -1,4 +1,4 @@
-/** The CENTRAL_* variables of what the central API reaches beyond this machine, and how they go together. */
+/** The CENTRAL_* variables of external services, and which of them must be set together. */
 import { isIP } from 'node:net';
 import { z } from 'zod';
 import {
@@ -50,7 +50,9 @@ const BackupRepository = z
 
 /** Variables of external services. All are optional. */
 export const ADAPTER_VARIABLES = {
-  /** `smtp://user:password@host:587` or `smtps://…`; without it mails are only shown on this host. */
+  /**
+   * `smtp://user:password@host:587` or `smtps://…`. Without it mails are not sent; they can only be read on this host.
+   */
   CENTRAL_SMTP_URL: secret(
     z
       .url({
@@ -73,12 +75,12 @@ export const ADAPTER_VARIABLES = {
   CENTRAL_API_KEYS_RETRIEVABLE: z.stringbool().default(true),
   CENTRAL_S3_BUCKET: z.string().optional(),
   CENTRAL_S3_REGION: z.string().default('us-east-1'),
-  /** Endpoint of a store other than Amazon's. */
+  /** Endpoint of an S3-compatible store. Default: Amazon's. */
   CENTRAL_S3_ENDPOINT: HttpUrl.optional(),
   /** Both or none. Without them the SDK searches environment, files and instance metadata. */
   CENTRAL_S3_ACCESS_KEY_ID: z.string().optional(),
   CENTRAL_S3_SECRET_ACCESS_KEY: secret(z.string().optional()),
-  /** Base URL at which the bucket is public. */
+  /** Base URL of the bucket's public objects. */
   CENTRAL_S3_PUBLIC_URL: HttpUrl.optional(),
   /** Maximum size of an account's backups on this host's disk. */
   CENTRAL_BACKUP_GIB: z.coerce.number().positive().max(1_000_000).default(50),
@@ -95,19 +97,19 @@ export const ADAPTER_VARIABLES = {
   CENTRAL_VOLUME_GIB: z.coerce.number().positive().max(1_000_000).default(20),
   /** Location prefix of restic repositories; without it they are stored on this host. */
   CENTRAL_BACKUP_REPOSITORY: BackupRepository.optional(),
-  /** Sent to nodes under their names without `CENTRAL_BACKUP_`. */
+  /** Sent to nodes as environment variables whose names lack the prefix `CENTRAL_BACKUP_`. */
   CENTRAL_BACKUP_AWS_ACCESS_KEY_ID: z.string().optional(),
   CENTRAL_BACKUP_AWS_SECRET_ACCESS_KEY: secret(z.string().optional()),
   CENTRAL_BACKUP_AWS_DEFAULT_REGION: z.string().optional(),
   CENTRAL_BACKUP_RESTIC_REST_USERNAME: z.string().optional(),
   CENTRAL_BACKUP_RESTIC_REST_PASSWORD: secret(z.string().optional()),
-  /** All of these except the scope, or none. */
+  /** These variables, except the scope, must be set together. */
   CENTRAL_CHAT_AUTHORIZE_URL: HttpUrl.optional(),
   CENTRAL_CHAT_TOKEN_URL: HttpUrl.optional(),
   CENTRAL_CHAT_USER_URL: HttpUrl.optional(),
   CENTRAL_CHAT_CLIENT_ID: z.string().optional(),
   CENTRAL_CHAT_CLIENT_SECRET: secret(z.string().optional()),
-  /** Page of the console to which the platform redirects. */
+  /** Page of the console to which the chat platform redirects. */
   CENTRAL_CHAT_REDIRECT_URL: HttpUrl.optional(),
   CENTRAL_CHAT_SCOPE: z.string().default('identify'),
   /** Base URL of the central miner server; without it nothing is synchronised. */
@@ -115,11 +117,11 @@ export const ADAPTER_VARIABLES = {
     isSecureUrl,
     'https:// unless on this host, because the token is sent there',
   ).optional(),
-  /** Sent to it as a bearer token. */
+  /** Sent to the central miner server as a bearer token. */
   CENTRAL_MINER_TOKEN: secret(z.string().min(1).max(1_000).optional()),
   /** URL of the documentation of checks. */
   CENTRAL_DOCS_URL: HttpUrl.optional(),
-  /** Base URL of support channels; the channel's name is appended. */
+  /** Base URL of support channels. The channel's name is appended. */
   CENTRAL_CHAT_CHANNEL_URL: HttpUrl.optional(),
   /** Rates of alpha tokens: a JSON file or an http(s) URL. */
   CENTRAL_ALPHA_RATES: AlphaRates.optional(),
@@ -128,7 +130,7 @@ export const ADAPTER_VARIABLES = {
   /** Processor of payouts; `simulated` moves no money. */
   ...PayoutVariable.shape,
   CENTRAL_STRIPE_SECRET_KEY: secret(z.string().optional()),
-  /** `whsec_…` of the endpoint that calls /payments/callback. */
+  /** `whsec_…`: secret of the Stripe endpoint that calls /payments/callback. */
   CENTRAL_STRIPE_CALLBACK_SECRET: secret(z.string().optional()),
 };
 
@@ -148,7 +150,7 @@ export const STRIPE_SECRETS = [
 /** Variables that must be set together. */
 const GROUPS: readonly (readonly string[])[] = [S3_KEYS, CHAT_MEMBERS, STRIPE_SECRETS];
 
-/** Problems of combinations of these variables. */
+/** Returns the problems that result from combinations of these variables. */
 export function adapterProblems(
   { CENTRAL_PAYMENTS: payments }: Partial<AdaptersConfig>,
   isSet: IsSet,
@@ -159,7 +161,7 @@ export function adapterProblems(
   if (payments === 'stripe' && !hasSecrets) {
     problems.push({ name, message: `${name}: stripe needs ${STRIPE_SECRETS.join(' and ')}` });
   }
-  // Stripe's secrets without Stripe: one of the two is a mistake.
+  // Stripe's secrets are set but Stripe is not the processor: one of the two settings is a mistake.
   if (payments !== undefined && payments !== 'stripe' && hasSecrets) {
     problems.push({ name, message: `${name}: set it to stripe, or remove Stripe's secrets` });
   }
@@ -175,7 +177,7 @@ const SPEC: ConfigSpec<typeof ADAPTER_VARIABLES> = {
 
 export type AdaptersConfig = z.output<typeof Schema>;
 
-/** Reads these variables and ignores others. Throws ConfigError that names every wrong one. */
+/** Reads these variables and ignores others. Throws a ConfigError that names every wrong one. */
 export function readAdaptersConfig(environment: Environment): AdaptersConfig {
   return parseConfig(SPEC, environment);
 }

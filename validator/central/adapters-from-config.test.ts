@@ -10,7 +10,7 @@ const open = (environment: Record<string, string>) =>
     backupFolder: '/backups',
   });
 
-it('needs no variable: mails are stored, uploads are local, no chat platform, no trusted proxy', () => {
+it('without variables mails are stored, uploads are local, and there is no chat platform or trusted proxy', () => {
   expect(open({ CENTRAL_DATABASE: 'another reader’s' })).toEqual({
     ports: {
       mailer: null,
@@ -41,7 +41,7 @@ it('needs no variable: mails are stored, uploads are local, no chat platform, no
   });
 });
 
-it('reads all variables', () => {
+it('creates all adapters if all variables are set', () => {
   const { ports, options } = open({
     CENTRAL_SMTP_URL: 'smtp://user:hush@mail.example:587',
     CENTRAL_S3_BUCKET: 'uploads',
@@ -123,7 +123,7 @@ it.each([
   expect(() => open(environment as Record<string, string>)).not.toThrow(/hush/);
 });
 
-it('stores backups at the configured location, with its credentials only', async () => {
+it('stores backups at the configured location; nodes receive only the credentials of that location', async () => {
   const { ports } = open({
     CENTRAL_BACKUP_REPOSITORY: 's3:https://s3.example/pods',
     CENTRAL_BACKUP_AWS_ACCESS_KEY_ID: 'key',

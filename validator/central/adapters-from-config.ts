@@ -1,4 +1,4 @@
-/** Creates the adapters of external services and the options from the configuration. */
+/** Creates the adapters of external services, and the options of the central API, from the configuration. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import {

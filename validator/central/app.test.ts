@@ -5,7 +5,7 @@ import { createTestCentral } from '../../test/fakes/scenes/central-fixture.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 
-it('answers every kind of error with the envelope and its request id', async () => {
+it('returns every kind of error in the envelope with its request id', async () => {
   const central = await createTestCentral();
   const { key } = await central.signUp();
   const failures = [
@@ -42,7 +42,7 @@ it('answers every kind of error with the envelope and its request id', async () 
   await central.close();
 });
 
-it('answers 500 without the cause when the database fails', async () => {
+it('returns 500 without the cause when the database fails', async () => {
   const lines: string[] = [];
   const sink = new Writable({
     write(chunk, _, done) {
@@ -66,7 +66,7 @@ it('answers 500 without the cause when the database fails', async () => {
   await central.close();
 });
 
-it('serves /x and /x/ alike, without a redirect', async () => {
+it('/x and /x/ return the same, without a redirect', async () => {
   const central = await createTestCentral();
   const { session } = await central.signUp();
   for (const path of ['', '/version', '/users/me', '/keys', '/keys/scopes', '/templates']) {

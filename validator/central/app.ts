@@ -1,4 +1,4 @@
-/** The central API's composition root: ports in, one HTTP server with every route out. */
+/** The central API's composition root: receives the ports and returns one HTTP server with every route. */
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Liveness } from '#shared/runtime/liveness.ts';
 import { runEach } from '#shared/runtime/loop.ts';
@@ -33,27 +33,27 @@ import { payoutKeyOf } from './providers/provider.service.ts';
 import { subscriptions } from './providers/provider-profile.service.ts';
 import { createProviderTokens } from './providers/provider-token.service.ts';
 
-/** Everything named "one pass" is for tests, which run it instead of `start`. */
+/** Functions that run one pass are for tests, which call them instead of `start`. */
 export type Central = {
-  /** Ready to listen or to be injected into. */
+  /** Ready to listen, or to receive requests that tests inject. */
   server: HttpServer;
-  /** One pass of the schedule, then one over every pod. */
+  /** Runs one pass of the schedule, then syncs every pod once. */
   syncPods(): Promise<void>;
   /** One pass of the schedule. */
   runDue(): Promise<void>;
   /** One pass of metering. */
   meterPods(): Promise<void>;
-  /** One pass over the schedules of backups, and one clean-up. */
+  /** Runs one pass over the backup schedules, and removes expired backups once. */
   tendBackups(): Promise<void>;
   /** One pass over the mails that are due. */
   sendMails(): Promise<void>;
   /** One pass over the webhooks that have something to send. */
   sendWebhooks(): Promise<void>;
-  /** One pass over charges in flight. */
+  /** Runs one pass over the charges in flight. */
   chargeTopUps(): Promise<void>;
   /** One pass over open payouts. */
   payOut(): Promise<void>;
-  /** One removal of expired rows and unused uploads. */
+  /** Removes expired rows and unused uploads once. */
   sweepAccounts(): Promise<void>;
   /** Marks an account's address as verified, for the operator's own accounts. */
   verifyAccount(email: string): Promise<void>;
@@ -61,9 +61,12 @@ export type Central = {
   pods: PodCleanup;
   /** Starts the periodic work. */
   start(): void;
-  /** State of the periodic work and the database, after `start`. */
+  /** Returns the state of the periodic work and the database. Call it after `start`. */
   vitals(): Liveness;
-  /** Ends streams and jobs, finishes requests, closes the listener and the connection to the mail server. The caller closes the database. */
+  /**
+   * Ends streams and jobs, finishes requests, closes the listener and the connection to the mail server. The caller
+   * closes the database.
+   */
   close(): Promise<void>;
 };
 
@@ -210,7 +213,7 @@ export async function createCentral(
     },
     async close() {
       stoppingController.abort();
-      // Together: no new requests are accepted while those in flight and the jobs end.
+      // These run at the same time: no new requests are accepted while requests in flight and jobs end.
       await Promise.all([server.close(), ...jobs.map((job) => job.stop())]);
       await ports.mailer?.close();
       await processes.leave();

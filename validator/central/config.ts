@@ -17,7 +17,10 @@ const HotkeyList = z
   .transform((text) => text.split(',').map((entry) => entry.trim()))
   .pipe(z.array(Hotkey));
 
-/** Plain HTTP listener for /metrics only; none when absent. Also read by `npm start`. */
+/**
+ * Address of a listener without TLS that serves only /metrics; absent: no listener. `npm start` also reads this
+ * variable.
+ */
 export const MetricsVariable = z.object({ CENTRAL_METRICS_LISTEN: ListenAddress.optional() });
 
 const Schema = z.object({
@@ -29,9 +32,12 @@ const Schema = z.object({
   CENTRAL_GATEWAY_URL: z
     .url({ protocol: /^https?$/ })
     .refine(isSecureUrl, 'https:// unless on this host, because it carries secrets'),
-  /** Pin of the gateway's certificate, `sha256//…=` as the validator logs it. Default: the system's certificate authorities. */
+  /**
+   * Pin of the gateway's certificate, `sha256//…=` as the validator logs it. Without it, the system's certificate
+   * authorities verify the certificate.
+   */
   CENTRAL_GATEWAY_PIN: Pin.optional(),
-  /** Hotkey of the gateway's validator. */
+  /** Hotkey of the validator that runs the gateway. */
   CENTRAL_GATEWAY_HOTKEY: Hotkey,
   /** Validators whose verdicts are accepted. Default: the gateway's validator. */
   CENTRAL_VALIDATORS: HotkeyList.optional(),
@@ -64,7 +70,7 @@ export const CENTRAL_CONFIG: ConfigSpec<typeof Schema.shape> = {
   ],
 };
 
-/** Throws ConfigError that names every wrong variable. */
+/** Throws a ConfigError that names every wrong variable. */
 export function readCentralConfig(environment: Environment): CentralConfig {
   return parseConfig(CENTRAL_CONFIG, environment);
 }
@@ -81,7 +87,7 @@ export function centralSeedFile(
   return config.CENTRAL_SEED_FILE ?? join(config.CENTRAL_HOME, 'central.seed');
 }
 
-/** For commands that only need the key: ignores the other variables. */
+/** Path of the seed file, for commands that need only the key. Ignores the other variables. */
 export function centralSeedFileIn(environment: Environment): string {
   return centralSeedFile(parseConfig(SEED_CONFIG, environment));
 }

@@ -1,4 +1,7 @@
-/** `npm run central`: a central API without a validator. Several processes may share one PostgreSQL database. */
+/**
+ * `npm run central`: a central API in a process without a validator. Several processes may share one PostgreSQL
+ * database.
+ */
 import {
   CONFIG_COMMANDS_HELP,
   ConfigError,
@@ -62,6 +65,6 @@ function fail(error: unknown): void {
 
 await run(process.argv.slice(2)).catch((error: unknown) => {
   fail(error);
-  // Open handles would keep the process running.
+  // Handles that are still open would keep the process running.
   process.exit();
 });

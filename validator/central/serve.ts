@@ -1,4 +1,4 @@
-/** Runs a standalone central API. Loaded only to run, not by commands that check the configuration. */
+/** Runs a standalone central API. Commands that only check the configuration do not load this module. */
 import { join } from 'node:path';
 import { usdToMicro } from '#shared/api/money.ts';
 import { listenOn } from '#shared/http/listen.ts';
@@ -31,10 +31,13 @@ import { corsOriginsFrom } from './platform/edge/cors.ts';
 import { createCentralMetrics, listenForScrapes } from './platform/metrics/central-metrics.ts';
 import { rateLimitsFrom } from './platform/rate-limits/policies.ts';
 
-/** The pod sync polls several times per second while the database answers. */
+/** Liveness limit: while the database answers, the pod sync polls several times per second. */
 const MAX_POLL_AGE_MS = 60_000;
 
-/** Resolves when it serves. `stopOnSignal` receives the stop function; systemd's variables are removed from `environment`. */
+/**
+ * Resolves when the API serves requests. `stopOnSignal` receives the function that stops it. Removes systemd's
+ * variables from `environment`.
+ */
 export async function serve(
   config: CentralConfig,
   environment: Environment,

@@ -7,12 +7,12 @@ import type { TestMarket } from '../scenes/market-fixture.ts';
 import { enrolAgent } from './enrolled-agent.ts';
 
 export type AgentFleet = {
-  /** Executors in the order of their addition. */
+  /** Ids of the executors, in the order in which they were added. */
   ids: string[];
-  /** Executors that received a probe, once for each, and the last request. */
+  /** Ids of the executors that received a probe, each listed once, and the last probe request. */
   probed: string[];
   lastProbe(): unknown;
-  /** Runs before a probe is answered. */
+  /** Sets a hook that is awaited before a probe is answered. */
   beforeProbe(hook: (executorId: string) => Promise<void>): void;
   /** Sets whether probe containers run on every agent. */
   setSound(value: boolean): void;

@@ -1,4 +1,4 @@
-/** The agent as a process with one trusted key, driven over HTTP and killed by tests. */
+/** The agent as a process that trusts one key. Tests send it HTTP requests and kill it. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,7 +18,7 @@ export type AgentHome = {
   executorId: string;
   /** Starts an agent on this home. Only one may run at a time. Rejects when the process ends before it listens. */
   start(): Promise<AgentProcess>;
-  /** Deletes the folder. The caller has stopped the agent. */
+  /** Deletes the folder. The caller must stop the agent first. */
   remove(): void;
 };
 
@@ -116,7 +116,7 @@ export function createAgentHome(
   };
 }
 
-/** Fills the compile cache as `npm run agent` does before a start. */
+/** Fills Node's compile cache, as `npm run agent` does before it starts the agent. */
 function fillCompileCache(): void {
   execFileSync(process.execPath, agentArguments('--version'), {
     env: { NODE_COMPILE_CACHE: COMPILE_CACHE },

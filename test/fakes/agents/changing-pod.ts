@@ -1,4 +1,4 @@
-/** An agent in memory with one pod that tests edit in place, and a gateway whose answer tests set. */
+/** An agent in memory with one pod that tests edit in place, and an SSH gateway whose answer tests set. */
 import { PodSpec, type PodSpecInput } from '#shared/api/agent/pod.ts';
 import type { GatewayPodStatus, GatewaySnapshot } from '../../../agent/access/ssh/gateway-files.ts';
 import type { EngineError } from '../../../agent/containers/engine/engine.ts';
@@ -19,12 +19,15 @@ const EXECUTOR = '00000000-0000-4000-8000-00000000000e';
 /** Enough event loop turns for any chain of steps that waits only for the fake. */
 const TURNS = 30;
 export const A_MINUTE_MS = 60_000;
-/** Allows for a fake engine that is some milliseconds ahead of the clock. */
+/**
+ * Time after which a change counts as successful, plus a margin: the fake engine may be some milliseconds ahead of the
+ * clock.
+ */
 export const PROVEN_MS = SETTLING_MS + 1_000;
 
 export type ChangingPod = ReturnType<typeof createChangingPod>;
 
-/** Stop `agent()` afterwards. */
+/** The caller must stop `agent()` afterwards. */
 export function createChangingPod() {
   const clock = createManualClock();
   const engine = createFakeEngine(clock);
@@ -63,7 +66,7 @@ export function createChangingPod() {
   engine.addImage(OTHER_IMAGE, `sha256:${'b2'.repeat(32)}`);
   let agent = boot('boot');
 
-  /** Runs everything that needs no time to pass. */
+  /** Runs all work that does not wait for the clock. */
   async function settle(): Promise<void> {
     for (let turn = 0; turn < TURNS; turn += 1) await clock.advance(0);
   }
@@ -95,21 +98,21 @@ export function createChangingPod() {
       await clock.advance(ms);
       await settle();
     },
-    /** Launches a pod of generation 1. Rejects unless it runs. */
+    /** Launches a pod of generation 1. Rejects if it does not reach the state running. */
     async launched(change: Partial<PodSpecInput> = {}) {
       await put(1, change);
       await settle();
       if (view().phase !== 'running') throw new Error(`the pod is ${view().phase}`);
       return view();
     },
-    /** Fails calls of `method`, except starts of the present container. */
+    /** Makes calls of `method` fail, except starts of the container that exists now. */
     breakNew(method: string, kind: EngineError['kind']): () => void {
       const first = view().container_id;
       const isOld = (called: string, id: string) => called === 'startContainer' && id === first;
       return breakEngine(engine, method, kind, isOld);
     },
     hold: (method: string) => holdEngine(engine, method),
-    /** Starts a later agent on the same store. The caller has stopped the previous one. */
+    /** Starts another agent on the same store. The caller must stop the previous one first. */
     bootAgain(bootId: string): void {
       agent = boot(bootId);
     },

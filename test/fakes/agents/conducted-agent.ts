@@ -35,7 +35,7 @@ import type { TestMarket } from '../scenes/market-fixture.ts';
 import { enrolAgent } from './enrolled-agent.ts';
 import { hostCards } from './host-cards.ts';
 
-/** Duration of a proof on such a processor, as other hosts have shown it. */
+/** Duration of a proof of work on this processor, as measured on other hosts. */
 export const USUAL_MS = 1_000;
 /** Digest of the driver library, on the host and in the image. */
 export const DIGEST = 'a'.repeat(64);
@@ -43,26 +43,26 @@ export const AGENT_DIGEST = `sha256:${DIGEST}`;
 export const LISTEN = { host: '127.0.0.1', port: 0 };
 const log = createLog({ name: 'test', level: 'silent' });
 
-/** Differences of a scripted agent from an honest one. */
+/** Ways in which a scripted agent differs from an honest one. */
 export type Conduct = {
   inventory(inventory: Inventory): Inventory;
-  /** Delays in milliseconds: before every answer, inventories, proofs and proofs of cards. */
+  /** Delays in milliseconds before: every answer, the inventory, a proof of work, a proof of work on a card. */
   delayMs: number;
   inventoryMs: number;
   proofMs: number;
   cardsMs: number;
   commitment(commitment: Commitment): Commitment;
-  /** Selects the agent whose nonce answers a challenge. */
+  /** Returns the nonce for which the agent answers a challenge. */
   nonce(nonce: string): string;
   answer(port: number, honest: string): string | null;
-  /** True: opens no ports and takes no part in line tests. */
+  /** True: opens no ports and rejects line tests. */
   refuses: boolean;
-  /** True: reports that it opened no ports. */
+  /** True: reports that it could open no port. */
   opensNone: boolean;
-  /** Requests that it refuses, and those during which it closes the connection. */
+  /** `hides`: routes that it rejects. `cuts`: routes during which it closes the connection. */
   hides: readonly string[];
   cuts: readonly string[];
-  /** Replaces what it sends in a line test after a number of milliseconds. */
+  /** Replaces the data that the agent sends in a line test. `lineMs`: delay before it is sent. */
   said(data: Said): Said;
   lineMs: number;
   egress: EgressCheckResult['registry'];
@@ -189,7 +189,7 @@ export async function addConductedAgent(
 
 type Advancing = Pick<TestMarket['clock'], 'advance'>;
 
-/** Speed tests of an agent, with scripted data. */
+/** Speed tests of an agent whose data is scripted. */
 function speedTestsOf(clock: Clock & Advancing, executorId: string, conductOf: () => Conduct) {
   const isRented = () => conductOf().refuses;
   const tests = createSpeedTests({ clock, executorId, isRented });
@@ -207,7 +207,7 @@ function speedTestsOf(clock: Clock & Advancing, executorId: string, conductOf: (
   };
 }
 
-/** Reports all ports as open and answers with the scripted response; null: no response. */
+/** Reports all ports as open and answers on them with the scripted response; null: sends no response. */
 async function openOtherwise(request: PortCheckRequest, { answer }: Conduct) {
   for (const port of request.ports) {
     const said = answer(port, portAnswer(request, port));
@@ -247,7 +247,7 @@ function honestInventory(
   };
 }
 
-/** Runs the agent's work without threads: the sizes are small. */
+/** Runs proofs of work on the calling thread, because their sizes are small. */
 const inline: RunProof = {
   leaves: async (task) => {
     const done = await work(task);

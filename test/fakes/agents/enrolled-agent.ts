@@ -12,7 +12,7 @@ import {
 /** Year 2248: later than any test's clock. */
 const ENROLLED_UNTIL_MS = 2 ** 43;
 
-/** Call before any other route is registered. */
+/** Enrols the agent on this server. Call it before any other route is registered. */
 export function enrolAgent(
   server: HttpServer,
   executorId: string,
@@ -27,7 +27,7 @@ export function enrolAgent(
   return identity;
 }
 
-/** Registers the identity routes and the signature of answers. */
+/** Registers the identity routes and signs the server's answers. */
 export function identifyAs(server: HttpServer, ports: IdentityPorts): void {
   signResponses(server, ports.identity, ports.executorId);
   registerIdentityRoutes(server, ports);

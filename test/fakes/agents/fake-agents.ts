@@ -33,13 +33,13 @@ const NO_REBOOTS = { reboots_requested: 0, reboots_done: 0 };
 export type FakeHost = {
   /** False: every call fails without an answer. */
   up: boolean;
-  /** Phase of a new pod right after it was accepted. */
+  /** Phase in which a pod is right after the agent has accepted it. */
   arrives: PodPhase;
   /** True: a call takes effect, but its answer is lost. */
   losesAnswers: boolean;
   /** Thrown instead of accepting a pod. */
   refusal: ApiError | null;
-  /** False: a removed pod stays in `removing`. */
+  /** False: a deleted pod stays in the phase `removing`. */
   removesAtOnce: boolean;
   pods: Map<string, PodView>;
   specs: Map<string, PodSpecInput>;
@@ -64,7 +64,7 @@ export type FakeHost = {
   report: HealthReport | null;
   /** Log of every pod. */
   log: FakeLog;
-  /** Replaces the log for the next request. */
+  /** Replaces the log for the next request only. */
   logFault: LogSource | null;
   /** Changes a pod's view. */
   change(podId: string, change: Partial<PodView>): void;
@@ -78,13 +78,13 @@ export type FakeAgents = Agents & {
   listings(): number;
   /** Checks requested by hand, oldest first. */
   wishes: CheckRequest[];
-  /** Reward questions, oldest first. */
+  /** Reward queries received, oldest first. */
   questions: RewardQuery[];
-  /** Answer to reward questions; null: none. */
+  /** Answer to reward queries; null: the query fails. */
   rewards: { shares: RewardShares | null };
 };
 
-/** Every executor has an empty host that is up until the test changes it. */
+/** Every executor has an empty host that answers until the test sets `up` to false. */
 export function createFakeAgents(): FakeAgents & { useClock(clock: Clock): void } {
   const hosts = new Map<string, FakeHost>();
   let clock: Clock | null = null;
@@ -320,7 +320,7 @@ function wired<T>(schema: z.ZodType<T>, answer: T): T {
   return parsed.data;
 }
 
-/** True for a time or a text in the form of a frame id. */
+/** Returns true if a log position is absent, a time in milliseconds, or has the form of a frame id. */
 function isPlace(since: string | undefined): boolean {
   return since === undefined || /^(?:\d{1,15}|\w+\.\d+\.\d+)$/.test(since);
 }

@@ -40,7 +40,7 @@ export function createFakeLog() {
     rotate(count: number): void {
       lines = lines.slice(count);
     },
-    /** Breaks every stream, or ends it as a stopping agent does. */
+    /** Ends every stream: without an end frame (`lost`), or as a stopping agent does (`ended`). */
     cut(outcome: 'lost' | 'ended'): void {
       for (const reader of reading) reader.outcome = outcome;
       wakeAll();

@@ -6,12 +6,12 @@ import { join } from 'node:path';
 export type FakeNvidiaSmi = {
   /** PATH with the folder of the fake first. */
   env: { PATH: string };
-  /** Replaces the script. It can read the `printed` texts as "$HERE/<name>". */
+  /** Replaces the script. The script can read each text in `printed` from the file "$HERE/<name>". */
   become(script: string, printed?: Record<string, string>): void;
   remove(): void;
 };
 
-/** Does not exist until `become` is called. */
+/** Creates the folder. The script does not exist until `become` is called. */
 export function createFakeNvidiaSmi(): FakeNvidiaSmi {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-smi-'));
   return {

@@ -14,7 +14,7 @@ export type FakeOperations = ReturnType<typeof createFakeOperations>;
 
 export function createFakeOperations() {
   const views = new Map<string, OperationView>();
-  /** Requests by operation, one for each however often it was sent. */
+  /** Requests by operation id; a repeated request is stored once. */
   const requests = new Map<string, Request>();
   const calls: string[] = [];
 
@@ -37,11 +37,11 @@ export function createFakeOperations() {
     calls,
     /** Thrown instead of accepting an operation. */
     refusal: null as ApiError | null,
-    /** Pod paths that contain something. */
+    /** Paths in pods that are not empty. */
     occupied: new Set<string>(),
     get,
 
-    /** An operation that runs on the pod refuses another. */
+    /** Adds an operation. Throws if the pod already has one that runs. */
     begin(kind: OperationView['kind'], podId: string, request: Request, nowMs: number) {
       const { operation_id: id } = request;
       calls.push(`${kind} ${id}`);

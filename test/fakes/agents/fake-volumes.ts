@@ -1,4 +1,4 @@
-/** Volumes on a fake agent: created, measured and lost by the test. */
+/** Volumes on a fake agent. Tests create them, set their size and remove them. */
 import type { VolumePut, VolumeView } from '#shared/api/agent/volumes.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 

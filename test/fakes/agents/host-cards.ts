@@ -8,14 +8,14 @@ import type { CardTask, GpuProof } from '../../../agent/verify/challenges/gpu-pr
 
 type Cards = Pick<GpuProof, 'image' | 'commit' | 'open'>;
 
-/** Cards of a host whose agent has no program to prove work with. */
+/** Cards of a host whose agent has no program for the proof of work. */
 export const NO_CARDS: Cards = {
   image: async () => null,
   commit: async () => [],
   open: async () => ({ done: [] }),
 };
 
-/** Honest cards. */
+/** Cards that prove their work honestly. */
 export function hostCards(): Cards {
   return {
     image: async () => 'sha256:here',

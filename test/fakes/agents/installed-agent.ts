@@ -11,7 +11,9 @@ import { freePorts } from '../free-ports.ts';
 
 const PORT = 8080;
 const POD_PORTS = 20;
-/** The engine would resolve the sftp mount on this machine, where the agent's home does not exist. */
+/**
+ * Removes the sftp mount: the engine would look for its path on this machine, where the agent's home does not exist.
+ */
 const WITHOUT_SFTP = `drop=/etc/systemd/system/podwright-agent.service.d && mkdir -p $drop &&
 printf '[Service]\\nInaccessiblePaths=/usr/lib/openssh/sftp-server\\n' >$drop/test.conf`;
 
@@ -22,7 +24,7 @@ export type InstalledAgent = {
   send: SignedFetch;
 };
 
-/** Installs with additional lines in the file of variables: TLS on, listening on all addresses. */
+/** Installs the agent with additional lines in its environment file. TLS is on, and it listens on all addresses. */
 export async function installAgent(
   host: SystemdHost,
   variables: (signer: LocalSigner) => readonly string[] = () => [],

@@ -12,7 +12,7 @@ export const CONTAINER = 'abcdef0123456789';
 
 export type LogFolder = ReturnType<typeof createLogFolder>;
 
-/** The caller must call `remove`. */
+/** The caller must call `remove` afterwards. */
 export function createLogFolder() {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-logs-'));
   const path = join(folder, 'x-json.log');
@@ -35,7 +35,7 @@ export function createLogFolder() {
       open.push(log);
       return log;
     },
-    /** Starts again with the empty files of another container. */
+    /** Replaces the log files by the empty ones of a new container. */
     async renew(): Promise<void> {
       await closeAll();
       writer.remove();

@@ -28,14 +28,14 @@ export function createLogWriter(path: string, maxFiles = 3) {
 
   writeFileSync(path, '');
   const steps = {
-    /** A text without a newline is part of a line. */
+    /** Appends a log entry. A text without a newline at its end is a part of a line. */
     write(log: string, stream: 'stdout' | 'stderr' = 'stdout'): void {
       appendFileSync(path, entry(log, stream));
     },
     /** Writes bytes as they are, such as a line that a power loss truncated. */
     writeRaw: (text: string): void => appendFileSync(path, text),
     entry,
-    /** Renames the old files and the present one: for an instant there is no present file. */
+    /** Renames the old files and the present one. There is no present file until `create` is called. */
     shift(): void {
       for (let number = maxFiles - 1; number > 1; number -= 1) {
         const from = `${path}.${number - 1}`;
@@ -43,7 +43,7 @@ export function createLogWriter(path: string, maxFiles = 3) {
       }
       if (maxFiles > 1) renameSync(path, `${path}.1`);
     },
-    /** Creates the new file, or truncates the old one where only one is retained. */
+    /** Creates the new file, or truncates the old one if only one file is retained. */
     create: (): void => writeFileSync(path, ''),
     rotate(): void {
       steps.shift();

@@ -1,4 +1,7 @@
-/** Agents on the real engine, each with its own executor, ports and firewall. They remove all that they create. */
+/**
+ * Agents on the real engine, each with its own executor id, ports and firewall rules. They remove everything that they
+ * create.
+ */
 
 import { type PodSpecInput, PodView } from '#shared/api/agent/pod.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
@@ -32,7 +35,7 @@ export async function mustRun(file: string, ...args: string[]): Promise<string> 
 
 export type RealHost = Awaited<ReturnType<typeof createRealHost>>;
 
-/** State of a gateway without sessions. */
+/** Answer of an SSH gateway that has no sessions. */
 const NO_SESSIONS = {
   ...{ sessions: 0, sessions_total: 0, login_failures_total: 0, sessions_by_pod: {} },
 };

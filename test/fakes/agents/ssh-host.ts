@@ -24,7 +24,7 @@ export type SshHost = Awaited<ReturnType<typeof startSshHost>>;
 const PORTS = 40;
 const LIMITS = { cpu_cores: 1, memory_bytes: 2 ** 29, shm_bytes: 2 ** 20, pids: 512 };
 
-/** `stop` removes everything. `settings` adds variables of the agent. */
+/** Starts the processes; `stop` removes everything. `settings` adds variables to the agent's environment. */
 export async function startSshHost(settings: Record<string, string> = {}) {
   const home = mkdtempSync(join(tmpdir(), 'podwright-ssh-'));
   const executorId = systemRandom.uuid();
@@ -116,13 +116,13 @@ export async function startSshHost(settings: Record<string, string> = {}) {
       await agent.client.putPod(id, podSpec({ ...ports, limits: LIMITS, ...change }));
       return readyPod(id, change.publish_own_sshd === true ? isRunning : isReady);
     },
-    /** Runs a command by the OpenSSH client at any port. */
+    /** Runs a command with the OpenSSH client through any port. */
     sshTo: (port: number, args: readonly string[], identity = key) =>
       runClient('ssh', [...options(port, identity), 'root@127.0.0.1', ...args]),
     /** Starts the OpenSSH client without waiting for it. */
     spawnSsh: (view: PodView, args: readonly string[], identity = key) =>
       spawn('ssh', [...options(portOf(view), identity), 'root@127.0.0.1', ...args]),
-    /** Runs a command in the pod by the OpenSSH client. */
+    /** Runs a command in the pod with the OpenSSH client. */
     ssh: (view: PodView, args: readonly string[], input: string | Buffer = '', identity = key) =>
       runClient('ssh', [...options(portOf(view), identity), 'root@127.0.0.1', ...args], input),
     async killAgent(): Promise<void> {
@@ -146,7 +146,7 @@ export async function startSshHost(settings: Record<string, string> = {}) {
   };
 }
 
-/** Runs a program and returns its whole output; kills it when the test's time is up. */
+/** Runs a program and returns all of its output; kills the program when the test times out. */
 export function runClient(
   program: string,
   args: readonly string[],

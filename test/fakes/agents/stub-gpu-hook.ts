@@ -20,13 +20,16 @@ export type StubGpuHook = {
   remove(): void;
 };
 
-/** While a container has this file, the installed program reports no GPUs, as after a reload of systemd. */
+/** While this file exists in a container, the installed nvidia-smi reports no GPUs, as after a reload of systemd. */
 export const LOSE_GPUS = '/gpus-are-lost';
 
 const MODESET_MISSING =
   'nvidia-container-cli: mount error: stat failed: /dev/nvidia-modeset: no such file or directory';
 
-/** The state on standard input names the bundle; its config contains the environment and the root file system. */
+/**
+ * The hook reads the container's state from standard input. It names the bundle, whose config contains the environment
+ * and the root file system.
+ */
 const HOOK = `#!/bin/sh
 state=$(cat)
 bundle=$(printf %s "$state" | sed -n 's/.*"bundle":"\\([^"]*\\)".*/\\1/p')

@@ -1,4 +1,4 @@
-/** A real agent in memory on the ports that the test passes. Requests need no signature. */
+/** A real agent in memory with the ports (adapters) that the test passes. Requests need no signature. */
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { PodSpecInput } from '#shared/api/agent/pod.ts';
@@ -20,10 +20,10 @@ import { createFolderBytes, createFolderEntries } from '../../../agent/pods/fold
 import { NO_POLICY } from '../../../agent/pods/provider-policy.ts';
 import { KERNEL_SOURCES } from '../../fixtures/host-inventory.ts';
 
-/** 10.204.0.0: separate from the pools of agents and of other tests. */
+/** 10.204.0.0: outside the address pools of real agents and of other tests. */
 const TEST_POOL = 0x0a_cc_00_00;
 
-/** A small host that has been up since the epoch. */
+/** A small host that booted at the epoch. */
 export const TEST_HOST: AgentPorts['host'] = {
   memoryBytes: 2 ** 33,
   memoryReserveBytes: 2 ** 30,
@@ -34,7 +34,7 @@ export const TEST_HOST: AgentPorts['host'] = {
   bootId: 'test',
 };
 
-/** Ports that most tests do not care about are optional. */
+/** Creates the agent. Ports that most tests do not set are optional. */
 export function createTestAgent(
   ports: Partial<AgentPorts> & Pick<AgentPorts, 'engine' | 'clock'>,
 ): Agent {
@@ -78,7 +78,7 @@ export function createTestAgent(
     host: TEST_HOST,
     secret: new Uint8Array(32).fill(5),
     imageMarks: { start: 99, stop: 98 },
-    // Created with the first build.
+    // The folder is created with the first build.
     buildsFolder: join(tmpdir(), `podwright-builds-${executorId}`),
     scratchFolder: join(tmpdir(), `podwright-scratch-${executorId}`),
     gpuProofImage: 'podwright.local/none:1',
@@ -86,17 +86,17 @@ export function createTestAgent(
   });
 }
 
-/** A firewall that changes nothing on the host and reports success. */
+/** A firewall that changes nothing on the host and reports success for every call. */
 export function openFirewall(bridgePrefix = 'pw'): Firewall {
   return { bridgePrefix, assert: async () => ({ drift: 0 }), remove: async () => undefined };
 }
-/** Pods with their own SSH server get no keys. */
+/** Adds no keys: for pods with their own SSH server. */
 export const NO_KEY_FOLDERS: KeyFolders = {
   write: (podId) => `/nowhere/${podId}`,
   retain: () => undefined,
 };
 
-/** No gateway listens: pods are never ready for SSH. */
+/** A gateway that does not listen: pods never become ready for SSH. */
 export const NO_GATEWAY: GatewayLink = {
   publish: () => undefined,
   statusOf: () => null,
@@ -104,7 +104,7 @@ export const NO_GATEWAY: GatewayLink = {
   follow: () => ({ stop: async () => undefined }),
 };
 
-/** GPUs that exist in name only; those in `busy` have a process. */
+/** GPUs without hardware; a process runs on each of those in `busy`. */
 export function fakeGpus(
   uuids: readonly string[],
   busy: ReadonlySet<string> = new Set(),

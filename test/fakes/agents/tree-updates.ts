@@ -1,7 +1,7 @@
 /**
- * Releases of the agent as a validator publishes them to a host with systemd: images in a registry that requires a
- * login, and a signed answer on the host. A key set authorises the signing key; key set and login are credentials of
- * the service.
+ * Publishes releases of the agent to a host with systemd, as a validator does: images in a registry that requires a
+ * login, and a signed answer on the host. A key set authorises the signing key. The services read the key set and the
+ * login as systemd credentials.
  */
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,14 +19,14 @@ const VALID_MS = 3_600_000;
 /** Runs the checkout's Node, which the small releases do not contain. */
 const NODE = '#!/bin/sh\nexec /src/node_modules/.bin/node "$@"\n';
 
-/** Program that accepts any variables and runs `script` as the agent. */
+/** Returns a program that accepts any environment and runs the JavaScript `script` in place of the agent. */
 const programOf = (script: string) => `
 import { execFileSync } from 'node:child_process';
 import { createServer } from 'node:http';
 if (process.argv.length === 2) { ${script} }
 `;
 
-/** Acts as the agent for an update: same executor, ready, notifies systemd. */
+/** Behaves like an updated agent: it reports the same executor, is ready, and notifies systemd. */
 export const WORKS: string = programOf(`
   const answer = JSON.stringify({
     version: '9.9.9', executor_id: process.env.AGENT_EXECUTOR_ID, started_ms: 1, simulated: false,
@@ -36,7 +36,7 @@ export const WORKS: string = programOf(`
   tell('READY=1');
   setInterval(() => tell('WATCHDOG=1'), 500);
 `);
-/** The gateway as systemd sees it. */
+/** Program that runs in place of the SSH gateway and only notifies systemd. */
 const GATEWAY = programOf(`
   const tell = (...words) => execFileSync('systemd-notify', words);
   console.log('gateway of a new release');
@@ -79,7 +79,7 @@ export async function startTreeUpdates(host: SystemdHost) {
   }
 
   return {
-    /** Variables that the agent needs to follow updates. */
+    /** Environment that the agent needs to install updates. */
     variables: `AGENT_TRUSTED_KEYS=${root.hotkey}=validator-control
 AGENT_KEY_SET=/run/credentials/podwright-agent.service/keys
 AGENT_UPDATE_LOGIN_FILE=/run/credentials/podwright-agent.service/registry

@@ -21,7 +21,7 @@ type ContainerMethods =
   | 'listContainers'
   | 'waitContainer';
 
-/** Usage of a container for which a test sets none. */
+/** Usage of a container for which the test sets no usage. */
 export const IDLE_USAGE: ContainerUsage = {
   cpuNanos: 0,
   memoryBytes: 0,

@@ -13,7 +13,7 @@ type ImageMethods =
   | 'buildImage'
   | 'importImage';
 
-/** Properties of an image where they do not matter. */
+/** Default properties of an image. */
 export const PLAIN = { sizeBytes: 1, onBuild: [] };
 
 export function createImageMethods(

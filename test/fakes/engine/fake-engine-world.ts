@@ -1,4 +1,4 @@
-/** State of the engine in memory, and what happens to its containers without a call. */
+/** State of the engine in memory, and changes to its containers that no API call causes. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import {
   type ContainerSpec,
@@ -20,7 +20,7 @@ export type FakeNetwork = {
 };
 export type FakeContainer = ContainerState & { spec: ContainerSpec };
 
-/** Two starts never share a timestamp, as on a real engine. */
+/** Added to the time of each start, so that no two starts have the same timestamp, as on a real engine. */
 const START_STEP_MS = 1;
 
 export type World = ReturnType<typeof emptyWorld>;
@@ -33,7 +33,7 @@ export function emptyWorld() {
     volumes: new Map<string, VolumeState>(),
     images: new Map<string, ImageState>(),
     registry: new Map<string, string>(),
-    /** Labels of images built here, by image id. */
+    /** Labels of images that the engine built, by image id. */
     built: new Map<string, Record<string, string>>(),
     occupiedPorts: new Set<number>(),
     diskBytes: new Map<string, number>(),
@@ -50,7 +50,7 @@ export function emptyWorld() {
 
 export type WorldActions = ReturnType<typeof createWorldActions>;
 
-/** Several engines may share one world. */
+/** Returns the actions on a world. Several engines may share one world. */
 export function createWorldActions(world: World, clock: Clock) {
   const { containers, networks, occupiedPorts, streams, exits } = world;
 

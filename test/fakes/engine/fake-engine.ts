@@ -20,13 +20,16 @@ import {
 } from './fake-engine-world.ts';
 
 export type FakeEngine = ContainerEngine & {
-  /** Second client of the same engine with its own hook: a killed agent leaves its calls hanging. */
+  /**
+   * Returns a second client of the same engine with its own hook. A test uses it after an agent was killed during a
+   * call, because the first client's calls stay pending.
+   */
   reconnect(): FakeEngine;
   /** Adds an image to the registry, or to the engine only when `digest` is null. */
   addImage(reference: string, digest: string | null): void;
   /** Ends a container as if its process had exited. */
   exit(idOrName: string, exitCode: number, oomKilled?: boolean): void;
-  /** Removes a container as another tool on the host would. */
+  /** Removes a container without the agent, as another tool on the host would. */
   vanish(idOrName: string): void;
   /** While true every call fails with `unavailable` and the event streams end. */
   setAway(away: boolean): void;
@@ -49,14 +52,14 @@ export type FakeEngine = ContainerEngine & {
   readonly volumes: ReadonlyMap<string, VolumeState>;
 };
 
-/** Runs one call of an engine method: hook, outage check, work, hook. */
+/** Runs one call of an engine method: the hook (`before`), the check for an outage, the work, the hook (`after`). */
 export type FakeCall = <T>(
   method: string,
   detail: string,
   work: () => T | Promise<T>,
 ) => Promise<T>;
 
-/** Starts empty, or shares the world of another fake. */
+/** Creates an engine that is empty, or that shares the world of another fake. */
 export function createFakeEngine(clock: Clock, world: World = emptyWorld()): FakeEngine {
   const {
     containers,
@@ -144,7 +147,10 @@ function notFaked(method: string): never {
   throw new Error(`${method} is not faked`);
 }
 
-/** Fails every call of `method` with `kind`, except those for which `spared` is true. Returns a function that ends the fault. */
+/**
+ * Makes every call of `method` fail with `kind`, except calls for which `spared` returns true. Returns a function that
+ * ends the fault.
+ */
 export function breakEngine(
   engine: FakeEngine,
   method: string,

@@ -4,11 +4,14 @@ import { dirname, join } from 'node:path';
 import { mustRun } from '../agents/real-host.ts';
 
 const FOLDERS = ['/usr/bin', '/usr/sbin', '/bin', '/sbin'];
-/** Loaded by name when users are resolved, so no list of libraries contains it; newer systems do not have it. */
+/**
+ * The C library loads it by name when it resolves users, so it is missing from lists of a program's libraries. Newer
+ * systems do not have it.
+ */
 const NAME_SERVICE = 'libnss_files.so.2';
 const COPY = 'to=$1; shift; tar -chf - -C / "$@" | docker cp - "$to":/';
 
-/** Puts each at the same path inside the container. Fails when this host does not have it. */
+/** Copies each program to the same path inside the container. Rejects if this host does not have it. */
 export async function copyPrograms(containerId: string, ...names: string[]): Promise<void> {
   const files = new Set<string>();
   for (const name of names) {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { mustRun } from '../agents/real-host.ts';
 
-/** Imports it as `name`; `root` is a checkout with its packages. */
+/** Imports the base image as `name`; `root` is a checkout with installed packages. */
 export async function importImageBase(name: string, root: string): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-base-'));
   const put = (from: string, path: string) => {

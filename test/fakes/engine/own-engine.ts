@@ -1,6 +1,6 @@
 /**
- * A second Docker engine that a test may kill and restart: separate data, network, process and mount namespaces, so
- * that everything it leaves ends with them. Needs root.
+ * A second Docker engine that a test may kill and restart. It has separate data and separate network, process and mount
+ * namespaces, so that everything it leaves is removed with them. Needs root.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -13,7 +13,7 @@ export type OwnEngine = {
   socketPath: string;
   /** Starts the engine again after `kill` or `stop`; resolves when it answers. */
   start(): Promise<void>;
-  /** Sends SIGKILL; resolves when the process has ended. Containers end with it only where live restore is off. */
+  /** Sends SIGKILL; resolves when the process has ended. Without live restore its containers end too. */
   kill(): Promise<void>;
   /** Sends SIGTERM: the engine stops its containers first. */
   stop(): Promise<void>;
@@ -96,7 +96,7 @@ export async function startOwnEngine(options: OwnEngineOptions = {}): Promise<Ow
     return readFileSync(logFile, 'utf8');
   }
 
-  /** Containers go first: no namespace removes their cgroups. */
+  /** Removes the containers before the namespaces end, because that does not remove their cgroups. */
   async function removeContainers(): Promise<void> {
     const docker = (...args: string[]) =>
       runCommand('docker', ['-H', `unix://${socketPath}`, ...args], COMMAND_BOUNDS);
@@ -106,7 +106,7 @@ export async function startOwnEngine(options: OwnEngineOptions = {}): Promise<Ow
 
   async function remove(): Promise<void> {
     if (daemon !== null) await removeContainers();
-    // The holder's child is the first process of a process namespace: the kernel terminates all others with it.
+    // The first process of a process namespace: when it ends, the kernel kills all others in it.
     process.kill(first, 'SIGKILL');
     await eventually(
       'the end of the namespaces',
@@ -143,7 +143,7 @@ function daemonArguments(folder: string, socketPath: string): string[] {
   ];
 }
 
-/** The process that `unshare --fork` has created. */
+/** Returns the id of the process that `unshare --fork` has created. */
 function childOf({ pid }: ChildProcess): number | false {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
   return children === '' ? false : Number(children.split(' ')[0]);

@@ -23,7 +23,7 @@ export type RestRequest = {
   place: RepositoryPlace | null;
   headers?: Record<string, string>;
   body?: Uint8Array | undefined;
-  /** False: without a Content-Length. */
+  /** False: the request has no Content-Length header. */
   stated?: boolean;
 };
 
@@ -37,7 +37,10 @@ export function userOf({ environment }: RepositoryPlace): string {
 
 export type BackupServer = Awaited<ReturnType<typeof startBackupServer>>;
 
-/** Serves a folder of the caller. Requests must arrive within 200 ms where the routes set no other limit. */
+/**
+ * Serves the repositories in a folder of the caller. A request body must arrive within 200 ms, unless the routes set
+ * another limit.
+ */
 export async function startBackupServer(given: Partial<BackupFolder> & { folder: string }) {
   let lateRequests = 0;
   const log = createLog({ name: 'test', level: 'silent' });
@@ -59,7 +62,7 @@ export async function startBackupServer(given: Partial<BackupFolder> & { folder:
   });
   await server.listen({ host: '127.0.0.1', port: 0 });
 
-  /** Sends `path` unchanged, dots included; a relative path is below the repository. */
+  /** Sends a request. `path` is sent unchanged, with any `..`; a relative path is relative to the repository. */
   function send(
     method: string,
     path: string,
@@ -97,7 +100,7 @@ export async function startBackupServer(given: Partial<BackupFolder> & { folder:
   }
 
   return {
-    /** Number of requests that arrived too late; routes without the limit continue. */
+    /** Number of requests whose body arrived too late. */
     lateRequests: () => lateRequests,
     storage: backups.storage,
     fill: backups.fill,

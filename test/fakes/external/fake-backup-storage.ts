@@ -1,17 +1,17 @@
-/** Backup storage in memory, and a pruner of its repositories. */
+/** Backup storage in memory, and a fake of the function that prunes its repositories. */
 import type { BackupStorage, PruneRepository } from '../../../validator/central/platform/ports.ts';
 
 export type FakeBackupStorage = ReturnType<typeof createFakeBackupStorage>;
 
 export function createFakeBackupStorage() {
-  /** Removed repositories, in order. */
+  /** Ids of removed repositories, in order. */
   const removed: string[] = [];
   /** Snapshots that each prune had to retain. */
   const pruned: string[][] = [];
   const state = {
-    /** False: no call is answered. */
+    /** False: every call rejects. */
     isUp: true,
-    /** Result of the pruner, which awaits it. */
+    /** Result of a prune, which waits until this promise resolves. */
     pruning: Promise.resolve(true),
   };
   const storage: BackupStorage = {

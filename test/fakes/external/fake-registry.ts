@@ -1,4 +1,4 @@
-/** A registry for the real engine: loopback registries need no TLS. */
+/** An image registry for the real engine, which accepts registries on loopback without TLS. */
 import { createHash } from 'node:crypto';
 import { createServer, type ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
@@ -9,14 +9,14 @@ const MANIFEST_TYPE = 'application/vnd.docker.distribution.manifest.v2+json';
 const EMPTY_TAR = new Uint8Array(1024);
 
 export type ImageContent = {
-  /** One layer for each entry, with a file of that content. */
+  /** Contents of the layers: each layer is an archive with one file. */
   layers?: readonly Uint8Array[];
-  /** Additional members of its configuration. */
+  /** Additional members of the image's configuration. */
   config?: Record<string, unknown>;
 };
 
 export type FakeRegistry = {
-  /** `127.0.0.1:port`, the first part of its references. */
+  /** `127.0.0.1:port`, the first part of image references. */
   host: string;
   /**
    * Publishes `name:tag` as an image that differs by `variant`, with one empty layer by default; returns its digest.
@@ -24,11 +24,11 @@ export type FakeRegistry = {
   publish(name: string, tag: string, variant: string, content?: ImageContent): string;
   /** Answers every request with this status and error code; null ends the fault. */
   refuseWith(status: number | null, code?: string): void;
-  /** Layers are begun and never finished. */
+  /** Starts to send each layer and never finishes it. */
   setStalling(stalling: boolean): void;
-  /** Limits the rate of each layer; null: no limit. */
+  /** Limits the transfer rate of each layer; null: no limit. */
   setBytesPerSecond(rate: number | null): void;
-  /** Requires this login; null: open to all. */
+  /** Requires this login; null: no login is needed. */
   requireLogin(login: { username: string; password: string } | null): void;
   /** Serves manifests that do not match their digest. */
   setForging(forging: boolean): void;
@@ -36,7 +36,7 @@ export type FakeRegistry = {
   close(): Promise<void>;
 };
 
-/** Listens on a free port. */
+/** Listens on a free loopback port. */
 export async function startFakeRegistry(): Promise<FakeRegistry> {
   const blobs = new Map<string, Uint8Array>();
   const manifests = new Map<string, Uint8Array>();
@@ -163,7 +163,7 @@ async function trickle(response: ServerResponse, bytes: Uint8Array, rate: number
   response.end();
 }
 
-/** Well-formed and of the same length. */
+/** Returns a well-formed manifest of the same length with another digest. */
 function forged(manifest: Uint8Array): Uint8Array {
   const text = new TextDecoder().decode(manifest);
   return new TextEncoder().encode(text.replace(/"size":\d/, (size) => `${size.slice(0, -1)}9`));

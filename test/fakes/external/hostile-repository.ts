@@ -1,6 +1,6 @@
 /**
- * Repositories that restic would never write: folders changed by an attacker who has the password, with all hashes
- * corrected.
+ * Repositories that restic would never write, as an attacker who has the password could write them: changed folders
+ * with all hashes corrected.
  */
 import { createHash } from 'node:crypto';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -34,7 +34,7 @@ export function rewriteFolders(
   const packs = index.packs.map(({ id, blobs }) => ({
     ...{ blobs, content: take(location, join('data', id.slice(0, 2)), id) },
   }));
-  // A folder contains the hashes of its subfolders: repeats until no hash changes.
+  // A folder contains the hashes of its subfolders, so the changes repeat until no hash changes.
   for (let isChanging = true; isChanging; ) {
     isChanging = false;
     for (const { blobs, content } of packs) {
@@ -62,7 +62,7 @@ export function rewriteFolders(
   return put(location, 'snapshots', seal(key, Buffer.from(withIds(snapshot))));
 }
 
-/** Encrypted list of contents at the end of a pack, followed by its length. */
+/** Rewrites the encrypted list of contents at the end of a pack, which its length follows. */
 function rewriteHeader(pack: Buffer, key: RepositoryKey, ids: Map<string, string>): void {
   const length = pack.readUInt32LE(pack.length - 4);
   const start = pack.length - 4 - length;

@@ -11,15 +11,15 @@ import { freePorts } from '../free-ports.ts';
 const EMPTY_TAR = '\0'.repeat(1024);
 const COMMAND_BOUNDS = { timeoutMs: 120_000, maxOutputBytes: 1024 * 1024 };
 
-/** Login of a private registry, and its line of an htpasswd file (bcrypt). */
+/** Login of a private registry, and the line for it in an htpasswd file (bcrypt). */
 export const REGISTRY_LOGIN = { username: 'podwright', password: 'pass-of-tests' };
 const HTPASSWD = 'podwright:$2y$05$abcdefghijklmnopqrstuuK/rT7VYCdeM4Is1/AI4QX6vhrgiP1bC';
 
 export type ImageRegistry = Awaited<ReturnType<typeof startImageRegistry>>;
 
 /**
- * Listens on a free loopback port, open to all or only to REGISTRY_LOGIN. `close` also removes the pushed images from
- * the engine.
+ * Listens on a free loopback port; without a login, or with REGISTRY_LOGIN only. `close` also removes the pushed images
+ * from the engine.
  */
 export async function startImageRegistry({ isPrivate = false } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-registry-'));
@@ -87,7 +87,7 @@ ${isPrivate ? `auth: { htpasswd: { realm: tests, path: ${join(folder, 'htpasswd'
       await docker(['import', ...flags, '-', reference], EMPTY_TAR);
       return publishTag(reference, name);
     },
-    /** Pushes the engine's `name:tag` of this registry; returns its digest. */
+    /** Pushes the engine's image `name:tag` to this registry; returns its digest. */
     push: (name: string, tag: string): Promise<string> =>
       publishTag(`${host}/${name}:${tag}`, name),
     async close(): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * The service manager's end of sd_notify: a Unix datagram socket, which Node cannot open, held by a Perl program of the
- * base system.
+ * The service manager's end of sd_notify: a Unix datagram socket, which Node cannot open, so a Perl program of the base
+ * system opens it.
  */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -9,8 +9,8 @@ import { join } from 'node:path';
 import { eventually } from '../eventually.ts';
 
 /**
- * Prints one line for each datagram, its lines separated by `|`, and closes received file descriptors, which ends a
- * barrier.
+ * Prints one line for each datagram, with `|` in place of its line breaks. Closes received file descriptors, which
+ * completes a barrier (sd_notify_barrier).
  */
 const RECEIVER = `
 use IO::Socket::UNIX; use Socket; $| = 1;
@@ -21,13 +21,13 @@ while (defined $socket->recv(my $text, 4096)) { $text =~ s/\\n/|/g; print "$text
 
 export type NotifySocket = {
   path: string;
-  /** Messages received so far, without barriers. */
+  /** Messages received so far, except barriers. */
   messages(): string[];
-  /** Stops reading. */
+  /** Ends the receiver. */
   close(): Promise<void>;
 };
 
-/** Listens in a temporary folder. */
+/** Opens a socket in a temporary folder. */
 export async function openNotifySocket(): Promise<NotifySocket> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-notify-'));
   const path = join(folder, 'notify');

@@ -9,13 +9,13 @@ type Grant = { challenge: string; redirectUri: string; userId: string };
 
 export type OAuthProvider = Awaited<ReturnType<typeof startOAuthProvider>>;
 
-/** End it with `close()`. */
+/** Starts the provider. The caller must call `close()`. */
 export async function startOAuthProvider() {
   const codes = new Map<string, Grant>();
   const tokens = new Map<string, string>();
   let failing = false;
 
-  /** RFC 6749 4.1.3 and RFC 7636 4.6. */
+  /** Exchanges a code for a token (RFC 6749 4.1.3, RFC 7636 4.6). */
   async function exchange(request: IncomingMessage): Promise<[number, object]> {
     const basic = Buffer.from(`${CLIENT.id}:${encodeURIComponent(CLIENT.secret)}`);
     if (request.headers.authorization !== `Basic ${basic.toString('base64')}`) {

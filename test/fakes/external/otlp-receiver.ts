@@ -1,4 +1,4 @@
-/** A collector of spans by OTLP/HTTP in JSON. */
+/** A collector that receives spans by OTLP/HTTP in JSON. */
 import { createServer } from 'node:http';
 import { z } from 'zod';
 
@@ -34,7 +34,7 @@ const Request = z.object({
 export type ReceivedSpan = z.output<typeof Span> & { service: unknown };
 export type OtlpReceiver = Awaited<ReturnType<typeof startOtlpReceiver>>;
 
-/** End it with `close()`. */
+/** Starts the collector. The caller must call `close()`. */
 export async function startOtlpReceiver() {
   const spans: ReceivedSpan[] = [];
   const refused: string[] = [];
@@ -57,10 +57,10 @@ export async function startOtlpReceiver() {
   const address = server.address();
   const port = typeof address === 'object' ? address?.port : 0;
   return {
-    /** For OTEL_EXPORTER_OTLP_ENDPOINT. */
+    /** Value for OTEL_EXPORTER_OTLP_ENDPOINT. */
     url: `http://127.0.0.1:${port}`,
     spans,
-    /** Requests that are not OTLP. */
+    /** Requests that are not valid OTLP. */
     refused,
     close: () =>
       new Promise<void>((resolve) => {

@@ -27,7 +27,7 @@ const Metadata = z.record(z.string(), z.unknown());
 
 export type Prometheus = Awaited<ReturnType<typeof startPrometheus>>;
 
-/** Scrapes the addresses every second; resolves once it serves. */
+/** Starts Prometheus, which scrapes the addresses every second. Resolves once it serves. */
 export async function startPrometheus(places: {
   agent: string;
   central: string;
@@ -55,7 +55,7 @@ export async function startPrometheus(places: {
   );
   const exited = new Promise<void>((resolve) => {
     child.once('exit', () => resolve());
-    // The program is not installed.
+    // Emitted if the program is not installed.
     child.once('error', () => resolve());
   });
   const origin = `http://127.0.0.1:${port}`;
@@ -87,10 +87,10 @@ export async function startPrometheus(places: {
   });
   return {
     stop,
-    /** Current series of an expression. Rejects with Prometheus's message for an invalid one. */
+    /** Returns the current series of an expression. Rejects with Prometheus's message if the expression is invalid. */
     query: async (expression: string) =>
       Vector.parse(await ask(`/api/v1/query?query=${encodeURIComponent(expression)}`)).result,
-    /** Names of all scraped metrics, with or without series. */
+    /** Returns the names of all scraped metrics, with or without series. */
     names: async () => new Set(Object.keys(Metadata.parse(await ask('/api/v1/metadata')))),
   };
 }

@@ -1,6 +1,7 @@
 /**
- * A restic repository that opens at once. restic spends half a second at every start on turning the password into a
- * key; here that derivation is cheap, and the keys are readable. Everything else is real.
+ * A restic repository that opens without delay. restic spends half a second at every start to derive a key from the
+ * password; in these repositories the derivation is cheap, and the keys are known to the tests. Everything else is as
+ * restic writes it.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes, scryptSync } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -14,9 +15,9 @@ export type RepositoryKey = { encrypt: Buffer; k: Buffer; r: Buffer };
 const FOLDERS = ['data', 'index', 'keys', 'locks', 'snapshots'];
 const NONCE_BYTES = 16;
 const MAC_BYTES = 16;
-/** Cheapest scrypt cost: no attacker guesses this password. */
+/** The cheapest scrypt cost: this password needs no protection. */
 const COST = { N: 2, r: 8, p: 1 };
-/** Splits files into chunks; any irreducible polynomial of this degree works. */
+/** Polynomial by which restic splits files into chunks; any irreducible polynomial of this degree works. */
 const POLYNOMIAL = '3DA3358B4DC173'.toLowerCase();
 
 /** Creates a repository in the folder `location`. Version 1 does not compress. */
@@ -33,7 +34,7 @@ export function writeQuickRepository(
   throw new Error('a repository has a configuration');
 }
 
-/** Files of the repository: the key first, the configuration last. */
+/** Returns the files of the repository: the key first, the configuration last. */
 export function quickRepository(
   password: string,
   version: 1 | 2 = 2,
@@ -73,14 +74,14 @@ export function seal(key: RepositoryKey, plain: Uint8Array): Buffer {
   return Buffer.concat([nonce, sealed, macOf(key, nonce, sealed)]);
 }
 
-/** Decrypts without checking the authentication tag: the tests wrote these files. */
+/** Decrypts without checking the authentication tag, because the tests wrote these files. */
 export function unseal(key: RepositoryKey, sealed: Buffer): Buffer {
   const decipher = createDecipheriv('aes-256-ctr', key.encrypt, sealed.subarray(0, NONCE_BYTES));
   const content = sealed.subarray(NONCE_BYTES, sealed.length - MAC_BYTES);
   return Buffer.concat([decipher.update(content), decipher.final()]);
 }
 
-/** Poly1305-AES. */
+/** Computes a Poly1305-AES tag. */
 function macOf({ k, r }: RepositoryKey, nonce: Buffer, message: Buffer): Buffer {
   const block = createCipheriv('aes-128-ecb', k, null).setAutoPadding(false);
   const pad = numberOf(block.update(nonce));

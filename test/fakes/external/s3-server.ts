@@ -10,7 +10,9 @@ type Signed = { names: string[]; scope: string; time: string; signature: string;
 
 export type S3Server = Awaited<ReturnType<typeof startS3Server>>;
 
-/** Expiry is judged at `nowMs`. End it with `close()`. */
+/**
+ * Starts the bucket. `nowMs` is the time at which it checks whether a URL has expired. The caller must call `close()`.
+ */
 export async function startS3Server(nowMs: () => number) {
   const objects = new Map<string, { body: Buffer; type: string }>();
 
@@ -50,7 +52,7 @@ export async function startS3Server(nowMs: () => number) {
       credentials: S3_CREDENTIALS,
       publicUrl: 'https://cdn.example/',
     },
-    /** Stored objects by path, bucket included. */
+    /** Stored objects by path; the path includes the bucket. */
     objects,
     close: () =>
       new Promise<void>((resolve) => {

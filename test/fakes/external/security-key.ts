@@ -14,7 +14,7 @@ const SIGN_REQUEST = 13;
 const SIGNATURE = 14;
 const FAILURE = 5;
 
-/** `touched: false` signs without the user-presence flag. */
+/** Creates a key. With `touched: false` its signatures do not have the user-presence flag. */
 export function createSecurityKey(type: SecurityKeyType, touched = true) {
   const isEd25519 = type === 'sk-ssh-ed25519@openssh.com';
   const { publicKey, privateKey } = isEd25519
@@ -23,7 +23,7 @@ export function createSecurityKey(type: SecurityKeyType, touched = true) {
   const blob = Buffer.concat([text(type), ...publicParts(publicKey, isEd25519), text(APPLICATION)]);
   let counter = 0;
 
-  /** Signature in the agent protocol's form: type, signature, flags and counter. */
+  /** Returns a signature in the format of the SSH agent protocol: type, signature, flags and counter. */
   function signatureOf(data: Uint8Array): Buffer {
     counter += 1;
     const trailer = Buffer.alloc(5);
@@ -39,7 +39,7 @@ export function createSecurityKey(type: SecurityKeyType, touched = true) {
   return { line: `${type} ${blob.toString('base64')} token`, blob, signatureOf };
 }
 
-/** Listens at `path` until it is closed. */
+/** Listens on a Unix socket at `path` until it is closed. */
 export async function startSecurityKeyAgent(path: string, key: SecurityKey) {
   const server = createServer((socket) => serve(socket, key));
   await new Promise<void>((resolve) => server.listen(path, resolve));

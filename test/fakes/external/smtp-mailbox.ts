@@ -1,4 +1,6 @@
-/** A real SMTP server on loopback. It stores received mails and refuses those that a test selects. */
+/**
+ * A real SMTP server on loopback. It stores received mails, or refuses them as a test sets.
+ */
 import { createServer, type Server } from 'node:net';
 import { SMTPServer } from 'smtp-server';
 
@@ -9,10 +11,16 @@ export type SmtpMailbox = Awaited<ReturnType<typeof startSmtpMailbox>>;
 type Login = { user: string; password: string } | null;
 type Refusal = { code: number; text: string } | null;
 
-/** PEM. `implicit`: TLS from the first byte; otherwise STARTTLS is required before a mail is accepted. */
+/**
+ * Certificate and key in PEM. `implicit`: TLS from the first byte; otherwise the server requires STARTTLS before it
+ * accepts a mail.
+ */
 type Tls = { cert: string; key: string; implicit: boolean } | null;
 
-/** Accepts mails without log-in and without TLS, unless `login` or `tls` require them. End it with `close()`. */
+/**
+ * Starts the server. It accepts mails without login and without TLS, unless `login` or `tls` is set. The caller must
+ * call `close()`.
+ */
 export async function startSmtpMailbox(login: Login = null, tls: Tls = null) {
   const received: ReceivedMail[] = [];
   let refusal: Refusal = null;
@@ -49,7 +57,7 @@ export async function startSmtpMailbox(login: Login = null, tls: Tls = null) {
       });
     },
   });
-  // Error of one client that rejected the certificate and disconnected.
+  // Emitted for a client that rejected the certificate and disconnected.
   server.on('error', () => undefined);
   const port = await listening(server.server as unknown as Server, () =>
     server.listen(0, '127.0.0.1'),
@@ -58,7 +66,7 @@ export async function startSmtpMailbox(login: Login = null, tls: Tls = null) {
     url: `${tls?.implicit ? 'smtps' : 'smtp'}://127.0.0.1:${port}`,
     port,
     received,
-    /** Sets the refusal of later mails; null accepts them again. */
+    /** Refuses later mails with this reply; null: accepts them again. */
     refuse(next: Refusal): void {
       refusal = next;
     },
@@ -66,7 +74,7 @@ export async function startSmtpMailbox(login: Login = null, tls: Tls = null) {
   };
 }
 
-/** Address of a server that accepts connections and never sends a byte. */
+/** Starts a server that accepts connections and never sends a byte; returns its address. */
 export async function startSilentServer() {
   const server = createServer(() => undefined);
   const port = await listening(server, () => server.listen(0, '127.0.0.1'));

@@ -1,6 +1,9 @@
 /** Shell programs that replace Python and Jupyter in a pod of the built-in image, for fault tests. */
 
-/** Answers a status request that carries the token, or every request while `open` exists in its folder. */
+/**
+ * Answers a status request that carries the token. While the file `open` exists in its folder, it answers every status
+ * request.
+ */
 const ANSWER = `#!/bin/sh
 status='403 Forbidden'
 [ -e /tmp/open ] && status='200 OK'
@@ -23,14 +26,17 @@ export token
 exec nc -ll -p "$port" -e /opt/answer
 `;
 
-/** The pip of its venv runs /tmp/pip: it fetches nothing, waits for ever, or installs the program above. */
+/**
+ * A Python whose venv has a pip that runs /tmp/pip: a script that fetches nothing, waits for ever, or installs the
+ * Jupyter above.
+ */
 const PYTHON = `#!/bin/sh
 [ "$1" = -c ] || [ "$3" = --version ] && exit 0
 [ "$1 $2" = '-m pip' ] && exec sh /tmp/pip
 mkdir -p "$4/bin" && ln -s /opt/python3 "$4/bin/python"
 `;
 
-/** Shell lines that put all of it below /opt, outside of PATH. */
+/** Shell lines that install these programs below /opt, outside of PATH. */
 export const STAND_INS = [
   ['/opt/answer', ANSWER],
   ['/opt/jupyter', JUPYTER],
@@ -54,5 +60,5 @@ END
 `;
 }
 
-/** Effect of a working pip. */
+/** What a working pip does. */
 export const PIP_INSTALLS = 'ln -s /opt/jupyter /opt/podwright/notebook/bin/jupyter-lab';

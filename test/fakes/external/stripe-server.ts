@@ -1,5 +1,6 @@
 /**
- * A stand-in for Stripe's API on loopback, written after its documentation: what top-ups need, and signed callbacks.
+ * A stand-in for Stripe's API on loopback, written from Stripe's documentation. It supports what top-ups need, and
+ * signed callbacks.
  */
 import { createHmac, randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage } from 'node:http';
@@ -25,7 +26,10 @@ const invalid = (code: string): Answer => [
 
 export type StripeServer = Awaited<ReturnType<typeof startStripeServer>>;
 
-/** End it with `close()`. Payment methods behave by their names: pm_ok, pm_declined, pm_processing, pm_action. */
+/**
+ * Starts the server. The name of a payment method sets the result of its charges: pm_ok, pm_declined, pm_processing,
+ * pm_action. The caller must call `close()`.
+ */
 export async function startStripeServer() {
   const intents = new Map<string, Intent>();
   const owners = new Map<string, string>();
@@ -73,7 +77,7 @@ export async function startStripeServer() {
     return [404, invalid('resource_missing')[1]];
   }
 
-  /** Returns the first answer again for a repeated key; refuses the key with other parameters. */
+  /** Returns the first answer again if the idempotency key repeats; rejects a repeated key with other parameters. */
   async function handle(request: IncomingMessage): Promise<Answer> {
     if (failing) return [500, { error: { type: 'api_error', message: 'down' } }];
     if (request.headers.authorization !== `Bearer ${SECRET_KEY}`) {
@@ -111,7 +115,7 @@ export async function startStripeServer() {
         if (intent.status === 'processing') intent.status = status;
       }
     },
-    /** Makes every answer fail until it is set back. */
+    /** Makes every request fail until it is called with false. */
     fail(next: boolean): void {
       failing = next;
     },
@@ -119,7 +123,7 @@ export async function startStripeServer() {
   };
 }
 
-/** A callback signed as Stripe signs it: HMAC-SHA256 over time and body. */
+/** Returns a callback as Stripe signs it: HMAC-SHA256 over time and body. */
 export function stripeCallback(
   type: string,
   object: object,

@@ -1,6 +1,7 @@
 /**
- * A host with systemd: a container with this machine's programs and its own /etc, /opt and /var. Needs root, and
- * systemd installed (not running) here. Its changes to files, services and network end with it.
+ * A host with systemd: a container with this machine's programs and separate /etc, /opt and /var. Its changes to files,
+ * services and network are removed with the container. Needs root, and systemd installed on this machine (it need not
+ * run).
  */
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,30 +13,30 @@ import { type CommandResult, runCommand } from '#shared/runtime/run-command.ts';
 export type SystemdHost = {
   /** Runs a shell script as root. This checkout is at /src, read-only. */
   run(script: string): Promise<CommandResult>;
-  /** Runs a shell script and resolves with its standard output; rejects with its output unless it succeeds. */
+  /** Runs a shell script and resolves with its standard output; rejects with its output if it fails. */
   mustRun(script: string): Promise<string>;
   /**
-   * Polls inside the host until a shell condition holds: a program started from outside for each poll would keep a
+   * Polls a shell condition inside the host, because starting a program from outside for each poll would keep a
    * processor busy.
    */
   until(condition: string): Promise<void>;
-  /** Address at which this machine reaches the host's listeners. */
+  /** Address at which this machine reaches programs that listen on the host. */
   address: string;
-  /** Address at which the host reaches listeners of this machine that are open to containers. */
+  /** Address at which the host reaches programs on this machine that listen for containers. */
   machine: string;
   remove(): Promise<void>;
 };
 
 const CHECKOUT = fileURLToPath(new URL('../../..', import.meta.url));
 const BOUNDS = { timeoutMs: 110_000, maxOutputBytes: 4 * 1024 * 1024 };
-/** Less than the time limit in `BOUNDS`. */
+/** Timeout of `until`, shorter than the timeout in `BOUNDS`. */
 const UNTIL_S = 90;
 const FOLDERS = ['usr', 'etc', 'var/lib', 'var/log', 'tmp', 'proc', 'sys', 'dev', 'root', 'opt'];
 const USERS = ['root:x:0:0:root:/root:/bin/sh', 'messagebus:x:100:107::/:/bin/false'];
 const GROUPS = ['root:x:0:', 'messagebus:x:107:', 'tty:x:5:', 'docker:x:998:', 'utmp:x:43:'];
-/** The host uses this machine's engine, so none is started inside. */
+/** Services that do not start: the host uses this machine's Docker engine. */
 const MASKED = ['docker.service', 'docker.socket', 'containerd.service'];
-/** Requirements of systemd in a container: mounts, and cgroups below the container's. */
+/** What systemd needs in a container: mounts, and cgroups below the container's. */
 const CAPABILITIES = 'SYS_ADMIN NET_ADMIN SYS_PTRACE SYS_NICE SYSLOG DAC_READ_SEARCH'.split(' ');
 const SHARED = ['/usr', '/etc/alternatives', '/etc/ssl'];
 const OPTIONS = [

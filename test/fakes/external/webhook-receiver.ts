@@ -6,7 +6,7 @@ export type Received = { headers: Record<string, string>; body: string };
 
 export type WebhookReceiver = Awaited<ReturnType<typeof startWebhookReceiver>>;
 
-/** End it with `close()`. */
+/** Starts the receiver. The caller must call `close()`. */
 export async function startWebhookReceiver() {
   const received: Received[] = [];
   let status: number | 'none' | 'never' = 204;
@@ -28,11 +28,11 @@ export async function startWebhookReceiver() {
     url,
     port,
     received,
-    /** Sets later answers; `none` closes the connection, `never` lets the caller wait. */
+    /** Sets the status of later answers; `none` closes the connection, `never` sends no response. */
     answer(next: number | 'none' | 'never'): void {
       status = next;
     },
-    /** Message ids in the order of arrival. */
+    /** Message ids in the order in which they arrived. */
     ids: () => received.map(({ headers }) => headers['webhook-id']),
     async close(): Promise<void> {
       server.closeAllConnections();

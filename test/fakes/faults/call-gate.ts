@@ -1,4 +1,4 @@
-/** Blocks each of several operations at one of its engine changes until all of them are blocked. */
+/** Blocks each of several pods' operations at one of its engine changes, until all of them are blocked. */
 import { type ContainerEngine, LABELS } from '../../../agent/containers/engine/engine.ts';
 import type { CallSubject, EngineCall, EngineProxy } from './engine-proxy.ts';
 
@@ -10,11 +10,11 @@ const POD_IN_NAME = /(?:[?&]name=pod|\/volumes\/podwright)-([0-9a-f-]{36})/;
 /** Returns true if a call changes something in the engine. */
 export const isChange = (call: EngineCall) => !call.startsWith('GET');
 
-/** `engine` reaches the engine without the proxy. */
+/** Creates the gate. `engine` is a client that does not pass through the proxy. */
 export function createCallGate(proxy: EngineProxy, engine: ContainerEngine) {
   const pods = new WeakMap<CallSubject, string>();
 
-  /** Pod of a call; empty if it concerns no pod. */
+  /** Returns the id of the pod that a call concerns; empty if there is none. */
   async function podOf(subject: CallSubject): Promise<string> {
     const known = pods.get(subject) ?? (await find(subject));
     pods.set(subject, known);
@@ -46,7 +46,7 @@ export function createCallGate(proxy: EngineProxy, engine: ContainerEngine) {
       proxy.watch(() => undefined);
       return calls;
     },
-    /** Blocks the `index`th change of each pod at `moment` from now on; `release` makes it fail. */
+    /** From now on blocks the `index`th change of each pod at `moment`. `release` makes the blocked calls fail. */
     hold(podIds: readonly string[], index: number, moment: 'before' | 'after') {
       const seen = new Map(podIds.map((id) => [id, -1]));
       const held = new Map<string, EngineCall>();

@@ -1,6 +1,6 @@
 /**
- * A disk whose power can be cut at any moment: a file system on a loop device whose backing file contains what was
- * written out and nothing of the page cache. Needs root.
+ * A disk whose power a test can cut at any moment: a file system on a loop device. Its backing file contains what was
+ * written to the device, and nothing from the page cache. Needs root.
  */
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
@@ -11,12 +11,12 @@ const MIB = 1024 * 1024;
 
 export type CutDisk = {
   folder: string;
-  /** Returns what `look` finds at the same path on a machine that restarts after a power cut at this moment. */
+  /** Returns what `look` reads at the same path after a power cut at this moment and a restart of the machine. */
   afterCut<T>(look: (folder: string) => T): T;
   close(): void;
 };
 
-/** Mounted so that only explicit syncs write data out. */
+/** Mounts the disk so that only explicit syncs write data to the device. */
 export function mountCutDisk(mib: number): CutDisk {
   const place = mkdtempSync(join(tmpdir(), 'podwright-cut-'));
   const [image, copy] = [join(place, 'disk'), join(place, 'disk-after')];

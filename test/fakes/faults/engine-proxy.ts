@@ -5,14 +5,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 
-/** `POST /containers/create`: method and path without version, ids, names and query. */
+/** `POST /containers/create`: method and path, without API version, ids, names and query. */
 export type EngineCall = string;
 
-/** Subject of a call, the same object before and after: its path with ids, and the body of a create. */
+/**
+ * What a call concerns: its path with ids, and the body of a create. The hook receives the same object before and after
+ * the call.
+ */
 export type CallSubject = { url: string; text: string };
 
 /**
- * `drop` closes the connection: before, the engine never receives the call; after, the caller never receives the
+ * `drop` closes the connection. Before the call: the engine never receives it. After: the caller never receives the
  * answer.
  */
 type Verdict = 'drop' | undefined;
@@ -24,13 +27,13 @@ type Hook = (
 
 export type EngineProxy = {
   socketPath: string;
-  /** Sets a hook that is awaited before a call is passed on and again before its answer is. */
+  /** Sets a hook that the proxy awaits before it forwards a call, and again before it forwards the answer. */
   watch(hook: Hook): void;
   close(): Promise<void>;
 };
 
 const ENGINE_SOCKET = '/var/run/docker.sock';
-/** Calls whose body names their pod. They are buffered until the body is complete. */
+/** Calls whose body contains the pod's id. The proxy buffers the body until it is complete. */
 const NAMED_IN_BODY = /^POST \/(containers|networks|volumes)\/create$/;
 
 /** Listens on a socket in a temporary folder, in front of the machine's engine or another one. */
@@ -48,7 +51,7 @@ export async function startEngineProxy(engineSocket = ENGINE_SOCKET): Promise<En
     const upstream = request({ socketPath: engineSocket, method, path, headers });
     upstream.on('response', async (answer) => {
       const verdict = await hook(call, 'after', subject);
-      // Answers in flight from an engine that was killed end with an error.
+      // If the engine is killed, answers in flight end with an error.
       answer.on('error', () => outgoing.destroy());
       if (verdict === 'drop') return void outgoing.destroy();
       outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
@@ -56,7 +59,7 @@ export async function startEngineProxy(engineSocket = ENGINE_SOCKET): Promise<En
       answer.pipe(outgoing);
     });
     upstream.on('error', () => outgoing.destroy());
-    // A caller that disconnects ends its streams, but never a change that the engine has begun.
+    // When a caller disconnects, the proxy ends its streams, but not a change that the engine has begun.
     outgoing.on('close', () => {
       if (method === 'GET') upstream.destroy();
     });

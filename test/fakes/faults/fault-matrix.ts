@@ -1,5 +1,6 @@
 /**
- * Kills during backups and restores, at one request of restic or one stage of the agent, and what must hold after each.
+ * Kills the agent, restic or the central API during backups and restores, at one request of restic or one stage of the
+ * agent, and checks what must hold after each kill.
  */
 import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -15,7 +16,7 @@ import type { Moment, StorageCall } from './storage-gate.ts';
 export const VICTIMS = ['agent', 'restic', 'central'] as const;
 export type Victim = (typeof VICTIMS)[number];
 
-/** The `nth` request of its kind, before the storage receives it or before restic receives the answer. */
+/** The `nth` request of its kind, either before the storage receives it or before restic receives the answer. */
 export type StorageMoment = { call: StorageCall; nth: number; moment: Moment };
 
 const MIB = 1024 * 1024;
@@ -26,7 +27,7 @@ const LATER = 'later';
 export type FaultMatrix = ReturnType<typeof createFaultMatrix>;
 
 export function createFaultMatrix(scene: FaultScene) {
-  /** Resolves once the victim is dead. The request at that moment is never answered. */
+  /** Resolves once `kill` has ended the process. The request at that moment is never answered. */
   function killAt(at: StorageMoment, kill: () => Promise<unknown>): Promise<void> {
     return new Promise((resolve, reject) => {
       scene.gate.watch(async (call, moment, nth) => {
@@ -43,7 +44,7 @@ export function createFaultMatrix(scene: FaultScene) {
     else service.beginRestore(podId, asked.request);
   }
 
-  /** Kills the agent's process; another one continues without help. */
+  /** Kills the agent's process; a new agent then resumes the operation by itself. */
   async function killAgent(
     pod: FaultPod,
     asked: Asked,
@@ -55,7 +56,7 @@ export function createFaultMatrix(scene: FaultScene) {
     else await killAt(at, worker.kill);
     const next = pod.open();
     next.start();
-    // An operation that was never stored is requested again.
+    // If the operation was never stored, the caller requests it again.
     if (pod.store.get(asked.request.operation_id) === null) begin(next, pod, asked);
     return next;
   }
@@ -97,7 +98,7 @@ export function createFaultMatrix(scene: FaultScene) {
     return view;
   }
 
-  /** Waits until the backup completes without help and checks the repository; returns the snapshot. */
+  /** Waits until the backup completes by itself and checks the repository; returns the snapshot. */
   async function backedUp(pod: FaultPod): Promise<string> {
     const service = pod.open();
     const request = pod.backupRequest({ create_repository: false });
@@ -140,7 +141,7 @@ export function createFaultMatrix(scene: FaultScene) {
       await service.stop();
     },
 
-    /** restic's requests to the storage in an undisturbed run, in order. */
+    /** Returns restic's requests to the storage in a run without faults, in order. */
     async callsOf(work: () => Promise<unknown>): Promise<StorageMoment[]> {
       const calls: StorageMoment[] = [];
       scene.gate.watch((call, moment, nth) => {
@@ -161,7 +162,7 @@ export function createFaultMatrix(scene: FaultScene) {
       pod.close();
     },
 
-    /** `tree`: content of the pod's `snapshot`. */
+    /** `tree`: expected content of the pod's `snapshot`. */
     async restore(
       victim: Victim,
       at: StorageMoment,
@@ -177,7 +178,7 @@ export function createFaultMatrix(scene: FaultScene) {
       expectWhole(pod, await backedUp(pod), before);
     },
 
-    /** Kills the agent as its row reaches a stage. */
+    /** Kills the agent when the operation's row reaches a stage. */
     async restoreAtStage(
       at: NonNullable<Order['haltAt']>,
       pod: FaultPod,

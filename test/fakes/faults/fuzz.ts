@@ -1,4 +1,4 @@
-/** Generates bad requests from the interface's description. The same seed generates the same requests. */
+/** Generates bad requests from the OpenAPI description. The same seed generates the same requests. */
 import { z } from 'zod';
 import type { Random } from '#shared/runtime/random.ts';
 
@@ -88,7 +88,9 @@ const RAW_BODIES = [
 const TYPES = ['application/json', 'application/json', 'application/json', 'text/plain', '*/*', ''];
 const ACCEPTS = ['*/*', 'application/problem+json', 'text/event-stream', ';;;', ''];
 
-/** `ids` belong to existing objects: requests with them get past the first look-up. */
+/**
+ * Creates the generator. `ids` belong to existing objects, so that requests with them are not rejected as not found.
+ */
 export function createFuzz(document: unknown, random: Random, ids: () => readonly string[]) {
   const { paths, components } = Document.parse(document);
   const operations = Object.entries(paths).flatMap(([path, item]) =>
@@ -103,7 +105,7 @@ export function createFuzz(document: unknown, random: Random, ids: () => readonl
   const text = () => pick([...TEXTS, ...ids()]);
   const value = () => (oneIn(2) ? text() : pick(VALUES));
 
-  /** Member names of the body's schema, so that each receives invalid values. */
+  /** Names of the members of the body's schema. Each of them receives invalid values. */
   function membersOf(content: Record<string, unknown> | undefined): string[] {
     const schema = z.object({ schema: z.unknown() }).safeParse(content?.['application/json']);
     return propertiesOf(schema.data?.schema);
@@ -140,7 +142,7 @@ export function createFuzz(document: unknown, random: Random, ids: () => readonl
 
   return {
     operations: operations.length,
-    /** Returns the next request; all operations are covered in turn. */
+    /** Returns the next request, for each operation in turn. */
     next(index: number, credentials: Record<string, string>): FuzzRequest {
       const { method, path, operation } = pick([
         operations[index % operations.length] ?? pick(operations),
@@ -159,17 +161,22 @@ export function createFuzz(document: unknown, random: Random, ids: () => readonl
   };
 }
 
-/** Addresses cannot contain unpaired surrogates. */
+/** Replaces unpaired surrogates, which a URL cannot contain. */
 function wellFormed(text: string): string {
   return text.toWellFormed();
 }
 
-/** Allowed statuses for bad requests; never 500. 502 and 503 are for dependencies, which these tests do not have. */
+/**
+ * Statuses allowed for bad requests. 500 never is; 502 and 503 come from dependencies, which these tests do not have.
+ */
 export const FUZZ_STATUSES: ReadonlySet<number> = new Set([
   200, 201, 400, 401, 403, 404, 405, 409, 413, 414, 415, 422, 426, 429, 431, 502, 503,
 ]);
 
-/** True for routes that end only with time: a sleep, a followed log, an event stream. They are not tried. */
+/**
+ * Returns true for routes that respond only after some time: a sleep, a followed log, an event stream. The fuzz test
+ * omits them.
+ */
 export function isEndless(path: string): boolean {
   const seconds = Number(decodeURIComponent(/^\/sleep\/([^?]*)/.exec(path)?.[1] ?? 'x'));
   const isStream = /follow=(?:true|1)|^\/users\/me\/events\/stream(?:\?|$)/.test(path);

@@ -15,26 +15,27 @@ import { momentsOf } from './kill-moments.ts';
 
 const ENGINE_SOCKET = '/var/run/docker.sock';
 const KILLED_WITHIN_MS = 45_000;
-/** Allowed slowdown of a single round while other tests load the machine. */
+/** Factor by which one round may be slower while other tests load the machine. */
 const PATIENCE = 4;
 const PORTS_PER_AGENT = 100;
 
 export type Operation = {
-  /** True if the pod runs before the operation. */
+  /** True if the pod must run before the operation starts. */
   onRunning: boolean;
   request(client: AgentClient, id: string): Promise<unknown>;
   isDone(view: PodView, before: PodView | null): boolean;
-  /** Containers of the pod at the end. */
+  /** Number of containers that the pod has at the end. */
   containers: number;
-  /** Limit from the agent's return to the requested state, in most rounds; a loaded machine gets more. */
+  /**
+   * Limit for the median time between the agent's restart and the requested state. A single round may take PATIENCE
+   * times as long.
+   */
   withinMs: number;
 };
 
 const isChange = (call: EngineCall) => !call.startsWith('GET');
 
-/**
- * Starts the agent. `spec` describes pods that run before the operation, with one volume. One operation runs at a time.
- */
+/** Starts the agent. `spec` describes the pods that exist before an operation, each with one volume. */
 export async function startKillMatrix(spec: PodSpecInput, firstPort: number) {
   const engine = createDockerodeEngine({ socketPath: ENGINE_SOCKET, clock: systemClock });
   const runInContainer = createRunInContainer({ socketPath: ENGINE_SOCKET, clock: systemClock });
@@ -45,7 +46,7 @@ export async function startKillMatrix(spec: PodSpecInput, firstPort: number) {
     AGENT_PORT_RANGE: `${firstPort}-${firstPort + PORTS_PER_AGENT - 1}`,
   });
   let agent: AgentProcess = await home.start();
-  // The only change that belongs to no pod: the agent tries whether the engine enforces a disk limit.
+  // This is the only change that concerns no pod: the agent checks whether the engine enforces a disk limit.
   await eventually('the try of a disk limit', async () => {
     const { isolation } = await agent.client.inventory();
     return isolation.disk_quota !== 'none';
@@ -77,7 +78,7 @@ export async function startKillMatrix(spec: PodSpecInput, firstPort: number) {
     return { id, before };
   }
 
-  /** Engine changes of the operation in an undisturbed run, in order. */
+  /** Returns the operation's engine changes in a run without kills, in order. */
   async function changesOf(operation: Operation): Promise<EngineCall[]> {
     const { id, before } = await prepare(operation);
     const calls: EngineCall[] = [];
@@ -161,7 +162,7 @@ export async function startKillMatrix(spec: PodSpecInput, firstPort: number) {
     };
   }
 
-  /** Time that the agent needed after its return. */
+  /** Kills at one change; returns the times between the agent's restart and the requested state. */
   async function survive(name: string, operation: Operation, index: number, change: EngineCall) {
     const times: number[] = [];
     for (const moment of momentsOf(index)) {
@@ -183,7 +184,7 @@ export async function startKillMatrix(spec: PodSpecInput, firstPort: number) {
   }
 
   return {
-    /** Runs the operation once undisturbed, then once for each kill. Throws on the first violation. */
+    /** Runs the operation once without a kill, then once for each kill. Throws on the first violation. */
     async run(name: string, operation: Operation): Promise<void> {
       const changes = await changesOf(operation);
       expect(changes.length).toBeGreaterThan(1);

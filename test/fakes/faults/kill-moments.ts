@@ -1,6 +1,6 @@
 /**
- * When a kill matrix kills. The suite kills at every third change, after one and before the next, because each round
- * costs seconds; KILL_MATRIX=full kills before and after every change.
+ * The moments at which a kill matrix kills. By default it kills at every third change, alternately after and before it,
+ * because each round costs seconds. With KILL_MATRIX=full it kills before and after every change.
  */
 export type KillMoment = 'before' | 'after';
 

@@ -1,5 +1,6 @@
 /**
- * A process that posts to the ledger of the database LEDGER_DATABASE until it is killed, and prints what is committed.
+ * A process that posts to the ledger in the database LEDGER_DATABASE until it is killed. It prints what it has
+ * committed.
  */
 import { systemRandom } from '#shared/runtime/random.ts';
 import { placeHold, settleHold } from '../../../validator/central/money/ledger/hold.service.ts';

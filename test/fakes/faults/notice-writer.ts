@@ -1,6 +1,6 @@
 /**
- * A central API on the database in NOTICE_FILE. It saves a notice period for a node with a pod, sends no mail, and
- * waits to be killed.
+ * A process of the central API on the database in NOTICE_FILE. It saves a notice for a node with a pod, sends no mail,
+ * and waits until it is killed.
  */
 import { naiveUtc, systemClock } from '#shared/runtime/clock.ts';
 import { openCentralDatabase } from '../../../validator/central/platform/database/database.ts';
@@ -24,5 +24,5 @@ const announced = await market.portal('POST', `/executors/${node.id}/notice-peri
   body: { starting_at, period_in_minute: 30 },
 });
 process.stdout.write(`${JSON.stringify([rented.status, announced.status, renter.email])}\n`);
-// Only a kill ends this process.
+// Keeps the process running until it is killed.
 await systemClock.sleep(DAY_MS);

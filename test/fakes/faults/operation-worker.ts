@@ -1,6 +1,6 @@
 /**
- * One agent's operations in a process to be killed. Its argument names the scene, the request and the stage at which to
- * halt; results up to then are in the scene's folder. It never exits by itself.
+ * A process that runs one agent operation until a test kills it; it never exits by itself. Its argument names the
+ * scene, the request and the stage at which it halts. It writes its results to the scene's folder.
  */
 import { writeFileSync } from 'node:fs';
 import { z } from 'zod';
@@ -15,10 +15,10 @@ const Order = z.object({
     z.object({ kind: z.literal('backup'), request: BackupRequest }),
     z.object({ kind: z.literal('restore'), request: RestoreRequest }),
   ]),
-  /** Halts before or after the row reaches this stage. */
+  /** Halts before or after the operation's row reaches this stage. */
   haltAt: z.object({ stage: z.string(), when: z.enum(['before', 'after']) }).nullable(),
   haltedFile: z.string(),
-  /** Program to run in place of restic. */
+  /** Program that it runs instead of restic. */
   program: z.string(),
 });
 export type Order = z.input<typeof Order>;

@@ -1,4 +1,4 @@
-/** A process that requests the payout of PAYOUT_PARTY from a processor whose answer never arrives. */
+/** A process that requests the payout of PAYOUT_PARTY from a payout processor that never answers. */
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';

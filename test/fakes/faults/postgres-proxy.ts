@@ -1,27 +1,27 @@
 /**
- * Proxy between a process and its PostgreSQL server. It reports each message, so that a test can kill the process
- * there.
+ * Proxy between a process and its PostgreSQL server. It reports each message, so that a test can kill the process at
+ * that moment.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createConnection, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** `sent`: on the way to the server; `done`: the server has answered. */
+/** `sent`: before the server receives the message; `done`: after the server has answered. */
 export type Moment = 'sent' | 'done';
 export type Watcher = (sql: string, moment: Moment, connection: object) => Promise<void>;
 
 export type PostgresProxy = {
   /** Address of the same database through the proxy. */
   urlOf(url: string): string;
-  /** Messages wait until the watcher has resolved. */
+  /** Sets a watcher. Each message waits until the watcher has resolved. */
   watch(watcher: Watcher): void;
   close(): Promise<void>;
 };
 
 const SOCKET = '.s.PGSQL.5432';
 
-/** For servers on a Unix socket in a folder, such as the tests' server. */
+/** Starts a proxy for a server on a Unix socket in a folder, such as the tests' server. */
 export async function startPostgresProxy(serverFolder: string): Promise<PostgresProxy> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-pg-'));
   const open = new Set<Socket>();

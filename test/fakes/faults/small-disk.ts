@@ -20,7 +20,7 @@ export function mountSmallDisk(mib: number): SmallDisk {
   };
 }
 
-/** Fills it with one file up to `leftMib`; `empty` deletes that file. */
+/** Writes one file that leaves `leftMib` free; `empty` deletes the file. */
 export function fill(folder: string, leftMib = 0): { empty(): void } {
   const { bavail, bsize } = statfsSync(folder);
   const path = join(folder, 'filler');

@@ -6,12 +6,12 @@ import { createServer, type IncomingMessage, request, type ServerResponse } from
 import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 
-/** `POST data`: method and type, without the repository's id and the object's name. */
+/** `POST data`: method and object type, without the repository's id and the object's name. */
 export type StorageCall = string;
 export type Moment = 'before' | 'after';
 /**
- * Awaited before a request is passed on, and again before its answer is; a rejection closes the connection. `nth`
- * counts calls of the kind since the hook was set, from 1.
+ * Awaited before the gate forwards a request, and again before it forwards the answer. A rejection closes the
+ * connection. `nth` counts the calls of this kind since the hook was set, from 1.
  */
 export type StorageHook = (call: StorageCall, moment: Moment, nth: number) => Promise<void> | void;
 
@@ -19,20 +19,20 @@ export type StorageGate = {
   /** Origin as in RESTIC_REPOSITORY, without the repository's id. */
   origin: string;
   watch(hook: StorageHook): void;
-  /** Limits the rate in bytes per second each way; 0 removes the limit. */
+  /** Limits the rate in bytes per second in each direction; 0 removes the limit. */
   throttle(bytesPerSecond: number): void;
   close(): Promise<void>;
 };
 
 const SLICES_PER_SECOND = 20;
 
-/** Listens in front of the storage at the port that `target` returns for each request. */
+/** Listens. Forwards each request to the storage at the port that `target` returns. */
 export async function startStorageGate(target: () => number): Promise<StorageGate> {
   let hook: StorageHook = () => undefined;
   let rate = 0;
   let counts = new Map<StorageCall, number>();
 
-  /** A broken connection to the storage breaks restic's connection too. */
+  /** If the connection to the storage breaks, restic's connection breaks too. */
   async function* slowed(content: AsyncIterable<Buffer>) {
     for await (const chunk of content) {
       if (rate === 0) {
@@ -55,7 +55,7 @@ export async function startStorageGate(target: () => number): Promise<StorageGat
     const { method, url: path, headers } = incoming;
     const upstream = request({
       ...{ host: '127.0.0.1', port: target(), method, path, headers },
-      // Opens a new connection each time: a kept one may belong to a storage that was killed.
+      // Opens a new connection for each request: a pooled one may belong to a storage that was killed.
       agent: false,
     });
     const answered = new Promise<IncomingMessage>((resolve, reject) => {

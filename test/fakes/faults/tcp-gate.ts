@@ -1,7 +1,4 @@
-/**
- * Proxy in front of a server that can be shut: then all present and new connections break, as with an unreachable
- * server.
- */
+/** TCP proxy that a test can close: then all connections break and new ones fail, as with an unreachable server. */
 import { type AddressInfo, createConnection, createServer, type Socket } from 'node:net';
 
 export type TcpGate = {
@@ -10,7 +7,7 @@ export type TcpGate = {
   close(): Promise<void>;
 };
 
-/** Listens in front of a port on this machine. */
+/** Listens on a free port and forwards to a port on this machine. */
 export async function startTcpGate(target: number): Promise<TcpGate> {
   const open = new Set<Socket>();
   let isOpen = true;

@@ -32,7 +32,7 @@ import type { PodRunState } from '../../../agent/pods/pod-pause.ts';
 import { eventually } from '../eventually.ts';
 import { writeQuickRepository } from '../external/quick-repository.ts';
 
-/** restic runs at the lowest priority, and the host may be busy. */
+/** Timeout in milliseconds: restic runs at the lowest priority, and the host may be busy. */
 const LONGEST_MS = 60_000;
 export const PASSWORD = 'a-password-of-the-repository';
 const EXECUTOR = '6f9619ff-8b86-4d01-b42d-00cf4fc964ff';
@@ -49,14 +49,14 @@ type OpenOptions = {
 };
 
 export type SceneOptions = {
-  /** Skips fsync and creates no repository. */
+  /** True: skips fsync and creates no repository. */
   quick?: boolean;
-  /** True if the repository exists already. */
+  /** True if the repository exists when the scene is created. */
   made?: boolean;
-  /** Folder of another scene: the same pod for a second process. */
+  /** Folder of another scene, so that a second process uses the same pod. */
   folder?: string;
   podId?: string;
-  /** Path of the repository and the URL that the agent uses for it. Default: a folder of the scene. */
+  /** Path of the repository, and the URL by which the agent reaches it. Default: a folder of the scene. */
   location?: string;
   repository?: RepositoryAccess;
 };
@@ -64,7 +64,7 @@ export type SceneOptions = {
 const noCommand: RunCommand = async () => ({ exitCode: 0, stdout: '', stderr: '', ended: null });
 
 /**
- * Creates the adapter as the agent does; `program` may replace restic. It does not wait for a repository that is
+ * Creates the adapter as the agent does; `program` may replace restic. It does not retry while the repository is
  * unreachable.
  */
 export function realRestic(program = 'restic', patienceMs = 0): Restic {
@@ -84,7 +84,7 @@ export function createBackupScene(options: SceneOptions = {}) {
   const database = openDatabase(quick ? ':memory:' : join(folder, 'agent.sqlite'));
   const store = createOperationStore(database);
   const pod = {
-    /** Pod state while no restore pauses it. */
+    /** Returns the pod's state while no restore pauses the pod. */
     state: (): PodRunState => 'running',
     /** True if the pod stops when a restore pauses it. */
     stops: true,
@@ -154,7 +154,7 @@ export function createBackupScene(options: SceneOptions = {}) {
         repository,
         ...change,
       }),
-    /** Waits until the operation has ended. */
+    /** Waits until the operation has ended and returns it. */
     ended: (service: Service, id: string): Promise<OperationView> =>
       eventually(
         'the end of an operation',

@@ -3,12 +3,12 @@ import { createFakeBackupStorage } from '../external/fake-backup-storage.ts';
 import type { TestMarketOverrides } from './market-fixture.ts';
 import { createPodScene } from './pod-scene.ts';
 
-/** Enough for backups over days and months while the pods run. */
+/** Enough credit for tests in which pods run for months. */
 const MONTHS_OF_CREDIT_UUSD = 100_000_000_000;
 
 export type BackupScene = Awaited<ReturnType<typeof createBackupScene>>;
 
-/** Close it with `close()`. */
+/** The caller must call `close()`. */
 export async function createBackupScene(overrides: TestMarketOverrides = {}) {
   const storage = createFakeBackupStorage();
   const scene = await createPodScene({
@@ -20,7 +20,7 @@ export async function createBackupScene(overrides: TestMarketOverrides = {}) {
   const { market, host } = scene;
   const podId = await scene.running();
 
-  /** Requests a backup and delivers it to the node. */
+  /** Requests a backup and runs the jobs that send it to the node. */
   async function backUp(body: object = {}, id = podId): Promise<string> {
     const { status, body: answer } = await scene.call('POST', `/pods/${id}/backup`, body);
     if (status !== 200) throw new Error(JSON.stringify(answer));
@@ -43,7 +43,7 @@ export async function createBackupScene(overrides: TestMarketOverrides = {}) {
     operations: host.operations,
     backUp,
     restore,
-    /** Requests a backup and completes it. */
+    /** Requests a backup and lets the node complete it. The snapshot id repeats `digit`. */
     async backedUp(digit = 'a', id = podId): Promise<string> {
       const logId = await backUp({}, id);
       host.operations.finish(logId, digit);
@@ -52,7 +52,7 @@ export async function createBackupScene(overrides: TestMarketOverrides = {}) {
     },
     /** Requests a drill of the backup. */
     verify: (id: string) => scene.call('POST', `/backup-logs/${id}/verify`),
-    /** The id of the last drill that the node received. */
+    /** Returns the id of the last drill that the node received. */
     drill(): string {
       const call = host.operations.calls.findLast((text) => text.startsWith('verify '));
       return call?.slice('verify '.length) ?? '';
@@ -65,7 +65,7 @@ export async function createBackupScene(overrides: TestMarketOverrides = {}) {
       await market.clock.advance(ms);
       await market.central.tendBackups();
     },
-    /** The pod's events of one kind, without the prefix `backup.` or `restore.`. */
+    /** Returns the subtypes of the pod's events of one kind, without the prefix `backup.` or `restore.`. */
     async eventsOf(kind: 'backup' | 'restore', id = podId): Promise<string[]> {
       const events: { event_type: string; sub_event_type: string }[] = await scene.events(id);
       return events

@@ -1,4 +1,4 @@
-/** The central API's database in tests: SQLite in memory, or the run's PostgreSQL in the project `postgres`. */
+/** The central API's database in tests: SQLite in memory, or PostgreSQL in the Vitest project `postgres`. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,12 +13,12 @@ import { dialectOver } from '../../../validator/database/node-sqlite-dialect.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Folder of the run's PostgreSQL server; absent where tests run on SQLite. */
+    /** Folder of the PostgreSQL server of this test run; absent where tests use SQLite. */
     centralDatabase: string;
   }
 }
 
-/** Migrated once; every test file has a clone. */
+/** Database with the current schema; every test file uses clones of it. */
 export const TEMPLATE_DATABASE = 'podwright_template';
 
 const TABLES = `select string_agg(quote_ident(tablename), ',' order by tablename) as names
@@ -26,7 +26,7 @@ const TABLES = `select string_agg(quote_ident(tablename), ',' order by tablename
 
 type Clone = { url: string; tables: string };
 
-/** Clones of this file that no test uses: clearing one takes 3 ms, creating one 300 ms. */
+/** Clones of this test file that are free: clearing one takes 3 ms, creating one 300 ms. */
 const idle: Clone[] = [];
 
 /** Returns the URL of a database of the test server in `folder`. */
@@ -34,12 +34,12 @@ export function postgresUrl(folder: string, database: string): string {
   return `postgres://podwright@localhost/${database}?host=${encodeURIComponent(folder)}`;
 }
 
-/** Returns true if this run of the test uses PostgreSQL. */
+/** Returns true if the tests run on PostgreSQL. */
 export function onPostgres(): boolean {
   return inject('centralDatabase') !== undefined;
 }
 
-/** Creates an empty database with the current schema. Close it with `destroy()`. */
+/** Creates an empty database with the current schema. The caller must call `destroy()`. */
 export async function createTestDatabase(): Promise<Database> {
   if (!onPostgres()) return inMemory();
   const clone = (await emptiedClone()) ?? (await newClone());
@@ -49,7 +49,7 @@ export async function createTestDatabase(): Promise<Database> {
   return Object.assign(db, {
     async destroy() {
       await destroy();
-      // Destroyed twice, it would be returned to two tests at once.
+      // If a clone were destroyed twice, two tests would get it at once.
       if (!isIdle) idle.push(clone);
       isIdle = true;
     },
@@ -80,13 +80,14 @@ async function migratedImage(): Promise<Uint8Array> {
 }
 
 /**
- * Creates a database on the test server, for processes to share, and returns its URL. It is removed with the server.
+ * Creates a database on the test server that several processes can share, and returns its URL. It is removed with the
+ * server.
  */
 export async function createPostgresDatabase(): Promise<string> {
   return (await newClone()).url;
 }
 
-/** Creates such a database without tables. */
+/** Creates a database on the test server without tables, and returns its URL. */
 export const createEmptyPostgresDatabase = (): Promise<string> => newDatabase('template0');
 
 async function newDatabase(template: string): Promise<string> {
@@ -110,7 +111,7 @@ async function emptiedClone(): Promise<Clone | null> {
   return query(clone.url, async (client) => {
     if ((await tablesOf(client)) !== clone.tables) return null;
     const deletions = clone.tables.split(',').map((table) => `delete from ${table}`);
-    // Foreign keys are triggers: without them the order of tables does not matter.
+    // PostgreSQL implements foreign keys as triggers: with triggers off, tables can be cleared in any order.
     await client.query(['set session_replication_role = replica', ...deletions].join(';'));
     return clone;
   });

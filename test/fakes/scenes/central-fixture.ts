@@ -13,7 +13,7 @@ import { hotkey } from '../../fixtures/cycle-set.ts';
 import { createManualClock, type ManualClock } from '../manual-clock.ts';
 import { createTestDatabase } from './central-database.ts';
 
-/** Dependencies of the central API that a test may replace. The database defaults to a new, empty one. */
+/** Dependencies of the central API that a test may replace. Default database: a new, empty one. */
 type Outside = Partial<
   Pick<
     CentralPorts,
@@ -51,7 +51,7 @@ export type TestAccount = {
 const PASSWORD = 'correct horse battery';
 const CREDIT_UUSD = 10_000_000;
 
-/** Tests send more requests at one instant than a renter does in a minute. */
+/** Tests send more requests at one instant than the default limits allow in a minute. */
 const RATE = { quota: 1_000_000, windowMs: 60_000 };
 const NO_LIMITS = { address: RATE, credential: RATE, login: RATE, search: RATE };
 
@@ -79,7 +79,7 @@ const noAgents: Agents = {
 
 export type TestCentral = Awaited<ReturnType<typeof createTestCentral>>;
 
-/** Close it with `close()`, which also closes the database. */
+/** The caller must call `close()`, which also closes the database. */
 export async function createTestCentral(overrides: TestCentralOverrides = {}) {
   const { agents = noAgents, log, mailer, objects, chat, channels, ...rest } = overrides;
   const {

@@ -6,7 +6,7 @@ import { startProgram } from './program-process.ts';
 
 const ANSWER_WITHIN_MS = 30_000;
 
-/** Tests poll until a condition is true, so the rate limits are off. */
+/** Rate limits are off, because tests poll until a condition is true. */
 const NO_LIMITS = {
   CENTRAL_RATE_LIMIT_ADDRESS: '10000000',
   CENTRAL_RATE_LIMIT_CREDENTIAL: '10000000',
@@ -30,7 +30,7 @@ export type CentralProcess = {
   end(signal?: NodeJS.Signals): Promise<number | null>;
 };
 
-/** Resolves once it serves; rejects with its output when it exits earlier. */
+/** Resolves once the process serves; rejects with its output when it exits before that. */
 export async function startCentralProcess(
   environment: Record<string, string>,
 ): Promise<CentralProcess> {

@@ -1,7 +1,7 @@
 /** Reads a resumable event stream frame by frame. */
 export type Frame = { id: string | null; event: string | null; data: string | null };
 
-/** Returns the frames of one chunk of a stream; comments and bare `retry:` lines are skipped. */
+/** Returns the frames in one chunk of a stream. Skips comments and frames that have only `retry:`. */
 export function framesIn(text: string): Frame[] {
   return text
     .split('\n\n')

@@ -1,4 +1,7 @@
-/** Backups on a real process of the central API behind a gate: agent, restic and central die where a test chooses. */
+/**
+ * Backups to a real process of the central API behind a gate. Tests kill the agent, restic or the central API at a
+ * chosen moment.
+ */
 import { spawn } from 'node:child_process';
 import {
   chmodSync,
@@ -52,7 +55,7 @@ export async function startFaultScene() {
   let central: CentralProcess = await startCentral();
   const gate: StorageGate = await startStorageGate(() => port);
 
-  /** A pod whose repository is stored at the central API. */
+  /** Creates a pod whose repository the central API stores. */
   async function newPod(folder?: string): Promise<FaultPod> {
     const grant = { repositoryId: systemRandom.uuid(), accountId: systemRandom.uuid() };
     const location = join(home, 'backups', grant.repositoryId);
@@ -79,7 +82,7 @@ export async function startFaultScene() {
     return { ...scene, program, hasRestic, killRestic };
   }
 
-  /** Starts the work in a separate agent process. `kill` resolves once the process and its restic are dead. */
+  /** Starts the operation in a separate agent process. `kill` resolves once that process and its restic have ended. */
   function startWorker(pod: FaultPod, order: Pick<Order, 'asked' | 'haltAt'>) {
     const { folder, podId, location, program } = pod;
     const haltedFile = join(folder, 'halted');
@@ -124,7 +127,7 @@ export async function startFaultScene() {
   };
 }
 
-/** Also true for a zombie until its parent has reaped it; restic cannot distinguish them either. */
+/** Also returns true for a zombie that its parent has not reaped; restic cannot tell the difference either. */
 function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);

@@ -1,7 +1,4 @@
-/**
- * One pod whose backups are stored in this process's embedded storage, behind a gate, on a disk with a chosen amount of
- * free space.
- */
+/** One pod whose backups this process stores, behind a gate. Tests set how much space is free on the disk. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,7 +13,7 @@ const TIB = 1024 ** 4;
 
 export type GatedScene = Awaited<ReturnType<typeof startGatedScene>>;
 
-/** `isQuick: false` starts without a repository. */
+/** Starts the scene; with `isQuick: false` the repository does not exist yet. */
 export async function startGatedScene(
   options: SceneOptions & { isQuick?: boolean; password?: string } = {},
 ) {
@@ -36,9 +33,9 @@ export async function startGatedScene(
   return {
     scene,
     gate,
-    /** The storage without the gate. */
+    /** Location of the repository that bypasses the gate. */
     direct: { ...place, password },
-    /** Disk usage reported to the storage. */
+    /** Disk size and free space that the storage reads. */
     disk,
     async close(): Promise<void> {
       scene.close();

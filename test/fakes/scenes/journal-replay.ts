@@ -1,4 +1,4 @@
-/** Posts the journal of one ledger again, into an empty one. */
+/** Copies the journal of one ledger into an empty ledger. */
 import { allTransfers } from '../../../validator/central/money/ledger/audit.store.ts';
 import type { Entry, LedgerAccount } from '../../../validator/central/money/ledger/double-entry.ts';
 import { postOne } from '../../../validator/central/money/ledger/ledger.service.ts';
@@ -6,7 +6,7 @@ import { pendingOf } from '../../../validator/central/money/ledger/ledger.store.
 import type { Database } from '../../../validator/central/platform/database/tables.ts';
 import { testCause } from './wallet.ts';
 
-/** Posts the same groups to an empty database, in order. */
+/** Posts the groups of `from` to an empty database, in the same order. */
 export async function replayJournal(from: Database, to: Database): Promise<void> {
   const groups = Map.groupBy(await Array.fromAsync(allTransfers(from)), (row) => row.group_id);
   const now = new Map<number, { seq: number; amountUusd: number }>();

@@ -10,7 +10,7 @@ import {
   type TestCentralOverrides,
 } from './central-fixture.ts';
 
-/** The error body of routes whose clients expect no code. */
+/** The error body of routes that respond without an error code. */
 export const flatRefusal = (message: unknown) => ({ success: false, message });
 
 /** Creates a signer whose seed repeats one byte. */
@@ -27,13 +27,13 @@ export const PUBLIC_KEY =
 export const DEFAULT_TEMPLATE = '1948937e-5049-47ad-8e26-bcf1a4549d70';
 
 export type TestMarketOverrides = Omit<TestCentralOverrides, 'agents'> & {
-  /** Agents of another market that shares this database. */
+  /** Agents of another market on the same database. */
   agents?: ReturnType<typeof createFakeAgents>;
 };
 
 export type TestMarket = Awaited<ReturnType<typeof createTestMarket>>;
 
-/** Close it with `close()`. */
+/** The caller must call `close()`. */
 export async function createTestMarket(overrides: TestMarketOverrides = {}) {
   const validator = testSigner(1);
   const provider = testSigner(2);
@@ -64,8 +64,8 @@ export async function createTestMarket(overrides: TestMarketOverrides = {}) {
   }
 
   /**
-   * Logs in with a signature made now. A second login in the same second is rejected, so the clock advances by one
-   * second.
+   * Logs in with a signature made at the present time. A second login in the same second is rejected, so the clock
+   * advances by one second.
    */
   async function logIn(signer = provider): Promise<string> {
     await clock.advance(1_000);
@@ -83,7 +83,7 @@ export async function createTestMarket(overrides: TestMarketOverrides = {}) {
     return central.call('POST', `/validator/${signer.hotkey}${path}`, { headers, body });
   }
 
-  /** Adds a node, which is queued and not yet checked. */
+  /** Adds a node. Its first check is queued. */
   async function addNode(options: NodeOptions = {}): Promise<AddedNode> {
     const port = nextPort;
     nextPort += 1;
@@ -103,7 +103,7 @@ export async function createTestMarket(overrides: TestMarketOverrides = {}) {
     return { id, port };
   }
 
-  /** Reports a node's health as the validator. */
+  /** Sends a health report about a node as the validator. */
   function report(node: AddedNode, change: Partial<HealthReport> = {}, options: NodeOptions = {}) {
     const verdict: HealthReport = {
       verdict: 'verified',
@@ -115,7 +115,7 @@ export async function createTestMarket(overrides: TestMarketOverrides = {}) {
     return asValidator('/executor-health-check', { ...healthCheck(node), report: verdict });
   }
 
-  /** The fields of a health check besides its report. */
+  /** The fields of a health check except its report. */
   function healthCheck(node: AddedNode) {
     return {
       miner_address: '127.0.0.1',
@@ -143,7 +143,7 @@ export async function createTestMarket(overrides: TestMarketOverrides = {}) {
     return account;
   }
 
-  /** Returns a function that sends an account's requests below one prefix. */
+  /** Returns a function that sends an account's requests to paths below `prefix`. */
   function below(prefix: string, account: TestAccount) {
     return (
       method: 'GET' | 'POST' | 'DELETE',

@@ -1,4 +1,7 @@
-/** A renter's pods at one micro-dollar per millisecond and GPU, with their metered segments. */
+/**
+ * A renter with pods that cost one micro-dollar per millisecond and GPU, and the segments that metering records for
+ * them.
+ */
 import type { TestMarketOverrides } from './market-fixture.ts';
 import { createPodScene } from './pod-scene.ts';
 
@@ -8,7 +11,7 @@ const SYNC_MS = 10_000;
 
 export type MeteringScene = Awaited<ReturnType<typeof createMeteringScene>>;
 
-/** Close it with `close()`. */
+/** The caller must call `close()`. */
 export async function createMeteringScene(overrides: TestMarketOverrides = {}) {
   const scene = await createPodScene(overrides);
   const { db } = scene.market.ports;
@@ -26,7 +29,7 @@ export async function createMeteringScene(overrides: TestMarketOverrides = {}) {
       return id;
     },
     startMs: () => startMs,
-    /** Restarts the count of `startMs()`, for a pod that begins to run now. */
+    /** Sets `startMs()` to the present time, for a pod that begins to run now. */
     countFromNow(): void {
       startMs = scene.market.clock.now();
     },
@@ -37,7 +40,7 @@ export async function createMeteringScene(overrides: TestMarketOverrides = {}) {
     meter: (id: string) =>
       db.selectFrom('usage_meters').selectAll().where('pod_id', '=', id).executeTakeFirstOrThrow(),
     me: async () => (await scene.call('GET', '/users/me')).body,
-    /** Balances of the ledger by kind of account; those of the platform and of clearing by name. */
+    /** Ledger balances, summed by kind of account; accounts of the platform and of clearing are listed by name. */
     async ledger(): Promise<Record<string, number>> {
       const rows = await db.selectFrom('ledger_accounts').selectAll().execute();
       return Object.fromEntries(
@@ -48,7 +51,7 @@ export async function createMeteringScene(overrides: TestMarketOverrides = {}) {
         }),
       );
     },
-    /** Start and end, relative to `startMs()`, and the reason. */
+    /** Start and end of each segment, relative to `startMs()`, and the reason. */
     async segments(id: string) {
       const rows = await db
         .selectFrom('usage_segments')

@@ -1,4 +1,4 @@
-/** Mails that a marketplace without SMTP wrote to its outbox. */
+/** Reads mails that a central API without SMTP has stored in its outbox. */
 import type { OutboxMail } from '../../../validator/central/delivery/mail/mail.service.ts';
 import type { TestCentral } from './central-fixture.ts';
 

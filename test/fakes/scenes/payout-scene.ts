@@ -1,4 +1,4 @@
-/** A provider and an account with earnings, and a payout processor whose behaviour the test sets. */
+/** A provider and an account that have earnings, and a payout processor whose behaviour the test sets. */
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createAccountPods } from '../../../validator/central/market/cut-off/cut-off.ts';
 import { auditLedger } from '../../../validator/central/money/ledger/audit.service.ts';
@@ -23,13 +23,13 @@ import { testCause } from './wallet.ts';
 
 export type PayoutScene = Awaited<ReturnType<typeof createPayoutScene>>;
 
-/** Posts earnings without a rental; only the ledger records them. */
+/** Posts earnings to the ledger without a rental. */
 export async function earn(db: Database, party: Party, amountUusd: number): Promise<void> {
   const leg = { debit: 'platform:absorbed', credit: accountOfParty(party), amountUusd } as const;
   await db.transaction().execute((tx) => postGroup(tx, [leg], testCause()));
 }
 
-/** Close it with `close()`. */
+/** The caller must call `close()`. */
 export async function createPayoutScene() {
   const db = await createTestDatabase();
   const clock = createManualClock();
@@ -57,7 +57,7 @@ export async function createPayoutScene() {
     payouts,
     processor,
     earn: (party: Party, uusd: number) => earn(db, party, uusd),
-    /** Makes every later payout behave like one of these networks. */
+    /** Makes every later payout behave as on this simulated network. */
     behave(as: keyof typeof SIMULATED_NETWORKS): void {
       network = as;
     },

@@ -6,20 +6,20 @@ import { openHolds } from './wallet.ts';
 
 export type PodScene = Awaited<ReturnType<typeof createPodScene>>;
 
-/** Close it with `close()`. */
+/** The caller must call `close()`. */
 export async function createPodScene(overrides: TestMarketOverrides = {}) {
   const market = await createTestMarket(overrides);
   const node = await market.verifiedNode({ gpus: 2, minimum: 1 });
   const account = await market.renter();
   const host = market.agents.host(node.id);
 
-  /** Sends a request of the renter. */
+  /** Sends a request as the renter. */
   function call(method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string, body?: object) {
     const sent = body === undefined ? {} : { body: body as Record<string, unknown> };
     return market.call(method, path, { headers: account.key, ...sent });
   }
 
-  /** Rents one GPU. The node has not received the pod yet. */
+  /** Rents one GPU. The pod is not sent to the node yet. */
   async function rentOne(body: Record<string, unknown> = {}): Promise<string> {
     const rented = await market.rent(account, node.id, { gpu_count: 1, ...body });
     if (rented.status !== 200) throw new Error(JSON.stringify(rented.body));
@@ -33,13 +33,13 @@ export async function createPodScene(overrides: TestMarketOverrides = {}) {
     host,
     call,
     rentOne,
-    /** Rents one GPU and delivers the pod to the node. */
+    /** Rents one GPU and runs the jobs that send the pod to the node. */
     async running(body: Record<string, unknown> = {}): Promise<string> {
       const id = await rentOne(body);
       await market.sync();
       return id;
     },
-    /** The pod's row, or the error returned in its place. */
+    /** Returns the pod, or the error body if the request fails. */
     pod: async (id: string) => (await call('GET', `/pods/${id}`)).body,
     events: async (id: string) => (await call('GET', `/pods/${id}/events`)).body,
     post: (id: string, action: string, body?: object) =>
@@ -52,7 +52,7 @@ export async function createPodScene(overrides: TestMarketOverrides = {}) {
       return made.body;
     },
     remove: (id: string) => call('DELETE', `/pods/${id}`),
-    /** Advances the clock by `ms` and runs what is due. */
+    /** Advances the clock by `ms` and runs the work that is due. */
     async later(ms = 1_000): Promise<void> {
       await market.clock.advance(ms);
       await market.sync();
@@ -61,7 +61,7 @@ export async function createPodScene(overrides: TestMarketOverrides = {}) {
       const slots = await market.ports.db.selectFrom('gpu_slots').select('pod_id').execute();
       return slots.filter((slot) => slot.pod_id === null).length;
     },
-    /** Micro-dollars held for each pod of any account. */
+    /** Micro-dollars held for each pod of all accounts. */
     holds: async () => [...(await openHolds(market.ports.db)).values()],
     /** USD held for the renter's pods. */
     held: async () => (await call('GET', '/users/me')).body.held,
@@ -69,10 +69,12 @@ export async function createPodScene(overrides: TestMarketOverrides = {}) {
   };
 }
 
-/** Id of the container that a change replaces. */
+/** Id of the container that a pod change replaces. */
 const OLD = 'a'.repeat(64);
 
-/** A host's report on a change to the newest generation that it received of a pod. */
+/**
+ * Returns a host's report about a pod change: the host changes the pod to the newest generation that it has received.
+ */
 export function changing(
   host: FakeHost,
   podId: string,

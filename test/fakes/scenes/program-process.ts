@@ -1,4 +1,4 @@
-/** A program of this project as a real process, started until it prints that it is ready. */
+/** Starts a program of this project as a real process and waits until it prints that it is ready. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { COMPILE_CACHE } from '#shared/runtime/node-process.ts';
 import { eventually } from '../eventually.ts';
@@ -14,7 +14,7 @@ export type ProgramProcess = {
 };
 
 /**
- * Starts `program`, a path from the root of the checkout. Rejects with its output when it exits before it prints
+ * Starts `program`, a path relative to the root of the checkout. Rejects with its output when it exits before it prints
  * `ready`.
  */
 export async function startProgram(

@@ -6,7 +6,7 @@ import { eventually } from '../eventually.ts';
 
 export type TerminalClient = ReturnType<typeof createTerminalClient>;
 
-/** Attaches to a socket that is paused or was just opened. */
+/** Attaches to a socket that is paused or has just been opened. */
 export function createTerminalClient(socket: WebSocket) {
   let screen = '';
   let bytes = 0;
@@ -28,12 +28,12 @@ export function createTerminalClient(socket: WebSocket) {
     socket,
     type: (text: string) => socket.send(Buffer.from(text)),
     send: (message: unknown) => socket.send(JSON.stringify(message)),
-    /** Returns true if `text` is on the screen. */
+    /** Returns true if the screen contains `text`. */
     hasShown: (text: string) => screen.includes(text),
-    /** Waits until `text` is on the screen. */
+    /** Waits until the screen contains `text`. */
     shows: (text: string) => eventually(`"${text}" on the screen`, () => screen.includes(text)),
     bytes: () => bytes,
-    /** The exit status; null if none was sent. */
+    /** Returns the exit status; null if none was sent. */
     exit: () => exit,
     closed: closed.promise,
   };

@@ -4,7 +4,7 @@ import { type ProgramProcess, startProgram } from './program-process.ts';
 
 export type ValidatorProcess = ProgramProcess;
 
-/** Resolves once it serves; rejects with its output when it exits earlier. */
+/** Resolves once the process serves; rejects with its output when it exits before that. */
 export async function startValidatorProcess(
   environment: Record<string, string>,
 ): Promise<ValidatorProcess> {

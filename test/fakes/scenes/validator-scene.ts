@@ -1,4 +1,7 @@
-/** A validator on a manual clock: a real central API over HTTP, one node with an agent, an evidence store in a file. */
+/**
+ * A validator on a manual clock with a real central API over HTTP, one node with an agent, and an evidence store in a
+ * file.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -22,7 +25,7 @@ const LISTEN = { host: '127.0.0.1', port: 0 };
 
 export type ValidatorScene = Awaited<ReturnType<typeof createValidatorScene>>;
 
-/** Close it with `close()`. With `embedded`, simulated GPUs pass and score. */
+/** Creates the scene. With `embedded`, simulated GPUs pass checks and score. The caller must call `close()`. */
 export async function createValidatorScene({ embedded = true } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-ledger-'));
   const storeFile = join(folder, 'ledger.db');
@@ -72,7 +75,7 @@ export async function createValidatorScene({ embedded = true } = {}) {
     store,
     storeFile,
     validator,
-    /** Sets if its probe containers run. */
+    /** Sets whether the node's probe containers run. */
     setSound(value: boolean): void {
       isSound = value;
     },

@@ -5,7 +5,7 @@ import { createPodScene } from './pod-scene.ts';
 
 export type VolumeScene = Awaited<ReturnType<typeof createVolumeScene>>;
 
-/** Close it with `close()`. */
+/** The caller must call `close()`. */
 export async function createVolumeScene(overrides: TestMarketOverrides = {}) {
   const storage = createFakeBackupStorage();
   const scene = await createPodScene({
@@ -26,7 +26,7 @@ export async function createVolumeScene(overrides: TestMarketOverrides = {}) {
   const rentOn = (nodeId: string, volumeId: string, who = account) =>
     market.rent(who, nodeId, { gpu_count: 1, volume_id: volumeId });
 
-  /** Rents a pod with the volume and delivers it to the node. */
+  /** Rents a pod with the volume and runs the jobs that send it to the node. */
   async function runOn(nodeId: string, volumeId: string): Promise<string> {
     const { status, body } = await rentOn(nodeId, volumeId);
     if (status !== 200) throw new Error(JSON.stringify(body));
@@ -34,11 +34,11 @@ export async function createVolumeScene(overrides: TestMarketOverrides = {}) {
     return body.id;
   }
 
-  /** The node's copy of a volume; the last if there are several. */
+  /** Returns the node's copy of a volume; the last one if there are several. */
   const copyOn = (nodeId: string) =>
     [...market.agents.host(nodeId).volumes.views.values()].at(-1)?.id ?? '';
 
-  /** The latest operation of a node, running or ended. */
+  /** Returns the latest operation on a node, also if it has ended. */
   const operationOn = (nodeId: string) =>
     [...market.agents.host(nodeId).operations.views.values()].at(-1);
 
@@ -53,7 +53,9 @@ export async function createVolumeScene(overrides: TestMarketOverrides = {}) {
     copyOn,
     operationOn,
     volume: async (id: string) => (await volumes('GET', `/${id}`)).body,
-    /** Removes the pod from the node and completes the save of its data, with a snapshot id that repeats the digit. */
+    /**
+     * Removes the pod from the node and lets the node complete the save of its volume. The snapshot id repeats `digit`.
+     */
     async savedFrom(nodeId: string, podId: string, digit = 'a'): Promise<void> {
       await scene.remove(podId);
       await scene.later();
@@ -62,14 +64,14 @@ export async function createVolumeScene(overrides: TestMarketOverrides = {}) {
       await scene.later(2_000);
       await scene.later(2_000);
     },
-    /** Attaches the volume to a pod on the first node and saves it from there. */
+    /** Attaches the volume to a pod on the first node and saves the volume from there. */
     async saved(digit = 'a'): Promise<string> {
       const id = await make();
       const podId = await runOn(node.id, id);
       await this.savedFrom(node.id, podId, digit);
       return id;
     },
-    /** Subtypes and details of the pod's events about its volume. */
+    /** Returns subtypes and details of the pod's events about its volume. */
     async volumeEvents(podId: string): Promise<string[]> {
       const events: { sub_event_type: string; detail: string; event: { volume_id?: string } }[] =
         await scene.events(podId);

@@ -9,13 +9,16 @@ import {
 } from '../../../validator/central/money/ledger/wallet.service.ts';
 import type { Database, Db } from '../../../validator/central/platform/database/tables.ts';
 
-/** Creates a unique cause. */
+/** Creates a cause that is unique unless `change` sets its fields. */
 export function testCause(change: Partial<Cause> = {}): Cause {
   const id = systemRandom.uuid();
   return { type: 'test', id, actor: 'system', requestId: null, atMs: 0, ...change };
 }
 
-/** Posts or withdraws granted credit until every account, or the named one, has `amountUusd` besides its holds. */
+/**
+ * Posts or withdraws granted credit until every account, or only the named one, can spend `amountUusd` besides its
+ * holds.
+ */
 export async function setAvailable(
   db: Database,
   amountUusd: number,
@@ -43,7 +46,7 @@ async function setOne(tx: Db, accountId: string, amountUusd: number): Promise<vo
   if (more !== 0) await postGroup(tx, [{ ...leg, amountUusd: Math.abs(more) }], testCause());
 }
 
-/** Micro-dollars of each open hold, by its id. */
+/** Returns the micro-dollars of each open hold, by hold id. */
 export async function openHolds(db: Db): Promise<Map<string, number>> {
   const pending = await db
     .selectFrom('transfers')

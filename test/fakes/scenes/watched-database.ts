@@ -3,7 +3,7 @@ import type { Database } from '../../../validator/central/platform/database/tabl
 
 const WRITES = new Set(['InsertQueryNode', 'UpdateQueryNode', 'DeleteQueryNode']);
 
-/** `db` itself is not changed; destroying the wrapper destroys it. */
+/** Returns a wrapper of `db`, which itself is not changed. Destroying the wrapper destroys `db`. */
 export function watchDatabase(db: Database) {
   let queries = 0;
   let slowTable: string | null = null;
@@ -34,7 +34,7 @@ export function watchDatabase(db: Database) {
     db: Object.assign(db.withPlugin(plugin), { destroy: () => db.destroy() }),
     /** Number of queries so far. */
     queries: () => queries,
-    /** Withholds the results of queries on this table until `release`. */
+    /** Delays the results of queries on this table until `release`. */
     hold(table: string): void {
       slowTable = table;
     },
@@ -44,7 +44,7 @@ export function watchDatabase(db: Database) {
     },
     /** True until the deadlock has been injected. */
     isLosing: () => losingTable !== null,
-    /** Fails every query until `release`. */
+    /** Makes every query fail until `release`. */
     fail(): void {
       isFailing = true;
     },

@@ -1,4 +1,4 @@
-/** Composes what reaches people and programs: mails, webhooks, events, streams and uploads. */
+/** Composes what the central API sends to people and programs (mails, webhooks, events, streams), and uploads. */
 import type { HttpServer } from '#shared/http/server.ts';
 import { startLoop } from '#shared/runtime/loop.ts';
 import type { CredentialWatch } from '../accounts/auth/credential-watch.ts';
@@ -39,7 +39,7 @@ export type DeliveryDeps = CentralDeps & {
   credentials: CredentialWatch;
 };
 
-/** Nothing runs and nothing is registered yet. */
+/** Registers no route and starts no job. */
 export function createDelivery(deps: DeliveryDeps, pods: PodAccess) {
   const { ports, options, notifier, stopping, tickets, credentials } = deps;
   const { db, clock, random, log, secret, agents } = ports;
@@ -79,7 +79,7 @@ export function createDelivery(deps: DeliveryDeps, pods: PodAccess) {
     mails,
     wakeMail,
 
-    /** Routes below /api. */
+    /** Registers the routes below /api. */
     registerApi(api: HttpServer, idempotency: Idempotency): void {
       registerEventRoutes(api, { db });
       webhooks.register(api, idempotency);
@@ -88,18 +88,18 @@ export function createDelivery(deps: DeliveryDeps, pods: PodAccess) {
       registerStreams(api);
     },
 
-    /** Routes at the origin. */
+    /** Registers the routes at the origin. */
     async registerOrigin(origin: HttpServer): Promise<void> {
       if (objects.isEmbedded) await registerObjectRoutes(origin, objects);
     },
 
-    /** One pass over the mails that are due: tests call it instead of `startJobs`. */
+    /** Runs one pass over the mails that are due. Tests call it instead of `startJobs`. */
     sendMails: async () => mailJob?.runOnce(),
 
-    /** One pass over the webhooks that have something to send, for the same. */
+    /** Runs one pass over the webhooks that have events to send. Tests call it instead of `startJobs`. */
     sendWebhooks: () => webhooks.job.runOnce(),
 
-    /** One removal of unused uploads, for the same. */
+    /** Removes unused uploads once. Tests call it instead of `startJobs`. */
     sweepUploads: objects.sweep,
 
     sweeps: { mails: mails.sweep, 'webhook-deliveries': webhooks.job.sweep } satisfies Sweeps,

@@ -1,4 +1,7 @@
-/** Creates the HTTP server with the hooks of every request, in their order, and the two interface descriptions. */
+/**
+ * Creates the HTTP server, installs the hooks of every request in their order, and the OpenAPI descriptions of the API
+ * and the portal.
+ */
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import type { CentralOptions, CentralPorts } from './central-deps.ts';
 import { installCors } from './edge/cors.ts';
@@ -28,7 +31,7 @@ export type ApiServerDeps = {
   authenticate(server: HttpServer): void;
 };
 
-/** Routes are registered afterwards, with `registerBelow`. */
+/** Creates the server. Routes are registered afterwards, with `registerBelow`. */
 export async function createApiServer(deps: ApiServerDeps): Promise<HttpServer> {
   const { ports, options, verifyBody, authenticate } = deps;
   const { clock, random, log, metrics } = ports;
@@ -64,7 +67,7 @@ export async function createApiServer(deps: ApiServerDeps): Promise<HttpServer> 
   return server;
 }
 
-/** Registers groups of routes below a prefix, one after the other. */
+/** Registers groups of routes below a prefix, in order. */
 export async function registerBelow(
   server: HttpServer,
   prefix: string,

@@ -1,4 +1,4 @@
-/** Ports and options of the central API, and the dependencies that every module composes its parts from. */
+/** Ports and options of the central API, and the dependencies that its modules receive. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -31,20 +31,20 @@ export type CentralPorts = {
   /** 32 bytes, the same in all processes of the deployment: signs sessions and encrypts API keys at rest. */
   secret: Uint8Array;
   agents: Agents;
-  /** Null or absent: mails stay in the database and are read at GET /_local/outbox. */
+  /** Null or absent: mails stay in the database and can be read at GET /_local/outbox. */
   mailer?: Mailer | null;
   /** Storage of uploads; null or absent: uploads are rejected. */
   objects?: ObjectStore | null;
-  /** Storage of backups; null or absent: `backupFolder`. Without both, backups are rejected. */
+  /** Storage of backups; null or absent: `backupFolder` is used. Without both, backups are rejected. */
   backupStorage?: BackupStorage | null;
   backupFolder?: BackupFolder | null;
-  /** Chat platform to which accounts can be linked; null or absent: none. */
+  /** Chat platform whose users can be linked to accounts; null or absent: none. */
   chat?: ChatPlatform | null;
   /** The central miner server; null or absent: none. */
   centralMiner?: CentralMiner | null;
-  /** Support channels; null or absent: they exist in the database only. */
+  /** Service that creates support channels; null or absent: they exist in the database only. */
   channels?: SupportChannels | null;
-  /** Frees the space of single backups; null or absent: only whole repositories are removed. */
+  /** Frees the space of single backups; null or absent: space is freed only when a whole repository is removed. */
   pruneBackups?: PruneRepository | null;
   /** Payment processor; `simulated` moves no money. Null or absent: no payments. */
   payments?: Payments | 'simulated' | null;
@@ -54,22 +54,22 @@ export type CentralPorts = {
   alphaRates?: AlphaRates | null;
   /** Metrics of requests and of the backlog; absent: none are collected. */
   metrics?: CentralMetrics | null;
-  /** Absent: notifies within this process. */
+  /** Absent: notifications reach this process only. */
   notifier?: Notifier;
 };
 
 export type CentralOptions = {
   /** Validators that may report verdicts. */
   validators: readonly Hotkey[];
-  /** Micro-dollars granted once the address is verified. */
+  /** Credit in micro-dollars that an account receives once its address is verified. */
   signupCreditUusd: number;
-  /** True if new addresses are verified without a mail. */
+  /** True if addresses of new accounts are verified without a mail. */
   verifyEmailAtSignup: boolean;
   /** Proxies whose X-Forwarded-For is trusted: addresses and CIDR ranges. */
   trustedProxies: readonly string[];
   /** Default: DEFAULT_LIMITS. */
   rateLimits?: RateLimits;
-  /** Origins of web pages that may call, or `*`. Default: none. */
+  /** Origins of web pages that may call the API, or `*`. Default: none. */
   corsOrigins?: AllowedOrigins;
   /** Audience that signed requests of validators must name. Default: `central`. */
   audience?: string;
@@ -79,7 +79,7 @@ export type CentralOptions = {
   consoleUrl?: string | null;
   /** Base URL of support channels that exist in the database only; null or absent: none. */
   channelUrl?: string | null;
-  /** Hours between two restore drills of a schedule's newest backup. Default: 720; 0 for none. */
+  /** Hours between two restore drills of a backup schedule's newest backup. Default: 720; 0 for none. */
   backupDrillHours?: number;
   /** Interval between two settlements of a running pod. Default: one minute. */
   meterTickMs?: number;
@@ -100,10 +100,10 @@ export type CentralOptions = {
 };
 
 export type CentralDeps = {
-  /** `db` notifies through `notifier`. */
+  /** `db` sends notifications through `notifier`. */
   ports: CentralPorts;
   options: CentralOptions;
   notifier: Notifier;
-  /** Aborts when the server stops: streams and waits end on it. */
+  /** Aborts when the server stops, which ends streams and waits. */
   stopping: AbortSignal;
 };

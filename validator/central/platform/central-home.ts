@@ -1,4 +1,7 @@
-/** Location of the central API's database and secret, for its process and for commands that open its database. */
+/**
+ * Location of the central API's database and secret, for the central API itself and for commands that open its
+ * database.
+ */
 import { join } from 'node:path';
 import { z } from 'zod';
 import { ConfigError, type Environment, parseConfig, secret } from '#shared/runtime/config.ts';
@@ -6,7 +9,7 @@ import { readOrCreatePrivateFile } from '#shared/runtime/files.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { isPostgresAddress } from '../../database/open-database.ts';
 
-/** Also read by `npm start`. */
+/** `npm start` also reads this variable. */
 export const DatabaseVariable = z.object({ CENTRAL_DATABASE: secret(z.string().optional()) });
 
 export const DatabasePlace = z.object({
@@ -21,7 +24,7 @@ export function centralDatabaseOf(place: z.output<typeof DatabasePlace>): string
   return place.CENTRAL_DATABASE ?? join(place.CENTRAL_HOME, 'central.db');
 }
 
-/** For commands that only open the database: ignores the other variables. */
+/** Address of the database, for commands that open only the database. Ignores the other variables. */
 export function centralDatabaseIn(environment: Environment): string {
   return centralDatabaseOf(parseConfig({ schema: DatabasePlace, prefix: 'CENTRAL_' }, environment));
 }
@@ -30,13 +33,16 @@ export function centralDatabaseIn(environment: Environment): string {
 export type CentralPlace = { address: string; variable: string };
 
 export type NamedDatabase = {
-  /** File of `--database`; null for the database of the environment. */
+  /** File of `--database`; null: the database that the environment configures. */
   databaseFile: string | null;
   /** `postgres://…` or a SQLite file. */
   usualDatabase: string;
 };
 
-/** Database that a command opens. Throws ConfigError for a server's address in an argument, which other users could read. */
+/**
+ * Returns the database that a command opens. Throws a ConfigError if an argument contains a server's address, because
+ * other users could read it.
+ */
 export function namedDatabase({ databaseFile, usualDatabase }: NamedDatabase): CentralPlace {
   if (databaseFile !== null && isPostgresAddress(databaseFile)) {
     throw new ConfigError('--database takes a file; name a server in CENTRAL_DATABASE');
@@ -49,8 +55,8 @@ export function namedDatabase({ databaseFile, usualDatabase }: NamedDatabase): C
 const SECRET_BYTES = 32;
 
 /**
- * Returns the secret that signs sessions and encrypts API keys, and creates the file if it is absent. Throws
- * ConfigError if other users can read the file, if it cannot be read, or if it is too short.
+ * Returns the secret that signs sessions and encrypts API keys; creates the file if it is absent. Throws a ConfigError
+ * if the file cannot be read, if other users can read it, or if it is too short.
  */
 export function centralSecret(path: string, random: Random): Uint8Array {
   const secret = readOrCreatePrivateFile(path, () => random.bytes(SECRET_BYTES), random);

@@ -2,7 +2,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 
-/** Kinds of clients, stated in X-Source. */
+/** Kinds of clients, which requests state in X-Source. */
 export const SOURCES = ['ui', 'cli', 'sdk', 'mcp', 'programmatic'] as const;
 export type Source = (typeof SOURCES)[number];
 
@@ -21,7 +21,10 @@ export type PortalIdentity = {
   hotkey: Hotkey;
   credential: { type: 'session'; sessionId: string } | { type: 'token'; tokenId: string };
 };
-/** `accountId` is set if the request was made by a session of the validator's account; null if the validator signed it. */
+/**
+ * `accountId` is set if a session of the validator's account made the request; null if the validator signed the
+ * request.
+ */
 export type ValidatorIdentity = { kind: 'validator'; hotkey: Hotkey; accountId: string | null };
 export type Identity = UserIdentity | PortalIdentity | ValidatorIdentity;
 
@@ -50,24 +53,24 @@ declare module 'fastify' {
   }
 }
 
-/** The account behind a `user` or `session` route. */
+/** Returns the account that authenticated on a `user` or `session` route. */
 export function userOf(request: FastifyRequest): UserIdentity {
   if (request.identity?.kind !== 'user') throw new Error('the route does not require a user');
   return request.identity;
 }
 
-/** The account behind a `none` route, if the request has a valid credential. */
+/** Returns the account if a request to a `none` route has a valid credential. */
 export function userIfAny(request: FastifyRequest): UserIdentity | null {
   return request.identity?.kind === 'user' ? request.identity : null;
 }
 
-/** The provider behind a `portal` route. */
+/** Returns the provider that authenticated on a `portal` route. */
 export function providerOf(request: FastifyRequest): PortalIdentity {
   if (request.identity?.kind !== 'portal') throw new Error('the route does not require a provider');
   return request.identity;
 }
 
-/** The validator behind a `validator` route. */
+/** Returns the validator that authenticated on a `validator` route. */
 export function validatorOf(request: FastifyRequest): ValidatorIdentity {
   if (request.identity?.kind !== 'validator')
     throw new Error('the route does not require a validator');

@@ -1,4 +1,7 @@
-/** Composes the platform: the database handle that notifies, the processes that share it, idempotency and the schedule. */
+/**
+ * Composes the platform: the database handle that sends notifications, the processes that share it, idempotency and the
+ * schedule.
+ */
 import { isPostgres } from '../../database/engine.ts';
 import type { CentralPorts } from './central-deps.ts';
 import { createNotifier, withNotifier } from './database/notifier.ts';
@@ -9,7 +12,7 @@ import { createSchedule, type DueHandlers } from './schedule/schedule.ts';
 
 export type Platform = ReturnType<typeof createPlatform>;
 
-/** Nothing runs yet. */
+/** Starts nothing. */
 export function createPlatform(ports: CentralPorts) {
   const { clock, random, log } = ports;
   const { notifier = createNotifier(clock) } = ports;
@@ -24,7 +27,7 @@ export function createPlatform(ports: CentralPorts) {
     processes,
     idempotency,
 
-    /** The schedule of everything that is due at a time, the removal of old rows included. */
+    /** Creates the schedule of all work that is due at a time, which includes the removal of old rows. */
     createSchedule({ handlers, sweeps }: { handlers: DueHandlers; sweeps: Sweeps }) {
       const retention = createRetention({
         db,

@@ -1,4 +1,4 @@
-/** The form of the provider portal's responses: one object or one page of a list, with the time. */
+/** Responses of the provider portal: one object, or one page of a list, with the present time. */
 import { z } from 'zod';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { queryNumber } from './wire.ts';
@@ -7,7 +7,7 @@ const MAX_PAGE = 1_000_000;
 export const MAX_PORTAL_LIMIT = 1_000;
 const DEFAULT_LIMIT = 20;
 
-/** Page of a list. */
+/** Query parameters that select a page of a list. */
 export const PageQuery = z.object({
   page: queryNumber(z.int().min(1).max(MAX_PAGE).default(1)),
   limit: queryNumber(z.int().min(1).max(MAX_PORTAL_LIMIT).default(DEFAULT_LIMIT)),
@@ -54,7 +54,7 @@ export function createPortalAnswers({ clock }: { clock: Clock }) {
   };
 }
 
-/** Cuts one page out of a list in memory. */
+/** Returns one page of a list in memory. */
 export function pageOf<Item>(all: readonly Item[], { page, limit }: PageQuery) {
   return { items: all.slice((page - 1) * limit, page * limit), total: all.length };
 }

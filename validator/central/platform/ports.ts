@@ -15,12 +15,12 @@ import type { Attempt } from '../delivery/webhooks/webhook.state.ts';
 import type { AlphaSubnet } from '../money/alpha/alpha.schemas.ts';
 import type { PayoutMethod } from '../money/payouts/payout.state.ts';
 
-/** `requestId` identifies the terminal in the logs of every process it passes. */
+/** `requestId` identifies the terminal in the logs of all processes that relay it. */
 export type TerminalOptions = { query: TerminalQuery; requestId: string; signal: AbortSignal };
 
 /** Agents, reached through the gateway of a validator. */
 export type Agents = {
-  /** Hotkey that signs commands. Gateways accept no other. */
+  /** Hotkey that signs commands. Gateways accept commands from no other. */
   hotkey: Hotkey;
   /** Calls reject with `upstream_unavailable` if the gateway or the agent does not answer. */
   clientOf(executorId: string): AgentClient;
@@ -28,9 +28,9 @@ export type Agents = {
   terminalOf(executorId: string, podId: string, options: TerminalOptions): Promise<WebSocket>;
   /** Makes the validator check the executor now. Rejects with `upstream_unavailable`. */
   checkNow(executorId: string, wish: CheckRequest): Promise<HealthReport>;
-  /** Digest of the agent release, signed by the validator. Rejects with `upstream_unavailable`. */
+  /** Returns the digest of the agent release, signed by the validator. Rejects with `upstream_unavailable`. */
   signedDigest(): Promise<SignedDigest>;
-  /** Estimated share of rewards for a node of this kind. Rejects with `upstream_unavailable`. */
+  /** Returns the estimated share of rewards for a node of this kind. Rejects with `upstream_unavailable`. */
   rewardShares(question: RewardQuery): Promise<RewardShares>;
 };
 
@@ -38,7 +38,7 @@ export type Agents = {
 export type OutgoingMail = { id: string; to: string; subject: string; text: string; html: string };
 
 export type Mailer = {
-  /** Rejects with MailRefused if a retry cannot succeed, and with another error if it can. */
+  /** Sends a mail. Rejects with MailRefused if a retry cannot succeed, otherwise with another error. */
   send(mail: OutgoingMail): Promise<void>;
   close(): Promise<void>;
 };
@@ -52,8 +52,8 @@ export class MailRefused extends Error {
 export type WebhookRequest = { url: string; headers: Record<string, string>; body: string };
 
 /**
- * Sends it once, to an allowed address, following no redirect. Whatever comes of it is an answer; rejects only when
- * `signal` aborts.
+ * Sends the request once, to an allowed address, and follows no redirect. Resolves also after a failure; rejects only
+ * when `signal` aborts.
  */
 export type PostWebhook = (request: WebhookRequest, signal: AbortSignal) => Promise<Attempt>;
 
@@ -75,7 +75,7 @@ export type RemoteObjects = {
   remove(key: string): Promise<void>;
 };
 
-/** `folder`: the embedded object store on this host's disk. */
+/** `folder`: objects are stored on this host's disk by the embedded object store. */
 export type ObjectStore = RemoteObjects | { folder: string };
 
 /** A user of the chat platform. */
@@ -84,7 +84,10 @@ export type ChatUser = { id: string; username: string };
 /** A chat platform with OAuth 2 (RFC 6749) and PKCE (RFC 7636, S256). */
 export type ChatPlatform = {
   authorizationUrl(ask: { state: string; codeChallenge: string }): string;
-  /** Rejects with `bad_request` if the platform rejects the code, and with `upstream_unavailable`. */
+  /**
+   * Returns the user. Rejects with `bad_request` if the platform rejects the code, and with `upstream_unavailable` if
+   * it does not answer.
+   */
   identify(proof: { code: string; verifier: string }): Promise<ChatUser>;
 };
 
@@ -94,11 +97,11 @@ export type MinerNode = {
   port: number;
   gpuType: string;
   gpuCount: number;
-  /** Null for the default price of the type. */
+  /** Null for the default price of the GPU type. */
   usdPerGpuHour: number | null;
 };
 
-/** Result of a synchronisation. */
+/** Numbers of nodes that a synchronisation added, updated and removed. */
 export type SyncCounts = { added: number; updated: number; removed: number };
 
 /** The server that answers validators on behalf of providers who opted in, with a list of each provider's nodes. */
@@ -106,18 +109,18 @@ export type CentralMiner = {
   /** Address shown to providers. */
   host: string;
   port: number;
-  /** Lists a provider's nodes. Rejects with `upstream_unavailable`. */
+  /** Returns a provider's nodes. Rejects with `upstream_unavailable`. */
   list(hotkey: Hotkey): Promise<MinerNode[]>;
-  /** Replaces a provider's list. Rejects with `upstream_unavailable`. */
+  /** Replaces the list of a provider's nodes. Rejects with `upstream_unavailable`. */
   replace(hotkey: Hotkey, nodes: readonly MinerNode[]): Promise<SyncCounts>;
 };
 
-/** A pod's support channel; `name` is the same for every request. */
+/** Request for a pod's support channel; `name` is the same in every request for the pod. */
 export type ChannelRequest = {
   podId: string;
   accountId: string;
   name: string;
-  /** The renter on the chat platform, who is invited. */
+  /** The renter on the chat platform, whom the service invites to the channel. */
   chatUserId: string;
   topic: string | null;
   message: string | null;
@@ -137,7 +140,9 @@ export type SupportChannels = {
   open(request: ChannelRequest): Promise<SupportChannel>;
 };
 
-/** Location and credentials of a restic repository, except its password, which the storage does not have. */
+/**
+ * Location and credentials of a restic repository. The password is not included, because the storage does not have it.
+ */
 export type RepositoryPlace = {
   /** restic's repository location, without credentials. */
   location: string;
@@ -148,20 +153,23 @@ export type RepositoryPlace = {
 /** Storage of backups on this host's disk. */
 export type BackupFolder = {
   folder: string;
-  /** Limit of one account's repositories together. */
+  /** Limit for the total size of one account's repositories. */
   bytesPerAccount: number;
-  /** Reads the size of the file system; default: the operating system. For tests. */
+  /** Returns the space on the file system of `folder`. Default: asks the operating system. For tests. */
   spaceOf?: (folder: string) => Promise<{ totalBytes: number; freeBytes: number }>;
 };
 
-/** Storage of backup repositories: one per pod or volume, by its id. */
+/** Storage of backup repositories: one for each pod or volume, with its id. */
 export type BackupStorage = {
-  /** `append` may add, read, and remove its own locks; `full` may also prune. */
+  /**
+   * Returns the location of a repository with credentials: `append` may add, read, and remove its own locks; `full` may
+   * also prune.
+   */
   place(
     repository: { id: string; accountId: string },
     rights: 'append' | 'full',
   ): Promise<RepositoryPlace>;
-  /** Stored bytes; null if unknown. */
+  /** Returns the stored bytes; null if unknown. */
   bytesOf(repositoryId: string): Promise<number | null>;
   /** Removes the repository. Succeeds if it is absent. */
   remove(repositoryId: string): Promise<void>;
@@ -188,54 +196,57 @@ export type ChargeAnswer =
   /** `reason` is shown to the payer. */
   | { state: 'declined'; externalId: string | null; reason: string };
 
-/** Outcome of a charge after its first answer. */
+/** A change of a charge after the processor's first answer. */
 export type PaymentEvent = {
   externalId: string;
-  /** Key of the charge, if the processor repeats it. */
+  /** Idempotency key of the charge; null if the processor does not return it. */
   key: string | null;
   change:
     | { kind: 'succeeded' }
     | { kind: 'declined'; reason: string }
-    /** Total refunded so far. */
+    /** Total amount refunded so far. */
     | { kind: 'refunded'; totalUusd: number }
     | { kind: 'disputed'; amountUusd: number };
 };
 
-/** A callback request of the processor, unparsed. */
+/** A request of the processor to the callback route, unparsed. */
 export type PaymentCallback = { body: Uint8Array; signature: string };
 
 export type Payments = {
-  /** Stored with each charge. */
+  /** The processor's name, stored with each charge. */
   name: string;
   /**
-   * Attaches a payment method for charges without its owner and returns the owner's customer id. Rejects with
-   * `bad_request` for a method that cannot be attached.
+   * Stores a payment method for charges without its owner's participation, and returns the owner's customer id. Rejects
+   * with `bad_request` if the method cannot be stored.
    */
   attach(method: {
     accountId: string;
     customerId: string | null;
     paymentMethodId: string;
   }): Promise<{ customerId: string | null }>;
-  /** Rejects without an answer. Repeating the request with the same key does not charge again. */
+  /**
+   * Charges the method. Rejects if the processor does not answer. A repeated request with the same key does not charge
+   * again.
+   */
   charge(order: ChargeOrder): Promise<ChargeAnswer>;
   /** Returns the present state of a charge. */
   findCharge(externalId: string): Promise<ChargeAnswer>;
   /**
-   * Parses a callback; null if it does not concern a charge. Rejects with `unauthorized` without the processor's
-   * signature. Absent: the processor sends no callbacks.
+   * Parses a callback; null if it does not concern a charge. Rejects with `unauthorized` unless the processor has
+   * signed it. Absent: the processor sends no callbacks.
    */
   parseCallback?(callback: PaymentCallback): Promise<PaymentEvent | null>;
-  /** Passes events that come without a callback to `apply`, again if it rejects. */
+  /** Passes events that arrive without a callback to `apply`; repeats an event if `apply` rejects. */
   poll?(apply: (event: PaymentEvent) => Promise<void>): Promise<void>;
 };
 
-/** A payout. `key` is the idempotency key, without expiry. */
+/** A payout. `key` is the idempotency key; it does not expire. */
 export type PayoutOrder = {
   key: string;
   amountUusd: number;
   method: PayoutMethod;
   address: string;
-  /** Null if the method has none. */
+  /** Null if the payout method has no network. */
   network: string | null;
 };
 export type PayoutAnswer =
@@ -243,14 +254,17 @@ export type PayoutAnswer =
   | { state: 'declined'; externalId: string | null; reason: string };
 
 export type PayoutProcessor = {
-  /** Stored with each payout. */
+  /** The processor's name, stored with each payout. */
   name: string;
-  /** Pays, or returns the state of the payout with this key. Rejects without an answer; the caller retries. */
+  /**
+   * Pays, or returns the state of the payout with this key. Rejects if the processor does not answer; the caller
+   * retries.
+   */
   send(order: PayoutOrder): Promise<PayoutAnswer>;
 };
 
 /** Rates of alpha tokens. */
 export type AlphaRates = {
-  /** One of the subnets is the default. Rejects with 503 `upstream_unavailable`. */
+  /** Returns the subnets, one of which is the default. Rejects with 503 `upstream_unavailable`. */
   subnets(): Promise<AlphaSubnet[]>;
 };

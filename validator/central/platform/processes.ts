@@ -1,7 +1,7 @@
 /**
- * Heartbeats of the central API's processes. Claims of a dead process may be taken over. A process without a heartbeat
- * for LEASE_MS counts as dead; if it was only slow, the transaction that depends on its lost claim is rolled back, so
- * nothing is done twice.
+ * Heartbeats of the central API's processes. A process without a heartbeat for LEASE_MS counts as dead, and other
+ * processes may take over its claims. If it was only slow, the transaction that depends on its lost claim is rolled
+ * back, so nothing is done twice.
  */
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
@@ -11,7 +11,7 @@ import { isDiskFull } from '#shared/runtime/sqlite.ts';
 import type { Database, Db } from './database/tables.ts';
 
 const BEAT_INTERVAL_MS = 2_000;
-/** Well above the interval and the clock differences between synchronised hosts. */
+/** Much longer than the heartbeat interval and than the clock differences between synchronised hosts. */
 export const LEASE_MS = 10_000;
 
 export type ProcessesDeps = {
@@ -29,13 +29,16 @@ export function createProcesses({ db, clock, log, bootId, shared }: ProcessesDep
   let loop: Loop | null = null;
   let problem: string | null = null;
 
-  /** Ids of the other live processes. */
+  /** Returns the ids of the other live processes. */
   async function others(handle: Db): Promise<string[]> {
     const alive = await listAliveSince(handle, clock.now() - LEASE_MS);
     return alive.filter((id) => id !== bootId);
   }
 
-  /** A lost PostgreSQL server or a full disk is not reported: a restart would not help. */
+  /**
+   * Stores a heartbeat. A failure because PostgreSQL is unreachable or a disk is full is not reported as a problem,
+   * because a restart would not help.
+   */
   async function beat(): Promise<void> {
     try {
       await storeHeartbeat(db, bootId, clock.now());
@@ -47,10 +50,10 @@ export function createProcesses({ db, clock, log, bootId, shared }: ProcessesDep
   }
 
   return {
-    /** Why the last heartbeat could not be stored, if a restart may help; null otherwise. */
+    /** Returns why the last heartbeat could not be stored, if a restart may help; otherwise null. */
     problemOfStore: () => problem,
 
-    /** Identifies this process and its claims; new at each start. */
+    /** Id of this process and of its claims; new at each start. */
     bootId,
     others,
 
@@ -58,7 +61,7 @@ export function createProcesses({ db, clock, log, bootId, shared }: ProcessesDep
       return id === bootId || (await others(handle)).includes(id);
     },
 
-    /** Must complete before the first request is served. */
+    /** Stores the first heartbeat. It must complete before the first request is served. */
     async register(): Promise<void> {
       if (!shared) await deleteAllProcesses(db);
       await storeHeartbeat(db, bootId, clock.now());
@@ -76,7 +79,7 @@ export function createProcesses({ db, clock, log, bootId, shared }: ProcessesDep
       });
     },
 
-    /** Removes the heartbeat, so that other processes need not wait for LEASE_MS. */
+    /** Removes the heartbeat, so that other processes do not have to wait for LEASE_MS. */
     async leave(): Promise<void> {
       await loop?.stop();
       await deleteProcess(db, bootId).catch((error: unknown) =>

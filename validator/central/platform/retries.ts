@@ -1,4 +1,7 @@
-/** Retries of rows that call external services (mails, payouts, top-ups): one row after the other, each leased by one process. */
+/**
+ * Retries of rows that call external services (mails, payouts, top-ups). A pass processes one row after the other; a
+ * process leases each row before it processes it.
+ */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { type Loop, startLoop } from '#shared/runtime/loop.ts';
@@ -7,7 +10,9 @@ import type { Database } from './database/tables.ts';
 
 const INTERVAL_MS = 5_000;
 const BATCH = 50;
-/** Longer than an attempt can take. If the process dies, another one retries the row after this. */
+/**
+ * Longer than an attempt can take. If the process ends during an attempt, another one retries the row after this time.
+ */
 const LEASE_MS = 120_000;
 
 export type AttemptsDeps<Row extends DueRow> = {
@@ -15,11 +20,13 @@ export type AttemptsDeps<Row extends DueRow> = {
   clock: Clock;
   log: Log;
   rows: DueRows<Row>;
-  /** Makes one attempt, already counted in `row.attempts`, and stores its result and the next due time in the row. */
+  /**
+   * Makes one attempt, which `row.attempts` already includes, and stores its result and the next due time in the row.
+   */
   attempt(row: Row): Promise<void>;
   /** Called at the end of each pass. */
   afterPass?(): Promise<void>;
-  /** Log line for a failed pass. */
+  /** Message that is logged when a pass fails. */
   failure: string;
 };
 
@@ -27,7 +34,7 @@ export function createAttempts<Row extends DueRow>(deps: AttemptsDeps<Row>) {
   const { db, clock, log, rows, attempt, afterPass, failure } = deps;
   let loop: Loop | null = null;
 
-  /** One pass over everything due. */
+  /** Runs one pass over all rows that are due. */
   async function runOnce(signal?: AbortSignal): Promise<void> {
     for (const row of await rows.list(db, clock.now(), BATCH)) {
       if (signal?.aborted) return;
@@ -40,7 +47,7 @@ export function createAttempts<Row extends DueRow>(deps: AttemptsDeps<Row>) {
   return {
     runOnce,
 
-    /** Starts a pass now. */
+    /** Starts a pass now instead of at the next interval. */
     wake: () => loop?.wake(),
 
     start(): void {
@@ -62,7 +69,9 @@ const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 
-/** Pauses after the first, second, … attempt of a mail or a webhook. After the last one it has failed. */
+/**
+ * Pauses after the first, second, … attempt of a mail or a webhook. The attempt after the last pause is the last one.
+ */
 export const RETRY_PAUSES_MS: readonly number[] = [
   5 * SECOND_MS,
   30 * SECOND_MS,
@@ -73,10 +82,13 @@ export const RETRY_PAUSES_MS: readonly number[] = [
   24 * HOUR_MS,
 ];
 
-/** Pauses between requests to a payment or payout processor, which are repeated until there is a result. */
+/**
+ * Pauses after the first requests to a payment or payout processor. After them it is asked hourly until there is a
+ * result.
+ */
 const ASK_PAUSES_MS: readonly number[] = [10 * SECOND_MS, MINUTE_MS, 10 * MINUTE_MS];
 
-/** Time of the next request to the processor after this many attempts. */
+/** Returns the time of the next request to the processor after this many attempts. */
 export function nextAskAt(attempts: number, nowMs: number): number {
   return nowMs + (ASK_PAUSES_MS[attempts - 1] ?? HOUR_MS);
 }

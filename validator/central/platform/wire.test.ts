@@ -3,7 +3,7 @@ import { displayName, displayText } from './wire.ts';
 
 const Name = displayName(20);
 
-it.each(['plain', 'Ünïcödé 名前', 'family 👨‍👩‍👧 and ✈️', '  trimmed  '])('takes %j', (text) => {
+it.each(['plain', 'Ünïcödé 名前', 'family 👨‍👩‍👧 and ✈️', '  trimmed  '])('accepts the name %j', (text) => {
   expect(Name.parse(text)).toBe(text.trim());
 });
 
@@ -16,11 +16,11 @@ it.each([
   ['a direction override', 'a\u202eb'],
   ['half a pair', '\ud800'],
   ['a byte order mark', 'a\ufeffb'],
-])('refuses %s', (_, text) => {
+])('rejects a name: %s', (_, text) => {
   expect(Name.safeParse(text).success).toBe(false);
 });
 
-it('allows line breaks and tabs in texts, and rejects what names reject', () => {
+it('texts may contain line breaks and tabs, but no other characters that names reject', () => {
   const Text = displayText(20);
   expect(Text.parse('two\r\n\tlines\n')).toBe('two\r\n\tlines\n');
   expect(Text.parse('')).toBe('');

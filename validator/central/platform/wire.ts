@@ -1,4 +1,7 @@
-/** Schemas that all routes share: times, ids, money, names, and how null and absent members are read. */
+/**
+ * Schemas that all routes share: times, ids, money and names. `optional` and `withDefault` define how null and absent
+ * members are read.
+ */
 import { z } from 'zod';
 import { MICRO_USD_PER_USD, microToUsd } from '#shared/api/money.ts';
 import { parseIsoTime } from '#shared/runtime/clock.ts';
@@ -19,10 +22,13 @@ export function withDefault<Schema extends z.ZodType>(
     .transform((value) => value ?? fallback);
 }
 
-/** Control characters, direction overrides and lone surrogates, which break terminals, logs and JSON. Emoji joiners are allowed. */
+/**
+ * Control characters, direction overrides and lone surrogates, which break terminals, logs and JSON. Emoji joiners are
+ * allowed.
+ */
 const UNPRINTABLE = /[\p{Cc}\p{Cs}\p{Co}\p{Cn}]|(?!\u200d)\p{Cf}/u;
 
-/** A printable name, trimmed, of 1 to `maxLength` characters. */
+/** A printable name of 1 to `maxLength` characters; white space at both ends is removed. */
 export function displayName(maxLength: number) {
   return z
     .string()
@@ -57,7 +63,7 @@ export const EmailAddress = z
     'More than 64 characters before the @',
   );
 
-/** A time in a response: UTC with microseconds and without offset, written by `naiveUtc`. */
+/** A time in a response: UTC with microseconds and without offset, as `naiveUtc` formats it. */
 export const NaiveTime = z.string().meta({
   description: 'UTC without offset, e.g. 2026-11-20T23:50:00.123456',
 });
@@ -78,7 +84,7 @@ export const Uuid = z.uuid().toLowerCase();
 
 const DECIMAL = /^-?\d+(?:\.\d+)?$/;
 
-/** A number in a query or a path, in decimal notation. `number` holds its bounds and default. */
+/** A number in a query or a path, in decimal notation. `number` defines its bounds and default. */
 export function queryNumber<Schema extends z.ZodNumber | z.ZodDefault<z.ZodNumber>>(
   number: Schema,
 ) {
@@ -91,10 +97,10 @@ export function queryNumber<Schema extends z.ZodNumber | z.ZodDefault<z.ZodNumbe
 /** US dollars as a JSON number with at most 6 decimals. */
 export const Usd = z.number().meta({ description: 'USD' });
 
-/** Path parameter of routes below one resource. */
+/** Path parameter of routes that concern one resource. */
 export const IdParams = z.object({ id: Uuid });
 
-/** US dollars in a request, within these bounds and in whole micro-dollars. */
+/** US dollars in a request, between `min` and `max`, in whole micro-dollars. */
 export function usdAmount({ min, max }: { min: number; max: number }) {
   return z
     .number()

@@ -1,4 +1,6 @@
-/** The order of a feed if transactions commit in another order than they started, which happens on PostgreSQL only. */
+/**
+ * The order of a feed when transactions commit in another order than they started, which happens only on PostgreSQL.
+ */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
@@ -39,7 +41,7 @@ async function namesAfter(after: number): Promise<string[]> {
   return rows.map((row) => JSON.parse(row.payload_json).pod_name);
 }
 
-it('places an event that commits late after those that were read before it', async () => {
+it('an event that commits late gets its place after the events that were read before', async () => {
   const { db } = central.ports;
   const recorded = Promise.withResolvers<void>();
   const commit = Promise.withResolvers<void>();
@@ -58,7 +60,7 @@ it('places an event that commits late after those that were read before it', asy
   expect(bySeq).toEqual([{ feed_no: 2 }, { feed_no: 1 }]);
 });
 
-it('assigns each event one place with many concurrent readers and many old events', async () => {
+it('each of many old events gets one place, although many readers read at the same time', async () => {
   const { db } = central.ports;
   const count = 1_200;
   await db.transaction().execute(async (tx) => {

@@ -13,10 +13,10 @@ import { type StoredEvent, withKeyName } from './event.store.ts';
 
 export type FeedEvent = StoredEvent & { feed_no: number };
 export type FeedFilter = { podId?: string | undefined; sinceMs?: number | undefined };
-/** Places after `after`, up to and including `upTo`. */
+/** The places in a feed that are greater than `after` and at most `upTo`. */
 export type FeedSpan = { after: number; upTo: number };
 
-/** Events that are placed in one transaction. */
+/** Maximum number of events that get a place in one transaction. */
 const PLACED_AT_ONCE = 1_000;
 
 /** Assigns places to all visible events. Returns the last place, 0 for an empty feed. */
@@ -75,7 +75,7 @@ async function placeSome(tx: Db, accountId: string): Promise<{ last: number; cou
   return { last: last + count, count };
 }
 
-/** Events in the order of the feed; fewer than `limit` at the end of the span. */
+/** Returns events in the order of the feed; fewer than `limit` if the span has no more. */
 export async function readFeed(
   db: Db,
   accountId: string,
@@ -94,7 +94,7 @@ export async function readFeed(
   return query.$narrowType<{ feed_no: number }>().execute();
 }
 
-/** Place of an event of the account; null if there is none. Call `placeEvents` first. */
+/** Returns the place of an event of the account; null if there is none. Call `placeEvents` first. */
 export async function findPlace(db: Db, accountId: string, id: EventRow['id']) {
   const row = await db
     .selectFrom('events')
@@ -105,7 +105,7 @@ export async function findPlace(db: Db, accountId: string, id: EventRow['id']) {
   return row?.feed_no ?? null;
 }
 
-/** Place of the first event at or after a time; null if there is none. Call `placeEvents` first. */
+/** Returns the place of the first event at or after a time; null if there is none. Call `placeEvents` first. */
 export async function findPlaceInTime(
   db: Db,
   accountId: string,
@@ -113,7 +113,7 @@ export async function findPlaceInTime(
 ): Promise<number | null> {
   const { first } = await db
     .selectFrom('events')
-    // A sum, so that the index by time is used instead of the index by place.
+    // The sum makes the database use the index by time instead of the index by place.
     .select((eb) => eb.fn.min<number | null>(eb('feed_no', '+', 0)).as('first'))
     .where('account_id', '=', accountId)
     .where('created_at', '>=', sinceMs)

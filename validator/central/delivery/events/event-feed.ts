@@ -1,4 +1,4 @@
-/** Readers of an account's feed, from any place in it. */
+/** Reads an account's feed from any place in it. */
 import { parseIsoTime } from '#shared/runtime/clock.ts';
 import type { Database } from '../../platform/database/tables.ts';
 import type { AccountEvent } from './event.schemas.ts';
@@ -21,7 +21,7 @@ export type FeedStart = { since: string | undefined; podId: string | undefined }
 export type FeedReader = {
   /** True if the event id is unknown; then the feed starts with its first event. */
   isGap: boolean;
-  /** Existing events, then new ones, at the reader's pace. Rejects when `signal` aborts. */
+  /** Yields existing events, then new ones, whenever the reader asks for a page. Rejects when `signal` aborts. */
   pages(signal: AbortSignal): AsyncGenerator<AccountEvent[]>;
 };
 
@@ -94,7 +94,7 @@ export function createEventFeeds(deps: EventWatchDeps) {
   }
 
   return {
-    /** The feed starts at the time of this call, not of the first page. */
+    /** The feed starts at the time of this call, not when the first page is read. */
     async open(accountId: string, start: FeedStart): Promise<FeedReader> {
       const { after, sinceMs, isGap } = await positionOf(accountId, start);
       const { podId } = start;

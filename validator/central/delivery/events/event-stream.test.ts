@@ -59,7 +59,7 @@ async function during<T>(work: Promise<T>): Promise<T> {
   return done;
 }
 
-/** The next frames of a stream. */
+/** Returns the next `count` frames of a stream. */
 async function take(frames: AsyncGenerator<Frame>, count: number): Promise<Frame[]> {
   const taken: Frame[] = [];
   while (taken.length < count) {
@@ -79,7 +79,7 @@ const ended = (reason: string) => ({
 
 const POD_ACCESS = { findAnyPod, requireOwnPod, requireAnyOwnPod };
 
-/** Streams on real time, notified of what is recorded through `db`. */
+/** Creates streams on the system clock, which are notified of events recorded through `db`. */
 function createStreams() {
   const notifier = createNotifier(systemClock);
   const stopping = new AbortController();
@@ -107,7 +107,7 @@ function createStreams() {
   return { db, open };
 }
 
-it('streams new events as the rows of the list, and ends when the server stops', async () => {
+it('a stream sends new events in the form of the list, and ends when the server stops', async () => {
   await record(market.ports.db, 'before');
   const response = await connect();
   expect(Object.fromEntries(response.headers)).toMatchObject({
@@ -130,7 +130,7 @@ it('streams new events as the rows of the list, and ends when the server stops',
   expect(await last).toEqual([ended('server_shutdown')]);
 });
 
-it('starts after an event or a time, and sends a gap for an unknown id', async () => {
+it('a stream starts after an event or a time, and sends a gap for an unknown id', async () => {
   for (const name of ['a', 'b', 'c']) await record(market.ports.db, name);
   const [, b] = (await market.call('GET', '/users/me/events', { headers: account.key })).body;
   const names = async (count: number, query: string, headers: Record<string, string> = {}) => {
@@ -152,7 +152,7 @@ it('starts after an event or a time, and sends a gap for an unknown id', async (
   expect(theirs?.event).toBe('gap');
 });
 
-it('starts with the first event at or after a time, even if clocks of processes differ', async () => {
+it('a stream starts with the first event at or after a time, even if the clocks of processes differ', async () => {
   const { db } = market.ports;
   for (const name of ['a', 'b', 'c', 'd']) await record(db, name);
   const seconds = [10, 30, 20, 40];
@@ -175,7 +175,7 @@ it('starts with the first event at or after a time, even if clocks of processes 
   expect(await future).toEqual([ended('server_shutdown')]);
 });
 
-it('filters by a pod of the account, also an ended one', async () => {
+it('a stream can be limited to one pod of the account, also after the pod has ended', async () => {
   const { db } = market.ports;
   const renter = await market.renter();
   const node = await market.verifiedNode({ gpus: 2, minimum: 1 });
@@ -198,11 +198,11 @@ it('filters by a pod of the account, also an ended one', async () => {
   expect(await foreign.json()).toMatchObject({ error: { code: 'pod_not_found' } });
 });
 
-it.each(['since=yesterday', 'since=12', 'pod_id=x'])('answers 422 to %s', async (query) => {
+it.each(['since=yesterday', 'since=12', 'pod_id=x'])('returns 422 for the query %s', async (query) => {
   expect((await connect(`?${query}`)).status).toBe(422);
 });
 
-it('ends when its credential is revoked', async () => {
+it('a stream ends when its credential is revoked', async () => {
   expect((await connect('', {})).status).toBe(401);
   const [key] = (await market.call('GET', '/keys', { headers: account.session })).body;
   const frames = framesOf(await connect());
@@ -210,7 +210,7 @@ it('ends when its credential is revoked', async () => {
   expect(await take(frames, 2)).toEqual([ended('credential_revoked')]);
 });
 
-it('polls rarely while nothing happens, and finds events without a notification', async () => {
+it('polls rarely while there are no events, and finds events whose notification was lost', async () => {
   const watched = watchDatabase(market.ports.db);
   const { agents, clock } = market;
   const quiet = await createTestMarket({ db: watched.db, agents, clock });
@@ -224,7 +224,7 @@ it('polls rarely while nothing happens, and finds events without a notification'
     await clock.advance(1_000);
     await new Promise((resolve) => setTimeout(resolve, 1));
   }
-  // For all twenty together: two queries of the feed in 20 to 30 s, and one of their key in four.
+  // For all twenty streams together: two queries of the feed in 20 to 30 s, and one query of their key in four.
   expect(watched.queries() - before).toBeLessThanOrEqual(2 * 7 + 31);
   await record(market.ports.db, 'untold');
   const told = await during(Promise.all(firsts));
@@ -234,7 +234,7 @@ it('polls rarely while nothing happens, and finds events without a notification'
   await quiet.central.close();
 });
 
-it('accepts a ticket of the account once', async () => {
+it('accepts a stream ticket of the account once', async () => {
   const ask = (path: string) => market.call('POST', path, { headers: account.key });
   const { ticket } = (await ask('/users/me/stream-ticket')).body;
   expect((await connect(`?ticket=${ticket}`, {})).status).toBe(200);
@@ -244,7 +244,7 @@ it('accepts a ticket of the account once', async () => {
   expect(list.status).toBe(401);
 });
 
-it('limits the streams of an account, and allows new ones when others end', async () => {
+it('limits the concurrent streams of an account; a stream that ends makes room for another', async () => {
   const { open } = createStreams();
   const streams = [];
   for (let n = 0; n < 20; n += 1) streams.push(await open());

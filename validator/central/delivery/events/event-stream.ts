@@ -50,7 +50,7 @@ export function createEventStreams(
   }
 
   return {
-    /** Throws 429 above the limits, 404 for a pod that never was the account's, or the reason of `gone`. */
+    /** Throws 429 above the limits, 404 for a pod that the account has never had, or the abort reason of `gone`. */
     async open(request: EventStreamRequest, gone: AbortSignal): Promise<AsyncGenerator<string>> {
       const { accountId, query, lastEventId, revoked } = request;
       gone.throwIfAborted();

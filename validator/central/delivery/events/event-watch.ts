@@ -1,4 +1,4 @@
-/** Watches of feeds: one query of the database for all followers of an account in this process. */
+/** Watches of feeds: all followers of an account in this process share one query of the database. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -6,14 +6,20 @@ import type { Notifier } from '../../platform/database/notifier.ts';
 import type { Database } from '../../platform/database/tables.ts';
 import { placeEvents } from './event-feed.store.ts';
 
-/** Interval without notifications, which only finds events whose notification was lost. Jitter spreads the watches. */
+/**
+ * Polling interval while no notification arrives. These polls only find events whose notification was lost. Jitter
+ * makes the watches poll at different times.
+ */
 const CALM_PAUSE_MS = 30_000;
 const CALM_JITTER_MS = 10_000;
-/** A notification precedes the commit of its event: polling continues at growing pauses for a slow commit. */
+/**
+ * A notification is sent before its event is committed: polling continues at growing pauses until a slow commit is
+ * visible.
+ */
 const FIRST_PAUSE_MS = 10;
 
 export type EventWatch = {
-  /** Resolves with the feed's last place once it is beyond `place`. Rejects when `signal` aborts. */
+  /** Resolves with the feed's last place once that is after `place`. Rejects when `signal` aborts. */
   beyond(place: number, signal: AbortSignal): Promise<number>;
 };
 
@@ -34,7 +40,7 @@ export function createEventWatches(deps: EventWatchDeps) {
     { watch: EventWatch; followers: number; leave: AbortController }
   >();
   return {
-    /** Call `leave` once, when the follower leaves. */
+    /** Adds a follower. The follower must call `leave` once when it ends. */
     join(accountId: string): { watch: EventWatch; leave(): void } {
       const leave = new AbortController();
       const entry = watches.get(accountId) ?? {
@@ -72,7 +78,7 @@ function startWatch(deps: EventWatchDeps, accountId: string, closing: AbortSigna
     for (const resume of waiting) resume();
   }
 
-  /** As long as the time since the last notification, so that the pauses double. */
+  /** The pause equals the time since the last notification, so that the pauses double. */
   function pauseMs(): number {
     const sinceMs = clock.monotonicMs() - notifiedAtMs;
     return Math.min(Math.max(sinceMs, FIRST_PAUSE_MS), CALM_PAUSE_MS - random.int(CALM_JITTER_MS));

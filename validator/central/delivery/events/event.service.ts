@@ -18,7 +18,7 @@ import {
   type StoredEvent,
 } from './event.store.ts';
 
-/** More events than one request makes. */
+/** Greater than the number of events that one request records. */
 const NEWEST_EVENTS = 20;
 
 export type RecordedEvent = {
@@ -35,7 +35,7 @@ export type RecordedEvent = {
 /** Default limit of a pod's events. */
 const POD_EVENTS = 1_000;
 
-/** Appends an event with the present time. */
+/** Records an event with the present time. */
 export async function recordEvent(
   tx: Db,
   { clock, random }: { clock: Clock; random: Random },
@@ -77,7 +77,7 @@ export async function listPodEvents(
   return (await listEventsOfPod(db, podId, filter)).map(toAccountEvent);
 }
 
-/** Undefined for an event of another account. */
+/** Returns undefined for an event of another account. */
 export async function findAccountEvent(
   db: Db,
   accountId: string,
@@ -93,13 +93,13 @@ export async function lastPodEvent(db: Db, podId: string): Promise<AccountEvent 
   return newest === undefined ? null : toAccountEvent(newest);
 }
 
-/** Id of the last request that changed the pod; null if it is not among the newest events. */
+/** Returns the id of the last request that changed the pod; null if none of the newest events has one. */
 export async function newestRequestId(db: Db, podId: string): Promise<string | null> {
   const events = await listEventsOfPod(db, podId, { limit: NEWEST_EVENTS });
   return events.findLast(({ request_id }) => request_id !== null)?.request_id ?? null;
 }
 
-/** Id of the request that last made an event of this kind; null if none did. */
+/** Returns the id of the request that last caused an event of this kind; null if none did. */
 export async function lastRequestId(
   db: Db,
   podId: string,
@@ -109,7 +109,7 @@ export async function lastRequestId(
   return newest?.request_id ?? null;
 }
 
-/** The part before the outcome. */
+/** Returns the part of the subtype before the outcome. */
 function typeOf(subEventType: SubEventType): string {
   return subEventType.slice(0, subEventType.lastIndexOf('.'));
 }

@@ -3,7 +3,7 @@ import { notifyFrom } from '../../platform/database/notifier.ts';
 import { insertOne } from '../../platform/database/prepared.ts';
 import type { Db, EventRow, NewEvent } from '../../platform/database/tables.ts';
 
-/** An event with the name of the key that caused it, deleted keys included. */
+/** An event with the name of the API key that caused it, also if the key was deleted. */
 export type StoredEvent = EventRow & { api_key_name: string | null };
 
 export type EventFilter = {
@@ -31,7 +31,7 @@ export function listAccountEvents(
     .execute();
 }
 
-/** A pod's events, oldest first; the newest `limit` of them. */
+/** Returns the newest `limit` events of a pod, oldest first. */
 export async function listEventsOfPod(
   db: Db,
   podId: string,
@@ -43,7 +43,7 @@ export async function listEventsOfPod(
   return newestFirst.reverse();
 }
 
-/** Undefined for an event of another account. */
+/** Returns undefined for an event of another account. */
 export function findEvent(db: Db, accountId: string, id: string): Promise<StoredEvent | undefined> {
   return withKeyName(db)
     .where('events.id', '=', id)

@@ -35,7 +35,7 @@ async function list(query = '', headers: Record<string, string> = owner.key) {
   return central.call('GET', `/users/me/events${query}`, { headers });
 }
 
-it('shows an event with its actor, change and reason', async () => {
+it('returns an event with its actor, change and reason', async () => {
   const [key] = (await central.call('GET', '/keys', { headers: owner.session })).body;
   await record({
     subEventType: 'pod-fail.failed',
@@ -69,7 +69,7 @@ it('shows an event with its actor, change and reason', async () => {
   expect((await list('', owner.session)).body).toEqual([row]);
 });
 
-it('lists newest first, filtered by time, pod, key and number', async () => {
+it('lists events newest first, filtered by time, pod and API key, up to the limit', async () => {
   const [key] = (await central.call('GET', '/keys', { headers: owner.session })).body;
   const names = async (query: string) =>
     (await list(query)).body.map((row: { pod_name: string }) => row.pod_name);
@@ -96,7 +96,7 @@ it('lists newest first, filtered by time, pod, key and number', async () => {
 });
 
 it.each(['limit=0', 'limit=1001', 'limit=x', 'since=yesterday', 'pod_id=x', 'api_key_id=1'])(
-  'answers 422 to %s',
+  'returns 422 for the query %s',
   async (query) => {
     const { status, body } = await list(`?${query}`);
     expect([status, body.validation_errors[0].field]).toEqual([
@@ -106,7 +106,7 @@ it.each(['limit=0', 'limit=1001', 'limit=x', 'since=yesterday', 'pod_id=x', 'api
   },
 );
 
-it("lists a pod's own events oldest first, the newest of many", async () => {
+it('lists the newest events of one pod, oldest first', async () => {
   for (const pod_name of ['a', 'b', 'c']) await record({ payload: { pod_name, node: NODE } });
   await record({ podId: OTHER_POD });
   const names = (rows: { pod_name: string | null }[]) => rows.map((row) => row.pod_name);

@@ -19,7 +19,7 @@ export type MailKind =
   | 'machine-request-offer'
   | 'webhook-disabled';
 
-/** Links in mails. They come from the configuration, never from a request. */
+/** URLs used in mails. They come from the configuration, never from a request. */
 export type MailPlaces = {
   /** Base URL of a console with the pages /verify-email and /reset-password; null if there is none. */
   consoleUrl: string | null;
@@ -60,7 +60,7 @@ export function emailChangedMail(newAddress: string): MailContent {
   ]);
 }
 
-/** `left` in dollars, `runway` as `3 h 12 min left` or null while nothing runs. */
+/** `left`: balance in dollars. `runway`: `3 h 12 min left`, or null while nothing runs. */
 export function lowBalanceMail(left: string, runway: string | null): MailContent {
   return mail(`Your balance is low: ${runway ?? left}`, [
     paragraph(`Your account at Podwright has ${left} left.`),
@@ -76,7 +76,7 @@ export function lowBalanceMail(left: string, runway: string | null): MailContent
   ]);
 }
 
-/** `reason` is the detail of the pod's event. */
+/** `reason`: detail of the pod's event. */
 export function podFailedMail(podName: string, reason: string): MailContent {
   return mail(`Your pod ${podName} failed`, [
     paragraph(`Your pod ${podName} at Podwright failed: ${reason}`),
@@ -86,7 +86,7 @@ export function podFailedMail(podName: string, reason: string): MailContent {
   ]);
 }
 
-/** `at` is the removal time, UTC. */
+/** `at`: time of the removal, UTC. */
 export function scheduledRemovalMail(podName: string, at: string): MailContent {
   return mail(`Your pod ${podName} will be removed`, [
     paragraph(`Your pod ${podName} at Podwright will be removed at ${at} UTC, with its data.`),
@@ -132,7 +132,7 @@ export function topUpsSuspendedMail(reason: string): MailContent {
   ]);
 }
 
-/** `host` is the receiver's host. */
+/** `host`: host of the webhook's URL. */
 export function webhookDisabledMail(host: string, reason: 'gone' | 'failing'): MailContent {
   const why =
     reason === 'gone'
@@ -146,7 +146,7 @@ export function webhookDisabledMail(host: string, reason: 'gone' | 'failing'): M
   ]);
 }
 
-/** Pods are stopped in this many minutes at the present cost. */
+/** `minutes`: time until the pods are stopped at the present cost. */
 export function balanceRunningOutMail(minutes: number): MailContent {
   return mail('Your balance is nearly used up', [
     paragraph(
@@ -171,7 +171,7 @@ export function balanceExhaustedMail(podNames: readonly string[]): MailContent {
 /** A provider's notice, for a renter with pods on the node. */
 export type NoticeForRenter = {
   node: string;
-  /** As written by the provider. */
+  /** Start time, in the provider's words. */
   startText: string;
   /** Duration of a maintenance; null if the node is removed for good. */
   minutes: number | null;
@@ -215,7 +215,7 @@ export function requestFulfilledMail(gpuClass: string, node: string): MailConten
   ]);
 }
 
-/** To a provider that subscribes to requests for this GPU type. */
+/** Sent to a provider that subscribes to machine requests for this GPU type. */
 export function requestOfferedMail(requestId: string, gpuType: string): MailContent {
   return mail(`Machine request: ${gpuType}`, [
     paragraph(`A renter requests a node with ${gpuType}, to which you subscribe.`),
@@ -225,7 +225,7 @@ export function requestOfferedMail(requestId: string, gpuType: string): MailCont
   ]);
 }
 
-/** Pods named in a mail; the rest is counted. */
+/** Maximum number of pods that a mail names; it states how many others there are. */
 const MAX_NAMED = 20;
 
 function podsOf({ podNames }: NoticeForRenter): string {
@@ -245,7 +245,7 @@ function mail(subject: string, parts: readonly Part[]): MailContent {
   };
 }
 
-/** A link to the console, or without a console the token and the route that accepts it. */
+/** Returns a link to the console. Without a console: the token, and the route that accepts it. */
 function step({ consoleUrl }: MailPlaces, page: string, route: string, token: string): Part[] {
   if (consoleUrl === null) {
     return [paragraph(`Send this token with ${route}:`), block(token)];

@@ -3,7 +3,7 @@ import { afterAttempt } from './mail.job.ts';
 
 const HOUR_MS = 3_600_000;
 
-it('makes eight attempts within 32 hours, then fails', () => {
+it('a mail fails after eight attempts within 32 hours', () => {
   let nowMs = 0;
   let attempts = 0;
   let state = 'waiting';
@@ -18,7 +18,7 @@ it('makes eight attempts within 32 hours, then fails', () => {
   expect(nowMs).toBeLessThan(32 * HOUR_MS);
 });
 
-it('stops at once when the mail is sent or permanently rejected', () => {
+it('makes no further attempt after a mail was sent or permanently rejected', () => {
   expect(afterAttempt('sent', 1, 5)).toEqual({ state: 'sent', due_at: 5 });
   expect(afterAttempt('permanent', 1, 5)).toEqual({ state: 'failed', due_at: 5 });
 });

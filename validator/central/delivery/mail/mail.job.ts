@@ -1,4 +1,6 @@
-/** Sends due mails. After a crash between sending and storing the result, a mail is sent again with the same Message-ID. */
+/**
+ * Sends due mails. After a crash between sending and storing the result, a mail is sent again with the same Message-ID.
+ */
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
@@ -33,7 +35,7 @@ export function createMailJob({ db, clock, log, mails, mailer }: MailJobDeps) {
   }
 
   async function finish(row: MailRow, move: Partial<MailRow>): Promise<void> {
-    // Tokens are deleted with the content once the mail is no longer sent.
+    // Tokens are deleted together with the content once the mail is not going to be sent again.
     const content = move.state === 'waiting' ? {} : { sealed: '' };
     await updateMail(db, row.id, { ...move, ...content, updated_at: clock.now() });
   }
@@ -59,12 +61,12 @@ export function createMailJob({ db, clock, log, mails, mailer }: MailJobDeps) {
   });
 }
 
-/** `permanent`: the server will never accept it. `transient`: it may accept it later. */
+/** `permanent`: the server will never accept the mail. `transient`: it may accept it later. */
 export type SendOutcome = 'sent' | 'permanent' | 'transient';
 
 export type MailMove = Pick<MailRow, 'state' | 'due_at'>;
 
-/** State and due time after an attempt. `attempts` includes the present one. Pure. */
+/** Returns the state and due time after an attempt. `attempts` includes that attempt. Pure. */
 export function afterAttempt(outcome: SendOutcome, attempts: number, nowMs: number): MailMove {
   if (outcome === 'sent') return { state: 'sent', due_at: nowMs };
   const pauseMs = RETRY_PAUSES_MS[attempts - 1];

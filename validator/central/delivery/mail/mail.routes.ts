@@ -10,10 +10,13 @@ import { type Mails, OutboxMail } from './mail.service.ts';
 
 const LOOPBACK_ADDRESS = /^(?:::ffff:)?127\.\d{1,3}\.\d{1,3}\.\d{1,3}$|^::1$/;
 const LOOPBACK_HOST = /^(?:localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])(?::\d{1,5})?$/i;
-/** Headers that a proxy on this host adds for a remote client, or a browser for another site's page. */
+/**
+ * Headers that show a foreign request: a proxy on this host adds some for a remote client, a browser adds others for a
+ * page of another site.
+ */
 const FOREIGN_HEADERS = ['x-forwarded-for', 'x-real-ip', 'forwarded', 'via', 'origin'] as const;
 
-/** Call it only if no mailer is configured. */
+/** Registers the route. Call it only if no mailer is configured. */
 export function registerOutboxRoute(api: HttpServer, mails: Pick<Mails, 'outbox'>): void {
   api.get(
     '/_local/outbox',
@@ -29,7 +32,7 @@ export function registerOutboxRoute(api: HttpServer, mails: Pick<Mails, 'outbox'
   );
 }
 
-/** Checks the socket's address, because headers can be forged. */
+/** Rejects clients that are not on this host. Checks the socket's address, because headers can be forged. */
 function requireLocal({ socket, headers }: FastifyRequest): void {
   const isLocal =
     LOOPBACK_ADDRESS.test(socket.remoteAddress ?? '') &&

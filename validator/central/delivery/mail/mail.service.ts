@@ -26,11 +26,11 @@ export type NewMail = MailOwner & {
   dedupeKey: string;
   /** Milliseconds after which an unsent mail expires. */
   usefulForMs: number;
-  /** Exempt from the hourly limit. The caller limits these mails itself. */
+  /** True: the hourly limit does not apply, because the caller limits these mails itself. */
   uncounted?: true;
 };
 
-/** Limit per recipient and kind. */
+/** Maximum number of mails per hour to one recipient and of one kind. */
 const MAX_PER_HOUR = 5;
 const HOUR_MS = 3_600_000;
 const RETENTION_MS = 7 * 24 * 60 * 60 * 1000;
@@ -41,7 +41,7 @@ export type MailsDeps = {
   clock: Clock;
   random: Random;
   secret: Uint8Array;
-  /** False without a mailer: mails are stored for the outbox only. */
+  /** False without a mailer: mails are stored and can only be read in the outbox. */
   isSent: boolean;
 };
 
@@ -83,7 +83,7 @@ export function createMails({ db, clock, random, secret, isSent }: MailsDeps) {
       });
     },
 
-    /** Newest first. */
+    /** Returns the mails in the outbox, newest first. */
     async outbox(): Promise<OutboxMail[]> {
       const rows = await listKeptMails(db, OUTBOX_SHOWN);
       return rows.map((row) => ({

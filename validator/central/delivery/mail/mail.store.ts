@@ -45,7 +45,7 @@ export async function updateMail(
   await db.updateTable('mails').set(change).where('id', '=', id).execute();
 }
 
-/** Mails of the outbox, newest first. */
+/** Returns the mails in the outbox, newest first. */
 export function listKeptMails(db: Db, limit: number): Promise<MailRow[]> {
   return db
     .selectFrom('mails')
@@ -57,7 +57,7 @@ export function listKeptMails(db: Db, limit: number): Promise<MailRow[]> {
     .execute();
 }
 
-/** Deletes older mails, except waiting ones. */
+/** Deletes mails older than a time, except waiting ones. */
 export async function deleteOldMails(db: Db, createdBeforeMs: number): Promise<void> {
   await db
     .deleteFrom('mails')

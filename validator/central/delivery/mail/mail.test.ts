@@ -51,7 +51,7 @@ it('sends the verification mail once over SMTP, as text and HTML', async () => {
   expect(verified.status).toBe(200);
 });
 
-it('seals tokens while a mail waits, and deletes them once it is sent', async () => {
+it('encrypts the tokens of a waiting mail, and deletes them once it is sent', async () => {
   await signUp();
   const [waiting] = await rows();
   await send();
@@ -62,7 +62,7 @@ it('seals tokens while a mail waits, and deletes them once it is sent', async ()
   expect(await rows()).toMatchObject([{ state: 'sent', sealed: '', attempts: 1 }]);
 });
 
-it('retries with growing pauses while the server rejects temporarily', async () => {
+it('retries a mail with growing pauses while the server rejects it temporarily', async () => {
   mailbox.refuse({ code: 451, text: 'later' });
   await signUp();
   await send();
@@ -92,7 +92,7 @@ it('does not send an expired mail', async () => {
   expect(await rows()).toMatchObject([{ state: 'expired', sealed: '' }]);
 });
 
-it('fails at once if the server permanently rejects the address', async () => {
+it('a mail fails at once if the server permanently rejects the address', async () => {
   mailbox.refuse({ code: 550, text: 'no such user' });
   await signUp();
   await send();
@@ -119,13 +119,13 @@ it('retries a mail whose process died', async () => {
   expect(mailbox.received).toHaveLength(1);
 });
 
-it('sends in the background as soon as a mail waits', async () => {
+it('the background job sends a mail as soon as it is stored', async () => {
   central.central.start();
   await signUp();
   await expect.poll(() => mailbox.received.length).toBe(1);
 });
 
-it('answers sign-ups while the mail server is down, and keeps the mail', async () => {
+it('a sign-up succeeds while the mail server is down, and its mail stays stored', async () => {
   const silent = await startSilentServer();
   silent.close();
   await central.close();
@@ -137,7 +137,7 @@ it('answers sign-ups while the mail server is down, and keeps the mail', async (
   expect((await rows())[0]?.last_error).toMatch(/ECONNREFUSED/);
 });
 
-it('logs in to the mail server; a wrong password loses no mail', async () => {
+it('logs in to the mail server; no mail is lost while the password is wrong', async () => {
   const guarded = await startSmtpMailbox({ user: 'podwright', password: 'p@ss/word' });
   try {
     for (const [password, state] of [
@@ -162,11 +162,11 @@ it('logs in to the mail server; a wrong password loses no mail', async () => {
   }
 });
 
-it('has no outbox if a mailer is configured', async () => {
+it('the outbox responds 404 if a mailer is configured', async () => {
   expect((await central.call('GET', '/_local/outbox')).status).toBe(404);
 });
 
-it('limits the mails of one kind to an account', async () => {
+it('limits how many mails of one kind an account receives', async () => {
   await signUp();
   for (let more = 0; more < 8; more += 1) {
     const { email } = BODY;
@@ -192,7 +192,7 @@ it('deletes mails after a week', async () => {
   expect(await rows()).toEqual([]);
 });
 
-it('escapes the content of mails, and links to the console if there is one', () => {
+it('mails escape their content, and link to the console if one is configured', () => {
   const { html, text } = emailChangedMail('"<img src=x>\'&"@example.com');
   expect(html).toContain('&quot;&lt;img src=x&gt;&#39;&amp;&quot;@example.com');
   expect(text).toContain('"<img src=x>\'&"@example.com');

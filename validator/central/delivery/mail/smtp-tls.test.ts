@@ -48,7 +48,7 @@ async function open(implicit: boolean, query = ''): Promise<void> {
 it.each([
   ['after STARTTLS', false],
   ['from the first byte', true],
-])('sends over TLS %s, text and HTML', async (_, implicit) => {
+])('sends a mail over TLS %s, as text and HTML', async (_, implicit) => {
   await open(implicit, '?tls.rejectUnauthorized=false');
   await mailer.send(MAIL);
   expect(mailbox.received).toMatchObject([{ to: ['ada@example.com'] }]);
@@ -56,7 +56,7 @@ it.each([
 });
 
 it.each([false, true])(
-  'sends nothing to a server with an untrusted certificate (from the first byte: %s)',
+  'sends nothing to a server with an untrusted certificate (TLS from the first byte: %s)',
   async (implicit) => {
     await open(implicit);
     await expect(mailer.send(MAIL)).rejects.toThrow(/self.signed|certificate/i);

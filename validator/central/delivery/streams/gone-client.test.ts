@@ -8,8 +8,8 @@ import { createPodScene, type PodScene } from '../../../../test/fakes/scenes/pod
 import { watchDatabase } from '../../../../test/fakes/scenes/watched-database.ts';
 
 const EVENTS = 'GET /api/users/me/events/stream';
-/** Limit of an account's event streams. */
-const SEATS = 20;
+/** Maximum number of event streams of an account. */
+const MAX_STREAMS = 20;
 const UPGRADE = [
   'Connection: Upgrade',
   'Upgrade: websocket',
@@ -63,7 +63,7 @@ async function leaveDuring(table: string, count: number, line: string, headers: 
   server.off('connection', meet).off('request', arrive).off('upgrade', arrive);
 }
 
-/** The status line of the response; the socket stays open. */
+/** Returns the status line of the response and leaves the socket open. */
 async function statusOf(socket: Socket): Promise<string> {
   const [head] = await once(socket, 'data');
   return String(head).split('\r\n', 1)[0] ?? '';
@@ -73,8 +73,8 @@ it.each([
   ['authentication', 'api_keys'],
   ['the search of the position', 'events'],
 ])('releases streams of clients that left during %s', async (_, table) => {
-  await leaveDuring(table, SEATS, EVENTS);
-  const stayed = Array.from({ length: SEATS }, () => request(EVENTS));
+  await leaveDuring(table, MAX_STREAMS, EVENTS);
+  const stayed = Array.from({ length: MAX_STREAMS }, () => request(EVENTS));
   for (const socket of stayed) expect(await statusOf(socket)).toBe('HTTP/1.1 200 OK');
   const tooMany = request(EVENTS);
   expect(await statusOf(tooMany)).toBe('HTTP/1.1 429 Too Many Requests');
@@ -85,10 +85,10 @@ it.each([
   ['lines', '', []],
   ['events', '&format=events', []],
   ['a WebSocket', '', UPGRADE],
-])('requests no log from the node for a client that has left, as %s', async (_, form, headers) => {
+])('requests no log from the node for a client that has left (log as %s)', async (_, form, headers) => {
   const line = `GET /api/pods/${podId}/logs?follow=true${form}`;
   for (const table of ['api_keys', 'pods']) await leaveDuring(table, 3, line, headers);
-  // This request's queries run after those of the earlier requests.
+  // Its database queries run after those of the earlier requests.
   expect((await scene.call('GET', `/pods/${podId}`)).status).toBe(200);
   expect(host.log.queries).toEqual([]);
   const stays = request(line, headers);
@@ -109,11 +109,11 @@ it('opens no terminal for a client that has left', async () => {
   expect(opened).toBe(0);
 });
 
-it.each(['events', 'logs'])('answers HEAD on %s with headers alone', async (what) => {
+it.each(['events', 'logs'])('a HEAD request for %s receives only headers', async (what) => {
   const path = what === 'events' ? 'users/me/events/stream' : `pods/${podId}/logs?follow=true`;
-  // One after the other on one connection: each ends and releases its stream.
+  // Requests are sent one after the other on one connection. Each one ends and releases its stream.
   const socket = request(`HEAD /api/${path}`);
-  for (let n = 0; n <= SEATS; n += 1) {
+  for (let n = 0; n <= MAX_STREAMS; n += 1) {
     const [head] = await once(socket, 'data');
     expect(String(head)).toMatch(/^HTTP\/1\.1 200 OK\r\n.*text\/event-stream.*\r\n\r\n$/s);
     request(`HEAD /api/${path}`, [], socket);

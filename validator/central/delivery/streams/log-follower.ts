@@ -13,7 +13,7 @@ import type { LogEntry } from './log-ring.ts';
 const BATCH_CHARS = 64 * 1024;
 const FIRST_PAUSE_MS = 100;
 const LAST_PAUSE_MS = 5_000;
-/** Maximum delay between a line in a page and the same line in the shared stream. */
+/** Maximum time between the arrival of a line in a page and in the shared stream. */
 const JOIN_TIMEOUT_MS = 5_000;
 
 export type FollowOptions = { hub: LogHub; clock: Clock; from: LogPosition; signal: AbortSignal };
@@ -34,7 +34,10 @@ export async function* followHub(options: FollowOptions): AsyncGenerator<string>
   }
 }
 
-/** Position at which to continue in the hub, the last delivered line, and the time before which lines are skipped. */
+/**
+ * Position at which the reader continues in the hub, the last delivered line, and the time before which lines are
+ * skipped.
+ */
 type Joined = { place: number; lastId: string | null; sinceMs?: number };
 
 async function* catchUp(
@@ -45,7 +48,7 @@ async function* catchUp(
   let lastId = isTime(start.since) ? null : (start.since ?? null);
   let pauseMs = FIRST_PAUSE_MS;
   for (;;) {
-    // Read before the page: entries that reach the hub later cannot be older than the page.
+    // Read before the page is requested: entries that reach the hub later cannot be older than the page.
     const mark = hub.ring.next();
     const page = await hub.page(position, signal).catch(() => null);
     signal.throwIfAborted();
@@ -59,13 +62,16 @@ async function* catchUp(
       if (place !== null) return { place, lastId };
       if (page.lastId !== null) continue;
     }
-    // The node does not answer, or neither page nor hub contains the next line yet.
+    // Either the node does not answer, or neither the page nor the hub contains the next line yet.
     await clock.sleep(pauseMs, signal);
     pauseMs = Math.min(pauseMs * 2, LAST_PAUSE_MS);
   }
 }
 
-/** Returns the place after a line in the hub, waiting for the line if necessary. Null if it was dropped or does not arrive. */
+/**
+ * Returns the position after a line in the hub; waits until the line arrives. Null if the hub has dropped it, or if it
+ * does not arrive in time.
+ */
 async function placeAfter(
   { hub, clock, signal }: Omit<FollowOptions, 'from'>,
   id: string,
@@ -83,13 +89,15 @@ async function placeAfter(
   }
 }
 
-/** After a gap without lines, the last delivered line belongs to a log that no longer exists. */
+/**
+ * Returns null after a gap without lines, because the last delivered line then belongs to a log that no longer exists.
+ */
 function lastIdAfter(page: LogPage, before: string | null): string | null {
   if (page.lastId !== null) return page.lastId;
   return page.gap ? null : before;
 }
 
-/** Returns the position from which to read pages when the hub has dropped the next entry. */
+/** Yields the hub's entries. When the hub has dropped the next one, returns the position from which to read pages. */
 async function* live(
   { hub, signal }: FollowOptions,
   start: number,

@@ -22,18 +22,18 @@ export type LogHubs = ReturnType<typeof createLogHubs>;
 
 const FIRST_RETRY_MS = 1_000;
 const LAST_RETRY_MS = 5_000;
-/** Three keep-alive intervals of the agent: a stream that misses them counts as dead. */
+/** Three keep-alive intervals of the agent. A stream that is silent for longer counts as lost. */
 const SILENCE_MS = 45_000;
-/** Pages of one pod that are read at the same time. */
+/** Maximum number of pages of one pod that are read at the same time. */
 const MAX_PAGES = 4;
-/** Delay by which entries that follow each other closely are delivered together. */
+/** Entries that arrive within this time are delivered together. */
 const GATHER_MS = 5;
 
-/** A hub exists as long as it has followers. */
+/** Each hub exists as long as it has followers. */
 export function createLogHubs(clock: Clock) {
   const hubs = new Map<string, { hub: LogHub; followers: number; leave: AbortController }>();
   return {
-    /** Call `leave` when the follower leaves. */
+    /** Adds a follower. The follower must call `leave` when it ends. */
     join(podId: string, client: AgentClient): { hub: LogHub; leave(): void } {
       const leave = new AbortController();
       const entry = hubs.get(podId) ?? {
@@ -74,7 +74,7 @@ function startLogHub({ clock, client, podId }: HubOptions, closing: AbortSignal)
     if (!isGathering) void wakeAll();
   }
 
-  /** Wakes the followers at once, then at most every GATHER_MS, so that a burst is delivered in a few pieces. */
+  /** Wakes the followers at once, but at most every GATHER_MS, so that a burst is delivered in a few batches. */
   async function wakeAll(): Promise<void> {
     isGathering = true;
     for (let delivered = -1; delivered < ring.next() && !closing.aborted; ) {
@@ -91,7 +91,7 @@ function startLogHub({ clock, client, podId }: HubOptions, closing: AbortSignal)
       at = { tail: MAX_TAIL, since: frame.id };
       push({ id: frame.id, text: dataFrame(frame) });
     } else if ('meta' in frame && frame.meta !== 'end') {
-      // The agent's end frame is dropped: each follower checks whether the log has ended.
+      // The agent's end frame is dropped: each follower itself checks whether the log has ended.
       push({ id: null, text: dataFrame(frame) });
     }
   }
@@ -145,7 +145,7 @@ function startLogHub({ clock, client, podId }: HubOptions, closing: AbortSignal)
         hasBegun = true;
         await followOnce();
       } catch {
-        // The node does not answer, or does not have the pod yet: retried below.
+        // Either the node does not answer, or it does not have the pod yet. The loop retries.
       }
       await clock.sleep(retryMs, closing).catch(() => undefined);
       retryMs = Math.min(retryMs * 2, LAST_RETRY_MS);

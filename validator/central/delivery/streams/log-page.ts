@@ -5,33 +5,36 @@ import { dataFrame } from '#shared/http/event-stream.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 
-/** Start: the last lines, or after a frame id or a time in milliseconds. */
+/**
+ * Where to start reading: at a number of lines from the end (`tail`), or after a frame id or a time in milliseconds
+ * (`since`).
+ */
 export type LogPosition = { tail: number; since?: string };
 
 export type LogPage = {
   text: string;
-  /** Id of the last line; null without one. */
+  /** Id of the last line; null if there are no lines. */
   lastId: string | null;
   /** True if the node could not continue at the requested position. */
   gap: boolean;
-  /** True if the log continues. */
+  /** True if there are more lines after this page. */
   more: boolean;
 };
 
-/** Above the agent's maximum, so that a position is never shortened by a count of lines. */
+/** Above the agent's maximum, so that `tail` never cuts off lines after the position. */
 export const MAX_TAIL = 10_000;
-/** Characters; the line that reaches them is the page's last. */
+/** Maximum characters of a page; the line that reaches this number is the last one. */
 const PAGE_CHARS = 64 * 1024;
 const PAGE_TIMEOUT_MS = 15_000;
 
 const NOTHING: LogPage = { text: '', lastId: null, gap: false, more: false };
 
-/** Position before every line. */
+/** A position before the first line. */
 export const BEGINNING = '0';
 
 /**
- * The node's stream from a client's position. A position that the node rejects is treated as unknown: a `gap`, then the
- * whole log. Rejects with ApiError.
+ * Opens the node's stream at a client's position. A position that the node rejects is treated as unknown: a `gap`
+ * follows, then the whole log. Rejects with ApiError.
  */
 export async function podLogsFrom(
   client: AgentClient,
@@ -53,7 +56,7 @@ async function* afterGap(frames: AsyncIterable<LogFrame>): AsyncGenerator<LogFra
   yield* frames;
 }
 
-/** A pod that is not on its node has an empty log. Rejects with ApiError, or if the node's stream breaks. */
+/** Returns an empty page for a pod that is not on its node. Rejects with ApiError, or if the node's stream breaks. */
 export async function readLogPage(
   { client, clock }: { client: AgentClient; clock: Clock },
   podId: string,

@@ -16,7 +16,7 @@ it('holds the newest entries and finds lines by id', () => {
   expect([ring.read(5, 100), ring.lastLineBefore(5)]).toEqual([[], 'c.5.0']);
 });
 
-it('holds an entry larger than its capacity until the next one', () => {
+it('holds an entry that is larger than the capacity until the next entry is added', () => {
   const ring = createLogRing(5);
   ring.push(entry(1));
   expect(ring.read(0, 100)).toEqual([entry(1)]);
@@ -24,7 +24,7 @@ it('holds an entry larger than its capacity until the next one', () => {
   expect([ring.read(0, 100), ring.read(1, 100)]).toEqual([null, [entry(2)]]);
 });
 
-it('numbers thousands of entries', () => {
+it('assigns consecutive numbers to thousands of entries', () => {
   const ring = createLogRing(1_000);
   for (let n = 0; n < 10_000; n += 1)
     ring.push(n % 2 === 0 ? entry(n) : { id: null, text: 'note' });

@@ -1,11 +1,11 @@
-/** The newest entries of one pod's log, numbered in order of arrival, which its followers share. */
+/** The newest entries of one pod's log, numbered in order of arrival. All followers of the pod share them. */
 
-/** A line, or without an id a note about the stream. */
+/** A line of the log; without an id, a note about the stream. */
 export type LogEntry = { id: string | null; text: string };
 
 export type LogRing = ReturnType<typeof createLogRing>;
 
-/** Characters of all entries together; older entries must be read from the node again. */
+/** Maximum characters of all entries together. Older entries must be read from the node again. */
 export const RING_CHARS = 1024 * 1024;
 /** Dropped entries are removed from the array in batches of this length. */
 const TRIM_LENGTH = 1_024;
@@ -39,7 +39,7 @@ export function createLogRing(maxChars = RING_CHARS) {
   }
 
   return {
-    /** The number of the next entry. */
+    /** Returns the number that the next entry will get. */
     next,
     push(entry: LogEntry): void {
       if (entry.id !== null) numbers.set(entry.id, next());
@@ -51,13 +51,13 @@ export function createLogRing(maxChars = RING_CHARS) {
     startAfter(id: string | null): void {
       before = id;
     },
-    /** The number of the entry after the line with this id; null if the line is unknown or dropped. */
+    /** Returns the number of the entry after the line with this id; null if the line is unknown or dropped. */
     after(id: string): number | null {
       const number = numbers.get(id);
       if (number !== undefined) return number + 1;
       return id === before ? oldest : null;
     },
-    /** The last line before the entry of this number. */
+    /** Returns the id of the last line before the entry with this number. */
     lastLineBefore(number: number): string | null {
       for (let at = Math.min(number, next()) - 1; at >= oldest; at -= 1) {
         const id = entries[at - base]?.id;
@@ -65,7 +65,7 @@ export function createLogRing(maxChars = RING_CHARS) {
       }
       return before;
     },
-    /** Id of the oldest line. */
+    /** Returns the id of the oldest line. */
     oldestLine(): string | null {
       for (let at = oldest - base; at < entries.length; at += 1) {
         const id = entries[at]?.id ?? null;
@@ -73,7 +73,10 @@ export function createLogRing(maxChars = RING_CHARS) {
       }
       return null;
     },
-    /** Entries from this number on, about `maxBatch` characters; null if it was dropped. */
+    /**
+     * Returns entries from this number on, up to about `maxBatch` characters; null if the entry with this number was
+     * dropped.
+     */
     read(from: number, maxBatch: number): LogEntry[] | null {
       if (from < oldest) return null;
       let length = 0;

@@ -24,7 +24,7 @@ function open(query: string, headers: Record<string, string> = account.key) {
   return market.server.inject({ url: `/api/pods/${podId}/logs?${query}`, headers });
 }
 
-/** The JSON of every frame of a finished stream. */
+/** Returns the JSON of every frame of a finished stream. */
 async function framesOf(body: string): Promise<unknown[]> {
   const bytes = (async function* () {
     yield new TextEncoder().encode(body);
@@ -60,7 +60,7 @@ async function endOf(response: ReturnType<typeof open>): Promise<unknown[]> {
 }
 
 describe('the existing log', () => {
-  it('is sent as data lines only, and ends with an end frame', async () => {
+  it('consists of data lines and an end frame', async () => {
     host.log.write(line(1), line(2), line(3));
     const response = await open('tail=2');
     expect(response.headers).toMatchObject({
@@ -84,14 +84,14 @@ describe('the existing log', () => {
     expect(await framesOf(body)).toEqual([line(1), { meta: 'end', reason: 'node_lost' }]);
   });
 
-  it('starts after a frame or a time, which take precedence over the tail', async () => {
+  it('starts after a frame or a time; both take precedence over `tail`', async () => {
     await open('tail=5&since=c.7.0');
     await open('since=1970-01-01T00:00:05Z');
     await open('', { ...account.key, 'last-event-id': 'c.9.0' });
     expect(host.log.queries.map(({ since }) => since)).toEqual(['c.7.0', '5000', 'c.9.0']);
   });
 
-  it.each(['tail=-1', 'tail=10001', 'tail=x', 'follow=perhaps'])('refuses %s', async (query) => {
+  it.each(['tail=-1', 'tail=10001', 'tail=x', 'follow=perhaps'])('rejects the query %s', async (query) => {
     expect((await open(query)).statusCode).toBe(422);
   });
 
@@ -100,7 +100,7 @@ describe('the existing log', () => {
     expect(await framesOf((await open('')).body)).toEqual([{ meta: 'end', reason: 'complete' }]);
   });
 
-  it('answers an error if the node does not answer', async () => {
+  it('returns an error if the node does not answer', async () => {
     host.up = false;
     const response = await open('');
     expect(response.statusCode).toBe(502);
@@ -109,7 +109,7 @@ describe('the existing log', () => {
 });
 
 describe('access to a log', () => {
-  it('is forbidden for another account, and not found without a pod', async () => {
+  it('is rejected with 403 for another account, and with 404 if there is no such pod', async () => {
     const other = await market.signUp();
     expect((await open('', other.key)).statusCode).toBe(403);
     podId = '00000000-0000-4000-8000-000000000000';
@@ -121,7 +121,7 @@ describe('a followed log', () => {
   const end = { meta: 'end', reason: 'pod_deleted' };
   const isFollowed = () => host.log.followers() === 1;
 
-  it('resumes after the last line when the node was lost', async () => {
+  it('resumes after the last line when the connection to the node was lost', async () => {
     host.log.write(line(1), line(2));
     const response = open('follow=true');
     await until(isFollowed);
@@ -135,7 +135,7 @@ describe('a followed log', () => {
     expect(last).toEqual({ tail: 10_000, since: 'c.2.0', follow: true });
   });
 
-  it('shows no gap when the agent itself ended its stream', async () => {
+  it('sends no gap after the agent itself has ended its stream', async () => {
     host.log.write(line(1));
     const response = open('follow=true');
     await until(isFollowed);
@@ -146,7 +146,7 @@ describe('a followed log', () => {
     expect(await endOf(response)).toEqual([line(1), line(2), end]);
   });
 
-  it('treats a silent node as lost', async () => {
+  it('reconnects to a node that sends nothing', async () => {
     host.log.write(line(1));
     const response = open('follow=true');
     await until(isFollowed);
@@ -157,7 +157,7 @@ describe('a followed log', () => {
     expect(frames).toContainEqual({ meta: 'gap', reason: 'node_lost' });
   });
 
-  it('starts with new lines if the tail is 0', async () => {
+  it('starts with new lines if `tail` is 0', async () => {
     host.log.write(line(1), line(2));
     const response = open('follow=true&tail=0');
     await until(isFollowed);
@@ -185,7 +185,7 @@ describe('a followed log', () => {
     expect(await endOf(response)).toEqual([gap, line(3), end]);
   });
 
-  it('sends a gap for an invalid position', async () => {
+  it('sends a gap for a malformed position', async () => {
     host.log.write(line(1), line(2));
     const response = open('follow=true&since=nonsense');
     await until(isFollowed);
@@ -200,7 +200,7 @@ describe('a followed log', () => {
     expect(await endOf(response)).toEqual([gap, line(1), line(2), end]);
   });
 
-  it('is kept alive every 15 s and ends within 5 s of a revoked key', async () => {
+  it('sends a keep-alive every 15 s, and ends within 5 s after the key is revoked', async () => {
     const response = open('follow=true');
     for (let step = 0; step < 8; step += 1) {
       await market.clock.advance(5_000);

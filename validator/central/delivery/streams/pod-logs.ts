@@ -90,7 +90,7 @@ export function createPodLogs({ db, clock, agents, pods, stopping, limits }: Pod
     yield dataFrame({ meta: 'end', reason });
   }
 
-  /** Throws 502 when the node does not answer. A pod that is not on its node yet has an empty log. */
+  /** Throws 502 if the node does not answer. The log of a pod that is not on its node yet is empty. */
   async function openOnce(client: AgentClient, request: LogRequest, gone: AbortSignal) {
     const from = { ...positionOf(request), follow: false };
     const leaving = new AbortController();
@@ -118,7 +118,10 @@ export function createPodLogs({ db, clock, agents, pods, stopping, limits }: Pod
   }
 
   return {
-    /** Throws 404, 403, 429, the reason of `gone`, or, without `follow`, 502 when the node does not answer. */
+    /**
+     * Throws 404, 403, 429 or the abort reason of `gone`. Without `follow`, also throws 502 if the node does not
+     * answer.
+     */
     async open(request: LogRequest, gone: AbortSignal): Promise<AsyncGenerator<string>> {
       const pod = await requireReadable(request);
       const client = agents.clientOf(pod.executor_id);
@@ -139,7 +142,7 @@ export function createPodLogs({ db, clock, agents, pods, stopping, limits }: Pod
   };
 }
 
-/** Drops the agent's end frame and keep-alives: the stream sends its own. */
+/** Drops the agent's end frame and keep-alives, because this stream sends its own. */
 async function* textOf(frames: AsyncIterable<LogFrame> | null): AsyncGenerator<string> {
   for await (const frame of frames ?? []) {
     const isLine = 'log' in frame;

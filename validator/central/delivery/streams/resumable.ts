@@ -10,27 +10,30 @@ import { dataFrame } from '#shared/http/event-stream.ts';
 export const RETRY = 'retry: 2000\n\n';
 /** Comment that keeps the connection open; clients ignore it. */
 export const KEEP_ALIVE = ': ka\n\n';
-/** End after which clients reconnect: another process, or this one after a restart, continues. */
+/**
+ * Reason in the end frame after which clients must reconnect: another process, or this one after its restart, continues
+ * the stream.
+ */
 const SHUTDOWN = 'server_shutdown';
-/** Ids that could break out of their line are omitted. */
+/** Form of ids that are sent. Other ids could break out of their line and are omitted. */
 const PLAIN_ID = /^[\x21-\x7e]{1,100}$/;
 const MAX_ID_CHARS = 100;
 /** Separates frames: JSON contains no line breaks. */
 const BLANK_LINE = '\n\n';
 
-/** One frame; `data` is the data-only frame. */
+/** Returns one frame; `data` is the same frame in the data-only form. */
 export function eventFrame(event: string, id: string | null, data: string): string {
   const idLine = id !== null && PLAIN_ID.test(id) ? `id: ${id}\n` : '';
   return `${idLine}event: ${event}\n${data}`;
 }
 
-/** The last frame. */
+/** Returns the last frame of a stream. */
 export function endFrame(reason: string): string {
   const end = eventFrame('end', null, dataFrame({ meta: 'end', reason }));
   return reason === SHUTDOWN ? `${RETRY}${end}` : end;
 }
 
-/** Last-Event-ID of the request, truncated to the maximum length of an id. */
+/** Returns the request's Last-Event-ID, truncated to the maximum length of an id. */
 export function lastEventIdOf({ headers }: Pick<FastifyRequest, 'headers'>): string | undefined {
   const id = headers['last-event-id'];
   return typeof id === 'string' && id !== '' ? id.slice(0, MAX_ID_CHARS) : undefined;

@@ -3,12 +3,12 @@ import { KEEP_ALIVE_INTERVAL_MS, liveFrames } from '#shared/http/keep-alive.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Database, Db, Pod } from '../../platform/database/tables.ts';
 
-/** Interval of the checks that a stream may continue. */
+/** Interval at which a stream checks whether it may continue. */
 export const CHECK_INTERVAL_MS = 5_000;
 
 /** Access to pods, which the market provides. */
 export type PodAccess = {
-  /** Any account's pod, ended ones included. */
+  /** Returns a pod of any account, also after it has ended. */
   findAnyPod(db: Db, podId: string): Promise<Pod | undefined>;
   /** Throws 404 unless the pod is the account's and has not ended. */
   requireOwnPod(db: Db, accountId: string, podId: string, nowMs: number): Promise<Pod>;
@@ -38,7 +38,7 @@ export function createStreamGuard(deps: {
   }
 
   return {
-    /** Why the stream must end; null while it may continue. */
+    /** Returns the reason why the stream must end; null while it may continue. */
     async endReason({ podId, revoked }: Guarded): Promise<string | null> {
       if (stopping.aborted) return 'server_shutdown';
       if (revoked.aborted) return 'credential_revoked';

@@ -27,7 +27,7 @@ export const EventStreamQuery = z.object({
 });
 export type EventStreamQuery = z.output<typeof EventStreamQuery>;
 
-/** For browsers, which cannot send headers with a WebSocket. */
+/** For browsers, which cannot set headers for a WebSocket. */
 const ticket = z
   .string()
   .max(100)

@@ -1,4 +1,7 @@
-/** Terminals of pods: relayed to the node, logged, and ended when the pod or the credential is gone. */
+/**
+ * Terminals of pods. The service relays each one to the node, logs it, and ends it when the pod or the credential is
+ * gone.
+ */
 import type { WebSocket } from 'ws';
 import type { TerminalQuery } from '#shared/api/agent/terminal.ts';
 import { CLOSE, relayWebSockets } from '#shared/http/websocket.ts';
@@ -24,11 +27,11 @@ export type TerminalRequest = {
   revoked: Guarded['revoked'];
 };
 
-/** A terminal whose client has not been upgraded yet. */
+/** A terminal that is open on the node while the client's connection is not upgraded to a WebSocket yet. */
 export type OpenTerminal = {
-  /** Relays until either side closes. */
+  /** Relays between the client and the node until either side closes. */
   join(near: WebSocket): Promise<void>;
-  /** Closes the terminal when the client has left. */
+  /** Closes the terminal, for a client that has left. */
   abandon(): void;
 };
 

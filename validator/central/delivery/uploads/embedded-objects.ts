@@ -1,4 +1,4 @@
-/** The embedded object store: its files on disk, each complete or absent, and its signed URLs. */
+/** The embedded object store: files on disk, which are complete or absent, and signed URLs. */
 
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { createReadStream } from 'node:fs';
@@ -12,9 +12,9 @@ import type { Upload } from '../../platform/database/tables.ts';
 
 export type ObjectFiles = ReturnType<typeof createObjectFiles>;
 
-/** `folder` is created with the first object. File names contain no input of a caller. */
+/** `folder` is created with the first object. File names contain no text from callers. */
 export function createObjectFiles({ folder, random }: { folder: string; random: Random }) {
-  /** The object `purpose/id/name` is stored at `purpose/id`. */
+  /** An object with the key `purpose/id/name` is stored in the file `purpose/id`. */
   function pathOf(key: string): string {
     const [purpose = '', id = ''] = key.split('/');
     return join(folder, purpose, id);
@@ -24,7 +24,7 @@ export function createObjectFiles({ folder, random }: { folder: string; random: 
     const file = await open(path, 'wx', 0o600);
     try {
       let written = 0;
-      // The request must not be destroyed on an early stop: the error response uses the same socket.
+      // Stopping early must not destroy the request: the error response uses the same socket.
       for await (const chunk of content.iterator({ destroyOnReturn: false })) {
         written += chunk.length;
         if (written > sizeBytes) requireSize(written, sizeBytes);
@@ -67,7 +67,7 @@ export function createObjectFiles({ folder, random }: { folder: string; random: 
   };
 }
 
-/** A new file name is durable after its folder was synced. */
+/** Syncs the folder to disk. Only then is a new file name durable. */
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, 'r');
   try {
@@ -77,7 +77,7 @@ async function syncFolder(path: string): Promise<void> {
   }
 }
 
-/** Throws `bad_request` for any other number of bytes. */
+/** Throws `bad_request` if the number of bytes is not the expected size. */
 export function requireSize(bytes: number, sizeBytes: number): void {
   if (bytes === sizeBytes) return;
   throw new ApiError('bad_request', `The upload has to be exactly ${sizeBytes} bytes`, {
@@ -102,7 +102,7 @@ export function createObjectAddresses({ secret }: { secret: Uint8Array }) {
   }
 
   return {
-    /** Path and query of the signed URL. */
+    /** Returns the path and query of the signed URL. */
     pathOf(parts: SignedParts): string {
       const signature = signatureOf(parts).toString('base64url');
       return `/objects/${parts.object_key}?expires=${parts.expires}&signature=${signature}`;

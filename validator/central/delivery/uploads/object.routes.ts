@@ -13,10 +13,10 @@ import {
 } from './object.schemas.ts';
 import type { Objects } from './object.service.ts';
 
-/** A file never changes under its key. */
+/** Cache duration of avatars: the file of a key never changes. */
 const CACHE_SECONDS = 31_536_000;
 
-/** Below /api. If `publicOrigin` is null, the origin of the request is used. */
+/** Registers the route below /api. If `publicOrigin` is null, the origin of the request is used. */
 export function registerUploadRoute(
   api: HttpServer,
   objects: Objects,
@@ -36,7 +36,7 @@ export function registerUploadRoute(
   );
 }
 
-/** At the origin. */
+/** Registers the routes at the origin. */
 export async function registerObjectRoutes(origin: HttpServer, objects: Objects): Promise<void> {
   await origin.register(async (scope: HttpServer) => {
     // Uploads of any type are streamed without parsing.
@@ -73,7 +73,7 @@ export async function registerObjectRoutes(origin: HttpServer, objects: Objects)
           reply
             .header('Content-Length', upload.size_bytes)
             .header('Cache-Control', `public, max-age=${CACHE_SECONDS}, immutable`)
-            // Browsers must not treat the content as anything but the stated type.
+            // Browsers must not guess another content type than the stated one.
             .header('X-Content-Type-Options', 'nosniff')
             .header('Content-Security-Policy', "default-src 'none'; sandbox")
             .type(upload.content_type)

@@ -22,7 +22,7 @@ import {
 const ADDRESS_LIFETIME_S = 900;
 const MAX_BYTES_PER_ACCOUNT = 200 * 1024 * 1024;
 const MAX_UPLOADS_PER_ACCOUNT = 1_000;
-/** Time for uploads that started before the URL expired. */
+/** Extra time after the URL's expiry for uploads that started before it. */
 const GRACE_MS = 60_000;
 const SWEEP_BATCH = 500;
 const MAX_NAME_CHARS = 100;
@@ -139,7 +139,7 @@ export function createObjects({ db, clock, random, secret, store }: ObjectsDeps)
       await markStored(db, key, clock.now());
     },
 
-    /** Opens an uploaded avatar. Objects of other purposes cannot be read. */
+    /** Opens an uploaded avatar. Objects with other purposes cannot be read. */
     async open(key: string): Promise<{ upload: Upload; content: Readable }> {
       const upload = await findUpload(db, key);
       if (files === null || upload?.purpose !== 'avatar' || upload.stored_at === null) {
@@ -152,7 +152,7 @@ export function createObjects({ db, clock, random, secret, store }: ObjectsDeps)
     async sweep(): Promise<void> {
       const leftovers = await listLeftoverUploads(db, {
         expiredBeforeMs: clock.now() - GRACE_MS,
-        // An external store does not report uploads: every URL counts as used.
+        // An external store does not report uploads, so every URL counts as used.
         withUnused: remote === null,
         limit: SWEEP_BATCH,
       });
@@ -164,7 +164,10 @@ export function createObjects({ db, clock, random, secret, store }: ObjectsDeps)
   };
 }
 
-/** Returns true if all keys are uploads of the account for this purpose, and with `arrived` have arrived. */
+/**
+ * Returns true if all keys are uploads of the account for this purpose. With `arrived`, the uploads must also be
+ * complete.
+ */
 export async function hasUploads(
   tx: Db,
   { keys, ...query }: UploadQuery & { keys: readonly string[] },

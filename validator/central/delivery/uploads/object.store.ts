@@ -10,7 +10,7 @@ export function findUpload(db: Db, key: string): Promise<Upload | undefined> {
   return db.selectFrom('uploads').selectAll().where('object_key', '=', key).executeTakeFirst();
 }
 
-/** Bytes and number of an account's uploads, including unused URLs. */
+/** Returns the bytes and the number of an account's uploads, including unused URLs. */
 export async function uploadedBy(db: Db, accountId: string) {
   const row = await db
     .selectFrom('uploads')
@@ -51,7 +51,7 @@ export async function markStored(db: Db, key: string, nowMs: number): Promise<vo
     .execute();
 }
 
-/** Uploads of deleted accounts, and unused uploads that expired before `expiredBeforeMs`. */
+/** Returns uploads of deleted accounts, and unused uploads that expired before `expiredBeforeMs`. */
 export function listLeftoverUploads(
   db: Db,
   options: { expiredBeforeMs: number; withUnused: boolean; limit: number },
@@ -72,7 +72,7 @@ export function listLeftoverUploads(
     .execute();
 }
 
-/** Call it after the object was removed. */
+/** Deletes the row. Call it after the object was removed. */
 export async function deleteUpload(db: Db, key: string): Promise<void> {
   await db.deleteFrom('uploads').where('object_key', '=', key).execute();
 }

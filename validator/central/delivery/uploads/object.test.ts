@@ -86,7 +86,7 @@ it('signs a URL, accepts the file once and serves the avatar publicly', async ()
   expect(filesIn()).toHaveLength(1);
 });
 
-it('rejects changed and expired URLs', async () => {
+it('rejects upload URLs that were changed or have expired', async () => {
   const { upload_url: url, object_key: key } = (await presign()).body;
   const changed = [
     url.replace('me.png', 'you.png'),
@@ -105,7 +105,7 @@ it('rejects changed and expired URLs', async () => {
   expect(filesIn()).toEqual([]);
 });
 
-it('accepts exactly the signed type and size, and stores nothing otherwise', async () => {
+it('accepts an upload of exactly the signed type and size, and stores no other', async () => {
   const { upload_url: url } = (await presign()).body;
   expect((await put(url, PNG, 'text/html')).status).toBe(400);
   expect((await put(url, PNG.subarray(1))).status).toBe(400);
@@ -114,7 +114,7 @@ it('accepts exactly the signed type and size, and stores nothing otherwise', asy
   expect((await put(url)).status).toBe(200);
 });
 
-it('rejects an endless upload over a real socket, and survives a client that leaves', async () => {
+it('rejects an endless upload over a real socket, and works on after a client has left', async () => {
   const origin = await central.server.listen({ port: 0, host: '127.0.0.1' });
   const { pathname, search } = new URL((await presign()).body.upload_url);
   const send = (body: ReadableStream, signal?: AbortSignal) =>
@@ -144,7 +144,7 @@ it('rejects an endless upload over a real socket, and survives a client that lea
 const codeOf = async (answer: Response) =>
   ((await answer.json()) as { error: { code: string } }).error.code;
 
-/** At most 50 of `count` chunks, then silence without an end. */
+/** Yields `count` chunks, at most 50, then nothing more, without ending. */
 function chunks(count: number, chunk: Buffer): ReadableStream {
   return Readable.toWeb(
     Readable.from(
@@ -156,7 +156,7 @@ function chunks(count: number, chunk: Buffer): ReadableStream {
   ) as ReadableStream;
 }
 
-it('stores one of two concurrent uploads', async () => {
+it('stores only one of two concurrent uploads to the same URL', async () => {
   const { upload_url: url, public_url: shown } = (await presign()).body;
   const all = await Promise.all([put(url), put(url), put(url)]);
   expect(all.map(({ status }) => status).toSorted()).toEqual([200, 409, 409]);
@@ -172,7 +172,7 @@ it.each([
   [{ purpose: 'backup' }, 422],
   [{ file_name: '' }, 422],
   [{ file_name: '../../../etc/pass wd' }, 201],
-])('answers %j with %i', async (change, status) => {
+])('returns for %j the status %i', async (change, status) => {
   const answer = await presign({ ...AVATAR, ...change });
   expect(answer.status).toBe(status);
   if (status === 201) {
@@ -180,7 +180,7 @@ it.each([
   }
 });
 
-it('serves only avatars', async () => {
+it('serves avatars and no other uploads', async () => {
   const { body } = await presign({ ...AVATAR, purpose: 'feedback' });
   expect(body.public_url).toBeNull();
   expect((await put(body.upload_url)).status).toBe(200);
@@ -207,7 +207,7 @@ it('removes the objects of a deleted account', async () => {
   expect([(await get(shown)).statusCode, filesIn()]).toEqual([404, []]);
 });
 
-it('requires a credential, and rejects uploads without a store', async () => {
+it('requires a credential, and rejects uploads if no object store is configured', async () => {
   const open = await central.call('POST', '/users/presigned-url', { body: AVATAR });
   expect(open.status).toBe(401);
   await central.close();

@@ -13,7 +13,7 @@ import { isDelivered } from './webhook.state.ts';
 import { findDelivery, listDeliveries, storeAttempt } from './webhook.store.ts';
 import type { WebhookSecrets } from './webhook-message.ts';
 
-/** Concurrent replays of the process; further ones wait. */
+/** Maximum number of concurrent replays in the process; others wait. */
 const CONCURRENCY = 8;
 
 export type DeliveriesDeps = {
@@ -39,7 +39,7 @@ export function createDeliveries({ db, clock, secrets, post, stopping }: Deliver
   }
 
   return {
-    /** Newest first. */
+    /** Returns the deliveries, newest first. */
     async list(
       { accountId }: UserIdentity,
       webhookId: string,
@@ -61,7 +61,7 @@ export function createDeliveries({ db, clock, secrets, post, stopping }: Deliver
         stopping,
       );
       const change = {
-        // A delivered event stays delivered.
+        // An event that was delivered once keeps the state `delivered`.
         state: isDelivered(attempt) ? ('delivered' as const) : delivery.state,
         status: attempt.status,
         error: attempt.error,

@@ -2,7 +2,7 @@
 
 export type RoundRobin = ReturnType<typeof createRoundRobin>;
 
-/** Turns have ids; two turns with the same id never run at the same time. */
+/** Creates the scheduler. Turns have ids; two turns with the same id never run at the same time. */
 export function createRoundRobin({ most, mostOfOwner }: { most: number; mostOfOwner: number }) {
   const running = new Map<string, { owner: string; ended: Promise<void> }>();
   const countOf = (owner: string) =>

@@ -37,7 +37,10 @@ export function createWebhookSecrets({ secret, random }: { secret: Uint8Array; r
       };
     },
 
-    /** The message has the event's id at every attempt and replay, so that receivers can drop duplicates. */
+    /**
+     * Builds the request for an event. The message id is the event's id at every attempt and replay, so that receivers
+     * can drop duplicates.
+     */
     request(row: Webhook, event: AccountEvent, nowMs: number): WebhookRequest {
       const { sub_event_type: type, created_at: timestamp, id } = event;
       const message: WebhookMessage = { type, timestamp, data: event };
@@ -59,14 +62,14 @@ const PREFIX = 'whsec_';
 const SECRET_BYTES = 32;
 const SECOND_MS = 1_000;
 
-/** A new secret in the form that receivers configure. */
+/** Returns a new secret in the form that receivers configure. */
 export function makeSecret(random: Random): string {
   return PREFIX + Buffer.from(random.bytes(SECRET_BYTES)).toString('base64');
 }
 
 /**
- * Headers of Standard Webhooks 1.0: HMAC-SHA256 over `id.timestamp.body`, one signature for each secret, the newest
- * first.
+ * Returns the headers of Standard Webhooks 1.0: HMAC-SHA256 over `id.timestamp.body`, one signature for each secret,
+ * that of the newest first.
  */
 export function signedHeaders(
   { id, body, secrets }: { id: string; body: string; secrets: readonly string[] },
@@ -87,24 +90,27 @@ export function signedHeaders(
 
 type Secrets = Pick<Webhook, 'secret_sealed' | 'replaced_json'>;
 
-/** A replaced secret also signs for this long, while receivers change to the new one. */
+/** A replaced secret also signs for this long, so that receivers have time to configure the new one. */
 const ROTATION_MS = 24 * 60 * 60 * 1000;
-/** Each replaced secret adds a signature to the header of every delivery. */
+/** Maximum number of replaced secrets that sign: each adds a signature to the header of every delivery. */
 const MAX_REPLACED = 5;
 
-/** The newest first. */
+/** Replaced secrets, the newest first. */
 const Replaced = z.array(z.object({ sealed: z.string(), untilMs: z.int() }));
 
 function replacedOf({ replaced_json: json }: Secrets, nowMs: number): z.output<typeof Replaced> {
   return Replaced.parse(JSON.parse(json)).filter(({ untilMs }) => nowMs < untilMs);
 }
 
-/** Sealed, the newest first. */
+/** Returns the encrypted secrets that sign, the newest first. */
 export function signingSecrets(row: Secrets, nowMs: number): string[] {
   return [row.secret_sealed, ...replacedOf(row, nowMs).map(({ sealed }) => sealed)];
 }
 
-/** The secret columns with `sealed` as the present secret. Throws `conflict` if too many replaced secrets still sign. */
+/**
+ * Returns the secret columns with `sealed` as the present secret. Throws `conflict` if too many replaced secrets still
+ * sign.
+ */
 export function rotated(row: Secrets, sealed: string, nowMs: number): Secrets {
   const active = replacedOf(row, nowMs);
   const oldest = active.at(-1);

@@ -8,11 +8,11 @@ it.each([
   ...['192.0.2.1', '192.168.1.1', '198.19.0.1', '224.0.0.1', '255.255.255.255'],
   ...['::', '::1', '::ffff:10.0.0.1', '::ffff:8.8.8.8', 'fc00::1', 'fe80::1', 'ff02::1'],
   ...['2001:db8::1', '2002:7f00:1::', '64:ff9b::a00:1', 'nonsense'],
-])('sends nothing to %s', (address) => {
+])('does not allow requests to the address %s', (address) => {
   expect(isAllowedAddress(address, 'public')).toBe(false);
 });
 
-it.each(['8.8.8.8', '172.32.0.1', '2606:4700:4700::1111'])('sends to %s', (address) => {
+it.each(['8.8.8.8', '172.32.0.1', '2606:4700:4700::1111'])('allows requests to the address %s', (address) => {
   expect(isAllowedAddress(address, 'public')).toBe(true);
   expect(isAllowedAddress(address, 'loopback')).toBe(false);
 });
@@ -30,7 +30,7 @@ it.each([
   ['https://[::1]/', 'leads to a private or reserved address'],
   ['file:///etc/passwd', 'does not begin with https://'],
   ['hook', 'is not a URL'],
-])('judges %s', (url, problem) => {
+])('validates the URL %s', (url, problem) => {
   expect(targetProblem(url, 'public')).toBe(problem);
 });
 
@@ -40,7 +40,7 @@ it('allows only loopback addresses in loopback mode', () => {
   expect(targetProblem('ftp://localhost/', 'loopback')).toMatch(/neither/);
 });
 
-it('checks the resolved address of the connection, and connects to no other', async () => {
+it('checks the address to which a host name resolves, and connects only to that address', async () => {
   let connections = 0;
   const server = createServer((socket) => {
     connections += 1;

@@ -1,4 +1,7 @@
-/** Sends requests to webhooks, only to allowed addresses: public ones over TLS, or in development the loopback interface. */
+/**
+ * Sends requests to webhooks, only to allowed addresses: public ones over TLS, or in development the loopback
+ * interface.
+ */
 import { lookup as resolve } from 'node:dns';
 import { request as httpRequest, type RequestOptions } from 'node:http';
 import { request as httpsRequest } from 'node:https';
@@ -47,7 +50,7 @@ export function createWebhookPost({
         headers: { ...headers, 'content-length': String(Buffer.byteLength(body)) },
         lookup: checkedLookup,
         signal: clock.deadline(TIMEOUT_MS, signal),
-        // No connection pool: connections to receivers are not kept open.
+        // No connection pool, so that connections to receivers do not stay open.
         agent: false,
       });
       return { status, error: null, durationMs: durationMs() };
@@ -63,7 +66,7 @@ function forbidden(host: string): Error {
   return new Error(`${host} leads to an address that webhooks are not sent to`);
 }
 
-/** Returns the response status. The body is not read. */
+/** Sends the request and returns the response status. The body is not read. */
 function post(target: URL, body: string, options: RequestOptions): Promise<number> {
   const { promise, resolve: settle, reject } = Promise.withResolvers<number>();
   const send = target.protocol === 'https:' ? httpsRequest : httpRequest;
@@ -86,7 +89,7 @@ export function isAllowedAddress(address: string, targets: Targets): boolean {
   return isPublicAddress(address);
 }
 
-/** Why a webhook cannot have this URL; null if only its address remains to be checked. */
+/** Returns the reason why a webhook cannot have this URL; null if only its resolved address remains to be checked. */
 export function targetProblem(text: string, targets: Targets): string | null {
   const url = URL.parse(text);
   if (url === null) return 'is not a URL';
@@ -105,7 +108,7 @@ export function targetProblem(text: string, targets: Targets): string | null {
   return null;
 }
 
-/** Host name or address, IPv6 addresses without brackets. */
+/** Returns the host name or address; IPv6 addresses without brackets. */
 export function bareHost(url: URL): string {
   return url.hostname.replace(/^\[(.*)\]$/, '$1');
 }

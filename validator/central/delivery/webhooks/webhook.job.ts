@@ -29,11 +29,14 @@ const INTERVAL_MS = 1_000;
 const BATCH = 200;
 const CONCURRENCY = 64;
 const CONCURRENCY_OF_ACCOUNT = 4;
-/** Events per turn, so that a long backlog does not block other webhooks. */
+/** Maximum number of events per turn, so that a long backlog does not block other webhooks. */
 const EVENTS_A_TURN = 50;
-/** No attempt starts later in a turn, so that a slow receiver does not block other webhooks. */
+/** After this time a turn starts no further attempt, so that a slow receiver does not block other webhooks. */
 const TURN_MS = 5_000;
-/** Longer than an attempt can take; renewed before each. After a crash the webhook waits this long. */
+/**
+ * Longer than an attempt can take; the lease is renewed before each one. After a crash, deliveries to the webhook wait
+ * until the lease has expired.
+ */
 const LEASE_MS = 60_000;
 const LOG_KEPT_MS = 30 * 24 * 60 * 60 * 1000;
 
@@ -101,7 +104,7 @@ export function createWebhookJob(deps: WebhookJobDeps) {
   async function deliver(lease: Lease, entry: Entry, signal: AbortSignal): Promise<boolean> {
     const { event, place } = entry;
     const nowMs = clock.now();
-    // Read again before each event: the owner may have changed, disabled or deleted the webhook.
+    // Read again before each event, because the owner may have changed, disabled or deleted the webhook.
     const row = await leaseWebhook(db, lease, { nowMs, untilMs: nowMs + LEASE_MS });
     if (row === undefined || place <= row.after_feed_no) return row !== undefined;
     if (!isSubscribed(row, event)) {
@@ -138,7 +141,7 @@ export function createWebhookJob(deps: WebhookJobDeps) {
     }
   }
 
-  /** Starts turns of webhooks that have something to send, without waiting for them. */
+  /** Starts turns of webhooks that have events to send, without waiting for them. */
   async function startTurns(signal: AbortSignal): Promise<void> {
     hasWaiting = false;
     const ready = await listReadyWebhooks(db, clock.now(), BATCH);
@@ -148,7 +151,7 @@ export function createWebhookJob(deps: WebhookJobDeps) {
   }
 
   return {
-    /** One turn for every webhook that has something to send, within the limits. */
+    /** Runs one turn for every webhook that has events to send, within the limits. */
     async runOnce(): Promise<void> {
       await startTurns(new AbortController().signal);
       await turns.ended();

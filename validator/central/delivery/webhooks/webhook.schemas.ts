@@ -91,7 +91,7 @@ export const WebhookDelivery = z
   .meta({ id: 'WebhookDelivery' });
 export type WebhookDelivery = z.output<typeof WebhookDelivery>;
 
-/** Events from this time on are sent again, in order. */
+/** All events since this time are sent again, in order. */
 export const ReplayWebhook = z.object({ since: IsoTime }).meta({ id: 'ReplayWebhook' });
 export type ReplayWebhook = z.output<typeof ReplayWebhook>;
 

@@ -44,7 +44,7 @@ export function createWebhooks({ db, clock, random, secrets, targets }: Webhooks
     throw invalidField('body.url', `The address ${problem}`);
   }
 
-  /** Changes a webhook of the caller under the account's lock. */
+  /** Changes a webhook of the caller while the account's row is locked. */
   async function changeIn<T>(
     tx: Db,
     { accountId }: UserIdentity,
@@ -79,7 +79,10 @@ export function createWebhooks({ db, clock, random, secrets, targets }: Webhooks
       return toResponse(await requireWebhook(db, accountId, id));
     },
 
-    /** Creates a webhook for events from now on. Throws `bad_request` above the limit, `validation_error` for a bad address. */
+    /**
+     * Creates a webhook that receives events from now on. Throws `bad_request` above the limit, `validation_error` for
+     * a URL that is not allowed.
+     */
     async create(caller: UserIdentity, body: CreateWebhook): Promise<WebhookWithSecret> {
       const { accountId } = caller;
       const url = requireTarget(body.url);
@@ -116,7 +119,7 @@ export function createWebhooks({ db, clock, random, secrets, targets }: Webhooks
       return { ...toResponse(row), secret };
     },
 
-    /** A new address, or enabling the webhook, sends the waiting event at once. */
+    /** Updates the webhook. If the URL changes or the webhook is enabled, the waiting event is sent at once. */
     update(caller: UserIdentity, id: string, body: UpdateWebhook): Promise<Webhook> {
       const { url, description, events, enabled } = body;
       return changeOwn(caller, id, (tx, row) => {
@@ -141,7 +144,10 @@ export function createWebhooks({ db, clock, random, secrets, targets }: Webhooks
       });
     },
 
-    /** Replaces the secret in `tx`. Earlier secrets also sign, each for a day. Throws `conflict` after too many rotations in a day. */
+    /**
+     * Replaces the secret in `tx`. Each replaced secret also signs for a day. Throws `conflict` after too many
+     * rotations in a day.
+     */
     rotateSecret(tx: Db, caller: UserIdentity, id: string): Promise<WebhookWithSecret> {
       return changeIn(tx, caller, id, async (row) => {
         const secret = makeSecret(random);
@@ -172,7 +178,7 @@ export function createWebhooks({ db, clock, random, secrets, targets }: Webhooks
   };
 }
 
-/** Throws `not_found`, also for a webhook of another account. */
+/** Returns the webhook. Throws `not_found`, also for a webhook of another account. */
 export async function requireWebhook(db: Db, accountId: string, id: string): Promise<WebhookRow> {
   const row = await findWebhook(db, accountId, id);
   if (row !== undefined) return row;

@@ -6,7 +6,7 @@ const SECOND = 1_000;
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
-it('retries after 5 s, 30 s, 2 min, 10 min, 1 h, 6 h and 24 h, then continues with the next event', () => {
+it('retries an event after 5 s, 30 s, 2 min, 10 min, 1 h, 6 h and 24 h, then continues with the next event', () => {
   let progress: Progress = { attempts: 0, retry_at: 0, failing_since: null };
   const pauses: number[] = [];
   let nowMs = 1_000_000;
@@ -30,7 +30,7 @@ it('retries after 5 s, 30 s, 2 min, 10 min, 1 h, 6 h and 24 h, then continues wi
   ]);
 });
 
-it.each([200, 201, 204, 299])('counts %d as delivered', (status) => {
+it.each([200, 201, 204, 299])('counts an event as delivered after status %d', (status) => {
   expect(afterAttempt(answered(status), { attempts: 3, failing_since: 5 }, 9)).toEqual({
     kind: 'next',
     state: 'delivered',
@@ -38,13 +38,13 @@ it.each([200, 201, 204, 299])('counts %d as delivered', (status) => {
   });
 });
 
-it.each([199, 300, 301, 400, 404, 500, null])('retries after %s', (status) => {
+it.each([199, 300, 301, 400, 404, 500, null])('retries an event after status %s', (status) => {
   expect(afterAttempt(answered(status), { attempts: 0, failing_since: null }, 9).kind).toBe(
     'retry',
   );
 });
 
-it('disables a webhook at once after 410, and after five days of failures', () => {
+it('disables a webhook at once after status 410, and after five days of failures', () => {
   expect(afterAttempt(answered(410), { attempts: 0, failing_since: null }, 9)).toMatchObject({
     kind: 'disable',
     reason: 'gone',

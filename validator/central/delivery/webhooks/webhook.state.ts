@@ -12,7 +12,7 @@ const DISABLE_AFTER_MS = 5 * 24 * 60 * 60 * 1000;
 /** HTTP 410: the receiver is permanently gone. */
 const GONE = 410;
 
-/** Status of the response, or why there was none. */
+/** Status of the response; without a response, the reason. */
 export type Attempt = { status: number | null; error: string | null; durationMs: number };
 
 export type Progress = Pick<WebhooksTable, 'attempts' | 'retry_at' | 'failing_since'>;
@@ -50,14 +50,14 @@ export function afterAttempt(
   return { kind: 'disable', reason: 'failing', progress: stopped };
 }
 
-/** Progress without failures. */
+/** Returns the progress of a webhook without failures. */
 export function fresh(nowMs: number): Progress {
   return { attempts: 0, retry_at: nowMs, failing_since: null };
 }
 
 const Names = z.array(z.string());
 
-/** Event types that the webhook subscribes to; empty for all. */
+/** Returns the event types that the webhook subscribes to; empty for all. */
 export function subscribedTypes({ events_json: json }: Pick<Webhook, 'events_json'>): string[] {
   return Names.parse(JSON.parse(json));
 }

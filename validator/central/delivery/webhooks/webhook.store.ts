@@ -10,7 +10,7 @@ export async function insertWebhook(db: Db, row: Insertable<WebhooksTable>): Pro
   await db.insertInto('webhooks').values(row).execute();
 }
 
-/** Oldest first. */
+/** Returns an account's webhooks, oldest first. */
 export function listWebhooks(db: Db, accountId: string): Promise<Webhook[]> {
   return db
     .selectFrom('webhooks')
@@ -21,7 +21,7 @@ export function listWebhooks(db: Db, accountId: string): Promise<Webhook[]> {
     .execute();
 }
 
-/** Undefined for a webhook of another account. */
+/** Returns undefined for a webhook of another account. */
 export function findWebhook(db: Db, accountId: string, id: string): Promise<Webhook | undefined> {
   return db
     .selectFrom('webhooks')
@@ -39,7 +39,7 @@ export async function updateWebhook(
   await db.updateTable('webhooks').set(change).where('id', '=', id).execute();
 }
 
-/** Enabled webhooks with unsent events, no pause and no lease; the longest due first. */
+/** Returns enabled webhooks that have unsent events and that no pause or lease delays; the longest due first. */
 export async function listReadyWebhooks(db: Db, nowMs: number, limit: number): Promise<Webhook[]> {
   return (
     db
@@ -48,7 +48,7 @@ export async function listReadyWebhooks(db: Db, nowMs: number, limit: number): P
       .where('is_enabled', '=', 1)
       .where('retry_at', '<=', nowMs)
       .where('lease_until', '<=', nowMs)
-      // Two queries with an index each: events with a place in the feed, and events without one.
+      // Each of the two queries uses an index: one for events with a place in the feed, one for events without.
       .where(({ or, exists, selectFrom }) =>
         or([
           exists(
@@ -74,7 +74,10 @@ export async function listReadyWebhooks(db: Db, nowMs: number, limit: number): P
 
 export type Lease = { id: string; token: string };
 
-/** Leases the webhook until `untilMs`. Undefined if another process has it, or if nothing may be sent now. */
+/**
+ * Leases the webhook until `untilMs`. Returns undefined if another process holds the lease, or if nothing may be sent
+ * now.
+ */
 export function leaseWebhook(
   db: Db,
   { id, token }: Lease,
@@ -103,7 +106,7 @@ export async function updateLeased(
     .set(change)
     .where('id', '=', id)
     .where('lease_token', '=', token)
-    // So that a replay requested meanwhile is not undone.
+    // If a replay was requested since the row was read, this update must not undo it.
     .where('after_feed_no', '=', readAfter)
     .executeTakeFirst();
   return done.numUpdatedRows > 0n;
@@ -130,7 +133,7 @@ export type DeliveryChange = Pick<
   'state' | 'status' | 'error' | 'duration_ms' | 'updated_at'
 >;
 
-/** Stores one more attempt: inserts the delivery, or updates it and counts the attempt. */
+/** Stores one more attempt: inserts the delivery's row, or updates it and counts the attempt. */
 export async function storeAttempt(db: Db, row: Insertable<WebhookDeliveriesTable>): Promise<void> {
   const { state, status, error, duration_ms, updated_at } = row;
   await db
@@ -149,7 +152,7 @@ export async function storeAttempt(db: Db, row: Insertable<WebhookDeliveriesTabl
     .execute();
 }
 
-/** Newest first. */
+/** Returns deliveries, newest first. */
 export function listDeliveries(
   db: Db,
   webhookId: string,
@@ -166,7 +169,7 @@ export function listDeliveries(
   return query.execute();
 }
 
-/** Undefined for a delivery of another webhook. */
+/** Returns undefined for a delivery of another webhook. */
 export function findDelivery(
   db: Db,
   webhookId: string,

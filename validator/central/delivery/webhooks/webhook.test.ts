@@ -23,7 +23,7 @@ let central: TestCentral;
 let receiver: WebhookReceiver;
 let account: TestAccount;
 beforeEach(async () => {
-  // The verifier rejects signatures of another time than its own.
+  // The verifier compares the time in signatures with the system clock.
   const clock = createManualClock(systemClock.now());
   central = await createTestCentral({ webhookTargets: 'loopback', clock });
   receiver = await startWebhookReceiver();
@@ -44,7 +44,7 @@ const make = async (more: object = {}) =>
 const deliveries = async (id: string) => (await call('GET', `/${id}/deliveries`)).body;
 const send = () => central.central.sendWebhooks();
 
-/** Records an event of the account and returns its name. */
+/** Records an event with this detail. */
 async function happen(
   detail: string,
   eventType: EventType = 'account',
@@ -79,7 +79,7 @@ it('sends new events in order, once, and signed as Standard Webhooks requires', 
   });
 });
 
-it('sends only subscribed events, and only of its account', async () => {
+it('sends a webhook only the subscribed events of its own account', async () => {
   const { id } = await make({ events: ['pod-fail', 'backup.success'] });
   const other = await central.signUp();
   await recordEvent(central.ports.db, central.ports, {
@@ -97,7 +97,7 @@ it('sends only subscribed events, and only of its account', async () => {
   expect(theirs.status).toBe(404);
 });
 
-it('keeps the order and loses nothing while a receiver is down for hours', async () => {
+it('delivers all events in order after the receiver was down for hours', async () => {
   const { id } = await make();
   receiver.answer('none');
   await happen('one');
@@ -116,7 +116,7 @@ it('keeps the order and loses nothing while a receiver is down for hours', async
   expect(details()).toEqual(['one', 'two']);
 });
 
-it('follows no redirect', async () => {
+it('does not follow redirects of receivers', async () => {
   const { id } = await make();
   receiver.answer(302);
   await happen('one');
@@ -125,7 +125,7 @@ it('follows no redirect', async () => {
   expect(await deliveries(id)).toMatchObject([{ state: 'waiting', status: 302 }]);
 });
 
-it('disables a webhook after 410, notifies the owner, and resumes when enabled again', async () => {
+it('disables a webhook after status 410, notifies the owner, and resumes when the webhook is enabled again', async () => {
   const { id } = await make();
   receiver.answer(410);
   await happen('one');
@@ -146,7 +146,7 @@ it('disables a webhook after 410, notifies the owner, and resumes when enabled a
   expect(details()).toEqual(['one', `webhook ${id} disabled`, 'two']);
 });
 
-it('signs with both secrets for a day after a rotation', async () => {
+it('signs with the old and the new secret for a day after a rotation', async () => {
   const { id, secret } = await make();
   const fresh = (await call('POST', `/${id}/rotate-secret`)).body.secret;
   await happen('one');
@@ -165,13 +165,13 @@ it('signs with both secrets for a day after a rotation', async () => {
   expect([secret === fresh, counts]).toEqual([false, [2, 2, 1]]);
 });
 
-it('signs with every secret of the last day, at most five, so that a lost answer does not break the receiver', async () => {
+it('signs with all secrets replaced within the last day, at most five, so that a lost response does not break the receiver', async () => {
   const { id, secret } = await make();
   const rotate = () => call('POST', `/${id}/rotate-secret`);
   const made = [secret];
   for (const _ of Array(5)) {
     made.push((await rotate()).body.secret);
-    // The verifier allows five minutes of difference.
+    // The verifier accepts times that differ by up to five minutes.
     await central.clock.advance(30_000);
   }
   await happen('one');
@@ -187,7 +187,7 @@ it('signs with every secret of the last day, at most five, so that a lost answer
   expect((await rotate()).status).toBe(200);
 });
 
-it("rotates once per Idempotency-Key, and stores the answer's secret sealed", async () => {
+it('rotates the secret once per Idempotency-Key, and encrypts the secret in the stored response', async () => {
   const { id } = await make();
   const { db } = central.ports;
   const rotate = (key: string) =>
@@ -210,7 +210,7 @@ it("rotates once per Idempotency-Key, and stores the answer's secret sealed", as
   expect(refused[1]?.body).toEqual(refused[0]?.body);
 });
 
-it('replays one delivery, or all events since a time', async () => {
+it('sends one delivery again, or all events since a time', async () => {
   const { id } = await make();
   receiver.answer(500);
   await happen('one');
@@ -234,7 +234,7 @@ it('replays one delivery, or all events since a time', async () => {
   );
 });
 
-it('serves other webhooks while a receiver does not answer, and stops without waiting for it', async () => {
+it('a receiver that does not answer delays neither other webhooks nor the shutdown', async () => {
   const prompt = await startWebhookReceiver();
   const other = await central.signUp();
   try {
@@ -255,7 +255,7 @@ it('serves other webhooks while a receiver does not answer, and stops without wa
   }
 });
 
-it('leaves a webhook to the process with the lease until the lease expires', async () => {
+it('only the process that has the lease of a webhook delivers to it, until the lease expires', async () => {
   await make();
   await happen('one');
   const nowMs = central.clock.now();
@@ -279,7 +279,7 @@ it.each([
   expect((await call('POST', '', body)).status).toBe(status);
 });
 
-it('limits an account to ten webhooks, and deletes them with it', async () => {
+it('limits an account to ten webhooks, and deletes them with the account', async () => {
   for (let count = 0; count < 10; count += 1) await make();
   expect((await call('POST', '', { url: receiver.url })).body.error.code).toBe('bad_request');
   const [{ id }] = (await call('GET', '')).body;
@@ -293,7 +293,7 @@ it('limits an account to ten webhooks, and deletes them with it', async () => {
   expect(await central.ports.db.selectFrom('webhooks').selectAll().execute()).toEqual([]);
 });
 
-it('retries exactly after each pause, with a new signature and the same id, and then continues', async () => {
+it('retries an event exactly after each pause, with a new signature and the same id, then sends the next event', async () => {
   const { id } = await make();
   receiver.answer(500);
   for (const detail of ['one', 'two']) await happen(detail);
@@ -307,7 +307,7 @@ it('retries exactly after each pause, with a new signature and the same id, and 
     times.push(central.clock.now());
     await send();
   }
-  // After the last attempt the next event is sent.
+  // The next event is sent after the last attempt.
   times.push(central.clock.now());
   expect(details()).toEqual([...Array(8).fill('one'), 'two']);
   expect(new Set(receiver.ids()).size).toBe(2);
@@ -319,7 +319,7 @@ it('retries exactly after each pause, with a new signature and the same id, and 
   ]);
 });
 
-it('disables a webhook after five days of failures, and still replays single deliveries', async () => {
+it('disables a webhook after five days of failures, but still sends a delivery again on request', async () => {
   const { id } = await make();
   receiver.answer('none');
   for (const detail of ['one', 'two', 'three', 'four', 'five']) await happen(detail);
@@ -349,7 +349,7 @@ it('disables a webhook after five days of failures, and still replays single del
   expect(details().slice(1, 3)).toEqual(['four', 'five']);
 });
 
-it('keeps its log for exactly 30 days', async () => {
+it('retains the log of deliveries for exactly 30 days', async () => {
   const { id } = await make();
   await happen('one');
   await send();

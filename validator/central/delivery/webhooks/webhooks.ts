@@ -35,7 +35,7 @@ export type WebhookPartsDeps = {
   stopping: AbortSignal;
 };
 
-/** Starts no job and registers no route. */
+/** Registers no route and starts no job. */
 export function createWebhookParts(deps: WebhookPartsDeps) {
   const { db, clock, random, log, post, targets, mails, wakeMail, stopping } = deps;
   const secrets = createWebhookSecrets(deps);

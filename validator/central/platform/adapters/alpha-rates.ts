@@ -11,12 +11,12 @@ const TIMEOUT_MS = 10_000;
 const MAX_BYTES = 256 * 1024;
 /** Rates are served from memory for this long. */
 const FRESH_MS = 60_000;
-/** Older rates are served this long if the service fails. */
+/** If the service fails, rates are served from memory until they are this old. */
 const USABLE_MS = 600_000;
 /** Pause after a failed request. */
 const RETRY_MS = 10_000;
 
-/** Reads the file once. Throws ConfigError with the file and its problem. */
+/** Reads the file once. Throws a ConfigError that names the file and the problem. */
 export function createFileAlphaRates(path: string): AlphaRates {
   let content: unknown;
   try {

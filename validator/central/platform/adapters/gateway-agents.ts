@@ -24,13 +24,13 @@ import {
 } from '#shared/updates/update-manifest.ts';
 import type { Agents } from '../ports.ts';
 
-/** Above the validator's own timeout of 5 s for the registry. */
+/** Longer than 5 s, the validator's own timeout for the registry. */
 const ANSWER_TIMEOUT_MS = 8_000;
 
 export type GatewayAgentsOptions = {
-  /** The gateway's base address, no slash at the end. */
+  /** The gateway's base address, without a slash at the end. */
   gatewayUrl: string;
-  /** ss58 hotkey of the validator that runs the gateway: the audience of the requests. */
+  /** ss58 hotkey of the validator that runs the gateway; signed requests name it as their audience. */
   gatewayHotkey: Hotkey;
   signer: Signer;
   clock: Clock;

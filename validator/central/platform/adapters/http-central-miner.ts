@@ -14,7 +14,7 @@ export type HttpCentralMinerOptions = {
 
 const TIMEOUT_MS = 10_000;
 const MAX_ANSWER_BYTES = 1024 * 1024;
-/** Per provider. */
+/** Maximum number of nodes of a provider. */
 const MAX_NODES = 1_000;
 const PORTS: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 };
 

@@ -11,7 +11,7 @@ export type OAuthChatOptions = {
   clientId: string;
   clientSecret: string;
   scope: string;
-  /** Page to which the platform redirects; it passes code and state to GET /users/me/chat/callback. */
+  /** Page to which the platform redirects. The page passes code and state to GET /users/me/chat/callback. */
   redirectUrl: string;
 };
 

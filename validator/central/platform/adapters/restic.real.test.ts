@@ -34,7 +34,7 @@ function bytes(): number {
     .reduce((sum, { parentPath, name }) => sum + statSync(join(parentPath, name)).size, 0);
 }
 
-it('keeps the listed snapshots and frees the space of the others', async () => {
+it('prune retains the listed snapshots and frees the space of the others', async () => {
   await restic('init');
   const data = join(folder, 'data');
   for (const byte of [1, 2]) {
@@ -55,7 +55,7 @@ it('keeps the listed snapshots and frees the space of the others', async () => {
   expect(snapshots()).toEqual([kept]);
 });
 
-it('returns false without restic', async () => {
+it('prune returns false if restic is not installed', async () => {
   const absent = createResticPrune(() =>
     Promise.reject(Object.assign(new Error('spawn restic ENOENT'), { code: 'ENOENT' })),
   );

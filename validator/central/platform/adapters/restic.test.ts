@@ -25,7 +25,7 @@ it.each([
   },
 );
 
-it('removes a repository below a path, also an absent one, and nothing else', async () => {
+it('removes only the given repository in a local folder, and succeeds if it is absent', async () => {
   const prefix = mkdtempSync(join(tmpdir(), 'podwright-location-'));
   const storage = createResticLocation({ prefix, environment: {} });
   for (const name of [id, 'other']) {

@@ -7,19 +7,19 @@ import type { RunCommand } from '#shared/runtime/run-command.ts';
 import type { BackupStorage, PruneRepository } from '../ports.ts';
 
 export type ResticLocationOptions = {
-  /** A path, `sftp:…`, `s3:…`, `rest:…` and so on; the repository's id is added to it. */
+  /** A path, `sftp:…`, `s3:…`, `rest:…` and so on, to which the repository's id is appended. */
   prefix: string;
-  /** Credentials of the restic back end. Every node that runs a backup receives them. */
+  /** Environment of restic's back end, with its credentials. Every node that runs a backup receives it. */
   environment: Record<string, string>;
 };
 
-/** Folder beside the repositories for those that are being deleted. */
+/** Folder, next to the repositories, for repositories that are being deleted. */
 const REMOVED = 'removed';
 const ID = /^[0-9a-f-]{36}$/;
 
 /**
  * The back end has one set of credentials, so `append` and `full` rights are the same, and sizes are unknown. `remove`
- * works for a local path and rejects elsewhere, where the operator must remove the repository.
+ * works for local paths. For other locations it rejects, and the operator must remove the repository.
  */
 export function createResticLocation({
   prefix,
@@ -35,7 +35,7 @@ export function createResticLocation({
       }
       await mkdir(join(base, REMOVED), { recursive: true, mode: 0o700 });
       const away = join(base, REMOVED, id);
-      // Left over from an interrupted attempt.
+      // A folder that an interrupted attempt has left.
       await rm(away, { recursive: true, force: true });
       await rename(join(base, id), away).catch((error: unknown) => {
         if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
@@ -47,10 +47,10 @@ export function createResticLocation({
 
 const TIMEOUT_MS = 600_000;
 const MAX_OUTPUT_BYTES = 8 * 1024 * 1024;
-/** Ids per command line; the next prune removes the rest. */
+/** Maximum number of ids in one command line; the next prune removes the rest. */
 const MAX_IDS = 10_000;
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
-/** Characters of restic's output in an error. */
+/** Maximum number of characters of restic's output in an error. */
 const MAX_SHOWN_CHARS = 300;
 
 const Snapshots = z.array(z.object({ id: z.string().regex(/^[0-9a-f]{64}$/) })).nullable();
@@ -70,7 +70,7 @@ export function createResticPrune(run: RunCommand): PruneRepository {
     }
 
     try {
-      // Removes locks of killed processes; restic keeps the locks of running ones.
+      // Removes locks of processes that were killed. restic retains the locks of running ones.
       await restic('unlock');
     } catch (error) {
       if (isAbsent(error)) return false;
@@ -79,7 +79,7 @@ export function createResticPrune(run: RunCommand): PruneRepository {
     const kept = new Set(keepSnapshots);
     const present = Snapshots.parse(JSON.parse(await restic('snapshots', '--json'))) ?? [];
     if (kept.size > 0 && !present.some(({ id }) => kept.has(id))) {
-      // Whatever the reason, the other snapshots may be the only backups left.
+      // The other snapshots may be the only backups left, so none is removed.
       throw new Error('none of the snapshots to keep is in the repository');
     }
     const waste = present.map(({ id }) => id).filter((id) => !kept.has(id));

@@ -5,7 +5,7 @@ import type { RemoteObjects } from '../ports.ts';
 export type S3Options = {
   bucket: string;
   region: string;
-  /** Endpoint of a store other than Amazon's, with path-style addresses. */
+  /** Endpoint of an S3-compatible store, with path-style URLs; null: Amazon's. */
   endpoint: string | null;
   /** Null: the SDK searches environment, files and instance metadata. */
   credentials: { accessKeyId: string; secretAccessKey: string } | null;
@@ -24,7 +24,7 @@ export function createS3Objects(options: S3Options): RemoteObjects {
     const { S3Client } = await import('@aws-sdk/client-s3');
     return new S3Client({
       region,
-      // Otherwise the signed address requires a checksum, which plain clients do not send.
+      // With other values the signed URL requires a checksum, which simple clients do not send.
       requestChecksumCalculation: 'WHEN_REQUIRED',
       ...(endpoint === null ? {} : { endpoint, forcePathStyle: true }),
       ...(credentials === null ? {} : { credentials }),

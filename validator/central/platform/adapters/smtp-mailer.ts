@@ -12,7 +12,7 @@ const CODES_OF_THE_MAIL: readonly unknown[] = ['EENVELOPE', 'EMESSAGE'];
 export type SmtpOptions = {
   /** `smtp://user:password@host:587`; `smtps://` for TLS from the first byte. */
   url: string;
-  /** The sender, `Name <address>` or an address alone. */
+  /** The sender: `Name <address>`, or only an address. */
   from: string;
 };
 

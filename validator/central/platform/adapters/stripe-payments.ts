@@ -1,4 +1,7 @@
-/** Payments by Stripe: off-session charges of stored methods, and signed callbacks. The library is loaded with the first use. */
+/**
+ * Payments by Stripe: off-session charges of stored methods, and signed callbacks. Stripe's library is loaded on first
+ * use.
+ */
 import type Stripe from 'stripe';
 import { z } from 'zod';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -96,7 +99,7 @@ export function createStripePayments(options: StripeOptions): Payments {
           const reason = error.decline_code || error.code || 'card declined';
           return { state: 'declined', externalId, reason };
         }
-        // The method was detached, or never belonged to this customer: a retry cannot succeed.
+        // The customer detached the method, or it never belonged to this customer, so a retry cannot succeed.
         if (error instanceof errors.StripeInvalidRequestError) {
           return { state: 'declined', externalId: null, reason: error.code ?? 'refused' };
         }
@@ -140,7 +143,10 @@ function answerOf({ id, status, last_payment_error: problem }: Stripe.PaymentInt
   return { state: 'declined', externalId: id, reason: reason ?? code ?? 'declined' };
 }
 
-/** Members read from callbacks. An endpoint may send another API version than the library's types describe. */
+/**
+ * Members that are read from callbacks. The callback endpoint may use another API version than the one that the
+ * library's types describe.
+ */
 const Metadata = z.record(z.string(), z.string()).nullish();
 const Problem = z.object({ code: z.string().nullish(), decline_code: z.string().nullish() });
 const IntentId = z

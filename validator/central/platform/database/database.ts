@@ -48,7 +48,7 @@ import { notedSegments } from './migrations/0036-noted-segments.ts';
 import { POSTGRES_DIALECT, SQLITE_DIALECT, type SqlDialect } from './sql-dialects.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
-/** In order: the position of a migration is its schema number. A released migration is never edited. */
+/** In order: a migration's position is its schema number. Never edit a released migration. */
 const MIGRATIONS: readonly ((dialect: SqlDialect) => string[])[] = [
   foundation,
   notebooks,
@@ -95,8 +95,8 @@ const KNOWN_AS = {
 } as const;
 
 /**
- * `target` is `postgres://…`, a SQLite file or `:memory:`. The caller ends it with `destroy()`.
- * Rejects as `openDatabase` does, and with ConfigError for a database of a newer version.
+ * `target` is `postgres://…`, a SQLite file or `:memory:`. The caller must call `destroy()`. Rejects as `openDatabase`
+ * does, and with a ConfigError if a newer version has written the database.
  */
 export async function openCentralDatabase(
   target: string,
@@ -139,7 +139,7 @@ async function migrate(db: Database, place: DatabaseLocation): Promise<void> {
   });
 }
 
-/** Schema number stored in the database; 0 if it is empty. */
+/** Returns the schema number stored in the database; 0 if it is empty. */
 async function schemaOf(db: Db): Promise<number> {
   const row = await db
     .selectFrom('meta')
@@ -150,8 +150,8 @@ async function schemaOf(db: Db): Promise<number> {
 }
 
 /**
- * Runs `work` on a read-only snapshot of the database, also while a central API writes to it. Rejects with ConfigError
- * if there is no database of this schema.
+ * Runs `work` on a read-only snapshot of the database, also while a central API writes to it. Rejects with a
+ * ConfigError if there is no database with this schema.
  */
 export function readCentralDatabase<T>(
   place: CentralPlace,

@@ -12,7 +12,7 @@ const lists: [index: string, list: DueRows<DueRow>['list']][] = [
   ['topups_due', topUpsInFlight.list],
 ];
 
-it.each(lists)('finds due rows by the index %s', async (index, list) => {
+it.each(lists)('the query for due rows uses the index %s', async (index, list) => {
   const db = await openCentralDatabase(':memory:');
   const asked: CompiledQuery[] = [];
   const listen: KyselyPlugin = {

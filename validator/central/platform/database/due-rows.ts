@@ -1,4 +1,4 @@
-/** Queries on tables whose rows are retried: due rows, and the claim of a row for one attempt. */
+/** Queries on tables whose rows are retried: they list due rows, and claim a row for one attempt. */
 
 import { sql } from 'kysely';
 import type { Db, MailRow, PayoutRow, TopUpRow } from './tables.ts';
@@ -7,9 +7,12 @@ type RowOf = { mails: MailRow; payouts: PayoutRow; topups: TopUpRow };
 export type DueRow = Pick<RowOf[keyof RowOf], 'id' | 'state' | 'due_at' | 'attempts'>;
 
 export type DueRows<Row extends DueRow> = {
-  /** Due rows, the longest due first. */
+  /** Returns due rows, the longest due first. */
   list(db: Db, nowMs: number, limit: number): Promise<Row[]>;
-  /** Claims a row for one attempt and counts it; null if another process did. The claim expires at `leaseUntilMs`. */
+  /**
+   * Claims a row for one attempt and increments its attempts. Returns null if another process has claimed it. The claim
+   * expires at `leaseUntilMs`.
+   */
   claim(db: Db, row: Row, leaseUntilMs: number): Promise<Row | null>;
 };
 
@@ -19,7 +22,7 @@ export function dueRows<Table extends keyof RowOf>(
   open: readonly RowOf[Table]['state'][],
 ): DueRows<RowOf[Table]> {
   const name: keyof RowOf = table;
-  // Literal states, because the tables' partial indexes are not used for bound parameters.
+  // The states are literals, because SQLite and PostgreSQL do not use a partial index for bound parameters.
   const states = sql.join(open.map((state) => sql.lit(state)));
   const isOpen = sql<boolean>`state ${sql.raw(open.length === 1 ? '=' : 'in')} (${states})`;
   return {

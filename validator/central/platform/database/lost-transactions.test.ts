@@ -1,4 +1,4 @@
-/** Requests that change many rows succeed once, although their first transaction loses a conflict. */
+/** Requests that change many rows take effect exactly once, although their first transaction fails with a conflict. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { createFakeBackupStorage } from '../../../../test/fakes/external/fake-backup-storage.ts';
@@ -44,7 +44,7 @@ const ownPath = (what = '') => `/executors/${node.id}${what}`;
 const mails = async (kind: string) =>
   (await mailsTo(market, renter.email)).filter((mail) => mail.kind === kind).length;
 
-/** Asserts the result of a request whose first write to `table` loses a conflict. */
+/** Runs a request whose first write to `table` fails with a conflict, and asserts the result. */
 async function losingAt<T extends { status: number }>(
   table: string,
   act: () => Promise<T>,
@@ -79,13 +79,13 @@ it("imports the central miner server's list and counts each change once", async 
   expect([left.length, left.includes(node.id), left.includes(gone.id)]).toEqual([2, true, false]);
 });
 
-it('removes a node', async () => {
+it('removes a node although the first transaction fails', async () => {
   const { id } = await market.verifiedNode();
   await losingAt('executors', () => market.portal('DELETE', `/executors/${id}`, { token }));
   expect((await nodes()).some((each: { id: string }) => each.id === id)).toBe(false);
 });
 
-it('removes a volume', async () => {
+it('removes a volume although the first transaction fails', async () => {
   const headers = renter.key;
   const made = await market.call('POST', '/volumes', { headers, body: { name: 'data' } });
   const path = `/volumes/${made.body.id}`;
@@ -100,7 +100,7 @@ it('updates an account and sends one mail about it', async () => {
   expect(await mails('email-changed')).toBe(1);
 });
 
-it('deletes an account', async () => {
+it('deletes an account although the first transaction fails', async () => {
   const other = await market.renter();
   await losingAt('events', () => market.call('DELETE', '/users/me', { headers: other.session }));
   expect((await market.call('GET', '/users/me', { headers: other.key })).status).toBe(401);

@@ -11,7 +11,7 @@ import { isPostgresAddress } from '../../../database/open-database.ts';
 import type { Database, Db } from './tables.ts';
 
 /**
- * - `due`: a row was put on the schedule; listeners receive its time. Other processes poll for such rows.
+ * - `due`: a row was put on the schedule; listeners receive its due time. Other processes find such rows by polling.
  * - `sync`: an executor is due for a sync. Runs listeners in other processes only.
  * - `events ID`: the account has new events. Runs listeners in all processes.
  */
@@ -41,25 +41,31 @@ type Channel = {
 const CHANNEL = 'podwright_wake';
 const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 10_000;
-/** Other processes are notified of one account's events at most this often: listeners poll for longer than that. */
+/**
+ * Minimum interval between two notifications of other processes about one account's events. It loses no event, because
+ * listeners continue to poll for longer than that.
+ */
 const EVENTS_INTERVAL_MS = 100;
 
 export type NotifierDeps = { target: string; clock: Clock; log: Log };
 
-/** `target` is the database's address. On PostgreSQL it connects, and reconnects, in the background. */
+/** `target` is the database's address. On PostgreSQL the notifier connects, and reconnects, in the background. */
 export function openNotifier({ target, clock, log }: NotifierDeps): Notifier {
   return createNotifier(clock, (onReceive) =>
     isPostgresAddress(target) ? openChannel({ target, clock, log }, onReceive) : null,
   );
 }
 
-/** `openOthers` is called with a function for topics from other processes; null for a connection that was made. */
+/**
+ * `openOthers` opens the channel to other processes. It receives a function to call with their topics, and with null
+ * whenever it has connected.
+ */
 export function createNotifier(
   clock: Clock,
   openOthers: (onReceive: (topic: string | null) => void) => Channel | null = () => null,
 ): Notifier {
   const listeners = new Map<string, Set<Listener>>();
-  /** Topics that other processes were notified of less than EVENTS_INTERVAL_MS ago. */
+  /** Topics about which other processes were notified within the last EVENTS_INTERVAL_MS. */
   const recent = new Set<string>();
 
   function run(topic: string, atMs: number): void {
@@ -104,7 +110,7 @@ function isShared(topic: string): boolean {
 /** Kysely passes plugins from a handle to its transactions; this one changes no query. */
 type NotifierPlugin = KyselyPlugin & { notifier: Notifier };
 
-/** Returns a handle whose stores, and those of its transactions, notify through `notifier`. */
+/** Returns a handle that notifies through `notifier`. Its transactions do too. */
 export function withNotifier(db: Database, notifier: Notifier): Database {
   const plugin: NotifierPlugin = {
     notifier,
@@ -114,7 +120,7 @@ export function withNotifier(db: Database, notifier: Notifier): Database {
   return db.withPlugin(plugin);
 }
 
-/** Notifies through every notifier of the handle. Stores call it after they have written, before the commit. */
+/** Notifies through every notifier of the handle. Store functions call it after a write, before the commit. */
 export function notifyFrom(db: Db, topic: Topic, atMs?: number): void {
   for (const plugin of db.getExecutor().plugins) {
     if ('notifier' in plugin) (plugin as NotifierPlugin).notifier.notify(topic, atMs);

@@ -24,7 +24,7 @@ async function onServer(...statements: string[]): Promise<void> {
 }
 
 it.each([
-  // The server may come back: the service manager restarts the process.
+  // The service manager restarts the process, because the server may become available again.
   [
     'Error',
     'postgres://me:s3cret@127.0.0.1:1/market',
@@ -43,7 +43,7 @@ it.each([
   expect(String(error)).not.toContain('s3cret');
 });
 
-it('rejects a missing database and one with unsupported settings', async () => {
+it('rejects a database that does not exist, and one with unsupported settings', async () => {
   const folder = inject('centralDatabase');
   await expect(openCentralDatabase(postgresUrl(folder, 'absent'))).rejects.toMatchObject({
     name: 'ConfigError',
@@ -62,7 +62,7 @@ it('rejects a missing database and one with unsupported settings', async () => {
   );
 });
 
-it('migrates once when several processes start at the same time', async () => {
+it('runs the migrations once when several processes start at the same time', async () => {
   await onServer('create database started_at_once');
   const url = postgresUrl(inject('centralDatabase'), 'started_at_once');
   const opened = await Promise.all(Array.from({ length: 4 }, () => openCentralDatabase(url)));
@@ -72,7 +72,7 @@ it('migrates once when several processes start at the same time', async () => {
   }
 });
 
-it('assigns an empty database to one of two programs that start on it at the same time', async () => {
+it('when two programs start on the same empty database, only one of them gets it', async () => {
   const url = await createEmptyPostgresDatabase();
   const start = () => Promise.allSettled([openCentralDatabase(url), openEvidenceStore(url)]);
   for (const turn of ['first', 'again']) {
@@ -88,7 +88,7 @@ it('assigns an empty database to one of two programs that start on it at the sam
   }
 });
 
-it('survives the loss of its connections', async () => {
+it('queries succeed again after all connections were lost', async () => {
   const url = await createPostgresDatabase();
   const db = await openCentralDatabase(url);
   const end = `select pg_terminate_backend(pid) from pg_stat_activity
@@ -106,7 +106,7 @@ it('survives the loss of its connections', async () => {
   await db.destroy();
 });
 
-it('notifies other processes, not the sender, and all listeners after a reconnect', async () => {
+it('a notification reaches other processes and not the sender; a reconnect runs all listeners', async () => {
   const target = await createPostgresDatabase();
   const name = new URL(target).pathname.slice(1);
   const received: Record<'one' | 'other', string[]> = { one: [], other: [] };
@@ -116,7 +116,7 @@ it('notifies other processes, not the sender, and all listeners after a reconnec
     one.onNotify(topic, () => received.one.push(topic));
     other.onNotify(topic, () => received.other.push(topic));
   }
-  // A new connection runs every listener once.
+  // Every listener runs once for a new connection.
   await eventually(
     'both connected',
     () => received.one.length === 2 && received.other.length === 2,
@@ -135,7 +135,7 @@ it('notifies other processes, not the sender, and all listeners after a reconnec
   const both = ['sync', 'events a'];
   expect(received).toEqual({
     one: [...both, ...both, 'events a'],
-    // Listeners in the sender's process run for events, and not for `sync`.
+    // Listeners in the process that sends the notification run for events, and not for `sync`.
     other: [...both, 'sync', ...both, 'events a'],
   });
   await Promise.all([one.close(), other.close()]);

@@ -24,7 +24,7 @@ async function grantsOf(handle: Database, hash: string, afterMs: number): Promis
   return (await grants(handle, { hash, afterMs })).rows.map((row) => row.granted_at);
 }
 
-it('runs each call with its own values, inside and outside transactions', async () => {
+it('each call of a prepared query uses its own values, inside and outside transactions', async () => {
   await insertOne(db, 'signup_credits', { email_hash: 'one', granted_at: 1 });
   expect(await grantsOf(db, 'one', 0)).toEqual([1]);
   const before = built;
@@ -40,7 +40,7 @@ it('runs each call with its own values, inside and outside transactions', async 
   expect(built).toBe(before);
 });
 
-it('inserts members by name, in any order', async () => {
+it('inserts columns by name, in any order', async () => {
   await insertOne(db, 'signup_credits', { granted_at: 3, email_hash: "it's; drop table" });
   await insertOne(db, 'signup_credits', { email_hash: 'other', granted_at: 4 });
   const rows = await db.selectFrom('signup_credits').selectAll().orderBy('granted_at').execute();

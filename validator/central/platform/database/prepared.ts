@@ -1,6 +1,7 @@
 /**
- * Queries that are compiled once per engine, for those that run with every request or rental: Kysely needs longer to
- * build a query than SQLite to run it. And rows as one parameter, so that one statement serves any number of them.
+ * Compiles a query once per engine, for queries that run with every request or rental: Kysely needs longer to build a
+ * query than SQLite needs to run it. Also passes a list of rows as one parameter, so that one statement serves any
+ * number of rows.
  */
 import {
   type Compilable,
@@ -23,7 +24,9 @@ export type Slots<V extends Values> = { readonly [Name in keyof V]: RawBuilder<V
 
 type Plan<Row> = { query: CompiledQuery<Row>; slots: readonly unknown[] };
 
-/** Compiles the query of `build` and returns a function that runs it. Only the values of its slots may vary. */
+/**
+ * Compiles the query that `build` returns, and returns a function that runs it. Only the values of its slots may vary.
+ */
 export function prepared<V extends Values, Row>(
   build: (db: Db, slots: Slots<V>) => Compilable<Row>,
 ): (db: Db, values: V) => Promise<QueryResult<Row>> {
@@ -38,7 +41,7 @@ export function prepared<V extends Values, Row>(
       plans.set(engine, plan);
     }
     const queryId = createQueryId();
-    // Plugins see the query like any other; no plugin of this program changes it.
+    // Plugins receive the query like any other; no plugin of this program changes it.
     db.getExecutor().transformQuery(plan.query.query, queryId);
     const parameters = plan.slots.map((slot) => filled(slot, values));
     return db.executeQuery({ ...plan.query, queryId, parameters });
@@ -47,7 +50,7 @@ export function prepared<V extends Values, Row>(
 
 type Insert = (db: Db, values: Values) => Promise<unknown>;
 
-/** Keyed by table and columns, so bounded by the call sites. */
+/** Inserts by table and columns. The number of call sites limits its size. */
 const inserts = new Map<string, Insert>();
 
 /** Inserts a row. */

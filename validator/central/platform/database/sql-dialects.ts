@@ -2,20 +2,21 @@
 import { type ColumnTypes, POSTGRES_COLUMNS, SQLITE_COLUMNS } from '../../../database/engine.ts';
 
 export type SqlDialect = ColumnTypes & {
-  /** Number at a path of a column with JSON text; null if absent. */
+  /** Reads a number at a path of a column with JSON text; null if absent. */
   jsonInt(column: string, path: JsonPath): string;
-  /** Text at a path of a column with JSON text; null if absent. */
+  /** Reads a text at a path of a column with JSON text; null if absent. */
   jsonText(column: string, path: JsonPath): string;
-  /** Boolean at a path of a column with JSON text, as 0 or 1; null if absent. */
+  /** Reads a boolean at a path of a column with JSON text, as 0 or 1; null if absent. */
   jsonFlag(column: string, path: JsonPath): string;
   /**
-   * Triggers that set a higher `revision` in a row of `table` when it is inserted, when one of `columns` changes, or when
-   * a column of its parent row changes. A change that commits after a horizon was read has that revision or a higher one.
+   * Triggers that increase the `revision` of a row of `table` when the row is inserted, when one of `columns` changes,
+   * or when a column of its parent row changes. A change that commits after a reader has read the revision horizon gets
+   * that revision or a higher one.
    */
   stampRevisions(table: string, columns: readonly string[], parent: Parent): string[];
   /** Triggers that reject updates and deletes of rows of `table`. */
   forbidChanges(table: string): string[];
-  /** `stampRevisions` for one more column of a table that has the triggers. */
+  /** Adds one column to the triggers of `stampRevisions` for a table that has them. */
   stampOneMore(table: string, column: string): string[];
 };
 
@@ -56,7 +57,7 @@ export const POSTGRES_DIALECT: SqlDialect = {
   jsonInt: (column, path) => `(${postgresJson(column, path)})::bigint`,
   jsonText: (column, path) => `(${postgresJson(column, path)})`,
   jsonFlag: (column, path) => `(${postgresJson(column, path)})::boolean::int`,
-  // The transaction's number, because concurrent transactions may commit in either order.
+  // Uses the transaction's number as revision, because concurrent transactions may commit in either order.
   stampRevisions: (table, columns, parent) => [
     `create function ${table}_stamp() returns trigger language plpgsql as $$
       begin new.revision = pg_current_xact_id()::text::bigint; return new; end $$`,
@@ -83,7 +84,7 @@ export const POSTGRES_DIALECT: SqlDialect = {
   ],
 };
 
-/** The highest revision plus one: SQLite has one writer at a time. */
+/** Sets the highest revision plus one: SQLite has one writer at a time. */
 function sqliteStamp(table: string): string {
   return `update ${table} set revision = (select max(revision) from ${table}) + 1`;
 }

@@ -37,7 +37,7 @@ async function failing(code: string) {
   return { message, attempts, pauses, left };
 }
 
-it.each(['40001', '40P01'])('retries after %s and rolls back each attempt', async (code) => {
+it.each(['40001', '40P01'])('retries a transaction after error %s, and rolls back each failed attempt', async (code) => {
   const { message, attempts, pauses, left } = await failing(code);
   expect([message, attempts, left]).toEqual(['ended', 5, []]);
   expect(pauses).toHaveLength(3);
@@ -47,11 +47,11 @@ it.each(['40001', '40P01'])('retries after %s and rolls back each attempt', asyn
   }
 });
 
-it.each(['23505', '55P03', '08006'])('does not retry after %s', async (code) => {
+it.each(['23505', '55P03', '08006'])('does not retry a transaction after error %s', async (code) => {
   expect(await failing(code)).toMatchObject({ attempts: 1, pauses: [] });
 });
 
-// Two transactions lock the same accounts in opposite order. On SQLite they run one after the other.
+// Two transactions lock the same accounts in opposite order. On SQLite, transactions run one after the other.
 it('commits both transactions after a deadlock', async () => {
   const db = await openCentralDatabase(onPostgres() ? await createPostgresDatabase() : ':memory:');
   const deps = { db, clock: systemClock, random: systemRandom };
@@ -70,7 +70,7 @@ it('commits both transactions after a deadlock', async () => {
     }),
   );
   await Promise.all(both);
-  // PostgreSQL ends one of the two or both, and the next attempts may conflict again.
+  // PostgreSQL aborts one or both transactions, and their retries may conflict again.
   if (onPostgres()) expect(attempts).toBeGreaterThanOrEqual(3);
   else expect(attempts).toBe(2);
   for (const id of ['user:a', 'user:b'] as const) {

@@ -64,16 +64,19 @@ export async function rehearse<T>(tx: Db, work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** More conflicts than this are not transient. */
+/** A transaction that has failed this often is not retried: the conflict is not transient. */
 const MAX_ATTEMPTS = 5;
-/** Pause before the third attempt, doubled with each. The second follows at once, because the other transaction has gone on. */
+/**
+ * Pause before the third attempt, doubled before each later one. The second attempt starts at once, because the other
+ * transaction has continued meanwhile.
+ */
 const FIRST_PAUSE_MS = 20;
 
 export type MoneyDeps = { db: Database; clock: Pick<Clock, 'sleep'>; random: Pick<Random, 'int'> };
 
 /**
- * Runs `work` in a transaction, again after a deadlock or serialization failure on PostgreSQL. `work` must be repeatable:
- * outside its transaction it may only set what a second run sets again.
+ * Runs `work` in a transaction, and again after a deadlock or serialization failure on PostgreSQL. `work` must be
+ * repeatable: outside its transaction it may only set what a second run sets again.
  */
 export async function moneyTransaction<T>(
   { db, clock, random }: MoneyDeps,
@@ -89,7 +92,7 @@ export async function moneyTransaction<T>(
   }
 }
 
-/** With jitter, so that two conflicting transactions do not collide again. */
+/** Jitter prevents that two conflicting transactions collide again. */
 function pauseMs(attempt: number, random: Pick<Random, 'int'>): number {
   const longest = FIRST_PAUSE_MS * 2 ** (attempt - 2);
   return longest / 2 + random.int(longest / 2 + 1);

@@ -1,4 +1,4 @@
-/** CORS: web pages of other origins that may call the API. Credentials are sent in headers, never in cookies. */
+/** CORS: which origins' web pages may call the API. Credentials are sent in headers, never in cookies. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
@@ -51,7 +51,7 @@ function isPreflight({ method, headers }: FastifyRequest): boolean {
   return method === 'OPTIONS' && headers['access-control-request-method'] !== undefined;
 }
 
-/** With a JSON body, as all 2xx responses of the interface have one. */
+/** Answers with a JSON body, as every 2xx response of the API has one. */
 function answerPreflight(reply: FastifyReply): FastifyReply {
   return reply
     .headers({
@@ -71,7 +71,7 @@ const Origin = z.union([
     .regex(/^https?:\/\/[a-z0-9.-]+(?::\d{1,5})?$/, 'origins look like https://a.example.org'),
 ]);
 
-/** Part of a process's configuration schema. */
+/** Variables to merge into a process's configuration schema. */
 export const CorsVariables = z.object({
   CENTRAL_CORS_ORIGINS: z
     .string()
@@ -80,7 +80,7 @@ export const CorsVariables = z.object({
     .optional(),
 });
 
-/** No origin if the variable is not set. */
+/** Returns no origins if the variable is not set. */
 export function corsOriginsFrom(variables: z.output<typeof CorsVariables>): AllowedOrigins {
   return variables.CENTRAL_CORS_ORIGINS ?? [];
 }

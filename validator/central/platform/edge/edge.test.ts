@@ -30,7 +30,7 @@ const PREFLIGHT = {
   'access-control-request-headers': 'x-api-key,idempotency-key',
 };
 
-it('allows no other origin by default', async () => {
+it('allows no web pages of other origins by default', async () => {
   await start();
   const { headers } = await send('GET', '/api/machines', { origin: PAGE });
   expect(headers).not.toHaveProperty('access-control-allow-origin');
@@ -39,7 +39,7 @@ it('allows no other origin by default', async () => {
   );
 });
 
-it('allows configured origins only, on responses and errors', async () => {
+it('allows web pages of configured origins only, also on error responses', async () => {
   await start({ corsOrigins: [PAGE] });
   for (const [url, status] of [
     ['/api/machines', 200],
@@ -128,7 +128,7 @@ it.each<[string, Method, string, number]>([
   },
 );
 
-it('answers paths with and without a trailing slash alike, without a redirect', async () => {
+it('a path with a trailing slash returns the same as without, and no redirect', async () => {
   await start();
   const account = await central.signUp();
   for (const path of ['/machines', '/ssh-keys', '/users/me', '/templates', '/pods', '/nothing']) {
@@ -141,7 +141,7 @@ it('answers paths with and without a trailing slash alike, without a redirect', 
   }
 });
 
-it('answers problem details only if the Accept header requests them', async () => {
+it('returns problem details only if the Accept header requests them', async () => {
   await start();
   const problem = 'application/problem+json';
   const answer = await send('POST', '/api/users/login', { accept: `${problem}, */*;q=0.1` });

@@ -1,12 +1,12 @@
-/** Error body of each path: volumes, bookmarks and machine requests keep the older flat body. Pure. */
+/** Selects the error body of each path. Volumes, bookmarks and machine requests keep the older flat body. Pure. */
 import type { ErrorProfile } from '#shared/http/error-body.ts';
 
 const FLAT = /^\/api\/(?:volumes(?:\/[^/]+)?|bookmarks?(?:\/.*)?|machine-requests(?:\/.*)?)\/?$/;
-/** Client errors have the envelope; only internal errors are flat. */
+/** On these paths only internal errors are flat; client errors have the envelope. */
 const FLAT_WHEN_BROKEN = /^\/api\/backup-(?:configs|logs)(?:\/.*)?$/;
 const INTERNAL_ERROR = 500;
 
-/** `path` without its query. */
+/** `path` must not include the query. */
 export function errorProfileOf(path: string, status: number): ErrorProfile {
   if (FLAT.test(path)) return 'flat';
   return status === INTERNAL_ERROR && FLAT_WHEN_BROKEN.test(path) ? 'flat' : 'envelope';

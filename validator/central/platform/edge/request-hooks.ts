@@ -12,7 +12,7 @@ const ALWAYS = {
 };
 const HSTS = 'max-age=31536000; includeSubDomains';
 
-/** Sets the headers on every response. Routes that serve files override them. */
+/** Sets the headers on every response. Routes that serve files override some of them. */
 export function installSecurityHeaders(server: HttpServer): void {
   server.addHook('onRequest', async (request, reply) => {
     void reply.headers(ALWAYS);
@@ -23,7 +23,7 @@ export function installSecurityHeaders(server: HttpServer): void {
 
 const KIB = 1024;
 
-/** Bytes, by the route's auth rule. Validators send inventories of hosts. */
+/** Bytes, by the route's auth rule. The limit for validators is higher, because they send inventories of hosts. */
 const BODY_LIMITS: Record<AuthRule, number> = {
   none: 16 * KIB,
   session: 16 * KIB,
@@ -34,7 +34,7 @@ const BODY_LIMITS: Record<AuthRule, number> = {
   weights: 1024 * KIB,
 };
 
-/** Limits the bodies of routes that are registered afterwards and state no limit. */
+/** Limits the bodies of routes that are registered afterwards, unless a route states its own limit. */
 export function installBodyLimits(server: HttpServer): void {
   server.addHook('onRoute', (route) => {
     route.bodyLimit ??= BODY_LIMITS[route.config?.auth ?? 'none'];
@@ -47,8 +47,8 @@ const ESCAPED = /\\u(?:0000|d[89a-f])/i;
 const NUL_IN_URL = '%00';
 
 /**
- * Rejects NUL and lone surrogates, which PostgreSQL cannot store as text. Runs after the schemas, so that a field with
- * its own rules is rejected with its own message.
+ * Rejects NUL and lone surrogates, which PostgreSQL cannot store as text. Runs after schema validation, so that a field
+ * with stricter rules is rejected with the message of those rules.
  */
 export function refuseUnstorable(server: HttpServer): void {
   server.addHook('preHandler', async ({ rawBody, url, body, params, query }) => {
@@ -63,7 +63,10 @@ export function refuseUnstorable(server: HttpServer): void {
   });
 }
 
-/** Path of the field as it was sent, because schemas rename members. Null if there is none. */
+/**
+ * Returns the path of the first such field with the names that the client sent, because schemas may rename members.
+ * Null if there is none.
+ */
 function unstorableField(body: unknown, rawBody: Uint8Array): string | null {
   const renamed = pathToUnstorable(body, 'body');
   if (renamed === null) return null;
@@ -71,7 +74,7 @@ function unstorableField(body: unknown, rawBody: Uint8Array): string | null {
   return pathToUnstorable(sent, 'body') ?? renamed;
 }
 
-/** Path of the first such text in `value`, member names included; null if there is none. */
+/** Returns the path of the first such text in `value`, member names included; null if there is none. */
 function pathToUnstorable(value: unknown, path: string): string | null {
   if (typeof value === 'string') return isStorable(value) ? null : path;
   if (typeof value !== 'object' || value === null) return null;

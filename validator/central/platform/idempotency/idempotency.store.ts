@@ -15,7 +15,7 @@ export async function findClaim(db: Db, scope: ClaimScope): Promise<Claim | unde
   return db.selectFrom('idempotency').selectAll().where(scoped(scope)).executeTakeFirst();
 }
 
-/** Returns false if a claim exists. */
+/** Inserts a claim. Returns false if there is one for the same scope. */
 export async function insertClaim(db: Db, claim: Claim): Promise<boolean> {
   const done = await db
     .insertInto('idempotency')
@@ -42,7 +42,7 @@ export async function finishClaim(
   return done.numUpdatedRows > 0n;
 }
 
-/** Drops a running claim of `bootId`, so that a retry runs again. */
+/** Deletes a running claim of `bootId`, so that a retry runs the request again. */
 export async function dropClaim(db: Db, scope: ClaimScope, bootId: string): Promise<void> {
   await db
     .deleteFrom('idempotency')

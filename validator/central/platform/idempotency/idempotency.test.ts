@@ -33,7 +33,7 @@ async function podCount(): Promise<number> {
   return (await market.ports.db.selectFrom('pods').select('id').execute()).length;
 }
 
-it('rents once for 20 concurrent requests with one key', async () => {
+it('20 concurrent requests with one key create one rental', async () => {
   const answers = await Promise.all(
     Array.from({ length: 20 }, () => market.rent(account, node.id, ONE, KEY)),
   );
@@ -54,7 +54,7 @@ it('rents once for 20 concurrent requests with one key', async () => {
   expect(await podCount()).toBe(1);
 });
 
-it('replays the same bytes to every credential of the account', async () => {
+it('returns the same bytes again for every credential of the account', async () => {
   const first = await market.rent(account, node.id, ONE, KEY);
   const { body } = await market.call('DELETE', `/pods/${first.body.id}`, { headers: account.key });
   expect(body.status).toBe('DELETING');
@@ -69,7 +69,7 @@ it('replays the same bytes to every credential of the account', async () => {
   expect(await podCount()).toBe(1);
 });
 
-it('separates accounts', async () => {
+it('two accounts can use the same key', async () => {
   const other = await market.renter();
   await market.rent(account, node.id, ONE, KEY);
   const { status, headers } = await market.rent(other, node.id, ONE, KEY);
@@ -89,7 +89,7 @@ it.each([
   expect((await market.rent(account, elsewhere.id, before, KEY)).status).toBe(422);
 });
 
-it('stores errors with their request id, but not errors before the claim', async () => {
+it('stores error responses with their request id, but not errors before the claim', async () => {
   expect((await market.rent(account, node.id, { gpu_count: 'x' }, KEY)).status).toBe(422);
   await setAvailable(market.ports.db, 0);
   const poor = await market.rent(account, node.id, ONE, KEY);
@@ -117,7 +117,7 @@ it('expires a key exactly 24 hours after its first use', async () => {
 });
 
 describe('a claim that is still running', () => {
-  /** The state after a process was killed between claim and effects. */
+  /** State after a process was killed between the claim and the effects. */
   beforeEach(async () => {
     await market.rent(account, node.id, ONE, KEY);
     const { db } = market.ports;
@@ -133,14 +133,14 @@ describe('a claim that is still running', () => {
       .execute();
   });
 
-  it('is not taken over while its process is alive', async () => {
+  it('is not taken over while the process that holds it is alive', async () => {
     await market.clock.advance(LEASE_MS - 1);
     const answer = await market.rent(account, node.id, ONE, KEY);
     expect([answer.status, answer.body.error.code]).toEqual([409, 'idempotency_in_progress']);
     expect(await podCount()).toBe(0);
   });
 
-  it('is taken over when its process has sent no heartbeat for too long', async () => {
+  it('is taken over when the process that holds it has stored no heartbeat for too long', async () => {
     await market.clock.advance(LEASE_MS);
     const answer = await market.rent(account, node.id, ONE, KEY);
     expect([answer.status, answer.headers['idempotent-replayed']]).toEqual([200, undefined]);
@@ -165,7 +165,7 @@ describe('one run under a key', () => {
     });
   }
 
-  it('releases the key after an internal error, without effects', async () => {
+  it('has no effect and releases the key after an internal error', async () => {
     const once = create();
     const broken = once.once({
       ...request,
@@ -228,7 +228,7 @@ describe('one run under a key', () => {
   });
 });
 
-it('checks the credential first: a revoked key or a deleted account receives no replay', async () => {
+it('checks the credential first: a revoked API key or a deleted account does not receive the stored response', async () => {
   await market.rent(account, node.id, ONE, KEY);
   const [{ id }] = (await market.call('GET', '/keys', { headers: account.session })).body;
   await market.call('DELETE', `/keys/${id}`, { headers: account.session });
@@ -243,7 +243,7 @@ it('checks the credential first: a revoked key or a deleted account receives no 
   expect(await podCount()).toBe(1);
 });
 
-it('treats the same key on another route as another request', async () => {
+it('the same key on another route is another request', async () => {
   const first = await market.rent(account, node.id, ONE, KEY);
   const wish = { headers: { ...account.key, ...KEY }, body: { pod_name: 'mine', ...ONE } };
   const preference = { default_template_id: DEFAULT_TEMPLATE };
@@ -253,7 +253,7 @@ it('treats the same key on another route as another request', async () => {
   expect(other.body.id).not.toBe(first.body.id);
 });
 
-it('completes the request of a client that left, and replays its answer', async () => {
+it('completes the request of a client that has left, and returns the stored response to a retry', async () => {
   const { db } = market.ports;
   await market.server.listen({ host: '127.0.0.1', port: 0 });
   const { port } = market.server.server.address() as AddressInfo;
@@ -267,7 +267,7 @@ it('completes the request of a client that left, and replays its answer', async 
   const held = Promise.withResolvers<void>();
   const gone = once(market.server.server, 'request').then(async ([request]) => {
     await once(request, 'end');
-    // With one connection (SQLite), the rental waits for this transaction until its client has left.
+    // With one connection (SQLite), the rental waits for this transaction, and its client leaves meanwhile.
     const holding = db.transaction().execute(() => held.promise);
     const closed = once(request.socket, 'close');
     socket.destroy();

@@ -18,10 +18,10 @@ import {
   insertClaim,
 } from './idempotency.store.ts';
 
-/** A key can be reused exactly this long after its first use. */
+/** A key expires this long after its first use; then it can be used for another request. */
 export const WINDOW_MS = 86_400_000;
 const RETRY_AFTER_SECONDS = '1';
-/** Attempts to claim a key, because another process may drop its claim between the insert and the query. */
+/** Maximum attempts to claim a key: another process may delete its claim between the insert and the query. */
 const MAX_CLAIM_ATTEMPTS = 3;
 
 export type Answer = { status: number; body: string };
@@ -33,7 +33,7 @@ export type OnceRequest = {
   /** Null: the request is not deduplicated. */
   key: string | null;
   fingerprint: string;
-  /** Runs in one transaction; awaits nothing but queries on `tx`. */
+  /** Runs in one transaction. It may await only queries on `tx`. */
   effects(tx: Db): Promise<Answer>;
   /** Returns the answer for an error, in its final bytes. */
   refusal(error: ApiError): Answer;
@@ -46,7 +46,7 @@ export type AtRest = { seal(body: string): string; open(stored: string): string 
 
 const UNSEALED: AtRest = { seal: (body) => body, open: (stored) => stored };
 
-/** The present process, and the check that another one is alive. */
+/** The present process, and a function that tells whether another process is alive. */
 export type ClaimHolders = { bootId: string; isAlive(db: Db, bootId: string): Promise<boolean> };
 
 export type IdempotencyDeps = {
@@ -60,13 +60,13 @@ export function createIdempotency({ db, clock, random, processes }: IdempotencyD
   const { bootId } = processes;
   let latestMs = 0;
 
-  /** Never goes backwards: otherwise expired keys would become valid again. */
+  /** Time that never goes backwards: otherwise expired keys would become valid again. */
   function nowMs(): number {
     latestMs = Math.max(latestMs, clock.now());
     return latestMs;
   }
 
-  /** Returns null if this process now holds the key, else the existing claim. */
+  /** Returns null if this process has now claimed the key, otherwise the existing claim. */
   async function insertOrFind(tx: Db, fresh: Claim): Promise<Claim | null> {
     for (let attempt = 0; attempt < MAX_CLAIM_ATTEMPTS; attempt += 1) {
       if (await insertClaim(tx, fresh)) return null;
@@ -82,7 +82,7 @@ export function createIdempotency({ db, clock, random, processes }: IdempotencyD
     return state === 'running' && !(await processes.isAlive(tx, holder));
   }
 
-  /** Returns null if this process now holds the key, else the stored answer. */
+  /** Returns null if this process has now claimed the key, otherwise the stored answer. */
   async function claim(scope: ClaimScope, fingerprint: string): Promise<Answer | null> {
     const atMs = nowMs();
     return db.transaction().execute(async (tx) => {
@@ -126,7 +126,9 @@ export function createIdempotency({ db, clock, random, processes }: IdempotencyD
   }
 
   return {
-    /** Without a key, throws the errors of `effects`. With a key, errors below 500 are returned as answers. */
+    /**
+     * Runs `effects` once per key. Without a key, throws its errors. With a key, returns errors below 500 as answers.
+     */
     async once(request: OnceRequest): Promise<Outcome> {
       const { accountId, route, key, fingerprint, effects, atRest = UNSEALED } = request;
       if (key === null) {
@@ -165,14 +167,17 @@ export type Idempotency = ReturnType<typeof createIdempotency>;
 
 export const WELL_FORMED = /^[A-Za-z0-9_.:-]{1,255}$/;
 
-/** Returns the key of the header, null without one. Throws 422 for empty, quoted and repeated headers. */
+/** Returns the key in the header; null without one. Throws 422 if the header is empty, quoted or repeated. */
 export function idempotencyKeyOf(header: string | string[] | undefined): string | null {
   if (header === undefined) return null;
   if (typeof header === 'string' && WELL_FORMED.test(header)) return header;
   throw new ApiError('idempotency_key_invalid', 'The Idempotency-Key header is malformed');
 }
 
-/** Fingerprint of route, path ids and body. Key order, white space, and null or absent make no difference. */
+/**
+ * Returns a fingerprint of the route, path ids and body. Key order, white space, and null instead of absent do not
+ * change it.
+ */
 export function fingerprintOf(route: string, ids: readonly string[], body: unknown): string {
   return sha256Hex(JSON.stringify([route, ids, canonical(body)]));
 }
@@ -185,6 +190,6 @@ function canonical(value: unknown): unknown {
     .filter(([, member]) => member !== null && member !== undefined)
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
     .map(([name, member]) => [name, canonical(member)]);
-  // Pairs instead of an object: integer-like names would be reordered, __proto__ lost.
+  // Pairs instead of an object, which would reorder integer-like names and lose __proto__.
   return { members };
 }

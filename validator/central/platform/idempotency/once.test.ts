@@ -38,17 +38,17 @@ async function nodeCount(): Promise<number> {
   return (await market.ports.db.selectFrom('executors').select('id').execute()).length;
 }
 
-it('adds a node once for a key, and replays the same bytes', async () => {
+it('adds a node once per key, and returns the same bytes to a repeated request', async () => {
   const first = await add(NODE, 'k');
   expect([first.status, first.replayed]).toEqual([200, undefined]);
   await market.clock.advance(60_000);
   expect(await add(NODE, 'k')).toEqual({ ...first, replayed: 'true' });
   expect(await nodeCount()).toBe(1);
-  // Without a key the address is in use.
+  // A repeat without a key finds the address in use.
   expect((await add(NODE)).code).toBe('conflict');
 });
 
-it('adds one node for many requests with one key', async () => {
+it('many concurrent requests with one key add one node', async () => {
   const answers = await Promise.all(Array.from({ length: 10 }, () => add(NODE, 'k')));
   for (const { status, code } of answers.filter((answer) => answer.status !== 200)) {
     expect([status, code]).toEqual([409, 'idempotency_in_progress']);
@@ -59,7 +59,7 @@ it('adds one node for many requests with one key', async () => {
   expect(await nodeCount()).toBe(1);
 });
 
-it('rejects another node under the same key, and a malformed key', async () => {
+it('rejects a request for another node with the same key, and a malformed key', async () => {
   await add(NODE, 'k');
   const other = { ...NODE, port: 8_081 };
   expect(await add(other, 'k')).toMatchObject({ status: 422, code: 'idempotency_key_reused' });
@@ -71,7 +71,7 @@ it('rejects another node under the same key, and a malformed key', async () => {
   expect(await nodeCount()).toBe(1);
 });
 
-it('stores errors too, and separates providers', async () => {
+it('stores error responses too; two providers can use the same key', async () => {
   await add(NODE);
   const taken = await add(NODE, 'k');
   expect(taken.code).toBe('conflict');

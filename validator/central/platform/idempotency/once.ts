@@ -18,7 +18,7 @@ import {
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Name of the route in claims and fingerprints. It must not change when the path does. */
+    /** Name of the route in claims and fingerprints. It must stay the same when the path changes. */
     once?: string;
   }
 }
@@ -27,9 +27,9 @@ export type OnceDeps = { idempotency: Idempotency; clock: Clock };
 
 export type OnceAnswer<Schema extends z.ZodType> = {
   schema: Schema;
-  /** Runs in one transaction; awaits nothing but queries on `tx`. */
+  /** Runs in one transaction. It may await only queries on `tx`. */
   effects(tx: Db): Promise<z.output<Schema>>;
-  /** Default: 200. */
+  /** Status of a successful answer. Default: 200. */
   status?: number;
   /** Encrypts answers that contain a secret. */
   atRest?: AtRest;
@@ -44,7 +44,10 @@ export function installKeyGate(server: HttpServer): void {
   });
 }
 
-/** Runs the effects, or sends the answer stored under the same key. Returns true if the effects succeeded, now or then. */
+/**
+ * Runs the effects, or sends the answer that is stored under the same key. Returns true if the effects succeeded, in
+ * this or the earlier request.
+ */
 export async function answerOnce<Schema extends z.ZodType>(
   { idempotency, clock }: OnceDeps,
   { request, reply }: { request: FastifyRequest; reply: FastifyReply },

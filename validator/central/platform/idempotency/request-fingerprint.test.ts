@@ -20,7 +20,7 @@ it.each([
   expect(print(body)).not.toBe(base);
 });
 
-it('includes the path ids, and distinguishes lists from their elements', () => {
+it('the fingerprint includes the path ids, and distinguishes a list from its element', () => {
   expect(print({ pod_name: 'x', gpu_count: 1 }, 'b')).not.toBe(base);
   expect(print({ user_public_key: 'k' })).not.toBe(print({ user_public_key: ['k'] }));
   expect(print({ a: [1, 2] })).not.toBe(print({ a: [2, 1] }));
@@ -31,7 +31,7 @@ it.each([undefined, 'a', 'A-z_0.9:', 'x'.repeat(255)])('accepts the key %s', (ke
 });
 
 it.each(['', '"quoted"', 'x'.repeat(256), 'a, b', 'ü', 'a b', 'a\n', 'a\r\nb', '\0', ['a', 'b']])(
-  'refuses %j',
+  'rejects the key %j',
   (key) => {
     expect(() => idempotencyKeyOf(key)).toThrow(
       expect.objectContaining({ code: 'idempotency_key_invalid' }),

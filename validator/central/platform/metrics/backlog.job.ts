@@ -1,4 +1,4 @@
-/** Counts rows and waiting work now and then, as metrics that a scrape reads from memory. */
+/** Counts rows and waiting work at intervals. A scrape reads the metrics from memory. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { type Loop, startLoop } from '#shared/runtime/loop.ts';
@@ -17,11 +17,11 @@ import {
   type Waiting,
 } from './backlog.store.ts';
 
-/** Some of the counts read whole tables. */
+/** Long, because some of the counts read whole tables. */
 export const BACKLOG_INTERVAL_MS = 30_000;
 
 export type Backlog = {
-  /** Monotonic clock. */
+  /** Time of the count, by the monotonic clock. */
   atMs: number;
   pods: readonly Counted[];
   executors: readonly Counted[];
@@ -34,11 +34,11 @@ export type Backlog = {
   repositories: number;
   /** Null if backups are stored elsewhere, or the disk cannot be read. */
   backupFill: BackupFill | null;
-  /** Wall clock of the count, from which ages are computed. */
+  /** Time of the count by the wall clock, from which ages are computed. */
   nowMs: number;
 };
 
-/** `bytes` of all repositories, null before the first count; size and free space of their disk. */
+/** `bytes`: size of all repositories, null before the first count. The others: size and free space of their disk. */
 export type BackupFill = { bytes: number | null; totalBytes: number; freeBytes: number };
 
 /** Storage of backups on this host's disk; null if they are stored elsewhere. */
@@ -151,7 +151,7 @@ const ROWS: readonly Row[] = [
   ],
 ];
 
-/** `backlog` returns null if the last count is too old; then the metrics have no samples. */
+/** `backlog` returns null if the last count is too old; then no samples are exported. */
 export function backlogFamilies(backlog: () => Backlog | null): Family[] {
   return ROWS.map(([name, help, labels, samplesOf]) => ({
     name: CENTRAL_PREFIX + name,

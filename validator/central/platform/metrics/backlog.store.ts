@@ -2,7 +2,7 @@
 import type { Db } from '../database/tables.ts';
 
 export type Counted = { state: string; count: number };
-/** `oldestMs`: due time of the oldest, in milliseconds since the epoch; null if none is due. */
+/** `oldestMs`: due time of the oldest row, in milliseconds since the epoch; null if none is due. */
 export type Waiting = { count: number; oldestMs: number | null };
 
 /** Pods that have not ended. */
@@ -38,7 +38,7 @@ export async function countSlots(db: Db): Promise<{ total: number; free: number 
   return { total: Number(found?.total ?? 0), free: Number(found?.free ?? 0) };
 }
 
-/** Mails by state; sent mails are deleted after a week. */
+/** Counts mails by state. Sent mails are deleted after a week. */
 export function countMails(db: Db): Promise<Counted[]> {
   return db
     .selectFrom('mails')
@@ -58,7 +58,7 @@ export function mailsWaiting(db: Db, nowMs: number): Promise<Waiting> {
   );
 }
 
-/** Executors that are due for a sync. */
+/** Counts executors that are due for a sync. */
 export function syncTurnsWaiting(db: Db, nowMs: number): Promise<Waiting> {
   return waiting(
     db
@@ -69,7 +69,7 @@ export function syncTurnsWaiting(db: Db, nowMs: number): Promise<Waiting> {
   );
 }
 
-/** Due work of the schedule by kind, with the number whose last attempt failed. */
+/** Counts due work of the schedule by kind, and the part whose last attempt failed. */
 export async function dueWorkWaiting(
   db: Db,
   nowMs: number,

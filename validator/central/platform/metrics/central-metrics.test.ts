@@ -41,7 +41,7 @@ it('counts requests by route template, errors by code, and rents by result', asy
   );
 });
 
-it('omits counts older than three intervals', async () => {
+it('does not export counts older than three intervals', async () => {
   await clock.advance(90_001);
   expect(await text()).not.toMatch(/^podwright_central_gpus_free/m);
 });

@@ -1,4 +1,4 @@
-/** Metrics of a central API process: its requests, and the backlog of the deployment; and their listener. */
+/** Metrics of a central API process and of the deployment's backlog, and the listener that serves them. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { toApiError } from '#shared/http/error-body.ts';
@@ -19,16 +19,16 @@ import {
 
 const MS_PER_SECOND = 1_000;
 const SECONDS = [0.005, 0.025, 0.1, 0.5, 2.5, 10, 30];
-/** Counts older than this are not shown. */
+/** Counts older than this are not exported. */
 const SHOWN_MS = 3 * BACKLOG_INTERVAL_MS;
-/** Label for requests without a route, whose paths are arbitrary. */
+/** Label of requests that match no route. Their paths are arbitrary, so they are not used as labels. */
 const NO_ROUTE = 'none';
 const RENTS = /^\/api\/executors\/(?::[\w]+\/rent|rent-by-spec)$/;
 const DONE_BELOW = 400;
 
 export type CentralMetrics = ReturnType<typeof createCentralMetrics>;
 
-/** One registry per process; scrapes read memory only. */
+/** Creates the registry of a process. Scrapes read only memory. */
 export function createCentralMetrics(clock: Clock) {
   const registry = new Registry();
   const registers = [registry];
@@ -83,7 +83,7 @@ export function createCentralMetrics(clock: Clock) {
   }
 
   return {
-    /** Collects metrics of a server's requests. Call it before its routes are registered. */
+    /** Collects metrics of a server's requests. Call it before the server's routes are registered. */
     watch(server: HttpServer): void {
       server.addHook('onRequest', async (request, reply) => {
         inFlight.inc({ route: routeOf(request) });
@@ -104,12 +104,12 @@ export function createCentralMetrics(clock: Clock) {
   };
 }
 
-/** The route's template, because paths contain ids. */
+/** Returns the route's template instead of the path, which contains ids. */
 function routeOf(request: FastifyRequest): string {
   return request.is404 ? NO_ROUTE : (request.routeOptions.url ?? NO_ROUTE);
 }
 
-/** No route of the listener has a body. */
+/** No route of this listener accepts a body. */
 const BODY_LIMIT_BYTES = 1_024;
 
 /** Listens for scrapes only. Returns null without an address. */

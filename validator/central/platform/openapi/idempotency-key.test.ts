@@ -9,7 +9,7 @@ type Operation = {
 type Method = 'GET' | 'POST' | 'DELETE';
 type Described = { method: Method; url: string; operation: Operation };
 
-/** Operations that would end the session of this test. */
+/** Operations that are skipped, because they would end the session of this test. */
 const ENDS_SESSION = new Set(['DELETE /api/users/me', 'POST /portal/auth/logout']);
 
 let market: TestMarket;
@@ -34,7 +34,7 @@ async function operationsBelow(prefix: string): Promise<Described[]> {
 const keyOf = ({ operation }: Described) =>
   operation.parameters?.find((parameter) => parameter.name === 'Idempotency-Key');
 
-it('describes the Idempotency-Key on exactly the operations that read it', async () => {
+it('exactly the operations that read the Idempotency-Key header describe it', async () => {
   const session = { api: (await market.signUp()).session, portal: await market.logIn() };
   const read: string[] = [];
   const writing = operations.filter(

@@ -1,4 +1,7 @@
-/** Completes the generated description: plain model names, only models in use, errors on every operation. Pure. */
+/**
+ * Completes the generated OpenAPI description: shortens model names, removes unused models, and adds errors to every
+ * operation. Pure.
+ */
 import { errorProfileOf } from '../edge/error-profiles.ts';
 import { WELL_FORMED, WINDOW_MS } from '../idempotency/idempotency.ts';
 
@@ -11,7 +14,7 @@ const REQUEST_SUFFIX = 'Input';
 
 const ERROR_MODEL = 'ErrorResponse';
 const FLAT_MODEL = 'FlatErrorResponse';
-/** Statuses that represent all client errors, and internal errors. */
+/** Statuses whose responses stand for all client errors and for internal errors. */
 const CLIENT_ERROR = 422;
 const INTERNAL_ERROR = 500;
 const text = { type: 'string' };
@@ -47,8 +50,8 @@ const FlatErrorResponse: JsonObject = {
 };
 
 /**
- * Describes a model that is used in requests and responses once. Throws if the two differ in more than being closed:
- * such a model needs two names. `prefix` is the prefix of all paths.
+ * Merges the two copies of a model that is used in requests and responses. Throws if they differ in more than
+ * `additionalProperties`: such a model needs two names. `prefix` is the prefix of all paths.
  */
 export function plainModels<Document extends object>(document: Document, prefix = ''): Document {
   const source = JSON.parse(JSON.stringify(document)) as JsonObject;
@@ -79,7 +82,7 @@ export function plainModels<Document extends object>(document: Document, prefix 
   return ordered as unknown as Document;
 }
 
-/** Returns `X` for `XInput` if there is an `X`. */
+/** Returns `X` for `XInput` if a model `X` exists. */
 function plainName(name: string, all: JsonObject): string {
   const base = name.slice(0, -REQUEST_SUFFIX.length);
   return name.endsWith(REQUEST_SUFFIX) && Object.hasOwn(all, base) ? base : name;
@@ -105,7 +108,10 @@ function namesInUse(paths: JsonObject, all: JsonObject): Set<string> {
   return found;
 }
 
-/** Deep copy with plain references and open objects, because members may be added at any time. */
+/**
+ * Returns a deep copy with the shortened names in references, and without `additionalProperties: false`, because
+ * members may be added at any time.
+ */
 function renamed(value: Json, plainOf: (name: string) => string): Json {
   if (Array.isArray(value)) return value.map((child) => renamed(child, plainOf));
   if (value === null || typeof value !== 'object') return value;
@@ -118,7 +124,7 @@ function renamed(value: Json, plainOf: (name: string) => string): Json {
   return result;
 }
 
-/** Adds the error responses. The path of the prefix itself is `/`. */
+/** Adds the error responses. If a path equals the prefix, the result has the path `/`. */
 function describedPaths(paths: JsonObject, prefix: string): JsonObject {
   const result: JsonObject = {};
   for (const [path, item] of Object.entries(paths)) {
@@ -170,7 +176,7 @@ function errorSchema(path: string, status: number): JsonObject {
   return { $ref: `${MODELS}${isFlat ? FLAT_MODEL : ERROR_MODEL}` };
 }
 
-/** An empty requirement among others means that no credential is needed. */
+/** Returns false if one of the requirements is empty, which means that no credential is needed. */
 function needsCredential(security: Json): boolean {
   if (!Array.isArray(security) || security.length === 0) return false;
   return security.every((entry) => Object.keys(entry ?? {}).length > 0);

@@ -27,7 +27,7 @@ beforeEach(async () => {
 });
 afterEach(() => central.close());
 
-it('is OpenAPI 3.1.0 of version 1.0.0 with both security schemes', () => {
+it('the description is OpenAPI 3.1.0, has the version 1.0.0 and both security schemes', () => {
   expect(document).toMatchObject({
     openapi: '3.1.0',
     info: { title: 'Podwright', version: '1.0.0' },
@@ -72,7 +72,7 @@ it('states the security of each route', () => {
   expect(document.paths['/templates']?.['get']?.responses).not.toHaveProperty('401');
 });
 
-it('names each model once, and references no missing model', () => {
+it('contains each model once, and references no missing model', () => {
   const names = Object.keys(document.components.schemas);
   expect(names).toEqual(
     expect.arrayContaining([
@@ -118,7 +118,7 @@ it('describes the error bodies of each route', async () => {
   expect(portal.payload).toContain('/machine-requests');
 });
 
-it('shows defaults and keeps what is required', () => {
+it('a model contains its defaults and its required members', () => {
   expect(document.components.schemas['CreateTemplate']).toMatchObject({
     required: ['name', 'docker_image'],
     properties: { internal_ports: { default: [22, 8000] }, category: { default: 'UBUNTU' } },

@@ -1,4 +1,7 @@
-/** Interface descriptions at GET /openapi.json of the API and the portal: OpenAPI 3.1.0, generated from the routes' schemas. */
+/**
+ * Generates the descriptions that GET /openapi.json of the API and of the portal return: OpenAPI 3.1.0, from the
+ * routes' schemas.
+ */
 import swagger from '@fastify/swagger';
 import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod';
 import { z } from 'zod';
@@ -8,7 +11,7 @@ import { ONCE_HEADERS, plainModels } from './openapi-models.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Set on routes without required credentials that the description shows with the credentials of accounts. */
+    /** Set on routes that require no credential but are described with the credentials of accounts. */
     declaresSecurity?: true;
   }
   interface FastifyInstance {
@@ -17,7 +20,7 @@ declare module 'fastify' {
   }
 }
 
-/** One description and its decorator on the server. */
+/** One description, and the name of its decorator on the server. */
 type Described = {
   /** Only routes below this prefix are described. */
   prefix: string;
@@ -40,7 +43,7 @@ const SECURITY: Record<AuthRule, Record<string, string[]>[]> = {
   weights: [{ BodySignature: [] }],
 };
 
-/** Call it before the routes are registered. */
+/** Installs a description. Call it before the routes are registered. */
 export async function describeInterface(
   server: HttpServer,
   { prefix, title, decorator }: Described,
@@ -107,7 +110,7 @@ function withSecurity(document: Parameters<Transform>[0], prefix: string): Retur
   };
 }
 
-/** Describes flags in queries as booleans, which they are for clients; on the wire they are text. */
+/** Describes flags in queries as booleans, although they are text on the wire. */
 function withFlags(described: unknown, source: unknown): unknown {
   const parsed = ObjectSchema.safeParse(described);
   if (!parsed.success || !(source instanceof z.ZodObject)) return described;

@@ -4,16 +4,16 @@ import { z } from 'zod';
 import type { Rate } from './token-bucket.ts';
 
 /**
- * Stricter rates per address for single routes, which state one in `config.limit`. They apply in addition to the
- * default rate of all requests. Limits on what an account creates per hour (templates) are in the service concerned.
+ * Stricter rates per address for single routes, which select one in `config.limit`. The default rate of all requests
+ * applies too. Limits on how many objects an account creates per hour (templates) are in the service of those objects.
  */
 export const NAMED_LIMITS = ['login', 'search'] as const;
 export type NamedLimit = (typeof NAMED_LIMITS)[number];
 
 export type RateLimits = {
-  /** Per address; an IPv6 address counts as its /64. */
+  /** Rate per address; an IPv6 address counts as its /64. */
   address: Rate;
-  /** Per API key, and per account for all its sessions. */
+  /** Rate per API key, and one rate for all sessions of an account. */
   credential: Rate;
 } & Record<NamedLimit, Rate>;
 
@@ -22,14 +22,16 @@ const MINUTE_MS = 60_000;
 export const DEFAULT_LIMITS: RateLimits = {
   address: { quota: 600, windowMs: MINUTE_MS },
   credential: { quota: 600, windowMs: MINUTE_MS },
-  /** Sign-in, sign-up and password resets: each costs a password hash and could be used to guess passwords. */
+  /**
+   * For sign-in, sign-up and password resets: each request costs a password hash and could be used to guess passwords.
+   */
   login: { quota: 10, windowMs: MINUTE_MS },
   search: { quota: 10, windowMs: MINUTE_MS },
 };
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** A stricter rate for this route, or `exempt` for health probes. */
+    /** A stricter rate that also applies to this route; `exempt`: no rate applies, for health probes. */
     limit?: NamedLimit | 'exempt';
   }
 }
@@ -43,7 +45,7 @@ const VARIABLES = {
   search: 'CENTRAL_RATE_LIMIT_SEARCH',
 } as const satisfies Record<keyof RateLimits, string>;
 
-/** Part of a process's configuration schema: requests per window of each rate. */
+/** Variables to merge into a process's configuration schema: requests per window for each rate. */
 export const RateLimitVariables = z.object({
   [VARIABLES.address]: Quota.optional(),
   [VARIABLES.credential]: Quota.optional(),
@@ -51,7 +53,7 @@ export const RateLimitVariables = z.object({
   [VARIABLES.search]: Quota.optional(),
 });
 
-/** Rates that are not set keep their default. Windows cannot be configured. */
+/** Rates whose variable is not set have their default. Windows cannot be configured. */
 export function rateLimitsFrom(
   variables: z.output<typeof RateLimitVariables>,
   defaults: RateLimits = DEFAULT_LIMITS,
@@ -68,7 +70,10 @@ export function rateLimitsFrom(
   };
 }
 
-/** Limits of `npm start`, where renter, provider and validator share one address: they only stop runaway loops. */
+/**
+ * Limits of `npm start`, where renter, provider and validator share one address. They are high and only stop runaway
+ * loops.
+ */
 export const LOCAL_LIMITS: RateLimits = {
   ...DEFAULT_LIMITS,
   address: { ...DEFAULT_LIMITS.address, quota: 60_000 },

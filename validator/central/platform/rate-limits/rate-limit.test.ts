@@ -42,7 +42,7 @@ it('allows an address 600 requests a minute, and returns the number left', async
   expect(await repeat(2, '/machines')).toEqual([200, 200]);
 });
 
-it('counts requests without a route, and does not count probes', async () => {
+it('counts requests that match no route, and does not count health probes', async () => {
   await start({ address: rate(3) });
   expect(await repeat(5, '/')).toEqual([200, 200, 200, 200, 200]);
   expect(await repeat(5, '/version')).toEqual([200, 200, 200, 200, 200]);
@@ -50,17 +50,17 @@ it('counts requests without a route, and does not count probes', async () => {
   expect(await repeat(5, '/nothing')).toEqual([404, 404, 404, 429, 429]);
 });
 
-it('counts each API key, all sessions of an account together, and each account separately', async () => {
+it('counts requests per API key, and those of all sessions of an account together', async () => {
   await start({ credential: rate(4), address: rate(1_000) });
   const [one, other] = [await central.signUp(), await central.signUp()];
   expect(await repeat(6, '/ssh-keys', one.key)).toEqual([200, 200, 200, 200, 429, 429]);
   expect(await repeat(6, '/ssh-keys', one.session)).toEqual([200, 200, 200, 200, 429, 429]);
   expect(await repeat(5, '/ssh-keys', other.key)).toEqual([200, 200, 200, 200, 429]);
-  // Invalid credentials count for the address only.
+  // Requests with invalid credentials count only for the address.
   expect(await repeat(2, '/ssh-keys', { 'x-api-key': 'sk_no' })).toEqual([401, 401]);
 });
 
-it('returns the tighter of two counts under one policy', async () => {
+it('returns the count with fewer requests left if one policy counts twice', async () => {
   await start({ credential: rate(10) });
   const account = await central.signUp();
   const { headers } = await central.call('GET', '/ssh-keys', { headers: account.key });
@@ -70,7 +70,7 @@ it('returns the tighter of two counts under one policy', async () => {
   });
 });
 
-it('accepts forwarded addresses from trusted proxies only', async () => {
+it('reads X-Forwarded-For from trusted proxies only', async () => {
   await start({ address: rate(2) });
   const from = (address: string) => ({ 'x-forwarded-for': address });
   expect(await repeat(2, '/machines', from('192.0.2.1'))).toEqual([200, 200]);
@@ -98,7 +98,7 @@ it.each([
   expect((await send()).status).not.toBe(429);
 });
 
-it('stores neither the rental nor the claim on its key with a 429', async () => {
+it('a request that gets 429 stores neither a rental nor a claim on its Idempotency-Key', async () => {
   await start({ credential: rate(1) });
   const account = await central.signUp();
   const path = '/executors/00000000-0000-4000-8000-000000000000/rent';
@@ -114,7 +114,7 @@ it('stores neither the rental nor the claim on its key with a 429', async () => 
   expect([later.status, later.headers['idempotent-replayed']]).toEqual([404, undefined]);
 });
 
-it('reads the quota of each rate from its variable', () => {
+it('reads the quota of each rate from the environment variable', () => {
   expect(rateLimitsFrom({})).toEqual(DEFAULT_LIMITS);
   expect(rateLimitsFrom({ CENTRAL_RATE_LIMIT_SEARCH: 3 })).toEqual({
     ...DEFAULT_LIMITS,

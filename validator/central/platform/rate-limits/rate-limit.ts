@@ -8,9 +8,9 @@ import type { Identity } from '../identity.ts';
 import { NAMED_LIMITS, type RateLimits } from './policies.ts';
 import { createTokenBuckets, type Rate, type Reading, type TokenBuckets } from './token-bucket.ts';
 
-/** Keys per rate, which bounds memory under a flood of addresses. */
+/** Maximum number of keys per rate, which limits memory during a flood from many addresses. */
 const MAX_KEYS = 20_000;
-/** Minimum of Retry-After. */
+/** Minimum value of Retry-After. */
 const RETRY_AFTER_SECONDS = 60;
 const DEFAULT_POLICY = 'default';
 
@@ -19,12 +19,15 @@ type Counted = { policy: string; rate: Rate; reading: Reading };
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Policies that have counted this request so far, for its `RateLimit` fields. */
+    /** Policies that have counted this request so far, for the `RateLimit` response fields. */
     counted: Counted[] | null;
   }
 }
 
-/** Call `beforeAuthentication` and `afterAuthentication` around the hook that sets identities. */
+/**
+ * Creates the hooks. Call `beforeAuthentication` before the hook that sets identities, and `afterAuthentication` after
+ * it.
+ */
 export function createRateLimits(rates: RateLimits, { clock }: { clock: Clock }) {
   const limitOf = (rate: Rate): Limit => ({
     rate,
@@ -72,7 +75,7 @@ export function createRateLimits(rates: RateLimits, { clock }: { clock: Clock })
   };
 }
 
-/** Validators are few and known: their signed reports are not limited. */
+/** Returns whom to count. Validators are few and known, so their signed reports are not limited. */
 function ownerOf(identity: Identity | null): string | null {
   switch (identity?.kind) {
     case 'user': {
@@ -88,7 +91,7 @@ function ownerOf(identity: Identity | null): string | null {
   }
 }
 
-/** One member per policy; of two counts under one policy, the one with fewer requests left. */
+/** Formats one member per policy. If a policy has counted twice, formats the count with fewer requests left. */
 function fieldsOf(counted: readonly Counted[]): Record<string, string> {
   const tightest = new Map<string, Counted>();
   for (const entry of counted) {

@@ -5,7 +5,7 @@ import { createTokenBuckets } from './token-bucket.ts';
 
 const RATE = { quota: 600, windowMs: 60_000 };
 
-it('allows the quota at once, then one token for each part of the window', async () => {
+it('allows the whole quota at once, then one request whenever a token was refilled', async () => {
   const clock = createManualClock();
   const buckets = createTokenBuckets(RATE, { clock, maxKeys: 10 });
   for (let left = 599; left >= 0; left -= 1) {
@@ -26,7 +26,7 @@ it('allows the quota at once, then one token for each part of the window', async
   expect(buckets.take('a')).toMatchObject({ allowed: true, remaining: 599, resetSeconds: 1 });
 });
 
-it('never allows more than the quota plus the refill, whatever other keys do', async () => {
+it('never allows a key more than the quota plus the refill, whatever other keys use', async () => {
   const clock = createManualClock();
   const random = createSeededRandom(7);
   const buckets = createTokenBuckets({ quota: 20, windowMs: 10_000 }, { clock, maxKeys: 100 });
@@ -41,7 +41,7 @@ it('never allows more than the quota plus the refill, whatever other keys do', a
   expect(passed).toBeGreaterThan((clock.monotonicMs() - startMs) / 500 - 1);
 });
 
-it('holds at most the maximum number of keys, and drops the least recently used', () => {
+it('holds at most the maximum number of keys, and drops the least recently used one', () => {
   const buckets = createTokenBuckets(
     { quota: 1, windowMs: 60_000 },
     { clock: createManualClock(), maxKeys: 3 },

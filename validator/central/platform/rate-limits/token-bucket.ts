@@ -7,34 +7,34 @@ export type Rate = { quota: number; windowMs: number };
 /** State of a bucket after a request; an allowed request has used one token. */
 export type Reading = {
   allowed: boolean;
-  /** Whole tokens left. */
+  /** Whole tokens that are left. */
   remaining: number;
   /** Seconds, rounded up, until the bucket is full again. */
   resetSeconds: number;
-  /** Seconds, rounded up, until there is a token; 0 while there is one. */
+  /** Seconds, rounded up, until there is a token; 0 if there is one now. */
   retrySeconds: number;
 };
 
-/** `level` counts fractions of a token, `windowMs` per token: integers avoid waits that end too early. */
+/** `level` counts fractions of a token, `windowMs` of which are one token: with integers no wait ends too early. */
 type Bucket = { level: number; atMs: number };
 
 export type TokenBuckets = ReturnType<typeof createTokenBuckets>;
 
 /**
- * Holds at most `maxKeys` buckets; the least recently used one is dropped, which only refills it. Time is monotonic, so
- * that changes of the wall clock have no effect.
+ * Holds at most `maxKeys` buckets. Above that, the least recently used bucket is dropped, which has the effect of a
+ * refill. Uses monotonic time, so that changes of the wall clock have no effect.
  */
 export function createTokenBuckets(
   { quota, windowMs }: Rate,
   { clock, maxKeys }: { clock: Clock; maxKeys: number },
 ) {
   const full = quota * windowMs;
-  /** In order of last use: a Map has insertion order. */
+  /** In order of last use, because a Map keeps the order of insertion. */
   const buckets = new Map<string, Bucket>();
 
   function levelOf(key: string, nowMs: number): number {
     const bucket = buckets.get(key);
-    // Each millisecond adds `quota` fractions, so a window adds the quota.
+    // Each millisecond adds `quota` fractions of a token, so a whole window adds `quota` tokens.
     return bucket === undefined
       ? full
       : Math.min(full, bucket.level + (nowMs - bucket.atMs) * quota);
@@ -51,7 +51,7 @@ export function createTokenBuckets(
   const secondsFor = (level: number) => Math.ceil(level / quota / 1000);
 
   return {
-    /** Uses a token if there is one. */
+    /** Takes a token if there is one. */
     take(key: string): Reading {
       const nowMs = Math.floor(clock.monotonicMs());
       const before = levelOf(key, nowMs);

@@ -1,36 +1,36 @@
-/** Work that is due at a time: one row for each, until it is done. */
+/** Work that is due at a time. Each piece of work has one row until it is done. */
 import type { Db } from '../database/tables.ts';
 import { addDue, dropDue, dueAtOf, putDue } from './schedule.store.ts';
 
-/** Kinds of work, with the subject of each. */
+/** Kinds of work. The comments state what the subject id of each group identifies. */
 export type DueKind =
-  /** A pod. */
+  /** Subject: a pod. */
   | 'pod-removal'
   | 'pod-removal-warning'
   | 'pod-failure-end'
-  /** A notice. */
+  /** Subject: a notice. */
   | 'notice-backup'
   | 'notice-start'
   | 'notice-end'
-  /** An account. */
+  /** Subject: an account. */
   | 'low-balance'
   | 'balance-warning'
   | 'cut-off'
   | 'top-up'
-  /** A pod. */
+  /** Subject: a pod. */
   | 'spend-cap'
   | 'grace-end'
   | 'grace-limit'
   | 'idle-warning'
   | 'idle-shutdown'
-  /** A machine request and the position in the list of providers that are offered it. */
+  /** Subject: a machine request, and the position in the list of providers to which it is offered. */
   | 'machine-request-offer'
-  /** Name of a removal of old rows. */
+  /** Subject: the name of a removal of old rows. */
   | 'retention';
 
 /**
- * Sets the due time of a kind and subject, in place of an earlier one. Call it after the transaction has taken its other
- * locks: the schedule also locks this row last.
+ * Sets the due time for a kind and subject; replaces an earlier one. Call it after the transaction has taken all its
+ * other locks, because the schedule also locks this row last.
  */
 export async function setDue(
   tx: Db,
@@ -41,7 +41,7 @@ export async function setDue(
   await putDue(tx, { kind, subject, dueAtMs });
 }
 
-/** Sets the due time unless there is one. */
+/** Sets the due time if none is set. */
 export async function ensureDue(
   tx: Db,
   kind: DueKind,
@@ -51,7 +51,7 @@ export async function ensureDue(
   await addDue(tx, { kind, subject, dueAtMs });
 }
 
-/** Cancels the work. Lock order as for `setDue`. */
+/** Cancels the work. Call it after the transaction has taken its other locks, as `setDue`. */
 export async function clearDue(tx: Db, kind: DueKind, subject: string): Promise<void> {
   await dropDue(tx, { kind, subject });
 }

@@ -24,11 +24,11 @@ it.each([
   [1_000, 1_000],
   [-5, 0],
   [1_000_000, LOOK_AT_LEAST_EVERY_MS],
-])('waits for a row in %s ms: %i ms', (inMs, pauseMs) => {
+])('if the earliest row is due in %s ms, the next poll follows after %i ms', (inMs, pauseMs) => {
   expect(paced(inMs).first).toBe(pauseMs);
 });
 
-it('wakes for an announced row that is earlier, not for a later one', () => {
+it('polls earlier for an announced row that is due before the planned poll, not for a later one', () => {
   const { hear } = paced(1_000);
   expect(hear(999)).toBe(true);
   expect(hear(1_000)).toBe(false);

@@ -1,11 +1,19 @@
-/** When the schedule polls again: at the earliest row's time, and soon after a notification of an earlier one. */
+/**
+ * Decides when the schedule polls again: when the earliest row is due, and soon after the notification of an earlier
+ * one.
+ */
 import type { Clock } from '#shared/runtime/clock.ts';
 
-/** Maximum delay for rows of a process that has ended, and after a jump of the wall clock. */
+/**
+ * Maximum time between polls. It limits the delay after a jump of the wall clock, and of rows that a process announced
+ * before it ended.
+ */
 export const LOOK_AT_LEAST_EVERY_MS = 10_000;
-/** A row is announced before its commit: polling continues at growing pauses until a slow commit is visible. */
+/**
+ * A row is announced before its commit. Polling therefore continues at growing pauses, until a slow commit is visible.
+ */
 const FIRST_PAUSE_MS = 10;
-/** Announced rows that are remembered. Others are found by the regular polls. */
+/** Maximum number of announced rows that are remembered. The regular polls find the others. */
 const MAX_ANNOUNCED = 100;
 
 export type Pace = ReturnType<typeof createPace>;
@@ -14,18 +22,18 @@ export type Pace = ReturnType<typeof createPace>;
 type Announced = { dueAtMs: number; sinceMs: number };
 
 export function createPace(clock: Pick<Clock, 'now' | 'monotonicMs'>) {
-  /** Time of the earliest row at the last poll, wall clock; null if there was none. */
+  /** Due time of the earliest row that the last poll found, wall clock; null if there was none. */
   let earliestMs: number | null = null;
   let announced: Announced[] = [];
   /** Time of the next poll, wall clock; null during a poll. */
   let plannedMs: number | null = null;
 
-  /** As long as the time since the announcement, so that the pauses double. */
+  /** The pause equals the time since the announcement, so that the pauses double. */
   const pauseFor = ({ dueAtMs, sinceMs }: Announced) =>
     Math.max(dueAtMs - clock.now(), clock.monotonicMs() - sinceMs, FIRST_PAUSE_MS);
 
   return {
-    /** A poll begins. */
+    /** Call it when a poll begins. */
     begin(): void {
       plannedMs = null;
       earliestMs = null;
@@ -33,14 +41,14 @@ export function createPace(clock: Pick<Clock, 'now' | 'monotonicMs'>) {
       announced = announced.filter((row) => row.sinceMs > sinceMs);
     },
 
-    /** A poll has succeeded; `foundMs` is the earliest row's time. */
+    /** Call it when a poll has succeeded; `foundMs` is the due time of the earliest row. */
     end(foundMs: number | null): void {
       earliestMs = foundMs;
     },
 
-    /** A row was announced. Returns true if the next poll must be earlier. */
+    /** Records an announced row. Returns true if the next poll must be earlier than planned. */
     announce(dueAtMs: number): boolean {
-      // Rows that are due later are found in time by the regular polls.
+      // The regular polls find rows that are due later in time.
       if (dueAtMs - clock.now() < LOOK_AT_LEAST_EVERY_MS) {
         announced = [
           ...announced.slice(1 - MAX_ANNOUNCED),
@@ -50,7 +58,7 @@ export function createPace(clock: Pick<Clock, 'now' | 'monotonicMs'>) {
       return plannedMs === null || dueAtMs < plannedMs;
     },
 
-    /** Pause until the next poll. */
+    /** Returns the pause until the next poll. */
     pauseMs(): number {
       const nowMs = clock.now();
       const toEarliest = earliestMs === null ? LOOK_AT_LEAST_EVERY_MS : earliestMs - nowMs;

@@ -1,4 +1,4 @@
-/** Removes old rows at intervals, once for all processes: each removal is work of the schedule. */
+/** Removes old rows at intervals. Each removal is work of the schedule, so it runs once for all processes. */
 import { runEach } from '#shared/runtime/loop.ts';
 import type { Database, Db } from '../database/tables.ts';
 import { addDue } from './schedule.store.ts';
@@ -6,7 +6,7 @@ import type { DueHandler } from './schedule.ts';
 
 const INTERVAL_MS = 600_000;
 
-/** Removals of old rows by name. They may only query the transaction. */
+/** Functions that remove old rows, by name. They may only query the transaction. */
 export type Sweeps = Readonly<Record<string, (tx: Db) => Promise<unknown>>>;
 
 export type Retention = ReturnType<typeof createRetention>;
@@ -17,14 +17,14 @@ export function createRetention({ db, sweeps }: { db: Database; sweeps: Sweeps }
     handler: {
       async run(tx, { subject, nowMs }) {
         const sweep = byName.get(subject);
-        // Work of another version of the program, which will schedule it again.
+        // This version of the program has no such removal. A version that has it will schedule it again.
         if (sweep === undefined) return undefined;
         await sweep(tx);
         return { againAtMs: nowMs + INTERVAL_MS };
       },
     } satisfies DueHandler,
 
-    /** Schedules the removals that are not scheduled yet. */
+    /** Schedules those removals that are not scheduled yet. */
     async begin(nowMs: number): Promise<void> {
       for (const subject of byName.keys()) {
         await addDue(db, { kind: 'retention', subject, dueAtMs: nowMs });

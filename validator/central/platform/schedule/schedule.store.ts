@@ -64,7 +64,7 @@ export function listDue(
     .execute();
 }
 
-/** Time at which the next row of these kinds must be processed; null if there is none. */
+/** Returns the time at which the next row of these kinds must be processed; null if there is none. */
 export async function earliestLook(db: Db, kinds: readonly string[]): Promise<number | null> {
   const row = await db
     .selectFrom('due_work')
@@ -77,8 +77,8 @@ export async function earliestLook(db: Db, kinds: readonly string[]): Promise<nu
 }
 
 /**
- * Locks the work of a row until the transaction ends; returns false if another transaction has it. It does not lock
- * the row itself: a transaction that sets or clears the row may hold locks for which the work waits.
+ * Locks the work of a row until the transaction ends. Returns false if another transaction has locked it. It does not
+ * lock the row itself, because a transaction that sets or clears the row may hold locks for which the work waits.
  */
 export async function tryLock(tx: Db, { kind, subject }: DueKey): Promise<boolean> {
   if (!isPostgres(tx)) return true;
@@ -88,7 +88,7 @@ export async function tryLock(tx: Db, { kind, subject }: DueKey): Promise<boolea
   return rows[0]?.ours === true;
 }
 
-/** Removes the row as it was read. Returns false if it was removed or changed since. */
+/** Removes the row if it has not changed since it was read. Returns false if it was removed or changed. */
 export async function removeRead(tx: Db, row: DueWork): Promise<boolean> {
   const done = await tx
     .deleteFrom('due_work')
@@ -100,7 +100,7 @@ export async function removeRead(tx: Db, row: DueWork): Promise<boolean> {
   return done.numDeletedRows > 0n;
 }
 
-/** Stores a failure of the row as it was read. A row that was changed since is left alone. */
+/** Stores a failed attempt if the row has not changed since it was read. */
 export async function postpone(
   db: Db,
   row: DueWork,

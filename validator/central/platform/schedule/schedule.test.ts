@@ -36,7 +36,7 @@ const noted = (kind: DueKind) => ({
 const KINDS = ['retention', 'cut-off', 'grace-end'] as const;
 const HANDLERS: DueHandlers = Object.fromEntries(KINDS.map((kind) => [kind, noted(kind)]));
 
-/** The schedule of one process. Several on one database act as several processes. */
+/** Creates the schedule of one process. Several on one database act as several processes. */
 function schedule(handlers: DueHandlers = HANDLERS, on: Partial<Clock> = {}) {
   const notifier = createNotifier(systemClock);
   const handle = withNotifier(db, notifier);
@@ -57,7 +57,7 @@ const subjects = () => done.map((due) => due.subject);
 const row = (subject: string) =>
   db.selectFrom('due_work').selectAll().where('subject', '=', subject).executeTakeFirst();
 
-it('does work once, not before its time, and passes the scheduled time', async () => {
+it('does work once, not before its due time, and passes the due time to the handler', async () => {
   await set('retention', 'a', MINUTE_MS);
   const { runDue } = schedule();
   await clock.advance(MINUTE_MS - 1);
@@ -70,7 +70,7 @@ it('does work once, not before its time, and passes the scheduled time', async (
   expect(done).toEqual([{ ...due, nowMs: startMs + MINUTE_MS }]);
 });
 
-it('does all due work in order after a jump of the clock, each with its own time', async () => {
+it('after a jump of the clock, does all due work in order and passes each due time', async () => {
   await set('retention', 'c', 3 * MINUTE_MS);
   await set('cut-off', 'a', MINUTE_MS);
   await set('grace-end', 'b', 2 * MINUTE_MS);
@@ -84,7 +84,7 @@ it('does all due work in order after a jump of the clock, each with its own time
   expect(new Set(done.map(({ nowMs }) => nowMs))).toEqual(new Set([clock.now()]));
 });
 
-it('does work that a handler schedules before later work', async () => {
+it('does work that a handler schedules before work that is due later', async () => {
   await set('cut-off', 'first', MINUTE_MS);
   await set('retention', 'last', 3 * MINUTE_MS);
   await clock.advance(5 * MINUTE_MS);
@@ -99,7 +99,7 @@ it('does work that a handler schedules before later work', async () => {
   expect(subjects()).toEqual(['first', 'between', 'last']);
 });
 
-it('does nothing early when the clock goes backwards', async () => {
+it('does no work before its due time when the clock goes backwards', async () => {
   await set('retention', 'a', MINUTE_MS);
   await clock.advance(MINUTE_MS);
   await schedule(HANDLERS, { now: () => clock.now() - 1 }).runDue();
@@ -108,7 +108,7 @@ it('does nothing early when the clock goes backwards', async () => {
   expect(subjects()).toEqual(['a']);
 });
 
-it('has one row for each kind and subject: a new time replaces the old one', async () => {
+it('stores one row for each kind and subject: a new due time replaces the old one', async () => {
   await set('retention', 'a', MINUTE_MS);
   await set('retention', 'a', 2 * MINUTE_MS);
   await set('cut-off', 'a', 3 * MINUTE_MS);
@@ -125,7 +125,7 @@ it('has one row for each kind and subject: a new time replaces the old one', asy
   expect(await dueAt(db, 'retention', 'a')).toBeNull();
 });
 
-it('repeats work at the time that its handler returns or sets', async () => {
+it('schedules work again for the time that its handler returns or sets', async () => {
   await set('retention', 'again', 0);
   await set('cut-off', 'own', 0);
   const handlers: DueHandlers = {
@@ -142,7 +142,7 @@ it('repeats work at the time that its handler returns or sets', async () => {
   expect(await dueAt(db, 'cut-off', 'own')).toBe(startMs + 2 * MINUTE_MS);
 });
 
-it('rolls back failed work, retries it at growing pauses, and does not block other work', async () => {
+it('rolls back failed work and retries it at growing pauses; other work continues', async () => {
   await set('cut-off', 'poison', 0);
   await set('retention', 'healthy', 1);
   await clock.advance(1);
@@ -177,11 +177,11 @@ it('rolls back failed work, retries it at growing pauses, and does not block oth
   expect(await row('poison')).toBeUndefined();
 });
 
-it('uses the new time of work that is rescheduled while it is started', async () => {
+it('uses the new due time of work that another transaction reschedules while it is being started', async () => {
   await set('cut-off', 'a', 0);
   const handlers: DueHandlers = {
     'cut-off': {
-      // Acts as another transaction that took the lock first.
+      // Acts as another transaction that has taken the lock first.
       lock: (tx) => setDue(tx, 'cut-off', 'a', startMs + MINUTE_MS),
       ...noted('cut-off'),
     },
@@ -191,7 +191,7 @@ it('uses the new time of work that is rescheduled while it is started', async ()
   expect(await dueAt(db, 'cut-off', 'a')).toBe(startMs + MINUTE_MS);
 });
 
-it('leaves kinds without a handler to other processes', async () => {
+it('leaves work of kinds without a handler to other processes', async () => {
   await set('cut-off', 'a', 0);
   await schedule({ retention: noted('retention') }).runDue();
   await schedule({}).runDue();
@@ -210,11 +210,11 @@ it('does work once although several processes poll at the same time', async () =
   expect(done).toHaveLength(count);
 });
 
-it('wakes at the earliest time, and for work that is scheduled while it waits', async () => {
+it('polls when the earliest work is due, and for earlier work that is scheduled meanwhile', async () => {
   startMs = systemClock.now();
   await set('retention', 'first', 100);
   const running = schedule(HANDLERS, systemClock);
-  // Regular polls would be later.
+  // The regular polls would come later.
   const becomes = (subject: string) =>
     eventually(subject, () => subjects().includes(subject), LOOK_AT_LEAST_EVERY_MS / 2);
   running.start();

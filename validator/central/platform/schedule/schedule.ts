@@ -1,6 +1,6 @@
 /**
- * Runs work at its due time, exactly once across restarts and processes: the row is removed in the transaction that
- * does the work.
+ * Runs work at its due time, exactly once across restarts and processes, because the transaction that does the work
+ * also removes its row.
  */
 
 import { type Clock, createEventLoopYield } from '#shared/runtime/clock.ts';
@@ -39,9 +39,9 @@ export type Due = {
 };
 
 export type DueOutcome = {
-  /** Schedules the same work again. */
+  /** Time for which the same work is scheduled again; absent: it is not. */
   againAtMs?: number;
-  /** Called after the commit. Lost in a crash, so only for hints. */
+  /** Called after the commit. A crash can prevent the call, so use it only for hints. */
   after?(): void;
 };
 
@@ -51,8 +51,8 @@ export type DueOutcome = {
  */
 export type DueHandler = {
   /**
-   * Takes the locks that `run` needs, in the order of `lockRow`, before the row is removed: the holder of one of them
-   * may be changing this row.
+   * Takes the locks that `run` needs, in the order of `lockRow`. It runs before the row is removed, because a
+   * transaction that holds one of these locks may be changing the row.
    */
   lock?(tx: Db, subject: string): Promise<unknown>;
   run(tx: Db, due: Due): Promise<DueOutcome | undefined>;
@@ -66,7 +66,7 @@ export type ScheduleDeps = {
   random: Random;
   log: Log;
   notifier: Notifier;
-  /** Work of kinds without a handler waits for a process that has one. */
+  /** Handlers by kind. Work of a kind without a handler waits for a process that has one. */
   handlers: DueHandlers;
   /** Called before the first poll, to schedule work that must always exist. */
   begin?(nowMs: number): Promise<void>;
@@ -90,7 +90,7 @@ export function createSchedule(deps: ScheduleDeps) {
       outcome = undefined;
       if (!(await tryLock(tx, row))) return false;
       await handler.lock?.(tx, row.subject);
-      // Removed or changed meanwhile: the next poll reads it again.
+      // The row was removed or changed meanwhile; the next poll reads it again.
       if (!(await removeRead(tx, row))) return true;
       outcome = await handler.run(tx, { subject: row.subject, dueAtMs: row.due_at, nowMs });
       if (outcome?.againAtMs === undefined) return true;
@@ -101,7 +101,7 @@ export function createSchedule(deps: ScheduleDeps) {
     return isDone;
   }
 
-  /** Postpones failed work, so that it does not block work that is due later. */
+  /** Postpones failed work, so that it does not block work with a later due time. */
   async function retryLater(row: DueWork, error: unknown): Promise<void> {
     const pauseMs = Math.min(FIRST_RETRY_MS * 2 ** row.attempts, LAST_RETRY_MS);
     const { kind, subject, attempts } = row;
@@ -110,7 +110,7 @@ export function createSchedule(deps: ScheduleDeps) {
     await postpone(db, row, { lookAtMs: clock.now() + pauseMs, error: text });
   }
 
-  /** The earliest due row that is not among `skipped`, of which there is at most one per other process. */
+  /** Returns the earliest due row that is not in `skipped`, which contains at most one row per other process. */
   async function next(nowMs: number, skipped: readonly DueKey[]): Promise<DueWork | undefined> {
     const rows = await listDue(db, { kinds, nowMs, limit: skipped.length + 1 });
     const isSkipped = (row: DueKey) =>
@@ -118,7 +118,10 @@ export function createSchedule(deps: ScheduleDeps) {
     return rows.find((row) => !isSkipped(row));
   }
 
-  /** Does due work in order, one after the other, because work may schedule earlier work. Returns true if there may be more. */
+  /**
+   * Does due work in order, one piece after the other, because work may schedule more work that is due earlier. Returns
+   * true if there may be more.
+   */
   async function runBatch(signal?: AbortSignal): Promise<boolean> {
     const breathe = createEventLoopYield(clock);
     const skipped: DueKey[] = [];
@@ -156,7 +159,7 @@ export function createSchedule(deps: ScheduleDeps) {
       if (kinds.length > 0) while (await runBatch());
     },
 
-    /** Milliseconds since the last poll ended. */
+    /** Milliseconds since the end of the last poll. */
     sincePollMs: heartbeat.ageMs,
 
     start(): void {

@@ -19,11 +19,11 @@ it.each([
   expect([dueWarning(REMOVAL, nowMs), nextWarningAt(REMOVAL, nowMs)]).toEqual([due, next]);
 });
 
-it('starts with one hour, however close the removal is', () => {
+it('the first warning is one hour before the event, however close the event is', () => {
   expect(firstWarningAt(REMOVAL)).toBe(before(60));
 });
 
-it('rounds minutes up', () => {
+it('rounds the minutes until the event up', () => {
   expect(minutesLeft(REMOVAL, before(15) + 300)).toBe(15);
   expect(minutesLeft(REMOVAL, before(14))).toBe(14);
 });

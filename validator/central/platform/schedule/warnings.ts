@@ -6,25 +6,27 @@ export type WarningMinutes = (typeof WARNING_MINUTES)[number];
 
 const MINUTE_MS = 60_000;
 
-/** Time of the first warning. It may be in the past; then the latest warning is sent at once. */
+/** Returns the time of the first warning. It may be in the past; then the latest missed warning is sent at once. */
 export function firstWarningAt(atMs: number): number {
   const [first] = WARNING_MINUTES;
   return atMs - first * MINUTE_MS;
 }
 
-/** The latest warning whose time has come; null before the first one and after the event. */
+/**
+ * Returns the latest warning that is due, in minutes before the event; null before the first one and after the event.
+ */
 export function dueWarning(atMs: number, nowMs: number): WarningMinutes | null {
   if (nowMs >= atMs) return null;
   return WARNING_MINUTES.findLast((minutes) => atMs - minutes * MINUTE_MS <= nowMs) ?? null;
 }
 
-/** Time of the next warning after `nowMs`; null if there is none. */
+/** Returns the time of the next warning after `nowMs`; null if there is none. */
 export function nextWarningAt(atMs: number, nowMs: number): number | null {
   const times = WARNING_MINUTES.map((minutes) => atMs - minutes * MINUTE_MS);
   return times.find((warnAtMs) => warnAtMs > nowMs) ?? null;
 }
 
-/** Minutes until the event, rounded up. */
+/** Returns the minutes until the event, rounded up. */
 export function minutesLeft(atMs: number, nowMs: number): number {
   return Math.ceil((atMs - nowMs) / MINUTE_MS);
 }

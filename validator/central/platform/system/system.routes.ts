@@ -10,7 +10,7 @@ import { NaiveTime, queryNumber } from '../wire.ts';
 const tags = ['System'];
 const open = { auth: 'none' } as const;
 const probe = { auth: 'none', limit: 'exempt' } as const;
-/** Features that this version serves; clients choose their calls by them. */
+/** Features of this version. Clients read them to decide which requests they can send. */
 const FEATURES = ['rent_by_spec', 'idempotent_rent'];
 
 /** Registers the description of the portal. */
@@ -53,7 +53,7 @@ export function registerSystemRoutes(
     async (request, reply) => {
       const fromMs = clock.monotonicMs();
       const ended = AbortSignal.any([stopping, goneOf(reply)]);
-      // Ends early if the client leaves or the server stops; the answer holds the actual duration.
+      // Ends early if the client leaves or the server stops; the answer contains the actual duration.
       await clock.sleep(request.params.seconds * 1000, ended).catch(() => undefined);
       return { slept: (clock.monotonicMs() - fromMs) / 1000 };
     },
@@ -65,14 +65,14 @@ export function registerSystemRoutes(
   );
 }
 
-/** Aborts when the client has left or the response has been sent. */
+/** Returns a signal that aborts when the client has left or the response has been sent. */
 function goneOf(reply: FastifyReply): AbortSignal {
   const gone = new AbortController();
   reply.raw.once('close', () => gone.abort());
   return gone.signal;
 }
 
-/** Maximum of GET /sleep. */
+/** Maximum duration of GET /sleep, in seconds. */
 const MAX_SLEEP_S = 30;
 
 export const Health = z
@@ -83,10 +83,10 @@ export const VersionResponse = z
   .object({
     started_at: NaiveTime,
     uptime_seconds: z.number(),
-    /** Clients use only the features listed here. */
+    /** Clients may use only the features that are listed here. */
     features: z.array(z.string()),
     version: z.string(),
-    /** Hotkey that signs commands to gateways: VALIDATOR_CENTRAL_HOTKEY of a validator. */
+    /** Hotkey that signs commands to gateways; a validator configures it as VALIDATOR_CENTRAL_HOTKEY. */
     hotkey: z.string(),
   })
   .meta({ id: 'VersionResponse' });

@@ -24,7 +24,7 @@ beforeEach(async () => {
 });
 afterEach(() => central.close());
 
-it('returns health, start time and features', async () => {
+it('the system routes return health, start time and features', async () => {
   const health = { status: 'ok', name: 'podwright', version: expect.stringMatching(/^\d/) };
   expect((await central.call('GET', '')).body).toEqual(health);
   expect((await central.call('GET', '/')).body).toEqual(health);
@@ -38,7 +38,7 @@ it('returns health, start time and features', async () => {
   });
 });
 
-it('sleeps for the requested time', async () => {
+it('GET /sleep answers after the requested time', async () => {
   const sleeping = central.call('GET', '/sleep/1.5');
   await eventually('the sleep', () => sleeps === 1);
   await central.clock.advance(1_500);
@@ -46,7 +46,7 @@ it('sleeps for the requested time', async () => {
   expect([status, body]).toEqual([200, { slept: 1.5 }]);
 });
 
-it.each(['-1', '30.5', 'x', 'Infinity', 'NaN'])('answers 422 to /sleep/%s', async (seconds) => {
+it.each(['-1', '30.5', 'x', 'Infinity', 'NaN'])('returns 422 for /sleep/%s', async (seconds) => {
   expect((await central.call('GET', `/sleep/${seconds}`)).status).toBe(422);
 });
 

@@ -15,7 +15,7 @@ export type AccountsTable = Stamped & {
   company_name: string | null;
   avatar_url: string | null;
   disable_incoming_connections: Generated<Flag>;
-  /** Default hours after which rentals end, by source. */
+  /** Hours after which new rentals end by default, by source of the request. */
   termination_hours_json: Generated<string>;
   /** When the sign-up credit was granted; it is granted once. */
   signup_credit_at: number | null;
@@ -23,7 +23,7 @@ export type AccountsTable = Stamped & {
   chat_user_id: string | null;
   chat_username: string | null;
   referral_payout_method: Generated<'balance' | 'stripe_connect' | 'crypto'>;
-  /** Both set exactly while the method is `crypto`. */
+  /** This column and the next are set exactly while the method is `crypto`. */
   referral_crypto_address: string | null;
   referral_crypto_network: string | null;
   /** Customer id at the payment processor; null until a payment method was stored. */
@@ -32,7 +32,10 @@ export type AccountsTable = Stamped & {
   deleted_at: number | null;
 };
 
-/** Addresses that received a sign-up credit, hashed with the deployment's secret, so that none receives a second one. */
+/**
+ * Addresses that have received a sign-up credit, hashed with the deployment's secret, so that no address receives it
+ * twice.
+ */
 export type SignupCreditsTable = { email_hash: string; granted_at: number };
 
 /** Single-use tokens sent by mail; a used one is deleted. */
@@ -47,7 +50,7 @@ export type AccountTokensTable = {
   expires_at: number;
 };
 
-/** Pending links to the chat platform; a used one is deleted. */
+/** Unfinished links to the chat platform. A used row is deleted. */
 export type ChatLinkStatesTable = {
   state_hash: string;
   /** Id of an account or a provider. */
@@ -95,18 +98,18 @@ export type SshKeysTable = Stamped & {
   fingerprint: string;
 };
 
-/** Logins at image registries. */
+/** Logins at image registries, for private images. */
 export type DockerCredentialsTable = Stamped & {
   id: string;
   account_id: string;
-  /** Empty if none was stated. */
+  /** Empty if the account stated none. */
   name: string;
   docker_username: string;
   /** AES-256-GCM with the deployment's secret. */
   password_sealed: string;
 };
 
-/** Mails that an account receives; without a row: all. */
+/** Which mails an account receives; an account without a row receives all. */
 export type NotificationSettingsTable = Stamped & {
   account_id: string;
   id: string;

@@ -1,7 +1,7 @@
 /** Tables of backups, restores, drills and volumes. */
 import type { Flag, Stamped } from './platform.ts';
 
-/** Repository with the backups of one pod; it may outlive the pod. */
+/** Repository with the backups of one pod. It is retained after the pod ends while it contains backups. */
 export type BackupRepositoriesTable = {
   id: string;
   pod_id: string;
@@ -10,7 +10,7 @@ export type BackupRepositoriesTable = {
   password_sealed: string;
   /** Time of the first backup; null if the repository does not exist yet. */
   made_at: number | null;
-  /** Process that removes snapshots now; meanwhile the repository is locked. */
+  /** Process that is removing snapshots; the repository is locked while it is set. */
   cleaning_boot_id: string | null;
   created_at: number;
   /** When the repository was removed. */
@@ -49,7 +49,7 @@ export type OperationColumns = {
     | 'DELETED';
   /** Stage reported by the node; null before the node has accepted the operation. */
   stage: string | null;
-  /** 0-100, never falling. */
+  /** 0 to 100; never decreases. */
   percent: number;
   total_files: number | null;
   processed_files: number | null;
@@ -65,20 +65,23 @@ export type OperationColumns = {
   heartbeat_at: number;
   /** Last heartbeat by the node's clock. */
   node_heartbeat_ms: number | null;
-  /** When it was ended without the node, which must cancel it as soon as it answers. */
+  /**
+   * When the central API ended the operation without the node's confirmation. The node must cancel it as soon as it
+   * answers.
+   */
   abandoned_at: number | null;
   error_code: string | null;
   error_message: string | null;
-  /** Request that started it; null if scheduled. */
+  /** Request that started the operation; null if it was scheduled. */
   request_id: string | null;
   created_at: number;
   started_at: number | null;
-  /** Null exactly while it is PENDING or IN_PROGRESS. */
+  /** Null exactly while the status is PENDING or IN_PROGRESS. */
   completed_at: number | null;
 };
 
 export type BackupLogsTable = OperationColumns & {
-  /** Schedule that started it; null if manual. */
+  /** Schedule that started the backup; null if a request did. */
   config_id: string | null;
   name: string | null;
   description: string | null;
@@ -88,12 +91,12 @@ export type BackupLogsTable = OperationColumns & {
   quality: string | null;
   /** Null once its data was removed. */
   expires_at: number | null;
-  /** When the removal of its snapshot became due; null if there is none to remove. */
+  /** When removal of the snapshot became due; null if there is no snapshot to remove. */
   cleanup_at: number | null;
   /** Why the removal failed. */
   cleanup_problem: string | null;
   cleaned_at: number | null;
-  /** Result of the last drill; null before the first. */
+  /** Result of the last drill; null before the first one. */
   verify_status:
     | 'PENDING'
     | 'IN_PROGRESS'
@@ -106,7 +109,7 @@ export type BackupLogsTable = OperationColumns & {
   verified_at: number | null;
   verify_error: string | null;
   verify_error_code: string | null;
-  /** Files and bytes that were read back. */
+  /** Number of files and bytes that were read back. */
   verified_files: number | null;
   verified_bytes: number | null;
 };
@@ -123,7 +126,7 @@ export type RestoreLogsTable = OperationColumns & {
   source_path: string;
   target_path: string;
   mode: 'replace' | 'new_only';
-  /** With the rental, or while the pod ran. */
+  /** `STARTUP`: the rental requested the restore. `LIVE`: the pod was running. */
   occasion: 'STARTUP' | 'LIVE';
   /** Log lines of the node. */
   log: string;
@@ -137,9 +140,9 @@ export type VolumesTable = Stamped & {
   description: string;
   /** Maximum size of its data. */
   limit_bytes: number;
-  /** Pod that uses it, until nothing of the pod is left on its node. */
+  /** Pod that uses the volume, until the node has removed everything of the pod. */
   attached_pod_id: string | null;
-  /** Last measured on a node, or saved. */
+  /** Size when it was last measured on a node, or saved. */
   bytes: number;
   files: number;
   measured_at: number | null;
@@ -147,14 +150,14 @@ export type VolumesTable = Stamped & {
   password_sealed: string;
   /** Time of the first save; null if the repository does not exist yet. */
   made_at: number | null;
-  /** Snapshot for the next pod; null for an empty volume. */
+  /** Snapshot that the next pod receives; null for an empty volume. */
   snapshot_id: string | null;
   saved_at: number | null;
   /** 1 if older snapshots must be removed from the repository. */
   has_waste: Flag;
-  /** Process that cleans the repository now; meanwhile it is locked. */
+  /** Process that is removing snapshots; the repository is locked while it is set. */
   cleaning_boot_id: string | null;
-  /** The row is deleted together with the repository. */
+  /** When deletion was requested. The row is deleted together with the repository. */
   deleted_at: number | null;
 };
 
@@ -171,7 +174,7 @@ export type VolumeCopiesTable = Stamped & {
   source_snapshot_id: string | null;
   /** Restore or backup in progress on the node; stored before it is sent. */
   operation_id: string | null;
-  /** Stage reported by the node. */
+  /** Stage that the node reported. */
   stage: string | null;
   percent: number;
   /** Failed attempts in the present state. */
@@ -180,7 +183,7 @@ export type VolumeCopiesTable = Stamped & {
   /** Why the last attempt failed. */
   error_code: string | null;
   error_message: string | null;
-  /** When the node last reported it, or was requested to create it. */
+  /** When the node last reported the copy, or was requested to create it. */
   seen_at: number;
 };
 

@@ -16,7 +16,7 @@ export type EventsTable = {
   from_status: string | null;
   to_status: string | null;
   reason: string | null;
-  /** `{pod_name, node, error?}` and more. */
+  /** `{pod_name, node, error?}` and other members. */
   payload_json: string;
   /** Place in the account's feed: 1, 2, …; null until the feed is read (delivery/events/event-feed.store.ts). */
   feed_no: number | null;
@@ -31,7 +31,9 @@ export type MailsTable = Stamped & {
   dedupe_key: string;
   kind: string;
   to_address: string;
-  /** Subject and bodies, sealed because they contain tokens; empty after the mail was sent or dropped. */
+  /**
+   * Subject and bodies, encrypted because they contain tokens; empty once the mail was sent or is not sent any more.
+   */
   sealed: string;
   /** `kept`: no mail server is configured, and the mail is read in the outbox. */
   state: 'kept' | 'waiting' | 'sent' | 'failed' | 'expired';
@@ -51,10 +53,10 @@ export type WebhooksTable = Stamped & {
   events_json: string;
   /** AES-256-GCM with the deployment's secret. */
   secret_sealed: string;
-  /** JSON array of replaced secrets, which also sign until their expiry. */
+  /** JSON array of replaced secrets. They also sign until they expire. */
   replaced_json: string;
   is_enabled: Flag;
-  /** Why the job disabled it; null if its owner did, or if it is enabled. */
+  /** Why the delivery job disabled the webhook; null if the owner disabled it, or if it is enabled. */
   disabled_reason: 'gone' | 'failing' | null;
   /** Place in the account's feed of the last delivered or dropped event. */
   after_feed_no: number;
@@ -63,7 +65,7 @@ export type WebhooksTable = Stamped & {
   retry_at: number;
   /** First failure since the last success; null after a success. */
   failing_since: number | null;
-  /** End of the lease of the process with `lease_token`, the only one that delivers meanwhile. */
+  /** End of the lease. Only the process that has `lease_token` delivers until then. */
   lease_until: number;
   lease_token: string | null;
 };
@@ -76,13 +78,13 @@ export type WebhookDeliveriesTable = Stamped & {
   event_type: string;
   state: 'waiting' | 'delivered' | 'failed';
   attempts: number;
-  /** HTTP status of the last attempt; null without an answer. */
+  /** HTTP status of the last attempt; null if there was no response. */
   status: number | null;
   error: string | null;
   duration_ms: number;
 };
 
-/** Unused stream tickets; a used one is deleted. */
+/** Stream tickets that were not used yet; a used one is deleted. */
 export type StreamTicketsTable = {
   ticket_hash: string;
   account_id: string;

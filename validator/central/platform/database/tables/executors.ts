@@ -33,7 +33,7 @@ export type ProviderTokensTable = {
   last_used_at: number | null;
 };
 
-/** Used messages of signed portal log-ins, which protect against replay. */
+/** Messages of signed portal logins that were used, stored to prevent replay. */
 export type LoginNoncesTable = { hotkey: string; message: string; expires_at: number };
 
 export type ExecutorsTable = Stamped &
@@ -46,7 +46,7 @@ export type ExecutorsTable = Stamped &
     /** As stated by the provider. */
     gpu_type: string;
     gpu_count: number;
-    /** When its provider last changed type or count; null: never. */
+    /** When the provider last changed GPU type or count; null if never. */
     offer_changed_at: Generated<number | null>;
     price_uusd_per_gpu_hour: number;
     min_gpu_count: number | null;
@@ -70,7 +70,7 @@ export type ExecutorsTable = Stamped &
     /** When the agent last answered. */
     last_seen_at: number | null;
     removed_at: number | null;
-    /** GPU slots, in total and without a pod. */
+    /** GPU slots: all, and those without a pod. */
     slots_total: number;
     slots_free: number;
     /** The open or current notice, as it is shown; null if there is none. */
@@ -79,7 +79,7 @@ export type ExecutorsTable = Stamped &
     revision: Generated<number>;
   };
 
-/** Megabits per second, from the latest report that had them; null before. */
+/** Measured network speed in megabits per second, from the latest report that contained it; null before. */
 export type LineFigures = { download_mbps: number | null; upload_mbps: number | null };
 
 /** Figures from `inventory_json`, for searches; null if not measured. */
@@ -91,13 +91,13 @@ export type MeasuredFigures = {
   disk_free_kib: number | null;
   ports_free: number | null;
   sysbox_runtime: Flag | null;
-  /** 1 if its engine can assign single GPUs. */
+  /** 1 if the node can assign single GPUs to pods. */
   can_split: Flag | null;
   /** 1 if NVLink connects every pair of its cards. */
   nvlink: Flag | null;
 };
 
-/** One row per GPU of an executor; `pod_id` prevents renting a GPU twice. */
+/** One row per GPU of an executor; `pod_id` prevents two pods from renting the same GPU. */
 export type GpuSlotsTable = {
   executor_id: string;
   idx: number;
@@ -111,7 +111,7 @@ export type PullSpeedsTable = {
   bytes_per_second: number;
   /** Number of pulls measured. */
   pulls: number;
-  /** End of the last measured pull by the executor's clock, so that each is counted once. */
+  /** End of the last measured pull by the executor's clock. It prevents that a pull is counted twice. */
   last_finished_ms: number;
   updated_at: number;
 };
@@ -120,7 +120,7 @@ export type PullSpeedsTable = {
 export type ImageSizesTable = {
   image: string;
   compressed_bytes: number;
-  /** 0 if layers that the node already had are missing from the size. */
+  /** 0 if the size lacks layers that the node already had. */
   is_whole: Flag;
   updated_at: number;
 };
@@ -129,7 +129,7 @@ export type NoticesTable = Stamped & {
   id: string;
   executor_id: string;
   start_at: number;
-  /** As written by the provider, with the time offset. */
+  /** Start time in the provider's words, with the time offset. */
   start_text: string;
   /** Duration of a maintenance; null if the node is removed for good. */
   minutes: number | null;
@@ -142,18 +142,18 @@ export type NoticesTable = Stamped & {
 export type SyncTurnsTable = {
   executor_id: string;
   due_at: number;
-  /** Consecutive passes without an answer. */
+  /** Number of consecutive syncs in which the node did not answer. */
   failures: number;
-  /** Woken during a sync: due again right after it. */
+  /** 1 if a sync was requested while one was running: the executor is due again right after it. */
   woken: Flag;
-  /** Process that syncs the executor now; null if none. */
+  /** Process that is syncing the executor; null if none is. */
   boot_id: string | null;
 };
 
-/** One row for each validator. */
+/** The last weights of each validator. */
 export type SetWeightsTable = {
   validator_hotkey: string;
-  /** The posted document. */
+  /** The document that the validator posted. */
   payload_json: string;
   /** Microseconds since the epoch, as stated by the validator. */
   updated_at_micros: number;

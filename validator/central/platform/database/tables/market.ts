@@ -1,4 +1,4 @@
-/** Tables of pods and of what renters store besides: templates, bookmarks, requests, feedback. */
+/** Tables of pods, and of templates, bookmarks, machine requests and feedback of renters. */
 import type { Flag, Stamped } from './platform.ts';
 
 export type PodsTable = Stamped & {
@@ -7,14 +7,14 @@ export type PodsTable = Stamped & {
   executor_id: string;
   /** Empty for a pod that was rented with a Dockerfile. */
   template_id: string;
-  /** The template at the rental or at the last change. */
+  /** The template at the time of the rental or of the last change. */
   template_json: string;
-  /** `updated_at` of the template of the last change, successful or not; null before. */
+  /** `updated_at` of the template used in the last change, successful or not; null before the first change. */
   template_tried_at: number | null;
   pod_name: string;
   gpu_count: number;
   price_uusd_per_gpu_hour: number;
-  /** The hold of the rental, also after it was posted or voided. */
+  /** Id of the rental's hold, also after the hold was posted or voided. */
   hold_id: string | null;
   state: string;
   phase: string;
@@ -23,7 +23,7 @@ export type PodsTable = Stamped & {
   /** Generation of the spec that the agent must run; the row is its own outbox. */
   generation: number;
   spec_json: string;
-  /** Key of the image at the rental; null for an image that is built on the node. */
+  /** Key of the image that was rented; null for an image that is built on the node. */
   image_key: string | null;
   /** During a change: the state to return to if the node reverts it. */
   previous_json: string | null;
@@ -43,42 +43,45 @@ export type PodsTable = Stamped & {
   termination_hours: number | null;
   max_spend_uusd: number | null;
   idle_shutdown_minutes: number | null;
-  /** Time before this does not count as idle: the last change of the minutes, restart or use; null for the pod's start. */
+  /**
+   * Idle time counts from here at the earliest: the last restart, use, or change of the minutes. Null: from the pod's
+   * start.
+   */
   idle_from: number | null;
   /** Expected idle shutdown; null if the pod is in use or its use is unknown. */
   idle_stop_at: number | null;
-  /** Time up to which it was measured as unused. */
+  /** Time up to which the pod was measured as unused. */
   idle_until: number | null;
   /** Requested with the rental; only stored. */
   enable_volume_encryption: Flag;
   first_running_at: number | null;
-  /** Expected ready time; null if unknown. Meaningless once the pod has run. */
+  /** When the pod is expected to be ready; null if unknown. Not used after the pod has run once. */
   ready_expected_at: number | null;
-  /** Basis of the expected ready time. */
+  /** Source of the estimate in `ready_expected_at`. */
   eta_basis: string | null;
   /** When the agent last reported this pod. */
   seen_at: number | null;
   /** When the agent last reported it as running. */
   healthy_at: number | null;
   delete_requested_at: number | null;
-  /** Set when nothing of it is left on the node. */
+  /** When the pod ended: set once nothing of it is left on the node. */
   ended_at: number | null;
   /** Requested with the rental. */
   enable_jupyter: Flag;
   /** Port for a notebook server inside the pod; null if none is requested. */
   jupyter_port: number | null;
-  /** Number of requests for a notebook server, sent to the node; each has its own token. */
+  /** Number of requests for a notebook server that were sent to the node. Each request has its own token. */
   jupyter_requests: number;
-  /** Null until known. */
+  /** Null until the result is known. */
   jupyter_status: 'SUCCESS' | 'FAILED' | null;
   jupyter_error: string | null;
-  /** Path of its pages. */
+  /** URL path of the notebook server. */
   jupyter_path: string | null;
 };
 
 export type TemplatesTable = Stamped & {
   id: string;
-  /** Null: official. */
+  /** Null for an official template. */
   account_id: string | null;
   name: string;
   description: string;
@@ -116,20 +119,20 @@ export type BookmarksTable = {
 export type MachineRequestsTable = Stamped & {
   id: string;
   account_id: string;
-  /** Short GPU type or full name. */
+  /** Short GPU type or full GPU name. */
   gpu_class: string;
   gpu_count: number | null;
-  /** For all GPUs together. */
+  /** Budget for all GPUs together. */
   budget_uusd_per_hour: number | null;
-  /** Code or name. */
+  /** Country code or name. */
   country: string | null;
-  /** Per GPU. */
+  /** Per GPU, in GB. */
   min_vram_gb: number | null;
   notes: string | null;
   /** 1 if the renter receives a mail when it is fulfilled. */
   notify: Flag;
   state: 'pending' | 'fulfilled' | 'cancelled';
-  /** The node that was added for it; set exactly while it is fulfilled. */
+  /** The node that a provider added for the request; set exactly while the request is fulfilled. */
   fulfilled_executor_id: string | null;
 };
 
@@ -148,7 +151,7 @@ export type FeedbackTable = {
   created_at: number;
 };
 
-/** One row per pod with a support channel. */
+/** Support channels; a pod has at most one. */
 export type SupportChannelsTable = {
   pod_id: string;
   id: string;

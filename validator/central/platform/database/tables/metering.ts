@@ -1,7 +1,10 @@
 /** Tables of metering: what pods used and what was charged for it. All amounts are in micro-dollars. */
 import type { Flag } from './platform.ts';
 
-/** The time of a pod from its first `running` to its end, without gap or overlap (0023-metering.ts). */
+/**
+ * The time of a pod from its first `running` to its end, in consecutive segments without gaps or overlaps
+ * (0023-metering.ts).
+ */
 export type UsageSegmentsTable = {
   pod_id: string;
   /** 0, 1, … */
@@ -9,14 +12,14 @@ export type UsageSegmentsTable = {
   /** `seq` - 1, whose end is the start of this segment; null for the first. */
   prev_seq: number | null;
   from_ms: number;
-  /** Null for the present segment. */
+  /** End of the segment; null for the present one. */
   to_ms: number | null;
   state: string;
   is_billable: Flag;
   price_uusd_per_gpu_hour: number;
   gpu_count: number;
   cause: string;
-  /** When its start was recorded; null for rows older than this column. */
+  /** When the start of the segment was recorded; null for rows that are older than this column. */
   noted_ms: number | null;
 };
 
@@ -26,16 +29,16 @@ export type UsageMetersTable = {
   account_id: string;
   provider_id: string;
   executor_id: string;
-  /** Fixed for the pod's life. */
+  /** Does not change while the pod exists. */
   price_uusd_per_gpu_hour: number;
   gpu_count: number;
-  /** Present or last segment. */
+  /** Number of the present segment, or of the last one. */
   seq: number;
   state: string;
   /** 1 if the present segment is billable. */
   is_billable: Flag;
   since_ms: number;
-  /** Cost of the closed segments: whole micro-dollars and 1/3,600,000ths of one. */
+  /** Cost of the closed segments: whole micro-dollars, and the remainder in 1/3,600,000ths of one. */
   closed_uusd: number;
   closed_rest: number;
   /** Charged so far, including the part absorbed by the platform. */
@@ -44,19 +47,22 @@ export type UsageMetersTable = {
   provider_uusd: number;
   /** Part paid from granted credit. */
   granted_uusd: number;
-  /** Part that the renter could not pay. */
+  /** Part of the charges that the renter could not pay and the platform paid. */
   absorbed_uusd: number;
   /** Refunded part of the charges. */
   refunded_uusd: number;
   /** Number of settlements. */
   tick_seq: number;
-  /** Settled up to this time. */
+  /** Usage before this time has been settled. */
   settled_to_ms: number;
-  /** When a limit of the pod or the funds of its account were last lowered. They do not apply to earlier use. */
+  /**
+   * When a limit of the pod, or the funds of its account, were last lowered. The lowered values do not apply to usage
+   * before this time.
+   */
   changed_ms: number;
-  /** The rental's hold, until the first settlement. */
+  /** The rental's hold; null after the first settlement. */
   hold_id: string | null;
-  /** Null while the pod has not ended. */
+  /** Null until the pod ends. */
   ended_at: number | null;
 };
 
@@ -65,10 +71,10 @@ export type BillingTicksTable = {
   pod_id: string;
   tick_seq: number;
   to_ms: number;
-  /** `charged_uusd` and `provider_uusd` after the settlement. */
+  /** Totals after the settlement, as `charged_uusd` and `provider_uusd` of the meter. */
   total_uusd: number;
   provider_total_uusd: number;
-  /** Ledger group. */
+  /** Group of the settlement's transfers in the ledger. */
   group_id: string;
 };
 
@@ -85,7 +91,7 @@ export type BillingPeriodsTable = {
   billed_ms: number;
   gross_uusd: number;
   net_uusd: number;
-  /** Later refunds of gross and net. */
+  /** Parts of gross and net that were refunded later. */
   refunded_gross_uusd: number;
   refunded_net_uusd: number;
 };

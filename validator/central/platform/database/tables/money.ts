@@ -2,9 +2,9 @@
 import type { Generated } from 'kysely';
 import type { Flag, Stamped } from './platform.ts';
 
-/** One row per ledger account with transfers: their sums. */
+/** One row per ledger account that has transfers, with the sums of its transfers. */
 export type LedgerAccountsTable = {
-  /** Account in the chart: `user:…`, `platform:fee`. */
+  /** Account in the chart of accounts: `user:…`, `platform:fee`. */
   id: string;
   debits_posted: number;
   credits_posted: number;
@@ -17,7 +17,7 @@ export type LedgerGroupsTable = {
   id: Generated<number>;
   cause_type: string;
   cause_id: string;
-  /** 1 if no other group may have this cause. */
+  /** 1 if the cause must be unique: no other group may have it. */
   is_once: Flag;
   /** `system`, `session`, `provider`, or `api_key:` with its id. */
   actor: string;
@@ -27,7 +27,7 @@ export type LedgerGroupsTable = {
 
 export type TransferKind = 'direct' | 'pending' | 'post' | 'void';
 
-/** Rows never change. `seq` is the order of an account's transfers. */
+/** Transfers. Rows never change. `seq` is the order of an account's transfers. */
 export type TransfersTable = {
   seq: Generated<number>;
   group_id: number;
@@ -39,7 +39,7 @@ export type TransfersTable = {
   pending_seq: number | null;
 };
 
-/** An account's own thresholds; null: the default. */
+/** An account's own thresholds for low-balance warnings; null: the default. */
 export type LowBalanceThresholdsTable = Stamped & {
   account_id: string;
   id: string;
@@ -47,7 +47,7 @@ export type LowBalanceThresholdsTable = Stamped & {
   runway_minutes: number | null;
 };
 
-/** Low-balance warnings that were sent and from which the account has not recovered; without a row: none. */
+/** Low-balance warnings that the account has received since its balance was last sufficient; no row: none. */
 export type LowBalanceMarksTable = {
   account_id: string;
   told_of_amount: Flag;
@@ -78,7 +78,7 @@ export type TopUpsTable = Stamped & {
   id: string;
   account_id: string;
   processor: string;
-  /** Id at the processor; unique. Null until known. */
+  /** The charge's id at the processor; unique. Null until it is known. */
   external_id: string | null;
   payment_method_id: string;
   amount_uusd: number;
@@ -128,12 +128,12 @@ export type PayoutsTable = Stamped & {
   network: string | null;
   /** Null for `balance`, which needs no processor. */
   processor: string | null;
-  /** Id at the processor. */
+  /** The payout's id at the processor. */
   external_id: string | null;
   amount_uusd: number;
   /** Ledger group that holds the amount; null for `balance`. */
   hold_id: string | null;
-  /** Covers earnings before this time. */
+  /** The payout covers earnings before this time. */
   covers_until_ms: number;
   state: 'requested' | 'pending' | 'paid' | 'voided';
   attempts: number;
@@ -157,9 +157,9 @@ export type SimulatedPayoutsTable = {
 export type ReferralsTable = {
   account_id: string;
   referrer_id: string;
-  /** Paid for use so far, without granted credit and refunds. */
+  /** What the account has paid for usage so far, without granted credit and refunds. */
   paid_uusd: number;
-  /** Part of the fees on it that the referrer was credited. */
+  /** Part of the platform's fees on `paid_uusd` that was credited to the referrer. */
   accrued_uusd: number;
   /** Number of credits. */
   seq: number;

@@ -28,13 +28,13 @@ export type IdempotencyTable = {
 /** Scheduled work: one row per kind and subject. */
 export type DueWorkTable = {
   kind: string;
-  /** An id, or a name. */
+  /** An id, or another name that is unique within the kind. */
   subject: string;
   /** Scheduled time, also if the work is done later. */
   due_at: number;
-  /** Time of the next attempt: `due_at`, or later after a failure. */
+  /** Time of the next attempt: `due_at`, or a later time after a failure. */
   look_at: number;
-  /** Failures since it was scheduled. */
+  /** Number of failed attempts since the work was scheduled. */
   attempts: number;
   last_error: string | null;
 };
