@@ -1,6 +1,6 @@
 /**
- * Starts a PostgreSQL server for this run, with its socket in a temporary folder, and migrates one database that tests
- * clone. After the tests, or when the run is interrupted, stops the server and deletes its folder.
+ * Starts a PostgreSQL server for this run, in a temporary folder and behind a socket in it, with one migrated database
+ * to clone. After the tests, or when the run is interrupted, the server is stopped and its folder deleted.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { chownSync, existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -15,10 +15,8 @@ import { postgresUrl, TEMPLATE_DATABASE } from './fakes/scenes/central-database.
 const STARTS_WITHIN_MS = 30_000;
 const POLL_MS = 50;
 /** Debian keeps the server's programs off PATH. */
-const DEBIAN_PROGRAMS = '/usr/lib/postgresql/**
-                                             * Superuser that initdb creates, without a password: only the permissions
-                                             * of the socket's folder restrict access.
-                                             */
+const DEBIAN_PROGRAMS = '/usr/lib/postgresql/*/bin';
+/** The superuser that initdb makes; only the socket's folder guards it. */
 const SUPERUSER = 'podwright';
 /** The data need not survive a crash of the host. */
 const SETTINGS = [

@@ -42,7 +42,7 @@ import { NETWORK_CHECKS, readNetworkFacts } from './network.check.ts';
 import { PORT_CHECKS, readPortFacts } from './ports.check.ts';
 
 export type AgentDoctorOptions = DoctorOptions & {
-  /** Whether checks may start containers. */
+  /** True if checks may start containers. */
   container: boolean;
   /** The host's public address; null for the address of the interface with the default route. */
   address: string | null;

@@ -63,7 +63,7 @@ type Progress = {
 type OpenLog = NonNullable<Awaited<ReturnType<LogFilePool['acquire']>>>;
 
 /** Yields a pod's build log and output over restarts and replaced containers, until the pod is gone. */
-export async function* meterTransition(
+export async function* followPodLog(
   options: FollowOptions,
   signal: AbortSignal,
 ): AsyncGenerator<FrameText> {
@@ -192,7 +192,7 @@ async function* readRun(
       yield* readFromEngine(options.engine, state, { ...options, ...from }, onLine, signal);
       return;
     }
-    // Recorded before anything can fail, because meterTransition releases it from there.
+    // Recorded before anything can fail, because followPodLog releases it from there.
     progress.file = { open, start: startAtOldest(open.log) };
     progress.file.start = await startIn(open, from, progress.container, options.stream);
   }

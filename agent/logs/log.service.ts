@@ -6,7 +6,7 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import { type BuildLogSource, NO_BUILDS } from './build-frames.ts';
 import { createLogFilePool } from './log-file.ts';
-import { type LogEngine, type LogStart, meterTransition, type PodLogSource } from './log-follow.ts';
+import { followPodLog, type LogEngine, type LogStart, type PodLogSource } from './log-follow.ts';
 import { countFrames, type FrameCounts, type FrameText, parseFrameId } from './log-frames.ts';
 import { createContainerStates } from './log-tail.ts';
 
@@ -76,7 +76,7 @@ export function createLogService({
       const options = { ...ports, podId, tail, follow, stream, since };
       const frames = liveFrames<FrameText>({
         clock,
-        open: (signal) => meterTransition(options, signal),
+        open: (signal) => followPodLog(options, signal),
         idleFrame: dataFrame({}),
         onFrame: (text) => onFrames(countFrames(text)),
         onClose() {

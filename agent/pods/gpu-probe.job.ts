@@ -43,7 +43,7 @@ export function createGpuProbe(deps: {
   const slots = createSemaphore(MAX_PARALLEL_PROBES);
   const histories = new Map<string, ProbeHistory>();
 
-  /** True if the pod sees all its GPUs. Null if the probe could not run, which says nothing about the GPUs. */
+  /** True if the pod sees all its GPUs. Null if the probe could not run, which is not evidence about the GPUs. */
   async function seesAllGpus(
     containerId: string,
     uuids: readonly string[],

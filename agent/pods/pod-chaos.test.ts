@@ -74,7 +74,7 @@ async function tolerate(work: () => unknown): Promise<void> {
 
 /**
  * Simulates kill -9 at the n-th call from now, before or after the call's effect: calls in progress never return. The
- * returned function tells whether the kill has happened.
+ * returned function is true once the kill has happened.
  */
 function killAt(engine: FakeEngine, countdown: number): () => boolean {
   const { hook } = engine;

@@ -1,4 +1,4 @@
-/** What is on disk after a power cut right after a step of an update, when the page cache is lost. */
+/** State on disk after a power cut right after a step of an update, when the page cache is lost. */
 import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';

@@ -35,7 +35,7 @@ export type JsonValue =
   | readonly JsonValue[]
   | { readonly [key: string]: JsonValue };
 
-/** How canonical JSON and Python's JSON differ. */
+/** Differences between canonical JSON and Python's JSON. */
 export type JsonStyle = {
   comma: string;
   colon: string;

@@ -60,5 +60,5 @@ END
 `;
 }
 
-/** What a working pip does. */
+/** Effect of a working pip. */
 export const PIP_INSTALLS = 'ln -s /opt/jupyter /opt/podwright/notebook/bin/jupyter-lab';

@@ -36,7 +36,7 @@ const USERS = ['root:x:0:0:root:/root:/bin/sh', 'messagebus:x:100:107::/:/bin/fa
 const GROUPS = ['root:x:0:', 'messagebus:x:107:', 'tty:x:5:', 'docker:x:998:', 'utmp:x:43:'];
 /** Services that do not start: the host uses this machine's Docker engine. */
 const MASKED = ['docker.service', 'docker.socket', 'containerd.service'];
-/** What systemd needs in a container: mounts, and cgroups below the container's. */
+/** Requirements of systemd in a container: mounts, and cgroups below the container's. */
 const CAPABILITIES = 'SYS_ADMIN NET_ADMIN SYS_PTRACE SYS_NICE SYSLOG DAC_READ_SEARCH'.split(' ');
 const SHARED = ['/usr', '/etc/alternatives', '/etc/ssl'];
 const OPTIONS = [

@@ -9,7 +9,7 @@ import { text } from 'node:stream/consumers';
 export type EngineCall = string;
 
 /**
- * What a call concerns: its path with ids, and the body of a create. The hook receives the same object before and after
+ * Subject of a call: its path with ids, and the body of a create. The hook receives the same object before and after
  * the call.
  */
 export type CallSubject = { url: string; text: string };

@@ -294,7 +294,7 @@ function openDrills(db: Db) {
 }
 
 /**
- * Converts `row`, which must come from the table of `kind`. The type of a query over several tables does not say which.
+ * Converts `row`, which must come from the table of `kind`. The type of a query over several tables does not report which.
  */
 function withKind(kind: OperationKind, row: unknown): Operation {
   return { ...(row as object), kind } as Operation;

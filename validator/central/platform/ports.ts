@@ -155,7 +155,7 @@ export type BackupFolder = {
   folder: string;
   /** Limit for the total size of one account's repositories. */
   bytesPerAccount: number;
-  /** Returns the space on the file system of `folder`. Default: asks the operating system. For tests. */
+  /** Returns the space on the file system of `folder`. Default: the operating system's figures. For tests. */
   spaceOf?: (folder: string) => Promise<{ totalBytes: number; freeBytes: number }>;
 };
 

@@ -83,8 +83,8 @@ export const RETRY_PAUSES_MS: readonly number[] = [
 ];
 
 /**
- * Pauses after the first requests to a payment or payout processor. After them it is asked hourly until there is a
- * result.
+ * Pauses after the first requests to a payment or payout processor. After them a request is sent hourly until there is
+ * a result.
  */
 const ASK_PAUSES_MS: readonly number[] = [10 * SECOND_MS, MINUTE_MS, 10 * MINUTE_MS];
 

@@ -3,9 +3,12 @@ import { displayName, displayText } from './wire.ts';
 
 const Name = displayName(20);
 
-it.each(['plain', 'Ünïcödé 名前', 'family 👨‍👩‍👧 and ✈️', '  trimmed  '])('accepts the name %j', (text) => {
-  expect(Name.parse(text)).toBe(text.trim());
-});
+it.each(['plain', 'Ünïcödé 名前', 'family 👨‍👩‍👧 and ✈️', '  trimmed  '])(
+  'accepts the name %j',
+  (text) => {
+    expect(Name.parse(text)).toBe(text.trim());
+  },
+);
 
 it.each([
   ['empty', '   '],

@@ -21,7 +21,7 @@ export type FeedStart = { since: string | undefined; podId: string | undefined }
 export type FeedReader = {
   /** True if the event id is unknown; then the feed starts with its first event. */
   isGap: boolean;
-  /** Yields existing events, then new ones, whenever the reader asks for a page. Rejects when `signal` aborts. */
+  /** Yields existing events, then new ones, whenever the reader requests a page. Rejects when `signal` aborts. */
   pages(signal: AbortSignal): AsyncGenerator<AccountEvent[]>;
 };
 

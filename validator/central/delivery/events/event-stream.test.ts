@@ -198,9 +198,12 @@ it('a stream can be limited to one pod of the account, also after the pod has en
   expect(await foreign.json()).toMatchObject({ error: { code: 'pod_not_found' } });
 });
 
-it.each(['since=yesterday', 'since=12', 'pod_id=x'])('returns 422 for the query %s', async (query) => {
-  expect((await connect(`?${query}`)).status).toBe(422);
-});
+it.each(['since=yesterday', 'since=12', 'pod_id=x'])(
+  'returns 422 for the query %s',
+  async (query) => {
+    expect((await connect(`?${query}`)).status).toBe(422);
+  },
+);
 
 it('a stream ends when its credential is revoked', async () => {
   expect((await connect('', {})).status).toBe(401);

@@ -36,7 +36,7 @@ export const EVENT_REASONS = [
 ] as const;
 export type EventReason = (typeof EVENT_REASONS)[number];
 
-/** What an event is about. Members that are not listed are stored and returned too. */
+/** Subject of an event. Members that are not listed are stored and returned too. */
 export const EventPayload = z.looseObject({
   pod_name: z.string().nullable(),
   /** The executor's id. */

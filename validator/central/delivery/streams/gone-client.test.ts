@@ -85,17 +85,20 @@ it.each([
   ['lines', '', []],
   ['events', '&format=events', []],
   ['a WebSocket', '', UPGRADE],
-])('requests no log from the node for a client that has left (log as %s)', async (_, form, headers) => {
-  const line = `GET /api/pods/${podId}/logs?follow=true${form}`;
-  for (const table of ['api_keys', 'pods']) await leaveDuring(table, 3, line, headers);
-  // Its database queries run after those of the earlier requests.
-  expect((await scene.call('GET', `/pods/${podId}`)).status).toBe(200);
-  expect(host.log.queries).toEqual([]);
-  const stays = request(line, headers);
-  await eventually('the stream', () => host.log.followers() === 1);
-  stays.destroy();
-  await eventually('its end', () => host.log.followers() === 0);
-});
+])(
+  'requests no log from the node for a client that has left (log as %s)',
+  async (_, form, headers) => {
+    const line = `GET /api/pods/${podId}/logs?follow=true${form}`;
+    for (const table of ['api_keys', 'pods']) await leaveDuring(table, 3, line, headers);
+    // Its database queries run after those of the earlier requests.
+    expect((await scene.call('GET', `/pods/${podId}`)).status).toBe(200);
+    expect(host.log.queries).toEqual([]);
+    const stays = request(line, headers);
+    await eventually('the stream', () => host.log.followers() === 1);
+    stays.destroy();
+    await eventually('its end', () => host.log.followers() === 0);
+  },
+);
 
 it('opens no terminal for a client that has left', async () => {
   let opened = 0;

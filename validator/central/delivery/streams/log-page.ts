@@ -6,8 +6,7 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 
 /**
- * Where to start reading: at a number of lines from the end (`tail`), or after a frame id or a time in milliseconds
- * (`since`).
+ * Start of a read: a number of lines from the end (`tail`), or after a frame id or a time in milliseconds (`since`).
  */
 export type LogPosition = { tail: number; since?: string };
 

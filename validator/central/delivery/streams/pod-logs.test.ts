@@ -91,9 +91,12 @@ describe('the existing log', () => {
     expect(host.log.queries.map(({ since }) => since)).toEqual(['c.7.0', '5000', 'c.9.0']);
   });
 
-  it.each(['tail=-1', 'tail=10001', 'tail=x', 'follow=perhaps'])('rejects the query %s', async (query) => {
-    expect((await open(query)).statusCode).toBe(422);
-  });
+  it.each(['tail=-1', 'tail=10001', 'tail=x', 'follow=perhaps'])(
+    'rejects the query %s',
+    async (query) => {
+      expect((await open(query)).statusCode).toBe(422);
+    },
+  );
 
   it('is empty while the pod is not on its node', async () => {
     host.pods.clear();

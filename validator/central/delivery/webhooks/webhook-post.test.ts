@@ -12,10 +12,13 @@ it.each([
   expect(isAllowedAddress(address, 'public')).toBe(false);
 });
 
-it.each(['8.8.8.8', '172.32.0.1', '2606:4700:4700::1111'])('allows requests to the address %s', (address) => {
-  expect(isAllowedAddress(address, 'public')).toBe(true);
-  expect(isAllowedAddress(address, 'loopback')).toBe(false);
-});
+it.each(['8.8.8.8', '172.32.0.1', '2606:4700:4700::1111'])(
+  'allows requests to the address %s',
+  (address) => {
+    expect(isAllowedAddress(address, 'public')).toBe(true);
+    expect(isAllowedAddress(address, 'loopback')).toBe(false);
+  },
+);
 
 it.each([
   ['https://example.com/hook', null],

@@ -128,7 +128,7 @@ describe('figures beyond these limits', () => {
     ['a port', { ports: { 22: 65_536 } }],
   ];
   it.each(beyond)('make the answer of the agent invalid: %s', async (_, view) => {
-    const { id, otherId } = await rentBoth({ ...told, phase: 'running' });
+    const { id, otherId } = await rentBoth({ ...view, phase: 'running' });
     expect((await get(`/pods/${otherId}`)).body).toMatchObject({ status: 'RUNNING' });
     expect((await get(`/pods/${id}`)).body).toMatchObject({ status: 'PENDING' });
     expect(await findPullSpeed(market.ports.db, node.id)).toBeUndefined();

@@ -16,7 +16,7 @@ it.each([
   ['is not silent while it is not charged', { state: 'starting' }, HOUR_MS, false],
   ['is not silent before the first contact', { seen_at: null }, HOUR_MS, false],
 ] as const)('a pod %s', (_, change, silentMs, expected) => {
-  const pod = { ...heard, ...change };
+  const pod = { ...RECENT, ...change };
   expect(isSilent(pod, SEEN_MS + silentMs)).toBe(expected);
   const endMs = expected ? SEEN_MS : SEEN_MS + silentMs;
   expect(billableUntil(pod, SEEN_MS + silentMs)).toBe(endMs);

@@ -217,14 +217,17 @@ describe('a template for a rental', () => {
     });
   });
 
-  it.each(['one_time_template', 'is_temporary'])('can be used once with the flag %s', async (flag) => {
-    const { body } = await post({ name: 'x', docker_image: 'ubuntu', [flag]: true });
-    const template = await forRent(body.id);
-    await markTemplateRented(central.ports.db, template, 5);
-    await expect(forRent(body.id)).rejects.toMatchObject({ code: 'template_invalid' });
-    const twice = markTemplateRented(central.ports.db, template, 6);
-    await expect(twice).rejects.toMatchObject({ code: 'template_invalid' });
-  });
+  it.each(['one_time_template', 'is_temporary'])(
+    'can be used once with the flag %s',
+    async (flag) => {
+      const { body } = await post({ name: 'x', docker_image: 'ubuntu', [flag]: true });
+      const template = await forRent(body.id);
+      await markTemplateRented(central.ports.db, template, 5);
+      await expect(forRent(body.id)).rejects.toMatchObject({ code: 'template_invalid' });
+      const twice = markTemplateRented(central.ports.db, template, 6);
+      await expect(twice).rejects.toMatchObject({ code: 'template_invalid' });
+    },
+  );
 
   it('can be used repeatedly without such a flag; only one-time templates are deleted with their pod', async () => {
     const { body: plain } = await post({ name: 'x', docker_image: 'ubuntu' });

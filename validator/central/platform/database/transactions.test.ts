@@ -37,19 +37,25 @@ async function failing(code: string) {
   return { message, attempts, pauses, left };
 }
 
-it.each(['40001', '40P01'])('retries a transaction after error %s, and rolls back each failed attempt', async (code) => {
-  const { message, attempts, pauses, left } = await failing(code);
-  expect([message, attempts, left]).toEqual(['ended', 5, []]);
-  expect(pauses).toHaveLength(3);
-  for (const [index, longest] of [20, 40, 80].entries()) {
-    expect(pauses[index]).toBeGreaterThanOrEqual(longest / 2);
-    expect(pauses[index]).toBeLessThanOrEqual(longest);
-  }
-});
+it.each(['40001', '40P01'])(
+  'retries a transaction after error %s, and rolls back each failed attempt',
+  async (code) => {
+    const { message, attempts, pauses, left } = await failing(code);
+    expect([message, attempts, left]).toEqual(['ended', 5, []]);
+    expect(pauses).toHaveLength(3);
+    for (const [index, longest] of [20, 40, 80].entries()) {
+      expect(pauses[index]).toBeGreaterThanOrEqual(longest / 2);
+      expect(pauses[index]).toBeLessThanOrEqual(longest);
+    }
+  },
+);
 
-it.each(['23505', '55P03', '08006'])('does not retry a transaction after error %s', async (code) => {
-  expect(await failing(code)).toMatchObject({ attempts: 1, pauses: [] });
-});
+it.each(['23505', '55P03', '08006'])(
+  'does not retry a transaction after error %s',
+  async (code) => {
+    expect(await failing(code)).toMatchObject({ attempts: 1, pauses: [] });
+  },
+);
 
 // Two transactions lock the same accounts in opposite order. On SQLite, transactions run one after the other.
 it('commits both transactions after a deadlock', async () => {

@@ -46,7 +46,7 @@ export type AtRest = { seal(body: string): string; open(stored: string): string 
 
 const UNSEALED: AtRest = { seal: (body) => body, open: (stored) => stored };
 
-/** The present process, and a function that tells whether another process is alive. */
+/** The present process, and a function that checks whether another process is alive. */
 export type ClaimHolders = { bootId: string; isAlive(db: Db, bootId: string): Promise<boolean> };
 
 export type IdempotencyDeps = {

@@ -14,7 +14,7 @@ const REQUEST_SUFFIX = 'Input';
 
 const ERROR_MODEL = 'ErrorResponse';
 const FLAT_MODEL = 'FlatErrorResponse';
-/** Statuses whose responses stand for all client errors and for internal errors. */
+/** Statuses whose responses represent all client errors, and internal errors. */
 const CLIENT_ERROR = 422;
 const INTERNAL_ERROR = 500;
 const text = { type: 'string' };

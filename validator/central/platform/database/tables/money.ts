@@ -157,7 +157,7 @@ export type SimulatedPayoutsTable = {
 export type ReferralsTable = {
   account_id: string;
   referrer_id: string;
-  /** What the account has paid for usage so far, without granted credit and refunds. */
+  /** Amount that the account has paid for usage so far, without granted credit and refunds. */
   paid_uusd: number;
   /** Part of the platform's fees on `paid_uusd` that was credited to the referrer. */
   accrued_uusd: number;
