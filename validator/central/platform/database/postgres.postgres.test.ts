@@ -83,7 +83,7 @@ it('when two programs start on the same empty database, only one of them gets it
     expect([turn, taken.length, String(lost?.reason)]).toEqual([
       turn,
       1,
-      expect.stringMatching(/^ConfigError: .* it holds the (database of a|ledger of a)/),
+      expect.stringMatching(/^ConfigError: .* it holds the (database of a|evidence store of a)/),
     ]);
   }
 });
