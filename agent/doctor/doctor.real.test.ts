@@ -204,7 +204,7 @@ it('reports an invalid policy, taken ports and a wrong clock', async () => {
   expect(find('clock-skew').status).toBe('fail');
   expect(find('agent-port')).toMatchObject({
     status: 'fail',
-    finding: expect.stringContaining('no agent'),
+    finding: expect.stringContaining('not an agent'),
   });
   expect(find('pod-ports-free')).toMatchObject({
     status: 'warn',

@@ -31,7 +31,7 @@ it.each<[string, string, string, PortFacts]>([
   [
     'agent-port',
     'fail',
-    'no agent',
+    'not an agent',
     { ...STOPPED, answers: { executorId: null, listening: true } },
   ],
   [
