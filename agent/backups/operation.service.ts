@@ -174,10 +174,10 @@ export function createOperationService(
     /** Idempotent by `operation_id`. Throws ApiError, `BACKUP_STORAGE_BUSY` while another operation of the pod runs. */
     beginBackup: (podId: string, { repository, ...request }: BackupRequest): OperationView =>
       begin(podId, { kind: 'backup', request }, repository),
-    /** As `beginBackup`. */
+    /** Begins a restore; otherwise like `beginBackup`. */
     beginRestore: (podId: string, { repository, ...request }: RestoreRequest): OperationView =>
       begin(podId, { kind: 'restore', request }, repository),
-    /** As `beginBackup`; the pod may be gone. */
+    /** Begins a drill; like `beginBackup`, but the pod may be gone. */
     beginVerify: (podId: string, { repository, ...request }: DrillRequest): OperationView =>
       begin(podId, { kind: 'verify', request }, repository),
     /**

@@ -81,7 +81,7 @@ export const RESPONSE_SIGNATURE_HEADER = 'x-podwright-response-signature';
 
 export type ResponseParts = {
   status: number;
-  /** As sent; empty if there is none. */
+  /** Body as sent; empty if there is none. */
   body: Uint8Array | string;
   /** The request's nonce, which ties the response to it. */
   nonce: string;

@@ -189,7 +189,7 @@ const CAPACITY = 100_000;
 
 /** Remembers each nonce for `ttlMs`, twice the allowed clock skew: for that long the request could be replayed. */
 export function createReplayCache(ttlMs: number, capacity: number = CAPACITY): ReplayCache {
-  /** In order of expiry, because all entries have the same lifetime. */
+  /** Ordered by expiry, because all entries have the same lifetime. */
   const expiries = new Map<string, number>();
 
   function dropExpired(nowMs: number): void {

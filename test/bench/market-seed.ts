@@ -16,7 +16,7 @@ const MACHINES = [
   'NVIDIA GeForce RTX 4090',
 ];
 const GPU_COUNTS = [1, 2, 4, 8];
-/** In one of this many nodes, the first GPU is rented. */
+/** One of this many nodes has its first GPU rented. */
 const RENTED_EVERY = 4;
 const PER_INSERT = 500;
 const PRICES = 997;

@@ -70,7 +70,7 @@ export const GpuProofFacts = z.object({
   /** Reason of the first card that failed, or of all. */
   reason: z.string().nullable(),
   detail: Text,
-  /** As for the processor; null if a card failed before. */
+  /** Same as for the processor; null if a card failed before. */
   ms: Ms.nullable(),
   expected_ms: Ms.nullable(),
   ...TIMES,

@@ -256,7 +256,7 @@ const chainedEpochs: Migration = ({ int }) => [
   `alter table epochs add column first_kept ${int}`,
 ];
 
-/** In order, forward only; the number of applied migrations is the schema number. */
+/** Ordered, forward only; the number of applied migrations is the schema number. */
 export const MIGRATIONS: readonly Migration[] = [
   foundation,
   agentIdentities,

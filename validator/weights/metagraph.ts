@@ -55,7 +55,7 @@ export async function addNeurons(store: StoreDb, hotkeys: readonly string[]): Pr
   }
 }
 
-/** In the order of uids. */
+/** Ordered by uid. */
 export function listNeurons(store: StoreDb): Promise<NeuronsTable[]> {
   return store.selectFrom('neurons').selectAll().orderBy('uid').execute();
 }

@@ -2,7 +2,7 @@
 import type { Cycle, CycleEntry } from './cycle-set.ts';
 import { CARRY_CYCLES, idleCapOf, ONE_PPM, rateOf, type WeightPolicy } from './weight-policy.ts';
 
-/** In the order of multiplication. */
+/** Ordered by multiplication. */
 export const FACTORS = [
   'unit',
   'uptime',
@@ -19,7 +19,7 @@ export type Obstacle = 'failed' | 'simulated' | 'unknown_model' | 'price' | 'ban
 
 export type Score = {
   entry: CycleEntry;
-  /** In ppm, except `unit` (micro-USD per hour) and `eligible` (0 or 1). */
+  /** Values in ppm, except `unit` (micro-USD per hour) and `eligible` (0 or 1). */
   factors: Readonly<Record<Factor, number>>;
   obstacles: readonly Obstacle[];
   points: bigint;

@@ -63,7 +63,7 @@ const HUB_ALIASES = new Set(['index.docker.io', 'registry-1.docker.io']);
 const OFFICIAL = 'library/';
 
 export type ImageName = {
-  /** In lower case, without the default port. */
+  /** Lower case, without the default port. */
   registry: string;
   /** `registry/path`. */
   name: string;

@@ -19,7 +19,7 @@ export const MAX_NAME_CHARS = 200;
 export const MAX_TEXT_CHARS = 8_192;
 
 const MAX_COUNTER = 2 ** 31 - 1;
-/** In the year 2248, milliseconds since the epoch. */
+/** Year 2248, in milliseconds since the epoch. */
 const MAX_TIME_MS = 2 ** 43;
 
 /** An integer amount in any unit. */

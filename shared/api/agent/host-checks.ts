@@ -69,7 +69,7 @@ export const ImageAvailability = z.object({
 });
 export type ImageAvailability = z.output<typeof ImageAvailability>;
 
-/** In the order of the request. */
+/** Results in the order of the request. */
 export const ImageCheckResult = z.object({ images: z.array(ImageAvailability).max(MAX_IMAGES) });
 export type ImageCheckResult = z.output<typeof ImageCheckResult>;
 

@@ -34,7 +34,7 @@ export const SMALL_LINE: LineSize = { ...FULL_LINE, mostBytes: 2 * 1024 * 1024 }
 export type LineSample =
   | {
       status: 'measured';
-      /** As the executor sees it: down is towards it, up is from it. */
+      /** Directions from the executor's side: down is towards it, up is from it. */
       downKbit: number;
       upKbit: number;
       /** Direction in which other bytes arrived than were sent. */

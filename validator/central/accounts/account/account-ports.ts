@@ -6,7 +6,7 @@ import type { AccountProof } from '#shared/signing/account-proof.ts';
 import type { TemplateResponse } from '../../market/templates/template.schemas.ts';
 import type { Db } from '../../platform/database/tables.ts';
 
-/** In micro-dollars; posted - held is available. `runsOutAtMs` is null if pods never stop for lack of money. */
+/** Amounts in micro-dollars; posted - held is available. `runsOutAtMs` is null if pods never stop for lack of money. */
 export type AccountBalance = {
   posted: number;
   held: number;

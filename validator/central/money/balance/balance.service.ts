@@ -15,7 +15,7 @@ import { claimAddressCredit, claimSignupCredit } from './balance.store.ts';
 
 const HOUR_MS = 3_600_000;
 
-/** In micro-dollars; posted - held is available. `runsOutAtMs` is when pods stop at the present cost; null: never. */
+/** Amounts in micro-dollars; posted - held is available. `runsOutAtMs` is when pods stop at the present cost; null: never. */
 export type Balance = {
   posted: number;
   held: number;

@@ -28,7 +28,7 @@ export type Leg = { debit: LedgerAccount; credit: LedgerAccount; amountUusd: num
 export type Cause = {
   type: string;
   id: string;
-  /** As formatted by `causedBy`. */
+  /** Text in the form of `causedBy`. */
   actor: string;
   requestId: string | null;
   atMs: number;

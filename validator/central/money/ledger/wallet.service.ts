@@ -4,7 +4,7 @@ import type { Db } from '../../platform/database/tables.ts';
 import { type LedgerAccount, type Leg, requireAmount } from './double-entry.ts';
 import { type Balances, balancesOfTwo, lockedBalances } from './ledger.store.ts';
 
-/** In micro-dollars. `available` is paid + granted - held. */
+/** Amounts in micro-dollars. `available` is paid + granted - held. */
 export type Wallet = {
   accountId: string;
   paid: number;
@@ -62,7 +62,7 @@ export async function lockedBalancesOf(tx: Db, id: LedgerAccount): Promise<Accou
   return balancesIn((await readable(lockedBalances(tx, [id]))).get(id));
 }
 
-/** In micro-dollars. `posted` is below 0 for an account that owes; `pending` is what is held. */
+/** Amounts in micro-dollars. `posted` is below 0 for an account that owes; `pending` is what is held. */
 export type AccountBalances = { posted: number; pending: number };
 
 function balancesIn(row: Omit<Balances, 'id'> = NOTHING): AccountBalances {

@@ -28,7 +28,7 @@ export function rateOf(meter: Meter): Rate {
   return { priceUusdPerGpuHour: meter.price_uusd_per_gpu_hour, gpus: meter.gpu_count };
 }
 
-/** In 3,600,000ths of a micro-dollar. */
+/** Amount in 3,600,000ths of a micro-dollar. */
 export function partsOf({ uusd, rest }: Cost): bigint {
   return BigInt(uusd) * HOUR + BigInt(rest);
 }

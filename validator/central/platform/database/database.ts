@@ -48,7 +48,7 @@ import { notedSegments } from './migrations/0036-noted-segments.ts';
 import { POSTGRES_DIALECT, SQLITE_DIALECT, type SqlDialect } from './sql-dialects.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
-/** In order: a migration's position is its schema number. Never edit a released migration. */
+/** Ordered: a migration's position is its schema number. Never edit a released migration. */
 const MIGRATIONS: readonly ((dialect: SqlDialect) => string[])[] = [
   foundation,
   notebooks,

@@ -29,7 +29,7 @@ export function createTokenBuckets(
   { clock, maxKeys }: { clock: Clock; maxKeys: number },
 ) {
   const full = quota * windowMs;
-  /** In order of last use, because a Map keeps the order of insertion. */
+  /** Ordered by last use, because a Map keeps the order of insertion. */
   const buckets = new Map<string, Bucket>();
 
   function levelOf(key: string, nowMs: number): number {

@@ -43,7 +43,7 @@ export type ExecutorsTable = Stamped &
     provider_id: string;
     ip_address: string;
     port: number;
-    /** As stated by the provider. */
+    /** Value stated by the provider. */
     gpu_type: string;
     gpu_count: number;
     /** When the provider last changed GPU type or count; null if never. */
