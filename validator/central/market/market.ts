@@ -8,8 +8,7 @@ import type { Sweeps } from '../platform/schedule/retention.ts';
 import type { DueHandlers } from '../platform/schedule/schedule.ts';
 import { deleteMarketData } from './account-data.ts';
 import { annotationsOf } from './annotations.ts';
-import { registerBookmarkRoutes } from './bookmarks/bookmark.routes.ts';
-import { createBookmarks } from './bookmarks/bookmark.service.ts';
+import { registerBookmarks } from './bookmarks/bookmark.routes.ts';
 import { cutOffHandlers } from './cut-off/cut-off.ts';
 import { idleHandlers } from './cut-off/idle-shutdown.ts';
 import { createExecutorParts } from './executors/executors.ts';
@@ -102,8 +101,7 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
         view: executors.view,
         annotationsOf,
       });
-      const bookmarks = createBookmarks({ db, clock, random, annotationsOf });
-      registerBookmarkRoutes(api, { clock, idempotency, bookmarks });
+      registerBookmarks(api, { db, clock, random, idempotency, annotationsOf });
       requests.register(api, { clock, idempotency });
       pods.register(api);
       registerFeedbackRoutes(api, { clock, random, idempotency, recordsUploads });

@@ -5,16 +5,14 @@ import type { Db } from '../../platform/database/tables.ts';
 import { answerOnce, type OnceDeps } from '../../platform/idempotency/once.ts';
 import { userOf } from '../../platform/identity.ts';
 import { Bookmark, BookmarkAnswer, BookmarkParams, BookmarkRequest } from './bookmark.schemas.ts';
-import type { Bookmarks } from './bookmark.service.ts';
+import { type BookmarksDeps, createBookmarks } from './bookmark.service.ts';
 
 const tags = ['Bookmarks'];
 const config = { auth: 'user' } as const;
 const response = { 200: BookmarkAnswer };
 
-export function registerBookmarkRoutes(
-  api: HttpServer,
-  { bookmarks, ...once }: OnceDeps & { bookmarks: Bookmarks },
-): void {
+export function registerBookmarks(api: HttpServer, deps: OnceDeps & BookmarksDeps): void {
+  const bookmarks = createBookmarks(deps);
   for (const path of ['/bookmark', '/bookmarks']) {
     api.get(path, { config, schema: { tags, response: { 200: z.array(Bookmark) } } }, (request) =>
       bookmarks.list(userOf(request)),
@@ -27,7 +25,7 @@ export function registerBookmarkRoutes(
       },
       async (request, reply) => {
         const effects = (tx: Db) => bookmarks.setIn(tx, userOf(request), request.body);
-        await answerOnce(once, { request, reply }, { schema: BookmarkAnswer, effects });
+        await answerOnce(deps, { request, reply }, { schema: BookmarkAnswer, effects });
         return reply;
       },
     );

@@ -37,7 +37,6 @@ export type BookmarksDeps = {
   random: Random;
   annotationsOf: AnnotationsOf;
 };
-export type Bookmarks = ReturnType<typeof createBookmarks>;
 
 export function createBookmarks({ db, clock, random, annotationsOf }: BookmarksDeps) {
   async function addIn(tx: Db, caller: UserIdentity, nodeId: string): Promise<void> {

@@ -24,7 +24,8 @@ import type {
   RentExecutorResponse,
   SpecAlternative,
 } from './rental.schemas.ts';
-import { type RentDeps, type RentRequest, rentIn, requireVerified } from './rental.service.ts';
+import { type RentDeps, type RentRequest, rentIn } from './rental.service.ts';
+import { requireVerified } from './rental-checks.ts';
 import { refuseUnavailable, requireOneImage, restoreRequestOf } from './rental-request.ts';
 import { constraintsOf, gpusFor } from './spec-constraints.ts';
 import { matchSpec, type NoMatch } from './spec-match.ts';

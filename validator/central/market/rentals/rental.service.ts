@@ -2,44 +2,30 @@
 
 import { microOrNull } from '#shared/api/money.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
-import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { defaultTerminationHours } from '../../accounts/account/account.service.ts';
-import { accountOf, lockAccount } from '../../accounts/auth/account-access.ts';
-import { listForAccount } from '../../accounts/ssh-keys/ssh-key.service.ts';
 import type { RestoreRequest } from '../../backups/backup.schemas.ts';
 import { recordEvent } from '../../delivery/events/event.service.ts';
-import { requireRentalFunds } from '../../money/balance/balance.service.ts';
-import { fundsReduced, settleFirst } from '../../money/metering/settlement.service.ts';
+import { fundsReduced } from '../../money/metering/settlement.service.ts';
 import type { Db, Pod, Template } from '../../platform/database/tables.ts';
-import { lockRow } from '../../platform/database/transactions.ts';
 import type { Actor, Caller, UserIdentity } from '../../platform/identity.ts';
-import { type ExecutorEntry, requireExecutor, reserveGpus } from '../executors/executor.service.ts';
-import { gpuTotalOf, inventoryOf } from '../executors/executor-response.ts';
+import { type ExecutorEntry, reserveGpus } from '../executors/executor.service.ts';
+import { gpuTotalOf } from '../executors/executor-response.ts';
 import { imageKeyOf } from '../executors/launch-estimate.ts';
-import { isLeaving } from '../executors/notice-period.ts';
 import { expectationAtRent } from '../pods/launch-eta.ts';
 import type { PodSshKey } from '../pods/pod.schemas.ts';
 import { insertPod, type NewPod } from '../pods/pod.service.ts';
 import { wirePhase } from '../pods/pod.state.ts';
 import { placePodHold } from '../pods/pod-hold.ts';
 import { NOTEBOOK_PORT, notebookColumns } from '../pods/pod-notebook.ts';
-import { removalAfter, setRemovalDue } from '../pods/pod-removal.ts';
+import { setRemovalDue } from '../pods/pod-removal.ts';
 import { podResponse } from '../pods/pod-response.ts';
 import { podSpecFor } from '../pods/pod-spec.ts';
 import { templateResponse } from '../templates/template.service.ts';
-import { markTemplateRented, templateForRent } from '../templates/template-use.service.ts';
+import { markTemplateRented } from '../templates/template-use.service.ts';
 import { attachVolume, volumeForRent } from '../volumes/volume-attachment.ts';
-import { chooseGpuCount } from './gpu-choice.ts';
 import type { RentExecutorRequest, RentExecutorResponse } from './rental.schemas.ts';
-import {
-  chosenKeys,
-  dockerfileTemplate,
-  NO_TEMPLATE_ID,
-  refuseUnavailable,
-  requireOneImage,
-  restoreRequestOf,
-} from './rental-request.ts';
+import { checkRental } from './rental-checks.ts';
+import { NO_TEMPLATE_ID } from './rental-request.ts';
 
 export type RentRequest = {
   executorId: string;
@@ -65,46 +51,15 @@ export type BeginRestore = (
   restore: { pod: Pod; caller: Caller; request: RestoreRequest; occasion: 'STARTUP' },
 ) => Promise<unknown>;
 
-/**
- * Rents in `tx`, or throws the first refusal, in this order: the body itself, the account, the node, its free GPUs, the
- * balance, and then the template, the keys, the termination time and the volume.
- */
+/** Rents in `tx`, or throws the first refusal: those of `checkRental`, then those of the volume and the backup. */
 export async function rentIn(
   tx: Db,
   deps: RentDeps,
   { executorId, body, identity, actor }: RentRequest,
 ): Promise<RentExecutorResponse> {
-  refuseUnavailable(body);
-  requireOneImage(body);
-  const restore = restoreRequestOf(body);
-  await requireVerified(tx, identity);
-  const nowMs = deps.clock.now();
-  await lockRow(tx, 'executors', executorId);
-  const executor = await requireRentable(tx, executorId, nowMs);
-  const total = gpuTotalOf(executor);
-  const gpus = chooseGpuCount(body.gpu_count ?? null, {
-    total,
-    free: executor.slots_free,
-    minimum: executor.min_gpu_count,
-    canSplit: executor.can_split === 1,
-  });
-  // Locks the account so that concurrent rentals cannot spend the same balance.
-  const account = await lockAccount(tx, identity);
-  const price = executor.price_uusd_per_gpu_hour;
-  const settled = await settleFirst(tx, account.id, nowMs);
-  const hold = requireRentalFunds(settled, price, gpus);
-  const dockerfile = body.dockerfile_content ?? undefined;
-  const template =
-    dockerfile === undefined
-      ? await templateForRent(tx, account.id, body.template_id ?? null, account.default_template_id)
-      : dockerfileTemplate(dockerfile, {
-          id: deps.random.uuid(),
-          accountId: account.id,
-          nowMs,
-        });
-  const keys = chosenKeys(body.user_public_key, await listForAccount(tx, account.id));
-  const hours = body.termination_hours ?? defaultTerminationHours(account, identity.source);
-  const removalAt = hours === null ? null : removalAfter(hours, nowMs);
+  const checked = await checkRental(tx, deps, { executorId, body, identity });
+  const { nowMs, executor, inventory, gpus, account, settled, hold } = checked;
+  const { template, dockerfile, keys, hours, removalAt, restore } = checked;
 
   const podId = deps.random.uuid();
   const notebookPort = body.enable_jupyter === true ? NOTEBOOK_PORT : null;
@@ -114,9 +69,9 @@ export async function rentIn(
   const wanted = volumeId === null ? null : await volumeForRent(tx, deps, volumeId, owner);
   const spec = podSpecFor({
     template,
-    inventory: requireInventory(executor),
+    inventory,
     gpuUuids,
-    gpuTotal: total,
+    gpuTotal: gpuTotalOf(executor),
     portCount: body.initial_port_count ?? null,
     notebookPort,
     sshPublicKeys: keys.map((key) => key.public_key),
@@ -168,36 +123,6 @@ export async function rentIn(
   }
   const rented = { ...executor, slots_free: executor.slots_free - gpus };
   return { ...podResponse(pod, rented, nowMs, NO_TOKEN, volume, 0), success: true, pod_id: podId };
-}
-
-/** Throws unless provider and validator offer the node. */
-async function requireRentable(tx: Db, id: string, nowMs: number): Promise<ExecutorEntry> {
-  const executor = await requireExecutor(tx, id);
-  if (isLeaving(executor, nowMs)) {
-    throw new ApiError('node_unavailable', 'The provider is removing this node');
-  }
-  if (executor.banned_at !== null) {
-    throw new ApiError('provider_banned', 'The provider of this node is banned');
-  }
-  if (executor.paused === 1 || executor.opted_in === 0) {
-    throw new ApiError('node_paused_by_provider', 'The provider of this node takes no new rentals');
-  }
-  if (executor.state !== 'verified') {
-    throw new ApiError('node_not_verified', 'The validator has not passed this node');
-  }
-  return executor;
-}
-
-function requireInventory(executor: ExecutorEntry) {
-  const inventory = inventoryOf(executor);
-  if (inventory !== null) return inventory;
-  throw new ApiError('node_unavailable', 'The hardware of this node is not known');
-}
-
-/** Throws `email_not_verified`. */
-export async function requireVerified(tx: Db, identity: UserIdentity): Promise<void> {
-  if ((await accountOf(tx, identity)).email_verified_at !== null) return;
-  throw new ApiError('email_not_verified', 'Confirm your e-mail address before renting');
 }
 
 /** Columns of a new pod that do not depend on the request. */
