@@ -68,7 +68,7 @@ export const AGENT_CHECKS: readonly CheckDefinition[] = [
 const HELP = `Usage: npm run agent -- doctor [options]
 
 Checks this host and reports what would prevent it from being rented, each with a remedy. Run it with the
-variables and as the user of the agent, which may run meanwhile. Exit status: 0 no check fails, 1 at least
+variables and as the user of the agent, which may be running. Exit status: 0 no check fails, 1 at least
 one does, 2 wrong usage.
 
   --json            print [{"id","status","finding","remedy"}] instead of lines
@@ -80,8 +80,8 @@ one does, 2 wrong usage.
   --log FILE        add the end of this log to the archive; may be repeated
   --help            print this
 
-Statuses: ok, warn (works now, will cause trouble), fail (pods will not run or be unreachable), unknown (cannot
-be checked from here).
+Statuses: ok, warn (works now, will cause trouble), fail (pods will not run, or will be unreachable), unknown
+(cannot be checked from this host).
 `;
 
 const HOST = /^[A-Za-z0-9.:-]{1,253}$/;

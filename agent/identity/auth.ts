@@ -70,7 +70,7 @@ export function createAuth({ clock, executorId, keys, log, metrics, verify }: Au
       if (roles === 'public') return;
       if (roles === null) {
         metrics.authFailed('unlisted_route');
-        throw new ApiError('forbidden', 'Nobody may do this here');
+        throw new ApiError('forbidden', 'No role may call this route');
       }
       if (!limit.allows(request.ip)) {
         metrics.authFailed('address');

@@ -121,7 +121,7 @@ const POLICY_RULES: readonly PolicyRule[] = [
     field: 'image.dockerfile',
     rule: 'allow_builds',
     refuses: ({ image }, { allow_builds: allowed }) =>
-      allowed || !('dockerfile' in image) ? null : 'images are not built here',
+      allowed || !('dockerfile' in image) ? null : 'this host builds no images',
   },
   limit('limits.cpu_cores', 'max_cpu_cores', ({ limits }) => limits.cpu_cores),
   limit('limits.memory_bytes', 'max_memory_bytes', ({ limits }) => limits.memory_bytes),
@@ -134,7 +134,9 @@ const POLICY_RULES: readonly PolicyRule[] = [
     field: 'entrypoint',
     rule: 'allow_entrypoint',
     refuses: ({ entrypoint }, { allow_entrypoint: allowed }) =>
-      allowed || entrypoint.length === 0 ? null : 'images run with their own entrypoint here',
+      allowed || entrypoint.length === 0
+        ? null
+        : 'this host runs images with their own entrypoint only',
   },
   {
     field: 'environment',

@@ -77,7 +77,7 @@ describe('a command', () => {
 });
 
 describe('a terminal', () => {
-  it('is allocated on request, with the size of the client and its changes', async () => {
+  it('is allocated on request, has the size of the client’s terminal and follows its changes', async () => {
     // `script` runs ssh in a separate terminal; resizing that sends a window change.
     const ssh = ['ssh', ...host.options(host.portOf(pod)), '-tt', 'root@127.0.0.1'].join(' ');
     const inside =

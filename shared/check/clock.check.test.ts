@@ -18,7 +18,7 @@ it('compares the smallest possible skew with the limit for signed requests', () 
 });
 
 it('reports unknown if the clocks cannot be read', () => {
-  const findings = clockFindings({ synchronised: { problem: 'nobody answers' }, skew: null });
+  const findings = clockFindings({ synchronised: { problem: 'timedatectl failed' }, skew: null });
   expect(findings.map(({ status }) => status)).toEqual(['unknown', 'unknown']);
   expect(findings[1]?.remedy).toContain('--time-from');
   const [kept] = clockFindings({ synchronised: { value: false }, skew: null });

@@ -156,7 +156,7 @@ function fastifyRefusal(error: FastifyError): ApiError | null {
     case 414:
       return new ApiError('client_error', 'A part of the path is too long', {
         status: 414,
-        hint: 'Send ids as they were given.',
+        hint: 'Use ids exactly as the API returned them.',
       });
     case 415:
       return new ApiError('client_error', 'The content type is not supported', {

@@ -80,7 +80,7 @@ export const AGENT_VARIABLES: MeaningsOf<typeof AGENT_CONFIG> = {
     meaning: 'folder of releases that the agent runs from',
     unset: 'set by its unit',
   },
-  AGENT_UPDATE_LOGIN_FILE: { meaning: LOGIN_FILE, unset: 'public image' },
+  AGENT_UPDATE_LOGIN_FILE: { meaning: LOGIN_FILE, unset: 'none (public image)' },
   AGENT_UPDATE_INTERVAL_S: 'seconds between update checks; up to a tenth more at random',
   AGENT_UPDATE_PROBATION_S: 'seconds that a new version must work before the update is final',
   AGENT_LOG_LEVEL: LOG_LEVEL,
@@ -89,7 +89,7 @@ export const AGENT_VARIABLES: MeaningsOf<typeof AGENT_CONFIG> = {
 
 export const SSH_VARIABLES: MeaningsOf<typeof SSH_CONFIG> = {
   SSH_SNAPSHOT: 'the agent’s file with its pods: `ssh/gateway.json` in the agent’s home',
-  SSH_HOST: 'listen address, with each pod’s own port',
+  SSH_HOST: 'listen address; each pod has its own port',
   SSH_DOCKER_SOCKET: 'socket of the engine',
   SSH_LOG_LEVEL: `${LOG_LEVEL}; \`info\` has one record per session, never content`,
   SSH_UPDATE_TREE: {
@@ -155,8 +155,14 @@ export const CENTRAL_VARIABLES: MeaningsOf<typeof CENTRAL_CONFIG> = {
   CENTRAL_S3_BUCKET: { meaning: 'bucket for uploads', unset: 'folder in the home' },
   CENTRAL_S3_REGION: 'region of the bucket',
   CENTRAL_S3_ENDPOINT: { meaning: 'S3 endpoint', unset: 'Amazon’s' },
-  CENTRAL_S3_ACCESS_KEY_ID: { meaning: 'credential of the bucket', unset: 'AWS SDK’s search' },
-  CENTRAL_S3_SECRET_ACCESS_KEY: { meaning: 'credential of the bucket', unset: 'AWS SDK’s search' },
+  CENTRAL_S3_ACCESS_KEY_ID: {
+    meaning: 'credential of the bucket',
+    unset: 'credential chain of the AWS SDK',
+  },
+  CENTRAL_S3_SECRET_ACCESS_KEY: {
+    meaning: 'credential of the bucket',
+    unset: 'credential chain of the AWS SDK',
+  },
   CENTRAL_S3_PUBLIC_URL: 'address where the bucket can be read by everyone',
   CENTRAL_BACKUP_GIB: 'quota of an account’s backups in GiB; beyond it restic receives a 507',
   CENTRAL_METER_TICK_SECONDS:
@@ -197,9 +203,9 @@ export const CENTRAL_VARIABLES: MeaningsOf<typeof CENTRAL_CONFIG> = {
     unset: 'no links',
   },
   CENTRAL_PAYMENTS:
-    'who moves money for top-ups: `none`, `simulated` (default of `npm start`), `stripe`',
+    'payment processor for top-ups: `none`, `simulated` (default of `npm start`), `stripe`',
   CENTRAL_PAYOUTS:
-    'who pays out: `none` (requests wait), `simulated` (default of `npm start`); `payout run` reads it too',
+    'payout processor: `none` (requests wait), `simulated` (default of `npm start`); `payout run` reads it too',
   CENTRAL_STRIPE_SECRET_KEY: 'secret key; required with `stripe`',
   CENTRAL_STRIPE_CALLBACK_SECRET:
     '`whsec_…` of the endpoint that calls `/payments/callback`; required with `stripe`',
@@ -212,7 +218,7 @@ export const CENTRAL_VARIABLES: MeaningsOf<typeof CENTRAL_CONFIG> = {
     unset: '`600`; `npm start` `60000`',
   },
   CENTRAL_RATE_LIMIT_CREDENTIAL: {
-    meaning: 'requests per minute and account, for each API key and for its sessions',
+    meaning: 'requests per minute for each API key, and for all sessions of an account together',
     unset: '`600`; `npm start` `60000`',
   },
   CENTRAL_RATE_LIMIT_LOGIN: {
@@ -238,7 +244,7 @@ export const VALIDATOR_VARIABLES: MeaningsOf<typeof VALIDATOR_CONFIG> = {
   VALIDATOR_HOME: 'folder with the validator’s state',
   VALIDATOR_DATABASE: {
     meaning:
-      'evidence store (the file has kept its first name): `postgres://user:password@host:port/database` or a SQLite file',
+      'evidence store (named `ledger.db` for compatibility): `postgres://user:password@host:port/database` or a SQLite file',
     unset: '`ledger.db` in the home',
   },
   VALIDATOR_SEED_FILE: {
@@ -251,7 +257,8 @@ export const VALIDATOR_VARIABLES: MeaningsOf<typeof VALIDATOR_CONFIG> = {
   },
   VALIDATOR_KEY_PASSPHRASE_FILE: 'file with its passphrase, mode 0600',
   VALIDATOR_KEY_SET: {
-    meaning: 'signed key set of the agents: whose evidence counts, and when, after a change of key',
+    meaning:
+      'signed key set that agents use; evidence signed by one of its keys within that key’s validity is trusted',
     unset: 'own key only',
   },
   VALIDATOR_HOST: 'listen address of the gateway',
@@ -293,7 +300,7 @@ export const VALIDATOR_VARIABLES: MeaningsOf<typeof VALIDATOR_CONFIG> = {
     unset: 'no releases',
   },
   VALIDATOR_AGENT_TAG: 'its tag',
-  VALIDATOR_AGENT_LOGIN_FILE: { meaning: LOGIN_FILE, unset: 'public image' },
+  VALIDATOR_AGENT_LOGIN_FILE: { meaning: LOGIN_FILE, unset: 'none (public image)' },
   VALIDATOR_AGENT_ROLLOUT:
     'how many of a thousand agents get a new digest before `release rollout` changes it',
   VALIDATOR_AGENT_EXPIRY_S: 'seconds for which a signed manifest is valid',

@@ -64,11 +64,12 @@ export type CheckOutcome =
   | (Outcome<'warn'> & { message: string })
   | Failure
   /**
-   * Facts are missing, which costs nothing. `isMoot`: nothing is required any more, which closes an earlier failure.
+   * Facts are missing, which does not affect the verdict. `isMoot`: nothing is required any more, which closes an
+   * earlier failure.
    */
   | (Outcome<'unknown'> & { isMoot?: boolean });
 
-/** Judges facts with an inventory. Pure. */
+/** Judges the facts of a run that has an inventory. Pure. */
 export type Judge = (facts: Facts & { inventory: Inventory }) => CheckOutcome;
 
 export type Check = CheckDefinition & {
@@ -86,7 +87,7 @@ export type Check = CheckDefinition & {
   /** The standard remedy for each reason code. */
   remedies: Readonly<Record<string, string>>;
   judge: Judge;
-  /** Judges facts without an inventory. If left out, the check is unknown without an inventory. */
+  /** Judges the facts of a run without an inventory. If left out, the check is unknown without an inventory. */
   judgeAbsent?: (facts: Facts) => CheckOutcome;
 };
 

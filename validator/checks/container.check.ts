@@ -24,7 +24,7 @@ export const cpuQuota = defineCheck({
 export const dindRuntime = defineCheck({
   id: 'dind_runtime',
   detects: 'nested containers that are offered but do not work',
-  required: 'layers, mounts and processes inside a container of the runtime',
+  required: 'layers, mounts and processes work inside a container of the runtime',
   category: 'runtime',
   mode: 'shadow',
   isTrial: true,

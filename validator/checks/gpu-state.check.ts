@@ -49,7 +49,7 @@ export const powerLimit = defineCheck({
 export const gpuWedge = defineCheck({
   id: 'gpu_wedge',
   detects: 'a card that hangs',
-  required: 'no fully busy card without processes and memory in use',
+  required: 'every fully busy card runs a process or uses memory',
   category: 'runtime',
   mode: 'shadow',
   judge({ inventory, measured: { load }, policy }) {

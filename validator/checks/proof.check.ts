@@ -33,7 +33,7 @@ const PERMANENT: ReadonlySet<string> = new Set(['POW_MISMATCH', 'UUID_MISMATCH']
 export const powCpu = defineCheck({
   id: 'pow_cpu',
   detects: 'a processor that is slower than offered or computes wrong results',
-  required: 'the requested product, in the time of the processor',
+  required: 'the requested matrix product, in the time expected for this processor',
   category: 'policy',
   mode: 'shadow',
   isTrial: true,
@@ -45,7 +45,8 @@ export const powCpu = defineCheck({
 export const powGpu = defineCheck({
   id: 'pow_gpu',
   detects: 'a card that does not exist, or is slower than offered',
-  required: 'the requested product of every card, in the time of its model (device: gpu)',
+  required:
+    'the requested matrix product of every card, in the time expected for its model (device: gpu)',
   category: 'policy',
   mode: 'shadow',
   isTrial: true,
@@ -77,7 +78,7 @@ export const powGpu = defineCheck({
 export const powMem = defineCheck({
   id: 'pow_mem',
   detects: 'memory that does not exist',
-  required: 'the requested walk through memory',
+  required: 'a correct result of random reads from memory that is filled for the proof',
   category: 'policy',
   mode: 'shadow',
   isTrial: true,
@@ -88,7 +89,7 @@ export const powMem = defineCheck({
 export const powDisk = defineCheck({
   id: 'pow_disk',
   detects: 'a disk that does not exist',
-  required: 'the requested walk over the disk',
+  required: 'a correct result of random reads from a file that is written for the proof',
   category: 'policy',
   mode: 'shadow',
   isTrial: true,

@@ -181,7 +181,7 @@ it('drops a verdict on older facts than the stored one', async () => {
   expect(claims).toEqual([]);
 });
 
-it('a withheld verdict or a clock that was set back does not outdate a verdict', async () => {
+it('accepts a verdict although a withheld one has newer facts, or the stored time is in the future', async () => {
   const health = start();
   const [end, reached] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   onPods = () => {
@@ -262,12 +262,12 @@ it('runs one trial per host: the second check waits for the trials of the first'
     return trial.promise;
   };
   const checks = [1, 2].map(() => health.checkNow(executor.id, IDLE_REQUEST));
-  await eventually('one is tried', () => begun.length === 1);
+  await eventually('the first trial', () => begun.length === 1);
   // A check without trials does not wait.
   expect((await health.checkNow(executor.id, RENTED_REQUEST)).verdict).toBe('verified');
   expect(begun).toHaveLength(1);
   begun[0]?.resolve();
-  await eventually('the other is tried', () => begun.length === 2);
+  await eventually('the second trial', () => begun.length === 2);
   begun[1]?.resolve();
   expect((await Promise.all(checks)).map(({ verdict }) => verdict)).toEqual([
     'verified',

@@ -86,7 +86,7 @@ export function createReleases(options: ReleaseServiceOptions) {
     /** Rejects with `upstream_unavailable` if the registry cannot be read or no image is configured. */
     current(): Promise<SignedDigest> {
       if (source === null) {
-        throw new ApiError('upstream_unavailable', 'No image of the agent is named here');
+        throw new ApiError('upstream_unavailable', 'This validator publishes no agent releases');
       }
       const nowMs = clock.monotonicMs();
       if (cached !== null && nowMs - cached.atMs < CACHE_MS) return cached.answer;

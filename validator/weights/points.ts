@@ -2,7 +2,7 @@
 import type { Cycle, CycleEntry } from './cycle-set.ts';
 import { CARRY_CYCLES, idleCapOf, ONE_PPM, rateOf, type WeightPolicy } from './weight-policy.ts';
 
-/** Ordered by multiplication. */
+/** Factors in the order in which they are multiplied. */
 export const FACTORS = [
   'unit',
   'uptime',
@@ -76,7 +76,7 @@ function obstaclesOf(entry: CycleEntry, policy: WeightPolicy, embedded: boolean)
   return all.filter(([, applies]) => applies).map(([obstacle]) => obstacle);
 }
 
-/** Idle GPUs by model and line of `idle_caps`. Counts GPUs instead of hosts, so dividing a host gains nothing. */
+/** Idle GPUs by model and entry of `idle_caps`. Counts GPUs instead of hosts, so dividing a host gains nothing. */
 type IdleGpus = ReadonlyMap<string, number>;
 
 const poolKey = (model: string, line: number) => `${line} ${model}`;

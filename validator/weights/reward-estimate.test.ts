@@ -32,7 +32,7 @@ function estimate(
 
 it('estimates exactly the weight that the node gets later', () => {
   const others = [entryOf(2, { rented: true }), entryOf(3)];
-  // Three GPUs: with equal remainders of two hotkeys, the order of keys would decide about one part in 65,535.
+  // An odd count avoids equal remainders of two hotkeys, where key order would assign the last 1/65,535.
   const own = { hotkey: hotkey(9), gpu_count: 3, collateral: false, price_uusd: 2_000_000 };
   const shares = estimate({ ...QUESTION, gpu_count: 3 });
   for (const rented of [true, false]) {

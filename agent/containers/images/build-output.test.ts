@@ -17,7 +17,7 @@ function outputOf(text: string) {
   return { built, output, lines };
 }
 
-const SAID = [
+const OUTPUT = [
   'Step 1/6 : FROM sha256:0 AS one\n ---> 00aa\nStep 2/6 : LABEL io.podwright.managed="1"\n',
   ' ---> Running in 00aa\nRemoving intermediate container 00aa\n ---> 00ab\n',
   'Step 3/6 : RUN x &&   y\n ---> Running in 00ac\nStep 4/9 : of its own\nout\n',
@@ -25,7 +25,7 @@ const SAID = [
 
 it('numbers steps as in the renter’s Dockerfile, and leaves their output unchanged', () => {
   const { lines } = outputOf(TEXT);
-  for (const part of SAID) lines.write(part);
+  for (const part of OUTPUT) lines.write(part);
   const shown = lines.list().map(({ log }) => log);
   expect(shown.filter((log) => log.startsWith('Step'))).toEqual([
     'Step 1/4 : FROM sha256:0 AS one\n',
@@ -38,7 +38,7 @@ it('numbers steps as in the renter’s Dockerfile, and leaves their output uncha
 
 it('names the line of the failed step and its last lines', () => {
   const { lines, output } = outputOf(TEXT);
-  for (const part of SAID) lines.write(part.replace('Step 4/9 : of its own\n', ''));
+  for (const part of OUTPUT) lines.write(part.replace('Step 4/9 : of its own\n', ''));
   expect(output.failureOf('it returned 3', lines.list())).toBe('Line 4: it returned 3\nout');
 });
 

@@ -16,7 +16,7 @@ export const UPDATE_STATES = [
 export type UpdateState = (typeof UPDATE_STATES)[number];
 
 export const UpdateStatus = z.object({
-  /** Null if the agent is not configured to update itself; then nothing below is known. */
+  /** Null if the agent is not configured to update itself; the other fields then have no meaning. */
   kind: z.enum(['image-digest']).nullable(),
   state: z.enum(UPDATE_STATES),
   running_version: Name,
@@ -27,7 +27,7 @@ export const UpdateStatus = z.object({
   /** Digest that is being installed, or that was rolled back last. */
   target_digest: Name.nullable(),
   target_sequence: Counter.nullable(),
-  /** Null while one of the two digests is unknown. */
+  /** Null while `current_digest` or `target_digest` is unknown. */
   update_pending: z.boolean().nullable(),
   /** Why the update is blocked or was rolled back. */
   reason: Name.nullable(),

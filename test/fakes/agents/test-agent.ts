@@ -56,7 +56,8 @@ export function createTestAgent(
     numaNodes: async () => [],
     folderBytes: createFolderBytes(runCommand),
     folderEntries: createFolderEntries(runCommand),
-    runInContainer: () => Promise.reject(new Error('no look into pods here')),
+    runInContainer: () =>
+      Promise.reject(new Error('the test agent cannot run commands in containers')),
     execEngine: async () => createExecEngine({ socketPath: '/var/run/docker.sock', clock }),
     probePort: async () => true,
     keyFolders: NO_KEY_FOLDERS,

@@ -112,7 +112,7 @@ export function createFaultMatrix(scene: FaultScene) {
   /** Checks that the snapshot equals the volume and that no lock is left. */
   function expectWhole(pod: FaultPod, snapshot: string, tree: readonly string[]): void {
     expect(fingerprintOf(pod.volume), 'the tree of the pod').toEqual(tree);
-    expect(readdirSync(dirname(pod.volume)), 'beside the volume').toEqual(['_data']);
+    expect(readdirSync(dirname(pod.volume)), 'leftovers beside the volume').toEqual(['_data']);
     expect(pod.restic('list', 'locks', '--no-lock'), 'locks').toBe('');
     expect(pod.restic('check', '--read-data')).toContain('no errors were found');
     const target = join(pod.folder, 'read-back');

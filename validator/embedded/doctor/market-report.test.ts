@@ -16,7 +16,7 @@ const ofAgent = (port: number) => [
   finding('agent', warn('it does not run', 'npm run agent')),
   finding('pod-ports-ephemeral', warn('overlap', 'set AGENT_PORT_RANGE below 32768')),
   finding('reachability', warn('AGENT_HOST=127.0.0.1', 'set AGENT_HOST=0.0.0.0')),
-  finding('clock-skew', unknown('nobody was asked')),
+  finding('clock-skew', unknown('no time source was queried')),
 ];
 const agents = [
   ['agent-1', ofAgent(8080)],
@@ -25,12 +25,12 @@ const agents = [
 const VALIDATOR = [
   finding('key', ok('can sign')),
   finding('metagraph', warn('none is named: no weights are computed', 'set VALIDATOR_METAGRAPH')),
-  finding('central', ok('takes our signature')),
+  finding('central', ok('accepts our signature')),
   finding('gateway', ok('answers')),
 ];
 const idsOf = (findings: readonly { id: string }[]) => findings.map(({ id }) => id);
 
-it('reports the machine once and each process by its name, and leaves out checks that do not apply', () => {
+it('reports the host once and each process by its name, and leaves out checks that do not apply', () => {
   const found = marketFindings({ simulated: true, agents, validator: VALIDATOR }, START);
   const own = ['executor-id', 'agent-port', 'agent', 'pod-ports-ephemeral'];
   expect(idsOf(found)).toEqual([
@@ -54,7 +54,7 @@ it('checks real GPUs, and reports a stopped marketplace once instead of each sil
     finding('key', ok('can sign')),
     finding('central', fail('ECONNREFUSED', 'curl')),
     finding('central-hotkey', unknown('ECONNREFUSED')),
-    finding('gateway', warn('nobody of ours answers', 'npm run validator')),
+    finding('gateway', warn('no gateway of this validator answers', 'npm run validator')),
   ];
   const found = marketFindings({ simulated: false, agents, validator: silent }, START);
   expect(found[0]).toMatchObject({ id: 'marketplace', status: 'warn', remedy: START });

@@ -45,7 +45,7 @@ export type EmbeddedBackupsDeps = {
   origin(): string;
 };
 
-/** `bytes`: of all repositories; the other fields: of their disk. */
+/** `bytes` is the size of all repositories; the other fields describe their disk. */
 export type BackupFill = Space & { bytes: number | null };
 
 export type EmbeddedBackups = Awaited<ReturnType<typeof openEmbeddedBackups>>;
@@ -93,7 +93,7 @@ export async function openEmbeddedBackups(deps: EmbeddedBackupsDeps) {
       return { bytes: countedBytes, ...(await spaceOf(root)) };
     },
 
-    /** Registers the routes at the origin. */
+    /** Registers the routes on the server of the origin. */
     register: (origin: HttpServer) =>
       registerRepositoryRoutes(origin, {
         repositories: createRepositoryService({ root, quota, uploads }),
@@ -119,7 +119,7 @@ export async function openEmbeddedBackups(deps: EmbeddedBackupsDeps) {
 
 /** Ids become names of folders and users. Throws RangeError for anything except UUIDs. */
 function requireIds(...ids: string[]): void {
-  if (!ids.every(isRepositoryId)) throw new RangeError('ids are UUIDs in lower case');
+  if (!ids.every(isRepositoryId)) throw new RangeError('ids must be UUIDs in lower case');
 }
 
 /** Returns the charged bytes of the repositories of matching owners; incomplete once the signal aborts. */

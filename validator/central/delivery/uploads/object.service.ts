@@ -89,7 +89,7 @@ export function createObjects({ db, clock, random, secret, store }: ObjectsDeps)
     /** Returns a URL for one upload of exactly this file. `origin` is the API's origin. */
     async presign(accountId: string, file: FileInput, origin: string): Promise<PresignedUpload> {
       if (files === null && remote === null) {
-        throw new ApiError('bad_request', 'Uploads are not set up here');
+        throw new ApiError('bad_request', 'Uploads are not configured on this server');
       }
       const types: readonly string[] = UPLOAD_TYPES[file.purpose];
       if (!types.includes(file.content_type)) {

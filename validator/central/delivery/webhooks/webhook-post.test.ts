@@ -39,7 +39,7 @@ it.each([
 
 it('allows only loopback addresses in loopback mode', () => {
   expect(targetProblem('http://localhost:1234/hook', 'loopback')).toBeNull();
-  expect(targetProblem('https://example.com/', 'loopback')).toMatch(/away from this machine/);
+  expect(targetProblem('https://example.com/', 'loopback')).toMatch(/not on this host/);
   expect(targetProblem('ftp://localhost/', 'loopback')).toMatch(/neither/);
 });
 

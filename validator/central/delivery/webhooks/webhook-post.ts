@@ -98,7 +98,7 @@ export function targetProblem(text: string, targets: Targets): string | null {
     if (!/^https?:$/.test(url.protocol)) return 'begins with neither http:// nor https://';
     return isLoopback(bareHost(url))
       ? null
-      : 'leads away from this machine, which is not done here';
+      : 'is not on this host, and this server sends webhooks to this host only';
   }
   if (url.protocol !== 'https:') return 'does not begin with https://';
   const host = bareHost(url);

@@ -62,7 +62,7 @@ export function assertPlace(query: NodeFilterQuery): void {
   const missing = (['lat', 'lon'] as const).filter((name) => query[name] === undefined);
   if (missing.length === 0) return;
   throw new ApiError('validation_error', 'Request validation failed', {
-    hint: `Give ${missing.join(' and ')} beside max_distance_mile.`,
+    hint: `Send ${missing.join(' and ')} with max_distance_mile.`,
     validationErrors: missing.map((name) => ({
       field: `query.${name}`,
       message: 'Field required with max_distance_mile',
@@ -153,7 +153,6 @@ function isNear(node: FilterSubject, query: NodeFilterQuery, miles: number): boo
 }
 
 /** Mean radius of the earth. */
-
 const EARTH_RADIUS_MILES = 3958.7613;
 
 export type Coordinates = { lat: number; lon: number };

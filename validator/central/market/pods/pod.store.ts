@@ -70,7 +70,7 @@ export async function listUnendedOn(db: Db, executorId: string): Promise<Pod[]> 
     .execute();
 }
 
-/** Pods on a node whose removal was not requested. */
+/** A node's pods that have not ended and whose own removal was not requested. */
 export async function listKeptOn(db: Db, executorId: string): Promise<Pod[]> {
   return db
     .selectFrom('pods')
@@ -95,7 +95,7 @@ export async function listBusyExecutorIds(db: Db, endedSinceMs: number): Promise
   return rows.map((row) => row.executor_id);
 }
 
-/** Changes a pod without moving it. False if it has ended or is in none of `states`. */
+/** Changes a pod without changing its state. False if it has ended or is in none of `states`. */
 export async function changePod(
   db: Db,
   id: string,
@@ -165,7 +165,9 @@ const launches = prepared((db, { executorId, limit }: Launches) =>
     .limit(limit),
 );
 
-/** First images of the latest pods of a node that ever ran, and the time from rent to running. */
+/**
+ * Returns image and time from rental to first `running` of a node's latest pods that were not changed since the rental.
+ */
 export async function listLaunches(
   db: Db,
   executorId: string,
@@ -193,7 +195,9 @@ export function isBeingCreated(pod: Pod): boolean {
   return CREATION_STATES.some((state) => state === pod.state);
 }
 
-/** Pods of all accounts that have, or may have, something on a node. */
+/**
+ * Pods of all accounts that have not ended, except failed creations. Their nodes may still have a container of them.
+ */
 export async function listUnended(db: Db, limit: number): Promise<Pod[]> {
   return db
     .selectFrom('pods')

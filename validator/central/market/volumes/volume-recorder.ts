@@ -11,12 +11,12 @@ import { SAVE_INTERVAL_MS } from './volume.state.ts';
 import { changeCopy, detachFrom, findVolume, moveCopy, updateVolume } from './volume.store.ts';
 import { abandonCopy, recordVolumeEvent } from './volume-attachment.ts';
 
-/** Length of a node's message in a row. */
+/** Maximum length of a node's message in a row. */
 const MAX_MESSAGE_CHARS = 500;
 /** `seen_at` and figures are written at most this often. */
 const SEEN_RESOLUTION_MS = 30_000;
 
-/** The node is busy or its engine is away: no event is recorded. */
+/** Error code for a busy node or an unreachable engine. `failed` records no event for it. */
 export const DELAYED = 'Delayed';
 
 const SETTLED = {
@@ -35,7 +35,10 @@ export function createVolumeRecorder(deps: { db: Database; clock: Clock; random:
   const actor = SYSTEM_ACTOR;
 
   return {
-    /** The node reports the copy, or has yet to create or remove it. */
+    /**
+     * Updates `seen_at`, and the sizes of an attached copy, at most every 30 s. Does nothing if the node should list
+     * the copy but does not.
+     */
     async seen(copy: VolumeCopy, view: VolumeView | undefined): Promise<void> {
       const isExpected = copy.state === 'attached' || copy.state === 'saving';
       if (isExpected && view === undefined) return;
@@ -65,7 +68,7 @@ export function createVolumeRecorder(deps: { db: Database; clock: Clock; random:
       await changeCopy(db, copy, { stage, percent: Math.min(100, Math.max(0, percent)) });
     },
 
-    /** The copy is complete: its pod may start. */
+    /** Marks the copy as attached, so that its pod may start. Records an event if data was restored. */
     attached(copy: VolumeCopy): Promise<void> {
       return db.transaction().execute(async (tx) => {
         const nowMs = clock.now();
@@ -124,7 +127,7 @@ export function createVolumeRecorder(deps: { db: Database; clock: Clock; random:
       });
     },
 
-    /** Returns the volume to its last saved state. `detaches`: also detach it from its pod, which ends. */
+    /** Returns the volume to its last saved state. `detaches`: also detaches it from its pod, which is ending. */
     abandoned(copy: VolumeCopy, error: string, { detaches }: { detaches: boolean }): Promise<void> {
       return db.transaction().execute(async (tx) => {
         await findVolume(tx, copy.volume_id);

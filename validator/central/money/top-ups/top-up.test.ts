@@ -45,7 +45,7 @@ const details = async () =>
     .map(({ detail }: { detail: string }) => detail);
 const mails = () => central.ports.db.selectFrom('mails').select('kind').execute();
 
-/** Calls the check that follows a spend leaving this much, while a pod runs. */
+/** Calls the check that follows a spend that leaves `leftUsd`, while a pod runs. */
 async function spend(leftUsd: number, payments?: Payments): Promise<void> {
   const { db, clock, random } = central.ports;
   const processor = payments ?? createSimulatedPayments({ db, clock, random });
@@ -352,7 +352,7 @@ it('credits once for three callbacks, also concurrent with the answer', async ()
   expect(await topUps()).toMatchObject([{ external_id: 'pi_1', state: 'succeeded' }]);
 });
 
-it('reverses refunds by their total, never more than was paid, and acknowledges unknown charges', async () => {
+it('debits refunds by their cumulative total, never more than was paid, and acknowledges callbacks for unknown charges', async () => {
   const { payments, answer } = processor();
   await restartWith(payments);
   await put({ ...FIRST, payment_method_id: 'pm_1' });

@@ -14,8 +14,9 @@ const REQUEST_SUFFIX = 'Input';
 
 const ERROR_MODEL = 'ErrorResponse';
 const FLAT_MODEL = 'FlatErrorResponse';
-/** Statuses whose responses represent all client errors, and internal errors. */
+/** Status whose error schema is used for all client errors. */
 const CLIENT_ERROR = 422;
+/** Status whose error schema is used for internal errors. */
 const INTERNAL_ERROR = 500;
 const text = { type: 'string' };
 const ErrorResponse: JsonObject = {
@@ -222,7 +223,7 @@ export const ONCE_HEADERS = {
 export const REPLAY_HEADERS = {
   'Idempotent-Replayed': {
     schema: { type: 'string', const: 'true' },
-    description: 'Only on an answer that was stored under the Idempotency-Key before.',
+    description: 'Only on an answer that an earlier request with the same Idempotency-Key stored.',
   },
 };
 
