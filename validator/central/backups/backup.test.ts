@@ -330,7 +330,7 @@ it('deletes backups with their account, and their data within a minute', async (
   await clock.advance(CLEANUP_MS);
   const gone = await scene.market.call('DELETE', '/users/me', { headers: scene.account.session });
   expect(gone.status).toBe(200);
-  expect(scene.storage.removed, 'not with the request').toEqual([]);
+  expect(scene.storage.removed, 'the request itself removes no data').toEqual([]);
   await clock.advance(CLEANUP_MS);
   await expect.poll(() => scene.storage.removed).toHaveLength(1);
   const { db } = scene.market.ports;

@@ -120,8 +120,8 @@ export async function cancelOperation(
     return rulesOf(operation).record(tx, deps, operation, transition);
   }
   if (operation.completed_at !== null) {
-    throw new ApiError('bad_request', `It is ${operation.state} already`, {
-      hint: 'Only what is PENDING or IN_PROGRESS can be cancelled.',
+    throw new ApiError('bad_request', `The operation is ${operation.state} already`, {
+      hint: 'Only a PENDING or IN_PROGRESS operation can be cancelled.',
     });
   }
   if (operation.cancel_at === null) await changeOpen(tx, operation, { cancel_at: nowMs });
@@ -260,7 +260,7 @@ export async function beginRestore(
 
 /** 409 for a `new_only` restore whose target is not empty. */
 export function targetTaken(path: string): ApiError {
-  return new ApiError('conflict', `${path} is there and not empty`, {
+  return new ApiError('conflict', `${path} exists and is not empty`, {
     details: { restore_path: path },
     hint: 'Name a path that is new or empty, or restore with the mode `replace`.',
   });

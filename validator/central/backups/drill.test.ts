@@ -255,7 +255,7 @@ describe('scheduled drills', () => {
     scene.operations.finish(scene.drill());
     await scene.later(2_000);
     expect((await scene.log(newest)).verify_status).toBe('PASSED');
-    expect(await details(), 'only its end is told').toEqual(['verify_passed']);
+    expect(await details(), 'only the end of a drill causes an event').toEqual(['verify_passed']);
     await pass(EVERY_HOURS * HOUR_MS - 2_001, EVERY_HOURS * HOUR_MS);
     expect(drills()).toHaveLength(1);
     await pass(1);

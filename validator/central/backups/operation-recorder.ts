@@ -110,7 +110,7 @@ export function createOperationRecorder(deps: { db: Database; clock: Clock; rand
   };
 }
 
-/** Time in the node's queue counts as progress. */
+/** Returns the columns of the node's progress. Time in the node's queue counts as progress. */
 function progressOf(operation: Operation, view: OperationView, nowMs: number) {
   const isAlive = view.stage === 'queued' || view.heartbeat_ms !== operation.node_heartbeat_ms;
   return {

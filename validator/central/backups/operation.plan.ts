@@ -33,7 +33,10 @@ export function operationStep(operation: Operation, pod: Pod | undefined): Opera
   return awaitsPod(operation, pod) ? 'wait' : 'send';
 }
 
-/** A drill needs no pod, but it must not run beside the removal of its pod on the same node. */
+/**
+ * Returns true if the drill's pod is being removed on the drill's node. A drill needs no pod, but must not run during
+ * that removal.
+ */
 function isOwnPodBeingRemoved({ executor_id }: Operation, pod: Pod | undefined): boolean {
   const isOnNode = pod?.executor_id === executor_id && pod.ended_at === null;
   return isOnNode && pod.delete_requested_at !== null;
@@ -54,7 +57,7 @@ export function isSilent(
   return nowMs - sinceMs >= SILENCE_MS;
 }
 
-/** A restore that was requested with the rental waits until the pod has been created. */
+/** Returns true for a restore that was requested with the rental and whose pod has not been created yet. */
 function awaitsPod(operation: Operation, pod: Pod): boolean {
   if (operation.kind !== 'restore' || operation.state !== 'PENDING') return false;
   const state = podStateOf(pod.state);

@@ -97,7 +97,7 @@ it('refuses a `new_only` restore into a folder that is not empty', async () => {
   const body = { backup_id: backupId, restore_path: '/workspace/data/', mode: 'new_only' };
   const { status, body: refused } = await trigger(body);
   expect(refused).toMatchObject({
-    ...{ error: { code: 'conflict' }, message: '/workspace/data/ is there and not empty' },
+    ...{ error: { code: 'conflict' }, message: '/workspace/data/ exists and is not empty' },
     details: { restore_path: '/workspace/data/' },
   });
   expect([status, await scene.restores()]).toEqual([409, []]);

@@ -1,4 +1,7 @@
-/** Functions that app.ts passes to accounts: what the market stores for an account, and what accounts read of it. */
+/**
+ * Functions that app.ts passes to the accounts module: the deletion of an account's data in the market, and reads of
+ * its pods and templates.
+ */
 import type { Db } from '../platform/database/tables.ts';
 import { deleteBookmarksOf } from './bookmarks/bookmark.service.ts';
 import { clearFeedbackOf } from './feedback/feedback.service.ts';

@@ -110,7 +110,7 @@ function linkedElsewhere(cause: unknown): ApiError {
   });
 }
 
-/** Providers with a linked chat account are eligible for extra incentives of the subnet. */
+/** Returns the profile. Providers with a linked chat account are eligible for extra incentives of the subnet. */
 function profileOf(provider: Provider, gpuClasses: string[]): ProviderProfile {
   const isLinked = provider.chat_user_id !== null;
   return {

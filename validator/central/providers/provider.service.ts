@@ -68,7 +68,7 @@ export function createProviders(deps: ProvidersDeps) {
       return { miner: minerOf(provider, classes), token };
     },
 
-    /** Requires no token: the signature identifies the provider. */
+    /** Sets the password. Requires no token: the signature identifies the provider. */
     async setPassword({ new_password: password, ...login }: SetPassword): Promise<void> {
       const expiresAtMs = requireSigned(login);
       const passwordHash = await passwords.hash(password);
@@ -116,7 +116,10 @@ function badSignature(): ApiError {
   });
 }
 
-/** The server's time is public: every response has it in its Date header. */
+/**
+ * Error for a signed time outside the window. It may contain the server's time, which every response has in its Date
+ * header.
+ */
 function timeOutsideWindow(nowMs: number): ApiError {
   const server = Math.floor(nowMs / SECOND_MS);
   return new ApiError(

@@ -73,7 +73,7 @@ export function createAccountTokens({ clock, random }: { clock: Clock; random: R
 /** Error for a token that is unknown, used or expired. */
 export function unusable(): ApiError {
   return new ApiError('bad_request', 'The token is unknown, used or expired', {
-    hint: 'Ask for a new mail and use its token.',
+    hint: 'Request a new mail and use its token.',
   });
 }
 

@@ -28,8 +28,8 @@ export async function accountOf(db: Db, caller: Caller): Promise<Account> {
 }
 
 /**
- * The same, locked until the transaction ends. Required before a row is written for an account, so that deleting the
- * account at the same time leaves no such row behind.
+ * Returns the same row as `accountOf`, locked until the transaction ends. Required before a row is written for an
+ * account, so that deleting the account at the same time leaves no such row behind.
  */
 export async function lockAccount(tx: Db, caller: Caller): Promise<Account> {
   await lockRow(tx, 'accounts', caller.accountId);

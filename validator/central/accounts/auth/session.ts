@@ -79,7 +79,7 @@ export function createSessions(deps: { clock: Clock; random: Random; secret: Uin
   return {
     sign,
 
-    /** Signs and stores a session. Do not call it in a transaction either. */
+    /** Signs and stores a session. Like `sign`, it must not be called in a transaction. */
     async issue(db: Db, kind: SessionKind, subjectId: string): Promise<SignedSession> {
       const session = await sign(kind, subjectId);
       await session.store(db);

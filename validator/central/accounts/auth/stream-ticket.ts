@@ -101,7 +101,7 @@ export function createStreamTickets(deps: {
         'unauthorized',
         'The ticket is unknown, used, expired or of another stream',
         {
-          hint: 'Ask for a new one with POST /pods/{id}/stream-ticket or /users/me/stream-ticket.',
+          hint: 'Request a new one with POST /pods/{id}/stream-ticket or /users/me/stream-ticket.',
         },
       );
     },

@@ -342,7 +342,7 @@ it.each([
 
 it('closes open transfers when the storage stops', async () => {
   const { ended } = startUpload();
-  await eventually('half of it here', () => arriving().length === 1);
+  await eventually('half of the upload', () => arriving().length === 1);
   await server.close();
   expect(await ended).toBe('cut');
   await eventually('nothing left', () => arriving().length === 0);
@@ -352,7 +352,7 @@ it('closes open transfers when the storage stops', async () => {
 it('limits concurrent transfers', async () => {
   await reopen({ limits: LIMITS });
   const uploads = [startUpload(), startUpload()];
-  await eventually('both here', () => arriving().length === 2);
+  await eventually('both uploads', () => arriving().length === 2);
   const busy = await send('GET', 'data/');
   expect([busy.status, busy.headers['retry-after']]).toEqual([503, '1']);
   const other = await server.storage.place({ id: randomUUID(), accountId }, 'append');

@@ -143,7 +143,7 @@ async function requireSame(path: string, temporary: string, file: RepositoryFile
   const same =
     (await sizeOf(path)) === (await sizeOf(temporary)) &&
     (file !== 'config' || (await readFile(path)).equals(await readFile(temporary)));
-  if (!same) throw new ResticRefusal(403, 'It is there already, and is not overwritten');
+  if (!same) throw new ResticRefusal(403, 'The file exists already and is not overwritten');
 }
 
 async function writeWhole(file: FileHandle, chunk: Uint8Array): Promise<void> {

@@ -104,7 +104,7 @@ it('opens no terminal for a client that has left', async () => {
   let opened = 0;
   scene.market.agents.terminalOf = async () => {
     opened += 1;
-    throw new Error('nobody wants it');
+    throw new Error('no terminal was expected');
   };
   const line = `GET /api/pods/${podId}/terminal?cols=80&rows=24`;
   for (const table of ['api_keys', 'pods']) await leaveDuring(table, 3, line, UPGRADE);

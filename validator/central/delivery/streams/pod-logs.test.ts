@@ -38,7 +38,7 @@ async function until(isSo: () => boolean): Promise<void> {
     await market.clock.advance(100);
     await new Promise((resolve) => setTimeout(resolve, 1));
   }
-  if (!isSo()) throw new Error('it does not come about');
+  if (!isSo()) throw new Error('the condition was never met');
 }
 
 /** Advances the clock in steps until the stream has ended. */

@@ -150,7 +150,10 @@ async function* textOf(frames: AsyncIterable<LogFrame> | null): AsyncGenerator<s
   }
 }
 
-/** A position in the log takes precedence over a count of lines. Agents accept a frame id or milliseconds. */
+/**
+ * Returns where the stream starts. A position in the log takes precedence over a count of lines. Agents accept a frame
+ * id or milliseconds.
+ */
 function positionOf({ query, lastEventId }: LogRequest): LogPosition {
   const since = lastEventId ?? query.since;
   if (since === undefined) return { tail: query.tail };

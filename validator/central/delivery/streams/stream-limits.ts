@@ -5,11 +5,11 @@ import { createPerOwnerLimit } from '#shared/runtime/semaphore.ts';
 
 export type StreamLimits = { perPod?: number; perAccount: number; total: number };
 
-/** A stalled reader of a log holds a page of 64 KiB and its socket's buffers. */
+/** Limits of log streams. A stalled reader holds a page of 64 KiB and its socket's buffers. */
 export const LOG_LIMITS: StreamLimits = { perPod: 256, perAccount: 512, total: 2_000 };
-/** A terminal holds two sockets in this process, two at the gateway, and a process in the pod. */
+/** Limits of terminals. Each holds two sockets in this process, two at the gateway, and a process in the pod. */
 export const TERMINAL_LIMITS: StreamLimits = { perPod: 10, perAccount: 50, total: 500 };
-/** A stalled reader of events holds a page of them and its socket's buffers. */
+/** Limits of event streams. A stalled reader holds a page of events and its socket's buffers. */
 export const EVENT_LIMITS: StreamLimits = { perAccount: 20, total: 2_000 };
 const RETRY_AFTER_SECONDS = '5';
 

@@ -114,7 +114,7 @@ it('accepts an upload of exactly the signed type and size, and stores no other',
   expect((await put(url)).status).toBe(200);
 });
 
-it('rejects an endless upload over a real socket, and works on after a client has left', async () => {
+it('rejects an endless upload over a real socket, and continues to serve after a client has left', async () => {
   const origin = await central.server.listen({ port: 0, host: '127.0.0.1' });
   const { pathname, search } = new URL((await presign()).body.upload_url);
   const send = (body: ReadableStream, signal?: AbortSignal) =>

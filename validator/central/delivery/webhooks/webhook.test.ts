@@ -244,10 +244,10 @@ it('a receiver that does not answer delays neither other webhooks nor the shutdo
     await central.call('POST', '/webhooks', { headers: other.key, body });
     await happen('slow');
     central.central.start();
-    await eventually('the slow one is asked', () => receiver.received.length === 1);
+    await eventually('a delivery to the slow receiver', () => receiver.received.length === 1);
     await happen('prompt', 'account', other.id);
     await central.clock.advance(2_000);
-    await eventually('the other one is served', () => prompt.received.length === 1);
+    await eventually('a delivery to the other receiver', () => prompt.received.length === 1);
     expect(await deliveries(id)).toEqual([]);
     await central.central.close();
   } finally {
@@ -275,7 +275,7 @@ it.each([
   [{ url: 'https://example.com/' }, 422],
   [{ url: 'http://127.0.0.1:1/', events: ['pod.exploded'] }, 422],
   [{ url: `http://127.0.0.1:1/${'x'.repeat(2_048)}` }, 422],
-])('refuses bad wishes: %#', async (body, status) => {
+])('rejects a malformed webhook: %#', async (body, status) => {
   expect((await call('POST', '', body)).status).toBe(status);
 });
 

@@ -94,7 +94,10 @@ export function createBookmarks({ db, clock, random, annotationsOf }: BookmarksD
   };
 }
 
-/** A bookmarked node may be rented, paused or failed now, unlike nodes in the market list. */
+/**
+ * Returns the list row of a bookmarked node, which may be rented, paused or failed now, unlike nodes in the market
+ * list.
+ */
 function nodeRow(
   node: ExecutorEntry,
   nowMs: number,

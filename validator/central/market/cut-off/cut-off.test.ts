@@ -122,7 +122,7 @@ it('does not restart two pods with the same money, and reports the missing amoun
   expect([refused.status, refused.body.error.code]).toEqual([403, 'insufficient_balance']);
   expect(refused.body.error.message).toContain('so starting it again requires at least ');
   expect(await scene.pod(ids[1] ?? '')).toMatchObject({ status: 'STOPPED', pod_name: 'mine' });
-  // A limit that is already reached restarts nothing and requires nothing.
+  // A pod that has already reached its limit is not restarted and requires no money.
   expect((await raise(ids[1], { max_spend_usd: 0.05 })).body.status).toBe('STOPPED');
   await pay(1, 'last');
   expect((await raise(ids[1])).body.status).toBe('PENDING');

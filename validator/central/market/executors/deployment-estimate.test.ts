@@ -114,7 +114,7 @@ it('uses the measured pull speed and image size', async () => {
 it('counts a pull once, averages several pulls, and ignores very small ones', async () => {
   const { db } = market.ports;
   const speedAfter = async (pull: Partial<FinishedPull>) => {
-    // A new recorder remembers no pulls, like that of another process or of this one after a restart.
+    // A new recorder has no record of counted pulls, like the recorder of another process or of a restarted one.
     await createPullRecorder(market.ports).record(node.id, IMAGE, { ...PULL, ...pull });
     return (await findPullSpeed(db, node.id))?.bytes_per_second;
   };

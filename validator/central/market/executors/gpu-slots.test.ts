@@ -86,7 +86,7 @@ const crossed = topologyOf([0, 1, 0, 1], (a, b) =>
 
 it.each([
   ['one NVLink clique', 2, [1, 2, 3], pairs, '23'],
-  ['cards on one NUMA node, of a clique', 4, [0, 2, 4, 5, 6, 7], switched, '4567'],
+  ['cards of a clique that are on one NUMA node', 4, [0, 2, 4, 5, 6, 7], switched, '4567'],
   ['cards on one NUMA node, without NVLink', 3, [0, 1, 3, 4, 6], pcie, '013'],
   ['an NVLink clique to one NUMA node', 2, [0, 1, 2, 3], crossed, '01'],
   ['a pair behind one PCIe switch', 2, [1, 4, 6, 7], pcie, '67'],

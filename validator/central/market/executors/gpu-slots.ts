@@ -3,8 +3,8 @@ import { type GpuDevice, type GpuTopology, isRentable } from '#shared/api/agent/
 import type { GpuSlot } from '../../platform/database/tables.ts';
 
 /**
- * The free slots beside the `held` ones, which stay unchanged. A device that its host withholds from new pods has no
- * slot. A device keeps its own index unless a held slot has it; then it gets the lowest free index.
+ * Returns the free slots; the `held` slots stay unchanged. A device that its host withholds from new pods has no slot.
+ * A device keeps its own index unless a held slot has it; then it gets the lowest free index.
  */
 export function freeSlotsFor(
   executorId: string,

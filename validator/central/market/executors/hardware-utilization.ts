@@ -40,7 +40,7 @@ export const GpuSample = z
   .meta({ id: 'GpuSample' });
 export type GpuSample = z.output<typeof GpuSample>;
 
-/** Figures stored by older versions lack the members that were added last. */
+/** Returns the API's figures of a GPU. Figures stored by older versions lack the members that were added last. */
 export function gpuSampleOf(readings: GpuReadings): GpuSample {
   const { memory_used_mib: used, memory_total_mib: total } = readings;
   return {
@@ -128,7 +128,10 @@ export function createHardwareUtilizations(deps: {
   };
 }
 
-/** Older agents lack the route; their inventory has most of the figures. */
+/**
+ * Reads the host's figures. Older agents lack the route, so their inventory is read instead, which has most of the
+ * figures.
+ */
 async function measure(client: AgentClient, clock: Clock): Promise<Measured> {
   try {
     const metrics = await client.hostMetrics();

@@ -69,7 +69,7 @@ function startMsOf(launchesMs: readonly number[]): number {
   return launchesMs.length === 0 ? ASSUMED_START_MS : Math.min(...launchesMs, LONGEST_START_MS);
 }
 
-/** Null for a node that is not known to be slow. */
+/** Returns a warning for a slow node; null if the node is fast enough or was never measured. */
 export function slownessWarning(bytesPerSecond: number | null): string | null {
   if (bytesPerSecond === null || bytesPerSecond >= SLOW_BYTES_PER_SECOND) return null;
   const speed = (bytesPerSecond / BYTES_PER_MB).toFixed(1);

@@ -116,7 +116,7 @@ export type Offers = {
   changesSince(version: number): readonly OfferChange[] | null;
 };
 
-/** Changes above which one pass over all nodes is faster than a search for each. */
+/** Number of changes above which one pass over all nodes is faster than one search for each change. */
 const MAX_SINGLE_CHANGES = 100;
 /** Number of latest changes kept. */
 const MAX_CHANGES = 1_000;

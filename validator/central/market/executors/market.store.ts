@@ -56,8 +56,8 @@ export async function findOnMarket(db: Db, id: string): Promise<MarketNode | und
 }
 
 /**
- * Every change committed after this call has this `revision` or a higher one. On PostgreSQL this is the oldest running
- * transaction, because later ones may commit before it, so some changes are read twice.
+ * Returns a revision that every change committed after this call has or exceeds. On PostgreSQL this is the oldest
+ * running transaction, because later ones may commit before it, so some changes are read twice.
  */
 export async function changeHorizon(db: Db): Promise<number> {
   const { rows } = isPostgres(db)
@@ -71,8 +71,8 @@ export async function changeHorizon(db: Db): Promise<number> {
 }
 
 /**
- * Call once before the first use. A PostgreSQL cluster to which this database was moved numbers its transactions anew,
- * and revisions of the old cluster would be above every horizon.
+ * Resets the revisions of another PostgreSQL cluster. Call once before the first use: a cluster to which this database
+ * was moved numbers its transactions anew, and revisions of the old cluster would be above every horizon.
  */
 export async function resetForeignRevisions(db: Db): Promise<void> {
   if (!isPostgres(db)) return;

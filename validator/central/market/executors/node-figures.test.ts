@@ -26,7 +26,7 @@ const joinedBy = (...links: string[]): GpuTopology => ({
 it.each([
   ['every pair', joinedBy('NV18', 'NV18'), 1],
   ['no pair', joinedBy('SYS', 'SYS'), 0],
-  ['no pair of a single card', joinedBy('X'), 0],
+  ['no pair, because there is a single card', joinedBy('X'), 0],
   ['an unknown number of pairs', null, null],
 ] as const)('computes the figure nvlink if NVLink connects %s', (_, topology, expected) => {
   const inventory = testInventory('e');

@@ -12,12 +12,12 @@ const BYTES_PER_GB = 1_000_000_000;
 const BYTES_PER_MIB = 1_048_576;
 const BYTES_PER_KIB = 1_024;
 
-/** Rounded down, so that a node has at least the amount. */
+/** Rounds down, so that a node has at least the amount. */
 export function memoryGbOf(mib: number | null): number | null {
   return gigabytes(mib, BYTES_PER_MIB);
 }
 
-/** Rounded down, so that a node has at least the amount. */
+/** Rounds down, so that a node has at least the amount. */
 export function storageGbOf(kib: number | null): number | null {
   return gigabytes(kib, BYTES_PER_KIB);
 }

@@ -144,7 +144,7 @@ export function namedPredicates(
   return predicates;
 }
 
-/** A node without a location matches no distance. */
+/** Returns true if the node is within that distance. A node without a location never is. */
 function isNear(node: FilterSubject, query: NodeFilterQuery, miles: number): boolean {
   const { lat, lon } = query;
   if (lat === undefined || lon === undefined || node.lat === null || node.lon === null)

@@ -45,7 +45,7 @@ export async function pullFigures(
 
 export type PullMeasures = ReturnType<typeof createPullRecorder>;
 
-/** Agents report these figures; only estimates depend on them. */
+/** Creates the recorder of finished pulls. Agents report the figures, so only estimates depend on them. */
 export function createPullRecorder({ db, clock }: { db: Database; clock: Clock }) {
   const counted = new Map<string, number>();
 

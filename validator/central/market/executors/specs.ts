@@ -102,7 +102,7 @@ export const ExecutorSpecs = z.object({
 });
 export type ExecutorSpecs = z.output<typeof ExecutorSpecs>;
 
-/** UUIDs are included only for `ownUuids`. */
+/** Returns the specs, with UUIDs only of GPUs in `ownUuids`. */
 export function specsOf(
   inventory: Inventory,
   line: LineFigures,

@@ -16,7 +16,7 @@ import {
 } from './notice.store.ts';
 import { type NotifyDeps, notifyRenters } from './notify-renters.ts';
 
-/** Every notice and every cancellation sends a mail to each renter on the node. */
+/** Limit of notices per node, because every notice and every cancellation sends a mail to each renter on the node. */
 const MAX_PER_NODE_AND_DAY = 10;
 const DAY_MS = 86_400_000;
 /** Time before a permanent removal at which the last backups of the node's pods begin. */

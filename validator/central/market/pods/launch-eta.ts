@@ -23,7 +23,7 @@ const RESOLUTION_MS = 2_000;
 
 export type Expectation = Pick<Pod, 'ready_expected_at' | 'eta_basis'>;
 
-/** `templateBytes` is used if the image was never pulled. */
+/** Reads past launches and pulls. `templateBytes` is the size of an image that was never pulled. */
 async function launchHistory(
   db: Db,
   executorId: string,
@@ -50,7 +50,7 @@ export function launchHistoryFor(
   return launchHistory(db, executorId, { key, templateBytes: template.docker_image_size });
 }
 
-/** Builds have no estimate. */
+/** Returns the estimate at the rental; its members are null for a pod that is built from a Dockerfile. */
 export async function expectationAtRent(
   db: Db,
   executorId: string,

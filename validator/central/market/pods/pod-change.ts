@@ -45,7 +45,7 @@ const IMAGE_COLUMNS = ['docker_image', 'docker_image_tag', 'docker_image_digest'
 
 export type ChangeKind = 'reboot' | 'edit' | 'switch-template';
 
-/** Null if no change is pending. */
+/** Returns the content before the pending change; null if no change is pending. */
 export function previousOf(pod: Pick<Pod, 'previous_json'>): Previous | null {
   return pod.previous_json === null ? null : Previous.parse(JSON.parse(pod.previous_json));
 }
@@ -76,7 +76,10 @@ function templatePortsOf(pod: Pod): number[] {
   return (templateOf(pod)['internal_ports'] ?? []) as number[];
 }
 
-/** The account's own template if it changed since the pod last tried it and leads to another spec; otherwise null. */
+/**
+ * Returns the account's own template if it changed since the pod last tried it and leads to another spec; otherwise
+ * null.
+ */
 export async function changedTemplateOf(tx: Db, pod: Pod): Promise<Template | null> {
   const sinceMs = pod.template_tried_at ?? pod.created_at;
   const template = await ownTemplateChangedSince(tx, pod.account_id, pod.template_id, sinceMs);

@@ -32,7 +32,7 @@ it('defers an action once, by half a minute, to wait for contact with a silent p
   expect(deferUntilContact([RECENT], early)).toBeNull();
 });
 
-/** A verdict of the reachability check this long after the last contact. */
+/** Returns a failed verdict of the reachability check, `ms` after the last contact. */
 const failedAfter = (ms: number, reason_code = 'AGENT_UNREACHABLE') => ({
   state: 'failed' as const,
   verdict_at: SEEN_MS + ms,

@@ -67,7 +67,10 @@ export function lossReason(
   return node !== undefined && isConfirmed(node, lostAtMs) ? CONFIRMED : null;
 }
 
-/** Only a verdict that is CONTACT_LOST_MS younger than the last contact confirms the loss. */
+/**
+ * Returns true if the node's verdict confirms the loss. It must be at least CONTACT_LOST_MS younger than the last
+ * contact.
+ */
 function isConfirmed(
   { state, verdict_at: verdictAtMs, checks_json: checks }: Verdict,
   lostAtMs: number,

@@ -76,7 +76,7 @@ describe('PUT /pods/{id}', () => {
     });
   });
 
-  it("keeps ports that were rented beyond the template's", async () => {
+  it("keeps ports that were rented in addition to the template's", async () => {
     const wide = await scene.running({ initial_port_count: 4 });
     await scene.call('PUT', `/pods/${wide}`, { internal_ports: [22, 9000] });
     await market.sync();

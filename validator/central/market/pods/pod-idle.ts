@@ -15,11 +15,11 @@ import { changePod, findPod } from './pod.store.ts';
 import { CONTACT_LOST_MS, isUnanswered } from './pod-contact.ts';
 
 const MINUTE_MS = 60_000;
-/** The renter is warned this long before the stop, or half of the idle minutes before it if that is less. */
+/** Lead time of the warning before the stop; half of the idle minutes if that is less. */
 const WARN_BEFORE_MS = 5 * MINUTE_MS;
-/** Measured ages vary by the time that a response takes. */
+/** Tolerated jitter of measured ages, which vary by the time that a response takes. */
 const JITTER_MS = 15_000;
-/** An agent with fewer samples has just started and may not have seen an earlier use. */
+/** An agent with fewer samples than this has just started and may have missed an earlier use. */
 const SURE_POINTS = MINUTE_MS / SAMPLE_INTERVAL_MS;
 
 type Measured = Pick<PodMetrics, 'age_ms' | 'idle_ms' | 'history'>;
@@ -50,8 +50,8 @@ export function plannedIdleStop(
 }
 
 /**
- * The time of the last use, if the pod was used after it was seen unused; otherwise null. Missing measurements are not
- * a use: the renter is not warned twice of the same idle time.
+ * Returns the time of the last use if that use is later than the last report of an unused pod; otherwise null. Missing
+ * measurements do not count as a use here, so that the renter is not warned twice of the same idle time.
  */
 function lastUseMs(
   { idle_until: seenMs }: Pick<Pod, 'idle_until'>,

@@ -9,7 +9,7 @@ import {
 import { openHolds } from '../../../../test/fakes/scenes/wallet.ts';
 
 const STEPS = 120;
-/** Results do not depend on the database engine, and PostgreSQL is four times slower. */
+/** Seeds of the runs: fewer on PostgreSQL, which is four times slower and has the same results. */
 const SEEDS = onPostgres() ? [1, 2] : [1, 2, 3, 4, 5, 6];
 
 let market: TestMarket;
@@ -43,7 +43,7 @@ async function assertInvariants(): Promise<void> {
   const byId = new Map(pods.map((pod) => [pod.id, pod]));
   for (const slot of slots) {
     const holder = slot.pod_id === null ? null : byId.get(slot.pod_id);
-    expect(holder, 'a slot is held by a pod that is there').not.toBeUndefined();
+    expect(holder, 'a slot belongs to an existing pod').not.toBeUndefined();
     if (holder !== null) {
       expect(holder?.ended_at, 'an ended pod holds no GPU').toBeNull();
       expect(holder?.executor_id).toBe(slot.executor_id);
@@ -53,15 +53,16 @@ async function assertInvariants(): Promise<void> {
     const held = slots.filter((slot) => slot.pod_id === pod.id);
     const gave = ['deleted', 'creation_failed', 'deleting'].includes(pod.state);
     const isSettled = ['running', 'reboot_failed', 'failed', 'unknown'].includes(pod.state);
-    if (isSettled) expect(pod.previous_json, 'a change has an end').toBeNull();
+    if (isSettled) expect(pod.previous_json, 'every change ends').toBeNull();
     const { generation } = JSON.parse(pod.spec_json);
     expect(generation, 'row and spec agree on the generation').toBe(pod.generation);
     if (!gave) expect(held, `a live pod has its GPUs (${pod.state})`).toHaveLength(pod.gpu_count);
-    expect(pod.hold_id, 'every pod was held for').not.toBeNull();
+    expect(pod.hold_id, 'every pod had a hold').not.toBeNull();
     // If the pod has run, its first settlement has ended the hold.
     const isHeld = holds.has(String(pod.hold_id));
-    if (gave) expect(isHeld, 'what is ending holds no money').toBe(false);
-    else if (pod.first_running_at === null) expect(isHeld, 'what never ran is held for').toBe(true);
+    if (gave) expect(isHeld, 'a pod that is being removed has no open hold').toBe(false);
+    else if (pod.first_running_at === null)
+      expect(isHeld, 'a pod that never ran has an open hold').toBe(true);
   }
   for (const account of accounts) {
     const me = (await market.call('GET', '/users/me', { headers: account.key })).body;
@@ -83,7 +84,7 @@ async function assertHosts(): Promise<void> {
   for (const { id } of nodes) {
     const views = [...market.agents.host(id).pods.values()];
     const uuids = views.filter((view) => !failed.has(view.id)).flatMap((view) => view.gpu_uuids);
-    expect(new Set(uuids).size, 'a GPU is in the hands of one pod').toBe(uuids.length);
+    expect(new Set(uuids).size, 'a GPU belongs to one pod').toBe(uuids.length);
   }
 }
 
@@ -93,7 +94,7 @@ function finishRemovals(nodeId: string): void {
   for (const [id, view] of pods) if (view.phase === 'removing') pods.delete(id);
 }
 
-/** A host fails its pending changes and restarts the former containers. */
+/** Fails the pending changes on a host and restarts the former containers. */
 function endChanges(nodeId: string): void {
   const host = market.agents.host(nodeId);
   for (const { id, generation, phase } of [...host.pods.values()]) {
@@ -107,7 +108,7 @@ it.each(SEEDS)('never assigns a GPU twice and never loses a hold, with seed %i',
   const roll = createDice(seed);
   const pick = <T>(items: readonly T[]): T => {
     const item = items[roll(items.length)];
-    if (item === undefined) throw new Error('nothing to pick from');
+    if (item === undefined) throw new Error('the list of choices is empty');
     return item;
   };
   for (let step = 0; step < STEPS; step += 1) {

@@ -21,7 +21,7 @@ function install(id: string, jupyter_internal_port: number, headers = account.ke
 /** Lets the node report a change of the pod's notebook server. */
 async function report(id: string, change: Partial<NotebookView>): Promise<void> {
   const notebook = host.pods.get(id)?.notebook;
-  if (notebook === null || notebook === undefined) throw new Error('the node was not asked');
+  if (notebook === null || notebook === undefined) throw new Error('the node received no request');
   host.change(id, { notebook: { ...notebook, ...change } });
   await scene.later();
 }

@@ -32,7 +32,7 @@ export function notebookColumns(port: number | null) {
 export async function requestNotebook(tx: Db, pod: Pod, port: number, nowMs: number): Promise<Pod> {
   if (pod.state !== 'running') {
     throw new ApiError('pod_state_conflict', `The pod is ${wireStatus(podStateOf(pod.state))}`, {
-      hint: 'Ask again when the pod is RUNNING.',
+      hint: 'Repeat the request when the pod is RUNNING.',
     });
   }
   requireMapped(pod, port);

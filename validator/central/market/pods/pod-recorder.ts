@@ -58,7 +58,8 @@ export function createPodRecorder(deps: {
   const pulls = createPullRecorder(deps);
 
   /**
-   * While a change is pending, the last pull may be that of either image, so its size is not recorded. Never rejects.
+   * Records the last pull for the node's speed and the image's size; without the size while a change is pending,
+   * because the pull may be that of either image. Never rejects.
    */
   async function recordPull(pod: Pod, { last_pull: pull, generation }: PodView): Promise<void> {
     if (pull === null) return;
@@ -185,7 +186,7 @@ export function createPodRecorder(deps: {
       await recordPull(pod, view);
     },
 
-    /** The pod is sent to its node once its volume is restored there. */
+    /** Records why the pod waits: the sync sends it to its node only when its volume is restored there. */
     async awaitsVolume(pod: Pod, message: string): Promise<void> {
       const from = podStateOf(pod.state);
       const phase = wirePhase('restoring') ?? '';
@@ -236,21 +237,21 @@ export function createPodRecorder(deps: {
     },
 
     /**
-     * The launch may have reached the agent, so the GPUs stay reserved until the agent confirms that it does not have
-     * the pod.
+     * Fails a launch that exceeded its deadline. It may have reached the agent, so the GPUs stay reserved until the
+     * agent confirms that it does not have the pod.
      */
     launchTimedOut: (pod: Pod) =>
       endCreation(pod, {
         reason: 'start_failed',
-        message: 'The node did not take the pod in time',
+        message: 'The node did not accept the pod in time',
         gpusFree: false,
       }),
 
-    /** For a pod whose node is lost. If the node comes back, it removes the pod. */
+    /** Fails the creation of a pod whose node is lost. If the node comes back, it removes the pod. */
     failCreation: (pod: Pod, message: string) =>
       endCreation(pod, { reason: 'provider_fault', message, gpusFree: false }),
 
-    /** Nothing of the pod is left on the node: ends a deletion, or schedules the end of a failed creation. */
+    /** Records that the node has removed the pod: ends a deletion, or schedules the end of a failed creation. */
     async removed(pod: Pod): Promise<void> {
       const nowMs = clock.now();
       await moneyTransaction(deps, async (tx) => {
@@ -275,7 +276,7 @@ export function createPodRecorder(deps: {
       });
     },
 
-    /** The agent lost the pod and receives it again, so it counts reboots from zero. */
+    /** Resets the count of reboots. An agent that lost the pod and receives it again counts from zero. */
     async resetReboots(pod: Pod): Promise<void> {
       await changePod(db, pod.id, [podStateOf(pod.state)], {
         reboots_requested: 0,

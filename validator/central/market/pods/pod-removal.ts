@@ -130,7 +130,9 @@ export async function setRemovalDue(
   await setDue(tx, 'pod-removal-warning', podId, firstWarningAt(removalAt));
 }
 
-/** Epoch milliseconds. Throws 422 without a time or offset, and 400 `ttl_invalid` outside 1-720 hours from now. */
+/**
+ * Returns epoch milliseconds. Throws 422 without a time or offset, and 400 `ttl_invalid` outside 1-720 hours from now.
+ */
 export function parseRemovalTime(text: string, nowMs: number): number {
   const atMs = parseIsoTime(text);
   if (atMs === null || !OFFSET.test(text)) {
@@ -140,7 +142,7 @@ export function parseRemovalTime(text: string, nowMs: number): number {
   return atMs;
 }
 
-/** Epoch milliseconds `hours` after `fromMs`. Throws 400 `ttl_invalid` outside 1-720. */
+/** Returns epoch milliseconds, `hours` after `fromMs`. Throws 400 `ttl_invalid` outside 1-720. */
 export function removalAfter(hours: number, fromMs: number): number {
   requireTerminationHours(hours);
   return fromMs + Math.round(hours * HOUR_MS);
@@ -148,7 +150,7 @@ export function removalAfter(hours: number, fromMs: number): number {
 
 export type PodCleanup = ReturnType<typeof createPodCleanup>;
 
-/** Removes every pod on the market, for a marketplace on one machine that shuts down. */
+/** Removes every pod on the market, for a marketplace on one host that shuts down. */
 export function createPodCleanup(deps: {
   db: Database;
   clock: Clock;
@@ -158,7 +160,7 @@ export function createPodCleanup(deps: {
 }) {
   const { db, wake } = deps;
   return {
-    /** Begins the removal of every pod and returns the number that still have something on a node. */
+    /** Begins the removal of every pod and returns the number of pods that may still have a container on a node. */
     async removeAll(): Promise<number> {
       const pods = await listUnended(db, CLEANUP_BATCH);
       for (const pod of pods) {
@@ -173,7 +175,7 @@ export function createPodCleanup(deps: {
       }
       return pods.length;
     },
-    /** The number of pods that still have something on a node. */
+    /** The number of pods that may still have a container on a node. */
     count: async () => (await listUnended(db, CLEANUP_BATCH)).length,
   };
 }

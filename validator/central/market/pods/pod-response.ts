@@ -98,7 +98,7 @@ export function podResponse(
   };
 }
 
-/** Clients parse exactly this form. Null until the pod runs and its SSH port is mapped. */
+/** Returns the command in exactly the form that clients parse; null until the pod runs and its SSH port is mapped. */
 export function sshCommand(
   status: WireStatus,
   host: string,
@@ -113,7 +113,8 @@ function phaseOf(pod: Pod): WirePhase | null {
 }
 
 /**
- * Null unless the pod is being created. An overdue pod is expected in one second. Restores have no estimate.
+ * Returns when the pod is expected to run; null members unless it is being created. An overdue pod is expected in one
+ * second. Restores have no estimate.
  */
 function readinessOf(
   { state, ready_expected_at: atMs, eta_basis }: Pod,

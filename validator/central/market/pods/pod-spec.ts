@@ -7,9 +7,9 @@ import type { Template } from '../../platform/database/tables.ts';
 import { commandWords } from '../templates/template.service.ts';
 import { checkTemplatePaths } from '../templates/template-content.ts';
 
-/** The host keeps a tenth of the memory share of the rented GPUs. */
+/** Part of the host's memory that pods share by their GPUs; the host keeps the rest. */
 const MEMORY_SHARE = 0.9;
-/** A tenth of the free space is left for images. */
+/** Part of the free disk space that pods share by their GPUs; the rest is left for images. */
 const DISK_SHARE = 0.9;
 /** Limit of the agent. */
 const MIN_DISK_BYTES = 16 * 1024 ** 2;
@@ -102,7 +102,7 @@ function labelOf({ name }: Template): string {
   return [...name.replaceAll(/\p{C}/gu, '')].slice(0, LABEL_CHARS).join('');
 }
 
-/** Checked again, because older templates may predate a check. */
+/** Returns the template's volumes. They are checked again, because older templates may predate a check. */
 function volumesOf(template: Template): string[] {
   const volumes = JSON.parse(template.volumes_json) as string[];
   checkTemplatePaths({ volumes });

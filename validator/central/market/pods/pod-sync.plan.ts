@@ -138,13 +138,18 @@ export function restoringInsteadOf(pod: Pod, seen: Observed): boolean {
   return seen.state === 'running' || pod.state === 'restoring';
 }
 
-/** The agent remembers a failed change until the next change; the renter sees it until the next reboot. */
+/**
+ * Returns true if the view's change is shown to the renter. The agent reports a failed change until the next change;
+ * the renter sees it only until the next reboot.
+ */
 function showsChange(pod: Pod, view: PodView): view is PodView & { change: PodChange } {
   if (view.change?.stage !== 'failed' || pod.previous_json !== null) return view.change !== null;
   return pod.state !== 'rebooting' && pod.reason_code !== null;
 }
 
-/** The old container keeps running while the image of the new one is pulled. */
+/**
+ * Returns the phase of a pod that has run before. During a change it is `pulling` while the old container still runs.
+ */
 function phaseOf(state: PodState, view: PodView): WirePhase | '' {
   if (state === 'rebooting' && view.change?.stage === 'preparing') return 'pulling';
   return wirePhase(state) ?? '';
@@ -172,7 +177,7 @@ function creationState(view: PodView, nowMs: number): PodState {
   }
 }
 
-/** An image without a shell never accepts logins, but is usable all the same. */
+/** Returns true if logins work, or after SSH_WAIT_MS: an image without a shell never accepts logins but is usable. */
 function isLoginReady({ ssh, conditions, phase_since_ms }: PodView, nowMs: number): boolean {
   // An SSH server of the image appears in the conditions only.
   const condition = conditions.find(({ type }) => type === 'SshReady')?.status;
@@ -191,7 +196,7 @@ function lifeState(state: PodState, pod: Pod, view: PodView): PodState {
 }
 
 /**
- * Returns true while the container that should run does not: that of the newest generation, or after a failed change
+ * Returns true while the container that should run does not: that of the newest generation or, after a failed change,
  * the former one.
  */
 function isReplaced(view: PodView): boolean {

@@ -97,7 +97,7 @@ export function createPodSync(deps: SyncDeps) {
   const checkIdle = createIdleCheck(deps);
   const logged = new Set<string>();
 
-  /** Stored specs do not contain the registry login; it is added to the request. */
+  /** Returns the stored spec with the registry login, which is never stored with it. */
   async function putBody(pod: Pod): Promise<PodPutInput> {
     const spec = JSON.parse(pod.spec_json) as PodSpecInput;
     const { docker_credential_id: id, account_id: accountId } = pod;
@@ -118,7 +118,7 @@ export function createPodSync(deps: SyncDeps) {
     }
   }
 
-  /** A refusal is final: repeating the request would not help. */
+  /** Requests the notebook server. A refusal is final, because repeating the request would not help. */
   async function startNotebook(client: AgentClient, pod: Pod, view: PodView): Promise<void> {
     const { jupyter_port: internal_port, jupyter_requests: request } = pod;
     if (internal_port === null) return;
@@ -144,7 +144,7 @@ export function createPodSync(deps: SyncDeps) {
     }
   }
 
-  /** Calls to the agent carry the id of the API request that caused them. */
+  /** Performs a step. Its calls to the agent carry the id of the API request that caused them. */
   async function perform(client: AgentClient, pod: Pod, step: SyncStep): Promise<void> {
     if (step.do === 'wait') return;
     if (step.do === 'observe') return record.observed(pod, step.view);
@@ -191,7 +191,10 @@ export function createPodSync(deps: SyncDeps) {
     }
   }
 
-  /** A refusal affects one pod; a missing answer ends the pass. Returns false if a step was refused. */
+  /**
+   * Performs the next step of each pod. A refusal affects one pod; a missing answer ends the pass. Returns false if a
+   * step was refused.
+   */
   async function performAll(
     client: AgentClient,
     pods: readonly Pod[],

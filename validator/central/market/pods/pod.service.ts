@@ -67,7 +67,7 @@ export type VolumesOfPods = (
   pods: readonly Pick<Pod, 'id' | 'spec_json'>[],
 ) => Promise<ReadonlyMap<string, VolumeResponse>>;
 
-/** A pod that has ended has no notebook server. */
+/** Notebook token in responses of ended pods, which have no notebook server. */
 const NO_TOKEN = '';
 
 export type Pods = ReturnType<typeof createPods>;
@@ -96,7 +96,7 @@ export function createPods(deps: PodsDeps) {
 
   async function requireVolume(tx: Db, pod: Pod, volumeId: string): Promise<void> {
     if ((await deps.volumesOfPods(tx, [pod])).get(pod.id)?.id === volumeId) return;
-    throw new ApiError('bad_request', 'A reboot does not give the pod another volume', {
+    throw new ApiError('bad_request', 'A reboot cannot attach another volume', {
       hint: 'Reboot without volume_id; a pod gets its volume with the rental.',
     });
   }
@@ -193,7 +193,7 @@ export function createPods(deps: PodsDeps) {
       return row;
     },
 
-    /** The keys apply to new logins after the next sync; nothing restarts. */
+    /** Adds keys to a pod. They apply to new logins after the next sync; nothing restarts. */
     async addSshKeys(caller: Caller, id: string, request: AddSshKeysRequest) {
       const answer = await db.transaction().execute(async (tx) => {
         const pod = await requireOwnPod(tx, caller.identity.accountId, id, clock.now());
@@ -209,7 +209,7 @@ export function createPods(deps: PodsDeps) {
       return answer;
     },
 
-    /** The server starts with the next sync; the pod shows the outcome. */
+    /** Requests a notebook server. It starts with the next sync; the pod shows the outcome. */
     async installJupyter(caller: Caller, id: string, port: number): Promise<PodListItemResponse> {
       const row = await changeOwn(caller, id, (tx, pod) =>
         requestNotebook(tx, pod, port, clock.now()),
@@ -262,7 +262,7 @@ export function createPods(deps: PodsDeps) {
       return { items, total, page, limit, has_next: offset + limit < total };
     },
 
-    /** Oldest first. Pods that have ended have events too. */
+    /** Lists the events of a pod, ended or not, oldest first. */
     async events(caller: UserIdentity, id: string, query: EventsQuery): Promise<AccountEvent[]> {
       await requireAnyOwnPod(db, caller.accountId, id);
       return listPodEvents(db, id, query);

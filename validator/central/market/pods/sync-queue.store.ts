@@ -90,7 +90,7 @@ export type DueFilter = {
   others: readonly string[];
   /** Executors that this process has claimed. */
   running: readonly string[];
-  /** Selects executors that did not answer last time; otherwise those that did. */
+  /** True selects executors that did not answer last time, false those that did. */
   failing: boolean;
   limit: number;
 };

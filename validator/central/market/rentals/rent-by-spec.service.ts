@@ -119,7 +119,10 @@ export async function rentFirstOf(
       if (!(error instanceof ApiError) || !LOST_RACE.has(error.code)) throw error;
     }
   }
-  throw new ApiError('node_rent_in_progress', 'Others rented every node that matched just now');
+  throw new ApiError(
+    'node_rent_in_progress',
+    'Other renters have just rented every node that matched',
+  );
 }
 
 async function rentIfStill(tx: Db, deps: RentDeps, request: RentBySpec, id: string) {

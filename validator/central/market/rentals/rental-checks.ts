@@ -84,7 +84,7 @@ export async function checkRental(
   };
 }
 
-/** Throws unless provider and validator offer the node. */
+/** Throws unless the provider offers the node and the validator has passed it. */
 async function requireRentable(tx: Db, id: string, nowMs: number): Promise<ExecutorEntry> {
   const executor = await requireExecutor(tx, id);
   if (isLeaving(executor, nowMs)) {

@@ -9,7 +9,7 @@ import { CreateTemplate } from '../templates/template.schemas.ts';
 import { templateContent } from '../templates/template.service.ts';
 import type { RentExecutorRequest } from './rental.schemas.ts';
 
-/** Throws 400 for a member that the request may have but that is not implemented: ignoring it would be worse. */
+/** Throws 400 for a member that the interface has but this version does not implement, instead of ignoring it. */
 export function refuseUnavailable(body: RentExecutorRequest): void {
   if ((body.secret_names ?? []).length === 0) return;
   throw new ApiError('bad_request', 'secret_names is not available yet', {

@@ -34,7 +34,7 @@ export type RentRequest = {
   actor: Actor;
 };
 
-/** A new pod has no notebook server yet. */
+/** Notebook token in responses of new pods, which have no notebook server yet. */
 const NO_TOKEN = '';
 
 export type RentDeps = {

@@ -173,7 +173,7 @@ function nearestCount(wanted: number, node: MarketNode): number | null {
   return nearest ?? null;
 }
 
-/** The first by name among equally common values. */
+/** Returns the most common value; among equally common ones, the first by name. Null for an empty list. */
 function mostCommon(values: readonly string[]): string | null {
   const counts = Map.groupBy(values, (value) => value);
   const ranked = [...counts].toSorted(

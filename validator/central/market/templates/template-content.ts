@@ -63,7 +63,7 @@ export function commandWords(field: 'entrypoint' | 'startup_commands', text: str
   const split = splitShellWords(text);
   if ('problem' in split) {
     throw new ApiError('template_invalid', `${field} has ${split.problem}`, {
-      hint: "No shell reads it; to have one, write: bash -c '…'.",
+      hint: "No shell interprets the command. To run a shell, write: bash -c '…'.",
     });
   }
   if (split.words.length > MAX_WORDS) {

@@ -71,7 +71,10 @@ export function createTemplates(deps: { db: Database; clock: Clock; random: Rand
       });
     },
 
-    /** The owner's pods run the new content after their next reboot; pods of others keep theirs. */
+    /**
+     * Changes a template. The owner's pods run the new content after their next reboot; pods of other accounts keep
+     * theirs.
+     */
     async update(
       caller: UserIdentity,
       id: string,
@@ -92,7 +95,7 @@ export function createTemplates(deps: { db: Database; clock: Clock; random: Rand
       });
     },
 
-    /** Pods rented with it keep running, because each has its own copy. */
+    /** Deletes a template. Pods rented with it keep running, because each has its own copy. */
     remove(caller: UserIdentity, id: string): Promise<TemplateResponse> {
       return db.transaction().execute(async (tx) => {
         await lockRow(tx, 'templates', id);
@@ -104,7 +107,7 @@ export function createTemplates(deps: { db: Database; clock: Clock; random: Rand
   };
 }
 
-/** Undefined unless the template is public or the account's own. */
+/** Finds a template that is public or the account's own; otherwise undefined. */
 export async function visibleTemplate(
   db: Db,
   accountId: string | null,
@@ -126,7 +129,7 @@ export function rowFor(accountId: string | null, template: Template): TemplateRe
   return templateResponse(forAccount(accountId, template));
 }
 
-/** Throws `rate_limited` for one too many. */
+/** Stores a new template. Throws `rate_limited` if the account has created too many within the hour. */
 export async function addTemplate(tx: Db, accountId: string, template: Template): Promise<void> {
   await lockAccount(tx, { accountId });
   const sinceMs = template.created_at - HOUR_MS;

@@ -19,7 +19,7 @@ export type RecordedVerdict = {
 /** Accepted difference between a validator's clock and the server's; the same as for signed requests. */
 const MAX_CLOCK_SKEW_MS = 300_000;
 
-/** Runs in the caller's transaction. A report of an older check than that of the recorded verdict is ignored. */
+/** Runs in the caller's transaction. A report whose check is older than the recorded verdict is ignored. */
 export async function recordVerdict(tx: Db, verdict: RecordedVerdict): Promise<void> {
   const { executor, report, nowMs } = verdict;
   const { inventory } = report;

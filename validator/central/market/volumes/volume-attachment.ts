@@ -166,7 +166,7 @@ export async function requireOwnVolume(db: Db, accountId: string, id: string): P
   throw new ApiError('forbidden', 'This volume belongs to another account');
 }
 
-/** Most pods have no volume and need no query. */
+/** Returns true if the pod's spec has a volume. Most pods have none and so need no query. */
 function hasVolume({ spec_json }: Pick<Pod, 'spec_json'>): boolean {
   return (JSON.parse(spec_json) as PodSpecInput).volume !== undefined;
 }

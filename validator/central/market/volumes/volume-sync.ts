@@ -41,7 +41,7 @@ export function createVolumeSync(deps: VolumeSyncDeps) {
   const { db, clock, random, log, repositories } = deps;
   const record = createVolumeRecorder(deps);
 
-  /** Idempotent: the operation's id is stored before it is sent. */
+  /** Sends the copy's operation to the node. Idempotent, because the operation's id was stored before. */
   async function send(client: AgentClient, copy: VolumeCopy): Promise<void> {
     const volume = await findVolume(db, copy.volume_id);
     const { id, operation_id: operationId, source_snapshot_id: snapshotId } = copy;
@@ -134,7 +134,7 @@ export function createVolumeSync(deps: VolumeSyncDeps) {
     }
   }
 
-  /** The agent is too old for volumes. */
+  /** Records that the agent is too old for volumes. */
   async function refuse(copy: VolumeCopy): Promise<void> {
     if (copy.state !== 'restoring' || cannotRestore(copy)) return;
     await record.failed(copy, { code: 'Refused', message: NO_VOLUMES });
@@ -209,7 +209,7 @@ export function createVolumeSync(deps: VolumeSyncDeps) {
   };
 }
 
-/** Null for a 404. */
+/** Resolves with null for a 404. */
 async function nullIfNotFound<T>(response: Promise<T>): Promise<T | null> {
   return response.catch((error: unknown) => {
     if (error instanceof ApiError && error.status === 404) return null;

@@ -140,7 +140,7 @@ export function createVolumes(deps: {
       const { volume, copy } = await moneyTransaction({ db, clock, random }, async (tx) => {
         const found = await ownWithCopy(tx, identity, id);
         if (found.copy === null) {
-          throw new ApiError('bad_request', 'Nothing of this volume lies unsaved on a node');
+          throw new ApiError('bad_request', 'No node has unsaved data of this volume');
         }
         await refuseInUse(tx, found.volume);
         const error = 'The unsaved data was abandoned on request';

@@ -178,7 +178,7 @@ it('rejects templates that use the mount path of the volume, in rentals and in e
   expect(scene.host.specs.get(podId)).toMatchObject({ generation: 2, volume: expect.anything() });
 });
 
-it("accepts in a reboot the id of the pod's volume or none, and rejects any other", async () => {
+it("a reboot accepts the id of the pod's volume or none, and rejects any other", async () => {
   const id = await scene.make();
   const podId = await scene.runOn(scene.node.id, id);
   const other = await scene.post(podId, 'reboot', { volume_id: await scene.make('other') });

@@ -44,7 +44,7 @@ async function quote(
   );
   if (found === undefined) {
     throw new ApiError('not_found', 'The token of this subnet is not accepted', {
-      hint: 'List those that are with GET /balance/alpha/subnets.',
+      hint: 'GET /balance/alpha/subnets lists the accepted subnets.',
     });
   }
   const converted = Math.ceil((amount / found.rate_usd) * TOKEN_PARTS) / TOKEN_PARTS;

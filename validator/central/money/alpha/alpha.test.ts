@@ -81,7 +81,7 @@ it('answers 503 without a source of rates, hints not to retry, and logs no error
 it.each([
   ['no JSON', '{'],
   ['an empty list', []],
-  ['a rate of nothing', [{ ...RATES[0], rate_usd: 0 }]],
+  ['a rate of zero', [{ ...RATES[0], rate_usd: 0 }]],
   ['a netuid twice', [RATES[0], RATES[0]]],
   ['two defaults', [RATES[1], { ...RATES[0], is_default: true }]],
 ])('rejects a file with %s and names it', (_, content) => {

@@ -75,7 +75,7 @@ export function createAudit(find: (finding: Finding) => void) {
     if (hold.open <= 1) holds.delete(group_id);
   }
 
-  /** Payouts must not exceed earnings that are neither paid nor already set aside. */
+  /** Reports a payout of more than the earnings that are neither paid nor already set aside. */
   function checkPayout({ seq, debit_id }: StoredTransfer): void {
     const account = accountOf(debit_id);
     const free = balanceOf(account) - account.debits_pending;

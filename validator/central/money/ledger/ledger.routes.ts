@@ -8,7 +8,7 @@ import { LedgerLine, LedgerPage, LedgerQuery } from './ledger.schemas.ts';
 import { csvValue } from './ledger-export.ts';
 
 const DESCRIPTION =
-  'What was paid, given, held and spent, oldest first, each line with its cause and the balance after it. ' +
+  'Lists what was paid, granted, held and spent, oldest first, each line with its cause and the balance after it. ' +
   '`format=csv` gives the same lines as text/csv; the next page begins `after` the last `seq`.';
 
 const Csv = z.string().meta({ description: 'With format=csv' });

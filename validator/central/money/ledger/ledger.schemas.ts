@@ -33,10 +33,10 @@ export const LedgerLine = z
     /** The other ledger account; for accounts of other parties only its kind. */
     counterpart: z.string(),
     amount_usd: Usd.meta({
-      description: 'What it changed of the balance, in USD; negative: spent',
+      description: 'Change of the balance in USD; negative if money was spent',
     }),
-    held_usd: Usd.meta({ description: 'What it changed of what is held, in USD' }),
-    balance_usd: Usd.meta({ description: 'Paid and granted credit after it, in USD' }),
+    held_usd: Usd.meta({ description: 'Change of the held amount in USD' }),
+    balance_usd: Usd.meta({ description: 'Paid and granted credit after the line, in USD' }),
     cause_type: z.string(),
     cause_id: z.string(),
   })

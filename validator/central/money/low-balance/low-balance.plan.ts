@@ -18,8 +18,8 @@ export function runwayMs({ runsOutAtMs }: Funds, nowMs: number): number {
 }
 
 /**
- * A value equal to its threshold has crossed it. `notify` is true if a threshold is crossed of which the account was
- * not notified yet.
+ * Checks both thresholds. A value equal to its threshold has crossed it. `notify` is true if the account was not yet
+ * notified of a crossed threshold.
  */
 export function checkThresholds(
   funds: Funds,

@@ -312,7 +312,7 @@ it('keeps a pod for ten minutes after a stop that was recorded late, and for the
   expect(await keptMs()).toBe((10 - 4 - 1 + 2) * MINUTE_MS);
 });
 
-it("moves the end of the money earlier for another rental's hold, and later when a pod ends", async () => {
+it("moves the cut-off earlier for another rental's hold, and later when a pod ends", async () => {
   const id = await scene.running();
   const before = (await scene.me()).runs_out_at;
   const second = await scene.rentOne();

@@ -1,6 +1,6 @@
 /**
- * Computes the instant at which money runs out, to the millisecond: until then pods cost no more than there was. A
- * settlement moves money from available to charged and does not change the instant. Pure.
+ * Computes the instant at which money runs out, to the millisecond: up to that instant, pods cost no more than the
+ * account had. A settlement moves money from available to charged and does not change the instant. Pure.
  */
 import { type Cost, partsOf, type Rate, rateOf, ratePerHour } from './cost.ts';
 import type { Meter } from './usage.store.ts';
@@ -9,8 +9,8 @@ import type { Meter } from './usage.store.ts';
 const END_OF_TIME_MS = 253_402_300_799_999n;
 
 /**
- * Money and spending of an account: micro-dollars, and micro-dollars per hour. `runsOutAtMs` counts money that is held
- * for running pods as theirs to spend, as `GET /users/me` shows it; null: never.
+ * Money and spending of an account: micro-dollars, and micro-dollars per hour. `runsOutAtMs` includes money that is
+ * held for running pods, as `GET /users/me` shows it; null: never.
  */
 export type Funds = { available: number; burnPerHour: number; runsOutAtMs: number | null };
 
@@ -43,8 +43,8 @@ export function burnPerHour(meters: readonly Meter[]): number {
 }
 
 /**
- * When `fundsUusd` plus what these pods were already charged is used up; null: never. Not before the last of them
- * became billable, nor before the funds were last reduced.
+ * Returns when pods have used up `fundsUusd` plus what they were already charged; null: never. Not before the last of
+ * them became billable, nor before the funds were last reduced.
  */
 export function runsOutAt(fundsUusd: number, burning: readonly Burning[]): number | null {
   const perHour = burning.reduce((sum, { rate }) => sum + ratePerHour(rate), 0n);
@@ -57,7 +57,10 @@ export function runsOutAt(fundsUusd: number, burning: readonly Burning[]): numbe
   return notBefore(atMs, Math.max(...burning.map((pod) => pod.changedMs)));
 }
 
-/** When this pod alone reaches `limitUusd`; null: never. Not before it became billable or the limit was last reduced. */
+/**
+ * Returns when this pod alone reaches `limitUusd`; null: never. Not before it became billable or the limit was last
+ * reduced.
+ */
 export function spendsOutAt(pod: Burning, limitUusd: number): number | null {
   const perHour = ratePerHour(pod.rate);
   if (perHour === 0n) return null;

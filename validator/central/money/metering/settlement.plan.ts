@@ -55,15 +55,15 @@ export function fundsAfter(wallet: Wallet | undefined, { meters, cutOffMs }: Acc
 }
 
 /**
- * Use is certain up to the last contact in which the agent reported the pod as running, and not beyond the end of its
- * time. A late settlement therefore still charges up to the instant that was due.
+ * Returns the instant up to which use is certain: the last contact in which the agent reported the pod as running, but
+ * at most the end of the pod's time. A late settlement therefore still charges up to the instant that was due.
  */
 function chargedUntil(meter: BoundedMeter, cutOffMs: number | null, nowMs: number): number {
   const endMs = endOf(meter, cutOffMs, nowMs);
   return Math.max(meter.settled_to_ms, Math.min(endMs, meter.seen_at ?? endMs));
 }
 
-/** Now, or the earlier instant at which the pod's time ended, even if nothing has acted on that end yet. */
+/** Returns now, or the earlier instant at which the pod's time ended, even if nothing has acted on that end yet. */
 export function endOf(meter: BoundedMeter, cutOffMs: number | null, nowMs: number): number {
   const limit = meter.max_spend_uusd;
   const limitMs = limit === null ? null : spendsOutAt(burningOf(meter), limit);
@@ -184,7 +184,10 @@ function paidCreditIn(before: Meter, after: PlannedRow): number {
   return after.charge_uusd - granted - absorbed;
 }
 
-/** Each settlement number of a pod can be posted once, so two processes cannot charge the same time. */
+/**
+ * Returns the unique cause of a settlement. Each settlement number of a pod can be posted once, so two processes cannot
+ * charge the same time.
+ */
 function usageCause(row: Pick<PlannedRow, 'pod_id' | 'tick_seq'>, atMs: number): Cause {
   const id = `${row.pod_id}:${row.tick_seq}`;
   return causedBy(SYSTEM_ACTOR, { type: 'usage', id, atMs, once: true });

@@ -91,7 +91,7 @@ export async function settleMeters(
   return plan.wallets;
 }
 
-/** The hold placed when a pod was rented pays its first charge; the rest of the hold is released. */
+/** Pays first charges from the holds that were placed at the rental, and releases the rest of those holds. */
 async function settleHolds(
   tx: Db,
   due: readonly ToSettle[],

@@ -66,7 +66,10 @@ export function createStatements({ db, requirePodOf, paidOutUntil }: StatementsD
   };
 }
 
-/** The amount of a line is the total at its end minus the total at its start, so the lines add up to the charge. */
+/**
+ * Returns the lines of a statement. An amount is the total at the line's end minus the total at its start, so the lines
+ * add up to the charge.
+ */
 function linesOf(meter: Meter, segments: readonly SegmentRow[]): PodStatement['lines'] {
   let cost = NO_COST;
   return segments.map((segment) => {
@@ -104,7 +107,7 @@ function billedMs(meter: Meter, segments: readonly SegmentRow[]): number {
     .reduce((sum, segment) => sum + Math.max(0, endOf(meter, segment) - segment.from_ms), 0);
 }
 
-/** An open segment is charged up to its last settlement. */
+/** Returns the end of a segment; an open segment is charged up to its last settlement. */
 function endOf(meter: Meter, { to_ms, from_ms }: SegmentRow): number {
   return to_ms ?? Math.max(from_ms, meter.settled_to_ms);
 }

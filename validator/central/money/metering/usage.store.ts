@@ -92,7 +92,7 @@ export async function updateMeter(db: Db, meter: Meter): Promise<void> {
   await setMeter(db, meter);
 }
 
-/** The database rejects a segment that does not begin where the previous one ended. */
+/** Inserts a segment. The database rejects one that does not begin where the previous one ended. */
 export function insertSegment(db: Db, segment: SegmentRow): Promise<void> {
   return insertOne(db, 'usage_segments', segment);
 }

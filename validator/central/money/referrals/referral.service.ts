@@ -78,8 +78,8 @@ export async function accrueReferrals(
 export const writeAccrual = (tx: Db, { rows }: Accrual): Promise<void> => writeReferrals(tx, rows);
 
 /**
- * Plans the reverse for a refund of `uusd` to an account, whose row the caller has locked: the referrer returns the
- * credit for it, otherwise deliberately broken pods would yield fees. A referrer that was already paid out goes below 0.
+ * Plans the return of referral credit for a refund of `uusd` to an account, whose row the caller has locked. Without
+ * the return, deliberately broken pods would earn referral credit. A referrer that was already paid out goes below 0.
  */
 export async function returnReferral(
   tx: Db,

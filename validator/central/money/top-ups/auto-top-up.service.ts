@@ -68,7 +68,7 @@ export function createAutoTopUps({ db, clock, random, payments, pods }: AutoTopU
     const { account_id: accountId, payment_method_id: methodId } = row;
     const nowMs = clock.now();
     const facts = { ...factsOf(row), monthChargedUusd: 0, ...funds, awaitsMoney: true };
-    // Most accounts need no charge under the most favourable assumptions, which saves two queries.
+    // Saves two queries for the many accounts that need no charge even under the most favourable assumptions.
     if (methodId === null || !shouldCharge(facts, nowMs)) return;
     const charged = await chargedSince(tx, accountId, startOfMonth(nowMs));
     const awaitsMoney = await pods.awaitMoney(tx, accountId);
@@ -191,7 +191,7 @@ function requireChargeable(row: AutoTopUpRow, payments: Payments | null): void {
   }
 }
 
-/** A payment method with a disputed charge cannot be used again. */
+/** Throws `bad_request` for a payment method with a disputed charge. */
 async function requireUndisputed(tx: Db, row: AutoTopUpRow): Promise<void> {
   const { account_id: accountId, payment_method_id: methodId } = row;
   if (methodId === null || row.status === 'suspended') return;

@@ -39,7 +39,7 @@ export function createSimulatedPayments({ db, clock, random }: SimulatedPayments
       if (Object.hasOwn(SIMULATED_METHODS, paymentMethodId)) return { customerId };
       const methods = Object.entries(SIMULATED_METHODS).map(([id, result]) => `${id} ${result}`);
       throw new ApiError('bad_request', 'The simulated payment processor has no such method', {
-        hint: `Payments are simulated here; take one of these: ${methods.join(', ')}.`,
+        hint: `This marketplace simulates payments. Use one of these methods: ${methods.join(', ')}.`,
       });
     },
 

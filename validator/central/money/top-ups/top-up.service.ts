@@ -1,6 +1,6 @@
 /**
- * Applies results of charges: credits a top-up once, records failures, and reverses refunds and disputes. Each result
- * is applied in one transaction, and repeating it has no effect.
+ * Applies results of charges: credits a top-up once, records failures, and debits refunds and disputes. Each result is
+ * applied in one transaction, and repeating it has no effect.
  */
 import { formatUsdFloor } from '#shared/api/money.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -76,7 +76,7 @@ export function createTopUps({ db, clock, random, mails, pods }: TopUpsDeps) {
     });
   }
 
-  /** Only a charge that was in flight changes the auto top-up; one that succeeds late does not. */
+  /** Updates the auto top-up after a charge that was in flight. A charge that succeeds late does not change it. */
   async function updateAuto(tx: Db, row: TopUpRow, outcome: ChargeOutcome, reason: string | null) {
     const auto = await findAutoTopUp(tx, row.account_id);
     if (auto === undefined || !isInFlight(row.state)) return;
@@ -141,7 +141,7 @@ export function createTopUps({ db, clock, random, mails, pods }: TopUpsDeps) {
     return true;
   }
 
-  /** After a dispute the account is not charged again. */
+  /** Suspends the auto top-up after a dispute, so that the account is not charged again. */
   async function suspend(tx: Db, accountId: string): Promise<void> {
     const auto = await findAutoTopUp(tx, accountId);
     if (auto === undefined || auto.status === 'suspended') return;

@@ -28,7 +28,7 @@ const CHARGING_FOR_MS = 23 * HOUR_MS;
 /** Bank transfers can take this long. */
 const PENDING_FOR_MS = 14 * 24 * HOUR_MS;
 
-/** Returns true if a charge has been without a final answer for too long to ask again. */
+/** Returns true if a charge has been without a final answer for too long to query it again. */
 export function isExpired(
   { state, createdMs }: { state: TopUpState; createdMs: number },
   nowMs: number,
@@ -70,7 +70,7 @@ export type ChargeFacts = {
   awaitsMoney: boolean;
 };
 
-/** Charges at or below the threshold, and only while pods run or wait for money. */
+/** Returns true at or below the threshold, but only while pods run or wait for money. */
 export function shouldCharge(facts: ChargeFacts, nowMs: number): boolean {
   const { monthChargedUusd: charged, amountUusd } = facts;
   const limit = facts.monthlyLimitUusd ?? Math.max(DEFAULT_MONTHLY_LIMIT_UUSD, amountUusd);

@@ -156,7 +156,10 @@ function unknownRecipient(): ApiError {
   });
 }
 
-/** Only paid credit can be transferred, except what is held, what pods need and recent top-ups. */
+/**
+ * Throws `insufficient_balance` above the transferable amount: paid credit without what is held, what pods need and
+ * recent top-ups.
+ */
 function requireTransferable(
   { wallet, reservedUusd }: SettledAccount,
   { waitsUusd, waitMs }: { waitsUusd: number; waitMs: number },
