@@ -209,6 +209,11 @@ export const CENTRAL_VARIABLES: MeaningsOf<typeof CENTRAL_CONFIG> = {
   CENTRAL_STRIPE_SECRET_KEY: 'secret key; required with `stripe`',
   CENTRAL_STRIPE_CALLBACK_SECRET:
     '`whsec_…` of the endpoint that calls `/payments/callback`; required with `stripe`',
+  CENTRAL_ADDRESS_TABLE: {
+    meaning:
+      'table of addresses in MaxMind’s format (`.mmdb`), with which the places that providers enter are compared; a changed file is read again',
+    unset: 'no comparison',
+  },
   CENTRAL_ALPHA_RATES: {
     meaning: 'rates of alpha tokens: a JSON file or `http(s)://…`',
     unset: 'no rates',

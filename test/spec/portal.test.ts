@@ -13,6 +13,7 @@ const BODIES: Readonly<Record<string, object>> = {
   '/executors/{id}/update-price': { price_per_gpu: 2.5 },
   '/executors/{id}/update-gpu': { gpu_count: 2 },
   '/executors/{id}/min-gpu-count-for-rental': { min_gpu_count_for_rental: 2 },
+  '/executors/{id}/location': { country_code: 'DE' },
   '/executors/{id}/notice-period': { starting_at: '2027-02-01T00:00:00Z', period_in_minute: 5 },
   '/executors/{id}/machine-added': { machine_request_id: UNKNOWN_ID },
 };

@@ -123,6 +123,8 @@ export const ADAPTER_VARIABLES = {
   CENTRAL_DOCS_URL: HttpUrl.optional(),
   /** Base URL of support channels. The channel's name is appended. */
   CENTRAL_CHAT_CHANNEL_URL: HttpUrl.optional(),
+  /** Table of addresses in MaxMind's format, with which the places of nodes are compared. */
+  CENTRAL_ADDRESS_TABLE: z.string().min(1).max(1_024).optional(),
   /** Rates of alpha tokens: a JSON file or an http(s) URL. */
   CENTRAL_ALPHA_RATES: AlphaRates.optional(),
   /** Payment processor; `simulated` moves no money. */

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { createLog } from '#shared/runtime/log.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { readAdaptersConfig } from './adapters-config.ts';
 import { createAdapters } from './adapters-from-config.ts';
@@ -6,6 +7,7 @@ import { createAdapters } from './adapters-from-config.ts';
 const open = (environment: Record<string, string>) =>
   createAdapters(readAdaptersConfig(environment), {
     clock: createManualClock(),
+    log: createLog({ name: 'test', level: 'silent' }),
     objectFolder: '/objects',
     backupFolder: '/backups',
   });
@@ -19,6 +21,7 @@ it('without variables mails are stored, uploads are local, and there is no chat 
       backupStorage: null,
       centralMiner: null,
       alphaRates: null,
+      addresses: null,
       backupFolder: { folder: '/backups', bytesPerAccount: 50 * 1024 ** 3 },
       pruneBackups: expect.any(Function),
       payments: null,
@@ -99,6 +102,7 @@ it.each([
     /CENTRAL_MINER_URL .*: https/,
   ],
   [{ CENTRAL_ALPHA_RATES: '/no/such/file' }, /CENTRAL_ALPHA_RATES/],
+  [{ CENTRAL_ADDRESS_TABLE: '/no/such/file' }, /CENTRAL_ADDRESS_TABLE/],
   [{ CENTRAL_PAYMENTS: 'stripe' }, /CENTRAL_PAYMENTS: stripe needs CENTRAL_STRIPE_SECRET_KEY/],
   [
     { CENTRAL_PAYMENTS: 'stripe', CENTRAL_STRIPE_SECRET_KEY: 'hush' },

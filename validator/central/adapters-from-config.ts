@@ -1,5 +1,6 @@
 /** Creates the adapters of external services, and the options of the central API, from the configuration. */
 import type { Clock } from '#shared/runtime/clock.ts';
+import type { Log } from '#shared/runtime/log.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import {
   type AdaptersConfig,
@@ -8,6 +9,7 @@ import {
   STRIPE_SECRETS,
   wholeGroup,
 } from './adapters-config.ts';
+import { openAddressTable } from './platform/adapters/address-table.ts';
 import { createFileAlphaRates, createHttpAlphaRates } from './platform/adapters/alpha-rates.ts';
 import { createHttpCentralMiner } from './platform/adapters/http-central-miner.ts';
 import { createOAuthChat } from './platform/adapters/oauth-chat.ts';
@@ -30,6 +32,7 @@ export type Adapters = {
     | 'backupFolder'
     | 'pruneBackups'
     | 'alphaRates'
+    | 'addresses'
     | 'payments'
     | 'payoutProcessor'
   >;
@@ -56,7 +59,7 @@ export type AdapterFolders = { objectFolder: string; backupFolder: string };
 /** Adapters connect and load their libraries on first use. */
 export function createAdapters(
   config: AdaptersConfig,
-  { clock, objectFolder, backupFolder }: AdapterFolders & { clock: Clock },
+  { clock, log, objectFolder, backupFolder }: AdapterFolders & { clock: Clock; log: Log },
 ): Adapters {
   return {
     ports: {
@@ -67,6 +70,7 @@ export function createAdapters(
       ...backupsOf(config, backupFolder),
       pruneBackups: createResticPrune(runCommand),
       alphaRates: alphaRatesOf(config, clock),
+      addresses: addressesOf(config, { clock, log }),
       payments: paymentsOf(config, clock),
       payoutProcessor: config.CENTRAL_PAYOUTS === 'simulated' ? 'simulated' : null,
     },
@@ -115,6 +119,13 @@ function objectsOf(config: AdaptersConfig) {
           },
     publicUrl: config.CENTRAL_S3_PUBLIC_URL ?? null,
   });
+}
+
+function addressesOf(
+  { CENTRAL_ADDRESS_TABLE: path }: AdaptersConfig,
+  deps: { clock: Clock; log: Log },
+) {
+  return path === undefined ? null : openAddressTable(path, deps);
 }
 
 function alphaRatesOf({ CENTRAL_ALPHA_RATES: place }: AdaptersConfig, clock: Clock) {

@@ -60,6 +60,7 @@ export async function serve(
   const secret = centralSecret(secretFile, systemRandom);
   const adapters = createAdapters(config, {
     clock: systemClock,
+    log,
     objectFolder: inHome('objects'),
     backupFolder: inHome('backups'),
   });

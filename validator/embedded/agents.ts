@@ -66,6 +66,8 @@ export async function startAgents(parts: StartAgentsOptions): Promise<LocalAgent
     const port = options['agent-port'] + index;
     const offer = { ip: options.host, port, gpuType: gpu.gpuType, gpuCount: gpu.gpuCount };
     const executorId = await provider.ensureNode(offer);
+    const isSimulated = gpu.environment['AGENT_GPU'] !== 'nvidia';
+    if (isSimulated) await provider.ensureSimulatedPlace(executorId, index);
     enrolIn(parts, executorId);
     agents.push({
       executorId,

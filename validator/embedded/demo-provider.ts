@@ -8,6 +8,13 @@ import { type Signer, toHex } from '#shared/signing/sr25519.ts';
 import type { Home } from './home.ts';
 import { callJson } from './json-call.ts';
 
+/** Invented places of simulated nodes. */
+const SIMULATED_PLACES = [
+  { country_code: 'DE', region: 'HE', city: 'Frankfurt (simulated)', lat: 50.11, lon: 8.68 },
+  { country_code: 'US', region: 'VA', city: 'Ashburn (simulated)', lat: 39.04, lon: -77.49 },
+  { country_code: 'JP', region: '13', city: 'Tokyo (simulated)', lat: 35.68, lon: 139.77 },
+] as const;
+
 /** Address and GPUs of a node. */
 export type Offer = { ip: string; port: number; gpuType: string; gpuCount: number };
 
@@ -22,6 +29,7 @@ const Node = z.object({
   blocking_reasons: z.array(z.object({ code: z.string() })),
 });
 const NodeList = z.object({ data: z.array(Node) });
+const PlaceAnswer = z.object({ data: z.object({ entered: z.unknown().nullable() }) });
 const NodeAnswer = z.object({ data: Node });
 const MAX_NODES = 100;
 
@@ -65,6 +73,14 @@ export async function logInProvider(portalUrl: string, signer: Signer, clock: Cl
         },
       });
       return node.id;
+    },
+    /** Enters an invented place, marked as simulated, unless a place was entered before. */
+    async ensureSimulatedPlace(id: string, index: number): Promise<void> {
+      const url = `${portalUrl}/executors/${id}/location`;
+      const { data } = await callJson(PlaceAnswer, { method: 'GET', url, headers });
+      if (data.entered !== null) return;
+      const body = SIMULATED_PLACES[index % SIMULATED_PLACES.length];
+      await callJson(PlaceAnswer, { method: 'POST', url, headers, body });
     },
     async removeNode(id: string): Promise<void> {
       const url = `${portalUrl}/executors/${id}`;

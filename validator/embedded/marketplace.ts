@@ -67,6 +67,7 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
   };
   const adapters = createAdapters(readAdaptersConfig({ ...LOCAL_DEFAULTS, ...parts.environment }), {
     clock,
+    log,
     objectFolder: home.centralObjects,
     backupFolder: home.centralBackups,
   });

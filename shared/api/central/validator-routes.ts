@@ -68,6 +68,14 @@ export const VERDICTS = ['verified', 'failed', 'withheld'] as const;
 
 const Mbps = z.int().min(0).max(1_000_000_000);
 
+/** Shortest round trip between the validator and the agent, and the validator's coordinates. */
+export const RoundTrip = z.object({
+  ms: z.number().positive().max(60_000),
+  lat: z.number().min(-90).max(90),
+  lon: z.number().min(-180).max(180),
+});
+export type RoundTrip = z.output<typeof RoundTrip>;
+
 export const HealthReport = z.object({
   verdict: z.enum(VERDICTS),
   checked_at_ms: z.int(),
@@ -76,6 +84,8 @@ export const HealthReport = z.object({
   inventory: Inventory.nullable(),
   /** Mean line speed from the executor's point of view; null if not measured. */
   line: z.object({ download_mbps: Mbps, upload_mbps: Mbps }).nullish(),
+  /** Bounds the distance to the agent; null if the validator has no coordinates or did not measure. */
+  round_trip: RoundTrip.nullish(),
 });
 export type HealthReport = z.output<typeof HealthReport>;
 

@@ -29,6 +29,7 @@ type Outside = Partial<
     | 'pruneBackups'
     | 'metrics'
     | 'alphaRates'
+    | 'addresses'
     | 'payments'
     | 'payoutProcessor'
   >
@@ -87,6 +88,7 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
     pruneBackups = null,
     metrics = null,
     alphaRates = null,
+    addresses = null,
     centralMiner = null,
     payments = null,
     payoutProcessor = null,
@@ -109,6 +111,7 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
       pruneBackups,
       metrics,
       alphaRates,
+      addresses,
       centralMiner,
       payments,
       payoutProcessor,

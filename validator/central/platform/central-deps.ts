@@ -8,6 +8,7 @@ import type { Database } from './database/tables.ts';
 import type { AllowedOrigins } from './edge/cors.ts';
 import type { CentralMetrics } from './metrics/central-metrics.ts';
 import type {
+  AddressTable,
   Agents,
   AlphaRates,
   BackupFolder,
@@ -52,6 +53,8 @@ export type CentralPorts = {
   payoutProcessor?: PayoutProcessor | 'simulated' | null;
   /** Rates of alpha tokens; null or absent: unknown. */
   alphaRates?: AlphaRates | null;
+  /** Table with which the places of nodes are compared; null or absent: none. */
+  addresses?: AddressTable | null;
   /** Metrics of requests and of the backlog; absent: none are collected. */
   metrics?: CentralMetrics | null;
   /** Absent: notifications reach this process only. */

@@ -263,6 +263,22 @@ export type PayoutProcessor = {
   send(order: PayoutOrder): Promise<PayoutAnswer>;
 };
 
+/** Place of an address according to a table. */
+export type AddressPlace = {
+  /** ISO 3166-1 alpha-2. */
+  countryCode: string;
+  lat: number | null;
+  lon: number | null;
+  /** Radius around the coordinates; null if the table states none. */
+  accuracyKm: number | null;
+};
+
+/** Table of addresses with their places. */
+export type AddressTable = {
+  /** Returns null for an address that the table does not contain. Answers from memory. */
+  find(ip: string): AddressPlace | null;
+};
+
 /** Rates of alpha tokens. */
 export type AlphaRates = {
   /** Returns the subnets, one of which is the default. Rejects with 503 `upstream_unavailable`. */

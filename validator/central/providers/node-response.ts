@@ -6,7 +6,7 @@ import { microToUsd } from '#shared/api/money.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { deriveKey } from '../accounts/auth/derived-key.ts';
 import type { ExecutorEntry } from '../market/executors/executor.service.ts';
-import { huidOf } from '../market/executors/executor-response.ts';
+import { huidOf, locationOf } from '../market/executors/executor-response.ts';
 import { knownTypeName } from '../market/executors/machine-catalogue.ts';
 import { noticeOf } from '../market/executors/notice-period.ts';
 import { statusOf } from '../market/pods/pod-response.ts';
@@ -37,6 +37,8 @@ export function nodeRow(executor: ExecutorEntry, isOwn: boolean, docsUrl: DocsUr
     min_gpu_count_for_rental: executor.min_gpu_count,
     available_gpu_count: executor.slots_free,
     notice_period: noticeOf(executor),
+    location: locationOf(executor),
+    location_check: executor.location_check,
     blocking_reasons: isOwn ? blockingReasons(checksOf(executor), docsUrl) : [],
     created_at: naiveUtc(executor.created_at),
     updated_at: naiveUtc(executor.updated_at),

@@ -1,5 +1,6 @@
 /** Portal routes for nodes, and for their synchronisation with the central miner server. */
 import type { HttpServer } from '#shared/http/server.ts';
+import { EnterPlace, NodeLocation } from '../market/places/place.schemas.ts';
 import type { Db } from '../platform/database/tables.ts';
 import { answerOnce, type OnceDeps } from '../platform/idempotency/once.ts';
 import { providerOf } from '../platform/identity.ts';
@@ -86,6 +87,7 @@ export function registerNodeRoutes(portal: HttpServer, deps: NodeRoutesDeps): vo
     },
   );
   registerChanges(portal, deps);
+  registerLocation(portal, deps);
 }
 
 function registerChanges(portal: HttpServer, { answers, nodes }: NodeRoutesDeps): void {
@@ -118,6 +120,25 @@ function registerChanges(portal: HttpServer, { answers, nodes }: NodeRoutesDeps)
     { config, schema: { tags, params, response: node } },
     async (request) =>
       answers.one(await nodes.clearMinimum(providerOf(request), request.params.id)),
+  );
+}
+
+function registerLocation(portal: HttpServer, { answers, nodes }: NodeRoutesDeps): void {
+  const response = { 200: portalAnswer(NodeLocation) };
+  const path = '/executors/:id/location';
+  portal.get(path, { config, schema: { tags, params, response } }, async (request) =>
+    answers.one(await nodes.location(providerOf(request), request.params.id)),
+  );
+  portal.post(
+    path,
+    { config, schema: { tags, params, body: EnterPlace, response } },
+    async (request) => {
+      const { params, body } = request;
+      return answers.one(await nodes.setLocation(providerOf(request), params.id, body));
+    },
+  );
+  portal.delete(path, { config, schema: { tags, params, response } }, async (request) =>
+    answers.one(await nodes.setLocation(providerOf(request), request.params.id, null)),
   );
 }
 

@@ -1,6 +1,7 @@
 /** Requests and responses of the portal's node routes. */
 import { z } from 'zod';
 import { Hotkey } from '#shared/signing/hotkey.ts';
+import { ExecutorLocation, LocationState } from '../market/executors/executor.schemas.ts';
 import { NoticePeriod } from '../market/executors/notice-period.ts';
 import { PageQuery } from '../platform/portal-answer.ts';
 import { NaiveTime, Usd } from '../platform/wire.ts';
@@ -70,6 +71,11 @@ export const PortalNode = z
     min_gpu_count_for_rental: z.int().nullable(),
     available_gpu_count: z.int(),
     notice_period: NoticePeriod.nullable(),
+    location: ExecutorLocation.nullable().meta({
+      description:
+        'Place as the market shows it; null if none was entered, or if it is contradicted',
+    }),
+    location_check: LocationState,
     blocking_reasons: z.array(BlockingReason),
     created_at: z.string(),
     updated_at: z.string(),

@@ -8,6 +8,8 @@ import {
   requireOwnNode,
   updateExecutor,
 } from '../market/executors/executor.service.ts';
+import type { EnterPlace, NodeLocation } from '../market/places/place.schemas.ts';
+import { describePlace, enterPlace, type PlaceDeps } from '../market/places/place.service.ts';
 import { listUnendedOn } from '../market/pods/pod.service.ts';
 import type { Database, Db } from '../platform/database/tables.ts';
 import { lockRow, moneyTransaction } from '../platform/database/transactions.ts';
@@ -34,7 +36,7 @@ import {
 } from './node-offer.ts';
 import { nodeRow, podsForProvider, type RenterReference, verificationOf } from './node-response.ts';
 
-export type NodesDeps = {
+export type NodesDeps = PlaceDeps & {
   db: Database;
   clock: Clock;
   random: Random;
@@ -126,6 +128,19 @@ export function createNodes(deps: NodesDeps) {
         requireNoPartialPods(node, await listUnendedOn(tx, id));
         await setMinimumIn(tx, id, null);
       }),
+
+    location: async (caller: PortalIdentity, id: string): Promise<NodeLocation> =>
+      describePlace(db, await requireOwnNode(db, caller, id)),
+
+    /** Replaces the place that the caller entered; null removes it. */
+    async setLocation(
+      caller: PortalIdentity,
+      id: string,
+      place: EnterPlace | null,
+    ): Promise<NodeLocation> {
+      await update(caller, id, (tx, node) => enterPlace(tx, deps, node, place));
+      return this.location(caller, id);
+    },
 
     remove(caller: PortalIdentity, id: string): Promise<PortalNode> {
       return moneyTransaction(deps, async (tx) => {

@@ -35,7 +35,7 @@ export type PortalDeps = CentralDeps &
 export function registerPortal(portal: HttpServer, deps: PortalDeps, parts: PortalParts): void {
   const { sessions, passwords, providerTokens, options } = deps;
   const { idempotency, overview, requests, notices } = parts;
-  const { db, clock, random, secret, agents } = deps.ports;
+  const { db, clock, random, secret, agents, addresses = null } = deps.ports;
   const { chat: platform = null, centralMiner: miner = null } = deps.ports;
   const { docsUrl = null, nodePlaces = 'public', validators } = options;
   const answers = createPortalAnswers({ clock });
@@ -63,7 +63,7 @@ export function registerPortal(portal: HttpServer, deps: PortalDeps, parts: Port
     clock,
     idempotency,
     answers,
-    nodes: createNodes({ db, clock, random, nodePlaces, renterReference, docsUrl }),
+    nodes: createNodes({ db, clock, random, nodePlaces, renterReference, docsUrl, addresses }),
   });
   registerMachineRoutes(portal, {
     answers,

@@ -53,17 +53,17 @@ export function uptimeMinutesOf(
   return sinceMs === null ? null : Math.max(0, Math.floor((nowMs - sinceMs) / MINUTE_MS));
 }
 
-/** Members are null if unknown. */
+/** Null unless country and country code are known. */
 export function locationOf(
   executor: Pick<ExecutorEntry, 'location_json' | 'lat' | 'lon'>,
-): ExecutorLocation {
-  const known =
-    executor.location_json === null
-      ? {}
-      : (JSON.parse(executor.location_json) as Partial<ExecutorLocation>);
+): ExecutorLocation | null {
+  if (executor.location_json === null) return null;
+  const known = JSON.parse(executor.location_json) as Partial<ExecutorLocation>;
+  const { country, country_code } = known;
+  if (country == null || country_code == null) return null;
   return {
-    country: known.country ?? null,
-    country_code: known.country_code ?? null,
+    country,
+    country_code,
     region: known.region ?? null,
     region_name: known.region_name ?? null,
     city: known.city ?? null,
@@ -143,6 +143,7 @@ export function stableFields(
     nvlink: executor.nvlink === null ? null : executor.nvlink === 1,
     interconnect: interconnectName(interconnectOf(inventory?.gpu.topology ?? null)),
     p2p: null,
+    location_check: executor.location_check,
     simulated: executor.simulated === 1,
   };
 }

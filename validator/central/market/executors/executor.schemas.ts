@@ -37,9 +37,10 @@ export const ExecutorListQuery = NodeFilterQuery.extend({
 });
 export type ExecutorListQuery = z.output<typeof ExecutorListQuery>;
 
+/** A known location has a country: clients call string methods on both members. */
 export const ExecutorLocation = z.object({
-  country: z.string().nullable(),
-  country_code: z.string().nullable(),
+  country: z.string(),
+  country_code: z.string(),
   region: z.string().nullable(),
   region_name: z.string().nullable(),
   city: z.string().nullable(),
@@ -49,6 +50,11 @@ export const ExecutorLocation = z.object({
   timezone: z.string().nullable(),
 });
 export type ExecutorLocation = z.output<typeof ExecutorLocation>;
+
+export const LocationState = z.enum(['entered', 'confirmed', 'contradicted']).nullable().meta({
+  description:
+    'Result for the place that the provider entered: `entered` (not compared yet, or the evidence does not decide), `confirmed` or `contradicted` by the evidence; null if none was entered. A contradicted place is not shown.',
+});
 
 export const ExecutorDetailResponse = z
   .object({
@@ -69,7 +75,8 @@ export const ExecutorDetailResponse = z
     max_cuda_version: z.number().nullable(),
     effective_upload_speed_mbps: z.number().nullable(),
     effective_download_speed_mbps: z.number().nullable(),
-    location: ExecutorLocation,
+    /** Null if the country is unknown. */
+    location: ExecutorLocation.nullable(),
     /** Omitted with `view=summary`. */
     specs: ExecutorSpecs.nullable().optional(),
     reliability_score: z.number().nullable(),
@@ -88,6 +95,7 @@ export const ExecutorDetailResponse = z
     nvlink: z.boolean().nullable(),
     interconnect: z.string().nullable(),
     p2p: z.boolean().nullable(),
+    location_check: LocationState,
     /** True for simulated GPUs. */
     simulated: z.boolean(),
   })

@@ -22,14 +22,10 @@ export function storageGbOf(kib: number | null): number | null {
   return gigabytes(kib, BYTES_PER_KIB);
 }
 
-/** Code and full name of the country, without unknown ones. */
+/** Code and full name of the country; empty if it is unknown. */
 export function countryNamesOf(locationJson: string | null): string[] {
-  const { country_code: code, country } = locationOf({
-    location_json: locationJson,
-    lat: null,
-    lon: null,
-  });
-  return [code, country].filter((text) => text !== null);
+  const known = locationOf({ location_json: locationJson, lat: null, lon: null });
+  return known === null ? [] : [known.country_code, known.country];
 }
 
 /** Returns true if `wanted` is the country's code or name, ignoring case. A node without a country matches none. */

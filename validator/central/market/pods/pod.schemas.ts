@@ -12,7 +12,7 @@ import {
   usdAmount,
   withDefault,
 } from '../../platform/wire.ts';
-import { NodeFilterQuery } from '../executors/executor.schemas.ts';
+import { ExecutorLocation, NodeFilterQuery } from '../executors/executor.schemas.ts';
 import { NoticePeriod } from '../executors/notice-period.ts';
 import { ExecutorSpecs } from '../executors/specs.ts';
 import { templateChanges } from '../templates/template.schemas.ts';
@@ -45,7 +45,7 @@ const PodExecutor = z.object({
   gpu_count: z.int(),
   specs: ExecutorSpecs.nullable(),
   active: z.boolean(),
-  location: z.record(z.string(), z.union([z.string(), z.number(), z.null()])),
+  location: ExecutorLocation.nullable(),
   uptime_in_minutes: z.int().nullable(),
   simulated: z.boolean(),
   disk_health_ok: z.boolean().nullable().optional(),

@@ -153,6 +153,6 @@ function alternative(node: MarketNode, spec: NodeSpec): SpecAlternative {
     price_per_gpu: microToUsd(node.price_uusd_per_gpu_hour),
     price_per_hour: hourlyPrice(node, spec),
     download_mbps: node.download_mbps,
-    country_code: locationOf(node).country_code,
+    country_code: locationOf(node)?.country_code ?? null,
   };
 }

@@ -84,6 +84,7 @@ it('lists any number of nodes with two queries', async () => {
   const watched = watchDatabase(market.ports.db);
   const { executorsToCheck } = createValidators({
     ...market.ports,
+    addresses: null,
     db: watched.db,
     wake: () => undefined,
   });

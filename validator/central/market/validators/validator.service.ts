@@ -22,6 +22,7 @@ import {
   slotsByExecutor,
 } from '../executors/executor.service.ts';
 import { uptimeMinutesOf } from '../executors/executor-response.ts';
+import { type PlaceDeps, recheckPlace } from '../places/place.service.ts';
 import { firstFailure, recordVerdict } from './record-verdict.ts';
 
 type HealthCheckRequest = z.output<typeof ExecutorHealthCheckRequest>;
@@ -38,7 +39,7 @@ const NOT_CHECKED: HealthCheckResponse = {
 /** Slots of a node without a verdict. */
 const NO_SLOTS: SlotsInUse = { uuids: [], podIds: [] };
 
-export type ValidatorsDeps = {
+export type ValidatorsDeps = PlaceDeps & {
   db: Database;
   clock: Clock;
   agents: Agents;
@@ -48,7 +49,9 @@ export type ValidatorsDeps = {
 
 export type Validators = ReturnType<typeof createValidators>;
 
-export function createValidators({ db, clock, agents, wake }: ValidatorsDeps) {
+export function createValidators(deps: ValidatorsDeps) {
+  const { db, clock, agents, wake } = deps;
+
   async function executorOf(request: HealthCheckRequest): Promise<ExecutorEntry> {
     const { executor_id: id, miner_address: address, miner_port: port } = request;
     if (typeof id === 'string') return requireExecutor(db, id);
@@ -108,6 +111,7 @@ export function createValidators({ db, clock, agents, wake }: ValidatorsDeps) {
         await lockRow(tx, 'executors', id);
         const executor = await requireExecutor(tx, id);
         await recordVerdict(tx, { executor, validatorHotkey: hotkey, report, nowMs: clock.now() });
+        await recheckPlace(tx, deps, executor, report.round_trip ?? null);
       });
       const failure = firstFailure(report);
       // Pods on an unreachable node may have to end (pods/pod-contact.ts).

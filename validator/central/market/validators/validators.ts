@@ -16,8 +16,8 @@ export function registerValidators(
   { ports }: CentralDeps,
   wake: (executorId: string) => void,
 ): void {
-  const { db, clock, agents } = ports;
-  registerValidatorRoutes(api, createValidators({ db, clock, agents, wake }));
+  const { db, clock, agents, addresses = null } = ports;
+  registerValidatorRoutes(api, createValidators({ db, clock, agents, addresses, wake }));
   registerSetWeightsRoutes(api, createSetWeights({ db, clock }));
   registerUpdaterRoutes(api, createSignedDigests({ clock, agents }));
 }

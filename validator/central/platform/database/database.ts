@@ -45,6 +45,7 @@ import { podIdle } from './migrations/0032-pod-idle.ts';
 import { changedLimits } from './migrations/0034-changed-limits.ts';
 import { replacedSecrets } from './migrations/0035-replaced-secrets.ts';
 import { notedSegments } from './migrations/0036-noted-segments.ts';
+import { places } from './migrations/0040-places.ts';
 import { POSTGRES_DIALECT, SQLITE_DIALECT, type SqlDialect } from './sql-dialects.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
@@ -85,6 +86,7 @@ const MIGRATIONS: readonly ((dialect: SqlDialect) => string[])[] = [
   changedLimits,
   replacedSecrets,
   notedSegments,
+  places,
 ];
 
 const SCHEMA = MIGRATIONS.length;

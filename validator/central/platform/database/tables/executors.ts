@@ -53,7 +53,9 @@ export type ExecutorsTable = Stamped &
     collateral_deposited: Flag;
     lat: number | null;
     lon: number | null;
+    /** Place as the market shows it; null if none was entered, or if evidence contradicts it. */
     location_json: string | null;
+    location_check: Generated<LocationCheck | null>;
     state: 'queued' | 'verified' | 'failed' | 'removed';
     paused: Flag;
     /** Validator of the last verdict; null before the first. */
@@ -78,6 +80,20 @@ export type ExecutorsTable = Stamped &
     /** Grows with every change that the market shows; set by a trigger (0009-market-revisions.ts). */
     revision: Generated<number>;
   };
+
+/** Result of comparing the place that the provider entered with the evidence; null if none was entered. */
+export type LocationCheck = 'entered' | 'confirmed' | 'contradicted';
+
+/** Places of nodes, with the evidence for or against them. */
+export type NodePlacesTable = {
+  executor_id: string;
+  /** As the provider entered it; null if only evidence is stored. */
+  entered_json: string | null;
+  /** Latest round trip that a validator reported. */
+  round_trip_json: string | null;
+  evidence_json: string;
+  updated_at: number;
+};
 
 /** Measured network speed in megabits per second, from the latest report that contained it; null before. */
 export type LineFigures = { download_mbps: number | null; upload_mbps: number | null };
@@ -169,6 +185,7 @@ export type ExecutorTables = {
   provider_tokens: ProviderTokensTable;
   login_nonces: LoginNoncesTable;
   executors: ExecutorsTable;
+  node_places: NodePlacesTable;
   gpu_slots: GpuSlotsTable;
   pull_speeds: PullSpeedsTable;
   image_sizes: ImageSizesTable;

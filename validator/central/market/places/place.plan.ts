@@ -1,0 +1,89 @@
+/** Compares the place that a provider entered with the evidence for it. Pure. */
+import type { RoundTrip } from '#shared/api/central/validator-routes.ts';
+import type { LocationCheck } from '../../platform/database/tables/executors.ts';
+import type { AddressPlace } from '../../platform/ports.ts';
+import type { ExecutorLocation } from '../executors/executor.schemas.ts';
+import { type Coordinates, distanceMiles } from '../executors/node-filters.ts';
+import { countryName } from './country.ts';
+import type { EnterPlace, PlaceEvidence } from './place.schemas.ts';
+
+const KM_PER_MILE = 1.609344;
+/** Light in a vacuum. No signal travels faster, whatever the cable. */
+const KM_PER_MS = 299.792_458;
+/** A round trip confirms a place only if it proves that the node is this near to the validator. */
+const NEAR_KM = 200;
+/** Error of coordinates in address tables beyond the radius that they state. */
+const TABLE_SLACK_KM = 250;
+
+/** Evidence about a node, as far as it is available. */
+export type PlaceFacts = { address: AddressPlace | null; roundTrip: RoundTrip | null };
+
+/** The place as responses show it. */
+export function locationFrom(entered: EnterPlace): ExecutorLocation {
+  return {
+    country: countryName(entered.country_code),
+    country_code: entered.country_code,
+    region: entered.region ?? null,
+    region_name: entered.region_name ?? null,
+    city: entered.city ?? null,
+    zip: entered.zip ?? null,
+    lat: entered.lat ?? null,
+    lon: entered.lon ?? null,
+    timezone: entered.timezone ?? null,
+  };
+}
+
+export function comparePlace(place: ExecutorLocation, facts: PlaceFacts): PlaceEvidence[] {
+  return [
+    ...(facts.address === null ? [] : [withAddress(place, facts.address)]),
+    ...(facts.roundTrip === null ? [] : [withRoundTrip(place, facts.roundTrip)]),
+  ];
+}
+
+/** One contradiction outweighs any confirmation. */
+export function checkOf(evidence: readonly PlaceEvidence[]): LocationCheck {
+  const results = evidence.map(({ result }) => result);
+  if (results.includes('contradicts')) return 'contradicted';
+  return results.includes('confirms') ? 'confirmed' : 'entered';
+}
+
+function withAddress(place: ExecutorLocation, found: AddressPlace): PlaceEvidence {
+  const source = 'address_table';
+  const countries = `entered ${place.country_code}, address table ${found.countryCode}`;
+  if (place.country_code !== found.countryCode) {
+    return { source, result: 'contradicts', detail: countries };
+  }
+  const entered = coordinatesOf(place);
+  const listed = coordinatesOf(found);
+  if (entered === null || listed === null) {
+    return { source, result: 'confirms', detail: countries };
+  }
+  const km = kilometres(entered, listed);
+  const withinKm = (found.accuracyKm ?? 0) + TABLE_SLACK_KM;
+  // Tables list many addresses in the wrong city, so a distance alone contradicts nothing.
+  const result = km <= withinKm ? 'confirms' : 'undecided';
+  const detail = `${countries}; ${Math.round(km)} km apart, ${withinKm} km allowed`;
+  return { source, result, detail };
+}
+
+function withRoundTrip(place: ExecutorLocation, trip: RoundTrip): PlaceEvidence {
+  const source = 'round_trip';
+  const mostKm = (trip.ms / 2) * KM_PER_MS;
+  const measured = `${trip.ms} ms: at most ${Math.ceil(mostKm)} km from the validator`;
+  const entered = coordinatesOf(place);
+  if (entered === null) {
+    return { source, result: 'undecided', detail: `${measured}; no coordinates were entered` };
+  }
+  const km = kilometres(entered, trip);
+  const detail = `${measured}; the entered place is ${Math.round(km)} km away`;
+  if (km > mostKm) return { source, result: 'contradicts', detail };
+  return { source, result: mostKm <= NEAR_KM ? 'confirms' : 'undecided', detail };
+}
+
+function kilometres(from: Coordinates, to: Coordinates): number {
+  return distanceMiles(from, to) * KM_PER_MILE;
+}
+
+function coordinatesOf({ lat, lon }: { lat: number | null; lon: number | null }) {
+  return lat === null || lon === null ? null : { lat, lon };
+}
