@@ -1,12 +1,16 @@
 /** Suggests the closest known name for an unknown one. Pure. */
 
-/** A name is suggested only if at most one in this many letters differs. */
+/** By default a name is suggested only if at most one in this many letters differs. */
 const LETTERS_PER_EDIT = 3;
 
-/** Returns the known name with the fewest letters to change, add, remove or swap. Null if none is close. */
-export function nearestName(name: string, known: readonly string[]): string | null {
+/** Returns the known name with the fewest letters to change, add, remove or swap. Null if none has at most `mostEdits`. */
+export function nearestName(
+  name: string,
+  known: readonly string[],
+  mostEdits = Math.floor(name.length / LETTERS_PER_EDIT),
+): string | null {
   let nearest: string | null = null;
-  let least = Math.floor(name.length / LETTERS_PER_EDIT) + 1;
+  let least = mostEdits + 1;
   for (const candidate of known) {
     const distance = distanceOf(name, candidate);
     if (distance >= least) continue;

@@ -6,6 +6,8 @@ import { answerOnce, type OnceDeps } from '../platform/idempotency/once.ts';
 import { callerOf, userOf } from '../platform/identity.ts';
 import { IdParams } from '../platform/wire.ts';
 import {
+  BACKUP_CONFIG_FIELD_NAMES,
+  BACKUP_FIELD_NAMES,
   BackupConfig,
   BackupConfigCreate,
   BackupLog,
@@ -15,6 +17,7 @@ import {
   PageQuery,
   PodIdParams,
   PodUuidParams,
+  RESTORE_FIELD_NAMES,
   RestoreLog,
   RestoreLogPage,
   RestoreRequest,
@@ -49,7 +52,7 @@ function registerConfigs(api: HttpServer, { schedules, ...once }: BackupRoutesDe
   api.post(
     '/backup-configs',
     {
-      config: { ...config, once: 'backup-config' },
+      config: { ...config, once: 'backup-config', fieldNames: BACKUP_CONFIG_FIELD_NAMES },
       schema: { tags, body: BackupConfigCreate, response: { 200: BackupConfig } },
     },
     async (request, reply) => {
@@ -79,7 +82,7 @@ function registerBackups(api: HttpServer, { operations, wake, ...once }: BackupR
   api.post(
     '/pods/:pod_id/backup',
     {
-      config: { ...config, once: 'backup' },
+      config: { ...config, once: 'backup', fieldNames: BACKUP_FIELD_NAMES },
       schema: {
         tags,
         params: PodIdParams,
@@ -155,7 +158,7 @@ function registerRestores(api: HttpServer, { operations, wake, ...once }: Backup
   api.post(
     '/pods/:pod_uuid/restore',
     {
-      config: { ...config, once: 'restore' },
+      config: { ...config, once: 'restore', fieldNames: RESTORE_FIELD_NAMES },
       schema: {
         tags,
         params: PodUuidParams,

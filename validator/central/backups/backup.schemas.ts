@@ -1,6 +1,7 @@
 /** Requests and responses of the routes of backups, restores and schedules. */
 import { z } from 'zod';
 import { RESTORE_MODES } from '#shared/api/agent/operations.ts';
+import type { FieldNames } from '../platform/edge/field-names.ts';
 import {
   displayName,
   displayText,
@@ -180,3 +181,28 @@ export type RestoreLogResponse = z.output<typeof RestoreLog>;
 
 export const RestoreLogPage = pageOf(RestoreLog).meta({ id: 'PaginatedResponse' });
 export type RestoreLogPage = z.output<typeof RestoreLogPage>;
+
+export const BACKUP_CONFIG_FIELD_NAMES: FieldNames = {
+  synonyms: {
+    path: 'backup_path',
+    frequency: 'backup_frequency_hours',
+    frequency_hours: 'backup_frequency_hours',
+    interval_hours: 'backup_frequency_hours',
+    retention: 'retention_days',
+  },
+  echoed: Object.keys(BackupConfig.shape),
+};
+
+export const BACKUP_FIELD_NAMES: FieldNames = {
+  elsewhere: { backup_path: 'POST /backup-configs', retention_days: 'POST /backup-configs' },
+};
+
+export const RESTORE_FIELD_NAMES: FieldNames = {
+  synonyms: {
+    backup: 'backup_id',
+    backup_log_id: 'backup_id',
+    path: 'restore_path',
+    target: 'restore_path',
+    target_path: 'restore_path',
+  },
+};

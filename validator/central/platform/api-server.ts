@@ -6,6 +6,7 @@ import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import type { CentralOptions, CentralPorts } from './central-deps.ts';
 import { installCors } from './edge/cors.ts';
 import { errorProfileOf } from './edge/error-profiles.ts';
+import { refuseMisnamedFields } from './edge/field-names.ts';
 import {
   installBodyLimits,
   installSecurityHeaders,
@@ -54,6 +55,7 @@ export async function createApiServer(deps: ApiServerDeps): Promise<HttpServer> 
   limits.afterAuthentication(server);
   installBodyLimits(server);
   installKeyGate(server);
+  refuseMisnamedFields(server);
   await describeInterface(server, {
     prefix: API_PREFIX,
     title: 'Podwright',

@@ -54,6 +54,49 @@ describe('the list of free nodes', () => {
     expect(headers['x-filter-funnel']).toBe('offered=2; price_lte=1; gpu_count_gte=0');
   });
 
+  it('explains itself: what each filter left, and the nodes nearest to the first that left none', async () => {
+    const dear = await market.verifiedNode({ gpus: 4, minimum: 1, price: 3 });
+    const cheap = await market.verifiedNode({ gpus: 1, price: 1.5 });
+    const explained = (query: string) => market.call('GET', `/executors?explain=true&${query}`);
+    const some = await explained('price_lte=2&view=summary');
+    expect(some.body).toMatchObject({
+      executors: [{ id: cheap.id }],
+      funnel: [
+        { constraint: 'offered', remaining: 2 },
+        { constraint: 'price_lte', remaining: 1 },
+      ],
+      nearest: [],
+    });
+    const none = await explained('price_gte=0.1&price_lte=0.5&gpu_count_gte=2');
+    const near = { constraint: 'price_lte', requested: 0.5 };
+    expect(none.body).toEqual({
+      executors: [],
+      funnel: [
+        { constraint: 'offered', remaining: 2 },
+        { constraint: 'price_lte', remaining: 0 },
+        { constraint: 'price_gte', remaining: 0 },
+        { constraint: 'gpu_count_gte', remaining: 0 },
+      ],
+      nearest: [
+        { ...near, offered: 1.5, executor_id: cheap.id },
+        { ...near, offered: 3, executor_id: dear.id },
+      ],
+    });
+    expect(none.headers['x-filter-funnel']).toBe(
+      'offered=2; price_lte=0; price_gte=0; gpu_count_gte=0',
+    );
+    const unmeasured = await explained('lat=0&lon=0&max_distance_mile=10');
+    expect(unmeasured.body.nearest).toMatchObject([
+      { constraint: 'max_distance_mile', requested: 10, offered: 'unknown' },
+      { offered: 'unknown' },
+    ]);
+    expect((await explained('machine_names=NVIDIA%20B200')).body.nearest).toMatchObject([
+      { requested: 'NVIDIA B200', offered: 'NVIDIA H100 80GB HBM3' },
+      {},
+    ]);
+    expect((await market.call('GET', '/executors?explain=maybe')).status).toBe(422);
+  });
+
   it('counts free GPUs, and omits a node with fewer than its minimum', async () => {
     const node = await market.verifiedNode({ gpus: 4, minimum: 2 });
     const account = await market.renter();

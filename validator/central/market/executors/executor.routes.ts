@@ -15,6 +15,7 @@ import {
   ExecutorListQuery,
   ExecutorParams,
   ExecutorStatsResponse,
+  ExplainedExecutorList,
   MachineCapacityResponse,
   MachineResponse,
   RentabilityResponse,
@@ -44,7 +45,7 @@ export function registerExecutorRoutes(api: HttpServer, deps: ExecutorRoutesDeps
       schema: {
         tags,
         querystring: ExecutorListQuery,
-        response: { 200: z.array(ExecutorDetailResponse) },
+        response: { 200: z.union([z.array(ExecutorDetailResponse), ExplainedExecutorList]) },
       },
     },
     async (request, reply) => {

@@ -34,6 +34,9 @@ export const ExecutorListQuery = NodeFilterQuery.extend({
   nvlink: z.stringbool().optional(),
   /** Ignored: every listed node is available. */
   available: z.stringbool().optional(),
+  explain: z.stringbool().optional().meta({
+    description: 'Answers an ExplainedExecutorList instead of the bare array.',
+  }),
 });
 export type ExecutorListQuery = z.output<typeof ExecutorListQuery>;
 
@@ -101,6 +104,46 @@ export const ExecutorDetailResponse = z
   })
   .meta({ id: 'ExecutorDetailResponse' });
 export type ExecutorDetailResponse = z.output<typeof ExecutorDetailResponse>;
+
+const ConstraintValue = z.union([z.string(), z.number(), z.boolean()]);
+
+/** Members of answers that explain which constraint left how many nodes. */
+export const explanation = {
+  funnel: z
+    .array(
+      z.object({
+        constraint: z.string().meta({ description: 'Name of the constraint in the request.' }),
+        remaining: z.int().meta({
+          description: 'Number of nodes that meet this constraint and all earlier ones.',
+        }),
+      }),
+    )
+    .meta({
+      description:
+        'What each constraint left, in order. The first entry counts the nodes that can be rented now.',
+    }),
+  nearest: z
+    .array(
+      z.object({
+        constraint: z.string().meta({ description: 'The first constraint that left no node.' }),
+        requested: ConstraintValue.meta({
+          description: 'Value in the request; `all` for the GPUs of a whole node.',
+        }),
+        offered: ConstraintValue.meta({
+          description: 'Value that accepts this node; `unknown` if the node does not report it.',
+        }),
+        executor_id: z.uuid().meta({ description: 'Id of the node.' }),
+      }),
+    )
+    .meta({
+      description:
+        'Up to 3 nodes that the first constraint without a match rejected, the nearest first. Empty if nodes are left.',
+    }),
+};
+
+export const ExplainedExecutorList = z
+  .object({ executors: z.array(ExecutorDetailResponse), ...explanation })
+  .meta({ id: 'ExplainedExecutorList' });
 
 export const ExecutorCountResponse = z.object({ count: z.int() });
 

@@ -4,6 +4,7 @@ import type { Inventory } from '#shared/api/agent/inventory.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Database, Db } from '../../platform/database/tables.ts';
+import type { Funnel } from './constraints.ts';
 import type { ExecutorListQuery, RentabilityResponse } from './executor.schemas.ts';
 import {
   countPresent,
@@ -25,7 +26,6 @@ import { chooseGpus, freeSlotsFor } from './gpu-slots.ts';
 import { createMarketSearch } from './market-search.ts';
 import type { MarketView } from './market-view.ts';
 import { type AnnotationsOf, personalFields } from './node-annotations.ts';
-import type { Funnel } from './node-filters.ts';
 import { createNodeListJson } from './node-list-json.ts';
 
 export type { ExecutorEntry } from './executor.store.ts';
@@ -181,7 +181,7 @@ export function createExecutors({ db, clock, view, annotationsOf }: ExecutorsDep
 
   return {
     /**
-     * Returns JSON sorted by price, then id. `accountId` is null for requests without a credential. Without `page` and
+     * Returns JSON sorted by price, then id, with `explain` inside an object that explains it. `accountId` is null for requests without a credential. Without `page` and
      * `size` the list is complete.
      */
     async list(
@@ -189,13 +189,14 @@ export function createExecutors({ db, clock, view, annotationsOf }: ExecutorsDep
       accountId: string | null,
     ): Promise<{ json: Buffer | Readable; funnel: Funnel }> {
       const annotations = await annotationsOf(db, accountId, query.machine_request_id);
-      const { nodes, funnel } = search(await view.offers(), query, annotations);
+      const { nodes, funnel, nearest } = search(await view.offers(), query, annotations);
       const options = {
         nowMs: clock.now(),
         summary: query.view === 'summary',
         personal: accountId === null ? null : (id: string) => personalFields(annotations, id),
       };
-      return { json: await listJson.listOf(nodes, options), funnel };
+      const explanation = query.explain === true ? { funnel, nearest } : null;
+      return { json: await listJson.listOf(nodes, options, explanation), funnel };
     },
 
     count: async () => (await view.offers()).nodes.length,

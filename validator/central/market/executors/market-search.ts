@@ -1,16 +1,17 @@
 /** Searches the offered nodes by the filters of GET /executors. */
 
+import {
+  applyConstraints,
+  type Constraint,
+  type Funnel,
+  type NearestNode,
+  nearestTo,
+} from './constraints.ts';
 import type { ExecutorListQuery } from './executor.schemas.ts';
 import type { MarketNode } from './market.store.ts';
 import { applyChange, type Listed, type OfferChange, type Offers } from './market-view.ts';
 import type { NodeAnnotations } from './node-annotations.ts';
-import {
-  assertPlace,
-  type Funnel,
-  filterNodes,
-  marketPredicates,
-  type Predicate,
-} from './node-filters.ts';
+import { assertPlace, marketConstraints } from './node-filters.ts';
 
 /** Used for a `page` without `size`. */
 const DEFAULT_PAGE_SIZE = 100;
@@ -18,7 +19,15 @@ const DEFAULT_PAGE_SIZE = 100;
 const MAX_RESULTS = 200;
 const MAX_CACHED_NODES = 1_000_000;
 
-export type MarketPage = { nodes: readonly MarketNode[]; funnel: Funnel };
+/** First entry of the funnel: nodes with enough free GPUs for a rental. */
+const OFFERED = 'offered';
+
+export type MarketPage = {
+  nodes: readonly MarketNode[];
+  funnel: Funnel;
+  /** Nodes nearest to the first filter that left none. Empty unless the query requests it and no node is left. */
+  nearest: NearestNode[];
+};
 export type MarketSearch = (
   offers: Offers,
   query: ExecutorListQuery,
@@ -30,7 +39,7 @@ type Found = { nodes: readonly Listed[]; funnel: Funnel };
 /** A cached result with the version of the market that it is based on. */
 type CachedResult = {
   version: number;
-  predicates: readonly Predicate<Listed>[];
+  constraints: readonly Constraint<Listed>[];
   nodes: Listed[];
   funnel: Funnel;
 };
@@ -52,28 +61,48 @@ export function createMarketSearch(): MarketSearch {
     }
   }
 
-  return (offers, query, annotations) => {
-    assertPlace(query);
-    const predicates = marketPredicates(query, annotations);
+  function searchFor(
+    offers: Offers,
+    query: ExecutorListQuery,
+    constraints: readonly Constraint<Listed>[],
+  ): Found {
     // Annotations differ by caller, and without a filter there is nothing to cache.
     const isPersonal = query.bookmarked !== undefined || query.machine_request_id !== undefined;
-    if (isPersonal || predicates.length === 0) return pageOf(find(offers, predicates), query);
+    if (isPersonal || constraints.length === 0) return find(offers, constraints);
     const key = filterKey(query);
     const known = cache.get(key);
-    const found = (known && updated(known, offers)) ?? findCacheable(offers, predicates);
+    const found = (known && updated(known, offers)) ?? findCacheable(offers, constraints);
     keep(key, found);
-    return pageOf(found, query);
+    return found;
+  }
+
+  return (offers, query, annotations) => {
+    assertPlace(query);
+    const constraints = marketConstraints(query, annotations);
+    const { nodes, funnel } = searchFor(offers, query, constraints);
+    const { from, to } = boundsOf(query);
+    return {
+      nodes: nodes.slice(from, to).map(({ node }) => node),
+      // Copied, because the cached funnel changes.
+      funnel: funnel.map((stage) => ({ ...stage })),
+      nearest: query.explain === true && nodes.length === 0 ? nearest(offers, constraints) : [],
+    };
   };
 }
 
-function find(offers: Offers, predicates: readonly Predicate<Listed>[]): Found {
-  const { items, funnel } = filterNodes(offers.nodes, predicates);
-  return { nodes: items, funnel };
+function find(offers: Offers, constraints: readonly Constraint<Listed>[]): Found {
+  const { left, funnel } = applyConstraints(OFFERED, offers.nodes, constraints);
+  return { nodes: left, funnel };
 }
 
-function findCacheable(offers: Offers, predicates: readonly Predicate<Listed>[]): CachedResult {
-  const { nodes, funnel } = find(offers, predicates);
-  return { version: offers.version, predicates, nodes: [...nodes], funnel };
+function findCacheable(offers: Offers, constraints: readonly Constraint<Listed>[]): CachedResult {
+  const { nodes, funnel } = find(offers, constraints);
+  return { version: offers.version, constraints, nodes: [...nodes], funnel };
+}
+
+function nearest(offers: Offers, constraints: readonly Constraint<Listed>[]): NearestNode[] {
+  const { unmet } = applyConstraints(OFFERED, offers.nodes, constraints);
+  return unmet === null ? [] : nearestTo(unmet);
 }
 
 /** Updates the result; null if too much has changed. */
@@ -85,25 +114,16 @@ function updated(cache: CachedResult, offers: Offers): CachedResult | null {
   return cache;
 }
 
-function follow({ predicates, funnel, nodes }: CachedResult, change: OfferChange): void {
-  const failed = predicates.findIndex(({ keep }) => !keep(change.node));
-  const passed = failed < 0 ? predicates.length : failed;
+function follow({ constraints, funnel, nodes }: CachedResult, change: OfferChange): void {
+  const failed = constraints.findIndex(({ keep }) => !keep(change.node));
+  const passed = failed < 0 ? constraints.length : failed;
   for (const stage of funnel.slice(0, passed + 1)) stage.remaining += change.isAdded ? 1 : -1;
   if (failed < 0) applyChange(nodes, change);
 }
 
 /** Cache key of a query; equal for all pages of the query. */
 function filterKey(query: ExecutorListQuery): string {
-  return JSON.stringify({ ...query, page: null, size: null, view: null });
-}
-
-function pageOf({ nodes, funnel }: Found, query: ExecutorListQuery): MarketPage {
-  const { from, to } = boundsOf(query);
-  return {
-    nodes: nodes.slice(from, to).map(({ node }) => node),
-    // Copied, because the cached funnel changes.
-    funnel: funnel.map((stage) => ({ ...stage })),
-  };
+  return JSON.stringify({ ...query, page: null, size: null, view: null, explain: null });
 }
 
 /** Range of the requested page; the whole list if both `page` and `size` are absent. */

@@ -1,7 +1,8 @@
-/** Filters of GET /executors and GET /pods, and the number of nodes that each one leaves. Pure. */
+/** Filters of GET /executors and GET /pods. Pure. */
 import { microToUsd } from '#shared/api/money.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Executor } from '../../platform/database/tables.ts';
+import { atLeast, atMost, type Constraint, type Funnel, oneOf } from './constraints.ts';
 import type { ExecutorListQuery, NodeFilterQuery } from './executor.schemas.ts';
 import { machineNameOf } from './executor-response.ts';
 import type { Listed } from './market-view.ts';
@@ -21,8 +22,6 @@ export type FilterSubject = {
   gpuMemoryMib: number | null;
   collateralDeposited: boolean;
 };
-
-export type Predicate<T> = { name: string; keep(item: T): boolean };
 
 type FilterColumn =
   | 'id'
@@ -53,9 +52,6 @@ export function subjectOf(
   };
 }
 
-/** Number of nodes after each filter of the query, in order. */
-export type Funnel = { name: string; remaining: number }[];
-
 /** Throws 422 for a distance without coordinates. */
 export function assertPlace(query: NodeFilterQuery): void {
   if (query.max_distance_mile === undefined) return;
@@ -71,85 +67,77 @@ export function assertPlace(query: NodeFilterQuery): void {
   });
 }
 
-/** Applies the filters in order and counts what each one leaves. */
-export function filterNodes<T>(
-  items: readonly T[],
-  predicates: readonly Predicate<T>[],
-): { items: readonly T[]; funnel: Funnel } {
-  const funnel: Funnel = [{ name: 'offered', remaining: items.length }];
-  let left = items;
-  for (const { name, keep } of predicates) {
-    left = left.filter(keep);
-    funnel.push({ name, remaining: left.length });
-  }
-  return { items: left, funnel };
-}
-
 /** Text of the X-Filter-Funnel header: `offered=12; price_lte=7`. */
 export function funnelText(funnel: Funnel): string {
-  return funnel.map(({ name, remaining }) => `${name}=${remaining}`).join('; ');
+  return funnel.map(({ constraint, remaining }) => `${constraint}=${remaining}`).join('; ');
 }
 
 /** All filters of a search for free nodes; some do not apply to pods. */
-export function marketPredicates(
+export function marketConstraints(
   query: ExecutorListQuery,
   notes: NodeAnnotations,
-): Predicate<Listed>[] {
-  const predicates: Predicate<Listed>[] = namedPredicates(query, notes);
-  const { min_download_mbps: floor } = query;
-  if (floor !== undefined) {
+): Constraint<Listed>[] {
+  return [
+    ...nodeConstraints(query, notes),
     // A node without a measured speed passes only a minimum of 0.
-    const keep = ({ node }: Listed) => (node.download_mbps ?? 0) >= floor;
-    predicates.push({ name: 'min_download_mbps', keep });
-  }
-  const { nvlink } = query;
-  if (nvlink !== undefined) {
-    predicates.push({ name: 'nvlink', keep: ({ node }) => (node.nvlink === 1) === nvlink });
-  }
-  return predicates;
+    ...given(query.min_download_mbps, (least) => ({
+      ...atLeast<Listed>('min_download_mbps', least, ({ node }) => node.download_mbps),
+      keep: ({ node }: Listed) => (node.download_mbps ?? 0) >= least,
+    })),
+    ...given(query.nvlink, (wanted) =>
+      oneOf<Listed>('nvlink', wanted, ({ node }) => node.nvlink === 1),
+    ),
+  ];
 }
 
 /** Filters that apply to free nodes and to pods. */
-export function namedPredicates(
+export function nodeConstraints(
   query: NodeFilterQuery,
   { bookmarked, request }: NodeAnnotations,
-): Predicate<FilterSubject>[] {
-  const predicates: Predicate<FilterSubject>[] = [];
-  const add = <V>(
-    name: string,
-    value: V | undefined,
-    keep: (node: FilterSubject, value: V) => boolean,
-  ) => {
-    if (value !== undefined) predicates.push({ name, keep: (node) => keep(node, value) });
-  };
-  const names = new Set(query.machine_names?.split(',').map((name) => name.trim()));
-  add('machine_names', query.machine_names, (node) => names.has(node.machineName));
-  add('price_lte', query.price_lte, (node, limit) => node.pricePerGpu <= limit);
-  add('price_gte', query.price_gte, (node, limit) => node.pricePerGpu >= limit);
-  add('gpu_count_lte', query.gpu_count_lte, (node, limit) => node.gpuCount <= limit);
-  add('gpu_count_gte', query.gpu_count_gte, (node, limit) => node.gpuCount >= limit);
-  add('max_distance_mile', query.max_distance_mile, (node, miles) => isNear(node, query, miles));
-  add('bookmarked', query.bookmarked, (node, wanted) => bookmarked.has(node.id) === wanted);
-  // A request that is not the caller's matches no node.
-  add(
-    'machine_request_id',
-    query.machine_request_id,
-    (node) => request?.isAnsweredBy(node) ?? false,
-  );
-  add(
-    'collateral_deposited',
-    query.collateral_deposited,
-    (node, wanted) => node.collateralDeposited === wanted,
-  );
-  return predicates;
+): Constraint<FilterSubject>[] {
+  const priceOf = (node: FilterSubject) => node.pricePerGpu;
+  const gpusOf = (node: FilterSubject) => node.gpuCount;
+  return [
+    ...given(query.machine_names, machineNames),
+    ...given(query.price_lte, (most) => atMost('price_lte', most, priceOf)),
+    ...given(query.price_gte, (least) => atLeast('price_gte', least, priceOf)),
+    ...given(query.gpu_count_lte, (most) => atMost('gpu_count_lte', most, gpusOf)),
+    ...given(query.gpu_count_gte, (least) => atLeast('gpu_count_gte', least, gpusOf)),
+    ...given(query.max_distance_mile, (miles) =>
+      atMost('max_distance_mile', miles, (node: FilterSubject) => milesTo(node, query)),
+    ),
+    ...given(query.bookmarked, (wanted) =>
+      oneOf<FilterSubject>('bookmarked', wanted, ({ id }) => bookmarked.has(id)),
+    ),
+    // A request that is not the caller's matches no node.
+    ...given(query.machine_request_id, (id) =>
+      oneOf<FilterSubject>(
+        'machine_request_id',
+        id,
+        () => null,
+        (node) => request?.isAnsweredBy(node) ?? false,
+      ),
+    ),
+    ...given(query.collateral_deposited, (wanted) =>
+      oneOf<FilterSubject>('collateral_deposited', wanted, (node) => node.collateralDeposited),
+    ),
+  ];
 }
 
-/** Returns true if the node is within that distance. A node without a location never is. */
-function isNear(node: FilterSubject, query: NodeFilterQuery, miles: number): boolean {
-  const { lat, lon } = query;
-  if (lat === undefined || lon === undefined || node.lat === null || node.lon === null)
-    return false;
-  return distanceMiles({ lat, lon }, { lat: node.lat, lon: node.lon }) <= miles;
+function given<V, T>(value: V | undefined, make: (value: V) => Constraint<T>): Constraint<T>[] {
+  return value === undefined ? [] : [make(value)];
+}
+
+function machineNames(text: string): Constraint<FilterSubject> {
+  const names = new Set(text.split(',').map((name) => name.trim()));
+  const nameOf = ({ machineName }: FilterSubject) => machineName;
+  return oneOf('machine_names', text, nameOf, (node) => names.has(node.machineName));
+}
+
+/** Returns the distance of the node from the place of the query; null if either is unknown. */
+function milesTo(node: FilterSubject, { lat, lon }: NodeFilterQuery): number | null {
+  if (lat === undefined || lon === undefined || node.lat === null || node.lon === null) return null;
+  return distanceMiles({ lat, lon }, { lat: node.lat, lon: node.lon });
 }
 
 /** Mean radius of the earth. */

@@ -4,6 +4,7 @@
  */
 import { Readable } from 'node:stream';
 import type { Database } from '../../platform/database/tables.ts';
+import type { Funnel, NearestNode } from './constraints.ts';
 import { MAX_PAGE_SIZE } from './executor.schemas.ts';
 import { findExecutors } from './executor.store.ts';
 import { type ResponseOptions, stableFields, volatileFields } from './executor-response.ts';
@@ -12,8 +13,9 @@ import type { MarketNode } from './market.store.ts';
 /** Size of the cache: a few thousand nodes. */
 const MAX_CACHED_BYTES = 32_000_000;
 const COMMA = Buffer.from(',');
-const BEGIN = Buffer.from('[');
-const END = Buffer.from(']');
+
+/** Members beside the list in an explained answer. */
+export type ListExplanation = { funnel: Funnel; nearest: NearestNode[] };
 
 type CachedRow = { revision: number; bytes: Uint8Array };
 
@@ -79,22 +81,36 @@ export function createNodeListJson(db: Database) {
     return parts;
   }
 
-  async function* pages(nodes: readonly MarketNode[], options: ResponseOptions) {
+  async function* pages(nodes: readonly MarketNode[], options: ResponseOptions, frame: Frame) {
     for (let from = 0; from < nodes.length; from += MAX_PAGE_SIZE) {
       const rows = await rowsOf(nodes.slice(from, from + MAX_PAGE_SIZE), options);
-      yield Buffer.concat([from === 0 ? BEGIN : COMMA, ...rows]);
+      yield Buffer.concat([from === 0 ? frame.begin : COMMA, ...rows]);
     }
-    yield END;
+    yield frame.end;
   }
 
   return {
-    /** Returns a JSON array; more than one page is streamed to bound memory. */
+    /**
+     * Returns a JSON array, or an object with the array and its explanation. More than one page is streamed to bound
+     * memory.
+     */
     async listOf(
       nodes: readonly MarketNode[],
       options: ResponseOptions,
+      explanation: ListExplanation | null = null,
     ): Promise<Buffer | Readable> {
-      if (nodes.length > MAX_PAGE_SIZE) return Readable.from(pages(nodes, options));
-      return Buffer.concat([BEGIN, ...(await rowsOf(nodes, options)), END]);
+      const frame = frameFor(explanation);
+      if (nodes.length > MAX_PAGE_SIZE) return Readable.from(pages(nodes, options, frame));
+      return Buffer.concat([frame.begin, ...(await rowsOf(nodes, options)), frame.end]);
     },
   };
+}
+
+/** JSON before and after the rows. */
+type Frame = { begin: Buffer; end: Buffer };
+
+function frameFor(explanation: ListExplanation | null): Frame {
+  if (explanation === null) return { begin: Buffer.from('['), end: Buffer.from(']') };
+  const members = JSON.stringify(explanation).slice(1);
+  return { begin: Buffer.from('{"executors":['), end: Buffer.from(`],${members}`) };
 }

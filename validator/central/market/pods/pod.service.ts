@@ -14,9 +14,7 @@ import { type AnnotationsOf, NO_ANNOTATIONS } from '../executors/node-annotation
 import {
   assertPlace,
   type FilterSubject,
-  filterNodes,
-  namedPredicates,
-  type Predicate,
+  nodeConstraints,
   subjectOf,
 } from '../executors/node-filters.ts';
 import type { VolumeResponse } from '../volumes/volume.schemas.ts';
@@ -113,16 +111,15 @@ export function createPods(deps: PodsDeps) {
         const subject = subjectOf(executor, pod.price_uusd_per_gpu_hour, pod.gpu_count);
         return [{ ...subject, pod, executor }];
       });
-      const favorites = { name: 'only_favorites', keep: isFavorite };
       const { bookmarked, machine_request_id: requestId } = query;
       // Lists are polled often, but rarely filtered by annotations.
       const byAnnotation = bookmarked !== undefined || requestId !== undefined;
       const annotations = byAnnotation
         ? await deps.annotationsOf(db, caller.accountId, requestId)
         : NO_ANNOTATIONS;
-      const predicates: Predicate<PodOnNode>[] = namedPredicates(query, annotations);
-      if (query.only_favorites === true) predicates.push(favorites);
-      const { items } = filterNodes(pairs, predicates);
+      const filters = nodeConstraints(query, annotations).map(({ keep }) => keep);
+      const isWanted = query.only_favorites === true ? [...filters, isFavorite] : filters;
+      const items = pairs.filter((pair) => isWanted.every((keep) => keep(pair)));
       const volumes = await deps.volumesOfPods(
         db,
         items.map(({ pod }) => pod),

@@ -28,7 +28,7 @@ import { type RentDeps, type RentRequest, rentIn } from './rental.service.ts';
 import { requireVerified } from './rental-checks.ts';
 import { refuseUnavailable, requireOneImage, restoreRequestOf } from './rental-request.ts';
 import { constraintsOf, gpusFor } from './spec-constraints.ts';
-import { matchSpec, type NoMatch } from './spec-match.ts';
+import { matchSpec, type NoMatch, type SpecMatch } from './spec-match.ts';
 
 /** Largest number of nodes tried when other rentals are faster. */
 const MAX_ATTEMPTS = 10;
@@ -46,7 +46,11 @@ const LOST_RACE: ReadonlySet<ErrorCode> = new Set([
   'gpu_split_not_allowed',
 ]);
 
-export type RentBySpec = Omit<RentRequest, 'executorId' | 'body'> & { body: RentBySpecRequest };
+export type RentBySpec = Omit<RentRequest, 'executorId' | 'body'> & {
+  body: RentBySpecRequest;
+  /** The answer contains the funnel. */
+  isExplained: boolean;
+};
 
 export type RentBySpecDeps = RentDeps & { annotationsOf: AnnotationsOf };
 
@@ -65,7 +69,7 @@ export async function rentBySpecIn(
   requireOneImage(body);
   restoreRequestOf(body);
   await requireVerified(tx, request.identity);
-  const survivors = await candidatesFor(tx, market, body);
+  const { survivors, funnel } = await candidatesFor(tx, market, body);
   const isDry = body.dry_run === true;
   const rent = () => rentFirstOf(tx, deps, request, survivors);
   const { node, pod, attempts } = isDry ? await rehearse(tx, rent) : await rent();
@@ -86,18 +90,19 @@ export async function rentBySpecIn(
     candidates: survivors.length,
     alternatives_considered: others.map((other) => alternative(other, body)),
     attempts: isDry ? 0 : attempts,
+    ...(request.isExplained ? { funnel, nearest: [] } : {}),
   };
 }
 
-/** Nodes that meet the specification, best first. Throws 409 with the constraint that left none. */
+/** Nodes that meet the specification, best first, and the funnel. Throws 409 with the constraint that left none. */
 export async function candidatesFor(
   db: Db,
   market: readonly MarketNode[],
   spec: NodeSpec,
-): Promise<MarketNode[]> {
+): Promise<SpecMatch> {
   const present = market.length === 0 ? await countPresent(db) : market.length;
   const match = matchSpec(present, market, constraintsOf(spec));
-  if ('survivors' in match) return match.survivors;
+  if ('survivors' in match) return match;
   throw noExecutorMatches(match);
 }
 

@@ -90,6 +90,29 @@ describe('a specification that nodes meet', () => {
     expect(await rentals.execute()).toEqual([]);
   });
 
+  it('explains a success if the body or the query requests it', async () => {
+    await market.verifiedNode({ gpus: 2, price: 2.5 });
+    await market.verifiedNode({ gpus: 1, price: 0.8, ...L40S });
+    const spec = { gpu_type: 'H100', max_price_per_gpu_hour: 3, dry_run: true };
+    const plain = await bySpec(spec);
+    expect([plain.body.funnel, plain.body.nearest]).toEqual([undefined, undefined]);
+    const explanation = {
+      funnel: [
+        { constraint: 'rentable', remaining: 2 },
+        { constraint: 'gpu_type', remaining: 1 },
+        { constraint: 'gpu_count', remaining: 1 },
+        { constraint: 'max_price_per_gpu_hour', remaining: 1 },
+      ],
+      nearest: [],
+    };
+    expect((await bySpec({ ...spec, explain: true })).body).toMatchObject(explanation);
+    const asked = await market.call('POST', '/executors/rent-by-spec?explain=true', {
+      headers: account.key,
+      body: { pod_name: 'mine', template_id: DEFAULT_TEMPLATE, ...spec },
+    });
+    expect(asked.body).toMatchObject({ dry_run: true, ...explanation });
+  });
+
   it('rejects a dry run with the same message as the rental', async () => {
     await market.verifiedNode();
     const { db } = market.ports;
@@ -185,10 +208,10 @@ describe('nodes that were rented after they were chosen', () => {
       .selectFrom('accounts')
       .select('id')
       .executeTakeFirstOrThrow();
-    const wish = request();
+    const wish = { ...request(), isExplained: false };
     const listed = (await createMarketView({ db }).offers()).nodes;
     const nodes = listed.map(({ node }) => node);
-    const survivors = await candidatesFor(db, nodes, wish.body);
+    const { survivors } = await candidatesFor(db, nodes, wish.body);
     await between(survivors.map(({ id }) => id));
     const asked = { ...wish, identity: { ...wish.identity, accountId } } as Parameters<
       typeof rentFirstOf
@@ -241,7 +264,14 @@ describe('a specification that no node meets', () => {
         { constraint: 'gpu_count', remaining: 1 },
         { constraint: 'max_price_per_gpu_hour', remaining: 0 },
       ],
-      nearest: [node.id],
+      nearest: [
+        {
+          constraint: 'max_price_per_gpu_hour',
+          requested: 2,
+          offered: 2.4,
+          executor_id: node.id,
+        },
+      ],
     };
     expect(body).toMatchObject({
       ...flat,

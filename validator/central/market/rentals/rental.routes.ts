@@ -8,6 +8,9 @@ import { PodDeletedResponse } from '../pods/pod.schemas.ts';
 import type { Pods } from '../pods/pod.service.ts';
 import { type RentBySpecDeps, rentBySpecIn } from './rent-by-spec.service.ts';
 import {
+  RENT_BY_SPEC_FIELD_NAMES,
+  RENT_FIELD_NAMES,
+  RentBySpecQuery,
   RentBySpecRequest,
   RentBySpecResponse,
   RentExecutorRequest,
@@ -30,7 +33,7 @@ export function registerRentalRoutes(api: HttpServer, deps: RentalRoutesDeps): v
   api.post(
     '/executors/:executor_uuid/rent',
     {
-      config: { ...config, once: 'rent' },
+      config: { ...config, once: 'rent', fieldNames: RENT_FIELD_NAMES },
       schema: {
         tags,
         params: ExecutorParams,
@@ -65,9 +68,10 @@ export function registerRentalRoutes(api: HttpServer, deps: RentalRoutesDeps): v
   api.post(
     '/executors/rent-by-spec',
     {
-      config: { ...config, once: 'rent-by-spec' },
+      config: { ...config, once: 'rent-by-spec', fieldNames: RENT_BY_SPEC_FIELD_NAMES },
       schema: {
         tags,
+        querystring: RentBySpecQuery,
         body: RentBySpecRequest,
         response: { 200: RentBySpecResponse },
       },
@@ -83,7 +87,9 @@ export function registerRentalRoutes(api: HttpServer, deps: RentalRoutesDeps): v
         {
           schema: RentBySpecResponse,
           effects: async (tx) => {
-            const rental = { ...caller, body: request.body };
+            const { body, query } = request;
+            const isExplained = body.explain === true || query.explain === true;
+            const rental = { ...caller, body, isExplained };
             const rented = await rentBySpecIn(tx, deps, rental, market);
             rentedNode = rented.pod === null ? null : rented.selected_executor.id;
             return rented;

@@ -1,7 +1,8 @@
 /** Requests and responses of the rental routes. */
 import { z } from 'zod';
+import type { FieldNames } from '../../platform/edge/field-names.ts';
 import { displayName, Uuid } from '../../platform/wire.ts';
-import { ExecutorDetailResponse } from '../executors/executor.schemas.ts';
+import { ExecutorDetailResponse, explanation } from '../executors/executor.schemas.ts';
 import { PodListItemResponse, podLimits } from '../pods/pod.schemas.ts';
 
 const MAX_PORTS = 64;
@@ -59,9 +60,16 @@ export const RentBySpecRequest = z
     country: Name.nullish(),
     docker_in_docker: z.boolean().nullish(),
     dry_run: z.boolean().nullish(),
+    explain: z.boolean().nullish().meta({
+      description: 'Adds `funnel` and `nearest` to a successful answer; a 409 always has them.',
+    }),
   })
   .meta({ id: 'RentBySpecRequest' });
 export type RentBySpecRequest = z.output<typeof RentBySpecRequest>;
+
+export const RentBySpecQuery = z.object({
+  explain: z.stringbool().optional().meta({ description: 'Same as `explain` in the body.' }),
+});
 
 /** Members of the request that select nodes. */
 export type NodeSpec = Pick<
@@ -108,6 +116,67 @@ export const RentBySpecResponse = z
     alternatives_considered: z.array(SpecAlternative),
     /** Number of nodes tried. */
     attempts: z.int(),
+    funnel: explanation.funnel.optional(),
+    nearest: explanation.nearest.optional(),
   })
   .meta({ id: 'RentBySpecResponse' });
 export type RentBySpecResponse = z.output<typeof RentBySpecResponse>;
+
+const RENT_SYNONYMS = {
+  gpus: 'gpu_count',
+  num_gpus: 'gpu_count',
+  template: 'template_id',
+  docker_image: 'template_id',
+  dockerfile: 'dockerfile_content',
+  ssh_key: 'user_public_key',
+  ssh_keys: 'user_public_key',
+  public_key: 'user_public_key',
+  volume: 'volume_id',
+  ports: 'initial_port_count',
+  port_count: 'initial_port_count',
+  hours: 'termination_hours',
+  ttl: 'termination_hours',
+  ttl_hours: 'termination_hours',
+  jupyter: 'enable_jupyter',
+  budget: 'max_spend_usd',
+  max_spend: 'max_spend_usd',
+  spend_limit: 'max_spend_usd',
+  idle_minutes: 'idle_shutdown_minutes',
+  backup_id: 'backup_log_id',
+  secrets: 'secret_names',
+};
+
+const ownOfSpec = Object.keys(RentBySpecRequest.shape).filter(
+  (name) => !Object.hasOwn(RentExecutorRequest.shape, name),
+);
+
+export const RENT_FIELD_NAMES: FieldNames = {
+  synonyms: RENT_SYNONYMS,
+  elsewhere: Object.fromEntries(ownOfSpec.map((name) => [name, 'POST /executors/rent-by-spec'])),
+};
+
+export const RENT_BY_SPEC_FIELD_NAMES: FieldNames = {
+  synonyms: {
+    ...RENT_SYNONYMS,
+    gpu: 'gpu_type',
+    gpu_model: 'gpu_type',
+    gpu_name: 'gpu_type',
+    vram: 'min_vram_gb',
+    vram_gb: 'min_vram_gb',
+    cpus: 'min_cpus',
+    cpu_count: 'min_cpus',
+    ram: 'min_ram_gb',
+    ram_gb: 'min_ram_gb',
+    memory_gb: 'min_ram_gb',
+    disk: 'min_disk_gb',
+    disk_gb: 'min_disk_gb',
+    download_mbps: 'min_download_mbps',
+    price: 'max_price_per_gpu_hour',
+    price_lte: 'max_price_per_gpu_hour',
+    max_price: 'max_price_per_gpu_hour',
+    max_price_per_gpu: 'max_price_per_gpu_hour',
+    max_price_per_hour: 'max_price_per_gpu_hour',
+    country_code: 'country',
+    dind: 'docker_in_docker',
+  },
+};

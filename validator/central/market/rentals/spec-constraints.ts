@@ -4,29 +4,26 @@
  */
 import { matchesGpuType, shortGpuType } from '#shared/api/gpu-type.ts';
 import { microToUsd } from '#shared/api/money.ts';
+import {
+  atLeast,
+  atMost,
+  type Constraint,
+  type ConstraintValue,
+  oneOf,
+} from '../executors/constraints.ts';
 import type { MarketNode } from '../executors/executor.service.ts';
 import { gpuTotalOf, machineNameOf } from '../executors/executor-response.ts';
 import { countryNamesOf, isInCountry, memoryGbOf, storageGbOf } from '../executors/node-figures.ts';
 import { refusalOf } from './gpu-choice.ts';
 import type { NodeSpec } from './rental.schemas.ts';
 
-export type SpecValue = string | number | boolean | null;
-
-export type Constraint = {
-  name: string;
-  /** Value sent in the request. */
-  requested: SpecValue;
-  keep(node: MarketNode): boolean;
-  /** The value of the bound that one of these nodes would meet; null if unknown. */
-  best(nodes: readonly MarketNode[]): SpecValue;
-  /** Distance of the node from the bound. */
-  distance(node: MarketNode): number;
+export type SpecConstraint = Constraint<MarketNode> & {
   /** Advice for a known best value. */
-  remedy(best: SpecValue): string;
+  remedy(best: ConstraintValue): string;
 };
 
 /** Constraints of the request in their fixed order. The GPU count is always included: absent means the whole node. */
-export function constraintsOf(spec: NodeSpec): Constraint[] {
+export function constraintsOf(spec: NodeSpec): SpecConstraint[] {
   const wantsDocker = spec.docker_in_docker === true;
   return [
     ...ifPresent(spec.gpu_type, gpuType),
@@ -56,61 +53,49 @@ export function gpusFor(node: MarketNode, requested: number | null): number {
   return requested ?? gpuTotalOf(node);
 }
 
-function ifPresent<T>(value: T | null | undefined, make: (value: T) => Constraint): Constraint[] {
+function ifPresent<T>(
+  value: T | null | undefined,
+  make: (value: T) => SpecConstraint,
+): SpecConstraint[] {
   return value === null || value === undefined ? [] : [make(value)];
 }
 
-function gpuType(wanted: string): Constraint {
+function gpuType(wanted: string): SpecConstraint {
+  const offered = (node: MarketNode) => shortGpuType(machineNameOf(node));
+  const keep = (node: MarketNode) => matchesGpuType(machineNameOf(node), wanted);
   return {
-    name: 'gpu_type',
-    requested: wanted,
-    keep: (node) => matchesGpuType(machineNameOf(node), wanted),
-    best: (nodes) => mostCommon(nodes.map((node) => shortGpuType(machineNameOf(node)))),
-    distance: () => 0,
+    ...oneOf('gpu_type', wanted, offered, keep),
     remedy: (best) => `Request another gpu_type, ${best} for example.`,
   };
 }
 
-function gpuCount(requested: number | null): Constraint {
-  const keep = (node: MarketNode) => refusalOf(gpusFor(node, requested), offerOf(node)) === null;
-  const nearestOf = (node: MarketNode) => nearestCount(gpusFor(node, requested), node);
-  const distance = (node: MarketNode) => {
-    const nearest = nearestOf(node);
-    return nearest === null
-      ? Number.POSITIVE_INFINITY
-      : Math.abs(nearest - gpusFor(node, requested));
-  };
+function gpuCount(requested: number | null): SpecConstraint {
+  const offered = (node: MarketNode) => nearestCount(gpusFor(node, requested), node);
   return {
     name: 'gpu_count',
     requested,
-    keep,
-    best: (nodes) => {
-      const nearest = Map.groupBy(nodes, distance);
-      const [node] = nearest.get(nearest.keys().reduce((a, b) => Math.min(a, b))) ?? [];
-      return node === undefined ? null : nearestOf(node);
+    keep: (node) => refusalOf(gpusFor(node, requested), offerOf(node)) === null,
+    offered,
+    distance: (node) => {
+      const nearest = offered(node) ?? Number.POSITIVE_INFINITY;
+      return Math.abs(nearest - gpusFor(node, requested));
     },
-    distance,
     remedy: (best) => `Request a gpu_count of ${best}.`,
   };
 }
 
-const dockerInDocker: Constraint = {
-  name: 'docker_in_docker',
-  requested: true,
-  keep: (node) => node.sysbox_runtime === 1,
-  best: (nodes) => (nodes.some((node) => node.sysbox_runtime === 0) ? false : null),
-  distance: () => 0,
+const dockerInDocker: SpecConstraint = {
+  ...oneOf<MarketNode>('docker_in_docker', true, ({ sysbox_runtime: sysbox }) =>
+    sysbox === null ? null : sysbox === 1,
+  ),
   remedy: () => 'Omit docker_in_docker.',
 };
 
-function country(wanted: string): Constraint {
-  const namesOf = (node: MarketNode) => countryNamesOf(node.location_json);
+function country(wanted: string): SpecConstraint {
+  const offered = (node: MarketNode) => countryNamesOf(node.location_json)[0] ?? null;
+  const keep = (node: MarketNode) => isInCountry(node.location_json, wanted);
   return {
-    name: 'country',
-    requested: wanted,
-    keep: (node) => isInCountry(node.location_json, wanted),
-    best: (nodes) => mostCommon(nodes.flatMap((node) => namesOf(node).slice(0, 1))),
-    distance: (node) => (namesOf(node).length === 0 ? 1 : 0),
+    ...oneOf('country', wanted, offered, keep),
     remedy: (best) => `Request another country, ${best} for example.`,
   };
 }
@@ -119,28 +104,18 @@ function floor(
   name: string,
   least: number,
   figure: (node: MarketNode) => number | null,
-): Constraint {
+): SpecConstraint {
   return {
-    name,
-    requested: least,
-    keep: (node) => (figure(node) ?? Number.NEGATIVE_INFINITY) >= least,
-    best: (nodes) => {
-      const known = nodes.map(figure).filter((value) => value !== null);
-      return known.length === 0 ? null : known.reduce((a, b) => Math.max(a, b));
-    },
-    distance: (node) => least - (figure(node) ?? Number.NEGATIVE_INFINITY),
+    ...atLeast(name, least, figure),
     remedy: (best) => `Lower ${name} to ${best} or less.`,
   };
 }
 
-function priceCeiling(most: number): Constraint {
-  const priceOf = (node: MarketNode) => microToUsd(node.price_uusd_per_gpu_hour);
+function priceCeiling(most: number): SpecConstraint {
   return {
-    name: 'max_price_per_gpu_hour',
-    requested: most,
-    keep: (node) => priceOf(node) <= most,
-    best: (nodes) => nodes.map(priceOf).reduce((a, b) => Math.min(a, b)),
-    distance: (node) => priceOf(node) - most,
+    ...atMost<MarketNode>('max_price_per_gpu_hour', most, (node) =>
+      microToUsd(node.price_uusd_per_gpu_hour),
+    ),
     remedy: (best) => `Raise max_price_per_gpu_hour to ${dollars(Number(best))} or more.`,
   };
 }
@@ -171,13 +146,4 @@ function nearestCount(wanted: number, node: MarketNode): number | null {
     .filter((count) => refusalOf(count, offer) === null)
     .toSorted((a, b) => Math.abs(a - wanted) - Math.abs(b - wanted));
   return nearest ?? null;
-}
-
-/** Returns the most common value; among equally common ones, the first by name. Null for an empty list. */
-function mostCommon(values: readonly string[]): string | null {
-  const counts = Map.groupBy(values, (value) => value);
-  const ranked = [...counts].toSorted(
-    ([a, first], [b, second]) => second.length - first.length || (a < b ? -1 : 1),
-  );
-  return ranked[0]?.[0] ?? null;
 }

@@ -4,7 +4,7 @@ import type { MarketNode } from '../executors/market.store.ts';
 import { UNMEASURED } from '../executors/node-figures.ts';
 import type { NodeSpec } from './rental.schemas.ts';
 import { constraintsOf } from './spec-constraints.ts';
-import { matchSpec } from './spec-match.ts';
+import { matchSpec, type NoMatch } from './spec-match.ts';
 
 const GB = 1_000_000_000;
 
@@ -48,7 +48,10 @@ describe('the error if no node matches', () => {
         requested: 2,
         best_offered: 2.4,
         candidates_before: 2,
-        nearest: ['a', 'b'],
+        nearest: [
+          { constraint: 'max_price_per_gpu_hour', requested: 2, offered: 2.4, executor_id: 'a' },
+          { constraint: 'max_price_per_gpu_hour', requested: 2, offered: 3, executor_id: 'b' },
+        ],
         message: 'No node within 2.00 per GPU-hour; cheapest offered 2.40',
         hint: 'Raise max_price_per_gpu_hour to 2.40 or more.',
       },
@@ -63,7 +66,7 @@ describe('the error if no node matches', () => {
       'more GPUs than are free',
       { gpu_count: 4 },
       [node({ slots_free: 2 }), node({ id: 'b', slots_free: 3 })],
-      { constraint: 'gpu_count', best_offered: 3, nearest: ['b', 'a'] },
+      { constraint: 'gpu_count', best_offered: 3, nearest: [{ offered: 3 }, { offered: 2 }] },
     ],
     [
       'fewer GPUs than the minimum',
@@ -81,7 +84,12 @@ describe('the error if no node matches', () => {
       'a whole node',
       {},
       [node({ slots_free: 2 })],
-      { requested: null, best_offered: 2, message: 'No node rented whole; best offered 2' },
+      {
+        requested: null,
+        best_offered: 2,
+        nearest: [{ requested: 'all', offered: 2 }],
+        message: 'No node rented whole; best offered 2',
+      },
     ],
     [
       'main memory',
@@ -90,7 +98,7 @@ describe('the error if no node matches', () => {
       {
         constraint: 'min_ram_gb',
         best_offered: 256,
-        nearest: ['a', 'b'],
+        nearest: [{ offered: 256 }, { offered: 'unknown', executor_id: 'b' }],
         hint: 'Lower min_ram_gb to 256 or less.',
       },
     ],
@@ -115,7 +123,11 @@ describe('the error if no node matches', () => {
       'a country',
       { country: 'Iceland' },
       [node({ location_json: placed('France', 'FR') }), node({ id: 'b' })],
-      { constraint: 'country', best_offered: 'FR', nearest: ['a', 'b'] },
+      {
+        constraint: 'country',
+        best_offered: 'FR',
+        nearest: [{ offered: 'FR' }, { offered: 'unknown' }],
+      },
     ],
     ['an empty market', {}, [], { constraint: 'rentable', best_offered: null, nearest: [] }],
   ])('%s', (_, spec, nodes, expected) => {
@@ -142,6 +154,12 @@ it('chooses the cheapest node per GPU, then the lower id', () => {
     node({ id: 'd', price_uusd_per_gpu_hour: 2_399_999 }),
   ];
   expect(match(nodes, {})).toMatchObject({ survivors: [{ id: 'd' }, { id: 'b' }, { id: 'c' }] });
+});
+
+it('lists at most 3 nearest nodes, of equally near ones the cheaper', () => {
+  const nodes = [8, 4, 4, 2, 4].map((cores, index) => node({ id: `n${index}`, cpu_cores: cores }));
+  const { nearest } = match(nodes, { min_cpus: 9 }) as NoMatch;
+  expect(nearest.map(({ executor_id }) => executor_id)).toEqual(['n0', 'n1', 'n2']);
 });
 
 describe('on random markets', () => {

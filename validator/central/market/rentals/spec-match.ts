@@ -1,44 +1,41 @@
 /** Applies a specification to the offered nodes: the matches, best first, or the constraint that left none. Pure. */
+import {
+  applyConstraints,
+  bestOffered,
+  type ConstraintValue,
+  type Funnel,
+  type NearestNode,
+  nearestTo,
+  type Unmet,
+} from '../executors/constraints.ts';
 import type { MarketNode } from '../executors/executor.service.ts';
-import { type Constraint, dollars, type SpecValue } from './spec-constraints.ts';
-
-/** Number of nodes after each constraint, in order. */
-export type SpecFunnel = { constraint: string; remaining: number }[];
+import { dollars, type SpecConstraint } from './spec-constraints.ts';
 
 export type NoMatch = {
   constraint: string;
-  requested: SpecValue;
-  best_offered: SpecValue;
+  requested: ConstraintValue | null;
+  best_offered: ConstraintValue | null;
   candidates_before: number;
-  funnel: SpecFunnel;
-  /** Ids of the nodes nearest to the failed constraint. */
-  nearest: string[];
+  funnel: Funnel;
+  nearest: NearestNode[];
   message: string;
   hint: string;
 };
 
-export type SpecMatch = { survivors: MarketNode[]; funnel: SpecFunnel };
+export type SpecMatch = { survivors: MarketNode[]; funnel: Funnel };
 
 /** Name of the first stage: offered, with enough free GPUs for a rental. */
 export const HARD_STATE = 'rentable';
-const MAX_NEAREST = 3;
 
-/** `present` is the number of all nodes, `rentable` are those with enough free GPUs for a rental. */
+/** `present` is the number of all nodes, `rentable` are those with enough free GPUs for a rental, sorted by price. */
 export function matchSpec(
   present: number,
   rentable: readonly MarketNode[],
-  constraints: readonly Constraint[],
+  constraints: readonly SpecConstraint[],
 ): SpecMatch | NoMatch {
-  const funnel: SpecFunnel = [{ constraint: HARD_STATE, remaining: rentable.length }];
-  if (rentable.length === 0) return nothingRentable(present, funnel);
-  let left = rentable;
-  for (const constraint of constraints) {
-    const before = left;
-    left = before.filter(constraint.keep);
-    funnel.push({ constraint: constraint.name, remaining: left.length });
-    if (left.length === 0) return noMatch(constraint, before, funnel);
-  }
-  return { survivors: left.toSorted(byChoice), funnel };
+  const { left, funnel, unmet } = applyConstraints(HARD_STATE, rentable, constraints);
+  if (rentable.length === 0) return nothingRentable(present);
+  return unmet === null ? { survivors: left.toSorted(byChoice), funnel } : noMatch(unmet, funnel);
 }
 
 /** Cheaper per GPU, then faster download, then id. */
@@ -50,46 +47,44 @@ export function byChoice(a: MarketNode, b: MarketNode): number {
   );
 }
 
-function noMatch(constraint: Constraint, before: readonly MarketNode[], funnel: SpecFunnel) {
+/** The funnel ends with the constraint that left none. */
+function noMatch(unmet: Unmet<MarketNode, SpecConstraint>, funnel: Funnel): NoMatch {
+  const { constraint, before } = unmet;
   const { name, requested } = constraint;
-  const best = constraint.best(before);
-  const nearest = before
-    .map((node) => ({ node, distance: constraint.distance(node) }))
-    .toSorted((a, b) => difference(a.distance, b.distance) || byChoice(a.node, b.node));
+  const best = bestOffered(unmet);
   return {
     constraint: name,
     requested,
     best_offered: best,
     candidates_before: before.length,
-    funnel,
-    nearest: nearest.slice(0, MAX_NEAREST).map(({ node }) => node.id),
+    funnel: funnel.slice(0, funnel.findIndex(({ remaining }) => remaining === 0) + 1),
+    nearest: nearestTo(unmet),
     message: messageFor(name, requested, best),
     hint: best === null ? `Omit ${name}.` : constraint.remedy(best),
   };
 }
 
-function nothingRentable(present: number, funnel: SpecFunnel): NoMatch {
+function nothingRentable(present: number): NoMatch {
   return {
     constraint: HARD_STATE,
     requested: null,
     best_offered: null,
     candidates_before: present,
-    funnel,
+    funnel: [{ constraint: HARD_STATE, remaining: 0 }],
     nearest: [],
     message: 'No node can be rented now',
     hint: 'Retry in a few minutes; GET /executors lists the free nodes.',
   };
 }
 
-function messageFor(name: string, requested: SpecValue, best: SpecValue): string {
+function messageFor(
+  name: string,
+  requested: ConstraintValue | null,
+  best: ConstraintValue | null,
+): string {
   if (name === 'max_price_per_gpu_hour') {
     return `No node within ${dollars(Number(requested))} per GPU-hour; cheapest offered ${dollars(Number(best))}`;
   }
   const request = requested === null ? 'rented whole' : `with ${name} ${requested}`;
   return `No node ${request}; best offered ${best ?? 'unknown'}`;
-}
-
-/** Avoids NaN for two infinite distances. */
-function difference(a: number, b: number): number {
-  return a === b ? 0 : a - b;
 }

@@ -1,6 +1,7 @@
 /** Wire schemas of auto top-ups. */
 import { z } from 'zod';
 import { MICRO_USD_PER_USD } from '#shared/api/money.ts';
+import type { FieldNames } from '../../platform/edge/field-names.ts';
 import { NaiveTime, optional, Usd, usdAmount } from '../../platform/wire.ts';
 import { AUTO_TOP_UP_STATUSES } from './top-up.state.ts';
 
@@ -47,3 +48,14 @@ export const AutoTopUpUpdateDto = z
   })
   .meta({ id: 'AutoTopUpUpdateDto' });
 export type AutoTopUpUpdateDto = z.output<typeof AutoTopUpUpdateDto>;
+
+export const AUTO_TOP_UP_FIELD_NAMES: FieldNames = {
+  synonyms: {
+    active: 'enabled',
+    threshold: 'threshold_usd',
+    amount: 'amount_usd',
+    monthly_limit: 'monthly_limit_usd',
+    payment_method: 'payment_method_id',
+  },
+  echoed: Object.keys(AutoTopUp.shape),
+};

@@ -5,7 +5,7 @@ import type { HttpServer } from '#shared/http/server.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import { userOf } from '../../platform/identity.ts';
 import type { PaymentEvent, Payments } from '../../platform/ports.ts';
-import { AutoTopUp, AutoTopUpUpdateDto } from './auto-top-up.schemas.ts';
+import { AUTO_TOP_UP_FIELD_NAMES, AutoTopUp, AutoTopUpUpdateDto } from './auto-top-up.schemas.ts';
 import type { AutoTopUps } from './auto-top-up.service.ts';
 
 const tags = ['Balance'];
@@ -24,7 +24,10 @@ export function registerAutoTopUpRoutes(api: HttpServer, autoTopUps: AutoTopUps)
   );
   api.put(
     '/users/me/auto-top-up',
-    { config, schema: { tags, body: AutoTopUpUpdateDto, response: { 200: AutoTopUp } } },
+    {
+      config: { ...config, fieldNames: AUTO_TOP_UP_FIELD_NAMES },
+      schema: { tags, body: AutoTopUpUpdateDto, response: { 200: AutoTopUp } },
+    },
     (request) => autoTopUps.change(userOf(request), request.body),
   );
 }

@@ -4,7 +4,12 @@ import type { HttpServer } from '#shared/http/server.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { answerOnce, type OnceDeps } from '../../platform/idempotency/once.ts';
 import { actorOf, userOf } from '../../platform/identity.ts';
-import { TransferCreditsDto, TransferHistoryDto, TransferResponse } from './transfer.schemas.ts';
+import {
+  TRANSFER_FIELD_NAMES,
+  TransferCreditsDto,
+  TransferHistoryDto,
+  TransferResponse,
+} from './transfer.schemas.ts';
 import type { Transfers } from './transfer.service.ts';
 
 const tags = ['Balance'];
@@ -18,7 +23,12 @@ export function registerTransferRoutes(
     '/users/me/transfer-credits',
     {
       // Limited like a search, because the answer reveals whether an address has an account.
-      config: { ...config, once: 'transfer-credits', limit: 'search' },
+      config: {
+        ...config,
+        once: 'transfer-credits',
+        limit: 'search',
+        fieldNames: TRANSFER_FIELD_NAMES,
+      },
       schema: { tags, body: TransferCreditsDto, response: { 200: TransferResponse } },
     },
     async (request, reply) => {

@@ -1,5 +1,6 @@
 /** Wire schemas of credit transfers. */
 import { z } from 'zod';
+import type { FieldNames } from '../../platform/edge/field-names.ts';
 import { displayText, NaiveTime, optional, Usd, usdAmount } from '../../platform/wire.ts';
 
 const MAX_EMAIL_CHARS = 254;
@@ -15,6 +16,18 @@ export const TransferCreditsDto = z
   })
   .meta({ id: 'TransferCreditsDto' });
 export type TransferCreditsDto = z.output<typeof TransferCreditsDto>;
+
+export const TRANSFER_FIELD_NAMES: FieldNames = {
+  synonyms: {
+    to: 'recipient_email',
+    email: 'recipient_email',
+    recipient: 'recipient_email',
+    usd: 'amount',
+    amount_usd: 'amount',
+    memo: 'note',
+    message: 'note',
+  },
+};
 
 const history = {
   id: z.uuid(),

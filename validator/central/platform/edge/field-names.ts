@@ -1,0 +1,145 @@
+/**
+ * Rejects misspelt and misplaced fields on routes that cost money or touch data, which state `config.fieldNames`. Other
+ * routes, and fields that resemble none of the route, ignore unknown fields, because clients send their own.
+ */
+import { z } from 'zod';
+import type { HttpServer } from '#shared/http/server.ts';
+import { ApiError, type ValidationIssue } from '#shared/runtime/errors.ts';
+import { nearestName } from '#shared/runtime/nearest-name.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    fieldNames?: FieldNames;
+  }
+}
+
+export type FieldNames = {
+  /** Common names of a field in other interfaces, with the field of this one. */
+  synonyms?: Readonly<Record<string, string>>;
+  /** Fields of another route that would change what this one costs or does, with that route. */
+  elsewhere?: Readonly<Record<string, string>>;
+  /** Fields of the resource, which clients send back together with changed ones. */
+  echoed?: readonly string[];
+};
+
+/** Names of fields by their plain form, which has neither case nor separators. Synonyms are included. */
+type Names = { fields: readonly string[]; byPlain: ReadonlyMap<string, string> };
+type Known = FieldNames & { body: Names; query: Names };
+
+/** Names shorter than this differ from a known one by at most one edit, longer ones by two. */
+const SHORT_NAME_CHARS = 5;
+/** Largest number of fields named in one answer. */
+const MAX_REPORTED = 20;
+
+/** Runs before validation, so that a misspelt required field is not reported as missing. */
+export function refuseMisnamedFields(server: HttpServer): void {
+  server.addHook('preValidation', async ({ routeOptions, body, query }) => {
+    const { config, schema } = routeOptions;
+    if (config.fieldNames === undefined) return;
+    const known = {
+      ...config.fieldNames,
+      body: namesOf(fieldsOf(schema?.body), config.fieldNames.synonyms),
+      query: namesOf(fieldsOf(schema?.querystring)),
+    };
+    const issues = [
+      ...issuesOf(unknownFields(body, known.body, known.echoed), bodyIssue, known),
+      ...issuesOf(unknownFields(query, known.query), queryIssue, known),
+    ].slice(0, MAX_REPORTED);
+    if (issues.length === 0) return;
+    throw new ApiError('validation_error', 'Request validation failed', {
+      hint: `Rename or move ${issues.map(({ field }) => field).join(', ')} and retry.`,
+      validationErrors: issues,
+    });
+  });
+}
+
+type Field = readonly [name: string, value: unknown];
+
+function issuesOf(
+  fields: readonly Field[],
+  issueOf: (known: Known, field: Field) => ValidationIssue | null,
+  known: Known,
+): ValidationIssue[] {
+  const issues: ValidationIssue[] = [];
+  for (const field of fields) {
+    const found = issueOf(known, field);
+    if (found !== null) issues.push(found);
+    if (issues.length === MAX_REPORTED) break;
+  }
+  return issues;
+}
+
+function bodyIssue(known: Known, [name, value]: Field): ValidationIssue | null {
+  const field = `body.${name}`;
+  const nearest = meantBy(name, known.body);
+  if (nearest !== null) return issue(field, `Unknown field; did you mean ${nearest}?`);
+  const route = routeWith(name, known);
+  if (route !== null) return issue(field, `Only ${route} has this field.`);
+  const inner = membersOf(value).find(([key]) => known.body.fields.includes(key));
+  if (inner === undefined) return null;
+  return issue(`${field}.${inner[0]}`, `Misplaced field; ${inner[0]} belongs to the body.`);
+}
+
+function queryIssue(known: Known, [name]: Field): ValidationIssue | null {
+  const field = `query.${name}`;
+  const parameter = meantBy(name, known.query);
+  if (parameter !== null) return issue(field, `Unknown parameter; did you mean ${parameter}?`);
+  const inBody = meantBy(name, known.body);
+  if (inBody !== null) return issue(field, `Misplaced field; ${inBody} belongs to the body.`);
+  const route = routeWith(name, known);
+  return route === null ? null : issue(field, `Only ${route} has this field.`);
+}
+
+function routeWith(name: string, { elsewhere = {} }: Known): string | null {
+  return Object.hasOwn(elsewhere, name) ? (elsewhere[name] ?? null) : null;
+}
+
+function issue(field: string, message: string): ValidationIssue {
+  return { field, message, type: 'unknown_field' };
+}
+
+/** Returns members whose names are neither in `known` nor in `ignored`. Null counts as absent. */
+function unknownFields(value: unknown, known: Names, ignored: readonly string[] = []): Field[] {
+  return membersOf(value).filter(
+    ([name, member]) => member !== null && !known.fields.includes(name) && !ignored.includes(name),
+  );
+}
+
+function membersOf(value: unknown): Field[] {
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isObject ? Object.entries(value) : [];
+}
+
+function namesOf(
+  fields: readonly string[],
+  synonyms: Readonly<Record<string, string>> = {},
+): Names {
+  const named = [...Object.entries(synonyms), ...fields.map((field) => [field, field] as const)];
+  return { fields, byPlain: new Map(named.map(([from, to]) => [plainName(from), to])) };
+}
+
+/** Returns the known field that `name` means; null if it resembles none. */
+function meantBy(name: string, { fields, byPlain }: Names): string | null {
+  const plain = plainName(name);
+  const exact = byPlain.get(plain);
+  if (exact !== undefined) return exact;
+  const mostEdits = plain.length < SHORT_NAME_CHARS ? 1 : 2;
+  const similar = fields
+    .map(plainName)
+    .filter((field) => Math.abs(field.length - plain.length) <= mostEdits);
+  const nearest = nearestName(plain, similar, mostEdits);
+  return nearest === null ? null : (byPlain.get(nearest) ?? null);
+}
+
+function plainName(name: string): string {
+  return name.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
+}
+
+/** Returns the member names of a route's schema, which may be optional. */
+function fieldsOf(schema: unknown): string[] {
+  if (schema instanceof z.ZodObject) return Object.keys(schema.shape);
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable) {
+    return fieldsOf(schema.unwrap());
+  }
+  return [];
+}
