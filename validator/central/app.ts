@@ -22,6 +22,7 @@ import {
 } from './platform/api-server.ts';
 import type { CentralOptions, CentralPorts } from './platform/central-deps.ts';
 import { startBacklog } from './platform/metrics/backlog.job.ts';
+import { registerViewer } from './platform/openapi/viewer.routes.ts';
 import { createPlatform } from './platform/platform.ts';
 import {
   registerPortalDescription,
@@ -170,6 +171,7 @@ export async function createCentral(
   ]);
   await registerBelow(server, '/', [
     registerSharedConfig,
+    registerViewer,
     delivery.registerOrigin,
     billing.registerOrigin,
     async (origin) => storage?.register(origin),

@@ -47,7 +47,21 @@ export function registerAccountRoutes(api: HttpServer, deps: AccountRoutesDeps):
       path,
       {
         config: { auth: 'none', limit: 'login' },
-        schema: { tags, body: CreateUserDto, response: { 200: SignUpResponse } },
+        schema: {
+          tags,
+          summary: 'Create an account',
+          description:
+            'Creates an account with one API key and sends a mail to confirm the address. `/users` and `/auth/signup` are the same operation. The sign-up credit is granted with the confirmed address.',
+          errors: {
+            bad_request:
+              'the address has an account (`detail` repeats the message), or the referral code is unknown',
+            rate_limited: 'too many attempts from this address',
+          },
+          retry:
+            'Safe: a repeat with the same address is refused and creates no second account. The API key is in the first answer only; log in to create another.',
+          body: CreateUserDto,
+          response: { 200: SignUpResponse },
+        },
       },
       (request) => accounts.signUp(request.body),
     );
@@ -56,20 +70,51 @@ export function registerAccountRoutes(api: HttpServer, deps: AccountRoutesDeps):
     '/users/login',
     {
       config: { auth: 'none', limit: 'login' },
-      schema: { tags, body: LoginUserDto, response: { 200: LoginResponse } },
+      schema: {
+        tags,
+        summary: 'Log in',
+        description:
+          'Checks the password and returns a session token for 7 days. There is no route to renew it.',
+        errors: {
+          unauthorized: 'the address or the password is wrong',
+          rate_limited: 'too many attempts from this address or for this account',
+        },
+        retry: 'Safe: every log-in returns a new token; earlier ones stay valid.',
+        body: LoginUserDto,
+        response: { 200: LoginResponse },
+      },
     },
     (request) => accounts.logIn(request.body),
   );
   api.get(
     '/users/get-ip',
-    { config: { auth: 'none' }, schema: { tags, response: { 200: ClientAddress } } },
+    {
+      config: { auth: 'none' },
+      schema: {
+        tags,
+        summary: "Read the caller's IP address",
+        description:
+          'Returns the address from which the request came, behind trusted proxies the forwarded one.',
+        response: { 200: ClientAddress },
+      },
+    },
     async (request) => ({ ip: request.ip }),
   );
   api.get(
     '/users/search',
     {
       config: { auth: 'none', limit: 'search' },
-      schema: { tags, querystring: UserSearchQuery, response: { 200: UserSearchResponse } },
+      schema: {
+        tags,
+        summary: 'Check whether an account exists',
+        description:
+          'Returns whether an account has exactly this address, for example before a transfer of credit. Nothing else of the account is returned.',
+        errors: {
+          rate_limited: 'the limit of this route is strict, to prevent the collection of addresses',
+        },
+        querystring: UserSearchQuery,
+        response: { 200: UserSearchResponse },
+      },
     },
     (request) => accounts.exists(request.query.email),
   );
@@ -81,38 +126,104 @@ function registerProfileRoutes(
 ): void {
   api.get(
     '/users/me',
-    { config: { auth: 'user' }, schema: { tags, response: { 200: User } } },
+    {
+      config: { auth: 'user' },
+      schema: {
+        tags,
+        summary: 'Read the account',
+        description:
+          'Returns the account with its balance, what is held for pods, the present cost per hour and the time at which the balance is spent.',
+        response: { 200: User },
+      },
+    },
     (request) => accounts.me(userOf(request)),
   );
   api.put(
     '/users/me',
     {
       config: { auth: 'user' },
-      schema: { tags, body: UpdateUserDto, response: { 200: User } },
+      schema: {
+        tags,
+        summary: 'Change the account',
+        description:
+          'Changes the given members. Address and password need the present password and a session token. A changed address counts as unconfirmed.',
+        errors: {
+          forbidden:
+            'an API key tried to change address or password, or the present password is wrong',
+          template_not_found:
+            'the default template does not exist or is not visible to the account',
+          conflict: 'another request changed the account at the same time',
+          bad_request: 'another account has the new address',
+        },
+        retry:
+          'Safe: a repeat stores the same values again; a repeated change of the password fails, because the present one has changed.',
+        body: UpdateUserDto,
+        response: { 200: User },
+      },
     },
     (request) => update(userOf(request), request.body, actorOf(request)),
   );
   api.get(
     '/users/me/preference',
-    { config: { auth: 'user' }, schema: { tags, response: { 200: UserPreference } } },
+    {
+      config: { auth: 'user' },
+      schema: {
+        tags,
+        summary: 'Read the defaults for rentals',
+        description: 'Returns the default template and the default hours until removal.',
+        response: { 200: UserPreference },
+      },
+    },
     (request) => accounts.preference(userOf(request)),
   );
   api.delete(
     '/users/me/preference/default-template',
-    { config: { auth: 'user' }, schema: { tags, response: { 200: UserPreference } } },
+    {
+      config: { auth: 'user' },
+      schema: {
+        tags,
+        summary: 'Clear the default template',
+        description: 'Removes the default template, so that a rental has to name a template.',
+        retry: 'Safe: a repeat changes nothing.',
+        response: { 200: UserPreference },
+      },
+    },
     (request) => accounts.clearDefaultTemplate(userOf(request)),
   );
   api.put(
     '/users/me/referral-payout-method',
     {
       config: { auth: 'user' },
-      schema: { tags, body: ReferralPayoutMethodUpdateDto, response: { 200: User } },
+      schema: {
+        tags,
+        summary: 'Choose how referral shares are paid',
+        description:
+          'Stores the method for later payouts. Payouts that are in progress retain theirs.',
+        errors: {
+          bad_request:
+            '`crypto` without address and network, or `stripe_connect` before its onboarding is complete',
+        },
+        retry: 'Safe: a repeat stores the same values again.',
+        body: ReferralPayoutMethodUpdateDto,
+        response: { 200: User },
+      },
     },
     (request) => setReferralPayout(userOf(request), request.body, actorOf(request)),
   );
   api.delete(
     '/users/me',
-    { config: { auth: 'session' }, schema: { tags, response: { 200: UserDeleted } } },
+    {
+      config: { auth: 'session' },
+      schema: {
+        tags,
+        summary: 'Delete the account',
+        description:
+          'Deletes the account with its keys, templates, volumes and backups, and ends its sessions. The ledger retains its entries; what is left of the balance can no longer be spent.',
+        errors: { bad_request: 'the account still has pods; the message names them' },
+        retry: 'Safe: a repeat returns 401, because the session has ended.',
+        response: { 200: UserDeleted },
+      },
+    },
     (request) => remove(userOf(request).accountId, actorOf(request)),
   );
 }
@@ -127,22 +238,69 @@ function registerMailedTokenRoutes(
   const response = { 200: MessageResponse };
   api.post(
     '/auth/resend-verify-email',
-    { config, schema: { tags, body: ResendVerifyEmailDto, response } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Send the mail to confirm an address again',
+        description:
+          'Sends a new mail if an account has the address and it is not confirmed. The answer is the same in every case, so it reveals nothing.',
+        errors: { rate_limited: 'too many requests from this address' },
+        retry: 'Safe: a repeat sends another mail.',
+        body: ResendVerifyEmailDto,
+        response,
+      },
+    },
     (request) => verification.resend(normalEmail(request.body.email)),
   );
   api.post(
     '/auth/verify-email',
-    { config, schema: { tags, body: VerifyEmailDto, response } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Confirm an e-mail address',
+        description:
+          'Marks the address as confirmed and grants the sign-up credit, once per account.',
+        errors: { bad_request: 'the token is unknown, used or expired' },
+        retry: 'Safe: a repeat is refused, because a token works once.',
+        body: VerifyEmailDto,
+        response,
+      },
+    },
     (request) => verification.verify(request.body.token, actorOf(request)),
   );
   api.post(
     '/users/request-reset-password',
-    { config, schema: { tags, body: RequestResetPasswordDto, response } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Send a mail to reset the password',
+        description:
+          'Sends a mail with a token that is valid for an hour. The answer is the same for unknown addresses.',
+        errors: { rate_limited: 'too many requests from this address' },
+        retry: 'Safe: a repeat sends another mail.',
+        body: RequestResetPasswordDto,
+        response,
+      },
+    },
     (request) => reset.request(normalEmail(request.body.email)),
   );
   api.post(
     '/users/reset-password',
-    { config, schema: { tags, body: ResetPasswordDto, response } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Set a new password with a mailed token',
+        description: 'Replaces the password and ends all sessions of the account.',
+        errors: { bad_request: 'the token is unknown, used or older than an hour' },
+        retry: 'Safe: a repeat is refused, because a token works once.',
+        body: ResetPasswordDto,
+        response,
+      },
+    },
     (request) => reset.reset(request.body, actorOf(request)),
   );
 }

@@ -1,8 +1,11 @@
 /** Wire schemas of accounts. */
+
 import { z } from 'zod';
+import { described } from '#shared/api/described.ts';
 import { AccountProof } from '#shared/signing/account-proof.ts';
 import { TemplateResponse } from '../../market/templates/template.schemas.ts';
 import { SOURCES } from '../../platform/identity.ts';
+import { CREATED_AT, SUCCESS, UPDATED_AT } from '../../platform/openapi/field-texts.ts';
 import {
   displayName,
   EmailAddress,
@@ -26,72 +29,164 @@ const ReferralPayoutMethod = z.enum(['balance', 'stripe_connect', 'crypto']);
 export type ReferralPayoutMethod = z.output<typeof ReferralPayoutMethod>;
 
 export const User = z
-  .object({
-    id: z.uuid(),
-    name: z.string(),
-    email: z.string(),
-    balance: Usd,
-    held: Usd,
-    available: Usd,
-    burn_per_hour: Usd,
-    runs_out_at: NaiveTime.nullable(),
-    stripe_customer_id: z.string().nullable(),
-    stripe_connect_account_id: z.string().nullable(),
-    stripe_onboarding_completed: z.boolean(),
-    referral_payout_method: ReferralPayoutMethod,
-    pending_referral_balance: Usd,
-    email_verified: z.boolean(),
-    discord_id: z.string().nullable(),
-    disable_incoming_connections: z.boolean(),
-    avatar_url: z.string().nullable(),
-    company_name: z.string().nullable(),
-    validator_hotkey: z.string().nullable(),
-    admin: z.boolean(),
-    internal_member: z.boolean(),
-    referral_code: z.string(),
-    default_template_id: z.uuid().nullable(),
-    created_at: NaiveTime,
-    updated_at: NaiveTime,
-    workspace: z
-      .object({
+  .object(
+    described(
+      {
         id: z.uuid(),
         name: z.string(),
-        role: z.string(),
-        billing_owner_user_id: z.uuid(),
-        is_personal: z.boolean(),
-      })
-      .nullable(),
-  })
+        email: z.string(),
+        balance: Usd,
+        held: Usd,
+        available: Usd,
+        burn_per_hour: Usd,
+        runs_out_at: NaiveTime.nullable(),
+        stripe_customer_id: z.string().nullable(),
+        stripe_connect_account_id: z.string().nullable(),
+        stripe_onboarding_completed: z.boolean(),
+        referral_payout_method: ReferralPayoutMethod,
+        pending_referral_balance: Usd,
+        email_verified: z.boolean(),
+        discord_id: z.string().nullable(),
+        disable_incoming_connections: z.boolean(),
+        avatar_url: z.string().nullable(),
+        company_name: z.string().nullable(),
+        validator_hotkey: z.string().nullable(),
+        admin: z.boolean(),
+        internal_member: z.boolean(),
+        referral_code: z.string(),
+        default_template_id: z.uuid().nullable(),
+        created_at: NaiveTime,
+        updated_at: NaiveTime,
+        workspace: z
+          .object(
+            described(
+              {
+                id: z.uuid(),
+                name: z.string(),
+                role: z.string(),
+                billing_owner_user_id: z.uuid(),
+                is_personal: z.boolean(),
+              },
+              {
+                id: 'Id of the workspace.',
+                name: 'Name of the workspace.',
+                role: 'Role of the account in the workspace.',
+                billing_owner_user_id: 'Id of the account that pays for the workspace.',
+                is_personal: 'True if the workspace has one member.',
+              },
+            ),
+          )
+          .nullable(),
+      },
+      {
+        id: 'Id of the account.',
+        name: 'Name of the account; the part of the address before the @ if none was given.',
+        email: 'E-mail address, in lower case.',
+        balance: 'Balance in USD: everything paid in, granted or received and not yet charged.',
+        held: 'Part of the balance in USD that is reserved for running pods.',
+        available: 'Part of the balance in USD that can be spent: `balance` less `held`.',
+        burn_per_hour: "Cost of the account's pods in USD per hour at present.",
+        runs_out_at:
+          'Time at which the balance is spent at the present rate (UTC); null if no pod is charged.',
+        stripe_customer_id:
+          'Id of the account at the payment processor; null before the first payment method.',
+        stripe_connect_account_id:
+          "Id of the account's payout account at the payment processor; null if there is none.",
+        stripe_onboarding_completed: 'True if the payout account may receive payouts.',
+        referral_payout_method:
+          'How referral shares are paid: to the balance, to a Stripe account, or in crypto.',
+        pending_referral_balance: 'Referral shares in USD that were earned and not yet paid.',
+        email_verified: 'True if the address was confirmed. Renting requires it.',
+        discord_id: 'Id of the linked chat account; null if none is linked.',
+        disable_incoming_connections:
+          'True if the account refuses incoming connections. The value is stored for clients and has no effect on pods.',
+        avatar_url: 'Address of the avatar image; null for none.',
+        company_name: 'Name of the company; null for none.',
+        validator_hotkey: 'ss58 of the validator that the account acts for; null for none.',
+        admin: "True if the account may use the operator's routes.",
+        internal_member: "True for accounts of the operator's staff.",
+        referral_code:
+          'Code that new accounts give at sign-up to name this account as their referrer.',
+        default_template_id:
+          'Id of the template that a rental without a template uses; null for none.',
+        created_at: CREATED_AT,
+        updated_at: UPDATED_AT,
+        workspace: 'Workspace of the account; null, because this marketplace has no workspaces.',
+      },
+    ),
+  )
   .meta({ id: 'User' });
 export type User = z.output<typeof User>;
 
 export const CreateUserDto = z
-  .object({
-    name: optional(AccountName),
-    email: EmailAddress,
-    password: NewPassword,
-    referral_code: optional(z.string().max(64)),
-  })
-  .meta({ id: 'CreateUserDto' });
+  .object(
+    described(
+      {
+        name: optional(AccountName),
+        email: EmailAddress,
+        password: NewPassword,
+        referral_code: optional(z.string().max(64)),
+      },
+      {
+        name: 'Name of the account, 1 to 100 characters; absent for the part of the address before the @.',
+        email: 'E-mail address. A mail with a link to confirm it is sent there.',
+        password: 'Password of 8 to 128 characters.',
+        referral_code:
+          "Referral code of another account, which then receives a share of this account's fees; absent for none.",
+      },
+    ),
+  )
+  .meta({
+    id: 'CreateUserDto',
+    example: { email: 'ada@example.com', password: 'correct horse battery', name: 'Ada' },
+  });
 export type CreateUserDto = z.output<typeof CreateUserDto>;
 
 export const SignUpResponse = z
-  .object({
-    msg: z.literal('success'),
-    api_key: z.string(),
-    signup_credit_granted: z.boolean(),
-    user: User,
-  })
+  .object(
+    described(
+      {
+        msg: z.literal('success'),
+        api_key: z.string(),
+        signup_credit_granted: z.boolean(),
+        user: User,
+      },
+      {
+        msg: 'Always `success`.',
+        api_key: "The account's first API key. It is complete in this answer.",
+        signup_credit_granted:
+          'True if the sign-up credit was granted at once; false if it is granted with the confirmed address.',
+        user: 'The new account.',
+      },
+    ),
+  )
   .meta({ id: 'SignUpResponse' });
 
 /** A malformed address gets the same 401 as an unknown one. */
 export const LoginUserDto = z
-  .object({ email: z.string().max(MAX_EMAIL_CHARS), password: GivenPassword })
-  .meta({ id: 'LoginUserDto' });
+  .object(
+    described(
+      { email: z.string().max(MAX_EMAIL_CHARS), password: GivenPassword },
+      { email: 'E-mail address of the account.', password: 'Password of the account.' },
+    ),
+  )
+  .meta({
+    id: 'LoginUserDto',
+    example: { email: 'ada@example.com', password: 'correct horse battery' },
+  });
 export type LoginUserDto = z.output<typeof LoginUserDto>;
 
 export const LoginResponse = z
-  .object({ user: User, token: z.string(), expires_at: NaiveTime })
+  .object(
+    described(
+      { user: User, token: z.string(), expires_at: NaiveTime },
+      {
+        user: 'The account.',
+        token: 'Session token, which the client sends as `Authorization: Bearer …`.',
+        expires_at: 'Time at which the token expires (UTC), 7 days after the log-in.',
+      },
+    ),
+  )
   .meta({ id: 'LoginResponse' });
 
 /** Default hours by source of the rental; null removes a default. The service checks the bounds. */
@@ -100,24 +195,58 @@ const WebAddress = z.url({ protocol: /^https?$/ }).max(2_048);
 
 /** Null clears `company_name`, `avatar_url`, the validator's hotkey and `preference.default_template_id`. */
 export const UpdateUserDto = z
-  .object({
-    name: optional(AccountName),
-    company_name: displayName(200).nullish(),
-    avatar_url: WebAddress.nullish(),
-    disable_incoming_connections: optional(z.boolean()),
-    email: optional(EmailAddress),
-    new_password: optional(NewPassword),
-    current_password: optional(GivenPassword),
-    /** Links the account to a validator, on whose behalf its sessions may then act; null unlinks it. */
-    validator_proof: AccountProof.nullish(),
-    preference: optional(
-      z.object({
-        default_template_id: Uuid.nullish(),
-        default_termination_hours: optional(TerminationHours),
-      }),
+  .object(
+    described(
+      {
+        name: optional(AccountName),
+        company_name: displayName(200).nullish(),
+        avatar_url: WebAddress.nullish(),
+        disable_incoming_connections: optional(z.boolean()),
+        email: optional(EmailAddress),
+        new_password: optional(NewPassword),
+        current_password: optional(GivenPassword),
+        validator_proof: AccountProof.nullish(),
+        preference: optional(
+          z.object(
+            described(
+              {
+                default_template_id: Uuid.nullish(),
+                default_termination_hours: optional(TerminationHours),
+              },
+              {
+                default_template_id:
+                  'Id of the template that a rental without a template uses; null clears it.',
+                default_termination_hours:
+                  'Hours after which a pod is removed if the rental gives none (1 to 720), by client (`ui`, `cli`, `sdk`, `mcp`, `programmatic`); null removes a default.',
+              },
+            ),
+          ),
+        ),
+      },
+      {
+        name: 'New name, 1 to 100 characters; absent or null leaves it unchanged.',
+        company_name: 'New company name, 1 to 200 characters; null clears it.',
+        avatar_url: 'Address of the avatar image (http or https); null clears it.',
+        disable_incoming_connections: 'Stored for clients; absent or null leaves it unchanged.',
+        email:
+          'New e-mail address. It counts as unconfirmed, and needs `current_password` and a session.',
+        new_password:
+          'New password of 8 to 128 characters. It needs `current_password` and a session, and ends all other sessions.',
+        current_password: 'Present password; required with `email` and `new_password`.',
+        validator_proof:
+          'Signature that links the account to a validator, on whose behalf its sessions may then act; null unlinks it.',
+        preference: 'Defaults for rentals; absent or null leaves them unchanged.',
+      },
     ),
-  })
-  .meta({ id: 'UpdateUserDto' });
+  )
+  .meta({
+    id: 'UpdateUserDto',
+    example: {
+      name: 'Ada',
+      company_name: 'Analytical Engines',
+      preference: { default_termination_hours: { cli: 24 } },
+    },
+  });
 export type UpdateUserDto = z.output<typeof UpdateUserDto>;
 
 /** Long enough for the addresses of all common chains. */
@@ -131,51 +260,127 @@ const CryptoNetwork = z
   .regex(/^[0-9A-Za-z][0-9A-Za-z ._-]{0,63}$/, 'Not a network');
 
 export const ReferralPayoutMethodUpdateDto = z
-  .object({
-    referral_payout_method: ReferralPayoutMethod,
-    crypto_address: optional(CryptoAddress),
-    crypto_network: optional(CryptoNetwork),
-  })
-  .meta({ id: 'ReferralPayoutMethodUpdateDto' });
+  .object(
+    described(
+      {
+        referral_payout_method: ReferralPayoutMethod,
+        crypto_address: optional(CryptoAddress),
+        crypto_network: optional(CryptoNetwork),
+      },
+      {
+        referral_payout_method:
+          'How referral shares are paid from now on. `crypto` needs address and network; `stripe_connect` needs a completed onboarding.',
+        crypto_address:
+          'Address for payouts in crypto, 8 to 128 characters; required for `crypto`.',
+        crypto_network: 'Name of the network of that address; required for `crypto`.',
+      },
+    ),
+  )
+  .meta({
+    id: 'ReferralPayoutMethodUpdateDto',
+    example: {
+      referral_payout_method: 'crypto',
+      crypto_address: '5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY',
+      crypto_network: 'bittensor',
+    },
+  });
 export type ReferralPayoutMethodUpdateDto = z.output<typeof ReferralPayoutMethodUpdateDto>;
 
 export const UserPreference = z
-  .object({
-    default_template_id: z.uuid().nullable(),
-    default_template: TemplateResponse.nullable(),
-    default_termination_hours: z.record(z.string(), z.number()),
-  })
+  .object(
+    described(
+      {
+        default_template_id: z.uuid().nullable(),
+        default_template: TemplateResponse.nullable(),
+        default_termination_hours: z.record(z.string(), z.number()),
+      },
+      {
+        default_template_id:
+          'Id of the template that a rental without a template uses; null for none.',
+        default_template: 'That template; null for none.',
+        default_termination_hours:
+          'Hours after which a pod is removed if the rental gives none, by client.',
+      },
+    ),
+  )
   .meta({ id: 'UserPreference' });
 export type UserPreference = z.output<typeof UserPreference>;
 
 const MailedToken = z.string().min(1).max(200);
 
 export const RequestResetPasswordDto = z
-  .object({ email: z.string().max(MAX_EMAIL_CHARS) })
-  .meta({ id: 'RequestResetPasswordDto' });
+  .object(
+    described(
+      { email: z.string().max(MAX_EMAIL_CHARS) },
+      { email: 'E-mail address of the account.' },
+    ),
+  )
+  .meta({ id: 'RequestResetPasswordDto', example: { email: 'ada@example.com' } });
 
 export const ResetPasswordDto = z
-  .object({ token: MailedToken, new_password: NewPassword })
-  .meta({ id: 'ResetPasswordDto' });
+  .object(
+    described(
+      { token: MailedToken, new_password: NewPassword },
+      {
+        token: 'Token from the mail. It can be used once, within an hour.',
+        new_password: 'New password of 8 to 128 characters.',
+      },
+    ),
+  )
+  .meta({
+    id: 'ResetPasswordDto',
+    example: { token: 'token-from-the-mail', new_password: 'battery horse correct' },
+  });
 export type ResetPasswordDto = z.output<typeof ResetPasswordDto>;
 
 export const ResendVerifyEmailDto = z
-  .object({ email: z.string().max(MAX_EMAIL_CHARS) })
-  .meta({ id: 'ResendVerifyEmailDto' });
+  .object(
+    described(
+      { email: z.string().max(MAX_EMAIL_CHARS) },
+      { email: 'E-mail address of the account.' },
+    ),
+  )
+  .meta({ id: 'ResendVerifyEmailDto', example: { email: 'ada@example.com' } });
 
-export const VerifyEmailDto = z.object({ token: MailedToken }).meta({ id: 'VerifyEmailDto' });
+export const VerifyEmailDto = z
+  .object(described({ token: MailedToken }, { token: 'Token from the mail.' }))
+  .meta({ id: 'VerifyEmailDto', example: { token: 'token-from-the-mail' } });
 
 export const MessageResponse = z
-  .object({ success: z.literal(true), message: z.string() })
+  .object(
+    described(
+      { success: z.literal(true), message: z.string() },
+      { success: SUCCESS, message: 'What was done, as a sentence for the user.' },
+    ),
+  )
   .meta({ id: 'MessageResponse' });
 export type MessageResponse = z.output<typeof MessageResponse>;
 
 export const UserDeleted = z
-  .object({ success: z.literal(true), id: z.uuid() })
+  .object(
+    described(
+      { success: z.literal(true), id: z.uuid() },
+      { success: SUCCESS, id: 'Id of the account that was deleted.' },
+    ),
+  )
   .meta({ id: 'UserDeleted' });
 
-export const ClientAddress = z.object({ ip: z.string() }).meta({ id: 'ClientAddress' });
-export const UserSearchQuery = z.object({ email: z.string().min(1).max(MAX_EMAIL_CHARS) });
+export const ClientAddress = z
+  .object(
+    described(
+      { ip: z.string() },
+      { ip: 'IP address of the caller, as the central API received it.' },
+    ),
+  )
+  .meta({ id: 'ClientAddress' });
+export const UserSearchQuery = z
+  .object(
+    described(
+      { email: z.string().min(1).max(MAX_EMAIL_CHARS) },
+      { email: 'E-mail address to look for. Only an exact match counts.' },
+    ),
+  )
+  .meta({ example: { email: 'ada@example.com' } });
 export const UserSearchResponse = z
-  .object({ exists: z.boolean() })
+  .object(described({ exists: z.boolean() }, { exists: 'True if an account has this address.' }))
   .meta({ id: 'UserSearchResponse' });

@@ -17,14 +17,30 @@ export function registerNotificationSettingRoutes(
 ): void {
   api.get(
     '/users/me/notification',
-    { config, schema: { tags, response: { 200: EffectiveNotificationSettingDto } } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Read which mails the account receives',
+        description: 'Returns the five switches that apply. Without stored settings all are true.',
+        response: { 200: EffectiveNotificationSettingDto },
+      },
+    },
     (request) => settings.effective(userOf(request)),
   );
   api.put(
     '/users/me/notification',
     {
       config,
-      schema: { tags, body: NotificationSettingUpdateDto, response: { 200: NotificationSetting } },
+      schema: {
+        tags,
+        summary: 'Choose which mails the account receives',
+        description:
+          'Changes the given switches and stores the settings. Mails about the account itself (address, password) are always sent.',
+        retry: 'Safe: a repeat stores the same values again.',
+        body: NotificationSettingUpdateDto,
+        response: { 200: NotificationSetting },
+      },
     },
     (request) => settings.change(userOf(request), request.body),
   );

@@ -1,5 +1,8 @@
 /** Wire schemas of notification settings. */
+
 import { z } from 'zod';
+import { described } from '#shared/api/described.ts';
+import { CREATED_AT, UPDATED_AT } from '../../platform/openapi/field-texts.ts';
 import { NaiveTime, optional } from '../../platform/wire.ts';
 
 /** Kinds of mails that can be switched off. */
@@ -12,38 +15,72 @@ export const NOTIFICATION_FLAGS = [
 ] as const;
 export type NotificationFlag = (typeof NOTIFICATION_FLAGS)[number];
 
-const flags = {
-  low_balance: z.boolean(),
-  notice_period: z.boolean(),
-  pod_failed: z.boolean(),
-  scheduled_removal: z.boolean(),
-  machine_request: z.boolean(),
-};
+const flags = described(
+  {
+    low_balance: z.boolean(),
+    notice_period: z.boolean(),
+    pod_failed: z.boolean(),
+    scheduled_removal: z.boolean(),
+    machine_request: z.boolean(),
+  },
+  {
+    low_balance: 'True if mails about a low balance are sent.',
+    notice_period: 'True if mails about announced maintenance or removal of a node are sent.',
+    pod_failed: 'True if mails about failed pods are sent.',
+    scheduled_removal: 'True if mails before the scheduled removal of a pod are sent.',
+    machine_request: 'True if mails about fulfilled machine requests are sent.',
+  },
+);
 const change = optional(z.boolean());
 
 export const EffectiveNotificationSettingDto = z
-  .object({ ...flags, is_default: z.boolean() })
+  .object({
+    ...flags,
+    ...described(
+      { is_default: z.boolean() },
+      { is_default: 'True if the account never changed its settings, so that all mails are sent.' },
+    ),
+  })
   .meta({ id: 'EffectiveNotificationSettingDto' });
 export type EffectiveNotificationSettingDto = z.output<typeof EffectiveNotificationSettingDto>;
 
 export const NotificationSettingUpdateDto = z
-  .object({
-    low_balance: change,
-    notice_period: change,
-    pod_failed: change,
-    scheduled_removal: change,
-    machine_request: change,
-  })
-  .meta({ id: 'NotificationSettingUpdateDto' });
+  .object(
+    described(
+      {
+        low_balance: change,
+        notice_period: change,
+        pod_failed: change,
+        scheduled_removal: change,
+        machine_request: change,
+      },
+      {
+        low_balance: 'Send mails about a low balance. Absent or null leaves the setting unchanged.',
+        notice_period:
+          'Send mails about announced maintenance or removal of a node. Absent or null leaves it unchanged.',
+        pod_failed: 'Send mails about failed pods. Absent or null leaves it unchanged.',
+        scheduled_removal:
+          'Send mails before the scheduled removal of a pod. Absent or null leaves it unchanged.',
+        machine_request:
+          'Send mails about fulfilled machine requests. Absent or null leaves it unchanged.',
+      },
+    ),
+  )
+  .meta({ id: 'NotificationSettingUpdateDto', example: { scheduled_removal: false } });
 export type NotificationSettingUpdateDto = z.output<typeof NotificationSettingUpdateDto>;
 
 export const NotificationSetting = z
   .object({
-    id: z.uuid(),
-    user_id: z.uuid(),
     ...flags,
-    created_at: NaiveTime,
-    updated_at: NaiveTime,
+    ...described(
+      { id: z.uuid(), user_id: z.uuid(), created_at: NaiveTime, updated_at: NaiveTime },
+      {
+        id: 'Id of the stored settings.',
+        user_id: 'Id of the account.',
+        created_at: CREATED_AT,
+        updated_at: UPDATED_AT,
+      },
+    ),
   })
   .meta({ id: 'NotificationSetting' });
 export type NotificationSetting = z.output<typeof NotificationSetting>;

@@ -20,27 +20,90 @@ export function registerDockerCredentialRoutes(
 ): void {
   api.get(
     '/docker-credentials',
-    { config, schema: { tags, response: { 200: z.array(DockerCredential) } } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'List logins for image registries',
+        description: "Returns the account's logins, without their passwords.",
+        response: { 200: z.array(DockerCredential) },
+      },
+    },
     (request) => credentials.list(userOf(request)),
   );
   api.post(
     '/docker-credentials',
-    { config, schema: { tags, body: CreateDockerCredential, response } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Add a login for an image registry',
+        description:
+          'Stores a user name and a password for private images. A template uses it through `docker_credential_id`; the node receives it when it pulls the image.',
+        retry: 'Not safe: a repeat stores a second login. List the logins first.',
+        body: CreateDockerCredential,
+        response,
+      },
+    },
     (request) => credentials.create(userOf(request), request.body),
   );
   api.get(
     '/docker-credentials/:id',
-    { config, schema: { tags, params: IdParams, response } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Read a login',
+        description: 'Returns one login of the account, without its password.',
+        errors: {
+          not_found: 'no login has this id',
+          forbidden: 'the login belongs to another account',
+        },
+        params: IdParams,
+        response,
+      },
+    },
     (request) => credentials.get(userOf(request), request.params.id),
   );
   api.put(
     '/docker-credentials/:id',
-    { config, schema: { tags, params: IdParams, body: UpdateDockerCredential, response } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Change a login',
+        description:
+          'Changes the given members. Later pulls use the new values; running pods are unaffected.',
+        errors: {
+          not_found: 'no login has this id',
+          forbidden: 'the login belongs to another account',
+        },
+        retry: 'Safe: a repeat stores the same values again.',
+        params: IdParams,
+        body: UpdateDockerCredential,
+        response,
+      },
+    },
     (request) => credentials.update(userOf(request), request.params.id, request.body),
   );
   api.delete(
     '/docker-credentials/:id',
-    { config, schema: { tags, params: IdParams, response } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Delete a login',
+        description:
+          'Deletes the login and returns its last state. Templates that name it can no longer be rented until they name another.',
+        errors: {
+          not_found: 'no login has this id',
+          forbidden: 'the login belongs to another account',
+        },
+        retry: 'Safe: a repeat returns 404 and changes nothing.',
+        params: IdParams,
+        response,
+      },
+    },
     (request) => credentials.remove(userOf(request), request.params.id),
   );
 }

@@ -7,7 +7,7 @@ import type { CredentialWatch } from '../../accounts/auth/credential-watch.ts';
 import type { Database } from '../../platform/database/tables.ts';
 import { userOf } from '../../platform/identity.ts';
 import { lastEventIdOf } from '../streams/resumable.ts';
-import { EventStreamQuery } from '../streams/stream.schemas.ts';
+import { EventStreamQuery, SERVER_SENT_EVENTS } from '../streams/stream.schemas.ts';
 import { AccountEvent, EventsQuery } from './event.schemas.ts';
 import { listEventsOfAccount } from './event.service.ts';
 import type { EventStreams } from './event-stream.ts';
@@ -19,6 +19,8 @@ export function registerEventRoutes(api: HttpServer, { db }: { db: Database }): 
       config: { auth: 'user' },
       schema: {
         tags: ['Users'],
+        summary: 'List events of the account and its pods',
+        description: 'Returns events, newest first. Events of deleted pods are retained.',
         querystring: EventsQuery,
         response: { 200: z.array(AccountEvent) },
       },
@@ -32,17 +34,21 @@ export type EventStreamRoutesDeps = {
   credentials: CredentialWatch;
 };
 
-const DESCRIPTION =
-  "An addition of this service: the account's events as they happen, as server-sent events `event` with the " +
-  'rows of GET /users/me/events as data. To resume a stream, send the last id as Last-Event-ID or `since`; an ' +
-  'unknown id is answered by a `gap` and all events. The last event is `end`.';
-
 export function registerEventStreamRoutes(api: HttpServer, deps: EventStreamRoutesDeps): void {
   api.get(
     '/users/me/events/stream',
     {
       config: { auth: 'user', takesTicket: true },
-      schema: { tags: ['Users'], description: DESCRIPTION, querystring: EventStreamQuery },
+      schema: {
+        tags: ['Users'],
+        summary: 'Follow events of the account and its pods',
+        description:
+          'Sends the events as they happen, as server-sent events `event` whose data are the rows of `GET /users/me/events`. To resume, send the last id as `Last-Event-ID` or `since`; after an unknown id the stream sends `gap` and then all events. The last frame is `end`.',
+        errors: { rate_limited: 'too many streams of this account, or of all accounts, are open' },
+        retry: 'Safe: reconnect with the last id. No event is lost and none is repeated.',
+        querystring: EventStreamQuery,
+        response: { 200: SERVER_SENT_EVENTS },
+      },
     },
     async (request, reply) => {
       const { accountId, credential } = userOf(request);

@@ -1,5 +1,7 @@
 /** Events of accounts and pods on the wire. */
+
 import { z } from 'zod';
+import { described } from '#shared/api/described.ts';
 import { IsoTime, NaiveTime, optional, queryNumber, Uuid } from '../../platform/wire.ts';
 
 export const EVENT_TYPES = [
@@ -37,36 +39,76 @@ export const EVENT_REASONS = [
 export type EventReason = (typeof EVENT_REASONS)[number];
 
 /** Subject of an event. Members that are not listed are stored and returned too. */
-export const EventPayload = z.looseObject({
-  pod_name: z.string().nullable(),
-  /** The executor's id. */
-  node: z.string().nullable(),
-  error: z.string().nullish(),
-  detail: z.string().nullish(),
-});
+export const EventPayload = z.looseObject(
+  described(
+    {
+      pod_name: z.string().nullable(),
+      node: z.string().nullable(),
+      error: z.string().nullish(),
+      detail: z.string().nullish(),
+    },
+    {
+      pod_name: 'Name of the pod; null for an event of the account.',
+      node: 'Id of the node; null if no node is concerned.',
+      error: 'What failed, as a sentence; null or absent if nothing failed.',
+      detail: 'Further detail, as a sentence; null or absent for none.',
+    },
+  ),
+);
 export type EventPayload = z.output<typeof EventPayload>;
 
 export const AccountEvent = z
-  .object({
-    id: z.uuid(),
-    created_at: NaiveTime,
-    event_type: z.string(),
-    sub_event_type: z.string(),
-    pod_id: z.uuid().nullable(),
-    pod_name: z.string().nullable(),
-    actor: z.object({
-      auth: z.enum(['session', 'api_key', 'provider', 'validator', 'system']),
-      api_key_id: z.uuid().nullable(),
-      api_key_name: z.string().nullable(),
-    }),
-    from_status: z.string().nullable(),
-    to_status: z.string().nullable(),
-    reason: z.string().nullable(),
-    detail: z.string().nullable(),
-    error: z.string().nullable(),
-    request_id: z.string().nullable(),
-    event: EventPayload,
-  })
+  .object(
+    described(
+      {
+        id: z.uuid(),
+        created_at: NaiveTime,
+        event_type: z.string(),
+        sub_event_type: z.string(),
+        pod_id: z.uuid().nullable(),
+        pod_name: z.string().nullable(),
+        actor: z.object(
+          described(
+            {
+              auth: z.enum(['session', 'api_key', 'provider', 'validator', 'system']),
+              api_key_id: z.uuid().nullable(),
+              api_key_name: z.string().nullable(),
+            },
+            {
+              auth: 'Credential or party that acted: a session or API key of the account, the provider, a validator, or the marketplace itself (`system`).',
+              api_key_id: 'Id of the API key that acted; null for other actors.',
+              api_key_name: 'Name of that API key; null for other actors.',
+            },
+          ),
+        ),
+        from_status: z.string().nullable(),
+        to_status: z.string().nullable(),
+        reason: z.string().nullable(),
+        detail: z.string().nullable(),
+        error: z.string().nullable(),
+        request_id: z.string().nullable(),
+        event: EventPayload,
+      },
+      {
+        id: 'Id of the event.',
+        created_at: 'Time of the event (UTC).',
+        event_type: 'Subject of the event, for example `pod-create`, `backup` or `billing`.',
+        sub_event_type:
+          'Subject and outcome, for example `backup.failed`; outcomes are `requested`, `success`, `failed` and `status`.',
+        pod_id: 'Id of the pod; null for an event of the account.',
+        pod_name: 'Name of the pod when the event happened; null for an event of the account.',
+        actor: 'Who caused the event.',
+        from_status: 'Status of the pod before; null if the status did not change.',
+        to_status: 'Status of the pod afterwards; null if the status did not change.',
+        reason:
+          'Why it happened, for example `user_initiated`, `balance_exhausted` or `provider_notice`; null if there is no particular reason.',
+        detail: 'Further detail, as a sentence; null for none.',
+        error: 'What failed, as a sentence; null if nothing failed.',
+        request_id: 'Id of the request that caused the event; null if no request did.',
+        event: 'Subject of the event as it was stored; it may have further members.',
+      },
+    ),
+  )
   .meta({ id: 'AccountEvent' });
 export type AccountEvent = z.output<typeof AccountEvent>;
 
@@ -74,10 +116,22 @@ const MAX_EVENTS = 1_000;
 const DEFAULT_EVENTS = 100;
 
 /** Filters of GET /users/me/events and GET /pods/{id}/events. */
-export const EventsQuery = z.object({
-  limit: queryNumber(z.int().min(1).max(MAX_EVENTS).default(DEFAULT_EVENTS)),
-  since: optional(IsoTime),
-  pod_id: optional(Uuid),
-  api_key_id: optional(Uuid),
-});
+export const EventsQuery = z
+  .object(
+    described(
+      {
+        limit: queryNumber(z.int().min(1).max(MAX_EVENTS).default(DEFAULT_EVENTS)),
+        since: optional(IsoTime),
+        pod_id: optional(Uuid),
+        api_key_id: optional(Uuid),
+      },
+      {
+        limit: 'Maximum number of events, 1 to 1000.',
+        since: 'Only events at or after this time (ISO 8601; UTC without an offset).',
+        pod_id: 'Only events of this pod.',
+        api_key_id: 'Only events that this API key caused.',
+      },
+    ),
+  )
+  .meta({ example: { limit: 20, since: '2026-11-01T00:00:00Z' } });
 export type EventsQuery = z.output<typeof EventsQuery>;

@@ -7,19 +7,12 @@ import type { CredentialWatch } from '../../accounts/auth/credential-watch.ts';
 import { userOf } from '../../platform/identity.ts';
 import type { PodLogs } from './pod-logs.ts';
 import { lastEventIdOf, resumableLog, wantsResumable } from './resumable.ts';
-import { PodLogParams, PodLogsQuery } from './stream.schemas.ts';
+import { PodLogParams, PodLogsQuery, SERVER_SENT_EVENTS } from './stream.schemas.ts';
 
 export type PodLogRoutesDeps = {
   logs: PodLogs;
   credentials: CredentialWatch;
 };
-
-const DESCRIPTION =
-  'Server-sent events: `data:` lines only, or, with `format=events` or the Accept header ' +
-  '`text/event-stream; profile=resumable`, with id, event and retry lines, to be resumed by Last-Event-ID. ' +
-  'An addition of this service: as a WebSocket, the same path sends the ' +
-  'JSON of each event as a text message. No cookie is a credential here, so that the Origin header ' +
-  'does not matter.';
 
 export function registerPodLogRoutes(api: HttpServer, deps: PodLogRoutesDeps): void {
   api.get(
@@ -28,9 +21,18 @@ export function registerPodLogRoutes(api: HttpServer, deps: PodLogRoutesDeps): v
       config: { auth: 'user', websocket: true },
       schema: {
         tags: ['Pods'],
-        description: DESCRIPTION,
+        summary: 'Read or follow the log of a pod',
+        description:
+          'Sends the build log and then the container\'s log as server-sent events. Each `data:` line is a JSON object: `{"log","id","ts","stream"}` for one line of the log, `{"meta"}` for a gap, a restart or the end, `{}` as a keep-alive every 15 seconds. With `format=events`, or the header `Accept: text/event-stream; profile=resumable`, frames have ids and can be resumed with `Last-Event-ID`. As a WebSocket the same path sends the JSON of each event as a text message. Cookies are no credential, so the Origin header does not matter.',
+        errors: {
+          pod_not_found: 'there is no such pod',
+          forbidden: 'the pod belongs to another account',
+          rate_limited: 'too many streams of this account or pod are open',
+        },
+        retry: 'Safe: resume with the id of the last frame.',
         params: PodLogParams,
         querystring: PodLogsQuery,
+        response: { 200: SERVER_SENT_EVENTS },
       },
     },
     async (request, reply) => {

@@ -15,13 +15,6 @@ export type StreamTicketRoutesDeps = {
 const MS_PER_SECOND = 1_000;
 const response = { 200: StreamTicketResponse };
 const config = { auth: 'user' } as const;
-const ONCE = 'It can be used once, within 30 seconds, in the query parameter `ticket`.';
-const OF_POD =
-  'An addition of this service: a ticket for one WebSocket of this pod (its logs or its terminal), for ' +
-  `browsers, which cannot send headers. ${ONCE}`;
-const OF_ACCOUNT =
-  "An addition of this service: a ticket for one stream of the account's events, for browsers, whose " +
-  `EventSource cannot send headers. ${ONCE}`;
 
 export function registerStreamTicketRoutes(api: HttpServer, deps: StreamTicketRoutesDeps): void {
   async function issue(request: FastifyRequest, podId: string | null) {
@@ -38,7 +31,22 @@ export function registerStreamTicketRoutes(api: HttpServer, deps: StreamTicketRo
   const params = PodStreamParams;
   api.post(
     '/pods/:id/stream-ticket',
-    { config, schema: { tags: ['Pods'], description: OF_POD, params, response } },
+    {
+      config,
+      schema: {
+        tags: ['Pods'],
+        summary: 'Create a ticket for a WebSocket of a pod',
+        description:
+          'Returns a ticket for one WebSocket of this pod, its log or its terminal, for browsers, which cannot send headers. It can be used once, within 30 seconds, in the query parameter `ticket`.',
+        errors: {
+          pod_not_found: 'the account has no such pod',
+          rate_limited: 'too many tickets are unused',
+        },
+        retry: 'Safe: a repeat creates another ticket; unused ones expire.',
+        params,
+        response,
+      },
+    },
     async (request) => {
       await deps.requireOwnPod(userOf(request).accountId, request.params.id);
       return issue(request, request.params.id);
@@ -46,7 +54,18 @@ export function registerStreamTicketRoutes(api: HttpServer, deps: StreamTicketRo
   );
   api.post(
     '/users/me/stream-ticket',
-    { config, schema: { tags: ['Users'], description: OF_ACCOUNT, response } },
+    {
+      config,
+      schema: {
+        tags: ['Users'],
+        summary: 'Create a ticket for an event stream',
+        description:
+          "Returns a ticket for one stream of the account's events, for browsers, whose EventSource cannot send headers. It can be used once, within 30 seconds, in the query parameter `ticket`.",
+        errors: { rate_limited: 'too many tickets are unused' },
+        retry: 'Safe: a repeat creates another ticket; unused ones expire.',
+        response,
+      },
+    },
     (request) => issue(request, null),
   );
 }

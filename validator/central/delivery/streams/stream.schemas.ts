@@ -1,6 +1,8 @@
 /** Parameters and responses of streams, terminals and stream tickets. */
+
 import { z } from 'zod';
 import { TerminalQuery } from '#shared/api/agent/terminal.ts';
+import { described } from '#shared/api/described.ts';
 import { parseIsoTime } from '#shared/runtime/clock.ts';
 import { optional, queryNumber, Uuid } from '../../platform/wire.ts';
 
@@ -16,15 +18,29 @@ const FeedPosition = z
     'Neither the id of an event nor an ISO 8601 time',
   );
 
-export const EventStreamQuery = z.object({
-  since: optional(FeedPosition).describe('Only events after this; only new events when absent.'),
-  pod_id: optional(Uuid),
-  ticket: z
-    .string()
-    .max(100)
-    .optional()
-    .describe('Instead of a credential: from POST /users/me/stream-ticket.'),
-});
+export const EventStreamQuery = z
+  .object(
+    described(
+      {
+        since: optional(FeedPosition).describe(
+          'Only events after this; only new events when absent.',
+        ),
+        pod_id: optional(Uuid),
+        ticket: z
+          .string()
+          .max(100)
+          .optional()
+          .describe('Instead of a credential: from POST /users/me/stream-ticket.'),
+      },
+      {
+        since:
+          'Id of an event or an ISO 8601 time: only later events are sent. Absent for new events only.',
+        pod_id: 'Only events of this pod.',
+        ticket: 'Ticket of `POST /users/me/stream-ticket`, in place of a credential.',
+      },
+    ),
+  )
+  .meta({ example: { since: '2026-11-01T00:00:00Z' } });
 export type EventStreamQuery = z.output<typeof EventStreamQuery>;
 
 /** For browsers, which cannot set headers for a WebSocket. */
@@ -38,23 +54,53 @@ const ticket = z
 const DEFAULT_LOG_TAIL = 100;
 const MAX_LOG_TAIL = 10_000;
 
-export const PodLogsQuery = z.object({
-  tail: queryNumber(z.int().min(0).max(MAX_LOG_TAIL).default(DEFAULT_LOG_TAIL)),
-  follow: z.stringbool().default(false),
-  /** A frame id or an ISO time; takes precedence over `tail`. */
-  since: z.string().max(100).optional(),
-  /** `events`: resumable frames with ids. Default: data lines only. */
-  format: z.enum(['events']).optional(),
-  ticket,
-});
+export const PodLogsQuery = z
+  .object(
+    described(
+      {
+        tail: queryNumber(z.int().min(0).max(MAX_LOG_TAIL).default(DEFAULT_LOG_TAIL)),
+        follow: z.stringbool().default(false),
+        since: z.string().max(100).optional(),
+        format: z.enum(['events']).optional(),
+        ticket,
+      },
+      {
+        tail: 'Number of lines from the end of the log, 0 to 10000.',
+        follow: 'True sends new lines until the pod is deleted; false ends after the last line.',
+        since: 'Id of a frame or an ISO 8601 time: only later lines are sent, whatever `tail` is.',
+        format:
+          '`events` adds ids, event names and retry times to the frames, so that a client can resume. Absent: `data:` lines only.',
+        ticket:
+          'Ticket of `POST /pods/{id}/stream-ticket`, in place of a credential. For WebSockets only.',
+      },
+    ),
+  )
+  .meta({ example: { tail: 20, follow: false } });
 export type PodLogsQuery = z.output<typeof PodLogsQuery>;
 
 export const PodTerminalQuery = TerminalQuery.extend({ ticket });
 
+/** Response of the routes that send server-sent events. */
+export const SERVER_SENT_EVENTS = {
+  description: 'Server-sent events until the end that the operation describes.',
+  content: { 'text/event-stream': { schema: z.string() } },
+};
+
+/** Response of a route that becomes a WebSocket. */
+export const WEB_SOCKET = {
+  description: 'The connection becomes a WebSocket.',
+  content: { 'application/octet-stream': { schema: z.string() } },
+};
+
 export const StreamTicketResponse = z
-  .object({
-    ticket: z.string(),
-    expires_at: z.string(),
-    expires_in_seconds: z.int(),
-  })
+  .object(
+    described(
+      { ticket: z.string(), expires_at: z.string(), expires_in_seconds: z.int() },
+      {
+        ticket: 'Ticket for the query parameter `ticket`. It can be used once.',
+        expires_at: 'Time at which the ticket expires (UTC).',
+        expires_in_seconds: 'Seconds until the ticket expires.',
+      },
+    ),
+  )
   .meta({ id: 'StreamTicketResponse' });

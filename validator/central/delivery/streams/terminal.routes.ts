@@ -4,7 +4,7 @@ import type { HttpServer } from '#shared/http/server.ts';
 import { clientGone, upgradeRequired } from '#shared/http/upgrade.ts';
 import type { CredentialWatch } from '../../accounts/auth/credential-watch.ts';
 import { userOf } from '../../platform/identity.ts';
-import { PodStreamParams, PodTerminalQuery } from './stream.schemas.ts';
+import { PodStreamParams, PodTerminalQuery, WEB_SOCKET } from './stream.schemas.ts';
 import type { Terminals } from './terminal.service.ts';
 
 export type TerminalRoutesDeps = {
@@ -14,17 +14,27 @@ export type TerminalRoutesDeps = {
 
 const tags = ['Pods'];
 const params = PodStreamParams;
-const TERMINAL =
-  'An addition of this service: a WebSocket with a login shell in a running pod. Binary messages are the ' +
-  "terminal's bytes both ways; text messages are JSON: {type:'resize',cols,rows} from the client, " +
-  "{type:'exit',code} last from the server. No cookie is a credential here, so that the Origin header " +
-  'does not matter.';
+
 export function registerTerminalRoutes(api: HttpServer, deps: TerminalRoutesDeps): void {
   api.get(
     '/pods/:id/terminal',
     {
       config: { auth: 'user', websocket: true },
-      schema: { tags, description: TERMINAL, params, querystring: PodTerminalQuery },
+      schema: {
+        tags,
+        summary: 'Open a terminal in a pod',
+        description:
+          'Upgrades to a WebSocket with a login shell in a running pod. Binary messages are the terminal\'s bytes in both directions; text messages are JSON: `{"type":"resize","cols","rows"}` from the client, `{"type":"exit","code"}` last from the server. Cookies are no credential, so the Origin header does not matter.',
+        errors: {
+          pod_not_found: 'the account has no such pod',
+          pod_state_conflict: 'the pod is not running',
+          rate_limited: 'too many terminals are open',
+        },
+        retry: 'A repeat opens another shell. The first one ends with its connection.',
+        params,
+        querystring: PodTerminalQuery,
+        response: { 101: WEB_SOCKET },
+      },
     },
     async (request, reply) => {
       if (request.upgrade === null) throw upgradeRequired();

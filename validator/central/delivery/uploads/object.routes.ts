@@ -26,7 +26,19 @@ export function registerUploadRoute(
     '/users/presigned-url',
     {
       config: { auth: 'user' },
-      schema: { tags: ['Users'], body: FileInput, response: { 201: PresignedUpload } },
+      schema: {
+        tags: ['Users'],
+        summary: 'Create an address for an upload',
+        description:
+          'Returns a signed address to which the client uploads one file with `PUT`. The file is stored only if type and size match.',
+        errors: {
+          validation_error: 'the media type is not accepted for this purpose',
+          bad_request: 'the account has too many uploads, or this marketplace stores no files',
+        },
+        retry: 'Safe: a repeat returns another address. Unused uploads are removed.',
+        body: FileInput,
+        response: { 201: PresignedUpload },
+      },
     },
     async (request, reply) => {
       const origin = publicOrigin ?? `${request.protocol}://${request.host}`;

@@ -27,35 +27,104 @@ export function registerWebhookRoutes(
   const { webhooks, deliveries } = deps;
   api.get(
     '/webhooks',
-    { config, schema: { tags, response: { 200: z.array(Webhook) } } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'List webhooks',
+        description: "Returns the account's webhooks, without their secrets.",
+        response: { 200: z.array(Webhook) },
+      },
+    },
     (request) => webhooks.list(userOf(request)),
   );
   api.post(
     '/webhooks',
-    { config, schema: { tags, body: CreateWebhook, response: { 201: WebhookWithSecret } } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Create a webhook',
+        description:
+          'Creates a webhook that receives events from now on, signed as Standard Webhooks describes. The secret is complete in this answer only.',
+        errors: {
+          validation_error: 'the address is not https, or not public',
+          bad_request: 'the account has too many webhooks',
+        },
+        retry:
+          'Not safe: a repeat creates a second webhook, and both receive every event. List the webhooks first.',
+        body: CreateWebhook,
+        response: { 201: WebhookWithSecret },
+      },
+    },
     async (request, reply) =>
       reply.status(201).send(await webhooks.create(userOf(request), request.body)),
   );
   api.get(
     '/webhooks/:id',
-    { config, schema: { tags, params: IdParams, response: { 200: Webhook } } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Read a webhook',
+        description: 'Returns one webhook with the state of its deliveries.',
+        errors: { not_found: 'the account has no such webhook' },
+        params: IdParams,
+        response: { 200: Webhook },
+      },
+    },
     (request) => webhooks.get(userOf(request), request.params.id),
   );
   api.patch(
     '/webhooks/:id',
-    { config, schema: { tags, params: IdParams, body: UpdateWebhook, response: { 200: Webhook } } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Change a webhook',
+        description:
+          'Changes the given members. A new address, or `enabled: true`, sends the waiting event at once.',
+        errors: {
+          not_found: 'the account has no such webhook',
+          validation_error: 'the address is not https, or not public',
+        },
+        retry: 'Safe: a repeat stores the same values again.',
+        params: IdParams,
+        body: UpdateWebhook,
+        response: { 200: Webhook },
+      },
+    },
     (request) => webhooks.update(userOf(request), request.params.id, request.body),
   );
   api.delete(
     '/webhooks/:id',
-    { config, schema: { tags, params: IdParams, response: { 200: Webhook } } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Delete a webhook',
+        description: 'Deletes the webhook and returns its last state. Waiting events are not sent.',
+        errors: { not_found: 'the account has no such webhook' },
+        retry: 'Safe: a repeat returns 404 and changes nothing.',
+        params: IdParams,
+        response: { 200: Webhook },
+      },
+    },
     (request) => webhooks.remove(userOf(request), request.params.id),
   );
   api.post(
     '/webhooks/:id/rotate-secret',
     {
       config: { ...config, once: 'webhook-rotate-secret' },
-      schema: { tags, params: IdParams, response: { 200: WebhookWithSecret } },
+      schema: {
+        tags,
+        summary: 'Replace the secret of a webhook',
+        description:
+          'Creates a new secret and returns it. For a while deliveries are signed with both, so that receivers can change over.',
+        errors: { not_found: 'the account has no such webhook' },
+        params: IdParams,
+        response: { 200: WebhookWithSecret },
+      },
     },
     async (request, reply) => {
       const { id } = request.params;
@@ -74,7 +143,23 @@ export function registerWebhookRoutes(
   );
   api.post(
     '/webhooks/:id/replay',
-    { config, schema: { tags, params: IdParams, body: ReplayWebhook, response: { 200: Webhook } } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Send events again from a time on',
+        description:
+          'Sends every event since the given time again, in order, also those that were delivered. Receivers recognise a repeat by the id of the event.',
+        errors: {
+          not_found: 'the account has no such webhook',
+          bad_request: 'no event happened since then',
+        },
+        retry: 'A repeat sends the events once more.',
+        params: IdParams,
+        body: ReplayWebhook,
+        response: { 200: Webhook },
+      },
+    },
     (request) => webhooks.replay(userOf(request), request.params.id, request.body),
   );
   api.get(
@@ -83,6 +168,9 @@ export function registerWebhookRoutes(
       config,
       schema: {
         tags,
+        summary: 'List deliveries of a webhook',
+        description: 'Returns the last deliveries, newest first.',
+        errors: { not_found: 'the account has no such webhook' },
         params: IdParams,
         querystring: DeliveriesQuery,
         response: { 200: z.array(WebhookDelivery) },
@@ -94,7 +182,16 @@ export function registerWebhookRoutes(
     '/webhooks/:id/deliveries/:delivery_id/replay',
     {
       config,
-      schema: { tags, params: DeliveryParams, response: { 200: WebhookDelivery } },
+      schema: {
+        tags,
+        summary: 'Send one event again',
+        description:
+          'Sends the event of this delivery again, whatever the outcome of the delivery was.',
+        errors: { not_found: 'the account has no such webhook, or the webhook no such delivery' },
+        retry: 'A repeat sends the event once more.',
+        params: DeliveryParams,
+        response: { 200: WebhookDelivery },
+      },
     },
     (request) => {
       const { id, delivery_id: deliveryId } = request.params;

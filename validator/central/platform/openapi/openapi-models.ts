@@ -12,6 +12,9 @@ const MODELS = '#/components/schemas/';
 /** Suffix that the generator appends to the copy of a model that is used in requests. */
 const REQUEST_SUFFIX = 'Input';
 
+const JSON_TYPE = 'application/json';
+/** Extension of an operation with the texts of its errors by status. It is not part of the result. */
+const ERRORS = 'x-errors';
 const ERROR_MODEL = 'ErrorResponse';
 const FLAT_MODEL = 'FlatErrorResponse';
 /** Status whose error schema is used for all client errors. */
@@ -71,7 +74,7 @@ export function plainModels<Document extends object>(document: Document, prefix 
     }
     models[plain] = model;
   }
-  const described = describedPaths(renamed(paths, plainOf) as JsonObject, prefix);
+  const described = describedPaths(renamed(paths, plainOf) as JsonObject, { prefix, models });
   models[ERROR_MODEL] = ErrorResponse;
   if (namesInUse(described, {}).has(FLAT_MODEL)) models[FLAT_MODEL] = FlatErrorResponse;
   const sorted = Object.entries(models).sort(([a], [b]) => (a < b ? -1 : 1));
@@ -125,26 +128,46 @@ function renamed(value: Json, plainOf: (name: string) => string): Json {
   return result;
 }
 
-/** Adds the error responses. If a path equals the prefix, the result has the path `/`. */
-function describedPaths(paths: JsonObject, prefix: string): JsonObject {
+type Context = { prefix: string; models: JsonObject };
+
+/** Adds errors and the bodies' examples. If a path equals the prefix, the result has the path `/`. */
+function describedPaths(paths: JsonObject, { prefix, models }: Context): JsonObject {
   const result: JsonObject = {};
   for (const [path, item] of Object.entries(paths)) {
     const operations = Object.entries(item as JsonObject).map(([method, operation]) => [
       method,
-      withErrors(operation as JsonObject, `${prefix}${path}`),
+      withErrors(withExample(operation as JsonObject, models), `${prefix}${path}`),
     ]);
     result[path === '' ? '/' : path] = Object.fromEntries(operations);
   }
   return result;
 }
 
-function withErrors(operation: JsonObject, path: string): JsonObject {
+/** Copies the example of the body's model to the operation, where viewers show it. */
+function withExample(operation: JsonObject, models: JsonObject): JsonObject {
+  const body = objectAt(operation, 'requestBody');
+  const content = objectAt(body, 'content');
+  const media = objectAt(content, JSON_TYPE);
+  const [name] = namesInUse(objectAt(media, 'schema'), {});
+  const { example } = objectAt(models, name ?? '');
+  if (example === undefined) return operation;
+  const withIt = { ...content, [JSON_TYPE]: { ...media, example } };
+  return { ...operation, requestBody: { ...body, content: withIt } };
+}
+
+function withErrors({ [ERRORS]: errors = {}, ...operation }: JsonObject, path: string): JsonObject {
   const takesInput = 'parameters' in operation || 'requestBody' in operation;
   const isGuarded = needsCredential(operation['security'] ?? []);
+  const own = errors as JsonObject;
   const error = (description: string, schema: JsonObject): JsonObject => ({
     description,
-    content: { 'application/json': { schema } },
+    content: { [JSON_TYPE]: { schema } },
   });
+  const at = (status: number, description: string) => {
+    const text = own[status];
+    const whole = typeof text === 'string' ? `${description}\n\n${text}` : description;
+    return { [status]: error(whole.trim(), errorSchema(path, status)) };
+  };
   const refusal = errorSchema(path, CLIENT_ERROR);
   const failure = errorSchema(path, INTERNAL_ERROR);
   const either = equal(refusal, failure) ? refusal : { anyOf: [refusal, failure] };
@@ -154,11 +177,10 @@ function withErrors(operation: JsonObject, path: string): JsonObject {
     ...operation,
     responses: {
       ...(isOnce ? replayable(answers) : answers),
-      ...(isGuarded ? { 401: error('No valid credential', refusal) } : {}),
-      ...(isOnce ? { 409: error(IN_PROGRESS, refusal) } : {}),
-      ...(takesInput
-        ? { 422: error(isOnce ? KEY_REFUSED : 'A field failed validation', refusal) }
-        : {}),
+      ...Object.assign({}, ...Object.keys(own).map((status) => at(Number(status), ''))),
+      ...(isGuarded ? at(401, 'No valid credential') : {}),
+      ...(isOnce ? at(409, IN_PROGRESS) : {}),
+      ...(takesInput ? at(422, isOnce ? KEY_REFUSED : 'A field failed validation') : {}),
       default: error('Any other error', either),
     },
   };

@@ -8,6 +8,8 @@ import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { AuthRule } from '../identity.ts';
 import { ONCE_HEADERS, plainModels } from './openapi-models.ts';
+import { descriptionOf, errorTexts } from './operation-text.ts';
+import { withPathTexts } from './path-parameters.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -43,6 +45,16 @@ const SECURITY: Record<AuthRule, Record<string, string[]>[]> = {
   weights: [{ BodySignature: [] }],
 };
 
+/** Rules that hold for every operation, in Markdown. */
+const ABOUT = `A marketplace for GPU compute: renters rent pods on the GPU nodes of providers.
+
+- **Times** in responses are UTC without an offset, with microseconds: \`2026-11-20T23:50:00.123456\`. Times in requests are ISO 8601; a time without an offset is UTC where the field does not require one.
+- **Money** is US dollars as a JSON number with at most 6 decimals.
+- **Ids** are UUIDs unless the field says otherwise. A hotkey is an sr25519 key as ss58 text with prefix 42.
+- **Null and absent** members of a request are the same unless the field says that null clears it. Unknown members are ignored unless the operation says otherwise.
+- **Errors** have a code, a message, a hint and the request id. A 429 or 5xx answer to a write means that nothing was changed.
+- \`/x\` and \`/x/\` are the same path. Every success has a JSON body unless the operation names another content type.`;
+
 /** Installs a description. Call it before the routes are registered. */
 export async function describeInterface(
   server: HttpServer,
@@ -55,7 +67,7 @@ export async function describeInterface(
       info: {
         title,
         version: INTERFACE_VERSION,
-        description: 'A marketplace for GPU compute.',
+        description: ABOUT,
         license: { name: 'MIT', identifier: 'MIT' },
       },
       servers: [{ url: prefix }],
@@ -95,14 +107,24 @@ function withSecurity(document: Parameters<Transform>[0], prefix: string): Retur
     url === prefix || (url.startsWith(`${prefix}/`) && !url.startsWith(`${prefix}/_local/`));
   // An empty requirement means that the route also works without credentials.
   const security = declaresSecurity === true ? [...SECURITY.user, {}] : SECURITY[auth ?? 'none'];
-  const { querystring } = document.schema ?? {};
+  const { querystring, description, retry, errors = {} } = document.schema ?? {};
+  const { params } = schema;
   return {
     schema: {
       ...schema,
       ...(schema.querystring === undefined
         ? {}
         : { querystring: withFlags(schema.querystring, querystring) }),
+      ...(params === undefined ? {} : { params: withPathTexts(params, url) }),
       ...(once === undefined ? {} : { headers: ONCE_HEADERS }),
+      description: descriptionOf({
+        method: [document.route.method].flat()[0] ?? 'GET',
+        auth,
+        isOnce: once !== undefined,
+        description,
+        retry,
+      }),
+      'x-errors': errorTexts(errors),
       security,
       hide: !described,
     },
@@ -110,18 +132,24 @@ function withSecurity(document: Parameters<Transform>[0], prefix: string): Retur
   };
 }
 
-/** Describes flags in queries as booleans, although they are text on the wire. */
+/** Describes flags in queries as booleans, although they are text on the wire, and adds the query's example. */
 function withFlags(described: unknown, source: unknown): unknown {
   const parsed = ObjectSchema.safeParse(described);
   if (!parsed.success || !(source instanceof z.ZodObject)) return described;
+  const example = Example.parse(parsed.data['example'] ?? {});
   const properties = Object.entries(parsed.data.properties).map(([name, property]) => [
     name,
-    isFlag(source.shape[name]) ? { ...property, type: 'boolean' } : property,
+    {
+      ...property,
+      ...(isFlag(source.shape[name]) ? { type: 'boolean' } : {}),
+      ...(name in example ? { example: example[name] } : {}),
+    },
   ]);
   return { ...parsed.data, properties: Object.fromEntries(properties) };
 }
 
 const ObjectSchema = z.looseObject({ properties: z.record(z.string(), z.looseObject({})) });
+const Example = z.record(z.string(), z.unknown());
 
 function isFlag(schema: unknown): boolean {
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault) {

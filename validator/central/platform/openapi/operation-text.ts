@@ -1,0 +1,63 @@
+/** Composes the description of an operation from the texts and the configuration of its route. Pure. */
+import { ERROR_TABLE, type ErrorCode } from '#shared/runtime/errors.ts';
+import type { AuthRule } from '../identity.ts';
+
+declare module 'fastify' {
+  interface FastifySchema {
+    /** Effect of a repeated request. Required for writes that do not run once per Idempotency-Key. */
+    retry?: string;
+    /** Errors that matter to callers of this route, and when they occur. */
+    errors?: Partial<Record<ErrorCode, string>>;
+    /** The texts of `errors` by status, set when the description is generated. */
+    'x-errors'?: Record<string, string>;
+  }
+}
+
+/** Properties of a route that its description depends on. */
+export type OperationSource = {
+  method: string;
+  auth: AuthRule | undefined;
+  /** True if the route runs once per Idempotency-Key. */
+  isOnce: boolean;
+  description: string | undefined;
+  retry: string | undefined;
+};
+
+const CALLERS: Record<AuthRule, string> = {
+  none: 'Anyone; no credential is needed.',
+  user: 'A renter, with an API key or a session token.',
+  session: 'A renter, with a session token. An API key is refused with 403 `forbidden`.',
+  portal: 'A provider, with a portal session or a provider token (`lpk_…`).',
+  validator: 'A validator, with signed headers; the hotkey of the path must be the signer.',
+  'validator-or-account':
+    "A validator with signed headers, or a session of the validator's account.",
+  weights: 'A validator, with a signature over the body in `Authorization`.',
+};
+
+const SAFE_READ = 'Safe: the request changes nothing.';
+const SAFE_WITH_KEY =
+  'Safe with an `Idempotency-Key`: the repeated request gets the first answer and has no second effect. Without the key it is a new request.';
+
+/** Returns the description in Markdown: the route's own text, then who calls the route and whether a retry is safe. */
+export function descriptionOf(source: OperationSource): string {
+  const { method, auth = 'none', isOnce, description = '', retry } = source;
+  const byDefault = method === 'GET' ? SAFE_READ : '';
+  const retries = [isOnce ? SAFE_WITH_KEY : '', retry ?? (isOnce ? '' : byDefault)];
+  const parts = [
+    description,
+    `**Caller:** ${CALLERS[auth]}`,
+    `**Retry:** ${retries.filter((text) => text !== '').join(' ')}`,
+  ];
+  return parts.filter((part) => !/^(?:\*\*\w+:\*\* )?$/.test(part)).join('\n\n');
+}
+
+/** Returns the descriptions of error responses by HTTP status: each code, and when it occurs. */
+export function errorTexts(errors: Partial<Record<ErrorCode, string>>): Record<string, string> {
+  const texts: Record<string, string> = {};
+  for (const [code, when] of Object.entries(errors)) {
+    const { status } = ERROR_TABLE[code as ErrorCode];
+    const text = `\`${code}\`: ${when}`;
+    texts[status] = texts[status] === undefined ? text : `${texts[status]}\n\n${text}`;
+  }
+  return texts;
+}
