@@ -214,6 +214,11 @@ export const CENTRAL_VARIABLES: MeaningsOf<typeof CENTRAL_CONFIG> = {
       'table of addresses in MaxMind’s format (`.mmdb`), with which the places that providers enter are compared; a changed file is read again',
     unset: 'no comparison',
   },
+  CENTRAL_COLLATERAL_FEED: {
+    meaning:
+      'deposits, a JSON file or `https://…`, polled once a minute: `{"deposits": [{"executor_id": …}, {"miner_hotkey": …}]}`',
+    unset: 'deposits that the operator records',
+  },
   CENTRAL_ALPHA_RATES: {
     meaning: 'rates of alpha tokens: a JSON file or `http(s)://…`',
     unset: 'no rates',

@@ -38,6 +38,15 @@ const AlphaRates = z
     'a file or an http(s) URL',
   );
 
+const CollateralFeed = z
+  .string()
+  .min(1)
+  .max(2_048)
+  .refine(
+    (text) => !/^https?:/.test(text) || (HttpUrl.safeParse(text).success && isSecureUrl(text)),
+    'a file or an https:// URL (http:// only on this host)',
+  );
+
 const BackupRepository = z
   .string()
   .min(1)
@@ -125,6 +134,8 @@ export const ADAPTER_VARIABLES = {
   CENTRAL_CHAT_CHANNEL_URL: HttpUrl.optional(),
   /** Table of addresses in MaxMind's format, with which the places of nodes are compared. */
   CENTRAL_ADDRESS_TABLE: z.string().min(1).max(1_024).optional(),
+  /** Deposits of nodes and providers: a JSON file or an http(s) URL, polled once a minute. */
+  CENTRAL_COLLATERAL_FEED: CollateralFeed.optional(),
   /** Rates of alpha tokens: a JSON file or an http(s) URL. */
   CENTRAL_ALPHA_RATES: AlphaRates.optional(),
   /** Payment processor; `simulated` moves no money. */

@@ -22,6 +22,7 @@ it('without variables mails are stored, uploads are local, and there is no chat 
       centralMiner: null,
       alphaRates: null,
       addresses: null,
+      collateralFeed: null,
       backupFolder: { folder: '/backups', bytesPerAccount: 50 * 1024 ** 3 },
       pruneBackups: expect.any(Function),
       payments: null,
@@ -103,6 +104,8 @@ it.each([
   ],
   [{ CENTRAL_ALPHA_RATES: '/no/such/file' }, /CENTRAL_ALPHA_RATES/],
   [{ CENTRAL_ADDRESS_TABLE: '/no/such/file' }, /CENTRAL_ADDRESS_TABLE/],
+  [{ CENTRAL_COLLATERAL_FEED: '/no/such/file' }, /CENTRAL_COLLATERAL_FEED/],
+  [{ CENTRAL_COLLATERAL_FEED: 'http://feed.example' }, /CENTRAL_COLLATERAL_FEED/],
   [{ CENTRAL_PAYMENTS: 'stripe' }, /CENTRAL_PAYMENTS: stripe needs CENTRAL_STRIPE_SECRET_KEY/],
   [
     { CENTRAL_PAYMENTS: 'stripe', CENTRAL_STRIPE_SECRET_KEY: 'hush' },

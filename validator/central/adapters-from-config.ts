@@ -11,6 +11,10 @@ import {
 } from './adapters-config.ts';
 import { openAddressTable } from './platform/adapters/address-table.ts';
 import { createFileAlphaRates, createHttpAlphaRates } from './platform/adapters/alpha-rates.ts';
+import {
+  createFileCollateralFeed,
+  createHttpCollateralFeed,
+} from './platform/adapters/collateral-feed.ts';
 import { createHttpCentralMiner } from './platform/adapters/http-central-miner.ts';
 import { createOAuthChat } from './platform/adapters/oauth-chat.ts';
 import { createResticLocation, createResticPrune } from './platform/adapters/restic.ts';
@@ -33,6 +37,7 @@ export type Adapters = {
     | 'pruneBackups'
     | 'alphaRates'
     | 'addresses'
+    | 'collateralFeed'
     | 'payments'
     | 'payoutProcessor'
   >;
@@ -71,6 +76,7 @@ export function createAdapters(
       pruneBackups: createResticPrune(runCommand),
       alphaRates: alphaRatesOf(config, clock),
       addresses: addressesOf(config, { clock, log }),
+      collateralFeed: collateralFeedOf(config, clock),
       payments: paymentsOf(config, clock),
       payoutProcessor: config.CENTRAL_PAYOUTS === 'simulated' ? 'simulated' : null,
     },
@@ -126,6 +132,12 @@ function addressesOf(
   deps: { clock: Clock; log: Log },
 ) {
   return path === undefined ? null : openAddressTable(path, deps);
+}
+
+function collateralFeedOf({ CENTRAL_COLLATERAL_FEED: place }: AdaptersConfig, clock: Clock) {
+  if (place === undefined) return null;
+  if (!/^https?:/.test(place)) return createFileCollateralFeed(place);
+  return createHttpCollateralFeed({ url: place, clock });
 }
 
 function alphaRatesOf({ CENTRAL_ALPHA_RATES: place }: AdaptersConfig, clock: Clock) {

@@ -52,6 +52,8 @@ export type Central = {
   sendWebhooks(): Promise<void>;
   /** Runs one pass over the charges in flight. */
   chargeTopUps(): Promise<void>;
+  /** Applies the feed of deposits once. */
+  pollCollateral(): Promise<void>;
   /** One pass over open payouts. */
   payOut(): Promise<void>;
   /** Removes expired rows and unused uploads once. */
@@ -191,6 +193,7 @@ export async function createCentral(
     sendMails: delivery.sendMails,
     sendWebhooks: delivery.sendWebhooks,
     chargeTopUps: billing.chargeTopUps,
+    pollCollateral: market.pollCollateral,
     payOut: billing.payOut,
     sweepAccounts: () => runEach([schedule.removeOldRows, delivery.sweepUploads]),
     verifyAccount: accounts.verifyAccount,

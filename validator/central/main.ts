@@ -23,12 +23,21 @@ Serves renters and providers, and commands agents through the gateway of a valid
 
   npm run central                   run (configured by CENTRAL_* variables, see README)
   npm run central -- hotkey         print its ss58 hotkey, creating the key if it is absent
+  npm run central -- collateral list           list deposits of nodes and providers, one JSON line each
+  npm run central -- collateral add SUBJECT NOTE
+                                               record a deposit: SUBJECT is a node's id, or a provider's hotkey for all
+                                               its nodes
+  npm run central -- collateral remove SUBJECT remove a recorded deposit
   npm run central -- --version
 
 ${CONFIG_COMMANDS_HELP}
+
+collateral works on CENTRAL_DATABASE, or central.db in CENTRAL_HOME, also beside a running central API; --database FILE
+names another, such as var/central.db of npm start. It exits with 1 if it changes nothing.
 `;
 
 async function run([argument, ...more]: readonly string[]): Promise<void> {
+  if (argument === 'collateral') return runCollateral(more);
   if (more.length > 0)
     throw new ConfigError(`${argument} takes no further arguments: ${more.join(' ')}`);
   if (argument === '--help') return print(HELP);
@@ -48,6 +57,15 @@ async function run([argument, ...more]: readonly string[]): Promise<void> {
   const config = readCentralConfig(process.env);
   const { serve } = await import('./serve.ts');
   await serve(config, process.env, (stop) => stopOnSignal(stop, fail));
+}
+
+async function runCollateral(args: readonly string[]): Promise<void> {
+  const { runCollateralCommand } = await import('./market/collateral/collateral-command.ts');
+  const { centralDatabaseIn } = await import('./platform/central-home.ts');
+  const { systemClock } = await import('#shared/runtime/clock.ts');
+  const command = { args, usualDatabase: centralDatabaseIn(process.env) };
+  const isDone = await runCollateralCommand(command, { clock: systemClock, print, complain });
+  if (!isDone) process.exitCode = 1;
 }
 
 function print(text: string): void {

@@ -30,6 +30,7 @@ type Outside = Partial<
     | 'metrics'
     | 'alphaRates'
     | 'addresses'
+    | 'collateralFeed'
     | 'payments'
     | 'payoutProcessor'
   >
@@ -89,6 +90,7 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
     metrics = null,
     alphaRates = null,
     addresses = null,
+    collateralFeed = null,
     centralMiner = null,
     payments = null,
     payoutProcessor = null,
@@ -112,6 +114,7 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
       metrics,
       alphaRates,
       addresses,
+      collateralFeed,
       centralMiner,
       payments,
       payoutProcessor,

@@ -9,6 +9,7 @@ import type { DueHandlers } from '../platform/schedule/schedule.ts';
 import { deleteMarketData } from './account-data.ts';
 import { annotationsOf } from './annotations.ts';
 import { registerBookmarks } from './bookmarks/bookmark.routes.ts';
+import { createCollateralJob } from './collateral/collateral.job.ts';
 import { cutOffHandlers } from './cut-off/cut-off.ts';
 import { idleHandlers } from './cut-off/idle-shutdown.ts';
 import { createExecutorParts } from './executors/executors.ts';
@@ -54,7 +55,7 @@ export type MarketParts = {
 /** Creates the market. Starts no job and registers no route. */
 export function createMarket(deps: MailDeps, parts: MarketParts) {
   const { db, clock, random } = deps.ports;
-  const { objects = null } = deps.ports;
+  const { objects = null, log, collateralFeed: feed = null } = deps.ports;
   const { processes, idempotency, backups, afterSpend } = parts;
   const { lastBackup, isBackingUp } = backups;
   const wake = (executorId: string): void => pods.wake(executorId);
@@ -78,6 +79,7 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
     inMaintenance: notices.inMaintenance,
     detachVolume: (tx, podId) => detachVolume(tx, { clock, random }, podId),
   });
+  const collateral = createCollateralJob({ db, clock, log, feed });
   const stopDeps = { clock, random, wake, mails: deps.mails, lastBackup, isBackingUp };
   const dueHandlers: DueHandlers = {
     ...pods.dueHandlers,
@@ -136,6 +138,9 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
     /** Runs one clean-up of volumes. Tests call it instead of `startJobs`. */
     cleanVolumes: volumes.runOnce,
 
+    /** Applies the feed of deposits once. Tests call it instead of `startJobs`. */
+    pollCollateral: collateral.runOnce,
+
     dueHandlers,
 
     sweeps: { 'image-sizes': (tx) => deleteOldImageSizes(tx, clock.now()) } satisfies Sweeps,
@@ -148,9 +153,10 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
     startJobs(): { stop(): Promise<void> } {
       const podJobs = pods.start();
       volumes.start();
+      collateral.start();
       return {
         async stop() {
-          await Promise.all([podJobs.stop(), volumes.stop()]);
+          await Promise.all([podJobs.stop(), volumes.stop(), collateral.stop()]);
         },
       };
     },

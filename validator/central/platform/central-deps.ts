@@ -15,6 +15,7 @@ import type {
   BackupStorage,
   CentralMiner,
   ChatPlatform,
+  CollateralFeed,
   Mailer,
   ObjectStore,
   Payments,
@@ -55,6 +56,8 @@ export type CentralPorts = {
   alphaRates?: AlphaRates | null;
   /** Table with which the places of nodes are compared; null or absent: none. */
   addresses?: AddressTable | null;
+  /** Feed of deposits; null or absent: only those that the operator records. */
+  collateralFeed?: CollateralFeed | null;
   /** Metrics of requests and of the backlog; absent: none are collected. */
   metrics?: CentralMetrics | null;
   /** Absent: notifications reach this process only. */

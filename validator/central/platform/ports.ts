@@ -263,6 +263,12 @@ export type PayoutProcessor = {
   send(order: PayoutOrder): Promise<PayoutAnswer>;
 };
 
+/** Source of deposits. */
+export type CollateralFeed = {
+  /** Returns the ids of nodes and hotkeys of providers with a deposit, sorted. Rejects if the source fails. */
+  subjects(): Promise<string[]>;
+};
+
 /** Place of an address according to a table. */
 export type AddressPlace = {
   /** ISO 3166-1 alpha-2. */

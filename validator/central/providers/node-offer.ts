@@ -2,6 +2,7 @@
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
+import { recheckDeposit } from '../market/collateral/collateral.service.ts';
 import {
   countUnproven,
   dropFreeGpus,
@@ -51,9 +52,13 @@ export async function addNode(
     gpu_count: body.gpuCount,
     price_uusd_per_gpu_hour: nodePriceUusd(entry, body.pricePerGpu),
   };
-  if (await insertExecutor(tx, row)) return requireExecutor(tx, row.id);
-  const isReleased = await removeStaleClaim(tx, deps, row);
-  if (isReleased && (await insertExecutor(tx, row))) return requireExecutor(tx, row.id);
+  const isInserted =
+    (await insertExecutor(tx, row)) ||
+    ((await removeStaleClaim(tx, deps, row)) && (await insertExecutor(tx, row)));
+  if (isInserted) {
+    await recheckDeposit(tx, row.id);
+    return requireExecutor(tx, row.id);
+  }
   throw new ApiError('conflict', `There is already a node at ${row.ip_address}:${row.port}`, {
     hint: 'Remove that node first, or use another port. If it belongs to another provider and never passes the checks, its address is released after an hour.',
   });

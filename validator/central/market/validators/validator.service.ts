@@ -13,6 +13,7 @@ import type { Database } from '../../platform/database/tables.ts';
 import { lockRow } from '../../platform/database/transactions.ts';
 import type { ValidatorIdentity } from '../../platform/identity.ts';
 import type { Agents } from '../../platform/ports.ts';
+import { recheckDeposit } from '../collateral/collateral.service.ts';
 import {
   type ExecutorEntry,
   findExecutorAt,
@@ -111,6 +112,7 @@ export function createValidators(deps: ValidatorsDeps) {
         await lockRow(tx, 'executors', id);
         const executor = await requireExecutor(tx, id);
         await recordVerdict(tx, { executor, validatorHotkey: hotkey, report, nowMs: clock.now() });
+        await recheckDeposit(tx, id);
         await recheckPlace(tx, deps, executor, report.round_trip ?? null);
       });
       const failure = firstFailure(report);

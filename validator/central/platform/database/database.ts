@@ -46,6 +46,7 @@ import { changedLimits } from './migrations/0034-changed-limits.ts';
 import { replacedSecrets } from './migrations/0035-replaced-secrets.ts';
 import { notedSegments } from './migrations/0036-noted-segments.ts';
 import { places } from './migrations/0040-places.ts';
+import { collateral } from './migrations/0041-collateral.ts';
 import { POSTGRES_DIALECT, SQLITE_DIALECT, type SqlDialect } from './sql-dialects.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
@@ -87,6 +88,7 @@ const MIGRATIONS: readonly ((dialect: SqlDialect) => string[])[] = [
   replacedSecrets,
   notedSegments,
   places,
+  collateral,
 ];
 
 const SCHEMA = MIGRATIONS.length;

@@ -95,6 +95,14 @@ export type NodePlacesTable = {
   updated_at: number;
 };
 
+/** Deposits of nodes (by id) and of providers (by hotkey, for all their nodes). */
+export type CollateralDepositsTable = {
+  subject: string;
+  source: 'feed' | 'operator';
+  note: string | null;
+  created_at: number;
+};
+
 /** Measured network speed in megabits per second, from the latest report that contained it; null before. */
 export type LineFigures = { download_mbps: number | null; upload_mbps: number | null };
 
@@ -186,6 +194,7 @@ export type ExecutorTables = {
   login_nonces: LoginNoncesTable;
   executors: ExecutorsTable;
   node_places: NodePlacesTable;
+  collateral_deposits: CollateralDepositsTable;
   gpu_slots: GpuSlotsTable;
   pull_speeds: PullSpeedsTable;
   image_sizes: ImageSizesTable;
