@@ -146,6 +146,7 @@ export function createAgent(options: AgentPorts) {
     /** The composed services, for tests. */
     core: { leases, portLeases, ssh: access.ssh, ...gpus, ...containers, ...pods },
     samples: measurements.samples,
+    sampleHistory: measurements.history,
     metricsJob: measurements.metricsJob,
     operations,
 

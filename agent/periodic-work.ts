@@ -3,8 +3,15 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { type Loop, startLoop } from '#shared/runtime/loop.ts';
 
-/** `name` appears in the log. The interval is between the end of a run and the start of the next. */
-export type PeriodicWork = { name: string; intervalMs: number; run(): Promise<unknown> };
+/**
+ * `name` appears in the log. The interval is between the end of a run and the start of the next; a function is called
+ * after every run.
+ */
+export type PeriodicWork = {
+  name: string;
+  intervalMs: number | (() => number);
+  run(): Promise<unknown>;
+};
 
 /** Runs the work at once and then periodically. Errors of a run are logged. */
 export function startWork(

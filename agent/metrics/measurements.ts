@@ -1,7 +1,7 @@
 /** Composition of what is measured of the host and its pods: samples, and the metrics made of them. */
-import { SAMPLE_INTERVAL_MS } from '#shared/api/agent/metrics.ts';
 import type { UpdateStatus } from '#shared/api/agent/update-status.ts';
 import type { HttpServer } from '#shared/http/server.ts';
+import type { Random } from '#shared/runtime/random.ts';
 import type { GatewayLink } from '../access/ssh/gateway-link.ts';
 import type { OperationStore } from '../backups/operation.store.ts';
 import type { ContainerEngine } from '../containers/engine/engine.ts';
@@ -14,6 +14,7 @@ import type { PodRecords } from '../pods/pod-records.ts';
 import { createMetricsJob, type MetricsJobPorts } from './metrics.job.ts';
 import { registerMetricsRoutes, registerSampleRoutes } from './metrics.routes.ts';
 import type { Metrics } from './metrics.ts';
+import { createSampleHistory, pauseToNextTick } from './sample-history.ts';
 import { createSamples, type SamplesPorts } from './samples.ts';
 import { createFileUsage, createKernelFiles } from './usage/kernel-usage.ts';
 import { createPodUsage } from './usage/pod-usage.ts';
@@ -23,6 +24,7 @@ export type MeasurementPorts = Omit<SamplesPorts, 'records' | 'podUsage'> &
     engine: ContainerEngine;
     gatewayLink: GatewayLink;
     metrics: Metrics;
+    random: Random;
     portRange: PortRange;
   };
 
@@ -76,18 +78,33 @@ export function createMeasurements(ports: MeasurementPorts, pods: MeasuredPods, 
       updateState: other.updateStatus().state,
     }),
   });
+  const history = createSampleHistory({
+    clock,
+    epoch: ports.random.uuid(),
+    samples,
+    records,
+    writtenBytes: pods.diskWatch.bytesOf,
+  });
   const work: PeriodicWork[] = [
-    { name: 'metrics', intervalMs: SAMPLE_INTERVAL_MS, run: () => metricsJob.runOnce() },
+    {
+      name: 'metrics',
+      intervalMs: () => pauseToNextTick(clock.monotonicMs()),
+      async run() {
+        await metricsJob.runOnce();
+        history.record();
+      },
+    },
   ];
 
   return {
     samples,
+    history,
     metricsJob,
     work,
 
     /** `monitoring` is the provider's separate listener; null if there is none. */
     register({ server, monitoring }: { server: HttpServer; monitoring: HttpServer | null }): void {
-      registerSampleRoutes(server, { samples });
+      registerSampleRoutes(server, { samples, history });
       registerMetricsRoutes(monitoring ?? server, {
         clock,
         metrics,

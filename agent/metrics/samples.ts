@@ -133,6 +133,8 @@ export function createSamples(deps: SamplesPorts) {
     /** The last host sample and its age in milliseconds; null before the first. */
     hostFigures: () =>
       host === null ? null : { figures: host.figures, ageMs: clock.monotonicMs() - host.atMs },
+    /** The pod's last sample; null if there is none. */
+    lastOf: (id: string): PodSample | null => pods.get(id) ?? null,
     /** The pod's last sample and its age in milliseconds; null if there is none. */
     podUsage(id: string): { usage: ContainerUsage | null; ageMs: number } | null {
       const sample = pods.get(id);

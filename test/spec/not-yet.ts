@@ -31,6 +31,7 @@ export const OWN_ROUTES: readonly string[] = [
   'GET /machines',
   'GET /machines/capacity',
   'GET /pods/history',
+  'GET /pods/{id}/metrics',
   'GET /pods/{id}/statement',
   'GET /pods/{id}/terminal',
   'GET /templates/{id}',

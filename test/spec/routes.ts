@@ -187,6 +187,7 @@ export const PORTAL_OPERATIONS: readonly (readonly [
   ['GET', '/executors/{id}', 'token'],
   ['DELETE', '/executors/{id}', 'token'],
   ['GET', '/executors/{id}/pods', 'token'],
+  ['GET', '/executors/{id}/metrics', 'token'],
   ['GET', '/executors/{id}/verification', 'token'],
   ['POST', '/executors/{id}/update-price', 'token'],
   ['POST', '/executors/{id}/update-gpu', 'token'],

@@ -40,6 +40,8 @@ export type Central = {
   server: HttpServer;
   /** Runs one pass of the schedule, then syncs every pod once. */
   syncPods(): Promise<void>;
+  /** Collects the samples of every executor that is due. */
+  collectMetrics(): Promise<void>;
   /** One pass of the schedule. */
   runDue(): Promise<void>;
   /** One pass of metering. */
@@ -188,6 +190,7 @@ export async function createCentral(
       await schedule.runDue();
       await market.syncOnce();
     },
+    collectMetrics: market.collectMetrics,
     meterPods: billing.meterPods,
     tendBackups: () => runEach([backups.runOnce, market.cleanVolumes]),
     sendMails: delivery.sendMails,

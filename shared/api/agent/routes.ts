@@ -24,6 +24,7 @@ export const AGENT_ROUTES = [
   { method: 'GET', path: '/v1/pods/:id', roles: READERS, relayed: true },
   { method: 'GET', path: '/v1/pods/:id/metrics', roles: READERS, relayed: true },
   { method: 'GET', path: '/v1/metrics/host', roles: READERS, relayed: true },
+  { method: 'GET', path: '/v1/metrics/history', roles: READERS, relayed: true },
   { method: 'PUT', path: '/v1/pods/:id', roles: CONTROLLERS, relayed: true },
   { method: 'DELETE', path: '/v1/pods/:id', roles: CONTROLLERS, relayed: true },
   { method: 'POST', path: '/v1/pods/:id/reboot', roles: CONTROLLERS, relayed: true },

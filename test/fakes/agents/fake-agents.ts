@@ -2,6 +2,7 @@
 import type { z } from 'zod';
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import { Inventory } from '#shared/api/agent/inventory.ts';
+import { SampleHistory, type SampleHistoryQuery } from '#shared/api/agent/metric-history.ts';
 import { HostMetrics, PodMetrics } from '#shared/api/agent/metrics.ts';
 import {
   type LogFrame,
@@ -50,6 +51,8 @@ export type FakeHost = {
   metrics: HostMetrics | null;
   /** Metrics by pod. A pod without an entry has not been measured. */
   podMetrics: Map<string, PodMetrics>;
+  /** Answers requests for samples. Null: an agent that does not have the route yet. */
+  sampleHistory: ((query: SampleHistoryQuery) => SampleHistory) | null;
   /** Number of requests for host or pod metrics. */
   metricsAsked: number;
   /** Token of each requested notebook server, by pod. */
@@ -151,6 +154,7 @@ function createHost(executorId: string): FakeHost {
     inventory: testInventory(executorId),
     metrics: null,
     podMetrics: new Map(),
+    sampleHistory: null,
     metricsAsked: 0,
     notebookTokens: new Map(),
     notebookRefusal: null,
@@ -195,6 +199,11 @@ function clientOf(host: FakeHost, executorId: string, nowMs: () => number): Agen
       host.metricsAsked += 1;
       return reach(() => wired(PodMetrics, host.podMetrics.get(id) ?? unmeasured(known(id))));
     },
+    sampleHistory: (query) =>
+      reach(() => {
+        if (host.sampleHistory === null) throw new ApiError('not_found', 'no such route');
+        return wired(SampleHistory, host.sampleHistory(query));
+      }),
     async listPods() {
       // Listing has no effect whose answer could be lost.
       if (!host.up) throw silent();

@@ -6,6 +6,7 @@ import type { Db } from '../platform/database/tables.ts';
 import { deleteBookmarksOf } from './bookmarks/bookmark.service.ts';
 import { clearFeedbackOf } from './feedback/feedback.service.ts';
 import { clearMachineRequestsOf } from './machine-requests/machine-request.service.ts';
+import { deleteHistoryOf } from './metric-history/metric-history.service.ts';
 import { listLiveOf } from './pods/pod.service.ts';
 import { clearChannelsOf } from './support-channels/support-channel.service.ts';
 import type { TemplateResponse } from './templates/template.schemas.ts';
@@ -16,6 +17,7 @@ import { deleteVolumesOf } from './volumes/volume.service.ts';
 /** Deletes the market's data of an account, in the transaction that removes the account. */
 export async function deleteMarketData(tx: Db, accountId: string, nowMs: number): Promise<void> {
   await deleteBookmarksOf(tx, accountId);
+  await deleteHistoryOf(tx, accountId);
   await clearFeedbackOf(tx, accountId);
   await clearChannelsOf(tx, accountId);
   await deleteHotkey(tx, accountId);

@@ -17,6 +17,7 @@ import { deleteOldImageSizes } from './executors/pull-speed.ts';
 import { registerFeedbackRoutes } from './feedback/feedback.routes.ts';
 import { createMachineRequestParts } from './machine-requests/machine-requests.ts';
 import type { Subscriptions } from './machine-requests/request-notifications.ts';
+import { createMetricHistoryParts } from './metric-history/metric-histories.ts';
 import { createNoticeParts } from './notices/notices.ts';
 import { launchHistoryFor } from './pods/launch-eta.ts';
 import { createPodParts, type PodPartsDeps } from './pods/pods.ts';
@@ -80,6 +81,7 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
     detachVolume: (tx, podId) => detachVolume(tx, { clock, random }, podId),
   });
   const collateral = createCollateralJob({ db, clock, log, feed });
+  const metrics = createMetricHistoryParts(deps);
   const stopDeps = { clock, random, wake, mails: deps.mails, lastBackup, isBackingUp };
   const dueHandlers: DueHandlers = {
     ...pods.dueHandlers,
@@ -106,6 +108,7 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
       registerBookmarks(api, { db, clock, random, idempotency, annotationsOf });
       requests.register(api, { clock, idempotency });
       pods.register(api);
+      metrics.register(api);
       registerFeedbackRoutes(api, { clock, random, idempotency, recordsUploads });
       registerSupportChannels(api, deps);
       volumes.register(api, { clock, idempotency });
@@ -118,6 +121,7 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
       overview: executors.overview,
       requests: requests.portal,
       notices: notices.portal,
+      metricHistories: metrics.histories,
     },
 
     /** Must complete before the first request is served. */
@@ -143,7 +147,13 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
 
     dueHandlers,
 
-    sweeps: { 'image-sizes': (tx) => deleteOldImageSizes(tx, clock.now()) } satisfies Sweeps,
+    /** Collects the samples of every executor that is due. Tests call it instead of `startJobs`. */
+    collectMetrics: metrics.collectOnce,
+
+    sweeps: {
+      'image-sizes': (tx) => deleteOldImageSizes(tx, clock.now()),
+      ...metrics.sweeps,
+    } satisfies Sweeps,
 
     /** Deletes the market's data of an account, in the transaction that removes the account. */
     deleteAccountData: (tx: Db, accountId: string) => deleteMarketData(tx, accountId, clock.now()),
@@ -151,12 +161,12 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
     podCleanup: pods.cleanup,
 
     startJobs(): { stop(): Promise<void> } {
-      const podJobs = pods.start();
+      const jobs = [pods.start(), metrics.start()];
       volumes.start();
       collateral.start();
       return {
         async stop() {
-          await Promise.all([podJobs.stop(), volumes.stop(), collateral.stop()]);
+          await Promise.all([...jobs.map((job) => job.stop()), volumes.stop(), collateral.stop()]);
         },
       };
     },

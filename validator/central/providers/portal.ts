@@ -4,6 +4,7 @@ import { createChatHandshake } from '../accounts/chat/chat-handshake.ts';
 import type { Credentials } from '../accounts/credentials.ts';
 import type { MarketOverview } from '../market/executors/market-overview.ts';
 import type { PortalRequests } from '../market/machine-requests/portal-request.service.ts';
+import type { MetricHistories } from '../market/metric-history/metric-history.service.ts';
 import type { Notices } from '../market/notices/notice.service.ts';
 import type { CentralDeps } from '../platform/central-deps.ts';
 import type { Idempotency } from '../platform/idempotency/idempotency.ts';
@@ -13,6 +14,7 @@ import { registerMachineRoutes, registerSharedConfig } from './machine.routes.ts
 import { registerPortalRequestRoutes } from './machine-request.routes.ts';
 import { registerCentralMinerRoutes, registerNodeRoutes } from './node.routes.ts';
 import { createNodes } from './node.service.ts';
+import { registerNodeMetrics } from './node-metrics.routes.ts';
 import { createRenterReference } from './node-response.ts';
 import { registerNoticeRoutes } from './notice.routes.ts';
 import { registerProviderRoutes } from './provider.routes.ts';
@@ -26,6 +28,7 @@ export type PortalParts = {
   overview: MarketOverview;
   requests: PortalRequests;
   notices: Notices;
+  metricHistories: MetricHistories;
 };
 
 export type PortalDeps = CentralDeps &
@@ -34,7 +37,7 @@ export type PortalDeps = CentralDeps &
 /** Registers the routes below /portal. */
 export function registerPortal(portal: HttpServer, deps: PortalDeps, parts: PortalParts): void {
   const { sessions, passwords, providerTokens, options } = deps;
-  const { idempotency, overview, requests, notices } = parts;
+  const { idempotency, overview, requests, notices, metricHistories } = parts;
   const { db, clock, random, secret, agents, addresses = null } = deps.ports;
   const { chat: platform = null, centralMiner: miner = null } = deps.ports;
   const { docsUrl = null, nodePlaces = 'public', validators } = options;
@@ -65,6 +68,7 @@ export function registerPortal(portal: HttpServer, deps: PortalDeps, parts: Port
     answers,
     nodes: createNodes({ db, clock, random, nodePlaces, renterReference, docsUrl, addresses }),
   });
+  registerNodeMetrics(portal, { db, answers, histories: metricHistories });
   registerMachineRoutes(portal, {
     answers,
     overview,

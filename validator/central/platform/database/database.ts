@@ -47,6 +47,7 @@ import { replacedSecrets } from './migrations/0035-replaced-secrets.ts';
 import { notedSegments } from './migrations/0036-noted-segments.ts';
 import { places } from './migrations/0040-places.ts';
 import { collateral } from './migrations/0041-collateral.ts';
+import { metricHistory } from './migrations/0044-metric-history.ts';
 import { POSTGRES_DIALECT, SQLITE_DIALECT, type SqlDialect } from './sql-dialects.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
@@ -89,6 +90,7 @@ const MIGRATIONS: readonly ((dialect: SqlDialect) => string[])[] = [
   notedSegments,
   places,
   collateral,
+  metricHistory,
 ];
 
 const SCHEMA = MIGRATIONS.length;

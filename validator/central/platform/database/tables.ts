@@ -9,6 +9,7 @@ import type { DeliveryTables } from './tables/delivery.ts';
 import type { ExecutorTables } from './tables/executors.ts';
 import type { MarketTables } from './tables/market.ts';
 import type { MeteringTables } from './tables/metering.ts';
+import type { MetricTables } from './tables/metrics.ts';
 import type { MoneyTables } from './tables/money.ts';
 import type { PlatformTables } from './tables/platform.ts';
 
@@ -17,6 +18,7 @@ export type Tables = AccountTables &
   MarketTables &
   MoneyTables &
   MeteringTables &
+  MetricTables &
   BackupTables &
   DeliveryTables &
   PlatformTables;

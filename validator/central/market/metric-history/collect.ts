@@ -1,0 +1,190 @@
+/** Collects the samples of one executor from its agent and adds them to the stored history. */
+import type { AgentClient } from '#shared/api/agent/agent-client.ts';
+import { MAX_RETAINED_TICKS, type SampleHistory } from '#shared/api/agent/metric-history.ts';
+import { SAMPLE_INTERVAL_MS } from '#shared/api/agent/metrics.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import type { Database } from '../../platform/database/tables.ts';
+import type { Agents } from '../../platform/ports.ts';
+import { decodeArchive, decodeRecent, encodeArchive, encodeRecent } from './history-codec.ts';
+import {
+  ARCHIVE,
+  type Claim,
+  type Cursor,
+  listCollectedPods,
+  type PartRow,
+  putParts,
+  RECENT,
+  readParts,
+  releaseCollection,
+} from './metric-history.store.ts';
+import {
+  archived,
+  type NewSamples,
+  NOTHING_ARCHIVED,
+  NOTHING_RECENT,
+  type Recent,
+  unarchivedRows,
+  withSamples,
+} from './retained.ts';
+
+/** Interval between two collections from an executor. */
+export const COLLECT_INTERVAL_MS = 300_000;
+/** Longest pause after failures; an agent retains the samples of an hour. */
+const MAX_PAUSE_MS = 1_800_000;
+/** Pages of a full hour. What an agent reports beyond is read by the next collection. */
+const MAX_PAGES = 7;
+/** Time after the end of a pod in which its last samples are accepted. */
+const ENDED_MS = 7_200_000;
+/** Larger deviations of an agent's clock move its samples; smaller ones are transmission times. */
+const MAX_DEVIATION = 1;
+const DAY_MS = 86_400_000;
+/** Rows of ten minutes after which a series is archived: between 8 and 16 hours, so that not all are due at once. */
+const FIRST_ARCHIVED_ROWS = 48;
+
+export type CollectDeps = { db: Database; clock: Clock; log: Log; agents: Agents };
+
+/** Samples of one page, with their conversion to times of the central API. */
+export type Page = Pick<SampleHistory, 'series'> & { toAt: (tick: number) => number };
+
+export function createCollector({ db, clock, log, agents }: CollectDeps) {
+  async function recentOf(bytes: Uint8Array | undefined, ownerId: string): Promise<Recent> {
+    if (bytes === undefined) return NOTHING_RECENT;
+    try {
+      return await decodeRecent(bytes);
+    } catch (error) {
+      log.error({ owner_id: ownerId, err: error }, 'a history of metrics begins anew');
+      return NOTHING_RECENT;
+    }
+  }
+
+  /** Returns the rows to write for an owner. */
+  async function rowsFor(
+    ownerId: string,
+    stored: Uint8Array | undefined,
+    samples: readonly NewSamples[],
+  ): Promise<PartRow[]> {
+    const before = await recentOf(stored, ownerId);
+    const recent = samples.reduce(withSamples, before);
+    const newestAt = recent.samples.at.at(-1);
+    if (recent === before || newestAt === undefined) return [];
+    const newestDay = Math.floor((newestAt * SAMPLE_INTERVAL_MS) / DAY_MS);
+    const row = { ownerId, newestDay };
+    if (unarchivedRows(recent) < archivedRows(ownerId)) {
+      return [{ ...row, part: RECENT, data: await encodeRecent(recent) }];
+    }
+    const old = (await readParts(db, [ownerId], ARCHIVE)).get(ownerId);
+    const known = old === undefined ? NOTHING_ARCHIVED : await decodeArchive(old).catch(() => null);
+    const moved = archived(recent, known ?? NOTHING_ARCHIVED);
+    return [
+      { ...row, part: RECENT, data: await encodeRecent(moved.recent) },
+      { ...row, part: ARCHIVE, data: await encodeArchive(moved.archive) },
+    ];
+  }
+
+  async function store(claim: Claim, pages: readonly Page[], cursor: Cursor | null): Promise<void> {
+    const { executorId } = claim;
+    const podIds = await listCollectedPods(db, executorId, clock.now() - ENDED_MS);
+    const byOwner = samplesByOwner(pages, executorId, new Set(podIds));
+    const stored = await readParts(db, [...byOwner.keys()], RECENT);
+    const rows: PartRow[] = [];
+    for (const [ownerId, samples] of byOwner) {
+      rows.push(...(await rowsFor(ownerId, stored.get(ownerId), samples)));
+    }
+    const outcome = { dueAtMs: clock.now() + COLLECT_INTERVAL_MS, failures: 0, cursor };
+    await db.transaction().execute(async (tx) => {
+      if (await releaseCollection(tx, claim, outcome)) await putParts(tx, rows);
+    });
+  }
+
+  return {
+    /** Does not reject if the agent does not answer: the executor is then due again later. */
+    async collect(claim: Claim): Promise<void> {
+      try {
+        const client = agents.clientOf(claim.executorId);
+        const { pages, cursor } = await readPages(client, clock, claim.cursor);
+        await store(claim, pages, cursor);
+      } catch (error) {
+        log.debug({ executor_id: claim.executorId, err: error }, 'samples were not collected');
+        const failures = claim.failures + 1;
+        const pauseMs = Math.min(COLLECT_INTERVAL_MS * 2 ** (failures - 1), MAX_PAUSE_MS);
+        const outcome = { dueAtMs: clock.now() + pauseMs, failures, cursor: claim.cursor };
+        await releaseCollection(db, claim, outcome);
+      }
+    },
+  };
+}
+
+/** Reads the samples after `known`. Rejects with ApiError if the agent does not answer. */
+export async function readPages(
+  client: AgentClient,
+  clock: Clock,
+  known: Cursor | null,
+): Promise<{ pages: Page[]; cursor: Cursor | null }> {
+  const pages: Page[] = [];
+  let cursor = known;
+  for (let page = 0; page < MAX_PAGES; page += 1) {
+    const query = cursor === null ? {} : { epoch: cursor.epoch, after: cursor.tick };
+    const answer = await client.sampleHistory(query);
+    const next = nextCursor(cursor, answer, clock.now());
+    if (next === null) break;
+    pages.push(pageOf(answer, next.shift));
+    const isStuck = cursor?.epoch === next.epoch && cursor.tick === next.tick;
+    cursor = next;
+    if (!answer.more || isStuck) break;
+  }
+  return { pages, cursor };
+}
+
+/** Leaves out ticks that the agent cannot have: newer than its newest, or older than it retains. */
+function pageOf({ series, newest }: SampleHistory, shift: number): Page {
+  const last = newest?.tick ?? 0;
+  return {
+    series: series.map(({ rows, ...each }) => ({
+      ...each,
+      rows: rows.filter(({ tick }) => tick <= last && tick > last - 2 * MAX_RETAINED_TICKS),
+    })),
+    toAt: (tick) => tick + shift,
+  };
+}
+
+/**
+ * Position after a response that arrived at `nowMs`; null if the agent has no sample. The agent's wall clock is not
+ * used: its newest sample has an age, and its ticks have equal distances.
+ */
+export function nextCursor(
+  known: Cursor | null,
+  { epoch, newest, series }: SampleHistory,
+  nowMs: number,
+): Cursor | null {
+  if (newest === null) return null;
+  const measured = Math.floor((nowMs - newest.age_ms) / SAMPLE_INTERVAL_MS) - newest.tick;
+  const isSameRun = known?.epoch === epoch;
+  const isClose = isSameRun && Math.abs(measured - known.shift) <= MAX_DEVIATION;
+  const last = Math.max(-1, ...series.flatMap(({ rows }) => rows.map(({ tick }) => tick)));
+  const from = isSameRun ? known.tick : -1;
+  const tick = Math.min(Math.max(from, last), newest.tick);
+  return { epoch, tick, shift: isClose ? known.shift : measured };
+}
+
+/** Samples by pod, and by executor for the host. Series of other pods are ignored. */
+export function samplesByOwner(
+  pages: readonly Page[],
+  executorId: string,
+  podIds: ReadonlySet<string>,
+): Map<string, NewSamples[]> {
+  const byOwner = new Map<string, NewSamples[]>();
+  for (const { series, toAt } of pages) {
+    for (const each of series) {
+      const ownerId = each.pod_id ?? executorId;
+      if (each.pod_id !== null && !podIds.has(each.pod_id)) continue;
+      byOwner.set(ownerId, [...(byOwner.get(ownerId) ?? []), { series: each, toAt }]);
+    }
+  }
+  return byOwner;
+}
+
+function archivedRows(ownerId: string): number {
+  const digit = Number.parseInt(ownerId.slice(0, 2), 16);
+  return FIRST_ARCHIVED_ROWS + (Number.isNaN(digit) ? 0 : Math.floor((digit * 48) / 256));
+}

@@ -1,0 +1,68 @@
+/** Collects samples from all executors that are due. */
+import { startLoop } from '#shared/runtime/loop.ts';
+import { COLLECT_INTERVAL_MS, type CollectDeps, createCollector } from './collect.ts';
+import { alignCollections, claimCollections } from './metric-history.store.ts';
+
+/** Pause after a pass that found fewer executors than it may claim. */
+const POLL_INTERVAL_MS = 2_000;
+/** Collections of one pass, which run at the same time. */
+const BATCH = 16;
+const ALIGN_INTERVAL_MS = 60_000;
+
+/** Agents that did not answer last time have a separate loop: waiting for them must not delay the others. */
+const KINDS = [{ failing: false }, { failing: true }] as const;
+
+export function createCollectionJob(deps: CollectDeps) {
+  const { db, clock, log } = deps;
+  const collector = createCollector(deps);
+
+  /** Returns true if there may be more executors that are due. */
+  async function pass(kind: (typeof KINDS)[number]): Promise<boolean> {
+    const nowMs = clock.now();
+    const claims = await db.transaction().execute((tx) =>
+      claimCollections(tx, {
+        ...kind,
+        nowMs,
+        untilMs: nowMs + COLLECT_INTERVAL_MS,
+        limit: BATCH,
+      }),
+    );
+    await Promise.all(claims.map(collector.collect));
+    return claims.length === BATCH;
+  }
+
+  return {
+    /** Collects from every executor that is due. Tests call it instead of `start`. */
+    async runOnce(): Promise<void> {
+      await alignCollections(db);
+      for (const kind of KINDS) while (await pass(kind));
+    },
+
+    start(): { stop(): Promise<void> } {
+      const onError = (error: unknown) => log.error({ err: error }, 'collecting samples failed');
+      const align = startLoop({
+        clock,
+        intervalMs: ALIGN_INTERVAL_MS,
+        run: () => alignCollections(db),
+        onError,
+      });
+      const loops = KINDS.map((kind) => {
+        let more = false;
+        return startLoop({
+          clock,
+          intervalMs: () => (more ? 0 : POLL_INTERVAL_MS),
+          async run() {
+            more = false;
+            more = await pass(kind);
+          },
+          onError,
+        });
+      });
+      return {
+        async stop() {
+          await Promise.all([align, ...loops].map((loop) => loop.stop()));
+        },
+      };
+    },
+  };
+}

@@ -1,0 +1,36 @@
+/** The time range and resolution of a request for the history of metrics. Pure. */
+import { ApiError } from '#shared/runtime/errors.ts';
+import { RESOLUTIONS, type Resolution } from './retained.ts';
+
+const MS_PER_SECOND = 1_000;
+
+export type RangeQuery = {
+  /** Milliseconds since the epoch. */
+  from?: number | undefined;
+  to?: number | undefined;
+  resolution?: Resolution | undefined;
+};
+
+/** Intervals `first` to `end` (exclusive), in units of the resolution, counted from the epoch. */
+export type Range = { resolution: Resolution; first: number; end: number };
+
+/**
+ * Without a resolution, the finest one that is retained since `from`; without `from`, all that is retained at the
+ * resolution, and 15 minutes if neither is set. Throws `validation_error` if the range is empty.
+ */
+export function rangeOf({ from, to, resolution }: RangeQuery, nowMs: number): Range {
+  const chosen = RESOLUTIONS.find(({ seconds, retainedSeconds }) =>
+    resolution === undefined
+      ? from === undefined || nowMs - from <= retainedSeconds * MS_PER_SECOND
+      : seconds === resolution,
+  );
+  const { seconds, retainedSeconds } = chosen ?? RESOLUTIONS[2];
+  const unitMs = seconds * MS_PER_SECOND;
+  const oldestMs = nowMs - retainedSeconds * MS_PER_SECOND;
+  const end = Math.ceil(Math.min(to ?? nowMs, nowMs) / unitMs);
+  const first = Math.floor(Math.max(from ?? oldestMs, oldestMs) / unitMs);
+  if (from !== undefined && from >= Math.min(to ?? nowMs, nowMs)) {
+    throw new ApiError('validation_error', 'from must be before to, and in the past');
+  }
+  return { resolution: seconds, first: Math.min(first, end), end };
+}

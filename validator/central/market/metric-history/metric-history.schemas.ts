@@ -1,0 +1,88 @@
+/** Models of the history of metrics. */
+import { z } from 'zod';
+import { IsoTime, NaiveTime, optional, queryNumber } from '../../platform/wire.ts';
+import { RESOLUTIONS } from './retained.ts';
+
+const SECONDS = RESOLUTIONS.map(({ seconds }) => seconds);
+
+export const HistoryQuery = z.object({
+  from: optional(IsoTime).meta({
+    description:
+      'Start of the range. Default: all that is retained at the resolution; without a resolution, the last 15 minutes.',
+  }),
+  to: optional(IsoTime).meta({ description: 'End of the range, exclusive. Default: now.' }),
+  resolution: optional(queryNumber(z.number()).pipe(z.literal(SECONDS))).meta({
+    description:
+      'Seconds per entry: 10 is retained for 15 minutes, 60 for 3 hours, 600 for 30 days. Default: the finest that is retained since `from`.',
+  }),
+  per_gpu: z
+    .stringbool()
+    .optional()
+    .meta({ description: 'True: `gpus` has the figures of each GPU. Default: false.' }),
+});
+export type HistoryQuery = z.output<typeof HistoryQuery>;
+
+const Values = z.array(z.number().nullable());
+
+/** Figures of each interval, null if not measured. `avg` is the mean of its samples, one every 10 seconds. */
+function figures(description: string) {
+  return z.object({ min: Values, avg: Values, max: Values }).meta({ description });
+}
+
+const GpuHistory = z
+  .object({
+    index: z.int().meta({ description: 'Position of the GPU in its pod or node, from 0.' }),
+    uuid: z.string().nullable().meta({ description: 'Null in the history of a node.' }),
+    gpu_utilization: Values.meta({ description: 'Percent.' }),
+    memory_utilization: Values.meta({ description: 'Percent of the GPU memory in use.' }),
+    power_draw_w: Values.meta({ description: 'Watts.' }),
+    temperature_c: Values.meta({ description: 'Degrees Celsius.' }),
+    thermal_throttle: Values.meta({
+      description: 'Percent of the samples with clocks reduced by heat.',
+    }),
+    power_throttle: Values.meta({
+      description: 'Percent of the samples with clocks reduced by a power limit.',
+    }),
+  })
+  .meta({ id: 'GpuHistory', description: 'Means of one GPU, one entry per interval.' });
+export type GpuHistory = z.output<typeof GpuHistory>;
+
+const MetricHistory = z.object({
+  simulated: z.boolean().meta({ description: 'True: the GPUs are simulated.' }),
+  stale: z.boolean().meta({
+    description: 'True: the newest samples are missing, because the node does not answer.',
+  }),
+  resolution: z.literal(SECONDS).meta({ description: 'Seconds per entry.' }),
+  timestamps: z.array(NaiveTime).meta({
+    description: 'Start of each interval, oldest first, without gaps. All arrays have this length.',
+  }),
+  samples: z.array(z.int()).meta({
+    description:
+      'Samples in each interval; 0 for a gap, in which all figures are null. Complete: resolution / 10.',
+  }),
+  cpu_utilization: figures('Percent of the processors of the node, or of the limit of the pod.'),
+  ram_utilization: figures('Percent of the memory of the node, or of the limit of the pod.'),
+  rx_bytes_per_second: figures('Received bytes per second.'),
+  tx_bytes_per_second: figures('Sent bytes per second.'),
+  disk_used_bytes: figures('Used bytes of the disk for pods, or bytes that the pod has written.'),
+  disk_read_bytes_per_second: figures('Bytes per second that the pod reads; null for a node.'),
+  disk_write_bytes_per_second: figures('Bytes per second that the pod writes; null for a node.'),
+  gpu_utilization: figures('Percent. Minimum and maximum are of single GPUs, the mean of all.'),
+  memory_utilization: figures('Percent of the GPU memory in use, over all GPUs as above.'),
+  power_draw_w: figures('Watts per GPU, over all GPUs as above.'),
+  temperature_c: figures('Degrees Celsius, over all GPUs as above.'),
+  thermal_throttle: figures('Percent of the samples with clocks reduced by heat.'),
+  power_throttle: figures('Percent of the samples with clocks reduced by a power limit.'),
+  gpus: z.array(GpuHistory).meta({ description: 'At most 16 GPUs; empty without `per_gpu`.' }),
+});
+export type MetricHistory = z.output<typeof MetricHistory>;
+
+export const PodMetricHistory = MetricHistory.extend({
+  pod_id: z.uuid().meta({ description: 'The pod.' }),
+}).meta({ id: 'PodMetricHistory' });
+export type PodMetricHistory = z.output<typeof PodMetricHistory>;
+
+export const NodeMetricHistory = MetricHistory.extend({
+  executor_id: z.uuid().meta({ description: 'The node.' }),
+}).meta({ id: 'NodeMetricHistory' });
+export type NodeMetricHistory = z.output<typeof NodeMetricHistory>;
