@@ -256,7 +256,7 @@ it('accepts a repeated request, rejects other content under its id and a second 
 
 /** Creates a restic whose `make` waits until it is aborted. */
 function neverEnding(): ReturnType<typeof import('./restic.ts').createRestic> {
-  const never = () => Promise.reject(new Error('not here'));
+  const never = () => Promise.reject(new Error('not expected in this test'));
   return {
     checkVersion: async () => undefined,
     make: ({ signal }) => systemClock.sleep(600_000, signal),

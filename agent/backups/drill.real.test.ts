@@ -123,7 +123,7 @@ it('reports why a backup cannot be restored, and changes nothing', async () => {
   expect(failure(await verify('f'.repeat(64)))[1]).toBe('SnapshotMissing');
   renameSync(scene.location, join(scene.folder, 'elsewhere'));
   expect(failure(await verify(snapshot))[1]).toBe('RepositoryMissing');
-  expect(existsSync(scene.location), 'it is not made anew').toBe(false);
+  expect(existsSync(scene.location), 'the drill creates no repository').toBe(false);
   expect(fingerprintOf(scene.volume)).toEqual(volume);
   expect(readdirSync(dirname(scene.volume))).toEqual(['_data']);
   expect(JSON.stringify(service.list())).not.toContain('another-password');

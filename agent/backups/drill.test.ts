@@ -17,7 +17,7 @@ const NODE: ListedNode = {
   mtime: '2026-01-01T00:00:00.123456789Z',
 };
 const MTIME_S = 1_767_225_600.123;
-const never = () => Promise.reject(new Error('not here'));
+const never = () => Promise.reject(new Error('not expected in this test'));
 
 let scene: BackupScene;
 beforeEach(() => {
@@ -51,10 +51,10 @@ const stuck: Restic['restore'] = ({ signal }) => systemClock.sleep(600_000, sign
 
 it.each([
   ['unchanged', putFile('12345'), null],
-  ['missing', async () => undefined, '"/_data/file" did not come back'],
+  ['missing', async () => undefined, '"/_data/file" was not restored'],
   ['shorter', putFile('123'), '"/_data/file" has 3 bytes, not 5'],
   ['with another mode', putFile('12345', 0o600), '"/_data/file" has mode 600, not 644'],
-  ['with another time', putFile('12345', 0o644, 7), '"/_data/file" has another time of change'],
+  ['with another time', putFile('12345', 0o644, 7), '"/_data/file" has another modification time'],
 ] as const)('compares a file that was restored %s', async (_how, restore, message) => {
   const service = scene.open({ restic: fakeRestic(restore) });
   const request = scene.verifyRequest(SNAPSHOT);

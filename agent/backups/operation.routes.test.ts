@@ -77,7 +77,7 @@ it('backs up and restores a running pod and refuses invalid requests', async () 
     repository,
   };
   await call('POST', `/v1/pods/${podId}/restores`, wanted);
-  await eventually('the pod stands still', async () => (await phase()) !== 'running', 60_000);
+  await eventually('the pod to stop', async () => (await phase()) !== 'running', 60_000);
   expect(await ended(restore)).toMatchObject({ stage: 'done', kind: 'restore' });
   expect(readFileSync(join(volume, 'file'), 'utf8')).toBe('first');
   const view = (await call('GET', `/v1/pods/${podId}`)).body;

@@ -25,11 +25,11 @@ import type { OperationRow } from './operation.store.ts';
 import { AgentStopping, CancelRequested, type RunPorts } from './operation-context.ts';
 import { placeOfRepository, runOperation } from './run-operation.ts';
 
-/** Concurrent operations on this host; more would only compete for its disk and network. */
+/** Maximum number of concurrent operations on this host; more would only compete for its disk and network. */
 const MAX_RUNNING = 2;
-/** Concurrent drills, in addition to MAX_RUNNING operations. */
+/** Maximum number of concurrent drills, in addition to MAX_RUNNING operations. */
 const MAX_DRILLS = 1;
-/** Unfinished operations on this host, queued ones included. */
+/** Maximum number of unfinished operations on this host, queued ones included. */
 const MAX_UNFINISHED = 200;
 const MAX_LISTED = 100;
 const FINISHED_KEPT_MS = 7 * 24 * 3_600_000;

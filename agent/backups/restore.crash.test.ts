@@ -17,10 +17,10 @@ function fakeRestic(): Restic {
     checkVersion: async () => undefined,
     make: async () => undefined,
     unlock: async () => undefined,
-    backup: () => Promise.reject(new Error('not here')),
+    backup: () => Promise.reject(new Error('not expected in this test')),
     statsOf: async () => ({ total_size: CONTENT.length, total_file_count: 2 }),
-    list: () => Promise.reject(new Error('not here')),
-    check: () => Promise.reject(new Error('not here')),
+    list: () => Promise.reject(new Error('not expected in this test')),
+    check: () => Promise.reject(new Error('not expected in this test')),
     async restore(_talk, { target }) {
       mkdirSync(join(target, '_data'), { recursive: true });
       writeFileSync(join(target, '_data', 'file'), CONTENT);

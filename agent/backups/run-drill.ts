@@ -94,7 +94,7 @@ async function scratchParentOf(podId: string, ports: RunPorts): Promise<string> 
 /** Compares the metadata. restic has already compared the contents with their hashes during the restore. */
 async function compare(folder: string, file: SampledFile): Promise<void> {
   const found = await lstat(join(folder, file.path)).catch(() => null);
-  if (found === null || !found.isFile()) throw differs(file, 'did not come back');
+  if (found === null || !found.isFile()) throw differs(file, 'was not restored');
   if (found.size !== file.size) throw differs(file, `has ${found.size} bytes, not ${file.size}`);
   const mode = kernelMode(file.mode);
   if ((found.mode & ALL_BITS) !== mode) {
@@ -102,7 +102,7 @@ async function compare(folder: string, file: SampledFile): Promise<void> {
   }
   const wantedMs = parseIsoTime(file.mtime);
   if (wantedMs === null || Math.abs(found.mtimeMs - wantedMs) <= MTIME_TOLERANCE_MS) return;
-  throw differs(file, 'has another time of change');
+  throw differs(file, 'has another modification time');
 }
 
 /** Exported for its test. */

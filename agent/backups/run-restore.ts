@@ -18,8 +18,8 @@ const STOP_DEADLINE_MS = 10 * 60_000;
 /** Time limit for the pod to run on the restored tree, from the end of the pause. */
 const START_DEADLINE_MS = 120_000;
 
-const ROLLED_BACK = 'The pod did not run on the restored tree and has its old one again';
-const NOT_RUNNING = 'The pod does not run on the restored tree: its old one comes back';
+const ROLLED_BACK = 'The pod did not run on the restored tree and has its old tree again';
+const NOT_RUNNING = 'The pod does not run on the restored tree: its old tree is put back';
 
 /** Resolves when the pod has the restored tree; rejects with OperationFailure or a signal's reason. */
 export async function runRestore(
@@ -94,7 +94,7 @@ async function swap(work: OperationContext<RestoreRow>, ports: RunPorts): Promis
     await exchange(work, journalOf(work));
   } catch (error) {
     // Not recorded by a crash: after one, the next agent first tries to continue.
-    beginUndo(work, `The tree could not be exchanged (${codeOf(error)}): the old one comes back`);
+    beginUndo(work, `The tree could not be exchanged (${codeOf(error)}): the old tree is put back`);
     return;
   }
   work.appendLog('The restored tree is in place');

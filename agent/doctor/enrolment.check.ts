@@ -24,7 +24,10 @@ export type EnrolmentFacts = {
 const DEADLINE_MS = 3_000;
 const ENROL = 'npm run agent -- enrol --help';
 const DAY_MS = 86_400_000;
-/** Leaves the provider time to fetch the hotkey from offline storage. */
+/**
+ * Days before the expiry at which the check warns, so that the provider has time to fetch the hotkey from offline
+ * storage.
+ */
 const EARLY_DAYS = 14;
 
 export async function readEnrolmentFacts(

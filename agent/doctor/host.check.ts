@@ -22,11 +22,11 @@ export type HostFacts = {
   root: boolean;
 };
 
-/** Older kernels lack what pod limits and current GPU drivers need. */
+/** Oldest supported kernel: older ones lack what pod limits and current GPU drivers need. */
 const OLDEST_KERNEL = [5, 4] as const;
-/** With less, a busy host kills its own services for lack of memory. */
+/** Minimum reserve of memory: with less, a busy host kills its own services for lack of memory. */
 const LEAST_RESERVE_BYTES = 512 * 2 ** 20;
-/** With less for all pods together the host cannot be rented. */
+/** Minimum memory for all pods together: with less the host cannot be rented. */
 const LEAST_FOR_PODS_BYTES = 2 ** 30;
 const BYTES_PER_MIB = 2 ** 20;
 const SYSTEMD = '/run/systemd/system';

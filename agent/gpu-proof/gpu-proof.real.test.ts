@@ -201,15 +201,18 @@ const SEED = 'ab'.repeat(32);
 it.each([
   ['nothing', ''],
   ['another word', `prove ${UUID}\n`],
-  ['a size between the steps', `commit ${UUID} 100 1 ${SEED} 0 0 0 ${SEED}\n`],
-  ['a size beyond all', `commit ${UUID} 32768 1 ${SEED} 0 0 0 ${SEED}\n`],
+  ['a size that is not a multiple of the step', `commit ${UUID} 100 1 ${SEED} 0 0 0 ${SEED}\n`],
+  ['a size above the maximum', `commit ${UUID} 32768 1 ${SEED} 0 0 0 ${SEED}\n`],
   ['no rounds', `commit ${UUID} 64 0 ${SEED} 0 0 0 ${SEED}\n`],
   ['a negative number', `commit ${UUID} -64 1 ${SEED} 0 0 0 ${SEED}\n`],
-  ['a seed that is none', `commit ${UUID} 64 1 ${SEED.slice(1)}g 0 0 0 ${SEED}\n`],
-  ['a word too many', `commit ${UUID} 64 1 ${SEED} 0 0 0 ${SEED} more\n`],
+  ['a malformed seed', `commit ${UUID} 64 1 ${SEED.slice(1)}g 0 0 0 ${SEED}\n`],
+  ['an additional word', `commit ${UUID} 64 1 ${SEED} 0 0 0 ${SEED} more\n`],
   ['a row beyond the last', `open ${UUID} 64 0 ${SEED} 64\n`],
   ['more rows than are opened', `open ${UUID} 64 0 ${SEED} ${'1,'.repeat(33)}\n`],
-  ['memory that nothing has', `commit ${UUID} 64 1 ${SEED} 1048576 1099511627776 1 ${SEED}\n`],
+  [
+    'more memory than any card has',
+    `commit ${UUID} 64 1 ${SEED} 1048576 1099511627776 1 ${SEED}\n`,
+  ],
 ])('rejects %s', async (_, input) => {
   const { exitCode, stdout } = await runCommand(program, [], { ...BOUNDS, input });
   expect(exitCode).toBe(1);
@@ -220,7 +223,9 @@ it.each([
 it('compiles for cards if there is a CUDA compiler', async () => {
   const found = await runCommand('sh', ['-c', 'command -v nvcc'], BOUNDS);
   if (found.exitCode !== 0) {
-    process.stderr.write('gpu-proof: no nvcc here, held against the verifier on a host alone\n');
+    process.stderr.write(
+      'gpu-proof: nvcc is not installed; compared with the verifier on a CPU only\n',
+    );
     return expect(found.stdout).toBe('');
   }
   await compile(

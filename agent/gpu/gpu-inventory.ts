@@ -33,7 +33,7 @@ export function gpuInventory(
   };
 }
 
-/** The driver lists processes by card, not by MIG device. */
+/** Returns the processes on a whole card; null for a MIG device, because the driver lists processes by card. */
 function pidsOn({ uuid, mig }: GpuFigures, { processes }: GpuReading): readonly number[] | null {
   if (processes === null || mig !== null) return null;
   return processes.filter((each) => each.uuid === uuid).map(({ pid }) => pid);

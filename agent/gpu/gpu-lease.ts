@@ -79,7 +79,7 @@ export function createGpuLeases({ leases, gpus, cordons, share, clock }: GpuLeas
       if (uuids.length === 0 && share.isOpen) return;
       const present = await presentGpus(gpus);
       const missing = uuids.filter((uuid) => !present.some((gpu) => gpu.uuid === uuid));
-      if (missing.length > 0) throw unavailable(`There is no GPU ${missing.join(', ')} here`);
+      if (missing.length > 0) throw unavailable(`This host has no GPU ${missing.join(', ')}`);
       const own = new Set(held(podId).map((lease) => lease.key));
       const clean = present.filter(({ uuid }) => leases.get('gpu', uuid)?.state !== 'dirty');
       const offered = clean.filter((gpu) => own.has(gpu.uuid) || cordons.of(gpu) === null);

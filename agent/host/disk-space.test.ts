@@ -12,15 +12,15 @@ it('reports disk use of other programs, measured once an hour', async () => {
   const engineBytes = () => answers[asked++] ?? Promise.resolve(0);
   const sideDisk = createSideDisk({ clock, engineBytes });
   expect(sideDisk('/')).toBeNull();
-  await eventually('it is known', () => sideDisk('/') !== null);
+  await eventually('the first measurement', () => sideDisk('/') !== null);
   const { bsize, blocks, bfree } = statfsSync('/');
   const usedKib = ((blocks - bfree) * bsize) / 1_024;
   // Other processes use the disk at the same time.
   expect(Math.abs((sideDisk('/') ?? 0) - usedKib)).toBeLessThan(0.2 * usedKib);
   expect(asked).toBe(1);
   await clock.advance(3_600_000);
-  await eventually('nothing is beside the engine', () => sideDisk('/') === 0);
+  await eventually('no use by other programs', () => sideDisk('/') === 0);
   await clock.advance(3_600_000);
-  await eventually('an engine that is away tells nothing', () => sideDisk('/') === null);
+  await eventually('no figure while the engine does not answer', () => sideDisk('/') === null);
   expect(asked).toBe(3);
 });

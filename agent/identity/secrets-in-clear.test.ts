@@ -100,11 +100,11 @@ const SECRETS: [string, Case][] = [
   ['a repository to back up to', post('/backups', { repository }, ['repository'])],
   ['a repository to restore from', post('/restores', { repository }, ['repository'])],
   ['a repository to read back', post('/verifications', { repository }, ['repository'])],
-  ['a secret at a place that no schema knows', put({ more: [{ password: 'x' }] }, ['password'])],
+  ['a secret in a member that no schema has', put({ more: [{ password: 'x' }] }, ['password'])],
 ];
 
 it.each(SECRETS)(
-  'refuses %s over plain HTTP from elsewhere, and keeps nothing',
+  'rejects %s over plain HTTP from another host, and stores nothing',
   async (_, sent) => {
     const { status, error } = await call(plain, outside, sent);
     const message = `Not accepted over plain HTTP: ${sent.fields.join(', ')}`;

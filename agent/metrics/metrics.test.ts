@@ -260,7 +260,7 @@ it('rejects a scrape above the limit, and one that the scraper has aborted', asy
   await clock.advance(600);
   expect((await late).statusCode).toBe(503);
   const scrapes = Array.from({ length: MAX_SCRAPES }, () => server.inject('/metrics'));
-  await eventually('as many as there may be', () => begun === 1 + MAX_SCRAPES);
+  await eventually('the maximum number of scrapes', () => begun === 1 + MAX_SCRAPES);
   const refused = await server.inject('/metrics');
   expect([refused.statusCode, refused.headers['retry-after']]).toEqual([503, '5']);
   resolve('up 1\n');

@@ -54,7 +54,7 @@ it("reads the same values from the kernel's files as from the engine", async () 
     await host.engine.containerUsage(id),
     files.read(place),
   ];
-  if (engine === null) throw new Error('the engine tells nothing of a running pod');
+  if (engine === null) throw new Error('the engine reports no figures of a running pod');
   const near = (figure: (usage: ContainerUsage) => number | null | undefined, apart: number) => {
     const [least, told, most] = [before, engine, after].map((usage) => figure(usage) ?? -1);
     expect(told).toBeGreaterThanOrEqual((least ?? 0) - apart);

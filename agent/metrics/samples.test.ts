@@ -232,7 +232,7 @@ it('samples other pods if the engine fails for one, and none if it does not answ
     engine.hook = async (moment, method) => {
       if (method !== 'containerUsage' || moment !== 'before') return;
       calls += 1;
-      if (isFor(calls)) throw new EngineError(kind, 'of what was asked');
+      if (isFor(calls)) throw new EngineError(kind, 'requested by the test');
     };
   };
   const known = async () => {

@@ -137,9 +137,13 @@ export function checkLogin(spec: PodSpec, auth: RegistryAuth): void {
   const addresses = referencesOf(spec).map(registryAddressOf);
   if (addresses.includes(auth.host)) return;
   const field = 'registry_auth.host';
-  throw new ApiError('spec_refused', `${field} is refused: no image of the pod comes from there`, {
-    details: { field },
-  });
+  throw new ApiError(
+    'spec_refused',
+    `${field} is refused: no image of the pod comes from that registry`,
+    {
+      details: { field },
+    },
+  );
 }
 
 function againstReferences(spec: PodSpec, host: HostLimits): string | false {

@@ -10,7 +10,7 @@ export type FolderBytes = (folders: readonly string[]) => Promise<number | null>
 /** Returns the number of entries, including the folders themselves; null as for FolderBytes. */
 export type FolderEntries = FolderBytes;
 
-/** Enough for about ten million files on an idle disk. */
+/** Limits of a walk, which suffice for about ten million files on an idle disk. */
 const WALK = { timeoutMs: 60_000, maxOutputBytes: 1024 * 1024 };
 const DU = ['nice', '-n', '10', 'du', '--summarize', '--total', '--one-file-system'] as const;
 

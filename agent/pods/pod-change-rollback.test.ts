@@ -95,7 +95,7 @@ it('rolls back when the new container fills the disk', async () => {
   });
 });
 
-it('changes a pod that was stopped for its disk use without keeping a fallback', async () => {
+it('changes a pod that was stopped for its disk use, and keeps no fallback', async () => {
   const limits = { cpu_cores: 1, memory_bytes: 2 ** 26, shm_bytes: 0, pids: 64 };
   const before = await pod.launched({ limits: { ...limits, disk_bytes: 2 ** 24 } });
   const release = pod.hold('pullImage');

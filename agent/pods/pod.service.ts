@@ -130,7 +130,7 @@ export function createPodService(deps: {
     } catch (cause) {
       if (!(cause instanceof PortPoolExhausted)) throw cause;
       throw new ApiError('conflict', `PortPoolExhausted: ${cause.message}`, {
-        hint: 'Ask for fewer ports or choose another node.',
+        hint: 'Request fewer ports or choose another node.',
         cause,
       });
     }

@@ -25,7 +25,7 @@ export const MOVES: Record<PodPhase, readonly PodPhase[]> = {
   quarantined: ['pending', 'removing'],
 };
 
-/** Staying in a phase is always allowed. */
+/** Returns true if the transition is allowed. Staying in a phase always is. */
 export function mayMove(from: PodPhase, to: PodPhase): boolean {
   return from === to || MOVES[from].includes(to);
 }

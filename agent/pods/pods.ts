@@ -36,11 +36,11 @@ export type PodsPorts = WatchesPorts & {
   onPulled(bytes: number): void;
   /** Called when a launch step has succeeded. */
   onLaunchStep(stage: LaunchStage, tookMs: number): void;
-  /** The kernel killed a process of the pod because it was out of memory. */
+  /** Called when the kernel has killed a process of the pod because it was out of memory. */
   onOom(podId: string): void;
   /** Called after each reconcile pass; `failure` is null if it completed. */
   onReconciled(tookMs: number, failure: 'engine_away' | 'internal' | null): void;
-  /** The engine's event stream was opened again after an interruption. */
+  /** Called when the engine's event stream was opened again after an interruption. */
   onEventsReopened(): void;
 };
 

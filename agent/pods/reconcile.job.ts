@@ -35,7 +35,7 @@ export function createReconcile(deps: {
   clock: Clock;
   log: Log;
   factsOf: FactsOf;
-  /** The kernel killed a process of the pod because it was out of memory. */
+  /** Called when the kernel has killed a process of the pod because it was out of memory. */
   onOom(podId: string): void;
   /** Called after each pass; `failure` is null if it completed. */
   onRun(tookMs: number, failure: 'engine_away' | 'internal' | null): void;

@@ -19,7 +19,7 @@ export type PortCheckOptions = {
   executorId: string;
   range: PortRange;
   isLeased(port: number): boolean;
-  /** Rented hosts are not checked, so that checks do not disturb pods. */
+  /** True if a pod is on this host. Rented hosts are not checked, so that checks do not disturb pods. */
   isRented(): boolean;
 };
 

@@ -18,7 +18,7 @@ export type SpeedTests = ReturnType<typeof createSpeedTests>;
 export type SpeedTestOptions = {
   clock: Clock;
   executorId: string;
-  /** Rented hosts are not tested, so that tests do not disturb pods. */
+  /** True if a pod is on this host. Rented hosts are not tested, so that tests do not disturb pods. */
   isRented(): boolean;
 };
 

@@ -42,21 +42,21 @@ export type Central = {
   syncPods(): Promise<void>;
   /** Collects the samples of every executor that is due. */
   collectMetrics(): Promise<void>;
-  /** One pass of the schedule. */
+  /** Runs one pass of the schedule. */
   runDue(): Promise<void>;
-  /** One pass of metering. */
+  /** Runs one pass of metering. */
   meterPods(): Promise<void>;
   /** Runs one pass over the backup schedules, and removes expired backups once. */
   tendBackups(): Promise<void>;
-  /** One pass over the mails that are due. */
+  /** Runs one pass over the mails that are due. */
   sendMails(): Promise<void>;
-  /** One pass over the webhooks that have something to send. */
+  /** Runs one pass over the webhooks that have events to send. */
   sendWebhooks(): Promise<void>;
   /** Runs one pass over the charges in flight. */
   chargeTopUps(): Promise<void>;
   /** Applies the feed of deposits once. */
   pollCollateral(): Promise<void>;
-  /** One pass over open payouts. */
+  /** Runs one pass over open payouts. */
   payOut(): Promise<void>;
   /** Removes expired rows and unused uploads once. */
   sweepAccounts(): Promise<void>;

@@ -41,7 +41,10 @@ export type RunningProcess = {
 
 /** Time from SIGHUP to SIGKILL for a process whose client has disconnected. */
 const HANG_UP_GRACE_MS = 5_000;
-/** The engine reports the pid shortly after the start, and the exit status shortly after the end of the output. */
+/**
+ * Poll interval: the engine reports the pid shortly after the start, and the exit status shortly after the end of the
+ * output.
+ */
 const STATE_POLL_MS = 10;
 const STATE_POLLS = 300;
 /** Exit status of shells for a command that cannot be started. */

@@ -18,7 +18,7 @@ import { type ProcessClient, runProcess } from './run-process.ts';
 import { shellArgv, type TerminalSize } from './shell.ts';
 import type { TerminalPorts } from './terminals.ts';
 
-/** Each terminal costs a process in the pod and two sockets of the agent. */
+/** Maximum per pod: each terminal costs a process in the pod and two sockets of the agent. */
 export const MAX_TERMINALS_PER_POD = 10;
 export const MAX_TERMINALS = 100;
 /** Closes a terminal without input and output for this long. */

@@ -20,9 +20,9 @@ import type { NotebookPatch } from './notebook.state.ts';
 import type { NotebookRow } from './notebook.store.ts';
 import { lastLines, type PodPrograms } from './pod-programs.ts';
 
-/** A first start on a slow disk compiles a thousand modules. */
+/** Time limit for the server to answer. A first start on a slow disk compiles a thousand modules. */
 const READY_TIMEOUT_MS = 120_000;
-/** The inspection runs every Python and Jupyter of the image to get its version. */
+/** Time limit for the inspection, which runs every Python and Jupyter of the image to get its version. */
 const INSPECT_TIMEOUT_MS = 120_000;
 const READY_POLL_MS = 300;
 /** Timeout for reading the last lines of the server's log. */

@@ -26,7 +26,7 @@ export type NotebookStore = ReturnType<typeof createNotebookStore>;
 
 const COLUMNS = Object.keys(NotebookRow.shape);
 
-/** A foreign key ties each row to its pod's row. */
+/** Prepares the queries. A foreign key ties each row to its pod's row. */
 export function createNotebookStore(database: DatabaseSync) {
   const select = database.prepare('SELECT * FROM pod_notebooks WHERE pod_id = :pod_id');
   const selectAll = database.prepare('SELECT * FROM pod_notebooks ORDER BY pod_id');

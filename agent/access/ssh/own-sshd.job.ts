@@ -81,7 +81,7 @@ function runOf({ container_id, phase_since_ms }: PodRow): string {
 }
 
 const BANNER_TIMEOUT_MS = 3_000;
-/** Servers may send other lines before the banner (RFC 4253, 4.2). */
+/** Maximum bytes until the banner: servers may send other lines before it (RFC 4253, 4.2). */
 const MAX_BYTES = 8_192;
 const BANNER = /^SSH-2\.0-/m;
 const LOOPBACK = '127.0.0.1';

@@ -14,7 +14,7 @@ export type PodSshRow = z.output<typeof PodSshRow>;
 
 export type SshStore = ReturnType<typeof createSshStore>;
 
-/** A foreign key ties each row to its pod's row. */
+/** Prepares the queries. A foreign key ties each row to its pod's row. */
 export function createSshStore(database: DatabaseSync) {
   const select = database.prepare('SELECT * FROM pod_ssh WHERE pod_id = :pod_id');
   const insert = database.prepare(

@@ -52,7 +52,8 @@ export async function followBuild(
 }
 
 /**
- * A build that is refused before its first step has an invalid Dockerfile, unless the engine reports a server error.
+ * Converts the error of a build that was refused before its first step: the Dockerfile is invalid, unless the engine
+ * reports a server error.
  */
 export function buildFailure(error: unknown): EngineError {
   const known = toEngineError(error);
@@ -65,7 +66,10 @@ export function buildFailure(error: unknown): EngineError {
   return new EngineError(isServerError ? 'build_interrupted' : 'build', message, { cause: error });
 }
 
-/** If there is an exit code, the step's command ran, so the Dockerfile caused the failure. */
+/**
+ * Returns the kind of a failure. If there is an exit code, the step's command ran, so the Dockerfile caused the
+ * failure.
+ */
 function kindOf(failure: string, exitCode: number | undefined): EngineErrorKind {
   if (NO_SPACE.test(failure)) return 'image_no_space';
   return exitCode === undefined && ENGINE_FAILURE.test(failure) ? 'build_interrupted' : 'build';

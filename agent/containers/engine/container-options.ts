@@ -69,14 +69,16 @@ export function containerOptions(spec: ContainerSpec): Record<string, unknown> {
   };
 }
 
-/** Unlike `Binds`, a mount with a missing source is refused instead of created. */
+/**
+ * Returns a read-only mount. If its source is missing, the engine rejects it; with `Binds` it would create the source.
+ */
 function readOnlyMount({ source, target }: { source: string; target: string }) {
   return { Type: 'bind', Source: source, Target: target, ReadOnly: true };
 }
 
 /**
- * Mounts of named volumes have no nosuid or nodev, because the engine has no such options. Neither is needed: pods gain
- * no privileges from setuid programs and cannot create or open other devices.
+ * Returns the mount of a named volume. It has no nosuid or nodev, because the engine has no such options. Neither is
+ * needed: pods gain no privileges from setuid programs and cannot create or open other devices.
  */
 function volumeMount({ name, target, labels, noCopy }: VolumeMount) {
   // The engine recreates a volume that has vanished; the labels identify it.

@@ -225,7 +225,7 @@ export function createDockerodeEngine(options: {
   };
 }
 
-/** Status 304 means that the container already is in the requested state. */
+/** Ignores status 304, which means that the container is already in the requested state. */
 async function unlessUnchanged(work: Promise<unknown>): Promise<unknown> {
   try {
     return await work;

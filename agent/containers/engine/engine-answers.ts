@@ -236,7 +236,7 @@ function trafficOf(
   };
 }
 
-/** Older engines capitalize the names of the operations. */
+/** Sums the bytes of an operation. Older engines capitalize the names of operations. */
 function bytesOf(entries: readonly z.output<typeof BlockIoEntry>[], op: 'read' | 'write'): number {
   const ours = entries.filter((entry) => entry.op.toLowerCase() === op);
   return ours.reduce((sum, { value }) => sum + value, 0);

@@ -31,7 +31,10 @@ export function createEngineHealth(deps: {
   let answeredMs = 0;
   let outage: Outage | null = null;
 
-  /** Before the first answer, everything that ended before the engine's start counts as ended by its restart. */
+  /**
+   * Returns the outage before the first answer: everything that ended before the engine's start counts as ended by its
+   * restart.
+   */
   async function findFirstOutage(): Promise<Outage> {
     return { fromMs: 0, toMs: await engine.startedMs() };
   }

@@ -132,7 +132,7 @@ function loginOf(auth: RegistryAuth | undefined) {
   return { authconfig: { username, password, serveraddress } };
 }
 
-/** Without a tag the engine would pull all tags. */
+/** Appends `:latest` to a reference without tag and digest, of which the engine would pull all tags. */
 function withTag(reference: string): string {
   return reference.includes('@') || splitTag(reference).length > 1
     ? reference

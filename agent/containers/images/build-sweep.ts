@@ -2,7 +2,10 @@
 import type { Clock } from '#shared/runtime/clock.ts';
 import { type ContainerEngine, EngineError } from '../engine/engine.ts';
 
-/** Removing an image makes its parent removable in the next round. A round may also wait for the engine to end a step. */
+/**
+ * Maximum number of rounds. Removing an image makes its parent removable in the next round. A round may also wait for
+ * the engine to end a step.
+ */
 const MAX_ROUNDS = 12;
 const PAUSE_MS = 250;
 

@@ -115,7 +115,7 @@ it('completes the row of a pull that a killed agent had started', async () => {
 it.each([
   ['before the collection', 'before buildImage'],
   ['after the collection inspected the image', 'after inspectImage'],
-])('leaves the row of an interrupted build alone if it is repeated %s', async (_, moment) => {
+])('does not change the row of an interrupted build that is repeated %s', async (_, moment) => {
   const { clock, engine, core, executorId, restart } = createHost();
   const dockerfile = 'FROM podwright.local/base:1\nRUN true';
   const reference = builtReference(executorId, core.builds.keyOf(dockerfile, undefined));

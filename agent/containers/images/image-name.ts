@@ -21,7 +21,7 @@ export function withTag(reference: string): string {
   return tagAt(reference) === -1 ? `${reference}:latest` : reference;
 }
 
-/** A colon before the last slash belongs to a port. */
+/** Returns the index of the colon before the tag, or -1. A colon before the last slash belongs to a port. */
 function tagAt(reference: string): number {
   const at = reference.lastIndexOf(':');
   return at > reference.lastIndexOf('/') ? at : -1;
@@ -88,14 +88,14 @@ function registryOf(host: string): string {
   return HUB_ALIASES.has(plain) ? DEFAULT_REGISTRY : plain;
 }
 
-/** A pattern without a port matches every port. */
+/** Returns true if the pattern matches the image's registry. A pattern without a port matches every port. */
 export function matchesRegistry(pattern: string, { registry }: ImageName): boolean {
   const wanted = pattern.toLowerCase();
   if (matchesPattern(wanted, registry)) return true;
   return !wanted.includes(':') && matchesPattern(wanted, registry.replace(/:\d+$/, ''));
 }
 
-/** A pattern without a tag matches every tag. */
+/** Returns true if the pattern matches the image. A pattern without a tag matches every tag. */
 export function matchesImage(pattern: string, { name, tag }: ImageName): boolean {
   return matchesPattern(pattern, name) || matchesPattern(pattern, `${name}:${tag}`);
 }

@@ -15,7 +15,7 @@ export type FoundImage = { reference: string; imageId: string; sizeBytes: number
 
 export type ImageStore = ReturnType<typeof createImageStore>;
 
-/** Images without a row are never removed by the agent. */
+/** Prepares the queries. The agent never removes images without a row. */
 export function createImageStore(database: DatabaseSync) {
   const select = database.prepare('SELECT * FROM images WHERE reference = :reference');
   const selectAll = database.prepare('SELECT * FROM images ORDER BY last_used_ms, reference');

@@ -56,7 +56,7 @@ export function createRegistryLogins(deps: {
   };
 }
 
-/** A rollback may return to a generation several changes back. */
+/** Number of generations whose logins are retained: a rollback may return to a generation several changes back. */
 const GENERATIONS_KEPT = 8;
 
 export type RegistryAuthStore = ReturnType<typeof createRegistryAuthStore>;

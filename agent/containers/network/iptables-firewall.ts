@@ -18,10 +18,10 @@ import {
   TABLE,
 } from './firewall-rules.ts';
 
-/** Another program may hold the xtables lock. */
+/** Timeout of a command, which may wait for another program to release the xtables lock. */
 const TIMEOUT_MS = 5_000;
 const MAX_OUTPUT_BYTES = 16 * 1024 * 1024;
-/** Two agents may change the rules at the same time; one of them must retry. */
+/** Maximum attempts to write the rules: if two agents change them at the same time, one of them must retry. */
 const MAX_ATTEMPTS = 3;
 
 /** The kernel's listing after `wanted` was last applied. */

@@ -28,8 +28,8 @@ export class PodDataUnreadable extends Error {
 const HASH_CHARS = 16;
 
 /**
- * Always the same name for a path, so a path that a change removes from the spec and a later change adds again has its
- * data.
+ * Returns the name of a path's volume. It is always the same, so a path that one change removes from the spec and a
+ * later change adds again still has its data.
  */
 export function volumeName(podId: string, path: string): string {
   const hash = createHash('sha256').update(normalizeMountPath(path)).digest('hex');

@@ -7,9 +7,9 @@ import type { NvidiaSmi } from './nvidia-smi.ts';
 import { parseTopology, TOPOLOGY_ARGS } from './topology.ts';
 import { parseGpuXml, XML_ARGS, type XmlInventory } from './xml.ts';
 
-/** Parsing a document of eight cards blocks the event loop for 20 to 30 ms. */
+/** Maximum age of the cached XML: parsing a document of eight cards blocks the event loop for 20 to 30 ms. */
 export const XML_FRESH_MS = 30_000;
-/** Links may fail and recover while a host runs. */
+/** Maximum age of the cached topology: links may fail and recover while a host runs. */
 const TOPOLOGY_FRESH_MS = 600_000;
 const TOPOLOGY_RETRY_MS = 60_000;
 /** Maximum age for process lists; the health job reads the document twice a minute. */

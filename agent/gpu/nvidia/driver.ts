@@ -14,7 +14,7 @@ import { createNvidiaDocuments, type NvidiaDocuments } from './documents.ts';
 import { isMigFree, migFigures, migParts } from './mig.ts';
 import type { NvidiaSmi, SmiOutput } from './nvidia-smi.ts';
 
-/** Older values are not returned, because they would hide a fault; only the identity of the cards is. */
+/** Maximum age of returned values. Older ones would hide a fault, so only the identity of the cards is returned. */
 const FIGURES_USEFUL_MS = 60_000;
 /** Retry interval after the CUDA version could not be read. */
 const CUDA_RETRY_MS = 60_000;

@@ -6,7 +6,7 @@ export const TOPOLOGY_ARGS = ['topo', '-m'] as const;
 const MAX_CARDS = 64;
 const LINK = /^(?:X|NV\d{1,3}|PIX|PXB|PHB|NODE|SYS)$/;
 const CPU_LIST = /^\d{1,5}(?:-\d{1,5})?(?:,\d{1,5}(?:-\d{1,5})?){0,80}$/;
-/** nvidia-smi underlines the header, even without a terminal. */
+/** Escape sequences with which nvidia-smi underlines the header, even without a terminal. */
 const STYLES = new RegExp(`${String.fromCharCode(27)}\\[[0-9;]*m`, 'g');
 
 /** Returns the cards in order of their index; null if the text has no matrix. */

@@ -34,7 +34,7 @@ export type ChallengeServiceOptions = {
   workers: number;
   /** Folder for the file of the disk challenge. */
   folder: string;
-  /** Rented hosts are not challenged, so that challenges do not disturb pods. */
+  /** True if a pod is on this host. Rented hosts are not challenged, so that challenges do not disturb pods. */
   isRented(): boolean;
   proof: RunProof;
   cards: CardChallenges;

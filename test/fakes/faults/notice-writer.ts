@@ -13,7 +13,10 @@ const market = await createTestMarket({
   db: await openCentralDatabase(process.env['NOTICE_FILE'] ?? ''),
   clock: createManualClock(systemClock.now()),
   // The mailer exists, but the jobs that use it never run.
-  mailer: { send: () => Promise.reject(new Error('not here')), close: async () => undefined },
+  mailer: {
+    send: () => Promise.reject(new Error('the process must be killed before it sends a mail')),
+    close: async () => undefined,
+  },
 });
 const node = await market.verifiedNode({ gpus: 1 });
 const renter = await market.renter();

@@ -314,7 +314,7 @@ it('deletes backups with their account, and their data within a minute', async (
   await scene.market.sync();
   const said = {
     code: 'VerificationFailed',
-    message: '"/workspace/private" did not come back',
+    message: '"/workspace/private" was not restored',
   } as const;
   scene.operations.fail(scene.drill(), said);
   await scene.later(2_000);

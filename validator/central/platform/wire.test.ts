@@ -17,7 +17,7 @@ it.each([
   ['an escape', '\u001b[31mred'],
   ['a line break', 'two\nlines'],
   ['a direction override', 'a\u202eb'],
-  ['half a pair', '\ud800'],
+  ['half a surrogate pair', '\ud800'],
   ['a byte order mark', 'a\ufeffb'],
 ])('rejects a name: %s', (_, text) => {
   expect(Name.safeParse(text).success).toBe(false);

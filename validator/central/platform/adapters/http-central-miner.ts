@@ -53,10 +53,14 @@ export function createHttpCentralMiner(
       if (!response.ok) throw new Error(`status ${response.status}`);
       return schema.parse(JSON.parse(text));
     } catch (error) {
-      throw new ApiError('upstream_unavailable', 'The central miner server gives no good answer', {
-        hint: 'Try again in a minute; nothing was changed here.',
-        cause: new Error(messageOf(error)),
-      });
+      throw new ApiError(
+        'upstream_unavailable',
+        'Unexpected response from the central miner server',
+        {
+          hint: 'Try again in a minute. No node was changed.',
+          cause: new Error(messageOf(error)),
+        },
+      );
     }
   }
 

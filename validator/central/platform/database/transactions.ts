@@ -92,7 +92,7 @@ export async function moneyTransaction<T>(
   }
 }
 
-/** Jitter prevents that two conflicting transactions collide again. */
+/** Returns the pause with jitter, so that two conflicting transactions do not collide again. */
 function pauseMs(attempt: number, random: Pick<Random, 'int'>): number {
   const longest = FIRST_PAUSE_MS * 2 ** (attempt - 2);
   return longest / 2 + random.int(longest / 2 + 1);

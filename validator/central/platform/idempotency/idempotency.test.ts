@@ -79,7 +79,7 @@ it('two accounts can use the same key', async () => {
 
 it.each([
   ['another body', ONE, { gpu_count: 2 }],
-  ['a member more', ONE, { gpu_count: 1, termination_hours: 2 }],
+  ['an additional member', ONE, { gpu_count: 1, termination_hours: 2 }],
 ] as const)('rejects %s under a used key', async (_, before, after) => {
   await market.rent(account, node.id, before, KEY);
   const { status, body } = await market.rent(account, node.id, after, KEY);

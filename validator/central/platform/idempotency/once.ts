@@ -72,7 +72,7 @@ export async function answerOnce<Schema extends z.ZodType>(
   return outcome.status === status;
 }
 
-/** Ids of accounts and providers are random, so they cannot collide. */
+/** Returns the id of the account or provider. Both are random, so they cannot collide. */
 function ownerOf({ identity }: FastifyRequest): string {
   if (identity?.kind === 'user') return identity.accountId;
   if (identity?.kind === 'portal') return identity.providerId;

@@ -6,7 +6,7 @@ const base = print({ pod_name: 'x', gpu_count: 1 });
 
 it.each([
   ['key order', { gpu_count: 1, pod_name: 'x' }],
-  ['null against absent', { pod_name: 'x', gpu_count: 1, volume_id: null }],
+  ['null instead of an absent member', { pod_name: 'x', gpu_count: 1, volume_id: null }],
   ['the way a number is written', JSON.parse('{"pod_name":"x","gpu_count":1.0}')],
 ])('%s does not change the fingerprint', (_, body) => {
   expect(print(body)).toBe(base);
