@@ -16,9 +16,9 @@ const STARTS_WITHIN_MS = 30_000;
 const POLL_MS = 50;
 /** Debian keeps the server's programs off PATH. */
 const DEBIAN_PROGRAMS = '/usr/lib/postgresql/*/bin';
-/** The superuser that initdb makes; only the socket's folder guards it. */
+/** Superuser that initdb creates. It has no password: only the permissions of the socket's folder restrict access. */
 const SUPERUSER = 'podwright';
-/** The data need not survive a crash of the host. */
+/** Settings of the server, whose data need not survive a crash of the host. */
 const SETTINGS = [
   'listen_addresses=',
   'fsync=off',

@@ -124,8 +124,8 @@ export function createVerifyService(options: VerifyServiceOptions) {
   }
 
   /**
-   * Probes containers in containers as a separate step, which does not affect the result for ordinary pods. Skipped if
-   * the runtime is missing.
+   * Probes Docker-in-Docker as a separate step, which does not affect the result for ordinary pods. Skipped if the
+   * runtime is missing.
    */
   async function tryNested(image: string): Promise<VerifyResult['steps']> {
     if (!isNestedOffered(await engine.info())) return [];

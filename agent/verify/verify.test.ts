@@ -71,7 +71,7 @@ function setUp(faults: Partial<VerifyServiceOptions['engine']> = {}, gpu: GpuDri
   return { clock, engine, containers, created, verify };
 }
 
-describe('containers in containers', () => {
+describe('Docker-in-Docker', () => {
   const offered = { info: async () => ({ ...INFO, runtimes: ['runc', 'sysbox-runc'] }) };
 
   it('are probed without GPUs if the engine has the runtime', async () => {

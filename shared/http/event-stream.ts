@@ -80,7 +80,7 @@ export async function* readSse(
   }
 }
 
-/** Clients send no messages on a stream, so a small limit is enough. */
+/** Maximum size of a client's message; small, because clients send no messages on a stream. */
 const MAX_CLIENT_MESSAGE_BYTES = 1_024;
 
 /**

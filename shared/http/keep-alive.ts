@@ -62,7 +62,7 @@ export function liveFrames<Frame>(options: LiveFramesOptions<Frame>): LiveFrames
     return { done: false, value: frame };
   }
 
-  /** One timer for the whole stream: a timer for each frame would cost more than the frame. */
+  /** Sends idle frames with one timer for the whole stream: a timer for each frame would cost more than the frame. */
   async function sendIdleFrames(): Promise<void> {
     for (;;) {
       await clock.sleep(silentSinceMs + idleMs - clock.monotonicMs(), closing.signal);

@@ -89,7 +89,7 @@ const COMPILERS = {
 };
 
 const REQUEST_TIMEOUT_MS = 30_000;
-/** With fastify's default of 100, a longer id would get a 404. */
+/** Maximum length of a path parameter. With fastify's default of 100, a longer id would get a 404. */
 const MAX_PARAM_LENGTH = 512;
 
 /** Retry-After in seconds: enough for a restart, or for another process to take over. */
@@ -194,7 +194,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       .send(errorBody(apiError, { requestId: request.id, nowMs: clock.now(), profile }));
   }
 
-  /** Paths without a route get the envelope. */
+  /** Returns the error profile of a request. Paths without a route get the envelope. */
   function profileFor(request: FastifyRequest, error: ApiError): ErrorProfile {
     if (wantsProblem(request.headers.accept)) return 'problem';
     const path = pathOf(request);
@@ -235,7 +235,7 @@ function endSpan(span: OpenSpan | null, status: number): void {
 
 const READING: readonly string[] = ['GET', 'HEAD', 'OPTIONS'];
 
-/** Writes are logged at info; reads and the many requests of a backup at debug. */
+/** Returns the log level of a request: info for writes, debug for reads and for the many requests of a backup. */
 function levelOf({ method, routeOptions: { config } }: FastifyRequest): 'info' | 'debug' {
   const isRead = READING.includes(method) || config.reads === true;
   return isRead || config.slowBody === true ? 'debug' : 'info';
@@ -261,8 +261,8 @@ export function changeCertificate(server: HttpServer, certificate: TlsCertificat
 }
 
 /**
- * While the server closes, it completes pending requests and then closes their connections; it responds to new requests
- * with 503.
+ * Adds the hooks for a shutdown: while the server closes, it completes pending requests and then closes their
+ * connections; it responds to new requests with 503.
  */
 function rejectWhileClosing(server: HttpServer): void {
   let isClosing = false;

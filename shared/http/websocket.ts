@@ -82,7 +82,7 @@ async function sendTogether(
 
 const PREFIX = 'data: ';
 
-/** JSON contains no line breaks, so a blank line always ends a frame. */
+/** Returns the messages of the frames in `text`. JSON contains no line breaks, so a blank line always ends a frame. */
 function messagesOf(text: string): string[] {
   const frames = text.split('\n\n').filter((frame) => frame.startsWith(PREFIX));
   return frames.map((frame) => frame.slice(PREFIX.length));

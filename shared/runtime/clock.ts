@@ -28,7 +28,7 @@ export function createEventLoopYield(clock: Pick<Clock, 'monotonicMs'>): () => P
   };
 }
 
-/** setTimeout treats a longer delay as 1 ms, so longer sleeps are split. */
+/** Longest delay of setTimeout, which treats a longer one as 1 ms; longer sleeps are split. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {

@@ -12,7 +12,7 @@ import type { RunCommand } from './run-command.ts';
 export type ServiceManager = {
   /** Reports that the process accepts requests, and starts to feed the watchdog if there is one. */
   ready(probe: LivenessProbe): Promise<void>;
-  /** Reports that the process is stopping, and stops to feed the watchdog. */
+  /** Reports that the process is stopping, and stops feeding the watchdog. */
   stopping(): Promise<void>;
 };
 
@@ -22,7 +22,7 @@ export type LivenessProbe = {
   limits: LivenessLimits;
 };
 
-/** `systemd-notify` waits until systemd has read the message. */
+/** Time limit of `systemd-notify`, which waits until systemd has read the message. */
 export const NOTIFY_TIMEOUT_MS = 10_000;
 const COMMAND_LIMITS = { timeoutMs: NOTIFY_TIMEOUT_MS, maxOutputBytes: 4_096 };
 /** A check that takes longer counts as a problem. */

@@ -65,7 +65,7 @@ export function currentTraceparent(): string | null {
 }
 
 const ENDPOINTS = ['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'];
-/** An unreachable collector must not delay the end of the process. */
+/** Time limit for sending the last spans: an unreachable collector must not delay the end of the process. */
 const CLOSE_WITHIN_MS = 2_000;
 
 export type Tracing = {

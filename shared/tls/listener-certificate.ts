@@ -32,7 +32,7 @@ export const LIFETIME_MS = 365 * DAY_MS;
  * expire.
  */
 export const RENEWED_BEFORE_MS = 90 * DAY_MS;
-/** New certificates are backdated for peers whose clocks are behind. */
+/** Time by which new certificates are backdated, for peers whose clocks are behind. */
 const BACKDATED_MS = DAY_MS;
 const SERIAL_BYTES = 16;
 const MAX_FILE_BYTES = 256 * 1024;

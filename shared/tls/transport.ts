@@ -98,7 +98,10 @@ export type SecureAgentOptions = {
 };
 
 const HANDSHAKE_TIMEOUT_MS = 10_000;
-/** Idle connections are closed before the server's keep-alive timeout of 72 s could close them during a request. */
+/**
+ * Idle time after which connections are closed: before the server's keep-alive timeout of 72 s could close them during
+ * a request.
+ */
 const IDLE_MS = 30_000;
 const MAX_FREE_SOCKETS = 8;
 

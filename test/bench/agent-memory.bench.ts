@@ -6,7 +6,7 @@ import type { AgentProcess } from '../fakes/agents/agent-process.ts';
 import { type Row, valueAtMost } from '../measure/row.ts';
 
 const CEILING_MB = 110;
-/** Time for several reconciles, and for the collection of garbage from the start. */
+/** Wait before the measurement, for several reconciles and for the collection of garbage from the start. */
 const SETTLE_MS = 30_000;
 const BYTES_PER_KB = 1024;
 const BYTES_PER_MB = 1_000_000;

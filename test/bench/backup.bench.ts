@@ -30,7 +30,10 @@ type Times = { backup: number[]; unchanged: number[]; restore: number[] };
 
 const none = (): Times => ({ backup: [], unchanged: [], restore: [] });
 
-/** Needs root and about 5 GB of disk. The rounds alternate, so that load on the host affects both alike. */
+/**
+ * Measures backups and restores in rounds that alternate with the reference, so that load on the host affects both
+ * alike. Needs root and about 5 GB of disk.
+ */
 export async function backups(): Promise<Row[]> {
   const [ours, bare] = [none(), none()];
   for (let round = 0; round < ROUNDS; round += 1) {

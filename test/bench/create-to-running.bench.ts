@@ -13,7 +13,10 @@ const run = promisify(execFile);
 const PAIRS = 10;
 const WARM_UP_PAIRS = 2;
 const MAX_RATIO = 1.1;
-/** Polled rarely: the agent reports the start of the phase, and the reference is not polled while it runs. */
+/**
+ * Interval of the polls. It is long, because the time is not taken from the polls: the agent reports the start of the
+ * phase, and the reference runs without polls.
+ */
 const POLL_MS = 250;
 const IMAGE = 'podwright.local/base:1';
 const MEMORY_BYTES = 512 * 1024 * 1024;
@@ -31,7 +34,7 @@ const SPEC: PodSpecInput = {
   stop_grace_seconds: 0,
 };
 
-/** The runs alternate, so that load on the host affects both alike. */
+/** Measures launches that alternate with the reference, so that load on the host affects both alike. */
 export async function createToRunning(agent: AgentProcess): Promise<Row> {
   const ours: number[] = [];
   const reference: number[] = [];
@@ -51,7 +54,10 @@ export async function createToRunning(agent: AgentProcess): Promise<Row> {
   );
 }
 
-/** Both times are from this host's clock: the agent reports the start of the phase. */
+/**
+ * Launches a pod and returns the milliseconds until it runs. Both times are from this host's clock: the agent reports
+ * the start of the phase.
+ */
 async function launchByAgent({ client }: AgentProcess): Promise<number> {
   const id = systemRandom.uuid();
   const beganMs = systemClock.now();

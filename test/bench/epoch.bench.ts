@@ -66,7 +66,13 @@ export async function epochCosts(): Promise<Row[]> {
     const stop = { ours: delay.max / NS_PER_MS, reference: ms };
     return [
       valueAtMost(`memory of an epoch over ${of}`, 'MiB', 'their text', memory, MAX_MIB),
-      valueAtMost(`an epoch over ${of}: longest stop`, 'ms', 'all of it', stop, MAX_BLOCK_MS),
+      valueAtMost(
+        `an epoch over ${of}: longest block of the event loop`,
+        'ms',
+        'its duration',
+        stop,
+        MAX_BLOCK_MS,
+      ),
     ];
   } finally {
     await store.destroy();

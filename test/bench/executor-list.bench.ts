@@ -116,7 +116,7 @@ async function sideBySide(
   return { ours: median(times.ours), reference: median(times.reference) };
 }
 
-/** Minimal client: `fetch` would take a third of the shorter times. */
+/** Reads a URL with a minimal client: `fetch` would take a third of the shorter times. */
 function read(url: string): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const request = get(url, { agent: CONNECTION }, (response) => {

@@ -15,7 +15,7 @@ import type { Database } from '../../validator/central/platform/database/tables.
 import { testCause } from '../fakes/scenes/wallet.ts';
 import { median, type Row, ratioAtMost, valueAtLeast } from '../measure/row.ts';
 
-/** Many short rounds: other load on the host affects both sides alike. */
+/** Number of rounds: many short ones, so that other load on the host affects both sides alike. */
 const ROUNDS = 100;
 const READS = 1_000;
 const RENTERS = 1_000;

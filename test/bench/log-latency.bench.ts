@@ -13,7 +13,7 @@ const NS_PER_MS = 1e6;
 /** Writes about fifty lines a second. */
 const SCRIPT = 'while :; do echo tick; sleep 0.02; done';
 
-/** The reference reads the same pod at the same time, so that load on the host affects both alike. */
+/** Measures the followers while the reference reads the same pod, so that load on the host affects both alike. */
 export async function logLatency(agent: AgentProcess): Promise<Row> {
   const { id, container_id: container } = await startLogPod(agent, SCRIPT);
   const leave = new AbortController();

@@ -12,8 +12,8 @@ const WARM_UP_CHUNKS = 200;
 const SCRIPT = 'yes "a line without a reader, again and again and again"';
 
 /**
- * The reference is the same agent with the same pod after a first reader has disconnected, so its code is already
- * loaded.
+ * Measures the agent's memory with one stalled follower. The reference is the same agent with the same pod after a
+ * first reader has disconnected, so its code is already loaded.
  */
 export async function logMemory(agent: AgentProcess): Promise<Row> {
   const { id } = await startLogPod(agent, SCRIPT);

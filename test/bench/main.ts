@@ -20,7 +20,7 @@ import { validatorCosts } from './validator.bench.ts';
 
 const POD_PORTS = '28000-28099';
 
-/** Idle memory is measured first: an agent that has just served load is not idle. */
+/** Benchmarks that share one agent. Idle memory is first: an agent that has just served load is not idle. */
 const ON_AGENT = [agentIdleMemory, logMemory, logLatency, logRead, createToRunning, sshCopy];
 
 const agent: Part<object> = {

@@ -37,7 +37,7 @@ export async function metricsCost(): Promise<Row[]> {
   return [await scrapes(), await readings(), await podUsageCost()];
 }
 
-/** Compared with a route that returns the same bytes from a string. */
+/** Measures scrapes, compared with a route that returns the same bytes from a string. */
 async function scrapes(): Promise<Row> {
   const engine = createFakeEngine(systemClock);
   engine.addImage(IMAGE, `sha256:${'a1'.repeat(32)}`);
@@ -88,7 +88,7 @@ async function medianMs(url: string): Promise<number> {
   return median(took);
 }
 
-/** Compared with reading the complete XML document of the same GPUs each time. */
+/** Measures readings of GPUs, compared with reading their complete XML document each time. */
 async function readings(): Promise<Row> {
   const uuids = Array.from(
     { length: GPUS },

@@ -19,7 +19,7 @@ const MICROSECONDS_PER_MS = 1_000;
 const MAX_RATIO = 0.25;
 const BUSYBOX = '/bin/busybox';
 
-/** CPU time of this process only; the engine's CPU time for its answers is additional. */
+/** Measures the CPU time of this process only; the engine's CPU time for its answers is additional. */
 export async function podUsageCost(): Promise<Row> {
   const engine = createDockerodeEngine({ socketPath: '/var/run/docker.sock', clock: systemClock });
   const labels = { [LABELS.executor]: systemRandom.uuid(), [LABELS.kind]: 'bench' };
@@ -45,7 +45,7 @@ export async function podUsageCost(): Promise<Row> {
         rounds(() => Promise.all(ids.map((id) => engine.containerUsage(id)))),
       ),
     };
-    const name = `${LOOKS} looks at what a pod uses, processor time`;
+    const name = `${LOOKS} usage samples, processor time`;
     return ratioAtMost(name, 'ms', "the engine's stats", measured, MAX_RATIO);
   } finally {
     for (const id of ids) await engine.removeContainer(id);

@@ -28,7 +28,7 @@ export async function proofOfWork(): Promise<Row[]> {
   const verified = timed(() => faultInRows({ seed, n: N, root }, indices, opened, systemRandom));
   if (verified.result !== null) throw new Error(`honest rows are ${verified.result}`);
   const measured = { ours: verified.seconds, reference: computed.seconds * EVERY };
-  const against = `making it on one core, by every ${EVERY}th row`;
+  const against = `computing it on one core, estimated from every ${EVERY}th row`;
   return [ratioAtMost(`verifying a product of ${N}²`, 's', against, measured, MAX_SHARE)];
 }
 

@@ -24,7 +24,7 @@ export async function signing(): Promise<Row[]> {
     const ours = await longestDelay(async (message) => signer.sign(message));
     const here = await keyringSigner(systemRandom.bytes(32));
     const reference = await longestDelay(async (message) => here.sign(message));
-    const name = `event loop while ${SIGNATURES} signatures are made`;
+    const name = `longest block of the event loop during ${SIGNATURES} signatures`;
     return [ratioAtMost(name, 'ms', 'signing in the same thread', { ours, reference }, MAX_SHARE)];
   } finally {
     await keys.close();

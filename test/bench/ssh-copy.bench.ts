@@ -22,7 +22,7 @@ const PAIRS = 3;
 const MAX_RATIO = 2.5;
 const POLL_MS = 50;
 
-/** The runs alternate, so that load on the host affects both alike. */
+/** Measures copies that alternate with the reference, so that load on the host affects both alike. */
 export async function sshCopy(agent: AgentProcess): Promise<Row> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-bench-ssh-'));
   const id = systemRandom.uuid();

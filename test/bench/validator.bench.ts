@@ -170,7 +170,7 @@ async function memory(store: EvidenceStore): Promise<Row> {
   const ours = (most - before) / MIB / (FLEET / THOUSAND);
   const { facts } = checkRun({ atMs: 0 });
   const reference = (JSON.stringify(facts.inventory).length * THOUSAND) / MIB;
-  const against = 'their inventories as text';
+  const against = 'text of their inventories';
   const measured = { ours, reference };
   return valueAtMost(
     `memory of a pass over ${FLEET}, per 1,000`,
@@ -267,9 +267,9 @@ async function closing(store: EvidenceStore): Promise<Row> {
   delay.disable();
   const measured = { ours: delay.max / NS_PER_MS, reference: seconds * MS_PER_SECOND };
   return valueAtMost(
-    `closing a cycle of ${FLEET}: longest stop of all else`,
+    `closing a cycle of ${FLEET}: longest block of the event loop`,
     'ms',
-    'all of it',
+    'its duration',
     measured,
     MAX_BLOCK_MS,
   );

@@ -204,7 +204,7 @@ describe('a dishonest agent', () => {
 
   it.each<[string, Conduct['said']]>([
     [
-      'of a hash of what it never got',
+      'reports a hash of data that it did not receive',
       (data) => (typeof data === 'string' ? data.replace(/\w{64}/, DIGEST) : data),
     ],
     ['replays an old stream', (data) => (typeof data === 'string' ? data : OLD_STREAM)],

@@ -148,8 +148,8 @@ export const CENTRAL_VARIABLES: MeaningsOf<typeof CENTRAL_CONFIG> = {
   CENTRAL_WEBHOOK_TARGETS:
     '`public`: webhooks use https to public addresses; `loopback`: this host only (default of `npm start`)',
   CENTRAL_PUBLIC_ORIGIN: {
-    meaning: 'our origin in upload addresses, and where nodes send backups',
-    unset: 'the request’s; for backups the listener’s',
+    meaning: 'base address of this server in links to uploads, to which nodes also send backups',
+    unset: 'the address of the request; for backups that of the listener',
   },
   CENTRAL_API_KEYS_RETRIEVABLE: '`false`: a full API key is shown once only',
   CENTRAL_S3_BUCKET: { meaning: 'bucket for uploads', unset: 'folder in the home' },
@@ -188,8 +188,8 @@ export const CENTRAL_VARIABLES: MeaningsOf<typeof CENTRAL_CONFIG> = {
   },
   CENTRAL_CHAT_TOKEN_URL: 'its token endpoint',
   CENTRAL_CHAT_USER_URL: 'its user endpoint, which returns `{id, username}`',
-  CENTRAL_CHAT_CLIENT_ID: 'our client id there',
-  CENTRAL_CHAT_CLIENT_SECRET: 'our client secret there',
+  CENTRAL_CHAT_CLIENT_ID: 'client id that the platform has assigned',
+  CENTRAL_CHAT_CLIENT_SECRET: 'client secret that the platform has assigned',
   CENTRAL_CHAT_REDIRECT_URL: 'page of the console to which the platform returns users',
   CENTRAL_CHAT_SCOPE: 'requested scope',
   CENTRAL_CHAT_CHANNEL_URL: {
@@ -269,7 +269,7 @@ export const VALIDATOR_VARIABLES: MeaningsOf<typeof VALIDATOR_CONFIG> = {
   VALIDATOR_KEY_SET: {
     meaning:
       'signed key set that agents use; evidence signed by one of its keys within that key’s validity is trusted',
-    unset: 'own key only',
+    unset: 'only this validator’s key',
   },
   VALIDATOR_HOST: 'listen address of the gateway',
   VALIDATOR_PORT: 'listen port of the gateway',

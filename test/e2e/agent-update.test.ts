@@ -128,7 +128,7 @@ beforeAll(async () => {
   await startPod(`${image}@${digest}`);
 }, 60_000);
 
-/** The engine's labels identify it as one of the executor's pods. */
+/** Starts a container whose labels identify it as one of the executor's pods. */
 async function startPod(image: string): Promise<void> {
   const labels = Object.entries({
     executor: executorId,
@@ -188,7 +188,10 @@ async function inspected(container: string): Promise<Record<string, unknown>> {
   return JSON.parse(await mustRun('docker', 'inspect', '--format', format, container));
 }
 
-/** Waits until the container has a process. The pid of a stopped container is 0, which would signal our own group. */
+/**
+ * Kills the container's process as soon as it has one. The pid of a stopped container is 0, which would signal this
+ * process's own group.
+ */
 async function kill(container: string): Promise<void> {
   const pid = await eventually(`a process of ${container}`, async () => {
     const found = await inspected(container).catch(() => null);

@@ -134,7 +134,9 @@ async function inPod({ container_id }: PodView, command: string): Promise<string
   return done?.stdout;
 }
 
-/** A new generation must run for some seconds before the old container is removed. */
+/**
+ * Waits for the end of replacements: a new generation must run for some seconds before the old container is removed.
+ */
 async function untilSettled(cases: readonly Case[]): Promise<void> {
   for (const { id, name } of cases) {
     if (name !== 'replacement') continue;
@@ -179,7 +181,7 @@ async function expectNothingLeaked(cases: readonly Case[]): Promise<void> {
 /** Checks that no pod is declared dead and that the agent responds while the engine is down. */
 async function expectPatience(cases: readonly Case[], then: readonly PodView[]): Promise<void> {
   for (const [index, { id, name }] of cases.entries()) {
-    const now = await until(`${name} reports that the engine is away`, id, (seen) =>
+    const now = await until(`${name} reports that the engine is unavailable`, id, (seen) =>
       ['DockerUnavailable', 'removed'].includes(seen.reason ?? seen.phase),
     );
     expect(now.phase).toBe(then[index]?.phase);

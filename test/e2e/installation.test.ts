@@ -27,12 +27,12 @@ const PROBE = `
 cd /var/lib/podwright
 try() { name=$1; shift; if "$@" >/dev/null 2>&1; then echo "may $name"; else echo "may not $name"; fi; }
 {
-  try jail unshare --mount --propagation private -- sh -c 'mount --bind . . && mount -o remount,bind,ro,nosymfollow .'
-  try fence sh -c 'iptables -w -N PODWRIGHT-PROBE && iptables -w -X PODWRIGHT-PROBE'
-  try be-meek setpriv --pdeathsig KILL nice -n 10 ionice -t -c 3 prlimit --data=1073741824 --core=0 true
+  try mount-namespace unshare --mount --propagation private -- sh -c 'mount --bind . . && mount -o remount,bind,ro,nosymfollow .'
+  try firewall-rules sh -c 'iptables -w -N PODWRIGHT-PROBE && iptables -w -X PODWRIGHT-PROBE'
+  try lower-priority setpriv --pdeathsig KILL nice -n 10 ionice -t -c 3 prlimit --data=1073741824 --core=0 true
   try restore sh -c 'echo >f && chown 1234:1234 f && chmod 4755 f && echo >>f && rm f'
   try signal kill -0 $1
-  try look-into cat /proc/$1/environ
+  try read-environment cat /proc/$1/environ
   try write-etc sh -c 'echo >/etc/f'
   try write-releases sh -c 'echo >/opt/podwright/f'
   try read-kernel-log dd if=/dev/kmsg of=/dev/null count=1 iflag=nonblock
@@ -115,7 +115,14 @@ TEXT
     systemctl daemon-reload && systemctl start probe`);
   const seen = await line('cat /var/lib/podwright/probe.txt');
   expect(seen.split('\n')).toEqual([
-    ...['may jail', 'may fence', 'may be-meek', 'may restore', 'may signal', 'may look-into'],
+    ...[
+      'may mount-namespace',
+      'may firewall-rules',
+      'may lower-priority',
+      'may restore',
+      'may signal',
+      'may read-environment',
+    ],
     ...['may not write-etc', 'may not write-releases', 'may not read-kernel-log'],
     ...['may not other-network', 'may not make-devices', 'may not set-clock'],
   ]);

@@ -10,7 +10,7 @@ const OPERATIONS = 40;
 const TEST_MS = 300_000;
 
 it(
-  `random requests and kills duplicate and leak nothing, and everything settles, seed ${SEED}`,
+  `after random requests and kills no pod is duplicated, no object is left over, and every pod settles, seed ${SEED}`,
   async () => {
     const counts = await runAtRandom(SEED, (done) => done < OPERATIONS);
     for (const name of ['put', 'change', 'reboot', 'remove', 'kill agent', 'kill container']) {

@@ -86,7 +86,7 @@ it(
       reason: 'NEW_VERSION_ENDED',
       target_digest: bad,
       attempts: 1,
-      message: expect.stringContaining('it cannot go on'),
+      message: expect.stringContaining('this release cannot start'),
     });
     expect(await current()).toBe(first);
 

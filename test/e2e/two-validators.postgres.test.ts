@@ -29,8 +29,8 @@ let environment: Record<string, string>;
 const validators: ValidatorProcess[] = [];
 
 beforeAll(async () => {
-  // Each login advances the clock by a second per node. It stops afterwards, and may differ by half a minute: it is
-  // ahead at first, and behind at the end.
+  // Adding the nodes advances the market's clock by a second per node. Afterwards the clock stands still: it is ahead
+  // of the real one at first and behind it at the end. A difference of up to half a minute is accepted.
   const startMs = systemClock.now() - NODES * 1_000 + AHEAD_MS;
   market = await createTestMarket({ clock: createManualClock(startMs) });
   const origin = await market.server.listen({ host: '127.0.0.1', port: 0 });
@@ -84,7 +84,7 @@ it('two validator processes share the executors, probe each once, and take over 
   await first.end('SIGKILL');
   go.resolve();
   await eventually(
-    'every executor was looked at',
+    'every executor was checked',
     async () => (await evidenceOf()).length >= NODES,
     TAKEN_OVER_WITHIN_MS,
   );

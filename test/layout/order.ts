@@ -2,8 +2,8 @@
 import type { Import, SourceFile } from './imports.ts';
 
 /**
- * Schemas and states may be imported from everywhere, so imports of them are ignored. Their own imports count for their
- * folder.
+ * Files of schemas and states. They may be imported from everywhere, so imports of them are ignored. Their own imports
+ * count for their folder.
  */
 const WORDS = /\.(?:schemas|state)\.ts$/;
 

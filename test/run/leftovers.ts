@@ -36,7 +36,7 @@ type DockerObject = {
   labels: Record<string, string>;
 };
 
-/** Containers first: the others cannot be removed while a container uses them. */
+/** Kinds of Docker objects in the order of their removal: the others cannot be removed while a container uses them. */
 const KINDS = ['container', 'network', 'volume', 'image'] as const;
 
 export function hostState(): Before {

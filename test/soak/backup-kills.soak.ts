@@ -49,5 +49,5 @@ export async function backupKills({ seed, minutes, print }: KillOptions): Promis
   print(`${done} kills`);
   pod.close();
   await scene.close();
-  return [figureAtMost('kills in backups and restores that lost something', lost, 'kills', 0)];
+  return [figureAtMost('kills after which a backup or restore was incomplete', lost, 'kills', 0)];
 }

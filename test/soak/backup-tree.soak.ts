@@ -77,7 +77,7 @@ async function thereAndBack(
       'entries',
       0,
     ),
-    figureAtMost('a sparse file takes more', sparse / MIB, 'MiB', 1),
+    figureAtMost('additional disk space of a restored sparse file', sparse / MIB, 'MiB', 1),
   ];
 }
 

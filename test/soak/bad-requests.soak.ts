@@ -15,7 +15,7 @@ import { figureAtMost, median, type Row } from '../measure/row.ts';
 const WARM_UP = 5_000;
 const REQUESTS = 10_000;
 const SAMPLE_EVERY = 250;
-/** Some requests change or delete the account that they use. */
+/** Requests before a new account is used: some of them change or delete the account. */
 const REQUESTS_PER_ACCOUNT = 250;
 const ANSWER_WITHIN_MS = 10_000;
 const MOST_GROWTH_MB = 15;

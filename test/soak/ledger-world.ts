@@ -48,7 +48,7 @@ export function createLedgerWorld(db: Database, random: Random) {
 
   const pick = <T>(from: readonly T[]): T => {
     const one = from[random.int(from.length)];
-    if (one === undefined) throw new Error('nothing to pick from');
+    if (one === undefined) throw new Error('cannot choose from an empty list');
     return one;
   };
   const amount = () => 1 + random.int(MOST_UUSD);
@@ -151,7 +151,8 @@ export function createLedgerWorld(db: Database, random: Random) {
     // Resolving the hold again has no effect or is rejected.
     await inTx((tx) => voidHold(tx, holdId, cause()));
     const again = inTx((tx) => settleHold(tx, holdId, 1, cause()));
-    if ((await again.catch((error) => error)) === undefined) throw new Error('a hold ended twice');
+    if ((await again.catch((error) => error)) === undefined)
+      throw new Error('a hold was settled twice');
     model.holds.delete(holdId);
     model.granted -= Math.min(posted, ofGranted);
     model.paid -= Math.max(0, posted - ofGranted);
@@ -192,7 +193,8 @@ export function createLedgerWorld(db: Database, random: Random) {
     if (known.length === 0) return;
     const leg: Leg = { debit: 'external:topup', credit: paidAccount(id), amountUusd: amount() };
     const problem = await inTx((tx) => postGroup(tx, [leg], pick(known))).catch((error) => error);
-    if (!(problem instanceof CauseTaken)) throw new Error('a cause came twice', { cause: problem });
+    if (!(problem instanceof CauseTaken))
+      throw new Error('a cause was posted twice', { cause: problem });
   }
 
   /** Rolls back after some statements: none may take effect. */
@@ -203,7 +205,8 @@ export function createLedgerWorld(db: Database, random: Random) {
       await placeHold(tx, id, 1, cause());
       throw new Died();
     });
-    if (!((await work.catch((error) => error)) instanceof Died)) throw new Error('did not die');
+    if (!((await work.catch((error) => error)) instanceof Died))
+      throw new Error('the transaction was not rolled back');
   }
 
   async function compare(): Promise<void> {

@@ -71,7 +71,7 @@ async function checkSides(db: Database, spent: number): Promise<void> {
     else if (id.startsWith('clearing:')) assert.equal(balance, 0, `${id} is not 0`);
     else paid -= balance;
   }
-  assert.equal(paid - left, spent, 'what is shown is what was taken');
+  assert.equal(paid - left, spent, 'the reported cost equals what was charged');
   assert.equal(spent + absorbed, earned, 'I8');
 }
 
@@ -125,15 +125,19 @@ async function checkPayouts(db: Database): Promise<void> {
   const sumOf = (wanted: (payout: (typeof payouts)[number]) => boolean) =>
     payouts.filter(wanted).reduce((sum, { amount_uusd: uusd }) => sum + uusd, 0);
   const left = sumOf(({ state, method }) => state === 'paid' && method !== 'balance');
-  assert.equal(byId.get('external:payout')?.credits_posted ?? 0, left, 'I16: what left');
+  assert.equal(
+    byId.get('external:payout')?.credits_posted ?? 0,
+    left,
+    'I16: paid payouts equal the transfers out',
+  );
   for (const { id, debits_pending: pending } of accounts) {
     if (!/^(?:provider|referral):/.test(id)) continue;
     const isOpen = (state: string) => state === 'requested' || state === 'pending';
     const open = sumOf(({ party, state }) => party === id && isOpen(state));
-    assert.equal(pending, open, 'I16: what is open is set aside');
+    assert.equal(pending, open, 'I16: open payouts are held');
   }
   for (const row of await db.selectFrom('referrals').selectAll().execute()) {
-    assert.equal(row.accrued_uusd, referralShare(row.paid_uusd), 'the part of the fee');
+    assert.equal(row.accrued_uusd, referralShare(row.paid_uusd), 'the referrer’s share of the fee');
   }
 }
 
@@ -166,8 +170,8 @@ export async function usedUntilNow(
 }
 
 /**
- * Checks that time that agents reported as running before a limit or the funds changed is charged or absorbed: no stop
- * for lack of money is earlier.
+ * Checks that use which agents had reported before a limit or the funds changed is charged or absorbed: no pod is
+ * recorded as stopped for lack of money before that use ended.
  */
 export async function checkUsed(
   db: Database,
@@ -181,6 +185,6 @@ export async function checkUsed(
   for (const { pod_id: podId, from_ms: fromMs, to_ms: toMs } of stops) {
     const usedMs = reportedMs.get(podId);
     if (usedMs === undefined || (toMs !== null && toMs <= usedMs)) continue;
-    assert.ok(fromMs >= usedMs, `${usedMs - fromMs} ms of ${podId} were used and are not charged`);
+    assert.ok(fromMs >= usedMs, `${usedMs - fromMs} ms of ${podId} were used but not charged`);
   }
 }

@@ -72,7 +72,7 @@ export async function createMoneyWorld(
 
   function pick<T>(from: readonly T[]): T {
     const one = from[random.int(from.length)];
-    if (one === undefined) throw new Error('nothing to pick from');
+    if (one === undefined) throw new Error('cannot choose from an empty list');
     return one;
   }
   const hosts = () => offered.map(({ id }) => market.agents.host(id));

@@ -57,7 +57,7 @@ async function events({ seed, print }: Options): Promise<Row[]> {
     await world.close();
     print(`money: seed ${seed + offset}, ${done} events, ${rented} pods`);
   }
-  const name = `random events around the money, ${rented} pods`;
+  const name = `random events that affect money, ${rented} pods`;
   return [finding(name, done, 'events', 'every invariant after each', true)];
 }
 
@@ -89,8 +89,9 @@ async function month({ seed, print }: Options): Promise<Row[]> {
   await world.check();
   const { ended, owedUusd } = await world.progress();
   await world.close();
-  if (owedUusd !== 0) throw new Error(`providers are owed ${owedUusd} uUSD after the month`);
-  const name = `${MONTH_DAYS} days, ${ended} pods ended, everything paid out: debits are credits and fees`;
+  if (owedUusd !== 0)
+    throw new Error(`${owedUusd} uUSD were not paid out to providers after the month`);
+  const name = `${MONTH_DAYS} days, ${ended} pods ended, everything paid out: debits equal credits and fees`;
   const bar = `to the micro-dollar, ${LEAST_ENDED} pods or more`;
   return [finding(name, ended, 'pods', bar, ended >= LEAST_ENDED)];
 }

@@ -4,7 +4,9 @@ import type { PodView } from '#shared/api/agent/pod.ts';
 import { eventually } from '../fakes/eventually.ts';
 import type { EngineObject, ObjectKind, World } from './random-world.ts';
 
-/** Several operations may wait for the same pod, and stopping a container takes a second each. */
+/**
+ * Time limit for settling. Several operations may wait for the same pod, and each stop of a container takes a second.
+ */
 const SETTLES_WITHIN_MS = 20_000;
 
 /** Creates objects of another owner, which must never change. */

@@ -139,7 +139,7 @@ const DRAW = WEIGHTS.flatMap(([name, weight, operation]) =>
 /** Runs one operation and returns its name; an error of `REFUSALS` counts as done. */
 export async function actAtRandom(world: World): Promise<string> {
   const drawn = pick(world, DRAW);
-  if (drawn === undefined) throw new Error('there is nothing to draw from');
+  if (drawn === undefined) throw new Error('cannot choose from an empty list');
   await refusable(() => drawn.operation(world));
   return drawn.name;
 }

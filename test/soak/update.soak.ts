@@ -110,15 +110,15 @@ async function drill(scene: Scene, print: (line: string) => void): Promise<Row[]
     figureAtMost('its size', await imageMb(`${image}:${TAG}`), 'MB', 1_000),
     figureAtMost('its push', push.seconds, 's', 120),
     figureAtMost('from the signed digest to COMMITTED', update.seconds, 's', 180),
-    figureAtMost('the agent did not answer for', awayMs / 1_000, 's', 60),
-    wrongs('pods touched', arePodsKept),
-    wrongs('other version reported', version.version === NEXT_VERSION),
-    wrongs('other release runs', release === push.value),
-    wrongs('update-status not true', isTrueOf(status, push.value)),
-    wrongs('SSH session cut', isKept),
-    figureAtMost('the gateway follows its last session after', follow.seconds, 's', 30),
+    figureAtMost('longest time without an answer of the agent', awayMs / 1_000, 's', 60),
+    wrongs('pods were changed', arePodsKept),
+    wrongs('the agent reports a wrong version', version.version === NEXT_VERSION),
+    wrongs('a wrong release runs', release === push.value),
+    wrongs('update-status is wrong', isTrueOf(status, push.value)),
+    wrongs('the SSH session broke', isKept),
+    figureAtMost('from the last session to the update of the gateway', follow.seconds, 's', 30),
     figureAtMost('removal of the services and their pods', removal.seconds, 's', 60),
-    figureAtMost('containers left of them', (await containersOf(agent)).length, 'containers', 0),
+    figureAtMost('containers left over', (await containersOf(agent)).length, 'containers', 0),
   ];
 }
 

@@ -19,7 +19,7 @@ beforeEach(async () => {
 });
 afterEach(() => scene.market.close());
 
-it('this test has a request for every code that the interface lists and a client can cause', () => {
+it('every code of the interface that a client can cause has a request in this test', () => {
   const codes = ERRORS.map(([code]) => code);
   expect(Object.keys(ERROR_TABLE)).toEqual(expect.arrayContaining(codes));
   const notYet = Object.values(CODES_NOT_YET).flat();

@@ -7,7 +7,7 @@ import { createSeededRandom } from '../fakes/seeded-random.ts';
 
 const REQUESTS = 2_000;
 const SEED = 20_261_121;
-/** Some requests change or delete the account that they use. */
+/** Requests before a new account is used: some of them change or delete the account. */
 const REQUESTS_PER_ACCOUNT = 250;
 const ANSWER_WITHIN_MS = 5_000;
 

@@ -58,9 +58,13 @@ it.each<[string, Partial<Inventory>, string[]]>([
   ['anything', { sources: null }, ['processors', 'cards on the PCI bus', 'cards of the driver']],
   ['cards of a driver that has none on the bus', sourcesOf({ pci_gpus: 0, driver_gpus: null }), []],
   ['memory and disk', sourcesOf({ driver_gpus: [] }), []],
-  ['cards, having none', { ...sourcesOf({ pci_gpus: null }), gpu: { ...GPU, driver: 'none' } }, []],
   [
-    'cards, when it cannot read them',
+    'cards that the host does not have',
+    { ...sourcesOf({ pci_gpus: null }), gpu: { ...GPU, driver: 'none' } },
+    [],
+  ],
+  [
+    'cards that the agent cannot read',
     { ...sourcesOf({}), gpu: { ...GPU, error: 'no answer' } },
     [],
   ],

@@ -65,7 +65,7 @@ export function judgeAll(facts: Facts, transportFailures: number): Judgement {
   };
 }
 
-/** Unknown outcomes and repeated measurements leave the streak as it is. */
+/** Returns the streak after this run. Unknown outcomes and repeated measurements do not change it. */
 function streakOf(outcome: CheckOutcome, before: number): number {
   if (outcome.status === 'unknown') return before;
   if (outcome.status !== 'fail') return 0;

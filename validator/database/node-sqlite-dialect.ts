@@ -5,7 +5,10 @@ import { type DatabaseSync, openSqlite } from '#shared/runtime/sqlite.ts';
 /** The product has a few hundred distinct statements; beyond this bound the oldest is dropped. */
 const STATEMENT_CACHE_SIZE = 1_000;
 
-/** 16 MiB. A checkpoint copies each page once however often it was written, and one rental writes twenty pages. */
+/**
+ * Pages written between two checkpoints: 16 MiB. A checkpoint copies each page once however often it was written, and
+ * one rental writes twenty pages.
+ */
 const CHECKPOINT_PAGES = 4_000;
 
 type Parameters = readonly (string | number | bigint | null | Uint8Array)[];

@@ -9,10 +9,10 @@ import type { DatabaseTarget } from './open-database.ts';
 const MAX_CONNECTIONS = 20;
 const CONNECT_TIMEOUT_MS = 5_000;
 const IDLE_CONNECTION_MS = 60_000;
-/** Our queries are short; a slow one must not hold its locks. */
+/** Time limit of a query. Our queries are short, and a slow one must not hold its locks. */
 const STATEMENT_TIMEOUT_MS = 30_000;
 const LOCK_TIMEOUT_MS = 10_000;
-/** The server ends transactions of a process that hangs, and releases their locks. */
+/** Time after which the server ends a transaction of a process that hangs, which releases its locks. */
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000;
 
 /** Our queries choose their row locks for this isolation level; renters' text is Unicode. */

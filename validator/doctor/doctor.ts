@@ -29,7 +29,7 @@ const HELP = `Usage: npm run validator -- doctor [options]
 
 Checks what this validator depends on and reports what is wrong, with remedies: configuration, key, evidence store,
 policies, the central API and whether it accepts our signature, gateway, registry, clock, disk. Run it with the
-variables and as the user of the validator, which may run meanwhile. Exit status: 0 no check fails, 1 at least one
+variables and as the user of the validator, which may be running. Exit status: 0 no check fails, 1 at least one
 does, 2 wrong usage.
 
   --json           print [{"id","status","finding","remedy"}] instead of lines

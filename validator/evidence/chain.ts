@@ -56,7 +56,7 @@ export function createChainCheck(head: Head | null) {
 
 const HEADLESS =
   'the signed head of its chain is missing or not trusted: the chain may be incomplete';
-const OLDER = 'the head of its chain was begun anew after it and does not cover it';
+const OLDER = 'the head of its chain was created again after it and does not cover it';
 const BEYOND = 'it is newer than the last document that the head of its chain names';
 const OTHER_END = 'the head of its chain names another document in its place';
 

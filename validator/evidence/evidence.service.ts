@@ -68,7 +68,7 @@ export function createEvidence(options: EvidenceOptions) {
     await replaceHead(tx, await signHead(claim, signer, clock.now()), row);
   }
 
-  /** Last document of a chain. A head that is missing, not trusted or behind its rows is begun anew, which verification detects. */
+  /** Last document of a chain. A head that is missing, not trusted or behind its rows is created again, which verification detects. */
   async function endOf(tx: StoreDb, executorId: string) {
     const { row, ours } = await headOf(tx, executorId);
     const top = await lastEvidence(tx, executorId);

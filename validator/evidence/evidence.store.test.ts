@@ -213,7 +213,7 @@ describe('the head of a chain', () => {
     await store.deleteFrom('evidence_heads').execute();
     expect(await problemsNow()).toEqual([expect.stringMatching(HEADLESS)]);
     await evidence.record(checkRun({ atMs: 5_000 }));
-    const older = 'the head of its chain was begun anew after it and does not cover it';
+    const older = 'the head of its chain was created again after it and does not cover it';
     expect(await problemsNow()).toEqual([`1: ${older}`, `2: ${older}`]);
     await evidence.prune(2_500, 0);
     expect(await problemsNow()).toEqual([]);

@@ -166,7 +166,7 @@ it('completes a cycle after a crash without inspecting an executor twice', async
     if (id === stuck) await end.promise;
   });
   const pass = first.validator.runOnce();
-  await eventually('the others were looked at', async () => {
+  await eventually('the inspection of the other nodes', async () => {
     return (await evidenceOf(first.store)).length === NODES - 1;
   });
   // Another process on the same file, as after kill -9; the answer to the first one comes too late.

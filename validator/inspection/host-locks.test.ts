@@ -40,7 +40,7 @@ it('runs one trial per host at a time in order, and other hosts in parallel', as
     hosts.run('host', WAIT_MS, second.begin),
     hosts.run('another', WAIT_MS, other.begin),
   ];
-  await eventually('two have begun', () => order.length === 2);
+  await eventually('the work on both hosts', () => order.length === 2);
   expect(order.toSorted()).toEqual(['first', 'other']);
   // Without waiting time the work is skipped.
   expect(await hosts.run('host', 0, async () => 'begun')).toBeNull();
@@ -54,16 +54,16 @@ it('waits for a lock at most as long as requested, and rejects with errors of th
   const first = work('first');
   const long = hosts.run('host', WAIT_MS, first.begin);
   const waiting = hosts.run('host', WAIT_MS, async () => 'begun');
-  await eventually('it has begun', () => order.length === 1);
+  await eventually('the first work', () => order.length === 1);
   await clock.advance(WAIT_MS);
   expect(await waiting).toBeNull();
   first.end();
   expect(await long).toBe('first');
   const failing = hosts.run('host', WAIT_MS, async () => {
     await clock.advance(2 * WAIT_MS);
-    throw new Error('of the work');
+    throw new Error('the work failed');
   });
-  await expect(failing).rejects.toThrow('of the work');
+  await expect(failing).rejects.toThrow('the work failed');
 });
 
 async function heldUntil(): Promise<number> {
@@ -75,11 +75,11 @@ it('locks a host against other processes while the work runs', async () => {
   const [one, two] = [processOf('one'), processOf('two')];
   const first = work('first');
   const long = one.run('host', WAIT_MS, first.begin);
-  await eventually('it has begun', () => order.length === 1);
+  await eventually('the first work', () => order.length === 1);
   const isShared = onPostgres();
   // Longer than the lease without extension; in small steps, so that the extensions can run.
   for (let step = 0; step < 64; step += 1) {
-    await eventually('it is kept', async () => {
+    await eventually('the lease to be extended', async () => {
       await clock.advance(CLAIM_MS / 32);
       return !isShared || (await heldUntil()) > clock.now() + CLAIM_MS / 2;
     });
@@ -95,7 +95,7 @@ it('locks a host against other processes while the work runs', async () => {
     order.push('taken over');
     return 'taken over';
   });
-  await eventually('its time is over', async () => {
+  await eventually('the lease of the killed process to expire', async () => {
     await clock.advance(1_000);
     return order.includes('taken over');
   });

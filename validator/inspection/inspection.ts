@@ -56,9 +56,9 @@ export type InspectionOptions = {
 };
 
 const KBIT_PER_MBIT = 1_000;
-/** Measurements cost the provider traffic, and lines change rarely. */
+/** Interval between two measurements of a line, which cost the provider traffic. Lines change rarely. */
 const LINE_INTERVAL_MS = 3_600_000;
-/** Longer than two measurements of a line. */
+/** Duration of the lease on measurements; longer than two measurements of a line. */
 const LINES_LEASE_MS = 300_000;
 
 export type Inspection = ReturnType<typeof createInspection>;

@@ -37,7 +37,7 @@ export type PortCheckDeps = {
   readPort: ReadPort;
 };
 
-/** Rejects with ApiError if the agent does not open ports for another reason than being busy, and for errors of the validator. */
+/** Returns a 409 of the agent as a refusal. Rejects with its other errors, and for errors of the validator. */
 export async function checkPorts(
   deps: PortCheckDeps,
   { executor, inventory }: Facts & { inventory: object },

@@ -68,7 +68,7 @@ export function createOutbox(options: OutboxOptions) {
     return 'unavailable';
   }
 
-  /** Ends when no message is due, or when a whole batch found the receiver unavailable. */
+  /** Delivers messages until none is due, or until a whole batch found the receiver unavailable. */
   async function pass(): Promise<void> {
     for (;;) {
       const nowMs = clock.now();

@@ -250,6 +250,6 @@ export type OutboxRow = Selectable<OutboxTable>;
 export type InspectionRow = Selectable<InspectionsTable>;
 export type RentalProbeRow = Selectable<RentalProbesTable>;
 
-/** Verdict of a cycle for one executor. `withheld`: it could not be measured, which costs nothing. */
+/** Verdict of a cycle for one executor. `withheld`: it could not be measured, which does not lower its weight. */
 export const CYCLE_VERDICTS = ['ok', 'failed', 'withheld'] as const;
 export type CycleVerdict = (typeof CYCLE_VERDICTS)[number];

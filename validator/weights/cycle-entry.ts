@@ -9,7 +9,7 @@ import { goodTimeBefore, lastEntryBefore } from './cycle.store.ts';
 import type { CycleEntry } from './cycle-set.ts';
 import { ONE_PPM, type WeightPolicy } from './weight-policy.ts';
 
-/** Proves containers in containers. Unless the check is enforced, no executor gets the bonus. */
+/** Check that proves Docker-in-Docker. Unless the check is enforced, no executor gets the bonus. */
 const RUNTIME_CHECK = 'dind_runtime';
 
 /** The part of an inventory that is needed; all of it was parsed when the document was written. */
@@ -49,7 +49,7 @@ export function cycleEntryOf(
   };
 }
 
-/** The runtime is not tested on a rented host, which keeps its last result. */
+/** Returns true if Docker-in-Docker was proven. It is not tested on a rented host, which keeps its last result. */
 function runtimeProven({ checks, executor }: EvidenceDocument, past: ExecutorHistory): boolean {
   const check = checks.find(({ check_id: id }) => id === RUNTIME_CHECK);
   if (check?.mode !== 'enforce') return false;

@@ -173,7 +173,7 @@ it('does not extend an altered epoch, and reports all epochs before it', async (
   await compute(2);
   await change(2, { payload_json: '{}' });
   await compute(2);
-  const before = 'the head of its chain was begun anew after it and does not cover it';
+  const before = 'the head of its chain was created again after it and does not cover it';
   expect(await problems()).toEqual([`epoch 1: ${before}`, `epoch 2: ${before}`]);
 });
 

@@ -98,7 +98,7 @@ function factorText(factor: Factor, score: Score, policy: WeightPolicy): string 
     case 'uptime':
       return `${of}${entry.uptime_minutes} of ${policy.uptime.full_minutes} good minutes`;
     case 'runtime':
-      return `${of}containers in containers ${entry.runtime_proven ? 'proven' : 'not proven'}`;
+      return `${of}Docker-in-Docker ${entry.runtime_proven ? 'proven' : 'not proven'}`;
     case 'collateral':
       return `${of}${entry.collateral ? 'deposited' : 'none'}`;
     case 'dilution':
@@ -140,7 +140,7 @@ function improvements(score: Score, policy: WeightPolicy, cycles: number): strin
       `Deposit collateral${gain('collateral', ONE_PPM)}.`,
     !entry.runtime_proven &&
       policy.runtime_bonus_ppm > 0 &&
-      `Offer the runtime for containers in containers; it counts once checked${gain('runtime', ONE_PPM + policy.runtime_bonus_ppm)}.`,
+      `Offer the runtime for Docker-in-Docker; it counts once checked${gain('runtime', ONE_PPM + policy.runtime_bonus_ppm)}.`,
     entry.failure_ppm > 0 &&
       `Pass every check: the failure average falls with each pass${gain('stability', ONE_PPM)}.`,
     factors.dilution < ONE_PPM &&

@@ -27,10 +27,10 @@ export type SocketRequest = {
  */
 export type SignedConnect = (request: SocketRequest) => Promise<WebSocket>;
 
-/** Shorter than the deadlines of the callers. */
+/** Time limit of the handshake; shorter than the deadlines of the callers. */
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 
-/** Retries once on `clock_or_restart`, like `createSignedFetch`. */
+/** Creates a function that opens signed WebSockets. It retries once on `clock_or_restart`, like `createSignedFetch`. */
 export function createSignedConnect(options: SignedFetchOptions): SignedConnect {
   const { clock } = options;
   return async (request) => {

@@ -56,7 +56,7 @@ export type PodUsagePoint = z.output<typeof PodUsagePoint>;
 
 export const PodMetrics = z.object({
   ...Sampled,
-  /** Null if the pod has no sample yet, in which case nothing below is known. */
+  /** Null if the pod has no sample yet; no usage is known then. */
   age_ms: Sampled.age_ms.nullable(),
   /** Seconds between two points of the history. */
   interval_seconds: z.int().positive().max(MAX_INTERVAL_SECONDS),

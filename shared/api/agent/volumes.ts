@@ -36,7 +36,7 @@ export type VolumeView = z.output<typeof VolumeView>;
 
 export const VolumeList = z.object({ volumes: z.array(VolumeView).max(10_000) });
 
-/** More volumes would slow down removal and measurement of a pod; templates use one or two. */
+/** Maximum number of data volumes: more would slow down removal and measurement of a pod; templates use one or two. */
 export const MAX_VOLUMES = 8;
 export const MAX_VOLUME_PATH_CHARS = 512;
 

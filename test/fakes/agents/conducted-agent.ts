@@ -107,7 +107,7 @@ export async function addConductedAgent(
   enrolAgent(server, id, market.provider);
   server.addHook('onRequest', async (request, reply) => {
     const { hides, cuts } = conductOf();
-    if (hides.includes(request.url)) throw new ApiError('forbidden', 'not for you');
+    if (hides.includes(request.url)) throw new ApiError('forbidden', 'this route is hidden');
     if (!cuts.includes(request.url)) return;
     void reply.hijack();
     request.raw.destroy();

@@ -87,7 +87,7 @@ export type FakeAgents = Agents & {
   rewards: { shares: RewardShares | null };
 };
 
-/** Every executor has an empty host that answers until the test sets `up` to false. */
+/** Creates the fake. Every executor has an empty host that answers until the test sets `up` to false. */
 export function createFakeAgents(): FakeAgents & { useClock(clock: Clock): void } {
   const hosts = new Map<string, FakeHost>();
   let clock: Clock | null = null;
@@ -121,21 +121,22 @@ export function createFakeAgents(): FakeAgents & { useClock(clock: Clock): void 
       };
     },
     async terminalOf() {
-      throw new ApiError('upstream_unavailable', 'the fake agent has no terminals');
+      throw new ApiError('upstream_unavailable', 'the fake agent does not open terminals');
     },
     async checkNow(executorId, wish) {
       wishes.push(wish);
       const { report } = host(executorId);
-      if (report === null) throw new ApiError('upstream_unavailable', 'the validator is silent');
+      if (report === null)
+        throw new ApiError('upstream_unavailable', 'the fake validator does not respond');
       return report;
     },
     async signedDigest() {
-      throw new ApiError('upstream_unavailable', 'the fake validator signs nothing');
+      throw new ApiError('upstream_unavailable', 'the fake validator has no signed digest');
     },
     async rewardShares(question) {
       questions.push(question);
       if (rewards.shares !== null) return rewards.shares;
-      throw new ApiError('upstream_unavailable', 'the fake validator is silent');
+      throw new ApiError('upstream_unavailable', 'the fake validator does not respond');
     },
   };
 }
@@ -304,17 +305,17 @@ function clientOf(host: FakeHost, executorId: string, nowMs: () => number): Agen
       }),
     getOperation: (id) => reach(() => host.operations.get(id)),
     cancelOperation: (id) => reach(() => host.operations.cancel(id, nowMs())),
-    verify: () => Promise.reject(new Error('the fake agent verifies nothing')),
-    checkPorts: () => Promise.reject(new Error('the fake agent opens no ports')),
-    checkImages: () => Promise.reject(new Error('the fake agent has no images')),
-    checkEgress: () => Promise.reject(new Error('the fake agent asks no registry')),
-    challenge: () => Promise.reject(new Error('the fake agent proves nothing')),
-    openChallenge: () => Promise.reject(new Error('the fake agent proves nothing')),
+    verify: () => Promise.reject(new Error('the fake agent does not run probes')),
+    checkPorts: () => Promise.reject(new Error('the fake agent does not check ports')),
+    checkImages: () => Promise.reject(new Error('the fake agent does not check images')),
+    checkEgress: () => Promise.reject(new Error('the fake agent does not query registries')),
+    challenge: () => Promise.reject(new Error('the fake agent does not answer challenges')),
+    openChallenge: () => Promise.reject(new Error('the fake agent does not answer challenges')),
     async podLogs(id, query, signal) {
       host.log.queries.push(query);
       if (!host.up) throw silent();
       known(id);
-      if (!isPlace(query.since)) throw new ApiError('validation_error', 'no place in a log');
+      if (!isPlace(query.since)) throw new ApiError('validation_error', 'not a position in a log');
       const fault = host.logFault;
       host.logFault = null;
       return fault === null ? host.log.open(query, signal) : fault();
@@ -344,7 +345,7 @@ function unmeasured({ simulated }: PodView): PodMetrics {
 }
 
 function silent(): ApiError {
-  return new ApiError('upstream_unavailable', 'the fake agent is silent');
+  return new ApiError('upstream_unavailable', 'the fake agent does not respond');
 }
 
 function newView(

@@ -9,7 +9,9 @@ import { createAuth, registerAuth } from '../../../agent/identity/auth.ts';
 
 export const EXECUTOR_ID = '3f9f41a6-0001-4000-8000-000000000001';
 
-/** `failures` collects the reasons of failed authentications, which the agent counts in a metric. */
+/**
+ * Creates the server. `failures` collects the reasons of failed authentications, which the agent counts in a metric.
+ */
 export function createGuardedServer(clock: Clock, keys: readonly TrustedKey[]) {
   const failures: string[] = [];
   const log = createLog({ name: 'test', level: 'silent' });

@@ -43,7 +43,7 @@ const GATEWAY = programOf(`
   tell('READY=1');
   setInterval(() => tell('WATCHDOG=1'), 500);
 `);
-export const ENDS: string = programOf(`console.log('it cannot go on'); process.exit(1);`);
+export const ENDS: string = programOf(`console.log('this release cannot start'); process.exit(1);`);
 
 export type TreeUpdates = Awaited<ReturnType<typeof startTreeUpdates>>;
 

@@ -119,8 +119,8 @@ export function createContainerMethods(
         if (container.status === 'running') {
           await new Promise<void>((resolve, reject) => {
             exits.set(id, [...(exits.get(id) ?? []), resolve]);
-            if (signal.aborted) throw new EngineError('deadline', 'the wait was ended');
-            const ended = () => reject(new EngineError('deadline', 'the wait was ended'));
+            if (signal.aborted) throw new EngineError('deadline', 'the wait was aborted');
+            const ended = () => reject(new EngineError('deadline', 'the wait was aborted'));
             signal.addEventListener('abort', ended, { once: true });
           });
         }

@@ -54,7 +54,7 @@ export function createImageMethods(
       }),
     pullImage: (reference, { onProgress }, signal) =>
       call('pullImage', reference, () => {
-        if (signal.aborted) throw new EngineError('deadline', 'the pull was ended');
+        if (signal.aborted) throw new EngineError('deadline', 'the pull was aborted');
         onProgress({ ...NO_PROGRESS, layers_total: 1, bytes_total: 1 });
         pull(reference);
         onProgress({
@@ -85,7 +85,7 @@ export function createImageMethods(
       }),
     buildImage: ({ context, reference }, onOutput, signal) =>
       call('buildImage', reference, async () => {
-        if (signal.aborted) throw new EngineError('deadline', 'the build was ended');
+        if (signal.aborted) throw new EngineError('deadline', 'the build was aborted');
         let text = '';
         for await (const chunk of context) text += Buffer.from(chunk).toString('utf8');
         onOutput('Step 1/1 : FROM scratch\n');

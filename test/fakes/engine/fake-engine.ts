@@ -77,7 +77,7 @@ export function createFakeEngine(clock: Clock, world: World = emptyWorld()): Fak
 
   async function call<T>(method: string, detail: string, work: () => T | Promise<T>): Promise<T> {
     await engine.hook('before', method, detail);
-    if (world.away) throw new EngineError('unavailable', 'the fake engine is away');
+    if (world.away) throw new EngineError('unavailable', 'the fake engine is unavailable');
     const result = await work();
     await engine.hook('after', method, detail);
     return result;
@@ -135,7 +135,7 @@ export function createFakeEngine(clock: Clock, world: World = emptyWorld()): Fak
     ...createContainerMethods(world, actions, call, clock),
     containerLogs: () => notFaked('containerLogs'),
     async *events(labels, signal, onOpen) {
-      if (world.away) throw new EngineError('unavailable', 'the fake engine is away');
+      if (world.away) throw new EngineError('unavailable', 'the fake engine is unavailable');
       onOpen?.();
       yield* eventStream(world, labels, signal);
     },

@@ -73,7 +73,7 @@ function daemonArguments(folder: string, data: string, bridge: string): string[]
     `--pidfile=${join(folder, 'pid')}`,
     `--host=unix://${join(folder, 'docker.sock')}`,
     ...[`--bridge=${bridge}`, '--iptables=false', '--ip-forward=false', '--ip-masq=false'],
-    // Otherwise it retries for half a minute.
+    // A failed pull would be retried for half a minute.
     '--max-download-attempts=1',
   ];
 }

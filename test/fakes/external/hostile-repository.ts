@@ -42,7 +42,8 @@ export function rewriteFolders(
         const before = unseal(key, content.subarray(blob.offset, blob.offset + blob.length));
         const after = Buffer.from(withIds(change(before.toString())));
         if (after.equals(before)) continue;
-        if (after.length !== before.length) throw new Error('a folder has another length');
+        if (after.length !== before.length)
+          throw new Error('the change altered the length of a folder');
         seal(key, after).copy(content, blob.offset);
         ids.set(blob.id, idOf(after));
         blob.id = idOf(after);

@@ -31,7 +31,7 @@ export function writeQuickRepository(
     writeFileSync(join(location, path), content);
     if (key !== undefined) return key;
   }
-  throw new Error('a repository has a configuration');
+  throw new Error('the repository has no configuration');
 }
 
 /** Returns the files of the repository: the key first, the configuration last. */

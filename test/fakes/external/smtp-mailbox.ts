@@ -37,7 +37,9 @@ export async function startSmtpMailbox(login: Login = null, tls: Tls = null) {
     allowInsecureAuth: true,
     onAuth({ username, password }, _session, done) {
       const isKnown = login !== null && username === login.user && password === login.password;
-      done(isKnown ? null : refusedWith({ code: 535, text: 'who are you' }), { user: username });
+      done(isKnown ? null : refusedWith({ code: 535, text: 'wrong user name or password' }), {
+        user: username,
+      });
     },
     logger: false,
     onRcptTo(_address, _session, done) {

@@ -81,7 +81,7 @@ export async function startStripeServer() {
   async function handle(request: IncomingMessage): Promise<Answer> {
     if (failing) return [500, { error: { type: 'api_error', message: 'down' } }];
     if (request.headers.authorization !== `Bearer ${SECRET_KEY}`) {
-      return [401, { error: { type: 'invalid_request_error', message: 'who are you' } }];
+      return [401, { error: { type: 'invalid_request_error', message: 'wrong secret key' } }];
     }
     const form = await bodyOf(request);
     const key = request.headers['idempotency-key'];

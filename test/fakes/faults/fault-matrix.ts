@@ -20,7 +20,7 @@ export type Victim = (typeof VICTIMS)[number];
 export type StorageMoment = { call: StorageCall; nth: number; moment: Moment };
 
 const MIB = 1024 * 1024;
-/** Longer than any restart of the central API. */
+/** Time for which restic retries; longer than any restart of the central API. */
 const PATIENCE_MS = 60_000;
 const LATER = 'later';
 
@@ -111,7 +111,7 @@ export function createFaultMatrix(scene: FaultScene) {
 
   /** Checks that the snapshot equals the volume and that no lock is left. */
   function expectWhole(pod: FaultPod, snapshot: string, tree: readonly string[]): void {
-    expect(fingerprintOf(pod.volume), 'the tree of the pod').toEqual(tree);
+    expect(fingerprintOf(pod.volume), 'the file tree of the pod').toEqual(tree);
     expect(readdirSync(dirname(pod.volume)), 'leftovers beside the volume').toEqual(['_data']);
     expect(pod.restic('list', 'locks', '--no-lock'), 'locks').toBe('');
     expect(pod.restic('check', '--read-data')).toContain('no errors were found');

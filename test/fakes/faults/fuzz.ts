@@ -98,7 +98,7 @@ export function createFuzz(document: unknown, random: Random, ids: () => readonl
   );
   const pick = <T>(from: readonly T[]): T => {
     const chosen = from[random.int(from.length)];
-    if (chosen === undefined) throw new Error('nothing to pick from');
+    if (chosen === undefined) throw new Error('cannot choose from an empty list');
     return chosen;
   };
   const oneIn = (count: number) => random.int(count) === 0;

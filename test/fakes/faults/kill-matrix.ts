@@ -47,7 +47,7 @@ export async function startKillMatrix(spec: PodSpecInput, firstPort: number) {
   });
   let agent: AgentProcess = await home.start();
   // This is the only change that concerns no pod: the agent checks whether the engine enforces a disk limit.
-  await eventually('the try of a disk limit', async () => {
+  await eventually('the test of a disk limit', async () => {
     const { isolation } = await agent.client.inventory();
     return isolation.disk_quota !== 'none';
   });
@@ -119,7 +119,7 @@ export async function startKillMatrix(spec: PodSpecInput, firstPort: number) {
   }
 
   async function expectNothingLeaked(id: string, operation: Operation, view: PodView) {
-    const found = await eventually('what is left', async () => {
+    const found = await eventually('the remaining containers', async () => {
       const containers = await engine.listContainers({ [LABELS.pod]: id });
       return containers.length <= operation.containers && containers;
     });

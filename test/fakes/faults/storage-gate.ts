@@ -10,8 +10,8 @@ import { setTimeout as wait } from 'node:timers/promises';
 export type StorageCall = string;
 export type Moment = 'before' | 'after';
 /**
- * Awaited before the gate forwards a request, and again before it forwards the answer. A rejection closes the
- * connection. `nth` counts the calls of this kind since the hook was set, from 1.
+ * Hook that the gate awaits before it forwards a request, and again before it forwards the answer. A rejection closes
+ * the connection. `nth` counts the calls of this kind since the hook was set, from 1.
  */
 export type StorageHook = (call: StorageCall, moment: Moment, nth: number) => Promise<void> | void;
 

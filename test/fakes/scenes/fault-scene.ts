@@ -99,7 +99,7 @@ export async function startFaultScene() {
     const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
     return {
       halted: () =>
-        eventually('the stage to die at', () => {
+        eventually('the stage of the kill', () => {
           if (child.exitCode !== null) throw new Error(`the worker ended with ${child.exitCode}`);
           return existsSync(haltedFile);
         }),

@@ -30,7 +30,7 @@ const HELP = `Checks this machine and the marketplace that npm start runs on it,
   --json             print [{"id","status","finding","remedy"}] instead of lines
   --help
 
-The marketplace may run meanwhile; if it does not, checks that need its processes are left out. Exit status: 0 no
+The marketplace may be running; if it is not, checks that need its processes are left out. Exit status: 0 no
 check fails, 1 at least one does, 2 wrong usage or no marketplace in DIR.
 `;
 

@@ -29,7 +29,7 @@ const UNREACHABLE = 'upstream_unavailable';
 
 export type ChallengeFailure =
   | { status: 'failed'; fault: 'POW_TIMEOUT' | 'POW_REFUSED'; detail: string }
-  /** No answer, which proves nothing about the work. */
+  /** The agent did not answer, which proves nothing about its work. */
   | { status: 'not_measured'; detail: string };
 
 /** `wallMs` is measured by the validator, from sending the challenge to receiving the commitment. */

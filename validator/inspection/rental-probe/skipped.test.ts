@@ -70,7 +70,7 @@ it('launches the smallest pod if the provider’s policy rejects the whole host,
 });
 
 it.each([
-  ['says that it does not understand', new ApiError('validation_error', 'no such field')],
+  ['rejects the probe as malformed', new ApiError('validation_error', 'no such field')],
   ['does not answer', new ApiError('upstream_unavailable', 'socket hang up')],
 ])('reports a refused probe instead of a full host if the agent %s', async (_, error) => {
   const rental = await probes().probe(factsOf(), refusing([error]).agent, false);
