@@ -55,7 +55,10 @@ export const rentalProbe = defineCheck({
   },
 });
 
-/** A host could avoid the probe by refusing it, or with a pod that is neither rented nor ours. Both count as failures. */
+/**
+ * A host could avoid the probe by refusing it, or with a pod that is neither rented nor a probe of this validator. Both
+ * count as failures.
+ */
 function judgeSkipped(
   { detail, pods, refused, repeated }: RentalFacts,
   facts: Facts,
