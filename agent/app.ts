@@ -45,7 +45,7 @@ export type AgentPorts = Omit<
 
 export type Agent = ReturnType<typeof createAgent>;
 
-/** Several agents may run in one process: calls share no state. */
+/** Creates an agent. Several may run in one process: calls share no state. */
 export function createAgent(options: AgentPorts) {
   const { clock, log, metrics, database } = options;
   const engine = observedEngine(options.engine, clock, metrics.engineCalled);

@@ -14,7 +14,7 @@ import { postgresUrl, TEMPLATE_DATABASE } from './fakes/scenes/central-database.
 
 const STARTS_WITHIN_MS = 30_000;
 const POLL_MS = 50;
-/** Debian keeps the server's programs off PATH. */
+/** Folders of the server's programs, which Debian keeps off PATH. */
 const DEBIAN_PROGRAMS = '/usr/lib/postgresql/*/bin';
 /** Superuser that initdb creates. It has no password: only the permissions of the socket's folder restrict access. */
 const SUPERUSER = 'podwright';

@@ -31,7 +31,7 @@ const OTHER_REASON = 'other';
 const OUTDATED: ReadonlySet<string> = new Set(['AGENT_OUTDATED', 'AGENT_IMAGE_OUTDATED']);
 const REASONS = new Map(CHECKS.map(({ id, remedies }) => [id, new Set(Object.keys(remedies))]));
 
-/** One registry per validator, so that several can run in one process. */
+/** Creates the metrics, with one registry per validator so that several can run in one process. */
 export function createValidatorMetrics({ clock, store, hotkey, ...options }: MetricsOptions) {
   const registry = new Registry();
   const registers = [registry];

@@ -32,12 +32,12 @@ const PREPARING = { call: 'GET keys', nth: 1, moment: 'before' } as const;
 /** restic's first request, which restic does not retry. */
 const BEGINNING = { call: 'HEAD config', nth: 2, moment: 'before' } as const;
 const SENDING = { call: 'POST data', nth: 1, moment: 'before' } as const;
-/** The snapshot is stored, but no process has recorded it. */
+/** Moment at which the snapshot is stored, but no process has recorded it. */
 const SENT = { call: 'POST snapshots', nth: 1, moment: 'after' } as const;
-/** The lock is removed, but restic has no response and retries the request. */
+/** Moment at which the lock is removed, but restic has no response and retries the request. */
 const UNLOCKED = { call: 'DELETE locks', nth: 1, moment: 'after' } as const;
 const VERIFYING = { call: 'GET data', nth: 1, moment: 'before' } as const;
-/** restic is writing files. */
+/** Moment at which restic is writing files. */
 const FETCHING = { call: 'GET data', nth: 5, moment: 'after' } as const;
 
 /** A sample of moments at which each process is killed; `npm run soak -- --only backup` covers every request. */

@@ -18,7 +18,7 @@ const ofPod = { params: z.object({ id: PodId }), response: { 200: OperationView 
 const ofOperation = { params: z.object({ id: OperationId }), response: { 200: OperationView } };
 const ListQuery = z.object({ pod_id: PodId.optional() });
 
-/** The server's hooks check signatures and roles before these handlers run. */
+/** Registers the routes. The server's hooks check signatures and roles before the handlers run. */
 export function registerOperationRoutes(server: HttpServer, operations: OperationService): void {
   server.post(
     '/v1/pods/:id/backups',

@@ -38,7 +38,7 @@ export const MOVES: Record<OperationRow['kind'], Partial<Record<Stage, readonly 
   },
 };
 
-/** An operation is not retried after this many attempts that were interrupted by the end of the agent. */
+/** Number of attempts interrupted by the end of the agent after which an operation is not retried. */
 export const MAX_ATTEMPTS = 5;
 const MAX_LOG_LINES = 100;
 

@@ -22,7 +22,7 @@ export type Jail = {
 
 /** Limit for restic's memory, bytes; restic needs less even for terabytes. */
 const MEMORY_CAP_BYTES = 1024 * 1024 * 1024;
-/** From this memory use on, Go's garbage collector in restic works harder. */
+/** Memory use from which on Go's garbage collector in restic works harder. */
 const MEMORY_AIM = '256MiB';
 const NICE = '10';
 /** Exit status if the jail cannot be created; restic uses lower values. */

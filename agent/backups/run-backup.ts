@@ -69,7 +69,10 @@ function mayHaveLeftLock(work: OperationContext<BackupRow>, { store }: RunPorts)
 
 const MS_PER_SECOND = 1_000;
 
-/** restic reports only whole blobs, each of which may take long: rate and remaining time are updated in between. */
+/**
+ * Updates rate and remaining time between restic's reports: restic reports only whole blobs, each of which may take
+ * long.
+ */
 function watchProgress(work: OperationContext<BackupRow>, { clock }: RunPorts) {
   const startedMs = clock.monotonicMs();
   let last: BackupStatus | null = null;

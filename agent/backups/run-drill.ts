@@ -22,7 +22,7 @@ const MODE_BITS: readonly (readonly [go: number, kernel: number])[] = [
 ];
 const PERMISSIONS = 0o777;
 const ALL_BITS = 0o7777;
-/** Both times are truncated to milliseconds. */
+/** Accepted difference of two times, which are both truncated to milliseconds. */
 const MTIME_TOLERANCE_MS = 1;
 
 /** Resolves if the sample equals the snapshot; rejects with OperationFailure or the signal's reason. */
@@ -105,7 +105,7 @@ async function compare(folder: string, file: SampledFile): Promise<void> {
   throw differs(file, 'has another modification time');
 }
 
-/** Exported for its test. */
+/** Converts a mode of Go, as restic prints it, to one of the kernel. Exported for its test. */
 export function kernelMode(mode: number): number {
   return MODE_BITS.reduce(
     (bits, [go, kernel]) => ((mode & go) === 0 ? bits : bits | kernel),

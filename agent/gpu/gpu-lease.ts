@@ -16,7 +16,7 @@ export type GpuSource = {
   listGpus(): Promise<readonly GpuIdentity[]>;
   /** Returns true if no compute process is left on the device. */
   isFree(uuid: string): Promise<boolean>;
-  /** Simulated GPUs are never requested from the container engine. */
+  /** Kind of the host's GPUs; simulated ones are never requested from the container engine. */
   gpuMode(): 'nvidia' | 'simulated' | 'none';
 };
 

@@ -13,7 +13,7 @@ export const KERNEL_LOG_PATH = '/dev/kmsg';
 const CHUNK_BYTES = 8_192;
 /** Maximum number of reads per call; the next call reads the rest. */
 const MAX_READS = 5_000;
-/** Longer lines are cut. */
+/** Maximum length of a line; longer ones are cut off. */
 const MAX_LINE_CHARS = 16_384;
 
 /** Opens the file at the first read. Pipes and plain files are read to their current end and continued from there. */

@@ -10,7 +10,7 @@ import type { SideDisk } from './disk-space.ts';
 /** `diskPath` is a folder on the disk that pods fill. */
 export type ReadHostSources = (diskPath: string) => Promise<HostSources>;
 
-/** Results are reused for this time: the values rarely change, and the write test costs a disk flush. */
+/** Time for which results are reused: the values rarely change, and the write test costs a disk flush. */
 const FRESH_MS = 60_000;
 /** Deadline of each source, so that a hanging disk does not delay the others. */
 const DEADLINE_MS = 3_000;

@@ -15,7 +15,7 @@ export type ReadinessProbe = {
 export type ReadinessCheck = () => Promise<z.output<typeof Readiness>>;
 
 const PROBE_DEADLINE_MS = 2_000;
-/** The route is public, so concurrent callers share one round of probes. */
+/** Time for which callers share one round of probes, because the route is public. */
 const CACHE_MS = 1_000;
 
 /** `probes` by component name. */

@@ -18,7 +18,7 @@ export type Lease = z.output<typeof Lease>;
 
 export type LeaseStore = ReturnType<typeof createLeaseStore>;
 
-/** UNIQUE(kind, key) prevents double leases. */
+/** Creates the store of leases, in which UNIQUE(kind, key) prevents double leases. */
 export function createLeaseStore(database: DatabaseSync) {
   const insert = database.prepare(
     `INSERT INTO leases (kind, key, pod_id, state, until_ms, slot)

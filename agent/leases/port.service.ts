@@ -13,7 +13,7 @@ export class PortPoolExhausted extends Error {
   override name = 'PortPoolExhausted';
 }
 
-/** A released port is not leased again for this long, so that clients of the old pod do not reach the next one. */
+/** Time for which a released port is not leased again, so that clients of the old pod do not reach the next one. */
 export const PORT_COOLING_MS = 60_000;
 
 /** `lease` and `release` are synchronous: call them in the transaction that writes the pod's row. */

@@ -202,7 +202,7 @@ function keyOf({ order, offset, state: { open } }: Cursor): string {
   return `${order}:${offset}:${open.stdout?.bytes.length ?? 0}:${open.stderr?.bytes.length ?? 0}`;
 }
 
-/** Without inotify (its instances are limited) readers only poll. */
+/** Reports changes in the folder. Without inotify (its instances are limited) readers only poll. */
 function watchFolder(path: string, onEvent: (event: string) => void): () => void {
   try {
     const watcher = watch(dirname(path), { persistent: false }, onEvent);

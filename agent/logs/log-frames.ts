@@ -9,7 +9,7 @@ export type StreamName = 'stdout' | 'stderr';
 /** Position of a line: the engine's time in nanoseconds, and its number among the lines of that time. */
 export type LogPosition = { ns: bigint; seq: number };
 
-/** Longer lines are split. */
+/** Maximum length of a line; longer ones are split. */
 export const MAX_LINE_BYTES = 64 * 1024;
 /** The engine stores longer lines in entries of exactly this size, each with its own time. */
 export const ENTRY_BYTES = 16 * 1024;

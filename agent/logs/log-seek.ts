@@ -18,7 +18,7 @@ export type Start = {
 /** Upper bound on how far the timestamps of two streams in one file are out of order. */
 const MAX_CROSSING_NS = 1_000_000_000n;
 const NS_DIGITS = 19;
-/** The binary search stops at this distance; the rest is read line by line. */
+/** Distance at which the binary search stops; the rest is read line by line. */
 const SEARCH_BYTES = 128 * 1024;
 /** First estimate of the length of an entry, in bytes; a wrong one costs another pass. */
 const ENTRY_GUESS_BYTES = 256;

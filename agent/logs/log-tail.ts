@@ -15,7 +15,7 @@ export type ContainerStates = (id: string) => Promise<ContainerState | 'gone' | 
 
 /** Lifetime of a cached state; shorter than the time between two checks by one reader. */
 const FRESH_MS = 500;
-/** Cached states; the oldest is evicted. */
+/** Maximum number of cached states; the oldest is evicted. */
 const MAX_CACHED_STATES = 256;
 
 /** Caches container states for half a second, so that all readers share one request to the engine. */
@@ -98,7 +98,7 @@ export async function* readFromFile(
   if (rest !== '') yield rest;
 }
 
-/** While the engine does not answer, the run is assumed to continue. */
+/** Returns true if this run of the container continues, which is assumed while the engine does not answer. */
 async function isSameRun(
   stateOf: ContainerStates,
   { id, startedMs }: ContainerState,

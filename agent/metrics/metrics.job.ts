@@ -110,7 +110,10 @@ export function createMetricsJob(ports: MetricsJobPorts) {
     };
   }
 
-  /** Loaded once, because there are many rows; later backups are recorded when they end. */
+  /**
+   * Reads the last backups. They are loaded once, because there are many rows; later backups are recorded when they
+   * end.
+   */
   function lastBackups(): Map<string, number> {
     if (backups !== null) return backups;
     backups = new Map();

@@ -10,7 +10,10 @@ import type { Metrics } from './metrics.ts';
 import type { SampleHistories } from './sample-history.ts';
 import type { Samples } from './samples.ts';
 
-/** The main listener omits metrics that identify renters; the provider's separate listener serves all. */
+/**
+ * Registers the metrics. The main listener omits those that identify renters; the provider's separate listener serves
+ * all.
+ */
 export function registerMetricsRoutes(
   server: HttpServer,
   deps: {

@@ -14,7 +14,7 @@ const DRIVER_CAPABILITIES = 'compute,utility,video,graphics';
 /** Driver capability that needs /dev/nvidia-modeset, which headless hosts may not have. */
 const DISPLAY_CAPABILITY = 'display';
 
-/** The image, the network and the volumes must exist. */
+/** Returns the spec of a pod's container. The image, the network and the volumes must exist. */
 export function podContainer(options: {
   executorId: string;
   row: PodRow;

@@ -101,7 +101,7 @@ export function createLaunch(deps: StepPorts, commit: Commit) {
     }
   }
 
-  /** Placement near the GPUs is optional: if the engine refuses it, the container is created without. */
+  /** Creates the container with a placement near its GPUs, or without one if the engine refuses it. */
   async function createPlaced(row: PodRow, request: ContainerSpec): Promise<string | null> {
     try {
       return await createOrFind(row, request);

@@ -64,7 +64,7 @@ export function isAlive(container: ContainerState): boolean {
   return ['running', 'paused', 'restarting'].includes(container.status);
 }
 
-/** A failed start leaves an exit code although no process has run. */
+/** Returns true if no process of the container has run. A failed start leaves an exit code, too. */
 export function neverRan(container: ContainerState): boolean {
   return container.status === 'created' || container.startError !== '';
 }

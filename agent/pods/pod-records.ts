@@ -13,7 +13,10 @@ export type PodPatch = Partial<Omit<PodRow, Managed>>;
 
 export type PodRecords = ReturnType<typeof createPodRecords>;
 
-/** There is no await between a read and its write, so concurrent callers cannot overwrite each other. */
+/**
+ * Creates the only writer of pod rows. There is no await between a read and its write, so concurrent callers cannot
+ * overwrite each other.
+ */
 export function createPodRecords(ports: {
   database: DatabaseSync;
   clock: Clock;

@@ -29,7 +29,7 @@ export type ViewFacts = {
   notebook: NotebookView | null;
 };
 
-/** While the engine is away, the view shows the last known phase. */
+/** Returns the view of a pod. While the engine is unavailable, it shows the last known phase. */
 export function podView(row: PodRow, facts: ViewFacts): PodView {
   const away = facts.engineAway !== null && row.phase !== 'removed' && row.reason === null;
   const spec = specOf(row);

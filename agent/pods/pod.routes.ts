@@ -17,7 +17,7 @@ import type { PodService } from './pod.service.ts';
 const params = z.object({ id: PodId });
 const response = { 200: PodView };
 
-/** The server's hooks check signatures and roles before any of these handlers runs. */
+/** Registers the routes. The server's hooks check signatures and roles before the handlers run. */
 export function registerPodRoutes(server: HttpServer, pods: PodService): void {
   server.get('/v1/pods', { schema: { response: { 200: PodList } } }, async () => ({
     pods: pods.list(),

@@ -235,7 +235,7 @@ function newerGeneration(row: PodRow, spec: PodSpec, content: PodContent): PodPa
   return mustStage(row) ? stagePatch(spec.generation, content) : nextGeneration(row, spec, content);
 }
 
-/** A new generation replaces the container, which also completes a pending reboot. */
+/** Patch for a new generation. It replaces the container, which also completes a pending reboot. */
 function nextGeneration(row: PodRow, spec: PodSpec, content: PodContent): PodPatch {
   return {
     ...content,

@@ -18,7 +18,7 @@ import type { PodRecords } from './pod-records.ts';
 import type { PodSupervisor } from './pod-worker.ts';
 
 export const RECONCILE_INTERVAL_MS = 10_000;
-/** Rows of removed pods are retained this long, so that a repeated DELETE gets the same response. */
+/** Time for which rows of removed pods are retained, so that a repeated DELETE gets the same response. */
 export const TOMBSTONE_MS = 24 * 3_600_000;
 const EVENTS_RETRY_MS = 1_000;
 /** Engine events after which a pod may differ from its row. Other events are caused by the agent's own calls. */

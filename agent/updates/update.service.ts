@@ -67,7 +67,7 @@ const CHEAP_REASONS = ['BUSY', 'MAINTENANCE_HOLD'];
 /** Pause after a failed step. */
 const RETRY_MS = 60_000;
 const FETCH_MS = 15 * 60_000;
-/** The random delay is at most the interval divided by this. */
+/** Divisor of the interval; the result is the maximum random delay. */
 const JITTER = 10;
 const MAX_MESSAGE_CHARS = 1_000;
 
@@ -142,7 +142,7 @@ export function createUpdateService(options: UpdateServiceOptions) {
     }
   }
 
-  /** Called in every pass, so that a switcher that ended is started again. */
+  /** Starts the switcher. Called in every pass, so that one that ended is started again. */
   async function startSwitcher(): Promise<void> {
     await installation.startSwitcher().catch((error: unknown) => {
       retryAtMs = clock.monotonicMs() + RETRY_MS;

@@ -25,7 +25,7 @@ export const TRANSITIONS: Record<UpdateState, readonly UpdateState[]> = {
   ROLLED_BACK: ['VERIFIED', 'IDLE'],
 };
 
-/** No update is in progress. */
+/** States in which no update is in progress. */
 export const RESTING_STATES: readonly UpdateState[] = ['IDLE', 'COMMITTED', 'ROLLED_BACK'];
 /** States in which the agent is being replaced: only the switcher acts. */
 export const SWITCHER_STATES: readonly UpdateState[] = ['SWITCHING', 'PROBATION'];

@@ -13,7 +13,7 @@ import {
 } from '../containers/engine/engine.ts';
 import { isLocalRegistry, registryHostOf } from '../containers/images/image-name.ts';
 
-/** Both timeouts together are below the caller's timeout. */
+/** Timeouts, whose sum is below the caller's timeout. */
 const ANSWER_MS = 10_000;
 const CONNECT_MS = 4_000;
 const HTTPS_PORT = 443;

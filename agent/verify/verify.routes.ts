@@ -43,7 +43,7 @@ export function registerImageCheckRoutes(
   server.post('/v1/image-checks', { schema }, (request) => imageChecks.check(request.body));
 }
 
-/** The ports are closed when `stopping` aborts. */
+/** Registers the port check. `stopping` closes the ports. */
 export function registerPortCheckRoutes(
   server: HttpServer,
   { portChecks, stopping }: { portChecks: PortCheckService; stopping: AbortSignal },
@@ -52,7 +52,7 @@ export function registerPortCheckRoutes(
   server.post('/v1/port-checks', { schema }, (request) => portChecks.open(request.body, stopping));
 }
 
-/** A running test ends when `stopping` aborts. */
+/** Registers the speed test. `stopping` ends a running test. */
 export function registerSpeedTestRoutes(
   server: HttpServer,
   { speedTests, stopping }: { speedTests: SpeedTests; stopping: AbortSignal },

@@ -158,7 +158,10 @@ export function createVerifyService(options: VerifyServiceOptions) {
     return result;
   }
 
-  /** A rejected card does not show that the runtime is missing; a missing device driver does. */
+  /**
+   * Records whether the GPU runtime works. A rejected card does not show that it is missing; a missing device driver
+   * does.
+   */
   function recordGpuRuntime(result: VerifyResult, gpuCount: number): void {
     if (gpu.kind !== 'nvidia' || gpuCount === 0) return;
     const messages = result.steps.map((step) => step.message).join('\n');

@@ -31,22 +31,22 @@ export type Check<Facts, Result extends Outcome = Outcome> = CheckDefinition & {
   judge(facts: Facts): Result;
 };
 
-/** The requirement holds. */
+/** Outcome: the requirement holds. */
 export function ok(measured: string): Outcome<'ok'> {
   return { status: 'ok', measured };
 }
 
-/** The requirement holds, but renters are affected or it will fail later. */
+/** Outcome: the requirement holds, but renters are affected or it will fail later. */
 export function warn(measured: string, remedy: string): Outcome<'warn'> {
   return { status: 'warn', measured, remedy };
 }
 
-/** The requirement does not hold. */
+/** Outcome: the requirement does not hold. */
 export function fail(measured: string, remedy: string): Outcome<'fail'> {
   return { status: 'fail', measured, remedy };
 }
 
-/** The facts are missing, so it is unknown whether the requirement holds. */
+/** Outcome: the facts are missing, so it is unknown whether the requirement holds. */
 export function unknown(measured: string, remedy?: string): Outcome<'unknown'> {
   return { status: 'unknown', measured, ...(remedy === undefined ? {} : { remedy }) };
 }

@@ -39,7 +39,8 @@ export async function readClockFacts(options: {
 }
 
 /**
- * timedatectl reports the kernel's flag, whichever program sets the clock; chronyc is used on hosts without systemd.
+ * Returns true if the clock is synchronised. timedatectl reports the kernel's flag, whichever program sets the clock;
+ * chronyc is used on hosts without systemd.
  */
 async function isSynchronised(runCommand: RunCommand): Promise<boolean> {
   const run = (program: string, ...args: string[]) =>

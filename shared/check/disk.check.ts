@@ -9,9 +9,9 @@ import { type Observed, observe } from './observe.ts';
 /** Shares from 0 to 1; `inodesUsed` is null on file systems without a fixed number of inodes. */
 export type DiskUse = { path: string; used: number; freeBytes: number; inodesUsed: number | null };
 
-/** From this share on Docker evicts images, and pulls may fail. */
+/** Share of use from which on Docker evicts images and pulls may fail. */
 const WARN_SHARE = 0.85;
-/** From this share on writes may fail. */
+/** Share of use from which on writes may fail. */
 const FAIL_SHARE = 0.95;
 const BYTES_PER_GIB = 2 ** 30;
 const COMMAND = { timeoutMs: 4_000, maxOutputBytes: 10_000 };

@@ -4,7 +4,7 @@ import type { Clock } from '../runtime/clock.ts';
 
 /** Longest time without a frame or ping on a stream. */
 export const KEEP_ALIVE_INTERVAL_MS = 15_000;
-/** A peer counts as dead after this many pings without a pong and without progress in sending. */
+/** Number of pings without a pong, and without progress in sending, after which a peer counts as dead. */
 const MAX_MISSED_PONGS = 3;
 
 export type LiveFrames<Frame> = AsyncIterableIterator<Frame> & {

@@ -46,7 +46,7 @@ export function acceptOnlyJson(server: HttpServer): void {
 }
 
 const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]+)/i;
-/** US-ASCII is a subset of UTF-8. */
+/** Accepted names of character sets; US-ASCII is a subset of UTF-8. */
 const UTF_8 = /^(?:utf-?8|us-ascii)$/i;
 
 /** Returns a 415 for a compressed body or another charset than UTF-8, else null. */

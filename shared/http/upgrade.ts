@@ -39,7 +39,10 @@ const CLOSE_TIMEOUT_MS = 1_000;
 const KEY = /^[+/0-9A-Za-z]{22}==$/;
 const VERSIONS: readonly unknown[] = ['8', '13'];
 
-/** For `http.createServer`: requests to upgrade to other protocols are handled as ordinary requests. */
+/**
+ * Returns true for a WebSocket upgrade. `http.createServer` then handles upgrades to other protocols as ordinary
+ * requests.
+ */
 export function wantsWebSocket(request: IncomingMessage): boolean {
   return request.headers.upgrade?.toLowerCase() === 'websocket';
 }

@@ -2,7 +2,7 @@
 import { createCipheriv } from 'node:crypto';
 
 export const SEED_BYTES = 32;
-/** Offsets must be multiples of this. */
+/** Unit of offsets, which must be multiples of it. */
 export const KEYSTREAM_BLOCK = 16;
 const COUNTER_LOW_BYTES = 8;
 

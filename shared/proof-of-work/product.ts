@@ -5,9 +5,9 @@
 import { KEYSTREAM_BLOCK, keystream } from './keystream.ts';
 import { partSeed } from './seed.ts';
 
-/** n is a multiple of this, so that rows begin at keystream blocks. */
+/** Unit of n, which must be a multiple of it, so that rows begin at keystream blocks. */
 export const SIZE_STEP = KEYSTREAM_BLOCK;
-/** For larger n, products with a random vector are no longer exact in float64. */
+/** Largest n for which products with a random vector are exact in float64. */
 export const MAX_SIZE = 16_384;
 const ENTRY_MASK = 0x0f;
 

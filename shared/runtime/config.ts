@@ -80,7 +80,9 @@ export type ConfigReport<Config> = {
   warnings: readonly ConfigProblem[];
 };
 
-/** A secret can be read from a file, such as a systemd credential: set `NAME_FILE` instead of `NAME`. */
+/**
+ * Suffix of a variable that names a file with the secret, such as a systemd credential: `NAME_FILE` instead of `NAME`.
+ */
 const FILE_SUFFIX = '_FILE';
 const MAX_FILE_BYTES = 65_536;
 const MAX_SHOWN_CHARS = 200;

@@ -2,7 +2,7 @@
 
 type ErrorEntry = { status: number; hint: string };
 
-/** Clients depend on these codes: codes may be added but never removed. */
+/** Error codes with their status and hint. Clients depend on the codes: they may be added but never removed. */
 export const ERROR_TABLE = {
   unauthorized: { status: 401, hint: 'Send a valid API key in X-API-Key or log in again.' },
   api_key_inactive: { status: 401, hint: 'Activate the key or use another one.' },

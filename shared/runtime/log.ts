@@ -4,7 +4,7 @@ import { currentRequestId } from './request-context.ts';
 
 export type Log = Logger;
 
-/** Values of these keys are redacted, up to three levels deep. */
+/** Keys whose values are redacted, up to three levels deep. */
 const SECRET_KEYS = [
   'password',
   'new_password',

@@ -1,6 +1,6 @@
 /** Suggests the closest known name for an unknown one. Pure. */
 
-/** By default a name is suggested only if at most one in this many letters differs. */
+/** Letters for each difference: by default a name is suggested only if at most one in this many letters differs. */
 const LETTERS_PER_EDIT = 3;
 
 /** Returns the known name with the fewest letters to change, add, remove or swap. Null if none has at most `mostEdits`. */

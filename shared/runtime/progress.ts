@@ -26,7 +26,10 @@ const CLEAR_LINE = '\r\u001b[2K';
 
 type Step = { text: string; beganMs: number; done: number; of: number };
 
-/** Without a terminal, each step prints a line when it begins and another every few seconds. */
+/**
+ * Creates the progress display. Without a terminal, each step prints a line when it begins and another every few
+ * seconds.
+ */
 export function createProgress(clock: Clock, terminal: ProgressTerminal): Progress {
   return startProgress(clock, terminal, true);
 }

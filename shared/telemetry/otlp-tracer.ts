@@ -30,7 +30,10 @@ const KINDS = {
 const TRACE_ID_CHARS = 32;
 const MAX_DETAIL_CHARS = 200;
 
-/** Endpoint, headers, sampling and resource names come from the standard OTEL_* variables, which the libraries read. */
+/**
+ * Creates the tracer. Endpoint, headers, sampling and resource names come from the standard OTEL_* variables, which the
+ * libraries read.
+ */
 export function createOtlpTracer(
   serviceName: string,
   log: Log,

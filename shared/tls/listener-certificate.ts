@@ -28,7 +28,7 @@ export type CertificateSource = () => ListenerCertificate;
 const DAY_MS = 86_400_000;
 export const LIFETIME_MS = 365 * DAY_MS;
 /**
- * A self-signed certificate is renewed when it has less time left. Only a process that was stopped for months sees it
+ * Remaining time at which a self-signed certificate is renewed. Only a process that was stopped for months sees it
  * expire.
  */
 export const RENEWED_BEFORE_MS = 90 * DAY_MS;

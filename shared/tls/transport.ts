@@ -31,7 +31,7 @@ export const PLAIN_TRANSPORT: Transport = {
   close: () => undefined,
 };
 
-/** HTTPS only. */
+/** Creates a transport for HTTPS only. */
 export function createSecureTransport(options: SecureAgentOptions): Transport {
   const agent = createSecureAgent(options);
   return { agent, fetch: (url, init) => send(agent, url, init), close: () => agent.destroy() };

@@ -11,7 +11,7 @@ const MAX_PLATFORMS = 32;
 const MAX_SIGNATURES = 8;
 /** Limit for the whole response, bytes. */
 export const MAX_DIGEST_BYTES: number = 64 * 1024;
-/** A rollout is divided into this many parts. */
+/** Number of parts into which a rollout is divided. */
 export const ROLLOUT_PARTS = 1_000;
 /** Route of a validator's gateway for its central API. */
 export const UPDATE_DIGEST_PATH = '/v1/updater/digest';

@@ -49,7 +49,10 @@ async function delays(agent: AgentProcess, id: string, leave: AbortController): 
   return found.slice(FOLLOWERS);
 }
 
-/** The timestamps are truncated to milliseconds, which adds half a millisecond to the mean delay. */
+/**
+ * Delays of the lines in `docker logs`. The timestamps are truncated to milliseconds, which adds half a millisecond to
+ * the mean delay.
+ */
 async function dockerDelays(container: string): Promise<number[]> {
   const found: number[] = [];
   const options = ['logs', '--follow', '--timestamps', '--tail', '0', container];

@@ -19,7 +19,7 @@ import { testSigner } from '../fakes/scenes/market-fixture.ts';
 
 const EXECUTOR = '3f9f41a6-0001-4000-8000-000000000001';
 const KIB = 1024;
-/** The time limit is never reached, so the size grows to its maximum. */
+/** Sizes of the streams. The time limit is never reached, so the size grows to its maximum. */
 const SIZE: LineSize = {
   firstBytes: 32 * KIB,
   mostBytes: 1024 * KIB,

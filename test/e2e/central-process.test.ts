@@ -33,7 +33,7 @@ const RENTS_PER_KILL = 8;
 /** Upper bound of the random delay from the first claim to the kill. */
 const KILLED_WITHIN_MS = 60;
 const BALANCE_UUSD = 1_000_000_000;
-/** The idempotency claim of a dead process expires after ten seconds. */
+/** Time limit of a response; the idempotency claim of a dead process expires after ten seconds. */
 const ANSWERED_WITHIN_MS = 30_000;
 
 const folder = mkdtempSync(join(tmpdir(), 'podwright-central-'));

@@ -25,7 +25,7 @@ import {
 } from '../fakes/scenes/market-fixture.ts';
 import { openHolds, setAvailable } from '../fakes/scenes/wallet.ts';
 
-/** The idempotency claim of a dead process expires after ten seconds. */
+/** Time limit of a response; the idempotency claim of a dead process expires after ten seconds. */
 const ANSWERED_WITHIN_MS = 30_000;
 const BALANCE_UUSD = 1_000_000_000;
 

@@ -29,7 +29,7 @@ import { setAvailable } from '../fakes/scenes/wallet.ts';
 const GPUS = 20;
 /** Enough for the holds of all pods. */
 const BALANCE_UUSD = 1_000_000_000;
-/** A killed process counts as dead after ten seconds. */
+/** Time limit of a takeover; a killed process counts as dead after ten seconds. */
 const TAKEN_OVER_WITHIN_MS = 30_000;
 
 const folder = mkdtempSync(join(tmpdir(), 'podwright-centrals-'));

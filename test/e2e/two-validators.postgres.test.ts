@@ -18,7 +18,7 @@ import { startValidatorProcess, type ValidatorProcess } from '../fakes/scenes/va
 const NODES = 20;
 const AT_ONCE = 4;
 const AHEAD_MS = 20_000;
-/** The claims of a killed process expire after twelve seconds. */
+/** Time limit of a takeover; the claims of a killed process expire after twelve seconds. */
 const TAKEN_OVER_WITHIN_MS = 40_000;
 
 const folder = mkdtempSync(join(tmpdir(), 'podwright-validators-'));

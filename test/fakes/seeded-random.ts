@@ -3,7 +3,7 @@ import type { Random } from '#shared/runtime/random.ts';
 
 const MODULUS = 2 ** 32;
 
-/** Not cryptographically secure. */
+/** Creates a generator, which is not cryptographically secure. */
 export function createSeededRandom(seed: number): Random {
   let state = seed >>> 0;
   /** Steps of the mulberry32 generator. */

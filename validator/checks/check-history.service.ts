@@ -18,7 +18,7 @@ import type { Measured } from './measured.ts';
 
 /** After this time without a pass, an executor's claim on a card no longer blocks other executors from it. */
 const CLAIM_MS = 24 * 3_600_000;
-/** After this time without a pass, a claim is deleted and no longer precedes later claims. */
+/** Time without a pass after which a claim is deleted and no longer precedes later claims. */
 const FORGOTTEN_MS = 30 * 24 * 3_600_000;
 
 export type CheckHistory = ReturnType<typeof createCheckHistory>;

@@ -105,12 +105,12 @@ export function defineCheck(
   };
 }
 
-/** The requirement holds, but it may fail later. */
+/** Outcome: the requirement holds, but it may fail later. */
 export function warn(measured: string, message: string): CheckOutcome {
   return { status: 'warn', measured, message };
 }
 
-/** Nothing is required: unlike `unknown`, this ends an earlier failure. */
+/** Outcome: nothing is required. Unlike `unknown`, this ends an earlier failure. */
 export function moot(measured: string): CheckOutcome {
   return { status: 'unknown', measured, isMoot: true };
 }

@@ -18,7 +18,7 @@ const LINE: LineFacts = {
   measured_ms: 1,
   repeated: false,
 };
-/** Every attempt was aborted, although other executors could be measured. */
+/** A line whose every attempt was aborted, although other executors could be measured. */
 const NEVER: LineFacts = { ...LINE, samples: 0, measured_ms: null };
 const templates = (state: 'present' | 'missing' | 'unknown') => ({
   images: [{ image: 'ubuntu:24.04', state, problem: '' }],

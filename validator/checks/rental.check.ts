@@ -56,8 +56,8 @@ export const rentalProbe = defineCheck({
 });
 
 /**
- * A host could avoid the probe by refusing it, or with a pod that is neither rented nor a probe of this validator. Both
- * count as failures.
+ * Fails a host that avoids the probe: it refuses the probe, or has a pod that is neither rented nor a probe of this
+ * validator.
  */
 function judgeSkipped(
   { detail, pods, refused, repeated }: RentalFacts,

@@ -37,7 +37,7 @@ export const POSTGRES_COLUMNS: ColumnTypes = {
   tableEnd: '',
 };
 
-/** PostgreSQL reports a code, SQLite a message with this prefix. */
+/** Code in PostgreSQL's error for a unique key that is taken, and prefix of SQLite's message. */
 const UNIQUE_VIOLATION = '23505';
 const UNIQUE_MESSAGE = 'UNIQUE constraint failed';
 

@@ -2,7 +2,9 @@
 import { SqliteDialect, type SqliteStatement } from 'kysely';
 import { type DatabaseSync, openSqlite } from '#shared/runtime/sqlite.ts';
 
-/** The product has a few hundred distinct statements; beyond this bound the oldest is dropped. */
+/**
+ * Maximum number of cached statements; beyond it the oldest is dropped. The product has a few hundred distinct ones.
+ */
 const STATEMENT_CACHE_SIZE = 1_000;
 
 /**

@@ -15,7 +15,10 @@ const LOCK_TIMEOUT_MS = 10_000;
 /** Time after which the server ends a transaction of a process that hangs, which releases its locks. */
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000;
 
-/** Our queries choose their row locks for this isolation level; renters' text is Unicode. */
+/**
+ * Settings that the database must have: our queries choose their row locks for this isolation level, and renters' text
+ * is Unicode.
+ */
 const REQUIRED_SETTINGS = [
   ['server_encoding', 'UTF8'],
   ['default_transaction_isolation', 'read committed'],

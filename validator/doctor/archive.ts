@@ -19,7 +19,7 @@ import { summarizeStore } from '../store/evidence-store.ts';
 
 const UNITS = ['podwright-validator'];
 
-/** With an invalid configuration, parts that need one are left out. */
+/** Writes the archive. With an invalid configuration, parts that need one are left out. */
 export async function archiveValidator(
   ports: DoctorPorts,
   logs: readonly string[],

@@ -144,7 +144,10 @@ function listExecutors({ clock, random }: DoctorPorts, config: ValidatorConfig, 
   return observe(clock, CENTRAL_MS, async () => (await central.listExecutors()).length);
 }
 
-/** From the public route `/version`. Older versions of the central API do not report their hotkey. */
+/**
+ * Reads the central API's hotkey from the public route `/version`. Older versions of the central API do not report
+ * their hotkey.
+ */
 async function readCentralHotkey(clock: Clock, config: ValidatorConfig): Promise<string> {
   const url = `${config.VALIDATOR_CENTRAL_URL.replace(/\/+$/, '')}/version`;
   const answer = await fetch(url, { signal: clock.deadline(READ_MS), redirect: 'error' });

@@ -15,7 +15,10 @@ const Credentials = z.object({ email: z.string(), password: z.string() });
 const LoggedIn = z.object({ token: z.string() });
 const Key = z.object({ name: z.string(), is_active: z.boolean(), key: z.string().nullish() });
 
-/** Idempotent: the password is stored before the account is created, so a crash in between loses nothing. */
+/**
+ * Creates the demo account if it does not exist. The password is stored before the account is created, so a crash in
+ * between loses nothing.
+ */
 export async function ensureDemoAccount(
   baseUrl: string,
   home: Home,

@@ -18,7 +18,7 @@ export type DemoFile = {
   pids: Record<string, number | null>;
 };
 
-/** Written atomically with mode 0600. */
+/** Writes the file atomically with mode 0600. */
 export function writeDemoFile(home: Home, demo: DemoFile): void {
   writePrivateFile(home.demoFile, `${JSON.stringify(demo, null, 2)}\n`);
 }

@@ -55,7 +55,7 @@ export async function resetHome(
   emptyHome(home);
 }
 
-/** Agent folders are named by executor id. */
+/** Executor ids of the agents, whose folders are named by them. */
 function executorIds(home: Home): string[] {
   return existsSync(home.agents) ? readdirSync(home.agents) : [];
 }

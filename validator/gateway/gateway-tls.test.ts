@@ -46,7 +46,7 @@ afterEach(async () => {
   await store.destroy();
 });
 
-/** No central API runs behind it: accepted requests fail because the list of nodes cannot be read. */
+/** Starts a gateway without a central API: accepted requests fail because the list of nodes cannot be read. */
 async function gatewayWith(shown: typeof certificates): Promise<string> {
   const weightSettings = {
     policy: goldenPolicy(),

@@ -46,7 +46,7 @@ export function createExecutorDirectory({
     refreshedAtMs = clock.monotonicMs();
   }
 
-  /** Concurrent callers share one request. */
+  /** Reads the list again; concurrent callers share one request. */
   function refresh(): Promise<void> {
     refreshing ??= read().finally(() => {
       refreshing = null;

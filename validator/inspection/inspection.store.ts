@@ -129,12 +129,15 @@ export function findInspection(
 /** State after an inspection; `verdict` and `facts_ms` are its results. */
 export type InspectionResult = Omit<InspectionRow, 'holder' | 'held_until_ms'>;
 
-/** A withheld verdict does not change the time of the newest facts. */
+/** Columns to update. A withheld verdict does not change the time of the newest facts. */
 function changesOf({ executor_id: _, facts_ms, ...result }: InspectionResult) {
   return result.verdict === 'withheld' ? result : { ...result, facts_ms };
 }
 
-/** Stored facts from after `latestMs` were recorded before the clock was set back, and do not count as newer. */
+/**
+ * Condition that the stored facts are not newer. Those from after `latestMs` were recorded before the clock was set
+ * back, and do not count as newer.
+ */
 function isNotNewer({ facts_ms: factsMs }: InspectionResult, latestMs: number) {
   return (eb: Expressions) =>
     eb.or([eb('inspections.facts_ms', '<=', factsMs), eb('inspections.facts_ms', '>', latestMs)]);

@@ -72,7 +72,10 @@ export function createNetworkChecks(options: NetworkCheckOptions) {
   };
 }
 
-/** An agent that reports its engine as unreachable counts as unanswered; otherwise it could always evade the check. */
+/**
+ * The registry query, if the agent reports its engine as unreachable. It then counts as unanswered; otherwise the agent
+ * could always evade the check.
+ */
 function unansweredRegistry(egress: EgressCheckResult | null): Measured['unanswered'] {
   if (egress?.registry !== 'unknown') return [];
   const problem = `the engine did not answer: ${egress.problem}`.slice(0, MAX_PROBLEM_CHARS);

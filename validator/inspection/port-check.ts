@@ -15,7 +15,10 @@ import type { Measured } from '../checks/measured.ts';
 
 /** Sample sizes; the next smaller one is used if the agent rejects the request as too large. */
 const TIERS = [300, 50, 10] as const;
-/** At most half of the range is sampled, so that a new pod finds free ports; small ranges are sampled completely. */
+/**
+ * Largest range that is sampled completely. Of a larger one at most half is sampled, so that a new pod finds free
+ * ports.
+ */
 const SMALL_RANGE = 20;
 const MAX_PARALLEL = 200;
 const OPEN_MS = 20_000;

@@ -7,7 +7,7 @@ import type { KeyLocation } from './key-file.ts';
 
 export type KeyThread = ReturnType<typeof createKeyThread>;
 
-/** The thread does not keep the process alive. */
+/** Starts the key thread, which does not keep the process alive. */
 export function createKeyThread() {
   const { call, waiting, close } = createThreadCalls<KeyTask, KeyAnswer>(
     new URL('./key.worker.ts', import.meta.url),

@@ -1,7 +1,7 @@
 /** Queries of the agent's releases. */
 import type { AgentReleaseRow, StoreDb } from '../store/tables.ts';
 
-/** Older releases are deleted. Their digests count as never signed. */
+/** Number of retained releases. Older ones are deleted, and their digests count as never signed. */
 const RETAINED = 200;
 
 /** The release that agents should run now. */

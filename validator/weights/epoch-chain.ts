@@ -13,8 +13,8 @@ import type { EpochRow, EvidenceStore } from '../store/tables.ts';
 import { epochsInOrder, lastEpoch } from './epoch.store.ts';
 
 /**
- * Chain columns of the epoch after `last`. `pruned` is the newest epoch that is deleted when it is stored, or null. The
- * chain begins anew after an epoch whose signature is not trusted or that an older version stored.
+ * Chain columns of the epoch after `last`. `pruned` is the newest epoch that is deleted when it is stored, or null. A
+ * new chain begins after an epoch whose signature is not trusted or that an older version stored.
  */
 export function nextLink(
   last: EpochRow | undefined,

@@ -26,7 +26,7 @@ export type Score = {
 };
 
 const ONE = BigInt(ONE_PPM);
-/** uptime, runtime, collateral, dilution and stability are in ppm. */
+/** Number of factors in ppm: uptime, runtime, collateral, dilution and stability. */
 const PPM_FACTORS = 5n;
 
 /** Scores of the executors that could be measured; withheld ones have none in this cycle. */
@@ -157,7 +157,10 @@ function addScore(tallies: Map<string, Tally>, index: number, score: Score): voi
 
 const noPoints = (): Record<Pool, bigint> => ({ mining: 0n, idle: 0n });
 
-/** An executor that was not measured for more than CARRY_CYCLES has its last value for one cycle, then none. */
+/**
+ * Mean points of an executor. One that was not measured for more than CARRY_CYCLES has its last value for one cycle,
+ * then none.
+ */
 function meanOf(executorId: string, tally: Tally, count: number): MeanPoints {
   const { latest, index, measured, sums } = tally;
   const age = count - 1 - index;

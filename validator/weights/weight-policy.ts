@@ -9,7 +9,9 @@ import { readPolicyFile } from '../checks/policy-file.ts';
 
 /** Parts per million: a factor of 1. */
 export const ONE_PPM = 1_000_000;
-/** An executor not measured for more than this many cycles keeps its last value for one more cycle, then has none. */
+/**
+ * Number of cycles. An executor that was not measured for more keeps its last value for one more cycle, then has none.
+ */
 export const CARRY_CYCLES = 3;
 /** One million USD per hour: bounds products of factors to safe integers. */
 const MAX_RATE_UUSD = 1_000_000_000_000;

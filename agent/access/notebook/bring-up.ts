@@ -157,7 +157,7 @@ export type Answer = 'good' | 'open' | 'none';
 export type NotebookProbe = {
   /** Returns true if the server accepts its token. */
   acceptsToken(port: number, token: string): Promise<boolean>;
-  /** Also checks that the server rejects a request without token; servers log such requests. */
+  /** Queries the server with its token, and checks that it rejects a request without one; servers log such requests. */
   check(port: number, token: string): Promise<Answer>;
 };
 

@@ -75,7 +75,7 @@ export function gatewayPaths(agentHome: string) {
   };
 }
 
-/** The gateway writes its status beside the snapshot. */
+/** Path of the file with the gateway's status, beside the snapshot. */
 export function statusPathOf(snapshotPath: string): string {
   return join(dirname(snapshotPath), 'status.json');
 }

@@ -5,7 +5,7 @@ import { EngineError, type EngineErrorKind } from './engine.ts';
 import { statusOf, toEngineError } from './engine-errors.ts';
 import { withIdleLimit } from './engine-stream.ts';
 
-/** A build step without output for this many milliseconds has stalled. */
+/** Time without output after which a build step counts as stalled. */
 export const BUILD_IDLE_MS = 600_000;
 /** Escape sequence with which the engine colours the stderr output of a step red. */
 const RED = '\u001b[91m';

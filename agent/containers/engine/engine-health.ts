@@ -20,7 +20,7 @@ export type Outage = { fromMs: number; toMs: number };
 /** Errors that mean that the engine does not answer. A list call that exceeds its deadline is one of them. */
 const SILENT: readonly EngineErrorKind[] = ['unavailable', 'deadline'];
 
-/** The engine counts as answering until the first failure. */
+/** Creates the record of the engine's health. The engine counts as answering until the first failure. */
 export function createEngineHealth(deps: {
   engine: Pick<ContainerEngine, 'listContainers' | 'startedMs'>;
   clock: Clock;

@@ -8,7 +8,7 @@ const MAX_LINE_CHARS = 1024 * 1024;
 const HEADER_BYTES = 8;
 const MAX_FRAME_BYTES = 16 * 1024 * 1024;
 
-/** dockerode types its streams as NodeJS.ReadableStream, whose chunks may be strings. */
+/** Yields the bytes of a stream. dockerode types its streams as NodeJS.ReadableStream, whose chunks may be strings. */
 export async function* bytesOf(stream: NodeJS.ReadableStream): AsyncGenerator<Uint8Array> {
   for await (const chunk of stream) yield typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
 }

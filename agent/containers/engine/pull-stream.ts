@@ -7,9 +7,9 @@ import { EngineError } from './engine.ts';
 import { toPullError } from './engine-errors.ts';
 import { withIdleLimit } from './engine-stream.ts';
 
-/** A pull without progress for this many milliseconds has stalled. */
+/** Time without progress after which a pull counts as stalled. */
 export const PULL_IDLE_MS = 120_000;
-/** A pull's deadline is this base plus the time for its bytes at the slowest accepted speed. */
+/** Base of a pull's deadline, to which the time for its bytes at the slowest accepted speed is added. */
 export const PULL_BASE_MS = 600_000;
 const SLOWEST_BYTES_PER_SECOND = 1024 * 1024;
 const MS_PER_SECOND = 1_000;

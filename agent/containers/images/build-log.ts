@@ -90,7 +90,7 @@ export type BuildLine = { seq: number; ms: number; log: string };
 
 /** Limit in characters for the retained beginning, and the same limit for the retained end. */
 export const MAX_PART_CHARS = 512 * 1024;
-/** Longer lines are split. */
+/** Maximum length of a line; longer ones are split. */
 const MAX_LINE_CHARS = 16 * 1024;
 
 export type BuildLines = ReturnType<typeof createBuildLines>;

@@ -8,7 +8,7 @@ import { removeUnlessUsed } from './build-sweep.ts';
 import type { ImageRow, ImageStore } from './image.store.ts';
 
 export const IMAGE_GC_INTERVAL_MS = 60_000;
-/** Build logs are retained this long after their pod was removed. */
+/** Time for which build logs are retained after their pod was removed. */
 const BUILD_LOG_MS = 24 * 3_600_000;
 
 export function createImageGc(deps: {
@@ -108,7 +108,7 @@ export type DiskMarks = { start: number; stop: number };
 /** Ids and names of images that must stay. */
 export type InUse = ReadonlySet<string>;
 
-/** An image fetched within this time is kept, because its pod may not have its container yet. */
+/** Time for which a fetched image is kept, because its pod may not have its container yet. */
 export const MIN_UNUSED_MS = 600_000;
 /** Age at which the row of an unfinished pull counts as abandoned; exceeds the duration of any pull. */
 export const ABANDONED_MS = 24 * 3_600_000;

@@ -28,7 +28,7 @@ export type FirewallGuard = ReturnType<typeof createFirewallGuard>;
  * Interval of checks in milliseconds. Short, because a reload of a firewall service removes the rules without notice.
  */
 export const FIREWALL_INTERVAL_MS = 10_000;
-/** A launch checks twice within a short time; a result this recent is reused. */
+/** Age up to which a result is reused: a launch checks twice within a short time. */
 const FRESH_MS = 1_000;
 
 /** Checks the rules before each launch and periodically, and restores them. */

@@ -2,7 +2,7 @@
 /** An aligned IPv4 range: `base` is its first address as a number. */
 export type Cidr = { base: number; prefix: number };
 
-/** A /28 has 13 addresses besides the bridge's. A pod needs one. */
+/** Prefix length of a pod's subnet. A /28 has 13 addresses besides the bridge's; a pod needs one. */
 const POD_PREFIX = 28;
 /** Shortest prefix of a pool. A larger pool would take too long to search. */
 const WIDEST_POOL = 8;

@@ -15,7 +15,7 @@ const params = z.object({ id: VolumeCopyId });
 const ofVolume = { params, response: { 200: VolumeView } };
 const ofOperation = { params, response: { 200: OperationView } };
 
-/** The server's hooks check signatures and roles before any of these handlers runs. */
+/** Registers the routes. The server's hooks check signatures and roles before the handlers run. */
 export function registerVolumeRoutes(
   server: HttpServer,
   { volumes, operations }: { volumes: VolumeService; operations: VolumeBackups },

@@ -14,9 +14,9 @@ import {
   wholeNumber,
 } from './cgroup.ts';
 
-/** Far above the size of these files; a pod can only lengthen its list of interfaces. */
+/** Maximum size of a file, far above the usual one; a pod can only lengthen its list of interfaces. */
 const MAX_FILE_BYTES = 64 * 1024;
-/** The mount table has several lines per container. */
+/** Maximum size of the mount table, which has several lines per container. */
 const MAX_MOUNTS_BYTES = 4 * 1024 * 1024;
 
 /** The throttle counters exist always, those of the I/O schedulers only while in use. */

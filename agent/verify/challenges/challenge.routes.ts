@@ -9,7 +9,7 @@ import {
 import type { HttpServer } from '#shared/http/server.ts';
 import type { ChallengeService } from './challenge.service.ts';
 
-/** Running work is aborted when `stopping` aborts. */
+/** Registers the routes. `stopping` aborts running work. */
 export function registerChallengeRoutes(
   server: HttpServer,
   { challenges, stopping }: { challenges: ChallengeService; stopping: AbortSignal },

@@ -191,7 +191,7 @@ function openLine({ uuid, n, rounds }: CardOpening): string {
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 
-/** A row of the largest product has 88 KiB of base64, its path 1 KiB. */
+/** Maximum length of a line: a row of the largest product has 88 KiB of base64, its path 1 KiB. */
 const MAX_LINE_CHARS = 100_000;
 /** Maximum output of one run. */
 const MAX_ANSWER_CHARS = MAX_OPENED_ROWS * MAX_LINE_CHARS;

@@ -8,10 +8,10 @@ import { z } from 'zod';
 export const MAX_FIGURE = 1e12;
 /** Largest image or layer, bytes. */
 export const MAX_BYTES = 1e14;
-/** Longer expected or measured durations are reported as a week. */
+/** Maximum of reported durations; longer ones are reported as a week. */
 export const MAX_WAIT_SECONDS = 7 * 24 * 3_600;
 export const MAX_WAIT_MS = MAX_WAIT_SECONDS * 1_000;
-/** Older measurements are reported as a day old. */
+/** Maximum of the reported age of a measurement; older ones are reported as a day old. */
 export const MAX_AGE_MS = 24 * 3_600_000;
 /** Most GPUs of a host: 64 cards with seven MIG devices each, rounded up. */
 export const MAX_DEVICES = 512;

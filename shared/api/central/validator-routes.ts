@@ -101,7 +101,7 @@ export const CheckRequest = z.object({
 });
 export type CheckRequest = z.output<typeof CheckRequest>;
 
-/** Callers wait up to 300 seconds; the response must arrive earlier. */
+/** Time limit of a requested check. Callers wait up to 300 seconds; the response must arrive earlier. */
 export const CHECK_TIMEOUT_MS = 290_000;
 
 /**

@@ -32,9 +32,9 @@ export type WrittenArchive = {
 };
 
 const PART_WITHIN_MS = 40_000;
-/** The progress line names the pending parts once there are this few. */
+/** Largest number of pending parts that the progress line names. */
 const NAMED_PARTS = 3;
-/** The beginning of a longer part is cut off. */
+/** Maximum length of a part; the beginning of a longer one is cut off. */
 const MAX_PART_CHARS = 2 * 1024 * 1024;
 
 /** Writes the archive. Rejects if `path` exists or its folder does not; `option` is the option that named it. */

@@ -5,7 +5,7 @@
 import { withoutPasswords } from '../../runtime/secrets.ts';
 
 const HIDDEN = '[hidden]';
-/** Shorter secrets would match ordinary words. */
+/** Minimum length of a redacted secret; shorter ones would match ordinary words. */
 const MIN_SECRET_CHARS = 6;
 /** Limit, because each text is searched for every secret. */
 export const MAX_KNOWN_SECRETS = 5_000;

@@ -27,7 +27,7 @@ export const PROVEN_MS = SETTLING_MS + 1_000;
 
 export type ChangingPod = ReturnType<typeof createChangingPod>;
 
-/** The caller must stop `agent()` afterwards. */
+/** Creates the scene. The caller must stop `agent()` afterwards. */
 export function createChangingPod() {
   const clock = createManualClock();
   const engine = createFakeEngine(clock);

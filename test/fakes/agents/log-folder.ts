@@ -12,7 +12,7 @@ export const CONTAINER = 'abcdef0123456789';
 
 export type LogFolder = ReturnType<typeof createLogFolder>;
 
-/** The caller must call `remove` afterwards. */
+/** Creates the folder. The caller must call `remove` afterwards. */
 export function createLogFolder() {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-logs-'));
   const path = join(folder, 'x-json.log');

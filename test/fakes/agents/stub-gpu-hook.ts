@@ -20,7 +20,7 @@ export type StubGpuHook = {
   remove(): void;
 };
 
-/** While this file exists in a container, the installed nvidia-smi reports no GPUs, as after a reload of systemd. */
+/** File in a container; while it exists, the installed nvidia-smi reports no GPUs, as after a reload of systemd. */
 export const LOSE_GPUS = '/gpus-are-lost';
 
 const MODESET_MISSING =

@@ -32,7 +32,9 @@ export async function startStorageGate(target: () => number): Promise<StorageGat
   let rate = 0;
   let counts = new Map<StorageCall, number>();
 
-  /** If the connection to the storage breaks, restic's connection breaks too. */
+  /**
+   * Yields the content at the limited rate. If the connection to the storage breaks, restic's connection breaks too.
+   */
   async function* slowed(content: AsyncIterable<Buffer>) {
     for await (const chunk of content) {
       if (rate === 0) {

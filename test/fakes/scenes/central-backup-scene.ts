@@ -8,7 +8,7 @@ const MONTHS_OF_CREDIT_UUSD = 100_000_000_000;
 
 export type BackupScene = Awaited<ReturnType<typeof createBackupScene>>;
 
-/** The caller must call `close()`. */
+/** Creates the scene. The caller must call `close()`. */
 export async function createBackupScene(overrides: TestMarketOverrides = {}) {
   const storage = createFakeBackupStorage();
   const scene = await createPodScene({

@@ -83,7 +83,7 @@ const noAgents: Agents = {
 
 export type TestCentral = Awaited<ReturnType<typeof createTestCentral>>;
 
-/** The caller must call `close()`, which also closes the database. */
+/** Creates the central API. The caller must call `close()`, which also closes the database. */
 export async function createTestCentral(overrides: TestCentralOverrides = {}) {
   const { agents = noAgents, log, mailer, objects, chat, channels, ...rest } = overrides;
   const {

@@ -33,7 +33,7 @@ export type TestMarketOverrides = Omit<TestCentralOverrides, 'agents'> & {
 
 export type TestMarket = Awaited<ReturnType<typeof createTestMarket>>;
 
-/** The caller must call `close()`. */
+/** Creates the market. The caller must call `close()`. */
 export async function createTestMarket(overrides: TestMarketOverrides = {}) {
   const validator = testSigner(1);
   const provider = testSigner(2);

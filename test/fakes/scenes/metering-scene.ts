@@ -11,7 +11,7 @@ const SYNC_MS = 10_000;
 
 export type MeteringScene = Awaited<ReturnType<typeof createMeteringScene>>;
 
-/** The caller must call `close()`. */
+/** Creates the scene. The caller must call `close()`. */
 export async function createMeteringScene(overrides: TestMarketOverrides = {}) {
   const scene = await createPodScene(overrides);
   const { db } = scene.market.ports;

@@ -29,7 +29,7 @@ export async function earn(db: Database, party: Party, amountUusd: number): Prom
   await db.transaction().execute((tx) => postGroup(tx, [leg], testCause()));
 }
 
-/** The caller must call `close()`. */
+/** Creates the scene. The caller must call `close()`. */
 export async function createPayoutScene() {
   const db = await createTestDatabase();
   const clock = createManualClock();

@@ -6,7 +6,7 @@ import { openHolds } from './wallet.ts';
 
 export type PodScene = Awaited<ReturnType<typeof createPodScene>>;
 
-/** The caller must call `close()`. */
+/** Creates the scene. The caller must call `close()`. */
 export async function createPodScene(overrides: TestMarketOverrides = {}) {
   const market = await createTestMarket(overrides);
   const node = await market.verifiedNode({ gpus: 2, minimum: 1 });

@@ -5,7 +5,7 @@ import { createPodScene } from './pod-scene.ts';
 
 export type VolumeScene = Awaited<ReturnType<typeof createVolumeScene>>;
 
-/** The caller must call `close()`. */
+/** Creates the scene. The caller must call `close()`. */
 export async function createVolumeScene(overrides: TestMarketOverrides = {}) {
   const storage = createFakeBackupStorage();
   const scene = await createPodScene({

@@ -124,7 +124,7 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
       metricHistories: metrics.histories,
     },
 
-    /** Must complete before the first request is served. */
+    /** Prepares search and official templates. Must complete before the first request is served. */
     async prepare(): Promise<void> {
       await executors.prepare();
       await ensureOfficialTemplates(db, clock);

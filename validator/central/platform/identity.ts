@@ -106,7 +106,7 @@ export function actorOf(request: FastifyRequest): Actor {
 /** The account of a request, and the actor that its events name. */
 export type Caller = { identity: UserIdentity; actor: Actor };
 
-/** For routes that require an account. */
+/** Returns the caller of a route that requires an account. */
 export function callerOf(request: FastifyRequest): Caller {
   return { identity: userOf(request), actor: actorOf(request) };
 }

@@ -25,7 +25,7 @@ export type OfferDeps = { clock: Clock; random: Random; nodePlaces: NodePlaces }
 
 /** Nodes of one provider that never passed the checks. Limits the addresses that the validator contacts for it. */
 const MAX_UNPROVEN = 20;
-/** After this time another provider may take over the address of a node that never passed the checks. */
+/** Time after which another provider may take over the address of a node that never passed the checks. */
 const UNPROVEN_CLAIM_MS = 60 * 60 * 1000;
 
 /**

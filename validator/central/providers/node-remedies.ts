@@ -18,7 +18,7 @@ const ENROL = {
 const REBOOT = { fix_command: 'systemctl reboot', requires: ROOT };
 const UPDATE_STATUS = 'curl -s http://127.0.0.1:8080/update-status';
 
-/** Keys are reason codes of the validator's checks. */
+/** Remedies by reason code of the validator's checks. */
 const BY_CODE: Readonly<Record<string, Partial<NodeRemedy>>> = {
   AGENT_UNREACHABLE: { fix_command: 'systemctl start podwright-agent', requires: ROOT },
   IDENTITY_CHANGED: ENROL,

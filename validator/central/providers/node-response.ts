@@ -96,7 +96,10 @@ const REFERENCE_CHARS = 22;
 /** Pseudonym of a renter: the same for all pods on one provider's nodes, different for every provider. */
 export type RenterReference = (providerId: string, accountId: string) => string;
 
-/** Keyed with the deployment's secret, so that a provider cannot test account ids. */
+/**
+ * Creates the hash of account ids for providers. It is keyed with the deployment's secret, so that a provider cannot
+ * test account ids.
+ */
 export function createRenterReference({ secret }: { secret: Uint8Array }): RenterReference {
   const key = deriveKey(secret, 'renter-reference');
   return (providerId, accountId) =>

@@ -25,7 +25,10 @@ const PER_AGENT: ReadonlySet<string> = new Set([
   'agent',
   'ssh-gateway',
 ]);
-/** Left out: all processes share one machine with one clock, and nothing outside has to reach it. */
+/**
+ * Checks that are left out, because all processes share one machine with one clock, and nothing outside has to reach
+ * it.
+ */
 const NOT_ON_ONE_MACHINE: ReadonlySet<string> = new Set([
   'reachability',
   'clock-sync',
@@ -33,7 +36,10 @@ const NOT_ON_ONE_MACHINE: ReadonlySet<string> = new Set([
 ]);
 /** Check that is left out with simulated GPUs: `npm start` uses them because it found no real ones. */
 const OF_REAL_GPUS = 'nvidia-driver';
-/** Left out: `npm start` has no metagraph file and signs no image, and the other checks are reported for the agents. */
+/**
+ * Checks that are left out, because `npm start` has no metagraph file and signs no image, and the other checks are
+ * reported for the agents.
+ */
 const NOT_OF_VALIDATOR: ReadonlySet<string> = new Set([
   'metagraph',
   'registry',

@@ -6,7 +6,7 @@ import type { LineSample } from './measure-line.ts';
 const NEW_SHARE = 0.3;
 /** Pause after a failed measurement. */
 const RETRY_MS = 5 * 60_000;
-/** A wait that is longer than this factor means that the clock was set back. */
+/** Factor of the interval beyond which a wait means that the clock was set back. */
 const MAX_WAIT_FACTOR = 2;
 
 /** State of a line that was never tried. */

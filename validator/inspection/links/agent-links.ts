@@ -29,7 +29,7 @@ type CachedLink = { address: string; opening: Promise<AgentLink> };
 export function createAgentLinks({ store, signer, clock, random, tls }: AgentLinksOptions) {
   const links = new Map<string, CachedLink>();
 
-  /** Concurrent callers share one opening per agent. */
+  /** Returns the link to an agent, opening it if necessary. Concurrent callers share one opening. */
   function linkTo(executor: ExecutorToCheck): Promise<AgentLink> {
     const address = addressOf(executor);
     const cached = links.get(executor.id);
@@ -131,7 +131,7 @@ function asApiError(cause: unknown): never {
   throw new ApiError('upstream_unavailable', message, { cause });
 }
 
-/** A change of any of these needs a new link. */
+/** Key of a link: a change of any part needs a new link. */
 function addressOf(executor: ExecutorToCheck): string {
   const { executor_ip_address: ip, executor_ip_port: port, miner_hotkey: hotkey } = executor;
   return [ip, port, hotkey].join(' ');

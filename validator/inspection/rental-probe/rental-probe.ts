@@ -66,7 +66,7 @@ export const yieldedToRenter = (rental: RentalFacts | null): boolean =>
 /** Returns true if a pod still exists on the host. */
 export const isPresent = ({ phase }: Pick<PodView, 'phase'>): boolean => phase !== 'removed';
 
-/** Never rejects. */
+/** Runs one probe. Never rejects. */
 export async function rentOnce(deps: ProbeDeps, request: ProbeRequest): Promise<ProbeEnd> {
   const end = await endOf(deps, request, () => runSteps(deps, request));
   const removal = await endOf(deps, request, () => removePod(deps, request.podId));

@@ -40,7 +40,7 @@ export type AccountsDeps = {
   wakeMail(): void;
 };
 
-/** A code has 8 characters. */
+/** Random bytes of a referral code, which has 8 characters. */
 const REFERRAL_CODE_BYTES = 6;
 const EMAIL_TAKEN = 'User already exists with the same email';
 

@@ -21,7 +21,7 @@ import {
 } from './api-key.store.ts';
 
 const MAX_KEYS_PER_ACCOUNT = 100;
-/** A key's last use is written at most this often. */
+/** Shortest time between two writes of a key's last use. */
 const LAST_USED_RESOLUTION_MS = 60_000;
 const MAX_KEY_CHARS = 100;
 
@@ -65,7 +65,7 @@ export function createApiKeys({ db, clock, random, secrets, retrievable }: ApiKe
     };
   }
 
-  /** Only sessions may read keys; a caller with an API key gets null even for that key. */
+  /** Returns the full key to sessions only; a caller with an API key gets null, even for that key. */
   function fullKey(row: ApiKey, caller: UserIdentity): string | null {
     const isVisible = caller.credential.type === 'session' && row.key_sealed !== '';
     return isVisible && retrievable ? secrets.open(row.key_sealed, row.key_hash) : null;

@@ -12,7 +12,9 @@ type Credential = UserIdentity['credential'];
 
 export type CredentialWatch = ReturnType<typeof createCredentialWatch>;
 
-/** Streams must end within five seconds of a revocation: the pause, the query, and a margin. */
+/**
+ * Pause between two polls. Streams must end within five seconds of a revocation: the pause, the query, and a margin.
+ */
 const PAUSE_MS = 4_000;
 
 export function createCredentialWatch(deps: {

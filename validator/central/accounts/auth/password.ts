@@ -5,7 +5,7 @@ import type { Random } from '#shared/runtime/random.ts';
 
 const SALT_BYTES = 16;
 const HASH_BYTES = 32;
-/** Each hashing takes 19 MiB and a thread. More at once would starve the rest of the process. */
+/** Maximum number of concurrent hashings. Each takes 19 MiB and a thread; more would starve the rest of the process. */
 const MAX_AT_ONCE = 2;
 const MAX_WAITING = 100;
 

@@ -32,7 +32,7 @@ export type SessionCheck =
 
 const LIFETIME_MS = 7 * 24 * 60 * 60 * 1000;
 const ALGORITHM = 'HS256';
-/** Valid tokens have about 300 characters. Longer ones are rejected unread. */
+/** Maximum length of a token; longer ones are rejected unread. Valid ones have about 300 characters. */
 const MAX_TOKEN_CHARS = 2_000;
 
 const Claims = z.object({

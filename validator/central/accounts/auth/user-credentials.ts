@@ -12,7 +12,10 @@ type Proven = { accountId: string; credential: Credential };
 
 export type UserCredentials = ReturnType<typeof createUserCredentials>;
 
-/** Every credential in a request must be valid, and all must belong to one account. */
+/**
+ * Creates the check of account credentials. Every credential in a request must be valid, and all must belong to one
+ * account.
+ */
 export function createUserCredentials(deps: {
   db: Database;
   sessions: Sessions;

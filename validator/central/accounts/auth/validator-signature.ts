@@ -26,7 +26,7 @@ const NO_BODY = new Uint8Array();
 
 export type ValidatorSignatures = ReturnType<typeof createValidatorSignatures>;
 
-/** Canonical signatures must name `audience`. */
+/** Creates the check of validators' signatures. Canonical ones must name `audience`. */
 export function createValidatorSignatures(deps: {
   db: Database;
   clock: Clock;

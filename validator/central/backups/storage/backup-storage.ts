@@ -18,7 +18,7 @@ import { createTransfers, TRANSFER_LIMITS, type TransferLimits } from './transfe
 import { createUploads } from './upload.ts';
 
 const SWEEP_INTERVAL_MS = 3_600_000;
-/** An upload without a write for this long was interrupted. */
+/** Time without a write after which an upload counts as interrupted. */
 const ABANDONED_AFTER_MS = 600_000;
 
 /** Folder of the repositories and its limits. */

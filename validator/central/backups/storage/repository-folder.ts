@@ -18,7 +18,7 @@ const ARRIVING = 'arriving';
 /** Folder beside the repositories with one folder for each removed repository, whose id is never used again. */
 export const REMOVED = 'removed';
 
-/** Data is distributed over 256 folders by the first two digits of the name. */
+/** Folders over which data is distributed by the first two digits of the name. */
 export const DATA_FOLDERS: readonly string[] = Array.from({ length: 256 }, (_, n) =>
   n.toString(16).padStart(2, '0'),
 );

@@ -18,7 +18,7 @@ export type ResticTarget =
 const REPOSITORY_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const OBJECT_NAME = /^[0-9a-f]{64}$/;
 
-/** Repository ids are UUIDs; other text must not become the name of a folder. */
+/** Returns true for a UUID; other text must not become the name of a folder. */
 export function isRepositoryId(text: string): boolean {
   return REPOSITORY_ID.test(text);
 }

@@ -94,7 +94,7 @@ export function createEventFeeds(deps: EventWatchDeps) {
   }
 
   return {
-    /** The feed starts at the time of this call, not when the first page is read. */
+    /** Opens a feed. It starts at the time of this call, not when the first page is read. */
     async open(accountId: string, start: FeedStart): Promise<FeedReader> {
       const { after, sinceMs, isGap } = await positionOf(accountId, start);
       const { podId } = start;

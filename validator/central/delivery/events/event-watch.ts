@@ -13,8 +13,8 @@ import { placeEvents } from './event-feed.store.ts';
 const CALM_PAUSE_MS = 30_000;
 const CALM_JITTER_MS = 10_000;
 /**
- * A notification is sent before its event is committed: polling continues at growing pauses until a slow commit is
- * visible.
+ * First pause after a notification. It is sent before its event is committed, so polling continues at growing pauses
+ * until a slow commit is visible.
  */
 const FIRST_PAUSE_MS = 10;
 
@@ -33,7 +33,7 @@ export type EventWatchDeps = {
   notifier: Notifier;
 };
 
-/** A feed is polled as long as it has followers. */
+/** Creates the polling of feeds. A feed is polled as long as it has followers. */
 export function createEventWatches(deps: EventWatchDeps) {
   const watches = new Map<
     string,
@@ -78,7 +78,7 @@ function startWatch(deps: EventWatchDeps, accountId: string, closing: AbortSigna
     for (const resume of waiting) resume();
   }
 
-  /** The pause equals the time since the last notification, so that the pauses double. */
+  /** Returns the pause before the next poll: the time since the last notification, so that the pauses double. */
   function pauseMs(): number {
     const sinceMs = clock.monotonicMs() - notifiedAtMs;
     return Math.min(Math.max(sinceMs, FIRST_PAUSE_MS), CALM_PAUSE_MS - random.int(CALM_JITTER_MS));

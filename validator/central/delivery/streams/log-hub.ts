@@ -22,14 +22,14 @@ export type LogHubs = ReturnType<typeof createLogHubs>;
 
 const FIRST_RETRY_MS = 1_000;
 const LAST_RETRY_MS = 5_000;
-/** Three keep-alive intervals of the agent. A stream that is silent for longer counts as lost. */
+/** Silence after which a stream counts as lost: three keep-alive intervals of the agent. */
 const SILENCE_MS = 45_000;
 /** Maximum number of pages of one pod that are read at the same time. */
 const MAX_PAGES = 4;
 /** Entries that arrive within this time are delivered together. */
 const GATHER_MS = 5;
 
-/** Each hub exists as long as it has followers. */
+/** Creates the hubs. Each exists as long as it has followers. */
 export function createLogHubs(clock: Clock) {
   const hubs = new Map<string, { hub: LogHub; followers: number; leave: AbortController }>();
   return {
@@ -96,7 +96,7 @@ function startLogHub({ clock, client, podId }: HubOptions, closing: AbortSignal)
     }
   }
 
-  /** The ring starts after the log's present last line, so that it holds each later line exactly once. */
+  /** Starts the ring after the log's present last line, so that it holds each later line exactly once. */
   async function begin(): Promise<void> {
     const last = await readLogPage({ client, clock }, podId, { tail: 1 }, closing);
     if (last.lastId !== null) at = { tail: MAX_TAIL, since: last.lastId };

@@ -7,7 +7,7 @@ export type LogRing = ReturnType<typeof createLogRing>;
 
 /** Maximum characters of all entries together. Older entries must be read from the node again. */
 export const RING_CHARS = 1024 * 1024;
-/** Dropped entries are removed from the array in batches of this length. */
+/** Number of dropped entries that are removed from the array at once. */
 const TRIM_LENGTH = 1_024;
 
 /** `maxChars` is for tests. */

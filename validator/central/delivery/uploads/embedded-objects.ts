@@ -12,9 +12,9 @@ import type { Upload } from '../../platform/database/tables.ts';
 
 export type ObjectFiles = ReturnType<typeof createObjectFiles>;
 
-/** `folder` is created with the first object. File names contain no text from callers. */
+/** Creates the store. `folder` is created with the first object. File names contain no text from callers. */
 export function createObjectFiles({ folder, random }: { folder: string; random: Random }) {
-  /** An object with the key `purpose/id/name` is stored in the file `purpose/id`. */
+  /** Path of an object: the key `purpose/id/name` is stored in the file `purpose/id`. */
   function pathOf(key: string): string {
     const [purpose = '', id = ''] = key.split('/');
     return join(folder, purpose, id);

@@ -5,7 +5,7 @@ import { systemRandom } from '#shared/runtime/random.ts';
 import { makeSecret, signedHeaders } from './webhook-message.ts';
 
 const BODY = '{"test": 2432232314}';
-/** Longer than this test takes. */
+/** Margin that is longer than this test takes. */
 const MARGIN_MS = 30_000;
 const TOLERANCE_MS = 300_000;
 

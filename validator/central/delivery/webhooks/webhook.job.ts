@@ -34,8 +34,8 @@ const EVENTS_A_TURN = 50;
 /** After this time a turn starts no further attempt, so that a slow receiver does not block other webhooks. */
 const TURN_MS = 5_000;
 /**
- * Longer than an attempt can take; the lease is renewed before each one. After a crash, deliveries to the webhook wait
- * until the lease has expired.
+ * Duration of the lease: longer than an attempt can take. It is renewed before each attempt. After a crash, deliveries
+ * to the webhook wait until the lease has expired.
  */
 const LEASE_MS = 60_000;
 const LOG_KEPT_MS = 30 * 24 * 60 * 60 * 1000;

@@ -5,7 +5,7 @@
 import type { Clock } from '#shared/runtime/clock.ts';
 
 const ANSWER_WITHIN_MS = 5_000;
-/** A response is reused for this long. */
+/** Time for which a response is reused. */
 const FRESH_FOR_MS = 5_000;
 /** Largest number of cached responses; the least recently used is evicted first. */
 export const MAX_CACHED = 1_000;

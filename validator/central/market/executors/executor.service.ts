@@ -46,7 +46,7 @@ export { hasRoom } from './executor-response.ts';
 export { findOnMarket, type MarketNode } from './market.store.ts';
 export type { MarketView } from './market-view.ts';
 
-/** `last_seen_at` is written at most this often. */
+/** Shortest time between two writes of `last_seen_at`. */
 const SEEN_RESOLUTION_MS = 10_000;
 
 /** Throws 404 `node_not_found` for an executor that was removed or never existed. */

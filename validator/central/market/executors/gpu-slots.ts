@@ -37,8 +37,8 @@ const NEARNESS = ['X', 'PIX', 'PXB', 'PHB', 'NODE', 'SYS'];
 const NVLINK = /^NV(\d{1,3})$/;
 
 /**
- * Up to this number, all sets of cards are compared: enough for a host with twelve. On larger hosts, sets are grown
- * greedily.
+ * Number of sets of cards up to which all are compared: enough for a host with twelve cards. On larger hosts, sets are
+ * grown greedily.
  */
 const MAX_SETS = 1_000;
 
@@ -139,7 +139,7 @@ function isMore(a: readonly number[], b: readonly number[]): boolean {
 
 const isNvlink = (value: number) => value > NEARNESS.length;
 
-/** 0 if unknown. */
+/** Rank of a link: higher for a nearer one, 0 for an unknown one. */
 function nearness(link: string): number {
   const links = NVLINK.exec(link)?.[1];
   if (links !== undefined) return NEARNESS.length + Number(links);

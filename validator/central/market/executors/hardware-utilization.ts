@@ -14,7 +14,7 @@ import { inventoryOf } from './executor-response.ts';
 import { findPullSpeed } from './pull-speed.store.ts';
 import { percent, storageOf } from './specs.ts';
 
-/** Older figures are marked as stale. */
+/** Age from which on figures are marked as stale. */
 export const STALE_AFTER_MS = 60_000;
 
 export const GpuSample = z

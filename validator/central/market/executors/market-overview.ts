@@ -24,7 +24,7 @@ export type OverviewDeps = {
 
 export type MarketOverview = ReturnType<typeof createMarketOverview>;
 
-/** Every call computes its figures from the offered nodes, rented ones included. */
+/** Creates the overview. Every call computes its figures from the offered nodes, rented ones included. */
 export function createMarketOverview({ db, officialTemplates }: OverviewDeps) {
   return {
     async stats(): Promise<ExecutorStatsResponse[]> {

@@ -69,7 +69,7 @@ export function figuresOf(inventory: Inventory): MeasuredFigures {
   };
 }
 
-/** A node can be split if single GPUs can be passed to containers and pods have disk quotas. */
+/** Returns true if single GPUs can be passed to containers and pods have disk quotas. */
 function canSplit({ docker, isolation, simulated }: Inventory): boolean {
   return (docker.gpu_runtime || simulated) && isolation.disk_quota !== 'none';
 }

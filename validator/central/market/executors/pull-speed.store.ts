@@ -48,7 +48,10 @@ export async function findImageSize(db: Db, image: string): Promise<number | nul
   return (await sizeOf(db, { image })).rows[0]?.compressed_bytes ?? null;
 }
 
-/** The size of a whole image replaces any other; that of a part replaces only the size of a smaller part. */
+/**
+ * Stores an image's size. That of a whole image replaces any other; that of a part replaces only the size of a smaller
+ * part.
+ */
 export async function recordImageSize(
   db: Db,
   size: { image: string; bytes: number; isWhole: boolean; nowMs: number },

@@ -16,7 +16,7 @@ import { type NotifyDeps, notifyRenters } from './notify-renters.ts';
 
 /** Time between two checks whether a leaving node is empty. Its agent is contacted only while the node is listed. */
 const LEAVE_CHECK_MS = 10_000;
-/** After this time the node is removed even if its agent has not deleted the pods and volumes. */
+/** Time after which the node is removed even if its agent has not deleted the pods and volumes. */
 const MAX_LEAVE_MS = 3_600_000;
 
 export type NoticeDueDeps = NotifyDeps & {

@@ -16,8 +16,9 @@ const MS_PER_SECOND = 1_000;
 export type GpuUtilizations = (podId: string) => Promise<GpuUtilization>;
 
 /**
- * Open to everyone who has the pod's id. Throws `pod_not_found` for a pod that does not exist or has ended, and
- * `upstream_unavailable` if its node does not answer and never has.
+ * Creates the query for a pod's GPU utilization, which is open to everyone who has the pod's id. The query throws
+ * `pod_not_found` for a pod that does not exist or has ended, and `upstream_unavailable` if its node does not answer
+ * and never has.
  */
 export function createGpuUtilizations(deps: {
   db: Database;

@@ -18,7 +18,7 @@ import { templateImage } from './pod-spec.ts';
 /** Number of latest launches of a node that are considered. */
 const LAUNCH_LIMIT = 20;
 const MS_PER_SECOND = 1_000;
-/** Smaller changes of the estimate are not stored. */
+/** Smallest change of the estimate that is stored. */
 const RESOLUTION_MS = 2_000;
 
 export type Expectation = Pick<Pod, 'ready_expected_at' | 'eta_basis'>;

@@ -18,7 +18,7 @@ beforeEach(async () => {
 });
 afterEach(() => scene.close());
 
-/** The node accepts a change and works on it until the test ends it. */
+/** Requests a change. The node accepts it and works on it until the test ends it. */
 async function change(body: object = { docker_image: 'gone/gone' }) {
   host.arrives = 'pulling';
   expect((await scene.call('PUT', `/pods/${id}`, body)).status).toBe(200);

@@ -39,7 +39,7 @@ export const SYSTEM_EVENT = {
   actor: SYSTEM_ACTOR,
 } as const satisfies PodEvent;
 
-/** Must run in the transaction of the change; `pod` is the row before the change. */
+/** Records an event of a pod. Must run in the transaction of the change; `pod` is the row before the change. */
 export async function recordPodEvent(
   tx: Db,
   deps: { clock: Clock; random: Random },
@@ -104,7 +104,10 @@ export async function recordTransition(
   });
 }
 
-/** A pod that returns from `unknown` to `running` counts as a status change, not as a second creation. */
+/**
+ * Returns the event of a transition. A pod that returns from `unknown` to `running` counts as a status change, not as a
+ * second creation.
+ */
 function eventFor(from: PodState, to: PodState): EventName {
   switch (to) {
     case 'creation_failed':

@@ -20,7 +20,7 @@ beforeEach(async () => {
 });
 afterEach(() => scene.close());
 
-/** The agent's report, every ten seconds. */
+/** Advances the clock while the agent reports every ten seconds. */
 async function live(ms: number): Promise<void> {
   const { clock } = scene.market;
   for (let left = ms; left > 0; left -= 10_000) {

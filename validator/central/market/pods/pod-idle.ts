@@ -19,7 +19,7 @@ const MINUTE_MS = 60_000;
 const WARN_BEFORE_MS = 5 * MINUTE_MS;
 /** Tolerated jitter of measured ages, which vary by the time that a response takes. */
 const JITTER_MS = 15_000;
-/** An agent with fewer samples than this has just started and may have missed an earlier use. */
+/** Minimum number of samples: an agent with fewer has just started and may have missed an earlier use. */
 const SURE_POINTS = MINUTE_MS / SAMPLE_INTERVAL_MS;
 
 type Measured = Pick<PodMetrics, 'age_ms' | 'idle_ms' | 'history'>;

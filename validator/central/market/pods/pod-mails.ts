@@ -17,7 +17,7 @@ const DAY_MS = 86_400_000;
 const MAX_WHY_CHARS = 500;
 const DATE_AND_MINUTE_CHARS = 16;
 
-/** One mail per failure. */
+/** Queues the mail about a failed pod, one per failure. */
 export async function mailPodFailed(tx: Db, mails: Mails, pod: Pod, why: string, nowMs: number) {
   const text = why.slice(0, MAX_WHY_CHARS) || 'the reason is unknown.';
   await mailRenter(tx, mails, pod, {
@@ -29,7 +29,7 @@ export async function mailPodFailed(tx: Db, mails: Mails, pod: Pod, why: string,
   });
 }
 
-/** One mail per scheduled time. */
+/** Queues the mail about a scheduled removal, one per scheduled time. */
 export async function mailRemoval(
   tx: Db,
   mails: Mails,
@@ -45,7 +45,10 @@ export async function mailRemoval(
   });
 }
 
-/** One mail per idle period, even if the stop is postponed. A period begins with `idle_from` (pod-idle.ts). */
+/**
+ * Queues the mail about an idle shutdown: one per idle period, even if the stop is postponed. A period begins with
+ * `idle_from` (pod-idle.ts).
+ */
 export async function mailIdle(
   tx: Db,
   mails: Mails,

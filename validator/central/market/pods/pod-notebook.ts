@@ -88,7 +88,7 @@ export function notebookFailure(message: string): NotebookColumns {
   return { ...UNKNOWN, jupyter_status: 'FAILED', jupyter_error: message.slice(0, MAX_ERROR_CHARS) };
 }
 
-/** The address stays the same while the server restarts. */
+/** Columns for the state of a notebook server. The address stays the same while the server restarts. */
 function columnsOf({ status, reason, message, path }: NonNullable<PodView['notebook']>) {
   if (status === 'failed') return notebookFailure(`${reason}: ${message}`);
   if (status === 'installing') return UNKNOWN;

@@ -39,7 +39,7 @@ import {
   restoringInsteadOf,
 } from './pod-sync.plan.ts';
 
-/** `seen_at` is written at most this often while nothing else changes. */
+/** Shortest time between two writes of `seen_at` while nothing else changes. */
 const SEEN_RESOLUTION_MS = 5_000;
 
 type Failure = { reason: EventReason; message: string; gpusFree: boolean };

@@ -23,7 +23,7 @@ const MAX_PIDS = 4_096;
 const LABEL_CHARS = MAX_TEMPLATE_LABEL / 2;
 const CORE_STEPS = 100;
 const KIB = 1_024;
-/** Extra ports beyond the template's are numbered from here inside the pod. */
+/** First internal port of those that are added to the template's. */
 const FIRST_EXTRA_PORT = 20_000;
 
 export type SpecInput = {

@@ -34,7 +34,7 @@ const MESSAGES: Record<StopReason, string> = {
 
 /** Longest grace period of a stopped pod. */
 export const GRACE_MS = 600_000;
-/** A stopped pod is removed after this long even if its last backup still runs. */
+/** Time after which a stopped pod is removed even if its last backup still runs. */
 const LONGEST_BACKUP_MS = 3_600_000;
 
 /** Charges the pod until `atMs`, which may be in the past; the grace period begins now. False if it does not run. */

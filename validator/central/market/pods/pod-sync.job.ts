@@ -25,7 +25,10 @@ export type SyncJobDeps = SyncDeps & {
   wakeOthers(): void;
 };
 
-/** Level-triggered: every pass compares rows with the agents' pods, so a lost notification only causes a delay. */
+/**
+ * Creates the pod sync. It is level-triggered: every pass compares rows with the agents' pods, so a lost notification
+ * only causes a delay.
+ */
 export function createPodSyncJob(deps: SyncJobDeps) {
   const { clock, log, queue } = deps;
   const syncExecutor = createPodSync(deps);

@@ -26,10 +26,10 @@ export const REMOVAL_PHASE: WirePhase = 'deleting';
 /** Phase of a failed creation that its node has removed. */
 export const GONE_PHASE = '';
 
-/** A pod counts as running after this time even if SSH logins do not work: its image may have no shell. */
+/** Time after which a pod counts as running even if SSH logins do not work: its image may have no shell. */
 export const SSH_WAIT_MS = 30_000;
 
-/** Pods in these states are not started again if the agent has lost them. */
+/** States of pods that are not started again if the agent has lost them. */
 const LEFT_ALONE: readonly PodState[] = ['failed', 'broken', 'stopped'];
 
 /** Phases of the agent before the container runs. */
@@ -119,7 +119,7 @@ export function observedOf(pod: Pod, view: PodView, nowMs: number): Observed {
   };
 }
 
-/** A problem takes precedence over the progress of the pull. */
+/** Message of a pod: a problem takes precedence over the progress of the pull. */
 function messageOf(problem: string, { pull }: PodView): string {
   if (problem !== '' || pull === null) return problem.slice(0, MAX_TEXT_CHARS);
   return pullMessage(pull);

@@ -13,7 +13,10 @@ import {
   wakeEntries,
 } from './sync-queue.store.ts';
 
-/** Executors stay in the queue this long after their last pod ended: a launch whose answer was lost may still arrive. */
+/**
+ * Time for which executors stay in the queue after their last pod ended: a launch whose answer was lost may still
+ * arrive.
+ */
 export const WATCH_ENDED_MS = 600_000;
 
 /** Largest number of claims in total, and of those for executors that did not answer last time. */
@@ -33,7 +36,7 @@ export type SyncQueue = {
 
 type Entry = { dueAtMs: number; failures: number; woken: boolean };
 
-/** For a single process: the queue is in memory, so a pass does not write to the database. */
+/** Creates the queue of a single process. It is in memory, so a pass does not write to the database. */
 export function createLocalSyncQueue({ db, clock }: { db: Database; clock: Clock }): SyncQueue {
   const entries = new Map<string, Entry>();
 
@@ -72,7 +75,10 @@ export function createLocalSyncQueue({ db, clock }: { db: Database; clock: Clock
   };
 }
 
-/** For several processes on one database: one row per executor. Claims of a dead process are free again. */
+/**
+ * Creates the queue of several processes on one database, with one row per executor. Claims of a dead process are free
+ * again.
+ */
 export function createSharedSyncQueue(deps: {
   db: Database;
   clock: Clock;

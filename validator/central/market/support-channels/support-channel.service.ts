@@ -67,7 +67,7 @@ export function createPodChannels(deps: { db: Database; clock: Clock; channels: 
   };
 }
 
-/** Deterministic: the same name for every call. */
+/** Name of a pod's channel; the same for every call. */
 function channelName(podId: string): string {
   return `pod-${podId.replaceAll('-', '').slice(0, NAME_DIGITS)}`;
 }

@@ -87,8 +87,8 @@ export function changedTemplate(row: TemplateResponse, changes: UpdateTemplate):
 }
 
 /**
- * A new image does not inherit the tag of the former image. A digest that is sent back unchanged does not apply to a
- * new image.
+ * Returns the image after the changes. A new image does not inherit the tag of the former one. A digest that is sent
+ * back unchanged does not apply to a new image.
  */
 function changedImage(stored: TemplateResponse, changes: UpdateTemplate) {
   const { docker_image: image, docker_image_tag: tag, docker_image_digest: digest } = changes;

@@ -8,7 +8,7 @@ import type { Templates } from './template.service.ts';
 
 const tags = ['Templates'];
 
-/** Reading needs no credential; with one, the account's own templates are included. */
+/** Registers the routes. Reading needs no credential; with one, the account's own templates are included. */
 export function registerTemplateRoutes(api: HttpServer, templates: Templates): void {
   api.get(
     '/templates',

@@ -13,7 +13,7 @@ import { abandonCopy, recordVolumeEvent } from './volume-attachment.ts';
 
 /** Maximum length of a node's message in a row. */
 const MAX_MESSAGE_CHARS = 500;
-/** `seen_at` and figures are written at most this often. */
+/** Shortest time between two writes of `seen_at` and figures. */
 const SEEN_RESOLUTION_MS = 30_000;
 
 /** Error code for a busy node or an unreachable engine. `failed` records no event for it. */

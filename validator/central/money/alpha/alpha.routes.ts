@@ -11,7 +11,7 @@ const TOKEN_PARTS = 1e9;
 const tags = ['Balance'];
 const config = { auth: 'none' } as const;
 
-/** With `rates` null, both routes answer 503 `upstream_unavailable`. */
+/** Registers the routes. With `rates` null, both answer 503 `upstream_unavailable`. */
 export function registerAlphaRoutes(api: HttpServer, rates: AlphaRates | null): void {
   api.get(
     '/balance/convert/alpha',

@@ -9,7 +9,10 @@ export const DEFAULT_THRESHOLDS: Thresholds = { thresholdUusd: 5_000_000, runway
 export const NEVER_NOTIFIED: Notified = { ofAmount: false, ofRunway: false };
 
 const MINUTE_MS = 60_000;
-/** A balance has recovered at 11 tenths of the threshold, so one that hovers around it is notified once. */
+/**
+ * Tenths of the threshold at which a balance counts as recovered, so that one that hovers around the threshold is
+ * notified once.
+ */
 const RECOVERED_TENTHS = 11;
 
 /** Milliseconds until pods stop because the money runs out; Infinity: never. */

@@ -7,7 +7,7 @@ import { costMicroCeil } from '#shared/api/money.ts';
 import { providerShare } from '../ledger/shares.ts';
 import type { Meter, SegmentRow } from './usage.store.ts';
 
-/** Rates are per GPU and hour. */
+/** Unit of rates, which are per GPU and hour. */
 const HOUR_MS = 3_600_000;
 const HOUR = BigInt(HOUR_MS);
 

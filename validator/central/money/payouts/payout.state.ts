@@ -9,7 +9,7 @@ export type PayoutMethod = (typeof PAYOUT_METHODS)[number];
 export const PAYOUT_STATES = ['requested', 'pending', 'paid', 'voided'] as const;
 export type PayoutState = (typeof PAYOUT_STATES)[number];
 
-/** A party has at most one payout in these states. */
+/** States of open payouts; a party has at most one. */
 export const OPEN_STATES = ['requested', 'pending'] as const satisfies readonly PayoutState[];
 
 /** States from which each state can be reached. A declined payout that was paid after all is still booked. */
@@ -28,7 +28,7 @@ export const MINIMUM_UUSD: Readonly<Record<PayoutMethod, number>> = {
 };
 
 const HOUR_MS = 3_600_000;
-/** Earnings of this last period may still be refunded because of a provider's fault (metering/provider-fault.ts). */
+/** Latest period, whose earnings may still be refunded because of a provider's fault (metering/provider-fault.ts). */
 const REFUNDABLE_MS = 24 * HOUR_MS;
 
 /** Start of the first day (UTC) that cannot be paid out yet. Earlier earnings cannot be refunded any more. */

@@ -10,7 +10,7 @@ export const TOP_UP_STATES = [
 ] as const;
 export type TopUpState = (typeof TOP_UP_STATES)[number];
 
-/** An account has at most one charge in these states. */
+/** States of charges in flight; an account has at most one. */
 export const IN_FLIGHT = ['charging', 'pending'] as const satisfies readonly TopUpState[];
 
 /** States from which each state can be reached. Late money still counts, so only `succeeded` is final. */
@@ -25,7 +25,7 @@ export const REACHED_FROM: Readonly<Record<TopUpState, readonly TopUpState[]>> =
 const HOUR_MS = 3_600_000;
 /** Processors forget idempotency keys after a day; sending the charge again later could charge twice. */
 const CHARGING_FOR_MS = 23 * HOUR_MS;
-/** Bank transfers can take this long. */
+/** Time that bank transfers can take. */
 const PENDING_FOR_MS = 14 * 24 * HOUR_MS;
 
 /** Returns true if a charge has been without a final answer for too long to query it again. */

@@ -9,9 +9,9 @@ import type { AlphaRates } from '../ports.ts';
 
 const TIMEOUT_MS = 10_000;
 const MAX_BYTES = 256 * 1024;
-/** Rates are served from memory for this long. */
+/** Time for which rates are served from memory. */
 const FRESH_MS = 60_000;
-/** If the service fails, rates are served from memory until they are this old. */
+/** Age up to which rates are served from memory if the service fails. */
 const USABLE_MS = 600_000;
 /** Pause after a failed request. */
 const RETRY_MS = 10_000;

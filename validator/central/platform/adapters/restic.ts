@@ -18,8 +18,9 @@ const REMOVED = 'removed';
 const ID = /^[0-9a-f-]{36}$/;
 
 /**
- * The back end has one set of credentials, so `append` and `full` rights are the same, and sizes are unknown. `remove`
- * works for local paths. For other locations it rejects, and the operator must remove the repository.
+ * Creates the storage in an external back end. It has one set of credentials, so `append` and `full` rights are the
+ * same, and sizes are unknown. `remove` works for local paths. For other locations it rejects, and the operator must
+ * remove the repository.
  */
 export function createResticLocation({
   prefix,

@@ -13,7 +13,7 @@ export type S3Options = {
   publicUrl: string | null;
 };
 
-/** Type and length are part of the signature: the store rejects any other file. */
+/** Headers that the signature covers, so that the store rejects a file of another type or length. */
 const SIGNED_HEADERS = new Set(['content-type', 'content-length', 'host']);
 
 export function createS3Objects(options: S3Options): RemoteObjects {

@@ -4,7 +4,7 @@ import { type Mailer, MailRefused } from '../ports.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 const SILENCE_TIMEOUT_MS = 20_000;
-/** SMTP replies from this code on are permanent failures. */
+/** SMTP code from which on replies are permanent failures. */
 const PERMANENT = 500;
 /** nodemailer's codes for a rejected recipient or content, as opposed to a rejected login or sender. */
 const CODES_OF_THE_MAIL: readonly unknown[] = ['EENVELOPE', 'EMESSAGE'];

@@ -26,7 +26,7 @@ export type StripeOptions = {
 
 type Library = typeof import('stripe').default;
 
-/** All charges are in US dollars and whole cents. */
+/** Creates the processor. All charges are in US dollars and whole cents. */
 export function createStripePayments(options: StripeOptions): Payments {
   const { secretKey, callbackSecret, clock, api = {} } = options;
   let loading: Promise<{ library: Library; client: Stripe }> | null = null;

@@ -2,7 +2,7 @@
 import type { ErrorProfile } from '#shared/http/error-body.ts';
 
 const FLAT = /^\/api\/(?:volumes(?:\/[^/]+)?|bookmarks?(?:\/.*)?|machine-requests(?:\/.*)?)\/?$/;
-/** On these paths only internal errors are flat; client errors have the envelope. */
+/** Paths on which only internal errors are flat; client errors have the envelope. */
 const FLAT_WHEN_BROKEN = /^\/api\/backup-(?:configs|logs)(?:\/.*)?$/;
 const INTERNAL_ERROR = 500;
 

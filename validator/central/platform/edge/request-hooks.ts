@@ -42,7 +42,10 @@ export function installBodyLimits(server: HttpServer): void {
 }
 
 const NUL = '\0';
-/** JSON in UTF-8 can contain NUL and lone surrogates only as escapes: bodies without them are not searched. */
+/**
+ * Escapes of NUL and lone surrogates, which JSON in UTF-8 can contain in no other form: bodies without them are not
+ * searched.
+ */
 const ESCAPED = /\\u(?:0000|d[89a-f])/i;
 const NUL_IN_URL = '%00';
 

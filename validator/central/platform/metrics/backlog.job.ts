@@ -44,7 +44,7 @@ export type BackupFill = { bytes: number | null; totalBytes: number; freeBytes: 
 /** Storage of backups on this host's disk; null if they are stored elsewhere. */
 export type BackupsToCount = { fill(): Promise<BackupFill> } | null;
 
-/** The queries run one after the other, not in one snapshot. */
+/** Reads the backlog. The queries run one after the other, not in one snapshot. */
 export async function readBacklog(
   db: Db,
   clock: Clock,

@@ -19,7 +19,7 @@ import {
 
 const MS_PER_SECOND = 1_000;
 const SECONDS = [0.005, 0.025, 0.1, 0.5, 2.5, 10, 30];
-/** Counts older than this are not exported. */
+/** Maximum age of exported counts. */
 const SHOWN_MS = 3 * BACKLOG_INTERVAL_MS;
 /** Label of requests that match no route. Their paths are arbitrary, so they are not used as labels. */
 const NO_ROUTE = 'none';

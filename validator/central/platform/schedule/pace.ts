@@ -10,7 +10,8 @@ import type { Clock } from '#shared/runtime/clock.ts';
  */
 export const LOOK_AT_LEAST_EVERY_MS = 10_000;
 /**
- * A row is announced before its commit. Polling therefore continues at growing pauses, until a slow commit is visible.
+ * First pause after an announcement. A row is announced before its commit, so polling continues at growing pauses,
+ * until a slow commit is visible.
  */
 const FIRST_PAUSE_MS = 10;
 /** Maximum number of announced rows that are remembered. The regular polls find the others. */
