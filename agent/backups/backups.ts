@@ -23,8 +23,9 @@ export type BackupsPorts = {
   log: Log;
   /** 32-byte key that seals secrets at rest. */
   secret: Uint8Array;
-  /** Folder to which drills restore; created when needed. */
+  /** Folder to which drills restore, and mount point of private mounts; created when needed. */
   scratchFolder: string;
+  folderBytes(folders: readonly string[]): Promise<number | null>;
   /** Called when an operation has ended. */
   onOperationEnded(row: OperationRow): void;
 };
@@ -76,7 +77,7 @@ export function volumeOperationsOf(store: OperationStore): VolumeOperations {
 
 /** Returns the subjects of operations: pods, and persistent volumes, in which no process runs. */
 function subjectsOf({ pods, volumes }: Subjects) {
-  const { records, pause, dataRootsOf } = pods;
+  const { records, pause, dataRootsOf, containerFilesOf, diskWatch } = pods;
   const { knows } = volumes;
   return {
     pause: {
@@ -84,6 +85,8 @@ function subjectsOf({ pods, volumes }: Subjects) {
       runStateOf: async (id: string) => (knows(id) ? 'stopped' : pause.runStateOf(id)),
     } satisfies PodPause,
     dataRootsOf: (id: string) => (knows(id) ? volumes.rootsOf(id) : dataRootsOf(id)),
+    containerFilesOf: async (id: string) => (knows(id) ? null : containerFilesOf(id)),
+    freeBytesOf: diskWatch.freeBytesOf,
     isGone: (id: string) =>
       knows(id) ? volumes.isGone(id) : records.get(id)?.desired !== 'running',
   };

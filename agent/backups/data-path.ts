@@ -1,35 +1,84 @@
-/** Resolves a path in a pod to a path on the host that is inside one of the pod's data roots and contains no link. */
+/** Resolves a path in a pod to a path on the host, in a volume or in the container's layers, that contains no link. */
 import type { Stats } from 'node:fs';
 import { lstat, opendir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import type { TargetState } from '#shared/api/agent/operations.ts';
+import { neverSavedIn, type TargetState } from '#shared/api/agent/operations.ts';
+import type { ContainerFiles } from '../containers/volumes/container-files.ts';
 import type { DataRoot } from '../containers/volumes/pod-volumes.ts';
+import { findIn, liveInLayer, readingJail, stagingParentOf } from './container-tree.ts';
+import { type Jail, treeOf } from './jail.ts';
 import { OperationFailure } from './operation.state.ts';
 import type { RestoreRow } from './operation.store.ts';
 import type { RunPorts } from './operation-context.ts';
 
+const THROUGH = 'goes through a link or a file';
+const NEITHER = 'is neither a folder nor a file';
+
+/** A path of the pod on the host: in a volume, or in the file system of the container. */
 export type DataPlace = {
-  root: DataRoot;
-  /** Path on the host. */
+  /** Path on the host. In a container: in the layer with its changes, which need not have the entry. */
   live: string;
-  /** Parent folder of `live`, and the name in it. */
-  parent: string;
+  /** Name of the entry. */
   name: string;
   /** Null if the path does not exist. */
   kind: 'folder' | 'file' | null;
+  /** Jail for reading the folder that contains the entry. */
+  jail: Jail;
+  /** Folder for staged trees: on the same file system, and out of the pod's reach. */
+  stagingParent: string;
+  /** Replacements in displayed lines: from host path to pod path. */
+  shown: readonly (readonly [string, string])[];
+  /** The volume; or the container, with the mount paths of volumes in the entry, which are not part of it. */
+  source: { volume: DataRoot } | { container: ContainerFiles; volumesIn: readonly string[] };
 };
 
+type Ports = Pick<RunPorts, 'dataRootsOf' | 'containerFilesOf' | 'runCommand' | 'scratchFolder'>;
+
 /**
- * Rejects with PathRefused if the path is outside every data root, contains a link, or is neither folder nor file, and
- * with PathMissing if it does not exist but must. Links are checked step by step, and a running pod may add one
- * afterwards: therefore readers use a jail, and writers run only while the pod is paused.
+ * Rejects with PathRefused if the path cannot be backed up, contains a link, or is neither folder nor file, and with
+ * PathMissing if it does not exist but must. Links are checked step by step, and a running pod may add one afterwards:
+ * therefore readers use a jail, and writers run only while the pod is paused.
  */
 export async function locate(
-  roots: readonly DataRoot[],
+  podId: string,
   podPath: string,
   presence: 'must_be_there' | 'may_be_missing',
+  ports: Ports,
 ): Promise<DataPlace> {
+  const roots = await ports.dataRootsOf(podId);
   const root = rootOf(roots, podPath);
+  const place =
+    root === null
+      ? await locateOutside(podId, podPath, roots, ports)
+      : await locateInVolume(root, podPath);
+  if (place.kind === null && presence === 'must_be_there') {
+    throw new OperationFailure('PathMissing', `${podPath} does not exist`);
+  }
+  return place;
+}
+
+/** Locates a path outside the pod's volumes: in the container, or in a volume that the image declares. */
+async function locateOutside(
+  podId: string,
+  podPath: string,
+  roots: readonly DataRoot[],
+  ports: Ports,
+): Promise<DataPlace> {
+  const hidden = neverSavedIn(podPath);
+  if (hidden !== null) throw refused(podPath, `is in ${hidden}, which is never backed up`);
+  const container = await ports.containerFilesOf(podId);
+  if (container === null) throw refused(podPath, outsideOf(roots));
+  const mounts = container.mounts.map(({ target, volumeFolder }) => ({
+    ...{ mountPath: target, hostPath: volumeFolder },
+  }));
+  const mount = rootOf(mounts, podPath);
+  if (mount === null) return locateInContainer(container, podPath, ports);
+  const { mountPath, hostPath } = mount;
+  if (hostPath !== null) return locateInVolume({ mountPath, hostPath }, podPath);
+  throw refused(podPath, 'is in a folder of the agent');
+}
+
+async function locateInVolume(root: DataRoot, podPath: string): Promise<DataPlace> {
   const steps = podPath
     .slice(root.mountPath.length)
     .split('/')
@@ -37,29 +86,67 @@ export async function locate(
   let live = root.hostPath;
   let found = await look(live);
   for (const step of steps) {
-    if (found !== null && !found.isDirectory()) {
-      throw refused(podPath, 'goes through a link or a file');
-    }
+    if (found !== null && !found.isDirectory()) throw refused(podPath, THROUGH);
     live = join(live, step);
     found = found === null ? null : await look(live);
   }
-  if (found === null && presence === 'must_be_there') {
-    throw new OperationFailure('PathMissing', `${podPath} does not exist`);
-  }
-  const kind = found === null ? null : kindOf(found, podPath);
-  return { root, live, parent: dirname(live), name: basename(live), kind };
+  return {
+    live,
+    name: basename(live),
+    kind: found === null ? null : kindOf(found, podPath),
+    jail: { folder: root.hostPath, readOnly: true, cwd: dirname(live) },
+    stagingParent: dirname(root.hostPath),
+    shown: [
+      [live, podPath],
+      [root.hostPath, root.mountPath],
+    ],
+    source: { volume: root },
+  };
 }
 
-function rootOf(roots: readonly DataRoot[], podPath: string): DataRoot {
+async function locateInContainer(
+  container: ContainerFiles,
+  podPath: string,
+  ports: Ports,
+): Promise<DataPlace> {
+  const finding = await findIn(container, podPath, ports);
+  if (finding === 'through') throw refused(podPath, THROUGH);
+  if (finding === 'link' || finding === 'other') throw refused(podPath, NEITHER);
+  const jail = readingJail(container, dirname(podPath).slice(1) || '.', ports);
+  return {
+    live: liveInLayer(container, podPath),
+    name: basename(podPath),
+    kind: finding === 'absent' ? null : finding === 'file' ? 'file' : 'folder',
+    jail,
+    stagingParent: stagingParentOf(container),
+    shown: [[treeOf(jail), '']],
+    source: { container, volumesIn: volumesIn(podPath, container) },
+  };
+}
+
+/** Returns the volume or mount that contains the path; the innermost, if they are nested. */
+function rootOf<Root extends { mountPath: string }>(
+  roots: readonly Root[],
+  podPath: string,
+): Root | null {
   const [root] = roots
     .filter(({ mountPath }) => podPath === mountPath || podPath.startsWith(`${mountPath}/`))
     .toSorted((a, b) => b.mountPath.length - a.mountPath.length);
-  if (root !== undefined) return root;
+  return root ?? null;
+}
+
+function volumesIn(podPath: string, { mounts }: ContainerFiles): string[] {
+  return mounts
+    .filter(({ target, volumeFolder }) => volumeFolder !== null && target.startsWith(`${podPath}/`))
+    .map(({ target }) => target);
+}
+
+/** Reason for the refusal of a path if only volumes can be used. */
+function outsideOf(roots: readonly DataRoot[]): string {
   const places = roots.map(({ mountPath }) => mountPath).join(', ');
-  throw refused(
-    podPath,
-    places === '' ? 'cannot be used: the pod has no volumes' : `is not inside ${places}`,
-  );
+  return places === ''
+    ? 'cannot be used: the pod has no volumes, and this node reads no other folders of containers'
+    : `is not inside ${places}, and this node reads no other folders of containers`;
 }
 
 async function look(path: string): Promise<Stats | null> {
@@ -72,14 +159,12 @@ async function look(path: string): Promise<Stats | null> {
 function kindOf(stats: Stats, podPath: string): 'folder' | 'file' {
   if (stats.isDirectory()) return 'folder';
   if (stats.isFile()) return 'file';
-  throw refused(podPath, 'is neither a folder nor a file');
+  throw refused(podPath, NEITHER);
 }
 
 function refused(podPath: string, why: string): OperationFailure {
   return new OperationFailure('PathRefused', `${podPath} ${why}`);
 }
-
-type Ports = Pick<RunPorts, 'dataRootsOf'>;
 
 /**
  * Returns the current target of a restore. Rejects with TargetNotEmpty in mode `new_only` if the target exists and is
@@ -90,8 +175,12 @@ export async function locateTarget(
   { request }: RestoreRow,
   ports: Ports,
 ): Promise<DataPlace> {
-  const place = await locate(await ports.dataRootsOf(podId), request.target_path, 'may_be_missing');
-  if (request.mode !== 'new_only' || (await stateOf(place)) !== 'occupied') return place;
+  const place = await locate(podId, request.target_path, 'may_be_missing', ports);
+  if (
+    request.mode !== 'new_only' ||
+    (await stateOf(place, request.target_path, ports)) !== 'occupied'
+  )
+    return place;
   throw new OperationFailure('TargetNotEmpty', `${request.target_path} exists and is not empty`);
 }
 
@@ -101,12 +190,21 @@ export async function targetStateOf(
   path: string,
   ports: Ports,
 ): Promise<TargetState> {
-  return stateOf(await locate(await ports.dataRootsOf(podId), path, 'may_be_missing'));
+  return stateOf(await locate(podId, path, 'may_be_missing', ports), path, ports);
 }
 
-async function stateOf({ kind, live }: DataPlace): Promise<TargetState> {
+async function stateOf(
+  { kind, live, source }: DataPlace,
+  podPath: string,
+  ports: Ports,
+): Promise<TargetState> {
   if (kind === null) return 'absent';
-  return kind === 'folder' && (await isEmptyFolder(live)) ? 'empty' : 'occupied';
+  if (kind === 'file') return 'occupied';
+  const isEmpty =
+    'volume' in source
+      ? await isEmptyFolder(live)
+      : (await findIn(source.container, podPath, ports)) === 'empty';
+  return isEmpty ? 'empty' : 'occupied';
 }
 
 async function isEmptyFolder(path: string): Promise<boolean> {

@@ -5,6 +5,7 @@ import { createSampler } from './run-drill.ts';
 const node = (path: string, size: number, type = 'file'): ListedNode => ({
   ...{ struct_type: 'node', type, path, size, mode: 0o644 },
   mtime: '2026-01-01T00:00:00Z',
+  ctime: '2026-01-01T00:00:00Z',
 });
 const FILES = Array.from({ length: 1_000 }, (_, index) => node(`/_data/${index}`, index));
 const LIMITS = { seed: 'one', max_files: 20, max_bytes: 5_000 };

@@ -15,6 +15,7 @@ const SNAPSHOT = 'a'.repeat(64);
 const NODE: ListedNode = {
   ...{ struct_type: 'node', type: 'file', path: '/_data/file', size: 5, mode: 0o644 },
   mtime: '2026-01-01T00:00:00.123456789Z',
+  ctime: '2026-01-01T00:00:00.123456789Z',
 };
 const MTIME_S = 1_767_225_600.123;
 const never = () => Promise.reject(new Error('not expected in this test'));

@@ -1,11 +1,13 @@
 /**
- * First half of a restore: fetches the snapshot as a verified tree beside the pod's volume, while the pod keeps
- * running.
+ * First half of a restore: fetches the snapshot as a verified tree beside the pod's volume or layer, while the pod
+ * keeps running.
  */
-import { chmod, mkdir, opendir, readFile, rm, stat, statfs } from 'node:fs/promises';
+import { chmod, lstat, mkdir, opendir, readFile, rm, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { makeStagingLayers, sealStaged } from './container-tree.ts';
 import { type DataPlace, locateTarget } from './data-path.ts';
 import { syncFolder } from './durable-files.ts';
+import type { Jail } from './jail.ts';
 import { OperationFailure } from './operation.state.ts';
 import type { OperationRow, RestoreJournal, RestoreRow } from './operation.store.ts';
 import type { OperationContext, RunPorts } from './operation-context.ts';
@@ -21,7 +23,7 @@ const MS_PER_SECOND = 1_000;
 
 /** Returns the folder with the staged tree (`new`), the old one (`old`) and a rejected one (`refused`). */
 export function stagingFolderOf(place: DataPlace, operationId: string): string {
-  return join(dirname(place.root.hostPath), `.podwright-restore-${operationId}`);
+  return join(place.stagingParent, `.podwright-restore-${operationId}`);
 }
 
 /** Resolves in the stage `verifying` with the staged tree on disk. First removes what an earlier attempt left. */
@@ -33,29 +35,29 @@ export async function fetchSnapshot(
   const { id, pod_id: podId, request } = work.row();
   const place = await locateTarget(podId, work.row(), ports);
   const folder = stagingFolderOf(place, id);
-  const target = join(folder, 'new');
-  const begun = { folder, live: place.live, staged: target, had_old: false, was_running: false };
+  const container_id = 'container' in place.source ? place.source.container.containerId : null;
+  const begun = {
+    ...{ folder, live: place.live, staged: folder, container_id },
+    ...{ had_old: false, was_running: false },
+  };
   work.move('fetching', { journal: { ...begun, step: 'fetching' } });
   await checkSameFileSystem(place);
-  const session = work.session([
-    [folder, '(staged)'],
-    [place.root.hostPath, place.root.mountPath],
-  ]);
+  const session = work.session([[folder, '(staged)'], ...place.shown]);
   await restic.checkVersion(session.signal);
   // Removes the lock of an earlier attempt, whose agent was killed.
   if (work.row().attempts > 1) await restic.unlock(session);
   const stats = await restic.statsOf(session, request.snapshot_id);
-  await checkSpace(dirname(place.root.hostPath), stats);
+  await checkSpace(place.stagingParent, stats);
 
   await rm(folder, { recursive: true, force: true });
   await mkdir(folder, { mode: 0o700 });
   await chmod(folder, 0o700);
-  await mkdir(target, { mode: 0o700 });
+  const { jail, target, tree } = await makeStaging(place, folder, ports);
   const size = `${stats.total_file_count} entries, ${stats.total_size} bytes`;
   work.appendLog(`Fetching ${request.source_path} as it was: ${size}`);
   const watch = watchProgress(work, ports, stats);
   await restic.restore(session, {
-    jail: { folder, readOnly: false, cwd: folder },
+    jail,
     id: request.snapshot_id,
     target,
     onStart: watch.begin,
@@ -63,13 +65,27 @@ export async function fetchSnapshot(
   watch.end();
 
   work.move('verifying', {});
-  const staged = await onlyEntryOf(target);
-  const { sparse } = await checkTree(work, target, stats);
+  const restored = await onlyEntryOf(tree);
+  const { sparse } = await checkTree(work, tree, stats);
   await unlessAborted(work.signal, () => digHoles(sparse, { ...ports, folder }));
-  await unlessAborted(work.signal, () => putOnDisk(target, ports));
+  const mustHide = 'container' in place.source && (await lstat(restored)).isDirectory();
+  const staged = mustHide ? await sealStaged(folder, restored, ports) : restored;
+  await unlessAborted(work.signal, () => putOnDisk(folder, ports));
   await syncFolder(dirname(folder));
   const was_running = (await ports.pause.runStateOf(podId)) === 'running';
   return { ...begun, staged, was_running, step: 'staged' };
+}
+
+/** Creates the folders of a restore. `target` is restic's, `tree` the same folder on the host. */
+async function makeStaging(
+  { source }: DataPlace,
+  folder: string,
+  ports: RunPorts,
+): Promise<{ jail: Jail; target: string; tree: string }> {
+  if ('container' in source) return makeStagingLayers(folder, ports);
+  const tree = join(folder, 'new');
+  await mkdir(tree, { mode: 0o700 });
+  return { jail: { folder, readOnly: false, cwd: folder }, target: tree, tree };
 }
 
 /** Syncs the whole file system: syncing a million files one by one would take longer. */
@@ -90,14 +106,21 @@ async function unlessAborted(signal: AbortSignal, work: () => Promise<void>): Pr
 }
 
 /**
- * Rejects unless data root and staging folder are on one file system. Trees are staged above the volume, where the pod
- * cannot reach them, and exchanged by renames.
+ * Rejects unless target and staging folder are on one file system. Trees are staged above the volume or layer, where the
+ * pod cannot reach them, and exchanged by renames.
  */
-async function checkSameFileSystem({ root, live, kind }: DataPlace): Promise<void> {
-  const inside = await stat(kind === null ? root.hostPath : live);
-  const above = await stat(dirname(root.hostPath));
+async function checkSameFileSystem({
+  source,
+  live,
+  kind,
+  stagingParent,
+}: DataPlace): Promise<void> {
+  if ('container' in source) return;
+  const { hostPath, mountPath } = source.volume;
+  const inside = await stat(kind === null ? hostPath : live);
+  const above = await stat(stagingParent);
   if (inside.dev === above.dev) return;
-  throw new OperationFailure('PathRefused', `${root.mountPath} is on a separate file system`);
+  throw new OperationFailure('PathRefused', `${mountPath} is on a separate file system`);
 }
 
 /** Rejects with NoSpace unless `folder` has space for the restored data and a margin. */

@@ -3,6 +3,7 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { RunCommand } from '#shared/runtime/run-command.ts';
 import type { Sealing } from '#shared/signing/sealing.ts';
+import type { ContainerFiles } from '../containers/volumes/container-files.ts';
 import type { DataRoot } from '../containers/volumes/pod-volumes.ts';
 import type { PodPause } from '../pods/pod-pause.ts';
 import type { Stage } from './operation.state.ts';
@@ -26,10 +27,16 @@ export type RunPorts = {
   restic: Restic;
   pause: PodPause;
   dataRootsOf(podId: string): Promise<readonly DataRoot[]>;
+  /** File system of the pod's container; null if the agent cannot read it. */
+  containerFilesOf(podId: string): Promise<ContainerFiles | null>;
+  /** Bytes that the pod may still write; null if that is unknown or unlimited. */
+  freeBytesOf(podId: string): number | null;
+  /** Measures folders that no process changes; null if they cannot be measured. */
+  folderBytes(folders: readonly string[]): Promise<number | null>;
   /** Returns true for a pod that is removed or being removed. */
   isGone(podId: string): boolean;
   runCommand: RunCommand;
-  /** Folder for drills of pods that are not on this host; created when needed. */
+  /** Folder for drills of pods that are not on this host, and mount point of jails; created when needed. */
   scratchFolder: string;
   /** A pod that ends within this time after its start is not considered to run on the restored tree. */
   settlingMs: number;

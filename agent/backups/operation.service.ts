@@ -149,7 +149,7 @@ export function createOperationService(
       ...{ id, pod_id: podId, stage: 'queued', fingerprint, progress: NO_PROGRESS },
       sealed_repository: ports.sealing.seal(JSON.stringify(repository), placeOfRepository(id)),
       ...{ journal: null, attempts: 0, cancel_requested: false, snapshot_id: null },
-      ...{ quality: null, error: null, log: [] },
+      ...{ quality: null, changed: null, error: null, log: [] },
       ...{ started_ms: nowMs, heartbeat_ms: nowMs, finished_ms: null },
     };
     store.put(row);

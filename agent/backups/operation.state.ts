@@ -122,7 +122,16 @@ export function operationView(row: OperationRow): OperationView {
   return {
     ...{ id, pod_id, kind, stage },
     ...row.progress,
-    ...{ snapshot_id, quality, error, log, started_ms, heartbeat_ms, finished_ms },
+    ...{
+      snapshot_id,
+      quality,
+      changed_files: row.changed,
+      error,
+      log,
+      started_ms,
+      heartbeat_ms,
+      finished_ms,
+    },
   };
 }
 

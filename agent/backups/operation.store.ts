@@ -13,7 +13,7 @@ import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
 /** Progress of a restore's exchange of trees. Paths are host paths. */
 export const RestoreJournal = z.object({
   /**
-   * Folder beside the data volume, which the pod cannot reach. Contains the staged tree, and the old tree once it was
+   * Folder beside the data volume or layer, which the pod cannot reach. Contains the staged tree, and the old tree once it was
    * moved.
    */
   folder: z.string(),
@@ -23,6 +23,8 @@ export const RestoreJournal = z.object({
   staged: z.string(),
   /** True if something existed at the path before. Set from the step `ready` on. */
   had_old: z.boolean(),
+  /** Container whose layer has the path; null for a volume. */
+  container_id: z.string().nullable().default(null),
   /** True if the pod was running before: only then must it run again. */
   was_running: z.boolean(),
   step: z.enum(['fetching', 'staged', 'ready', 'old_aside', 'new_in', 'undoing', 'undone']),
@@ -54,6 +56,7 @@ const Common = z.object({
   cancel_requested: z.boolean(),
   snapshot_id: z.string().nullable(),
   quality: z.enum(QUALITIES).nullable(),
+  changed: OperationView.shape.changed_files,
   error: z.object({ code: z.enum(OPERATION_ERRORS), message: z.string() }).nullable(),
   log: z.array(z.string()),
   started_ms: z.int(),
@@ -88,7 +91,7 @@ export type OperationStore = ReturnType<typeof createOperationStore>;
 /** Number of finished rows to retain, newest first. */
 const MAX_FINISHED = 500;
 
-const JSON_COLUMNS = ['request', 'progress', 'journal', 'error', 'log'] as const;
+const JSON_COLUMNS = ['request', 'progress', 'journal', 'error', 'log', 'changed'] as const;
 const PLAIN_COLUMNS = [
   ...['id', 'pod_id', 'kind', 'stage', 'fingerprint', 'sealed_repository', 'attempts'],
   ...['snapshot_id', 'quality', 'started_ms', 'heartbeat_ms', 'finished_ms'],

@@ -1,39 +1,20 @@
 /**
- * restic's command line and environment, and its installed version. It runs at low priority, with bounded memory, and
- * follows no links of pods.
+ * restic's command line and environment, and its installed version. It runs at low priority, with bounded
+ * memory.
  */
 
 import { MAX_NAME_CHARS } from '#shared/api/agent/bounds.ts';
 import { type RepositoryAccess, repositoryVariables } from '#shared/api/agent/operations.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { RunCommand } from '#shared/runtime/run-command.ts';
-
-/**
- * Folder to which restic's file access is limited: bind-mounted over itself in a private mount namespace in which the
- * kernel follows no link.
- */
-export type Jail = {
-  folder: string;
-  /** True for a backup; a restore writes to the folder. */
-  readOnly: boolean;
-  /** restic's working directory: the folder, or a folder above or inside it. */
-  cwd: string;
-};
+import { type Jail, jailCommand } from './jail.ts';
 
 /** Limit for restic's memory, bytes; restic needs less even for terabytes. */
 const MEMORY_CAP_BYTES = 1024 * 1024 * 1024;
 /** Memory use from which on Go's garbage collector in restic works harder. */
 const MEMORY_AIM = '256MiB';
 const NICE = '10';
-/** Exit status if the jail cannot be created; restic uses lower values. */
-export const JAIL_FAILED = 125;
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
-
-/**
- * Fixed script; folders and arguments are its parameters. A pod may change its tree while restic reads it, and replace
- * a folder with a link to host files: with `nosymfollow` following that link is an error.
- */
-const ENTER_JAIL = `{ mount --bind "$1" "$1" && mount -o "remount,bind,$2" "$1" && cd "$3"; } || exit ${JAIL_FAILED}; shift 3; exec "$@"`;
 
 /** Script that joins the groups in its parameters; if a group no longer exists, restic still runs. */
 const ENTER_GROUPS = `n=$1; shift; while [ "$n" -gt 0 ]; do echo 0 2>/dev/null >"$1"; shift; n=$((n-1)); done; exec "$@"`;
@@ -52,13 +33,7 @@ export function resticCommand(
     procsFiles.length === 0
       ? []
       : ['sh', '-c', ENTER_GROUPS, 'sh', String(procsFiles.length), ...procsFiles];
-  const enter =
-    jail === null
-      ? []
-      : [
-          ...['unshare', '--mount', '--propagation', 'private', '--', 'sh', '-c', ENTER_JAIL, 'sh'],
-          ...[jail.folder, `${jail.readOnly ? 'ro' : 'rw'},nosymfollow`, jail.cwd],
-        ];
+  const enter = jail === null ? [] : jailCommand(jail);
   return [
     // The kernel kills restic when the agent dies.
     ...(['setpriv', '--pdeathsig', 'KILL'] as const),

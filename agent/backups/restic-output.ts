@@ -53,6 +53,7 @@ export const ListLine = z.discriminatedUnion('struct_type', [
     /** Go's os.FileMode. */
     mode: Count,
     mtime: z.string(),
+    ctime: z.string().default(''),
   }),
 ]);
 export type ListedNode = Extract<z.output<typeof ListLine>, { struct_type: 'node' }>;
@@ -105,7 +106,7 @@ const PROBLEMS: readonly (readonly [RegExp, ResticProblem])[] = [
 /** Returns the problem in these lines of stderr; `EngineFailed` for unknown text. */
 export function problemOf(stderr: string, work: ResticWork = 'repository'): ResticProblem {
   const found = PROBLEMS.find(([pattern]) => pattern.test(stderr))?.[1] ?? 'EngineFailed';
-  const isFull = found === 'RepositoryNoSpace' && /no space left/i.test(stderr);
+  const isFull = found === 'RepositoryNoSpace' && /no space left|disk quota exceeded/i.test(stderr);
   const isLocal = work === 'restore' || /\/restic-[\w-]+: no space left/i.test(stderr);
   return isFull && isLocal ? 'NoSpace' : found;
 }

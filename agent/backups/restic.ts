@@ -3,15 +3,10 @@ import { homedir } from 'node:os';
 import type { RepositoryAccess } from '#shared/api/agent/operations.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { RunChild } from './bounded-child.ts';
+import { JAIL_FAILED, type Jail } from './jail.ts';
 import { OperationFailure } from './operation.state.ts';
 import { NO_MEMBERSHIP, type ResticCgroup } from './restic-cgroup.ts';
-import {
-  JAIL_FAILED,
-  type Jail,
-  resticCommand,
-  resticEnvironment,
-  secretsOf,
-} from './restic-command.ts';
+import { resticCommand, resticEnvironment, secretsOf } from './restic-command.ts';
 import {
   BackupErrorLine,
   BackupLine,
@@ -50,7 +45,7 @@ export type ResticPorts = {
   runChild: RunChild;
   /** Name or path of the program. */
   program: string;
-  /** True if the agent may create mount namespaces; without them there is no jail. */
+  /** True if the agent may create mount namespaces; without them there is no jail, and folders only. */
   isRoot: boolean;
   /** Absent: restic runs outside a cgroup and uses one core. */
   cgroup?: ResticCgroup;
@@ -111,7 +106,7 @@ export function createRestic(ports: ResticPorts) {
   ): Promise<'locked' | { exitCode: number | null }> {
     const late = clock.deadline(call.timeoutMs);
     const jail = isRoot ? (call.jail ?? null) : null;
-    const cwd = call.jail?.cwd;
+    const cwd = call.jail !== undefined && 'folder' in call.jail ? call.jail.cwd : undefined;
     const redact = { secrets: secretsOf(session.access), paths: session.paths };
     const { procsFiles, yieldsCpu } = (await cgroup?.enter()) ?? NO_MEMBERSHIP;
     const { exitCode, errorLines } = await runChild({
@@ -203,7 +198,7 @@ export function createRestic(ports: ResticPorts) {
      */
     unlock: async (session: ResticSession): Promise<void> => void (await run(session, UNLOCK)),
 
-    /** Backs up `name` in the jail's folder. Resolves with null if restic succeeded without reporting a summary. */
+    /** Backs up `name` in the jail's working directory. Resolves with null if restic succeeded without reporting a summary. */
     async backup(
       session: ResticSession,
       what: { jail: Jail; name: string; host: string; tag: string },
@@ -212,7 +207,9 @@ export function createRestic(ports: ResticPorts) {
       let summary: BackupSummary | null = null;
       const exitCode = await run(session, {
         args: [
-          ...['backup', '--json', '--no-cache', '--one-file-system'],
+          ...['backup', '--json', '--no-cache'],
+          // Nothing is mounted in the tree of a layer jail.
+          ...('folder' in what.jail ? ['--one-file-system'] : []),
           ...['--host', what.host, '--tag', what.tag, '--', what.name],
         ],
         jail: what.jail,

@@ -3,9 +3,10 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { dirname, join } from 'node:path';
 import { expect, it } from 'vitest';
 import { eventually } from '../../test/fakes/eventually.ts';
+import { isStep, mortalStore, stepOf } from '../../test/fakes/faults/mortal-store.ts';
 import { createBackupScene } from '../../test/fakes/scenes/backup-scene.ts';
 import { isFinal } from './operation.state.ts';
-import type { OperationRow, OperationStore } from './operation.store.ts';
+import type { OperationStore } from './operation.store.ts';
 import type { Restic } from './restic.ts';
 
 const SNAPSHOT = 'a'.repeat(64);
@@ -26,45 +27,6 @@ function fakeRestic(): Restic {
       writeFileSync(join(target, '_data', 'file'), CONTENT);
     },
   };
-}
-
-/** Returns true if a write changes the stage or the step, not only the heartbeat. */
-function isStep(before: OperationRow | null, after: OperationRow): boolean {
-  return before?.stage !== after.stage || stepOf(before) !== stepOf(after);
-}
-
-function stepOf(row: OperationRow): string | null {
-  return row.kind === 'restore' ? (row.journal?.step ?? null) : null;
-}
-
-/**
- * Creates a store that fails from the step with this number on: reads and writes throw, as after a kill of the agent.
- */
-function mortalStore(store: OperationStore, dieAt: number, when: 'before' | 'after') {
-  const state = { steps: 0, isDead: false, diedAt: '' };
-  const alive = () => {
-    if (state.isDead) throw new Error('killed');
-  };
-  const mortal: OperationStore = {
-    ...store,
-    get: (id) => {
-      alive();
-      return store.get(id);
-    },
-    put(row) {
-      alive();
-      const counts = isStep(store.get(row.id), row);
-      if (counts) state.steps += 1;
-      const isLast = counts && state.steps === dieAt;
-      if (isLast) state.diedAt = `${row.stage} ${stepOf(row)}`;
-      if (isLast && when === 'before') state.isDead = true;
-      alive();
-      store.put(row);
-      if (isLast) state.isDead = true;
-      alive();
-    },
-  };
-  return { mortal, state };
 }
 
 function textOf(path: string): string | null {

@@ -1,6 +1,7 @@
 /** Runs one backup, from its path to a verified snapshot. */
-
-import { locate } from './data-path.ts';
+import type { ChangedFiles } from '#shared/api/agent/operations.ts';
+import { createChangedFiles, findCandidates } from './changed-files.ts';
+import { type DataPlace, locate } from './data-path.ts';
 import { OperationFailure } from './operation.state.ts';
 import type { BackupRow } from './operation.store.ts';
 import type { OperationContext, RunPorts } from './operation-context.ts';
@@ -11,17 +12,15 @@ export async function runBackup(work: OperationContext<BackupRow>, ports: RunPor
   const { restic, executorId } = ports;
   const { pod_id: podId, request } = work.row();
   work.move('preparing', {});
-  const roots = await ports.dataRootsOf(podId);
-  const place = await locate(roots, request.path, 'must_be_there');
-  const session = work.session([
-    [place.live, request.path],
-    [place.root.hostPath, place.root.mountPath],
-  ]);
+  const place = await locate(podId, request.path, 'must_be_there', ports);
+  const session = work.session(place.shown);
   await restic.checkVersion(session.signal);
   if (request.create_repository) await restic.make(session);
 
   work.move('uploading', {});
   work.appendLog(`Backing up ${request.path}; it is read while the pod runs (crash-consistent)`);
+  logVolumesIn(place, work);
+  const beganMs = ports.clock.now();
   const watch = watchProgress(work, ports);
   // Runs concurrently with the backup, which stale locks do not block; the backup itself reports faults of the
   // repository.
@@ -32,7 +31,7 @@ export async function runBackup(work: OperationContext<BackupRow>, ports: RunPor
     .backup(
       session,
       {
-        jail: { folder: place.root.hostPath, readOnly: true, cwd: place.parent },
+        jail: place.jail,
         name: place.name,
         host: executorId,
         tag: podId,
@@ -44,7 +43,9 @@ export async function runBackup(work: OperationContext<BackupRow>, ports: RunPor
   if (summary === null) throw new OperationFailure('EngineFailed', 'restic reported no snapshot');
 
   work.move('verifying', {});
-  const snapshot_id = await restic.list(session, summary.snapshot_id, null);
+  const changes = await createChanges(place, request.path, { beganMs, ports });
+  const snapshot_id = await restic.list(session, summary.snapshot_id, changes?.add ?? null);
+  const changed = changes?.found() ?? null;
   const { total_files_processed: files, total_bytes_processed: bytes } = summary;
   const quality = partial ? 'partial' : 'full';
   work.appendLog(
@@ -56,7 +57,35 @@ export async function runBackup(work: OperationContext<BackupRow>, ports: RunPor
     total_bytes: bytes,
     processed_bytes: bytes,
   });
-  work.note({ snapshot_id, quality });
+  if (changed !== null && changed.count > 0) {
+    work.appendLog(`${changed.count} files changed while they were read`);
+  }
+  work.note({ snapshot_id, quality, changed });
+}
+
+function logVolumesIn({ source }: DataPlace, work: OperationContext<BackupRow>): void {
+  if ('volume' in source || source.volumesIn.length === 0) return;
+  work.appendLog(`Volumes in it are not included: ${source.volumesIn.join(', ')}`);
+}
+
+/** Margin for the kernel's clock, which advances in steps. */
+const CLOCK_STEP_MS = 1_000;
+const NOTHING_CHANGED = {
+  add: null,
+  found: (): ChangedFiles => ({ count: 0, paths: [] }),
+};
+
+/** Returns null if the files that changed since the start cannot be listed. */
+async function createChanges(
+  { jail, name }: DataPlace,
+  podPath: string,
+  { beganMs, ports: { runCommand } }: { beganMs: number; ports: RunPorts },
+) {
+  const candidates = await findCandidates({ jail, name }, beganMs - CLOCK_STEP_MS, runCommand);
+  if (candidates === null) return null;
+  // Without candidates, the long listing of the snapshot need not be parsed.
+  if (candidates.size === 0) return NOTHING_CHANGED;
+  return createChangedFiles(candidates, (path) => podPath + path.slice(name.length + 1));
 }
 
 /** Returns true if a killed restic may have left a lock. Other backups skip the check, which takes half a second. */

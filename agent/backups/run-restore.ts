@@ -5,7 +5,8 @@
  */
 import { lstat, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { locateTarget } from './data-path.ts';
+import { copyUpParents } from './container-tree.ts';
+import { type DataPlace, locateTarget } from './data-path.ts';
 import { ensureFolders, exists, moveOnce } from './durable-files.ts';
 import { fetchSnapshot } from './fetch-snapshot.ts';
 import { isCancellable, OperationFailure } from './operation.state.ts';
@@ -51,14 +52,51 @@ async function prepare(work: OperationContext<RestoreRow>, ports: RunPorts): Pro
   await untilStopped(work, ports, { signal: work.signal, untilMs });
   // The target may have changed since the request; from here on the pod cannot change it.
   const place = await locateTarget(podId, work.row(), ports);
-  const isRoot = place.live === place.root.hostPath;
-  // Only a folder may replace a data root: the engine would mount the target of a link.
-  if (isRoot && !(await lstat(journal.staged)).isDirectory()) {
-    throw new OperationFailure('PathRefused', 'A file cannot replace a volume');
-  }
+  const had_old = await makeReady(place, { journal, path: work.row().request.target_path }, ports);
+  await checkDiskLimit(podId, { staged: journal.staged, old: had_old ? place.live : null }, ports);
   work.signal.throwIfAborted();
-  const ready = { live: place.live, had_old: place.kind !== null, step: 'ready' } as const;
-  work.move('swapping', { journal: { ...journal, ...ready } });
+  work.move('swapping', { journal: { ...journal, live: place.live, had_old, step: 'ready' } });
+}
+
+/**
+ * Checks and prepares the place of the restored tree while the pod is stopped. Returns true if something has to be moved
+ * aside first.
+ */
+async function makeReady(
+  { source, live, kind }: DataPlace,
+  { journal, path }: { journal: RestoreJournal; path: string },
+  ports: RunPorts,
+): Promise<boolean> {
+  const { staged, container_id: containerId } = journal;
+  if ('volume' in source) {
+    if (containerId !== null) throw replaced();
+    // Only a folder may replace a data root: the engine would mount the target of a link.
+    if (live === source.volume.hostPath && !(await lstat(staged)).isDirectory()) {
+      throw new OperationFailure('PathRefused', 'A file cannot replace a volume');
+    }
+    return kind !== null;
+  }
+  const { container } = source;
+  if (container.containerId !== containerId) throw replaced();
+  await copyUpParents(container, path, ports);
+  // A file of the image alone has no entry in the layer: the restored one hides it.
+  return exists(live);
+}
+
+/** Rejects with NoSpace if the pod would exceed its disk limit with the staged tree in place of the old one. */
+async function checkDiskLimit(
+  podId: string,
+  { staged, old }: { staged: string; old: string | null },
+  { freeBytesOf, folderBytes }: RunPorts,
+): Promise<void> {
+  const free = freeBytesOf(podId);
+  if (free === null) return;
+  const added = await folderBytes([staged]);
+  const removed = old === null ? 0 : await folderBytes([old]);
+  if (added === null || removed === null || added <= free + removed) return;
+  const room = Math.max(0, free + removed);
+  const message = `The restored tree has ${added} bytes, the pod's disk limit leaves ${room} bytes`;
+  throw new OperationFailure('NoSpace', message);
 }
 
 /**
@@ -112,7 +150,7 @@ async function exchange(
     work.note({ journal: { ...journal, step: 'old_aside' } });
   }
   if (journalOf(work).step !== 'old_aside') return;
-  await ensureFolders(dirname(live));
+  if (await exists(staged)) await ensureFolders(dirname(live));
   await moveOnce(staged, live);
   // Anything else at this place is not the restored tree.
   if ((await exists(staged)) || !(await exists(live))) throw new Error('the staged tree is lost');
@@ -157,12 +195,31 @@ async function start(work: OperationContext<RestoreRow>, ports: RunPorts): Promi
     }
     await clock.sleep(POLL_MS, work.stopping);
   }
+  await checkContainer(journal, podId, ports);
   work.move('committed', {});
+}
+
+/** Rejects if an edit has replaced the container whose layer has the restored tree. */
+async function checkContainer(
+  { container_id: containerId, folder }: RestoreJournal,
+  podId: string,
+  { pause, containerFilesOf }: RunPorts,
+): Promise<void> {
+  if (containerId === null || (await pause.runStateOf(podId)) === 'gone') return;
+  const container = await containerFilesOf(podId);
+  if (container === null || container.containerId === containerId) return;
+  await rm(folder, { recursive: true, force: true });
+  throw replaced();
 }
 
 function beginUndo(work: OperationContext<RestoreRow>, why: string): void {
   work.move('swapping', { journal: { ...journalOf(work), step: 'undoing' } });
   work.appendLog(why);
+}
+
+function replaced(): OperationFailure {
+  const message = 'An edit replaced the container, whose folders it does not keep. Restore again';
+  return new OperationFailure('ContainerReplaced', message);
 }
 
 function podGone(): OperationFailure {

@@ -14,6 +14,7 @@ import type { PodGeneration } from './images/pod-images.ts';
 import { createFirewallGuard, FIREWALL_INTERVAL_MS, type Firewall } from './network/firewall.ts';
 import { createPodNetworks } from './network/pod-network.ts';
 import type { Cidr } from './network/subnets.ts';
+import { createContainerFiles } from './volumes/container-files.ts';
 import { createPodVolumes } from './volumes/pod-volumes.ts';
 import { createVolumeService, type VolumeOperations } from './volumes/volume.service.ts';
 import { createVolumeStore } from './volumes/volume.store.ts';
@@ -100,6 +101,7 @@ export function createContainers(
     networks,
     images,
     podVolumes: createPodVolumes({ engine, executorId }),
+    containerFiles: createContainerFiles({ engine }),
     persistentVolumes: createVolumeService({
       executorId,
       engine,

@@ -24,6 +24,7 @@ const MIGRATIONS = [
   './schema-9-volumes.sql',
   './schema-10-update.sql',
   './schema-11-standing.sql',
+  './schema-12-changed-files.sql',
 ].map((file) => readFileSync(new URL(file, import.meta.url), 'utf8'));
 
 /** Newest schema of this version. */

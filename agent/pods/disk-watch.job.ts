@@ -123,6 +123,11 @@ export function createDiskWatch(deps: {
     },
     /** Bytes that the pod has written; null before the first measurement. */
     bytesOf: (podId: string): number | null => usages.get(podId)?.bytes ?? null,
+    /** Bytes that the pod may still write; null if that is unknown or unlimited. */
+    freeBytesOf(podId: string): number | null {
+      const usage = usages.get(podId);
+      return usage === undefined ? null : usage.limit - usage.bytes;
+    },
     /** Null before the first measurement. */
     conditionOf: (podId: string): PodCondition | null => usages.get(podId)?.condition ?? null,
   };

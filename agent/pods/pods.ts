@@ -5,6 +5,7 @@ import { createHeartbeat } from '#shared/runtime/liveness.ts';
 import type { Loop } from '#shared/runtime/loop.ts';
 import type { Containers } from '../containers/containers.ts';
 import type { EndLeftoverTask } from '../containers/engine/leftover-task.ts';
+import type { ContainerFiles } from '../containers/volumes/container-files.ts';
 import type { DataRoot } from '../containers/volumes/pod-volumes.ts';
 import type { Gpus } from '../gpu/gpus.ts';
 import type { PortService } from '../leases/port.service.ts';
@@ -161,6 +162,13 @@ export function createPods(ports: PodsPorts, deps: PodsDeps) {
       const row = records.get(podId);
       if (row === null || row.desired !== 'running') return [];
       return podVolumes.dataRoots(podId, specOf(row).volumes);
+    },
+
+    /** File system of the pod's present container; null if there is none or it cannot be read from this host. */
+    async containerFilesOf(podId: string): Promise<ContainerFiles | null> {
+      const row = records.get(podId);
+      if (row === null || row.desired !== 'running' || row.container_id === null) return null;
+      return containers.containerFiles.of(row.container_id);
     },
 
     register(server: HttpServer): void {

@@ -230,7 +230,10 @@ export function describeEngine(name: string, prepare: () => Promise<EngineUnderT
       const volumes = [{ name, target: '/data', labels: owner }];
       const id = await engine.createContainer(specOf({ volumes }));
       expect(await kindOf(engine.removeVolume(name))).toBe('conflict');
+      const files = await engine.containerFiles(id);
+      expect(files?.mounts).toEqual([{ target: '/data', volumeFolder: found?.hostPath }]);
       await engine.removeContainer(id);
+      expect(await engine.containerFiles(id)).toBeNull();
       expect(await engine.listVolumes(owner)).toHaveLength(1);
       await engine.removeVolume(name);
       await engine.removeVolume(name);

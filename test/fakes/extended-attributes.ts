@@ -22,7 +22,9 @@ export function writeWithAttribute(
     ...[header(name, type, content?.length ?? 0), padded(content ?? '')],
     Buffer.alloc(2 * BLOCK),
   ]);
-  execFileSync('tar', ['--extract', '--xattrs', '--file=-', '-C', folder], { input: archive });
+  execFileSync('tar', ['--extract', '--xattrs', '--xattrs-include=*', '--file=-', '-C', folder], {
+    input: archive,
+  });
 }
 
 /** Attribute of `path` as tar reports it; null without one. */

@@ -7,6 +7,7 @@ import { type ContainerEngine, type ContainerState, EngineError } from './engine
 import {
   Anything,
   ContainerAnswer,
+  ContainerFilesAnswer,
   ContainerListAnswer,
   ContainerSizeAnswer,
   ContainerUsageAnswer,
@@ -166,6 +167,12 @@ export function createDockerodeEngine(options: {
         null,
         size.then((answer) => answer.SizeRw),
       );
+    },
+    containerFiles(id) {
+      const files = call(DEADLINES_MS.inspect, ContainerFilesAnswer, (abortSignal) =>
+        docker.getContainer(id).inspect({ abortSignal }),
+      );
+      return unless(['not_found'], null, files);
     },
     containerUsage(id) {
       // `one-shot` skips the second sample, which would take a second.

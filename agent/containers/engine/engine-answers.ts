@@ -3,6 +3,8 @@ import { z } from 'zod';
 import { ImageDigest } from '#shared/api/agent/pod.ts';
 import { parseIsoTime } from '#shared/runtime/clock.ts';
 import {
+  type ContainerLayers,
+  type ContainerMount,
   type ContainerState,
   type ContainerUsage,
   type EngineEvent,
@@ -119,6 +121,33 @@ export const VolumeListAnswer = z
 
 /** The size is absent if the container has written nothing. */
 export const ContainerSizeAnswer = z.object({ SizeRw: z.number().default(0) });
+/** Other storage drivers report other data, or none. */
+const OverlayData = z
+  .object({ UpperDir: z.string().min(1), WorkDir: z.string().min(1), LowerDir: z.string().min(1) })
+  .transform(
+    ({ UpperDir, WorkDir, LowerDir }): ContainerLayers => ({
+      upper: UpperDir,
+      work: WorkDir,
+      lower: LowerDir.split(':'),
+    }),
+  );
+const MountAnswer = z
+  .object({ Type: z.string(), Source: z.string().default(''), Destination: z.string() })
+  .transform(
+    ({ Type, Source, Destination }): ContainerMount => ({
+      target: Destination.replace(/(?<=.)\/+$/, ''),
+      volumeFolder: Type === 'volume' && Source !== '' ? Source : null,
+    }),
+  );
+export const ContainerFilesAnswer = z
+  .object({
+    GraphDriver: z.object({ Data: z.unknown() }).nullish(),
+    Mounts: z.array(MountAnswer).nullish(),
+  })
+  .transform(({ GraphDriver, Mounts }) => ({
+    layers: OverlayData.safeParse(GraphDriver?.Data).data ?? null,
+    mounts: Mounts ?? [],
+  }));
 export const ContainerListAnswer = z.array(z.object({ Id: z.string() }));
 
 export const ContainerAnswer = z

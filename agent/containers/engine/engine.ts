@@ -140,6 +140,22 @@ export type ContainerState = {
   logPath: string;
 };
 
+/** Layers of a container's file system: folders on the engine's host. */
+export type ContainerLayers = {
+  /** Folder with what the container has changed, and the kernel's working folder for it. */
+  upper: string;
+  work: string;
+  /** Folders of the image's layers, topmost first. */
+  lower: readonly string[];
+};
+
+/** A volume or folder that is mounted in a container. */
+export type ContainerMount = {
+  target: string;
+  /** The volume's folder on the engine's host; null for a folder of the agent. */
+  volumeFolder: string | null;
+};
+
 /** Resource use of a running container: totals since its start, and its present memory. */
 export type ContainerUsage = {
   /** CPU time in nanoseconds. */
@@ -294,6 +310,13 @@ export type ContainerEngine = {
   limitPids(id: string, pids: number): Promise<void>;
   /** Bytes written outside volumes; null if missing. Slow: the engine walks the files. */
   containerDiskBytes(id: string): Promise<number | null>;
+  /**
+   * File system of a container, the same for its lifetime; null if missing. `layers` is null if the engine does not
+   * report overlay layers.
+   */
+  containerFiles(
+    id: string,
+  ): Promise<{ layers: ContainerLayers | null; mounts: readonly ContainerMount[] } | null>;
   /** Null if missing or not running. */
   containerUsage(id: string): Promise<ContainerUsage | null>;
   /** All containers, in any state, that carry all of `labels`. */

@@ -28,14 +28,19 @@ export const RepositoryAccess = z.strictObject({
 });
 export type RepositoryAccess = z.output<typeof RepositoryAccess>;
 
-/**
- * An absolute path in the pod without `.`, `..` or a trailing slash. The agent checks that it is in the pod's data
- * volume.
- */
+/** An absolute path in the pod without `.`, `..` or a trailing slash. */
 export const PodPath = z
   .string()
   .max(4_096)
   .regex(/^(?:\/(?!\.{1,2}(?:\/|$))[^/\0]+)+$/, 'Not an absolute path without . and .. segments');
+
+/** Folders that are never backed up or restored: temporary ones, those of the kernel, and the volume of an account. */
+const NEVER_SAVED = ['/tmp', '/var/tmp', '/mnt', '/proc', '/sys', '/dev'];
+
+/** Returns the folder that is never backed up and contains the path; null if there is none. */
+export function neverSavedIn(path: string): string | null {
+  return NEVER_SAVED.find((folder) => path === folder || path.startsWith(`${folder}/`)) ?? null;
+}
 
 const SnapshotId = z.string().regex(/^[0-9a-f]{64}$/, 'Not a snapshot id');
 
@@ -141,6 +146,8 @@ export const OPERATION_ERRORS = [
   'PodGone',
   /** The pod did not become ready with the restored tree; its previous tree was put back. */
   'RolledBack',
+  /** An edit replaced the container, and with it the folder, during the operation. */
+  'ContainerReplaced',
   'EngineFailed',
   'DeadlineExceeded',
 ] as const;
@@ -150,6 +157,22 @@ export type OperationError = (typeof OPERATION_ERRORS)[number];
  * `full`: all files were read. `partial`: a snapshot exists but some files could not be read (restic's exit status 3).
  */
 export const QUALITIES = ['full', 'partial'] as const;
+
+/** Limits for the paths that an operation reports. */
+export const MAX_CHANGED_PATHS = 100;
+export const MAX_CHANGED_CHARS = 16_384;
+
+/** Files that changed while a backup read them: the snapshot may have earlier or mixed content of them. */
+export const ChangedFiles = z.object({
+  /** Number of files. */
+  count: z.int().nonnegative(),
+  /** Paths in the pod; not all of them if there are many. */
+  paths: z
+    .array(z.string())
+    .max(MAX_CHANGED_PATHS)
+    .refine((paths) => paths.join('').length <= MAX_CHANGED_CHARS, 'Too long in total'),
+});
+export type ChangedFiles = z.output<typeof ChangedFiles>;
 
 const Progress = {
   total_files: z.int().nullable(),
@@ -172,6 +195,8 @@ export const OperationView = z.object({
   /** Set when a backup is done. */
   snapshot_id: SnapshotId.nullable(),
   quality: z.enum(QUALITIES).nullable(),
+  /** Set when a backup is done; null if it is unknown. Agents before this field do not send it. */
+  changed_files: ChangedFiles.nullable().default(null),
   error: z.object({ code: z.enum(OPERATION_ERRORS), message: z.string() }).nullable(),
   /** The last log lines, without secrets. */
   log: z.array(z.string()),

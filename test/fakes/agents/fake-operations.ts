@@ -57,6 +57,7 @@ export function createFakeOperations() {
         ...{ id, pod_id: podId, kind, stage: 'queued', percent: 0 },
         ...{ total_files: null, processed_files: null, total_bytes: null, processed_bytes: null },
         ...{ bytes_per_second: null, remaining_seconds: null, snapshot_id: null, quality: null },
+        changed_files: null,
         ...{ error: null, log: [], started_ms: nowMs, heartbeat_ms: nowMs, finished_ms: null },
       };
       views.set(id, view);

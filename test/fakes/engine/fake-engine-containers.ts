@@ -17,6 +17,7 @@ type ContainerMethods =
   | 'inspectContainer'
   | 'limitPids'
   | 'containerDiskBytes'
+  | 'containerFiles'
   | 'containerUsage'
   | 'listContainers'
   | 'waitContainer';
@@ -101,6 +102,16 @@ export function createContainerMethods(
       call('containerDiskBytes', id, () => {
         const found = find(id);
         return found === undefined ? null : (diskBytes.get(found.id) ?? 0);
+      }),
+    containerFiles: (id) =>
+      call('containerFiles', id, () => {
+        const found = find(id);
+        if (found === undefined) return null;
+        const mounts = (found.spec.volumes ?? []).map(({ name, target }) => ({
+          target,
+          volumeFolder: volumes.get(name)?.hostPath ?? null,
+        }));
+        return { layers: null, mounts };
       }),
     containerUsage: (id) =>
       call('containerUsage', id, () => {

@@ -8,15 +8,23 @@ import { BackupRequest, RestoreRequest } from '#shared/api/agent/operations.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import type { OperationStore } from '../../../agent/backups/operation.store.ts';
 import { createBackupScene } from '../scenes/backup-scene.ts';
+import { stepOf } from './mortal-store.ts';
 
 const Order = z.object({
-  scene: z.object({ folder: z.string(), podId: z.string(), location: z.string() }),
+  scene: z.object({
+    folder: z.string(),
+    podId: z.string(),
+    location: z.string(),
+    container: z.boolean().optional(),
+  }),
   asked: z.discriminatedUnion('kind', [
     z.object({ kind: z.literal('backup'), request: BackupRequest }),
     z.object({ kind: z.literal('restore'), request: RestoreRequest }),
   ]),
-  /** Halts before or after the operation's row reaches this stage. */
-  haltAt: z.object({ stage: z.string(), when: z.enum(['before', 'after']) }).nullable(),
+  /** Halts before or after the operation's row reaches this stage, or this step of a restore. */
+  haltAt: z
+    .object({ stage: z.string(), step: z.string().optional(), when: z.enum(['before', 'after']) })
+    .nullable(),
   haltedFile: z.string(),
   /** Program that it runs instead of restic. */
   program: z.string(),
@@ -25,7 +33,11 @@ export type Order = z.input<typeof Order>;
 
 const order = Order.parse(JSON.parse(process.argv[2] ?? ''));
 const { scene: given, asked, haltAt, haltedFile, program } = order;
-const scene = createBackupScene({ ...given, made: false, repository: asked.request.repository });
+const scene = createBackupScene({
+  ...given,
+  container: given.container === true,
+  ...{ made: false, repository: asked.request.repository },
+});
 
 function halting(store: OperationStore): OperationStore {
   const halt = () => {
@@ -35,7 +47,8 @@ function halting(store: OperationStore): OperationStore {
   return {
     ...store,
     put(row) {
-      const isThere = haltAt?.stage === row.stage;
+      const isStep = haltAt?.step === undefined || haltAt.step === stepOf(row);
+      const isThere = haltAt?.stage === row.stage && isStep;
       if (isThere && haltAt?.when === 'before') halt();
       store.put(row);
       if (isThere) halt();

@@ -27,7 +27,9 @@ import {
   type OperationStore,
 } from '../../../agent/backups/operation.store.ts';
 import { createRestic, type Restic } from '../../../agent/backups/restic.ts';
+import type { ContainerLayers } from '../../../agent/containers/engine/engine.ts';
 import { openDatabase } from '../../../agent/database/database.ts';
+import { createFolderBytes } from '../../../agent/pods/folder-size.ts';
 import type { PodRunState } from '../../../agent/pods/pod-pause.ts';
 import { eventually } from '../eventually.ts';
 import { writeQuickRepository } from '../external/quick-repository.ts';
@@ -59,6 +61,8 @@ export type SceneOptions = {
   /** Path of the repository, and the URL by which the agent reaches it. Default: a folder of the scene. */
   location?: string;
   repository?: RepositoryAccess;
+  /** True: the pod has a container, whose file system is an overlay that only the agent mounts. */
+  container?: boolean;
 };
 
 const noCommand: RunCommand = async () => ({ exitCode: 0, stdout: '', stderr: '', ended: null });
@@ -73,6 +77,13 @@ export function realRestic(program = 'restic', patienceMs = 0): Restic {
   return createRestic({ clock: systemClock, runChild, program, isRoot, patienceMs });
 }
 
+function layersIn(folder: string): ContainerLayers {
+  const layers = { upper: join(folder, 'c/diff'), work: join(folder, 'c/work') };
+  const lower = [join(folder, 'init/diff'), join(folder, 'image/diff')];
+  for (const path of [...Object.values(layers), ...lower]) mkdirSync(path, { recursive: true });
+  return { ...layers, lower };
+}
+
 /** Creates one pod with one volume at /data. `close` removes everything. */
 export function createBackupScene(options: SceneOptions = {}) {
   const { quick = false, made = !quick, podId = systemRandom.uuid() } = options;
@@ -80,6 +91,8 @@ export function createBackupScene(options: SceneOptions = {}) {
   const volume = join(folder, 'volume', '_data');
   const location = options.location ?? join(folder, 'repository');
   mkdirSync(volume, { recursive: true });
+  const layers = layersIn(join(folder, 'layers'));
+  const mounts = [{ target: '/data', volumeFolder: volume }];
   if (made) writeQuickRepository(location, PASSWORD);
   const database = openDatabase(quick ? ':memory:' : join(folder, 'agent.sqlite'));
   const store = createOperationStore(database);
@@ -88,17 +101,21 @@ export function createBackupScene(options: SceneOptions = {}) {
     state: (): PodRunState => 'running',
     /** True if the pod stops when a restore pauses it. */
     stops: true,
+    /** Id of its container; empty if the agent cannot read it. An edit replaces the container. */
+    containerId: 'container-1',
+    /** Bytes that the pod may still write; null: unlimited. */
+    freeBytes: null as number | null,
   };
   const repository = options.repository ?? { location, password: PASSWORD, environment: {} };
 
-  function open(options: OpenOptions = {}) {
-    const { program = 'restic', patienceMs = 0 } = options;
+  function open(given: OpenOptions = {}) {
+    const { program = 'restic', patienceMs = 0 } = given;
     return createOperationService({
       executorId: EXECUTOR,
-      store: options.store ?? store,
+      store: given.store ?? store,
       secret: new Uint8Array(32).fill(7),
       random: systemRandom,
-      restic: options.restic ?? realRestic(program, patienceMs),
+      restic: given.restic ?? realRestic(program, patienceMs),
       pause: {
         wake: () => undefined,
         async runStateOf(id) {
@@ -109,8 +126,14 @@ export function createBackupScene(options: SceneOptions = {}) {
       },
       dataRootsOf: async () =>
         pod.state() === 'gone' ? [] : [{ mountPath: '/data', hostPath: volume }],
+      containerFilesOf: async () =>
+        options.container === true && pod.containerId !== ''
+          ? { containerId: pod.containerId, layers, mounts }
+          : null,
+      freeBytesOf: () => pod.freeBytes,
+      folderBytes: createFolderBytes(runCommand),
       isGone: () => pod.state() === 'gone',
-      runCommand: options.runCommand ?? (quick ? noCommand : runCommand),
+      runCommand: given.runCommand ?? (quick ? noCommand : runCommand),
       clock: systemClock,
       log: createLog({ name: 'test-backups', level: 'silent' }),
       scratchFolder: join(folder, 'scratch'),
@@ -123,6 +146,8 @@ export function createBackupScene(options: SceneOptions = {}) {
   return {
     folder,
     volume,
+    /** Layers of the container: `upper` has its changes, `lower` the image. */
+    layers,
     location,
     repository,
     podId,

@@ -1,6 +1,6 @@
 /** Requests and responses of the routes of backups, restores and schedules. */
 import { z } from 'zod';
-import { RESTORE_MODES } from '#shared/api/agent/operations.ts';
+import { MAX_CHANGED_PATHS, RESTORE_MODES } from '#shared/api/agent/operations.ts';
 import type { FieldNames } from '../platform/edge/field-names.ts';
 import {
   displayName,
@@ -44,7 +44,7 @@ function pageOf<Item extends z.ZodType>(item: Item) {
   });
 }
 
-/** The service validates the path against the volumes of the pod. */
+/** Any folder of the pod; the service rejects those that are never backed up. */
 const RequestedPath = z.string().min(1).max(MAX_PATH);
 
 export const BackupConfigCreate = z
@@ -129,6 +129,17 @@ export const BackupLog = z
     sha256: z.string().nullable(),
     /** `partial`: some files could not be read. */
     quality: z.string().nullable(),
+    changed_files: z
+      .array(z.string())
+      .max(MAX_CHANGED_PATHS)
+      .nullable()
+      .describe(
+        'Paths of files that changed between the time at which they were read and the end of the backup: their content in the backup may be older or mixed. At most 100. Null before the end, and if the node cannot list them.',
+      ),
+    changed_files_total: z
+      .int()
+      .nullable()
+      .describe('Number of files that changed; more than `changed_files` has if that is full.'),
     expires_at: NaiveTime.nullable(),
     /** Result of the last drill, which reads a sample of the backup. INCONCLUSIVE is not a verdict on the backup. */
     verify_status: z.enum(VERIFY_STATUSES).nullable(),

@@ -81,6 +81,40 @@ describe('a manual backup', () => {
     expect(event).toMatchObject({ sub_event_type: 'backup.success', detail: 'partial' });
   });
 
+  it('lists the files that changed while the node read them', async () => {
+    const id = await scene.backUp();
+    expect(await scene.log(id)).toMatchObject({ changed_files: null, changed_files_total: null });
+    const paths = Array.from({ length: 100 }, (_, index) => `/workspace/log ${index}`);
+    scene.operations.progress(id, { changed_files: { count: 250, paths } });
+    scene.operations.finish(id);
+    await scene.later(2_000);
+    expect(await scene.log(id)).toMatchObject({
+      ...{ status: 'COMPLETED', quality: 'full', changed_files: paths, changed_files_total: 250 },
+      status_message: '250 files changed while they were read',
+    });
+    const quiet = await scene.backedUp('b');
+    expect((await scene.log(quiet)).changed_files, 'a node that cannot list them').toBeNull();
+    expect((await scene.call('GET', '/backup-logs')).body.items[1].changed_files).toEqual(paths);
+  });
+
+  it.each(['/root', '/home', '/opt/x'])('backs up %s, which no volume has', async (path) => {
+    const days = { backup_frequency_hours: 1, retention_days: 1 };
+    const config = { pod_id: scene.podId, ...days, backup_path: path };
+    const { status, body } = await scene.call('POST', '/backup-configs', config);
+    expect([status, body.backup_path]).toEqual([200, path]);
+    const id = await scene.backUp();
+    expect(scene.operations.requests.get(id)).toMatchObject({ path });
+    expect((await scene.log(id)).backup_path).toBe(path);
+  });
+
+  it('backs up /root of a pod without volumes and schedule', async () => {
+    const template = await scene.template({ volumes: [] });
+    const id = await scene.running({ template_id: template.id });
+    const { body } = await scene.post(id, 'backup', {});
+    await scene.market.sync();
+    expect(scene.operations.requests.get(body.backup_log_id)).toMatchObject({ path: '/root' });
+  });
+
   it('creates the repository once with a sealed, constant password', async () => {
     const [first, second] = [await scene.backedUp(), await scene.backedUp('b')];
     const requests = [first, second].map((id) => scene.operations.requests.get(id));

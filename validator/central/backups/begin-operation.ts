@@ -25,7 +25,7 @@ import {
 } from './operation.store.ts';
 import { newOperation, type Operation } from './operation.ts';
 import { recordVerification, rulesOf } from './operation-kinds.ts';
-import { checkedPath, volumesOf } from './pod-path.ts';
+import { checkedPath } from './pod-path.ts';
 import { lockRepository, type Repositories } from './repository.service.ts';
 import { setNextDrill } from './schedule.store.ts';
 
@@ -199,6 +199,7 @@ function newBackup(
     retention_days: retentionDays,
     snapshot_id: null,
     quality: null,
+    changed_files_json: null,
     expires_at: null,
     cleanup_at: null,
     cleanup_problem: null,
@@ -237,7 +238,7 @@ export async function beginRestore(
   if (backup.state !== 'COMPLETED' || backup.snapshot_id === null) {
     throw new ApiError('bad_request', `The backup is ${backup.state}: there is nothing to restore`);
   }
-  const target = checkedPath(request.restore_path, volumesOf(pod));
+  const target = checkedPath(request.restore_path);
   if (conflict !== null) throw conflictError(conflict);
   const { actor } = caller;
   const row: RestoreLog = {

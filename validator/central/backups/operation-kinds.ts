@@ -73,6 +73,8 @@ const KINDS: { [K in OperationKind]: KindRules<K> } = {
         await setSnapshot(tx, backup.id, {
           snapshot_id: view.snapshot_id,
           quality: view.quality,
+          changed_files_json:
+            view.changed_files === null ? null : JSON.stringify(view.changed_files),
           expires_at: atMs + backup.retention_days * DAY_MS,
         });
         await markNotEmpty(tx, backup.repository_id, atMs);

@@ -1,5 +1,6 @@
 /** Converts rows of schedules, backups and restores to the responses of the API. Pure. */
 
+import { ChangedFiles } from '#shared/api/agent/operations.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import type { OperationColumns } from '../platform/database/tables/backups.ts';
 import type { BackupConfig, BackupLog, RestoreLog } from '../platform/database/tables.ts';
@@ -30,6 +31,7 @@ export function configRow(config: BackupConfig, executorId: string): BackupConfi
 }
 
 export function backupRow(row: BackupLog, nowMs: number): BackupLogResponse {
+  const changed = changedFilesOf(row);
   return {
     ...operationRow(row, nowMs),
     backup_config_id: row.config_id,
@@ -43,8 +45,11 @@ export function backupRow(row: BackupLog, nowMs: number): BackupLogResponse {
     physical_cleanup_at: timeOf(row.cleaned_at),
     sha256: row.snapshot_id,
     quality: row.quality,
+    changed_files: changed?.paths ?? null,
+    changed_files_total: changed?.count ?? null,
     expires_at: timeOf(row.expires_at),
-    status_message: row.cleanup_problem ?? messageOf(row) ?? qualityMessageOf(row),
+    status_message:
+      row.cleanup_problem ?? messageOf(row) ?? qualityMessageOf(row) ?? changesMessageOf(changed),
     verify_status: row.verify_status,
     verified_at: timeOf(row.verified_at),
     verify_error: row.verify_error,
@@ -105,6 +110,16 @@ function messageOf({ cancel_at, completed_at, error_message }: OperationColumns)
 
 function qualityMessageOf({ quality }: BackupLog): string | null {
   return quality === 'partial' ? 'Some files could not be read and are not in it' : null;
+}
+
+function changedFilesOf({ changed_files_json: json }: BackupLog): ChangedFiles | null {
+  return json === null ? null : ChangedFiles.parse(JSON.parse(json));
+}
+
+function changesMessageOf(changed: ChangedFiles | null): string | null {
+  if (changed === null || changed.count === 0) return null;
+  const files = changed.count === 1 ? '1 file' : `${changed.count} files`;
+  return `${files} changed while they were read`;
 }
 
 function deletionStateOf(row: BackupLog): BackupLogResponse['deletion_state'] {

@@ -28,7 +28,7 @@ import {
 } from './begin-operation.ts';
 import { findOpenDrill, pageOfBackups, pageOfRestores } from './operation.store.ts';
 import { backupRow, pageFacts, restoreRow } from './operation-response.ts';
-import { checkedPath, volumesOf } from './pod-path.ts';
+import { checkedPath, defaultPathOf } from './pod-path.ts';
 import { discardBackup } from './retention.store.ts';
 import { findConfigOf, findDrillExecutor } from './schedule.store.ts';
 
@@ -59,7 +59,7 @@ export function createOperationService(deps: OperationServiceDeps) {
 
   return {
     /**
-     * Backs up the path of the pod's schedule, or else the pod's first volume. Throws `bad_request`,
+     * Backs up the path of the pod's schedule, or else the pod's first volume or `/root`. Throws `bad_request`,
      * `pod_state_conflict`, or `BACKUP_STORAGE_BUSY` while another operation runs.
      */
     async beginBackup(
@@ -72,8 +72,7 @@ export function createOperationService(deps: OperationServiceDeps) {
       const pod = await requireOwnPod(tx, identity.accountId, podId, clock.now());
       const config = (await findConfigOf(tx, podId)) ?? null;
       const active = config?.next_at == null ? null : config;
-      const volumes = volumesOf(pod);
-      const path = checkedPath(active?.backup_path ?? volumes[0] ?? '/', volumes);
+      const path = checkedPath(active?.backup_path ?? defaultPathOf(pod));
       const retentionDays = active?.retention_days ?? DEFAULT_RETENTION_DAYS;
       const texts = { name: name ?? null, description: description ?? null };
       const request = { config: null, path, retentionDays, ...texts, actor };
@@ -143,7 +142,7 @@ export function createOperationService(deps: OperationServiceDeps) {
       try {
         const pod = await requireAnyOwnPod(db, identity.accountId, podId);
         requireState(pod, 'restore');
-        const target = checkedPath(path, volumesOf(pod));
+        const target = checkedPath(path);
         const { state } = await deps.agents.clientOf(pod.executor_id).restoreTarget(podId, target);
         return state === 'occupied';
       } catch (error) {

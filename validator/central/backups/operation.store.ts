@@ -254,7 +254,7 @@ export async function clearAbandoned(db: Db, { kind, id }: OperationRef): Promis
 export async function setSnapshot(
   db: Db,
   id: string,
-  result: Pick<BackupLog, 'snapshot_id' | 'quality' | 'expires_at'>,
+  result: Pick<BackupLog, 'snapshot_id' | 'quality' | 'changed_files_json' | 'expires_at'>,
 ): Promise<void> {
   await db.updateTable('backup_logs').set(result).where('id', '=', id).execute();
 }

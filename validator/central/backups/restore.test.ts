@@ -46,6 +46,50 @@ it('runs a restore on the node and polls it until it ends', async () => {
   expect(await scene.eventsOf('restore')).toEqual(['requested', 'success']);
 });
 
+it('restores /root into a pod on another node, without volumes', async () => {
+  const home = await scene.post(scene.podId, 'backup');
+  expect(home.status).toBe(200);
+  await scene.market.sync();
+  scene.operations.finish(home.body.backup_log_id, 'b');
+  await scene.later(2_000);
+  const node = await scene.market.verifiedNode({ gpus: 1 });
+  const template = await scene.template({ volumes: [] });
+  const rented = await scene.market.rent(scene.account, node.id, { template_id: template.id });
+  await scene.market.sync();
+  const { operations } = scene.market.agents.host(node.id);
+  for (const restore_path of ['/root', '/home/', '/opt/x']) {
+    const sent = { backup_id: home.body.backup_log_id, restore_path };
+    const { status, body } = await scene.post(rented.body.id, 'restore', sent);
+    expect(status, JSON.stringify(body)).toBe(200);
+    await scene.market.sync();
+    const { restore_log_id: id } = body;
+    const target_path = restore_path.replace(/\/$/, '');
+    expect(operations.requests.get(id)).toMatchObject({ target_path, mode: 'replace' });
+    operations.finish(id);
+    await scene.later(2_000);
+    expect((await scene.restores(rented.body.id))[0]).toMatchObject({
+      ...{ id, status: 'COMPLETED', restore_path: target_path },
+    });
+  }
+});
+
+it('refuses to restore to a folder that is never saved, and to back it up', async () => {
+  const never = ['/tmp/x', '/var/tmp', '/mnt', '/proc/1/root', '/sys', '/dev/shm'];
+  for (const path of [...never, '/', '/root/..', '/workspace/../etc', 'root']) {
+    const days = { backup_frequency_hours: 1, retention_days: 1 };
+    const config = { pod_id: scene.podId, ...days, backup_path: path };
+    const answers = [
+      await trigger({ backup_id: backupId, restore_path: path }),
+      await scene.call('POST', '/backup-configs', config),
+    ];
+    for (const { status, body } of answers) {
+      expect([path, status, body.error.code]).toEqual([path, 400, 'bad_request']);
+      expect(body.message).toMatch(/^The path /);
+    }
+  }
+  expect(await scene.restores()).toEqual([]);
+});
+
 it('reports that the node has rolled a restore back', async () => {
   const id = await scene.restore({ backup_id: backupId, mode: 'new_only' });
   expect(scene.operations.requests.get(id)).toMatchObject({ mode: 'new_only' });
@@ -101,7 +145,7 @@ it('refuses a `new_only` restore into a folder that is not empty', async () => {
     details: { restore_path: '/workspace/data/' },
   });
   expect([status, await scene.restores()]).toEqual([409, []]);
-  expect((await trigger({ ...body, restore_path: '/etc' })).status).toBe(400);
+  expect((await trigger({ ...body, restore_path: '/tmp/x' })).status).toBe(400);
   // A repeat of an accepted request is not checked again.
   const sent = { headers: { ...scene.account.key, 'idempotency-key': 'once' } };
   const path = `/pods/${scene.podId}/restore`;
@@ -115,14 +159,6 @@ it('refuses a `new_only` restore into a folder that is not empty', async () => {
   // A node that does not answer now checks the target when it restores.
   scene.host.up = false;
   expect((await trigger(body)).status).toBe(200);
-});
-
-it('restores only into volumes of the pod', async () => {
-  for (const restore_path of ['/etc', '/workspace/../etc', 'workspace', '/tmp/x', '/']) {
-    const { status, body } = await trigger({ backup_id: backupId, restore_path });
-    expect([restore_path, status, body.error.code]).toEqual([restore_path, 400, 'bad_request']);
-  }
-  expect(await scene.restores()).toEqual([]);
 });
 
 describe('a restore with a rental', () => {
@@ -193,7 +229,7 @@ describe('a restore with a rental', () => {
     for (const body of [
       { backup_log_id: backupId },
       { restore_path: '/workspace' },
-      { backup_log_id: backupId, restore_path: '/etc' },
+      { backup_log_id: backupId, restore_path: '/dev' },
     ]) {
       const { status, body: answer } = await rent(body);
       expect([status, answer.error.code]).toEqual([400, 'bad_request']);

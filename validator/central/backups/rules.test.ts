@@ -1,7 +1,7 @@
 /** Pure rules: paths, states, times of runs. */
 import { expect, it } from 'vitest';
 import { BACKUP_STATES, sourcesOf } from './operation.state.ts';
-import { checkedPath, volumesOf } from './pod-path.ts';
+import { checkedPath, defaultPathOf } from './pod-path.ts';
 import { nextRunAt } from './schedule.service.ts';
 
 const HOUR_MS = 3_600_000;
@@ -10,38 +10,26 @@ it.each([
   ['/root', '/root'],
   ['/root/', '/root'],
   ['/root/a b/..c', '/root/a b/..c'],
-  ['/data/sets/x', '/data/sets/x'],
+  ['/home', '/home'],
+  ['/opt/x', '/opt/x'],
+  ['/tmpfiles', '/tmpfiles'],
 ])('accepts the path %s', (given, path) => {
-  expect(checkedPath(given, ['/root', '/data/sets'])).toBe(path);
+  expect(checkedPath(given)).toBe(path);
 });
 
 it.each([
-  '/',
-  '',
-  'root',
-  '/rootless',
-  '/data',
-  '/root/..',
-  '/root/../etc',
-  '/root//a',
-  '/root/./a',
-  '/root/a//',
-  '/root/a\u0007',
-  '/tmp',
-  '/tmp/x',
-  '/var/tmp',
-  '/mnt',
-  '/mnt/x',
+  ...['/', '', 'root', '/root/..', '/root/../etc', '/root//a', '/root/./a', '/root/a//'],
+  ...['/root/a\u0007', '/tmp', '/tmp/x', '/var/tmp', '/mnt', '/mnt/x'],
+  ...['/proc', '/proc/1/root', '/sys', '/sys/kernel', '/dev', '/dev/shm'],
 ])('rejects the path %j', (given) => {
-  const volumes = ['/root', '/data/sets', '/tmp', '/var/tmp', '/mnt'];
-  expect(() => checkedPath(given, volumes)).toThrow(/^The path /);
+  expect(() => checkedPath(given)).toThrow(/^The path /);
 });
 
-it('returns the volumes of the present spec, or else of the template', () => {
-  const template_json = JSON.stringify({ volumes: ['/workspace/'] });
-  expect(volumesOf({ spec_json: '{}', template_json })).toEqual(['/workspace']);
-  expect(volumesOf({ spec_json: '{"volumes":["/a"]}', template_json })).toEqual(['/a']);
-  expect(volumesOf({ spec_json: '{"volumes":[]}', template_json })).toEqual([]);
+it('backs up the first volume of the present spec, or else of the template, or else /root', () => {
+  const template_json = JSON.stringify({ volumes: ['/workspace/', '/root'] });
+  expect(defaultPathOf({ spec_json: '{}', template_json })).toBe('/workspace');
+  expect(defaultPathOf({ spec_json: '{"volumes":["/a"]}', template_json })).toBe('/a');
+  expect(defaultPathOf({ spec_json: '{"volumes":[]}', template_json })).toBe('/root');
 });
 
 it('has no transition out of a final state except deletion', () => {

@@ -10,7 +10,7 @@ import type { BackupConfig, Database, Db, Pod } from '../platform/database/table
 import type { UserIdentity } from '../platform/identity.ts';
 import type { BackupConfigCreate, BackupConfigResponse } from './backup.schemas.ts';
 import { configRow } from './operation-response.ts';
-import { checkedPath, volumesOf } from './pod-path.ts';
+import { checkedPath } from './pod-path.ts';
 import type { Repositories } from './repository.service.ts';
 import { findConfig, findConfigOf, listConfigs, putConfig, setNextRun } from './schedule.store.ts';
 
@@ -48,7 +48,7 @@ export function createSchedules(deps: {
       repositories.requireStorage();
       const pod = await requireOwnPod(tx, caller.accountId, body.pod_id, nowMs);
       refuseBeingRemoved(pod);
-      const path = checkedPath(body.backup_path, volumesOf(pod));
+      const path = checkedPath(body.backup_path);
       const present = await findConfigOf(tx, pod.id);
       const config = {
         id: present?.id ?? random.uuid(),

@@ -83,7 +83,7 @@ it('answers 422 to an invalid schedule and 400 to a path that cannot be backed u
     const { status, body } = await put({ [field]: value });
     expect([field, status, body.validation_errors[0].field]).toEqual([field, 422, `body.${field}`]);
   }
-  for (const backup_path of ['/root', '/mnt', '/tmp', '/workspace/../..', 'workspace']) {
+  for (const backup_path of ['/proc', '/mnt', '/tmp', '/workspace/../..', 'workspace']) {
     const { status, body } = await put({ backup_path });
     expect([backup_path, status, body.error.code]).toEqual([backup_path, 400, 'bad_request']);
   }

@@ -5,6 +5,12 @@ import { CreateTemplate } from './template.schemas.ts';
 import { putTemplate } from './template.store.ts';
 import { templateContent } from './template-content.ts';
 
+/**
+ * The home of root is a volume, so that edits and changes of the template keep it. The engine fills a new volume with
+ * the image's files; a later image's files in these folders do not appear.
+ */
+const VOLUMES = ['/workspace', '/root'];
+
 const OFFICIAL = [
   {
     id: '1948937e-5049-47ad-8e26-bcf1a4549d70',
@@ -45,7 +51,7 @@ export async function ensureOfficialTemplates(db: Database, clock: Clock): Promi
   const nowMs = clock.now();
   for (const { id, body } of OFFICIAL) {
     await putTemplate(db, {
-      ...templateContent(CreateTemplate.parse({ ...body, is_private: false })),
+      ...templateContent(CreateTemplate.parse({ ...body, volumes: VOLUMES, is_private: false })),
       id,
       account_id: null,
       used_at: null,

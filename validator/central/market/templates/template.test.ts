@@ -41,6 +41,8 @@ it('installs the official templates in their fixed order, and keeps them at a re
     user_id: null,
     is_private: false,
   });
+  // The home of root is a volume, so that an edit keeps it.
+  for (const { volumes } of body) expect(volumes).toEqual(['/workspace', '/root']);
   expect((await put(OFFICIAL_ID, { name: 'mine' })).status).toBe(404);
   const removed = await central.call('DELETE', `/templates/${OFFICIAL_ID}`, { headers });
   expect([removed.status, removed.body.error.code]).toEqual([404, 'template_not_found']);

@@ -45,6 +45,7 @@ import { podIdle } from './migrations/0032-pod-idle.ts';
 import { changedLimits } from './migrations/0034-changed-limits.ts';
 import { replacedSecrets } from './migrations/0035-replaced-secrets.ts';
 import { notedSegments } from './migrations/0036-noted-segments.ts';
+import { changedFiles } from './migrations/0039-changed-files.ts';
 import { places } from './migrations/0040-places.ts';
 import { collateral } from './migrations/0041-collateral.ts';
 import { metricHistory } from './migrations/0044-metric-history.ts';
@@ -88,6 +89,7 @@ const MIGRATIONS: readonly ((dialect: SqlDialect) => string[])[] = [
   changedLimits,
   replacedSecrets,
   notedSegments,
+  changedFiles,
   places,
   collateral,
   metricHistory,

@@ -89,6 +89,8 @@ export type BackupLogsTable = OperationColumns & {
   retention_days: number;
   snapshot_id: string | null;
   quality: string | null;
+  /** Files that changed while they were read, as JSON of `ChangedFiles`; null if unknown. */
+  changed_files_json: string | null;
   /** Null once its data was removed. */
   expires_at: number | null;
   /** When removal of the snapshot became due; null if there is no snapshot to remove. */
