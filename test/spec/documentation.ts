@@ -37,7 +37,7 @@ export const DocumentedInterface = z.object({
 export type DocumentedInterface = z.output<typeof DocumentedInterface>;
 
 const JSON_TYPE = 'application/json';
-const SHORTEST_TEXT = 3;
+const SHORTEST_TEXT = 2;
 const CALLER = '**Caller:** ';
 const RETRY = '**Retry:** ';
 

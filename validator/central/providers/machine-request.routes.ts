@@ -31,6 +31,9 @@ export function registerPortalRequestRoutes(
       config,
       schema: {
         tags,
+        summary: 'List machine requests of renters',
+        description:
+          'Returns single requests to providers with a verified node, and counts to others.',
         querystring: PageQuery,
         response: { 200: z.union([portalList(PortalRequest), portalAnswer(RequestAggregate)]) },
       },
@@ -42,14 +45,38 @@ export function registerPortalRequestRoutes(
   );
   portal.get(
     '/machine-requests/:id',
-    { config, schema: { tags, params: NodeParams, response: one } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Read a machine request',
+        description: 'Returns one machine request without the identity of the renter.',
+        errors: {
+          not_found: 'there is no such request',
+          forbidden: 'the provider has no verified node',
+        },
+        params: NodeParams,
+        response: one,
+      },
+    },
     async (request) => answers.one(await requests.get(providerOf(request), request.params.id)),
   );
   portal.get(
     '/executors/:id/machine-requests',
     {
       config,
-      schema: { tags, params: NodeParams, querystring: PageQuery, response: many },
+      schema: {
+        tags,
+        summary: 'List machine requests that a node fits',
+        description: 'Returns open requests that this node could fulfil.',
+        errors: {
+          node_not_found: 'there is no such node',
+          forbidden: 'the node belongs to another provider, or the provider has no verified node',
+        },
+        params: NodeParams,
+        querystring: PageQuery,
+        response: many,
+      },
     },
     async (request) => {
       const { params, query } = request;
@@ -58,7 +85,24 @@ export function registerPortalRequestRoutes(
   );
   portal.post(
     '/machine-added',
-    { config, schema: { tags, body: MachineAdded, response: one } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Fulfil a machine request',
+        description:
+          'Marks the request as fulfilled by a verified node of the provider and notifies the renter. Nothing is rented.',
+        errors: {
+          not_found: 'there is no such request',
+          conflict: 'the request is fulfilled already',
+          bad_request: 'the node does not fit, or cannot be rented now',
+          forbidden: 'the node belongs to another provider, or the provider has no verified node',
+        },
+        retry: 'Safe: a repeat is refused and notifies nobody.',
+        body: MachineAdded,
+        response: one,
+      },
+    },
     async (request) => {
       const caller = { provider: providerOf(request), actor: actorOf(request) };
       return answers.one(await requests.fulfil(caller, request.body));
@@ -66,7 +110,25 @@ export function registerPortalRequestRoutes(
   );
   portal.post(
     '/executors/:id/machine-added',
-    { config, schema: { tags, params: NodeParams, body: MachineAdded, response: one } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Fulfil a machine request with this node',
+        description:
+          'Marks the request as fulfilled by this verified node and notifies the renter. Nothing is rented.',
+        errors: {
+          not_found: 'there is no such request',
+          conflict: 'the request is fulfilled already',
+          bad_request: 'the node does not fit, or cannot be rented now',
+          forbidden: 'the node belongs to another provider',
+        },
+        retry: 'Safe: a repeat is refused and notifies nobody.',
+        params: NodeParams,
+        body: MachineAdded,
+        response: one,
+      },
+    },
     async (request) => {
       const caller = { provider: providerOf(request), actor: actorOf(request) };
       const added = { ...request.body, executorId: request.params.id };

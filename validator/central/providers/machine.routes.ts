@@ -30,6 +30,9 @@ export function registerMachineRoutes(portal: HttpServer, deps: MachineRoutesDep
       config,
       schema: {
         tags,
+        summary: 'List GPU types',
+        description:
+          'Returns every GPU type with its reference price, how many there are, and which fraction is rented.',
         querystring: MachinePageQuery,
         response: { 200: portalList(MachineResponse) },
       },
@@ -40,7 +43,18 @@ export function registerMachineRoutes(portal: HttpServer, deps: MachineRoutesDep
     '/machines/estimated-rewards',
     {
       config,
-      schema: { tags, querystring: MachineQuery, response: { 200: portalAnswer(RewardEstimate) } },
+      schema: {
+        tags,
+        summary: 'Estimate the income of a node',
+        description:
+          'Returns the expected share of rewards and the rental income of a node that need not exist yet. It is an estimate from the present market.',
+        errors: {
+          bad_request: 'the GPU type is unknown; the message lists the known ones',
+          upstream_unavailable: 'no validator answers',
+        },
+        querystring: MachineQuery,
+        response: { 200: portalAnswer(RewardEstimate) },
+      },
     },
     async ({ query }) => answers.one(await estimates.estimate(query)),
   );
@@ -59,7 +73,13 @@ export function registerSharedConfig(server: HttpServer): void {
     '/v1/shared-config',
     {
       config: { auth: 'none' },
-      schema: { tags: ['General'], response: { 200: SharedConfig } },
+      schema: {
+        tags: ['General'],
+        summary: 'Read reference prices and fees',
+        description:
+          'Returns the reference price of each GPU type, the allowed range of prices and the fee. The answer is the same below `/api`, below `/portal` and at the origin.',
+        response: { 200: SharedConfig },
+      },
     },
     async () => shared,
   );

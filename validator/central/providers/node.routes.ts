@@ -38,7 +38,19 @@ export function registerNodeRoutes(portal: HttpServer, deps: NodeRoutesDeps): vo
     '/executors',
     {
       config: { ...config, once: 'node-addition' },
-      schema: { tags, body: AddNode, response: node },
+      schema: {
+        tags,
+        summary: 'Add a node',
+        description:
+          'Stores the node; a validator checks it next, and it can be rented once it is verified. Then `status` changes from `queued` to `available`.',
+        errors: {
+          bad_request:
+            'the GPU type is unknown, the price outside the allowed range, or the address not acceptable; the message names the allowed values',
+          conflict: 'there is a node with this address and port',
+        },
+        body: AddNode,
+        response: node,
+      },
     },
     async (request, reply) => {
       const caller = providerOf(request);
@@ -52,7 +64,14 @@ export function registerNodeRoutes(portal: HttpServer, deps: NodeRoutesDeps): vo
     '/executors',
     {
       config,
-      schema: { tags, querystring: NodeListQuery, response: { 200: portalList(PortalNode) } },
+      schema: {
+        tags,
+        summary: 'List nodes',
+        description:
+          "Returns the provider's nodes. Nodes of others are returned with public columns only.",
+        querystring: NodeListQuery,
+        response: { 200: portalList(PortalNode) },
+      },
     },
     async (request) => {
       const { query } = request;
@@ -61,17 +80,60 @@ export function registerNodeRoutes(portal: HttpServer, deps: NodeRoutesDeps): vo
   );
   portal.get(
     '/executors/:id',
-    { config, schema: { tags, params, response: node } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Read a node',
+        description: 'Returns one node with the reasons that prevent its rental.',
+        errors: {
+          node_not_found: 'there is no such node',
+          forbidden: 'the node belongs to another provider',
+        },
+        params,
+        response: node,
+      },
+    },
     async (request) => answers.one(await nodes.get(providerOf(request), request.params.id)),
   );
   portal.delete(
     '/executors/:id',
-    { config, schema: { tags, params, response: node } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Remove a node',
+        description:
+          'Removes a node without pods at once. With live pods, announce a permanent removal instead.',
+        errors: {
+          bad_request: 'pods are on the node, or volumes of renters are being saved on it',
+          node_not_found: 'there is no such node',
+          forbidden: 'the node belongs to another provider',
+        },
+        retry: 'Safe: a repeat returns 404 and changes nothing.',
+        params,
+        response: node,
+      },
+    },
     async (request) => answers.one(await nodes.remove(providerOf(request), request.params.id)),
   );
   portal.get(
     '/executors/:id/verification',
-    { config, schema: { tags, params, response: { 200: portalAnswer(Verification) } } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Read the last verdict on a node',
+        description:
+          'Returns each check with what was measured and required, and what to do about a failed one.',
+        errors: {
+          node_not_found: 'there is no such node',
+          forbidden: 'the node belongs to another provider',
+        },
+        params,
+        response: { 200: portalAnswer(Verification) },
+      },
+    },
     async (request) =>
       answers.one(await nodes.verification(providerOf(request), request.params.id)),
   );
@@ -79,7 +141,18 @@ export function registerNodeRoutes(portal: HttpServer, deps: NodeRoutesDeps): vo
     '/executors/:id/pods',
     {
       config,
-      schema: { tags, params, querystring: PageQuery, response: { 200: portalList(NodePod) } },
+      schema: {
+        tags,
+        summary: 'List pods on a node',
+        description: 'Returns the pods of renters on this node, with a pseudonym for each renter.',
+        errors: {
+          node_not_found: 'there is no such node',
+          forbidden: 'the node belongs to another provider',
+        },
+        params,
+        querystring: PageQuery,
+        response: { 200: portalList(NodePod) },
+      },
     },
     async (request) => {
       const { query } = request;
@@ -93,7 +166,23 @@ export function registerNodeRoutes(portal: HttpServer, deps: NodeRoutesDeps): vo
 function registerChanges(portal: HttpServer, { answers, nodes }: NodeRoutesDeps): void {
   portal.post(
     '/executors/:id/update-price',
-    { config, schema: { tags, params, body: UpdatePrice, response: node } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Change the price of a node',
+        description: 'Changes the price for new rentals at once. Running pods retain theirs.',
+        errors: {
+          bad_request: 'the price is outside the allowed range',
+          node_not_found: 'there is no such node',
+          forbidden: 'the node belongs to another provider',
+        },
+        retry: 'Safe: a repeat stores the same price again.',
+        params,
+        body: UpdatePrice,
+        response: node,
+      },
+    },
     async (request) => {
       const { params, body } = request;
       return answers.one(await nodes.updatePrice(providerOf(request), params.id, body));
@@ -101,7 +190,23 @@ function registerChanges(portal: HttpServer, { answers, nodes }: NodeRoutesDeps)
   );
   portal.post(
     '/executors/:id/update-gpu',
-    { config, schema: { tags, params, body: UpdateGpu, response: node } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Change type or number of GPUs of a node',
+        description: 'Changes what the provider states about the node. The next verdict checks it.',
+        errors: {
+          bad_request: 'the GPU type is unknown, or pods use more GPUs',
+          node_not_found: 'there is no such node',
+          forbidden: 'the node belongs to another provider',
+        },
+        retry: 'Safe: a repeat stores the same values again.',
+        params,
+        body: UpdateGpu,
+        response: node,
+      },
+    },
     async (request) => {
       const { params, body } = request;
       return answers.one(await nodes.updateGpu(providerOf(request), params.id, body));
@@ -109,7 +214,24 @@ function registerChanges(portal: HttpServer, { answers, nodes }: NodeRoutesDeps)
   );
   portal.post(
     '/executors/:id/min-gpu-count-for-rental',
-    { config, schema: { tags, params, body: SetMinimum, response: node } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Let renters take a part of a node',
+        description: 'Sets the smallest number of GPUs that a rental may take.',
+        errors: {
+          bad_request: 'the number is above the GPUs of the node',
+          gpu_split_not_allowed: 'the host cannot separate the disks of several pods',
+          node_not_found: 'there is no such node',
+          forbidden: 'the node belongs to another provider',
+        },
+        retry: 'Safe: a repeat stores the same number again.',
+        params,
+        body: SetMinimum,
+        response: node,
+      },
+    },
     async (request) => {
       const { min_gpu_count_for_rental: minimum } = request.body;
       return answers.one(await nodes.setMinimum(providerOf(request), request.params.id, minimum));
@@ -117,7 +239,22 @@ function registerChanges(portal: HttpServer, { answers, nodes }: NodeRoutesDeps)
   );
   portal.delete(
     '/executors/:id/min-gpu-count-for-rental',
-    { config, schema: { tags, params, response: node } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Rent a node as a whole only',
+        description: 'Clears the minimum, so that a rental takes all GPUs of the node.',
+        errors: {
+          bad_request: 'pods use a part of the node',
+          node_not_found: 'there is no such node',
+          forbidden: 'the node belongs to another provider',
+        },
+        retry: 'Safe: a repeat changes nothing.',
+        params,
+        response: node,
+      },
+    },
     async (request) =>
       answers.one(await nodes.clearMinimum(providerOf(request), request.params.id)),
   );
@@ -142,7 +279,24 @@ function registerLocation(portal: HttpServer, { answers, nodes }: NodeRoutesDeps
   );
 }
 
-const sync = { tags, response: { 200: portalAnswer(SyncAnswer) } };
+const response = { 200: portalAnswer(SyncAnswer) };
+const retry = 'Safe: a repeat finds nothing more to change.';
+const pull = {
+  tags,
+  summary: "Read the provider's nodes from the central miner server",
+  description:
+    'Adds, changes and removes nodes as the server lists them. Nodes with pods remain. Without a configured server nothing changes. Both paths are the same operation.',
+  retry,
+  response,
+};
+const push = {
+  tags,
+  summary: "Send the provider's nodes to the central miner server",
+  description:
+    'Stores the nodes of the portal at the server. Without a configured server nothing changes.',
+  retry,
+  response,
+};
 
 export type CentralMinerRoutesDeps = { answers: PortalAnswers; minerSync: CentralMinerSync };
 
@@ -151,11 +305,11 @@ export function registerCentralMinerRoutes(portal: HttpServer, deps: CentralMine
   for (const name of ['miner', 'provider']) {
     portal.post(
       `/executors/sync-executor-central-${name}`,
-      { config, schema: sync },
+      { config, schema: pull },
       async (request) => answers.one(await minerSync.pull(providerOf(request))),
     );
   }
-  portal.post('/executors/sync-executor-miner-portal', { config, schema: sync }, async (request) =>
+  portal.post('/executors/sync-executor-miner-portal', { config, schema: push }, async (request) =>
     answers.one(await minerSync.push(providerOf(request))),
   );
 }

@@ -1,8 +1,11 @@
 /** Requests and responses of the portal's node routes. */
+
 import { z } from 'zod';
+import { described } from '#shared/api/described.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { ExecutorLocation, LocationState } from '../market/executors/executor.schemas.ts';
 import { NoticePeriod } from '../market/executors/notice-period.ts';
+import { CREATED_AT, UPDATED_AT } from '../platform/openapi/field-texts.ts';
 import { PageQuery } from '../platform/portal-answer.ts';
 import { NaiveTime, Usd } from '../platform/wire.ts';
 import { GpuType } from './provider.schemas.ts';
@@ -15,20 +18,41 @@ const GpuCount = z.int().min(1).max(MAX_GPUS);
 const IpText = z.string().trim().min(1).max(64);
 
 export const AddNode = z
-  .object({
-    gpu_type: GpuType,
-    ip_address: IpText.nullish(),
-    /** Alias of `ip_address`. */
-    ip: IpText.nullish(),
-    port: z.int().min(1).max(65_535).nullish(),
-    price_per_gpu: z.number().min(0).nullish(),
-    gpu_count: GpuCount.nullish(),
-  })
+  .object(
+    described(
+      {
+        gpu_type: GpuType,
+        ip_address: IpText.nullish(),
+        ip: IpText.nullish(),
+        port: z.int().min(1).max(65_535).nullish(),
+        price_per_gpu: z.number().min(0).nullish(),
+        gpu_count: GpuCount.nullish(),
+      },
+      {
+        gpu_type: 'Short type or full name of the GPU, as in the shared configuration.',
+        ip_address: 'IP address at which the agent answers. Required, here or as `ip`.',
+        ip: 'Another name of `ip_address`.',
+        port: 'Port of the agent; absent for 8080.',
+        price_per_gpu:
+          'USD per GPU and hour within the allowed range; absent for the reference price.',
+        gpu_count: 'Number of GPUs, 1 to 64; absent for 1.',
+      },
+    ),
+  )
   .refine(({ ip, ip_address }) => (ip_address ?? ip) != null, {
     path: ['ip_address'],
     message: 'Field required',
   })
-  .meta({ id: 'AddNode' })
+  .meta({
+    id: 'AddNode',
+    example: {
+      gpu_type: 'H100',
+      ip_address: '127.0.0.1',
+      port: 8090,
+      gpu_count: 8,
+      price_per_gpu: 2,
+    },
+  })
   .transform((body) => ({
     gpuType: body.gpu_type,
     ipAddress: body.ip_address ?? body.ip ?? '',
@@ -39,54 +63,105 @@ export const AddNode = z
 export type AddNode = z.output<typeof AddNode>;
 
 /** Failed check that prevents rentals, with its remedy. */
-export const BlockingReason = z.object({
-  code: z.string(),
-  gating: z.boolean(),
-  message: z.string(),
-  measured: z.string(),
-  required: z.string(),
-  fix: z.string(),
-  fix_command: z.string().nullable(),
-  verify_command: z.string().nullable(),
-  requires: z.string().nullable(),
-  docs_url: z.string().nullable(),
-  kind: z.string(),
-});
+export const BlockingReason = z.object(
+  described(
+    {
+      code: z.string(),
+      gating: z.boolean(),
+      message: z.string(),
+      measured: z.string(),
+      required: z.string(),
+      fix: z.string(),
+      fix_command: z.string().nullable(),
+      verify_command: z.string().nullable(),
+      requires: z.string().nullable(),
+      docs_url: z.string().nullable(),
+      kind: z.string(),
+    },
+    {
+      code: 'Code of the reason.',
+      gating: 'True if the reason prevents rentals.',
+      message: 'What is wrong, as a sentence.',
+      measured: 'What was measured.',
+      required: 'What is required.',
+      fix: 'What to do.',
+      fix_command: 'Command that mends it; null for none.',
+      verify_command: 'Command that checks it; null for none.',
+      requires: 'What the command needs, for example root; null for nothing.',
+      docs_url: 'Address of further instructions; null for none.',
+      kind: 'Kind of the reason: a failed check, or a decision of provider or operator.',
+    },
+  ),
+);
 export type BlockingReason = z.output<typeof BlockingReason>;
 
 export const PortalNode = z
-  .object({
-    id: z.uuid(),
-    huid: z.string(),
-    gpu_type: z.string(),
-    gpu_count: z.int(),
-    executor_ip_address: z.string(),
-    /** A string, because existing clients expect one. */
-    executor_ip_port: z.string(),
-    price_per_gpu: z.number(),
-    validator_hotkey: z.string().nullable(),
-    miner_hotkey: z.string(),
-    rented: z.boolean(),
-    status: z.enum(['queued', 'available', 'paused', 'failed', 'removed']),
-    min_gpu_count_for_rental: z.int().nullable(),
-    available_gpu_count: z.int(),
-    notice_period: NoticePeriod.nullable(),
-    location: ExecutorLocation.nullable().meta({
-      description:
-        'Place as the market shows it; null if none was entered, or if it is contradicted',
-    }),
-    location_check: LocationState,
-    blocking_reasons: z.array(BlockingReason),
-    created_at: z.string(),
-    updated_at: z.string(),
-  })
+  .object(
+    described(
+      {
+        id: z.uuid(),
+        huid: z.string(),
+        gpu_type: z.string(),
+        gpu_count: z.int(),
+        executor_ip_address: z.string(),
+        executor_ip_port: z.string(),
+        price_per_gpu: z.number(),
+        validator_hotkey: z.string().nullable(),
+        miner_hotkey: z.string(),
+        rented: z.boolean(),
+        status: z.enum(['queued', 'available', 'paused', 'failed', 'removed']),
+        min_gpu_count_for_rental: z.int().nullable(),
+        available_gpu_count: z.int(),
+        notice_period: NoticePeriod.nullable(),
+        location: ExecutorLocation.nullable().meta({
+          description:
+            'Place as the market shows it; null if none was entered, or if it is contradicted',
+        }),
+        location_check: LocationState,
+        blocking_reasons: z.array(BlockingReason),
+        created_at: z.string(),
+        updated_at: z.string(),
+      },
+      {
+        id: 'Id of the node.',
+        huid: 'Readable name, derived from the id.',
+        gpu_type: 'Full name of the GPU type.',
+        gpu_count: 'Number of GPUs.',
+        executor_ip_address: 'IP address of the agent.',
+        executor_ip_port: 'Port of the agent, as text.',
+        price_per_gpu: 'USD per GPU and hour for new rentals.',
+        validator_hotkey: 'ss58 of the validator with the last verdict; null before the first.',
+        miner_hotkey: 'ss58 of the provider.',
+        rented: 'True if at least one GPU is rented.',
+        status:
+          'State of the node: waits for its first check, can be rented, paused, failed its checks, or removed.',
+        min_gpu_count_for_rental:
+          'Smallest number of GPUs that a rental may take; null if only the whole node can be rented.',
+        available_gpu_count: 'Number of free GPUs.',
+        notice_period: 'Announced maintenance or removal; null for none.',
+        location:
+          'Place as the market shows it; null if none was entered, or if the evidence contradicts it.',
+        location_check:
+          'Result for the place that the provider entered: `entered` (not compared yet, or the evidence does not decide), `confirmed` or `contradicted`; null if none was entered. A contradicted place is not shown.',
+        blocking_reasons: 'Reasons why the node cannot be rented, and what to do.',
+        created_at: CREATED_AT,
+        updated_at: UPDATED_AT,
+      },
+    ),
+  )
   .meta({ id: 'PortalNode' });
 export type PortalNode = z.output<typeof PortalNode>;
 
-export const NodeListQuery = PageQuery.extend({
-  miner_hotkey: Hotkey.optional(),
-  scope: z.enum(['own', 'all']).optional(),
-});
+export const NodeListQuery = PageQuery.extend(
+  described(
+    { miner_hotkey: Hotkey.optional(), scope: z.enum(['own', 'all']).optional() },
+    {
+      miner_hotkey:
+        "ss58 of a provider, for its nodes with public columns; absent for the caller's.",
+      scope: "`own` for the caller's nodes; `all` for every provider's, with public columns.",
+    },
+  ),
+).meta({ example: { scope: 'own' } });
 export type NodeListQuery = z.output<typeof NodeListQuery>;
 
 export const NodeParams = z.object({
@@ -94,53 +169,112 @@ export const NodeParams = z.object({
 });
 
 export const Verification = z
-  .object({
-    verified: z.boolean(),
-    checked_at: z.string().nullable(),
-    validator_hotkey: z.string().nullable(),
-    score: z.number().nullable(),
-    checks: z.array(
-      z.object({
-        name: z.string(),
-        passed: z.boolean(),
-        measured: z.string(),
-        required: z.string(),
-        message: z.string(),
-      }),
+  .object(
+    described(
+      {
+        verified: z.boolean(),
+        checked_at: z.string().nullable(),
+        validator_hotkey: z.string().nullable(),
+        score: z.number().nullable(),
+        checks: z.array(
+          z.object(
+            described(
+              {
+                name: z.string(),
+                passed: z.boolean(),
+                measured: z.string(),
+                required: z.string(),
+                message: z.string(),
+              },
+              {
+                name: 'Name of the check.',
+                passed: 'True if the node passed.',
+                measured: 'What was measured.',
+                required: 'What is required.',
+                message: 'The result, as a sentence.',
+              },
+            ),
+          ),
+        ),
+        blocking_reasons: z.array(BlockingReason),
+      },
+      {
+        verified: 'True if the last verdict lets the node be rented.',
+        checked_at: 'Time of the last verdict (UTC); null before the first.',
+        validator_hotkey: 'ss58 of the validator; null before the first verdict.',
+        score: 'Score of the node; null if there is none.',
+        checks: 'Checks of the last verdict.',
+        blocking_reasons: 'Reasons why the node cannot be rented, and what to do.',
+      },
     ),
-    blocking_reasons: z.array(BlockingReason),
-  })
+  )
   .meta({ id: 'Verification' });
 export type Verification = z.output<typeof Verification>;
 
 export const UpdatePrice = z
-  .object({ price_per_gpu: z.number().min(0) })
-  .meta({ id: 'UpdatePrice' });
+  .object(
+    described(
+      { price_per_gpu: z.number().min(0) },
+      {
+        price_per_gpu:
+          'USD per GPU and hour, within the allowed range. Running pods retain their price.',
+      },
+    ),
+  )
+  .meta({ id: 'UpdatePrice', example: { price_per_gpu: 2.2 } });
 export type UpdatePrice = z.output<typeof UpdatePrice>;
 
 /** Absent fields keep their values. */
 export const UpdateGpu = z
-  .object({ gpu_type: GpuType.nullish(), gpu_count: GpuCount.nullish() })
-  .meta({ id: 'UpdateGpu' });
+  .object(
+    described(
+      { gpu_type: GpuType.nullish(), gpu_count: GpuCount.nullish() },
+      {
+        gpu_type: 'Short type or full name of the GPU; absent or null leaves it unchanged.',
+        gpu_count: 'Number of GPUs, 1 to 64; absent or null leaves it unchanged.',
+      },
+    ),
+  )
+  .meta({ id: 'UpdateGpu', example: { gpu_count: 2 } });
 export type UpdateGpu = z.output<typeof UpdateGpu>;
 
 export const SetMinimum = z
-  .object({ min_gpu_count_for_rental: GpuCount })
-  .meta({ id: 'SetMinimum' });
+  .object(
+    described(
+      { min_gpu_count_for_rental: GpuCount },
+      {
+        min_gpu_count_for_rental:
+          'Smallest number of GPUs that a rental may take, 1 to the number of GPUs of the node.',
+      },
+    ),
+  )
+  .meta({ id: 'SetMinimum', example: { min_gpu_count_for_rental: 1 } });
 
 /** Pod as the node's provider sees it. */
 export const NodePod = z
-  .object({
-    pod_id: z.uuid(),
-    pod_name: z.string(),
-    status: z.string(),
-    gpu_count: z.int(),
-    /** USD per hour for all GPUs of the pod. */
-    price: Usd,
-    created_at: NaiveTime,
-    removal_scheduled_at: NaiveTime.nullable(),
-    /** Pseudonym of the renter, equal for all its pods on this provider's nodes. */
-    renter_ref: z.string(),
-  })
+  .object(
+    described(
+      {
+        pod_id: z.uuid(),
+        pod_name: z.string(),
+        status: z.string(),
+        gpu_count: z.int(),
+        price: Usd,
+        created_at: NaiveTime,
+        removal_scheduled_at: NaiveTime.nullable(),
+        renter_ref: z.string(),
+      },
+      {
+        pod_id: 'Id of the pod.',
+        pod_name: 'Name of the pod.',
+        status: 'Status of the pod.',
+        gpu_count: 'Number of GPUs of the pod.',
+        price: 'USD per hour for all GPUs of the pod.',
+        created_at: CREATED_AT,
+        removal_scheduled_at: 'Time of the scheduled removal (UTC); null for none.',
+        renter_ref: "Pseudonym of the renter, the same for all its pods on this provider's nodes.",
+      },
+    ),
+  )
   .meta({ id: 'NodePod' });
 export type NodePod = z.output<typeof NodePod>;

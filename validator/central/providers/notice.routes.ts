@@ -17,7 +17,25 @@ export function registerNoticeRoutes(
 ): void {
   portal.post(
     '/executors/:id/notice-period',
-    { config, schema: { tags, params: NodeParams, body: SetNotice, response } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Announce maintenance or the removal of a node',
+        description:
+          'Stores the announcement and notifies the renters on the node. A removal ends their pods at the announced time.',
+        errors: {
+          bad_request: 'begin and length break a rule; the message names it',
+          conflict: 'an announcement is open already',
+          node_not_found: 'there is no such node',
+          forbidden: 'the node belongs to another provider',
+        },
+        retry: 'Safe: a repeat is refused with 409 and notifies nobody.',
+        params: NodeParams,
+        body: SetNotice,
+        response,
+      },
+    },
     async (request) => {
       const caller = { provider: providerOf(request), actor: actorOf(request) };
       return answers.one(await notices.set(caller, request.params.id, request.body));
@@ -25,7 +43,22 @@ export function registerNoticeRoutes(
   );
   portal.delete(
     '/executors/:id/notice-period',
-    { config, schema: { tags, params: NodeParams, response } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Withdraw an announcement',
+        description: 'Removes an announcement that has not begun and notifies the renters.',
+        errors: {
+          bad_request: 'there is no announcement, or it has begun',
+          node_not_found: 'there is no such node',
+          forbidden: 'the node belongs to another provider',
+        },
+        retry: 'Safe: a repeat is refused and changes nothing.',
+        params: NodeParams,
+        response,
+      },
+    },
     async (request) => {
       const caller = { provider: providerOf(request), actor: actorOf(request) };
       return answers.one(await notices.cancel(caller, request.params.id));

@@ -46,7 +46,21 @@ export function registerProviderRoutes(portal: HttpServer, deps: ProviderRoutesD
     '/auth/login-flexible',
     {
       config: bySignature,
-      schema: { tags, body: PortalLogin, response: { 200: portalAnswer(PortalSession) } },
+      schema: {
+        tags,
+        summary: 'Log in with a hotkey',
+        description:
+          'Checks the signature and returns a session token for 7 days. The first log-in of a hotkey creates the provider.',
+        errors: {
+          unauthorized:
+            'the signature is wrong, the time is too far off, or the message was used before',
+          forbidden: 'the hotkey belongs to a validator',
+          rate_limited: 'too many attempts from this address',
+        },
+        retry: 'Not safe: a message works once. Sign a new one.',
+        body: PortalLogin,
+        response: { 200: portalAnswer(PortalSession) },
+      },
     },
     async (request) => answers.one(await providers.logIn(request.body)),
   );
@@ -54,31 +68,87 @@ export function registerProviderRoutes(portal: HttpServer, deps: ProviderRoutesD
     '/auth/set-password',
     {
       config: bySignature,
-      schema: { tags, body: SetPassword, response: { 200: portalAnswer(z.object({})) } },
+      schema: {
+        tags,
+        summary: "Set the provider's password",
+        description:
+          'Stores a password for tools that need one. It needs no session, but a signature as a log-in does.',
+        errors: {
+          unauthorized:
+            'the signature is wrong, the time is too far off, or the message was used before',
+          rate_limited: 'too many attempts from this address',
+        },
+        retry: 'Not safe: a message works once. Sign a new one.',
+        body: SetPassword,
+        response: { 200: portalAnswer(z.object({})) },
+      },
     },
     async (request) => {
       await providers.setPassword(request.body);
       return answers.one({});
     },
   );
-  portal.post('/auth/logout', { config, schema: { tags } }, async (request) => {
-    await providers.logOut(providerOf(request));
-    return answers.one({});
-  });
+  portal.post(
+    '/auth/logout',
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'End the session',
+        description: 'Ends the session of this token.',
+        errors: { bad_request: 'the caller used a provider token, which has no session' },
+        retry: 'Safe: a repeat returns 401, because the session has ended.',
+        response: { 200: portalAnswer(z.object({})) },
+      },
+    },
+    async (request) => {
+      await providers.logOut(providerOf(request));
+      return answers.one({});
+    },
+  );
   portal.get(
     '/auth/me',
-    { config, schema: { tags, response: { 200: ProviderProfile } } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Read the provider',
+        description: 'Returns the profile of the provider, flat.',
+        response: { 200: ProviderProfile },
+      },
+    },
     (request) => profiles.profile(providerOf(request)),
   );
   portal.post(
     '/auth/set-email',
-    { config, schema: { tags, body: SetEmail, response: profile } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: "Set the provider's e-mail address",
+        description: 'Stores the address for notifications.',
+        retry: 'Safe: a repeat stores the same address again.',
+        body: SetEmail,
+        response: profile,
+      },
+    },
     async (request) =>
       answers.one(await profiles.setEmail(providerOf(request), request.body.email)),
   );
   portal.post(
     '/auth/set-machine-request-subscription',
-    { config, schema: { tags, body: SetSubscription, response: profile } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Subscribe to machine requests',
+        description:
+          'Replaces the list of GPU types whose machine requests are mailed to the provider.',
+        retry: 'Safe: a repeat stores the same list again.',
+        body: SetSubscription,
+        response: profile,
+      },
+    },
     async (request) => {
       const { machine_request_subscription: classes } = request.body;
       return answers.one(await profiles.subscribe(providerOf(request), classes));
@@ -87,7 +157,18 @@ export function registerProviderRoutes(portal: HttpServer, deps: ProviderRoutesD
   for (const path of ['/miners/opt-in', '/providers/opt-in']) {
     portal.post(
       path,
-      { config, schema: { tags, body: OptIn, response: { 200: portalAnswer(OptInAnswer) } } },
+      {
+        config,
+        schema: {
+          tags,
+          summary: 'Offer nodes, or stop new rentals',
+          description:
+            'Switches all nodes of the provider. Running pods are unaffected. Both paths are the same operation.',
+          retry: 'Safe: a repeat changes nothing.',
+          body: OptIn,
+          response: { 200: portalAnswer(OptInAnswer) },
+        },
+      },
       async (request) =>
         answers.one(await profiles.setOptIn(providerOf(request), request.body.opt_in_status)),
     );
@@ -101,7 +182,14 @@ function registerChat(portal: HttpServer, { answers, profiles }: ProviderRoutesD
     '/auth/me/discord/oauth-url',
     {
       config,
-      schema: { tags, response: { 200: portalAnswer(ChatOAuthAuthorizationUrlResponse) } },
+      schema: {
+        tags,
+        summary: 'Begin to link a chat account',
+        description: 'Returns the address at which the user allows the link.',
+        errors: { rate_limited: 'ten links were begun and not finished' },
+        retry: 'Safe: a repeat begins another link.',
+        response: { 200: portalAnswer(ChatOAuthAuthorizationUrlResponse) },
+      },
     },
     async (request) => answers.one(await profiles.beginChat(providerOf(request))),
   );
@@ -111,6 +199,15 @@ function registerChat(portal: HttpServer, { answers, profiles }: ProviderRoutesD
       config,
       schema: {
         tags,
+        summary: 'Finish to link a chat account',
+        description:
+          'Receives the redirect of the chat platform and links its user to the provider. The data is null if the user denied access.',
+        errors: {
+          bad_request:
+            'the state is unknown, used, expired or of another provider, or the code is missing or refused',
+          conflict: 'the chat user is linked to another provider',
+        },
+        retry: 'Not safe: a state works once. Begin a new link.',
         querystring: ChatCallbackQuery,
         response: { 200: portalAnswer(ChatOAuthCallbackResponse.nullable()) },
       },
@@ -119,7 +216,16 @@ function registerChat(portal: HttpServer, { answers, profiles }: ProviderRoutesD
   );
   portal.delete(
     '/auth/me/discord',
-    { config, schema: { tags, response: { 200: portalAnswer(ProviderProfile) } } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Unlink the chat account',
+        description: 'Removes the link. Without one it has no effect.',
+        retry: 'Safe: a repeat changes nothing.',
+        response: { 200: portalAnswer(ProviderProfile) },
+      },
+    },
     async (request) => answers.one(await profiles.unlinkChat(providerOf(request))),
   );
 }
@@ -127,7 +233,15 @@ function registerChat(portal: HttpServer, { answers, profiles }: ProviderRoutesD
 function registerTokens(portal: HttpServer, { answers, providerTokens }: ProviderRoutesDeps): void {
   portal.get(
     '/auth/tokens',
-    { config, schema: { tags, response: { 200: portalAnswer(z.array(ProviderTokenRow)) } } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'List provider tokens',
+        description: "Returns the provider's tokens, masked.",
+        response: { 200: portalAnswer(z.array(ProviderTokenRow)) },
+      },
+    },
     async (request) => answers.one(await providerTokens.list(providerOf(request))),
   );
   portal.post(
@@ -136,6 +250,13 @@ function registerTokens(portal: HttpServer, { answers, providerTokens }: Provide
       config,
       schema: {
         tags,
+        summary: 'Create a provider token',
+        description: 'Creates a token (`lpk_…`) for scripts. It is complete in this answer only.',
+        errors: {
+          forbidden: 'the caller used a provider token; a session is required',
+          bad_request: 'the expiry is in the past, or the provider has too many tokens',
+        },
+        retry: 'Not safe: a repeat creates a second token. List the tokens first.',
         body: CreateProviderToken,
         response: { 200: portalAnswer(NewProviderToken) },
       },
@@ -146,7 +267,18 @@ function registerTokens(portal: HttpServer, { answers, providerTokens }: Provide
     '/auth/tokens/:id',
     {
       config,
-      schema: { tags, params: TokenParams, response: { 200: portalAnswer(ProviderTokenRow) } },
+      schema: {
+        tags,
+        summary: 'Delete a provider token',
+        description: 'Deletes the token, which stops working at once.',
+        errors: {
+          forbidden: 'the caller used a provider token; a session is required',
+          not_found: 'the provider has no such token',
+        },
+        retry: 'Safe: a repeat returns 404 and changes nothing.',
+        params: TokenParams,
+        response: { 200: portalAnswer(ProviderTokenRow) },
+      },
     },
     async (request) =>
       answers.one(await providerTokens.remove(providerOf(request), request.params.id)),

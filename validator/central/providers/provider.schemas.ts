@@ -1,116 +1,239 @@
 /** Requests and responses of the portal's provider routes. */
+
 import { z } from 'zod';
+import { described } from '#shared/api/described.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
+import { CREATED_AT, UPDATED_AT } from '../platform/openapi/field-texts.ts';
 import { displayName, EmailAddress, IsoTime, NaiveTime, optional, Uuid } from '../platform/wire.ts';
 
 const MAX_SUBSCRIPTIONS = 100;
 const MAX_GPU_TYPE_CHARS = 64;
 
 export const PortalLogin = z
-  .object({
-    miner_hotkey: Hotkey,
-    /** Unix seconds as decimal text. */
-    message: z.string().max(64),
-    /** Hex, with or without 0x. */
-    signature: z.string().max(256),
-  })
-  .meta({ id: 'PortalLogin' });
+  .object(
+    described(
+      { miner_hotkey: Hotkey, message: z.string().max(64), signature: z.string().max(256) },
+      {
+        miner_hotkey: 'ss58 of the provider.',
+        message: 'Present time as unix seconds in decimal text; at most 300 seconds off.',
+        signature:
+          'sr25519 signature of the message by the hotkey, hex with or without `0x`; also over the message in `<Bytes>`.',
+      },
+    ),
+  )
+  .meta({
+    id: 'PortalLogin',
+    example: {
+      miner_hotkey: '5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY',
+      message: '1795000000',
+      signature: '0x00',
+    },
+  });
 export type PortalLogin = z.output<typeof PortalLogin>;
 
 export const Miner = z
-  .object({
-    id: z.uuid(),
-    miner_hotkey: z.string(),
-    miner_coldkey: z.string().nullable(),
-    email: z.string().nullable(),
-    discord_id: z.string().nullable(),
-    machine_request_subscription: z.array(z.string()),
-    created_at: z.string(),
-    updated_at: z.string(),
-  })
+  .object(
+    described(
+      {
+        id: z.uuid(),
+        miner_hotkey: z.string(),
+        miner_coldkey: z.string().nullable(),
+        email: z.string().nullable(),
+        discord_id: z.string().nullable(),
+        machine_request_subscription: z.array(z.string()),
+        created_at: z.string(),
+        updated_at: z.string(),
+      },
+      {
+        id: 'Id of the provider.',
+        miner_hotkey: 'ss58 of the provider.',
+        miner_coldkey: 'ss58 of the coldkey.',
+        email: 'E-mail address; null for none.',
+        discord_id: 'Id of the linked chat user; null for none.',
+        machine_request_subscription:
+          'GPU types whose machine requests are mailed to the provider.',
+        created_at: CREATED_AT,
+        updated_at: UPDATED_AT,
+      },
+    ),
+  )
   .meta({ id: 'Miner' });
 export type Miner = z.output<typeof Miner>;
 
-export const PortalSession = z.object({ miner: Miner, token: z.string() });
+export const PortalSession = z.object(
+  described(
+    { miner: Miner, token: z.string() },
+    {
+      miner: 'The provider.',
+      token: 'Session token, valid for 7 days; sent as `Authorization: Bearer …`.',
+    },
+  ),
+);
 
 /** Flat, unlike the other responses of the portal. */
 export const ProviderProfile = z
-  .object({
-    provider_id: z.uuid(),
-    miner_id: z.uuid(),
-    id: z.uuid(),
-    miner_hotkey: z.string(),
-    miner_coldkey: z.string().nullable(),
-    email: z.string().nullable(),
-    discord_id: z.string().nullable(),
-    discord_connected: z.boolean(),
-    extra_incentive_eligible: z.boolean(),
-    machine_request_subscription: z.array(z.string()),
-    opt_in_status: z.boolean(),
-  })
+  .object(
+    described(
+      {
+        provider_id: z.uuid(),
+        miner_id: z.uuid(),
+        id: z.uuid(),
+        miner_hotkey: z.string(),
+        miner_coldkey: z.string().nullable(),
+        email: z.string().nullable(),
+        discord_id: z.string().nullable(),
+        discord_connected: z.boolean(),
+        extra_incentive_eligible: z.boolean(),
+        machine_request_subscription: z.array(z.string()),
+        opt_in_status: z.boolean(),
+      },
+      {
+        provider_id: 'Id of the provider.',
+        miner_id: 'The same id.',
+        id: 'The same id.',
+        miner_hotkey: 'ss58 of the provider.',
+        miner_coldkey: 'ss58 of the coldkey; null if unknown.',
+        email: 'E-mail address; null for none.',
+        discord_id: 'Id of the linked chat user; null for none.',
+        discord_connected: 'True if a chat user is linked.',
+        extra_incentive_eligible:
+          'True if a chat user is linked, which the extra incentive requires.',
+        machine_request_subscription:
+          'GPU types whose machine requests are mailed to the provider.',
+        opt_in_status: 'True if the provider offers its nodes.',
+      },
+    ),
+  )
   .meta({ id: 'ProviderProfile' });
 export type ProviderProfile = z.output<typeof ProviderProfile>;
 
 /** Signed like a log-in. */
-export const SetPassword = PortalLogin.extend({
-  new_password: z.string().min(8).max(128),
-}).meta({ id: 'SetPassword' });
+export const SetPassword = PortalLogin.extend(
+  described(
+    { new_password: z.string().min(8).max(128) },
+    { new_password: 'New password of 8 to 128 characters.' },
+  ),
+).meta({
+  id: 'SetPassword',
+  example: {
+    miner_hotkey: '5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY',
+    message: '1795000000',
+    signature: '0x00',
+    new_password: 'correct horse battery',
+  },
+});
 export type SetPassword = z.output<typeof SetPassword>;
 
-export const SetEmail = z.object({ email: EmailAddress }).meta({ id: 'SetEmail' });
+export const SetEmail = z
+  .object(described({ email: EmailAddress }, { email: 'E-mail address for notifications.' }))
+  .meta({ id: 'SetEmail', example: { email: 'provider@example.com' } });
 
 /** Short or full name of a GPU type; the shared configuration lists the known types. */
 export const GpuType = displayName(MAX_GPU_TYPE_CHARS);
 
 export const SetSubscription = z
-  .object({ machine_request_subscription: z.array(GpuType).max(MAX_SUBSCRIPTIONS) })
-  .meta({ id: 'SetSubscription' });
+  .object(
+    described(
+      { machine_request_subscription: z.array(GpuType).max(MAX_SUBSCRIPTIONS) },
+      {
+        machine_request_subscription:
+          'GPU types whose machine requests are mailed to the provider, at most 100; empty ends the subscription.',
+      },
+    ),
+  )
+  .meta({ id: 'SetSubscription', example: { machine_request_subscription: ['H100', 'A100'] } });
 
-export const OptIn = z.object({ opt_in_status: z.boolean() }).meta({ id: 'OptIn' });
+export const OptIn = z
+  .object(
+    described(
+      { opt_in_status: z.boolean() },
+      { opt_in_status: "True offers the provider's nodes; false stops new rentals." },
+    ),
+  )
+  .meta({ id: 'OptIn', example: { opt_in_status: true } });
 
 export const OptInAnswer = z
-  .object({
-    miner_hotkey: z.string(),
-    miner_coldkey: z.string().nullable(),
-    /** Address of the central miner server; null if none is configured. */
-    central_miner_ip: z.string().nullable(),
-    central_miner_port: z.int().nullable(),
-    opt_in_status: z.boolean(),
-  })
+  .object(
+    described(
+      {
+        miner_hotkey: z.string(),
+        miner_coldkey: z.string().nullable(),
+        central_miner_ip: z.string().nullable(),
+        central_miner_port: z.int().nullable(),
+        opt_in_status: z.boolean(),
+      },
+      {
+        miner_hotkey: 'ss58 of the provider.',
+        miner_coldkey: 'ss58 of the coldkey.',
+        central_miner_ip: 'Host of the central miner server.',
+        central_miner_port: 'Port of the central miner server.',
+        opt_in_status: 'True if the provider offers its nodes.',
+      },
+    ),
+  )
   .meta({ id: 'OptInAnswer' });
 export type OptInAnswer = z.output<typeof OptInAnswer>;
 
 const Count = z.int().min(0);
 
 export const SyncAnswer = z
-  .object({
-    added: Count,
-    updated: Count,
-    removed: Count,
-    /** Nodes missing from the server's list that remain because they have pods. */
-    kept: Count,
-  })
+  .object(
+    described(
+      { added: Count, updated: Count, removed: Count, kept: Count },
+      {
+        added: 'Number of nodes that were added.',
+        updated: 'Number of nodes that were changed.',
+        removed: 'Number of nodes that were removed.',
+        kept: "Number of nodes that are missing from the server's list and remain because they have pods.",
+      },
+    ),
+  )
   .meta({ id: 'SyncAnswer' });
 export type SyncAnswer = z.output<typeof SyncAnswer>;
 
 export const CreateProviderToken = z
-  .object({ name: displayName(100), expires_at: optional(IsoTime) })
-  .meta({ id: 'CreateProviderToken' });
+  .object(
+    described(
+      { name: displayName(100), expires_at: optional(IsoTime) },
+      {
+        name: 'Name of the token, 1 to 100 characters.',
+        expires_at: 'Time of expiry (ISO 8601; UTC without an offset); absent for never.',
+      },
+    ),
+  )
+  .meta({
+    id: 'CreateProviderToken',
+    example: { name: 'ansible', expires_at: '2027-06-01T00:00:00Z' },
+  });
 export type CreateProviderToken = z.output<typeof CreateProviderToken>;
 
 export const ProviderTokenRow = z
-  .object({
-    id: z.uuid(),
-    name: z.string(),
-    masked_token: z.string(),
-    created_at: NaiveTime,
-    expires_at: NaiveTime.nullable(),
-    last_used: NaiveTime.nullable(),
-  })
+  .object(
+    described(
+      {
+        id: z.uuid(),
+        name: z.string(),
+        masked_token: z.string(),
+        created_at: NaiveTime,
+        expires_at: NaiveTime.nullable(),
+        last_used: NaiveTime.nullable(),
+      },
+      {
+        id: 'Id of the token.',
+        name: 'Name of the token.',
+        masked_token: 'Begin and end of the token.',
+        created_at: CREATED_AT,
+        expires_at: 'Time of expiry (UTC); null for never.',
+        last_used: 'Time of the last use (UTC); null for never.',
+      },
+    ),
+  )
   .meta({ id: 'ProviderToken' });
 export type ProviderTokenRow = z.output<typeof ProviderTokenRow>;
 
-export const NewProviderToken = ProviderTokenRow.extend({ token: z.string() }).meta({
+export const NewProviderToken = ProviderTokenRow.extend(
+  described({ token: z.string() }, { token: 'The whole token. It is in this answer only.' }),
+).meta({
   id: 'NewProviderToken',
 });
 export type NewProviderToken = z.output<typeof NewProviderToken>;

@@ -15,7 +15,18 @@ const config = { auth: 'user' } as const;
 export function registerChatRoutes(api: HttpServer, links: ChatLinks): void {
   api.get(
     '/users/me/chat/oauth-url',
-    { config, schema: { tags, response: { 200: ChatOAuthAuthorizationUrlResponse } } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Begin to link a chat account',
+        description:
+          'Returns the address at which the user allows the link. It is valid for ten minutes and one use.',
+        errors: { rate_limited: 'ten links were begun and not finished' },
+        retry: 'Safe: a repeat begins another link.',
+        response: { 200: ChatOAuthAuthorizationUrlResponse },
+      },
+    },
     (request) => links.begin(userOf(request).accountId),
   );
   api.get(
@@ -24,6 +35,16 @@ export function registerChatRoutes(api: HttpServer, links: ChatLinks): void {
       config,
       schema: {
         tags,
+        summary: 'Finish to link a chat account',
+        description:
+          'Receives the redirect of the chat platform and links its user to the account. Returns null if the user denied access.',
+        errors: {
+          bad_request:
+            'the state is unknown, used, expired or of another account, or the code is missing or refused',
+          conflict: 'the chat user is linked to another account',
+          upstream_unavailable: 'the chat platform does not answer',
+        },
+        retry: 'Not safe: a state works once. Begin a new link.',
         querystring: ChatCallbackQuery,
         response: { 200: ChatOAuthCallbackResponse.nullable() },
       },
@@ -40,7 +61,16 @@ export function registerChatRoutes(api: HttpServer, links: ChatLinks): void {
   );
   api.delete(
     '/users/me/chat',
-    { config, schema: { tags, response: { 200: ChatUnlinked } } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Unlink the chat account',
+        description: 'Removes the link. Without one it has no effect.',
+        retry: 'Safe: a repeat changes nothing.',
+        response: { 200: ChatUnlinked },
+      },
+    },
     (request) => links.unlink(userOf(request).accountId, actorOf(request)),
   );
 }

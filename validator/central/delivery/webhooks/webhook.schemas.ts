@@ -104,7 +104,12 @@ export const Webhook = z
 export type Webhook = z.output<typeof Webhook>;
 
 /** The secret is shown only when it is created. */
-export const WebhookWithSecret = Webhook.extend({ secret: z.string() }).meta({
+export const WebhookWithSecret = Webhook.extend(
+  described(
+    { secret: z.string() },
+    { secret: 'Secret that signs deliveries (`whsec_…`). It is in this answer only.' },
+  ),
+).meta({
   id: 'WebhookWithSecret',
 });
 export type WebhookWithSecret = z.output<typeof WebhookWithSecret>;

@@ -14,14 +14,36 @@ const response = { 200: BookmarkAnswer };
 export function registerBookmarks(api: HttpServer, deps: OnceDeps & BookmarksDeps): void {
   const bookmarks = createBookmarks(deps);
   for (const path of ['/bookmark', '/bookmarks']) {
-    api.get(path, { config, schema: { tags, response: { 200: z.array(Bookmark) } } }, (request) =>
-      bookmarks.list(userOf(request)),
+    api.get(
+      path,
+      {
+        config,
+        schema: {
+          tags,
+          summary: 'List bookmarked nodes',
+          description:
+            "Returns the account's bookmarks with their nodes. `/bookmark` and `/bookmarks` are the same operation.",
+          response: { 200: z.array(Bookmark) },
+        },
+      },
+      (request) => bookmarks.list(userOf(request)),
     );
     api.post(
       path,
       {
         config: { ...config, once: 'bookmark' },
-        schema: { tags, body: BookmarkRequest, response },
+        schema: {
+          tags,
+          summary: 'Bookmark a node',
+          description:
+            'Adds or removes a bookmark. Lists of nodes then mark the node and can be filtered by it.',
+          errors: {
+            node_not_found: 'no node has this id',
+            bad_request: 'the account has too many bookmarks',
+          },
+          body: BookmarkRequest,
+          response,
+        },
       },
       async (request, reply) => {
         const effects = (tx: Db) => bookmarks.setIn(tx, userOf(request), request.body);
@@ -31,7 +53,17 @@ export function registerBookmarks(api: HttpServer, deps: OnceDeps & BookmarksDep
     );
     api.delete(
       `${path}/:executor_id`,
-      { config, schema: { tags, params: BookmarkParams, response } },
+      {
+        config,
+        schema: {
+          tags,
+          summary: 'Remove a bookmark',
+          description: 'Removes the bookmark. Without one it has no effect.',
+          retry: 'Safe: a repeat changes nothing.',
+          params: BookmarkParams,
+          response,
+        },
+      },
       (request) => bookmarks.remove(userOf(request), request.params.executor_id),
     );
   }

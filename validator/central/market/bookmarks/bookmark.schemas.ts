@@ -1,5 +1,9 @@
 /** Requests and responses for bookmarks. */
+
 import { z } from 'zod';
+import { described } from '#shared/api/described.ts';
+import { EXAMPLE_IDS } from '../../platform/openapi/example-ids.ts';
+import { CREATED_AT, SUCCESS } from '../../platform/openapi/field-texts.ts';
 import { NaiveTime, optional, Uuid } from '../../platform/wire.ts';
 import { ExecutorDetailResponse } from '../executors/executor.schemas.ts';
 
@@ -7,26 +11,48 @@ export const BookmarkParams = z.object({ executor_id: Uuid });
 
 /** Fields have no defaults, so that the idempotency fingerprint covers the body as sent. */
 export const BookmarkRequest = z
-  .object({
-    executor_id: Uuid,
-    /** Default: true. False removes the bookmark. */
-    bookmarked: optional(z.boolean()),
-  })
-  .meta({ id: 'BookmarkRequest' });
+  .object(
+    described(
+      { executor_id: Uuid, bookmarked: optional(z.boolean()) },
+      {
+        executor_id: 'Id of the node.',
+        bookmarked: 'False removes the bookmark. Absent means true.',
+      },
+    ),
+  )
+  .meta({ id: 'BookmarkRequest', example: { executor_id: EXAMPLE_IDS.node } });
 export type BookmarkRequest = z.output<typeof BookmarkRequest>;
 
 export const BookmarkAnswer = z
-  .object({ success: z.literal(true), executor_id: z.uuid(), is_bookmarked: z.boolean() })
+  .object(
+    described(
+      { success: z.literal(true), executor_id: z.uuid(), is_bookmarked: z.boolean() },
+      {
+        success: SUCCESS,
+        executor_id: 'Id of the node.',
+        is_bookmarked: 'True if the node is bookmarked now.',
+      },
+    ),
+  )
   .meta({ id: 'BookmarkAnswer' });
 export type BookmarkAnswer = z.output<typeof BookmarkAnswer>;
 
 export const Bookmark = z
-  .object({
-    id: z.uuid(),
-    executor_id: z.uuid(),
-    created_at: NaiveTime,
-    /** Null after the node was removed from the marketplace. */
-    executor: ExecutorDetailResponse.nullable(),
-  })
+  .object(
+    described(
+      {
+        id: z.uuid(),
+        executor_id: z.uuid(),
+        created_at: NaiveTime,
+        executor: ExecutorDetailResponse.nullable(),
+      },
+      {
+        id: 'Id of the bookmark.',
+        executor_id: 'Id of the node.',
+        created_at: CREATED_AT,
+        executor: 'The node; null after it was removed from the marketplace.',
+      },
+    ),
+  )
   .meta({ id: 'Bookmark' });
 export type BookmarkResponse = z.output<typeof Bookmark>;

@@ -1,17 +1,27 @@
 /** Notice periods of nodes: announced maintenance or removal. Pure. */
+
 import { z } from 'zod';
+import { described } from '#shared/api/described.ts';
 import { parseIsoTime } from '#shared/runtime/clock.ts';
 import type { Executor } from '../../platform/database/tables.ts';
 
 export const NoticePeriod = z
-  .object({
-    /** Time as the provider sent it, with its offset. */
-    starting_at: z.string(),
-    /** Length of the maintenance; null for a removal. */
-    period_in_minute: z.int().nullable(),
-    permanent_removal: z.boolean(),
-    reason: z.string().nullable(),
-  })
+  .object(
+    described(
+      {
+        starting_at: z.string(),
+        period_in_minute: z.int().nullable(),
+        permanent_removal: z.boolean(),
+        reason: z.string().nullable(),
+      },
+      {
+        starting_at: 'Begin, as the provider sent it, with its offset.',
+        period_in_minute: 'Length of the maintenance in minutes; null for a removal.',
+        permanent_removal: 'True if the node leaves the marketplace for good.',
+        reason: 'Reason of the provider; null for none.',
+      },
+    ),
+  )
   .meta({ id: 'NoticePeriod' });
 export type NoticePeriod = z.output<typeof NoticePeriod>;
 

@@ -12,6 +12,12 @@ export function registerFeedbackRoutes(api: HttpServer, deps: FeedbackDeps & Onc
       config: { auth: 'user', once: 'feedback' },
       schema: {
         tags: ['Pods'],
+        summary: 'Send feedback about a pod',
+        description: 'Stores a rating and a comment for the operator, also after the pod ended.',
+        errors: {
+          pod_not_found: 'the account never had such a pod',
+          bad_request: 'an attachment does not exist, or the pod has too many entries',
+        },
         params: FeedbackParams,
         body: FeedbackRequest,
         response: { 201: FeedbackResponse },

@@ -18,14 +18,30 @@ export function registerMachineRequestRoutes(
 ): void {
   api.get(
     '/machine-requests',
-    { config, schema: { tags, response: { 200: z.array(MachineRequest) } } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'List machine requests',
+        description: "Returns the account's requests for hardware that the market did not offer.",
+        response: { 200: z.array(MachineRequest) },
+      },
+    },
     (request) => requests.list(userOf(request)),
   );
   api.post(
     '/machine-requests',
     {
       config: { ...config, once: 'machine-request' },
-      schema: { tags, body: MachineRequestCreate, response },
+      schema: {
+        tags,
+        summary: 'Ask for hardware that is not on offer',
+        description:
+          'Stores a request that providers with verified nodes see. When one of them adds such a node, the request is fulfilled and the renter is notified; nothing is rented automatically.',
+        errors: { email_not_verified: 'the account has not confirmed its address' },
+        body: MachineRequestCreate,
+        response,
+      },
     },
     async (request, reply) => {
       const effects = (tx: Db) => requests.createIn(tx, userOf(request), request.body);
@@ -35,12 +51,40 @@ export function registerMachineRequestRoutes(
   );
   api.get(
     '/machine-requests/:id',
-    { config, schema: { tags, params: IdParams, response } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Read a machine request',
+        description: 'Returns one machine request of the account.',
+        errors: {
+          not_found: 'no machine request has this id',
+          forbidden: 'the request belongs to another account',
+        },
+        params: IdParams,
+        response,
+      },
+    },
     (request) => requests.get(userOf(request), request.params.id),
   );
   api.delete(
     '/machine-requests/:id',
-    { config, schema: { tags, params: IdParams, response } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Cancel a machine request',
+        description: 'Cancels an open request and returns it.',
+        errors: {
+          bad_request: 'the request is fulfilled or cancelled already',
+          not_found: 'no machine request has this id',
+          forbidden: 'the request belongs to another account',
+        },
+        retry: 'Safe: a repeat is refused and changes nothing.',
+        params: IdParams,
+        response,
+      },
+    },
     (request) => requests.cancel(userOf(request), request.params.id),
   );
 }

@@ -2,7 +2,9 @@
  * Request body that announces a notice period, and its rules: maintenance lasts 1 to 60 minutes and is announced 24
  * hours ahead, the permanent removal of a node 48 hours ahead, both at most 365 days ahead. Pure.
  */
+
 import { z } from 'zod';
+import { described } from '#shared/api/described.ts';
 import { parseIsoTime } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import { displayText, optional } from '../../platform/wire.ts';
@@ -14,17 +16,39 @@ const Time = z.string().max(MAX_TIME_CHARS);
 
 /** `parseNotice` checks the rules and throws 400, because clients treat a 422 as a changed interface. */
 export const SetNotice = z
-  .object({
-    starting_at: optional(Time),
-    period_in_minute: optional(z.int()),
-    permanent_removal: optional(z.boolean()),
-    reason: optional(displayText(MAX_REASON)),
-    /** Aliases of `starting_at`, `period_in_minute` and `permanent_removal`. */
-    start: optional(Time),
-    minutes: optional(z.int()),
-    permanent: optional(z.boolean()),
+  .object(
+    described(
+      {
+        starting_at: optional(Time),
+        period_in_minute: optional(z.int()),
+        permanent_removal: optional(z.boolean()),
+        reason: optional(displayText(MAX_REASON)),
+        start: optional(Time),
+        minutes: optional(z.int()),
+        permanent: optional(z.boolean()),
+      },
+      {
+        starting_at:
+          'Begin, ISO 8601 with `Z` or an offset: at least 24 hours ahead for maintenance, 48 hours for a removal, at most 365 days.',
+        period_in_minute:
+          'Length of the maintenance in minutes, 1 to 60. Exactly one of this and `permanent_removal` is required.',
+        permanent_removal:
+          'True if the node leaves the marketplace for good. False is the same as absent.',
+        reason: 'Reason for the renters, up to 500 characters; absent for none.',
+        start: 'Another name of `starting_at`.',
+        minutes: 'Another name of `period_in_minute`.',
+        permanent: 'Another name of `permanent_removal`.',
+      },
+    ),
+  )
+  .meta({
+    id: 'SetNotice',
+    example: {
+      starting_at: '2026-12-24T08:00:00+01:00',
+      period_in_minute: 30,
+      reason: 'new switch',
+    },
   })
-  .meta({ id: 'SetNotice' })
   .transform((body) => ({
     startText: body.starting_at ?? body.start,
     minutes: body.period_in_minute ?? body.minutes,

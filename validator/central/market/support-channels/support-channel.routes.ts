@@ -14,6 +14,15 @@ function registerRoute(api: HttpServer, channels: PodChannels): void {
       config: { auth: 'user' },
       schema: {
         tags: ['Pods'],
+        summary: 'Open the support channel of a pod',
+        description:
+          "Returns the pod's channel, in which the renter reaches the operator. The first request opens it.",
+        errors: {
+          POD_NOT_FOUND: 'there is no such pod, or it was deleted',
+          forbidden:
+            'the pod belongs to another account, or the account has no linked chat account',
+        },
+        retry: 'Safe: a pod has one channel, which a repeat returns.',
         params: IdParams,
         body: PodChatChannelRequest.nullish(),
         response: { 200: PodChatChannelResponse },

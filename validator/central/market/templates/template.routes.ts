@@ -14,7 +14,13 @@ export function registerTemplateRoutes(api: HttpServer, templates: Templates): v
     '/templates',
     {
       config: { auth: 'none' },
-      schema: { tags, response: { 200: z.array(TemplateResponse) } },
+      schema: {
+        tags,
+        summary: 'List templates',
+        description:
+          "Returns the official templates and public ones; with a credential also the account's own.",
+        response: { 200: z.array(TemplateResponse) },
+      },
     },
     (request) => templates.list(userIfAny(request)?.accountId ?? null),
   );
@@ -22,7 +28,16 @@ export function registerTemplateRoutes(api: HttpServer, templates: Templates): v
     '/templates/:id',
     {
       config: { auth: 'none' },
-      schema: { tags, params: IdParams, response: { 200: TemplateResponse } },
+      schema: {
+        tags,
+        summary: 'Read a template',
+        description: "Returns an official or public template, or one of the account's own.",
+        errors: {
+          template_not_found: 'there is no such template, or it is private to another account',
+        },
+        params: IdParams,
+        response: { 200: TemplateResponse },
+      },
     },
     (request) => templates.get(userIfAny(request)?.accountId ?? null, request.params.id),
   );
@@ -30,7 +45,19 @@ export function registerTemplateRoutes(api: HttpServer, templates: Templates): v
     '/templates',
     {
       config: { auth: 'user' },
-      schema: { tags, body: CreateTemplate, response: { 200: TemplateResponse } },
+      schema: {
+        tags,
+        summary: 'Create a template',
+        description:
+          'Stores a template. Clients may rent it at once and need not wait for its check. At most 20 templates per hour and account.',
+        errors: {
+          template_invalid: 'the image, a command, a variable or a volume is malformed',
+          rate_limited: 'the account created 20 templates within an hour',
+        },
+        retry: 'Not safe: a repeat creates a second template with the same name.',
+        body: CreateTemplate,
+        response: { 200: TemplateResponse },
+      },
     },
     (request) => templates.create(userOf(request), request.body),
   );
@@ -38,7 +65,20 @@ export function registerTemplateRoutes(api: HttpServer, templates: Templates): v
     '/templates/:id',
     {
       config: { auth: 'user' },
-      schema: { tags, params: IdParams, body: UpdateTemplate, response: { 200: TemplateResponse } },
+      schema: {
+        tags,
+        summary: 'Change a template',
+        description:
+          'Changes the given members; absent and null ones stay, and read-only and unknown ones are ignored, so that a whole row can be sent back. Running pods retain their copy.',
+        errors: {
+          template_not_found: 'the account has no such template',
+          template_invalid: 'the image, a command, a variable or a volume is malformed',
+        },
+        retry: 'Safe: a repeat stores the same values again.',
+        params: IdParams,
+        body: UpdateTemplate,
+        response: { 200: TemplateResponse },
+      },
     },
     (request) => templates.update(userOf(request), request.params.id, request.body),
   );
@@ -46,7 +86,16 @@ export function registerTemplateRoutes(api: HttpServer, templates: Templates): v
     '/templates/:id',
     {
       config: { auth: 'user' },
-      schema: { tags, params: IdParams, response: { 200: TemplateResponse } },
+      schema: {
+        tags,
+        summary: 'Delete a template',
+        description:
+          'Deletes the template and returns its last state. Running pods retain their copy.',
+        errors: { template_not_found: 'the account has no such template' },
+        retry: 'Safe: a repeat returns 404 and changes nothing.',
+        params: IdParams,
+        response: { 200: TemplateResponse },
+      },
     },
     (request) => templates.remove(userOf(request), request.params.id),
   );

@@ -16,37 +16,139 @@ export function registerVolumeRoutes(
   api: HttpServer,
   { volumes, ...once }: OnceDeps & { volumes: Volumes },
 ): void {
-  api.get('/volumes', { config, schema: { tags, response: { 200: z.array(Volume) } } }, (request) =>
-    volumes.list(userOf(request)),
+  api.get(
+    '/volumes',
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'List volumes',
+        description:
+          "Returns the account's volumes with their sizes and where their newest data is.",
+        response: { 200: z.array(Volume) },
+      },
+    },
+    (request) => volumes.list(userOf(request)),
   );
   api.post(
     '/volumes',
-    { config: { ...config, once: 'volume' }, schema: { tags, body: VolumeRequest, response } },
+    {
+      config: { ...config, once: 'volume' },
+      schema: {
+        tags,
+        summary: 'Create a volume',
+        description:
+          'Creates an empty volume. A rental attaches it with `volume_id`; it is mounted at `/mnt`, follows from node to node, and is saved when its pod ends.',
+        errors: {
+          bad_request:
+            'the account has too many volumes, or this marketplace has no storage for volumes',
+        },
+        body: VolumeRequest,
+        response,
+      },
+    },
     async (request, reply) => {
       const effects = (tx: Db) => volumes.createIn(tx, userOf(request), request.body);
       await answerOnce(once, { request, reply }, { schema: Volume, effects });
       return reply;
     },
   );
-  api.get('/volumes/:id', { config, schema: { tags, params: IdParams, response } }, (request) =>
-    volumes.get(userOf(request), request.params.id),
+  api.get(
+    '/volumes/:id',
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Read a volume',
+        description: 'Returns one volume of the account.',
+        errors: {
+          forbidden: 'the volume belongs to another account',
+          volume_not_found: 'no volume has this id',
+        },
+        params: IdParams,
+        response,
+      },
+    },
+    (request) => volumes.get(userOf(request), request.params.id),
   );
   api.put(
     '/volumes/:id',
-    { config, schema: { tags, params: IdParams, body: VolumeRequest, response } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Rename or describe a volume',
+        description: 'Changes name and description. The data is unaffected.',
+        errors: {
+          forbidden: 'the volume belongs to another account',
+          volume_not_found: 'no volume has this id',
+        },
+        retry: 'Safe: a repeat stores the same values again.',
+        params: IdParams,
+        body: VolumeRequest,
+        response,
+      },
+    },
     (request) => volumes.update(userOf(request), request.params.id, request.body),
   );
-  api.delete('/volumes/:id', { config, schema: { tags, params: IdParams, response } }, (request) =>
-    volumes.remove(userOf(request), request.params.id),
+  api.delete(
+    '/volumes/:id',
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Delete a volume',
+        description:
+          'Deletes the volume with its data and returns its last state. The data cannot be recovered.',
+        errors: {
+          bad_request: 'a pod uses the volume',
+          forbidden: 'the volume belongs to another account',
+          volume_not_found: 'no volume has this id',
+        },
+        retry: 'Safe: a repeat returns 404 and changes nothing.',
+        params: IdParams,
+        response,
+      },
+    },
+    (request) => volumes.remove(userOf(request), request.params.id),
   );
   api.get(
     '/volumes/:volume_id/current-stats',
-    { config, schema: { tags, params: VolumeParams, response: { 200: VolumeStats } } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Read the size of a volume',
+        description: 'Returns the last measurement.',
+        errors: {
+          forbidden: 'the volume belongs to another account',
+          volume_not_found: 'no volume has this id',
+        },
+        params: VolumeParams,
+        response: { 200: VolumeStats },
+      },
+    },
     (request) => volumes.stats(userOf(request), request.params.volume_id),
   );
   api.post(
     '/volumes/:id/release',
-    { config, schema: { tags, params: IdParams, response } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Give up unsaved data of a volume',
+        description:
+          'Discards data that is only on a node which does not answer, so that the volume can be used again with the data that was saved last.',
+        errors: {
+          bad_request: 'a pod uses the volume, or nothing of it is unsaved on a node',
+          forbidden: 'the volume belongs to another account',
+          volume_not_found: 'no volume has this id',
+        },
+        retry: 'Safe: a repeat is refused, because nothing is unsaved.',
+        params: IdParams,
+        response,
+      },
+    },
     (request) => volumes.release(callerOf(request), request.params.id),
   );
 }

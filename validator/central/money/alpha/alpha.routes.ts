@@ -15,12 +15,31 @@ const config = { auth: 'none' } as const;
 export function registerAlphaRoutes(api: HttpServer, rates: AlphaRates | null): void {
   api.get(
     '/balance/convert/alpha',
-    { config, schema: { tags, querystring: AlphaQuoteQuery, response: { 200: AlphaQuote } } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Convert USD into alpha tokens',
+        description:
+          'Returns the amount in tokens of a subnet at the present rate. It is a quote: nothing is reserved or paid.',
+        errors: { not_found: 'the token of this subnet is not accepted' },
+        querystring: AlphaQuoteQuery,
+        response: { 200: AlphaQuote },
+      },
+    },
     (request) => quote(rates, request.query),
   );
   api.get(
     '/balance/alpha/subnets',
-    { config, schema: { tags, response: { 200: z.array(AlphaSubnet) } } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'List subnets whose tokens are accepted',
+        description: 'Returns each subnet with the present rate of its token.',
+        response: { 200: z.array(AlphaSubnet) },
+      },
+    },
     () => subnetsOf(rates),
   );
 }

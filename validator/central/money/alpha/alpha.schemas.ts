@@ -1,5 +1,7 @@
 /** Wire schemas of alpha tokens and quotes, and the format of a source of rates. */
+
 import { z } from 'zod';
+import { described } from '#shared/api/described.ts';
 import { optional, queryNumber, Usd } from '../../platform/wire.ts';
 
 const MAX_NETUID = 65_535;
@@ -10,14 +12,24 @@ const MAX_RATE_USD = 1_000_000_000;
 const Netuid = z.int().min(0).max(MAX_NETUID);
 
 export const AlphaSubnet = z
-  .object({
-    netuid: z.int(),
-    name: z.string(),
-    symbol: z.string(),
-    /** US dollars of one token. */
-    rate_usd: z.number(),
-    is_default: z.boolean(),
-  })
+  .object(
+    described(
+      {
+        netuid: z.int(),
+        name: z.string(),
+        symbol: z.string(),
+        rate_usd: z.number(),
+        is_default: z.boolean(),
+      },
+      {
+        netuid: 'Number of the subnet.',
+        name: 'Name of the subnet.',
+        symbol: 'Symbol of its token.',
+        rate_usd: 'USD for one token.',
+        is_default: 'True for the subnet that a quote without `netuid` uses.',
+      },
+    ),
+  )
   .meta({ id: 'AlphaSubnet' });
 export type AlphaSubnet = z.output<typeof AlphaSubnet>;
 
@@ -47,20 +59,33 @@ export const AlphaRateList = z
     }));
   });
 
-export const AlphaQuoteQuery = z.object({
-  amount: queryNumber(z.number().positive().max(MAX_AMOUNT_USD)),
-  netuid: optional(queryNumber(Netuid)),
-});
+export const AlphaQuoteQuery = z
+  .object(
+    described(
+      {
+        amount: queryNumber(z.number().positive().max(MAX_AMOUNT_USD)),
+        netuid: optional(queryNumber(Netuid)),
+      },
+      {
+        amount: 'Amount in USD to convert, above 0.',
+        netuid: 'Number of the subnet; absent for the default subnet.',
+      },
+    ),
+  )
+  .meta({ example: { amount: 25 } });
 export type AlphaQuoteQuery = z.output<typeof AlphaQuoteQuery>;
 
 export const AlphaQuote = z
-  .object({
-    original: Usd,
-    /** Tokens, rounded up to nine decimals, the smallest part of a token. */
-    converted: z.number(),
-    /** US dollars of one token. */
-    rate: z.number(),
-    netuid: z.int(),
-  })
+  .object(
+    described(
+      { original: Usd, converted: z.number(), rate: z.number(), netuid: z.int() },
+      {
+        original: 'Amount in USD, as requested.',
+        converted: 'Amount in tokens, rounded up to nine decimals.',
+        rate: 'USD for one token.',
+        netuid: 'Number of the subnet.',
+      },
+    ),
+  )
   .meta({ id: 'AlphaQuote' });
 export type AlphaQuote = z.output<typeof AlphaQuote>;

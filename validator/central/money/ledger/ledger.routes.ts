@@ -7,10 +7,6 @@ import { journalPage } from './journal.service.ts';
 import { LedgerLine, LedgerPage, LedgerQuery } from './ledger.schemas.ts';
 import { csvValue } from './ledger-export.ts';
 
-const DESCRIPTION =
-  'Lists what was paid, granted, held and spent, oldest first, each line with its cause and the balance after it. ' +
-  '`format=csv` gives the same lines as text/csv; the next page begins `after` the last `seq`.';
-
 const Csv = z.string().meta({ description: 'With format=csv' });
 
 export function registerLedgerRoutes(api: HttpServer, { db }: { db: Database }): void {
@@ -20,7 +16,9 @@ export function registerLedgerRoutes(api: HttpServer, { db }: { db: Database }):
       config: { auth: 'user' },
       schema: {
         tags: ['Users'],
-        description: DESCRIPTION,
+        summary: "Read the account's journal",
+        description:
+          'Returns what was paid in, granted, reserved and spent, oldest first, each line with its cause and the balance after it. `format=csv` returns the same lines as text/csv; the next page begins `after` the last `seq`.',
         querystring: LedgerQuery,
         response: { 200: z.union([LedgerPage, Csv]) },
       },

@@ -1,5 +1,7 @@
 /** Wire schemas of GET /users/me/ledger. */
+
 import { z } from 'zod';
+import { described } from '#shared/api/described.ts';
 import {
   IsoTime,
   NaiveTime,
@@ -12,42 +14,71 @@ import {
 const MAX_LINES = 1_000;
 const DEFAULT_LINES = 100;
 
-export const LedgerQuery = z.object({
-  /** Skips lines before this time. */
-  since: optional(IsoTime),
-  /** Skips lines up to this `seq`. */
-  after: queryNumber(z.int().min(0).default(0)),
-  limit: queryNumber(z.int().min(1).max(MAX_LINES).default(DEFAULT_LINES)),
-  format: withDefault(z.enum(['json', 'csv']), 'json'),
-});
+export const LedgerQuery = z
+  .object(
+    described(
+      {
+        since: optional(IsoTime),
+        after: queryNumber(z.int().min(0).default(0)),
+        limit: queryNumber(z.int().min(1).max(MAX_LINES).default(DEFAULT_LINES)),
+        format: withDefault(z.enum(['json', 'csv']), 'json'),
+      },
+      {
+        since: 'Only lines at or after this time (ISO 8601; UTC without an offset).',
+        after: 'Only lines with a higher `seq`; 0 begins with the first.',
+        limit: 'Maximum number of lines, 1 to 1000.',
+        format: '`json`, or `csv` for the same lines as text/csv.',
+      },
+    ),
+  )
+  .meta({ example: { after: 0, limit: 50 } });
 export type LedgerQuery = z.output<typeof LedgerQuery>;
 
 export const LedgerLine = z
-  .object({
-    seq: z.int(),
-    at: NaiveTime,
-    /** Lines of one group were posted together. */
-    group_id: z.string(),
-    kind: z.enum(['posted', 'held', 'hold_spent', 'hold_released']),
-    credit: z.enum(['paid', 'granted']),
-    /** The other ledger account; for accounts of other parties only its kind. */
-    counterpart: z.string(),
-    amount_usd: Usd.meta({
-      description: 'Change of the balance in USD; negative if money was spent',
-    }),
-    held_usd: Usd.meta({ description: 'Change of the held amount in USD' }),
-    balance_usd: Usd.meta({ description: 'Paid and granted credit after the line, in USD' }),
-    cause_type: z.string(),
-    cause_id: z.string(),
-  })
+  .object(
+    described(
+      {
+        seq: z.int(),
+        at: NaiveTime,
+        group_id: z.string(),
+        kind: z.enum(['posted', 'held', 'hold_spent', 'hold_released']),
+        credit: z.enum(['paid', 'granted']),
+        counterpart: z.string(),
+        amount_usd: Usd.meta({
+          description: 'Change of the balance in USD; negative if money was spent',
+        }),
+        held_usd: Usd.meta({ description: 'Change of the held amount in USD' }),
+        balance_usd: Usd.meta({ description: 'Paid and granted credit after the line, in USD' }),
+        cause_type: z.string(),
+        cause_id: z.string(),
+      },
+      {
+        seq: 'Number of the line; it increases with time.',
+        at: 'Time of the posting (UTC).',
+        group_id: 'Id of the postings that were made together.',
+        kind: 'Whether the line changes the balance (`posted`), reserves money (`held`), or spends or releases such a reservation.',
+        credit: 'Kind of credit: paid in, or granted by the marketplace.',
+        counterpart: 'The other ledger account; for accounts of other parties only its kind.',
+        amount_usd: 'Change of the balance in USD; negative for money spent.',
+        held_usd: 'Change of the reserved money in USD.',
+        balance_usd: 'Paid and granted credit after the line, in USD.',
+        cause_type: 'Kind of object that caused the line, for example a pod or a transfer.',
+        cause_id: 'Id of that object.',
+      },
+    ),
+  )
   .meta({ id: 'LedgerLine' });
 export type LedgerLine = z.output<typeof LedgerLine>;
 
 export const LedgerPage = z
-  .object({
-    lines: z.array(LedgerLine),
-    /** Value of `after` for the next page; null on the last page. */
-    next_after: z.int().nullable(),
-  })
+  .object(
+    described(
+      { lines: z.array(LedgerLine), next_after: z.int().nullable() },
+      {
+        lines: 'Lines of the journal, oldest first.',
+        next_after: 'Value of `after` for the next page; null on the last page.',
+      },
+    ),
+  )
   .meta({ id: 'LedgerPage' });
 export type LedgerPage = z.output<typeof LedgerPage>;

@@ -14,14 +14,30 @@ const config = { auth: 'user' } as const;
 export function registerLowBalanceRoutes(api: HttpServer, lowBalance: LowBalance): void {
   api.get(
     '/users/me/low-balance-threshold',
-    { config, schema: { tags, response: { 200: EffectiveLowBalanceConfigDto } } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Read when mails about a low balance are sent',
+        description:
+          'Returns the thresholds that apply, the defaults, and which of them the account has set.',
+        response: { 200: EffectiveLowBalanceConfigDto },
+      },
+    },
     (request) => lowBalance.effective(userOf(request)),
   );
   api.put(
     '/users/me/low-balance-threshold',
     {
       config,
-      schema: { tags, body: LowBalanceThresholdUpdateDto, response: { 200: LowBalanceThreshold } },
+      schema: {
+        tags,
+        summary: 'Choose when mails about a low balance are sent',
+        description: 'Stores the given thresholds.',
+        retry: 'Safe: a repeat stores the same values again.',
+        body: LowBalanceThresholdUpdateDto,
+        response: { 200: LowBalanceThreshold },
+      },
     },
     (request) => lowBalance.change(userOf(request), request.body),
   );

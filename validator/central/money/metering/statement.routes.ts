@@ -18,7 +18,15 @@ export function registerStatement(api: HttpServer, statements: Statements): void
     '/pods/:id/statement',
     {
       config: { auth: 'user' },
-      schema: { tags: ['Pods'], params: StatementParams, response: { 200: PodStatement } },
+      schema: {
+        tags: ['Pods'],
+        summary: 'Read what a pod has cost',
+        description:
+          'Returns the charges for one pod by period, also after its removal. The total equals the ledger.',
+        errors: { pod_not_found: 'the account never had such a pod' },
+        params: StatementParams,
+        response: { 200: PodStatement },
+      },
     },
     (request) => statements.statement(userOf(request), request.params.id),
   );
@@ -31,6 +39,10 @@ export function registerBilling(
   const config = { auth: 'portal' } as const;
   const schema = {
     tags: ['Portal'],
+    summary: 'List the income from pods',
+    description:
+      'Returns what renters paid, the fee and the net amount, one entry for each pod and day (UTC), newest first.',
+    errors: { forbidden: 'the billing of another provider was requested' },
     querystring: BillingQuery,
     response: { 200: portalList(BillingRow) },
   };

@@ -1,56 +1,112 @@
 /** Wire schemas of renters' statements and providers' billing. */
+
 import { z } from 'zod';
+import { described } from '#shared/api/described.ts';
+import { PAGE } from '../../platform/openapi/field-texts.ts';
 import { NaiveTime, queryNumber, Uuid } from '../../platform/wire.ts';
 
 export const StatementParams = z.object({ id: Uuid });
 
 export const PodStatement = z
-  .object({
-    pod_id: z.uuid(),
-    /** Paid so far, minus refunds. */
-    total: z.number(),
-    refunded: z.number(),
-    billed_seconds: z.int(),
-    currency: z.literal('USD'),
-    /** Oldest first. A refund is a line with state `refund` and a negative amount. */
-    lines: z.array(
-      z.object({
-        from: NaiveTime,
-        to: NaiveTime.nullable(),
-        state: z.string(),
-        cause: z.string(),
-        gpu_count: z.int(),
-        price_per_gpu: z.number(),
-        amount: z.number(),
-      }),
+  .object(
+    described(
+      {
+        pod_id: z.uuid(),
+        total: z.number(),
+        refunded: z.number(),
+        billed_seconds: z.int(),
+        currency: z.literal('USD'),
+        lines: z.array(
+          z.object(
+            described(
+              {
+                from: NaiveTime,
+                to: NaiveTime.nullable(),
+                state: z.string(),
+                cause: z.string(),
+                gpu_count: z.int(),
+                price_per_gpu: z.number(),
+                amount: z.number(),
+              },
+              {
+                from: 'Begin of the period (UTC).',
+                to: 'End of the period (UTC); null while it lasts.',
+                state: 'State of the pod in the period, or `refund`.',
+                cause: 'Why the period began or the refund was made.',
+                gpu_count: 'Number of GPUs that were charged.',
+                price_per_gpu: 'USD per GPU and hour.',
+                amount: 'USD for the period.',
+              },
+            ),
+          ),
+        ),
+      },
+      {
+        pod_id: 'Id of the pod.',
+        total: 'USD charged for the pod so far, less refunds.',
+        refunded: 'USD refunded.',
+        billed_seconds: 'Seconds that were charged.',
+        currency: 'Always `USD`.',
+        lines:
+          'Periods with one price, oldest first. A refund is a line with the state `refund` and a negative amount.',
+      },
     ),
-  })
+  )
   .meta({ id: 'PodStatement' });
 export type PodStatement = z.output<typeof PodStatement>;
 
 export const BillingParams = z.object({ hotkey: z.string().min(1).max(64) });
-export const BillingQuery = z.object({
-  scope: z.enum(['own', 'all']).optional(),
-  page: queryNumber(z.int().min(1).max(1_000_000).default(1)),
-  limit: queryNumber(z.int().min(1).max(100).default(20)),
-});
+export const BillingQuery = z
+  .object(
+    described(
+      {
+        scope: z.enum(['own', 'all']).optional(),
+        page: queryNumber(z.int().min(1).max(1_000_000).default(1)),
+        limit: queryNumber(z.int().min(1).max(100).default(20)),
+      },
+      {
+        scope: "`own` for the provider's own billing; `all` for every provider's.",
+        page: PAGE,
+        limit: 'Maximum number of entries per page, 1 to 100.',
+      },
+    ),
+  )
+  .meta({ example: { scope: 'own', page: 1, limit: 20 } });
 export type BillingQuery = z.output<typeof BillingQuery>;
 
 /** One pod on one day (UTC). */
 export const BillingRow = z
-  .object({
-    id: z.string(),
-    executor_id: z.uuid(),
-    pod_id: z.uuid(),
-    gpu_type: z.string(),
-    gpu_count: z.int(),
-    period_start: NaiveTime,
-    period_end: NaiveTime,
-    seconds: z.int(),
-    gross_usd: z.number(),
-    fee_usd: z.number(),
-    net_usd: z.number(),
-    status: z.enum(['pending', 'paid', 'reversed']),
-  })
+  .object(
+    described(
+      {
+        id: z.string(),
+        executor_id: z.uuid(),
+        pod_id: z.uuid(),
+        gpu_type: z.string(),
+        gpu_count: z.int(),
+        period_start: NaiveTime,
+        period_end: NaiveTime,
+        seconds: z.int(),
+        gross_usd: z.number(),
+        fee_usd: z.number(),
+        net_usd: z.number(),
+        status: z.enum(['pending', 'paid', 'reversed']),
+      },
+      {
+        id: 'Id of the entry.',
+        executor_id: 'Id of the node.',
+        pod_id: 'Id of the pod.',
+        gpu_type: 'Full name of the GPU type.',
+        gpu_count: 'Number of GPUs of the pod.',
+        period_start: 'Begin of the period (UTC). An entry is about one pod on one day (UTC).',
+        period_end: 'End of the period (UTC).',
+        seconds: 'Seconds that were charged.',
+        gross_usd: 'USD that the renter paid.',
+        fee_usd: 'Fee of the marketplace in USD.',
+        net_usd: 'USD for the provider: `gross_usd` less `fee_usd`.',
+        status: 'Whether the amount is still to be paid out, was paid out, or was reversed.',
+      },
+    ),
+  )
   .meta({ id: 'BillingRow' });
 export type BillingRow = z.output<typeof BillingRow>;

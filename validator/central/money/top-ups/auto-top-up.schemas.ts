@@ -1,7 +1,10 @@
 /** Wire schemas of auto top-ups. */
+
 import { z } from 'zod';
+import { described } from '#shared/api/described.ts';
 import { MICRO_USD_PER_USD } from '#shared/api/money.ts';
 import type { FieldNames } from '../../platform/edge/field-names.ts';
+import { CREATED_AT, UPDATED_AT } from '../../platform/openapi/field-texts.ts';
 import { NaiveTime, optional, Usd, usdAmount } from '../../platform/wire.ts';
 import { AUTO_TOP_UP_STATUSES } from './top-up.state.ts';
 
@@ -9,22 +12,43 @@ const MAX_USD = 1_000_000;
 const CENTS = 100;
 
 export const AutoTopUp = z
-  .object({
-    id: z.uuid(),
-    user_id: z.uuid(),
-    enabled: z.boolean(),
-    threshold_usd: Usd,
-    amount_usd: Usd,
-    monthly_limit_usd: Usd.nullable(),
-    payment_method_id: z.string().nullable(),
-    status: z.enum(AUTO_TOP_UP_STATUSES),
-    /** Charged in this calendar month (UTC), including charges in flight. */
-    month_charged_usd: Usd,
-    last_attempt_at: NaiveTime.nullable(),
-    last_error: z.string().nullable(),
-    created_at: NaiveTime,
-    updated_at: NaiveTime,
-  })
+  .object(
+    described(
+      {
+        id: z.uuid(),
+        user_id: z.uuid(),
+        enabled: z.boolean(),
+        threshold_usd: Usd,
+        amount_usd: Usd,
+        monthly_limit_usd: Usd.nullable(),
+        payment_method_id: z.string().nullable(),
+        status: z.enum(AUTO_TOP_UP_STATUSES),
+        month_charged_usd: Usd,
+        last_attempt_at: NaiveTime.nullable(),
+        last_error: z.string().nullable(),
+        created_at: NaiveTime,
+        updated_at: NaiveTime,
+      },
+      {
+        id: 'Id of the stored settings.',
+        user_id: 'Id of the account.',
+        enabled: 'True if the balance is topped up automatically.',
+        threshold_usd: 'Balance in USD below which a charge is made.',
+        amount_usd: 'USD of one charge.',
+        monthly_limit_usd:
+          'Limit in USD for all charges of a calendar month (UTC); null for 1000, or the amount of one charge if that is more.',
+        payment_method_id: 'Id of the payment method at the payment processor; null for none.',
+        status:
+          'State of the last charge: none in progress, in progress, failed, or suspended after a dispute.',
+        month_charged_usd:
+          'USD charged in this calendar month (UTC), including charges in progress.',
+        last_attempt_at: 'Time of the last charge (UTC); null if there was none.',
+        last_error: 'Why the last charge failed; null if it did not.',
+        created_at: CREATED_AT,
+        updated_at: UPDATED_AT,
+      },
+    ),
+  )
   .meta({ id: 'AutoTopUp' });
 export type AutoTopUp = z.output<typeof AutoTopUp>;
 
@@ -37,16 +61,31 @@ const PaymentMethodId = z.string().regex(/^[\w-]{1,255}$/, 'Not a payment method
 
 /** The first update needs `enabled`, `threshold_usd` and `amount_usd`. Afterwards absent fields stay as they are. */
 export const AutoTopUpUpdateDto = z
-  .object({
-    enabled: optional(z.boolean()),
-    threshold_usd: optional(usdAmount({ min: 1, max: MAX_USD })),
-    amount_usd: optional(Amount),
-    /** Null: $1,000, or the amount of one charge if that is more. */
-    monthly_limit_usd: usdAmount({ min: 5, max: MAX_USD }).nullish(),
-    /** Null removes the payment method. */
-    payment_method_id: PaymentMethodId.nullish(),
-  })
-  .meta({ id: 'AutoTopUpUpdateDto' });
+  .object(
+    described(
+      {
+        enabled: optional(z.boolean()),
+        threshold_usd: optional(usdAmount({ min: 1, max: MAX_USD })),
+        amount_usd: optional(Amount),
+        monthly_limit_usd: usdAmount({ min: 5, max: MAX_USD }).nullish(),
+        payment_method_id: PaymentMethodId.nullish(),
+      },
+      {
+        enabled:
+          'True tops the balance up automatically. Required in the first update; it needs a payment method.',
+        threshold_usd:
+          'Balance in USD below which a charge is made, at least 1. Required in the first update.',
+        amount_usd: 'USD of one charge, 5 to 10000 in whole cents. Required in the first update.',
+        monthly_limit_usd:
+          'Limit in USD for all charges of a calendar month (UTC); null for 1000, or the amount of one charge if that is more.',
+        payment_method_id: 'Id of the payment method at the payment processor; null removes it.',
+      },
+    ),
+  )
+  .meta({
+    id: 'AutoTopUpUpdateDto',
+    example: { enabled: false, threshold_usd: 10, amount_usd: 50, monthly_limit_usd: 500 },
+  });
 export type AutoTopUpUpdateDto = z.output<typeof AutoTopUpUpdateDto>;
 
 export const AUTO_TOP_UP_FIELD_NAMES: FieldNames = {

@@ -16,7 +16,16 @@ const CALLBACK_LIMIT_BYTES = 256 * 1024;
 export function registerAutoTopUpRoutes(api: HttpServer, autoTopUps: AutoTopUps): void {
   api.get(
     '/users/me/auto-top-up',
-    { config, schema: { tags, response: { 200: AutoTopUp.nullable() } } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Read the automatic top-up',
+        description:
+          'Returns the settings and the state of the last charge; null if the account never set it up.',
+        response: { 200: AutoTopUp.nullable() },
+      },
+    },
     async (request, reply) =>
       // Fastify would send null as an empty body.
       (await autoTopUps.get(userOf(request))) ??
@@ -26,7 +35,19 @@ export function registerAutoTopUpRoutes(api: HttpServer, autoTopUps: AutoTopUps)
     '/users/me/auto-top-up',
     {
       config: { ...config, fieldNames: AUTO_TOP_UP_FIELD_NAMES },
-      schema: { tags, body: AutoTopUpUpdateDto, response: { 200: AutoTopUp } },
+      schema: {
+        tags,
+        summary: 'Set up the automatic top-up',
+        description:
+          'Stores the given members. If the balance is below the threshold, a charge follows within a minute.',
+        errors: {
+          bad_request:
+            'no payment method although enabled, a monthly limit below one charge, a method with a disputed charge, or a marketplace that takes no payments',
+        },
+        retry: 'Safe: a repeat stores the same values again and causes no second charge.',
+        body: AutoTopUpUpdateDto,
+        response: { 200: AutoTopUp },
+      },
     },
     (request) => autoTopUps.change(userOf(request), request.body),
   );

@@ -29,7 +29,21 @@ export function registerTransferRoutes(
         limit: 'search',
         fieldNames: TRANSFER_FIELD_NAMES,
       },
-      schema: { tags, body: TransferCreditsDto, response: { 200: TransferResponse } },
+      schema: {
+        tags,
+        summary: 'Transfer credit to another account',
+        description:
+          'Moves paid credit at once; it cannot be undone. Money that is held for pods, and granted credit, cannot be transferred.',
+        errors: {
+          bad_request: 'the recipient is the caller',
+          not_found: 'no account has this address',
+          email_not_verified: 'the caller has not confirmed its address',
+          insufficient_balance: 'the credit that can be transferred is below the amount',
+          rate_limited: 'the limit is strict, because the answer reveals whether an account exists',
+        },
+        body: TransferCreditsDto,
+        response: { 200: TransferResponse },
+      },
     },
     async (request, reply) => {
       const effects = (tx: Db) =>
@@ -41,7 +55,16 @@ export function registerTransferRoutes(
   for (const path of ['/users/me/transfer-history', '/users/me/transfer-credit-history']) {
     api.get(
       path,
-      { config, schema: { tags, response: { 200: z.array(TransferHistoryDto) } } },
+      {
+        config,
+        schema: {
+          tags,
+          summary: 'List transfers of credit',
+          description:
+            'Returns transfers that the account sent or received, newest first. Both paths are the same operation.',
+          response: { 200: z.array(TransferHistoryDto) },
+        },
+      },
       (request) => transfers.history(userOf(request)),
     );
   }

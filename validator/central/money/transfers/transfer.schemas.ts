@@ -1,5 +1,7 @@
 /** Wire schemas of credit transfers. */
+
 import { z } from 'zod';
+import { described } from '#shared/api/described.ts';
 import type { FieldNames } from '../../platform/edge/field-names.ts';
 import { displayText, NaiveTime, optional, Usd, usdAmount } from '../../platform/wire.ts';
 
@@ -9,12 +11,24 @@ const SMALLEST_USD = 0.000001;
 const MAX_USD = 1_000_000_000;
 
 export const TransferCreditsDto = z
-  .object({
-    recipient_email: z.string().trim().min(1).max(MAX_EMAIL_CHARS),
-    amount: usdAmount({ min: SMALLEST_USD, max: MAX_USD }),
-    note: optional(displayText(MAX_NOTE_CHARS)),
-  })
-  .meta({ id: 'TransferCreditsDto' });
+  .object(
+    described(
+      {
+        recipient_email: z.string().trim().min(1).max(MAX_EMAIL_CHARS),
+        amount: usdAmount({ min: SMALLEST_USD, max: MAX_USD }),
+        note: optional(displayText(MAX_NOTE_CHARS)),
+      },
+      {
+        recipient_email: 'E-mail address of the receiving account.',
+        amount: 'USD to transfer, above 0.',
+        note: 'Note for the recipient, up to 200 characters; absent for none.',
+      },
+    ),
+  )
+  .meta({
+    id: 'TransferCreditsDto',
+    example: { recipient_email: 'grace@example.com', amount: 2.5, note: 'for the shared node' },
+  });
 export type TransferCreditsDto = z.output<typeof TransferCreditsDto>;
 
 export const TRANSFER_FIELD_NAMES: FieldNames = {
@@ -29,23 +43,36 @@ export const TRANSFER_FIELD_NAMES: FieldNames = {
   },
 };
 
-const history = {
-  id: z.uuid(),
-  direction: z.enum(['sent', 'received']),
-  amount: Usd,
-  /** Empty if that account was deleted. */
-  counterparty_email: z.string(),
-  note: z.string().nullable(),
-  status: z.literal('completed'),
-  /** Balance of the caller's account right after the transfer. */
-  balance_after: Usd,
-  created_at: NaiveTime,
-};
+const history = described(
+  {
+    id: z.uuid(),
+    direction: z.enum(['sent', 'received']),
+    amount: Usd,
+    counterparty_email: z.string(),
+    note: z.string().nullable(),
+    status: z.literal('completed'),
+    balance_after: Usd,
+    created_at: NaiveTime,
+  },
+  {
+    id: 'Id of the transfer.',
+    direction: 'Whether the caller sent or received it.',
+    amount: 'USD that were transferred.',
+    counterparty_email: 'Address of the other account; empty if that account was deleted.',
+    note: 'Note of the sender; null for none.',
+    status: 'Always `completed`, because a transfer happens at once.',
+    balance_after: 'Balance of the caller in USD right after the transfer.',
+    created_at: 'Time of the transfer (UTC).',
+  },
+);
 
 export const TransferHistoryDto = z.object(history).meta({ id: 'TransferHistoryDto' });
 export type TransferHistoryDto = z.output<typeof TransferHistoryDto>;
 
 export const TransferResponse = z
-  .object({ ...history, balance: Usd })
+  .object({
+    ...history,
+    ...described({ balance: Usd }, { balance: 'Balance of the caller in USD now.' }),
+  })
   .meta({ id: 'TransferResponse' });
 export type TransferResponse = z.output<typeof TransferResponse>;

@@ -21,28 +21,51 @@ const FLAT_MODEL = 'FlatErrorResponse';
 const CLIENT_ERROR = 422;
 /** Status whose error schema is used for internal errors. */
 const INTERNAL_ERROR = 500;
-const text = { type: 'string' };
+const text = (description: string) => ({ type: 'string', description });
+const REQUEST_ID =
+  'Id of the request, also in the header X-Request-Id. Name it when you ask for help.';
+const MESSAGE = 'What is wrong, as a sentence.';
 const ErrorResponse: JsonObject = {
   type: 'object',
   required: ['success', 'error', 'message', 'status_code', 'request_id', 'timestamp'],
   properties: {
-    success: { const: false },
+    success: { const: false, description: 'Always false.' },
     error: {
       type: 'object',
+      description: 'The error, for programs.',
       required: ['code', 'message', 'hint', 'request_id'],
-      properties: { code: text, message: text, hint: text, request_id: text },
+      properties: {
+        code: text('Code of the error, which never changes.'),
+        message: text(MESSAGE),
+        hint: text('What to do next, as a sentence.'),
+        request_id: text(REQUEST_ID),
+      },
     },
-    message: text,
-    status_code: { type: 'integer' },
-    error_id: { type: ['string', 'null'] },
-    request_id: text,
-    timestamp: text,
-    api_context: { type: 'null' },
+    message: text(MESSAGE),
+    status_code: { type: 'integer', description: 'HTTP status of the answer.' },
+    error_id: {
+      type: ['string', 'null'],
+      description: 'The request id for a 5xx error; null for others.',
+    },
+    request_id: text(REQUEST_ID),
+    timestamp: text('Time of the answer (UTC).'),
+    api_context: { type: 'null', description: 'Always null.' },
     validation_errors: {
       type: 'array',
-      items: { type: 'object', properties: { field: text, message: text, type: text } },
+      description: 'Fields that failed validation; empty unless the status is 422.',
+      items: {
+        type: 'object',
+        properties: {
+          field: text('Path of the field, which begins with body, path, query or header.'),
+          message: text('What is wrong with the field, and the value that was sent.'),
+          type: text('Kind of the failure, for example `missing`.'),
+        },
+      },
     },
-    details: { type: ['object', 'null'] },
+    details: {
+      type: ['object', 'null'],
+      description: 'Further facts about the error, by code; null for none.',
+    },
   },
 };
 
@@ -50,7 +73,10 @@ const ErrorResponse: JsonObject = {
 const FlatErrorResponse: JsonObject = {
   type: 'object',
   required: ['success', 'message'],
-  properties: { success: { const: false }, message: text },
+  properties: {
+    success: { const: false, description: 'Always false.' },
+    message: text(MESSAGE),
+  },
 };
 
 /**
@@ -148,8 +174,9 @@ function withExample(operation: JsonObject, models: JsonObject): JsonObject {
   const body = objectAt(operation, 'requestBody');
   const content = objectAt(body, 'content');
   const media = objectAt(content, JSON_TYPE);
-  const [name] = namesInUse(objectAt(media, 'schema'), {});
-  const { example } = objectAt(models, name ?? '');
+  const schema = objectAt(media, 'schema');
+  const [name] = namesInUse(schema, {});
+  const { example } = name === undefined ? schema : objectAt(models, name);
   if (example === undefined) return operation;
   const withIt = { ...content, [JSON_TYPE]: { ...media, example } };
   return { ...operation, requestBody: { ...body, content: withIt } };

@@ -142,7 +142,7 @@ function withFlags(described: unknown, source: unknown): unknown {
     {
       ...property,
       ...(isFlag(source.shape[name]) ? { type: 'boolean' } : {}),
-      ...(name in example ? { example: example[name] } : {}),
+      ...(name in example ? { examples: [example[name]] } : {}),
     },
   ]);
   return { ...parsed.data, properties: Object.fromEntries(properties) };

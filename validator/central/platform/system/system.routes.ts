@@ -1,6 +1,8 @@
 /** GET /, /version, /sleep/{seconds} and /openapi.json, and /openapi.json of the portal. They need no credential. */
+
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
+import { described } from '#shared/api/described.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { VERSION } from '#shared/runtime/version.ts';
@@ -17,7 +19,16 @@ const FEATURES = ['rent_by_spec', 'idempotent_rent'];
 export function registerPortalDescription(portal: HttpServer): void {
   portal.get(
     '/openapi.json',
-    { config: open, schema: { tags: ['Portal'], response: { 200: OpenApiDocument } } },
+    {
+      config: open,
+      schema: {
+        tags: ['Portal'],
+        summary: 'Read this document',
+        description:
+          'Returns the OpenAPI description of the interface. `/docs` at the origin shows it.',
+        response: { 200: OpenApiDocument },
+      },
+    },
     async () => OpenApiDocument.parse(portal.portalDescription()),
   );
 }
@@ -31,14 +42,35 @@ export function registerSystemRoutes(
   const startedMs = clock.monotonicMs();
   const uptimeSeconds = () => (clock.monotonicMs() - startedMs) / 1000;
 
-  api.get('/', { config: probe, schema: { tags, response: { 200: Health } } }, async () => ({
-    status: 'ok' as const,
-    name: 'podwright',
-    version: VERSION,
-  }));
+  api.get(
+    '/',
+    {
+      config: probe,
+      schema: {
+        tags,
+        summary: 'Check that the API answers',
+        description: 'Returns the name and version of the product. It does not query the database.',
+        response: { 200: Health },
+      },
+    },
+    async () => ({
+      status: 'ok' as const,
+      name: 'podwright',
+      version: VERSION,
+    }),
+  );
   api.get(
     '/version',
-    { config: probe, schema: { tags, response: { 200: VersionResponse } } },
+    {
+      config: probe,
+      schema: {
+        tags,
+        summary: 'Read version, features and start time',
+        description:
+          'Returns which optional features clients may use, and the hotkey of the central API.',
+        response: { 200: VersionResponse },
+      },
+    },
     async () => ({
       started_at: startedAt,
       uptime_seconds: uptimeSeconds(),
@@ -49,7 +81,17 @@ export function registerSystemRoutes(
   );
   api.get(
     '/sleep/:seconds',
-    { config: open, schema: { tags, params: SleepParams, response: { 200: SleepResponse } } },
+    {
+      config: open,
+      schema: {
+        tags,
+        summary: 'Answer after a delay',
+        description:
+          'Waits and then answers, to test the timeouts of clients and proxies. The wait ends when the client disconnects.',
+        params: SleepParams,
+        response: { 200: SleepResponse },
+      },
+    },
     async (request, reply) => {
       const fromMs = clock.monotonicMs();
       const ended = AbortSignal.any([stopping, goneOf(reply)]);
@@ -60,7 +102,15 @@ export function registerSystemRoutes(
   );
   api.get(
     '/openapi.json',
-    { config: open, schema: { tags, response: { 200: OpenApiDocument } } },
+    {
+      config: open,
+      schema: {
+        tags,
+        summary: 'Read this document',
+        description: 'Returns the OpenAPI description of the API. `/docs` at the origin shows it.',
+        response: { 200: OpenApiDocument },
+      },
+    },
     async () => OpenApiDocument.parse(api.swagger()),
   );
 }
@@ -76,22 +126,49 @@ function goneOf(reply: FastifyReply): AbortSignal {
 const MAX_SLEEP_S = 30;
 
 export const Health = z
-  .object({ status: z.literal('ok'), name: z.string(), version: z.string() })
+  .object(
+    described(
+      { status: z.literal('ok'), name: z.string(), version: z.string() },
+      { status: 'Always `ok`.', name: 'Name of the product.', version: 'Version of the product.' },
+    ),
+  )
   .meta({ id: 'Health' });
 
 export const VersionResponse = z
-  .object({
-    started_at: NaiveTime,
-    uptime_seconds: z.number(),
-    /** Clients may use only the features that are listed here. */
-    features: z.array(z.string()),
-    version: z.string(),
-    /** Hotkey that signs commands to gateways; a validator configures it as VALIDATOR_CENTRAL_HOTKEY. */
-    hotkey: z.string(),
-  })
+  .object(
+    described(
+      {
+        started_at: NaiveTime,
+        uptime_seconds: z.number(),
+        features: z.array(z.string()),
+        version: z.string(),
+        hotkey: z.string(),
+      },
+      {
+        started_at: 'Time at which the process started (UTC).',
+        uptime_seconds: 'Seconds since the start.',
+        features: 'Features of this version. Clients may use only those that are listed.',
+        version: 'Version of the product, which is not the version of the interface.',
+        hotkey:
+          'ss58 of the hotkey that signs commands to gateways; a validator configures it as VALIDATOR_CENTRAL_HOTKEY.',
+      },
+    ),
+  )
   .meta({ id: 'VersionResponse' });
 
-export const SleepParams = z.object({ seconds: queryNumber(z.number().min(0).max(MAX_SLEEP_S)) });
-export const SleepResponse = z.object({ slept: z.number() }).meta({ id: 'SleepResponse' });
+export const SleepParams = z.object(
+  described(
+    { seconds: queryNumber(z.number().min(0).max(MAX_SLEEP_S)) },
+    { seconds: 'Seconds to wait before the answer, 0 to 30.' },
+  ),
+);
+export const SleepResponse = z
+  .object(described({ slept: z.number() }, { slept: 'Seconds that the request waited.' }))
+  .meta({ id: 'SleepResponse' });
 
-export const OpenApiDocument = z.looseObject({ openapi: z.string() });
+export const OpenApiDocument = z.looseObject(
+  described(
+    { openapi: z.string() },
+    { openapi: 'Version of OpenAPI; the other members are those of an OpenAPI document.' },
+  ),
+);
