@@ -101,7 +101,11 @@ async function rentals(central: TestCentral, db: Database, folder: string): Prom
   const nodes = await db.selectFrom('executors').select('id').where('slots_free', '>', 0).execute();
   const afterSpend = async () => undefined;
   const beginRestore = async () => undefined;
-  const deps = { clock: systemClock, random: systemRandom, afterSpend, beginRestore };
+  const launchLimitMs = 600_000;
+  const deps = {
+    ...{ clock: systemClock, random: systemRandom },
+    ...{ afterSpend, beginRestore, launchLimitMs },
+  };
   const actor = { auth: 'session' as const, apiKeyId: null, requestId: 'bench-request' };
   let rented = 0;
   const ours = await perSecond(nodes, async ({ id: executorId }) => {

@@ -84,7 +84,10 @@ export const REACH_IN_PARALLEL: Readonly<Record<string, Reach>> = {
     const rival = await market.renter();
     let bySpec: Promise<Answer> | undefined;
     await db.transaction().execute(async (tx) => {
-      const deps = { clock, random, afterSpend: nothing, beginRestore: nothing };
+      const deps = {
+        ...{ clock, random, launchLimitMs: 600_000 },
+        ...{ afterSpend: nothing, beginRestore: nothing },
+      };
       await rentIn(tx, deps, rentalOf(rival, node.id));
       // This request selects the node, which it reads as free, and waits for the other rental's lock.
       bySpec = market.call('POST', '/executors/rent-by-spec', {

@@ -100,6 +100,8 @@ export const ADAPTER_VARIABLES = {
    * minutes, which is at least two settlements.
    */
   CENTRAL_METER_TICK_SECONDS: z.coerce.number().int().min(1).max(450).default(60),
+  /** Minutes after which a pod that does not run fails; up to 2 hours while its image arrives or is built. */
+  CENTRAL_LAUNCH_LIMIT_MINUTES: z.coerce.number().int().min(1).max(120).default(10),
   /** Hours for which topped-up credit, which its payer may dispute, can be spent but not transferred; 0 for none. */
   CENTRAL_TOP_UP_WAIT_HOURS: z.coerce.number().int().min(0).max(8_760).default(24),
   /** Maximum size of a volume's data. */

@@ -51,6 +51,7 @@ export type Adapters = {
     | 'docsUrl'
     | 'backupDrillHours'
     | 'meterTickMs'
+    | 'launchLimitMs'
     | 'topUpWaitMs'
     | 'volumeLimitBytes'
     | 'webhookTargets'
@@ -88,6 +89,7 @@ export function createAdapters(
       docsUrl: config.CENTRAL_DOCS_URL ?? null,
       backupDrillHours: config.CENTRAL_BACKUP_DRILL_HOURS,
       meterTickMs: config.CENTRAL_METER_TICK_SECONDS * 1_000,
+      launchLimitMs: config.CENTRAL_LAUNCH_LIMIT_MINUTES * 60_000,
       topUpWaitMs: config.CENTRAL_TOP_UP_WAIT_HOURS * 3_600_000,
       volumeLimitBytes: Math.floor(config.CENTRAL_VOLUME_GIB * GIB),
       webhookTargets: config.CENTRAL_WEBHOOK_TARGETS,

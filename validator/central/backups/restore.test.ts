@@ -202,6 +202,27 @@ describe('a restore with a rental', () => {
     ]);
   });
 
+  it('does not count against the time limit of the launch, which begins again afterwards', async () => {
+    const rented = await rent({ backup_log_id: backupId, restore_path: '/workspace' });
+    const { id } = rented.body;
+    await scene.market.sync();
+    const [restore] = await scene.restores(id);
+    for (let minute = 0; minute < 45; minute += 1) {
+      scene.operations.progress(restore.id, { stage: 'swapping' });
+      await scene.later(60_000);
+    }
+    expect((await scene.pod(id)).phase).toBe('restoring');
+    scene.host.change(id, { phase: 'starting' });
+    scene.operations.finish(restore.id);
+    await scene.later(2_000);
+    await scene.later(2_000);
+    expect((await scene.pod(id)).phase).toBe('starting');
+    for (let minute = 0; minute < 9; minute += 1) await scene.later(60_000);
+    expect((await scene.pod(id)).status).toBe('PENDING');
+    await scene.later(60_000);
+    expect((await scene.pod(id)).status).toBe('CREATION_FAILED');
+  });
+
   it('leaves the pod running with its data when the restore fails', async () => {
     const rented = await rent({ backup_log_id: backupId, restore_path: '/workspace' });
     const { id } = rented.body;

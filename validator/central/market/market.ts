@@ -96,7 +96,11 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
     /** Routes below /api. */
     registerApi(api: HttpServer): void {
       const { beginRestore } = backups;
-      const rentDeps = { clock, random, idempotency, wake, afterSpend, beginRestore };
+      const { launchLimitMs } = pods;
+      const rentDeps = {
+        ...{ clock, random, idempotency, wake },
+        ...{ afterSpend, beginRestore, launchLimitMs },
+      };
       registerTemplateRoutes(api, templates);
       executors.register(api);
       registerRentalRoutes(api, {

@@ -89,6 +89,8 @@ export type CentralOptions = {
   backupDrillHours?: number;
   /** Interval between two settlements of a running pod. Default: one minute. */
   meterTickMs?: number;
+  /** Time limit of a launch whose image does not arrive. Default: 10 minutes; at most 2 hours. */
+  launchLimitMs?: number;
   /** Time for which topped-up credit cannot be transferred. Default: one day. */
   topUpWaitMs?: number;
   /** Maximum size of a volume's data. Default: 20 GiB. */

@@ -1,4 +1,4 @@
-/** Due work of pods: scheduled removals, warnings of them, and the end of failed creations. */
+/** Due work of pods: scheduled removals, warnings of them, limits of launches, and the end of failed creations. */
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { Mails } from '../../delivery/mail/mail.service.ts';
@@ -7,8 +7,12 @@ import { lockRow } from '../../platform/database/transactions.ts';
 import { SYSTEM_ACTOR } from '../../platform/identity.ts';
 import type { DueHandlers } from '../../platform/schedule/schedule.ts';
 import { dueWarning, minutesLeft, nextWarningAt } from '../../platform/schedule/warnings.ts';
-import { endPod, findPod } from './pod.store.ts';
-import { deferUntilContact } from './pod-contact.ts';
+import { findExecutor } from '../executors/executor.service.ts';
+import { endCreation } from './creation-failure.ts';
+import { isLaunching, launchFrom, SILENT_LAUNCH } from './launch-limit.ts';
+import { CREATION_STATES } from './pod.state.ts';
+import { changePod, endPod, findPod } from './pod.store.ts';
+import { CONTACT_WAIT_MS, deferUntilContact } from './pod-contact.ts';
 import { recordPodEvent, SYSTEM_EVENT } from './pod-events.ts';
 import { mailRemoval } from './pod-mails.ts';
 import { beginRemoval } from './pod-removal.ts';
@@ -20,6 +24,8 @@ export type UpkeepDeps = {
   mails: Mails;
   /** Queues an immediate sync of this executor. */
   wake(executorId: string): void;
+  /** Time limit of a launch. */
+  launchLimitMs: number;
 };
 
 export function podDueHandlers(deps: UpkeepDeps) {
@@ -60,6 +66,30 @@ export function podDueHandlers(deps: UpkeepDeps) {
         return next === null ? undefined : { againAtMs: next };
       },
     },
+    'launch-limit': {
+      lock: lockWithNode,
+      async run(tx, { subject, dueAtMs, nowMs }) {
+        const pod = await findPod(tx, subject);
+        if (pod === undefined || !isLaunching(pod)) return undefined;
+        const { launch_until: untilMs } = pod;
+        if (untilMs === null) {
+          await changePod(tx, subject, CREATION_STATES, launchFrom(nowMs, deps.launchLimitMs));
+          return { againAtMs: nowMs + deps.launchLimitMs };
+        }
+        if (pod.state === 'restoring') {
+          const node = await findExecutor(tx, pod.executor_id);
+          const silentMs = nowMs - (node?.last_seen_at ?? pod.created_at);
+          if (silentMs < deps.launchLimitMs) return { againAtMs: nowMs + deps.launchLimitMs };
+        } else if (nowMs < untilMs) {
+          return { againAtMs: untilMs };
+        }
+        const after = () => deps.wake(pod.executor_id);
+        // If the node answers, the next pass ends the launch, or finds that the pod runs.
+        if (dueAtMs <= untilMs) return { againAtMs: nowMs + CONTACT_WAIT_MS, after };
+        await endCreation(tx, deps, pod, SILENT_LAUNCH);
+        return { after };
+      },
+    },
     'pod-failure-end': {
       lock,
       async run(tx, { subject, nowMs }) {
@@ -71,6 +101,13 @@ export function podDueHandlers(deps: UpkeepDeps) {
       },
     },
   } satisfies DueHandlers;
+}
+
+/** Locks in the order of `lockRow`. */
+async function lockWithNode(tx: Db, podId: string): Promise<void> {
+  const pod = await findPod(tx, podId);
+  if (pod !== undefined) await lockRow(tx, 'executors', pod.executor_id);
+  await lockRow(tx, 'pods', podId);
 }
 
 async function keptPod(tx: Db, id: string): Promise<Pod | undefined> {

@@ -4,18 +4,18 @@ import type { PodSpecInput, PodView } from '#shared/api/agent/pod.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import type { EventReason } from '../../delivery/events/event.schemas.ts';
 import type { Mails } from '../../delivery/mail/mail.service.ts';
 import { meterTransition } from '../../money/metering/usage.service.ts';
 import type { Database, Db, Pod } from '../../platform/database/tables.ts';
 import { lockRow, moneyTransaction } from '../../platform/database/transactions.ts';
-import { SYSTEM_ACTOR } from '../../platform/identity.ts';
 import { setDue } from '../../platform/schedule/due.ts';
 import { releaseGpus } from '../executors/executor.service.ts';
 import { imageKeyOf } from '../executors/launch-estimate.ts';
 import { createPullRecorder } from '../executors/pull-speed.ts';
 import { retireTemplate } from '../templates/template-use.service.ts';
+import { type CreationFailure, endCreation } from './creation-failure.ts';
 import { expectationAfter } from './launch-eta.ts';
+import { isLaunching, lateLaunch, launchFrom, launchProgress } from './launch-limit.ts';
 import { podStateOf, wirePhase } from './pod.state.ts';
 import { acknowledgeGeneration, changePod, endPod, isBeingCreated, movePod } from './pod.store.ts';
 import { FAILED_LISTED_MS } from './pod-access.ts';
@@ -28,21 +28,17 @@ import {
   updateTemplates,
 } from './pod-change.ts';
 import { recordTransition, removalReasonOf } from './pod-events.ts';
-import { releaseHold } from './pod-hold.ts';
 import { notebookChange, notebookFailure } from './pod-notebook.ts';
 import {
   GONE_PHASE,
   type Observed,
   observedOf,
-  REMOVAL_PHASE,
   RESTORING,
   restoringInsteadOf,
 } from './pod-sync.plan.ts';
 
 /** Shortest time between two writes of `seen_at` while nothing else changes. */
 const SEEN_RESOLUTION_MS = 5_000;
-
-type Failure = { reason: EventReason; message: string; gpusFree: boolean };
 
 /** Every function has no effect if the row has changed since it was read. */
 export function createPodRecorder(deps: {
@@ -53,6 +49,8 @@ export function createPodRecorder(deps: {
   mails: Mails;
   restoresAtStart(podId: string): Promise<boolean>;
   detachVolume(tx: Db, podId: string): Promise<void>;
+  /** Time limit of a launch. */
+  launchLimitMs: number;
 }) {
   const { db, clock, log } = deps;
   const pulls = createPullRecorder(deps);
@@ -72,6 +70,13 @@ export function createPodRecorder(deps: {
       );
   }
 
+  /** The limit of a launch begins when a restore that precedes it has ended. */
+  function launchColumns(pod: Pod, { state }: Observed, view: PodView) {
+    const at = { nowMs: clock.now(), limitMs: deps.launchLimitMs };
+    const isRestored = pod.state === 'restoring' && state !== 'restoring' && isLaunching(pod);
+    return isRestored ? launchFrom(at.nowMs, at.limitMs) : launchProgress(pod, view, at);
+  }
+
   async function move(tx: Db, pod: Pod, observed: Observed, view: PodView): Promise<void> {
     const from = podStateOf(pod.state);
     const nowMs = clock.now();
@@ -86,6 +91,7 @@ export function createPodRecorder(deps: {
       updated_at: nowMs,
       ...(first ? { first_running_at: nowMs } : {}),
       ...expectationAfter(pod, view, nowMs),
+      ...launchColumns(pod, observed, view),
       ...(end === null ? {} : changeOutcomeColumns(pod, end)),
     };
     if (!(await movePod(tx, pod.id, observed.state, change, { from: [from] }))) return;
@@ -103,6 +109,7 @@ export function createPodRecorder(deps: {
     const nowMs = clock.now();
     const change = {
       ...expectationAfter(pod, view, nowMs),
+      ...launchColumns(pod, observed, view),
       phase: observed.phase,
       reason_code: observed.reason,
       message: observed.message,
@@ -144,25 +151,8 @@ export function createPodRecorder(deps: {
     });
   }
 
-  /** Releases the hold and, with `gpusFree`, the GPUs. The agent removes what it has of the pod. */
-  async function endCreation(pod: Pod, { reason, message, gpusFree }: Failure): Promise<void> {
-    const nowMs = clock.now();
-    await moneyTransaction(deps, async (tx) => {
-      await lockRow(tx, 'executors', pod.executor_id);
-      const change = {
-        phase: REMOVAL_PHASE,
-        reason_code: reason,
-        message,
-        delete_requested_at: nowMs,
-        updated_at: nowMs,
-      };
-      const from = podStateOf(pod.state);
-      if (!(await movePod(tx, pod.id, 'creation_failed', change, { from: [from] }))) return;
-      await releaseHold(tx, pod, { actor: SYSTEM_ACTOR, nowMs });
-      if (gpusFree) await releaseGpus(tx, pod.id);
-      await recordTransition(tx, deps, pod, 'creation_failed', { reason, message });
-    });
-  }
+  const fail = (pod: Pod, failure: CreationFailure) =>
+    moneyTransaction(deps, (tx) => endCreation(tx, deps, pod, failure));
 
   return {
     async observed(pod: Pod, view: PodView): Promise<void> {
@@ -176,10 +166,13 @@ export function createPodRecorder(deps: {
       if (notebook !== null) await changePod(db, pod.id, [from], notebook);
       if (observed.state === 'creation_failed') {
         const reason = observed.reason ?? 'start_failed';
-        await endCreation(pod, { reason, message: observed.message, gpusFree: true });
+        await fail(pod, { reason, message: observed.message, gpusFree: true });
       } else if (observed.state !== from) {
         await moneyTransaction(deps, (tx) => move(tx, pod, observed, view));
-      } else if (hasChanged(pod, observed, view, clock.now())) {
+      } else if (
+        hasChanged(pod, observed, view, clock.now()) ||
+        launchColumns(pod, observed, view) !== null
+      ) {
         await updateInState(pod, observed, view);
       }
       // Last, because the pod's state must not wait for statistics.
@@ -218,7 +211,7 @@ export function createPodRecorder(deps: {
 
     async refused(pod: Pod, message: string): Promise<void> {
       if (isBeingCreated(pod)) {
-        await endCreation(pod, { reason: 'start_failed', message, gpusFree: true });
+        await fail(pod, { reason: 'start_failed', message, gpusFree: true });
         return;
       }
       const from = podStateOf(pod.state);
@@ -236,20 +229,12 @@ export function createPodRecorder(deps: {
       });
     },
 
-    /**
-     * Fails a launch that exceeded its deadline. It may have reached the agent, so the GPUs stay reserved until the
-     * agent confirms that it does not have the pod.
-     */
-    launchTimedOut: (pod: Pod) =>
-      endCreation(pod, {
-        reason: 'start_failed',
-        message: 'The node did not accept the pod in time',
-        gpusFree: false,
-      }),
+    /** Fails a launch that exceeded its limit. The agent has answered in this pass, so the GPUs are released. */
+    launchTimedOut: (pod: Pod) => fail(pod, lateLaunch(pod, clock.now())),
 
     /** Fails the creation of a pod whose node is lost. If the node comes back, it removes the pod. */
     failCreation: (pod: Pod, message: string) =>
-      endCreation(pod, { reason: 'provider_fault', message, gpusFree: false }),
+      fail(pod, { reason: 'provider_fault', message, gpusFree: false }),
 
     /** Records that the node has removed the pod: ends a deletion, or schedules the end of a failed creation. */
     async removed(pod: Pod): Promise<void> {

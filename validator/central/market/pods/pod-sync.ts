@@ -15,15 +15,13 @@ import type { Mails } from '../../delivery/mail/mail.service.ts';
 import type { Database, Db, Pod } from '../../platform/database/tables.ts';
 import type { Agents } from '../../platform/ports.ts';
 import { findExecutor, recordSeen } from '../executors/executor.service.ts';
-import { findPod, isBeingCreated, listUnendedOn } from './pod.store.ts';
+import { isLaunchLate } from './launch-limit.ts';
+import { findPod, listUnendedOn } from './pod.store.ts';
 import { createLostContact, isUnanswered, type LostContactDeps } from './pod-contact.ts';
 import { createIdleCheck } from './pod-idle.ts';
 import type { NotebookTokenOf } from './pod-notebook.ts';
 import { createPodRecorder } from './pod-recorder.ts';
 import { needsAttention, nextStep, type SyncStep } from './pod-sync.plan.ts';
-
-/** Creation fails if the agent has not accepted the pod within this time. */
-export const LAUNCH_DEADLINE_MS = 600_000;
 
 /** Refusals of a spec that are final. */
 const FATAL_CODES: readonly ErrorCode[] = [
@@ -58,6 +56,8 @@ export type SyncDeps = {
   /** Volumes, which are restored before the pods that mount them start. */
   volumes: VolumePasses;
   inMaintenance: LostContactDeps['inMaintenance'];
+  /** Time limit of a launch. */
+  launchLimitMs: number;
   /** Detaches the volume of a pod that left its node. Runs in the transaction that ends the pod. */
   detachVolume(tx: Db, podId: string): Promise<void>;
 };
@@ -222,13 +222,10 @@ export function createPodSync(deps: SyncDeps) {
     return isAllDone;
   }
 
-  async function failLateLaunches(executorId: string): Promise<void> {
-    const nowMs = clock.now();
+  /** Call after the agent has answered: a launch that it reports as running is not late. */
+  async function endLateLaunches(executorId: string): Promise<void> {
     for (const pod of await listUnendedOn(db, executorId)) {
-      const isUnaccepted = isBeingCreated(pod) && pod.acknowledged_generation === 0;
-      // `seen_at` is set while a pod waits for its volume.
-      const sinceMs = pod.seen_at ?? pod.created_at;
-      if (isUnaccepted && nowMs - sinceMs >= LAUNCH_DEADLINE_MS) await record.launchTimedOut(pod);
+      if (isLaunchLate(pod, clock.now())) await record.launchTimedOut(pod);
     }
   }
 
@@ -252,12 +249,11 @@ export function createPodSync(deps: SyncDeps) {
       isWorking = isBackingUp || (waiting !== null && (await deps.volumes.isWorking(executorId)));
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      await failLateLaunches(executorId);
       await recordUnanswered(executorId, pods);
       await deps.operations.unanswered(executorId);
       return 'unreachable';
     }
-    await failLateLaunches(executorId);
+    await endLateLaunches(executorId);
     if (!isAllDone) return 'refused';
     if ((await listUnendedOn(db, executorId)).some(needsAttention)) return 'busy';
     return isWorking ? 'working' : 'idle';

@@ -8,6 +8,7 @@ import type { Db } from '../../platform/database/tables.ts';
 import type { Processes } from '../../platform/processes.ts';
 import type { AnnotationsOf } from '../executors/node-annotations.ts';
 import { createGpuUtilizations } from './gpu-utilization.ts';
+import { DEFAULT_LAUNCH_LIMIT_MS } from './launch-limit.ts';
 import { registerPodRoutes } from './pod.routes.ts';
 import { createPods, type PodsDeps, type VolumesOfPods } from './pod.service.ts';
 import { podDueHandlers } from './pod-due-handlers.ts';
@@ -29,9 +30,10 @@ export type PodPartsDeps = Pick<SyncDeps, 'operations' | 'volumes' | 'inMaintena
   backupConfigOf: PodsDeps['backupConfigOf'];
 };
 
-export function createPodParts({ ports, mails, notifier }: MailDeps, parts: PodPartsDeps) {
+export function createPodParts({ ports, mails, notifier, options }: MailDeps, parts: PodPartsDeps) {
   const { db, clock, random, log, agents, secret } = ports;
   const { processes, annotationsOf, volumesOfPods } = parts;
+  const { launchLimitMs = DEFAULT_LAUNCH_LIMIT_MS } = options;
   const notebookToken = createNotebookTokens(secret);
   const wake = (executorId: string): void => sync.wake(executorId);
   const queue = isPostgres(db)
@@ -51,6 +53,7 @@ export function createPodParts({ ports, mails, notifier }: MailDeps, parts: PodP
     volumes: parts.volumes,
     inMaintenance: parts.inMaintenance,
     detachVolume: parts.detachVolume,
+    launchLimitMs,
     wakeOthers: () => notifier.notify('sync'),
   });
   const pods = createPods({
@@ -67,7 +70,9 @@ export function createPodParts({ ports, mails, notifier }: MailDeps, parts: PodP
 
   return {
     pods,
-    dueHandlers: podDueHandlers({ clock, random, wake, mails }),
+    /** Time limit of a launch. */
+    launchLimitMs,
+    dueHandlers: podDueHandlers({ clock, random, wake, mails, launchLimitMs }),
 
     cleanup: createPodCleanup({ db, clock, random, wake }),
 

@@ -217,7 +217,10 @@ describe('nodes that were rented after they were chosen', () => {
       typeof rentFirstOf
     >[2];
     const nothing = async () => undefined;
-    const deps = { clock, random, afterSpend: nothing, beginRestore: nothing };
+    const deps = {
+      ...{ clock, random, launchLimitMs: 600_000 },
+      ...{ afterSpend: nothing, beginRestore: nothing },
+    };
     const rent = (tx: Db) => rentFirstOf(tx, deps, asked, survivors);
     return db.transaction().execute(rent);
   }

@@ -8,10 +8,12 @@ import { recordEvent } from '../../delivery/events/event.service.ts';
 import { fundsReduced } from '../../money/metering/settlement.service.ts';
 import type { Db, Pod, Template } from '../../platform/database/tables.ts';
 import type { Actor, Caller, UserIdentity } from '../../platform/identity.ts';
+import { setDue } from '../../platform/schedule/due.ts';
 import { type ExecutorEntry, reserveGpus } from '../executors/executor.service.ts';
 import { gpuTotalOf } from '../executors/executor-response.ts';
 import { imageKeyOf } from '../executors/launch-estimate.ts';
 import { expectationAtRent } from '../pods/launch-eta.ts';
+import { launchFrom } from '../pods/launch-limit.ts';
 import type { PodSshKey } from '../pods/pod.schemas.ts';
 import { insertPod, type NewPod } from '../pods/pod.service.ts';
 import { wirePhase } from '../pods/pod.state.ts';
@@ -43,6 +45,8 @@ export type RentDeps = {
   /** Called when an account has spent money. */
   afterSpend(tx: Db, accountId: string): Promise<void>;
   beginRestore: BeginRestore;
+  /** Time limit of a launch. */
+  launchLimitMs: number;
 };
 
 /** Queues the restore of a backup into the new pod. Throws ApiError for a backup that the caller cannot restore. */
@@ -80,6 +84,7 @@ export async function rentIn(
   });
   const pod: NewPod = {
     ...newPod(executor, template, keys, nowMs),
+    ...launchFrom(nowMs, deps.launchLimitMs),
     ...notebookColumns(notebookPort),
     ...(await expectationAtRent(tx, executor.id, { image: spec.image, template, nowMs })),
     id: podId,
@@ -104,6 +109,7 @@ export async function rentIn(
   };
   await insertPod(tx, pod);
   if (removalAt !== null) await setRemovalDue(tx, podId, removalAt);
+  await setDue(tx, 'launch-limit', podId, nowMs + deps.launchLimitMs);
   await markTemplateRented(tx, template, nowMs);
   await fundsReduced(tx, settled, nowMs);
   await deps.afterSpend(tx, account.id);

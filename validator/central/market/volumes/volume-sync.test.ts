@@ -175,6 +175,23 @@ it('fails a pod whose volume cannot be restored, and keeps the volume', async ()
   expect((await scene.rentOn(scene.node.id, id)).status).toBe(200);
 });
 
+it('does not count the restore of its volume against the time limit of a launch', async () => {
+  const id = await scene.saved();
+  const rented = (await scene.rentOn(scene.other.id, id)).body;
+  await scene.market.sync();
+  otherHost().arrives = 'pulling';
+  for (let minute = 0; minute < 30; minute += 1) await scene.later(60_000);
+  expect(await scene.pod(rented.id)).toMatchObject({ status: 'PENDING', phase: 'restoring' });
+  otherHost().operations.finish(scene.operationOn(scene.other.id)?.id ?? '');
+  await scene.later(2_000);
+  await scene.later(2_000);
+  expect((await scene.pod(rented.id)).phase).toBe('pulling');
+  for (let minute = 0; minute < 9; minute += 1) await scene.later(60_000);
+  expect((await scene.pod(rented.id)).status).toBe('PENDING');
+  await scene.later(60_000);
+  expect((await scene.pod(rented.id)).status).toBe('CREATION_FAILED');
+});
+
 it('fails a pod on a node whose agent does not support volumes', async () => {
   const id = await scene.make();
   scene.host.volumes.refusal = new ApiError('spec_refused', 'not root');

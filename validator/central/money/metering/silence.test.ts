@@ -109,12 +109,17 @@ it('breaks a rebooting pod and fails a creation when their node is lost', async 
   scene.host.up = false;
   await scene.later(MINUTE_MS);
   expect(await scene.pod(id)).toMatchObject({ status: 'REBOOT_PENDING', phase: 'unreachable' });
-  await scene.later(2 * HOUR_MS - 3 * MINUTE_MS);
-  expect((await scene.pod(id)).status).toBe('REBOOT_PENDING');
+  await scene.later(8 * MINUTE_MS);
   expect((await scene.pod(created)).status).toBe('PENDING');
+  // The limit of a launch, and the time that its end waits for contact.
+  await scene.later(MINUTE_MS);
+  await scene.later(MINUTE_MS);
+  const failed = await scene.call('GET', `/pods/${created}`);
+  expect(failed.body).toMatchObject({ status: 'CREATION_FAILED', reason_code: 'provider_fault' });
+  await scene.later(2 * HOUR_MS - 13 * MINUTE_MS);
+  expect((await scene.pod(id)).status).toBe('REBOOT_PENDING');
   await scene.later(3 * MINUTE_MS);
   expect(await scene.pod(id)).toMatchObject({ status: 'BROKEN', reason_code: 'provider_fault' });
-  expect(await scene.pod(created)).toMatchObject({ status: 'CREATION_FAILED' });
   expect((await scene.me()).held).toBe(0);
   // The agent removes both pods when it answers again.
   await scene.remove(id);

@@ -48,6 +48,7 @@ import { notedSegments } from './migrations/0036-noted-segments.ts';
 import { changedFiles } from './migrations/0039-changed-files.ts';
 import { places } from './migrations/0040-places.ts';
 import { collateral } from './migrations/0041-collateral.ts';
+import { launchLimit } from './migrations/0043-launch-limit.ts';
 import { metricHistory } from './migrations/0044-metric-history.ts';
 import { POSTGRES_DIALECT, SQLITE_DIALECT, type SqlDialect } from './sql-dialects.ts';
 import type { Database, Db, Tables } from './tables.ts';
@@ -92,6 +93,7 @@ const MIGRATIONS: readonly ((dialect: SqlDialect) => string[])[] = [
   changedFiles,
   places,
   collateral,
+  launchLimit,
   metricHistory,
 ];
 

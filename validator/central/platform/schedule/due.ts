@@ -8,6 +8,7 @@ export type DueKind =
   | 'pod-removal'
   | 'pod-removal-warning'
   | 'pod-failure-end'
+  | 'launch-limit'
   /** Subject: a notice. */
   | 'notice-backup'
   | 'notice-start'

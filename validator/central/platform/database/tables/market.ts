@@ -59,6 +59,14 @@ export type PodsTable = Stamped & {
   ready_expected_at: number | null;
   /** Source of the estimate in `ready_expected_at`. */
   eta_basis: string | null;
+  /** When the present launch began; null for a pod of an earlier version. Not used after the pod has run once. */
+  launch_began_at: number | null;
+  /** When the launch fails unless the pod runs. */
+  launch_until: number | null;
+  /** Bytes of the image that had arrived or were unpacked at `launch_bytes_at`. */
+  launch_bytes: number;
+  /** Null once the image is complete. */
+  launch_bytes_at: number | null;
   /** When the agent last reported this pod. */
   seen_at: number | null;
   /** When the agent last reported it as running. */

@@ -1,0 +1,246 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { NO_PROGRESS } from '#shared/api/agent/images.ts';
+import { mailsTo } from '../../../../test/fakes/scenes/outbox.ts';
+import { createPodScene, type PodScene } from '../../../../test/fakes/scenes/pod-scene.ts';
+
+const MINUTE_MS = 60_000;
+const MB = 1_000_000;
+
+let scene: PodScene;
+let host: PodScene['host'];
+beforeEach(async () => {
+  scene = await createPodScene();
+  ({ host } = scene);
+});
+afterEach(() => scene.close());
+
+/** Rents a pod whose agent has begun to pull its image. */
+async function pulling(): Promise<string> {
+  host.arrives = 'pulling';
+  return scene.running();
+}
+
+/** Reports the bytes of the image that have arrived. */
+function arrived(id: string, megabytes: number): void {
+  const pull = { ...NO_PROGRESS, layers_total: 1, bytes_done: Math.round(megabytes * MB) };
+  host.change(id, { phase: 'pulling', pull });
+}
+
+/** Lets `megabytesPerMinute` of the image arrive for some minutes, after `fromMegabytes`. */
+async function arriving(id: string, minutes: number, megabytesPerMinute: number, from = 0) {
+  for (let minute = 1; minute <= minutes; minute += 1) {
+    arrived(id, from + minute * megabytesPerMinute);
+    await scene.later(MINUTE_MS);
+  }
+}
+
+const statusOf = async (id: string) => (await scene.pod(id)).status;
+
+describe('a launch that does not succeed', () => {
+  it('fails after 10 minutes with its reason, and releases node and hold at that moment', async () => {
+    const id = await pulling();
+    const message = 'the registry does not answer';
+    host.change(id, { phase: 'backoff', reason: 'ImageUnreachable', message });
+    await scene.later(10 * MINUTE_MS - 1);
+    expect(await statusOf(id)).toBe('PENDING');
+    expect(await scene.held()).toBe(0.55);
+    host.removesAtOnce = false;
+    await scene.later(1);
+    expect(await scene.pod(id)).toMatchObject({
+      status: 'CREATION_FAILED',
+      reason_code: 'image_pull_failed',
+      message: `Not running after 10 minutes: ${message}`,
+    });
+    expect(await scene.freeGpus()).toBe(2);
+    expect(await scene.held()).toBe(0);
+    await scene.later(1_000);
+    expect(host.calls).toEqual([`put ${id}`, `delete ${id}`]);
+    expect((await scene.events(id)).at(-1)).toMatchObject({
+      sub_event_type: 'pod-create.failed',
+      to_status: 'CREATION_FAILED',
+      reason: 'image_pull_failed',
+      error: `Not running after 10 minutes: ${message}`,
+    });
+    const mails = await mailsTo(scene.market, scene.account.email);
+    expect(mails.filter(({ kind }) => kind === 'pod-failed')).toHaveLength(1);
+    const statement = (await scene.call('GET', `/pods/${id}/statement`)).body;
+    expect(statement).toMatchObject({ total: 0, billed_seconds: 0, lines: [] });
+    // The same GPUs can be rented again.
+    host.arrives = 'running';
+    expect(await statusOf(await scene.running({ gpu_count: 2 }))).toBe('RUNNING');
+  });
+
+  it('fails with start_failed if its process exits at once, again and again', async () => {
+    const id = await pulling();
+    const container_id = 'c'.repeat(64);
+    for (let minute = 0; minute < 10; minute += 1) {
+      const message = 'The process ended with exit code 1';
+      host.change(id, { container_id, phase: 'starting' });
+      await scene.later(1_000);
+      host.change(id, { phase: 'backoff', reason: 'CrashLoopBackOff', message });
+      await scene.later(MINUTE_MS - 1_000);
+      if (minute < 9) expect(await statusOf(id)).toBe('PENDING');
+    }
+    expect(await scene.pod(id)).toMatchObject({
+      status: 'CREATION_FAILED',
+      reason_code: 'start_failed',
+      message: 'Not running after 10 minutes: The process ended with exit code 1',
+    });
+  });
+
+  it('runs if its agent reports so at the last moment', async () => {
+    const id = await pulling();
+    await scene.later(10 * MINUTE_MS - 1);
+    host.change(id, { phase: 'running' });
+    await scene.later(1);
+    expect(await statusOf(id)).toBe('RUNNING');
+    await scene.later(MINUTE_MS);
+    expect(await statusOf(id)).toBe('RUNNING');
+  });
+
+  it('can have another limit', async () => {
+    await scene.close();
+    scene = await createPodScene({ launchLimitMs: 3 * MINUTE_MS });
+    ({ host } = scene);
+    const id = await pulling();
+    await scene.later(3 * MINUTE_MS - 1);
+    expect(await statusOf(id)).toBe('PENDING');
+    await scene.later(1);
+    expect(await scene.pod(id)).toMatchObject({ status: 'CREATION_FAILED' });
+  });
+
+  it('has the whole limit from the upgrade on if it began before', async () => {
+    const id = await pulling();
+    const before = { launch_began_at: null, launch_until: null, launch_bytes_at: null };
+    await scene.market.ports.db.updateTable('pods').set(before).execute();
+    await scene.later(10 * MINUTE_MS);
+    await scene.later(10 * MINUTE_MS - 1);
+    expect(await statusOf(id)).toBe('PENDING');
+    await scene.later(1);
+    expect(await statusOf(id)).toBe('CREATION_FAILED');
+  });
+});
+
+describe('a launch whose image arrives', () => {
+  it('is prolonged to at most 2 hours by 1 MB per minute', async () => {
+    const id = await pulling();
+    await arriving(id, 119, 1);
+    expect(await statusOf(id)).toBe('PENDING');
+    await arriving(id, 1, 1, 119);
+    expect(await scene.pod(id)).toMatchObject({
+      status: 'CREATION_FAILED',
+      reason_code: 'image_pull_failed',
+    });
+  });
+
+  it('is not prolonged by less', async () => {
+    const id = await pulling();
+    await arriving(id, 9, 0.9);
+    expect(await statusOf(id)).toBe('PENDING');
+    await arriving(id, 1, 0.9, 8.1);
+    expect(await statusOf(id)).toBe('CREATION_FAILED');
+  });
+
+  it('fails a minute after the image has stopped arriving', async () => {
+    const id = await pulling();
+    await arriving(id, 30, 50);
+    await scene.later(MINUTE_MS - 1);
+    expect(await statusOf(id)).toBe('PENDING');
+    await scene.later(1);
+    expect(await statusOf(id)).toBe('CREATION_FAILED');
+  });
+
+  it('counts unpacked bytes, and those of a repeated pull from zero', async () => {
+    const id = await pulling();
+    await arriving(id, 12, 10);
+    const pull = { ...NO_PROGRESS, layers_total: 1, bytes_done: 120 * MB };
+    host.change(id, { pull: { ...pull, bytes_extracted: 5 * MB } });
+    await scene.later(MINUTE_MS);
+    expect(await statusOf(id)).toBe('PENDING');
+    arrived(id, 1);
+    await scene.later(MINUTE_MS / 2);
+    arrived(id, 3);
+    await scene.later(MINUTE_MS / 2 - 1);
+    expect(await statusOf(id)).toBe('PENDING');
+  });
+
+  it('gets the whole limit for its container once the image is complete', async () => {
+    const id = await pulling();
+    await arriving(id, 30, 50);
+    host.change(id, { phase: 'creating', pull: null });
+    await scene.later(1_000);
+    host.change(id, { phase: 'backoff', reason: 'CrashLoopBackOff', container_id: 'c'.repeat(64) });
+    await scene.later(10 * MINUTE_MS - 1);
+    expect(await statusOf(id)).toBe('PENDING');
+    await scene.later(1);
+    expect(await scene.pod(id)).toMatchObject({
+      status: 'CREATION_FAILED',
+      reason_code: 'start_failed',
+    });
+  });
+
+  it('is prolonged while the image is built, to at most 2 hours', async () => {
+    host.arrives = 'building';
+    const id = await scene.running();
+    for (let minute = 0; minute < 119; minute += 1) await scene.later(MINUTE_MS);
+    expect(await scene.pod(id)).toMatchObject({ status: 'PENDING', phase: 'building' });
+    await scene.later(MINUTE_MS);
+    expect(await scene.pod(id)).toMatchObject({
+      status: 'CREATION_FAILED',
+      reason_code: 'build_failed',
+    });
+  });
+});
+
+describe('a launch without contact', () => {
+  it('continues after a restart of the central API if the image has arrived meanwhile', async () => {
+    const id = await pulling();
+    await arriving(id, 5, 10);
+    // No pass of the sync and no due work.
+    await scene.market.clock.advance(20 * MINUTE_MS);
+    arrived(id, 100);
+    await scene.later(0);
+    expect(await statusOf(id)).toBe('PENDING');
+    await arriving(id, 5, 10, 100);
+    expect(await statusOf(id)).toBe('PENDING');
+    host.change(id, { phase: 'running' });
+    await scene.later(1_000);
+    expect(await statusOf(id)).toBe('RUNNING');
+  });
+
+  it('runs after a restart of the central API if it has succeeded meanwhile', async () => {
+    const id = await pulling();
+    host.change(id, { phase: 'running' });
+    await scene.market.clock.advance(20 * MINUTE_MS);
+    await scene.later(0);
+    expect(await statusOf(id)).toBe('RUNNING');
+  });
+
+  it('fails half a minute after its limit; its GPU is released when the node answers', async () => {
+    const id = await pulling();
+    host.up = false;
+    await scene.later(10 * MINUTE_MS);
+    expect(await statusOf(id)).toBe('PENDING');
+    await scene.later(30_000);
+    expect(await scene.pod(id)).toMatchObject({
+      status: 'CREATION_FAILED',
+      reason_code: 'provider_fault',
+    });
+    expect(await scene.held()).toBe(0);
+    expect(await scene.freeGpus()).toBe(1);
+    host.up = true;
+    await scene.later(31_000);
+    expect(host.calls).toEqual([`put ${id}`, `delete ${id}`]);
+    expect(await scene.freeGpus()).toBe(2);
+  });
+});
+
+it.each(['reboot', 'edit'])('a %s of a running pod has no such limit', async (kind) => {
+  const id = await scene.running();
+  if (kind === 'reboot') await scene.post(id, 'reboot', {});
+  else await scene.call('PUT', `/pods/${id}`, { environment: { A: '1' } });
+  const change = { generation: 2, stage: 'preparing' as const, reason: null, message: '' };
+  host.change(id, { phase: 'pulling', ...(kind === 'edit' ? { generation: 2, change } : {}) });
+  for (let minute = 0; minute < 15; minute += 1) await scene.later(MINUTE_MS);
+  expect(await statusOf(id)).toBe('REBOOT_PENDING');
+});

@@ -1,0 +1,109 @@
+/**
+ * Time limit of a launch, which is longer while the image is built or arrives. The rules are in the README of this
+ * folder. Pure.
+ */
+import type { PodView } from '#shared/api/agent/pod.ts';
+import type { EventReason } from '../../delivery/events/event.schemas.ts';
+import type { Pod } from '../../platform/database/tables.ts';
+import type { CreationFailure } from './creation-failure.ts';
+import { CREATION_STATES } from './pod.state.ts';
+
+export const MINUTE_MS = 60_000;
+export const DEFAULT_LAUNCH_LIMIT_MS = 10 * MINUTE_MS;
+/** Limit of a launch whose image is still built or arrives. */
+export const LONGEST_LAUNCH_MS = 120 * MINUTE_MS;
+/** Bytes of the image per minute that prolong a launch. */
+const BYTES_PER_MINUTE = 1_000_000;
+/** Progress is stored at most this often. */
+const RESOLUTION_MS = 20_000;
+
+type LaunchColumns = Pick<
+  Pod,
+  'launch_began_at' | 'launch_until' | 'launch_bytes' | 'launch_bytes_at'
+>;
+
+/** Returns the columns of a launch that begins now. */
+export function launchFrom(nowMs: number, limitMs: number): LaunchColumns {
+  return {
+    launch_began_at: nowMs,
+    launch_until: nowMs + limitMs,
+    launch_bytes: 0,
+    launch_bytes_at: nowMs,
+  };
+}
+
+/** Returns true before the pod's first `running`, also while its volume or backup is restored. */
+export function isLaunching(pod: Pod): boolean {
+  return pod.first_running_at === null && CREATION_STATES.some((state) => state === pod.state);
+}
+
+/** Returns true if the launch has used up its time. The time of a restore does not count. */
+export function isLaunchLate(pod: Pod, nowMs: number): boolean {
+  const { launch_until: untilMs } = pod;
+  return isLaunching(pod) && pod.state !== 'restoring' && untilMs !== null && nowMs >= untilMs;
+}
+
+/** Returns the columns that a report of the agent changes; null if none. */
+export function launchProgress(
+  pod: Pod,
+  view: PodView,
+  { nowMs, limitMs }: { nowMs: number; limitMs: number },
+): Partial<LaunchColumns> | null {
+  const { launch_bytes: knownBytes, launch_bytes_at: atMs } = pod;
+  if (!isLaunching(pod) || atMs === null) return null;
+  if (hasImage(view)) {
+    // The container gets the whole limit after an image that took some time.
+    const tookTime = knownBytes > 0 || pod.state === 'building';
+    return { launch_bytes_at: null, ...(tookTime ? prolonged(pod, nowMs + limitMs) : {}) };
+  }
+  const elapsedMs = nowMs - atMs;
+  const mark = { launch_bytes_at: nowMs, launch_bytes: bytesOf(view, knownBytes) };
+  const arrived = mark.launch_bytes - knownBytes;
+  // A repeated pull counts its bytes from zero.
+  if (arrived < 0) return mark;
+  if (elapsedMs < RESOLUTION_MS) return null;
+  // The agent limits the time of a build.
+  const isFast = arrived > 0 && arrived * MINUTE_MS >= BYTES_PER_MINUTE * elapsedMs;
+  if (isFast || view.phase === 'building') return { ...mark, ...prolonged(pod, nowMs + MINUTE_MS) };
+  return elapsedMs < MINUTE_MS ? null : mark;
+}
+
+function prolonged(pod: LaunchColumns, untilMs: number): Partial<LaunchColumns> {
+  const { launch_began_at: beganMs, launch_until: beforeMs } = pod;
+  if (beganMs === null || beforeMs === null) return {};
+  const latestMs = Math.max(beforeMs, beganMs + LONGEST_LAUNCH_MS);
+  return { launch_until: Math.min(latestMs, Math.max(beforeMs, untilMs)) };
+}
+
+function hasImage({ phase, container_id }: PodView): boolean {
+  return container_id !== null || ['creating', 'starting', 'running'].includes(phase);
+}
+
+/** Returns the downloaded and unpacked bytes. Between two attempts no pull is reported. */
+function bytesOf({ pull }: PodView, known: number): number {
+  return pull === null ? known : pull.bytes_done + pull.bytes_extracted;
+}
+
+/** Returns why the launch has failed at its limit, from what the agent last reported. */
+export function lateLaunch(pod: Pod, nowMs: number): CreationFailure {
+  const minutes = Math.round((nowMs - (pod.launch_began_at ?? nowMs)) / MINUTE_MS);
+  const [reason, problem] = problemOf(pod);
+  const message = `Not running after ${minutes} minutes: ${pod.message || problem}`;
+  return { reason, message, gpusFree: true };
+}
+
+/** The agent may have received the pod. */
+export const SILENT_LAUNCH: CreationFailure = {
+  reason: 'provider_fault',
+  message: 'The node did not answer before the time limit of the launch',
+  gpusFree: false,
+};
+
+const REPORTED: readonly EventReason[] = ['image_pull_failed', 'build_failed', 'start_failed'];
+
+function problemOf({ state, reason_code: code }: Pod): [EventReason, string] {
+  const reported = REPORTED.find((reason) => reason === code);
+  if (state === 'building') return [reported ?? 'build_failed', 'the image is not built'];
+  if (state === 'pulling') return [reported ?? 'image_pull_failed', 'the image is not complete'];
+  return [reported ?? 'start_failed', 'the container has not started'];
+}
