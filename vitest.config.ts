@@ -26,7 +26,7 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 120_000,
     // More than there are cores: tests on a real engine spend most of their time waiting for it.
-    maxWorkers: 3,
+    maxWorkers: 4,
     // Modules are loaded once per worker, not once per file, which saves two thirds of the time of small
     // tests. It is safe because no module has state that one test could leave to another.
     isolate: false,

@@ -10,6 +10,7 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 export const RUN_VARIABLE = 'PODWRIGHT_TEST_RUN';
 
 /** Label of Docker objects that a test creates directly; its value is the run's id. */
+const MANAGED_LABEL = 'io.podwright.managed';
 const RUN_LABEL = 'io.podwright.test-run';
 const EXECUTOR_LABEL = 'io.podwright.executor';
 const LABEL_PREFIX = 'io.podwright.';
@@ -70,8 +71,9 @@ export function killProcesses({ id, folder, session }: Run): string[] {
 }
 
 /**
- * Removes the run's Docker objects and returns their kinds and names. Agents inside a test process cannot add the run's
- * label to what they create. So while other tests run on this host, only objects with the label are removed.
+ * Removes the run's Docker objects and returns the kinds and names of those that the tests should have removed. Agents
+ * inside a test process cannot add the run's label to what they create. So while other tests run on this host, only
+ * objects with the label are removed.
  */
 export function removeObjects({ id }: Run, before: Before): string[] {
   const claimed = executorsOfLiveAgents(id);
@@ -90,7 +92,12 @@ export function removeObjects({ id }: Run, before: Before): string[] {
       command('docker', kind, 'rm', ...force, ...(kind === 'container' ? ['-v'] : []), object.id);
     }
   }
-  return left.map(({ kind, name }) => `${kind} ${name}`);
+  return left.filter((object) => !isBuiltIn(object)).map(({ kind, name }) => `${kind} ${name}`);
+}
+
+/** Returns true for an agent's built-in image, which agents leave in the engine for their next start. */
+function isBuiltIn({ kind, labels }: DockerObject): boolean {
+  return kind === 'image' && Object.keys(labels).join() === MANAGED_LABEL;
 }
 
 /** Removes the network namespaces, firewall chains and mounts that the run added; returns what it found. */
@@ -111,7 +118,7 @@ export function removeHostChanges({ folder }: Run, before: Before): string[] {
 function dockerObjects(): DockerObject[] {
   return KINDS.flatMap((kind) => {
     const all = kind === 'container' || kind === 'image' ? ['--all'] : [];
-    const filter = ['--filter', 'label=io.podwright.managed'];
+    const filter = ['--filter', `label=${MANAGED_LABEL}`];
     const ids = [
       ...lines(command('docker', kind, 'ls', '--quiet', ...all, ...filter)),
       ...lines(command('docker', kind, 'ls', '--quiet', ...all, '--filter', `label=${RUN_LABEL}`)),

@@ -5,6 +5,7 @@ import { measure, type Part, print, withAgent } from '../measure/runner.ts';
 import { backupKills } from './backup-kills.soak.ts';
 import { backupTree } from './backup-tree.soak.ts';
 import { badRequests } from './bad-requests.soak.ts';
+import { fullKillMatrices } from './kills.soak.ts';
 import { ledgerPostings } from './ledger.soak.ts';
 import { logFollowers } from './log-followers.soak.ts';
 import { moneyMatters } from './money.soak.ts';
@@ -59,6 +60,10 @@ and writes var/soak.json.`,
           ...(await backupTree(print)),
           ...(await backupKills({ ...options, print })),
         ],
+      ),
+      kills: rows(
+        'kill -9 of agent and engine before and after every change of every operation, about an hour (needs root)',
+        () => fullKillMatrices(),
       ),
       ledger: rows('random postings to a money ledger, every rule checked', (options) =>
         ledgerPostings({ ...options, print }),

@@ -1,11 +1,14 @@
 /**
- * The moments at which a kill matrix kills. By default it kills at every third change, alternately after and before it,
- * because each round costs seconds. With KILL_MATRIX=full it kills before and after every change.
+ * The moments at which a kill matrix kills. By default it kills at every fifth change, alternately after and before it,
+ * because each round costs seconds. With KILL_MATRIX=full (`npm run soak -- --only kills`) it kills before and after every
+ * change.
  */
+const SAMPLED = 5;
+
 export type KillMoment = 'before' | 'after';
 
 export function momentsOf(index: number): readonly KillMoment[] {
   if (process.env['KILL_MATRIX'] === 'full') return ['before', 'after'];
-  if (index % 3 !== 0) return [];
+  if (index % SAMPLED !== 0) return [];
   return [index % 2 === 0 ? 'after' : 'before'];
 }
