@@ -10,7 +10,7 @@ import { createSeededRandom } from '../../test/fakes/seeded-random.ts';
 import type { Agent } from '../app.ts';
 import { openDatabase } from '../database/database.ts';
 
-const RUNS = 30;
+const RUNS = 12;
 const OPERATIONS = 80;
 const PODS = 3;
 const GPUS = Array.from({ length: 3 }, (_, n) => `GPU-00000000-0000-4000-8000-00000000000${n}`);
