@@ -46,14 +46,35 @@ export function registerBackupRoutes(api: HttpServer, deps: BackupRoutesDeps): v
 function registerConfigs(api: HttpServer, { schedules, ...once }: BackupRoutesDeps): void {
   api.get(
     '/backup-configs',
-    { config, schema: { tags, response: { 200: z.array(BackupConfig) } } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'List backup schedules',
+        description: "Returns the account's schedules.",
+        response: { 200: z.array(BackupConfig) },
+      },
+    },
     (request) => schedules.list(userOf(request)),
   );
   api.post(
     '/backup-configs',
     {
       config: { ...config, once: 'backup-config', fieldNames: BACKUP_CONFIG_FIELD_NAMES },
-      schema: { tags, body: BackupConfigCreate, response: { 200: BackupConfig } },
+      schema: {
+        tags,
+        summary: 'Create or change the backup schedule of a pod',
+        description:
+          'Stores the schedule of a pod; a pod has at most one, and a repeat changes it.',
+        errors: {
+          pod_not_found: 'the account has no such pod',
+          pod_state_conflict: 'the pod is being deleted',
+          bad_request:
+            'the folder cannot be backed up, or this marketplace has no storage for backups',
+        },
+        body: BackupConfigCreate,
+        response: { 200: BackupConfig },
+      },
     },
     async (request, reply) => {
       const effects = (tx: Db) => schedules.put(tx, userOf(request), request.body);
@@ -63,7 +84,17 @@ function registerConfigs(api: HttpServer, { schedules, ...once }: BackupRoutesDe
   );
   api.get(
     '/backup-configs/pod/:pod_id',
-    { config, schema: { tags, params: PodIdParams, response: { 200: BackupConfig.nullable() } } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Read the backup schedule of a pod',
+        description: 'Returns the schedule, or null if the pod has none.',
+        errors: { pod_not_found: 'the account has no such pod' },
+        params: PodIdParams,
+        response: { 200: BackupConfig.nullable() },
+      },
+    },
     async (request, reply) => {
       const row = await schedules.ofPod(userOf(request), request.params.pod_id);
       // By default the framework sends an empty body for null.
@@ -72,7 +103,21 @@ function registerConfigs(api: HttpServer, { schedules, ...once }: BackupRoutesDe
   );
   api.delete(
     '/backup-configs/:id',
-    { config, schema: { tags, params: IdParams, response: { 200: BackupConfig } } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Delete a backup schedule',
+        description: 'Stops scheduled backups. Existing backups stay until they expire.',
+        errors: {
+          not_found: 'no schedule has this id',
+          forbidden: 'the schedule belongs to another account',
+        },
+        retry: 'Safe: a repeat returns 404 and changes nothing.',
+        params: IdParams,
+        response: { 200: BackupConfig },
+      },
+    },
     (request) => schedules.remove(userOf(request), request.params.id),
   );
 }
@@ -85,6 +130,16 @@ function registerBackups(api: HttpServer, { operations, wake, ...once }: BackupR
       config: { ...config, once: 'backup', fieldNames: BACKUP_FIELD_NAMES },
       schema: {
         tags,
+        summary: 'Back up a pod now',
+        description:
+          "Starts a backup of the folder in the pod's schedule; without a schedule, of the first of the template's volumes. The pod keeps running. Poll the backup for its progress.",
+        errors: {
+          pod_not_found: 'the account has no such pod',
+          pod_state_conflict: 'the pod is in a state without backups',
+          BACKUP_STORAGE_BUSY:
+            'a backup or restore of the pod is running; `detail.active_operation_id` names it',
+          bad_request: 'this marketplace has no storage for backups',
+        },
         params: PodIdParams,
         body: ManualBackupTriggerRequest.nullish(),
         response: { 200: BackupTriggered },
@@ -109,25 +164,90 @@ function registerBackups(api: HttpServer, { operations, wake, ...once }: BackupR
     },
   );
   const pages = { querystring: PageQuery, response: { 200: BackupLogPage } };
-  api.get('/backup-logs', { config, schema: { tags, ...pages } }, (request) =>
-    operations.listBackups(userOf(request), request.query),
+  api.get(
+    '/backup-logs',
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'List backups',
+        description: "Returns the account's backups, newest first, also of deleted pods.",
+        ...pages,
+      },
+    },
+    (request) => operations.listBackups(userOf(request), request.query),
   );
   api.get(
     '/backup-logs/pod/:pod_id',
-    { config, schema: { tags, params: PodIdParams, ...pages } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'List backups of a pod',
+        description: 'Returns the backups of one pod, newest first, also after its removal.',
+        errors: { pod_not_found: 'the account never had such a pod' },
+        params: PodIdParams,
+        ...pages,
+      },
+    },
     (request) => operations.listBackupsOf(userOf(request), request.params.pod_id, request.query),
   );
-  api.get('/backup-logs/:id', { config, schema: { tags, params: IdParams, response } }, (request) =>
-    operations.getBackup(userOf(request), request.params.id),
+  api.get(
+    '/backup-logs/:id',
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Read a backup',
+        description: 'Returns one backup with its progress.',
+        errors: {
+          not_found: 'no backup has this id',
+          forbidden: 'the backup belongs to another account',
+        },
+        params: IdParams,
+        response,
+      },
+    },
+    (request) => operations.getBackup(userOf(request), request.params.id),
   );
   api.delete(
     '/backup-logs/:id',
-    { config, schema: { tags, params: IdParams, response } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Delete a backup',
+        description: 'Marks the backup as deleted; its data is removed from the storage later.',
+        errors: {
+          bad_request: 'the backup is running; cancel it first',
+          not_found: 'no backup has this id',
+          forbidden: 'the backup belongs to another account',
+        },
+        retry: 'Safe: a repeat changes nothing.',
+        params: IdParams,
+        response,
+      },
+    },
     (request) => operations.removeBackup(userOf(request), request.params.id),
   );
   api.post(
     '/backup-logs/:id/cancel',
-    { config, schema: { tags, params: IdParams, response } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Cancel a backup',
+        description: 'Stops a running backup. Its data is discarded.',
+        errors: {
+          bad_request: 'the backup has ended',
+          not_found: 'no backup has this id',
+          forbidden: 'the backup belongs to another account',
+        },
+        retry: 'Safe: a repeat is refused and changes nothing.',
+        params: IdParams,
+        response,
+      },
+    },
     (request) => operations.cancelBackup(callerOf(request), request.params.id),
   );
 }
@@ -137,7 +257,19 @@ function registerDrills(api: HttpServer, { operations, wake, ...once }: BackupRo
     '/backup-logs/:id/verify',
     {
       config: { ...config, once: 'backup-verify' },
-      schema: { tags, params: IdParams, response: { 200: BackupLog } },
+      schema: {
+        tags,
+        summary: 'Check a backup with a drill',
+        description:
+          'Reads a sample of the backup on a node with a pod of the account and compares hashes. Nothing is written to the pod.',
+        errors: {
+          not_found: 'no backup has this id',
+          forbidden: 'the backup belongs to another account',
+          BACKUP_STORAGE_BUSY: 'a backup or restore is running',
+        },
+        params: IdParams,
+        response: { 200: BackupLog },
+      },
     },
     async (request, reply) => {
       let begunOn: string | null = null;
@@ -161,6 +293,19 @@ function registerRestores(api: HttpServer, { operations, wake, ...once }: Backup
       config: { ...config, once: 'restore', fieldNames: RESTORE_FIELD_NAMES },
       schema: {
         tags,
+        summary: 'Restore a backup into a pod',
+        description:
+          'Writes the backup into a folder of a running pod. The files are staged and checked first, then exchanged at once.',
+        errors: {
+          pod_not_found: 'the account has no such pod',
+          pod_state_conflict: 'the pod is in a state without restores',
+          not_found: 'no backup has this id',
+          forbidden: 'the backup belongs to another account',
+          conflict: 'with `new_only`, the folder is not empty',
+          BACKUP_STORAGE_BUSY:
+            'a backup or restore of the pod is running; `detail.active_operation_id` names it',
+          bad_request: 'the folder cannot be restored, or the backup has no data',
+        },
         params: PodUuidParams,
         body: RestoreRequest,
         response: { 200: RestoreTriggered },
@@ -187,6 +332,9 @@ function registerRestores(api: HttpServer, { operations, wake, ...once }: Backup
       config,
       schema: {
         tags,
+        summary: 'List restores of a pod',
+        description: 'Returns the restores of one pod, newest first.',
+        errors: { pod_not_found: 'the account never had such a pod' },
         params: PodUuidParams,
         querystring: PageQuery,
         response: { 200: RestoreLogPage },
@@ -196,7 +344,22 @@ function registerRestores(api: HttpServer, { operations, wake, ...once }: Backup
   );
   api.post(
     '/restore-logs/:id/cancel',
-    { config, schema: { tags, params: IdParams, response: { 200: RestoreLog } } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Cancel a restore',
+        description: 'Stops a running restore. With `replace` the old folder stays as it was.',
+        errors: {
+          bad_request: 'the restore has ended',
+          not_found: 'no restore has this id',
+          forbidden: 'the restore belongs to another account',
+        },
+        retry: 'Safe: a repeat is refused and changes nothing.',
+        params: IdParams,
+        response: { 200: RestoreLog },
+      },
+    },
     (request) => operations.cancelRestore(callerOf(request), request.params.id),
   );
 }

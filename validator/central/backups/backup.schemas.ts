@@ -1,7 +1,11 @@
 /** Requests and responses of the routes of backups, restores and schedules. */
+
 import { z } from 'zod';
 import { MAX_CHANGED_PATHS, RESTORE_MODES } from '#shared/api/agent/operations.ts';
+import { described } from '#shared/api/described.ts';
 import type { FieldNames } from '../platform/edge/field-names.ts';
+import { EXAMPLE_IDS } from '../platform/openapi/example-ids.ts';
+import { CREATED_AT, PAGE, SUCCESS, UPDATED_AT } from '../platform/openapi/field-texts.ts';
 import {
   displayName,
   displayText,
@@ -26,10 +30,17 @@ const MAX_RETENTION_DAYS = 365;
 export const PodIdParams = z.object({ pod_id: Uuid });
 export const PodUuidParams = z.object({ pod_uuid: Uuid });
 
-export const PageQuery = z.object({
-  page: queryNumber(z.int().min(1).max(MAX_PAGE).default(1)),
-  limit: queryNumber(z.int().min(1).max(MAX_LIMIT).default(DEFAULT_LIMIT)),
-});
+export const PageQuery = z
+  .object(
+    described(
+      {
+        page: queryNumber(z.int().min(1).max(MAX_PAGE).default(1)),
+        limit: queryNumber(z.int().min(1).max(MAX_LIMIT).default(DEFAULT_LIMIT)),
+      },
+      { page: PAGE, limit: 'Maximum number of entries per page, 1 to 100.' },
+    ),
+  )
+  .meta({ example: { page: 1, limit: 20 } });
 export type PageQuery = z.output<typeof PageQuery>;
 
 /** A page of a list, newest first. */
@@ -48,109 +59,187 @@ function pageOf<Item extends z.ZodType>(item: Item) {
 const RequestedPath = z.string().min(1).max(MAX_PATH);
 
 export const BackupConfigCreate = z
-  .object({
-    pod_id: Uuid,
-    backup_frequency_hours: z.int().min(1).max(MAX_FREQUENCY_HOURS),
-    retention_days: z.int().min(1).max(MAX_RETENTION_DAYS),
-    backup_path: RequestedPath,
-  })
-  .meta({ id: 'BackupConfigCreate' });
+  .object(
+    described(
+      {
+        pod_id: Uuid,
+        backup_frequency_hours: z.int().min(1).max(MAX_FREQUENCY_HOURS),
+        retention_days: z.int().min(1).max(MAX_RETENTION_DAYS),
+        backup_path: RequestedPath,
+      },
+      {
+        pod_id: 'Id of the pod.',
+        backup_frequency_hours: 'Hours between two backups, 1 to 720.',
+        retention_days: 'Days after which a backup is removed, 1 to 365.',
+        backup_path: 'Absolute folder of the container to back up.',
+      },
+    ),
+  )
+  .meta({
+    id: 'BackupConfigCreate',
+    example: {
+      pod_id: EXAMPLE_IDS.pod,
+      backup_frequency_hours: 24,
+      retention_days: 30,
+      backup_path: '/workspace',
+    },
+  });
 export type BackupConfigCreate = z.output<typeof BackupConfigCreate>;
 
 export const BackupConfig = z
-  .object({
-    id: z.uuid(),
-    pod_id: z.uuid(),
-    /** Node of the pod. */
-    pod_executor_id: z.uuid(),
-    backup_frequency_hours: z.int(),
-    retention_days: z.int(),
-    backup_path: z.string(),
-    is_active: z.boolean(),
-    /** Null when it is not active. */
-    next_run_at: NaiveTime.nullable(),
-    created_at: NaiveTime,
-    updated_at: NaiveTime,
-  })
+  .object(
+    described(
+      {
+        id: z.uuid(),
+        pod_id: z.uuid(),
+        pod_executor_id: z.uuid(),
+        backup_frequency_hours: z.int(),
+        retention_days: z.int(),
+        backup_path: z.string(),
+        is_active: z.boolean(),
+        next_run_at: NaiveTime.nullable(),
+        created_at: NaiveTime,
+        updated_at: NaiveTime,
+      },
+      {
+        id: 'Id of the schedule.',
+        pod_id: 'Id of the pod.',
+        pod_executor_id: "Id of the pod's node.",
+        backup_frequency_hours: 'Hours between two backups.',
+        retention_days: 'Days after which a backup is removed.',
+        backup_path: 'Absolute folder of the container.',
+        is_active: 'True if backups are made.',
+        next_run_at: 'Time of the next backup (UTC); null if the schedule is not active.',
+        created_at: CREATED_AT,
+        updated_at: UPDATED_AT,
+      },
+    ),
+  )
   .meta({ id: 'BackupConfig' });
 export type BackupConfigResponse = z.output<typeof BackupConfig>;
 
 export const ManualBackupTriggerRequest = z
-  .object({
-    name: optional(displayName(MAX_NAME)),
-    description: optional(displayText(MAX_DESCRIPTION)),
-  })
-  .meta({ id: 'ManualBackupTriggerRequest' });
+  .object(
+    described(
+      {
+        name: optional(displayName(MAX_NAME)),
+        description: optional(displayText(MAX_DESCRIPTION)),
+      },
+      {
+        name: 'Name of the backup, 1 to 200 characters; absent for none.',
+        description: 'Description, up to 1000 characters; absent for none.',
+      },
+    ),
+  )
+  .meta({ id: 'ManualBackupTriggerRequest', example: { name: 'before the upgrade' } });
 export type ManualBackupTriggerRequest = z.output<typeof ManualBackupTriggerRequest>;
 
 export const BackupTriggered = z
-  .object({ success: z.literal(true), backup_log_id: z.uuid() })
+  .object(
+    described(
+      { success: z.literal(true), backup_log_id: z.uuid() },
+      { success: SUCCESS, backup_log_id: 'Id of the backup, to follow its progress.' },
+    ),
+  )
   .meta({ id: 'BackupTriggeredResponse' });
 export type BackupTriggered = z.output<typeof BackupTriggered>;
 
 /** Fields that logs of backups and restores share. */
-const operationShape = {
-  id: z.uuid(),
-  pod_id: z.uuid(),
-  /** Percent. */
-  progress: z.number(),
-  started_at: NaiveTime.nullable(),
-  completed_at: NaiveTime.nullable(),
-  error_message: z.string().nullable(),
-  /** Stable code for programs; null without a failure. */
-  error_code: z.string().nullable(),
-  created_at: NaiveTime,
-  last_heartbeat_at: NaiveTime.nullable(),
-  total_files: z.int().nullable(),
-  processed_files: z.int().nullable(),
-  total_bytes: z.int().nullable(),
-  processed_bytes: z.int().nullable(),
-  elapsed_seconds: z.number().nullable(),
-  throughput_bytes_per_second: z.number().nullable(),
-  estimated_remaining_seconds: z.number().nullable(),
-  status_message: z.string().nullable(),
-};
+const operationShape = described(
+  {
+    id: z.uuid(),
+    pod_id: z.uuid(),
+    progress: z.number(),
+    started_at: NaiveTime.nullable(),
+    completed_at: NaiveTime.nullable(),
+    error_message: z.string().nullable(),
+    error_code: z.string().nullable(),
+    created_at: NaiveTime,
+    last_heartbeat_at: NaiveTime.nullable(),
+    total_files: z.int().nullable(),
+    processed_files: z.int().nullable(),
+    total_bytes: z.int().nullable(),
+    processed_bytes: z.int().nullable(),
+    elapsed_seconds: z.number().nullable(),
+    throughput_bytes_per_second: z.number().nullable(),
+    estimated_remaining_seconds: z.number().nullable(),
+    status_message: z.string().nullable(),
+  },
+  {
+    id: 'Id of the operation.',
+    pod_id: 'Id of the pod.',
+    progress: 'Progress in percent, 0 to 100.',
+    started_at: 'Time at which the node began (UTC); null before.',
+    completed_at: 'Time of the end (UTC); null before.',
+    error_message: 'Why it failed, as a sentence; null if it did not.',
+    error_code: 'Code of the failure, which never changes; null without a failure.',
+    created_at: 'Time of the request (UTC).',
+    last_heartbeat_at: "Time of the node's last report (UTC); null before the first.",
+    total_files: 'Number of files; null if unknown.',
+    processed_files: 'Number of files that were processed; null if unknown.',
+    total_bytes: 'Size of the files in bytes; null if unknown.',
+    processed_bytes: 'Bytes that were processed; null if unknown.',
+    elapsed_seconds: 'Seconds since the start; null before.',
+    throughput_bytes_per_second: 'Mean speed in bytes per second; null if unknown.',
+    estimated_remaining_seconds: 'Expected seconds until the end; null if unknown.',
+    status_message: 'What happens at present, as a sentence; null for nothing particular.',
+  },
+);
 
 export const BackupLog = z
   .object({
     ...operationShape,
-    backup_config_id: z.uuid().nullable(),
-    name: z.string().nullable(),
-    description: z.string().nullable(),
-    backup_path: z.string(),
-    status: z.enum(BACKUP_STATES),
-    stage: z.enum(['QUEUED', 'PREPARING', 'UPLOADING', 'VERIFYING']).nullable(),
-    backup_volume_id: z.null(),
-    /** Removal of the data of a deleted or expired backup; BLOCKED: status_message contains the reason. */
-    deletion_state: z.enum(['PENDING', 'BLOCKED', 'DONE']).nullable(),
-    /** Time of the removal. */
-    physical_cleanup_at: NaiveTime.nullable(),
-    /** Hash of the snapshot, which contains the hashes of all its data. */
-    sha256: z.string().nullable(),
-    /** `partial`: some files could not be read. */
-    quality: z.string().nullable(),
-    changed_files: z
-      .array(z.string())
-      .max(MAX_CHANGED_PATHS)
-      .nullable()
-      .describe(
-        'Paths of files that changed between the time at which they were read and the end of the backup: their content in the backup may be older or mixed. At most 100. Null before the end, and if the node cannot list them.',
-      ),
-    changed_files_total: z
-      .int()
-      .nullable()
-      .describe('Number of files that changed; more than `changed_files` has if that is full.'),
-    expires_at: NaiveTime.nullable(),
-    /** Result of the last drill, which reads a sample of the backup. INCONCLUSIVE is not a verdict on the backup. */
-    verify_status: z.enum(VERIFY_STATUSES).nullable(),
-    /** Time of the last PASSED or FAILED. */
-    verified_at: NaiveTime.nullable(),
-    verify_error: z.string().nullable(),
-    /** Stable code for programs. */
-    verify_error_code: z.string().nullable(),
-    /** Files and bytes that the last passed drill read. */
-    verified_files: z.int().nullable(),
-    verified_bytes: z.int().nullable(),
+    ...described(
+      {
+        backup_config_id: z.uuid().nullable(),
+        name: z.string().nullable(),
+        description: z.string().nullable(),
+        backup_path: z.string(),
+        status: z.enum(BACKUP_STATES),
+        stage: z.enum(['QUEUED', 'PREPARING', 'UPLOADING', 'VERIFYING']).nullable(),
+        backup_volume_id: z.null(),
+        deletion_state: z.enum(['PENDING', 'BLOCKED', 'DONE']).nullable(),
+        physical_cleanup_at: NaiveTime.nullable(),
+        sha256: z.string().nullable(),
+        quality: z.string().nullable(),
+        changed_files: z.array(z.string()).max(MAX_CHANGED_PATHS).nullable(),
+        changed_files_total: z.int().nullable(),
+        expires_at: NaiveTime.nullable(),
+        verify_status: z.enum(VERIFY_STATUSES).nullable(),
+        verified_at: NaiveTime.nullable(),
+        verify_error: z.string().nullable(),
+        verify_error_code: z.string().nullable(),
+        verified_files: z.int().nullable(),
+        verified_bytes: z.int().nullable(),
+      },
+      {
+        backup_config_id: 'Id of the schedule that caused the backup; null for a manual one.',
+        name: 'Name of the backup; null for none.',
+        description: 'Description of the backup; null for none.',
+        backup_path: 'Absolute folder of the container that was backed up.',
+        changed_files:
+          'Paths of files that changed between the time at which they were read and the end of the backup: their content in the backup may be older or mixed. At most 100. Null before the end, and if the node cannot list them.',
+        changed_files_total:
+          'Number of files that changed; more than `changed_files` has if that is full.',
+        status: 'State of the backup.',
+        stage: 'Step within the state; null at the end.',
+        backup_volume_id: 'Always null: backups are in the storage, not in a volume.',
+        deletion_state:
+          'Removal of the data of a deleted or expired backup; `BLOCKED` if `status_message` names an obstacle, null if the data stays.',
+        physical_cleanup_at: 'Time of that removal (UTC); null for none.',
+        sha256:
+          'Hash of the snapshot, which contains the hashes of all its data; null before the end.',
+        quality: '`partial` if some files could not be read; null before the end.',
+        expires_at: 'Time at which the backup expires (UTC); null for never.',
+        verify_status:
+          'Result of the last drill, which reads a sample of the backup. `INCONCLUSIVE` is no verdict on the backup; null without a drill.',
+        verified_at: 'Time of the last drill with a verdict (UTC); null for none.',
+        verify_error: 'Why the last drill failed; null if it did not.',
+        verify_error_code: 'Code of that failure, which never changes; null without one.',
+        verified_files: 'Number of files that the last passed drill read; null for none.',
+        verified_bytes: 'Bytes that the last passed drill read; null for none.',
+      },
+    ),
   })
   .meta({ id: 'BackupLog' });
 export type BackupLogResponse = z.output<typeof BackupLog>;
@@ -159,33 +248,62 @@ export const BackupLogPage = pageOf(BackupLog).meta({ id: 'BackupLogPage' });
 export type BackupLogPage = z.output<typeof BackupLogPage>;
 
 export const RestoreRequest = z
-  .object({
-    /** Id of a backup log. */
-    backup_id: Uuid,
-    restore_path: RequestedPath,
-    /** `replace` when absent. */
-    mode: optional(z.enum(RESTORE_MODES)),
-  })
-  .meta({ id: 'RestoreRequest' });
+  .object(
+    described(
+      { backup_id: Uuid, restore_path: RequestedPath, mode: optional(z.enum(RESTORE_MODES)) },
+      {
+        backup_id: 'Id of the backup, from a list of backups.',
+        restore_path: 'Absolute folder of the container that receives the files.',
+        mode: '`replace` exchanges the folder for the backup, with the old one kept until the restore has succeeded; `new_only` requires a new or empty folder. Absent: `replace`.',
+      },
+    ),
+  )
+  .meta({
+    id: 'RestoreRequest',
+    example: {
+      backup_id: EXAMPLE_IDS.backup,
+      restore_path: '/workspace/restored',
+      mode: 'new_only',
+    },
+  });
 export type RestoreRequest = z.output<typeof RestoreRequest>;
 
 export const RestoreTriggered = z
-  .object({ success: z.literal(true), restore_log_id: z.uuid() })
+  .object(
+    described(
+      { success: z.literal(true), restore_log_id: z.uuid() },
+      { success: SUCCESS, restore_log_id: 'Id of the restore, to follow its progress.' },
+    ),
+  )
   .meta({ id: 'RestoreTriggeredResponse' });
 export type RestoreTriggered = z.output<typeof RestoreTriggered>;
 
 export const RestoreLog = z
   .object({
     ...operationShape,
-    backup_id: z.uuid(),
-    status: z.enum(RESTORE_STATES),
-    stage: z.enum(['PREPARING', 'RESTORING', 'FINALIZING']).nullable(),
-    /** Log lines of the node. */
-    logs: z.string().nullable(),
-    restore_path: z.string(),
-    backup_engine: z.literal('restic'),
-    restore_mode: z.enum(['STARTUP', 'LIVE']),
-    mode: z.enum(RESTORE_MODES),
+    ...described(
+      {
+        backup_id: z.uuid(),
+        status: z.enum(RESTORE_STATES),
+        stage: z.enum(['PREPARING', 'RESTORING', 'FINALIZING']).nullable(),
+        logs: z.string().nullable(),
+        restore_path: z.string(),
+        backup_engine: z.literal('restic'),
+        restore_mode: z.enum(['STARTUP', 'LIVE']),
+        mode: z.enum(RESTORE_MODES),
+      },
+      {
+        backup_id: 'Id of the backup.',
+        status: 'State of the restore.',
+        stage: 'Step within the state; null before the start and at the end.',
+        logs: 'Log lines of the node; null for none.',
+        restore_path: 'Absolute folder of the container.',
+        backup_engine: 'Program that reads the backup; always `restic`.',
+        restore_mode:
+          '`STARTUP` for a restore before the pod runs, `LIVE` for one into a running pod.',
+        mode: '`replace` or `new_only`, as requested.',
+      },
+    ),
   })
   .meta({ id: 'RestoreLogResponse' });
 export type RestoreLogResponse = z.output<typeof RestoreLog>;

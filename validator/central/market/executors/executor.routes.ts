@@ -44,6 +44,12 @@ export function registerExecutorRoutes(api: HttpServer, deps: ExecutorRoutesDeps
       config: { ...config, declaresSecurity: true },
       schema: {
         tags,
+        summary: 'List nodes that can be rented',
+        description:
+          'Returns every node with free GPUs that meets the filters, by price and then id. The header `X-Filter-Funnel` and `explain=true` tell how many nodes each filter left. A credential adds bookmarks and machine requests.',
+        errors: {
+          validation_error: 'a filter is malformed, or `max_distance_mile` has no `lat` and `lon`',
+        },
         querystring: ExecutorListQuery,
         response: { 200: z.union([z.array(ExecutorDetailResponse), ExplainedExecutorList]) },
       },
@@ -59,17 +65,42 @@ export function registerExecutorRoutes(api: HttpServer, deps: ExecutorRoutesDeps
   );
   api.get(
     '/executors/count',
-    { config, schema: { tags, response: { 200: ExecutorCountResponse } } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Count nodes that can be rented',
+        description: 'Returns the number of nodes with a free GPU.',
+        response: { 200: ExecutorCountResponse },
+      },
+    },
     async () => ({ count: await executors.count() }),
   );
   api.get(
     '/executors/total-count',
-    { config, schema: { tags, response: { 200: TotalCountExecutorResponse } } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Count all nodes',
+        description: 'Returns the number of nodes, rented ones included.',
+        response: { 200: TotalCountExecutorResponse },
+      },
+    },
     async () => ({ total_count: await executors.totalCount() }),
   );
   api.get(
     '/executors/stats',
-    { config, schema: { tags, response: { 200: z.array(ExecutorStatsResponse) } } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Read numbers and prices by GPU type',
+        description:
+          'Returns for each GPU type how many nodes and GPUs there are, how many are free, and their prices.',
+        response: { 200: z.array(ExecutorStatsResponse) },
+      },
+    },
     () => overview.stats(),
   );
   api.get(
@@ -78,6 +109,10 @@ export function registerExecutorRoutes(api: HttpServer, deps: ExecutorRoutesDeps
       config,
       schema: {
         tags,
+        summary: 'List default images for a GPU type',
+        description:
+          'Returns images that work on nodes with this GPU, the preferred one first. Clients pick the template with the same image and tag.',
+        errors: { node_not_found: 'no node has such a GPU' },
         querystring: DefaultDockerImageQuery,
         response: { 200: z.array(DefaultDockerImage) },
       },
@@ -90,6 +125,13 @@ export function registerExecutorRoutes(api: HttpServer, deps: ExecutorRoutesDeps
       config: { auth: 'user' },
       schema: {
         tags,
+        summary: 'Estimate how long a launch takes',
+        description:
+          'Returns the expected seconds until a pod of this template runs on this node, and what the rental requires.',
+        errors: {
+          node_not_found: 'no node has this id',
+          template_not_found: 'there is no such template, or it is private to another account',
+        },
         querystring: DeploymentEstimateQuery,
         response: { 200: DeploymentEstimateResponse },
       },
@@ -98,22 +140,61 @@ export function registerExecutorRoutes(api: HttpServer, deps: ExecutorRoutesDeps
   );
   api.get(
     '/executors/:executor_uuid/rentability',
-    { config, schema: { tags, params: ExecutorParams, response: { 200: RentabilityResponse } } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Check whether a node can be rented',
+        description: 'Returns the reasons for which a rental would be refused now.',
+        errors: { node_not_found: 'no node has this id' },
+        params: ExecutorParams,
+        response: { 200: RentabilityResponse },
+      },
+    },
     (request) => executors.rentability(request.params.executor_uuid),
   );
   api.get(
     '/executors/:executor_uuid/hardware-utilization',
-    { config, schema: { tags, params: ExecutorParams, response: { 200: HardwareUtilization } } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Read the load of a node',
+        description:
+          'Returns the last measurement of processors, memory, disk, network and GPUs. `stale` marks one that is older than a minute.',
+        errors: { node_not_found: 'no node has this id, or it was never measured' },
+        params: ExecutorParams,
+        response: { 200: HardwareUtilization },
+      },
+    },
     (request) => utilization(request.params.executor_uuid),
   );
   api.get(
     '/machines',
-    { config, schema: { tags, response: { 200: z.array(MachineResponse) } } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'List GPU types',
+        description:
+          'Returns every GPU type with its reference price, how many there are, and which fraction is rented.',
+        response: { 200: z.array(MachineResponse) },
+      },
+    },
     () => overview.machines(),
   );
   api.get(
     '/machines/capacity',
-    { config, schema: { tags, response: { 200: z.array(MachineCapacityResponse) } } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Read capacity by number of GPUs',
+        description:
+          'Returns for each GPU type how many nodes have 1, 2, 4 or 8 GPUs, and the lowest price.',
+        response: { 200: z.array(MachineCapacityResponse) },
+      },
+    },
     () => overview.capacity(),
   );
 }

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import type { Inventory } from '#shared/api/agent/inventory.ts';
 import type { GpuReadings, HostMetrics } from '#shared/api/agent/metrics.ts';
+import { described } from '#shared/api/described.ts';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Database } from '../../platform/database/tables.ts';
@@ -18,25 +19,44 @@ import { percent, storageOf } from './specs.ts';
 export const STALE_AFTER_MS = 60_000;
 
 export const GpuSample = z
-  .object({
-    index: z.int(),
-    /** Null unless the caller rents the GPU. */
-    uuid: z.string().nullable(),
-    name: z.string(),
-    gpu_utilization: z.number().nullable(),
-    memory_utilization: z.number().nullable(),
-    memory_total: z.int(),
-    memory_used: z.int().nullable(),
-    temperature_c: z.number().nullable(),
-    power_draw_w: z.number().nullable(),
-    power_limit_w: z.number().nullable(),
-    graphics_speed: z.number().nullable(),
-    memory_speed: z.number().nullable(),
-    /** PCIe link, or the bus id if the agent does not report the link. */
-    pcie: z.string().nullable(),
-    ecc_errors: z.int().nullable(),
-    processes: z.int().nullable(),
-  })
+  .object(
+    described(
+      {
+        index: z.int(),
+        uuid: z.string().nullable(),
+        name: z.string(),
+        gpu_utilization: z.number().nullable(),
+        memory_utilization: z.number().nullable(),
+        memory_total: z.int(),
+        memory_used: z.int().nullable(),
+        temperature_c: z.number().nullable(),
+        power_draw_w: z.number().nullable(),
+        power_limit_w: z.number().nullable(),
+        graphics_speed: z.number().nullable(),
+        memory_speed: z.number().nullable(),
+        pcie: z.string().nullable(),
+        ecc_errors: z.int().nullable(),
+        processes: z.int().nullable(),
+      },
+      {
+        index: 'Number of the GPU on its host, from 0.',
+        uuid: 'UUID of the GPU; null unless the caller rents it.',
+        name: 'Full name of the GPU.',
+        gpu_utilization: 'Load in percent; null if unknown.',
+        memory_utilization: 'Used memory in percent; null if unknown.',
+        memory_total: 'Memory in MiB.',
+        memory_used: 'Used memory in MiB; null if unknown.',
+        temperature_c: 'Temperature in degrees Celsius; null if unknown.',
+        power_draw_w: 'Power in watts; null if unknown.',
+        power_limit_w: 'Power limit in watts; null if unknown.',
+        graphics_speed: 'Clock of the GPU in MHz; null if unknown.',
+        memory_speed: 'Clock of the memory in MHz; null if unknown.',
+        pcie: 'PCIe link, or the bus id if the agent does not report the link; null if unknown.',
+        ecc_errors: 'Number of uncorrected memory errors; null if unknown.',
+        processes: 'Number of processes that use the GPU; null if unknown.',
+      },
+    ),
+  )
   .meta({ id: 'GpuSample' });
 export type GpuSample = z.output<typeof GpuSample>;
 
@@ -62,32 +82,80 @@ export function gpuSampleOf(readings: GpuReadings): GpuSample {
   };
 }
 
-const KibUsage = { total: z.int(), used: z.int(), free: z.int(), utilization: z.number() };
+const KibUsage = described(
+  { total: z.int(), used: z.int(), free: z.int(), utilization: z.number() },
+  {
+    total: 'Size in KiB.',
+    used: 'Used part in KiB.',
+    free: 'Free part in KiB.',
+    utilization: 'Used part in percent.',
+  },
+);
 
 export const HardwareUtilization = z
-  .object({
-    executor_id: z.uuid(),
-    timestamp: z.string(),
-    stale: z.boolean(),
-    /** True for simulated GPUs. */
-    simulated: z.boolean(),
-    cpu: z.object({
-      model: z.string(),
-      count: z.int(),
-      utilization: z.number().nullable(),
-      load_1m: z.number().nullable(),
-    }),
-    ram: z.object({ ...KibUsage, available: z.int() }),
-    hard_disk: z.object(KibUsage),
-    network: z.object({
-      rx_bytes_per_second: z.number().nullable(),
-      tx_bytes_per_second: z.number().nullable(),
-      upload_speed: z.number().nullable(),
-      /** Mbit/s of image pulls, unpacking included; null before the first. */
-      download_speed: z.number().nullable(),
-    }),
-    gpus: z.array(GpuSample),
-  })
+  .object(
+    described(
+      {
+        executor_id: z.uuid(),
+        timestamp: z.string(),
+        stale: z.boolean(),
+        simulated: z.boolean(),
+        cpu: z.object(
+          described(
+            {
+              model: z.string(),
+              count: z.int(),
+              utilization: z.number().nullable(),
+              load_1m: z.number().nullable(),
+            },
+            {
+              model: 'Name of the processor.',
+              count: 'Number of processors.',
+              utilization: 'Load in percent; null if unknown.',
+              load_1m: 'Load average over a minute; null if unknown.',
+            },
+          ),
+        ),
+        ram: z.object({
+          ...KibUsage,
+          ...described(
+            { available: z.int() },
+            { available: 'Memory in KiB that processes can still get.' },
+          ),
+        }),
+        hard_disk: z.object(KibUsage),
+        network: z.object(
+          described(
+            {
+              rx_bytes_per_second: z.number().nullable(),
+              tx_bytes_per_second: z.number().nullable(),
+              upload_speed: z.number().nullable(),
+              download_speed: z.number().nullable(),
+            },
+            {
+              rx_bytes_per_second: 'Received bytes per second; null if unknown.',
+              tx_bytes_per_second: 'Sent bytes per second; null if unknown.',
+              upload_speed: 'Upload speed in Mbit/s; null if it was not measured.',
+              download_speed:
+                'Speed of image pulls in Mbit/s, unpacking included; null before the first.',
+            },
+          ),
+        ),
+        gpus: z.array(GpuSample),
+      },
+      {
+        executor_id: 'Id of the node.',
+        timestamp: 'Time of the measurement (UTC).',
+        stale: 'True if the measurement is older than a minute or the node does not answer.',
+        simulated: 'True if the GPUs are simulated.',
+        cpu: 'Processors of the node.',
+        ram: 'Memory of the node.',
+        hard_disk: 'Disk of the node.',
+        network: 'Network of the node.',
+        gpus: 'GPUs of the node.',
+      },
+    ),
+  )
   .meta({ id: 'HardwareUtilization' });
 export type HardwareUtilization = z.output<typeof HardwareUtilization>;
 

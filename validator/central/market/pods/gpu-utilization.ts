@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import { MAX_HISTORY, type PodMetrics, SAMPLE_INTERVAL_MS } from '#shared/api/agent/metrics.ts';
+import { described } from '#shared/api/described.ts';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Database } from '../../platform/database/tables.ts';
@@ -85,26 +86,44 @@ function utilizationOf(
 }
 
 export const GpuUtilization = z
-  .object({
-    pod_id: z.uuid(),
-    timestamp: z.string(),
-    /** True if the figures are older than a minute or the node does not answer. */
-    stale: z.boolean(),
-    /** True for simulated GPUs. */
-    simulated: z.boolean(),
-    interval_seconds: z.int(),
-    /** GPUs of the pod. Empty before the first measurement and for a pod without GPUs. */
-    gpus: z.array(GpuSample),
-    /** Oldest first; means over the pod's GPUs. */
-    history: z
-      .array(
-        z.object({
-          timestamp: z.string(),
-          gpu_utilization: z.number().nullable(),
-          memory_utilization: z.number().nullable(),
-        }),
-      )
-      .max(MAX_HISTORY),
-  })
+  .object(
+    described(
+      {
+        pod_id: z.uuid(),
+        timestamp: z.string(),
+        stale: z.boolean(),
+        simulated: z.boolean(),
+        interval_seconds: z.int(),
+        gpus: z.array(GpuSample),
+        history: z
+          .array(
+            z.object(
+              described(
+                {
+                  timestamp: z.string(),
+                  gpu_utilization: z.number().nullable(),
+                  memory_utilization: z.number().nullable(),
+                },
+                {
+                  timestamp: 'Time of the point (UTC).',
+                  gpu_utilization: 'Load in percent; null if unknown.',
+                  memory_utilization: 'Used memory in percent; null if unknown.',
+                },
+              ),
+            ),
+          )
+          .max(MAX_HISTORY),
+      },
+      {
+        pod_id: 'Id of the pod.',
+        timestamp: 'Time of the measurement (UTC).',
+        stale: 'True if the measurement is older than a minute or the node does not answer.',
+        simulated: 'True if the GPUs are simulated.',
+        interval_seconds: 'Seconds between two points of the history.',
+        gpus: 'GPUs of the pod; empty before the first measurement and for a pod without GPUs.',
+        history: "Means over the pod's GPUs, oldest first, at most 60.",
+      },
+    ),
+  )
   .meta({ id: 'GpuUtilization' });
 export type GpuUtilization = z.output<typeof GpuUtilization>;

@@ -45,7 +45,14 @@ export function registerPodRoutes(
     '/pods',
     {
       config,
-      schema: { tags, querystring: PodListQuery, response: { 200: z.array(PodListItemResponse) } },
+      schema: {
+        tags,
+        summary: 'List pods',
+        description:
+          "Returns the account's live pods, and those that failed until they are deleted (a failed creation for 180 seconds). Deleted pods are in `GET /pods/history`.",
+        querystring: PodListQuery,
+        response: { 200: z.array(PodListItemResponse) },
+      },
     },
     (request) => pods.list(userOf(request), request.query),
   );
@@ -55,6 +62,13 @@ export function registerPodRoutes(
       config,
       schema: {
         tags,
+        summary: 'Read a pod',
+        description:
+          'Returns one pod with its last event, its backup schedule and messages of the node. After a deletion the 404 has `deleted_at` and `reason_code` in `details`.',
+        errors: {
+          pod_not_found:
+            'the account has no such pod, or it was deleted and `include_deleted` is not set',
+        },
         params: PodParams,
         querystring: PodDetailQuery,
         response: { 200: PodDetailResponse },
@@ -65,7 +79,22 @@ export function registerPodRoutes(
   );
   api.delete(
     '/pods/:id',
-    { config, schema: { tags, params: PodParams, response: { 200: PodDeletedResponse } } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Delete a pod',
+        description:
+          'Ends the pod and its cost. Files outside its volume and its backups are lost; the data of a volume is saved first. The status is DELETING until the node confirms.',
+        errors: {
+          pod_not_found: 'the account has no such pod',
+          pod_state_conflict: 'the pod is being deleted already',
+        },
+        retry: 'Safe: a repeat is refused and changes nothing.',
+        params: PodParams,
+        response: { 200: PodDeletedResponse },
+      },
+    },
     async (request) => ({
       ...(await pods.remove(callerOf(request), request.params.id)),
       success: true as const,
@@ -77,6 +106,15 @@ export function registerPodRoutes(
       config,
       schema: {
         tags,
+        summary: 'Restart a pod',
+        description:
+          "Replaces the container. Ports, keys and the folders of the template's `volumes` stay; other files are deleted.",
+        errors: {
+          pod_not_found: 'the account has no such pod',
+          pod_state_conflict: 'the pod is in a state without a restart',
+          bad_request: 'the volume cannot be attached',
+        },
+        retry: 'A repeat while the pod restarts is refused; later it restarts the pod again.',
         params: PodParams,
         body: RebootPodRequest.nullish(),
         response: { 200: PodResponse },
@@ -90,6 +128,15 @@ export function registerPodRoutes(
       config,
       schema: {
         tags,
+        summary: 'Add SSH keys to a pod',
+        description:
+          'Adds keys without a restart. Keys that the pod has are counted and left as they are.',
+        errors: {
+          pod_not_found: 'the account has no such pod',
+          pod_state_conflict: 'the pod is being deleted',
+          bad_request: 'the pod has too many keys',
+        },
+        retry: 'Safe: a repeat adds nothing.',
         params: PodParams,
         body: AddSshKeysRequest,
         response: { 200: SshKeysAddedResponse },
@@ -103,6 +150,15 @@ export function registerPodRoutes(
       config,
       schema: {
         tags,
+        summary: 'Install a notebook server in a pod',
+        description:
+          'Installs and starts a notebook server. Poll the pod for `jupyter_installation_status`, about two minutes.',
+        errors: {
+          pod_not_found: 'the account has no such pod',
+          pod_state_conflict: 'the pod is not running',
+          bad_request: 'the port has no external port',
+        },
+        retry: 'Safe: a repeat starts the installation again.',
         params: PodParams,
         body: InstallJupyterRequest,
         response: { 200: PodResponse },
@@ -113,7 +169,18 @@ export function registerPodRoutes(
   );
   api.post(
     '/pods/:id/like',
-    { config, schema: { tags, params: PodParams, response: { 200: PodResponse } } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Mark or unmark a pod as a favorite',
+        description: 'Toggles `is_favorite`.',
+        errors: { pod_not_found: 'the account has no such pod' },
+        retry: 'Not safe: a repeat reverts the mark. Read the pod first.',
+        params: PodParams,
+        response: { 200: PodResponse },
+      },
+    },
     (request) => pods.like(callerOf(request), request.params.id),
   );
   api.post(
@@ -122,6 +189,15 @@ export function registerPodRoutes(
       config,
       schema: {
         tags,
+        summary: 'Schedule the removal of a pod',
+        description:
+          'Removes the pod at the given time, with a warning before. A later request replaces the time.',
+        errors: {
+          pod_not_found: 'the account has no such pod',
+          ttl_invalid: 'the time is not 1 to 720 hours ahead',
+          pod_state_conflict: 'the pod is being deleted',
+        },
+        retry: 'Safe: a repeat stores the same time again.',
         params: PodParams,
         body: ScheduleRemovalRequest,
         response: { 200: PodResponse },
@@ -132,7 +208,21 @@ export function registerPodRoutes(
   );
   api.delete(
     '/pods/:id/schedule-removal',
-    { config, schema: { tags, params: PodParams, response: { 200: PodResponse } } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Cancel the scheduled removal of a pod',
+        description: 'Cancels the removal.',
+        errors: {
+          pod_not_found: 'the account has no such pod',
+          pod_state_conflict: 'no removal is scheduled',
+        },
+        retry: 'Safe: a repeat is refused and changes nothing.',
+        params: PodParams,
+        response: { 200: PodResponse },
+      },
+    },
     (request) => pods.cancelRemoval(callerOf(request), request.params.id),
   );
   api.get(
@@ -141,6 +231,9 @@ export function registerPodRoutes(
       config,
       schema: {
         tags,
+        summary: 'List events of a pod',
+        description: 'Returns the events of one pod, oldest first, also after its removal.',
+        errors: { pod_not_found: 'the account never had such a pod' },
         params: PodParams,
         querystring: EventsQuery,
         response: { 200: z.array(AccountEvent) },
@@ -152,7 +245,21 @@ export function registerPodRoutes(
     '/pods/:id',
     {
       config,
-      schema: { tags, params: PodParams, body: PodUpdateRequest, response: { 200: PodResponse } },
+      schema: {
+        tags,
+        summary: 'Rename a pod or change its limits',
+        description: 'Changes the given members without a restart. Null removes a limit.',
+        errors: {
+          pod_not_found: 'the account has no such pod',
+          bad_request: 'the request names nothing to change',
+          ttl_invalid: 'the hours are not between 1 and 720, or the pod is older already',
+          pod_state_conflict: 'the pod is being deleted',
+        },
+        retry: 'Safe: a repeat stores the same values again.',
+        params: PodParams,
+        body: PodUpdateRequest,
+        response: { 200: PodResponse },
+      },
     },
     (request) => edits.update(callerOf(request), request.params.id, request.body),
   );
@@ -162,6 +269,15 @@ export function registerPodRoutes(
       config,
       schema: {
         tags,
+        summary: 'Edit the template of a pod',
+        description:
+          "Changes the given members of the pod's template and restarts the container. A template of another account is first copied for the caller. Read-only and unknown members are ignored, so that a whole row can be sent back.",
+        errors: {
+          pod_not_found: 'the account has no such pod',
+          template_invalid: 'the image, a command, a variable or a volume is malformed',
+          pod_state_conflict: 'the pod is in a state without a restart',
+        },
+        retry: 'Safe: a repeat stores the same values; it may restart the container again.',
         params: PodParams,
         body: CustomTemplateRequest,
         response: { 200: TemplateResponse },
@@ -175,6 +291,16 @@ export function registerPodRoutes(
       config,
       schema: {
         tags,
+        summary: 'Switch a pod to another template',
+        description:
+          'Restarts the container with another template. Ports, keys and the folders of `volumes` that both templates have stay.',
+        errors: {
+          pod_not_found: 'the account has no such pod',
+          template_not_found: 'there is no such template, or it is private to another account',
+          template_invalid: 'the template cannot be used',
+          pod_state_conflict: 'the pod is in a state without a restart',
+        },
+        retry: 'Safe: a repeat ends with the same template; it may restart the container again.',
         params: PodParams,
         body: SwitchTemplatePodRequest,
         response: { 200: PodResponse },
@@ -189,6 +315,8 @@ export function registerPodRoutes(
       config,
       schema: {
         tags,
+        summary: 'List deleted pods',
+        description: "Returns the account's deleted pods, newest first.",
         querystring: PodHistoryQuery,
         response: { 200: PodHistoryResponse },
       },
@@ -199,7 +327,18 @@ export function registerPodRoutes(
     '/pods/:pod_id/gpu-utilization',
     {
       config: { auth: 'none' },
-      schema: { tags, params: z.object({ pod_id: Uuid }), response: { 200: GpuUtilization } },
+      schema: {
+        tags,
+        summary: 'Read the GPU load of a pod',
+        description:
+          "Returns the last measurement of the pod's GPUs and a short history. Everyone who has the pod's id may read it.",
+        errors: {
+          pod_not_found: 'there is no such pod, or it has ended',
+          upstream_unavailable: 'the node does not answer and never did',
+        },
+        params: z.object({ pod_id: Uuid }),
+        response: { 200: GpuUtilization },
+      },
     },
     (request) => gpuUtilization(request.params.pod_id),
   );

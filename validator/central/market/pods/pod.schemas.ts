@@ -1,8 +1,19 @@
 /** Requests and responses of the pod routes. */
+
 import { z } from 'zod';
+import { described } from '#shared/api/described.ts';
 import { PublicKeyText } from '../../accounts/ssh-keys/ssh-key.schemas.ts';
 import { BackupConfig } from '../../backups/backup.schemas.ts';
 import { AccountEvent } from '../../delivery/events/event.schemas.ts';
+import { EXAMPLE_IDS } from '../../platform/openapi/example-ids.ts';
+import {
+  HAS_NEXT,
+  LIMIT,
+  PAGE,
+  SUCCESS,
+  TOTAL,
+  UPDATED_AT,
+} from '../../platform/openapi/field-texts.ts';
 import {
   displayName,
   NaiveTime,
@@ -21,96 +32,186 @@ import { WIRE_PHASES, WIRE_STATUSES } from './pod.state.ts';
 
 export const PodParams = z.object({ id: Uuid });
 
-export const PodListQuery = NodeFilterQuery.extend({ only_favorites: z.stringbool().optional() });
+export const PodListQuery = NodeFilterQuery.extend(
+  described(
+    { only_favorites: z.stringbool().optional() },
+    { only_favorites: 'True for pods that the account marked as favorites only.' },
+  ),
+).meta({ example: { gpu_count_gte: 1, only_favorites: false } });
 export type PodListQuery = z.output<typeof PodListQuery>;
 
-export const PodDetailQuery = z.object({ include_deleted: z.stringbool().optional() });
+export const PodDetailQuery = z
+  .object(
+    described(
+      { include_deleted: z.stringbool().optional() },
+      { include_deleted: 'True also returns a deleted pod, with the status DELETED.' },
+    ),
+  )
+  .meta({ example: { include_deleted: true } });
 
 /** The template as it was when the pod was rented. Clients send the whole object back to edit it. */
-const PodTemplate = z.looseObject({
-  id: z.string(),
-  name: z.string(),
-  docker_image: z.string(),
-  docker_image_tag: z.string(),
-});
+const PodTemplate = z.looseObject(
+  described(
+    { id: z.string(), name: z.string(), docker_image: z.string(), docker_image_tag: z.string() },
+    {
+      id: 'Id of the template.',
+      name: 'Name of the template.',
+      docker_image: 'Image without its tag.',
+      docker_image_tag: 'Tag of the image.',
+    },
+  ),
+);
 export type PodTemplate = z.output<typeof PodTemplate>;
 
-const PodExecutor = z.object({
-  id: z.uuid(),
-  huid: z.string(),
-  machine_name: z.string(),
-  price_per_gpu: z.number(),
-  executor_ip_address: z.string(),
-  validator_hotkey: z.string().nullable(),
-  gpu_count: z.int(),
-  specs: ExecutorSpecs.nullable(),
-  active: z.boolean(),
-  location: ExecutorLocation.nullable(),
-  uptime_in_minutes: z.int().nullable(),
-  simulated: z.boolean(),
-  disk_health_ok: z.boolean().nullable().optional(),
-});
+const PodExecutor = z.object(
+  described(
+    {
+      id: z.uuid(),
+      huid: z.string(),
+      machine_name: z.string(),
+      price_per_gpu: z.number(),
+      executor_ip_address: z.string(),
+      validator_hotkey: z.string().nullable(),
+      gpu_count: z.int(),
+      specs: ExecutorSpecs.nullable(),
+      active: z.boolean(),
+      location: ExecutorLocation.nullable(),
+      uptime_in_minutes: z.int().nullable(),
+      simulated: z.boolean(),
+      disk_health_ok: z.boolean().nullable().optional(),
+    },
+    {
+      id: 'Id of the node.',
+      huid: 'Readable name of the node.',
+      machine_name: 'Full name of its GPUs.',
+      price_per_gpu: 'USD per GPU and hour that the pod was rented for.',
+      executor_ip_address: 'Public IP address of the node.',
+      validator_hotkey: 'ss58 of the validator with the last verdict; null before the first.',
+      gpu_count: 'Number of GPUs of the node.',
+      specs: 'Hardware as the agent measured it; null before the first measurement.',
+      active: 'True while the node is in the marketplace.',
+      location: 'Place of the node; null if the country is unknown.',
+      uptime_in_minutes: "Minutes since the node's host started; null if unknown.",
+      simulated: 'True if the GPUs are simulated.',
+      disk_health_ok:
+        'True if the disks of the node are healthy; null if unknown, absent in lists.',
+    },
+  ),
+);
 
 /** `id` is null for a key that is not one of the account's. */
-export const PodSshKey = z.object({
-  id: z.string().nullable(),
-  name: z.string(),
-  public_key: z.string(),
-});
+export const PodSshKey = z.object(
+  described(
+    { id: z.string().nullable(), name: z.string(), public_key: z.string() },
+    {
+      id: "Id of the account's key; null for a key that is not one of the account's.",
+      name: 'Name of the key.',
+      public_key: 'Public key in OpenSSH format.',
+    },
+  ),
+);
 export type PodSshKey = z.output<typeof PodSshKey>;
 
-const podListShape = {
-  id: z.uuid(),
-  pod_name: z.string(),
-  status: z.enum(WIRE_STATUSES),
-  ssh_connect_cmd: z.string().nullable(),
-  /** External port by internal port. */
-  ports_mapping: z.record(z.string(), z.int()),
-  gpu_name: z.string(),
-  /** A string, because clients expect one. */
-  gpu_count: z.string(),
-  cpu_name: z.string(),
-  cpu_count: z.int().nullable(),
-  /** KiB. */
-  ram_total: z.int(),
-  /** USD per hour for all GPUs, fixed when the pod was rented. */
-  price: z.number(),
-  created_at: z.string(),
-  updated_at: z.string(),
-  removal_scheduled_at: z.string().nullable(),
-  termination_hours: z.number().nullable(),
-  jupyter_installation_status: z.enum(['SUCCESS', 'FAILED']).nullable(),
-  jupyter_url: z.string().nullable(),
-  enable_jupyter: z.boolean(),
-  jupyter_error: z.string().nullable(),
-  is_favorite: z.boolean(),
-  template: PodTemplate,
-  executor: PodExecutor,
-  executor_id: z.uuid(),
-  template_id: z.string().nullable(),
-  user_id: z.string(),
-  volume: Volume.nullable(),
-  ssh_keys: z.array(PodSshKey),
-  notice_period: NoticePeriod.nullable(),
-  source: z.string(),
-  client_version: z.string().nullable(),
-  created_by_api_key_id: z.string().nullable(),
-  skip_add_agent_ssh_key: z.boolean(),
-  phase: z.enum(WIRE_PHASES).nullable(),
-  estimated_ready_seconds: z.number().nullable(),
-  eta_basis: z.string().nullable(),
-  workspace_id: z.null(),
-  cluster_id: z.null(),
-  cluster_name: z.null(),
-  enable_volume_encryption: z.boolean(),
-  volume_encryption_status: z.null(),
-  reason_code: z.string().nullable(),
-  /** Why the pod does not run, or the progress of its image; null if there is nothing to report. */
-  message: z.string().nullable(),
-  max_spend_usd: z.number().nullable(),
-  idle_shutdown_minutes: z.int().nullable(),
-  spent_usd: z.number(),
-};
+const podListShape = described(
+  {
+    id: z.uuid(),
+    pod_name: z.string(),
+    status: z.enum(WIRE_STATUSES),
+    ssh_connect_cmd: z.string().nullable(),
+    ports_mapping: z.record(z.string(), z.int()),
+    gpu_name: z.string(),
+    gpu_count: z.string(),
+    cpu_name: z.string(),
+    cpu_count: z.int().nullable(),
+    ram_total: z.int(),
+    price: z.number(),
+    created_at: z.string(),
+    updated_at: z.string(),
+    removal_scheduled_at: z.string().nullable(),
+    termination_hours: z.number().nullable(),
+    jupyter_installation_status: z.enum(['SUCCESS', 'FAILED']).nullable(),
+    jupyter_url: z.string().nullable(),
+    enable_jupyter: z.boolean(),
+    jupyter_error: z.string().nullable(),
+    is_favorite: z.boolean(),
+    template: PodTemplate,
+    executor: PodExecutor,
+    executor_id: z.uuid(),
+    template_id: z.string().nullable(),
+    user_id: z.string(),
+    volume: Volume.nullable(),
+    ssh_keys: z.array(PodSshKey),
+    notice_period: NoticePeriod.nullable(),
+    source: z.string(),
+    client_version: z.string().nullable(),
+    created_by_api_key_id: z.string().nullable(),
+    skip_add_agent_ssh_key: z.boolean(),
+    phase: z.enum(WIRE_PHASES).nullable(),
+    estimated_ready_seconds: z.number().nullable(),
+    eta_basis: z.string().nullable(),
+    workspace_id: z.null(),
+    cluster_id: z.null(),
+    cluster_name: z.null(),
+    enable_volume_encryption: z.boolean(),
+    volume_encryption_status: z.null(),
+    reason_code: z.string().nullable(),
+    message: z.string().nullable(),
+    max_spend_usd: z.number().nullable(),
+    idle_shutdown_minutes: z.int().nullable(),
+    spent_usd: z.number(),
+  },
+  {
+    id: 'Id of the pod.',
+    pod_name: 'Name of the pod.',
+    status: 'Status of the pod. A pod is ready when it is RUNNING and has an `ssh_connect_cmd`.',
+    ssh_connect_cmd: 'Command that opens an SSH session; null while the pod cannot be reached.',
+    ports_mapping: 'External port by internal port of the container; empty before the start.',
+    gpu_name: 'Full name of the GPUs; empty for a pod without GPUs.',
+    gpu_count: 'Number of GPUs, as text.',
+    cpu_name: "Name of the node's processor.",
+    cpu_count: 'Number of processors; null if unknown.',
+    ram_total: 'Memory of the node in KiB.',
+    price: 'USD per hour for all GPUs of the pod, fixed when it was rented.',
+    created_at: 'Time of the rental (UTC).',
+    updated_at: UPDATED_AT,
+    removal_scheduled_at: 'Time of the scheduled removal (UTC); null for none.',
+    termination_hours: 'Hours after the rental at which the pod is removed; null for none.',
+    jupyter_installation_status:
+      "Result of the notebook server's installation; null before its end, or without one.",
+    jupyter_url: 'Address of the notebook server with its token; null without one.',
+    enable_jupyter: 'True if a notebook server was requested.',
+    jupyter_error: 'Why the notebook server is missing; null if it is not.',
+    is_favorite: 'True if the account marked the pod as a favorite.',
+    template:
+      'The template as it was when the pod was rented or last changed. Clients send it back whole to edit it.',
+    executor: 'Node of the pod.',
+    executor_id: 'Id of the node.',
+    template_id: 'Id of the template; null for a Dockerfile or a deleted template.',
+    user_id: 'Id of the account.',
+    volume: 'The attached volume; null for none.',
+    ssh_keys: 'SSH keys that may log in.',
+    notice_period: 'Announced maintenance or removal of the node; null for none.',
+    source: 'Kind of client that rented the pod, from the header X-Source.',
+    client_version: 'Version of that client; null if it sent none.',
+    created_by_api_key_id: 'Id of the API key that rented the pod; null for a session.',
+    skip_add_agent_ssh_key: 'As the rental requested it; it has no effect.',
+    phase: 'Step within the status, for example `pulling` or `ready`; null at the end.',
+    estimated_ready_seconds:
+      'Expected seconds until the pod runs; null if it runs or nothing is known.',
+    eta_basis: 'Basis of that estimate; null without one.',
+    workspace_id: 'Always null: this marketplace has no workspaces.',
+    cluster_id: 'Always null: this marketplace has no clusters.',
+    cluster_name: 'Always null: this marketplace has no clusters.',
+    enable_volume_encryption: 'True if the volume of the pod is encrypted.',
+    volume_encryption_status: "State of the volume's encryption; null without one.",
+    reason_code: 'Why the pod stopped, failed or was removed; null for a pod that runs.',
+    message:
+      'Why the pod does not run, or the progress of its image; null if there is nothing to report.',
+    max_spend_usd: 'Limit in USD at which the pod is stopped; null for none.',
+    idle_shutdown_minutes: 'Minutes without use after which the pod is stopped; null for none.',
+    spent_usd: 'USD that the pod has cost so far, as in the ledger.',
+  },
+);
 
 export const PodListItemResponse = z.object(podListShape).meta({ id: 'PodListItemResponse' });
 export type PodListItemResponse = z.output<typeof PodListItemResponse>;
@@ -121,17 +222,31 @@ export const PodResponse = z.object(podListShape).meta({ id: 'Pod' });
 export const PodDetailResponse = z
   .object({
     ...podListShape,
-    executor_status: z.object({ logs: z.array(z.string()) }),
-    last_event: AccountEvent.nullable(),
-    backup_config: BackupConfig.nullable(),
-    /** Present only for a deleted pod. */
-    deleted_at: z.string().optional(),
+    ...described(
+      {
+        executor_status: z.object(
+          described(
+            { logs: z.array(z.string()) },
+            { logs: 'Last messages of the node, oldest first.' },
+          ),
+        ),
+        last_event: AccountEvent.nullable(),
+        backup_config: BackupConfig.nullable(),
+        deleted_at: z.string().optional(),
+      },
+      {
+        executor_status: "State of the node's work on the pod.",
+        last_event: 'Last event of the pod; null for none.',
+        backup_config: 'Backup schedule of the pod; null for none.',
+        deleted_at: 'Time of the removal (UTC); present only for a deleted pod.',
+      },
+    ),
   })
   .meta({ id: 'PodDetailResponse' });
 export type PodDetailResponse = z.output<typeof PodDetailResponse>;
 
 export const PodDeletedResponse = z
-  .object({ ...podListShape, success: z.literal(true) })
+  .object({ ...podListShape, ...described({ success: z.literal(true) }, { success: SUCCESS }) })
   .meta({ id: 'PodDeletedResponse' });
 
 const SMALLEST_USD = 0.000001;
@@ -139,41 +254,71 @@ const MAX_SPEND_USD = 1_000_000;
 const MAX_IDLE_MINUTES = 43_200;
 
 /** Limits on the cost and the idle time of a pod. */
-export const podLimits = {
-  max_spend_usd: usdAmount({ min: SMALLEST_USD, max: MAX_SPEND_USD }).nullish(),
-  idle_shutdown_minutes: z.int().min(1).max(MAX_IDLE_MINUTES).nullish(),
-};
+export const podLimits = described(
+  {
+    max_spend_usd: usdAmount({ min: SMALLEST_USD, max: MAX_SPEND_USD }).nullish(),
+    idle_shutdown_minutes: z.int().min(1).max(MAX_IDLE_MINUTES).nullish(),
+  },
+  {
+    max_spend_usd: 'Limit in USD at which the pod is stopped; null for none.',
+    idle_shutdown_minutes:
+      'Minutes without use after which the pod is stopped, 1 to 43200; null for none.',
+  },
+);
 
 /** Absent members are unchanged; null removes a limit. */
 export const PodUpdateRequest = z
   .object({
-    pod_name: optional(displayName(100)),
     ...podLimits,
-    termination_hours: z.number().nullish(),
+    ...described(
+      { pod_name: optional(displayName(100)), termination_hours: z.number().nullish() },
+      {
+        pod_name: 'New name, 1 to 100 characters; absent leaves it unchanged.',
+        termination_hours:
+          'Hours after the rental at which the pod is removed, 1 to 720; null for never, absent leaves it unchanged.',
+      },
+    ),
   })
-  .meta({ id: 'PodUpdateRequest' });
+  .meta({
+    id: 'PodUpdateRequest',
+    example: { pod_name: 'training-2', max_spend_usd: 100, idle_shutdown_minutes: 60 },
+  });
 export type PodUpdateRequest = z.output<typeof PodUpdateRequest>;
 
 /** Any member of a template. Read-only and unknown members are ignored, so a template can be sent back whole. */
-export const CustomTemplateRequest = z
-  .object(templateChanges)
-  .meta({ id: 'CustomTemplateRequest' });
+export const CustomTemplateRequest = z.object(templateChanges).meta({
+  id: 'CustomTemplateRequest',
+  example: { environment: { HF_HOME: '/workspace/hf' }, internal_ports: [22, 8000] },
+});
 
 export const SwitchTemplatePodRequest = z
-  .object({ template_id: Uuid })
-  .meta({ id: 'SwitchTemplatePodRequest' });
+  .object(described({ template_id: Uuid }, { template_id: 'Id of the new template.' }))
+  .meta({ id: 'SwitchTemplatePodRequest', example: { template_id: EXAMPLE_IDS.template } });
 
 export const RebootPodRequest = z
-  .object({ volume_id: Uuid.nullish() })
-  .meta({ id: 'RebootPodRequest' });
+  .object(
+    described(
+      { volume_id: Uuid.nullish() },
+      { volume_id: 'Id of the volume for the pod; absent or null leaves it unchanged.' },
+    ),
+  )
+  .meta({ id: 'RebootPodRequest', example: {} });
 
 const MAX_KEYS_PER_REQUEST = 20;
 
 export const AddSshKeysRequest = z
-  .object({
-    ssh_key_ids: z.array(Uuid).max(MAX_KEYS_PER_REQUEST).nullish(),
-    public_keys: z.array(PublicKeyText).max(MAX_KEYS_PER_REQUEST).nullish(),
-  })
+  .object(
+    described(
+      {
+        ssh_key_ids: z.array(Uuid).max(MAX_KEYS_PER_REQUEST).nullish(),
+        public_keys: z.array(PublicKeyText).max(MAX_KEYS_PER_REQUEST).nullish(),
+      },
+      {
+        ssh_key_ids: "Ids of the account's keys, at most 20.",
+        public_keys: 'Public keys in OpenSSH format, at most 20. Both lists together have 1 to 20.',
+      },
+    ),
+  )
   .refine(
     ({ ssh_key_ids, public_keys }) => {
       const count = (ssh_key_ids?.length ?? 0) + (public_keys?.length ?? 0);
@@ -181,44 +326,92 @@ export const AddSshKeysRequest = z
     },
     { message: `Between 1 and ${MAX_KEYS_PER_REQUEST} keys` },
   )
-  .meta({ id: 'AddMultipleSshKeysToPodRequest' });
+  .meta({ id: 'AddMultipleSshKeysToPodRequest', example: { ssh_key_ids: [EXAMPLE_IDS.sshKey] } });
 export type AddSshKeysRequest = z.output<typeof AddSshKeysRequest>;
 
 export const SshKeysAddedResponse = z
-  .object({ ...podListShape, added: z.int(), already_present: z.int() })
+  .object({
+    ...podListShape,
+    ...described(
+      { added: z.int(), already_present: z.int() },
+      {
+        added: 'Number of keys that were added.',
+        already_present: 'Number of keys that the pod had already.',
+      },
+    ),
+  })
   .meta({ id: 'SshKeysAddedResponse' });
 
 export const InstallJupyterRequest = z
-  .object({ jupyter_internal_port: z.int().min(1).max(65_535) })
-  .meta({ id: 'InstallJupyterRequest' });
+  .object(
+    described(
+      { jupyter_internal_port: z.int().min(1).max(65_535) },
+      {
+        jupyter_internal_port:
+          'Port of the container for the notebook server; it must have an external port.',
+      },
+    ),
+  )
+  .meta({ id: 'InstallJupyterRequest', example: { jupyter_internal_port: 8000 } });
 
 export const ScheduleRemovalRequest = z
-  .object({ removal_scheduled_at: z.string().max(64) })
-  .meta({ id: 'ScheduleRemovalRequest' });
+  .object(
+    described(
+      { removal_scheduled_at: z.string().max(64) },
+      {
+        removal_scheduled_at:
+          'Time of the removal, ISO 8601 with `Z` or an offset, 1 to 720 hours ahead.',
+      },
+    ),
+  )
+  .meta({
+    id: 'ScheduleRemovalRequest',
+    example: { removal_scheduled_at: '2026-12-24T18:00:00+01:00' },
+  });
 
 const MAX_PAGE = 1_000_000;
 const MAX_LIMIT = 100;
 const DEFAULT_LIMIT = 20;
 
-export const PodHistoryQuery = z.object({
-  page: withDefault(queryNumber(z.int().min(1).max(MAX_PAGE)), 1),
-  limit: withDefault(queryNumber(z.int().min(1).max(MAX_LIMIT)), DEFAULT_LIMIT),
-});
+export const PodHistoryQuery = z
+  .object(
+    described(
+      {
+        page: withDefault(queryNumber(z.int().min(1).max(MAX_PAGE)), 1),
+        limit: withDefault(queryNumber(z.int().min(1).max(MAX_LIMIT)), DEFAULT_LIMIT),
+      },
+      { page: PAGE, limit: 'Maximum number of pods per page, 1 to 100.' },
+    ),
+  )
+  .meta({ example: { page: 1, limit: 20 } });
 export type PodHistoryQuery = z.output<typeof PodHistoryQuery>;
 
 /** The last state of a deleted pod, with the status DELETED. */
 const PodTombstone = z
-  .object({ ...PodListItemResponse.shape, deleted_at: NaiveTime })
+  .object({
+    ...PodListItemResponse.shape,
+    ...described({ deleted_at: NaiveTime }, { deleted_at: 'Time of the removal (UTC).' }),
+  })
   .meta({ id: 'PodTombstone' });
 
 export const PodHistoryResponse = z
-  .object({
-    items: z.array(PodTombstone),
-    /** Pods on all pages. */
-    total: z.int(),
-    page: z.int(),
-    limit: z.int(),
-    has_next: z.boolean(),
-  })
+  .object(
+    described(
+      {
+        items: z.array(PodTombstone),
+        total: z.int(),
+        page: z.int(),
+        limit: z.int(),
+        has_next: z.boolean(),
+      },
+      {
+        items: 'Deleted pods, newest first.',
+        total: TOTAL,
+        page: PAGE,
+        limit: LIMIT,
+        has_next: HAS_NEXT,
+      },
+    ),
+  )
   .meta({ id: 'PodHistoryResponse' });
 export type PodHistoryResponse = z.output<typeof PodHistoryResponse>;

@@ -36,6 +36,26 @@ export function registerRentalRoutes(api: HttpServer, deps: RentalRoutesDeps): v
       config: { ...config, once: 'rent', fieldNames: RENT_FIELD_NAMES },
       schema: {
         tags,
+        summary: 'Rent a node',
+        description:
+          'Creates a pod on this node and reserves 15 minutes of its price; the cost is charged by the second while the pod runs. The pod is PENDING in the answer; poll it, or follow its events, until it is RUNNING. A misspelt field is refused with the nearest name.',
+        errors: {
+          insufficient_balance:
+            'the balance is below 15 minutes of the price; the message names both',
+          email_not_verified: 'the account has not confirmed its address',
+          node_not_found: 'no node has this id',
+          node_rent_in_progress: 'another rental of these GPUs is in progress',
+          node_not_verified: 'the last verdict does not allow rentals',
+          node_unavailable: 'the GPUs are rented, or the provider is removing the node',
+          node_paused_by_provider: 'the provider accepts no new rentals',
+          provider_banned: 'the provider is banned',
+          gpu_count_invalid: 'the node does not offer this number of GPUs',
+          gpu_split_not_allowed: 'only the whole node can be rented',
+          template_not_found: 'there is no such template, or it is private to another account',
+          template_invalid: 'the template cannot be used, or none was given',
+          ttl_invalid: '`termination_hours` is not between 1 and 720',
+          volume_not_found: 'no volume has this id',
+        },
         params: ExecutorParams,
         body: RentExecutorRequest,
         response: { 200: RentExecutorResponse },
@@ -59,7 +79,22 @@ export function registerRentalRoutes(api: HttpServer, deps: RentalRoutesDeps): v
   );
   api.delete(
     '/executors/:executor_uuid/rent',
-    { config, schema: { tags, params: ExecutorParams, response: { 200: PodDeletedResponse } } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'End the only rental on a node',
+        description:
+          "Removes the caller's pod on this node, as `DELETE /pods/{id}` does. Older clients use it.",
+        errors: {
+          bad_request: 'the caller has several pods on the node; the message names them',
+          pod_not_found: 'the caller has no pod on the node',
+        },
+        retry: 'Safe: a repeat returns 400 or 404 and changes nothing.',
+        params: ExecutorParams,
+        response: { 200: PodDeletedResponse },
+      },
+    },
     async (request) => ({
       ...(await pods.removeOnly(callerOf(request), request.params.executor_uuid)),
       success: true as const,
@@ -71,6 +106,19 @@ export function registerRentalRoutes(api: HttpServer, deps: RentalRoutesDeps): v
       config: { ...config, once: 'rent-by-spec', fieldNames: RENT_BY_SPEC_FIELD_NAMES },
       schema: {
         tags,
+        summary: 'Rent the cheapest node that meets a specification',
+        description:
+          'Chooses among all nodes that can be rented: cheapest per GPU and hour, then fastest download, then highest reliability. A figure that a node does not report fails its minimum. With `dry_run` nothing is rented.',
+        errors: {
+          no_executor_matches_spec:
+            'no node is left; the answer names the constraint, how many nodes each constraint left, and the nearest offer',
+          node_rent_in_progress: 'others rented every matching node at this moment',
+          insufficient_balance: 'the balance is below 15 minutes of the price',
+          email_not_verified: 'the account has not confirmed its address',
+          template_not_found: 'there is no such template, or it is private to another account',
+          template_invalid: 'the template cannot be used, or none was given',
+          ttl_invalid: '`termination_hours` is not between 1 and 720',
+        },
         querystring: RentBySpecQuery,
         body: RentBySpecRequest,
         response: { 200: RentBySpecResponse },

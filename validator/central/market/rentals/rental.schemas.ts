@@ -1,6 +1,10 @@
 /** Requests and responses of the rental routes. */
+
 import { z } from 'zod';
+import { described } from '#shared/api/described.ts';
 import type { FieldNames } from '../../platform/edge/field-names.ts';
+import { EXAMPLE_IDS } from '../../platform/openapi/example-ids.ts';
+import { SUCCESS } from '../../platform/openapi/field-texts.ts';
 import { displayName, Uuid } from '../../platform/wire.ts';
 import { ExecutorDetailResponse, explanation } from '../executors/executor.schemas.ts';
 import { PodListItemResponse, podLimits } from '../pods/pod.schemas.ts';
@@ -14,27 +18,69 @@ const PublicKey = z.string().max(MAX_KEY_CHARS);
 /** No member has a default, because the idempotency fingerprint covers the request as sent. Null means absent. */
 export const RentExecutorRequest = z
   .object({
-    pod_name: displayName(100),
-    template_id: Uuid.nullish(),
-    dockerfile_content: z.string().max(65_536).nullish(),
-    user_public_key: z.union([z.array(PublicKey).max(MAX_KEYS), PublicKey]).nullish(),
-    volume_id: Uuid.nullish(),
-    initial_port_count: z.int().min(0).max(MAX_PORTS).nullish(),
-    gpu_count: z.int().min(1).nullish(),
-    termination_hours: z.number().nullish(),
-    enable_jupyter: z.boolean().nullish(),
-    enable_volume_encryption: z.boolean().nullish(),
-    skip_add_agent_ssh_key: z.boolean().nullish(),
-    backup_log_id: Uuid.nullish(),
-    restore_path: z.string().max(4_096).nullish(),
-    secret_names: z.array(z.string().max(200)).max(100).nullish(),
     ...podLimits,
+    ...described(
+      {
+        pod_name: displayName(100),
+        template_id: Uuid.nullish(),
+        dockerfile_content: z.string().max(65_536).nullish(),
+        user_public_key: z.union([z.array(PublicKey).max(MAX_KEYS), PublicKey]).nullish(),
+        volume_id: Uuid.nullish(),
+        initial_port_count: z.int().min(0).max(MAX_PORTS).nullish(),
+        gpu_count: z.int().min(1).nullish(),
+        termination_hours: z.number().nullish(),
+        enable_jupyter: z.boolean().nullish(),
+        enable_volume_encryption: z.boolean().nullish(),
+        skip_add_agent_ssh_key: z.boolean().nullish(),
+        backup_log_id: Uuid.nullish(),
+        restore_path: z.string().max(4_096).nullish(),
+        secret_names: z.array(z.string().max(200)).max(100).nullish(),
+      },
+      {
+        pod_name: 'Name of the pod, 1 to 100 characters. Several pods may have the same name.',
+        template_id:
+          "Id of the template. Absent, with no `dockerfile_content`: the account's default template.",
+        dockerfile_content:
+          'Dockerfile that the node builds, in place of a template; at most 64 KiB.',
+        user_public_key: 'SSH key or keys to install; absent for all keys of the account.',
+        volume_id: 'Id of a volume, mounted at `/mnt`. A volume has at most one pod at a time.',
+        initial_port_count: 'Number of external ports, 0 to 64; absent for those of the template.',
+        gpu_count: 'Number of GPUs; absent for all GPUs of the node.',
+        termination_hours:
+          "Hours after which the pod is removed, 1 to 720; absent for the account's default, or never.",
+        enable_jupyter: 'True installs a notebook server when the pod runs.',
+        enable_volume_encryption:
+          "True asks for an encrypted volume; a marketplace without encryption refuses the rental or ignores it, as the pod's answer shows.",
+        skip_add_agent_ssh_key:
+          'Stored for clients; it has no effect, because no key of the marketplace is added.',
+        backup_log_id:
+          'Id of a backup that is restored before the pod runs; only together with `restore_path`.',
+        restore_path:
+          'Folder of the container that receives the backup; only together with `backup_log_id`.',
+        secret_names: "Names of the account's secrets for the pod.",
+      },
+    ),
   })
-  .meta({ id: 'RentExecutorRequest' });
+  .meta({
+    id: 'RentExecutorRequest',
+    example: {
+      pod_name: 'training',
+      template_id: EXAMPLE_IDS.template,
+      gpu_count: 1,
+      termination_hours: 12,
+      max_spend_usd: 50,
+    },
+  });
 export type RentExecutorRequest = z.output<typeof RentExecutorRequest>;
 
 export const RentExecutorResponse = z
-  .object({ ...PodListItemResponse.shape, success: z.literal(true), pod_id: z.uuid() })
+  .object({
+    ...PodListItemResponse.shape,
+    ...described(
+      { success: z.literal(true), pod_id: z.uuid() },
+      { success: SUCCESS, pod_id: 'Id of the pod, the same as `id`.' },
+    ),
+  })
   .meta({ id: 'RentExecutorResponse' });
 export type RentExecutorResponse = z.output<typeof RentExecutorResponse>;
 
@@ -47,29 +93,62 @@ const Name = z.string().trim().min(1).max(MAX_NAME);
 export const RentBySpecRequest = z
   .object({
     ...RentExecutorRequest.shape,
-    gpu_type: Name.nullish(),
-    min_vram_gb: Amount.nullish(),
-    min_cpus: Count.nullish(),
-    min_ram_gb: Amount.nullish(),
-    /** Free space on the node's disk. */
-    min_disk_gb: Amount.nullish(),
-    min_download_mbps: Amount.nullish(),
-    min_ports: Count.nullish(),
-    max_price_per_gpu_hour: Amount.nullish(),
-    /** Code or name. */
-    country: Name.nullish(),
-    docker_in_docker: z.boolean().nullish(),
-    dry_run: z.boolean().nullish(),
-    explain: z.boolean().nullish().meta({
-      description: 'Adds `funnel` and `nearest` to a successful answer; a 409 always has them.',
-    }),
+    ...described(
+      {
+        gpu_type: Name.nullish(),
+        min_vram_gb: Amount.nullish(),
+        min_cpus: Count.nullish(),
+        min_ram_gb: Amount.nullish(),
+        min_disk_gb: Amount.nullish(),
+        min_download_mbps: Amount.nullish(),
+        min_ports: Count.nullish(),
+        max_price_per_gpu_hour: Amount.nullish(),
+        country: Name.nullish(),
+        docker_in_docker: z.boolean().nullish(),
+        dry_run: z.boolean().nullish(),
+        explain: z.boolean().nullish().meta({
+          description: 'Adds `funnel` and `nearest` to a successful answer; a 409 always has them.',
+        }),
+      },
+      {
+        gpu_type: 'Short type (`H100`) or full name of the GPU; absent for any.',
+        min_vram_gb: 'Smallest memory of each GPU in GB (10^9 bytes).',
+        min_cpus: 'Smallest number of processors.',
+        min_ram_gb: 'Smallest memory of the node in GB (10^9 bytes).',
+        min_disk_gb: "Smallest free space on the node's disk in GB (10^9 bytes).",
+        min_download_mbps: 'Smallest measured download speed in Mbit/s.',
+        min_ports: 'Smallest number of free external ports.',
+        max_price_per_gpu_hour: 'Highest price in USD per GPU and hour.',
+        country: 'Country code or name.',
+        docker_in_docker: 'True for nodes on which containers can run inside the pod.',
+        dry_run: 'True selects a node and rents nothing.',
+        explain: 'Adds `funnel` and `nearest` to a successful answer; a 409 always has them.',
+      },
+    ),
   })
-  .meta({ id: 'RentBySpecRequest' });
+  .meta({
+    id: 'RentBySpecRequest',
+    example: {
+      pod_name: 'training',
+      template_id: EXAMPLE_IDS.template,
+      gpu_type: 'H100',
+      gpu_count: 1,
+      max_price_per_gpu_hour: 10,
+      dry_run: true,
+    },
+  });
 export type RentBySpecRequest = z.output<typeof RentBySpecRequest>;
 
-export const RentBySpecQuery = z.object({
-  explain: z.stringbool().optional().meta({ description: 'Same as `explain` in the body.' }),
-});
+export const RentBySpecQuery = z
+  .object(
+    described(
+      {
+        explain: z.stringbool().optional().meta({ description: 'Same as `explain` in the body.' }),
+      },
+      { explain: 'Same as `explain` in the body.' },
+    ),
+  )
+  .meta({ example: { explain: true } });
 
 /** Members of the request that select nodes. */
 export type NodeSpec = Pick<
@@ -87,38 +166,68 @@ export type NodeSpec = Pick<
   | 'docker_in_docker'
 >;
 
-const SpecAlternative = z.object({
-  id: z.uuid(),
-  machine_name: z.string(),
-  gpu_count: z.int(),
-  available_gpu_count: z.int(),
-  price_per_gpu: z.number(),
-  /** Price of the requested rental. */
-  price_per_hour: z.number(),
-  download_mbps: z.number().nullable(),
-  country_code: z.string().nullable(),
-});
+const SpecAlternative = z.object(
+  described(
+    {
+      id: z.uuid(),
+      machine_name: z.string(),
+      gpu_count: z.int(),
+      available_gpu_count: z.int(),
+      price_per_gpu: z.number(),
+      price_per_hour: z.number(),
+      download_mbps: z.number().nullable(),
+      country_code: z.string().nullable(),
+    },
+    {
+      id: 'Id of the node.',
+      machine_name: 'Full name of its GPUs.',
+      gpu_count: 'Number of GPUs.',
+      available_gpu_count: 'Number of free GPUs.',
+      price_per_gpu: 'USD per GPU and hour.',
+      price_per_hour: 'USD per hour for the requested rental.',
+      download_mbps: 'Measured download speed in Mbit/s; null before the first measurement.',
+      country_code: 'ISO 3166-1 alpha-2 code of the country; null if unknown.',
+    },
+  ),
+);
 export type SpecAlternative = z.output<typeof SpecAlternative>;
 
 export const RentBySpecResponse = z
-  .object({
-    success: z.literal(true),
-    dry_run: z.boolean(),
-    pod_id: z.uuid().nullable(),
-    id: z.uuid().nullable(),
-    pod: PodListItemResponse.nullable(),
-    template_id: z.uuid().nullable(),
-    price_per_hour: z.number(),
-    selected_executor: ExecutorDetailResponse,
-    /** Number of nodes that meet the specification. */
-    candidates: z.int(),
-    /** The next best nodes. */
-    alternatives_considered: z.array(SpecAlternative),
-    /** Number of nodes tried. */
-    attempts: z.int(),
-    funnel: explanation.funnel.optional(),
-    nearest: explanation.nearest.optional(),
-  })
+  .object(
+    described(
+      {
+        success: z.literal(true),
+        dry_run: z.boolean(),
+        pod_id: z.uuid().nullable(),
+        id: z.uuid().nullable(),
+        pod: PodListItemResponse.nullable(),
+        template_id: z.uuid().nullable(),
+        price_per_hour: z.number(),
+        selected_executor: ExecutorDetailResponse,
+        candidates: z.int(),
+        alternatives_considered: z.array(SpecAlternative),
+        attempts: z.int(),
+        funnel: explanation.funnel.optional(),
+        nearest: explanation.nearest.optional(),
+      },
+      {
+        success: SUCCESS,
+        dry_run: 'True if nothing was rented.',
+        pod_id: 'Id of the pod; null after a dry run.',
+        id: 'Id of the pod; null after a dry run.',
+        pod: 'The pod; null after a dry run.',
+        template_id: 'Id of the template; null for a Dockerfile.',
+        price_per_hour: 'USD per hour of the rental.',
+        selected_executor: 'The node that was chosen.',
+        candidates: 'Number of nodes that meet the specification.',
+        alternatives_considered: 'The next best nodes.',
+        attempts: 'Number of nodes that were tried.',
+        funnel: 'How many nodes each constraint left; present with `explain`.',
+        nearest:
+          'Nodes that came nearest to the first constraint without a match; present with `explain`.',
+      },
+    ),
+  )
   .meta({ id: 'RentBySpecResponse' });
 export type RentBySpecResponse = z.output<typeof RentBySpecResponse>;
 
