@@ -4,8 +4,8 @@ import type { Log } from '#shared/runtime/log.ts';
 import { type Loop, startLoop } from '#shared/runtime/loop.ts';
 
 /**
- * `name` appears in the log. The interval is between the end of a run and the start of the next; a function is called
- * after every run.
+ * Work that is repeated. `name` appears in the log. `intervalMs` is the time between the end of a run and the start of
+ * the next; a function is called after every run for the next interval.
  */
 export type PeriodicWork = {
   name: string;

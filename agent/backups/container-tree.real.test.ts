@@ -124,7 +124,7 @@ it('restores into a container without the folder, and beside files of the image'
   const shown = inContainer("find home -maxdepth 3 -type d -printf '%p %U:%G %m\\n'");
   expect(shown.trim().split('\n')).toEqual([
     'home 0:0 755',
-    // As the image has it; the folder that was missing has its owner.
+    // Owner and mode as in the image; `deep`, which was missing, has the owner of its parent.
     'home/user 1000:1001 2750',
     'home/user/deep 1000:1001 2755',
     'home/user/deep/new 0:0 755',

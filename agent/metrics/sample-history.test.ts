@@ -35,7 +35,7 @@ async function setUp() {
     gpus: fakeGpus(uuids),
     gpuDriver: { ...simulated, read: async () => state.reading },
     hostProbe: {
-      read: () => Promise.reject(new Error('not asked')),
+      read: () => Promise.reject(new Error('this reading was not expected')),
       sample: async (path) => ({
         cpu: { model: 'x', cores: 8, utilization_percent: 12.5, load_1m: 0.75 },
         memory: { total_kib: 4, available_kib: 1 },
@@ -97,7 +97,7 @@ it('returns rows of host and pod, with rates since the previous tick and the GPU
   expect(pod?.rows[1]?.values).toEqual([50, 25, 250, 0, null, 0, 2_500, ...gpus]);
 });
 
-it('reports a card that is missing or has old values as unknown, in its place', async () => {
+it('reports null figures for a card that is missing or has old values, and retains its position', async () => {
   const { sample, history, state, cards } = await setUp();
   state.reading = { ...cards, devices: cards.devices.slice(0, 1) };
   await sample();
@@ -134,7 +134,7 @@ it('pages through an hour of samples, also those of a removed pod', async () => 
   expect(ofOther.series[0]?.rows).toHaveLength(MAX_PAGE_TICKS);
 });
 
-it('tells clocks reduced by heat from clocks reduced by power, with the field names of all drivers', async () => {
+it('distinguishes clocks reduced by heat from clocks reduced by power, with the field names of all drivers', async () => {
   const { cards, uuids } = await setUp();
   const throttleOf = (field: string, mask: string) => {
     const values = new Map([[`${field}.active`, mask]]);

@@ -27,7 +27,7 @@ import type { Samples } from './samples.ts';
 
 /** Rows retained at most, over all series; about 5 MB with one GPU per pod. Above it the oldest ticks are dropped. */
 const MAX_ROWS = 20_000;
-/** The pause between samples ends this long before a tick at the earliest: timers may fire early. */
+/** Time by which a timer may fire early; a sample that is taken this shortly before a tick counts for it. */
 const EARLY_MS = 50;
 
 type Retained = {
@@ -131,7 +131,10 @@ export function createSampleHistory(deps: {
   };
 }
 
-/** Samples are taken at whole multiples of the interval, so that no tick is left out. */
+/**
+ * Returns the pause before the next sample. Samples are taken at whole multiples of the interval, so that no tick is
+ * left out.
+ */
 export function pauseToNextTick(monotonicMs: number): number {
   const sinceTickMs = (monotonicMs + EARLY_MS) % SAMPLE_INTERVAL_MS;
   return SAMPLE_INTERVAL_MS - sinceTickMs + EARLY_MS;
@@ -155,7 +158,7 @@ function retained(sample: SeriesSample): Retained {
   return { podId: sample.podId, gpus: sample.gpus.map(({ uuid }) => uuid), values };
 }
 
-/** Series of a host whose GPUs change within the page begin anew. */
+/** Returns the series of a page. If a host's or pod's GPUs change within the page, another series begins. */
 function seriesOf(page: readonly RetainedTick[]): SampleSeries[] {
   const found = new Map<string, SampleSeries>();
   for (const { tick, series } of page) {

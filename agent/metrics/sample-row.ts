@@ -107,13 +107,16 @@ function reasonsIn(masks: readonly (string | undefined)[]): number | null {
   return mask === undefined ? null : Number.parseInt(mask.slice(2).slice(-8), 16);
 }
 
-/** A hardware slowdown without a power brake is caused by heat or a fault of the card. */
+/**
+ * Returns true if clocks are reduced by heat. A hardware slowdown without a power brake is caused by heat or a fault of
+ * the card.
+ */
 function isThermal(reasons: number): boolean {
   if ((reasons & (SOFTWARE_THERMAL | HARDWARE_THERMAL)) !== 0) return true;
   return (reasons & HARDWARE_SLOWDOWN) !== 0 && (reasons & POWER_BRAKE) === 0;
 }
 
-/** `figures` is null if the host could not be sampled now. */
+/** Row of the host. `figures` is null if the host could not be sampled now. */
 export function hostRow(figures: HostSample | null): HostFigures {
   if (figures === null) return UNKNOWN_HOST;
   const { cpu, memory, disk, network } = figures;
@@ -132,7 +135,7 @@ export type Counters = { atMs: number; containerId: string } & Pick<
   'network' | 'blockIo'
 >;
 
-/** Rates are unknown without `before`, and after a restart, which resets the counters. */
+/** Row of a pod. Rates are unknown without `before`, and after a restart, which resets the counters. */
 export function podRow(
   before: Counters | null,
   now: Pick<PodSample, 'atMs' | 'containerId' | 'usage' | 'usedCores'>,

@@ -115,7 +115,9 @@ function queryOf({ parameters }: Operation) {
   return parameters.filter((parameter) => parameter.in === 'query');
 }
 
-/** References are not followed, because every model is examined once. */
+/**
+ * Returns the paths of fields without a description. References are not followed, because every model is examined once.
+ */
 function undescribedFields(value: unknown, path: string): string[] {
   const parsed = Schema.safeParse(value);
   if (!parsed.success || parsed.data.$ref !== undefined) return [];

@@ -97,15 +97,18 @@ describe('a manual backup', () => {
     expect((await scene.call('GET', '/backup-logs')).body.items[1].changed_files).toEqual(paths);
   });
 
-  it.each(['/root', '/home', '/opt/x'])('backs up %s, which no volume has', async (path) => {
-    const days = { backup_frequency_hours: 1, retention_days: 1 };
-    const config = { pod_id: scene.podId, ...days, backup_path: path };
-    const { status, body } = await scene.call('POST', '/backup-configs', config);
-    expect([status, body.backup_path]).toEqual([200, path]);
-    const id = await scene.backUp();
-    expect(scene.operations.requests.get(id)).toMatchObject({ path });
-    expect((await scene.log(id)).backup_path).toBe(path);
-  });
+  it.each(['/root', '/home', '/opt/x'])(
+    'backs up %s, which is outside every volume',
+    async (path) => {
+      const days = { backup_frequency_hours: 1, retention_days: 1 };
+      const config = { pod_id: scene.podId, ...days, backup_path: path };
+      const { status, body } = await scene.call('POST', '/backup-configs', config);
+      expect([status, body.backup_path]).toEqual([200, path]);
+      const id = await scene.backUp();
+      expect(scene.operations.requests.get(id)).toMatchObject({ path });
+      expect((await scene.log(id)).backup_path).toBe(path);
+    },
+  );
 
   it('backs up /root of a pod without volumes and schedule', async () => {
     const template = await scene.template({ volumes: [] });

@@ -34,7 +34,10 @@ export async function applyFeed(
   });
 }
 
-/** Records a deposit of the operator. False if no node has this id and no provider this hotkey. */
+/**
+ * Records a deposit of the operator. Returns false if the subject is neither the id of a node nor the hotkey of a
+ * provider.
+ */
 export async function addDeposit(
   { db, clock }: CollateralDeps,
   { subject, note }: { subject: string; note: string },

@@ -26,7 +26,7 @@ export async function listFeedSubjects(db: Db): Promise<string[]> {
   return rows.map(({ subject }) => subject);
 }
 
-/** Existing deposits are unchanged. */
+/** Inserts deposits; existing ones are unchanged. */
 export async function insertDeposits(db: Db, deposits: readonly Deposit[]): Promise<void> {
   for (const batch of batchesOf(deposits)) {
     await db
@@ -37,7 +37,7 @@ export async function insertDeposits(db: Db, deposits: readonly Deposit[]): Prom
   }
 }
 
-/** Returns the number of deleted deposits. */
+/** Deletes deposits and returns their number. */
 export async function deleteDeposits(
   db: Db,
   source: Deposit['source'],

@@ -82,7 +82,7 @@ export function nearestTo<T extends { id: string }>({
   }));
 }
 
-/** Returns the value with which the constraint would leave a node: the most common one of the nearest nodes. */
+/** Returns the value with which the constraint would accept a node: the most common one of the nearest nodes. */
 export function bestOffered<T>({ constraint, before }: Unmet<T>): ConstraintValue | null {
   let least = Number.POSITIVE_INFINITY;
   for (const node of before) least = Math.min(least, constraint.distance(node));

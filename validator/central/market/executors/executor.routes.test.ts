@@ -54,7 +54,7 @@ describe('the list of free nodes', () => {
     expect(headers['x-filter-funnel']).toBe('offered=2; price_lte=1; gpu_count_gte=0');
   });
 
-  it('explains itself: what each filter left, and the nodes nearest to the first that left none', async () => {
+  it('reports how many nodes each filter left, and the nodes nearest to the first filter that left none', async () => {
     const dear = await market.verifiedNode({ gpus: 4, minimum: 1, price: 3 });
     const cheap = await market.verifiedNode({ gpus: 1, price: 1.5 });
     const explained = (query: string) => market.call('GET', `/executors?explain=true&${query}`);

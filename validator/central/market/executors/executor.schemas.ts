@@ -75,7 +75,7 @@ export const ExecutorListQuery = NodeFilterQuery.extend(
 ).meta({ example: { price_lte: 10, gpu_count_gte: 1, size: 100, view: 'summary' } });
 export type ExecutorListQuery = z.output<typeof ExecutorListQuery>;
 
-/** A known location has a country: clients call string methods on both members. */
+/** A known location. Country and code are never null, because clients call string methods on both. */
 export const ExecutorLocation = z.object(
   described(
     {

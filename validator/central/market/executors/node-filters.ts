@@ -109,7 +109,7 @@ export function nodeConstraints(
     ...given(query.bookmarked, (wanted) =>
       oneOf<FilterSubject>('bookmarked', wanted, ({ id }) => bookmarked.has(id)),
     ),
-    // A request that is not the caller's matches no node.
+    // A machine request of another account matches no node.
     ...given(query.machine_request_id, (id) =>
       oneOf<FilterSubject>(
         'machine_request_id',

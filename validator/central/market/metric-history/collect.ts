@@ -32,11 +32,14 @@ import {
 export const COLLECT_INTERVAL_MS = 300_000;
 /** Longest pause after failures; an agent retains the samples of an hour. */
 const MAX_PAUSE_MS = 1_800_000;
-/** Pages of a full hour. What an agent reports beyond is read by the next collection. */
+/** Maximum number of pages of a collection: those of a full hour. The next collection reads the rest. */
 const MAX_PAGES = 7;
 /** Time after the end of a pod in which its last samples are accepted. */
 const ENDED_MS = 7_200_000;
-/** Larger deviations of an agent's clock move its samples; smaller ones are transmission times. */
+/**
+ * Largest deviation of an agent's clock, in intervals, that counts as transmission time. A larger one moves its
+ * samples.
+ */
 const MAX_DEVIATION = 1;
 const DAY_MS = 86_400_000;
 /** Rows of ten minutes after which a series is archived: between 8 and 16 hours, so that not all are due at once. */
@@ -53,7 +56,10 @@ export function createCollector({ db, clock, log, agents }: CollectDeps) {
     try {
       return await decodeRecent(bytes);
     } catch (error) {
-      log.error({ owner_id: ownerId, err: error }, 'a history of metrics begins anew');
+      log.error(
+        { owner_id: ownerId, err: error },
+        'stored history of metrics is damaged, a new one begins',
+      );
       return NOTHING_RECENT;
     }
   }

@@ -9,7 +9,9 @@ const POLL_INTERVAL_MS = 2_000;
 const BATCH = 16;
 const ALIGN_INTERVAL_MS = 60_000;
 
-/** Agents that did not answer last time have a separate loop: waiting for them must not delay the others. */
+/**
+ * Loops: agents that did not answer last time have a separate one, because waiting for them must not delay the others.
+ */
 const KINDS = [{ failing: false }, { failing: true }] as const;
 
 export function createCollectionJob(deps: CollectDeps) {

@@ -28,7 +28,7 @@ const POWER = scale(507, {
   from: (code) => Math.round((code / ROOT_STEPS) ** 2),
 });
 
-/** `steps` per doubling. */
+/** Creates a scale with `steps` codes for each doubling of the value. */
 function logarithmic(steps: number) {
   const doublings = 42;
   return scale(doublings * steps, {
@@ -37,12 +37,12 @@ function logarithmic(steps: number) {
   });
 }
 
-/** Within 2.2 %. */
+/** Scale with an error of at most 2.2 %. */
 const RATE = logarithmic(16);
-/** Within 0.6 %. */
+/** Scale with an error of at most 0.6 %. */
 const AMOUNT = logarithmic(64);
 
-/** By the position of the figure in a sample. */
+/** Scales of the figures, in the order of the figures in a sample. */
 const FIGURE_SCALES = {
   cpu_percent: PERCENT,
   ram_percent: PERCENT,

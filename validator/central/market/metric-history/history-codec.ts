@@ -61,7 +61,7 @@ export async function decodeArchive(bytes: Uint8Array): Promise<Archive> {
   return { gpus, tens };
 }
 
-/** The archive still needs the rows of ten minutes, so the others are dropped first. */
+/** Drops the oldest rows. Those of ten minutes are dropped last, because the archive still needs them. */
 function withoutOldest(recent: Recent): Recent {
   const { samples, minutes, tens } = recent;
   if (samples.at.length + minutes.at.length === 0) return { ...recent, tens: shortened(tens) };
@@ -130,8 +130,8 @@ function columnBytes(rows: number): number {
 }
 
 /**
- * Slowly changing columns are stored as differences, noisy ones as they are. Low and high bytes are separate: the high
- * ones hardly vary.
+ * Encodes a column. Slowly changing ones are stored as differences, noisy ones unchanged. Low and high bytes are
+ * separate: the high ones hardly vary.
  */
 function encodeColumn(codes: readonly number[]): Buffer {
   const differences = codes.map((code, row) => code - (row === 0 ? 0 : (codes[row - 1] ?? 0)));

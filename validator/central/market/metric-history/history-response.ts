@@ -14,7 +14,7 @@ import type { Tier } from './tier.ts';
 
 const MS_PER_SECOND = 1_000;
 const BYTES_PER_KIB = 1_024;
-/** Measured to three digits. */
+/** Significant digits of a response. */
 const DIGITS = 3;
 
 export type Found = {

@@ -29,7 +29,7 @@ import { rowsBefore, rowsFrom, type Tier } from './tier.ts';
 export { deleteHistoryOf } from './metric-history.store.ts';
 
 const [SAMPLES, MINUTES] = RESOLUTIONS;
-/** A node whose newest sample is older counts as not answering. */
+/** Age of the newest sample above which a node counts as not answering. */
 const STALE_AFTER_MS = 60_000;
 /** Retained pages of agents, so that clients cannot make the central API call one more often than every few seconds. */
 type Tail = { pages: Page[] };
@@ -98,7 +98,10 @@ export function createMetricHistories(deps: { db: Database; clock: Clock; agents
   }
 
   return {
-    /** The caller has checked that the pod belongs to the account. An ended pod has its history for 30 days. */
+    /**
+     * Returns the history of a pod. The caller has checked that it belongs to the account. An ended pod has its history
+     * for 30 days.
+     */
     async ofPod(pod: Pod, query: HistoryQuery): Promise<PodMetricHistory> {
       const { id: podId, executor_id: executorId } = pod;
       const executor = await findExecutor(db, executorId);
@@ -107,7 +110,7 @@ export function createMetricHistories(deps: { db: Database; clock: Clock; agents
       return { pod_id: podId, ...history };
     },
 
-    /** The caller has checked that the node belongs to the provider. */
+    /** Returns the history of a node. The caller has checked that it belongs to the provider. */
     async ofNode(executor: ExecutorEntry, query: HistoryQuery): Promise<NodeMetricHistory> {
       const { id, state, inventory_json: inventory } = executor;
       // The agent of an unchecked node is not called: its address is only a claim.

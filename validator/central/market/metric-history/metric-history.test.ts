@@ -94,7 +94,7 @@ describe('the history of a pod', () => {
     }
   });
 
-  it('has no gap after the central API was down for half an hour, and a visible one after the agent was', async () => {
+  it('has no gap after the central API was down for half an hour, and a visible gap after the agent was down', async () => {
     await busyFor(PER_HOUR / 2, () => 10);
     await collect();
     scene.host.sampleHistory = null;
@@ -211,7 +211,7 @@ describe('the history of a node', () => {
     expect(rows.map((row) => row.owner_id).toSorted()).toEqual([podId, scene.node.id].toSorted());
   });
 
-  it('is not affected by malformed answers, samples of the future, and agents without the route', async () => {
+  it('is not affected by malformed answers, by samples with a time in the future, or by agents without the route', async () => {
     await busyFor(6, () => 10);
     await collect();
     const answers = [

@@ -37,7 +37,7 @@ export const TEN_MINUTE_SPAN = 30 * 24 * 6;
 /** GPUs with separate columns; the others count in the summary of all GPUs only. */
 const MAX_GPUS = 16;
 
-/** Rewritten with every collection. */
+/** The recent part, which every collection rewrites. */
 export type Recent = {
   /** UUIDs of the GPUs that have columns, in the order of the columns. */
   gpus: readonly string[];
@@ -48,7 +48,7 @@ export type Recent = {
   tens: Tier;
 };
 
-/** Rows of 10 minutes, extended about once a day. */
+/** The archive: rows of 10 minutes, extended about once a day. */
 export type Archive = { gpus: readonly string[]; tens: Tier };
 
 export const NOTHING_RECENT: Recent = {

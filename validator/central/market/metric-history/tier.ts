@@ -47,7 +47,7 @@ function indexOf({ at }: Tier, first: number): number {
   return index === -1 ? at.length : index;
 }
 
-/** Rows of `newer` replace those of `older` from its first row on. */
+/** Joins two tiers. From the first row of `newer` on, its rows replace those of `older`. */
 export function joined(older: Tier, newer: Tier): Tier {
   const [first] = newer.at;
   const kept = first === undefined ? older : rowsBefore(older, first);
@@ -87,7 +87,7 @@ export function rolledUp(tier: Tier, size: number, gpus: number): Tier {
   return rolled;
 }
 
-/** Unknown values are left out; the result is unknown if all are. */
+/** Aggregates codes. Unknown values are left out; the result is unknown if all are. */
 export function aggregated(
   { scale, statistic }: Column,
   codes: readonly number[],

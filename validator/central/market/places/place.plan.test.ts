@@ -67,6 +67,6 @@ it('a contradiction outweighs a confirmation', () => {
   expect(checkOf(comparePlace(at(BERLIN), facts))).toBe('contradicted');
 });
 
-it('without evidence the place is as entered', () => {
+it('without evidence the result is `entered`', () => {
   expect(checkOf(comparePlace(at(), none))).toBe('entered');
 });

@@ -8,9 +8,9 @@ import { countryName } from './country.ts';
 import type { EnterPlace, PlaceEvidence } from './place.schemas.ts';
 
 const KM_PER_MILE = 1.609344;
-/** Light in a vacuum. No signal travels faster, whatever the cable. */
+/** Speed of light in a vacuum. No signal is faster, whatever the cable. */
 const KM_PER_MS = 299.792_458;
-/** A round trip confirms a place only if it proves that the node is this near to the validator. */
+/** Distance between node and validator that a round trip must prove to confirm a place. */
 const NEAR_KM = 200;
 /** Error of coordinates in address tables beyond the radius that they state. */
 const TABLE_SLACK_KM = 250;
@@ -40,7 +40,7 @@ export function comparePlace(place: ExecutorLocation, facts: PlaceFacts): PlaceE
   ];
 }
 
-/** One contradiction outweighs any confirmation. */
+/** Returns the result of all comparisons: one contradiction outweighs any number of confirmations. */
 export function checkOf(evidence: readonly PlaceEvidence[]): LocationCheck {
   const results = evidence.map(({ result }) => result);
   if (results.includes('contradicts')) return 'contradicted';

@@ -9,10 +9,10 @@ import { checkOf, comparePlace, locationFrom } from './place.plan.ts';
 import type { EnterPlace, NodeLocation, PlaceEvidence } from './place.schemas.ts';
 import { findPlace, putPlace } from './place.store.ts';
 
-/** Without a table of addresses, only round trips are evidence. */
+/** Dependencies of places. Without a table of addresses, only round trips are evidence. */
 export type PlaceDeps = { clock: Clock; addresses: AddressTable | null };
 
-/** Accuracy of stored round trips. */
+/** Fractions of a millisecond in which round trips are stored. */
 const DECIMALS_OF_MS = 100;
 
 /** Stores the place, or removes it for null. The caller has locked the executor's row. */
@@ -95,12 +95,12 @@ async function show(
   });
 }
 
-/** Rounded up, because the figure is an upper bound. */
+/** Rounds up, because the figure is an upper bound. */
 function roundedUp(ms: number): number {
   return Math.ceil(ms * DECIMALS_OF_MS) / DECIMALS_OF_MS;
 }
 
-/** The columns contain only what this module wrote. */
+/** Parses a column without validation: it contains only what this module wrote. */
 function parsed<T>(json: string | null | undefined): T | null {
   return json == null ? null : (JSON.parse(json) as T);
 }

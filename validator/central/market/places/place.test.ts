@@ -7,7 +7,7 @@ import {
 } from '../../../../test/fakes/scenes/market-fixture.ts';
 import type { AddressPlace } from '../../platform/ports.ts';
 
-/** All nodes of a test market have the same address. */
+/** Entry of the table for the address that all nodes of a test market have. */
 let listed: AddressPlace | null = null;
 let market: TestMarket;
 let token: string;

@@ -12,7 +12,7 @@ import type { AddressPlace, AddressTable } from '../ports.ts';
 export const ADDRESS_TABLE_VARIABLE = 'CENTRAL_ADDRESS_TABLE';
 
 const FORMAT_VERSION = 2;
-/** The largest tables of cities have about 130 MB. */
+/** Maximum size of a table; the largest tables of cities have about 130 MB. */
 const MAX_BYTES = 1_000_000_000;
 /** Shortest pause between two checks of the file. */
 const CHECK_MS = 10_000;

@@ -14,7 +14,10 @@ export const COLLATERAL_FEED_VARIABLE = 'CENTRAL_COLLATERAL_FEED';
 const TIMEOUT_MS = 10_000;
 const MAX_BYTES = 4_000_000;
 
-/** Reads the file with every poll. Throws a ConfigError that names the file and the problem if it is wrong at first. */
+/**
+ * Reads the file with every poll. Throws a ConfigError that names the file and the problem if it is invalid at the
+ * start.
+ */
 export function createFileCollateralFeed(path: string): CollateralFeed {
   try {
     parse(readFileSync(path, 'utf8'));

@@ -26,7 +26,7 @@ export type FieldNames = {
 type Names = { fields: readonly string[]; byPlain: ReadonlyMap<string, string> };
 type Known = FieldNames & { body: Names; query: Names };
 
-/** Names shorter than this differ from a known one by at most one edit, longer ones by two. */
+/** Length from which on a name may differ from a known one by two edits; shorter ones may differ by one. */
 const SHORT_NAME_CHARS = 5;
 /** Largest number of fields named in one answer. */
 const MAX_REPORTED = 20;
