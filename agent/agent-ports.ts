@@ -24,6 +24,7 @@ import { createAuth } from './identity/auth.ts';
 import { probePort } from './leases/port.service.ts';
 import { createFolderBytes, createFolderEntries } from './pods/folder-size.ts';
 import type { ProviderPolicy } from './pods/provider-policy.ts';
+import { createSecretFiles } from './pods/secret-files.ts';
 import { updatesOf } from './updates/updates-from-config.ts';
 
 const BYTES_PER_MIB = 1024 * 1024;
@@ -82,6 +83,7 @@ export async function createAgentPorts(
     firewallRequired: config.AGENT_REQUIRE_FIREWALL,
     busyboxPath: config.AGENT_BUSYBOX,
     secret: openSecretKey(home, random),
+    secretFiles: createSecretFiles(join(config.AGENT_SECRETS_FOLDER, executorId)),
     imageMarks: config.AGENT_IMAGE_GC,
     buildsFolder: join(home, 'builds'),
     scratchFolder,

@@ -130,6 +130,7 @@ const Schema = z.object({
   AGENT_NVIDIA_SMI: z.string().default('nvidia-smi'),
   AGENT_GPU_PROOF_IMAGE: z.string().min(1).max(200).default(GPU_PROOF_IMAGE),
   AGENT_BUSYBOX: z.string().default('/bin/busybox'),
+  AGENT_SECRETS_FOLDER: z.string().startsWith('/').default('/dev/shm/podwright-secrets'),
   AGENT_DOCKER_SOCKET: z.string().optional(),
   AGENT_MEMORY_RESERVE_MIB: z.coerce.number('Not a number').int().min(0).default(1_024),
   AGENT_ALLOW_LOCAL_REGISTRIES: z.stringbool().default(false),
@@ -276,6 +277,7 @@ AGENT_MIN_GPU_COUNT       minimum number of GPUs per pod (0)
 AGENT_NVIDIA_SMI          path of nvidia-smi (nvidia-smi)
 AGENT_GPU_PROOF_IMAGE     image of the GPU proof, built from agent/gpu-proof (podwright.local/gpu-proof:1)
 AGENT_BUSYBOX             static busybox for the built-in image (/bin/busybox)
+AGENT_SECRETS_FOLDER      folder in memory for the secrets of pods (/dev/shm/podwright-secrets)
 AGENT_DOCKER_SOCKET       the engine's socket (DOCKER_HOST, or /var/run/docker.sock)
 AGENT_MEMORY_RESERVE_MIB  memory reserved for the host (1024)
 AGENT_ALLOW_LOCAL_REGISTRIES  allow images from registries at private addresses (false)

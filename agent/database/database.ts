@@ -25,6 +25,7 @@ const MIGRATIONS = [
   './schema-10-update.sql',
   './schema-11-standing.sql',
   './schema-12-changed-files.sql',
+  './schema-13-secrets.sql',
 ].map((file) => readFileSync(new URL(file, import.meta.url), 'utf8'));
 
 /** Newest schema of this version. */

@@ -11,6 +11,7 @@ import { GatewaySnapshot, gatewayPaths } from '../access/ssh/gateway-files.ts';
 import { placeOfRepository } from '../backups/run-operation.ts';
 import { placeOfLogin } from '../containers/images/registry-logins.ts';
 import { SCHEMA, schemaOf } from '../database/database.ts';
+import { placeOfSecret } from '../pods/pod-secrets.ts';
 
 const KEY_FILES = ['secret.key', 'identity.key'];
 
@@ -67,12 +68,16 @@ function sealedSecrets(database: DatabaseSync, keyPath: string): string[] {
   if (key === null) return [];
   const sealing = createSealing({ key, random: systemRandom });
   const logins = database.prepare('SELECT pod_id, generation, sealed FROM pod_registry_auth').all();
+  const secrets = database.prepare('SELECT pod_id, name, sealed FROM pod_secrets').all();
   const repositories = database
     .prepare('SELECT id, sealed_repository FROM operations WHERE sealed_repository IS NOT NULL')
     .all();
   const opened = [
     ...logins.map(({ pod_id, generation, sealed }) =>
       sealing.open(String(sealed), placeOfLogin(String(pod_id), Number(generation))),
+    ),
+    ...secrets.map(({ pod_id, name, sealed }) =>
+      sealing.open(String(sealed), placeOfSecret(String(pod_id), String(name))),
     ),
     ...repositories.map(({ id, sealed_repository: sealed }) =>
       sealing.open(String(sealed), placeOfRepository(String(id))),

@@ -2,9 +2,11 @@
  * Admission checks on a pod's spec: first the limits of the host, then the provider's policy. They apply to every
  * caller. Pure.
  */
+
 import { parseDockerfile } from '#shared/api/agent/dockerfile.ts';
 import { BUILTIN_HOST, type RegistryAuth, registryAddressOf } from '#shared/api/agent/images.ts';
 import { isPlainKey, type PodSpec, reservedVariable } from '#shared/api/agent/pod.ts';
+import { SECRETS_MOUNT_POINT } from '#shared/api/agent/pod-secrets.ts';
 import { VOLUME_MOUNT_PATH, volumesProblem } from '#shared/api/agent/volumes.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import { isLocalRegistry, referencesOf, registryHostOf } from '../containers/images/image-name.ts';
@@ -87,6 +89,17 @@ const RULES: readonly Rule[] = [
       const lasting = volume === undefined ? [] : [VOLUME_MOUNT_PATH];
       return volumesProblem([...lasting, ...volumes]) ?? false;
     },
+  },
+  {
+    field: 'volumes',
+    broken: ({ volumes, secret_names }) =>
+      secret_names.length > 0 &&
+      volumes.some((path) => `${path}/`.startsWith(`${SECRETS_MOUNT_POINT}/`)) &&
+      `${SECRETS_MOUNT_POINT} holds the secrets of the pod`,
+  },
+  {
+    field: 'secret_names',
+    broken: ({ secret_names }) => hasRepeats(secret_names) && 'each name once',
   },
   { field: 'gpu_uuids', broken: ({ gpu_uuids }) => hasRepeats(gpu_uuids) && 'each GPU once' },
   {

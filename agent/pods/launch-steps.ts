@@ -15,6 +15,7 @@ import { isInfrastructure } from './backoff.ts';
 import { podContainer } from './container-spec.ts';
 import type { PodRow } from './pod.store.ts';
 import { isGatewayPort, lastExitOf, publishedPorts, specOf } from './pod-row.ts';
+import { ownerFor } from './pod-secrets.ts';
 import {
   type Commit,
   type Outcome,
@@ -68,7 +69,11 @@ export function createLaunch(deps: StepPorts, commit: Commit) {
         ...(await persistentMounts(row.id, spec)),
       ],
       ports: publishedPorts(row, ports.portsOf(row.id)),
-      readOnlyMounts: [...deps.readOnlyMounts, ...deps.ssh.keyMounts(row)],
+      readOnlyMounts: [
+        ...deps.readOnlyMounts,
+        ...deps.ssh.keyMounts(row),
+        ...(await secretMounts(row)),
+      ],
       gpuMode: deps.gpuMode(),
       display: display.isRequested(),
       // Placement is optional: without NUMA data the pod runs anywhere.
@@ -86,6 +91,14 @@ export function createLaunch(deps: StepPorts, commit: Commit) {
 
   async function persistentMounts(podId: string, { volume }: PodSpec): Promise<VolumeMount[]> {
     return volume === undefined ? [] : [await deps.persistentVolumes.mountOf(volume.id, podId)];
+  }
+
+  /** Writes the files of the pod's secrets, which a reboot of the host removes. */
+  async function secretMounts(row: PodRow) {
+    const { secret_names: names } = specOf(row);
+    if (names.length === 0) return [];
+    const image = row.image_id === null ? null : await engine.inspectImage(row.image_id);
+    return deps.secrets.mounts(row.id, names, ownerFor(image?.user ?? ''));
   }
 
   async function ensureNetwork(podId: string): Promise<string> {
@@ -141,6 +154,7 @@ export function createLaunch(deps: StepPorts, commit: Commit) {
     if (isRestart && !isRequested) commit(row, () => ({ phase: 'starting', boot_id: bootId }));
     // A reboot of the host may have removed the firewall rules since the network was created.
     await networks.guarded();
+    await secretMounts(row);
     await deps.ssh.portLeft(row);
     try {
       await starts.run(() => engine.startContainer(container.id));

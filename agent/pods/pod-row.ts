@@ -49,12 +49,13 @@ export function isGatewayPort(spec: PodSpec, internal: number): boolean {
 }
 
 /**
- * Hash of the spec's content; the order of members has no effect. An empty list of volumes and the template's name are
- * left out, so that specs of earlier versions keep their hashes.
+ * Hash of the spec's content; the order of members has no effect. Empty lists of volumes and secrets and the template's
+ * name are left out, so that specs of earlier versions keep their hashes.
  */
 export function specHash(spec: PodSpec): string {
-  const { volumes, template: _, ...rest } = spec;
-  return sha256(canonicalJson(volumes.length === 0 ? rest : { ...rest, volumes }));
+  const { volumes, secret_names, template: _, ...rest } = spec;
+  const lists = Object.entries({ volumes, secret_names }).filter(([, list]) => list.length > 0);
+  return sha256(canonicalJson({ ...rest, ...Object.fromEntries(lists) }));
 }
 
 /**

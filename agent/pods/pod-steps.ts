@@ -47,6 +47,7 @@ export function createPodSteps(deps: StepPorts) {
   async function finishRemoval(row: PodRow): Promise<Outcome> {
     await networks.remove(row.id);
     await volumes.remove(row.id);
+    deps.secrets.removeFiles(row.id);
     await gpuLeases.release(row.id, () => false);
     records.transaction(() => {
       ports.release(row.id);

@@ -6,6 +6,7 @@
 import type { RegistryAuth } from '#shared/api/agent/images.ts';
 import type { NotebookView } from '#shared/api/agent/notebook.ts';
 import type { PodCondition, PodPut, PodSpec, PodVerdict, PodView } from '#shared/api/agent/pod.ts';
+import type { PodSecret } from '#shared/api/agent/pod-secrets.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { RegistryLogins } from '../containers/images/registry-logins.ts';
@@ -20,6 +21,7 @@ import { mustStage, newestOf, stagePatch } from './pod-generations.ts';
 import type { PodPulls } from './pod-pulls.ts';
 import type { PodPatch, PodRecords } from './pod-records.ts';
 import { newPodRow, type PodContent, specHash } from './pod-row.ts';
+import type { PodSecretsService } from './pod-secrets.ts';
 import type { PodSsh } from './pod-ssh.ts';
 import { podView } from './pod-view.ts';
 import type { PodSupervisor } from './pod-worker.ts';
@@ -48,6 +50,7 @@ export function createPodService(deps: {
   gpuHealthOf(podId: string): PodCondition | null;
   ssh: PodSsh;
   logins: Pick<RegistryLogins, 'keep' | 'drop'>;
+  secrets: Pick<PodSecretsService, 'check' | 'keep' | 'drop'>;
   notebookOf(podId: string): NotebookView | null;
 }) {
   const { executorId, records, ports, gpuLeases, supervisor, clock } = deps;
@@ -88,7 +91,11 @@ export function createPodService(deps: {
   }
 
   /** Writes the row and its leases in one transaction, so that a refusal leaves nothing behind. */
-  function admit(id: string, spec: PodSpec, auth: RegistryAuth | undefined): PodRow {
+  function admit(
+    id: string,
+    spec: PodSpec,
+    { auth, secrets }: { auth: RegistryAuth | undefined; secrets: readonly PodSecret[] },
+  ): PodRow {
     const content = { spec_json: JSON.stringify(spec), spec_hash: specHash(spec) };
     return records.transaction(() => {
       const present = records.get(id);
@@ -107,6 +114,7 @@ export function createPodService(deps: {
       if (row === null) throw new Error('the pod vanished inside a transaction');
       deps.ssh.admit(id);
       if (auth !== undefined) deps.logins.keep(id, spec.generation, auth);
+      deps.secrets.keep(id, secrets);
       // SSH keys take effect at once, also those of a generation that is only staged.
       if (row.generation !== spec.generation) deps.ssh.setKeys(row, spec.ssh_public_keys);
       gpuLeases.lease(id, spec.gpu_uuids);
@@ -138,14 +146,18 @@ export function createPodService(deps: {
 
   return {
     /** Creates or changes a pod. Idempotent by generation and content. */
-    async put(id: string, { registry_auth: auth, ...spec }: PodPut): Promise<PodView> {
+    async put(
+      id: string,
+      { registry_auth: auth, secrets = [], ...spec }: PodPut,
+    ): Promise<PodView> {
       const present = records.get(id);
       const repeat = present !== null && isRepeat(present, spec.generation, specHash(spec));
       if (repeat) return repeated(present, spec, auth);
       checkPolicy(spec, deps.host);
       if (auth !== undefined) checkLogin(spec, auth);
+      deps.secrets.check(id, spec.secret_names, secrets);
       await gpuLeases.checkAdmissible(id, spec.gpu_uuids);
-      const row = admit(id, spec, auth);
+      const row = admit(id, spec, { auth, secrets });
       supervisor.interrupt(id);
       return viewOf(row);
     },
@@ -171,6 +183,7 @@ export function createPodService(deps: {
       const fresh = { reason: null, message: '', attempts: 0, next_retry_ms: null };
       const going = records.transaction(() => {
         deps.logins.drop(id);
+        deps.secrets.drop(id);
         return records.apply(id, () => ({ ...fresh, desired: 'removed', phase: 'removing' }));
       });
       supervisor.interrupt(id);

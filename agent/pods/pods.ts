@@ -3,6 +3,7 @@ import type { NotebookView } from '#shared/api/agent/notebook.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import { createHeartbeat } from '#shared/runtime/liveness.ts';
 import type { Loop } from '#shared/runtime/loop.ts';
+import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
 import type { Containers } from '../containers/containers.ts';
 import type { EndLeftoverTask } from '../containers/engine/leftover-task.ts';
 import type { ContainerFiles } from '../containers/volumes/container-files.ts';
@@ -20,10 +21,12 @@ import { createPodPause } from './pod-pause.ts';
 import { createPodPulls } from './pod-pulls.ts';
 import type { PodRecords } from './pod-records.ts';
 import { specOf } from './pod-row.ts';
+import { createPodSecrets } from './pod-secrets.ts';
 import { MOUNT_POINT, type PodSsh } from './pod-ssh.ts';
 import { createPodSteps } from './pod-steps.ts';
 import { createPodSupervisor } from './pod-worker.ts';
 import { createReconcile, RECONCILE_INTERVAL_MS } from './reconcile.job.ts';
+import type { SecretFiles } from './secret-files.ts';
 import type { LaunchStage } from './step-ports.ts';
 import { createWatches, type WatchesPorts } from './watches.ts';
 
@@ -33,6 +36,10 @@ export type PodsPorts = WatchesPorts & {
   host: HostLimits & { bootMs: number; bootId: string };
   /** Folder with sftp-server, which is mounted into every pod; null if the host has none. */
   sftpFolder: string | null;
+  database: DatabaseSync;
+  /** The agent's key, which seals secrets at rest. */
+  secret: Uint8Array;
+  secretFiles: SecretFiles;
   /** Called after a pull with the number of bytes received. */
   onPulled(bytes: number): void;
   /** Called when a launch step has succeeded. */
@@ -72,6 +79,10 @@ export function createPods(ports: PodsPorts, deps: PodsDeps) {
     onPulled: ports.onPulled,
     livePods: () => records.live().map(({ id }) => id),
   });
+  const secrets = createPodSecrets({
+    ...{ database: ports.database, random, secret: ports.secret },
+    files: ports.secretFiles,
+  });
   const steps = createPodSteps({
     executorId,
     engine,
@@ -84,6 +95,7 @@ export function createPods(ports: PodsPorts, deps: PodsDeps) {
     placeOf,
     diskQuota,
     ssh,
+    secrets,
     endLeftoverTask: ports.endLeftoverTask,
     images: images.podImages,
     ports: portLeases,
@@ -131,6 +143,7 @@ export function createPods(ports: PodsPorts, deps: PodsDeps) {
     gpuHealthOf: gpuWatch.conditionOf,
     ssh,
     logins: images.logins,
+    secrets,
     notebookOf: deps.notebookOf,
   });
   const lifetimes = createLifetimes({ records, service, clock, log });
@@ -177,6 +190,7 @@ export function createPods(ports: PodsPorts, deps: PodsDeps) {
 
     /** Starts the loops. Never waits for the engine. */
     start(): void {
+      secrets.retain(new Set(records.live().map(({ id }) => id)));
       const relist = startWork(reconcileWork, { clock, log });
       loops = [relist, ...work.map((each) => startWork(each, { clock, log }))];
       let isFirst = true;

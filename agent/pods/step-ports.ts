@@ -19,6 +19,7 @@ import type { GpuMode } from './container-spec.ts';
 import type { DiskQuotaProbe } from './disk-limit.ts';
 import type { PodRow } from './pod.store.ts';
 import type { PodPatch, PodRecords } from './pod-records.ts';
+import type { PodSecretsService } from './pod-secrets.ts';
 import type { PodSsh } from './pod-ssh.ts';
 
 export type StepPorts = {
@@ -35,6 +36,7 @@ export type StepPorts = {
   /** Volumes that outlive the pod. Rejects with VolumeMissing. */
   persistentVolumes: { mountOf(id: string, podId: string): Promise<VolumeMount> };
   ssh: Pick<PodSsh, 'carryKeys' | 'keyMounts' | 'loginOf' | 'portLeft'>;
+  secrets: Pick<PodSecretsService, 'mounts' | 'removeFiles'>;
   diskQuota: DiskQuotaProbe;
   /** Folders of the agent that are mounted into every pod. */
   readOnlyMounts: NonNullable<ContainerSpec['readOnlyMounts']>;

@@ -44,6 +44,10 @@ export const ERROR_TABLE = {
   upstream_unavailable: { status: 502, hint: 'Retry in a minute; nothing was changed.' },
   internal_error: { status: 500, hint: 'Retry; if it stays, report the request id.' },
   BACKUP_STORAGE_BUSY: { status: 409, hint: 'Wait for the running operation or cancel it.' },
+  API_KEY_BUDGET_EXCEEDED: {
+    status: 402,
+    hint: 'Raise the budget of the key (PATCH /keys/{id} with a session), or wait for the next day (UTC).',
+  },
   POD_NOT_FOUND: { status: 404, hint: 'List your pods with GET /pods.' },
   // Signed requests between central, validator and agent (shared/signing/README.md).
   auth_failed: { status: 401, hint: 'Sign the request with a trusted key for this audience.' },

@@ -101,10 +101,11 @@ async function rentals(central: TestCentral, db: Database, folder: string): Prom
   const nodes = await db.selectFrom('executors').select('id').where('slots_free', '>', 0).execute();
   const afterSpend = async () => undefined;
   const beginRestore = async () => undefined;
+  const attachSecrets = async () => undefined;
   const launchLimitMs = 600_000;
   const deps = {
     ...{ clock: systemClock, random: systemRandom },
-    ...{ afterSpend, beginRestore, launchLimitMs },
+    ...{ afterSpend, beginRestore, attachSecrets, launchLimitMs },
   };
   const actor = { auth: 'session' as const, apiKeyId: null, requestId: 'bench-request' };
   let rented = 0;

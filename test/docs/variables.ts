@@ -60,6 +60,8 @@ export const AGENT_VARIABLES: MeaningsOf<typeof AGENT_CONFIG> = {
   AGENT_NVIDIA_SMI: 'path of nvidia-smi',
   AGENT_GPU_PROOF_IMAGE: 'image of the GPU proof, built on the host; never pulled',
   AGENT_BUSYBOX: 'static busybox for the built-in image',
+  AGENT_SECRETS_FOLDER:
+    'folder on a tmpfs for the secrets of pods; the engine must see it at the same path',
   AGENT_DOCKER_SOCKET: {
     meaning: 'socket of the engine',
     unset: '`DOCKER_HOST` (`unix://…` only), or `/var/run/docker.sock`',

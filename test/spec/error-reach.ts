@@ -86,7 +86,7 @@ export const REACH_IN_PARALLEL: Readonly<Record<string, Reach>> = {
     await db.transaction().execute(async (tx) => {
       const deps = {
         ...{ clock, random, launchLimitMs: 600_000 },
-        ...{ afterSpend: nothing, beginRestore: nothing },
+        ...{ afterSpend: nothing, beginRestore: nothing, attachSecrets: nothing },
       };
       await rentIn(tx, deps, rentalOf(rival, node.id));
       // This request selects the node, which it reads as free, and waits for the other rental's lock.
@@ -209,6 +209,12 @@ export const REACH: Readonly<Record<string, Reach>> = {
     await market.sync();
     market.agents.host(node.id).up = false;
     return market.call('GET', `/pods/${id}/logs`, { headers: account.key });
+  },
+  API_KEY_BUDGET_EXCEEDED: async ({ market, account }) => {
+    const node = await market.verifiedNode({ gpus: 2 });
+    const body = { name: 'limited', max_budget_usd: 0 };
+    const { key } = (await market.call('POST', '/keys', { headers: account.session, body })).body;
+    return market.rent(account, node.id, {}, { 'x-api-key': key });
   },
   BACKUP_STORAGE_BUSY: async ({ market, account }) => {
     const node = await market.verifiedNode();

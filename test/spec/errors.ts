@@ -35,5 +35,6 @@ export const ERRORS: readonly (readonly [code: string, ...statuses: number[]])[]
   ['internal_error', 500],
   ['volume_not_found', 404],
   ['BACKUP_STORAGE_BUSY', 409],
+  ['API_KEY_BUDGET_EXCEEDED', 402],
   ['POD_NOT_FOUND', 404],
 ];

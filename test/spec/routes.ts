@@ -196,6 +196,8 @@ export const PORTAL_OPERATIONS: readonly (readonly [
   ['GET', '/executors/{id}/location', 'token'],
   ['POST', '/executors/{id}/location', 'token'],
   ['DELETE', '/executors/{id}/location', 'token'],
+  ['POST', '/executors/{id}/pause', 'token'],
+  ['POST', '/executors/{id}/resume', 'token'],
   ['POST', '/executors/{id}/notice-period', 'token'],
   ['DELETE', '/executors/{id}/notice-period', 'token'],
   ['GET', '/executors/{id}/machine-requests', 'token'],

@@ -14,6 +14,7 @@ import { findAnyPod, requireAnyOwnPod, requireOwnPod } from './market/pods/pod-a
 import type { PodCleanup } from './market/pods/pod-removal.ts';
 import { createValidatorAccounts } from './market/validators/validator-account.service.ts';
 import { createBilling, moneyForAccounts } from './money/billing.ts';
+import { keyBudgets } from './money/metering/key-budget-change.ts';
 import {
   API_PREFIX,
   createApiServer,
@@ -100,7 +101,7 @@ export async function createCentral(
         });
   const ports = { ...given, db, backupStorage: given.backupStorage ?? storage?.storage ?? null };
   const base = { ports, options, notifier, stopping };
-  const credentials = createCredentials(ports, options, stopping);
+  const credentials = createCredentials(ports, options, stopping, keyBudgets);
   const { sessions, passwords, apiKeys, tickets } = credentials;
   const providerTokens = createProviderTokens({ db, clock, random });
   const delivery = createDelivery(

@@ -2,6 +2,7 @@
  * `npm run central`: a central API in a process without a validator. Several processes may share one PostgreSQL
  * database.
  */
+import { userInfo } from 'node:os';
 import {
   CONFIG_COMMANDS_HELP,
   ConfigError,
@@ -28,16 +29,22 @@ Serves renters and providers, and commands agents through the gateway of a valid
                                                record a deposit: SUBJECT is a node's id, or a provider's hotkey for all
                                                its nodes
   npm run central -- collateral remove SUBJECT remove a recorded deposit
+  npm run central -- provider ban HOTKEY --reason TEXT
+                                               ban a provider: no new rentals and no payouts; its running pods stay
+  npm run central -- provider unban HOTKEY --reason TEXT
+                                               end the ban
+  npm run central -- provider audit            list what operators did, newest first, one JSON line each
   npm run central -- --version
 
 ${CONFIG_COMMANDS_HELP}
 
-collateral works on CENTRAL_DATABASE, or central.db in CENTRAL_HOME, also beside a running central API; --database FILE
-names another, such as var/central.db of npm start. It exits with 1 if it changes nothing.
+collateral and provider work on CENTRAL_DATABASE, or central.db in CENTRAL_HOME, also beside a running central API;
+--database FILE names another, such as var/central.db of npm start. collateral exits with 1 if it changes nothing.
 `;
 
 async function run([argument, ...more]: readonly string[]): Promise<void> {
   if (argument === 'collateral') return runCollateral(more);
+  if (argument === 'provider') return runProvider(more);
   if (more.length > 0)
     throw new ConfigError(`${argument} takes no further arguments: ${more.join(' ')}`);
   if (argument === '--help') return print(HELP);
@@ -66,6 +73,15 @@ async function runCollateral(args: readonly string[]): Promise<void> {
   const command = { args, usualDatabase: centralDatabaseIn(process.env) };
   const isDone = await runCollateralCommand(command, { clock: systemClock, print, complain });
   if (!isDone) process.exitCode = 1;
+}
+
+async function runProvider(args: readonly string[]): Promise<void> {
+  const { runProviderCommand } = await import('./providers/provider-command.ts');
+  const { centralDatabaseIn } = await import('./platform/central-home.ts');
+  const { systemClock } = await import('#shared/runtime/clock.ts');
+  const operator = process.env['SUDO_USER'] ?? userInfo().username;
+  const command = { args, operator, usualDatabase: centralDatabaseIn(process.env) };
+  await runProviderCommand(command, { clock: systemClock, random: systemRandom, print });
 }
 
 function print(text: string): void {

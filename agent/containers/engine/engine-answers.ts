@@ -72,13 +72,16 @@ export const ImageAnswer = z
     Id: z.string(),
     RepoDigests: z.array(z.string()).nullish(),
     Size: z.number(),
-    Config: z.object({ OnBuild: z.array(z.string()).nullish() }).nullish(),
+    Config: z
+      .object({ OnBuild: z.array(z.string()).nullish(), User: z.string().nullish() })
+      .nullish(),
   })
   .transform((image) => ({
     id: image.Id,
     repoDigests: image.RepoDigests ?? [],
     sizeBytes: image.Size,
     onBuild: image.Config?.OnBuild ?? [],
+    user: image.Config?.User ?? '',
   }));
 
 export const ImageListAnswer = z

@@ -209,6 +209,8 @@ export type ImageState = {
   sizeBytes: number;
   /** ONBUILD instructions of the image. */
   onBuild: readonly string[];
+  /** USER of the image; empty: root. */
+  user: string;
 };
 
 export type PullOptions = {

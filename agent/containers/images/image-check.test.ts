@@ -9,7 +9,7 @@ const HERE = 'ubuntu:24.04';
 function checks(fails: EngineErrorKind | null) {
   const engine = {
     async inspectImage(reference: string) {
-      const image = { id: 'sha256:1', repoDigests: [], sizeBytes: 1, onBuild: [] };
+      const image = { id: 'sha256:1', repoDigests: [], sizeBytes: 1, onBuild: [], user: '' };
       return reference === HERE ? image : null;
     },
     async resolveDigest() {

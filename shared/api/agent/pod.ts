@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { Counter, HostTime, MAX_DEVICES, Name, Port } from './bounds.ts';
 import { FinishedPull, PullProgress, RegistryAuth } from './images.ts';
 import { NotebookView } from './notebook.ts';
+import { MAX_POD_SECRETS, PodSecrets, SecretName } from './pod-secrets.ts';
 import { MAX_VOLUME_PATH_CHARS, MAX_VOLUMES, VolumeCopyId } from './volumes.ts';
 
 export const PodId = z.uuid();
@@ -99,6 +100,8 @@ export const PodSpec = z.strictObject({
   ssh_public_keys: z.array(SshPublicKey).max(MAX_SSH_KEYS).default([]),
   /** True if the image has its own SSH server: port 22 is published like any other port, without our gateway. */
   publish_own_sshd: z.boolean().default(false),
+  /** Names of the secrets that the pod finds as files below SECRETS_MOUNT_POINT. */
+  secret_names: z.array(SecretName).max(MAX_POD_SECRETS).default([]),
   /** The beginning of the template's name, for operators of the host; nothing depends on it. */
   template: NoNul.max(MAX_TEMPLATE_LABEL).optional(),
   /** Seconds from the pod's creation until the agent removes it, in case the caller does not. */
@@ -108,12 +111,14 @@ export type PodSpec = z.output<typeof PodSpec>;
 export type PodSpecInput = z.input<typeof PodSpec>;
 
 /**
- * Body of PUT: the spec, and the login for the registry of its image or of a FROM line. The login is not part of the
- * spec: it is stored encrypted while the pod may have to pull again, and never returned.
+ * Body of PUT: the spec, the login for the registry of its image or of a FROM line, and the values of its secrets. Login
+ * and values are not part of the spec: they are stored encrypted and never returned. The pod keeps its values when a
+ * later generation omits them.
  */
 export const PodPut = z.strictObject({
   ...PodSpec.shape,
   registry_auth: RegistryAuth.optional(),
+  secrets: PodSecrets.optional(),
 });
 export type PodPut = z.output<typeof PodPut>;
 export type PodPutInput = z.input<typeof PodPut>;

@@ -8,6 +8,7 @@ import { isLoopback } from '../../tls/tls-mode.ts';
 const SECRET_FIELDS: ReadonlySet<string> = new Set([
   'environment',
   'registry_auth',
+  'secrets',
   'ssh_public_keys',
   'repository',
   'password',

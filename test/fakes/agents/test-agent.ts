@@ -18,10 +18,14 @@ import { createHostProbe } from '../../../agent/host/host-probe.ts';
 import { createMetrics } from '../../../agent/metrics/metrics.ts';
 import { createFolderBytes, createFolderEntries } from '../../../agent/pods/folder-size.ts';
 import { NO_POLICY } from '../../../agent/pods/provider-policy.ts';
+import { createSecretFiles } from '../../../agent/pods/secret-files.ts';
 import { KERNEL_SOURCES } from '../../fixtures/host-inventory.ts';
 
 /** 10.204.0.0: outside the address pools of real agents and of other tests. */
 const TEST_POOL = 0x0a_cc_00_00;
+
+/** In memory, as on hosts. A folder is created with the first secret. */
+const TEST_SECRETS = '/dev/shm/podwright-test-secrets';
 
 /** A small host that booted at the epoch. */
 export const TEST_HOST: AgentPorts['host'] = {
@@ -78,6 +82,7 @@ export function createTestAgent(
     busyboxPath: '/bin/busybox',
     host: TEST_HOST,
     secret: new Uint8Array(32).fill(5),
+    secretFiles: createSecretFiles(join(TEST_SECRETS, executorId)),
     imageMarks: { start: 99, stop: 98 },
     // The folder is created with the first build.
     buildsFolder: join(tmpdir(), `podwright-builds-${executorId}`),

@@ -14,7 +14,7 @@ type ImageMethods =
   | 'importImage';
 
 /** Default properties of an image. */
-export const PLAIN = { sizeBytes: 1, onBuild: [] };
+export const PLAIN = { sizeBytes: 1, onBuild: [], user: '' };
 
 export function createImageMethods(
   world: World,

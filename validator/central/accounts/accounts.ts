@@ -1,4 +1,4 @@
-/** Composes accounts: sign-up and profile, API keys, SSH keys, registry logins, notification settings, chat links. */
+/** Composes accounts: sign-up and profile, API keys, SSH keys, registry logins, secrets, notification settings, chat links. */
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Mails } from '../delivery/mail/mail.service.ts';
 import type { CentralDeps } from '../platform/central-deps.ts';
@@ -27,6 +27,8 @@ import {
   createDockerCredentials,
   deleteDockerCredentials,
 } from './registry-logins/docker-credential.service.ts';
+import { registerSecretRoutes } from './secrets/secret.routes.ts';
+import { createSecrets, deleteSecrets } from './secrets/secret.service.ts';
 import { registerSshKeyRoutes } from './ssh-keys/ssh-key.routes.ts';
 import { createSshKeys, deleteSshKeys } from './ssh-keys/ssh-key.service.ts';
 
@@ -77,6 +79,7 @@ export function createAccountsModule({ apiKeys, above, deleteData, ...deps }: Ac
             links.deleteAccountData,
             deleteSshKeys,
             deleteDockerCredentials,
+            deleteSecrets,
             deleteNotificationSettings,
             ...deleteData,
           ],
@@ -88,6 +91,7 @@ export function createAccountsModule({ apiKeys, above, deleteData, ...deps }: Ac
       registerApiKeyRoutes(api, apiKeys);
       registerSshKeyRoutes(api, createSshKeys({ db, clock, random }));
       registerDockerCredentialRoutes(api, createDockerCredentials({ db, clock, random, secret }));
+      registerSecretRoutes(api, createSecrets({ db, clock, random, secret }));
       registerNotificationSettingRoutes(api, createNotificationSettings({ db, clock, random }));
       registerChatRoutes(api, links);
     },

@@ -2,7 +2,7 @@
 import type { HttpServer } from '#shared/http/server.ts';
 import type { CentralOptions, CentralPorts } from '../platform/central-deps.ts';
 import type { Sweeps } from '../platform/schedule/retention.ts';
-import { createApiKeys } from './api-keys/api-key.service.ts';
+import { createApiKeys, type KeyBudgets } from './api-keys/api-key.service.ts';
 import { createApiKeySecrets } from './auth/api-key-secret.ts';
 import { type AuthenticationDeps, installAuthentication } from './auth/authenticate.ts';
 import { createCredentialWatch } from './auth/credential-watch.ts';
@@ -21,6 +21,7 @@ export function createCredentials(
   ports: CentralPorts,
   options: CentralOptions,
   stopping: AbortSignal,
+  budgets: KeyBudgets,
 ) {
   const { db, clock, random, log, secret } = ports;
   const sessions = createSessions({ clock, random, secret });
@@ -30,6 +31,7 @@ export function createCredentials(
     random,
     secrets: createApiKeySecrets({ random, secret }),
     retrievable: options.apiKeysRetrievable ?? true,
+    budgets,
   });
   const tickets = createStreamTickets({ db, clock, random, secret });
   const validators = createValidatorSignatures({

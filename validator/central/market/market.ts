@@ -1,5 +1,7 @@
 /** Composes the market: nodes, rentals, pods, volumes, machine requests, notices and validators. */
 import type { HttpServer } from '#shared/http/server.ts';
+import { createRefusalRecorder } from '../accounts/api-keys/budget-refusal.service.ts';
+import { createAttachSecrets } from '../accounts/secrets/secret.service.ts';
 import type { MailDeps } from '../delivery/delivery.ts';
 import type { Db, Pod } from '../platform/database/tables.ts';
 import type { Idempotency } from '../platform/idempotency/idempotency.ts';
@@ -12,6 +14,7 @@ import { registerBookmarks } from './bookmarks/bookmark.routes.ts';
 import { createCollateralJob } from './collateral/collateral.job.ts';
 import { cutOffHandlers } from './cut-off/cut-off.ts';
 import { idleHandlers } from './cut-off/idle-shutdown.ts';
+import { keyBudgetHandlers } from './cut-off/key-budget.ts';
 import { createExecutorParts } from './executors/executors.ts';
 import { deleteOldImageSizes } from './executors/pull-speed.ts';
 import { registerFeedbackRoutes } from './feedback/feedback.routes.ts';
@@ -89,6 +92,7 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
     ...notices.dueHandlers,
     ...cutOffHandlers(stopDeps),
     ...idleHandlers(stopDeps),
+    ...keyBudgetHandlers(stopDeps),
   };
   const recordsUploads = objects !== null && 'folder' in objects;
 
@@ -96,10 +100,12 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
     /** Routes below /api. */
     registerApi(api: HttpServer): void {
       const { beginRestore } = backups;
+      const recordRefusal = createRefusalRecorder({ db, clock, random });
       const { launchLimitMs } = pods;
       const rentDeps = {
-        ...{ clock, random, idempotency, wake },
+        ...{ clock, random, idempotency, wake, recordRefusal },
         ...{ afterSpend, beginRestore, launchLimitMs },
+        attachSecrets: createAttachSecrets(deps.ports),
       };
       registerTemplateRoutes(api, templates);
       executors.register(api);

@@ -1,5 +1,6 @@
 /** Composes the money module: ledger, metering, top-ups, transfers, payouts, low balances and alpha quotes. */
 import type { HttpServer } from '#shared/http/server.ts';
+import { createRefusalRecorder } from '../accounts/api-keys/budget-refusal.service.ts';
 import type { MailDeps } from '../delivery/delivery.ts';
 import type { CentralPorts } from '../platform/central-deps.ts';
 import type { Db } from '../platform/database/tables.ts';
@@ -12,6 +13,7 @@ import { balanceOf, fundsIn, grantSignupCredit } from './balance/balance.service
 import { registerLedgerRoutes } from './ledger/ledger.routes.ts';
 import { registerLowBalanceRoutes } from './low-balance/low-balance.routes.ts';
 import { createLowBalance, deleteLowBalanceData } from './low-balance/low-balance.service.ts';
+import { deleteKeyBudgets } from './metering/key-budget.service.ts';
 import { type AfterSpend, createMeteringJob } from './metering/metering.job.ts';
 import { registerBilling, registerStatement } from './metering/statement.routes.ts';
 import { createStatements, type StatementsDeps } from './metering/statement.service.ts';
@@ -95,11 +97,12 @@ export function createBilling(deps: MailDeps, above: BillingPorts) {
       registerStatement(api, statements);
       registerLowBalanceRoutes(api, lowBalance);
       registerAlphaRoutes(api, alphaRates);
-      registerAutoTopUpRoutes(api, autoTopUps);
+      const recordRefusal = createRefusalRecorder({ db, clock, random });
+      registerAutoTopUpRoutes(api, autoTopUps, recordRefusal);
       const { topUpWaitMs = DAY_MS } = options;
       const settings = { pods, topUpWaitMs, afterSpend: afterSpendOf };
       const transfers = createTransfers({ db, clock, random, ...settings });
-      registerTransferRoutes(api, { transfers, idempotency, clock });
+      registerTransferRoutes(api, { transfers, idempotency, clock, recordRefusal });
     },
 
     /** Registers routes below /portal. */
@@ -132,6 +135,7 @@ export function createBilling(deps: MailDeps, above: BillingPorts) {
       await deleteAutoTopUpData(tx, accountId);
       await deleteTransferNotes(tx, accountId);
       await deleteReferrals(tx, accountId);
+      await deleteKeyBudgets(tx, accountId);
     },
 
     startJobs(): { stop(): Promise<void> } {

@@ -6,15 +6,24 @@ import type { Hotkey } from '#shared/signing/hotkey.ts';
 export const SOURCES = ['ui', 'cli', 'sdk', 'mcp', 'programmatic'] as const;
 export type Source = (typeof SOURCES)[number];
 
+/** Rights of an API key. A key without a list of scopes has all of them. */
+export const KEY_SCOPES = ['read', 'rent', 'manage'] as const;
+export type KeyScope = (typeof KEY_SCOPES)[number];
+
 export type UserIdentity = {
   kind: 'user';
   accountId: string;
   credential:
     | { type: 'session'; sessionId: string }
-    | { type: 'api_key'; keyId: string; keyName: string };
+    | { type: 'api_key'; keyId: string; keyName: string; scopes: readonly KeyScope[] | null };
   source: Source;
   clientVersion: string | null;
 };
+/** Id of the API key of a caller; null for a session. */
+export function keyIdOf({ credential }: UserIdentity): string | null {
+  return credential.type === 'api_key' ? credential.keyId : null;
+}
+
 export type PortalIdentity = {
   kind: 'portal';
   providerId: string;
@@ -90,9 +99,7 @@ export function actorOf(request: FastifyRequest): Actor {
   const { identity, id: requestId } = request;
   switch (identity?.kind) {
     case 'user': {
-      const { credential } = identity;
-      const apiKeyId = credential.type === 'api_key' ? credential.keyId : null;
-      return { auth: credential.type, apiKeyId, requestId };
+      return { auth: identity.credential.type, apiKeyId: keyIdOf(identity), requestId };
     }
     case 'portal':
       return { auth: 'provider', apiKeyId: null, requestId };

@@ -39,7 +39,7 @@ export function nodeRow(executor: ExecutorEntry, isOwn: boolean, docsUrl: DocsUr
     notice_period: noticeOf(executor),
     location: locationOf(executor),
     location_check: executor.location_check,
-    blocking_reasons: isOwn ? blockingReasons(checksOf(executor), docsUrl) : [],
+    blocking_reasons: isOwn ? blockingReasons(executor, docsUrl) : [],
     created_at: naiveUtc(executor.created_at),
     updated_at: naiveUtc(executor.updated_at),
   };
@@ -60,7 +60,7 @@ export function verificationOf(executor: ExecutorEntry, docsUrl: DocsUrl): Verif
       required,
       message,
     })),
-    blocking_reasons: blockingReasons(checks, docsUrl),
+    blocking_reasons: blockingReasons(executor, docsUrl),
   };
 }
 
@@ -74,22 +74,62 @@ function checksOf(executor: ExecutorEntry): CheckResult[] {
   return JSON.parse(executor.checks_json) as CheckResult[];
 }
 
-function blockingReasons(checks: readonly CheckResult[], docsUrl: DocsUrl): BlockingReason[] {
-  return checks.filter(isBlocking).map((check) => {
-    const code = check.reason_code ?? check.check_id;
-    return {
-      code,
-      gating: true,
-      message: check.message,
-      measured: check.measured,
-      required: check.required,
-      fix: check.remediation,
-      ...remedyOf(code),
-      docs_url: docsUrl === null ? null : `${docsUrl}#checks`,
-      kind: check.check_id,
-    };
-  });
+/** Why the node gets no new rentals: decisions of its provider and the operator first, then failed checks. */
+function blockingReasons(executor: ExecutorEntry, docsUrl: DocsUrl): BlockingReason[] {
+  const failed = checksOf(executor).filter(isBlocking);
+  return [...decisionsOn(executor), ...failed.map((check) => failedCheck(check, docsUrl))];
 }
+
+function failedCheck(check: CheckResult, docsUrl: DocsUrl): BlockingReason {
+  const code = check.reason_code ?? check.check_id;
+  return {
+    code,
+    gating: true,
+    message: check.message,
+    measured: check.measured,
+    required: check.required,
+    fix: check.remediation,
+    ...remedyOf(code),
+    docs_url: docsUrl === null ? null : `${docsUrl}#checks`,
+    kind: check.check_id,
+  };
+}
+
+/** Decisions that keep a node from the market, whatever its checks report. */
+function decisionsOn({ banned_at, opted_in, paused }: ExecutorEntry): BlockingReason[] {
+  const decisions = [
+    banned_at !== null && {
+      code: 'PROVIDER_BANNED',
+      message: 'The operator has banned this provider',
+      measured: 'banned',
+      required: 'not banned',
+      fix: 'Contact the operator of the marketplace.',
+    },
+    opted_in === 0 && {
+      code: 'PROVIDER_OPTED_OUT',
+      message: 'The provider has opted out, so none of its nodes takes new rentals',
+      measured: 'opted out',
+      required: 'opted in',
+      fix: 'Opt in again: POST /providers/opt-in with {"opt_in_status": true}.',
+    },
+    paused === 1 && {
+      code: 'NODE_PAUSED',
+      message: 'The provider has paused this node, or its announced removal has begun',
+      measured: 'paused',
+      required: 'not paused',
+      fix: 'Resume it: POST /executors/{id}/resume.',
+    },
+  ].filter((decision) => decision !== false);
+  return decisions.map((decision) => ({ ...NO_COMMANDS, ...decision, gating: true }));
+}
+
+const NO_COMMANDS = {
+  fix_command: null,
+  verify_command: null,
+  requires: null,
+  docs_url: null,
+  kind: 'decision',
+} as const;
 
 const REFERENCE_CHARS = 22;
 

@@ -165,6 +165,38 @@ export function registerNodeRoutes(portal: HttpServer, deps: NodeRoutesDeps): vo
 
 function registerChanges(portal: HttpServer, { answers, nodes }: NodeRoutesDeps): void {
   portal.post(
+    '/executors/:id/pause',
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Pause a node',
+        description:
+          'Ends new rentals of the node: they get 409 `node_paused_by_provider`. Its pods continue.',
+        retry: 'Safe: a paused node stays paused.',
+        params,
+        response: node,
+      },
+    },
+    async (request) => answers.one(await nodes.pause(providerOf(request), request.params.id)),
+  );
+  portal.post(
+    '/executors/:id/resume',
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Resume a paused node',
+        description: 'Offers the node for new rentals again.',
+        errors: { conflict: 'the announced removal of the node has begun' },
+        retry: 'Safe: a node that is offered stays offered.',
+        params,
+        response: node,
+      },
+    },
+    async (request) => answers.one(await nodes.resume(providerOf(request), request.params.id)),
+  );
+  portal.post(
     '/executors/:id/update-price',
     {
       config,

@@ -1,5 +1,6 @@
 /** Adds, lists, changes and removes the nodes of a provider. */
 import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import {
   type ExecutorEntry,
@@ -8,6 +9,7 @@ import {
   requireOwnNode,
   updateExecutor,
 } from '../market/executors/executor.service.ts';
+import { isLeaving } from '../market/executors/notice-period.ts';
 import type { EnterPlace, NodeLocation } from '../market/places/place.schemas.ts';
 import { describePlace, enterPlace, type PlaceDeps } from '../market/places/place.service.ts';
 import { listUnendedOn } from '../market/pods/pod.service.ts';
@@ -141,6 +143,21 @@ export function createNodes(deps: NodesDeps) {
       await update(caller, id, (tx, node) => enterPlace(tx, deps, node, place));
       return this.location(caller, id);
     },
+
+    /** Refuses new rentals of the node with `node_paused_by_provider`. Its pods stay. Idempotent. */
+    pause: (caller: PortalIdentity, id: string): Promise<PortalNode> =>
+      update(caller, id, (tx) => updateExecutor(tx, id, { paused: 1, updated_at: clock.now() })),
+
+    /** Offers the node again. Idempotent. Throws `conflict` once an announced removal of the node has begun. */
+    resume: (caller: PortalIdentity, id: string): Promise<PortalNode> =>
+      update(caller, id, async (tx, node) => {
+        if (isLeaving(node, clock.now())) {
+          throw new ApiError('conflict', 'The announced removal of this node has begun', {
+            hint: 'Add the node again after its removal.',
+          });
+        }
+        await updateExecutor(tx, id, { paused: 0, updated_at: clock.now() });
+      }),
 
     remove(caller: PortalIdentity, id: string): Promise<PortalNode> {
       return moneyTransaction(deps, async (tx) => {

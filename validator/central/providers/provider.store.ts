@@ -7,6 +7,10 @@ export async function findProvider(db: Db, id: string): Promise<Provider | undef
   return db.selectFrom('providers').selectAll().where('id', '=', id).executeTakeFirst();
 }
 
+export async function findProviderByHotkey(db: Db, hotkey: string): Promise<Provider | undefined> {
+  return db.selectFrom('providers').selectAll().where('hotkey', '=', hotkey).executeTakeFirst();
+}
+
 /** Returns the provider with this hotkey; inserts `provider` if none exists. */
 export async function findOrInsertProvider(db: Db, provider: Provider): Promise<Provider> {
   await db

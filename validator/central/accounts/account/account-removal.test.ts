@@ -8,7 +8,9 @@ import {
 import { moveMachineRequest } from '../../market/machine-requests/machine-request.store.ts';
 import { CreateTemplate } from '../../market/templates/template.schemas.ts';
 import { createTemplates } from '../../market/templates/template.service.ts';
+import { keyBudgets } from '../../money/metering/key-budget-change.ts';
 import type { UserIdentity } from '../../platform/identity.ts';
+import { CreateApiKey } from '../api-keys/api-key.schemas.ts';
 import { createApiKeys } from '../api-keys/api-key.service.ts';
 import { createApiKeySecrets } from '../auth/api-key-secret.ts';
 import { createDockerCredentials } from '../registry-logins/docker-credential.service.ts';
@@ -131,10 +133,11 @@ it('stores nothing for requests that were authenticated before the deletion', as
     credential: { type: 'session', sessionId: random.uuid() },
   };
   const deps = { db, clock, random };
-  const keys = { ...deps, secrets: createApiKeySecrets({ random, secret }), retrievable: true };
+  const secrets = createApiKeySecrets({ random, secret });
+  const keys = { ...deps, secrets, retrievable: true, budgets: keyBudgets };
   await remove();
   const late = await Promise.allSettled([
-    createApiKeys(keys).create(caller, { name: 'late', expires_at: undefined }),
+    createApiKeys(keys).create(caller, CreateApiKey.parse({ name: 'late' })),
     createSshKeys(deps).create(
       caller,
       CreateSshKey.parse({ name: 'late', public_key: PUBLIC_KEY }),

@@ -4,7 +4,6 @@ import type { HttpServer } from '#shared/http/server.ts';
 import { userOf } from '../../platform/identity.ts';
 import { IdParams } from '../../platform/wire.ts';
 import {
-  API_KEY_SCOPES,
   ApiKey,
   ApiKeyRefusals,
   ApiKeyScopes,
@@ -12,33 +11,71 @@ import {
   UpdateApiKey,
 } from './api-key.schemas.ts';
 import type { ApiKeys } from './api-key.service.ts';
+import { SCOPE_CATALOGUE } from './scope-catalogue.ts';
 
 const tags = ['API keys'];
+const ownKeyErrors = {
+  not_found: 'no key has this id',
+  forbidden: 'the key belongs to another account',
+};
 
 export function registerApiKeyRoutes(api: HttpServer, keys: ApiKeys): void {
   api.get(
     '/keys',
-    { config: { auth: 'user' }, schema: { tags, response: { 200: z.array(ApiKey) } } },
+    {
+      config: { auth: 'user' },
+      schema: {
+        tags,
+        summary: "List the account's API keys",
+        description:
+          'Returns every API key with its scopes, budgets and spending. Only a session sees full keys.',
+        response: { 200: z.array(ApiKey) },
+      },
+    },
     (request) => keys.list(userOf(request)),
   );
   api.post(
     '/keys',
     {
       config: { auth: 'session' },
-      schema: { tags, body: CreateApiKey, response: { 200: ApiKey } },
+      schema: {
+        tags,
+        summary: 'Create an API key',
+        description:
+          'Creates a key and returns it in full. Without `scopes` it has all rights, without budgets it spends what the account has. An account has at most 100 keys.',
+        errors: { bad_request: 'the account has 100 keys, or `expires_at` is in the past' },
+        retry: 'Not safe: a repeat creates a second key. List the keys first.',
+        body: CreateApiKey,
+        response: { 200: ApiKey },
+      },
     },
     (request) => keys.create(userOf(request), request.body),
   );
   api.get(
     '/keys/scopes',
-    { config: { auth: 'none' }, schema: { tags, response: { 200: ApiKeyScopes } } },
-    async () => API_KEY_SCOPES,
+    {
+      config: { auth: 'none' },
+      schema: {
+        tags,
+        summary: 'Read the catalogue of scopes',
+        description: 'Returns the scopes that a key may have, and the routes that spend money.',
+        response: { 200: ApiKeyScopes },
+      },
+    },
+    async () => SCOPE_CATALOGUE,
   );
   api.get(
     '/keys/:id',
     {
       config: { auth: 'user' },
-      schema: { tags, params: IdParams, response: { 200: ApiKey } },
+      schema: {
+        tags,
+        summary: 'Read an API key',
+        description: 'Returns one key of the account. Only a session sees the full key.',
+        errors: ownKeyErrors,
+        params: IdParams,
+        response: { 200: ApiKey },
+      },
     },
     (request) => keys.get(userOf(request), request.params.id),
   );
@@ -46,7 +83,17 @@ export function registerApiKeyRoutes(api: HttpServer, keys: ApiKeys): void {
     '/keys/:id',
     {
       config: { auth: 'session' },
-      schema: { tags, params: IdParams, body: UpdateApiKey, response: { 200: ApiKey } },
+      schema: {
+        tags,
+        summary: 'Change an API key',
+        description:
+          'Changes the given members; scopes are fixed at creation. A lower budget stops the running pods of the key at once if it is used up already, a higher one starts those that a budget had stopped and that are still kept.',
+        errors: ownKeyErrors,
+        retry: 'Safe: a repeat stores the same values again.',
+        params: IdParams,
+        body: UpdateApiKey,
+        response: { 200: ApiKey },
+      },
     },
     (request) => keys.update(userOf(request), request.params.id, request.body),
   );
@@ -54,7 +101,16 @@ export function registerApiKeyRoutes(api: HttpServer, keys: ApiKeys): void {
     '/keys/:id',
     {
       config: { auth: 'session' },
-      schema: { tags, params: IdParams, response: { 200: ApiKey } },
+      schema: {
+        tags,
+        summary: 'Delete an API key',
+        description:
+          'Deletes a key: requests with it get 401 from then on, and its streams end. Pods that it rented continue, and its budgets stay in force for them.',
+        errors: ownKeyErrors,
+        retry: 'Safe: a repeat gets 404 `not_found`.',
+        params: IdParams,
+        response: { 200: ApiKey },
+      },
     },
     (request) => keys.remove(userOf(request), request.params.id),
   );
@@ -62,7 +118,15 @@ export function registerApiKeyRoutes(api: HttpServer, keys: ApiKeys): void {
     '/keys/:id/refusals',
     {
       config: { auth: 'user' },
-      schema: { tags, params: IdParams, response: { 200: ApiKeyRefusals } },
+      schema: {
+        tags,
+        summary: 'List requests that a budget refused',
+        description:
+          'Returns the last 100 requests that got 402 `API_KEY_BUDGET_EXCEEDED` with this key, newest first.',
+        errors: ownKeyErrors,
+        params: IdParams,
+        response: { 200: ApiKeyRefusals },
+      },
     },
     (request) => keys.refusals(userOf(request), request.params.id),
   );

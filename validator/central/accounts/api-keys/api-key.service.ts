@@ -1,13 +1,21 @@
 /** API keys: managed by their owner with a session, checked on every request. */
+import type { z } from 'zod';
+import { microOrNull, microToUsd } from '#shared/api/money.ts';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import type { ApiKey, Database, Db } from '../../platform/database/tables.ts';
-import { lockRow } from '../../platform/database/transactions.ts';
-import type { UserIdentity } from '../../platform/identity.ts';
+import type { ApiKey, ApiKeyRefusal, Database, Db } from '../../platform/database/tables.ts';
+import { lockRow, moneyTransaction } from '../../platform/database/transactions.ts';
+import { KEY_SCOPES, type KeyScope, type UserIdentity } from '../../platform/identity.ts';
 import { lockAccount } from '../auth/account-access.ts';
 import { API_KEY_PREFIX, type ApiKeySecrets, apiKeyHash } from '../auth/api-key-secret.ts';
-import type { ApiKeyResponse, CreateApiKey, UpdateApiKey } from './api-key.schemas.ts';
+import { scopesIn } from '../auth/user-credentials.ts';
+import type {
+  ApiKeyRefusals,
+  ApiKeyResponse,
+  CreateApiKey,
+  UpdateApiKey,
+} from './api-key.schemas.ts';
 import {
   countPodsByKey,
   deleteApiKeysOf,
@@ -16,6 +24,7 @@ import {
   insertApiKey,
   listActiveKeyIds,
   listApiKeys,
+  listRefusals,
   touchApiKey,
   updateApiKey,
 } from './api-key.store.ts';
@@ -34,14 +43,48 @@ export type ApiKeysDeps = {
   secrets: ApiKeySecrets;
   /** False: the full key is shown only when it is created. */
   retrievable: boolean;
+  budgets: KeyBudgets;
 };
 
-export function createApiKeys({ db, clock, random, secrets, retrievable }: ApiKeysDeps) {
+/** Micro-dollars; null for no limit. */
+export type BudgetLimits = { dailyUusd: number | null; totalUusd: number | null };
+
+/** Budgets and spending of keys, which the money module implements. Maps are by key id. */
+export type KeyBudgets = {
+  /** Limits of these keys. Keys without limits are omitted. */
+  limitsOf(db: Db, keyIds: readonly string[]): Promise<ReadonlyMap<string, BudgetLimits>>;
+  /** Micro-dollars spent today (UTC) and since the creation. Keys that spent nothing are omitted. */
+  spentBy(
+    db: Db,
+    keyIds: readonly string[],
+    nowMs: number,
+  ): Promise<ReadonlyMap<string, { todayUusd: number; totalUusd: number }>>;
+  /** Sets the limits of a new key. */
+  add(tx: Db, key: { id: string; accountId: string }, limits: BudgetLimits): Promise<void>;
+  /** Changes the limits of a key, and reschedules the stop of its pods. Locks the pods and the account. */
+  change(
+    tx: Db,
+    key: { id: string; accountId: string },
+    limits: Partial<BudgetLimits>,
+    nowMs: number,
+  ): Promise<void>;
+};
+
+const NO_LIMITS: BudgetLimits = { dailyUusd: null, totalUusd: null };
+const NOTHING = { todayUusd: 0, totalUusd: 0 };
+
+type Facts = { podsCount: number; limits: BudgetLimits; spent: typeof NOTHING };
+const NEW_KEY: Facts = { podsCount: 0, limits: NO_LIMITS, spent: NOTHING };
+
+export function createApiKeys(deps: ApiKeysDeps) {
+  const { db, clock, random, secrets, retrievable, budgets } = deps;
+
   function isActive(row: ApiKey): boolean {
     return row.is_active === 1 && (row.expires_at === null || clock.now() < row.expires_at);
   }
 
-  function toResponse(row: ApiKey, key: string | null, podsCount: number): ApiKeyResponse {
+  function toResponse(row: ApiKey, key: string | null, facts: Facts): ApiKeyResponse {
+    const { podsCount, limits, spent } = facts;
     return {
       id: row.id,
       user_id: row.account_id,
@@ -53,13 +96,13 @@ export function createApiKeys({ db, clock, random, secrets, retrievable }: ApiKe
       updated_at: naiveUtc(row.updated_at),
       expires_at: row.expires_at === null ? null : naiveUtc(row.expires_at),
       last_used: row.last_used_at === null ? null : naiveUtc(row.last_used_at),
-      scopes: null,
+      scopes: scopesIn(row.scopes_json),
       workspace_id: null,
       created_by_user_id: row.account_id,
-      daily_budget_usd: null,
-      max_budget_usd: null,
-      spent_today_usd: 0,
-      spent_total_usd: 0,
+      daily_budget_usd: usdOrNull(limits.dailyUusd),
+      max_budget_usd: usdOrNull(limits.totalUusd),
+      spent_today_usd: microToUsd(spent.todayUusd),
+      spent_total_usd: microToUsd(spent.totalUusd),
       pod_visibility: 'account',
       pods_count: podsCount,
     };
@@ -81,12 +124,31 @@ export function createApiKeys({ db, clock, random, secrets, retrievable }: ApiKe
   }
 
   async function shown(row: ApiKey, caller: UserIdentity): Promise<ApiKeyResponse> {
-    const pods = await countPodsByKey(db, caller.accountId);
-    return toResponse(row, fullKey(row, caller), pods.get(row.id) ?? 0);
+    const factsOf = await factsAbout(caller.accountId, [row.id]);
+    return toResponse(row, fullKey(row, caller), factsOf(row.id));
+  }
+
+  async function factsAbout(accountId: string, ids: readonly string[]) {
+    const pods = await countPodsByKey(db, accountId);
+    const limits = await budgets.limitsOf(db, ids);
+    const spent = await budgets.spentBy(db, ids, clock.now());
+    return (id: string): Facts => ({
+      podsCount: pods.get(id) ?? 0,
+      limits: limits.get(id) ?? NO_LIMITS,
+      spent: spent.get(id) ?? NOTHING,
+    });
   }
 
   /** Adds a key in the caller's transaction and returns it with its full text. */
-  async function add(tx: Db, accountId: string, { name, expires_at }: CreateApiKey) {
+  async function add(
+    tx: Db,
+    accountId: string,
+    {
+      name,
+      expires_at,
+      scopes,
+    }: Pick<CreateApiKey, 'name'> & Partial<Pick<CreateApiKey, 'expires_at' | 'scopes'>>,
+  ) {
     const { key, prefix, suffix, hash, sealed } = secrets.create();
     const nowMs = clock.now();
     const row: ApiKey = {
@@ -98,6 +160,7 @@ export function createApiKeys({ db, clock, random, secrets, retrievable }: ApiKe
       key_hash: hash,
       key_sealed: retrievable ? sealed : '',
       is_active: 1,
+      scopes_json: scopes === undefined ? null : JSON.stringify(inOrder(scopes)),
       expires_at: expires_at ?? null,
       last_used_at: null,
       deleted_at: null,
@@ -130,8 +193,11 @@ export function createApiKeys({ db, clock, random, secrets, retrievable }: ApiKe
 
     async list(caller: UserIdentity): Promise<ApiKeyResponse[]> {
       const rows = await listApiKeys(db, caller.accountId);
-      const pods = await countPodsByKey(db, caller.accountId);
-      return rows.map((row) => toResponse(row, fullKey(row, caller), pods.get(row.id) ?? 0));
+      const factsOf = await factsAbout(
+        caller.accountId,
+        rows.map(({ id }) => id),
+      );
+      return rows.map((row) => toResponse(row, fullKey(row, caller), factsOf(row.id)));
     },
 
     async get(caller: UserIdentity, id: string): Promise<ApiKeyResponse> {
@@ -155,12 +221,23 @@ export function createApiKeys({ db, clock, random, secrets, retrievable }: ApiKe
           );
         }
         const { row, key } = await add(tx, caller.accountId, body);
-        return toResponse(row, key, 0);
+        const limits = {
+          dailyUusd: microOrNull(body.daily_budget_usd),
+          totalUusd: microOrNull(body.max_budget_usd),
+        };
+        await budgets.add(tx, { id: row.id, accountId: caller.accountId }, limits);
+        return toResponse(row, key, { ...NEW_KEY, limits });
       });
     },
 
     async update(caller: UserIdentity, id: string, body: UpdateApiKey): Promise<ApiKeyResponse> {
-      const changed = await db.transaction().execute(async (tx) => {
+      const limits = limitsIn(body);
+      const changed = await moneyTransaction(deps, async (tx) => {
+        await ownKey(tx, caller, id);
+        // Locks pods and the account, which are locked before keys.
+        if (limits !== null) {
+          await budgets.change(tx, { id, accountId: caller.accountId }, limits, clock.now());
+        }
         await lockRow(tx, 'api_keys', id);
         const row = await ownKey(tx, caller, id);
         const changes = {
@@ -196,10 +273,43 @@ export function createApiKeys({ db, clock, random, secrets, retrievable }: ApiKe
     /** Deletes every key of an account that is being removed. */
     removeAll: (tx: Db, accountId: string) => deleteApiKeysOf(tx, accountId, clock.now()),
 
-    /** Returns an empty list, because budgets are not enforced. */
-    async refusals(caller: UserIdentity, id: string): Promise<{ refusals: [] }> {
+    /** Requests that a budget of the key refused, newest first. */
+    async refusals(caller: UserIdentity, id: string): Promise<z.output<typeof ApiKeyRefusals>> {
       await ownKey(db, caller, id);
-      return { refusals: [] };
+      return { refusals: (await listRefusals(db, id)).map(toRefusal) };
     },
+  };
+}
+
+/** The limits that a request changes; null if it changes none. */
+function limitsIn(body: UpdateApiKey): Partial<BudgetLimits> | null {
+  const { daily_budget_usd: daily, max_budget_usd: total } = body;
+  if (daily === undefined && total === undefined) return null;
+  return {
+    ...(daily === undefined ? {} : { dailyUusd: microOrNull(daily) }),
+    ...(total === undefined ? {} : { totalUusd: microOrNull(total) }),
+  };
+}
+
+/** Each scope once, in the order of the catalogue. */
+function inOrder(scopes: readonly KeyScope[]): KeyScope[] {
+  return KEY_SCOPES.filter((scope) => scopes.includes(scope));
+}
+
+function usdOrNull(uusd: number | null): number | null {
+  return uusd === null ? null : microToUsd(uusd);
+}
+
+function toRefusal(row: ApiKeyRefusal): z.output<typeof ApiKeyRefusals>['refusals'][number] {
+  return {
+    id: row.id,
+    api_key_id: row.api_key_id,
+    event: 'budget_exceeded',
+    created_at: naiveUtc(row.created_at),
+    window: row.budget_window,
+    route: row.route,
+    amount_usd: microToUsd(row.amount_uusd),
+    budget_usd: microToUsd(row.budget_uusd),
+    spent_usd: microToUsd(row.spent_uusd),
   };
 }

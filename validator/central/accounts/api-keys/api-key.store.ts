@@ -2,7 +2,7 @@
 import type { Insertable, Updateable } from 'kysely';
 import { prepared, type Slots } from '../../platform/database/prepared.ts';
 import type { ApiKeysTable } from '../../platform/database/tables/accounts.ts';
-import type { ApiKey, Db } from '../../platform/database/tables.ts';
+import type { ApiKey, ApiKeyRefusal, Db } from '../../platform/database/tables.ts';
 
 export async function insertApiKey(db: Db, row: Insertable<ApiKeysTable>): Promise<void> {
   await db.insertInto('api_keys').values(row).execute();
@@ -107,12 +107,46 @@ export async function countPodsByKey(db: Db, accountId: string): Promise<Map<str
   return new Map(rows.map((row) => [row.created_by_api_key_id ?? '', Number(row.count)]));
 }
 
-/** Deletes every key of an account and wipes the sealed texts. */
+/** Deletes every key of an account with its refusals, and wipes the sealed texts. */
 export async function deleteApiKeysOf(db: Db, accountId: string, nowMs: number): Promise<void> {
+  const own = db.selectFrom('api_keys').select('id').where('account_id', '=', accountId);
+  await db.deleteFrom('api_key_refusals').where('api_key_id', 'in', own).execute();
   await db
     .updateTable('api_keys')
     .set({ is_active: 0, key_sealed: '', updated_at: nowMs, deleted_at: nowMs })
     .where('account_id', '=', accountId)
     .where('deleted_at', 'is', null)
+    .execute();
+}
+
+/** Refusals kept for each key. */
+const MAX_REFUSALS = 100;
+
+/** Stores a refusal and removes those beyond the newest 100 of its key. */
+export async function insertRefusal(db: Db, row: ApiKeyRefusal): Promise<void> {
+  await db.insertInto('api_key_refusals').values(row).execute();
+  const newest = db
+    .selectFrom('api_key_refusals')
+    .select('id')
+    .where('api_key_id', '=', row.api_key_id)
+    .orderBy('created_at', 'desc')
+    .orderBy('id')
+    .limit(MAX_REFUSALS);
+  await db
+    .deleteFrom('api_key_refusals')
+    .where('api_key_id', '=', row.api_key_id)
+    .where('id', 'not in', newest)
+    .execute();
+}
+
+/** Newest first. */
+export function listRefusals(db: Db, keyId: string): Promise<ApiKeyRefusal[]> {
+  return db
+    .selectFrom('api_key_refusals')
+    .selectAll()
+    .where('api_key_id', '=', keyId)
+    .orderBy('created_at', 'desc')
+    .orderBy('id')
+    .limit(MAX_REFUSALS)
     .execute();
 }

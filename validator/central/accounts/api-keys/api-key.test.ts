@@ -68,14 +68,15 @@ it('creates, renames, expires and deletes keys', async () => {
   const made = await create({
     name: ' ci ',
     expires_at: '2027-01-15T10:00:00+01:00',
-    scopes: ['read'],
+    scopes: ['manage', 'read', 'read'],
     max_budget_usd: 5,
   });
   expect(made.body).toMatchObject({
     name: 'ci',
     expires_at: '2027-01-15T09:00:00.000000',
-    scopes: null,
-    max_budget_usd: null,
+    scopes: ['read', 'manage'],
+    daily_budget_usd: null,
+    max_budget_usd: 5,
     key: expect.stringMatching(/^sk_/),
   });
   const path = `/keys/${made.body.id}`;
@@ -93,6 +94,13 @@ it('creates, renames, expires and deletes keys', async () => {
     name: 'cd',
     is_active: true,
   });
+  const budgets = { daily_budget_usd: 0.5, max_budget_usd: null };
+  // Scopes are fixed at creation.
+  expect((await patch({ ...budgets, scopes: ['rent'] })).body).toMatchObject({
+    ...budgets,
+    scopes: ['read', 'manage'],
+  });
+  expect((await patch({ daily_budget_usd: null })).body.daily_budget_usd).toBeNull();
   expect((await patch({ expires_at: '2027-01-15T08:00:00Z' })).body.is_active).toBe(false);
   expect((await patch({ expires_at: null })).body).toMatchObject({
     is_active: true,
@@ -114,6 +122,11 @@ it.each([
   [{ name: 'x', expires_at: 'tomorrow' }, 422],
   [{ name: 'x', expires_at: 5 }, 422],
   [{ name: 'x', expires_at: '2027-01-15T07:59:59Z' }, 400],
+  [{ name: 'x', scopes: [] }, 422],
+  [{ name: 'x', scopes: ['billing'] }, 422],
+  [{ name: 'x', daily_budget_usd: -1 }, 422],
+  [{ name: 'x', max_budget_usd: 0.0000001 }, 422],
+  [{ name: 'x', scopes: null, daily_budget_usd: 0, max_budget_usd: null }, 200],
   [{ name: 'x', expires_at: null }, 200],
 ])('answers %j with %i', async (body, status) => {
   expect((await create(body)).status).toBe(status);
@@ -171,14 +184,19 @@ it('shows a key once if retrieval is disabled', async () => {
   expect(rows.map((row) => row.key_sealed)).toEqual(['', '']);
 });
 
-it('returns a catalogue of unavailable scopes and an empty list of refusals', async () => {
+it('returns the catalogue of scopes, and an empty list of refusals for a key without limits', async () => {
   const { status, body } = await central.call('GET', '/keys/scopes');
-  expect([status, body.available]).toEqual([200, false]);
-  expect(body.scopes.map((entry: { scope: string }) => entry.scope)).toEqual([
-    'read',
-    'rent',
-    'manage',
-    'billing',
+  expect([status, body.available]).toEqual([200, true]);
+  expect(body.scopes).toMatchObject([
+    { scope: 'read', default: true },
+    { scope: 'rent', route_families: expect.arrayContaining(['/executors', '/pods']) },
+    { scope: 'manage', route_families: expect.arrayContaining(['/templates', '/users']) },
+  ]);
+  expect(body.money_routes).toEqual([
+    '/executors/{executor_uuid}/rent',
+    '/executors/rent-by-spec',
+    '/users/me/transfer-credits',
+    '/users/me/auto-top-up',
   ]);
   const [{ id }] = await list(owner.session);
   const refusals = await central.call('GET', `/keys/${id}/refusals`, { headers: owner.key });

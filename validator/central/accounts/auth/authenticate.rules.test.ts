@@ -7,6 +7,7 @@ import { canonicalRequest, SIGNATURE_HEADERS, sha256Hex } from '#shared/signing/
 import { createSigner, type LocalSigner, toHex } from '#shared/signing/sr25519.ts';
 import { createManualClock, type ManualClock } from '../../../../test/fakes/manual-clock.ts';
 import { createTestDatabase } from '../../../../test/fakes/scenes/central-database.ts';
+import { keyBudgets } from '../../money/metering/key-budget-change.ts';
 import type { Database } from '../../platform/database/tables.ts';
 import { actorOf, providerOf, userIfAny, userOf, validatorOf } from '../../platform/identity.ts';
 import { createProviderTokens } from '../../providers/provider-token.service.ts';
@@ -44,7 +45,7 @@ beforeEach(async () => {
   });
   const secrets = createApiKeySecrets({ random: systemRandom, secret });
   const random = systemRandom;
-  apiKeys = createApiKeys({ db, clock, random, secrets, retrievable: true });
+  apiKeys = createApiKeys({ db, clock, random, secrets, retrievable: true, budgets: keyBudgets });
   const users = createUserCredentials({ db, sessions, apiKeys });
   const { verifyBody } = validators;
   server = createHttpServer({ log, clock, random, bodyLimitBytes: 10_000, verifyBody });
@@ -107,7 +108,7 @@ it('gives handlers the identity, credential, source and client version', async (
     user: {
       kind: 'user',
       accountId: account.id,
-      credential: { type: 'api_key', keyId: row.id, keyName: 'ci' },
+      credential: { type: 'api_key', keyId: row.id, keyName: 'ci', scopes: null },
       source: 'programmatic',
       clientVersion: null,
     },

@@ -11,6 +11,7 @@ import type {
   UserIdentity,
   ValidatorIdentity,
 } from '../../platform/identity.ts';
+import { withinScope } from './route-scopes.ts';
 import { findProviderHotkey } from './session.store.ts';
 import type { Sessions } from './session.ts';
 import type { StreamTickets } from './stream-ticket.ts';
@@ -42,7 +43,10 @@ const PORTAL_TOKEN_EXPIRED = 419;
 const PORTAL_HINT =
   'Log in at /portal/auth/login-flexible and send Authorization: Bearer with the token.';
 
-/** Guards every route registered afterwards. Throws for a route without `config.auth`. */
+/**
+ * Guards every route registered afterwards, by its `config.auth` and the scopes of API keys. Throws for a route without
+ * `config.auth`.
+ */
 export function installAuthentication(server: HttpServer, deps: AuthenticationDeps): void {
   server.decorateRequest('identity', null);
   server.addHook('onRoute', (route) => {
@@ -53,7 +57,8 @@ export function installAuthentication(server: HttpServer, deps: AuthenticationDe
   server.addHook('onRequest', async (request) => {
     const rule = request.routeOptions.config.auth;
     // Only the 404 and 405 handler has no rule.
-    if (rule !== undefined) request.identity = await identify(request, rule, deps);
+    if (rule === undefined) return;
+    request.identity = withinScope(request, await identify(request, rule, deps));
   });
 }
 

@@ -8,6 +8,7 @@ import {
   type TestCentral,
 } from '../../../../test/fakes/scenes/central-fixture.ts';
 import { watchDatabase } from '../../../../test/fakes/scenes/watched-database.ts';
+import { keyBudgets } from '../../money/metering/key-budget-change.ts';
 import { createApiKeys } from '../api-keys/api-key.service.ts';
 import { createApiKeySecrets } from './api-key-secret.ts';
 import { createCredentialWatch } from './credential-watch.ts';
@@ -41,13 +42,13 @@ function createWatch() {
     stopping: stopping.signal,
     log: createLog({ name: 'test', level: 'silent' }),
     sessions: createSessions({ clock, random, secret }),
-    apiKeys: createApiKeys({ db, clock, random, secrets, retrievable: true }),
+    apiKeys: createApiKeys({ db, clock, random, secrets, retrievable: true, budgets: keyBudgets }),
   });
 }
 
 async function ownKey() {
   const [{ id }] = (await central.call('GET', '/keys', { headers: account.session })).body;
-  return { type: 'api_key', keyId: id as string, keyName: 'default' } as const;
+  return { type: 'api_key', keyId: id as string, keyName: 'default', scopes: null } as const;
 }
 
 async function ownSession() {

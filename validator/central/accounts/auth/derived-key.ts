@@ -12,6 +12,7 @@ export type KeyPurpose =
   | 'email-hash'
   | 'object-address'
   | 'docker-credential-sealing'
+  | 'pod-secret-sealing'
   | 'stream-ticket-sealing'
   | 'backup-repository'
   | 'backup-repository-sealing'

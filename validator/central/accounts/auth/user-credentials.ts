@@ -1,14 +1,23 @@
 /** Identifies the account of a request by API key, session token or both, and reads X-Source and client version. */
 import type { IncomingHttpHeaders } from 'node:http';
+import { z } from 'zod';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { ApiKey, Database } from '../../platform/database/tables.ts';
-import type { Source, UserIdentity } from '../../platform/identity.ts';
+import {
+  KEY_SCOPES,
+  type KeyScope,
+  type Source,
+  type UserIdentity,
+} from '../../platform/identity.ts';
 import { API_KEY_PREFIX } from './api-key-secret.ts';
 import type { Sessions } from './session.ts';
 
 type Credential = UserIdentity['credential'];
 type Credentials = { headers: IncomingHttpHeaders };
 type Proven = { accountId: string; credential: Credential };
+
+/** The columns of an API key that an identity needs. */
+export type RecognisedKey = Pick<ApiKey, 'id' | 'account_id' | 'name' | 'scopes_json'>;
 
 export type UserCredentials = ReturnType<typeof createUserCredentials>;
 
@@ -20,13 +29,14 @@ export function createUserCredentials(deps: {
   db: Database;
   sessions: Sessions;
   /** Throws `unauthorized` or `api_key_inactive`. */
-  apiKeys: { recognise(key: string): Promise<Pick<ApiKey, 'id' | 'account_id' | 'name'>> };
+  apiKeys: { recognise(key: string): Promise<RecognisedKey> };
 }) {
   const { db, sessions, apiKeys } = deps;
 
   async function proveKey(key: string): Promise<Proven> {
-    const { account_id, id, name } = await apiKeys.recognise(key);
-    return { accountId: account_id, credential: { type: 'api_key', keyId: id, keyName: name } };
+    const { account_id: accountId, id, name, scopes_json } = await apiKeys.recognise(key);
+    const scopes = scopesIn(scopes_json);
+    return { accountId, credential: { type: 'api_key', keyId: id, keyName: name, scopes } };
   }
 
   async function proveBearer(token: string): Promise<Proven> {
@@ -60,6 +70,13 @@ export function createUserCredentials(deps: {
       };
     },
   };
+}
+
+const Scopes = z.array(z.enum(KEY_SCOPES)).nullable();
+
+/** Scopes stored with a key; null for all. */
+export function scopesIn(json: string | null): KeyScope[] | null {
+  return Scopes.parse(json === null ? null : JSON.parse(json));
 }
 
 function apiKeyHeader(request: Credentials): string | null {

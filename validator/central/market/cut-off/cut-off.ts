@@ -6,6 +6,7 @@
 import type { AccountPods } from '../../money/account-pods.ts';
 import { walletOf } from '../../money/ledger/wallet.service.ts';
 import { rentalMinimum } from '../../money/metering/cost.ts';
+import { keyBudgetAllows } from '../../money/metering/key-budget.service.ts';
 import {
   accountRunsOutAt,
   spendLimitReachedAt,
@@ -22,7 +23,7 @@ import { BILLABLE_STATES } from '../pods/pod.state.ts';
 import { findAnyPod } from '../pods/pod-access.ts';
 import { deferUntilContact } from '../pods/pod-contact.ts';
 import { beginRemoval, REMOVAL_REASONS } from '../pods/pod-removal.ts';
-import { resumePod, type StopReason, stopPod } from '../pods/pod-stop.ts';
+import { type PodStop, resumePod, stopPod } from '../pods/pod-stop.ts';
 import { type NotifyDeps, notifyExhausted, notifyRunningOut } from './cut-off-notices.ts';
 
 /** Time between two checks whether a last backup has ended. */
@@ -125,7 +126,7 @@ export async function stopAndBackUp(
   tx: Db,
   deps: CutOffDeps,
   pod: Pod,
-  stop: { reason: StopReason; atMs: number },
+  stop: PodStop,
 ): Promise<boolean> {
   if (!(await stopPod(tx, deps, pod, stop))) return false;
   await deps.lastBackup(tx, { ...pod, state: 'stopped' });
@@ -163,7 +164,8 @@ export function createAccountPods(deps: Pick<CutOffDeps, 'clock' | 'random'>): A
       let free = available - (await reservedFor(tx, accountId, nowMs));
       for (const pod of stopped) {
         const minimum = rentalMinimum(pod.price_uusd_per_gpu_hour, pod.gpu_count);
-        if (minimum > free || !(await resumePod(tx, deps, pod))) continue;
+        if (minimum > free || !(await keyBudgetAllows(tx, pod, nowMs))) continue;
+        if (!(await resumePod(tx, deps, pod))) continue;
         free -= minimum;
       }
       await updateRunway(tx, accountId, deps.clock.now());

@@ -40,6 +40,7 @@ const input = {
   portCount: null,
   notebookPort: null,
   sshPublicKeys: ['ssh-ed25519 AAAA'],
+  secretNames: [],
 };
 
 it('assigns the pod its share of the node', () => {

@@ -39,6 +39,7 @@ export type SpecInput = {
   /** Copy of the volume that is mounted at /mnt. */
   volumeCopyId?: string | null;
   dockerfile?: string | undefined;
+  secretNames: readonly string[];
 };
 
 /** Throws 400 `template_invalid` for a template that every agent would refuse. */
@@ -53,6 +54,7 @@ export function podSpecFor(input: SpecInput): PodSpecInput {
     limits: limitsFor(inventory, gpuUuids.length / input.gpuTotal),
     ssh_public_keys: [...input.sshPublicKeys],
     ...(input.volumeCopyId ? { volume: { id: input.volumeCopyId } } : {}),
+    ...(input.secretNames.length > 0 ? { secret_names: [...input.secretNames] } : {}),
   });
 }
 

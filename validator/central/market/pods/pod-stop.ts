@@ -5,6 +5,7 @@
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { requireRentalFunds } from '../../money/balance/balance.service.ts';
+import { keyBudgetAllows } from '../../money/metering/key-budget.service.ts';
 import { isBelowSpendLimit } from '../../money/metering/runway.service.ts';
 import {
   type SettledAccount,
@@ -24,6 +25,9 @@ type Deps = { clock: Clock; random: Random };
 
 export type StopReason = 'balance_exhausted' | 'max_spend_reached' | 'idle_shutdown';
 
+/** `message` replaces the usual text for the renter. */
+export type PodStop = { reason: StopReason; atMs: number; message?: string };
+
 const MESSAGES: Record<StopReason, string> = {
   balance_exhausted: 'The balance is used up: top up to start the pod again before it is deleted',
   max_spend_reached:
@@ -42,13 +46,13 @@ export async function stopPod(
   tx: Db,
   deps: Deps,
   pod: Pod,
-  { reason, atMs }: { reason: StopReason; atMs: number },
+  { reason, atMs, message = MESSAGES[reason] }: PodStop,
 ): Promise<boolean> {
   const nowMs = deps.clock.now();
   const change = {
     phase: wirePhase('stopped') ?? '',
     reason_code: reason,
-    message: MESSAGES[reason],
+    message,
     updated_at: nowMs,
   };
   const metered = {
@@ -118,11 +122,15 @@ export async function applyIdleLimit(tx: Db, deps: Deps, pod: Pod): Promise<void
   await resumeIfStoppedBy(tx, deps, pod, 'idle_shutdown');
 }
 
-/** Throws `insufficient_balance` if the account has less than a rental of the pod requires. */
+/**
+ * Does nothing while a budget of the pod's API key is used up. Throws `insufficient_balance` if the account has less
+ * than a rental of the pod requires.
+ */
 async function resumeIfStoppedBy(tx: Db, deps: Deps, pod: Pod, reason: StopReason): Promise<void> {
   if (pod.state !== 'stopped' || pod.reason_code !== reason) return;
   if (!(await isBelowSpendLimit(tx, pod.id))) return;
   const settled = await settleFirst(tx, pod.account_id, deps.clock.now());
+  if (!(await keyBudgetAllows(tx, pod, deps.clock.now()))) return;
   requireRentalFunds(settled, pod.price_uusd_per_gpu_hour, pod.gpu_count, 'starting it again');
   await resumePod(tx, deps, pod);
 }

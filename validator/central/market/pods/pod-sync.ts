@@ -5,6 +5,7 @@
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import { registryAddressOf } from '#shared/api/agent/images.ts';
 import type { PodPutInput, PodSpecInput, PodView } from '#shared/api/agent/pod.ts';
+import type { PodSecret } from '#shared/api/agent/pod-secrets.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError, type ErrorCode } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
@@ -50,6 +51,8 @@ export type SyncDeps = {
     credentialId: string,
     accountId: string,
   ): Promise<{ username: string; password: string } | null>;
+  /** Opens the secrets that the pod was rented with. */
+  secretsOf(podId: string): Promise<PodSecret[]>;
   notebookToken: NotebookTokenOf;
   /** Backups and restores on the same agents. */
   operations: OperationPasses;
@@ -97,8 +100,14 @@ export function createPodSync(deps: SyncDeps) {
   const checkIdle = createIdleCheck(deps);
   const logged = new Set<string>();
 
-  /** Returns the stored spec with the registry login, which is never stored with it. */
+  /** Stored specs contain neither the registry login nor the values of secrets; both are added to the request. */
   async function putBody(pod: Pod): Promise<PodPutInput> {
+    const body = await withLogin(pod);
+    const hasSecrets = (body.secret_names ?? []).length > 0;
+    return hasSecrets ? { ...body, secrets: await deps.secretsOf(pod.id) } : body;
+  }
+
+  async function withLogin(pod: Pod): Promise<PodPutInput> {
     const spec = JSON.parse(pod.spec_json) as PodSpecInput;
     const { docker_credential_id: id, account_id: accountId } = pod;
     const isPulled = id !== null && 'reference' in spec.image;

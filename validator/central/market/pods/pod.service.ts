@@ -45,7 +45,14 @@ import {
 } from './pod-removal.ts';
 import { podResponse } from './pod-response.ts';
 
-export { insertPod, listKeptOn, listLiveOf, listUnendedOn, type NewPod } from './pod.store.ts';
+export {
+  insertPod,
+  listKeptOn,
+  listLiveOf,
+  listLiveOfKey,
+  listUnendedOn,
+  type NewPod,
+} from './pod.store.ts';
 
 export type PodsDeps = {
   db: Database;

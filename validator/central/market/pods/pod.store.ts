@@ -142,13 +142,15 @@ async function updateIn(
   return done.numUpdatedRows > 0n;
 }
 
-/** Ends a pod that is being removed. False if it is not being removed or has ended. */
+/** Ends a pod that is being removed and deletes its secrets. False if it is not being removed or has ended. */
 export async function endPod(
   db: Db,
   id: string,
   change: Pick<Pod, 'ended_at' | 'updated_at'>,
 ): Promise<boolean> {
-  return movePod(db, id, 'deleted', { ...change, phase: '' });
+  const isEnded = await movePod(db, id, 'deleted', { ...change, phase: '' });
+  if (isEnded) await db.deleteFrom('pod_secrets').where('pod_id', '=', id).execute();
+  return isEnded;
 }
 
 type Launches = Slots<{ executorId: string; limit: number }>;
@@ -215,6 +217,18 @@ export async function listLiveOf(db: Db, accountId: string): Promise<Pod[]> {
     .selectFrom('pods')
     .selectAll()
     .where('account_id', '=', accountId)
+    .where('ended_at', 'is', null)
+    .where('delete_requested_at', 'is', null)
+    .orderBy('created_at')
+    .execute();
+}
+
+/** The pods that an API key rented and whose removal was not requested. */
+export async function listLiveOfKey(db: Db, keyId: string): Promise<Pod[]> {
+  return db
+    .selectFrom('pods')
+    .selectAll()
+    .where('created_by_api_key_id', '=', keyId)
     .where('ended_at', 'is', null)
     .where('delete_requested_at', 'is', null)
     .orderBy('created_at')

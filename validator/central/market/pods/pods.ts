@@ -3,6 +3,7 @@ import type { HttpServer } from '#shared/http/server.ts';
 import { startLoop } from '#shared/runtime/loop.ts';
 import { isPostgres } from '../../../database/engine.ts';
 import { createDockerLogins } from '../../accounts/registry-logins/docker-credential.service.ts';
+import { createPodSecrets } from '../../accounts/secrets/secret.service.ts';
 import type { MailDeps } from '../../delivery/delivery.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { Processes } from '../../platform/processes.ts';
@@ -49,6 +50,7 @@ export function createPodParts({ ports, mails, notifier, options }: MailDeps, pa
     notebookToken,
     queue,
     loginOf: createDockerLogins(ports),
+    secretsOf: createPodSecrets(ports),
     operations: parts.operations,
     volumes: parts.volumes,
     inMaintenance: parts.inMaintenance,

@@ -219,7 +219,7 @@ describe('nodes that were rented after they were chosen', () => {
     const nothing = async () => undefined;
     const deps = {
       ...{ clock, random, launchLimitMs: 600_000 },
-      ...{ afterSpend: nothing, beginRestore: nothing },
+      ...{ afterSpend: nothing, beginRestore: nothing, attachSecrets: nothing },
     };
     const rent = (tx: Db) => rentFirstOf(tx, deps, asked, survivors);
     return db.transaction().execute(rent);

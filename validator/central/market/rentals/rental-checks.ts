@@ -4,12 +4,14 @@ import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { defaultTerminationHours } from '../../accounts/account/account.service.ts';
 import { accountOf, lockAccount } from '../../accounts/auth/account-access.ts';
+import { secretNamesOf } from '../../accounts/secrets/secret.service.ts';
 import { listForAccount } from '../../accounts/ssh-keys/ssh-key.service.ts';
 import { requireRentalFunds } from '../../money/balance/balance.service.ts';
+import { requireKeyBudget } from '../../money/metering/key-budget.service.ts';
 import { settleFirst } from '../../money/metering/settlement.service.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { lockRow } from '../../platform/database/transactions.ts';
-import type { UserIdentity } from '../../platform/identity.ts';
+import type { Actor, UserIdentity } from '../../platform/identity.ts';
 import { type ExecutorEntry, requireExecutor } from '../executors/executor.service.ts';
 import { gpuTotalOf, inventoryOf } from '../executors/executor-response.ts';
 import { isLeaving } from '../executors/notice-period.ts';
@@ -29,7 +31,7 @@ import {
 export type CheckedRental = Awaited<ReturnType<typeof checkRental>>;
 
 /**
- * Throws the first refusal, in this order: the body itself, the account, the node, its free GPUs, the balance, and then
+ * Throws the first refusal, in this order: the body itself, the account, the node, its free GPUs, the balance, the budgets of the API key, and then
  * the template, the keys and the termination time.
  */
 export async function checkRental(
@@ -39,11 +41,13 @@ export async function checkRental(
     executorId,
     body,
     identity,
-  }: { executorId: string; body: RentExecutorRequest; identity: UserIdentity },
+    actor,
+  }: { executorId: string; body: RentExecutorRequest; identity: UserIdentity; actor: Actor },
 ) {
   refuseUnavailable(body);
   requireOneImage(body);
   const restore = restoreRequestOf(body);
+  const secretNames = secretNamesOf(body.secret_names);
   await requireVerified(tx, identity);
   const nowMs = clock.now();
   await lockRow(tx, 'executors', executorId);
@@ -58,6 +62,7 @@ export async function checkRental(
   const account = await lockAccount(tx, identity);
   const settled = await settleFirst(tx, account.id, nowMs);
   const hold = requireRentalFunds(settled, executor.price_uusd_per_gpu_hour, gpus);
+  await requireKeyBudget(tx, actor.apiKeyId, hold, nowMs);
   const dockerfile = body.dockerfile_content ?? undefined;
   const template =
     dockerfile === undefined
@@ -81,6 +86,7 @@ export async function checkRental(
     hours,
     removalAt,
     restore,
+    secretNames,
   };
 }
 

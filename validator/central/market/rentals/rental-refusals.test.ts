@@ -103,11 +103,14 @@ describe('the order of errors', () => {
     expect(await scene.holds()).toEqual([550_000]);
   });
 
-  it('rejects secret_names as not available yet', async () => {
-    const { status, body } = await market.rent(account, node.id, { secret_names: ['a'] });
-    expect(status).toBe(400);
-    expect(body.error.code).toBe('bad_request');
-    expect(body.message).toContain('secret_names');
+  it.each([
+    [{ secret_names: ['a'] }, 'secret_names: the account has no secret a'],
+    [{ enable_volume_encryption: true }, 'do not encrypt volumes'],
+  ])('rejects %j before any effect', async (wish, message) => {
+    const { status, body } = await market.rent(account, node.id, wish);
+    expect([status, body.error.code]).toEqual([400, 'bad_request']);
+    expect(body.message).toContain(message);
+    expect(await market.ports.db.selectFrom('pods').select('id').execute()).toEqual([]);
   });
 
   it.each([

@@ -11,9 +11,9 @@ import type { RentExecutorRequest } from './rental.schemas.ts';
 
 /** Throws 400 for a member that the interface has but this version does not implement, instead of ignoring it. */
 export function refuseUnavailable(body: RentExecutorRequest): void {
-  if ((body.secret_names ?? []).length === 0) return;
-  throw new ApiError('bad_request', 'secret_names is not available yet', {
-    hint: 'Rent without secret_names.',
+  if (body.enable_volume_encryption !== true) return;
+  throw new ApiError('bad_request', 'Nodes of this marketplace do not encrypt volumes', {
+    hint: 'Rent without enable_volume_encryption, and encrypt files in the pod before you write them.',
   });
 }
 

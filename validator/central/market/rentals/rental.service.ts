@@ -3,6 +3,7 @@
 import { microOrNull } from '#shared/api/money.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
+import type { AttachSecrets } from '../../accounts/secrets/secret.service.ts';
 import type { RestoreRequest } from '../../backups/backup.schemas.ts';
 import { recordEvent } from '../../delivery/events/event.service.ts';
 import { fundsReduced } from '../../money/metering/settlement.service.ts';
@@ -47,6 +48,7 @@ export type RentDeps = {
   beginRestore: BeginRestore;
   /** Time limit of a launch. */
   launchLimitMs: number;
+  attachSecrets: AttachSecrets;
 };
 
 /** Queues the restore of a backup into the new pod. Throws ApiError for a backup that the caller cannot restore. */
@@ -61,9 +63,9 @@ export async function rentIn(
   deps: RentDeps,
   { executorId, body, identity, actor }: RentRequest,
 ): Promise<RentExecutorResponse> {
-  const checked = await checkRental(tx, deps, { executorId, body, identity });
+  const checked = await checkRental(tx, deps, { executorId, body, identity, actor });
   const { nowMs, executor, inventory, gpus, account, settled, hold } = checked;
-  const { template, dockerfile, keys, hours, removalAt, restore } = checked;
+  const { template, dockerfile, keys, hours, removalAt, restore, secretNames } = checked;
 
   const podId = deps.random.uuid();
   const notebookPort = body.enable_jupyter === true ? NOTEBOOK_PORT : null;
@@ -81,6 +83,7 @@ export async function rentIn(
     sshPublicKeys: keys.map((key) => key.public_key),
     dockerfile,
     volumeCopyId: wanted?.copy.id ?? null,
+    secretNames,
   });
   const pod: NewPod = {
     ...newPod(executor, template, keys, nowMs),
@@ -108,6 +111,7 @@ export async function rentIn(
     created_by_api_key_id: actor.apiKeyId,
   };
   await insertPod(tx, pod);
+  await deps.attachSecrets(tx, owner, secretNames);
   if (removalAt !== null) await setRemovalDue(tx, podId, removalAt);
   await setDue(tx, 'launch-limit', podId, nowMs + deps.launchLimitMs);
   await markTemplateRented(tx, template, nowMs);

@@ -5,6 +5,7 @@ import { clearDue, setDue } from '../../platform/schedule/due.ts';
 import { nextWarningAt } from '../../platform/schedule/warnings.ts';
 import { heldBy } from '../ledger/hold.service.ts';
 import { type Wallet, walletOf } from '../ledger/wallet.service.ts';
+import { updateKeyStops } from './key-budget.service.ts';
 import { burningOf, burnPerHour, type Funds, runsOutAt, spendsOutAt } from './runway.ts';
 import { findMeter, listBurning, type Meter, spendLimitOf } from './usage.store.ts';
 
@@ -32,11 +33,12 @@ export async function fundsFor(db: Db, wallet: Wallet, burning: readonly Meter[]
 }
 
 /**
- * Reschedules the cut-off and the next warning. Call it in every transaction that changes an account's money or its
+ * Reschedules the cut-off, the next warning and the stops of API keys with budgets. Call it in every transaction that changes an account's money or its
  * billable pods, except settlements, which do not move the instant. Locks the account's row.
  */
 export async function updateRunway(tx: Db, accountId: string, nowMs: number): Promise<void> {
   await lockRow(tx, 'accounts', accountId);
+  await updateKeyStops(tx, accountId, nowMs);
   const atMs = await accountRunsOutAt(tx, accountId);
   if (atMs === null) {
     await clearDue(tx, 'cut-off', accountId);

@@ -68,6 +68,12 @@ export function spendsOutAt(pod: Burning, limitUusd: number): number | null {
   return notBefore(instantAfter(pod.sinceMs, left, perHour), pod.changedMs);
 }
 
+/** Milliseconds for which `uusd` pays for these pods; null: without end. */
+export function durationOf(uusd: number, burning: readonly Burning[]): number | null {
+  const perHour = burning.reduce((sum, { rate }) => sum + ratePerHour(rate), 0n);
+  return perHour === 0n ? null : instantAfter(0, partsOf({ uusd, rest: 0 }), perHour);
+}
+
 function notBefore(atMs: number | null, earliestMs: number): number | null {
   return atMs === null ? null : Math.max(atMs, earliestMs);
 }

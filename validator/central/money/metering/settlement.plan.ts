@@ -67,8 +67,10 @@ function chargedUntil(meter: BoundedMeter, cutOffMs: number | null, nowMs: numbe
 export function endOf(meter: BoundedMeter, cutOffMs: number | null, nowMs: number): number {
   const limit = meter.max_spend_uusd;
   const limitMs = limit === null ? null : spendsOutAt(burningOf(meter), limit);
-  const { removal_at, leaves_at, idle_stop_at } = meter;
-  const ends = [removal_at, leaves_at, idle_stop_at, cutOffMs, limitMs].filter((ms) => ms !== null);
+  const { removal_at, leaves_at, idle_stop_at, key_stops_at } = meter;
+  const ends = [removal_at, leaves_at, idle_stop_at, key_stops_at, cutOffMs, limitMs].filter(
+    (ms) => ms !== null,
+  );
   return Math.min(nowMs, ...ends);
 }
 

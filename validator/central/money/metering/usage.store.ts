@@ -22,6 +22,8 @@ export type MeterBounds = {
   max_spend_uusd: number | null;
   /** When it is stopped for idleness, unless it is used before. */
   idle_stop_at: number | null;
+  /** When a budget of the API key that rented it is used up. */
+  key_stops_at: number | null;
 };
 
 type OfPod = Slots<{ podId: string }>;
@@ -221,6 +223,13 @@ const burningOf = prepared((db, { rows }: Slots<{ rows: string }>) =>
         .where('permanent', '=', 1)
         .where('state', 'in', ACTIVE_STATES)
         .as('leaves_at'),
+    )
+    .select((eb) =>
+      eb
+        .selectFrom('api_key_budgets')
+        .select('stops_at')
+        .whereRef('api_key_budgets.api_key_id', '=', 'pods.created_by_api_key_id')
+        .as('key_stops_at'),
     )
     .where('usage_meters.is_billable', '=', 1)
     .where('usage_meters.account_id', 'in', (eb) =>

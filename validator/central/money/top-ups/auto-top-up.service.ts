@@ -7,12 +7,13 @@ import { setPaymentCustomer } from '../../accounts/account/account.service.ts';
 import { accountOf, lockAccount } from '../../accounts/auth/account-access.ts';
 import type { AutoTopUpRow, Database, Db } from '../../platform/database/tables.ts';
 import { moneyTransaction } from '../../platform/database/transactions.ts';
-import type { UserIdentity } from '../../platform/identity.ts';
+import { keyIdOf, type UserIdentity } from '../../platform/identity.ts';
 import type { Payments } from '../../platform/ports.ts';
 import { clearDue, setDue } from '../../platform/schedule/due.ts';
 import type { DueHandler } from '../../platform/schedule/schedule.ts';
 import type { AccountPods } from '../account-pods.ts';
 import { balanceOf, fundsIn } from '../balance/balance.service.ts';
+import { refuseBudgetedKey } from '../metering/key-budget.service.ts';
 import type { Funds } from '../metering/runway.ts';
 import type { AutoTopUp, AutoTopUpUpdateDto } from './auto-top-up.schemas.ts';
 import { shouldCharge } from './top-up.state.ts';
@@ -99,6 +100,13 @@ export function createAutoTopUps({ db, clock, random, payments, pods }: AutoTopU
     return toAutoTopUp(row, await chargedSince(db, row.account_id, month));
   }
 
+  /** Throws before anything is sent to the payment processor. */
+  async function refuseBudgeted(caller: UserIdentity, body: AutoTopUpUpdateDto): Promise<void> {
+    const before = await findAutoTopUp(db, caller.accountId);
+    const amountUusd = microOrNull(body.amount_usd) ?? before?.amount_uusd ?? 0;
+    await refuseBudgetedKey(db, keyIdOf(caller), amountUusd, clock.now());
+  }
+
   /** Returns the row after the update. */
   function changed(
     accountId: string,
@@ -129,9 +137,13 @@ export function createAutoTopUps({ db, clock, random, payments, pods }: AutoTopU
       return row === undefined ? null : shown(row);
     },
 
-    /** Throws 422 if a first update lacks a field, `bad_request` for settings that could never charge. */
+    /**
+     * Throws 422 if a first update lacks a field, `bad_request` for settings that could never charge,
+     * `API_KEY_BUDGET_EXCEEDED` for a key with a budget, which may only disable it.
+     */
     async change(caller: UserIdentity, body: AutoTopUpUpdateDto): Promise<AutoTopUp> {
       const { accountId } = caller;
+      if (body.enabled !== false) await refuseBudgeted(caller, body);
       if (body.payment_method_id != null) await attachMethod(caller, body.payment_method_id);
       const row = await moneyTransaction({ db, clock, random }, async (tx) => {
         await lockAccount(tx, caller);

@@ -3,6 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
+import type { RecordRefusal } from '../../accounts/api-keys/budget-refusal.service.ts';
 import { userOf } from '../../platform/identity.ts';
 import type { PaymentEvent, Payments } from '../../platform/ports.ts';
 import { AUTO_TOP_UP_FIELD_NAMES, AutoTopUp, AutoTopUpUpdateDto } from './auto-top-up.schemas.ts';
@@ -13,7 +14,11 @@ const config = { auth: 'user' } as const;
 /** A callback contains a complete object of the processor. */
 const CALLBACK_LIMIT_BYTES = 256 * 1024;
 
-export function registerAutoTopUpRoutes(api: HttpServer, autoTopUps: AutoTopUps): void {
+export function registerAutoTopUpRoutes(
+  api: HttpServer,
+  autoTopUps: AutoTopUps,
+  recordRefusal: RecordRefusal,
+): void {
   api.get(
     '/users/me/auto-top-up',
     {
@@ -49,7 +54,14 @@ export function registerAutoTopUpRoutes(api: HttpServer, autoTopUps: AutoTopUps)
         response: { 200: AutoTopUp },
       },
     },
-    (request) => autoTopUps.change(userOf(request), request.body),
+    async (request) => {
+      try {
+        return await autoTopUps.change(userOf(request), request.body);
+      } catch (error) {
+        await recordRefusal(request, error);
+        throw error;
+      }
+    },
   );
 }
 

@@ -1,6 +1,7 @@
 /** POST /users/me/transfer-credits and GET /users/me/transfer-history. */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
+import type { RecordRefusal } from '../../accounts/api-keys/budget-refusal.service.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { answerOnce, type OnceDeps } from '../../platform/idempotency/once.ts';
 import { actorOf, userOf } from '../../platform/identity.ts';
@@ -17,7 +18,11 @@ const config = { auth: 'user' } as const;
 
 export function registerTransferRoutes(
   api: HttpServer,
-  { transfers, ...once }: OnceDeps & { transfers: Transfers },
+  {
+    transfers,
+    recordRefusal,
+    ...once
+  }: OnceDeps & { transfers: Transfers; recordRefusal: RecordRefusal },
 ): void {
   api.post(
     '/users/me/transfer-credits',
@@ -48,7 +53,15 @@ export function registerTransferRoutes(
     async (request, reply) => {
       const effects = (tx: Db) =>
         transfers.sendIn(tx, userOf(request), request.body, actorOf(request));
-      await answerOnce(once, { request, reply }, { schema: TransferResponse, effects });
+      await answerOnce(
+        once,
+        { request, reply },
+        {
+          schema: TransferResponse,
+          effects,
+          onRefused: (error) => recordRefusal(request, error),
+        },
+      );
       return reply;
     },
   );

@@ -13,6 +13,7 @@ import { reservedText } from '../balance/balance.service.ts';
 import { causedBy } from '../ledger/double-entry.ts';
 import { postGroup } from '../ledger/ledger.service.ts';
 import { paidAccount, type Wallet, walletOf } from '../ledger/wallet.service.ts';
+import { requireKeyBudget } from '../metering/key-budget.service.ts';
 import {
   debitPaid,
   fundsReduced,
@@ -81,7 +82,7 @@ export function createTransfers(deps: TransfersDeps) {
   return {
     /**
      * Transfers credit in the caller's transaction. Throws `email_not_verified`, `bad_request` for a transfer to the
-     * same account, `not_found`, `insufficient_balance`.
+     * same account, `not_found`, `insufficient_balance`, `API_KEY_BUDGET_EXCEEDED`.
      */
     async sendIn(
       tx: Db,
@@ -96,6 +97,7 @@ export function createTransfers(deps: TransfersDeps) {
       const settled = await settleFirst(tx, sender.id, atMs);
       const waitsUusd = await disputableCredit(tx, sender.id, atMs - topUpWaitMs);
       requireTransferable(settled, { waitsUusd, waitMs: topUpWaitMs }, amountUusd);
+      await requireKeyBudget(tx, actor.apiKeyId, amountUusd, atMs);
       const leg = debitPaid(settled, amountUusd, paidAccount(recipient.id));
       await postGroup(tx, [leg], causedBy(actor, { type: 'transfer', id, atMs, once: true }));
       const row = {

@@ -50,6 +50,9 @@ import { places } from './migrations/0040-places.ts';
 import { collateral } from './migrations/0041-collateral.ts';
 import { launchLimit } from './migrations/0043-launch-limit.ts';
 import { metricHistory } from './migrations/0044-metric-history.ts';
+import { apiKeyLimits } from './migrations/0045-api-key-limits.ts';
+import { secrets } from './migrations/0046-secrets.ts';
+import { audit } from './migrations/0047-audit.ts';
 import { POSTGRES_DIALECT, SQLITE_DIALECT, type SqlDialect } from './sql-dialects.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
@@ -95,6 +98,9 @@ const MIGRATIONS: readonly ((dialect: SqlDialect) => string[])[] = [
   collateral,
   launchLimit,
   metricHistory,
+  apiKeyLimits,
+  secrets,
+  audit,
 ];
 
 const SCHEMA = MIGRATIONS.length;

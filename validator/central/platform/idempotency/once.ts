@@ -33,6 +33,8 @@ export type OnceAnswer<Schema extends z.ZodType> = {
   status?: number;
   /** Encrypts answers that contain a secret. */
   atRest?: AtRest;
+  /** Called when the effects were rejected and rolled back, before the answer is sent. */
+  onRefused?(error: unknown): Promise<void>;
 };
 
 const OK = 200;
@@ -51,25 +53,53 @@ export function installKeyGate(server: HttpServer): void {
 export async function answerOnce<Schema extends z.ZodType>(
   { idempotency, clock }: OnceDeps,
   { request, reply }: { request: FastifyRequest; reply: FastifyReply },
-  { schema, effects, status = OK, atRest }: OnceAnswer<Schema>,
+  { schema, effects, status = OK, atRest, onRefused }: OnceAnswer<Schema>,
 ): Promise<boolean> {
   const route = request.routeOptions.config.once;
   if (route === undefined) throw new Error('the route states no config.once');
   const ids = Object.values(request.params as Record<string, string>);
-  const outcome = await idempotency.once({
-    accountId: ownerOf(request),
-    route,
-    key: idempotencyKeyOf(request.headers['idempotency-key']),
-    fingerprint: fingerprintOf(route, ids, request.body),
-    effects: async (tx) => ({
-      status,
-      body: JSON.stringify(schema.encode(await effects(tx))),
+  const outcome = await reportingRefusal({ effects, onRefused }, (attempt) =>
+    idempotency.once({
+      accountId: ownerOf(request),
+      route,
+      key: idempotencyKeyOf(request.headers['idempotency-key']),
+      fingerprint: fingerprintOf(route, ids, request.body),
+      effects: async (tx) => ({
+        status,
+        body: JSON.stringify(schema.encode(await attempt(tx))),
+      }),
+      refusal: (error) => refusalAnswer(error, request, clock.now()),
+      ...(atRest === undefined ? {} : { atRest }),
     }),
-    refusal: (error) => refusalAnswer(error, request, clock.now()),
-    ...(atRest === undefined ? {} : { atRest }),
-  });
+  );
   void sendStored(reply, outcome);
   return outcome.status === status;
+}
+
+/** Runs `run`, and calls `onRefused` with the error of the last attempt of the effects, if it failed. */
+async function reportingRefusal<T>(
+  {
+    effects,
+    onRefused,
+  }: { effects(tx: Db): Promise<T>; onRefused: OnceAnswer<never>['onRefused'] },
+  run: (attempt: (tx: Db) => Promise<T>) => Promise<Outcome>,
+): Promise<Outcome> {
+  if (onRefused === undefined) return run(effects);
+  let refused: { error: unknown } | null = null;
+  try {
+    return await run(async (tx) => {
+      refused = null;
+      try {
+        return await effects(tx);
+      } catch (error) {
+        refused = { error };
+        throw error;
+      }
+    });
+  } finally {
+    const { error } = refused ?? { error: null };
+    if (error !== null) await onRefused(error);
+  }
 }
 
 /** Returns the id of the account or provider. Both are random, so they cannot collide. */

@@ -24,6 +24,8 @@ export type DueKind =
   | 'grace-limit'
   | 'idle-warning'
   | 'idle-shutdown'
+  /** Subject: an API key. */
+  | 'key-budget'
   /** Subject: a machine request, and the position in the list of providers to which it is offered. */
   | 'machine-request-offer'
   /** Subject: the name of a removal of old rows. */

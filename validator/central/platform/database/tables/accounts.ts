@@ -84,9 +84,25 @@ export type ApiKeysTable = Stamped & {
   /** AES-256-GCM with the deployment's secret. */
   key_sealed: string;
   is_active: Flag;
+  /** JSON list of KeyScope, fixed at creation; null for all scopes. */
+  scopes_json: string | null;
   expires_at: number | null;
   last_used_at: number | null;
   deleted_at: number | null;
+};
+
+/** Requests that a budget of an API key refused, the newest 100 of each key. Amounts are in micro-dollars. */
+export type ApiKeyRefusalsTable = {
+  id: string;
+  api_key_id: string;
+  budget_window: 'day' | 'total';
+  /** Method and path, with the names of path parameters. */
+  route: string;
+  /** Amount that the request needed. */
+  amount_uusd: number;
+  budget_uusd: number;
+  spent_uusd: number;
+  created_at: number;
 };
 
 export type SshKeysTable = Stamped & {
@@ -109,6 +125,19 @@ export type DockerCredentialsTable = Stamped & {
   password_sealed: string;
 };
 
+/** Values that pods receive as files. */
+export type AccountSecretsTable = Stamped & {
+  id: string;
+  account_id: string;
+  /** Unique per account. */
+  name: string;
+  /** AES-256-GCM with the deployment's secret. */
+  value_sealed: string;
+};
+
+/** Copies of the secrets that a pod was rented with; deleted when the pod ends. */
+export type PodSecretsTable = { pod_id: string; name: string; value_sealed: string };
+
 /** Which mails an account receives; an account without a row receives all. */
 export type NotificationSettingsTable = Stamped & {
   account_id: string;
@@ -127,7 +156,10 @@ export type AccountTables = {
   chat_link_states: ChatLinkStatesTable;
   sessions: SessionsTable;
   api_keys: ApiKeysTable;
+  api_key_refusals: ApiKeyRefusalsTable;
   ssh_keys: SshKeysTable;
   docker_credentials: DockerCredentialsTable;
+  account_secrets: AccountSecretsTable;
+  pod_secrets: PodSecretsTable;
   notification_settings: NotificationSettingsTable;
 };

@@ -108,10 +108,22 @@ export type UsageRefundsTable = {
   at_ms: number;
 };
 
+/** Budgets of API keys. A key without limits has no row. A deleted key keeps its row while its pods run. */
+export type ApiKeyBudgetsTable = {
+  api_key_id: string;
+  account_id: string;
+  /** Limit per day (UTC) and limit for the key's lifetime; null: none. At least one is set. */
+  daily_uusd: number | null;
+  total_uusd: number | null;
+  /** When the key's running pods use up a budget at their present cost; null: never. */
+  stops_at: number | null;
+};
+
 export type MeteringTables = {
   usage_segments: UsageSegmentsTable;
   usage_meters: UsageMetersTable;
   billing_ticks: BillingTicksTable;
   billing_periods: BillingPeriodsTable;
   usage_refunds: UsageRefundsTable;
+  api_key_budgets: ApiKeyBudgetsTable;
 };

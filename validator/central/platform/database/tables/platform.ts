@@ -1,4 +1,5 @@
 /** Column types that all tables share, and the tables of the processes themselves. */
+import type { Generated } from 'kysely';
 
 /** Boolean column: an integer on both engines, because SQLite has no boolean type. */
 export type Flag = 0 | 1;
@@ -39,9 +40,23 @@ export type DueWorkTable = {
   last_error: string | null;
 };
 
+/** Actions of operators. Rows never change. */
+export type AuditEntriesTable = {
+  seq: Generated<number>;
+  /** Name of a login on the host, or id of an account. */
+  operator: string;
+  /** `provider.ban` */
+  action: string;
+  subject_type: string;
+  subject_id: string;
+  reason: string;
+  at_ms: number;
+};
+
 export type PlatformTables = {
   meta: MetaTable;
   central_processes: CentralProcessesTable;
   idempotency: IdempotencyTable;
   due_work: DueWorkTable;
+  audit_entries: AuditEntriesTable;
 };

@@ -1,0 +1,72 @@
+/**
+ * Bans of providers by the operator. A banned provider gets no new rentals and no payouts, and the validator fails its
+ * nodes. Running pods stay, so that renters keep their data.
+ */
+import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import { MAX_REASON_CHARS, recordAudit } from '../platform/audit/audit.service.ts';
+import type { Db, Provider } from '../platform/database/tables.ts';
+import { lockRow } from '../platform/database/transactions.ts';
+import { findProvider, findProviderByHotkey, updateProvider } from './provider.store.ts';
+
+export type BanRequest = {
+  hotkey: string;
+  /** Required; it is stored in the audit entry. */
+  reason: string;
+  /** Name of a login on the host, or id of an account; stored in the audit entry. */
+  operator: string;
+};
+
+export type ProviderBans = ReturnType<typeof createProviderBans>;
+
+/** Methods run in the caller's transaction and return true if the state changed. Each call writes one audit entry. */
+export function createProviderBans({ clock }: { clock: Clock }) {
+  async function change(
+    tx: Db,
+    { hotkey, reason, operator }: BanRequest,
+    action: 'provider.ban' | 'provider.unban',
+  ): Promise<boolean> {
+    const text = requireReason(reason);
+    const { id } = await requireProvider(tx, hotkey);
+    await lockRow(tx, 'providers', id);
+    const isBanned = (await findProvider(tx, id))?.banned_at != null;
+    const nowMs = clock.now();
+    const hasChanged = isBanned !== (action === 'provider.ban');
+    if (hasChanged) {
+      const bannedAt = action === 'provider.ban' ? nowMs : null;
+      await updateProvider(tx, id, { banned_at: bannedAt, updated_at: nowMs });
+    }
+    await recordAudit(tx, {
+      operator,
+      action,
+      subject_type: 'provider',
+      subject_id: id,
+      reason: text,
+      at_ms: nowMs,
+    });
+    return hasChanged;
+  }
+
+  return {
+    /** Throws 400 `bad_request` without a reason, 404 `not_found` for an unknown hotkey. */
+    ban: (tx: Db, request: BanRequest) => change(tx, request, 'provider.ban'),
+    /** The same errors. The nodes are offered again once the validator verifies them. */
+    unban: (tx: Db, request: BanRequest) => change(tx, request, 'provider.unban'),
+  };
+}
+
+function requireReason(reason: string): string {
+  const text = reason.trim();
+  if (text !== '' && text.length <= MAX_REASON_CHARS) return text;
+  throw new ApiError('bad_request', `A reason of 1 to ${MAX_REASON_CHARS} characters is required`, {
+    hint: 'State why; the audit entry keeps it.',
+  });
+}
+
+async function requireProvider(tx: Db, hotkey: string): Promise<Provider> {
+  const provider = await findProviderByHotkey(tx, hotkey);
+  if (provider !== undefined) return provider;
+  throw new ApiError('not_found', `No provider has the hotkey ${hotkey}`, {
+    hint: 'Name the ss58 address with which the provider logs in.',
+  });
+}

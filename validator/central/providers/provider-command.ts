@@ -1,0 +1,63 @@
+/** `npm run central -- provider ban|unban HOTKEY --reason TEXT`, and `provider audit`, beside a running central API. */
+import { parseArgs } from 'node:util';
+import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
+import { ConfigError } from '#shared/runtime/config.ts';
+import { ApiError, messageOf } from '#shared/runtime/errors.ts';
+import type { Random } from '#shared/runtime/random.ts';
+import { listAudit } from '../platform/audit/audit.service.ts';
+import { type NamedDatabase, namedDatabase } from '../platform/central-home.ts';
+import { besideCentral, readCentralDatabase } from '../platform/database/database.ts';
+import { moneyTransaction } from '../platform/database/transactions.ts';
+import { createProviderBans } from './provider-ban.service.ts';
+
+/** Entries listed, newest first. */
+const MAX_LISTED = 1_000;
+
+export type ProviderCommand = Pick<NamedDatabase, 'usualDatabase'> & {
+  /** Arguments after `provider`. */
+  args: readonly string[];
+  /** Name of the person who runs the command, for the audit entry. */
+  operator: string;
+};
+type Ports = { clock: Clock; random: Random; print(text: string): void };
+
+/** Prints one line of JSON per result. Rejects with ConfigError for an unknown command, hotkey or missing reason. */
+export async function runProviderCommand(command: ProviderCommand, ports: Ports): Promise<void> {
+  const { words, reason, databaseFile } = argumentsIn(command.args);
+  const target = namedDatabase({ databaseFile, usualDatabase: command.usualDatabase });
+  const print = (value: object) => ports.print(`${JSON.stringify(value)}\n`);
+  const [name, hotkey, ...more] = words;
+  if (name === 'audit' && hotkey === undefined) {
+    const entries = await readCentralDatabase(target, (db) => listAudit(db, { limit: MAX_LISTED }));
+    for (const { at_ms, ...entry } of entries) print({ ...entry, at: naiveUtc(at_ms) });
+    return;
+  }
+  if ((name !== 'ban' && name !== 'unban') || hotkey === undefined || more.length > 0) {
+    throw new ConfigError(`unknown command provider ${words.join(' ')}; see --help`);
+  }
+  if (reason === null) throw new ConfigError(`provider ${name} needs --reason TEXT`);
+  const { operator } = command;
+  const bans = createProviderBans(ports);
+  const hasChanged = await besideCentral(target, (db) =>
+    moneyTransaction({ db, ...ports }, (tx) => bans[name](tx, { hotkey, reason, operator })),
+  ).catch((error: unknown) => {
+    throw error instanceof ApiError ? new ConfigError(error.message, { cause: error }) : error;
+  });
+  print({ hotkey, banned: name === 'ban', changed: hasChanged });
+}
+
+function argumentsIn(args: readonly string[]) {
+  try {
+    const { values, positionals } = parseArgs({
+      args: [...args],
+      allowPositionals: true,
+      options: { reason: { type: 'string' }, database: { type: 'string' } },
+    });
+    const { reason = null, database: databaseFile = null } = values;
+    return { words: positionals, reason, databaseFile };
+  } catch (error) {
+    // Node appends an explanation of positional arguments.
+    const [first] = messageOf(error).split('. ');
+    throw new ConfigError(`${first}; see --help`);
+  }
+}
