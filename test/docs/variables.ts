@@ -170,7 +170,7 @@ export const CENTRAL_VARIABLES: MeaningsOf<typeof CENTRAL_CONFIG> = {
   CENTRAL_METER_TICK_SECONDS:
     'seconds between two settlements of a running pod, at most 450; does not affect what is charged',
   CENTRAL_LAUNCH_LIMIT_MINUTES:
-    'minutes after which a pod that does not run yet fails, at most 120; more while its image arrives or is built',
+    'minutes within which a new pod must run, at most 120; prolonged while its image arrives or is built',
   CENTRAL_TOP_UP_WAIT_HOURS:
     'hours in which topped-up credit can be spent but not transferred; `0`: none',
   CENTRAL_BACKUP_DRILL_HOURS:

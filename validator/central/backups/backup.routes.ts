@@ -135,7 +135,7 @@ function registerBackups(api: HttpServer, { operations, wake, ...once }: BackupR
           "Starts a backup of the folder in the pod's schedule; without a schedule, of the first of the template's volumes. The pod keeps running. Poll the backup for its progress.",
         errors: {
           pod_not_found: 'the account has no such pod',
-          pod_state_conflict: 'the pod is in a state without backups',
+          pod_state_conflict: 'the pod is in a state in which it cannot be backed up',
           BACKUP_STORAGE_BUSY:
             'a backup or restore of the pod is running; `detail.active_operation_id` names it',
           bad_request: 'this marketplace has no storage for backups',
@@ -298,7 +298,7 @@ function registerRestores(api: HttpServer, { operations, wake, ...once }: Backup
           'Writes the backup into a folder of a running pod. The files are staged and checked first, then exchanged at once.',
         errors: {
           pod_not_found: 'the account has no such pod',
-          pod_state_conflict: 'the pod is in a state without restores',
+          pod_state_conflict: 'the pod is in a state in which nothing can be restored into it',
           not_found: 'no backup has this id',
           forbidden: 'the backup belongs to another account',
           conflict: 'with `new_only`, the folder is not empty',

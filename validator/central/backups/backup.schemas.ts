@@ -232,7 +232,7 @@ export const BackupLog = z
         quality: '`partial` if some files could not be read; null before the end.',
         expires_at: 'Time at which the backup expires (UTC); null for never.',
         verify_status:
-          'Result of the last drill, which reads a sample of the backup. `INCONCLUSIVE` is no verdict on the backup; null without a drill.',
+          'Result of the last drill, which reads a sample of the backup. `INCONCLUSIVE` is not a verdict on the backup; null without a drill.',
         verified_at: 'Time of the last drill with a verdict (UTC); null for none.',
         verify_error: 'Why the last drill failed; null if it did not.',
         verify_error_code: 'Code of that failure, which never changes; null without one.',

@@ -184,7 +184,7 @@ function registerChat(portal: HttpServer, { answers, profiles }: ProviderRoutesD
       config,
       schema: {
         tags,
-        summary: 'Begin to link a chat account',
+        summary: 'Start linking a chat account',
         description: 'Returns the address at which the user allows the link.',
         errors: { rate_limited: 'ten links were begun and not finished' },
         retry: 'Safe: a repeat begins another link.',
@@ -199,7 +199,7 @@ function registerChat(portal: HttpServer, { answers, profiles }: ProviderRoutesD
       config,
       schema: {
         tags,
-        summary: 'Finish to link a chat account',
+        summary: 'Finish linking a chat account',
         description:
           'Receives the redirect of the chat platform and links its user to the provider. The data is null if the user denied access.',
         errors: {

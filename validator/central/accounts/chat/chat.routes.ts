@@ -19,7 +19,7 @@ export function registerChatRoutes(api: HttpServer, links: ChatLinks): void {
       config,
       schema: {
         tags,
-        summary: 'Begin to link a chat account',
+        summary: 'Start linking a chat account',
         description:
           'Returns the address at which the user allows the link. It is valid for ten minutes and one use.',
         errors: { rate_limited: 'ten links were begun and not finished' },
@@ -35,7 +35,7 @@ export function registerChatRoutes(api: HttpServer, links: ChatLinks): void {
       config,
       schema: {
         tags,
-        summary: 'Finish to link a chat account',
+        summary: 'Finish linking a chat account',
         description:
           'Receives the redirect of the chat platform and links its user to the account. Returns null if the user denied access.',
         errors: {

@@ -46,7 +46,7 @@ export function registerExecutorRoutes(api: HttpServer, deps: ExecutorRoutesDeps
         tags,
         summary: 'List nodes that can be rented',
         description:
-          'Returns every node with free GPUs that meets the filters, by price and then id. The header `X-Filter-Funnel` and `explain=true` tell how many nodes each filter left. A credential adds bookmarks and machine requests.',
+          'Returns every node with free GPUs that meets the filters, by price and then id. The header `X-Filter-Funnel` and `explain=true` report how many nodes each filter left. A credential adds bookmarks and machine requests.',
         errors: {
           validation_error: 'a filter is malformed, or `max_distance_mile` has no `lat` and `lon`',
         },

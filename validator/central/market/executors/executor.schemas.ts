@@ -42,7 +42,7 @@ export const NodeFilterQuery = z.object(
         'Largest distance of the node from `lat` and `lon` in miles. Nodes without a known place are left out.',
       bookmarked: "True for the account's bookmarked nodes only; it needs a credential.",
       machine_request_id: 'Id of a machine request: only the node that fulfils it.',
-      collateral_deposited: 'True for nodes with a deposit of their provider only.',
+      collateral_deposited: 'True selects only nodes with a deposit of their provider.',
     },
   ),
 );
@@ -58,7 +58,7 @@ export const ExecutorListQuery = NodeFilterQuery.extend(
       nvlink: z.stringbool().optional(),
       available: z.stringbool().optional(),
       explain: z.stringbool().optional().meta({
-        description: 'Answers an ExplainedExecutorList instead of the bare array.',
+        description: 'True returns an ExplainedExecutorList instead of the array.',
       }),
     },
     {
@@ -67,9 +67,9 @@ export const ExecutorListQuery = NodeFilterQuery.extend(
       view: '`summary` omits `specs`.',
       min_download_mbps:
         'Smallest measured download speed in Mbit/s. Nodes that were never measured are left out.',
-      nvlink: 'True for nodes whose cards are all connected by NVLink only.',
+      nvlink: 'True selects only nodes whose cards are all connected by NVLink.',
       available: 'Accepted and ignored: every listed node is available.',
-      explain: 'Answers an ExplainedExecutorList instead of the bare array.',
+      explain: 'True returns an ExplainedExecutorList instead of the array.',
     },
   ),
 ).meta({ example: { price_lte: 10, gpu_count_gte: 1, size: 100, view: 'summary' } });
@@ -321,7 +321,7 @@ export const RentabilityResponse = z
       },
       {
         rentable: 'True if the node can be rented now.',
-        reasons: 'Why it cannot; empty if it can.',
+        reasons: 'Why the node cannot be rented; empty if it can.',
         free_gpu_count: 'Number of free GPUs.',
         min_gpu_count:
           'Smallest number of GPUs that a rental may take; null if only the whole node can be rented.',

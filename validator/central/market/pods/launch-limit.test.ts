@@ -98,7 +98,7 @@ describe('a launch that does not succeed', () => {
     expect(await statusOf(id)).toBe('RUNNING');
   });
 
-  it('can have another limit', async () => {
+  it('fails at another limit if the operator sets one', async () => {
     await scene.close();
     scene = await createPodScene({ launchLimitMs: 3 * MINUTE_MS });
     ({ host } = scene);
@@ -133,7 +133,7 @@ describe('a launch whose image arrives', () => {
     });
   });
 
-  it('is not prolonged by less', async () => {
+  it('is not prolonged by less than 1 MB per minute', async () => {
     const id = await pulling();
     await arriving(id, 9, 0.9);
     expect(await statusOf(id)).toBe('PENDING');

@@ -10,11 +10,11 @@ import { CREATION_STATES } from './pod.state.ts';
 
 export const MINUTE_MS = 60_000;
 export const DEFAULT_LAUNCH_LIMIT_MS = 10 * MINUTE_MS;
-/** Limit of a launch whose image is still built or arrives. */
+/** Longest limit of a launch, which applies while its image is built or arrives. */
 export const LONGEST_LAUNCH_MS = 120 * MINUTE_MS;
 /** Bytes of the image per minute that prolong a launch. */
 const BYTES_PER_MINUTE = 1_000_000;
-/** Progress is stored at most this often. */
+/** Shortest time between two updates of the stored progress. */
 const RESOLUTION_MS = 20_000;
 
 type LaunchColumns = Pick<

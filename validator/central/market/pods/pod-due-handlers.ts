@@ -103,7 +103,7 @@ export function podDueHandlers(deps: UpkeepDeps) {
   } satisfies DueHandlers;
 }
 
-/** Locks in the order of `lockRow`. */
+/** Locks the node and the pod, in the order that `lockRow` requires. */
 async function lockWithNode(tx: Db, podId: string): Promise<void> {
   const pod = await findPod(tx, podId);
   if (pod !== undefined) await lockRow(tx, 'executors', pod.executor_id);

@@ -111,7 +111,7 @@ export function registerPodRoutes(
           "Replaces the container. Ports, keys and the folders of the template's `volumes` stay; other files are deleted.",
         errors: {
           pod_not_found: 'the account has no such pod',
-          pod_state_conflict: 'the pod is in a state without a restart',
+          pod_state_conflict: 'the pod is in a state in which it cannot restart',
           bad_request: 'the volume cannot be attached',
         },
         retry: 'A repeat while the pod restarts is refused; later it restarts the pod again.',
@@ -275,7 +275,7 @@ export function registerPodRoutes(
         errors: {
           pod_not_found: 'the account has no such pod',
           template_invalid: 'the image, a command, a variable or a volume is malformed',
-          pod_state_conflict: 'the pod is in a state without a restart',
+          pod_state_conflict: 'the pod is in a state in which it cannot restart',
         },
         retry: 'Safe: a repeat stores the same values; it may restart the container again.',
         params: PodParams,
@@ -298,7 +298,7 @@ export function registerPodRoutes(
           pod_not_found: 'the account has no such pod',
           template_not_found: 'there is no such template, or it is private to another account',
           template_invalid: 'the template cannot be used',
-          pod_state_conflict: 'the pod is in a state without a restart',
+          pod_state_conflict: 'the pod is in a state in which it cannot restart',
         },
         retry: 'Safe: a repeat ends with the same template; it may restart the container again.',
         params: PodParams,

@@ -35,7 +35,7 @@ export const PodParams = z.object({ id: Uuid });
 export const PodListQuery = NodeFilterQuery.extend(
   described(
     { only_favorites: z.stringbool().optional() },
-    { only_favorites: 'True for pods that the account marked as favorites only.' },
+    { only_favorites: 'True selects only pods that the account marked as favorites.' },
   ),
 ).meta({ example: { gpu_count_gte: 1, only_favorites: false } });
 export type PodListQuery = z.output<typeof PodListQuery>;

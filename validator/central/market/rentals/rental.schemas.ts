@@ -50,7 +50,7 @@ export const RentExecutorRequest = z
           "Hours after which the pod is removed, 1 to 720; absent for the account's default, or never.",
         enable_jupyter: 'True installs a notebook server when the pod runs.',
         enable_volume_encryption:
-          "True asks for an encrypted volume; a marketplace without encryption refuses the rental or ignores it, as the pod's answer shows.",
+          "True requests an encrypted volume; a marketplace without encryption refuses the rental or ignores it, as the pod's answer shows.",
         skip_add_agent_ssh_key:
           'Stored for clients; it has no effect, because no key of the marketplace is added.',
         backup_log_id:
