@@ -295,19 +295,64 @@ function registerChanges(portal: HttpServer, { answers, nodes }: NodeRoutesDeps)
 function registerLocation(portal: HttpServer, { answers, nodes }: NodeRoutesDeps): void {
   const response = { 200: portalAnswer(NodeLocation) };
   const path = '/executors/:id/location';
-  portal.get(path, { config, schema: { tags, params, response } }, async (request) =>
-    answers.one(await nodes.location(providerOf(request), request.params.id)),
+  const errors = {
+    node_not_found: 'no node has this id, or it was removed',
+    forbidden: 'the node belongs to another provider',
+  } as const;
+  portal.get(
+    path,
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Read the place of a node',
+        description:
+          'Returns the place that the provider entered, the result of its comparison with the address table and with measured round trips, and the evidence.',
+        errors,
+        params,
+        response,
+      },
+    },
+    async (request) => answers.one(await nodes.location(providerOf(request), request.params.id)),
   );
   portal.post(
     path,
-    { config, schema: { tags, params, body: EnterPlace, response } },
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Enter the place of a node',
+        description:
+          'Replaces the place of the node, compares it with the evidence and shows it to renters at once, unless the evidence contradicts it. Filters by country, region and distance use it. Every verdict of a validator repeats the comparison.',
+        errors,
+        retry: 'Safe: a repeat stores the same place again.',
+        params,
+        body: EnterPlace,
+        response,
+      },
+    },
     async (request) => {
       const { params, body } = request;
       return answers.one(await nodes.setLocation(providerOf(request), params.id, body));
     },
   );
-  portal.delete(path, { config, schema: { tags, params, response } }, async (request) =>
-    answers.one(await nodes.setLocation(providerOf(request), request.params.id, null)),
+  portal.delete(
+    path,
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Remove the place of a node',
+        description:
+          'Removes the entered place. The node then matches no filter by country, region or distance.',
+        errors,
+        retry: 'Safe: a repeat changes nothing.',
+        params,
+        response,
+      },
+    },
+    async (request) =>
+      answers.one(await nodes.setLocation(providerOf(request), request.params.id, null)),
   );
 }
 

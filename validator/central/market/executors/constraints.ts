@@ -14,6 +14,8 @@ export type Constraint<T> = {
   offered(node: T): ConstraintValue | null;
   /** Distance of a rejected node from the requested value: 0 for values without an order, infinite if unknown. */
   distance(node: T): number;
+  /** Only for constraints on the place: false for a node without a place that could be compared. */
+  isLocated?(node: T): boolean;
 };
 
 /** Number of nodes after each constraint, in order; the first entry counts the nodes before all constraints. */
@@ -80,6 +82,12 @@ export function nearestTo<T extends { id: string }>({
     offered: constraint.offered(node) ?? 'unknown',
     executor_id: node.id,
   }));
+}
+
+/** Number of rejected nodes without a location; null if the constraint does not concern the place. */
+export function countWithoutLocation<T>({ constraint, before }: Unmet<T>): number | null {
+  const { isLocated } = constraint;
+  return isLocated === undefined ? null : before.filter((node) => !isLocated(node)).length;
 }
 
 /** Returns the value with which the constraint would accept a node: the most common one of the nearest nodes. */

@@ -81,6 +81,7 @@ describe('the list of free nodes', () => {
         { ...near, offered: 1.5, executor_id: cheap.id },
         { ...near, offered: 3, executor_id: dear.id },
       ],
+      without_location: null,
     });
     expect(none.headers['x-filter-funnel']).toBe(
       'offered=2; price_lte=0; price_gte=0; gpu_count_gte=0',

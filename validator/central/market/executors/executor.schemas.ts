@@ -13,6 +13,26 @@ export const MAX_PAGE_SIZE = 1_000;
 
 export const ExecutorParams = z.object({ executor_uuid: Uuid });
 
+const PlaceName = z.string().trim().min(1).max(200);
+
+/** Members of a request that select nodes by their place, and their descriptions. */
+export const placeFilters = {
+  country: PlaceName,
+  region: PlaceName,
+  lat: z.number().min(-90).max(90),
+  lon: z.number().min(-180).max(180),
+  max_distance_mile: z.number().min(0),
+};
+export const PLACE_FILTER_TEXTS = {
+  country: 'Country of the node: ISO 3166-1 code or English name, ignoring case.',
+  region:
+    'Region of the node as its provider entered it: code (`BE`), code with the country (`DE-BE`) or name, ignoring case.',
+  lat: 'Latitude of the client in degrees; needed with `max_distance_mile`.',
+  lon: 'Longitude of the client in degrees; needed with `max_distance_mile`.',
+  max_distance_mile:
+    'Largest distance of the node from `lat` and `lon` in miles. Nodes without coordinates are left out.',
+};
+
 /** Filters of GET /executors and GET /pods. */
 export const NodeFilterQuery = z.object(
   described(
@@ -22,9 +42,11 @@ export const NodeFilterQuery = z.object(
       price_gte: queryNumber(z.number()).optional(),
       gpu_count_lte: queryNumber(z.int()).optional(),
       gpu_count_gte: queryNumber(z.int()).optional(),
-      lat: queryNumber(z.number().min(-90).max(90)).optional(),
-      lon: queryNumber(z.number().min(-180).max(180)).optional(),
-      max_distance_mile: queryNumber(z.number().min(0)).optional(),
+      country: placeFilters.country.optional(),
+      region: placeFilters.region.optional(),
+      lat: queryNumber(placeFilters.lat).optional(),
+      lon: queryNumber(placeFilters.lon).optional(),
+      max_distance_mile: queryNumber(placeFilters.max_distance_mile).optional(),
       bookmarked: z.stringbool().optional(),
       machine_request_id: z.string().max(100).toLowerCase().optional(),
       collateral_deposited: z.stringbool().optional(),
@@ -36,10 +58,7 @@ export const NodeFilterQuery = z.object(
       price_gte: 'Lowest price in USD per GPU and hour.',
       gpu_count_lte: 'Largest number of free GPUs.',
       gpu_count_gte: 'Smallest number of free GPUs.',
-      lat: 'Latitude of the client in degrees; needed with `max_distance_mile`.',
-      lon: 'Longitude of the client in degrees; needed with `max_distance_mile`.',
-      max_distance_mile:
-        'Largest distance of the node from `lat` and `lon` in miles. Nodes without a known place are left out.',
+      ...PLACE_FILTER_TEXTS,
       bookmarked: "True for the account's bookmarked nodes only; it needs a credential.",
       machine_request_id: 'Id of a machine request: only the node that fulfils it.',
       collateral_deposited: 'True selects only nodes with a deposit of their provider.',
@@ -242,8 +261,12 @@ export const ExplainedExecutorList = z
   .object({
     ...explanation,
     ...described(
-      { executors: z.array(ExecutorDetailResponse) },
-      { executors: 'Nodes that meet all constraints.' },
+      { executors: z.array(ExecutorDetailResponse), without_location: z.int().nullable() },
+      {
+        executors: 'Nodes that meet all constraints.',
+        without_location:
+          'Number of nodes without a location, if a filter by place left no node; otherwise null.',
+      },
     ),
   })
   .meta({ id: 'ExplainedExecutorList' });

@@ -189,13 +189,15 @@ export function createExecutors({ db, clock, view, annotationsOf }: ExecutorsDep
       accountId: string | null,
     ): Promise<{ json: Buffer | Readable; funnel: Funnel }> {
       const annotations = await annotationsOf(db, accountId, query.machine_request_id);
-      const { nodes, funnel, nearest } = search(await view.offers(), query, annotations);
+      const page = search(await view.offers(), query, annotations);
+      const { nodes, funnel, nearest, withoutLocation } = page;
       const options = {
         nowMs: clock.now(),
         summary: query.view === 'summary',
         personal: accountId === null ? null : (id: string) => personalFields(annotations, id),
       };
-      const explanation = query.explain === true ? { funnel, nearest } : null;
+      const explanation =
+        query.explain === true ? { funnel, nearest, without_location: withoutLocation } : null;
       return { json: await listJson.listOf(nodes, options, explanation), funnel };
     },
 

@@ -3,6 +3,7 @@
 import {
   applyConstraints,
   type Constraint,
+  countWithoutLocation,
   type Funnel,
   type NearestNode,
   nearestTo,
@@ -11,7 +12,8 @@ import type { ExecutorListQuery } from './executor.schemas.ts';
 import type { MarketNode } from './market.store.ts';
 import { applyChange, type Listed, type OfferChange, type Offers } from './market-view.ts';
 import type { NodeAnnotations } from './node-annotations.ts';
-import { assertPlace, marketConstraints } from './node-filters.ts';
+import { marketConstraints } from './node-filters.ts';
+import { assertPlace } from './place-constraints.ts';
 
 /** Used for a `page` without `size`. */
 const DEFAULT_PAGE_SIZE = 100;
@@ -27,6 +29,8 @@ export type MarketPage = {
   funnel: Funnel;
   /** Nodes nearest to the first filter that left none. Empty unless the query requests it and no node is left. */
   nearest: NearestNode[];
+  /** Nodes without a location that this filter rejected; null unless it concerns the place. */
+  withoutLocation: number | null;
 };
 export type MarketSearch = (
   offers: Offers,
@@ -85,7 +89,7 @@ export function createMarketSearch(): MarketSearch {
       nodes: nodes.slice(from, to).map(({ node }) => node),
       // Copied, because the cached funnel changes.
       funnel: funnel.map((stage) => ({ ...stage })),
-      nearest: query.explain === true && nodes.length === 0 ? nearest(offers, constraints) : [],
+      ...(query.explain === true && nodes.length === 0 ? unmetOf(offers, constraints) : MET),
     };
   };
 }
@@ -100,9 +104,15 @@ function findCacheable(offers: Offers, constraints: readonly Constraint<Listed>[
   return { version: offers.version, constraints, nodes: [...nodes], funnel };
 }
 
-function nearest(offers: Offers, constraints: readonly Constraint<Listed>[]): NearestNode[] {
+type UnmetPart = Pick<MarketPage, 'nearest' | 'withoutLocation'>;
+
+/** For a search that found nodes, or that is not explained. */
+const MET: UnmetPart = { nearest: [], withoutLocation: null };
+
+function unmetOf(offers: Offers, constraints: readonly Constraint<Listed>[]): UnmetPart {
   const { unmet } = applyConstraints(OFFERED, offers.nodes, constraints);
-  return unmet === null ? [] : nearestTo(unmet);
+  if (unmet === null) return MET;
+  return { nearest: nearestTo(unmet), withoutLocation: countWithoutLocation(unmet) };
 }
 
 /** Updates the result; null if too much has changed. */

@@ -34,6 +34,22 @@ export function isInCountry(locationJson: string | null, wanted: string): boolea
   return countryNamesOf(locationJson).some((text) => text.toLowerCase() === name);
 }
 
+/** Code, code with the country, and name of the region, without unknown ones. */
+export function regionNamesOf(locationJson: string | null): string[] {
+  const known = locationOf({ location_json: locationJson, lat: null, lon: null });
+  if (known === null) return [];
+  const { country_code: country, region, region_name: name } = known;
+  return [region, region === null ? null : `${country}-${region}`, name].filter(
+    (text) => text !== null,
+  );
+}
+
+/** Returns true if `wanted` is one of the region's names, ignoring case. A node without a region matches none. */
+export function isInRegion(locationJson: string | null, wanted: string): boolean {
+  const name = wanted.trim().toLowerCase();
+  return regionNamesOf(locationJson).some((text) => text.toLowerCase() === name);
+}
+
 function gigabytes(amount: number | null, unitBytes: number): number | null {
   return amount === null ? null : Math.floor((amount * unitBytes * 100) / BYTES_PER_GB) / 100;
 }

@@ -1,12 +1,12 @@
 /** Filters of GET /executors and GET /pods. Pure. */
 import { microToUsd } from '#shared/api/money.ts';
-import { ApiError } from '#shared/runtime/errors.ts';
 import type { Executor } from '../../platform/database/tables.ts';
 import { atLeast, atMost, type Constraint, type Funnel, oneOf } from './constraints.ts';
 import type { ExecutorListQuery, NodeFilterQuery } from './executor.schemas.ts';
 import { machineNameOf } from './executor-response.ts';
 import type { Listed } from './market-view.ts';
 import type { NodeAnnotations } from './node-annotations.ts';
+import { placeConstraints } from './place-constraints.ts';
 
 /** The figures that filters read: those of a free node, or of the node of a pod. */
 export type FilterSubject = {
@@ -52,21 +52,6 @@ export function subjectOf(
   };
 }
 
-/** Throws 422 for a distance without coordinates. */
-export function assertPlace(query: NodeFilterQuery): void {
-  if (query.max_distance_mile === undefined) return;
-  const missing = (['lat', 'lon'] as const).filter((name) => query[name] === undefined);
-  if (missing.length === 0) return;
-  throw new ApiError('validation_error', 'Request validation failed', {
-    hint: `Send ${missing.join(' and ')} with max_distance_mile.`,
-    validationErrors: missing.map((name) => ({
-      field: `query.${name}`,
-      message: 'Field required with max_distance_mile',
-      type: 'missing',
-    })),
-  });
-}
-
 /** Text of the X-Filter-Funnel header: `offered=12; price_lte=7`. */
 export function funnelText(funnel: Funnel): string {
   return funnel.map(({ constraint, remaining }) => `${constraint}=${remaining}`).join('; ');
@@ -103,9 +88,11 @@ export function nodeConstraints(
     ...given(query.price_gte, (least) => atLeast('price_gte', least, priceOf)),
     ...given(query.gpu_count_lte, (most) => atMost('gpu_count_lte', most, gpusOf)),
     ...given(query.gpu_count_gte, (least) => atLeast('gpu_count_gte', least, gpusOf)),
-    ...given(query.max_distance_mile, (miles) =>
-      atMost('max_distance_mile', miles, (node: FilterSubject) => milesTo(node, query)),
-    ),
+    ...placeConstraints(query, ({ locationJson, lat, lon }: FilterSubject) => ({
+      location_json: locationJson,
+      lat,
+      lon,
+    })),
     ...given(query.bookmarked, (wanted) =>
       oneOf<FilterSubject>('bookmarked', wanted, ({ id }) => bookmarked.has(id)),
     ),
@@ -132,29 +119,4 @@ function machineNames(text: string): Constraint<FilterSubject> {
   const names = new Set(text.split(',').map((name) => name.trim()));
   const nameOf = ({ machineName }: FilterSubject) => machineName;
   return oneOf('machine_names', text, nameOf, (node) => names.has(node.machineName));
-}
-
-/** Returns the distance of the node from the place of the query; null if either is unknown. */
-function milesTo(node: FilterSubject, { lat, lon }: NodeFilterQuery): number | null {
-  if (lat === undefined || lon === undefined || node.lat === null || node.lon === null) return null;
-  return distanceMiles({ lat, lon }, { lat: node.lat, lon: node.lon });
-}
-
-/** Mean radius of the earth. */
-const EARTH_RADIUS_MILES = 3958.7613;
-
-export type Coordinates = { lat: number; lon: number };
-
-/** Great-circle distance in miles (haversine). */
-export function distanceMiles(from: Coordinates, to: Coordinates): number {
-  const latDelta = radians(to.lat - from.lat);
-  const lonDelta = radians(to.lon - from.lon);
-  const chord =
-    Math.sin(latDelta / 2) ** 2 +
-    Math.cos(radians(from.lat)) * Math.cos(radians(to.lat)) * Math.sin(lonDelta / 2) ** 2;
-  return 2 * EARTH_RADIUS_MILES * Math.asin(Math.min(1, Math.sqrt(chord)));
-}
-
-function radians(degrees: number): number {
-  return (degrees * Math.PI) / 180;
 }

@@ -15,7 +15,11 @@ const MAX_CACHED_BYTES = 32_000_000;
 const COMMA = Buffer.from(',');
 
 /** Members beside the list in an explained answer. */
-export type ListExplanation = { funnel: Funnel; nearest: NearestNode[] };
+export type ListExplanation = {
+  funnel: Funnel;
+  nearest: NearestNode[];
+  without_location: number | null;
+};
 
 type CachedRow = { revision: number; bytes: Uint8Array };
 

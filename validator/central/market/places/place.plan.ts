@@ -3,7 +3,7 @@ import type { RoundTrip } from '#shared/api/central/validator-routes.ts';
 import type { LocationCheck } from '../../platform/database/tables/executors.ts';
 import type { AddressPlace } from '../../platform/ports.ts';
 import type { ExecutorLocation } from '../executors/executor.schemas.ts';
-import { type Coordinates, distanceMiles } from '../executors/node-filters.ts';
+import { type Coordinates, distanceMiles } from '../executors/place-constraints.ts';
 import { countryName } from './country.ts';
 import type { EnterPlace, PlaceEvidence } from './place.schemas.ts';
 

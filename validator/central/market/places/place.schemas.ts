@@ -7,9 +7,6 @@ import { isCountryCode } from './country.ts';
 const MAX_NAME = 100;
 const MAX_ZIP = 20;
 
-const Latitude = z.number().min(-90).max(90).meta({ description: 'Degrees north, WGS 84' });
-const Longitude = z.number().min(-180).max(180).meta({ description: 'Degrees east, WGS 84' });
-
 /** Place of a node as its provider enters it. Null means absent. */
 export const EnterPlace = z
   .object({
@@ -28,9 +25,13 @@ export const EnterPlace = z
       .meta({ description: 'Code of the region: ISO 3166-2 without the country, such as BY' }),
     region_name: displayName(MAX_NAME).nullish().meta({ description: 'Name of the region' }),
     city: displayName(MAX_NAME).nullish().meta({ description: 'Name of the city' }),
-    zip: displayName(MAX_ZIP).nullish().meta({ description: 'Postal code' }),
-    lat: Latitude.nullish(),
-    lon: Longitude.nullish(),
+    zip: displayName(MAX_ZIP).nullish().meta({ description: 'Postal code of the place' }),
+    lat: z.number().min(-90).max(90).nullish().meta({
+      description: 'Degrees north (WGS 84), required with `lon`; for filters by distance',
+    }),
+    lon: z.number().min(-180).max(180).nullish().meta({
+      description: 'Degrees east (WGS 84), required with `lat`',
+    }),
     timezone: z
       .string()
       .max(MAX_NAME)
@@ -42,7 +43,10 @@ export const EnterPlace = z
     path: ['lat'],
     message: 'Send lat and lon together',
   })
-  .meta({ id: 'EnterPlace' });
+  .meta({
+    id: 'EnterPlace',
+    example: { country_code: 'DE', region: 'BE', city: 'Berlin', lat: 52.52, lon: 13.41 },
+  });
 export type EnterPlace = z.output<typeof EnterPlace>;
 
 function isTimeZone(name: string): boolean {
@@ -59,7 +63,9 @@ export const PlaceEvidence = z.object({
     description:
       '`address_table`: the operator’s table of addresses; `round_trip`: the time that a validator measured, which bounds the distance',
   }),
-  result: z.enum(['confirms', 'contradicts', 'undecided']),
+  result: z.enum(['confirms', 'contradicts', 'undecided']).meta({
+    description: '`undecided` if the source neither confirms nor contradicts the place',
+  }),
   detail: z.string().meta({ description: 'What was compared, with the figures' }),
 });
 export type PlaceEvidence = z.output<typeof PlaceEvidence>;

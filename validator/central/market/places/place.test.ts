@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   type AddedNode,
   createTestMarket,
+  DEFAULT_TEMPLATE,
   type TestMarket,
   testSigner,
 } from '../../../../test/fakes/scenes/market-fixture.ts';
@@ -150,5 +151,105 @@ describe('the comparison with round trips', () => {
     await enter(node.id, BERLIN);
     await report(node, { round_trip: { ms: 0.4, lat: 52.5, lon: 13.4 } });
     expect(await onMarket(node.id)).toMatchObject({ location_check: 'confirmed' });
+  });
+});
+
+describe('the filters by place', () => {
+  let berlin: AddedNode;
+  let munich: AddedNode;
+  let tokyo: AddedNode;
+  let nowhere: AddedNode;
+  let filtered: TestMarket;
+  beforeAll(async () => {
+    filtered = await createTestMarket();
+    const owner = await filtered.logIn();
+    const at = async (place: object) => {
+      const node = await filtered.verifiedNode();
+      const sent = { token: owner, body: place };
+      await filtered.portal('POST', `/executors/${node.id}/location`, sent);
+      return node;
+    };
+    berlin = await at(BERLIN);
+    munich = await at({ country_code: 'DE', region_name: 'Bavaria' });
+    tokyo = await at({ country_code: 'JP', region: '13', lat: 35.68, lon: 139.77 });
+    nowhere = await filtered.verifiedNode();
+  });
+  afterAll(() => filtered.close());
+
+  const listOf = async (query: string) =>
+    (await filtered.call('GET', `/executors?${query}`)).body.map(({ id }: { id: string }) => id);
+  const rent = async (spec: object) => {
+    const account = await filtered.renter();
+    return filtered.call('POST', '/executors/rent-by-spec', {
+      headers: account.key,
+      body: { pod_name: 'placed', template_id: DEFAULT_TEMPLATE, dry_run: true, ...spec },
+    });
+  };
+
+  it.each([
+    ['country=de', () => [berlin, munich]],
+    ['country=Germany', () => [berlin, munich]],
+    ['country=FR', () => []],
+    ['region=be', () => [berlin]],
+    ['region=DE-BE', () => [berlin]],
+    ['region=bavaria', () => [munich]],
+    ['country=JP&region=13', () => [tokyo]],
+    ['country=DE&region=13', () => []],
+    ['lat=53.55&lon=10&max_distance_mile=200', () => [berlin]],
+    ['lat=53.55&lon=10&max_distance_mile=100', () => []],
+  ])('%s selects the nodes there, in the list and in rent-by-spec', async (query, expected) => {
+    const ids = expected().map(({ id }) => id);
+    expect((await listOf(query)).toSorted()).toEqual(ids.toSorted());
+    const {
+      lat,
+      lon,
+      max_distance_mile: miles,
+      ...names
+    } = Object.fromEntries(new URLSearchParams(query));
+    const near = { lat: Number(lat), lon: Number(lon), max_distance_mile: Number(miles) };
+    const { status, body } = await rent({ ...names, ...(lat === undefined ? {} : near) });
+    if (ids.length === 0) expect(status).toBe(409);
+    else expect([status, ids.includes(body.selected_executor.id)]).toEqual([200, true]);
+  });
+
+  it('say how many nodes have no location when they leave none', async () => {
+    const { status, body } = await rent({ country: 'FR' });
+    expect([status, body]).toMatchObject([
+      409,
+      {
+        constraint: 'country',
+        without_location: 1,
+        candidates_before: 4,
+        message: 'No node with country FR; best offered DE; 1 of 4 nodes has no location',
+      },
+    ]);
+    const far = await rent({ lat: 0, lon: 0, max_distance_mile: 10 });
+    // The node in Munich has no coordinates.
+    expect(far.body).toMatchObject({
+      constraint: 'max_distance_mile',
+      best_offered: 3710.9,
+      without_location: 2,
+    });
+    const listed = await filtered.call('GET', '/executors?country=FR&explain=true');
+    expect(listed.body).toMatchObject({ executors: [], without_location: 1 });
+    const other = await filtered.call('GET', '/executors?price_lte=0&explain=true');
+    expect(other.body.without_location).toBeNull();
+    expect(await listOf('country=DE')).not.toContain(nowhere.id);
+  });
+
+  it('need coordinates for a distance', async () => {
+    const { status, body } = await rent({ max_distance_mile: 10, lat: 1 });
+    expect([status, body.validation_errors]).toMatchObject([422, [{ field: 'body.lon' }]]);
+  });
+
+  it('leave out a node whose place is contradicted', async () => {
+    const node = await filtered.verifiedNode();
+    const body = { country_code: 'FR', lat: 48.86, lon: 2.35 };
+    const owner = await filtered.logIn();
+    await filtered.portal('POST', `/executors/${node.id}/location`, { token: owner, body });
+    expect(await listOf('country=FR')).toEqual([node.id]);
+    await filtered.clock.advance(1_000);
+    await filtered.report(node, { round_trip: { ms: 1, lat: 1.35, lon: 103.82 } });
+    expect(await listOf('country=FR')).toEqual([]);
   });
 });

@@ -11,12 +11,8 @@ import { moneyTransaction } from '../../platform/database/transactions.ts';
 import type { Caller, UserIdentity } from '../../platform/identity.ts';
 import { type ExecutorEntry, findExecutor, findExecutors } from '../executors/executor.service.ts';
 import { type AnnotationsOf, NO_ANNOTATIONS } from '../executors/node-annotations.ts';
-import {
-  assertPlace,
-  type FilterSubject,
-  nodeConstraints,
-  subjectOf,
-} from '../executors/node-filters.ts';
+import { type FilterSubject, nodeConstraints, subjectOf } from '../executors/node-filters.ts';
+import { assertPlace } from '../executors/place-constraints.ts';
 import type { VolumeResponse } from '../volumes/volume.schemas.ts';
 import type {
   AddSshKeysRequest,

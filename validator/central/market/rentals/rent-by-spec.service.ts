@@ -17,6 +17,7 @@ import {
   machineNameOf,
 } from '../executors/executor-response.ts';
 import { type AnnotationsOf, personalFields } from '../executors/node-annotations.ts';
+import { assertPlace } from '../executors/place-constraints.ts';
 import type {
   NodeSpec,
   RentBySpecRequest,
@@ -67,6 +68,7 @@ export async function rentBySpecIn(
   const { body } = request;
   refuseUnavailable(body);
   requireOneImage(body);
+  assertPlace(body, 'body');
   restoreRequestOf(body);
   await requireVerified(tx, request.identity);
   const { survivors, funnel } = await candidatesFor(tx, market, body);

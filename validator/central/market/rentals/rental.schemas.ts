@@ -6,7 +6,12 @@ import type { FieldNames } from '../../platform/edge/field-names.ts';
 import { EXAMPLE_IDS } from '../../platform/openapi/example-ids.ts';
 import { SUCCESS } from '../../platform/openapi/field-texts.ts';
 import { displayName, Uuid } from '../../platform/wire.ts';
-import { ExecutorDetailResponse, explanation } from '../executors/executor.schemas.ts';
+import {
+  ExecutorDetailResponse,
+  explanation,
+  PLACE_FILTER_TEXTS,
+  placeFilters,
+} from '../executors/executor.schemas.ts';
 import { PodListItemResponse, podLimits } from '../pods/pod.schemas.ts';
 
 const MAX_PORTS = 64;
@@ -103,7 +108,11 @@ export const RentBySpecRequest = z
         min_download_mbps: Amount.nullish(),
         min_ports: Count.nullish(),
         max_price_per_gpu_hour: Amount.nullish(),
-        country: Name.nullish(),
+        country: placeFilters.country.nullish(),
+        region: placeFilters.region.nullish(),
+        lat: placeFilters.lat.nullish(),
+        lon: placeFilters.lon.nullish(),
+        max_distance_mile: placeFilters.max_distance_mile.nullish(),
         docker_in_docker: z.boolean().nullish(),
         dry_run: z.boolean().nullish(),
         explain: z.boolean().nullish().meta({
@@ -119,7 +128,7 @@ export const RentBySpecRequest = z
         min_download_mbps: 'Smallest measured download speed in Mbit/s.',
         min_ports: 'Smallest number of free external ports.',
         max_price_per_gpu_hour: 'Highest price in USD per GPU and hour.',
-        country: 'Country code or name.',
+        ...PLACE_FILTER_TEXTS,
         docker_in_docker: 'True for nodes on which containers can run inside the pod.',
         dry_run: 'True selects a node and rents nothing.',
         explain: 'Adds `funnel` and `nearest` to a successful answer; a 409 always has them.',
@@ -163,6 +172,10 @@ export type NodeSpec = Pick<
   | 'min_ports'
   | 'max_price_per_gpu_hour'
   | 'country'
+  | 'region'
+  | 'lat'
+  | 'lon'
+  | 'max_distance_mile'
   | 'docker_in_docker'
 >;
 
@@ -286,6 +299,11 @@ export const RENT_BY_SPEC_FIELD_NAMES: FieldNames = {
     max_price_per_gpu: 'max_price_per_gpu_hour',
     max_price_per_hour: 'max_price_per_gpu_hour',
     country_code: 'country',
+    region_name: 'region',
+    latitude: 'lat',
+    longitude: 'lon',
+    max_distance: 'max_distance_mile',
+    max_distance_miles: 'max_distance_mile',
     dind: 'docker_in_docker',
   },
 };

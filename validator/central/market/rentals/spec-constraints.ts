@@ -13,7 +13,8 @@ import {
 } from '../executors/constraints.ts';
 import type { MarketNode } from '../executors/executor.service.ts';
 import { gpuTotalOf, machineNameOf } from '../executors/executor-response.ts';
-import { countryNamesOf, isInCountry, memoryGbOf, storageGbOf } from '../executors/node-figures.ts';
+import { memoryGbOf, storageGbOf } from '../executors/node-figures.ts';
+import { placeConstraints } from '../executors/place-constraints.ts';
 import { refusalOf } from './gpu-choice.ts';
 import type { NodeSpec } from './rental.schemas.ts';
 
@@ -32,7 +33,7 @@ export function constraintsOf(spec: NodeSpec): SpecConstraint[] {
       floor('min_vram_gb', least, (node) => memoryGbOf(node.gpu_memory_mib)),
     ),
     ...(wantsDocker ? [dockerInDocker] : []),
-    ...ifPresent(spec.country, country),
+    ...places(spec),
     ...ifPresent(spec.min_cpus, (least) => floor('min_cpus', least, (node) => node.cpu_cores)),
     ...ifPresent(spec.min_ram_gb, (least) =>
       floor('min_ram_gb', least, (node) => storageGbOf(node.memory_kib)),
@@ -91,13 +92,14 @@ const dockerInDocker: SpecConstraint = {
   remedy: () => 'Omit docker_in_docker.',
 };
 
-function country(wanted: string): SpecConstraint {
-  const offered = (node: MarketNode) => countryNamesOf(node.location_json)[0] ?? null;
-  const keep = (node: MarketNode) => isInCountry(node.location_json, wanted);
-  return {
-    ...oneOf('country', wanted, offered, keep),
-    remedy: (best) => `Request another country, ${best} for example.`,
-  };
+function places(spec: NodeSpec): SpecConstraint[] {
+  return placeConstraints<MarketNode>(spec, (node) => node).map((constraint) => ({
+    ...constraint,
+    remedy: (best) =>
+      constraint.name === 'max_distance_mile'
+        ? `Raise max_distance_mile to ${best} or more.`
+        : `Request another ${constraint.name}, ${best} for example.`,
+  }));
 }
 
 function floor(

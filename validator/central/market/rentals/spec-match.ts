@@ -3,6 +3,7 @@ import {
   applyConstraints,
   bestOffered,
   type ConstraintValue,
+  countWithoutLocation,
   type Funnel,
   type NearestNode,
   nearestTo,
@@ -18,6 +19,8 @@ export type NoMatch = {
   candidates_before: number;
   funnel: Funnel;
   nearest: NearestNode[];
+  /** Nodes without a location; only for constraints on the place. */
+  without_location?: number;
   message: string;
   hint: string;
 };
@@ -52,6 +55,7 @@ function noMatch(unmet: Unmet<MarketNode, SpecConstraint>, funnel: Funnel): NoMa
   const { constraint, before } = unmet;
   const { name, requested } = constraint;
   const best = bestOffered(unmet);
+  const withoutLocation = countWithoutLocation(unmet);
   return {
     constraint: name,
     requested,
@@ -59,7 +63,8 @@ function noMatch(unmet: Unmet<MarketNode, SpecConstraint>, funnel: Funnel): NoMa
     candidates_before: before.length,
     funnel: funnel.slice(0, funnel.findIndex(({ remaining }) => remaining === 0) + 1),
     nearest: nearestTo(unmet),
-    message: messageFor(name, requested, best),
+    ...(withoutLocation === null ? {} : { without_location: withoutLocation }),
+    message: messageFor(name, requested, best) + locationNote(withoutLocation, before.length),
     hint: best === null ? `Omit ${name}.` : constraint.remedy(best),
   };
 }
@@ -87,4 +92,11 @@ function messageFor(
   }
   const request = requested === null ? 'rented whole' : `with ${name} ${requested}`;
   return `No node ${request}; best offered ${best ?? 'unknown'}`;
+}
+
+function locationNote(without: number | null, all: number): string {
+  if (without === null) return '';
+  return without === 1
+    ? `; 1 of ${all} nodes has no location`
+    : `; ${without} of ${all} nodes have no location`;
 }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { distanceMiles } from './node-filters.ts';
+import { distanceMiles } from './place-constraints.ts';
 
 it('computes great-circle distances, also across the date line', () => {
   const paris = { lat: 48.8566, lon: 2.3522 };
