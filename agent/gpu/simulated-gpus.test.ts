@@ -60,7 +60,8 @@ it('names the holder of each card in the inventory', async () => {
   );
   expect(GpuInventory.parse(inventory)).toMatchObject({
     driver: 'simulated',
-    driver_version: null,
+    driver_version: '570.86.15',
+    cuda_version: '12.8',
     error: null,
     devices: [
       { index: 0, memory_total_mib: 81_559, leased_by: null },

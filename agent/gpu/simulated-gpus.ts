@@ -2,6 +2,10 @@
 import { createHash } from 'node:crypto';
 import type { GpuCard, GpuDriver, GpuFigures, MigPart } from './gpu-driver.ts';
 
+/** Versions that a simulated card reports, so that clients can filter by them: an NVIDIA driver and its CUDA version. */
+const SIMULATED_DRIVER_VERSION = '570.86.15';
+const SIMULATED_CUDA_VERSION = '12.8';
+
 const MAX_GPUS = 64;
 const MAX_NAME_CHARS = 100;
 
@@ -47,8 +51,8 @@ export function createSimulatedDriver(executorId: string, cards: readonly string
     return { gpu, parts };
   });
   const reading = {
-    driverVersion: null,
-    cudaVersion: null,
+    driverVersion: SIMULATED_DRIVER_VERSION,
+    cudaVersion: SIMULATED_CUDA_VERSION,
     topology: null,
     processes: [],
     devices: split.flatMap(({ gpu, parts }) => (parts.length === 0 ? [gpu] : parts)),

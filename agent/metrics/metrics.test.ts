@@ -132,7 +132,7 @@ it('exports cards under the names that public dashboards join on', async () => {
       'nvidia_smi_last_collect_success 1',
       'nvidia_smi_failed_scrapes_total 0',
       expect.stringMatching(
-        `^nvidia_smi_gpu_info{uuid="${uuid}",index="0",name="NVIDIA L4",driver_version="",`,
+        `^nvidia_smi_gpu_info{uuid="${uuid}",index="0",name="NVIDIA L4",driver_version="570.86.15",`,
       ),
       expect.stringMatching(/^nvidia_smi_mig_info\{uuid="[^"]+",mig_uuid="MIG-.*profile="1g.10gb"/),
     ]),

@@ -200,6 +200,10 @@ export const CENTRAL_VARIABLES: MeaningsOf<typeof CENTRAL_CONFIG> = {
     meaning: 'prefix of the addresses of support channels; a slash and the channel’s name follow',
     unset: 'not shown',
   },
+  CENTRAL_SUPPORT_EMAIL: {
+    meaning: 'address that receives the messages of support channels',
+    unset: 'messages stay in the database; `npm start` `support@localhost.localdomain`',
+  },
   CENTRAL_MINER_URL: 'base address of the central miner server',
   CENTRAL_MINER_TOKEN: 'bearer token for it',
   CENTRAL_DOCS_URL: {

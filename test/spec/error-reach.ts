@@ -74,7 +74,7 @@ async function isLockAwaited(db: Database): Promise<boolean> {
 }
 
 /**
- * Codes that need two concurrent transactions. SQLite runs transactions one after the other, so no request can lose a
+ * Codes that two concurrent transactions cause. SQLite runs transactions one after the other, so no request can lose a
  * race.
  */
 export const REACH_IN_PARALLEL: Readonly<Record<string, Reach>> = {
@@ -102,6 +102,7 @@ export const REACH_IN_PARALLEL: Readonly<Record<string, Reach>> = {
 };
 
 export const REACH: Readonly<Record<string, Reach>> = {
+  node_rent_in_progress: rentAfter(({ market, account }, id) => market.rent(account, id)),
   unauthorized: ({ market }) => market.call('GET', '/users/me'),
   api_key_inactive: async ({ market, account }) => {
     const { db } = market.ports;
@@ -132,7 +133,10 @@ export const REACH: Readonly<Record<string, Reach>> = {
   not_found: get('/nothing'),
   node_not_verified: async ({ market, account }) =>
     market.rent(account, (await market.addNode()).id),
-  node_unavailable: rentAfter(({ market, account }, id) => market.rent(account, id)),
+  node_unavailable: rentAfter(async ({ market, account }, id) => {
+    await market.rent(account, id);
+    await market.sync();
+  }),
   node_paused_by_provider: rentAfter(({ market }) =>
     market.ports.db.updateTable('executors').set({ paused: 1 }).execute(),
   ),

@@ -41,7 +41,8 @@ it('checks the credentials that the table requires before it reads the request',
       headers: { 'x-api-key': 'sk_unknown' },
     });
     // Validators sign their requests: the route requires a signature even if it declares no security.
-    const isGuarded = (security === 'JWT' && !open.has(name)) || url.startsWith('/validator/');
+    const isSigned = url.startsWith('/validator/') && method === 'POST';
+    const isGuarded = (security === 'JWT' && !open.has(name)) || isSigned;
     expect([name, status === 401]).toEqual([name, isGuarded]);
   }
 });

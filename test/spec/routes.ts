@@ -233,7 +233,7 @@ export const QUERIES: Readonly<Record<string, readonly string[]>> = {
   'GET /users/search': ['email! string'],
   'GET /users/me/chat/callback': ['code string', 'state string', 'error string'],
   'GET /executors': ['page integer', 'size integer', ...NODE_FILTERS],
-  'GET /executors/default-docker-image': ['gpu_model! string', 'driver_version! string'],
+  'GET /executors/default-docker-image': ['gpu_model! string', 'driver_version string'],
   'GET /executors/deployment-estimate': ['template_id! string', 'executor_id! string'],
   'GET /pods': [...NODE_FILTERS, 'only_favorites boolean'],
   'GET /pods/{pod_uuid}/restore-logs': ['page integer', 'limit integer'],

@@ -138,6 +138,8 @@ export const ADAPTER_VARIABLES = {
   CENTRAL_ADDRESS_TABLE: z.string().min(1).max(1_024).optional(),
   /** Deposits of nodes and providers: a JSON file or an http(s) URL, polled once a minute. */
   CENTRAL_COLLATERAL_FEED: CollateralFeed.optional(),
+  /** Address that receives the messages of support channels. */
+  CENTRAL_SUPPORT_EMAIL: z.email().optional(),
   /** Rates of alpha tokens: a JSON file or an http(s) URL. */
   CENTRAL_ALPHA_RATES: AlphaRates.optional(),
   /** Payment processor; `simulated` moves no money. */

@@ -48,6 +48,7 @@ export type Adapters = {
     | 'consoleUrl'
     | 'publicOrigin'
     | 'channelUrl'
+    | 'supportEmail'
     | 'docsUrl'
     | 'backupDrillHours'
     | 'meterTickMs'
@@ -86,6 +87,7 @@ export function createAdapters(
       apiKeysRetrievable: config.CENTRAL_API_KEYS_RETRIEVABLE,
       consoleUrl: config.CENTRAL_CONSOLE_URL ?? null,
       channelUrl: config.CENTRAL_CHAT_CHANNEL_URL ?? null,
+      supportEmail: config.CENTRAL_SUPPORT_EMAIL ?? null,
       docsUrl: config.CENTRAL_DOCS_URL ?? null,
       backupDrillHours: config.CENTRAL_BACKUP_DRILL_HOURS,
       meterTickMs: config.CENTRAL_METER_TICK_SECONDS * 1_000,

@@ -133,6 +133,7 @@ export async function createCentral(
     sessions,
     passwords,
     apiKeys,
+    onboarding: billing.onboarding,
     above: { ...moneyForAccounts, ...marketForAccounts, validators: validatorAccounts },
     deleteData: [delivery, billing, backups, market].map((module) => module.deleteAccountData),
   });
@@ -178,7 +179,7 @@ export async function createCentral(
     registerSharedConfig,
     registerViewer,
     delivery.registerOrigin,
-    billing.registerOrigin,
+    (origin) => billing.registerOrigin(origin, accounts.completeOnboarding),
     async (origin) => storage?.register(origin),
   ]);
   await server.ready();

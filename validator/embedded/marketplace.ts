@@ -1,4 +1,5 @@
 /** Composes a local marketplace: central API and validator in this process, agents as child processes, and demo data. */
+import { join } from 'node:path';
 import { z } from 'zod';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';
@@ -47,6 +48,8 @@ const LOCAL_DEFAULTS = {
   CENTRAL_NODE_PLACES: 'private',
   CENTRAL_PAYMENTS: 'simulated',
   CENTRAL_PAYOUTS: 'simulated',
+  CENTRAL_SUPPORT_EMAIL: 'support@localhost.localdomain',
+  CENTRAL_ALPHA_RATES: join(import.meta.dirname, 'alpha-rates.json'),
 };
 const VERIFIED_WITHIN_MS = 60_000;
 const POLL_MS = 100;

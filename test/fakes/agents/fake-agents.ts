@@ -104,6 +104,7 @@ export function createFakeAgents(): FakeAgents & { useClock(clock: Clock): void 
 
   return {
     hotkey: hotkey(5),
+    gateway: { host: '127.0.0.1', port: 8_090 },
     host,
     useClock(given) {
       clock = given;

@@ -33,6 +33,7 @@ export type StripeServer = Awaited<ReturnType<typeof startStripeServer>>;
 export async function startStripeServer() {
   const intents = new Map<string, Intent>();
   const owners = new Map<string, string>();
+  const payoutAccounts = new Map<string, { isComplete: boolean }>();
   const byKey = new Map<string, { form: string; answer: Answer }>();
   let failing = false;
 
@@ -65,8 +66,23 @@ export async function startStripeServer() {
     return [200, { id: method, object: 'payment_method', customer }];
   }
 
+  function payoutAccount(method: string, id: string): Answer {
+    const name = method === 'POST' ? `acct_${randomUUID()}` : id;
+    if (method === 'POST') payoutAccounts.set(name, { isComplete: false });
+    const known = payoutAccounts.get(name);
+    if (known === undefined) return [404, invalid('account_invalid')[1]];
+    const { isComplete } = known;
+    const ready = { details_submitted: isComplete, payouts_enabled: isComplete };
+    return [200, { id: name, object: 'account', ...ready }];
+  }
+
   function answerTo(method: string, path: string, form: URLSearchParams): Answer {
     const [, kind = '', id = '', action = ''] = path.split('/').slice(1);
+    if (kind === 'accounts') return payoutAccount(method, id);
+    if (kind === 'account_links') {
+      if (!payoutAccounts.has(form.get('account') ?? '')) return invalid('account_invalid');
+      return [200, { object: 'account_link', url: `https://connect.test/${form.get('account')}` }];
+    }
     if (method === 'GET') {
       const intent = kind === 'payment_intents' ? intents.get(id) : undefined;
       return intent === undefined ? [404, invalid('resource_missing')[1]] : [200, intent];
@@ -109,6 +125,10 @@ export async function startStripeServer() {
       api: { host: '127.0.0.1', port: address.port, protocol: 'http' as const },
     },
     intents: () => [...intents.values()],
+    /** Completes the onboarding of a payout account, as its owner does on the page. */
+    onboard(id: string): void {
+      payoutAccounts.set(id, { isComplete: true });
+    },
     /** Sets the bank's final answer for a charge that was processing. */
     finish(status: 'succeeded' | 'requires_payment_method'): void {
       for (const intent of intents.values()) {

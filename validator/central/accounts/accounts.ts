@@ -3,6 +3,7 @@ import type { HttpServer } from '#shared/http/server.ts';
 import type { Mails } from '../delivery/mail/mail.service.ts';
 import type { CentralDeps } from '../platform/central-deps.ts';
 import type { Db } from '../platform/database/tables.ts';
+import type { Onboarding } from '../platform/ports.ts';
 import type { Sweeps } from '../platform/schedule/retention.ts';
 import { registerAccountRoutes } from './account/account.routes.ts';
 import { createAccounts, normalEmail } from './account/account.service.ts';
@@ -22,6 +23,8 @@ import {
   createNotificationSettings,
   deleteNotificationSettings,
 } from './notification-settings/notification-setting.service.ts';
+import { registerPayoutAccountRoutes } from './payout-accounts/payout-account.routes.ts';
+import { createPayoutAccounts } from './payout-accounts/payout-account.service.ts';
 import { registerDockerCredentialRoutes } from './registry-logins/docker-credential.routes.ts';
 import {
   createDockerCredentials,
@@ -36,6 +39,8 @@ export type AccountsModuleDeps = CentralDeps &
   Pick<Credentials, 'sessions' | 'passwords' | 'apiKeys'> & {
     mails: Mails;
     wakeMail(): void;
+    /** Null if the payment processor pays no accounts. */
+    onboarding: Onboarding | null;
     /** Functions of modules that import accounts. */
     above: AccountPorts;
     /** Deletes other modules' data of an account, in the transaction that removes the account. */
@@ -61,6 +66,7 @@ export function createAccountsModule({ apiKeys, above, deleteData, ...deps }: Ac
     tokens,
     addressHash,
   };
+  const payoutAccounts = createPayoutAccounts({ db, clock, random, onboarding: deps.onboarding });
   const { grantSignupCredit, livePodsOf } = above;
   const verification = createEmailVerification({ ...shared, grantSignupCredit });
 
@@ -86,7 +92,11 @@ export function createAccountsModule({ apiKeys, above, deleteData, ...deps }: Ac
         }),
         verification,
         reset: createPasswordReset(shared),
-        setReferralPayout: createReferralPayout({ ...shared, accounts }),
+        setReferralPayout: createReferralPayout({
+          ...shared,
+          accounts,
+          requireOnboarded: payoutAccounts.requireOnboarded,
+        }),
       });
       registerApiKeyRoutes(api, apiKeys);
       registerSshKeyRoutes(api, createSshKeys({ db, clock, random }));
@@ -94,7 +104,12 @@ export function createAccountsModule({ apiKeys, above, deleteData, ...deps }: Ac
       registerSecretRoutes(api, createSecrets({ db, clock, random, secret }));
       registerNotificationSettingRoutes(api, createNotificationSettings({ db, clock, random }));
       registerChatRoutes(api, links);
+      const { publicOrigin = null } = options;
+      registerPayoutAccountRoutes(api, { accounts: payoutAccounts, publicOrigin });
     },
+
+    /** Stores that the onboarding of a payout account is complete; false if no account has it. */
+    completeOnboarding: payoutAccounts.complete,
 
     /** Marks an account's address as verified and grants the sign-up credit. No effect if it is verified already. */
     verifyAccount: (email: string) => verification.accept(normalEmail(email)),

@@ -34,6 +34,8 @@ export type BackupRoutesDeps = OnceDeps & {
   operations: OperationService;
   schedules: Schedules;
   wake(executorId: string): void;
+  /** Returns the id of the pod that is named by its own id or by that of its node (pod_executor_id). */
+  podIdNamedBy(accountId: string, id: string): Promise<string>;
 };
 
 export function registerBackupRoutes(api: HttpServer, deps: BackupRoutesDeps): void {
@@ -43,7 +45,8 @@ export function registerBackupRoutes(api: HttpServer, deps: BackupRoutesDeps): v
   registerRestores(api, deps);
 }
 
-function registerConfigs(api: HttpServer, { schedules, ...once }: BackupRoutesDeps): void {
+function registerConfigs(api: HttpServer, deps: BackupRoutesDeps): void {
+  const { schedules, podIdNamedBy, ...once } = deps;
   api.get(
     '/backup-configs',
     {
@@ -96,7 +99,9 @@ function registerConfigs(api: HttpServer, { schedules, ...once }: BackupRoutesDe
       },
     },
     async (request, reply) => {
-      const row = await schedules.ofPod(userOf(request), request.params.pod_id);
+      const caller = userOf(request);
+      const podId = await podIdNamedBy(caller.accountId, request.params.pod_id);
+      const row = await schedules.ofPod(caller, podId);
       // By default the framework sends an empty body for null.
       return row ?? reply.type('application/json; charset=utf-8').serializer(String).send(row);
     },
@@ -122,7 +127,8 @@ function registerConfigs(api: HttpServer, { schedules, ...once }: BackupRoutesDe
   );
 }
 
-function registerBackups(api: HttpServer, { operations, wake, ...once }: BackupRoutesDeps): void {
+function registerBackups(api: HttpServer, deps: BackupRoutesDeps): void {
+  const { operations, wake, podIdNamedBy, ...once } = deps;
   const response = { 200: BackupLog };
   api.post(
     '/pods/:pod_id/backup',
@@ -146,7 +152,7 @@ function registerBackups(api: HttpServer, { operations, wake, ...once }: BackupR
       },
     },
     async (request, reply) => {
-      const { pod_id: podId } = request.params;
+      const podId = await podIdNamedBy(userOf(request).accountId, request.params.pod_id);
       let begunOn: string | null = null;
       const effects = async (tx: Db): Promise<BackupTriggered> => {
         const begun = await operations.beginBackup(
@@ -190,7 +196,11 @@ function registerBackups(api: HttpServer, { operations, wake, ...once }: BackupR
         ...pages,
       },
     },
-    (request) => operations.listBackupsOf(userOf(request), request.params.pod_id, request.query),
+    async (request) => {
+      const caller = userOf(request);
+      const podId = await podIdNamedBy(caller.accountId, request.params.pod_id);
+      return operations.listBackupsOf(caller, podId, request.query);
+    },
   );
   api.get(
     '/backup-logs/:id',
@@ -286,7 +296,8 @@ function registerDrills(api: HttpServer, { operations, wake, ...once }: BackupRo
   );
 }
 
-function registerRestores(api: HttpServer, { operations, wake, ...once }: BackupRoutesDeps): void {
+function registerRestores(api: HttpServer, deps: BackupRoutesDeps): void {
+  const { operations, wake, podIdNamedBy, ...once } = deps;
   api.post(
     '/pods/:pod_uuid/restore',
     {
@@ -312,7 +323,7 @@ function registerRestores(api: HttpServer, { operations, wake, ...once }: Backup
       },
     },
     async (request, reply) => {
-      const { pod_uuid: podId } = request.params;
+      const podId = await podIdNamedBy(userOf(request).accountId, request.params.pod_uuid);
       const isTaken = await operations.isTargetTaken(callerOf(request), podId, request.body);
       let begunOn: string | null = null;
       const effects = async (tx: Db): Promise<RestoreTriggered> => {
@@ -340,7 +351,11 @@ function registerRestores(api: HttpServer, { operations, wake, ...once }: Backup
         response: { 200: RestoreLogPage },
       },
     },
-    (request) => operations.listRestoresOf(userOf(request), request.params.pod_uuid, request.query),
+    async (request) => {
+      const caller = userOf(request);
+      const podId = await podIdNamedBy(caller.accountId, request.params.pod_uuid);
+      return operations.listRestoresOf(caller, podId, request.query);
+    },
   );
   api.post(
     '/restore-logs/:id/cancel',

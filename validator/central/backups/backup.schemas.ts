@@ -62,19 +62,26 @@ export const BackupConfigCreate = z
   .object(
     described(
       {
-        pod_id: Uuid,
+        pod_id: optional(Uuid),
+        pod_executor_id: optional(Uuid),
         backup_frequency_hours: z.int().min(1).max(MAX_FREQUENCY_HOURS),
         retention_days: z.int().min(1).max(MAX_RETENTION_DAYS),
         backup_path: RequestedPath,
       },
       {
         pod_id: 'Id of the pod.',
+        pod_executor_id:
+          'In place of `pod_id`: id of the node on which the caller has exactly one live pod.',
         backup_frequency_hours: 'Hours between two backups, 1 to 720.',
         retention_days: 'Days after which a backup is removed, 1 to 365.',
         backup_path: 'Absolute folder of the container to back up.',
       },
     ),
   )
+  .refine(({ pod_id, pod_executor_id }) => (pod_id ?? pod_executor_id) !== undefined, {
+    path: ['pod_id'],
+    message: 'Field required',
+  })
   .meta({
     id: 'BackupConfigCreate',
     example: {

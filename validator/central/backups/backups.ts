@@ -2,6 +2,7 @@
 import type { HttpServer } from '#shared/http/server.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { type Loop, startLoop } from '#shared/runtime/loop.ts';
+import { podIdNamedBy } from '../market/pods/pod-access.ts';
 import type { CentralDeps } from '../platform/central-deps.ts';
 import type { Db } from '../platform/database/tables.ts';
 import type { OnceDeps } from '../platform/idempotency/once.ts';
@@ -65,6 +66,7 @@ export function createBackups(
       registerBackupRoutes(api, {
         ...once,
         wake,
+        podIdNamedBy: (accountId, id) => podIdNamedBy(db, accountId, id),
         schedules: createSchedules(shared),
         operations: createOperationService({ ...shared, agents, wake }),
       });

@@ -5,7 +5,12 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { podStateOf, REMOVAL_STATES } from '../market/pods/pod.state.ts';
-import { findAnyPod, requireAnyOwnPod, requireOwnPod } from '../market/pods/pod-access.ts';
+import {
+  findAnyPod,
+  podIdNamedBy,
+  requireAnyOwnPod,
+  requireOwnPod,
+} from '../market/pods/pod-access.ts';
 import type { BackupConfig, Database, Db, Pod } from '../platform/database/tables.ts';
 import type { UserIdentity } from '../platform/identity.ts';
 import type { BackupConfigCreate, BackupConfigResponse } from './backup.schemas.ts';
@@ -46,7 +51,9 @@ export function createSchedules(deps: {
     ): Promise<BackupConfigResponse> {
       const nowMs = clock.now();
       repositories.requireStorage();
-      const pod = await requireOwnPod(tx, caller.accountId, body.pod_id, nowMs);
+      const named = body.pod_id ?? body.pod_executor_id ?? '';
+      const podId = await podIdNamedBy(tx, caller.accountId, named);
+      const pod = await requireOwnPod(tx, caller.accountId, podId, nowMs);
       refuseBeingRemoved(pod);
       const path = checkedPath(body.backup_path);
       const present = await findConfigOf(tx, pod.id);

@@ -57,6 +57,23 @@ it('stores one schedule for each pod: a repeat replaces it and reactivates a del
   expect((await put()).body).toMatchObject({ id: made.body.id, is_active: true });
 });
 
+it('accepts the node in place of its only pod of the caller, in every route of a pod', async () => {
+  const { id: node } = scene.node;
+  const made = await put({ pod_id: undefined, pod_executor_id: node });
+  expect([made.status, made.body.pod_id]).toEqual([200, scene.podId]);
+  expect((await ofPod(node)).body).toEqual(made.body);
+  const begun = await scene.call('POST', `/pods/${node}/backup`, {});
+  expect(begun.status).toBe(200);
+  const { body } = await scene.call('GET', `/backup-logs/pod/${node}`);
+  expect(body.items).toMatchObject([{ id: begun.body.backup_log_id, pod_id: scene.podId }]);
+  expect((await scene.call('GET', `/pods/${node}/restore-logs`)).body.total).toBe(0);
+  const none = await put({ pod_id: undefined });
+  expect([none.status, none.body.validation_errors[0].field]).toEqual([422, 'body.pod_id']);
+  await scene.running();
+  const several = await put({ pod_id: undefined, pod_executor_id: node });
+  expect([several.status, several.body.error.code]).toEqual([400, 'bad_request']);
+});
+
 it('requires a pod of the caller', async () => {
   const { id } = (await put()).body;
   const stranger = await scene.market.renter();

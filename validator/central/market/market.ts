@@ -31,7 +31,7 @@ import { ensureOfficialTemplates } from './templates/official-templates.ts';
 import { registerTemplateRoutes } from './templates/template.routes.ts';
 import { createTemplates } from './templates/template.service.ts';
 import { registerValidators } from './validators/validators.ts';
-import { detachVolume, volumesOfPods } from './volumes/volume-attachment.ts';
+import { attachToPod, detachVolume, volumesOfPods } from './volumes/volume-attachment.ts';
 import { createVolumeParts } from './volumes/volumes.ts';
 
 /** The part of backups that pods and rentals use; backups themselves are built on top of the market. */
@@ -77,6 +77,8 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
     processes,
     annotationsOf,
     volumesOfPods,
+    attachVolume: (tx, pod, volumeId, actor) =>
+      attachToPod(tx, { clock, random }, { pod, volumeId, actor }),
     operations: backups.operations,
     backupConfigOf: backups.configOf,
     volumes: volumes.sync,

@@ -28,6 +28,7 @@ import {
   referrerOf,
 } from './referrals/referral.service.ts';
 import { createAutoTopUps, deleteAutoTopUpData } from './top-ups/auto-top-up.service.ts';
+import { registerSimulatedOnboarding } from './top-ups/simulated-onboarding.ts';
 import { createSimulatedPayments } from './top-ups/simulated-payments.ts';
 import { createTopUpJob } from './top-ups/top-up.job.ts';
 import { registerAutoTopUpRoutes, registerPaymentCallback } from './top-ups/top-up.routes.ts';
@@ -110,10 +111,20 @@ export function createBilling(deps: MailDeps, above: BillingPorts) {
       registerBilling(portal, { statements, clock });
     },
 
-    /** Registers routes at the origin. */
-    registerOrigin(origin: HttpServer): void {
+    /** Onboarding of payout accounts; null if the payment processor has none. */
+    onboarding: payments?.onboarding ?? null,
+
+    /** Registers routes at the origin. `completeOnboarding` returns false for an unknown payout account. */
+    registerOrigin(
+      origin: HttpServer,
+      completeOnboarding: (payoutAccountId: string) => Promise<boolean>,
+    ): void {
       if (payments?.parseCallback) {
-        registerPaymentCallback(origin, payments.parseCallback, topUps.applyEvent);
+        const { applyEvent } = topUps;
+        registerPaymentCallback(origin, payments.parseCallback, { applyEvent, completeOnboarding });
+      }
+      if (deps.ports.payments === 'simulated') {
+        registerSimulatedOnboarding(origin, { db, clock, completeOnboarding });
       }
     },
 

@@ -85,6 +85,8 @@ export type CentralOptions = {
   consoleUrl?: string | null;
   /** Base URL of support channels that exist in the database only; null or absent: none. */
   channelUrl?: string | null;
+  /** Address that receives the messages of support channels; null or absent: they stay in the database. */
+  supportEmail?: string | null;
   /** Hours between two restore drills of a backup schedule's newest backup. Default: 720; 0 for none. */
   backupDrillHours?: number;
   /** Interval between two settlements of a running pod. Default: one minute. */

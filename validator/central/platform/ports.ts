@@ -22,6 +22,8 @@ export type TerminalOptions = { query: TerminalQuery; requestId: string; signal:
 export type Agents = {
   /** Hotkey that signs commands. Gateways accept commands from no other. */
   hotkey: Hotkey;
+  /** Address of the gateway. */
+  gateway: { host: string; port: number };
   /** Calls reject with `upstream_unavailable` if the gateway or the agent does not answer. */
   clientOf(executorId: string): AgentClient;
   /** Opens a pod's terminal, paused. Rejects with the node's error or `upstream_unavailable`. */
@@ -212,9 +214,31 @@ export type PaymentEvent = {
 /** A request of the processor to the callback route, unparsed. */
 export type PaymentCallback = { body: Uint8Array; signature: string };
 
+/** Accounts at the payment processor that receive payouts. */
+export type Onboarding = {
+  /**
+   * Creates the owner's payout account unless `payoutAccountId` is set, and returns a page on which the owner completes
+   * its onboarding. Rejects with `upstream_unavailable`.
+   */
+  begin(owner: {
+    accountId: string;
+    email: string;
+    payoutAccountId: string | null;
+    /** Origin of the API. */
+    origin: string;
+  }): Promise<{ payoutAccountId: string; url: string }>;
+  /** Returns true if the account can be paid. Rejects with `upstream_unavailable`. */
+  isComplete(payoutAccountId: string): Promise<boolean>;
+};
+
+/** The processor reports that the owner of a payout account completed its onboarding. */
+export type OnboardingEvent = { onboarded: string };
+
 export type Payments = {
   /** The processor's name, stored with each charge. */
   name: string;
+  /** Absent: the processor pays no accounts. */
+  onboarding?: Onboarding;
   /**
    * Stores a payment method for charges without its owner's participation, and returns the owner's customer id. Rejects
    * with `bad_request` if the method cannot be stored.
@@ -232,10 +256,10 @@ export type Payments = {
   /** Returns the present state of a charge. */
   findCharge(externalId: string): Promise<ChargeAnswer>;
   /**
-   * Parses a callback; null if it does not concern a charge. Rejects with `unauthorized` unless the processor has
+   * Parses a callback; null if it concerns neither a charge nor a payout account. Rejects with `unauthorized` unless the processor has
    * signed it. Absent: the processor sends no callbacks.
    */
-  parseCallback?(callback: PaymentCallback): Promise<PaymentEvent | null>;
+  parseCallback?(callback: PaymentCallback): Promise<PaymentEvent | OnboardingEvent | null>;
   /** Passes events that arrive without a callback to `apply`; repeats an event if `apply` rejects. */
   poll?(apply: (event: PaymentEvent) => Promise<void>): Promise<void>;
 };

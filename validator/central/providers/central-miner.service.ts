@@ -1,7 +1,6 @@
 /** Synchronises a provider's nodes with the central miner server, in either direction. */
 import { microToUsd } from '#shared/api/money.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
-import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import {
   type ExecutorEntry,
@@ -32,17 +31,13 @@ export type CentralMinerSyncDeps = {
   miner: CentralMiner | null;
 };
 
+/** Answer if no central miner server is configured. */
+const NO_CHANGES: SyncAnswer = { added: 0, updated: 0, removed: 0, kept: 0 };
+
 export type CentralMinerSync = ReturnType<typeof createCentralMinerSync>;
 
 export function createCentralMinerSync({ miner, ...deps }: CentralMinerSyncDeps) {
   const { db } = deps;
-
-  function requireMiner(): CentralMiner {
-    if (miner !== null) return miner;
-    throw new ApiError('bad_request', 'No central miner server is configured', {
-      hint: 'Add, change and remove nodes in this portal.',
-    });
-  }
 
   return {
     /**
@@ -50,7 +45,8 @@ export function createCentralMinerSync({ miner, ...deps }: CentralMinerSyncDeps)
      * changes. A node with pods that the server does not list remains and counts as kept.
      */
     async pull({ providerId, hotkey }: PortalIdentity): Promise<SyncAnswer> {
-      const wanted = await requireMiner().list(hotkey);
+      if (miner === null) return NO_CHANGES;
+      const wanted = await miner.list(hotkey);
       return moneyTransaction(deps, async (tx) => {
         await lockRow(tx, 'providers', providerId);
         return applyList(tx, deps, providerId, wanted);
@@ -59,9 +55,9 @@ export function createCentralMinerSync({ miner, ...deps }: CentralMinerSyncDeps)
 
     /** Replaces the server's list with the provider's nodes. */
     async push({ providerId, hotkey }: PortalIdentity): Promise<SyncAnswer> {
-      const server = requireMiner();
+      if (miner === null) return NO_CHANGES;
       const nodes = await listOfProvider(db, providerId);
-      return { ...(await server.replace(hotkey, nodes.map(minerNode))), kept: 0 };
+      return { ...(await miner.replace(hotkey, nodes.map(minerNode))), kept: 0 };
     },
   };
 }

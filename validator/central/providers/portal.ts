@@ -55,7 +55,7 @@ export function registerPortal(portal: HttpServer, deps: PortalDeps, parts: Port
   registerProviderRoutes(portal, {
     answers,
     providers: createProviders({ db, clock, random, sessions, passwords, validators }),
-    profiles: createProfiles({ db, clock, chat, miner }),
+    profiles: createProfiles({ db, clock, chat, minerAddress: miner ?? agents.gateway }),
     providerTokens,
   });
   registerCentralMinerRoutes(portal, {

@@ -27,13 +27,13 @@ export type ProfilesDeps = {
   db: Database;
   clock: Clock;
   chat: ChatHandshake;
-  /** Null if no central miner server is configured. */
-  miner: CentralMiner | null;
+  /** Address shown to providers who opt in or out. */
+  minerAddress: Pick<CentralMiner, 'host' | 'port'>;
 };
 
 export type Profiles = ReturnType<typeof createProfiles>;
 
-export function createProfiles({ db, clock, chat, miner }: ProfilesDeps) {
+export function createProfiles({ db, clock, chat, minerAddress }: ProfilesDeps) {
   async function requireProvider(handle: Db, id: string): Promise<Provider> {
     const provider = await findProvider(handle, id);
     if (provider === undefined) throw new Error(`provider ${id} is missing`);
@@ -74,9 +74,9 @@ export function createProfiles({ db, clock, chat, miner }: ProfilesDeps) {
       const profile = await update(caller, { opted_in: isIn ? 1 : 0 });
       return {
         miner_hotkey: profile.miner_hotkey,
-        miner_coldkey: profile.miner_coldkey,
-        central_miner_ip: miner?.host ?? null,
-        central_miner_port: miner?.port ?? null,
+        miner_coldkey: profile.miner_coldkey ?? profile.miner_hotkey,
+        central_miner_ip: minerAddress.host,
+        central_miner_port: minerAddress.port,
         opt_in_status: profile.opt_in_status,
       };
     },

@@ -37,7 +37,7 @@ export const Miner = z
       {
         id: z.uuid(),
         miner_hotkey: z.string(),
-        miner_coldkey: z.string().nullable(),
+        miner_coldkey: z.string(),
         email: z.string().nullable(),
         discord_id: z.string().nullable(),
         machine_request_subscription: z.array(z.string()),
@@ -47,7 +47,7 @@ export const Miner = z
       {
         id: 'Id of the provider.',
         miner_hotkey: 'ss58 of the provider.',
-        miner_coldkey: 'ss58 of the coldkey.',
+        miner_coldkey: 'ss58 of the coldkey; the hotkey if none is known.',
         email: 'E-mail address; null for none.',
         discord_id: 'Id of the linked chat user; null for none.',
         machine_request_subscription:
@@ -157,16 +157,17 @@ export const OptInAnswer = z
     described(
       {
         miner_hotkey: z.string(),
-        miner_coldkey: z.string().nullable(),
-        central_miner_ip: z.string().nullable(),
-        central_miner_port: z.int().nullable(),
+        miner_coldkey: z.string(),
+        central_miner_ip: z.string(),
+        central_miner_port: z.int(),
         opt_in_status: z.boolean(),
       },
       {
         miner_hotkey: 'ss58 of the provider.',
-        miner_coldkey: 'ss58 of the coldkey.',
-        central_miner_ip: 'Host of the central miner server.',
-        central_miner_port: 'Port of the central miner server.',
+        miner_coldkey: 'ss58 of the coldkey; the hotkey if none is known.',
+        central_miner_ip:
+          "Host of the central miner server; the validator's gateway if none is configured.",
+        central_miner_port: 'Port of that server.',
         opt_in_status: 'True if the provider offers its nodes.',
       },
     ),

@@ -139,7 +139,7 @@ function minerOf(provider: Provider, gpuClasses: string[]): Miner {
   return {
     id: provider.id,
     miner_hotkey: provider.hotkey,
-    miner_coldkey: provider.coldkey,
+    miner_coldkey: provider.coldkey ?? provider.hotkey,
     email: provider.email,
     discord_id: provider.chat_user_id,
     machine_request_subscription: gpuClasses,

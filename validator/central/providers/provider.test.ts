@@ -145,9 +145,9 @@ it('takes the nodes off the market on opt-out and lists them again on opt-in, wh
     200,
     {
       miner_hotkey: market.provider.hotkey,
-      miner_coldkey: null,
-      central_miner_ip: null,
-      central_miner_port: null,
+      miner_coldkey: market.provider.hotkey,
+      central_miner_ip: '127.0.0.1',
+      central_miner_port: 8_090,
       opt_in_status: false,
     },
   ]);

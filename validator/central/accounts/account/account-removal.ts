@@ -79,6 +79,8 @@ function cleared(accountId: string, nowMs: number): Partial<Account> {
     referral_crypto_address: null,
     referral_crypto_network: null,
     payment_customer_id: null,
+    payout_account_id: null,
+    payout_onboarded_at: null,
     deleted_at: nowMs,
     updated_at: nowMs,
   };

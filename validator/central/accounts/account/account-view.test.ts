@@ -23,6 +23,8 @@ const account: Account = {
   referral_crypto_address: null,
   referral_crypto_network: null,
   payment_customer_id: null,
+  payout_account_id: null,
+  payout_onboarded_at: null,
   deleted_at: null,
   created_at: NOW_MS,
   updated_at: NOW_MS,

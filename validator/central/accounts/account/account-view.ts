@@ -28,7 +28,7 @@ export type ShownAccount = {
   referralUusd: number;
 };
 
-/** Fields of features that this marketplace does not offer (Stripe payouts, workspaces) are null or false. Pure. */
+/** Fields of features that this marketplace does not offer (workspaces) are null or false. Pure. */
 export function toUser({ account, balance, validatorHotkey, referralUusd }: ShownAccount): User {
   const available = balance.posted - balance.held;
   return {
@@ -41,8 +41,8 @@ export function toUser({ account, balance, validatorHotkey, referralUusd }: Show
     burn_per_hour: microToUsd(balance.burnPerHour),
     runs_out_at: balance.runsOutAtMs === null ? null : naiveUtc(balance.runsOutAtMs),
     stripe_customer_id: account.payment_customer_id,
-    stripe_connect_account_id: null,
-    stripe_onboarding_completed: false,
+    stripe_connect_account_id: account.payout_account_id,
+    stripe_onboarding_completed: account.payout_onboarded_at !== null,
     referral_payout_method: account.referral_payout_method,
     pending_referral_balance: microToUsd(referralUusd),
     email_verified: account.email_verified_at !== null,

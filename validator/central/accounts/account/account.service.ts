@@ -74,6 +74,8 @@ export function createAccounts(deps: AccountsDeps) {
       referral_crypto_address: null,
       referral_crypto_network: null,
       payment_customer_id: null,
+      payout_account_id: null,
+      payout_onboarded_at: null,
       deleted_at: null,
       created_at: nowMs,
       updated_at: nowMs,

@@ -16,17 +16,22 @@ export type ReferralPayoutDeps = {
   clock: Clock;
   random: Random;
   accounts: Pick<Accounts, 'me'>;
+  /** Throws `bad_request` unless the caller can be paid by `stripe_connect`. */
+  requireOnboarded(caller: UserIdentity): Promise<void>;
 };
 export type SetReferralPayout = ReturnType<typeof createReferralPayout>;
 
 /** Returns the function that sets the method. Throws `bad_request` for one that cannot be used. */
-export function createReferralPayout({ db, clock, random, accounts }: ReferralPayoutDeps) {
+export function createReferralPayout(deps: ReferralPayoutDeps) {
+  const { db, clock, random, accounts, requireOnboarded } = deps;
   return async (
     caller: UserIdentity,
     body: ReferralPayoutMethodUpdateDto,
     actor: Actor,
   ): Promise<User> => {
     const changes = { ...changesOf(body), updated_at: clock.now() };
+    // Before the transaction, because it may call the payment processor.
+    if (body.referral_payout_method === 'stripe_connect') await requireOnboarded(caller);
     await db.transaction().execute(async (tx) => {
       const before = await accountOf(tx, caller);
       await updateAccount(tx, before.id, changes);
@@ -39,13 +44,7 @@ export function createReferralPayout({ db, clock, random, accounts }: ReferralPa
 
 function changesOf(body: ReferralPayoutMethodUpdateDto): Partial<Account> {
   const { referral_payout_method: method, crypto_address, crypto_network } = body;
-  if (method === 'stripe_connect') {
-    // Always rejected: the marketplace has no onboarding for Stripe.
-    throw new ApiError('bad_request', 'Payouts by stripe_connect need completed onboarding', {
-      hint: 'Choose balance or crypto.',
-    });
-  }
-  if (method === 'balance') {
+  if (method !== 'crypto') {
     return {
       referral_payout_method: method,
       referral_crypto_address: null,
@@ -67,6 +66,10 @@ export async function referralDestination(db: Db, accountId: string) {
   const account = await accountById(db, accountId);
   const method = account?.referral_payout_method;
   if (method === 'balance') return { method, address: accountId, network: null };
+  if (method === 'stripe_connect') {
+    const { payout_account_id: address = null, payout_onboarded_at: at = null } = account ?? {};
+    return address === null || at === null ? null : { method, address, network: null };
+  }
   const address = account?.referral_crypto_address ?? null;
   if (method !== 'crypto' || address === null) return null;
   return { method, address, network: account?.referral_crypto_network ?? null };

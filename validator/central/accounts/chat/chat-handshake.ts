@@ -34,11 +34,6 @@ export function createChatHandshake(deps: ChatHandshakeDeps) {
   const { db, clock, random, secret, platform, owners, beginsAt } = deps;
   const sealing = createSealing({ key: deriveKey(secret, 'chat-link-sealing'), random });
 
-  function requirePlatform(): ChatPlatform {
-    if (platform !== null) return platform;
-    throw new ApiError('bad_request', 'This marketplace has no chat platform');
-  }
-
   /** Redeems the state of a link that this owner began and returns its PKCE verifier. */
   async function redeem(ownerId: string, state: string): Promise<string> {
     const stateHash = sha256Hex(state);
@@ -52,9 +47,12 @@ export function createChatHandshake(deps: ChatHandshakeDeps) {
   }
 
   return {
-    /** Returns the URL at which the user authorizes the link. Throws 429 if ten links are unfinished. */
-    async begin(ownerId: string): Promise<{ authorization_url: string }> {
-      const chat = requirePlatform();
+    /**
+     * Returns the URL at which the user authorizes the link; null if no platform is configured. Throws 429 if ten links
+     * are unfinished.
+     */
+    async begin(ownerId: string): Promise<{ authorization_url: string | null }> {
+      if (platform === null) return { authorization_url: null };
       const state = randomToken(random, STATE_BYTES);
       const verifier = randomToken(random, VERIFIER_BYTES);
       const stateHash = sha256Hex(state);
@@ -76,23 +74,24 @@ export function createChatHandshake(deps: ChatHandshakeDeps) {
         }
       });
       const codeChallenge = createHash('sha256').update(verifier).digest('base64url');
-      return { authorization_url: chat.authorizationUrl({ state, codeChallenge }) };
+      return { authorization_url: platform.authorizationUrl({ state, codeChallenge }) };
     },
 
     /**
-     * Returns the chat user after the redirect; null if the user denied access. Does not store the platform's tokens.
+     * Returns the chat user after the redirect; null if the user denied access or no platform is configured. Does not
+     * store the platform's tokens.
      * Throws `bad_request`, `upstream_unavailable`.
      */
     async identify(
       ownerId: string,
       { code, state, error }: ChatCallbackQuery,
     ): Promise<ChatUser | null> {
-      const chat = requirePlatform();
+      if (platform === null) return null;
       if (state === undefined) throw new ApiError('bad_request', 'The state is missing');
       const verifier = await redeem(ownerId, state);
       if (error !== undefined) return null;
       if (code === undefined) throw new ApiError('bad_request', 'The code is missing');
-      return chat.identify({ code, verifier });
+      return platform.identify({ code, verifier });
     },
   };
 }

@@ -5,7 +5,10 @@ import { described } from '#shared/api/described.ts';
 import { SUCCESS } from '../../platform/openapi/field-texts.ts';
 
 export const ChatOAuthAuthorizationUrlResponse = z
-  .object({ authorization_url: z.string() })
+  .object({
+    /** Null if no chat platform is configured. */
+    authorization_url: z.string().nullable(),
+  })
   .meta({ id: 'ChatOAuthAuthorizationUrlResponse' });
 
 export const ChatOAuthCallbackResponse = z

@@ -121,13 +121,14 @@ it('limits unfinished links', async () => {
   await begin();
 });
 
-it('rejects links if no chat platform is configured', async () => {
+it('returns null if no chat platform is configured', async () => {
   await central.close();
   central = await createTestCentral();
   const { key: headers } = await central.signUp();
-  const answer = await central.call('GET', '/users/me/chat/oauth-url', { headers });
-  expect([answer.status, answer.body.message]).toEqual([
-    400,
-    'This marketplace has no chat platform',
-  ]);
+  const url = await central.call('GET', '/users/me/chat/oauth-url', { headers });
+  expect([url.status, url.body]).toEqual([200, { authorization_url: null }]);
+  const linked = await central.call('GET', '/users/me/chat/callback', { headers });
+  expect([linked.status, linked.body]).toEqual([200, null]);
+  const unlinked = await central.call('DELETE', '/users/me/chat', { headers });
+  expect([unlinked.status, unlinked.body]).toEqual([200, { success: true }]);
 });

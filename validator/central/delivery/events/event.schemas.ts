@@ -87,7 +87,7 @@ export const AccountEvent = z
         detail: z.string().nullable(),
         error: z.string().nullable(),
         request_id: z.string().nullable(),
-        event: EventPayload,
+        event: EventPayload.extend({ pod_name: z.string(), node: z.string() }),
       },
       {
         id: 'Id of the event.',
@@ -105,7 +105,8 @@ export const AccountEvent = z
         detail: 'Further detail, as a sentence; null for none.',
         error: 'What failed, as a sentence; null if nothing failed.',
         request_id: 'Id of the request that caused the event; null if no request did.',
-        event: 'Subject of the event as it was stored; it may have further members.',
+        event:
+          'Subject of the event as it was stored; it may have further members. Pod name and node are empty for an event that concerns none.',
       },
     ),
   )

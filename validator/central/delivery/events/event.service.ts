@@ -140,6 +140,6 @@ export function toAccountEvent(row: StoredEvent): AccountEvent {
     detail: event.detail ?? null,
     error: event.error ?? null,
     request_id: row.request_id,
-    event,
+    event: { ...event, pod_name: event.pod_name ?? '', node: event.node ?? '' },
   };
 }

@@ -17,7 +17,8 @@ export type MailKind =
   | 'notice-period'
   | 'machine-request'
   | 'machine-request-offer'
-  | 'webhook-disabled';
+  | 'webhook-disabled'
+  | 'support-message';
 
 /** URLs used in mails. They come from the configuration, never from a request. */
 export type MailPlaces = {
@@ -222,6 +223,24 @@ export function requestOfferedMail(requestId: string, gpuType: string): MailCont
     paragraph(
       `Providers with a verified node can read it at GET /machine-requests/${requestId} of the portal.`,
     ),
+  ]);
+}
+
+/** Sent to the operator's support when a renter writes in the support channel of a pod. */
+export function supportMessageMail(message: {
+  channel: string;
+  podId: string;
+  podName: string;
+  /** The renter's address. */
+  from: string;
+  topic: string | null;
+  text: string;
+}): MailContent {
+  const { channel, podId, podName, from, topic, text } = message;
+  return mail(`Support ${channel}: ${topic ?? podName}`, [
+    paragraph(`${from} wrote about the pod ${podName} (${podId}):`),
+    block(text),
+    paragraph(`Answer to ${from}, or in the channel ${channel}.`),
   ]);
 }
 

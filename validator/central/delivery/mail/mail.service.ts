@@ -83,6 +83,10 @@ export function createMails({ db, clock, random, secret, isSent }: MailsDeps) {
       });
     },
 
+    /** Number of mails of one kind about this account in the last hour. */
+    countRecent: (tx: Db, accountId: string, kind: MailKind) =>
+      countMailsSince(tx, { accountId }, kind, clock.now() - HOUR_MS),
+
     /** Returns the mails in the outbox, newest first. */
     async outbox(): Promise<OutboxMail[]> {
       const rows = await listKeptMails(db, OUTBOX_SHOWN);

@@ -50,7 +50,8 @@ export const Bookmark = z
         id: 'Id of the bookmark.',
         executor_id: 'Id of the node.',
         created_at: CREATED_AT,
-        executor: 'The node; null after it was removed from the marketplace.',
+        executor:
+          'The node; null before its first check, and after it was removed from the marketplace.',
       },
     ),
   )

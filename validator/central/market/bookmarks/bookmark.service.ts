@@ -63,9 +63,7 @@ export function createBookmarks({ db, clock, random, annotationsOf }: BookmarksD
         db,
         bookmarks.map((bookmark) => bookmark.executor_id),
       );
-      const present = new Map(
-        nodes.filter(({ state }) => state !== 'removed').map((node) => [node.id, node]),
-      );
+      const present = new Map(nodes.filter(isShown).map((node) => [node.id, node]));
       const rowOf = (node: ExecutorEntry) =>
         nodeRow(node, clock.now(), (id) => personalFields(annotations, id));
       return bookmarks.map(({ id, executor_id, created_at }) => {
@@ -92,6 +90,11 @@ export function createBookmarks({ db, clock, random, annotationsOf }: BookmarksD
       return { success: true, executor_id: nodeId, is_bookmarked: false };
     },
   };
+}
+
+/** A row requires the hardware, which is unknown before the first check. */
+function isShown({ state, inventory_json: inventory }: ExecutorEntry): boolean {
+  return state !== 'removed' && inventory !== null;
 }
 
 /**

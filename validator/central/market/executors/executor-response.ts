@@ -20,6 +20,13 @@ export function inventoryOf(executor: { inventory_json: string | null }): Invent
     : (JSON.parse(executor.inventory_json) as Inventory);
 }
 
+/** The inventory of a node that has or had a pod. Throws for a node that was never measured. */
+export function measuredInventoryOf(executor: Pick<ExecutorEntry, 'id' | 'inventory_json'>) {
+  const inventory = inventoryOf(executor);
+  if (inventory !== null) return inventory;
+  throw new Error(`executor ${executor.id} has a pod but no inventory`);
+}
+
 /** Number of GPUs as measured, or as the provider states before the first measurement. */
 export function gpuTotalOf(executor: Pick<ExecutorEntry, 'slots_total' | 'gpu_count'>): number {
   return executor.slots_total > 0 ? executor.slots_total : executor.gpu_count;
@@ -130,7 +137,7 @@ export function stableFields(
     effective_upload_speed_mbps: executor.upload_mbps,
     effective_download_speed_mbps: executor.download_mbps,
     location: locationOf(executor),
-    ...(isSummary ? {} : { specs: inventory === null ? null : specsOf(inventory, executor, []) }),
+    ...(isSummary || inventory === null ? {} : { specs: specsOf(inventory, executor, []) }),
     reliability_score: null,
     miner_hotkey: executor.miner_hotkey,
     validator_hotkey: executor.validator_hotkey,

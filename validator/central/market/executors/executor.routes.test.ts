@@ -283,6 +283,13 @@ describe('market figures', () => {
     const refused = await market.call('GET', `${path}Voodoo`);
     expect(refused.body.error).toMatchObject({ code: 'node_not_found' });
   });
+
+  it('returns the images of a GPU without a driver, first those that need no network', async () => {
+    const path = '/executors/default-docker-image?gpu_model=H100';
+    const { status, body } = await market.call('GET', path);
+    expect([status, body[0]]).toMatchObject([200, { docker_image: 'podwright.local/base' }]);
+    expect((await market.call('GET', `${path}&driver_version=`)).body).toEqual(body);
+  });
 });
 
 describe('hardware utilization', () => {

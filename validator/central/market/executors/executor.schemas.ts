@@ -95,32 +95,34 @@ export const ExecutorListQuery = NodeFilterQuery.extend(
 export type ExecutorListQuery = z.output<typeof ExecutorListQuery>;
 
 /** A known location. Country and code are never null, because clients call string methods on both. */
-export const ExecutorLocation = z.object(
-  described(
-    {
-      country: z.string(),
-      country_code: z.string(),
-      region: z.string().nullable(),
-      region_name: z.string().nullable(),
-      city: z.string().nullable(),
-      zip: z.string().nullable(),
-      lat: z.number().nullable(),
-      lon: z.number().nullable(),
-      timezone: z.string().nullable(),
-    },
-    {
-      country: 'Name of the country.',
-      country_code: 'ISO 3166-1 alpha-2 code of the country.',
-      region: 'Code of the region: ISO 3166-2 without the country; null if unknown.',
-      region_name: 'Name of the region; null if unknown.',
-      city: 'Name of the city; null if unknown.',
-      zip: 'Postal code; null if unknown.',
-      lat: 'Latitude in degrees; null if unknown.',
-      lon: 'Longitude in degrees; null if unknown.',
-      timezone: 'Name in the IANA time zone database; null if unknown.',
-    },
-  ),
-);
+export const ExecutorLocation = z
+  .object(
+    described(
+      {
+        country: z.string(),
+        country_code: z.string(),
+        region: z.string().nullable(),
+        region_name: z.string().nullable(),
+        city: z.string().nullable(),
+        zip: z.string().nullable(),
+        lat: z.number().nullable(),
+        lon: z.number().nullable(),
+        timezone: z.string().nullable(),
+      },
+      {
+        country: 'Name of the country.',
+        country_code: 'ISO 3166-1 alpha-2 code of the country.',
+        region: 'Code of the region: ISO 3166-2 without the country; null if unknown.',
+        region_name: 'Name of the region; null if unknown.',
+        city: 'Name of the city; null if unknown.',
+        zip: 'Postal code; null if unknown.',
+        lat: 'Latitude in degrees; null if unknown.',
+        lon: 'Longitude in degrees; null if unknown.',
+        timezone: 'Name in the IANA time zone database; null if unknown.',
+      },
+    ),
+  )
+  .meta({ id: 'ExecutorLocation' });
 export type ExecutorLocation = z.output<typeof ExecutorLocation>;
 
 export const LocationState = z.enum(['entered', 'confirmed', 'contradicted']).nullable().meta({
@@ -150,7 +152,7 @@ export const ExecutorDetailResponse = z
         effective_upload_speed_mbps: z.number().nullable(),
         effective_download_speed_mbps: z.number().nullable(),
         location: ExecutorLocation.nullable(),
-        specs: ExecutorSpecs.nullable().optional(),
+        specs: ExecutorSpecs.optional(),
         reliability_score: z.number().nullable(),
         uptime_in_minutes: z.int().nullable(),
         miner_hotkey: z.string().nullable(),
@@ -192,8 +194,7 @@ export const ExecutorDetailResponse = z
         effective_download_speed_mbps:
           'Download speed in Mbit/s that a validator measured; null before the first measurement.',
         location: 'Place of the node; null if the country is unknown.',
-        specs:
-          'Hardware as the agent measured it; null before the first measurement, absent with `view=summary`.',
+        specs: 'Hardware as the agent measured it; absent with `view=summary`.',
         reliability_score: 'Reliability from 0 to 1; null if it is not known.',
         uptime_in_minutes: "Minutes since the node's host started; null if unknown.",
         miner_hotkey: 'ss58 of the provider; null if unknown.',
@@ -357,10 +358,11 @@ export type RentabilityResponse = z.output<typeof RentabilityResponse>;
 export const DefaultDockerImageQuery = z
   .object(
     described(
-      { gpu_model: z.string().min(1).max(200), driver_version: z.string().min(1).max(50) },
+      { gpu_model: z.string().min(1).max(200), driver_version: z.string().max(50).optional() },
       {
         gpu_model: 'Short type or full name of the GPU.',
-        driver_version: 'Version of the GPU driver. The answer does not depend on it.',
+        driver_version:
+          'Version of the GPU driver. The answer does not depend on it, so that it may be absent.',
       },
     ),
   )

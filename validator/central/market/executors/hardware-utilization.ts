@@ -23,12 +23,12 @@ export const GpuSample = z
     described(
       {
         index: z.int(),
-        uuid: z.string().nullable(),
+        uuid: z.string(),
         name: z.string(),
-        gpu_utilization: z.number().nullable(),
-        memory_utilization: z.number().nullable(),
+        gpu_utilization: z.number(),
+        memory_utilization: z.number(),
         memory_total: z.int(),
-        memory_used: z.int().nullable(),
+        memory_used: z.int(),
         temperature_c: z.number().nullable(),
         power_draw_w: z.number().nullable(),
         power_limit_w: z.number().nullable(),
@@ -40,12 +40,12 @@ export const GpuSample = z
       },
       {
         index: 'Number of the GPU on its host, from 0.',
-        uuid: 'UUID of the GPU; null unless the caller rents it.',
+        uuid: 'UUID of the GPU; empty unless the caller rents it.',
         name: 'Full name of the GPU.',
-        gpu_utilization: 'Load in percent; null if unknown.',
-        memory_utilization: 'Used memory in percent; null if unknown.',
+        gpu_utilization: 'Load in percent; 0 also for a MIG device, which has no reading.',
+        memory_utilization: 'Used memory in percent.',
         memory_total: 'Memory in MiB.',
-        memory_used: 'Used memory in MiB; null if unknown.',
+        memory_used: 'Used memory in MiB.',
         temperature_c: 'Temperature in degrees Celsius; null if unknown.',
         power_draw_w: 'Power in watts; null if unknown.',
         power_limit_w: 'Power limit in watts; null if unknown.',
@@ -62,13 +62,14 @@ export type GpuSample = z.output<typeof GpuSample>;
 
 /** Returns the API's figures of a GPU. Figures stored by older versions lack the members that were added last. */
 export function gpuSampleOf(readings: GpuReadings): GpuSample {
-  const { memory_used_mib: used, memory_total_mib: total } = readings;
+  const { memory_total_mib: total } = readings;
+  const used = readings.memory_used_mib ?? 0;
   return {
     index: readings.index,
     uuid: readings.uuid,
     name: readings.name,
-    gpu_utilization: readings.utilization_percent,
-    memory_utilization: used === null ? null : percent(used, total),
+    gpu_utilization: readings.utilization_percent ?? 0,
+    memory_utilization: percent(used, total),
     memory_total: total,
     memory_used: used,
     temperature_c: readings.temperature_c,
@@ -105,14 +106,14 @@ export const HardwareUtilization = z
             {
               model: z.string(),
               count: z.int(),
-              utilization: z.number().nullable(),
-              load_1m: z.number().nullable(),
+              utilization: z.number(),
+              load_1m: z.number(),
             },
             {
               model: 'Name of the processor.',
               count: 'Number of processors.',
-              utilization: 'Load in percent; null if unknown.',
-              load_1m: 'Load average over a minute; null if unknown.',
+              utilization: "Load in percent; 0 before the agent's second sample.",
+              load_1m: 'Load average over a minute; 0 if unknown.',
             },
           ),
         ),
@@ -127,14 +128,14 @@ export const HardwareUtilization = z
         network: z.object(
           described(
             {
-              rx_bytes_per_second: z.number().nullable(),
-              tx_bytes_per_second: z.number().nullable(),
+              rx_bytes_per_second: z.number(),
+              tx_bytes_per_second: z.number(),
               upload_speed: z.number().nullable(),
               download_speed: z.number().nullable(),
             },
             {
-              rx_bytes_per_second: 'Received bytes per second; null if unknown.',
-              tx_bytes_per_second: 'Sent bytes per second; null if unknown.',
+              rx_bytes_per_second: "Received bytes per second; 0 before the agent's second sample.",
+              tx_bytes_per_second: "Sent bytes per second; 0 before the agent's second sample.",
               upload_speed: 'Upload speed in Mbit/s; null if it was not measured.',
               download_speed:
                 'Speed of image pulls in Mbit/s, unpacking included; null before the first.',
@@ -188,7 +189,8 @@ export function createHardwareUtilizations(deps: {
       ...utilizationOf(measured, clock.now()),
       executor_id: executorId,
       network: {
-        ...measured.network,
+        rx_bytes_per_second: measured.network.rx_bytes_per_second ?? 0,
+        tx_bytes_per_second: measured.network.tx_bytes_per_second ?? 0,
         upload_speed: null,
         download_speed: speed === undefined ? null : toMbps(speed.bytes_per_second),
       },
@@ -240,11 +242,11 @@ function utilizationOf(
     cpu: {
       model: cpu.model,
       count: cpu.cores,
-      utilization: cpu.utilization_percent,
-      load_1m: cpu.load_1m,
+      utilization: cpu.utilization_percent ?? 0,
+      load_1m: cpu.load_1m ?? 0,
     },
     ...storageOf(measured),
     // UUIDs are omitted because the route needs no credential.
-    gpus: measured.gpus.map((gpu) => ({ ...gpuSampleOf(gpu), uuid: null })),
+    gpus: measured.gpus.map((gpu) => ({ ...gpuSampleOf(gpu), uuid: '' })),
   };
 }

@@ -11,6 +11,7 @@ import type {
   MachineCapacityResponse,
   MachineResponse,
 } from './executor.schemas.ts';
+import { isBuiltin } from './launch-estimate.ts';
 import { catalogueEntryOf, MACHINE_CATALOGUE } from './machine-catalogue.ts';
 import { figuresByMachine, figuresBySize, type MachineFigures } from './market.store.ts';
 
@@ -77,13 +78,18 @@ export function createMarketOverview({ db, officialTemplates }: OverviewDeps) {
       return [...models].map(([base_model, buckets]) => ({ base_model, buckets }));
     },
 
-    /** Throws 404 for a GPU type that is neither known nor on offer. */
+    /**
+     * Images that every node has without a network come first. Throws 404 for a GPU type that is neither known nor on
+     * offer.
+     */
     async defaultImages(gpuModel: string): Promise<DefaultDockerImage[]> {
       const isKnown =
         catalogueEntryOf(gpuModel) !== undefined ||
         (await figuresByMachine(db)).some(({ machine }) => matchesGpuType(machine, gpuModel));
       const templates = isKnown ? await officialTemplates() : [];
-      if (templates.length > 0) return templates.map(imageOf);
+      const isPulled = ({ docker_image: image }: TemplateResponse) => Number(!isBuiltin(image));
+      const sorted = templates.toSorted((a, b) => isPulled(a) - isPulled(b));
+      if (sorted.length > 0) return sorted.map(imageOf);
       throw new ApiError('node_not_found', `There is no node with a ${gpuModel}`);
     },
   };

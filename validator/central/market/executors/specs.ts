@@ -59,151 +59,153 @@ export function interconnectName(interconnect: Interconnect | null): string | nu
   return interconnect.nvlink ? 'NVLink' : interconnect.pcie_class;
 }
 
-/** Memory and disk are in KiB, GPU memory in MiB. A missing measurement is null, never 0. */
-export const ExecutorSpecs = z.object(
-  described(
-    {
-      gpu: z.object(
-        described(
-          {
-            count: z.int(),
-            driver: z.string().nullable(),
-            cuda_driver: z.int().nullable(),
-            details: z.array(
-              z.object(
-                described(
-                  {
-                    name: z.string(),
-                    cuda: z.string().nullable(),
-                    capacity: z.int(),
-                    uuid: z.string().nullable(),
-                    power_limit: z.number().nullable(),
-                    graphics_speed: z.number().nullable(),
-                    memory_speed: z.number().nullable(),
-                    pcie: z.string().nullable(),
-                    pcie_speed: z.number().nullable(),
-                    gpu_utilization: z.number().nullable(),
-                    memory_utilization: z.number().nullable(),
-                  },
-                  {
-                    name: 'Full name of the GPU.',
-                    cuda: 'Highest CUDA version that the driver supports; null if unknown.',
-                    capacity: 'Memory of the GPU in MiB.',
-                    uuid: 'UUID of the GPU, for the account that rents it; null for others, because a UUID identifies a card.',
-                    power_limit: 'Power limit in watts; null if unknown.',
-                    graphics_speed: 'Clock of the GPU in MHz; null if unknown.',
-                    memory_speed: 'Clock of the memory in MHz; null if unknown.',
-                    pcie: 'Bus id of the GPU; null if unknown.',
-                    pcie_speed: 'Always null: it is not measured.',
-                    gpu_utilization: 'Load in percent; null if unknown.',
-                    memory_utilization: 'Used memory in percent; null if unknown.',
-                  },
+/** Memory and disk are in KiB, GPU memory in MiB. A missing measurement is null, never 0, except where clients expect a value. */
+export const ExecutorSpecs = z
+  .object(
+    described(
+      {
+        gpu: z.object(
+          described(
+            {
+              count: z.int(),
+              driver: z.string(),
+              cuda_driver: z.int().nullable(),
+              details: z.array(
+                z.object(
+                  described(
+                    {
+                      name: z.string(),
+                      cuda: z.string(),
+                      capacity: z.int(),
+                      uuid: z.string().nullable(),
+                      power_limit: z.number().nullable(),
+                      graphics_speed: z.number().nullable(),
+                      memory_speed: z.number().nullable(),
+                      pcie: z.string().nullable(),
+                      pcie_speed: z.number().nullable(),
+                      gpu_utilization: z.number().nullable(),
+                      memory_utilization: z.number().nullable(),
+                    },
+                    {
+                      name: 'Full name of the GPU.',
+                      cuda: 'Highest CUDA version that the driver supports; empty if unknown.',
+                      capacity: 'Memory of the GPU in MiB.',
+                      uuid: 'UUID of the GPU, for the account that rents it; null for others, because a UUID identifies a card.',
+                      power_limit: 'Power limit in watts; null if unknown.',
+                      graphics_speed: 'Clock of the GPU in MHz; null if unknown.',
+                      memory_speed: 'Clock of the memory in MHz; null if unknown.',
+                      pcie: 'Bus id of the GPU; null if unknown.',
+                      pcie_speed: 'Always null: it is not measured.',
+                      gpu_utilization: 'Load in percent; null if unknown.',
+                      memory_utilization: 'Used memory in percent; null if unknown.',
+                    },
+                  ),
                 ),
               ),
-            ),
-          },
-          {
-            count: 'Number of GPUs.',
-            driver: 'Version of the GPU driver; null if the node reports none.',
-            cuda_driver:
-              "CUDA version in the driver's numbering, for example 12040 for 12.4; null if unknown.",
-            details: 'The GPUs.',
-          },
+            },
+            {
+              count: 'Number of GPUs.',
+              driver: 'Version of the GPU driver; empty if the node reports none.',
+              cuda_driver:
+                "CUDA version in the driver's numbering, for example 12040 for 12.4; null if unknown.",
+              details: 'The GPUs.',
+            },
+          ),
         ),
-      ),
-      cpu: z.object(
-        described(
-          { count: z.int(), model: z.string(), utilization: z.number().nullable() },
-          {
-            count: 'Number of processors.',
-            model: 'Name of the processor.',
-            utilization: 'Load in percent; null if unknown.',
-          },
+        cpu: z.object(
+          described(
+            { count: z.int(), model: z.string(), utilization: z.number().nullable() },
+            {
+              count: 'Number of processors.',
+              model: 'Name of the processor.',
+              utilization: 'Load in percent; null if unknown.',
+            },
+          ),
         ),
-      ),
-      ram: z.object(
-        described(
-          {
-            total: z.int(),
-            used: z.int(),
-            free: z.int(),
-            available: z.int(),
-            utilization: z.number(),
-          },
-          {
-            total: 'Memory in KiB.',
-            used: 'Used memory in KiB.',
-            free: 'Free memory in KiB.',
-            available: 'Memory in KiB that processes can still get.',
-            utilization: 'Used memory in percent.',
-          },
+        ram: z.object(
+          described(
+            {
+              total: z.int(),
+              used: z.int(),
+              free: z.int(),
+              available: z.int(),
+              utilization: z.number(),
+            },
+            {
+              total: 'Memory in KiB.',
+              used: 'Used memory in KiB.',
+              free: 'Free memory in KiB.',
+              available: 'Memory in KiB that processes can still get.',
+              utilization: 'Used memory in percent.',
+            },
+          ),
         ),
-      ),
-      hard_disk: z.object(
-        described(
-          { total: z.int(), used: z.int(), free: z.int(), utilization: z.number() },
-          {
-            total: 'Size of the disk in KiB.',
-            used: 'Used space in KiB.',
-            free: 'Free space in KiB.',
-            utilization: 'Used space in percent.',
-          },
+        hard_disk: z.object(
+          described(
+            { total: z.int(), used: z.int(), free: z.int(), utilization: z.number() },
+            {
+              total: 'Size of the disk in KiB.',
+              used: 'Used space in KiB.',
+              free: 'Free space in KiB.',
+              utilization: 'Used space in percent.',
+            },
+          ),
         ),
-      ),
-      network: z.object(
-        described(
-          { upload_speed: z.number().nullable(), download_speed: z.number().nullable() },
-          {
-            upload_speed: 'Upload speed in Mbit/s; null before the first measurement.',
-            download_speed: 'Download speed in Mbit/s; null before the first measurement.',
-          },
+        network: z.object(
+          described(
+            { upload_speed: z.number().nullable(), download_speed: z.number().nullable() },
+            {
+              upload_speed: 'Upload speed in Mbit/s; null before the first measurement.',
+              download_speed: 'Download speed in Mbit/s; null before the first measurement.',
+            },
+          ),
         ),
-      ),
-      os: z.string(),
-      docker: z.object(
-        described(
-          {
-            version: z.string(),
-            container_id: z.string().nullable(),
-            containers: z.array(z.unknown()),
-          },
-          {
-            version: 'Version of the engine.',
-            container_id: 'Always null: containers of renters are not shown.',
-            containers: 'Always empty: containers of renters are not shown.',
-          },
+        os: z.string(),
+        docker: z.object(
+          described(
+            {
+              version: z.string(),
+              container_id: z.string().nullable(),
+              containers: z.array(z.unknown()),
+            },
+            {
+              version: 'Version of the engine.',
+              container_id: 'Always null: containers of renters are not shown.',
+              containers: 'Always empty: containers of renters are not shown.',
+            },
+          ),
         ),
-      ),
-      md5_checksums: z.null(),
-      gpu_processes: z.null(),
-      available_port_maps: z.array(z.tuple([z.int(), z.int()])).nullable(),
-      available_port_count: z.int(),
-      sysbox_runtime: z.boolean(),
-      is_spot: z.boolean(),
-      location: z.null(),
-      disk_health: z.null(),
-      interconnect: Interconnect.nullable(),
-    },
-    {
-      gpu: 'GPUs of the node.',
-      cpu: 'Processors of the node.',
-      ram: 'Memory of the node in KiB.',
-      hard_disk: 'Disk of the node in KiB.',
-      network: "Measured speed of the node's line.",
-      os: 'Name of the operating system.',
-      docker: 'Docker engine of the node.',
-      md5_checksums: 'Always null: it is not measured.',
-      gpu_processes: 'Always null: processes of renters are not shown.',
-      available_port_maps: 'Always null: ports are assigned at the rental.',
-      available_port_count: 'Number of free external ports.',
-      sysbox_runtime: 'True if containers can run inside a pod.',
-      is_spot: 'Always false: this marketplace has no spot nodes.',
-      location: 'Always null: see `location` of the node.',
-      disk_health: 'Health of the disks; null if it was not measured.',
-      interconnect: 'Connections between the cards; null if unknown.',
-    },
-  ),
-);
+        md5_checksums: z.null(),
+        gpu_processes: z.null(),
+        available_port_maps: z.array(z.tuple([z.int(), z.int()])).nullable(),
+        available_port_count: z.int(),
+        sysbox_runtime: z.boolean(),
+        is_spot: z.boolean(),
+        location: z.null(),
+        disk_health: z.null(),
+        interconnect: Interconnect.nullable(),
+      },
+      {
+        gpu: 'GPUs of the node.',
+        cpu: 'Processors of the node.',
+        ram: 'Memory of the node in KiB.',
+        hard_disk: 'Disk of the node in KiB.',
+        network: "Measured speed of the node's line.",
+        os: 'Name of the operating system.',
+        docker: 'Docker engine of the node.',
+        md5_checksums: 'Always null: it is not measured.',
+        gpu_processes: 'Always null: processes of renters are not shown.',
+        available_port_maps: 'Always null: ports are assigned at the rental.',
+        available_port_count: 'Number of free external ports.',
+        sysbox_runtime: 'True if containers can run inside a pod.',
+        is_spot: 'Always false: this marketplace has no spot nodes.',
+        location: 'Always null: see `location` of the node.',
+        disk_health: 'Health of the disks; null if it was not measured.',
+        interconnect: 'Connections between the cards; null if unknown.',
+      },
+    ),
+  )
+  .meta({ id: 'ExecutorSpecs' });
 export type ExecutorSpecs = z.output<typeof ExecutorSpecs>;
 
 /** Returns the specs, with UUIDs only of GPUs in `ownUuids`. */
@@ -216,7 +218,7 @@ export function specsOf(
   return {
     gpu: {
       count: gpu.devices.length,
-      driver: gpu.driver_version,
+      driver: gpu.driver_version ?? '',
       cuda_driver: cudaDriverNumber(gpu.cuda_version),
       details: gpu.devices.map((device) => ({
         ...detailOf(device, gpu.cuda_version),
@@ -258,7 +260,7 @@ function detailOf(
 ): Omit<ExecutorSpecs['gpu']['details'][number], 'uuid'> {
   return {
     name: device.name,
-    cuda,
+    cuda: cuda ?? '',
     capacity: device.memory_total_mib,
     power_limit: device.power_limit_w,
     // Inventories stored by older versions lack both.

@@ -58,5 +58,6 @@ export async function recordFeedback(
     attachment_keys_json: JSON.stringify(keys),
     created_at: nowMs,
   });
-  return { ...row, user_id: accountId, contact_ok, created_at: naiveUtc(nowMs) };
+  const shown = { ...row, category: category ?? 'other', comment: row.comment ?? '' } as const;
+  return { ...shown, user_id: accountId, contact_ok, created_at: naiveUtc(nowMs) };
 }

@@ -60,8 +60,8 @@ it('stores feedback and returns it', async () => {
   ]);
   expect((await send({ rating: 1, category: null, comment: '' })).body).toMatchObject({
     rating: 1,
-    category: null,
-    comment: null,
+    category: 'other',
+    comment: '',
     contact_ok: false,
   });
   expect((await stored()).map((row) => row.attachment_keys_json).toSorted()).toEqual([

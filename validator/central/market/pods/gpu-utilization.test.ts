@@ -51,7 +51,7 @@ it("shows a pod's GPUs without a credential, with times of the central API", asy
     gpus: [{ uuid, gpu_utilization: 60, memory_utilization: 0, processes: 1, graphics_speed: 210 }],
     history: [
       { timestamp: ago(12_000), gpu_utilization: 40, memory_utilization: 5 },
-      { timestamp: ago(2_000), gpu_utilization: 60, memory_utilization: null },
+      { timestamp: ago(2_000), gpu_utilization: 60, memory_utilization: 0 },
     ],
   });
   await Promise.all([ask(), ask(), ask()]);

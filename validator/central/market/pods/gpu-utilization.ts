@@ -77,11 +77,12 @@ function utilizationOf(
     simulated,
     interval_seconds: value?.interval_seconds ?? SAMPLE_INTERVAL_MS / MS_PER_SECOND,
     gpus: (value?.gpus ?? []).map(gpuSampleOf),
-    history: (value?.history ?? []).map((point) => ({
-      timestamp: naiveUtc(atMs - point.age_ms),
-      gpu_utilization: point.gpu_percent,
-      memory_utilization: point.gpu_memory_percent,
-    })),
+    history: (value?.history ?? []).flatMap((point) => {
+      const { gpu_percent: gpu, gpu_memory_percent: memory } = point;
+      if (gpu === null && memory === null) return [];
+      const timestamp = naiveUtc(atMs - point.age_ms);
+      return [{ timestamp, gpu_utilization: gpu ?? 0, memory_utilization: memory ?? 0 }];
+    }),
   };
 }
 
@@ -101,13 +102,13 @@ export const GpuUtilization = z
               described(
                 {
                   timestamp: z.string(),
-                  gpu_utilization: z.number().nullable(),
-                  memory_utilization: z.number().nullable(),
+                  gpu_utilization: z.number(),
+                  memory_utilization: z.number(),
                 },
                 {
                   timestamp: 'Time of the point (UTC).',
-                  gpu_utilization: 'Load in percent; null if unknown.',
-                  memory_utilization: 'Used memory in percent; null if unknown.',
+                  gpu_utilization: 'Load in percent.',
+                  memory_utilization: 'Used memory in percent.',
                 },
               ),
             ),
@@ -121,7 +122,8 @@ export const GpuUtilization = z
         simulated: 'True if the GPUs are simulated.',
         interval_seconds: 'Seconds between two points of the history.',
         gpus: 'GPUs of the pod; empty before the first measurement and for a pod without GPUs.',
-        history: "Means over the pod's GPUs, oldest first, at most 60.",
+        history:
+          "Means over the pod's GPUs, oldest first, at most 60. Samples without readings of GPUs are omitted.",
       },
     ),
   )

@@ -5,7 +5,8 @@ import { ApiError } from '#shared/runtime/errors.ts';
 import type { Db, Pod } from '../../platform/database/tables.ts';
 import { lockRow } from '../../platform/database/transactions.ts';
 import { podStateOf } from './pod.state.ts';
-import { findPod } from './pod.store.ts';
+import { findPod, listLiveOn } from './pod.store.ts';
+
 /** Time for which a failed creation stays in the list of pods. */
 export const FAILED_LISTED_MS = 180_000;
 
@@ -42,6 +43,21 @@ function failureListedUntil(pod: Pod): number | null {
   const failedAt = pod.delete_requested_at;
   const failed = podStateOf(pod.state) === 'creation_failed' && failedAt !== null;
   return failed ? failedAt + FAILED_LISTED_MS : null;
+}
+
+/**
+ * Returns the id of a pod that a client names by the pod's id or, as older clients do, by that of its node. A node's id
+ * means the account's only live pod there; throws `bad_request` if there are several. Other ids are returned
+ * unchanged.
+ */
+export async function podIdNamedBy(db: Db, accountId: string, id: string): Promise<string> {
+  if ((await findPod(db, id)) !== undefined) return id;
+  const [only, ...others] = await listLiveOn(db, accountId, id);
+  if (only === undefined) return id;
+  if (others.length === 0) return only.id;
+  throw new ApiError('bad_request', `You have ${others.length + 1} pods on this node`, {
+    hint: 'Name the pod by its own id.',
+  });
 }
 
 /** Finds a pod of any account, ended or not. */

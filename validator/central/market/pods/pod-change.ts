@@ -23,9 +23,9 @@ import type { PodTemplate } from './pod.schemas.ts';
 import { POD_STATES, wirePhase } from './pod.state.ts';
 import { movePod } from './pod.store.ts';
 import { recordPodEvent } from './pod-events.ts';
-import { podKeysOf } from './pod-keys.ts';
+import { podKeysOf } from './pod-key.ts';
 import { statusOf } from './pod-response.ts';
-import { changedSpecFor } from './pod-spec.ts';
+import { changedSpecFor, specWithVolume } from './pod-spec.ts';
 
 /** Content of the pod before the pending change. */
 const Previous = z.object({
@@ -95,15 +95,22 @@ export async function beginRestart(
   tx: Db,
   deps: { clock: Clock; random: Random },
   pod: Pod,
-  request: { actor: Actor; kind: ChangeKind; template: Template | null },
+  request: {
+    actor: Actor;
+    kind: ChangeKind;
+    /** Null: the template stays as the pod runs it. */
+    template: Template | null;
+    /** Copy of a volume that the pod gets. */
+    volumeCopyId?: string | null;
+  },
 ): Promise<Pod> {
-  const { actor, kind, template } = request;
+  const { actor, kind, template, volumeCopyId = null } = request;
   const change = {
     phase: wirePhase('rebooting') ?? '',
     updated_at: deps.clock.now(),
-    ...(template === null
+    ...(template === null && volumeCopyId === null
       ? { reboots_requested: pod.reboots_requested + 1 }
-      : changeTo(pod, template, kind)),
+      : changeTo(pod, { kind, template, volumeCopyId })),
   };
   const states = POD_STATES.filter((state) => state !== 'unknown');
   if (!(await movePod(tx, pod.id, 'rebooting', change, { from: states }))) {
@@ -120,7 +127,11 @@ export async function beginRestart(
   return { ...pod, ...change, state: 'rebooting' };
 }
 
-function changeTo(pod: Pod, template: Template, kind: ChangeKind) {
+function changeTo(
+  pod: Pod,
+  change: { kind: ChangeKind; template: Template | null; volumeCopyId: string | null },
+) {
+  const { kind, template, volumeCopyId } = change;
   // The node may have accepted a generation that this row no longer has.
   const generation = Math.max(pod.generation, pod.acknowledged_generation) + 1;
   const sshPublicKeys = podKeysOf(pod).map((key) => key.public_key);
@@ -131,17 +142,39 @@ function changeTo(pod: Pod, template: Template, kind: ChangeKind) {
     template_id: pod.template_id,
     template_json: pod.template_json,
     docker_credential_id: pod.docker_credential_id,
-    edits_template: kind === 'edit' && template.id === pod.template_id,
+    edits_template: kind === 'edit' && template?.id === pod.template_id,
   };
+  const spec =
+    template === null
+      ? { ...specOf(pod), generation, ssh_public_keys: sshPublicKeys }
+      : specWith(pod, template, { generation, sshPublicKeys });
   return {
     generation,
-    spec_json: JSON.stringify(specWith(pod, template, { generation, sshPublicKeys })),
+    spec_json: JSON.stringify(volumeCopyId === null ? spec : specWithVolume(spec, volumeCopyId)),
+    ...(template === null ? {} : templateColumns(template)),
+    previous_json: JSON.stringify(previous),
+  };
+}
+
+function templateColumns(template: Template) {
+  return {
     template_id: template.id,
     template_json: JSON.stringify(templateResponse(template)),
     docker_credential_id: template.docker_credential_id,
     template_tried_at: template.updated_at,
-    previous_json: JSON.stringify(previous),
   };
+}
+
+function specOf({ spec_json: json }: Pick<Pod, 'spec_json'>): PodSpecInput {
+  return JSON.parse(json) as PodSpecInput;
+}
+
+/** Returns true if the pending change adds a volume, which the pod loses again if the change fails. */
+export function bringsVolume(pod: Pod): boolean {
+  const previous = previousOf(pod);
+  return (
+    previous !== null && specOf(previous).volume === undefined && specOf(pod).volume !== undefined
+  );
 }
 
 export type ChangeOutcome = 'applied' | 'reverted';

@@ -6,6 +6,7 @@ import type { FakeHost } from '../../../../test/fakes/agents/fake-agents.ts';
 import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.ts';
 import { createTestMarket, type TestMarket } from '../../../../test/fakes/scenes/market-fixture.ts';
 import type { PodSshKey } from './pod.schemas.ts';
+import type { PodKey } from './pod-key.ts';
 import { mergeKeys } from './pod-keys.ts';
 
 const newKey = (comment = 'added') => createSshKeyPair(systemRandom, comment).publicKey;
@@ -111,7 +112,7 @@ it('shows a pod as running once SSH logins work', async () => {
 
 it('ignores the comment when it compares keys', () => {
   const [one, two] = [newKey('one'), newKey('two')];
-  const key = (public_key: string): PodSshKey => ({ id: null, name: '', public_key });
+  const key = (public_key: string): PodKey => ({ id: null, name: '', public_key });
   const renamed = one.replace(/ one$/, ' other');
   expect(mergeKeys([key(one)], [key(renamed), key(two), key(two)])).toEqual({
     keys: [key(one), key(two)],

@@ -1,19 +1,16 @@
 /** Adds SSH keys to an existing pod. */
 import { ApiError } from '#shared/runtime/errors.ts';
-import { type PublicKey, parsePublicKey } from '../../accounts/ssh-keys/public-key.ts';
+import type { PublicKey } from '../../accounts/ssh-keys/public-key.ts';
 import { listForAccount, requireOwnSshKey } from '../../accounts/ssh-keys/ssh-key.service.ts';
 import type { Db, Pod } from '../../platform/database/tables.ts';
-import type { AddSshKeysRequest, PodSshKey } from './pod.schemas.ts';
+import type { AddSshKeysRequest } from './pod.schemas.ts';
+import { keyIdentity, type PodKey, podKeysOf } from './pod-key.ts';
 import { changeUnlessRemoving } from './pod-removal.ts';
 
 /** Limit of the agent. */
 const MAX_KEYS_PER_POD = 50;
 
 export type KeysAdded = { pod: Pod; added: number; alreadyPresent: number };
-
-export function podKeysOf(pod: Pick<Pod, 'ssh_keys_json'>): PodSshKey[] {
-  return JSON.parse(pod.ssh_keys_json) as PodSshKey[];
-}
 
 /** Changes the row only; the sync sends the keys to the agent. */
 export async function addSshKeysTo(
@@ -34,9 +31,9 @@ export async function addSshKeysTo(
 
 /** Appends the new keys. Keys that differ only in their comment are equal. Pure. */
 export function mergeKeys(
-  present: readonly PodSshKey[],
-  requested: readonly PodSshKey[],
-): { keys: PodSshKey[]; added: number } {
+  present: readonly PodKey[],
+  requested: readonly PodKey[],
+): { keys: PodKey[]; added: number } {
   const keys = [...present];
   const known = new Set(present.map(keyIdentity));
   for (const key of requested) {
@@ -51,9 +48,9 @@ async function resolveKeys(
   tx: Db,
   accountId: string,
   request: AddSshKeysRequest,
-): Promise<PodSshKey[]> {
+): Promise<PodKey[]> {
   const registered = await listForAccount(tx, accountId);
-  const byId: PodSshKey[] = [];
+  const byId: PodKey[] = [];
   for (const id of request.ssh_key_ids ?? []) {
     const { name, public_key } = await requireOwnSshKey(tx, accountId, id);
     byId.push({ id, name, public_key });
@@ -63,9 +60,4 @@ async function resolveKeys(
     return { id: known?.id ?? null, name: known?.name ?? '', public_key: text };
   });
   return [...byId, ...pasted];
-}
-
-function keyIdentity({ public_key }: PodSshKey): string {
-  const parsed = parsePublicKey(public_key);
-  return 'key' in parsed ? parsed.key.fingerprint : public_key;
 }

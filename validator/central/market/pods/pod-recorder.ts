@@ -20,6 +20,7 @@ import { podStateOf, wirePhase } from './pod.state.ts';
 import { acknowledgeGeneration, changePod, endPod, isBeingCreated, movePod } from './pod.store.ts';
 import { FAILED_LISTED_MS } from './pod-access.ts';
 import {
+  bringsVolume,
   changeOutcomeColumns,
   changeOutcomeOf,
   type Previous,
@@ -96,6 +97,7 @@ export function createPodRecorder(deps: {
     };
     if (!(await movePod(tx, pod.id, observed.state, change, { from: [from] }))) return;
     if (end !== null) await updateTemplates(tx, pod, end, nowMs);
+    if (end === 'reverted' && bringsVolume(pod)) await deps.detachVolume(tx, pod.id);
     const { reason, message } = observed;
     await recordTransition(tx, deps, pod, observed.state, {
       reason,
@@ -147,6 +149,7 @@ export function createPodRecorder(deps: {
       };
       if (!(await movePod(tx, pod.id, previous.state, change, { from: [from] }))) return;
       await updateTemplates(tx, pod, 'reverted', nowMs);
+      if (bringsVolume(pod)) await deps.detachVolume(tx, pod.id);
       await recordTransition(tx, deps, pod, previous.state, { reason, message, isUndone: true });
     });
   }

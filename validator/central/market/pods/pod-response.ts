@@ -7,15 +7,15 @@ import type { ExecutorEntry } from '../executors/executor.service.ts';
 import {
   gpuTotalOf,
   huidOf,
-  inventoryOf,
   locationOf,
   machineNameOf,
+  measuredInventoryOf,
   uptimeMinutesOf,
 } from '../executors/executor-response.ts';
 import { noticeOf } from '../executors/notice-period.ts';
 import { specsOf } from '../executors/specs.ts';
 import type { VolumeResponse } from '../volumes/volume.schemas.ts';
-import type { PodListItemResponse, PodSshKey, PodTemplate } from './pod.schemas.ts';
+import type { PodListItemResponse, PodTemplate } from './pod.schemas.ts';
 import {
   CREATION_STATES,
   podStateOf,
@@ -24,6 +24,7 @@ import {
   type WireStatus,
   wireStatus,
 } from './pod.state.ts';
+import { keyOnWire, podKeysOf } from './pod-key.ts';
 import { notebookUrl } from './pod-notebook.ts';
 
 const SSH_PORT = '22';
@@ -49,7 +50,7 @@ export function podResponse(
   const status = statusOf(pod);
   const ports = JSON.parse(pod.ports_json) as Record<string, number>;
   const spec = JSON.parse(pod.spec_json) as PodSpecInput;
-  const inventory = inventoryOf(executor);
+  const inventory = measuredInventoryOf(executor);
   return {
     id: pod.id,
     pod_name: pod.pod_name,
@@ -58,7 +59,7 @@ export function podResponse(
     ports_mapping: ports,
     gpu_name: machineNameOf(executor),
     gpu_count: String(pod.gpu_count),
-    cpu_name: inventory?.cpu.model ?? '',
+    cpu_name: inventory.cpu.model,
     cpu_count: Math.max(1, Math.floor(spec.limits.cpu_cores)),
     ram_total: Math.floor(spec.limits.memory_bytes / KIB),
     price: microToUsd(pod.price_uusd_per_gpu_hour * pod.gpu_count),
@@ -77,7 +78,7 @@ export function podResponse(
     template_id: pod.template_id === '' ? null : pod.template_id,
     user_id: pod.account_id,
     volume,
-    ssh_keys: JSON.parse(pod.ssh_keys_json) as PodSshKey[],
+    ssh_keys: podKeysOf(pod).map(keyOnWire),
     notice_period: noticeOf(executor),
     source: pod.source,
     client_version: pod.client_version,
@@ -132,16 +133,16 @@ function executorOf(
   gpuUuids: readonly string[],
   nowMs: number,
 ): PodListItemResponse['executor'] {
-  const inventory = inventoryOf(executor);
   return {
     id: executor.id,
     huid: huidOf(executor.id),
     machine_name: machineNameOf(executor),
     price_per_gpu: microToUsd(pod.price_uusd_per_gpu_hour),
+    price_per_hour: microToUsd(pod.price_uusd_per_gpu_hour * gpuTotalOf(executor)),
     executor_ip_address: executor.ip_address,
     validator_hotkey: executor.validator_hotkey,
     gpu_count: gpuTotalOf(executor),
-    specs: inventory === null ? null : specsOf(inventory, executor, gpuUuids),
+    specs: specsOf(measuredInventoryOf(executor), executor, gpuUuids),
     active: executor.state === 'verified',
     location: locationOf(executor),
     uptime_in_minutes: uptimeMinutesOf(executor, nowMs),

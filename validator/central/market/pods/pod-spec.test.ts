@@ -21,6 +21,7 @@ const template: Template = {
   used_at: null,
   internal_ports_json: '[22,8000]',
   environment_json: '{"A":"b"}',
+  tags_json: '[]',
   volumes_json: '["/workspace"]',
   entrypoint: 'tini --',
   startup_commands: "bash -c 'sleep 1 && true'",

@@ -86,6 +86,11 @@ export function changedSpecFor(
   });
 }
 
+/** The spec with a copy of a volume. Throws 400 `template_invalid` if a path of the template is in the way. */
+export function specWithVolume(spec: PodSpecInput, copyId: string): PodSpecInput {
+  return checkedSpec({ ...spec, volume: { id: copyId } });
+}
+
 function templatePart(template: Template) {
   const environment = JSON.parse(template.environment_json) as Record<string, string>;
   return {

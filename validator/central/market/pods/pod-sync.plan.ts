@@ -18,7 +18,7 @@ import {
   type WirePhase,
   wirePhase,
 } from './pod.state.ts';
-import { podKeysOf } from './pod-keys.ts';
+import { podKeysOf } from './pod-key.ts';
 import { awaitsNotebook, needsNotebookRequest } from './pod-notebook.ts';
 
 /** Phase of a failed creation that its node has not removed yet. */

@@ -171,12 +171,12 @@ it("keeps its price when the node's price changes", async () => {
   expect(body).toMatchObject({ price: 2.2, executor: { price_per_gpu: 2.2 } });
 });
 
-it('rejects a reboot with a volume id for a pod without a volume', async () => {
+it('rejects a reboot with the id of no volume', async () => {
   await market.sync();
   const body = { volume_id: NOWHERE };
   const path = `/pods/${podId}/reboot`;
   const refused = await market.call('POST', path, { headers: account.key, body });
-  expect(refused.body.error.code).toBe('bad_request');
+  expect(refused.body.error.code).toBe('volume_not_found');
   const explicitNull = { volume_id: null };
   const rebooted = await market.call('POST', path, { headers: account.key, body: explicitNull });
   expect(rebooted.body.status).toBe('REBOOT_PENDING');

@@ -63,48 +63,51 @@ const PodTemplate = z.looseObject(
 );
 export type PodTemplate = z.output<typeof PodTemplate>;
 
-const PodExecutor = z.object(
-  described(
-    {
-      id: z.uuid(),
-      huid: z.string(),
-      machine_name: z.string(),
-      price_per_gpu: z.number(),
-      executor_ip_address: z.string(),
-      validator_hotkey: z.string().nullable(),
-      gpu_count: z.int(),
-      specs: ExecutorSpecs.nullable(),
-      active: z.boolean(),
-      location: ExecutorLocation.nullable(),
-      uptime_in_minutes: z.int().nullable(),
-      simulated: z.boolean(),
-      disk_health_ok: z.boolean().nullable().optional(),
-    },
-    {
-      id: 'Id of the node.',
-      huid: 'Readable name of the node.',
-      machine_name: 'Full name of its GPUs.',
-      price_per_gpu: 'USD per GPU and hour that the pod was rented for.',
-      executor_ip_address: 'Public IP address of the node.',
-      validator_hotkey: 'ss58 of the validator with the last verdict; null before the first.',
-      gpu_count: 'Number of GPUs of the node.',
-      specs: 'Hardware as the agent measured it; null before the first measurement.',
-      active: 'True while the node is in the marketplace.',
-      location: 'Place of the node; null if the country is unknown.',
-      uptime_in_minutes: "Minutes since the node's host started; null if unknown.",
-      simulated: 'True if the GPUs are simulated.',
-      disk_health_ok:
-        'True if the disks of the node are healthy; null if unknown, absent in lists.',
-    },
-  ),
-);
+const PodExecutor = z
+  .object(
+    described(
+      {
+        id: z.uuid(),
+        huid: z.string(),
+        machine_name: z.string(),
+        price_per_gpu: z.number(),
+        price_per_hour: z.number(),
+        executor_ip_address: z.string(),
+        validator_hotkey: z.string().nullable(),
+        gpu_count: z.int(),
+        specs: ExecutorSpecs,
+        active: z.boolean(),
+        location: ExecutorLocation.nullable(),
+        uptime_in_minutes: z.int().nullable(),
+        simulated: z.boolean(),
+        disk_health_ok: z.boolean().nullable().optional(),
+      },
+      {
+        id: 'Id of the node.',
+        huid: 'Readable name of the node.',
+        machine_name: 'Full name of its GPUs.',
+        price_per_gpu: 'USD per GPU and hour that the pod was rented for.',
+        price_per_hour: "USD per hour for all of the node's GPUs at that price.",
+        executor_ip_address: 'Public IP address of the node.',
+        validator_hotkey: 'ss58 of the validator with the last verdict; null before the first.',
+        gpu_count: 'Number of GPUs of the node.',
+        specs: 'Hardware as the agent measured it.',
+        active: 'True while the node is in the marketplace.',
+        location: 'Place of the node; null if the country is unknown.',
+        uptime_in_minutes: "Minutes since the node's host started; null if unknown.",
+        simulated: 'True if the GPUs are simulated.',
+        disk_health_ok:
+          'True if the disks of the node are healthy; null if unknown, absent in lists.',
+      },
+    ),
+  )
+  .meta({ id: 'PodExecutor' });
 
-/** `id` is null for a key that is not one of the account's. */
 export const PodSshKey = z.object(
   described(
-    { id: z.string().nullable(), name: z.string(), public_key: z.string() },
+    { id: z.uuid(), name: z.string(), public_key: z.string() },
     {
-      id: "Id of the account's key; null for a key that is not one of the account's.",
+      id: "Id of the account's key, or an id derived from a key that is not one of the account's.",
       name: 'Name of the key.',
       public_key: 'Public key in OpenSSH format.',
     },

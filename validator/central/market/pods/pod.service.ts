@@ -8,7 +8,7 @@ import { lastPodEvent, listPodEvents } from '../../delivery/events/event.service
 import { spentOf, spentOn } from '../../money/metering/statement.service.ts';
 import type { Database, Db, Pod } from '../../platform/database/tables.ts';
 import { moneyTransaction } from '../../platform/database/transactions.ts';
-import type { Caller, UserIdentity } from '../../platform/identity.ts';
+import type { Actor, Caller, UserIdentity } from '../../platform/identity.ts';
 import { type ExecutorEntry, findExecutor, findExecutors } from '../executors/executor.service.ts';
 import { type AnnotationsOf, NO_ANNOTATIONS } from '../executors/node-annotations.ts';
 import { type FilterSubject, nodeConstraints, subjectOf } from '../executors/node-filters.ts';
@@ -42,6 +42,7 @@ import {
 import { podResponse } from './pod-response.ts';
 
 export {
+  hasLaunchOn,
   insertPod,
   listKeptOn,
   listLiveOf,
@@ -59,6 +60,7 @@ export type PodsDeps = {
   notebookToken: NotebookTokenOf;
   annotationsOf: AnnotationsOf;
   volumesOfPods: VolumesOfPods;
+  attachVolume: AttachVolume;
   backupConfigOf(db: Db, pod: Pod): Promise<PodDetailResponse['backup_config']>;
 };
 
@@ -67,6 +69,12 @@ export type VolumesOfPods = (
   db: Db,
   pods: readonly Pick<Pod, 'id' | 'spec_json'>[],
 ) => Promise<ReadonlyMap<string, VolumeResponse>>;
+
+/**
+ * Attaches a volume to a pod without one and returns the id of the copy that the pod mounts. Throws `volume_not_found`,
+ * `forbidden`, and `conflict` while another pod has the volume or its data is being saved on another node.
+ */
+export type AttachVolume = (tx: Db, pod: Pod, volumeId: string, actor: Actor) => Promise<string>;
 
 /** Notebook token in responses of ended pods, which have no notebook server. */
 const NO_TOKEN = '';
@@ -95,10 +103,13 @@ export function createPods(deps: PodsDeps) {
     });
   }
 
-  async function requireVolume(tx: Db, pod: Pod, volumeId: string): Promise<void> {
-    if ((await deps.volumesOfPods(tx, [pod])).get(pod.id)?.id === volumeId) return;
-    throw new ApiError('bad_request', 'A reboot cannot attach another volume', {
-      hint: 'Reboot without volume_id; a pod gets its volume with the rental.',
+  /** Attaches the volume and returns its copy; null if the pod has this volume already. */
+  async function volumeCopyFor(tx: Db, pod: Pod, volumeId: string, actor: Actor) {
+    const present = (await deps.volumesOfPods(tx, [pod])).get(pod.id);
+    if (present === undefined) return deps.attachVolume(tx, pod, volumeId, actor);
+    if (present.id === volumeId) return null;
+    throw new ApiError('bad_request', `The pod has the volume ${present.id} already`, {
+      hint: 'A pod has one volume at /mnt. Reboot without volume_id.',
     });
   }
 
@@ -177,7 +188,8 @@ export function createPods(deps: PodsDeps) {
 
     /**
      * Restarts the container. If the pod's template is the account's own and has changed, a container of the changed
-     * template takes its place. Throws `bad_request` if `volumeId` is not the pod's volume.
+     * template takes its place. With `volumeId`, the container is replaced by one with that volume once the node has its
+     * data. Throws `bad_request` if the pod has another volume, and the errors of `attachVolume`.
      */
     async reboot(
       caller: Caller,
@@ -185,9 +197,11 @@ export function createPods(deps: PodsDeps) {
       volumeId: string | null,
     ): Promise<PodListItemResponse> {
       const row = await changeOwn(caller, id, async (tx, pod) => {
-        if (volumeId !== null) await requireVolume(tx, pod, volumeId);
+        const { actor } = caller;
+        const volumeCopyId =
+          volumeId === null ? null : await volumeCopyFor(tx, pod, volumeId, actor);
         const template = await changedTemplateOf(tx, pod);
-        return beginRestart(tx, deps, pod, { actor: caller.actor, kind: 'reboot', template });
+        return beginRestart(tx, deps, pod, { actor, kind: 'reboot', template, volumeCopyId });
       });
       deps.wake(row.executor_id);
       return row;

@@ -70,6 +70,19 @@ export async function listUnendedOn(db: Db, executorId: string): Promise<Pod[]> 
     .execute();
 }
 
+/** Returns true if a pod on the node is being created. */
+export async function hasLaunchOn(db: Db, executorId: string): Promise<boolean> {
+  const found = await db
+    .selectFrom('pods')
+    .select('id')
+    .where('executor_id', '=', executorId)
+    .where('ended_at', 'is', null)
+    .where('state', 'in', CREATION_STATES)
+    .limit(1)
+    .executeTakeFirst();
+  return found !== undefined;
+}
+
 /** A node's pods that have not ended and whose own removal was not requested. */
 export async function listKeptOn(db: Db, executorId: string): Promise<Pod[]> {
   return db

@@ -27,6 +27,7 @@ export type PodPartsDeps = Pick<SyncDeps, 'operations' | 'volumes' | 'inMaintena
   processes: Processes;
   annotationsOf: AnnotationsOf;
   volumesOfPods: VolumesOfPods;
+  attachVolume: PodsDeps['attachVolume'];
   detachVolume(tx: Db, podId: string): Promise<void>;
   backupConfigOf: PodsDeps['backupConfigOf'];
 };
@@ -66,6 +67,7 @@ export function createPodParts({ ports, mails, notifier, options }: MailDeps, pa
     notebookToken,
     annotationsOf,
     volumesOfPods,
+    attachVolume: parts.attachVolume,
     backupConfigOf: parts.backupConfigOf,
   });
   const edits = createPodEdits({ db, clock, random, wake, notebookToken, volumesOfPods });

@@ -11,8 +11,8 @@ function outcome(requested: number | null, offer: GpuOffer): number | string {
   }
 }
 
-const whole = { total: 4, free: 4, minimum: null, canSplit: true };
-const split = { total: 4, free: 4, minimum: 2, canSplit: true };
+const whole = { total: 4, free: 4, minimum: null, canSplit: true, isLaunching: false };
+const split = { ...whole, minimum: 2 };
 
 describe('checks of the requested number of GPUs', () => {
   it.each([
@@ -21,6 +21,12 @@ describe('checks of the requested number of GPUs', () => {
     ['more than the node has', 5, whole, 'gpu_count_invalid'],
     ['more than the node has, none free', 5, { ...whole, free: 0 }, 'gpu_count_invalid'],
     ['all GPUs, none free', 4, { ...whole, free: 0 }, 'node_unavailable'],
+    [
+      'all GPUs during a launch',
+      4,
+      { ...whole, free: 0, isLaunching: true },
+      'node_rent_in_progress',
+    ],
     ['a part of an unsplittable node', 2, { ...split, canSplit: false }, 'gpu_split_not_allowed'],
     ['a part without a minimum', 2, whole, 'gpu_count_invalid'],
     [

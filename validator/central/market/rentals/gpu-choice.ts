@@ -7,6 +7,8 @@ export type GpuOffer = {
   /** Null: the node is rented only as a whole. */
   minimum: number | null;
   canSplit: boolean;
+  /** A pod of the node is being created. */
+  isLaunching: boolean;
 };
 
 export type GpuRefusal = { code: ErrorCode; message: string; hint?: string };
@@ -22,12 +24,16 @@ export function chooseGpuCount(requested: number | null, offer: GpuOffer): numbe
 
 /** Null for a count that can be rented now. */
 export function refusalOf(count: number, offer: GpuOffer): GpuRefusal | null {
-  const { total, free, minimum, canSplit } = offer;
+  const { total, free, minimum, canSplit, isLaunching } = offer;
   if (count > total) {
     const message = `The node has ${total} GPUs, ${count} were requested`;
     return { code: 'gpu_count_invalid', message };
   }
-  if (free === 0) return { code: 'node_unavailable', message: 'Every GPU of the node is rented' };
+  if (free === 0) {
+    return isLaunching
+      ? { code: 'node_rent_in_progress', message: 'Another rental is starting on the node' }
+      : { code: 'node_unavailable', message: 'Every GPU of the node is rented' };
+  }
   if (count < total && !canSplit) {
     const message = 'The node cannot be split between renters';
     return { code: 'gpu_split_not_allowed', message };

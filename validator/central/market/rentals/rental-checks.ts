@@ -15,6 +15,7 @@ import type { Actor, UserIdentity } from '../../platform/identity.ts';
 import { type ExecutorEntry, requireExecutor } from '../executors/executor.service.ts';
 import { gpuTotalOf, inventoryOf } from '../executors/executor-response.ts';
 import { isLeaving } from '../executors/notice-period.ts';
+import { hasLaunchOn } from '../pods/pod.service.ts';
 import { removalAfter } from '../pods/pod-removal.ts';
 import { templateForRent } from '../templates/template-use.service.ts';
 import { chooseGpuCount } from './gpu-choice.ts';
@@ -57,6 +58,7 @@ export async function checkRental(
     free: executor.slots_free,
     minimum: executor.min_gpu_count,
     canSplit: executor.can_split === 1,
+    isLaunching: executor.slots_free === 0 && (await hasLaunchOn(tx, executorId)),
   });
   // Locks the account so that concurrent rentals cannot spend the same balance.
   const account = await lockAccount(tx, identity);

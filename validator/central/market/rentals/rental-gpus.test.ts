@@ -113,7 +113,8 @@ it('assigns the last GPU to one of 50 concurrent rentals', async () => {
   );
   const refused = answers.filter((answer) => answer.status !== 200);
   expect(refused).toHaveLength(49);
-  for (const { body } of refused) expect(body.error.code).toBe('node_unavailable');
+  // The pods of both GPUs are still being launched.
+  for (const { body } of refused) expect(body.error.code).toBe('node_rent_in_progress');
   const slots = await market.ports.db.selectFrom('gpu_slots').select('pod_id').execute();
   expect(new Set(slots.map((slot) => slot.pod_id)).size).toBe(2);
 });

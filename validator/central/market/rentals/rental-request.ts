@@ -4,7 +4,7 @@ import { ApiError } from '#shared/runtime/errors.ts';
 import { parsePublicKey } from '../../accounts/ssh-keys/public-key.ts';
 import type { RestoreRequest } from '../../backups/backup.schemas.ts';
 import type { SshKey, Template } from '../../platform/database/tables.ts';
-import type { PodSshKey } from '../pods/pod.schemas.ts';
+import type { PodKey } from '../pods/pod-key.ts';
 import { CreateTemplate } from '../templates/template.schemas.ts';
 import { templateContent } from '../templates/template.service.ts';
 import type { RentExecutorRequest } from './rental.schemas.ts';
@@ -47,7 +47,7 @@ export function restoreRequestOf(
 export function chosenKeys(
   pasted: string | readonly string[] | null | undefined,
   registered: readonly SshKey[],
-): PodSshKey[] {
+): PodKey[] {
   const requested = [pasted ?? []].flat().filter((key) => key.trim() !== '');
   const keys =
     requested.length === 0
@@ -59,7 +59,7 @@ export function chosenKeys(
   });
 }
 
-function namedKey(pasted: string, registered: readonly SshKey[]): PodSshKey {
+function namedKey(pasted: string, registered: readonly SshKey[]): PodKey {
   const parsed = parsePublicKey(pasted);
   if ('problem' in parsed) {
     throw new ApiError('bad_request', `user_public_key: ${parsed.problem}`, {
@@ -71,7 +71,7 @@ function namedKey(pasted: string, registered: readonly SshKey[]): PodSshKey {
   return { id: known?.id ?? null, name: known?.name ?? '', public_key: text };
 }
 
-function distinct(keys: readonly PodSshKey[]): PodSshKey[] {
+function distinct(keys: readonly PodKey[]): PodKey[] {
   return [...new Map(keys.map((key) => [key.public_key, key])).values()];
 }
 

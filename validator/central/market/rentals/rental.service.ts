@@ -15,10 +15,10 @@ import { gpuTotalOf } from '../executors/executor-response.ts';
 import { imageKeyOf } from '../executors/launch-estimate.ts';
 import { expectationAtRent } from '../pods/launch-eta.ts';
 import { launchFrom } from '../pods/launch-limit.ts';
-import type { PodSshKey } from '../pods/pod.schemas.ts';
 import { insertPod, type NewPod } from '../pods/pod.service.ts';
 import { wirePhase } from '../pods/pod.state.ts';
 import { placePodHold } from '../pods/pod-hold.ts';
+import type { PodKey } from '../pods/pod-key.ts';
 import { NOTEBOOK_PORT, notebookColumns } from '../pods/pod-notebook.ts';
 import { setRemovalDue } from '../pods/pod-removal.ts';
 import { podResponse } from '../pods/pod-response.ts';
@@ -139,7 +139,7 @@ export async function rentIn(
 function newPod(
   executor: ExecutorEntry,
   template: Template,
-  keys: readonly PodSshKey[],
+  keys: readonly PodKey[],
   nowMs: number,
 ) {
   return {

@@ -137,6 +137,7 @@ function offerOf(node: MarketNode) {
     free: node.slots_free,
     minimum: node.min_gpu_count,
     canSplit: node.can_split === 1,
+    isLaunching: false,
   };
 }
 

@@ -1,6 +1,6 @@
 /** Route that opens the support channel of a pod. */
 import type { HttpServer } from '#shared/http/server.ts';
-import type { CentralDeps } from '../../platform/central-deps.ts';
+import type { MailDeps } from '../../delivery/delivery.ts';
 import { userOf } from '../../platform/identity.ts';
 import { IdParams } from '../../platform/wire.ts';
 import { createLocalChannels } from './local-channels.ts';
@@ -38,9 +38,10 @@ function registerRoute(api: HttpServer, channels: PodChannels): void {
 }
 
 /** Registers the route below /api. Channels open on the configured chat platform, or else in the database. */
-export function registerSupportChannels(api: HttpServer, { ports, options }: CentralDeps): void {
+export function registerSupportChannels(api: HttpServer, deps: MailDeps): void {
+  const { ports, options, mails, wakeMail } = deps;
   const { db, clock, random } = ports;
-  const baseUrl = options.channelUrl ?? null;
+  const { channelUrl: baseUrl = null, supportEmail = null } = options;
   const channels = ports.channels ?? createLocalChannels({ db, clock, random, baseUrl });
-  registerRoute(api, createPodChannels({ db, clock, channels }));
+  registerRoute(api, createPodChannels({ db, clock, channels, mails, wakeMail, supportEmail }));
 }

@@ -7,7 +7,7 @@ import { NaiveTime, optional } from '../../platform/wire.ts';
 const MAX_TOPIC_CHARS = 200;
 const MAX_MESSAGE_CHARS = 2_000;
 
-/** Both fields are used when the channel is opened, and ignored if it already exists. */
+/** The topic names a new channel and is ignored if it exists. Each message is passed to the operator's support. */
 export const PodChatChannelRequest = z
   .object(
     described(

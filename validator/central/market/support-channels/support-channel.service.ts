@@ -2,7 +2,10 @@
 
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
+import { sha256Hex } from '#shared/signing/signed-request.ts';
 import { accountOf } from '../../accounts/auth/account-access.ts';
+import type { Mails } from '../../delivery/mail/mail.service.ts';
+import { supportMessageMail } from '../../delivery/mail/mail-text.ts';
 import type { Database, Pod } from '../../platform/database/tables.ts';
 import type { UserIdentity } from '../../platform/identity.ts';
 import type { SupportChannels } from '../../platform/ports.ts';
@@ -13,11 +16,46 @@ export { clearChannelsOf } from './support-channel.store.ts';
 
 /** Hexadecimal digits of the pod's id in the channel's name: enough to make collisions improbable. */
 const NAME_DIGITS = 12;
+const HOUR_MS = 3_600_000;
+const MAX_MESSAGES_PER_HOUR = 20;
+const MESSAGE_USEFUL_MS = 7 * 24 * HOUR_MS;
+
+type SupportMessage = Parameters<typeof supportMessageMail>[0] & { accountId: string };
 
 export type PodChannels = ReturnType<typeof createPodChannels>;
 
-export function createPodChannels(deps: { db: Database; clock: Clock; channels: SupportChannels }) {
-  const { db, clock, channels } = deps;
+export type PodChannelsDeps = {
+  db: Database;
+  clock: Clock;
+  channels: SupportChannels;
+  mails: Mails;
+  /** Sends waiting mails now. */
+  wakeMail(): void;
+  /** Address of the operator's support; null: messages stay in the database. */
+  supportEmail: string | null;
+};
+
+export function createPodChannels(deps: PodChannelsDeps) {
+  const { db, clock, channels, mails, supportEmail } = deps;
+
+  /** Mails a message to the operator. A repeated request within an hour sends one mail. */
+  async function notifySupport(to: string, message: SupportMessage): Promise<void> {
+    const { accountId, ...about } = message;
+    const hour = Math.floor(clock.now() / HOUR_MS);
+    const digest = sha256Hex(`${about.topic ?? ''}\n${about.text}`);
+    await db.transaction().execute(async (tx) => {
+      await mails.add(tx, {
+        accountId,
+        to,
+        kind: 'support-message',
+        content: supportMessageMail(about),
+        dedupeKey: `support:${about.podId}:${hour}:${digest}`,
+        usefulForMs: MESSAGE_USEFUL_MS,
+        uncounted: true,
+      });
+    });
+    deps.wakeMail();
+  }
 
   /** Throws 404 `POD_NOT_FOUND` for an unknown or deleted pod. Unlike other routes it throws 403 for another account's pod. */
   async function requirePod(accountId: string, id: string): Promise<Pod> {
@@ -33,28 +71,50 @@ export function createPodChannels(deps: { db: Database; clock: Clock; channels: 
     });
   }
 
+  /** Called before anything is written, so that a refused message leaves no channel. */
+  async function requireRoom(accountId: string): Promise<void> {
+    const recent = await mails.countRecent(db, accountId, 'support-message');
+    if (recent < MAX_MESSAGES_PER_HOUR) return;
+    throw new ApiError('rate_limited', `Support takes ${MAX_MESSAGES_PER_HOUR} messages an hour`, {
+      headers: { 'Retry-After': '60' },
+    });
+  }
+
   return {
-    /** Opens the channel of the caller's pod, or returns the existing one. */
+    /** Opens the channel of the caller's pod, or returns the existing one, and passes the message to the operator. */
     async open(
       identity: UserIdentity,
       podId: string,
       { topic, message }: PodChatChannelRequest,
     ): Promise<PodChatChannelResponse> {
       const pod = await requirePod(identity.accountId, podId);
-      const { chat_user_id: chatUserId } = await accountOf(db, identity);
+      const { chat_user_id: chatUserId, email } = await accountOf(db, identity);
       if (chatUserId === null) {
         throw new ApiError('forbidden', 'No chat account is linked', {
           hint: 'Link one with GET /users/me/chat/oauth-url, then retry.',
         });
       }
+      const text = textOf(message);
+      if (text !== null) await requireRoom(pod.account_id);
       const channel = await channels.open({
         podId: pod.id,
         accountId: pod.account_id,
         name: channelName(pod.id),
         chatUserId,
         topic: textOf(topic),
-        message: textOf(message),
+        message: text,
       });
+      if (text !== null && supportEmail !== null) {
+        await notifySupport(supportEmail, {
+          accountId: pod.account_id,
+          channel: channel.name,
+          podId: pod.id,
+          podName: pod.pod_name,
+          from: email,
+          topic: textOf(topic),
+          text,
+        });
+      }
       return {
         channel_id: channel.id,
         channel_name: channel.name,

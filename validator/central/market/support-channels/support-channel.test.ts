@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.ts';
 import { createPodScene, type PodScene } from '../../../../test/fakes/scenes/pod-scene.ts';
@@ -143,4 +143,44 @@ it('opens no channel for an account that is deleted during the request', async (
   const opening = channels.open({ ...request, topic: 'private', message: 'my name is Ada' });
   await expect(opening).rejects.toMatchObject({ code: 'unauthorized' });
   expect(await stored()).toEqual([]);
+});
+
+describe('messages', () => {
+  const SUPPORT = 'support@market.example';
+  beforeEach(async () => {
+    await scene.close();
+    scene = await createPodScene({ supportEmail: SUPPORT });
+    id = await scene.running();
+    await link();
+  });
+  const mails = async () => {
+    const headers = { host: 'localhost' };
+    const { body } = await scene.market.call('GET', '/_local/outbox', { headers });
+    return body.filter(({ to }: { to: string }) => to === SUPPORT);
+  };
+
+  it('reach the operator by mail, once for a repeated request', async () => {
+    const message = { topic: 'no GPU', message: '<b>nvidia-smi</b> hangs' };
+    await open(message);
+    await open(message);
+    await open({ topic: 'no GPU' });
+    await open({ message: 'it works again' });
+    const sent = await mails();
+    expect(sent).toHaveLength(2);
+    const first = sent.find(({ subject }: { subject: string }) => subject.includes('no GPU'));
+    expect(first.kind).toBe('support-message');
+    for (const part of [scene.account.email, id, '<b>nvidia-smi</b> hangs']) {
+      expect(first.text).toContain(part);
+    }
+    expect(first.html).toContain('&lt;b&gt;nvidia-smi');
+  });
+
+  it('are limited to 20 in an hour', async () => {
+    for (let index = 0; index < 20; index += 1) await open({ message: `${index}` });
+    const last = await open({ message: 'one more' });
+    expect([last.status, last.headers['retry-after']]).toEqual([429, '60']);
+    expect(await mails()).toHaveLength(20);
+    await scene.market.clock.advance(3_600_001);
+    expect((await open({ message: 'one more' })).status).toBe(200);
+  });
 });

@@ -20,6 +20,7 @@ const OFFICIAL = [
       docker_image: 'podwright.local/base',
       docker_image_tag: '1',
       category: 'UBUNTU',
+      tags: ['offline'],
     },
   },
   {
@@ -31,6 +32,7 @@ const OFFICIAL = [
       docker_image_tag: '24.04',
       startup_commands: 'sleep infinity',
       category: 'UBUNTU',
+      tags: ['ubuntu'],
     },
   },
   {
@@ -42,6 +44,7 @@ const OFFICIAL = [
       docker_image_tag: '2.7.1-cuda12.6-cudnn9-runtime',
       startup_commands: 'sleep infinity',
       category: 'PYTORCH',
+      tags: ['pytorch', 'cuda'],
     },
   },
 ] as const;

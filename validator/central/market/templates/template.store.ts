@@ -100,6 +100,7 @@ export async function deleteTemplatesOf(db: Db, accountId: string, nowMs: number
       name: '',
       description: '',
       readme: '',
+      tags_json: '[]',
       environment_json: '{}',
       entrypoint: '',
       startup_commands: '',

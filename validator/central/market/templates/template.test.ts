@@ -67,6 +67,7 @@ it('applies the documented defaults, also for null', async () => {
     startup_commands: '',
     volumes: ['/workspace'],
     readme: '',
+    tags: [],
     one_time_template: false,
     is_temporary: false,
     container_start_immediately: true,

@@ -172,7 +172,10 @@ it('rejects fractions, whose serialization differs between programs', async () =
   expect(status).toBe(422);
 });
 
-it('returns the weights only to the validator of the path', async () => {
-  expect((await read(OTHER, own)).status).toBe(403);
-  expect((await read(testSigner(9), own)).status).toBe(401);
+it('returns the weights to every client, and 422 for a path that names no hotkey', async () => {
+  await post(payload(5));
+  const path = (hotkey: string) => `/validator/${hotkey}/latest-set-weights`;
+  const open = await market.call('GET', path(own), { headers: { 'x-api-key': 'sk_unknown' } });
+  expect([open.status, open.body.validator_key]).toEqual([200, own]);
+  expect((await market.call('GET', path('nobody'))).status).toBe(422);
 });

@@ -11,6 +11,7 @@ import {
   ExecutorsToCheck,
 } from '#shared/api/central/validator-routes.ts';
 import type { HttpServer } from '#shared/http/server.ts';
+import { Hotkey } from '#shared/signing/hotkey.ts';
 import { SignedDigest } from '#shared/updates/update-manifest.ts';
 import { validatorOf } from '../../platform/identity.ts';
 import type { SetWeights } from './set-weights.service.ts';
@@ -20,6 +21,8 @@ import type { Validators } from './validator.service.ts';
 const tags = ['Validators'];
 const config = { auth: 'validator' } as const;
 const HotkeyParams = z.object({ validator_hotkey: z.string() });
+/** For routes without a signature, which would validate the hotkey. */
+const PublicHotkeyParams = z.object({ validator_hotkey: Hotkey });
 
 export function registerValidatorRoutes(api: HttpServer, validators: Validators): void {
   api.post(
@@ -63,8 +66,8 @@ export function registerSetWeightsRoutes(api: HttpServer, weights: SetWeights): 
   );
   api.get(
     '/validator/:validator_hotkey/latest-set-weights',
-    { config, schema: { tags, params: HotkeyParams, response } },
-    (request) => weights.latestOf(validatorOf(request).hotkey),
+    { config: { auth: 'none' }, schema: { tags, params: PublicHotkeyParams, response } },
+    (request) => weights.latestOf(request.params.validator_hotkey),
   );
   api.get('/latest-set-weights', { config: { auth: 'none' }, schema: { tags, response } }, () =>
     weights.latest(),

@@ -1,5 +1,6 @@
 /**
- * Attaches a volume to a pod with its rental and detaches it when the pod ends, each in the transaction of that event.
+ * Attaches a volume to a pod, with its rental or a reboot, and detaches it when the pod ends, each in the transaction of
+ * that event.
  */
 import type { PodSpecInput } from '#shared/api/agent/pod.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -102,6 +103,18 @@ export async function attachVolume(
   await recordVolumeEvent(tx, deps, copy, { actor, detail: 'volume_attached' });
   const attached = { ...volume, attached_pod_id: copy.pod_id };
   return volumeResponse(attached, isReused ? { ...copy, ...change, state: 'attached' } : copy);
+}
+
+/** Attaches a volume to an existing pod without one, and returns the id of its copy. Throws as `volumeForRent` does. */
+export async function attachToPod(
+  tx: Db,
+  deps: Deps,
+  { pod, volumeId, actor }: { pod: Pod; volumeId: string; actor: Actor },
+): Promise<string> {
+  const { id, account_id: accountId, executor_id: executorId } = pod;
+  const wanted = await volumeForRent(tx, deps, volumeId, { id, accountId, executorId });
+  await attachVolume(tx, deps, wanted, actor);
+  return wanted.copy.id;
 }
 
 /** Begins to save the volume of a pod that left its node. Repeating it has no effect. */

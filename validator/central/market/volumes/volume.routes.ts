@@ -5,7 +5,13 @@ import type { Db } from '../../platform/database/tables.ts';
 import { answerOnce, type OnceDeps } from '../../platform/idempotency/once.ts';
 import { callerOf, userOf } from '../../platform/identity.ts';
 import { IdParams } from '../../platform/wire.ts';
-import { Volume, VolumeParams, VolumeRequest, VolumeStats } from './volume.schemas.ts';
+import {
+  Volume,
+  VolumeParams,
+  VolumeRequest,
+  VolumeStats,
+  VolumeUpdate,
+} from './volume.schemas.ts';
 import type { Volumes } from './volume.service.ts';
 
 const tags = ['Volumes'];
@@ -78,14 +84,15 @@ export function registerVolumeRoutes(
       schema: {
         tags,
         summary: 'Rename or describe a volume',
-        description: 'Changes name and description. The data is unaffected.',
+        description: 'Changes the name, the description or both. The data is unaffected.',
         errors: {
+          bad_request: 'the request has neither name nor description',
           forbidden: 'the volume belongs to another account',
           volume_not_found: 'no volume has this id',
         },
         retry: 'Safe: a repeat stores the same values again.',
         params: IdParams,
-        body: VolumeRequest,
+        body: VolumeUpdate,
         response,
       },
     },

@@ -9,28 +9,40 @@ import { VOLUME_STATUSES } from './volume.state.ts';
 const MAX_NAME = 100;
 const MAX_DESCRIPTION = 1_000;
 
+const fields = {
+  name: z
+    .string()
+    .trim()
+    .min(1)
+    .max(MAX_NAME)
+    .regex(/^[\p{L}\p{N}\-_. ,()!?/]+$/u, 'Only letters, digits and - _ . space , ( ) ! ? /'),
+  description: optional(displayText(MAX_DESCRIPTION)),
+};
+
 /** No member has a default, because the idempotency fingerprint covers the request as sent. */
 export const VolumeRequest = z
   .object(
-    described(
-      {
-        name: z
-          .string()
-          .trim()
-          .min(1)
-          .max(MAX_NAME)
-          .regex(/^[\p{L}\p{N}\-_. ,()!?/]+$/u, 'Only letters, digits and - _ . space , ( ) ! ? /'),
-        description: optional(displayText(MAX_DESCRIPTION)),
-      },
-      {
-        name: 'Name of the volume, 1 to 100 letters, digits, spaces and `- _ . , ( ) ! ? /`.',
-        description:
-          'Description, up to 1000 characters. Absent: empty for a new volume, unchanged in an update.',
-      },
-    ),
+    described(fields, {
+      name: 'Name of the volume, 1 to 100 letters, digits, spaces and `- _ . , ( ) ! ? /`.',
+      description: 'Description, up to 1000 characters. Absent: empty.',
+    }),
   )
   .meta({ id: 'VolumeRequest', example: { name: 'datasets', description: 'training data' } });
 export type VolumeRequest = z.output<typeof VolumeRequest>;
+
+/** Absent members are unchanged. */
+export const VolumeUpdate = z
+  .object(
+    described(
+      { ...fields, name: optional(fields.name) },
+      {
+        name: 'New name, 1 to 100 letters, digits, spaces and `- _ . , ( ) ! ? /`.',
+        description: 'New description, up to 1000 characters.',
+      },
+    ),
+  )
+  .meta({ id: 'VolumeUpdate', example: { description: 'training data of May' } });
+export type VolumeUpdate = z.output<typeof VolumeUpdate>;
 
 const sizes = described(
   {

@@ -7,7 +7,12 @@ import type { Database, Db, Volume, VolumeCopy } from '../../platform/database/t
 import { moneyTransaction } from '../../platform/database/transactions.ts';
 import type { Caller, UserIdentity } from '../../platform/identity.ts';
 import { findAnyPod } from '../pods/pod-access.ts';
-import type { VolumeRequest, VolumeResponse, VolumeStatsResponse } from './volume.schemas.ts';
+import type {
+  VolumeRequest,
+  VolumeResponse,
+  VolumeStatsResponse,
+  VolumeUpdate,
+} from './volume.schemas.ts';
 import {
   findCopyOf,
   insertVolume,
@@ -101,11 +106,16 @@ export function createVolumes(deps: {
       return volumeResponse(volume, null);
     },
 
-    /** Changes the name and, if present, the description. */
-    update(caller: UserIdentity, id: string, body: VolumeRequest): Promise<VolumeResponse> {
+    /** Changes the name, the description or both. Throws `bad_request` if the body has neither. */
+    update(caller: UserIdentity, id: string, body: VolumeUpdate): Promise<VolumeResponse> {
       return db.transaction().execute(async (tx) => {
         const { volume, copy } = await ownWithCopy(tx, caller, id);
-        const { name, description = volume.description } = body;
+        const { name = volume.name, description = volume.description } = body;
+        if (body.name === undefined && body.description === undefined) {
+          throw new ApiError('bad_request', 'The request names nothing to change', {
+            hint: 'Send name, description or both.',
+          });
+        }
         const change = { name, description, updated_at: clock.now() };
         await updateVolume(tx, id, change);
         return volumeResponse({ ...volume, ...change }, copy);

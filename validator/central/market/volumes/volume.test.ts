@@ -1,4 +1,5 @@
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ApiError } from '#shared/runtime/errors.ts';
 import { flatRefusal } from '../../../../test/fakes/scenes/market-fixture.ts';
 import { createVolumeScene, type VolumeScene } from '../../../../test/fakes/scenes/volume-scene.ts';
 
@@ -40,6 +41,11 @@ it('creates, shows, changes and deletes volumes', async () => {
   const described = await own('PUT', { name: 'new', description: 'words' });
   expect(described.body).toMatchObject({ id, name: 'new', description: 'words' });
   expect((await own('PUT', { name: 'newer' })).body.description).toBe('words');
+  expect((await own('PUT', { description: '' })).body).toMatchObject({
+    name: 'newer',
+    description: '',
+  });
+  expect(await own('PUT', {})).toMatchObject({ status: 400, body: { success: false } });
   await scene.market.clock.advance(1);
   const second = await scene.make('new');
   expect((await volumes('GET')).body.map((row: { id: string }) => row.id)).toEqual([id, second]);
@@ -186,6 +192,49 @@ it("a reboot accepts the id of the pod's volume or none, and rejects any other",
   expect((await scene.post(podId, 'reboot', { volume_id: id })).body).toMatchObject({
     status: 'REBOOT_PENDING',
     volume: { id },
+  });
+});
+
+describe('a reboot with a volume', () => {
+  const reboot = (podId: string, volume_id: string) => scene.post(podId, 'reboot', { volume_id });
+  const settle = async () => {
+    for (let pass = 0; pass < 3; pass += 1) await scene.later(2_000);
+  };
+
+  it('mounts it in a new container once the node has its data', async () => {
+    const id = await scene.saved();
+    const podId = await scene.running();
+    const { status, body } = await reboot(podId, id);
+    expect([status, body]).toMatchObject([200, { status: 'REBOOT_PENDING', volume: { id } }]);
+    await scene.later();
+    // The former container runs while the node restores the data.
+    expect(scene.host.specs.get(podId)?.volume).toBeUndefined();
+    expect(await scene.pod(podId)).toMatchObject({ phase: 'restoring' });
+    scene.host.operations.finish(scene.operationOn(scene.node.id)?.id ?? '');
+    await settle();
+    const copy = scene.copyOn(scene.node.id);
+    expect(scene.host.specs.get(podId)).toMatchObject({ generation: 2, volume: { id: copy } });
+    const pod = await scene.pod(podId);
+    expect(pod).toMatchObject({ status: 'RUNNING', volume: { id, attached_pod_id: podId } });
+  });
+
+  it('refuses a volume of another pod, and detaches it if the node refuses the container', async () => {
+    const id = await scene.make();
+    const owner = await scene.runOn(scene.node.id, id);
+    const podId = await scene.running();
+    const taken = await reboot(podId, id);
+    expect([taken.status, taken.body.error.code]).toEqual([409, 'conflict']);
+    expect((await scene.pod(podId)).status).toBe('RUNNING');
+    await scene.savedFrom(scene.node.id, owner);
+    scene.host.refusal = new ApiError('spec_refused', 'no room for the volume');
+    await reboot(podId, id);
+    await scene.later();
+    scene.host.operations.finish(scene.operationOn(scene.node.id)?.id ?? '');
+    await settle();
+    expect(await scene.pod(podId)).toMatchObject({ status: 'RUNNING', volume: null });
+    const failed = { sub_event_type: 'pod-reboot.failed', error: 'no room for the volume' };
+    expect(await scene.events(podId)).toContainEqual(expect.objectContaining(failed));
+    expect(await scene.volume(id)).toMatchObject({ attached_pod_id: null });
   });
 });
 

@@ -1,17 +1,18 @@
 /** Public quotes of US dollars in alpha tokens: GET /balance/convert/alpha and GET /balance/alpha/subnets. */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
-import { ApiError } from '#shared/runtime/errors.ts';
 import type { AlphaRates } from '../../platform/ports.ts';
 import { AlphaQuote, AlphaQuoteQuery, AlphaSubnet } from './alpha.schemas.ts';
 
 /** Smallest parts of one token. */
 const TOKEN_PARTS = 1e9;
+/** The network's root subnet, named in a quote without a subnet and without rates. */
+const DEFAULT_NETUID = 0;
 
 const tags = ['Balance'];
 const config = { auth: 'none' } as const;
 
-/** Registers the routes. With `rates` null, both answer 503 `upstream_unavailable`. */
+/** With `rates` null, no rate is known: quotes are null and the list is empty. */
 export function registerAlphaRoutes(api: HttpServer, rates: AlphaRates | null): void {
   api.get(
     '/balance/convert/alpha',
@@ -44,16 +45,7 @@ export function registerAlphaRoutes(api: HttpServer, rates: AlphaRates | null): 
   );
 }
 
-async function subnetsOf(rates: AlphaRates | null): Promise<AlphaSubnet[]> {
-  if (rates !== null) return rates.subnets();
-  throw new ApiError('upstream_unavailable', 'The rates of alpha tokens are not available', {
-    status: 503,
-    isExpected: true,
-    hint: 'This marketplace has no source of these rates: retrying does not help. Its operator can name one (CENTRAL_ALPHA_RATES).',
-  });
-}
-
-/** Throws `not_found` for a subnet whose token is not accepted. */
+/** Returns null for tokens and rate if the rate of the subnet is unknown. */
 async function quote(
   rates: AlphaRates | null,
   { amount, netuid }: AlphaQuoteQuery,
@@ -62,10 +54,12 @@ async function quote(
     netuid === undefined ? subnet.is_default : subnet.netuid === netuid,
   );
   if (found === undefined) {
-    throw new ApiError('not_found', 'The token of this subnet is not accepted', {
-      hint: 'GET /balance/alpha/subnets lists the accepted subnets.',
-    });
+    return { original: amount, converted: null, rate: null, netuid: netuid ?? DEFAULT_NETUID };
   }
   const converted = Math.ceil((amount / found.rate_usd) * TOKEN_PARTS) / TOKEN_PARTS;
   return { original: amount, converted, rate: found.rate_usd, netuid: found.netuid };
+}
+
+async function subnetsOf(rates: AlphaRates | null): Promise<AlphaSubnet[]> {
+  return rates === null ? [] : rates.subnets();
 }

@@ -78,11 +78,16 @@ export type AlphaQuoteQuery = z.output<typeof AlphaQuoteQuery>;
 export const AlphaQuote = z
   .object(
     described(
-      { original: Usd, converted: z.number(), rate: z.number(), netuid: z.int() },
+      {
+        original: Usd,
+        converted: z.number().nullable(),
+        rate: z.number().nullable(),
+        netuid: z.int(),
+      },
       {
         original: 'Amount in USD, as requested.',
-        converted: 'Amount in tokens, rounded up to nine decimals.',
-        rate: 'USD for one token.',
+        converted: 'Amount in tokens, rounded up to nine decimals; null if the rate is unknown.',
+        rate: 'USD for one token; null if unknown.',
         netuid: 'Number of the subnet.',
       },
     ),

@@ -3,7 +3,6 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import { createLog } from '#shared/runtime/log.ts';
 import { createManualClock } from '../../../../test/fakes/manual-clock.ts';
 import {
   createTestCentral,
@@ -53,7 +52,6 @@ it('quotes dollars in tokens of a subnet, by its rate, rounded up to the smalles
     RATES[1],
   ]);
   for (const [query, status] of [
-    ['amount=1&netuid=7', 404],
     ['amount=0', 422],
     ['amount=-1', 422],
     ['netuid=51', 422],
@@ -64,18 +62,20 @@ it('quotes dollars in tokens of a subnet, by its rate, rounded up to the smalles
   }
 });
 
-it('answers 503 without a source of rates, hints not to retry, and logs no error', async () => {
-  let lines = '';
-  const write = (line: string) => {
-    lines += line;
-  };
-  const log = createLog({ name: 'test', level: 'warn' }, { write });
-  central = await createTestCentral({ alphaRates: null, log });
-  const quote = await ask(null, '/convert/alpha?amount=1');
-  expect(quote.body.error.hint).toContain('no source of these rates');
-  expect([quote.status, quote.body.error.code]).toEqual([503, 'upstream_unavailable']);
-  expect((await ask(null, '/alpha/subnets')).status).toBe(503);
-  expect(lines).toBe('');
+it.each([
+  ['a subnet without a rate', 'amount=1&netuid=7', 7],
+  ['a marketplace without rates', 'amount=1&netuid=51', 51],
+  ['a marketplace without rates or a subnet', 'amount=1', 0],
+])('quotes null for %s', async (what, query, netuid) => {
+  const isKnown = what === 'a subnet without a rate';
+  const rates = isKnown ? createFileAlphaRates(rateFile(RATES)) : null;
+  const quote = await ask(rates, `/convert/alpha?${query}`);
+  expect([quote.status, quote.body]).toEqual([
+    200,
+    { original: 1, converted: null, rate: null, netuid },
+  ]);
+  const subnets = await ask(rates, '/alpha/subnets');
+  expect([subnets.status, subnets.body.length]).toEqual([200, isKnown ? 2 : 0]);
 });
 
 it.each([

@@ -160,27 +160,29 @@ export async function findRefund(db: Db, podId: string): Promise<Refund | undefi
   return db.selectFrom('usage_refunds').selectAll().where('pod_id', '=', podId).executeTakeFirst();
 }
 
-/** Returns a page of the days of a provider's pods, latest first, and the total number of days. */
+export type ListedPeriod = Period & { gpu_type: string };
+
+/** Returns a page of days of pods, latest first, and the total number. A null `hotkey` selects every provider. */
 export async function listPeriods(
   db: Db,
-  providerId: string,
+  hotkey: string | null,
   { limit, offset }: { limit: number; offset: number },
-): Promise<{ periods: (Period & { gpu_type: string })[]; total: number }> {
-  const periods = await db
+): Promise<{ periods: ListedPeriod[]; total: number }> {
+  let selected = db
     .selectFrom('billing_periods')
+    .innerJoin('providers', 'providers.id', 'billing_periods.provider_id');
+  if (hotkey !== null) selected = selected.where('providers.hotkey', '=', hotkey);
+  const periods = await selected
     .innerJoin('executors', 'executors.id', 'billing_periods.executor_id')
     .selectAll('billing_periods')
     .select('executors.gpu_type')
-    .where('billing_periods.provider_id', '=', providerId)
     .orderBy('day_ms', 'desc')
     .orderBy('pod_id')
     .limit(limit)
     .offset(offset)
     .execute();
-  const { total } = await db
-    .selectFrom('billing_periods')
+  const { total } = await selected
     .select((eb) => eb.fn.countAll<number>().as('total'))
-    .where('provider_id', '=', providerId)
     .executeTakeFirstOrThrow();
   return { periods, total: Number(total) };
 }

@@ -21,7 +21,7 @@ export const PodStatement = z
             described(
               {
                 from: NaiveTime,
-                to: NaiveTime.nullable(),
+                to: NaiveTime,
                 state: z.string(),
                 cause: z.string(),
                 gpu_count: z.int(),
@@ -30,7 +30,7 @@ export const PodStatement = z
               },
               {
                 from: 'Begin of the period (UTC).',
-                to: 'End of the period (UTC); null while it lasts.',
+                to: 'End of the period (UTC); while it lasts, the time up to which it is charged.',
                 state: 'State of the pod in the period, or `refund`.',
                 cause: 'Why the period began or the refund was made.',
                 gpu_count: 'Number of GPUs that were charged.',
@@ -74,36 +74,37 @@ export const BillingQuery = z
   .meta({ example: { scope: 'own', page: 1, limit: 20 } });
 export type BillingQuery = z.output<typeof BillingQuery>;
 
-/** One pod on one day (UTC). */
+/** One pod on one day (UTC). Rows of other providers have no pod and no amounts. */
 export const BillingRow = z
   .object(
     described(
       {
         id: z.string(),
         executor_id: z.uuid(),
-        pod_id: z.uuid(),
+        pod_id: z.uuid().nullable(),
         gpu_type: z.string(),
         gpu_count: z.int(),
         period_start: NaiveTime,
         period_end: NaiveTime,
         seconds: z.int(),
-        gross_usd: z.number(),
-        fee_usd: z.number(),
-        net_usd: z.number(),
+        gross_usd: z.number().nullable(),
+        fee_usd: z.number().nullable(),
+        net_usd: z.number().nullable(),
         status: z.enum(['pending', 'paid', 'reversed']),
       },
       {
         id: 'Id of the entry.',
         executor_id: 'Id of the node.',
-        pod_id: 'Id of the pod.',
+        pod_id: 'Id of the pod; null for a pod of another provider.',
         gpu_type: 'Full name of the GPU type.',
         gpu_count: 'Number of GPUs of the pod.',
         period_start: 'Begin of the period (UTC). An entry is about one pod on one day (UTC).',
         period_end: 'End of the period (UTC).',
         seconds: 'Seconds that were charged.',
-        gross_usd: 'USD that the renter paid.',
-        fee_usd: 'Fee of the marketplace in USD.',
-        net_usd: 'USD for the provider: `gross_usd` less `fee_usd`.',
+        gross_usd: 'USD that the renter paid; null for a pod of another provider.',
+        fee_usd: 'Fee of the marketplace in USD; null for a pod of another provider.',
+        net_usd:
+          'USD for the provider: `gross_usd` less `fee_usd`; null for a pod of another provider.',
         status: 'Whether the amount is still to be paid out, was paid out, or was reversed.',
       },
     ),

@@ -1,18 +1,19 @@
 /** Statements: what a pod cost its renter, by segment, and what it earned its provider, by day. */
 import { microToUsd } from '#shared/api/money.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
-import { ApiError } from '#shared/runtime/errors.ts';
+import { sha256Hex } from '#shared/signing/signed-request.ts';
 import type { Database, Db } from '../../platform/database/tables.ts';
 import type { PortalIdentity, UserIdentity } from '../../platform/identity.ts';
 import { addTime, NO_COST, rateOf } from './cost.ts';
 import { providerAccount } from './settlement.plan.ts';
-import { findRefund, listPeriods, type Period, type Refund } from './settlement.store.ts';
+import { findRefund, type ListedPeriod, listPeriods, type Refund } from './settlement.store.ts';
 import type { BillingQuery, BillingRow, PodStatement } from './statement.schemas.ts';
 import { findMeter, listMeters, listSegments, type Meter, type SegmentRow } from './usage.store.ts';
 
 /** A statement lists its first lines up to this number. Its total counts all of them. */
 const MAX_LINES = 10_000;
 const SECOND_MS = 1_000;
+const PUBLIC_ID_CHARS = 32;
 
 export type StatementsDeps = {
   db: Database;
@@ -49,19 +50,28 @@ export function createStatements({ db, requirePodOf, paidOutUntil }: StatementsD
       };
     },
 
-    /** The caller's billing rows, latest first. Throws 403 for another provider's or for scope `all`. */
+    /**
+     * Billing rows of the caller, of another provider (`hotkey`), or of all providers (`scope=all`), latest first. Rows
+     * of other providers have no pod and no amounts.
+     */
     async billing(
       caller: PortalIdentity,
       { scope, page, limit }: BillingQuery,
-      hotkey: string = caller.hotkey,
+      hotkey?: string,
     ): Promise<{ items: BillingRow[]; total: number }> {
-      if (scope === 'all' || hotkey !== caller.hotkey) {
-        throw new ApiError('forbidden', 'Only your own billing is shown');
-      }
+      const isAll = scope === 'all' && hotkey === undefined;
+      const selected = isAll ? null : (hotkey ?? caller.hotkey);
       const offset = (page - 1) * limit;
-      const paidUntilMs = await paidOutUntil(db, providerAccount(caller.providerId));
-      const { periods, total } = await listPeriods(db, caller.providerId, { limit, offset });
-      return { items: periods.map((period) => billingRow(period, paidUntilMs)), total };
+      const { periods, total } = await listPeriods(db, selected, { limit, offset });
+      const paidUntil = new Map<string, number>();
+      for (const id of new Set(periods.map((period) => period.provider_id))) {
+        paidUntil.set(id, await paidOutUntil(db, providerAccount(id)));
+      }
+      const rowOf = (period: ListedPeriod) => {
+        const row = billingRow(period, paidUntil.get(period.provider_id) ?? 0);
+        return period.provider_id === caller.providerId ? row : publicRow(row);
+      };
+      return { items: periods.map(rowOf), total };
     },
   };
 }
@@ -79,7 +89,7 @@ function linesOf(meter: Meter, segments: readonly SegmentRow[]): PodStatement['l
     }
     return {
       from: naiveUtc(segment.from_ms),
-      to: segment.to_ms === null ? null : naiveUtc(segment.to_ms),
+      to: naiveUtc(endOf(meter, segment)),
       state: segment.state,
       cause: segment.cause,
       gpu_count: segment.gpu_count,
@@ -112,7 +122,7 @@ function endOf(meter: Meter, { to_ms, from_ms }: SegmentRow): number {
   return to_ms ?? Math.max(from_ms, meter.settled_to_ms);
 }
 
-function billingRow(period: Period & { gpu_type: string }, paidUntilMs: number): BillingRow {
+function billingRow(period: ListedPeriod, paidUntilMs: number): BillingRow {
   const gross = period.gross_uusd - period.refunded_gross_uusd;
   const net = period.net_uusd - period.refunded_net_uusd;
   return {
@@ -129,6 +139,12 @@ function billingRow(period: Period & { gpu_type: string }, paidUntilMs: number):
     net_usd: microToUsd(net),
     status: statusOf(gross, period.day_ms < paidUntilMs),
   };
+}
+
+/** The id of a row contains the pod's id, so other providers get a digest of it. */
+function publicRow(row: BillingRow): BillingRow {
+  const id = sha256Hex(row.id).slice(0, PUBLIC_ID_CHARS);
+  return { ...row, id, pod_id: null, gross_usd: null, fee_usd: null, net_usd: null };
 }
 
 function statusOf(grossUusd: number, isPaid: boolean): BillingRow['status'] {

@@ -26,5 +26,6 @@ it.each([
 });
 
 it('requires ten dollars, or one cent for a payout to the own credit', () => {
-  expect(MINIMUM_UUSD).toEqual({ hotkey: 10_000_000, crypto: 10_000_000, balance: 10_000 });
+  const most = { hotkey: 10_000_000, crypto: 10_000_000, stripe_connect: 10_000_000 };
+  expect(MINIMUM_UUSD).toEqual({ ...most, balance: 10_000 });
 });

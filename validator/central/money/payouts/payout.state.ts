@@ -1,8 +1,11 @@
 /** States of a payout, and how much can be paid out; state diagram in ../README.md. Pure. */
 import { startOfDay } from '#shared/runtime/clock.ts';
 
-/** `hotkey`: to a provider's key; `crypto`: to an address that the account set; `balance`: to the account's credit. */
-export const PAYOUT_METHODS = ['hotkey', 'crypto', 'balance'] as const;
+/**
+ * `hotkey`: to a provider's key; `crypto`: to an address that the account set; `balance`: to the account's credit;
+ * `stripe_connect`: to the account's payout account at the payment processor.
+ */
+export const PAYOUT_METHODS = ['hotkey', 'crypto', 'balance', 'stripe_connect'] as const;
 export type PayoutMethod = (typeof PAYOUT_METHODS)[number];
 
 /** `requested`: held, not answered yet; `pending`: the processor works on it; `voided`: declined, hold released. */
@@ -25,6 +28,7 @@ export const MINIMUM_UUSD: Readonly<Record<PayoutMethod, number>> = {
   hotkey: 10_000_000,
   crypto: 10_000_000,
   balance: 10_000,
+  stripe_connect: 10_000_000,
 };
 
 const HOUR_MS = 3_600_000;

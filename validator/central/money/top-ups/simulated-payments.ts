@@ -7,6 +7,7 @@ import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { Database, Db, SimulatedCharge } from '../../platform/database/tables.ts';
 import type { ChargeAnswer, Payments } from '../../platform/ports.ts';
+import { createSimulatedOnboarding } from './simulated-onboarding.ts';
 
 /** Payment methods and what happens to their charges. */
 export const SIMULATED_METHODS = {
@@ -34,6 +35,7 @@ export function createSimulatedPayments({ db, clock, random }: SimulatedPayments
 
   return {
     name: 'simulated',
+    onboarding: createSimulatedOnboarding({ db, random }),
 
     async attach({ paymentMethodId, customerId }) {
       if (Object.hasOwn(SIMULATED_METHODS, paymentMethodId)) return { customerId };

@@ -71,7 +71,13 @@ const Received = z.object({ received: z.literal(true) });
 export function registerPaymentCallback(
   origin: HttpServer,
   parse: NonNullable<Payments['parseCallback']>,
-  applyEvent: (event: PaymentEvent) => Promise<boolean>,
+  {
+    applyEvent,
+    completeOnboarding,
+  }: {
+    applyEvent(event: PaymentEvent): Promise<boolean>;
+    completeOnboarding(payoutAccountId: string): Promise<boolean>;
+  },
 ): void {
   origin.post(
     '/payments/callback',
@@ -82,8 +88,12 @@ export function registerPaymentCallback(
     },
     async (request) => {
       const event = await parse({ body: bodyOf(request), signature: signatureOf(request) });
-      // Unknown charges are acknowledged too; otherwise the processor repeats the event for days.
-      if (event !== null && !(await applyEvent(event))) {
+      // Unknown charges and accounts are acknowledged too; otherwise the processor repeats the event for days.
+      if (event !== null && 'onboarded' in event) {
+        const { onboarded: id } = event;
+        if (await completeOnboarding(id)) return { received: true as const };
+        request.log.warn({ external_id: id }, 'payment callback for an unknown payout account');
+      } else if (event !== null && !(await applyEvent(event))) {
         const { externalId } = event;
         request.log.warn({ external_id: externalId }, 'payment callback for an unknown charge');
       }

@@ -66,6 +66,7 @@ export function createGatewayAgents(options: GatewayAgentsOptions): Agents {
   }
   return {
     hotkey: signer.hotkey,
+    gateway: addressOf(gatewayUrl),
     clientOf: (executorId) => createAgentClient({ send: sendTo(executorId), clock }),
     terminalOf(executorId, podId, { query, requestId, signal }) {
       const { cols, rows, term } = query;
@@ -99,4 +100,13 @@ export function createGatewayAgents(options: GatewayAgentsOptions): Agents {
       return requestDocument(`${REWARD_ESTIMATE_PATH}?${query}`, RewardShares, 'The estimate');
     },
   };
+}
+
+const DEFAULT_PORTS: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 };
+
+/** An IPv6 address is returned without its brackets. */
+function addressOf(url: string): Agents['gateway'] {
+  const { hostname, port, protocol } = new URL(url);
+  const host = hostname.replace(/^\[(.*)\]$/, '$1');
+  return { host, port: port === '' ? (DEFAULT_PORTS[protocol] ?? 0) : Number(port) };
 }

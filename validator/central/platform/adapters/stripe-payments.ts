@@ -6,7 +6,7 @@ import type Stripe from 'stripe';
 import { z } from 'zod';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
-import type { ChargeAnswer, PaymentEvent, Payments } from '../ports.ts';
+import type { ChargeAnswer, OnboardingEvent, PaymentEvent, Payments } from '../ports.ts';
 
 const TIMEOUT_MS = 20_000;
 /** Maximum age of a signed callback. */
@@ -49,6 +49,30 @@ export function createStripePayments(options: StripeOptions): Payments {
 
   return {
     name: 'stripe',
+
+    onboarding: {
+      async begin({ accountId, email, payoutAccountId, origin }) {
+        const { client } = await loaded();
+        try {
+          const id = payoutAccountId ?? (await createPayoutAccount(client, { accountId, email }));
+          const link = await client.accountLinks.create({
+            account: id,
+            type: 'account_onboarding',
+            refresh_url: origin,
+            return_url: origin,
+          });
+          return { payoutAccountId: id, url: link.url };
+        } catch (error) {
+          throw unavailable(error);
+        }
+      },
+
+      async isComplete(payoutAccountId) {
+        const { client } = await loaded();
+        const account = await client.accounts.retrieve(payoutAccountId).catch(rethrowUnavailable);
+        return account.details_submitted && account.payouts_enabled;
+      },
+    },
 
     async attach({ accountId, customerId, paymentMethodId }) {
       const { library, client } = await loaded();
@@ -130,6 +154,22 @@ export function createStripePayments(options: StripeOptions): Payments {
   };
 }
 
+async function createPayoutAccount(
+  client: Stripe,
+  { accountId, email }: { accountId: string; email: string },
+): Promise<string> {
+  const account = await client.accounts.create(
+    {
+      type: 'express',
+      email,
+      capabilities: { transfers: { requested: true } },
+      metadata: { account_id: accountId },
+    },
+    { idempotencyKey: `payout-account-${accountId}` },
+  );
+  return account.id;
+}
+
 function centsOf(amountUusd: number): number {
   if (amountUusd % UUSD_PER_CENT !== 0) throw new RangeError('a charge must be in whole cents');
   return amountUusd / UUSD_PER_CENT;
@@ -159,10 +199,18 @@ const Intent = z.object({
   last_payment_error: Problem.nullish(),
 });
 const Charge = z.object({ payment_intent: IntentId, amount_refunded: Cents, metadata: Metadata });
+const PayoutAccount = z.object({
+  id: z.string(),
+  details_submitted: z.boolean(),
+  payouts_enabled: z.boolean(),
+});
 const Dispute = z.object({ payment_intent: IntentId, amount: Cents });
 
-/** Returns null for events that change no charge. */
-function eventOf(event: { type: string; data: { object: unknown } }): PaymentEvent | null {
+/** Returns null for events that change neither a charge nor a payout account. */
+function eventOf(event: {
+  type: string;
+  data: { object: unknown };
+}): PaymentEvent | OnboardingEvent | null {
   const { object } = event.data;
   switch (event.type) {
     case 'payment_intent.succeeded': {
@@ -181,6 +229,14 @@ function eventOf(event: { type: string; data: { object: unknown } }): PaymentEve
     case 'charge.dispute.created': {
       const { payment_intent: id, amount: cents } = Dispute.parse(object);
       return about(id, null, { kind: 'disputed', amountUusd: cents * UUSD_PER_CENT });
+    }
+    case 'account.updated': {
+      const {
+        id,
+        details_submitted: isSubmitted,
+        payouts_enabled: isPaid,
+      } = PayoutAccount.parse(object);
+      return isSubmitted && isPaid ? { onboarded: id } : null;
     }
     default:
       return null;

@@ -45,6 +45,8 @@ import { podIdle } from './migrations/0032-pod-idle.ts';
 import { changedLimits } from './migrations/0034-changed-limits.ts';
 import { replacedSecrets } from './migrations/0035-replaced-secrets.ts';
 import { notedSegments } from './migrations/0036-noted-segments.ts';
+import { clientFields } from './migrations/0037-client-fields.ts';
+import { payoutAccounts } from './migrations/0038-payout-accounts.ts';
 import { changedFiles } from './migrations/0039-changed-files.ts';
 import { places } from './migrations/0040-places.ts';
 import { collateral } from './migrations/0041-collateral.ts';
@@ -93,6 +95,8 @@ const MIGRATIONS: readonly ((dialect: SqlDialect) => string[])[] = [
   changedLimits,
   replacedSecrets,
   notedSegments,
+  clientFields,
+  payoutAccounts,
   changedFiles,
   places,
   collateral,

@@ -28,6 +28,9 @@ export type AccountsTable = Stamped & {
   referral_crypto_network: string | null;
   /** Customer id at the payment processor; null until a payment method was stored. */
   payment_customer_id: string | null;
+  /** Id of the account at the payment processor that receives payouts; unique. Null before its onboarding began. */
+  payout_account_id: string | null;
+  payout_onboarded_at: number | null;
   /** Set when the account was deleted. The row stays, because events and transfers reference it. */
   deleted_at: number | null;
 };

@@ -109,6 +109,7 @@ export type TemplatesTable = Stamped & {
   internal_ports_json: string;
   environment_json: string;
   volumes_json: string;
+  tags_json: string;
   entrypoint: string;
   startup_commands: string;
   readme: string;

@@ -121,7 +121,7 @@ export type PayoutsTable = Stamped & {
   id: string;
   /** Ledger account: `provider:…` or `referral:…`. */
   party: string;
-  method: 'hotkey' | 'crypto' | 'balance';
+  method: 'hotkey' | 'crypto' | 'balance' | 'stripe_connect';
   /** Destination at the time of the request. */
   address: string;
   /** Only for `crypto`. */
@@ -141,6 +141,9 @@ export type PayoutsTable = Stamped & {
   due_at: number;
   last_error: string | null;
 };
+
+/** Payout accounts of the simulated payment processor; `completed_at` is null until the owner opened the page. */
+export type SimulatedOnboardingsTable = { payout_account_id: string; completed_at: number | null };
 
 /** Records of the simulated payout processor. */
 export type SimulatedPayoutsTable = {
@@ -178,5 +181,6 @@ export type MoneyTables = {
   credit_transfers: CreditTransfersTable;
   payouts: PayoutsTable;
   simulated_payouts: SimulatedPayoutsTable;
+  simulated_onboardings: SimulatedOnboardingsTable;
   referrals: ReferralsTable;
 };
