@@ -103,7 +103,7 @@ it.each([
   ['no value', names, /secrets is refused: the value of token is missing/],
   ['a name twice', { secret_names: ['token', 'token'], secrets }, /each name once/],
   ['a volume there', { ...names, secrets, volumes: ['/run/secrets'] }, /holds the secrets/],
-])('refuses a pod with %s, and keeps nothing', async (_, change, message) => {
+])('refuses a pod with %s, and stores nothing', async (_, change, message) => {
   const host = createHost();
   const answer = await host.put(change);
   expect(answer.statusCode).toBe(400);
@@ -112,7 +112,7 @@ it.each([
   expect(host.database.prepare('SELECT * FROM pods').all()).toEqual([]);
 });
 
-it('refuses secrets on a host without a file system in memory, and other pods not', async () => {
+it('refuses pods with secrets on a host without a file system in memory, and accepts other pods', async () => {
   const disk = join(tmpdir(), `podwright-test-${systemRandom.uuid()}`);
   const host = createHost(createSecretFiles(disk));
   const answer = await host.put({ ...names, secrets });

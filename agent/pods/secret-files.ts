@@ -17,7 +17,7 @@ import { hasCode, messageOf } from '#shared/runtime/errors.ts';
 
 /** Types of file systems in memory, from statfs(2): tmpfs and ramfs. */
 const IN_MEMORY: ReadonlySet<number> = new Set([0x01021994, 0x858458f6]);
-/** Only the agent enters `root`; a container sees the folder of its pod only, whatever its user is. */
+/** Modes. Only the agent can enter `root`; a container, whatever its user, sees only the folder of its pod. */
 const ROOT_MODE = 0o700;
 const FOLDER_MODE = 0o755;
 const FILE_MODE = 0o400;
@@ -58,7 +58,7 @@ export function createSecretFiles(root: string): SecretFiles {
     rmSync(fresh, { force: true });
     writeFileSync(fresh, text, { mode: FILE_MODE, flag: 'wx' });
     chmodSync(fresh, FILE_MODE);
-    // Other users cannot give files away. Without it, root in the container still reads them.
+    // Only root can change the owner of a file. With the agent's owner, root in the container can still read it.
     if (ownUid() === 0) chownSync(fresh, owner.uid, owner.gid);
     renameSync(fresh, file);
   }

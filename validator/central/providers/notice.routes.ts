@@ -30,7 +30,7 @@ export function registerNoticeRoutes(
           node_not_found: 'there is no such node',
           forbidden: 'the node belongs to another provider',
         },
-        retry: 'Safe: a repeat is refused with 409 and notifies nobody.',
+        retry: 'Safe: a repeat is refused with 409 and sends no notification.',
         params: NodeParams,
         body: SetNotice,
         response,

@@ -50,7 +50,7 @@ export function createProviderBans({ clock }: { clock: Clock }) {
   return {
     /** Throws 400 `bad_request` without a reason, 404 `not_found` for an unknown hotkey. */
     ban: (tx: Db, request: BanRequest) => change(tx, request, 'provider.ban'),
-    /** The same errors. The nodes are offered again once the validator verifies them. */
+    /** Throws the same errors as `ban`. The nodes are offered again once the validator verifies them. */
     unban: (tx: Db, request: BanRequest) => change(tx, request, 'provider.unban'),
   };
 }

@@ -113,7 +113,7 @@ export function registerProviderRoutes(portal: HttpServer, deps: ProviderRoutesD
       schema: {
         tags,
         summary: 'Read the provider',
-        description: 'Returns the profile of the provider, flat.',
+        description: 'Returns the profile of the provider, without the envelope of other answers.',
         response: { 200: ProviderProfile },
       },
     },

@@ -8,7 +8,7 @@ import type { Secrets } from './secret.service.ts';
 
 const tags = ['Secrets'];
 const config = { auth: 'user' } as const;
-/** JSON may escape every byte of a value with six characters. */
+/** Maximum size of a body: JSON may escape every byte of a value with six characters. */
 const BODY_LIMIT_BYTES = 512 * 1024;
 
 export function registerSecretRoutes(api: HttpServer, secrets: Secrets): void {

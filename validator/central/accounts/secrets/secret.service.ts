@@ -68,7 +68,7 @@ export function createSecrets(deps: SealingDeps & { db: Database; clock: Clock }
       });
     },
 
-    /** Pods that were rented with the secret keep their copies. Throws `not_found`, `forbidden`. */
+    /** Deletes a secret. Pods that were rented with it keep their copies. Throws `not_found`, `forbidden`. */
     remove(caller: UserIdentity, id: string): Promise<SecretResponse> {
       return db.transaction().execute(async (tx) => {
         const row = await findSecret(tx, id);
@@ -90,7 +90,10 @@ export type AttachSecrets = (
   names: readonly string[],
 ) => Promise<void>;
 
-/** The function throws 400 `bad_request` for an unknown name and for more than a pod may have. */
+/**
+ * Creates the function that copies secrets to a pod. It throws 400 `bad_request` for an unknown name, and for more
+ * secrets than a pod may have.
+ */
 export function createAttachSecrets(deps: SealingDeps): AttachSecrets {
   const sealing = sealingOf(deps);
   return async (tx, pod, names) => {

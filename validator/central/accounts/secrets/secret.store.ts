@@ -19,7 +19,7 @@ export function findSecret(db: Db, id: string): Promise<AccountSecret | undefine
   return db.selectFrom('account_secrets').selectAll().where('id', '=', id).executeTakeFirst();
 }
 
-/** By name. */
+/** Sorted by name. */
 export function listSecrets(db: Db, accountId: string): Promise<AccountSecret[]> {
   return db
     .selectFrom('account_secrets')
@@ -44,7 +44,7 @@ export async function insertPodSecrets(db: Db, rows: readonly PodSecretRow[]): P
   if (rows.length > 0) await db.insertInto('pod_secrets').values(rows).execute();
 }
 
-/** By name. */
+/** Sorted by name. */
 export function listPodSecrets(db: Db, podId: string): Promise<PodSecretRow[]> {
   return db
     .selectFrom('pod_secrets')

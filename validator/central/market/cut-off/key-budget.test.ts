@@ -8,7 +8,7 @@ import { payIn } from '../../../../test/fakes/scenes/wallet.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
-/** From the clock's start, 08:00, to midnight UTC. */
+/** Time from the clock's start, 08:00, to midnight UTC. */
 const TO_MIDNIGHT_MS = 16 * HOUR_MS;
 
 /** A GPU costs one micro-dollar per millisecond, so 15 minutes cost $0.90. */
@@ -148,7 +148,7 @@ it('divides a budget among the pods of a key, and charges no time twice when it 
   expect(await Promise.all(ids.map(statusOf))).not.toContain('STOPPED');
 });
 
-it('begins a daily budget anew at 00:00 UTC, although one settlement spans the two days', async () => {
+it('renews a daily budget at 00:00 UTC, although one settlement spans the two days', async () => {
   await scene.market.clock.advance(TO_MIDNIGHT_MS - 20 * MINUTE_MS);
   key = await createKey({ daily_budget_usd: 1.5 });
   const untilMidnight = () => 86_400_000 - (scene.market.clock.now() % 86_400_000);
@@ -173,7 +173,7 @@ it('begins a daily budget anew at 00:00 UTC, although one settlement spans the t
   expect((await keyRow()).spent_today_usd).toBe(1.5);
 });
 
-it('starts a pod again that the next day finds within its grace period', async () => {
+it('starts a stopped pod again if the next day begins within its grace period', async () => {
   await scene.market.clock.advance(TO_MIDNIGHT_MS - 20 * MINUTE_MS);
   key = await createKey({ daily_budget_usd: 1 });
   const id = await running();
@@ -186,7 +186,7 @@ it('starts a pod again that the next day finds within its grace period', async (
   expect(['PENDING', 'RUNNING']).toContain(await statusOf(id));
 });
 
-it('counts transfers of a key, and refuses it an auto top-up', async () => {
+it('counts transfers of a key, and rejects its request for an auto top-up', async () => {
   key = await createKey({ max_budget_usd: 3 });
   const friend = await scene.market.signUp();
   await payIn(scene.db, scene.account.id, 10_000_000);

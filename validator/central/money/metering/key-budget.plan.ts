@@ -30,7 +30,10 @@ export function budgetReachedAt(
   return reached.length === 0 ? null : Math.min(...reached);
 }
 
-/** Every later day costs the same, so a budget that covers tomorrow covers all days after it. */
+/**
+ * Time at which the daily budget is used up; null: never. Every later day costs the same, so a budget that covers
+ * tomorrow covers all days after it.
+ */
 function dayReachedAt(
   dailyUusd: number,
   todayUusd: number,

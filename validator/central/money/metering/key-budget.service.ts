@@ -150,7 +150,7 @@ export async function refuseBudgetedKey(
 /** Limits of a key and when its running pods use them up; null: never. */
 export type KeyBudget = { accountId: string; limits: Limits; reachedAtMs: number | null };
 
-/** Returns undefined for a key without limits. */
+/** Returns the limits of a key and the time at which they stop its pods; undefined for a key without limits. */
 export async function keyBudgetOf(
   db: Db,
   keyId: string,
@@ -165,7 +165,9 @@ export async function keyBudgetOf(
   };
 }
 
-/** A stop that is due counts for the day in which it was due. */
+/**
+ * Time at which the first budget is used up; null: never. A stop that is due counts for the day in which it was due.
+ */
 async function reachedAt(db: Db, budget: ApiKeyBudget, nowMs: number): Promise<number | null> {
   const burning = await listBurningOfKey(db, budget);
   if (burning.length === 0) return null;

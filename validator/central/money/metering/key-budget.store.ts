@@ -165,6 +165,6 @@ export async function transferredBy(
   );
 }
 
-/** The ledger names the key that caused a posting like this. */
+/** Prefix of the actor in postings that an API key caused; the key's id follows. */
 const ACTOR_PREFIX = 'api_key:';
 const actorOfKey = (keyId: string) => `${ACTOR_PREFIX}${keyId}`;
