@@ -85,7 +85,7 @@ function subjectsOf({ pods, volumes }: Subjects) {
       runStateOf: async (id: string) => (knows(id) ? 'stopped' : pause.runStateOf(id)),
     } satisfies PodPause,
     dataRootsOf: (id: string) => (knows(id) ? volumes.rootsOf(id) : dataRootsOf(id)),
-    containerFilesOf: async (id: string) => (knows(id) ? null : containerFilesOf(id)),
+    containerFilesOf: async (id: string) => (knows(id) ? 'unreadable' : containerFilesOf(id)),
     freeBytesOf: diskWatch.freeBytesOf,
     isGone: (id: string) =>
       knows(id) ? volumes.isGone(id) : records.get(id)?.desired !== 'running',

@@ -33,9 +33,11 @@ export async function findCandidates(
   if (process.getuid?.() !== 0) return null;
   const since = `@${(sinceMs / MS_PER_SECOND).toFixed(3)}`;
   const find = ['find', `./${name}`, '-xdev', '-type', 'f', '-newerct', since];
-  const command = [...jailCommand(jail), 'nice', '-n', '10', ...find, '-printf', '%C@ %P\\0'];
-  const [program = '', ...args] = command;
-  const { ended, exitCode, stdout } = await runCommand(program, args, FIND);
+  const low = ['nice', '-n', '10', 'ionice', '-t', '-c', '3'];
+  const command = [...jailCommand(jail), ...low, ...find, '-printf', '%C@ %P\\0'];
+  // The kernel ends it when the agent dies.
+  const args = ['--pdeathsig', 'KILL', ...command];
+  const { ended, exitCode, stdout } = await runCommand('setpriv', args, FIND);
   // Files that vanish meanwhile cause exit status 1.
   if (ended !== null || exitCode === null || exitCode > 1) return null;
   return new Map(stdout.split('\0').flatMap((line) => candidateIn(line, name)));

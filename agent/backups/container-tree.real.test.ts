@@ -25,6 +25,8 @@ import type { OperationService } from './operation.service.ts';
 // restic runs at the lowest priority, so these tests take long on a busy machine.
 vi.setConfig({ testTimeout: 180_000 });
 
+/** In MiB. */
+const SIZE = { random: 2, text: 1, sparse: 3, smallFiles: 60 };
 const HOME = { source_path: '/root', target_path: '/root' };
 
 const scenes: ContainerScene[] = [];
@@ -84,7 +86,7 @@ it('restores a folder exactly: what image and container have in it, deleted file
   const { scene, service } = newScene();
   const { inContainer, treeOf } = scene;
   const mixed = join(scene.folder, 'mixed');
-  writeMixedTree(mixed);
+  writeMixedTree(mixed, SIZE);
   inContainer(`rm root/bin/tool; cp -a '${mixed}' root/work; chmod 700 root`);
   const before = treeOf('root');
   const first = await backUp(scene, service);
@@ -92,7 +94,7 @@ it('restores a folder exactly: what image and container have in it, deleted file
     ...{ stage: 'done', quality: 'full', error: null },
     changed_files: { count: 0, paths: [] },
   });
-  changeMixedTree(mixed);
+  changeMixedTree(mixed, SIZE);
   inContainer(`rm -r root/work; cp -a '${mixed}' root/work`);
   const after = treeOf('root');
   const second = await backUp(scene, service);
@@ -298,6 +300,11 @@ it('fails if an edit replaces the container meanwhile', async () => {
   };
   const late = await restore(scene, service, backup);
   expect(late).toMatchObject({ stage: 'failed', error: { code: 'ContainerReplaced' } });
+  const replace = opened(scene, resticWith(scene, { after: 'sleep 1' }));
+  const read = backUp(scene, replace);
+  await eventually('the upload', () => scene.store.unfinished(1)[0]?.stage === 'uploading');
+  scene.pod.containerId = 'container-4';
+  expect((await read).error?.code).toBe('ContainerReplaced');
   expect(besideLayer(scene)).toEqual(['diff', 'work']);
 });
 

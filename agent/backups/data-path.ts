@@ -67,7 +67,10 @@ async function locateOutside(
   const hidden = neverSavedIn(podPath);
   if (hidden !== null) throw refused(podPath, `is in ${hidden}, which is never backed up`);
   const container = await ports.containerFilesOf(podId);
-  if (container === null) throw refused(podPath, outsideOf(roots));
+  if (container === 'unreadable') throw refused(podPath, outsideOf(roots));
+  if (container === 'absent') {
+    throw new OperationFailure('PathMissing', `${podPath}: the pod has no container at present`);
+  }
   const mounts = container.mounts.map(({ target, volumeFolder }) => ({
     ...{ mountPath: target, hostPath: volumeFolder },
   }));

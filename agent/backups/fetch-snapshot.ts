@@ -10,7 +10,7 @@ import { syncFolder } from './durable-files.ts';
 import type { Jail } from './jail.ts';
 import { OperationFailure } from './operation.state.ts';
 import type { OperationRow, RestoreJournal, RestoreRow } from './operation.store.ts';
-import type { OperationContext, RunPorts } from './operation-context.ts';
+import { type OperationContext, type RunPorts, unlessAborted } from './operation-context.ts';
 import type { SnapshotStats } from './restic-output.ts';
 import { digHoles, measureTree, type TreeMeasure } from './staged-tree.ts';
 
@@ -94,15 +94,6 @@ async function putOnDisk(target: string, { runCommand }: RunPorts): Promise<void
   const { exitCode } = await runCommand('sync', ['--file-system', target], bounds);
   if (exitCode === 0) return;
   throw new OperationFailure('VerificationFailed', 'The restored tree could not be synced to disk');
-}
-
-/** Stops waiting when the signal aborts; the work itself continues. */
-async function unlessAborted(signal: AbortSignal, work: () => Promise<void>): Promise<void> {
-  signal.throwIfAborted();
-  const aborted = new Promise<never>((_resolve, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-  });
-  await Promise.race([work(), aborted]);
 }
 
 /**

@@ -27,8 +27,8 @@ export type RunPorts = {
   restic: Restic;
   pause: PodPause;
   dataRootsOf(podId: string): Promise<readonly DataRoot[]>;
-  /** File system of the pod's container; null if the agent cannot read it. */
-  containerFilesOf(podId: string): Promise<ContainerFiles | null>;
+  /** File system of the pod's container; `absent` if the pod has none at present. */
+  containerFilesOf(podId: string): Promise<ContainerFiles | 'absent' | 'unreadable'>;
   /** Bytes that the pod may still write; null if that is unknown or unlimited. */
   freeBytesOf(podId: string): number | null;
   /** Measures folders that no process changes; null if they cannot be measured. */
@@ -60,3 +60,15 @@ export type OperationContext<Row extends OperationRow> = {
   /** Sets the function to call at each heartbeat. */
   onBeat(work: () => void): void;
 };
+
+/** Stops waiting when the signal aborts; the work itself continues. */
+export async function unlessAborted<Result>(
+  signal: AbortSignal,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  signal.throwIfAborted();
+  const aborted = new Promise<never>((_resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
+  return Promise.race([work(), aborted]);
+}

@@ -4,7 +4,7 @@ import { createChangedFiles, findCandidates } from './changed-files.ts';
 import { type DataPlace, locate } from './data-path.ts';
 import { OperationFailure } from './operation.state.ts';
 import type { BackupRow } from './operation.store.ts';
-import type { OperationContext, RunPorts } from './operation-context.ts';
+import { type OperationContext, type RunPorts, unlessAborted } from './operation-context.ts';
 import type { BackupStatus } from './restic-output.ts';
 
 /** Resolves when the snapshot is verified; rejects with OperationFailure or the signal's reason. */
@@ -40,10 +40,13 @@ export async function runBackup(work: OperationContext<BackupRow>, ports: RunPor
     )
     .finally(() => unlocked);
   watch.end();
+  await checkContainer(place, podId, ports);
   if (summary === null) throw new OperationFailure('EngineFailed', 'restic reported no snapshot');
 
   work.move('verifying', {});
-  const changes = await createChanges(place, request.path, { beganMs, ports });
+  const changes = await unlessAborted(work.signal, () =>
+    createChanges(place, request.path, { beganMs, ports }),
+  );
   const snapshot_id = await restic.list(session, summary.snapshot_id, changes?.add ?? null);
   const changed = changes?.found() ?? null;
   const { total_files_processed: files, total_bytes_processed: bytes } = summary;
@@ -66,6 +69,20 @@ export async function runBackup(work: OperationContext<BackupRow>, ports: RunPor
 function logVolumesIn({ source }: DataPlace, work: OperationContext<BackupRow>): void {
   if ('volume' in source || source.volumesIn.length === 0) return;
   work.appendLog(`Volumes in it are not included: ${source.volumesIn.join(', ')}`);
+}
+
+/** Rejects if an edit has replaced the container meanwhile: files vanish with it. */
+async function checkContainer(
+  { source }: DataPlace,
+  podId: string,
+  { containerFilesOf }: RunPorts,
+): Promise<void> {
+  if ('volume' in source) return;
+  const container = await containerFilesOf(podId);
+  const { containerId } = source.container;
+  if (typeof container !== 'string' && container.containerId === containerId) return;
+  const message = 'An edit replaced the container while it was read. Back up again';
+  throw new OperationFailure('ContainerReplaced', message);
 }
 
 /** Margin for the kernel's clock, which advances in steps. */

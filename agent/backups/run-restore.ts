@@ -207,7 +207,8 @@ async function checkContainer(
 ): Promise<void> {
   if (containerId === null || (await pause.runStateOf(podId)) === 'gone') return;
   const container = await containerFilesOf(podId);
-  if (container === null || container.containerId === containerId) return;
+  if (container === 'unreadable') return;
+  if (container !== 'absent' && container.containerId === containerId) return;
   await rm(folder, { recursive: true, force: true });
   throw replaced();
 }

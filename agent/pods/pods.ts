@@ -177,10 +177,10 @@ export function createPods(ports: PodsPorts, deps: PodsDeps) {
       return podVolumes.dataRoots(podId, specOf(row).volumes);
     },
 
-    /** File system of the pod's present container; null if there is none or it cannot be read from this host. */
-    async containerFilesOf(podId: string): Promise<ContainerFiles | null> {
+    /** File system of the pod's present container; `absent` if the pod has none at present. */
+    async containerFilesOf(podId: string): Promise<ContainerFiles | 'absent' | 'unreadable'> {
       const row = records.get(podId);
-      if (row === null || row.desired !== 'running' || row.container_id === null) return null;
+      if (row === null || row.desired !== 'running' || row.container_id === null) return 'absent';
       return containers.containerFiles.of(row.container_id);
     },
 

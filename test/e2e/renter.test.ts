@@ -103,7 +103,7 @@ it('changes a pod in place, and restores it when the change fails', async () => 
   const { id } = rented;
   const first = await untilRunning(id);
   const before = await containerOf(id);
-  logIn(first, 'echo mine >/workspace/data; touch /root/lost');
+  logIn(first, 'echo mine >/workspace/data; echo home >/root/data; touch /lost');
 
   // New variables: the agent creates another container at the same address, with the same keys.
   const template = (await call('PUT', `/pods/${id}`, { environment: { COLOUR: 'green' } })) as {
@@ -119,9 +119,10 @@ it('changes a pod in place, and restores it when the change fails', async () => 
   });
   const after = await containerOf(id);
   expect(after.id).not.toBe(before.id);
-  expect(logIn(edited, 'echo "$COLOUR"; touch /root/kept')).toBe('green\n');
-  // Files in the volume are retained; files outside it are removed with the old container.
-  expect(logIn(edited, 'cat /workspace/data; ls /root')).toBe('mine\nkept\n');
+  expect(logIn(edited, 'echo "$COLOUR"; touch /kept')).toBe('green\n');
+  // Files in the volumes are retained; files outside them are removed with the old container.
+  const kept = 'cat /workspace/data /root/data; ls -d /lost /kept 2>/dev/null || true';
+  expect(logIn(edited, kept)).toBe('mine\nhome\n/kept\n');
   expect(await pageOf(edited)).toBe(200);
   expect(await lastEvent(id)).toMatchObject({ sub_event_type: 'pod-reboot.success' });
 
@@ -146,7 +147,7 @@ it('changes a pod in place, and restores it when the change fails', async () => 
   expect(back).toMatchObject({ reason_code: 'start_failed', ports_mapping: first.ports_mapping });
   expect(back.message).toContain('ended with exit code 3');
   expect((await containerOf(id)).id).toBe(after.id);
-  expect(logIn(back, 'echo "$COLOUR"; ls /root/kept')).toBe('green\n/root/kept\n');
+  expect(logIn(back, 'echo "$COLOUR"; ls /kept')).toBe('green\n/kept\n');
   expect(await pageOf(back)).toBe(200);
   expect(await lastEvent(id)).toMatchObject({
     sub_event_type: 'pod-reboot.failed',
@@ -162,7 +163,9 @@ it('changes a pod in place, and restores it when the change fails', async () => 
     reason_code: null,
     ports_mapping: first.ports_mapping,
   });
-  expect(logIn(switched, 'echo "[$COLOUR]"; cat /workspace/data')).toBe('[]\nmine\n');
+  expect(logIn(switched, 'echo "[$COLOUR]"; cat /workspace/data /root/data')).toBe(
+    '[]\nmine\nhome\n',
+  );
 
   await call('DELETE', `/pods/${id}`);
   const gone = async () => (await containersOf(id)).length === 0;
@@ -181,30 +184,40 @@ function largestPack(): string {
   return files.toSorted((a, b) => statSync(b).size - statSync(a).size)[0] ?? '';
 }
 
-it('backs up the volume, verifies and restores it, also on the other node', async () => {
-  const template = { template_id: market.demo().templates[0]?.id };
-  const nodes = await eventually('two free nodes', async () => {
+async function twoFreeNodes(): Promise<{ id: string }[]> {
+  return eventually('two free nodes', async () => {
     const free = (await call('GET', '/executors')) as { id: string }[];
     return free.length === 2 && free;
   });
+}
+
+/** Waits until a log of a backup or restore has a final status. */
+function ended(what: string, read: () => Promise<unknown>) {
+  return eventually(
+    what,
+    async () => {
+      const log = (await read()) as { status: string } | undefined;
+      return log !== undefined && !['PENDING', 'IN_PROGRESS'].includes(log.status) && log;
+    },
+    WITHIN_MS,
+  );
+}
+
+/** Waits for the end of the pod's last restore. */
+function restored(id: string) {
+  return ended('the restore', async () => {
+    const { items } = (await call('GET', `/pods/${id}/restore-logs`)) as { items: object[] };
+    return items[0];
+  });
+}
+
+it('backs up the volume, verifies and restores it, also on the other node', async () => {
+  const template = { template_id: market.demo().templates[0]?.id };
+  const nodes = await twoFreeNodes();
   const rent = async (at: number, more: object = {}) => {
     const body = { pod_name: 'kept', ...template, ...more };
     return ((await call('POST', `/executors/${nodes[at]?.id}/rent`, body)) as PodRow).id;
   };
-  const ended = (what: string, read: () => Promise<unknown>) =>
-    eventually(
-      what,
-      async () => {
-        const log = (await read()) as { status: string } | undefined;
-        return log !== undefined && !['PENDING', 'IN_PROGRESS'].includes(log.status) && log;
-      },
-      WITHIN_MS,
-    );
-  const restored = (id: string) =>
-    ended('the restore', async () => {
-      const { items } = (await call('GET', `/pods/${id}/restore-logs`)) as { items: object[] };
-      return items[0];
-    });
   const id = await rent(0);
   const pod = await untilRunning(id);
   logIn(pod, 'echo first > /workspace/kept; head -c 3000000 /dev/urandom > /workspace/large');
@@ -259,6 +272,35 @@ it('backs up the volume, verifies and restores it, also on the other node', asyn
     events.slice(first).map((event) => 'sub_event_type' in event && event.sub_event_type),
   ).toEqual(['pod-lifecycle.status', 'restore.success', 'pod-create.success']);
   for (const each of [id, other]) await call('DELETE', `/pods/${each}`);
+}, 240_000);
+
+it('backs up /root of a pod without volumes and restores it, also on the other node', async () => {
+  const image = { docker_image: 'podwright.local/base', docker_image_tag: '1' };
+  const own = { name: 'no volumes', ...image, volumes: [] };
+  const { id: template_id } = (await call('POST', '/templates', own)) as { id: string };
+  const body = { pod_name: 'bare', template_id };
+  const rented = (await twoFreeNodes()).map(async ({ id }) =>
+    untilRunning(((await call('POST', `/executors/${id}/rent`, body)) as PodRow).id),
+  );
+  const [pod, other] = (await Promise.all(rented)) as [PodRow, PodRow];
+  logIn(pod, 'mkdir -p /root/work && cd /root/work && echo notes > notes && echo model > model');
+  const schedule = { pod_id: pod.id, backup_frequency_hours: 24, retention_days: 1 };
+  await call('POST', '/backup-configs', { ...schedule, backup_path: '/root' });
+  const { backup_log_id: backup_id } = (await call('POST', `/pods/${pod.id}/backup`, {})) as {
+    backup_log_id: string;
+  };
+  expect(await ended('the backup', () => call('GET', `/backup-logs/${backup_id}`))).toMatchObject({
+    ...{ status: 'COMPLETED', quality: 'full', backup_path: '/root' },
+    ...{ changed_files: [], changed_files_total: 0 },
+  });
+  logIn(pod, 'rm /root/work/notes; echo later > /root/later');
+  for (const { id } of [pod, other]) {
+    await call('POST', `/pods/${id}/restore`, { backup_id, restore_path: '/root' });
+    expect(await restored(id)).toMatchObject({ status: 'COMPLETED', restore_path: '/root' });
+    const files = logIn(await untilRunning(id), 'cd /root && cat work/notes work/model; ls');
+    expect(files).toBe('notes\nmodel\nwork\n');
+  }
+  for (const { id } of [pod, other]) await call('DELETE', `/pods/${id}`);
 }, 240_000);
 
 it('retains a volume after its pod, and moves it to a pod on the other node', async () => {

@@ -25,11 +25,11 @@ export function createContainerFiles(deps: {
   const { engine, mountsOf = mountsOfProcess } = deps;
   const known = new Map<string, ContainerFiles>();
 
-  async function find(containerId: string): Promise<ContainerFiles | null> {
+  async function find(containerId: string): Promise<ContainerFiles | 'absent' | 'unreadable'> {
     const found = await engine.containerFiles(containerId);
-    if (found === null) return null;
+    if (found === null) return 'absent';
     const layers = found.layers ?? (await mountedLayers(containerId));
-    return layers === null ? null : { containerId, layers, mounts: found.mounts };
+    return layers === null ? 'unreadable' : { containerId, layers, mounts: found.mounts };
   }
 
   /** Engines with containerd's image store report no layers; the mounts of a running container show them. */
@@ -40,12 +40,13 @@ export function createContainerFiles(deps: {
 
   return {
     /**
-     * Returns null if the container is missing, its file system is not an overlay, or the agent cannot read and write
-     * the layers. Rejects with EngineError.
+     * Returns `absent` if the container is missing, and `unreadable` if its file system is not an overlay or the agent
+     * cannot read and write the layers. Rejects with EngineError.
      */
-    async of(containerId: string): Promise<ContainerFiles | null> {
+    async of(containerId: string): Promise<ContainerFiles | 'absent' | 'unreadable'> {
       const files = known.get(containerId) ?? (await find(containerId));
-      if (files === null || !(await isUsable(files.layers))) return null;
+      if (typeof files === 'string') return files;
+      if (!(await isUsable(files.layers))) return 'unreadable';
       if (known.size >= MAX_REMEMBERED) known.clear();
       known.set(containerId, files);
       return files;

@@ -129,7 +129,7 @@ export function createBackupScene(options: SceneOptions = {}) {
       containerFilesOf: async () =>
         options.container === true && pod.containerId !== ''
           ? { containerId: pod.containerId, layers, mounts }
-          : null,
+          : 'unreadable',
       freeBytesOf: () => pod.freeBytes,
       folderBytes: createFolderBytes(runCommand),
       isGone: () => pod.state() === 'gone',
