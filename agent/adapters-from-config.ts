@@ -23,6 +23,7 @@ import { readNumaNodes } from './gpu/cpu-placement.ts';
 import { createGpuSource } from './gpu/gpu-lease.ts';
 import { createKernelLog } from './gpu/kernel-log.ts';
 import { createNvidiaSmi } from './gpu/nvidia/nvidia-smi.ts';
+import { createSecretFiles, type SecretFiles } from './pods/secret-files.ts';
 
 const IPV6_ADDRESSES = '/proc/net/if_inet6';
 
@@ -63,6 +64,11 @@ async function sftpFolderIn(agentHome: string, log: Log): Promise<string | null>
   });
   if (!ready) log.warn('SFTP is unavailable: install the package openssh-sftp-server');
   return ready ? folder : null;
+}
+
+/** Files of the pods' secrets, in a folder of this executor. */
+export function secretFilesOf(config: AgentConfig): SecretFiles {
+  return createSecretFiles(join(config.AGENT_SECRETS_FOLDER, config.AGENT_EXECUTOR_ID));
 }
 
 /** Ports for GPUs. Calls `onHang` whenever nvidia-smi exceeds its deadline. */

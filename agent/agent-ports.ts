@@ -9,7 +9,7 @@ import { runCommand } from '#shared/runtime/run-command.ts';
 import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
 import { openIdentity } from '#shared/signing/identity.ts';
 import type { TrustedKey } from '#shared/signing/request-verifier.ts';
-import { certificatesOf, gpuPortsOf, sshPortsOf } from './adapters-from-config.ts';
+import { certificatesOf, gpuPortsOf, secretFilesOf, sshPortsOf } from './adapters-from-config.ts';
 import type { AgentPorts } from './app.ts';
 import { createResticVersion } from './backups/restic-command.ts';
 import type { AgentConfig } from './config.ts';
@@ -24,7 +24,6 @@ import { createAuth } from './identity/auth.ts';
 import { probePort } from './leases/port.service.ts';
 import { createFolderBytes, createFolderEntries } from './pods/folder-size.ts';
 import type { ProviderPolicy } from './pods/provider-policy.ts';
-import { createSecretFiles } from './pods/secret-files.ts';
 import { updatesOf } from './updates/updates-from-config.ts';
 
 const BYTES_PER_MIB = 1024 * 1024;
@@ -83,7 +82,7 @@ export async function createAgentPorts(
     firewallRequired: config.AGENT_REQUIRE_FIREWALL,
     busyboxPath: config.AGENT_BUSYBOX,
     secret: openSecretKey(home, random),
-    secretFiles: createSecretFiles(join(config.AGENT_SECRETS_FOLDER, executorId)),
+    secretFiles: secretFilesOf(config),
     imageMarks: config.AGENT_IMAGE_GC,
     buildsFolder: join(home, 'builds'),
     scratchFolder,

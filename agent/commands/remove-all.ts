@@ -4,7 +4,7 @@ import { systemClock } from '#shared/runtime/clock.ts';
 import type { Environment } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { createProgress } from '#shared/runtime/progress.ts';
-import { firewallOf } from '../adapters-from-config.ts';
+import { firewallOf, secretFilesOf } from '../adapters-from-config.ts';
 import { type AgentConfig, dockerSocketOf, readConfig } from '../config.ts';
 import { createDockerodeEngine } from '../containers/engine/dockerode-engine.ts';
 import { openHome } from '../database/database.ts';
@@ -47,6 +47,7 @@ async function removeEverything(config: AgentConfig, environment: Environment): 
       throw new Error(`${what}; run this again to remove the rest`, { cause });
     })
     .finally(progress.end);
+  secretFilesOf(config).retain(new Set());
   home.close();
   const objects = `${containers} containers, ${networks} networks, ${volumes} data volumes`;
   process.stdout.write(`removed ${objects} and ${images} images built on this host\n`);

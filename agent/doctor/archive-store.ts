@@ -68,7 +68,10 @@ function sealedSecrets(database: DatabaseSync, keyPath: string): string[] {
   if (key === null) return [];
   const sealing = createSealing({ key, random: systemRandom });
   const logins = database.prepare('SELECT pod_id, generation, sealed FROM pod_registry_auth').all();
-  const secrets = database.prepare('SELECT pod_id, name, sealed FROM pod_secrets').all();
+  // The table is missing in a store that no agent of this version has opened.
+  const secrets = hasTable(database, 'pod_secrets')
+    ? database.prepare('SELECT pod_id, name, sealed FROM pod_secrets').all()
+    : [];
   const repositories = database
     .prepare('SELECT id, sealed_repository FROM operations WHERE sealed_repository IS NOT NULL')
     .all();
@@ -84,6 +87,11 @@ function sealedSecrets(database: DatabaseSync, keyPath: string): string[] {
     ),
   ];
   return opened.flatMap((text) => textsIn(JSON.parse(text)));
+}
+
+function hasTable(database: DatabaseSync, name: string): boolean {
+  const found = database.prepare(`SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?`);
+  return found.get(name) !== undefined;
 }
 
 function unlessMissing<T>(read: () => T): T | null {

@@ -15,6 +15,7 @@ import { placeOfRepository } from '../backups/run-operation.ts';
 import { placeOfLogin } from '../containers/images/registry-logins.ts';
 import { openDatabase, STORE_FILE } from '../database/database.ts';
 import { openSecretKey } from '../host/secret-key.ts';
+import { placeOfSecret } from '../pods/pod-secrets.ts';
 
 const LIMITS = { timeoutMs: 60_000, maxOutputBytes: 1_000_000 };
 const POD = systemRandom.uuid();
@@ -22,6 +23,7 @@ const SECRETS = {
   environment: 'hush of the pod',
   notebook: 'hush-of-the-notebook',
   login: 'hush of the registry',
+  secret: 'hush of a secret file',
   repository: 'hush of restic',
   header: 'hush-of-a-caller',
   address: 'hush-of-an-address',
@@ -67,6 +69,11 @@ function fillHome(): void {
     conditions_json: '[]',
     created_ms: 1,
     updated_ms: 1,
+  });
+  put('pod_secrets', {
+    pod_id: POD,
+    name: 'token',
+    sealed: sealing.seal(JSON.stringify(SECRETS.secret), placeOfSecret(POD, 'token')),
   });
   put('pod_registry_auth', {
     pod_id: POD,

@@ -83,6 +83,10 @@ const post = (path: string, body: object, fields: string[]): Case => ({
 const SECRETS: [string, Case][] = [
   ['an environment', put({ environment: { TOKEN: 'x' } }, ['environment'])],
   ['a registry login', put({ registry_auth: { username: 'a', password: 'b' } }, ['registry_auth'])],
+  [
+    'secrets of a pod',
+    put({ secret_names: ['a'], secrets: [{ name: 'a', value: 'b' }] }, ['secrets']),
+  ],
   ['keys with the pod', put({ ssh_public_keys: [key] }, ['ssh_public_keys'])],
   [
     'all of them',

@@ -3,6 +3,8 @@
  * create.
  */
 
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { type PodSpecInput, PodView } from '#shared/api/agent/pod.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';
@@ -16,7 +18,7 @@ import { createIptablesFirewall } from '../../../agent/containers/network/iptabl
 import { probePort } from '../../../agent/leases/port.service.ts';
 import { eventually } from '../eventually.ts';
 import { freePorts } from '../free-ports.ts';
-import { createTestAgent, NO_GATEWAY, podSpec } from './test-agent.ts';
+import { createTestAgent, NO_GATEWAY, podSpec, TEST_SECRETS } from './test-agent.ts';
 
 const PORTS_PER_AGENT = 20;
 const COMMAND_BOUNDS = { timeoutMs: 20_000, maxOutputBytes: 4 * 1024 * 1024 };
@@ -116,6 +118,7 @@ export async function createRealHost(resolvers: readonly string[] = []) {
       for (const { id } of await engine.listNetworks(owner)) await engine.removeNetwork(id);
       for (const { name } of await engine.listVolumes(owner)) await engine.removeVolume(name);
       await firewall.remove();
+      rmSync(join(TEST_SECRETS, executorId), { recursive: true, force: true });
     },
   };
 }

@@ -25,7 +25,7 @@ import { KERNEL_SOURCES } from '../../fixtures/host-inventory.ts';
 const TEST_POOL = 0x0a_cc_00_00;
 
 /** In memory, as on hosts. A folder is created with the first secret. */
-const TEST_SECRETS = '/dev/shm/podwright-test-secrets';
+export const TEST_SECRETS = '/dev/shm/podwright-test-secrets';
 
 /** A small host that booted at the epoch. */
 export const TEST_HOST: AgentPorts['host'] = {
