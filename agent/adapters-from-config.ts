@@ -13,6 +13,7 @@ import {
 } from '#shared/tls/listener-certificate.ts';
 import { gatewayPaths } from './access/ssh/gateway-files.ts';
 import { createGatewayLink } from './access/ssh/gateway-link.ts';
+import { openHostKey } from './access/ssh/host-key.ts';
 import { createKeyFolders } from './access/ssh/key-folders.ts';
 import { prepareSftpFolder } from './access/ssh/sftp-folder.ts';
 import { type AgentConfig, isSecure } from './config.ts';
@@ -46,10 +47,11 @@ export function firewallOf(config: AgentConfig): Firewall {
   });
 }
 
-/** Ports for SSH to pods: the gateway's files, key folders and sftp-server. */
+/** Ports for SSH to pods: the gateway's files and host key, key folders and sftp-server. */
 export async function sshPortsOf({ AGENT_HOME: agentHome }: AgentConfig, log: Log) {
   return {
     gatewayLink: createGatewayLink({ agentHome, clock: systemClock, log }),
+    hostKey: openHostKey(gatewayPaths(agentHome).hostKey, systemRandom),
     keyFolders: createKeyFolders(gatewayPaths(agentHome).keys),
     sftpFolder: await sftpFolderIn(agentHome, log),
   };

@@ -2,7 +2,6 @@
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
-import type { Random } from '#shared/runtime/random.ts';
 import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
 import type { ContainerEngine } from '../containers/engine/engine.ts';
 import type { ExecEngine } from '../containers/engine/exec.ts';
@@ -28,11 +27,12 @@ import { createSshStore } from './ssh/ssh.store.ts';
 export type AccessPorts = {
   executorId: string;
   clock: Clock;
-  random: Random;
   log: Log;
   database: DatabaseSync;
   engine: ContainerEngine;
   gatewayLink: GatewayLink;
+  /** Host key of new pods, in OpenSSH's file format. */
+  hostKey: string;
   /** Key folders of pods that run their own SSH server. */
   keyFolders: KeyFolders;
   /** Folder with sftp-server, mounted into every pod; null if this host has none. */
@@ -50,7 +50,7 @@ export function createAccess(
   ports: AccessPorts,
   deps: { records: PodRecords; portLeases: PortService; images: Images },
 ) {
-  const { clock, random, log, database } = ports;
+  const { clock, log, database } = ports;
   const { records, portLeases, images } = deps;
   const ownSshd = createOwnSshd({
     records,
@@ -65,8 +65,8 @@ export function createAccess(
     ownSshd,
     store: createSshStore(database),
     link: ports.gatewayLink,
+    hostKey: ports.hostKey,
     sftp: ports.sftpFolder !== null,
-    random,
     clock,
     log,
   });

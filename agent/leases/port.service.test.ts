@@ -7,6 +7,7 @@ import { openDatabase } from '../database/database.ts';
 import { createLeaseStore } from './lease.store.ts';
 import {
   createPortService,
+  OWN_SSHD_COOLING_MS,
   PORT_COOLING_MS,
   PortPoolExhausted,
   probePort,
@@ -43,7 +44,7 @@ it('leases all ports or none in a transaction', () => {
 it('does not lease a released port again during its cooling time', async () => {
   const { ports, clock } = createPorts();
   ports.lease('a', [1, 2, 3, 4]);
-  ports.release('a', [1]);
+  ports.release('a', [1], null);
   expect(ports.portsOf('a')).toEqual([{ internal: 1, host: 100 }]);
   expect(() => ports.lease('b', [1])).toThrow(PortPoolExhausted);
   await clock.advance(PORT_COOLING_MS - 1);
@@ -53,6 +54,20 @@ it('does not lease a released port again during its cooling time', async () => {
   ports.dropCooled();
   ports.lease('b', [1]);
   expect(ports.portsOf('b')).toEqual([{ internal: 1, host: 101 }]);
+});
+
+it('does not lease the port of a pod’s own SSH server to another pod for a day', async () => {
+  const { ports, clock } = createPorts();
+  ports.lease('a', [22, 80]);
+  ports.release('a', [], 22);
+  await clock.advance(PORT_COOLING_MS);
+  ports.dropCooled();
+  ports.lease('b', [1, 2, 3]);
+  expect(ports.portsOf('b').map(({ host }) => host)).toEqual([101, 102, 103]);
+  await clock.advance(OWN_SSHD_COOLING_MS - PORT_COOLING_MS);
+  ports.dropCooled();
+  ports.lease('b', [4]);
+  expect(ports.portsOf('b')).toContainEqual({ internal: 4, host: 100 });
 });
 
 it('replaces ports that other processes use, until the range has none left', async () => {

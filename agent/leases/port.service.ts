@@ -15,6 +15,8 @@ export class PortPoolExhausted extends Error {
 
 /** Time for which a released port is not leased again, so that clients of the old pod do not reach the next one. */
 export const PORT_COOLING_MS = 60_000;
+/** The same for the SSH port of a pod with its own SSH server: clients remember that server's host key for the port. */
+export const OWN_SSHD_COOLING_MS = 86_400_000;
 
 /** `lease` and `release` are synchronous: call them in the transaction that writes the pod's row. */
 export function createPortService(ports: {
@@ -35,7 +37,8 @@ export function createPortService(ports: {
     throw new PortPoolExhausted(`no port is free in ${range.first}-${range.last}`);
   }
 
-  const cool = (lease: Lease) => leases.setState(lease, 'cooling', clock.now() + PORT_COOLING_MS);
+  const cool = (lease: Lease, forMs = PORT_COOLING_MS) =>
+    leases.setState(lease, 'cooling', clock.now() + forMs);
 
   /** Leases the new port before it releases the old one, so that a full pool changes nothing. */
   function replaceOne(lease: Lease): void {
@@ -62,10 +65,15 @@ export function createPortService(ports: {
         leases.take({ kind: 'port', key: freePort(), podId, slot });
       }
     },
-    /** Releases the pod's ports except those for the internal ports `keep`. */
-    release(podId: string, keep: readonly number[] = []): void {
+    /**
+     * Releases the pod's ports except those for the internal ports `keep`. `ownSshd` is the internal port of an SSH
+     * server, which has another host key; null without one.
+     */
+    release(podId: string, keep: readonly number[], ownSshd: number | null): void {
       for (const lease of held(podId)) {
-        if (!keep.includes(Number(lease.slot))) cool(lease);
+        const internal = Number(lease.slot);
+        if (keep.includes(internal)) continue;
+        cool(lease, internal === ownSshd ? OWN_SSHD_COOLING_MS : PORT_COOLING_MS);
       }
     },
     /**

@@ -26,6 +26,11 @@ export function conditionsOf(row: PodRow): z.output<typeof Conditions> {
   return Conditions.parse(JSON.parse(row.conditions_json));
 }
 
+/** Internal port of the pod's own SSH server; null for a pod that the SSH gateway serves. */
+export function ownSshdPortOf(row: Pick<PodRow, 'spec_json'>): number | null {
+  return specOf(row).publish_own_sshd ? SSH_PORT : null;
+}
+
 /** Leased ports that the present generation uses. During a change, more ports are leased. */
 export function servedPorts(
   row: Pick<PodRow, 'spec_json'>,

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { PodSpec, sshKeysHash } from '#shared/api/agent/pod.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
+import { sshFingerprint } from '#shared/signing/openssh-key.ts';
 import { createTestAgent, NO_GATEWAY, podSpec } from '../../test/fakes/agents/test-agent.ts';
 import { createFakeEngine } from '../../test/fakes/engine/fake-engine.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
@@ -48,7 +49,10 @@ it('publishes a pod to the gateway from its admission to its removal', async () 
   await Promise.resolve();
   expect(told.pods).toMatchObject([{ id: ID, port: view.ssh?.port, user: 'root' }]);
   expect(view.ssh).toMatchObject({ ready: false, port: view.ports['22'] });
-  expect(view.ssh?.host_key_fingerprint).toMatch(/^SHA256:\S{43}$/);
+  expect(view.ssh?.host_key_fingerprint).toBe(sshFingerprint(view.ssh?.host_key ?? ''));
+  const other = await agent.pods.put(systemRandom.uuid(), SPEC);
+  expect(other.ssh?.host_key).toBe(view.ssh?.host_key);
+  agent.pods.remove(other.id);
   agent.pods.remove(ID);
   await Promise.resolve();
   expect(told.pods).toEqual([]);

@@ -8,7 +8,7 @@ export type SshView = Pick<PodView, 'ssh' | 'ssh_keys_hash'> & {
 };
 
 export type PodSsh = {
-  /** Creates the pod's host key. Call inside the transaction that admits the pod. */
+  /** Stores the pod's host key. Call inside the transaction that admits the pod. */
   admit(podId: string): void;
   setKeys(row: PodRow, keys: readonly string[]): void;
   /** Copies the present keys to another generation that replaces the row's. */

@@ -5,6 +5,7 @@ import ssh2 from 'ssh2';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PodView } from '#shared/api/agent/pod.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
+import { publicKeyOf } from '#shared/signing/openssh-key.ts';
 import { runClient, type SshHost, startSshHost } from '../../test/fakes/agents/ssh-host.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import {
@@ -62,12 +63,16 @@ describe('a login', () => {
     });
   });
 
-  it('presents the host key that the agent reports', async () => {
-    await host.ssh(pod, ['true']);
-    const known = `${host.home}/known_hosts`;
-    const { stdout } = await runClient('ssh-keygen', ['-l', '-f', known]);
-    expect(stdout.toString()).toContain(pod.ssh?.host_key_fingerprint);
-    expect(readFileSync(known, 'utf8')).toContain('ssh-ed25519');
+  it('presents the host key that the agent reports, the same for all pods', async () => {
+    const known = join(host.home, 'strict_known_hosts');
+    writeFileSync(known, `[127.0.0.1]:${host.portOf(pod)} ${pod.ssh?.host_key}\n`);
+    const strict = ['-o', 'StrictHostKeyChecking=yes', '-o', `UserKnownHostsFile=${known}`];
+    const args = [...strict, ...host.options(host.portOf(pod)), 'root@127.0.0.1', 'echo in'];
+    expect((await runClient('ssh', args)).stdout.toString()).toBe('in\n');
+    writeFileSync(known, `[127.0.0.1]:${host.portOf(pod)} ssh-ed25519 ${'A'.repeat(68)}\n`);
+    expect((await runClient('ssh', args)).code).toBe(255);
+    const saved = readFileSync(gatewayPaths(join(host.home, 'agent')).hostKey, 'utf8');
+    expect(publicKeyOf(saved)).toBe(pod.ssh?.host_key);
   });
 
   it.each(['sk-ssh-ed25519@openssh.com', 'sk-ecdsa-sha2-nistp256@openssh.com'] as const)(

@@ -54,6 +54,19 @@ export function createSshKeyPair(random: Random, comment: string): SshKeyPair {
   };
 }
 
+/** Returns the public key (`ssh-ed25519 AAAA…`) of a file that `createSshKeyPair` made; null for other content. */
+export function publicKeyOf(privateKeyPem: string): string | null {
+  const [, body = ''] =
+    /^-----BEGIN OPENSSH PRIVATE KEY-----\n([^-]+)-----END/.exec(privateKeyPem) ?? [];
+  const file = Buffer.from(body, 'base64');
+  const at = file.indexOf(field(KEY_TYPE));
+  const blob = file.subarray(
+    at,
+    at + field(KEY_TYPE).length + field(Buffer.alloc(RAW_PUBLIC_KEY_BYTES)).length,
+  );
+  return at < 0 ? null : `${KEY_TYPE} ${blob.toString('base64')}`;
+}
+
 /** Returns the `SHA256:…` fingerprint of a public key line, as `ssh-keygen -l` prints it. */
 export function sshFingerprint(publicKey: string): string {
   const blob = Buffer.from(publicKey.split(' ')[1] ?? '', 'base64');

@@ -70,6 +70,7 @@ export function gatewayPaths(agentHome: string) {
     folder,
     snapshot: join(folder, 'gateway.json'),
     status: statusPathOf(join(folder, 'gateway.json')),
+    hostKey: join(folder, 'host_key'),
     sftp: join(folder, 'sftp'),
     keys: join(folder, 'keys'),
   };

@@ -3,8 +3,7 @@ import { type PodSpec, sshKeysHash } from '#shared/api/agent/pod.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
-import type { Random } from '#shared/runtime/random.ts';
-import { createSshKeyPair, sshFingerprint } from '#shared/signing/openssh-key.ts';
+import { publicKeyOf, sshFingerprint } from '#shared/signing/openssh-key.ts';
 import type { PortService } from '../../leases/port.service.ts';
 import type { LoginState } from '../../pods/plan-facts.ts';
 import type { PodRow } from '../../pods/pod.store.ts';
@@ -35,12 +34,13 @@ export function createSshService(deps: {
   keyFolders: KeyFolders;
   ownSshd: OwnSshd;
   clock: Clock;
+  /** Host key of new pods, in OpenSSH's file format. */
+  hostKey: string;
   /** True if the sftp-server is mounted in every pod. */
   sftp: boolean;
-  random: Random;
   log: Log;
 }) {
-  const { records, ports, store, link, keyFolders, random, clock, log } = deps;
+  const { records, ports, store, link, keyFolders, hostKey, clock, log } = deps;
   let publishing = false;
   let closed = false;
 
@@ -118,7 +118,12 @@ export function createSshService(deps: {
     const status = statusOf(row, port);
     const ready = row.phase === 'running' && status?.ready === true;
     return {
-      ssh: { port, host_key_fingerprint: known.fingerprint, ready },
+      ssh: {
+        port,
+        host_key_fingerprint: known.fingerprint,
+        host_key: publicKeyOf(known.host_key),
+        ready,
+      },
       ssh_keys_hash,
       condition: {
         type: 'SshReady',
@@ -131,12 +136,14 @@ export function createSshService(deps: {
   }
 
   return {
-    /** Creates the host key. Call it inside the transaction that admits the pod. */
+    /**
+     * Stores the host key that the pod keeps until its removal; pods of older agents have one each. Call it inside the
+     * transaction that admits the pod.
+     */
     admit(podId: string): void {
       if (store.get(podId) !== null) return;
-      const pair = createSshKeyPair(random, 'podwright');
-      const fingerprint = sshFingerprint(pair.publicKey);
-      store.insert({ pod_id: podId, host_key: pair.privateKeyPem, fingerprint });
+      const fingerprint = sshFingerprint(publicKeyOf(hostKey) ?? '');
+      store.insert({ pod_id: podId, host_key: hostKey, fingerprint });
     },
     setKeys: (row: PodRow, keys: readonly string[]) => store.setKeys(row.id, row.generation, keys),
     /** Carries the current keys over to another generation of the pod. */

@@ -247,6 +247,12 @@ export const PodView = z.object({
       port: Port,
       /** `SHA256:…`; does not change from the admission to the removal of the pod. */
       host_key_fingerprint: z.string(),
+      /** Public host key, `ssh-ed25519 AAAA…`. Null from older agents. */
+      host_key: z
+        .string()
+        .regex(/^ssh-ed25519 [A-Za-z0-9+/]{68}$/)
+        .nullable()
+        .default(null),
       /** True if the port listens and a login has run a command. */
       ready: z.boolean(),
     })

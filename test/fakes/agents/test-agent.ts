@@ -6,6 +6,7 @@ import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import { identityFrom } from '#shared/signing/identity.ts';
+import { createSshKeyPair } from '#shared/signing/openssh-key.ts';
 import type { GatewayLink } from '../../../agent/access/ssh/gateway-link.ts';
 import type { KeyFolders } from '../../../agent/access/ssh/key-folders.ts';
 import { type Agent, type AgentPorts, createAgent } from '../../../agent/app.ts';
@@ -64,6 +65,7 @@ export function createTestAgent(
       Promise.reject(new Error('the test agent cannot run commands in containers')),
     execEngine: async () => createExecEngine({ socketPath: '/var/run/docker.sock', clock }),
     probePort: async () => true,
+    hostKey: createSshKeyPair(systemRandom, 'test').privateKeyPem,
     keyFolders: NO_KEY_FOLDERS,
     identity: identityFrom(systemRandom.bytes(32)),
     readEnrolment: () => null,

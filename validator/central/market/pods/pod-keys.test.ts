@@ -91,7 +91,12 @@ it('rejects keys for a pod that is being deleted', async () => {
 });
 
 it('shows a pod as running once SSH logins work', async () => {
-  const ssh = { port: 31_000, host_key_fingerprint: 'SHA256:x', ready: false };
+  const ssh = {
+    port: 31_000,
+    host_key_fingerprint: 'SHA256:x',
+    host_key: `ssh-ed25519 ${'A'.repeat(68)}`,
+    ready: false,
+  };
   await market.sync();
   const other = await market.verifiedNode({ gpus: 1, minimum: 1 });
   const slow = market.agents.host(other.id);
@@ -104,8 +109,12 @@ it('shows a pod as running once SSH logins work', async () => {
   await status();
   slow.change(id, { phase: 'running', phase_since_ms: market.clock.now(), ssh });
   expect(await status()).toMatchObject({ status: 'PENDING', ssh_connect_cmd: null });
-  slow.change(id, { ssh: { ...ssh, ready: true } });
-  expect(await status()).toMatchObject({ status: 'RUNNING' });
+  slow.change(id, { ports: { 22: 31_000 }, ssh: { ...ssh, ready: true } });
+  expect(await status()).toMatchObject({
+    status: 'RUNNING',
+    ssh_host_key: ssh.host_key,
+    known_hosts: `[127.0.0.1]:31000 ${ssh.host_key}`,
+  });
   slow.change(id, { ssh });
   expect(await status()).toMatchObject({ status: 'RUNNING' });
 });

@@ -88,6 +88,7 @@ export function createPodRecorder(deps: {
       reason_code: observed.reason,
       message: observed.message,
       ports_json: JSON.stringify(view.ports),
+      ssh_host_key: view.ssh?.host_key ?? null,
       ...contactColumns(view, nowMs),
       updated_at: nowMs,
       ...(first ? { first_running_at: nowMs } : {}),
@@ -116,6 +117,7 @@ export function createPodRecorder(deps: {
       reason_code: observed.reason,
       message: observed.message,
       ports_json: JSON.stringify(view.ports),
+      ssh_host_key: view.ssh?.host_key ?? null,
       ...contactColumns(view, nowMs),
     };
     if (pod.phase !== wirePhase('unknown')) {
@@ -290,6 +292,7 @@ function hasChanged(pod: Pod, observed: Observed, view: PodView, nowMs: number):
     pod.reason_code !== observed.reason ||
     pod.message !== observed.message ||
     pod.ports_json !== JSON.stringify(view.ports) ||
+    pod.ssh_host_key !== (view.ssh?.host_key ?? null) ||
     expectationAfter(pod, view, nowMs) !== null ||
     isSeenLongAgo(pod, nowMs)
   );

@@ -28,6 +28,7 @@ import { keyOnWire, podKeysOf } from './pod-key.ts';
 import { notebookUrl } from './pod-notebook.ts';
 
 const SSH_PORT = '22';
+const DEFAULT_SSH_PORT = 22;
 const KIB = 1024;
 const MS_PER_SECOND = 1_000;
 
@@ -56,6 +57,8 @@ export function podResponse(
     pod_name: pod.pod_name,
     status,
     ssh_connect_cmd: sshCommand(status, executor.ip_address, ports),
+    ssh_host_key: pod.ssh_host_key,
+    known_hosts: knownHosts(pod.ssh_host_key, executor.ip_address, ports),
     ports_mapping: ports,
     gpu_name: machineNameOf(executor),
     gpu_count: String(pod.gpu_count),
@@ -107,6 +110,17 @@ export function sshCommand(
 ): string | null {
   const port = ports[SSH_PORT];
   return status === 'RUNNING' && port !== undefined ? `ssh root@${host} -p ${port}` : null;
+}
+
+/** Returns a line for a known_hosts file; null for a pod that the node's SSH gateway does not serve. */
+function knownHosts(
+  hostKey: string | null,
+  host: string,
+  ports: Readonly<Record<string, number>>,
+): string | null {
+  const port = ports[SSH_PORT];
+  if (hostKey === null || port === undefined) return null;
+  return `${port === DEFAULT_SSH_PORT ? host : `[${host}]:${port}`} ${hostKey}`;
 }
 
 function phaseOf(pod: Pod): WirePhase | null {

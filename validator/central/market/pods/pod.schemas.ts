@@ -121,6 +121,8 @@ const podListShape = described(
     pod_name: z.string(),
     status: z.enum(WIRE_STATUSES),
     ssh_connect_cmd: z.string().nullable(),
+    ssh_host_key: z.string().nullable(),
+    known_hosts: z.string().nullable(),
     ports_mapping: z.record(z.string(), z.int()),
     gpu_name: z.string(),
     gpu_count: z.string(),
@@ -168,6 +170,10 @@ const podListShape = described(
     pod_name: 'Name of the pod.',
     status: 'Status of the pod. A pod is ready when it is RUNNING and has an `ssh_connect_cmd`.',
     ssh_connect_cmd: 'Command that opens an SSH session; null while the pod cannot be reached.',
+    ssh_host_key:
+      "Public host key of the node's SSH gateway. The key stays the same for all pods of a node. Null before the launch, and for a pod that runs its own SSH server.",
+    known_hosts:
+      'Line for a known_hosts file with `ssh_host_key` and the address in `ssh_connect_cmd`.',
     ports_mapping: 'External port by internal port of the container; empty before the start.',
     gpu_name: 'Full name of the GPUs; empty for a pod without GPUs.',
     gpu_count: 'Number of GPUs, as text.',

@@ -158,6 +158,7 @@ function newPod(
     reboots_requested: 0,
     reboots_acknowledged: 0,
     ports_json: '{}',
+    ssh_host_key: null,
     ssh_keys_json: JSON.stringify(keys),
     is_favorite: 0 as const,
     first_running_at: null,

@@ -55,6 +55,7 @@ import { metricHistory } from './migrations/0044-metric-history.ts';
 import { apiKeyLimits } from './migrations/0045-api-key-limits.ts';
 import { secrets } from './migrations/0046-secrets.ts';
 import { audit } from './migrations/0047-audit.ts';
+import { sshHostKey } from './migrations/0049-ssh-host-key.ts';
 import { POSTGRES_DIALECT, SQLITE_DIALECT, type SqlDialect } from './sql-dialects.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
@@ -105,6 +106,7 @@ const MIGRATIONS: readonly ((dialect: SqlDialect) => string[])[] = [
   apiKeyLimits,
   secrets,
   audit,
+  sshHostKey,
 ];
 
 const SCHEMA = MIGRATIONS.length;

@@ -32,6 +32,7 @@ export type PodsTable = Stamped & {
   reboots_requested: number;
   reboots_acknowledged: number;
   ports_json: string;
+  ssh_host_key: string | null;
   ssh_keys_json: string;
   source: string;
   client_version: string | null;
