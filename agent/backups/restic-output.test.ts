@@ -41,6 +41,8 @@ it('distinguishes a full disk of this host from a full repository', () => {
   const text = 'ignoring error for /a: write /new/a: no space left on device';
   expect(problemOf(text, 'restore')).toBe('NoSpace');
   expect(problemOf(text)).toBe('RepositoryNoSpace');
+  const quota = 'ignoring error for /a: write new/a: disk quota exceeded';
+  expect(problemOf(quota, 'restore')).toBe('NoSpace');
 });
 
 it('redacts secrets, credentials in addresses and host paths, and truncates the line', () => {

@@ -213,6 +213,11 @@ const RESOURCES: readonly NullableFields[] = [
   row('BackupLog', 'sha256 quality', 'the backup is not complete'),
   row(
     'BackupLog',
+    'changed_files changed_files_total',
+    'the backup is not complete, or its node cannot list them',
+  ),
+  row(
+    'BackupLog',
     'verify_status verified_at verify_error verify_error_code verified_files verified_bytes',
     'no drill was run, or none has failed',
   ),
