@@ -41,6 +41,7 @@ const NODES: readonly NullableFields[] = [
     'location_check',
     'the provider entered no place',
   ),
+  row('ExplainedExecutorList', 'without_location', 'the query has no location filter'),
   row('GpuHistory', 'uuid', 'the caller does not rent the card'),
   row('ExecutorLocation', 'region region_name city zip lat lon timezone', 'unknown'),
   row('ExecutorDetailResponse', 'min_gpu_count_for_rental', 'the node is rented whole only'),
@@ -116,6 +117,11 @@ const NODES: readonly NullableFields[] = [
 
 const POD_ROWS: readonly NullableFields[] = [
   row(PODS, 'ssh_connect_cmd', 'the pod does not accept logins yet, or any more'),
+  row(
+    PODS,
+    'ssh_host_key known_hosts',
+    'the pod has not been launched yet, or runs its own SSH server',
+  ),
   row(PODS, 'cpu_count', 'the share of the processors is unknown'),
   row(PODS, 'removal_scheduled_at termination_hours', 'no removal is scheduled'),
   row(

@@ -128,6 +128,8 @@ export const ROUTE_FAMILIES: Readonly<Record<RouteFamily, readonly string[]>> = 
     'PUT /users/me',
     'DELETE /users/me/preference/default-template',
     'PUT /users/me/referral-payout-method',
+    'GET /users/me/stripe-connect',
+    'POST /users/me/stripe-connect',
     'PUT /users/me/auto-top-up',
     'PUT /users/me/notification',
     'PUT /users/me/low-balance-threshold',

@@ -87,7 +87,15 @@ export const AccountEvent = z
         detail: z.string().nullable(),
         error: z.string().nullable(),
         request_id: z.string().nullable(),
-        event: EventPayload.extend({ pod_name: z.string(), node: z.string() }),
+        event: EventPayload.extend(
+          described(
+            { pod_name: z.string(), node: z.string() },
+            {
+              pod_name: 'Name of the pod; empty for an event of the account.',
+              node: 'Id of the node; empty if no node is concerned.',
+            },
+          ),
+        ),
       },
       {
         id: 'Id of the event.',

@@ -11,7 +11,7 @@ export const HistoryQuery = z.object({
       'Start of the range. Default: all that is retained at the resolution; without a resolution, the last 15 minutes.',
   }),
   to: optional(IsoTime).meta({ description: 'End of the range, exclusive. Default: now.' }),
-  resolution: optional(queryNumber(z.number()).pipe(z.literal(SECONDS))).meta({
+  resolution: optional(queryNumber(z.int()).pipe(z.literal(SECONDS))).meta({
     description:
       'Seconds per entry: 10 is retained for 15 minutes, 60 for 3 hours, 600 for 30 days. Default: the finest that is retained since `from`.',
   }),
