@@ -26,6 +26,7 @@ const MIGRATIONS = [
   './schema-11-standing.sql',
   './schema-12-changed-files.sql',
   './schema-13-secrets.sql',
+  './schema-14-launch.sql',
 ].map((file) => readFileSync(new URL(file, import.meta.url), 'utf8'));
 
 /** Newest schema of this version. */

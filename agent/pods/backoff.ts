@@ -2,6 +2,7 @@
 import type { ReasonCode } from '#shared/api/agent/pod.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { ContainerState } from '../containers/engine/engine.ts';
+import { isLaunchOver, LAUNCHED_AFTER_MS } from './launch-limit.ts';
 import { type ExitCause, LONGEST_BACKOFF_MS } from './plan-facts.ts';
 import type { PodRow } from './pod.store.ts';
 import type { PodPatch } from './pod-records.ts';
@@ -24,7 +25,7 @@ export function backoffMs(attempts: number, random: Random): number {
   return random.int(Math.min(FIRST_BACKOFF_MS * 2 ** doublings, LONGEST_BACKOFF_MS) + 1);
 }
 
-/** Patch after a failed step. A pod that is being removed keeps its phase. */
+/** Patch after a failed step. A pod that is being removed keeps its phase; a launch that is over is not retried. */
 export function afterFailure(
   row: PodRow,
   failure: { reason: ReasonCode; message: string },
@@ -37,9 +38,14 @@ export function afterFailure(
     message: failure.message,
     attempts,
     next_retry_ms: at.nowMs + backoffMs(attempts, at.random),
+    ...(isLaunchOver(row, at.nowMs) ? givenUp(row) : {}),
     // A requested reboot that fails at this step is recorded as done and continues as an ordinary restart.
     ...(row.phase === 'rebooting' ? { reboots_done: row.reboot_target } : {}),
   };
+}
+
+function givenUp(row: PodRow) {
+  return { phase: 'failed', next_retry_ms: null, reboots_done: row.reboots_requested } as const;
 }
 
 /** Patch after the container has exited. Exits caused by a reboot of the host or a restart of the engine get no backoff. */
@@ -65,12 +71,15 @@ export function afterExit(
   const attempts = before + 1;
   const looping = attempts >= CRASH_LOOP_ATTEMPTS;
   const message = messageOfExit(exit);
+  const launched = row.launched === 1 || ranMs >= LAUNCHED_AFTER_MS ? 1 : 0;
   return {
     ...ended,
+    launched,
     reason: looping ? 'CrashLoopBackOff' : exit.reason,
     message: looping ? `${message}, ${attempts} times in a row` : message,
     attempts,
     next_retry_ms: at.nowMs + backoffMs(attempts, at.random),
+    ...(isLaunchOver({ ...row, launched }, at.nowMs) ? givenUp(row) : {}),
   };
 }
 

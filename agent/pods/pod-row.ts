@@ -118,6 +118,7 @@ export function newPodRow(
     message: '',
     attempts: 0,
     restart_count: 0,
+    launched: 0,
     port_conflicts: 0,
     next_retry_ms: null,
     reboots_requested: 0,

@@ -13,6 +13,7 @@ import { createDockerodeEngine } from '../containers/engine/dockerode-engine.ts'
 import { LABELS } from '../containers/engine/engine.ts';
 import { openDatabase } from '../database/database.ts';
 import { probePort } from '../leases/port.service.ts';
+import { LAUNCH_LIMIT_MS } from './launch-limit.ts';
 
 const PORTS_PER_AGENT = 10;
 const engine = createDockerodeEngine({ socketPath: '/var/run/docker.sock', clock: systemClock });
@@ -276,6 +277,18 @@ it('restarts a pod that exits, and reports the exit', async () => {
     reason: 'ExitedNonZero',
   });
   expect(view.container_id).toBe(pod.container_id);
+});
+
+it('gives up a pod that has never worked within the limit, also after a restart of the agent', async () => {
+  const host = await newHost();
+  const first = startAgent(host);
+  const { id } = await launch(first, { command: ['sh', '-c', 'sleep 0.2; exit 3'] });
+  await stopAgent(first);
+  const store = openDatabase(host.database);
+  store.prepare('UPDATE pods SET created_ms = created_ms - :ms').run({ ms: LAUNCH_LIMIT_MS });
+  store.close();
+  const failed = await podIn(startAgent(host), id, 'failed');
+  expect(failed).toMatchObject({ next_retry_ms: null, last_exit: { exit_code: 3 } });
 });
 
 it('distinguishes an out-of-memory kill from a failure', async () => {

@@ -71,6 +71,8 @@ export const PodRow = z.object({
   message: z.string(),
   attempts: z.int(),
   restart_count: z.int(),
+  /** 0: no container of the pod has worked yet. */
+  launched: z.union([z.literal(0), z.literal(1)]),
   port_conflicts: z.int(),
   next_retry_ms: z.int().nullable(),
   reboots_requested: z.int(),

@@ -11,6 +11,7 @@ import {
 import type { EngineHealth } from '../containers/engine/engine-health.ts';
 import { podLabels } from '../containers/engine/labels.ts';
 import type { PortService } from '../leases/port.service.ts';
+import { hasLaunched } from './launch-limit.ts';
 import type { FactsOf } from './plan-facts.ts';
 import { planPod } from './pod.plan.ts';
 import type { PodRow } from './pod.store.ts';
@@ -63,6 +64,12 @@ export function createReconcile(deps: {
     return step.kind === 'wait' && step.untilMs === null && row.staged_json === null;
   }
 
+  function recordLaunched(row: PodRow, containers: readonly ContainerState[]): void {
+    if (row.launched === 1 || row.phase === 'removed') return;
+    if (!hasLaunched(containers, deps.factsOf(row))) return;
+    records.change(row.id, (now) => (now.launched === 1 ? null : { launched: 1 }));
+  }
+
   /** Logs each corrupt row once. Its leases stay held and its objects are left unchanged until a DELETE. */
   function reportCorrupt(id: string): void {
     if (!corrupt.has(id)) log.error({ pod_id: id }, 'pod row is corrupt');
@@ -77,8 +84,10 @@ export function createReconcile(deps: {
     if (found === null) return false;
     const rows = records.list(reportCorrupt);
     for (const row of rows) {
+      const containers = found.get(row.id) ?? [];
+      recordLaunched(row, containers);
       const busy = !supervisor.isIdle(row.id);
-      if (!busy && !isSettled(row, found.get(row.id) ?? [])) supervisor.wake(row.id);
+      if (!busy && !isSettled(row, containers)) supervisor.wake(row.id);
     }
     supervisor.retain(new Set(rows.filter((row) => row.phase !== 'removed').map((row) => row.id)));
     return true;
