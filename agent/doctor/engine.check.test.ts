@@ -42,6 +42,7 @@ it.each<[string, string, Partial<EngineReport>, string]>([
   ['docker', 'fail', { version: '19.03.15', apiVersion: '1.40' }, '20.10'],
   ['docker', 'warn', { rootless: true }, 'root'],
   ['docker-storage', 'fail', { storageDriver: 'vfs' }, 'overlay2'],
+  ['docker-storage', 'warn', { storageDriver: 'btrfs' }, 'overlay2'],
   ['docker-limits', 'fail', { limits: { memory: false, pids: true, cpu: true } }, 'cgroup'],
   ['docker-seccomp', 'warn', { seccomp: false }, 'seccomp'],
   ['docker-live-restore', 'warn', { liveRestore: false }, 'live-restore'],

@@ -104,13 +104,18 @@ function unreachable(socketPath: string, problem: string): Outcome {
   return fail(measured, 'read: journalctl -u docker -n 50; then: systemctl restart docker');
 }
 
+/** Storage drivers whose layers the agent can mount; `overlayfs` is containerd's. */
+const OVERLAYS = ['overlay2', 'overlayfs'];
+
 function storage(engine: EngineReport, quota: EngineFacts['quota']): Outcome {
   const { storageDriver, backingFilesystem } = engine;
   const driver =
     backingFilesystem === '' ? storageDriver : `${storageDriver} on ${backingFilesystem}`;
-  if (storageDriver === 'vfs') {
-    const remedy = 'set "storage-driver": "overlay2" in /etc/docker/daemon.json';
-    return fail('vfs: every pod is a full copy of its image', remedy);
+  const remedy = 'set "storage-driver": "overlay2" in /etc/docker/daemon.json';
+  if (storageDriver === 'vfs') return fail('vfs: every pod is a full copy of its image', remedy);
+  if (!OVERLAYS.includes(storageDriver)) {
+    const measured = `${driver}: only volumes of pods can be backed up, no other folders`;
+    return warn(measured, `before the first pod, ${remedy}`);
   }
   if ('problem' in quota) return unknown(`${driver}; disk limits not tried: ${quota.problem}`);
   if (quota.value === 'kernel') return ok(`${driver}; the kernel enforces pods’ disk limits`);
